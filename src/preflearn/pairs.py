@@ -1,0 +1,355 @@
+"""Pairs of items, and the incidence matrix that every method of the book is built on."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+__all__ = ["Pairs", "as_pairs", "check_items", "check_labels", "check_query_ids"]
+
+
+def _first_index(mask: NDArray) -> tuple[int, ...]:
+    return tuple(int(k) for k in np.argwhere(mask)[0])
+
+
+def check_items(items: ArrayLike, name: str = "items") -> NDArray[np.float64]:
+    """Return `items` as a finite (n, p) float array, or say which entry is wrong."""
+    try:
+        array = np.asarray(items, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be an (n, p) array of numbers: {error}") from None
+    if array.ndim != 2:
+        raise ValueError(
+            f"{name} has shape {array.shape}; expected (n, p): one row an item, one column a feature"
+        )
+    if array.shape[0] == 0 or array.shape[1] == 0:
+        raise ValueError(f"{name} is empty (shape {array.shape}); expected at least one item and one feature")
+    finite = np.isfinite(array)
+    if not finite.all():
+        row, column = _first_index(~finite)
+        raise ValueError(
+            f"{name} holds {array[row, column]} at row {row}, column {column} "
+            f"({np.count_nonzero(~finite)} non-finite values in all); expected finite numbers only"
+        )
+    return array
+
+
+def check_labels(y: ArrayLike, n_pairs: int, allow: tuple[int, ...] = (-1, 0, 1)) -> NDArray[np.int8]:
+    """Return comparison labels as an (m,) array of -1, 0, 1, or say which label is wrong.
+
+    Parameters
+    ----------
+    y : array-like of shape (m,)
+        +1: the first item of the pair is better; -1: the second; 0: no difference.
+    n_pairs : int
+        The number m of pairs that the labels belong to.
+    allow : tuple of int
+        The labels that the caller accepts.
+
+    Raises
+    ------
+    ValueError
+        On a wrong shape, a length other than m, or a label that is not in `allow`.
+    """
+    array = np.asarray(y)
+    if array.ndim != 1:
+        raise ValueError(f"y has shape {array.shape}; expected ({n_pairs},): one label a pair")
+    if len(array) != n_pairs:
+        raise ValueError(f"y has {len(array)} labels for {n_pairs} pairs; expected one label a pair")
+    known = np.isin(array, allow)
+    if not known.all():
+        (where,) = _first_index(~known)
+        raise ValueError(
+            f"y[{where}] is {array[where]!r}; expected one of {sorted(allow)} "
+            "(+1 first better, -1 second better, 0 no difference)"
+        )
+    return array.astype(np.int8)
+
+
+def check_query_ids(qid: ArrayLike | None, n_items: int) -> NDArray | None:
+    """Return query ids as an (n,) array, or None where there is only one query."""
+    if qid is None:
+        return None
+    array = np.asarray(qid)
+    if array.shape != (n_items,):
+        raise ValueError(f"qid has shape {array.shape}; expected ({n_items},): one query id an item")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        (where,) = _first_index(~np.isfinite(array))
+        raise ValueError(f"qid[{where}] is {array[where]}; expected a query id for each item")
+    return array
+
+
+def _check_index(index: ArrayLike, n_items: int) -> NDArray[np.int64]:
+    array = np.asarray(index)
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise ValueError(f"index has shape {array.shape}; expected (m, 2): first and second item of a pair")
+    if len(array) == 0:
+        raise ValueError("there are no pairs (index has shape (0, 2)); expected at least one")
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"index has dtype {array.dtype}; expected integers, the row numbers of items")
+    outside = (array < 0) | (array >= n_items)
+    if outside.any():
+        row, side = _first_index(outside)
+        raise ValueError(
+            f"index[{row}, {side}] is {array[row, side]}, out of range; "
+            f"expected a row number of items, from 0 to {n_items - 1}"
+        )
+    same = array[:, 0] == array[:, 1]
+    if same.any():
+        (row,) = _first_index(same)
+        raise ValueError(
+            f"pair {row} compares item {array[row, 0]} with itself; expected two different items"
+        )
+    return array.astype(np.int64, copy=False)
+
+
+class Pairs:
+    """Comparisons as edges of a graph: `items` are its vertices, `index` its edges.
+
+    Parameters
+    ----------
+    items : array-like of shape (n, p)
+        Feature vectors of the n distinct items.
+    index : array-like of int, shape (m, 2)
+        Row numbers in `items` of the first and the second item of each pair.
+
+    Raises
+    ------
+    ValueError
+        If features are not finite, an index is out of range, a pair compares an item with
+        itself, or there is no pair.
+
+    Notes
+    -----
+    A label y belongs to each pair: +1 first better, -1 second better, 0 no difference. [Venuto2017]_
+    writes the pair as (x, x'), and its y = 1 says that x' is better: read x' as first and x as second.
+
+    Examples
+    --------
+    >>> pairs = Pairs([[1.0, 0.0], [0.0, 2.0], [3.0, 3.0]], [[0, 1], [2, 0]])
+    >>> pairs.differences()
+    array([[ 1., -2.],
+           [ 2.,  3.]])
+    >>> pairs.incidence().toarray().astype(int)
+    array([[ 1, -1,  0],
+           [-1,  0,  1]])
+    """
+
+    __slots__ = ("index", "items")
+
+    def __init__(self, items: ArrayLike, index: ArrayLike) -> None:
+        self.items = check_items(items)
+        self.index = _check_index(index, len(self.items))
+
+    @classmethod
+    def _trusted(cls, items: NDArray, index: NDArray) -> Pairs:
+        """Skip the checks for arrays that came out of checked pairs; slicing stays cheap."""
+        pairs = cls.__new__(cls)
+        pairs.items, pairs.index = items, index
+        return pairs
+
+    @classmethod
+    def from_arrays(cls, first: ArrayLike, second: ArrayLike) -> Pairs:
+        """Pairs from two (m, p) arrays: row i of `first` was compared with row i of `second`."""
+        first, second = check_items(first, "first"), check_items(second, "second")
+        if first.shape != second.shape:
+            raise ValueError(
+                f"first has shape {first.shape}, second {second.shape}; expected the same (m, p) for both"
+            )
+        m = len(first)
+        return cls._trusted(np.vstack([first, second]), np.arange(2 * m).reshape(2, m).T)
+
+    @classmethod
+    def from_scores(
+        cls,
+        X: ArrayLike,
+        scores: ArrayLike,
+        qid: ArrayLike | None = None,
+        ties: Literal["drop", "keep"] = "drop",
+    ) -> tuple[Pairs, NDArray[np.int8]]:
+        """All pairs of items of the same query, labelled by the sign of the difference of scores.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+        scores : array-like of shape (n,)
+            Larger is better.
+        qid : array-like of shape (n,), optional
+            Query ids: only items with equal ids are compared. None: one query.
+        ties : {"drop", "keep"}
+            What becomes of two items with equal scores: no pair, or a pair with label 0.
+
+        Returns
+        -------
+        pairs : Pairs
+            In each pair the first item stands before the second one in X.
+        y : ndarray of shape (m,)
+
+        Raises
+        ------
+        ValueError
+            On wrong shapes, values that are not finite, or where no pair is left.
+
+        Examples
+        --------
+        >>> pairs, y = Pairs.from_scores([[0.0], [1.0], [2.0]], [5, 5, 7], ties="keep")
+        >>> pairs.index.tolist(), y.tolist()
+        ([[0, 1], [0, 2], [1, 2]], [0, -1, -1])
+        """
+        items = check_items(X, "X")
+        scores = _check_values(scores, len(items), "scores")
+        qid = check_query_ids(qid, len(items))
+        if ties not in ("drop", "keep"):
+            raise ValueError(f"ties is {ties!r}; expected 'drop' or 'keep'")
+        index = _pairs_within_queries(len(items), qid)
+        y = np.sign(scores[index[:, 0]] - scores[index[:, 1]]).astype(np.int8)
+        if ties == "drop":
+            index, y = index[y != 0], y[y != 0]
+        if len(index) == 0:
+            raise ValueError(
+                f"no pair is left of {len(items)} items: expected two items of one query"
+                + (" with different scores" if ties == "drop" else "")
+            )
+        return cls._trusted(items, index), y
+
+    @classmethod
+    def from_rankings(
+        cls, X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None = None
+    ) -> tuple[Pairs, NDArray[np.int8]]:
+        """All pairs of items of the same query, labelled by rank; rank 1 is best.
+
+        Items that share a rank make no pair. Parameters, results and errors as in `from_scores`.
+
+        Examples
+        --------
+        >>> pairs, y = Pairs.from_rankings([[0.0], [1.0], [2.0]], [1, 3, 2])
+        >>> pairs.index.tolist(), y.tolist()
+        ([[0, 1], [0, 2], [1, 2]], [1, 1, -1])
+        """
+        items = check_items(X, "X")
+        return cls.from_scores(items, -_check_values(rank, len(items), "rank"), qid)
+
+    @property
+    def first(self) -> NDArray[np.float64]:
+        """Features of the first items, shape (m, p)."""
+        return self.items[self.index[:, 0]]
+
+    @property
+    def second(self) -> NDArray[np.float64]:
+        """Features of the second items, shape (m, p)."""
+        return self.items[self.index[:, 1]]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(m, 2, p), the shape of the equivalent dense array."""
+        return (len(self.index), 2, self.items.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __repr__(self) -> str:
+        n, p = self.items.shape
+        return f"Pairs({len(self)} pairs of {n} items, {p} features)"
+
+    def __array__(self, dtype: np.dtype | None = None, copy: bool | None = None) -> NDArray:
+        if copy is False:
+            raise ValueError("a dense (m, 2, p) array of Pairs can only be made by copying")
+        return np.asarray(self.items[self.index], dtype=dtype)
+
+    def __getitem__(self, key: int | slice | ArrayLike) -> Pairs:
+        """The pairs selected by a mask, by ids or by a slice, over the same items."""
+        if isinstance(key, tuple):  # scikit-learn indexes arrays as X[ids, ...]
+            if len(key) != 2 or key[1] is not Ellipsis:
+                raise ValueError("Pairs are selected along their first axis only: pairs[ids]")
+            key = key[0]
+        if not isinstance(key, slice):
+            key = np.asarray(key)
+            if key.size == 0 and key.dtype.kind == "f":  # an empty list selects nothing
+                key = key.astype(np.int64)
+        return self._trusted(self.items, self.index[key].reshape(-1, 2))
+
+    def differences(self) -> NDArray[np.float64]:
+        """First minus second, shape (m, p): the incidence matrix times the items."""
+        return self.first - self.second
+
+    def incidence(self) -> sparse.csr_array:
+        """The (m, n) incidence matrix B: +1 at the first item of a pair, -1 at the second.
+
+        For scores f of the items, B @ f are the differences of scores, and B.T @ B is the
+        Laplacian of the comparison graph.
+        """
+        m, n = len(self), len(self.items)
+        data = np.tile([1.0, -1.0], m)
+        return sparse.csr_array((data, self.index.ravel(), np.arange(0, 2 * m + 1, 2)), shape=(m, n))
+
+    def swapped(self) -> Pairs:
+        """The same comparisons with first and second exchanged; labels change their sign."""
+        return self._trusted(self.items, self.index[:, ::-1])
+
+    def flipped(self, y: ArrayLike) -> tuple[Pairs, NDArray[np.int8]]:
+        """The binary problem of eq. 8 of [Venuto2017]_: significant difference or not.
+
+        Preferences are turned so that the better item comes first, with label +1; each tie
+        appears in both orders, with label -1.
+
+        Parameters
+        ----------
+        y : array-like of shape (m,)
+
+        Returns
+        -------
+        flipped : Pairs
+            The pairs with y = 1, those with y = -1 (swapped), the ties, and the ties swapped.
+        y_flipped : ndarray of shape (m + number of ties,)
+
+        Examples
+        --------
+        >>> flipped, labels = Pairs([[1.0], [2.0], [3.0]], [[0, 1], [1, 2]]).flipped([-1, 0])
+        >>> flipped.index.tolist(), labels.tolist()
+        ([[1, 0], [1, 2], [2, 1]], [1, -1, -1])
+        """
+        y = check_labels(y, len(self))
+        ties = self.index[y == 0]
+        index = np.vstack([self.index[y == 1], self.index[y == -1][:, ::-1], ties, ties[:, ::-1]])
+        labels = np.ones(len(index), dtype=np.int8)
+        labels[len(self) - len(ties) :] = -1
+        return self._trusted(self.items, index), labels
+
+
+def as_pairs(pairs: Pairs | ArrayLike) -> Pairs:
+    """Return `pairs` as non-empty Pairs; an (m, 2, p) array holds first and second items."""
+    if not isinstance(pairs, Pairs):
+        array = np.asarray(pairs)
+        if array.ndim != 3 or array.shape[1] != 2:
+            raise ValueError(
+                f"pairs has shape {array.shape}; expected Pairs or an (m, 2, p) array of first and second items"
+            )
+        pairs = Pairs.from_arrays(array[:, 0], array[:, 1])
+    if len(pairs) == 0:
+        raise ValueError("there are no pairs; expected at least one")
+    return pairs
+
+
+def _check_values(values: ArrayLike, n_items: int, name: str) -> NDArray[np.float64]:
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be an ({n_items},) array of numbers: {error}") from None
+    if array.shape != (n_items,):
+        raise ValueError(f"{name} has shape {array.shape}; expected ({n_items},): one value an item")
+    if not np.isfinite(array).all():
+        (where,) = _first_index(~np.isfinite(array))
+        raise ValueError(f"{name}[{where}] is {array[where]}; expected finite numbers")
+    return array
+
+
+def _pairs_within_queries(n_items: int, qid: NDArray | None) -> NDArray[np.int64]:
+    if qid is None:
+        return np.column_stack(np.triu_indices(n_items, 1))
+    order = np.argsort(qid, kind="stable")
+    _, starts = np.unique(qid[order], return_index=True)
+    groups = np.split(order, starts[1:])
+    return np.vstack([group[np.column_stack(np.triu_indices(len(group), 1))] for group in groups])
