@@ -19,7 +19,7 @@ def resource(relative: str) -> Path:
     FileNotFoundError
         If neither place has the file.
     """
-    for root in (_PACKAGE / "_resources", _PACKAGE.parents[1]):
+    for root in (_PACKAGE / "_files", _PACKAGE.parents[1]):
         if (path := root / relative).exists():
             return path
     raise FileNotFoundError(f"{relative} is missing from the installation of preflearn; install it again")

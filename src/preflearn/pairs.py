@@ -325,7 +325,7 @@ def as_pairs(pairs: Pairs | ArrayLike) -> Pairs:
         array = np.asarray(pairs)
         if array.ndim != 3 or array.shape[1] != 2:
             raise ValueError(
-                f"pairs has shape {array.shape}; expected Pairs or an (m, 2, p) array of first and second items"
+                f"pairs has shape {array.shape}; expected Pairs or an (m, 2, p) array (first, second)"
             )
         pairs = Pairs.from_arrays(array[:, 0], array[:, 1])
     if len(pairs) == 0:

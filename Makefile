@@ -1,0 +1,41 @@
+# Thin: everything real is the command `preflearn` and pytest.
+PYTHON ?= python3
+CONSTRAINTS ?= -c constraints.txt
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+# A mirror of the data sets beside the checkout is used where there is one.
+ifneq ($(wildcard ../shared/datasets),)
+export PREFLEARN_DATA ?= $(abspath ../shared/datasets)
+endif
+
+.PHONY: book full test bench open clean
+
+book: $(STAMP)          ## the whole book, quick profile, into _build/html
+	@$(BIN)/preflearn build
+
+full: $(STAMP)          ## the same with the papers' sizes; numbers go to data/recorded
+	@$(BIN)/preflearn build --profile full
+
+test: $(STAMP)          ## lint, doctests, tests
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/python -m pytest -q
+
+bench: $(STAMP)         ## speed against peers, one table a script
+	@set -e; for script in benchmarks/[a-z]*.py; do $(BIN)/python $$script; done
+
+open: book
+	@$(BIN)/python -m webbrowser -t "file://$(CURDIR)/_build/html/index.html"
+
+clean:                  ## what was built; the environment stays
+	rm -rf _build book/chapters
+
+# Some systems ship venv without ensurepip; then pip installs pip.
+$(STAMP): pyproject.toml constraints.txt
+	@echo "Installing into .venv (a minute or two, once) ..."
+	@test -x $(BIN)/pip || $(PYTHON) -m venv .venv 2>/dev/null || { \
+		rm -rf .venv && $(PYTHON) -m venv --without-pip .venv && \
+		$(PYTHON) -m pip --python .venv/bin/python install --quiet pip; }
+	@$(BIN)/python -m pip install --quiet --editable '.[book,test,cluster]' $(CONSTRAINTS)
+	@touch $@

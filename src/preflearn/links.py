@@ -1,0 +1,77 @@
+"""Internal links of built pages that lead nowhere."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+__all__ = ["BrokenLink", "broken_links"]
+
+
+class BrokenLink(NamedTuple):
+    """A link on a page, and what is missing: the file or the anchor."""
+
+    page: str
+    link: str
+    missing: str
+
+
+class _Page(HTMLParser):
+    """Collect anchors and links of one page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.anchors: set[str] = set()
+        self.links: dict[str, None] = {}
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if value and (name == "id" or (name == "name" and tag == "a")):
+                self.anchors.add(value)
+            elif value and (name == "src" or (name == "href" and tag in ("a", "link", "area"))):
+                self.links[value] = None
+
+
+def broken_links(html_dir: Path) -> list[BrokenLink]:
+    """All internal links and sources in a folder of HTML pages whose file or anchor is missing.
+
+    Links to other hosts, and the empty anchor, are not looked at.
+
+    Raises
+    ------
+    ValueError
+        If the folder holds no page.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "index.html").write_text('<a href="#here">x</a><p id="there">')
+    ...     broken_links(Path(folder))
+    [BrokenLink(page='index.html', link='#here', missing='anchor')]
+    """
+    pages = {path.resolve(): _Page(path.read_text("utf-8")) for path in sorted(html_dir.rglob("*.html"))}
+    if not pages:
+        raise ValueError(f"{html_dir} holds no HTML page")
+    broken = []
+    for path, page in pages.items():
+        for link in page.links:
+            if missing := _missing(link, path, pages):
+                broken.append(BrokenLink(path.relative_to(html_dir.resolve()).as_posix(), link, missing))
+    return broken
+
+
+def _missing(link: str, path: Path, pages: dict[Path, _Page]) -> str:
+    parts = urlsplit(link)
+    if parts.scheme or parts.netloc:
+        return ""
+    target = path if not parts.path else (path.parent / unquote(parts.path)).resolve()
+    if target.is_dir():
+        target /= "index.html"
+    if not target.exists():
+        return "file"
+    anchor = unquote(parts.fragment)
+    return "anchor" if anchor and target in pages and anchor not in pages[target].anchors else ""

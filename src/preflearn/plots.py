@@ -1,0 +1,180 @@
+"""The look of the book's figures, and the figures that more than one chapter draws.
+
+A method has one colour and one marker through the whole book. The colours are those of
+Okabe and Ito, which colour-blind readers can tell apart.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.lines import Line2D
+
+from preflearn.pairs import check_labels
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
+
+__all__ = ["COLOURS", "difference_plane", "level_lines", "setup", "style"]
+
+COLOURS = {
+    "black": "#000000",
+    "orange": "#E69F00",
+    "sky": "#56B4E9",
+    "green": "#009E73",
+    "yellow": "#F0E442",
+    "blue": "#0072B2",
+    "vermillion": "#D55E00",
+    "purple": "#CC79A7",
+    "grey": "#767676",
+}
+
+_STYLES = {
+    # labels of comparisons
+    "first better": ("vermillion", "^"),
+    "second better": ("blue", "v"),
+    "tie": ("grey", "o"),
+    # methods
+    "LP": ("green", "D"),
+    "QP": ("purple", "s"),
+    "compare": ("vermillion", "o"),
+    "rank": ("blue", "s"),
+    "rank2": ("sky", "^"),
+    "truth": ("black", "x"),
+    "least squares": ("orange", "P"),
+    "hinge": ("blue", "s"),
+    "two-sided hinge": ("vermillion", "o"),
+    "probit": ("purple", "D"),
+    "logit": ("green", "v"),
+}
+
+_RC = {
+    "figure.figsize": (6.4, 4.0),
+    "figure.constrained_layout.use": True,
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+    "font.size": 12,
+    "axes.titlesize": 12,
+    "axes.labelsize": 12,
+    "legend.fontsize": 11,
+    "xtick.labelsize": 11,
+    "ytick.labelsize": 11,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#DDDDDD",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "lines.linewidth": 2.0,
+    "legend.frameon": False,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "preflearn",
+    "axes.prop_cycle": mpl.cycler(
+        color=[COLOURS[k] for k in ("blue", "vermillion", "green", "purple", "orange", "sky", "black")]
+    ),
+}
+
+
+def setup() -> None:
+    """Set the book's style for all figures that follow; in a notebook also draw them as SVG.
+
+    Examples
+    --------
+    >>> setup()
+    >>> bool(mpl.rcParams["axes.grid"])
+    True
+    """
+    mpl.rcParams.update(_RC)
+    from IPython import get_ipython
+
+    if get_ipython() is not None:
+        from matplotlib_inline.backend_inline import set_matplotlib_formats
+
+        set_matplotlib_formats("svg", metadata={"Date": None})
+
+
+def style(name: str) -> dict[str, str]:
+    """Colour and marker of a method or of a label, as keyword arguments for matplotlib.
+
+    Raises
+    ------
+    ValueError
+        If the name has no style yet.
+
+    Examples
+    --------
+    >>> style("QP")
+    {'color': '#CC79A7', 'marker': 's'}
+    """
+    if name not in _STYLES:
+        raise ValueError(f"no style for {name!r}; expected one of {sorted(_STYLES)}")
+    colour, marker = _STYLES[name]
+    return {"color": COLOURS[colour], "marker": marker}
+
+
+def difference_plane(axes: Axes, differences: ArrayLike, y: ArrayLike, **scatter: object) -> None:
+    """Scatter two-dimensional differences (first minus second), one marker and colour a label.
+
+    Parameters
+    ----------
+    axes : matplotlib Axes
+    differences : array-like of shape (m, 2)
+    y : array-like of shape (m,)
+    **scatter
+        Passed on to `Axes.scatter`.
+
+    Raises
+    ------
+    ValueError
+        If the differences do not have two columns, or a label is not -1, 0 or 1.
+    """
+    differences = np.asarray(differences, dtype=float)
+    if differences.ndim != 2 or differences.shape[1] != 2:
+        raise ValueError(f"differences have shape {differences.shape}; expected (m, 2)")
+    y = check_labels(y, len(differences))
+    for label, name in ((1, "first better"), (0, "tie"), (-1, "second better")):
+        if (y == label).any():
+            look = style(name)
+            axes.scatter(*differences[y == label].T, s=26, label=name, zorder=3, **(look | scatter))
+    axes.set_xlabel("difference in feature 1")
+    axes.set_ylabel("difference in feature 2")
+
+
+def level_lines(
+    axes: Axes,
+    coef: ArrayLike,
+    levels: ArrayLike,
+    *,
+    color: str,
+    linestyle: str = "-",
+    label: str | None = None,
+) -> None:
+    """Draw the lines coef . d = level across the current limits of a two-dimensional plot.
+
+    Parameters
+    ----------
+    axes : matplotlib Axes
+        Its limits are kept.
+    coef : array-like of shape (2,)
+    levels : array-like of float
+    color, linestyle, label
+        Of all lines; the label appears once in the legend.
+
+    Raises
+    ------
+    ValueError
+        If `coef` is zero or not of length two.
+    """
+    coef = np.asarray(coef, dtype=float)
+    if coef.shape != (2,) or not coef.any():
+        raise ValueError(f"coef is {coef}; expected two numbers, not both zero")
+    limits = axes.get_xlim(), axes.get_ylim()
+    for level in np.atleast_1d(np.asarray(levels, dtype=float)):
+        foot = level * coef / (coef @ coef)
+        axes.axline(foot, foot + np.array([-coef[1], coef[0]]), color=color, linestyle=linestyle, lw=1.8)
+    axes.set(xlim=limits[0], ylim=limits[1])
+    if label is not None:
+        axes.add_line(Line2D([], [], color=color, linestyle=linestyle, lw=1.8, label=label))
