@@ -7,14 +7,42 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from preflearn.metrics import comparison_loss
 from preflearn.pairs import Pairs, as_pairs, check_items, check_labels
 
 __all__ = ["ComparisonEstimator", "threshold"]
 
 
 def threshold(differences: ArrayLike, tau: float) -> NDArray[np.int8]:
-    """The function t_tau, eq. 4 of [Venuto2017]_: -1 below -tau, +1 above tau, 0 between."""
-    differences = np.asarray(differences)
+    """The function t_tau, eq. 4 of [Venuto2017]_: -1 below -tau, +1 above tau, 0 between.
+
+    Parameters
+    ----------
+    differences : array-like of shape (m,)
+        r(first) - r(second).
+    tau : float
+        The largest difference that does not count, not negative.
+
+    Returns
+    -------
+    labels : ndarray of shape (m,)
+
+    Raises
+    ------
+    ValueError
+        If tau is negative, or tau or a difference is NaN.
+
+    Examples
+    --------
+    >>> threshold([-2.0, -1.0, 0.5, 3.0], tau=1.0).tolist()
+    [-1, 0, 0, 1]
+    """
+    if not tau >= 0:
+        raise ValueError(f"tau is {tau}; expected a threshold of at least 0")
+    differences = np.asarray(differences, dtype=np.float64)
+    if np.isnan(differences).any():
+        where = np.flatnonzero(np.isnan(differences))[0]
+        raise ValueError(f"differences[{where}] is nan; expected numbers")
     return (differences > tau).astype(np.int8) - (differences < -tau).astype(np.int8)
 
 
@@ -56,4 +84,4 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
         """The weighted share of pairs that are predicted correctly: 1 minus the loss of eq. 2."""
         pairs = as_pairs(pairs)
         y = check_labels(y, len(pairs))
-        return float(np.average(self.predict(pairs) == y, weights=sample_weight))
+        return 1.0 - comparison_loss(y, self.predict(pairs), sample_weight)

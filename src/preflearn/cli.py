@@ -135,8 +135,8 @@ def _named(parameters: list[list[str]]) -> dict[str, str]:
 
 
 def _build(options: argparse.Namespace) -> int:
-    from preflearn.book import build_book
-    from preflearn.project import find_project, typed
+    from preflearn.book.build import build_book
+    from preflearn.book.project import find_project, typed
 
     parameters = {name: typed(value) for name, value in _named(options.parameters).items()}
     if options.profile != "quick":
@@ -152,8 +152,8 @@ def _build(options: argparse.Namespace) -> int:
 
 
 def _sweep(options: argparse.Namespace) -> int:
-    from preflearn.project import find_project
-    from preflearn.sweep import grid_values, run_sweep
+    from preflearn.book.project import find_project
+    from preflearn.book.sweep import grid_values, run_sweep
 
     grid = {name: grid_values(values) for name, values in _named(options.parameters).items()}
     if not grid:
@@ -203,12 +203,13 @@ def _data_verify(options: argparse.Namespace) -> int:
 
     rows = pd.concat([datasets.verify(name) for name in options.datasets or [None]])
     print(rows.to_string(index=False))
-    return 0
+    # A set that is not here is no damage; a file with other bytes is.
+    return 0 if rows["status"].isin(["ok", "missing", "unverifiable"]).all() else 1
 
 
 def _claims(_: argparse.Namespace) -> int:
-    from preflearn.book import ledger_state
-    from preflearn.project import find_project
+    from preflearn.book.build import ledger_state
+    from preflearn.book.project import find_project
 
     checked, problems = ledger_state(find_project())
     for entry in checked:

@@ -188,7 +188,7 @@ def _read_table(path: Path) -> pd.DataFrame:
     lines = path.read_text("utf-8").splitlines(keepends=True)
     n_comments = next((k for k, line in enumerate(lines) if not line.startswith("#")), len(lines))
     body = io.StringIO("".join(lines[n_comments:]))
-    frame = pd.read_csv(body, float_precision="round_trip")
+    frame = pd.read_csv(body, engine="python")  # which parses floats exactly, in every version
     for line in lines[:n_comments]:
         if match := re.match(r"#\s*(\w+):\s*(.+)", line):
             frame.attrs[match[1]] = _parsed(match[2].strip())
@@ -239,14 +239,14 @@ def write_atomically(path: Path, text: str) -> Path:
 
 
 def main_versions() -> dict[str, str]:
-    """Versions of Python, of the package and of its direct dependencies.
+    """Versions of Python, the package, its direct dependencies, and cvxpy, which chapters use.
 
     Examples
     --------
     >>> sorted(main_versions())[:3]
-    ['clarabel', 'ipykernel', 'matplotlib']
+    ['clarabel', 'cvxpy', 'ipykernel']
     """
-    names = ["preflearn"]
+    names = ["preflearn", "cvxpy"]
     for requirement in requires("preflearn") or []:
         if "extra ==" not in requirement:
             names.append(re.match(r"[\w.-]+", requirement)[0])

@@ -53,14 +53,17 @@ def broken_links(html_dir: Path) -> list[BrokenLink]:
     ...     broken_links(Path(folder))
     [BrokenLink(page='index.html', link='#here', missing='anchor')]
     """
-    pages = {path.resolve(): _Page(path.read_text("utf-8")) for path in sorted(html_dir.rglob("*.html"))}
+    root = html_dir.resolve()
+    # Folders such as _static hold templates of the theme, which are no pages.
+    paths = (path for path in root.rglob("*.html") if not path.relative_to(root).parts[0].startswith("_"))
+    pages = {path: _Page(path.read_text("utf-8")) for path in sorted(paths)}
     if not pages:
         raise ValueError(f"{html_dir} holds no HTML page")
     broken = []
     for path, page in pages.items():
         for link in page.links:
             if missing := _missing(link, path, pages):
-                broken.append(BrokenLink(path.relative_to(html_dir.resolve()).as_posix(), link, missing))
+                broken.append(BrokenLink(path.relative_to(root).as_posix(), link, missing))
     return broken
 
 

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import yaml
 
-from preflearn.keys import file_hashes
-from preflearn.links import broken_links
-from preflearn.progress import duration
-from preflearn.project import Project
+from preflearn.book.keys import file_hashes
+from preflearn.book.links import broken_links
+from preflearn.book.progress import duration
+from preflearn.book.project import Project
 from preflearn.records import write_atomically
 
 __all__ = ["render", "toc_of_existing"]

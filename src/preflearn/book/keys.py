@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import preflearn
+from preflearn.book.project import Chapter, Project
 from preflearn.claims import load_ledger
-from preflearn.project import Chapter, Project
 from preflearn.records import main_versions, project_file
 
 __all__ = ["chapter_key", "file_hashes", "ingredients"]

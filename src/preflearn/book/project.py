@@ -66,15 +66,6 @@ class Chapter:
         return notebook
 
     @cached_property
-    def title(self) -> str:
-        """The first heading, or the name."""
-        for cell in self.notebook["cells"]:
-            match = re.search(r"^# +(.+)", "".join(cell["source"]), re.MULTILINE)
-            if cell["cell_type"] == "markdown" and match:
-                return match[1].strip()
-        return self.name
-
-    @cached_property
     def parameters(self) -> dict[str, object]:
         """Names and defaults of the cell tagged `parameters`; no literal default: Ellipsis."""
         found: dict[str, object] = {}

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from preflearn.book.outputs import Executed
+from preflearn.book.progress import duration
+from preflearn.book.project import Chapter
 from preflearn.claims import VERDICTS, Claim, agrees, anchor, format_value
-from preflearn.outputs import Executed
-from preflearn.progress import duration
-from preflearn.project import Chapter
 
 __all__ = ["Checked", "claims_page", "match_checks", "status_page"]
 
@@ -104,7 +104,7 @@ def claims_page(checked: list[Checked]) -> str:
         _summary(checked),
     ]
     for paper in sorted({entry.claim.paper for entry in checked}):
-        parts.append(f"## {paper}: {{cite:t}}`{_PAPERS[paper]}`")
+        parts += [f"## Paper {paper}", f"The claims of {{cite:t}}`{_PAPERS[paper]}`."]
         section = None
         for entry in (e for e in checked if e.claim.paper == paper):
             current, _, place = entry.claim.where.partition(",")

@@ -13,12 +13,11 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from preflearn.keys import chapter_key
-from preflearn.outputs import Executed
-from preflearn.progress import Progress
-from preflearn.project import Chapter, Project, typed
-from preflearn.records import write_atomically
-from preflearn.runner import (
+from preflearn.book.keys import chapter_key
+from preflearn.book.outputs import Executed
+from preflearn.book.progress import Progress
+from preflearn.book.project import Chapter, Project, typed
+from preflearn.book.runner import (
     Outcome,
     Task,
     clean_temporaries,
@@ -27,6 +26,7 @@ from preflearn.runner import (
     store,
     store_failure,
 )
+from preflearn.records import write_atomically
 
 __all__ = ["grid_points", "grid_values", "results_table", "run_remotely", "run_sweep"]
 
@@ -184,7 +184,7 @@ def run_remotely(
     dict
         The notebook as JSON text; for a failure also its summary and report.
     """
-    from preflearn.execution import Execution, ExecutionError
+    from preflearn.book.execution import Execution, ExecutionError
 
     folder = Path(cwd) if Path(cwd).is_dir() else Path(tempfile.gettempdir())
     try:
@@ -233,7 +233,7 @@ def _run_scheduled(project: Project, tasks: Sequence[Task], address: str) -> lis
 
 
 def _collected(task: Task, future: object) -> Outcome:
-    from preflearn.execution import ExecutionError
+    from preflearn.book.execution import ExecutionError
 
     try:
         answer = future.result()

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from preflearn.claims import load_ledger
-from preflearn.links import broken_links
-from preflearn.outputs import Executed
-from preflearn.pages import Checked, claims_page, match_checks, status_page
-from preflearn.progress import duration
-from preflearn.project import Project
-from preflearn.records import write_atomically, write_recorded
-from preflearn.render import render
-from preflearn.runner import (
+from preflearn.book.links import broken_links
+from preflearn.book.outputs import Executed
+from preflearn.book.pages import Checked, claims_page, match_checks, status_page
+from preflearn.book.progress import duration
+from preflearn.book.project import Project
+from preflearn.book.render import render
+from preflearn.book.runner import (
     Outcome,
     chapter_task,
     clean_temporaries,
@@ -22,6 +20,8 @@ from preflearn.runner import (
     prune,
     run_tasks,
 )
+from preflearn.claims import load_ledger
+from preflearn.records import write_atomically, write_recorded
 
 __all__ = ["broken_links", "build_book", "collect", "failure_report", "ledger_state"]
 

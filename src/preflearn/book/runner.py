@@ -18,13 +18,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from preflearn.keys import chapter_key, profile_of
-from preflearn.progress import Progress, duration
-from preflearn.project import Chapter, Project
+from preflearn.book.keys import chapter_key, profile_of
+from preflearn.book.progress import Progress, duration
+from preflearn.book.project import Chapter, Project
 from preflearn.records import write_atomically
 
 if TYPE_CHECKING:
-    from preflearn.execution import Execution, ExecutionError
+    from preflearn.book.execution import Execution, ExecutionError
 
 __all__ = [
     "Outcome",
@@ -163,7 +163,7 @@ def run_tasks(
 
 class _Pool:
     def __init__(self, project: Project, tasks: list[Task], jobs: int) -> None:
-        from preflearn import execution
+        from preflearn.book import execution
 
         self._execution = execution
         self._project, self._jobs = project, jobs

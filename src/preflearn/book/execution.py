@@ -159,6 +159,8 @@ class Execution:
             raise RuntimeError("stopped before its kernel started")
         self._client.create_kernel_manager()
         self._client.start_new_kernel(stderr=self._stderr, **self._kernel)
+        if self._stopped:  # while the process was being made
+            self.stop()
         self._client.start_new_kernel_client()
 
     def _report_cells(self, nb_man: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
 import time
@@ -91,7 +92,7 @@ class Progress:
             text = f"{self._finished} of {self._total} done; {cells}"
             if (left := self.seconds_left()) is not None:
                 text += f"; about {duration(left)} left"
-            self._stream.write(f"\r\x1b[K{text[:118]}")
+            self._stream.write(f"\r\x1b[K{text[: shutil.get_terminal_size().columns - 1]}")
             self._stream.flush()
 
     def close(self) -> None:

@@ -1,0 +1,393 @@
+"""How well comparisons, rankings and probabilities are predicted: the measures of the five papers.
+
+All take the truth first and weights last. A weight of two counts as the same row twice, a weight of
+zero as no row at all.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from preflearn._counting import check_vector, check_weights, count_pairs, sweep_threshold
+from preflearn.pairs import check_labels
+
+__all__ = [
+    "best_threshold",
+    "comparison_auc",
+    "comparison_loss",
+    "comparison_roc",
+    "disagreement_error",
+    "log_loss",
+    "ranking_loss",
+]
+
+Floats = NDArray[np.float64]
+
+
+def comparison_loss(y: ArrayLike, predicted: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    """The share of pairs whose label is predicted wrongly: eq. 2 of [Venuto2017]_, as a mean.
+
+    Parameters
+    ----------
+    y : array-like of shape (m,)
+        Labels: +1 first better, -1 second better, 0 no difference.
+    predicted : array-like of shape (m,)
+        Predicted labels, -1, 0 or 1.
+    sample_weight : array-like of shape (m,), optional
+        Weights of the pairs, not negative.
+
+    Returns
+    -------
+    loss : float
+        Between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        On other labels, unequal lengths, no pairs, or weights that are negative or all zero.
+
+    Examples
+    --------
+    >>> comparison_loss([1, 0, -1, -1], [1, 1, -1, 0])
+    0.5
+    """
+    predicted = check_vector(predicted, "predicted")
+    unknown = ~np.isin(predicted, (-1, 0, 1))
+    if unknown.any():
+        where = np.flatnonzero(unknown)[0]
+        raise ValueError(f"predicted[{where}] is {predicted[where]:g}; expected one of [-1, 0, 1]")
+    y = check_labels(y, len(predicted))
+    return float(np.average(predicted != y, weights=check_weights(sample_weight, len(y))))
+
+
+def comparison_roc(
+    y: ArrayLike, differences: ArrayLike, sample_weight: ArrayLike | None = None
+) -> tuple[Floats, Floats, Floats]:
+    """The ROC curve of a ranking function as its threshold falls: Table 3 of [Venuto2017]_.
+
+    The prediction at threshold tau is t_tau(differences) of eq. 4. A tie that is predicted to differ is
+    a false positive; a preference counts as found if it is predicted to differ in the right direction.
+    One that is predicted the wrong way round is lost at every threshold, so the true positive rate ends
+    below 1 where there are such preferences.
+
+    Parameters
+    ----------
+    y : array-like of shape (m,)
+        Labels: +1 first better, -1 second better, 0 no difference.
+    differences : array-like of shape (m,)
+        Predicted r(first) - r(second), as `decision_function` of an estimator returns them.
+    sample_weight : array-like of shape (m,), optional
+        Weights of the pairs, not negative.
+
+    Returns
+    -------
+    fpr, tpr : ndarray of shape (k + 1,)
+        False and true positive rate, from (0, 0) to (1, largest true positive rate), for k distinct
+        values of ``abs(differences)``.
+    thresholds : ndarray of shape (k + 1,)
+        Those values in decreasing order, then 0: each is the smallest tau at which its point holds.
+        Where some difference is 0, no tau reaches the last point: it closes the curve at (1, the rate
+        at tau = 0).
+
+    Raises
+    ------
+    ValueError
+        On bad labels, differences or weights, and unless there is a tie and a preference.
+
+    Examples
+    --------
+    >>> fpr, tpr, thresholds = comparison_roc([1, -1, 0, 0], [3.0, 2.0, 1.0, 0.0])
+    >>> fpr.tolist(), tpr.tolist(), thresholds.tolist()
+    ([0.0, 0.0, 0.0, 0.5, 1.0], [0.0, 0.5, 0.5, 0.5, 0.5], [3.0, 2.0, 1.0, 0.0, 0.0])
+    """
+    sweep = sweep_threshold(y, differences, sample_weight)
+    for total, name, labels in ((sweep.ties, "tie", "0"), (sweep.preferences, "preference", "-1 or 1")):
+        if total == 0:
+            raise ValueError(
+                f"y holds no {name} of positive weight; expected at least one label {labels}: "
+                "a ROC curve needs both ties and preferences"
+            )
+    fpr = np.append(0.0, sweep.false_alarms / sweep.ties)
+    tpr = np.append(0.0, sweep.hits / sweep.preferences)
+    return fpr, tpr, np.append(sweep.magnitudes, 0.0)
+
+
+def comparison_auc(y: ArrayLike, differences: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    """The area under `comparison_roc`, by trapezoids (sections 4 and 5.2 of [Venuto2017]_).
+
+    Parameters, results and errors as in `comparison_roc`.
+
+    Returns
+    -------
+    auc : float
+        Between 0 and 1; see the notes for the value that says "no skill", which is not 1/2.
+
+    Notes
+    -----
+    Write d for the differences. The area is the mean over all (preference i, tie j) of
+
+    .. math:: 1[y_i d_i > 0] \\left(1[|d_i| > |d_j|] + \\tfrac12 1[|d_i| = |d_j|]\\right),
+
+    because each tie adds a trapezoid (or, at d_j = 0, a part of the closing segment) whose mean height
+    is that sum over i. So it is the share of preferences with the right direction, times the ordinary
+    AUC of abs(d) as a detector of those preferences among all pairs that are ties or right. It follows:
+
+    - 1 if and only if all directions are right and each preference has a larger abs(d) than each tie;
+    - at most the share of right directions, and 0 for a constant score;
+    - 1/4 on average for differences drawn from one continuous symmetric law, whatever the labels;
+    - half the share of the commoner of the labels -1 and 1, for the trivial predictor of eq. 20.
+
+    Examples
+    --------
+    >>> comparison_auc([1, -1, 0, 0], [3.0, -2.0, 1.0, 0.0])
+    1.0
+    >>> comparison_auc([1, -1, 0, 0], [1.0, 1.0, 1.0, 1.0])
+    0.25
+    """
+    fpr, tpr, _ = comparison_roc(y, differences, sample_weight)
+    return float(np.trapezoid(tpr, fpr))
+
+
+def best_threshold(
+    y: ArrayLike, differences: ArrayLike, sample_weight: ArrayLike | None = None
+) -> tuple[float, float]:
+    """The threshold tau >= 0 with the least zero-one loss: eq. 6 of [Venuto2017]_, solved exactly.
+
+    The loss is constant between neighbouring values of abs(differences), so one sort and cumulative sums
+    find its minimum over all tau, where the paper searches a grid.
+
+    Parameters
+    ----------
+    y : array-like of shape (m,)
+        Labels: +1 first better, -1 second better, 0 no difference.
+    differences : array-like of shape (m,)
+        Predicted r(first) - r(second).
+    sample_weight : array-like of shape (m,), optional
+        Weights of the pairs, not negative.
+
+    Returns
+    -------
+    tau : float
+        The midpoint of the widest interval of minimisers within [0, max(abs(differences))]; of several
+        equally wide, the one at the smaller tau. It scales with the differences.
+    loss : float
+        ``comparison_loss(y, threshold(differences, tau))``.
+
+    Raises
+    ------
+    ValueError
+        On bad labels, differences or weights.
+
+    Examples
+    --------
+    >>> best_threshold([1, -1, 0, 0], [3.0, -2.0, 1.0, 0.0])
+    (1.5, 0.0)
+    """
+    sweep = sweep_threshold(y, differences, sample_weight)
+    total = sweep.preferences + sweep.ties
+    breaks = sweep.magnitudes[sweep.magnitudes > 0]
+    k = len(breaks)
+    # Row 0 predicts ties only; row i > 0 finds a difference in the pairs of the i largest magnitudes.
+    losses = np.append(0.0, sweep.false_alarms[:k] - sweep.hits[:k]) + sweep.preferences
+    lower, upper = np.append(breaks, 0.0), np.append(breaks[:1] if k else 0.0, breaks)
+    best = losses <= losses.min() + 1e-12 * total  # equal but for rounding
+    edges = np.diff(np.concatenate([[0], best, [0]]).astype(np.int8))
+    begin, end = np.flatnonzero(edges == 1)[::-1], np.flatnonzero(edges == -1)[::-1] - 1
+    widest = np.argmax(upper[begin] - lower[end])
+    low, high = lower[end[widest]], upper[begin[widest]]
+    middle = low + (high - low) / 2
+    tau = middle if middle < high else low  # between adjacent floats the midpoint rounds up
+    return float(tau), float(losses[begin[widest]] / total)
+
+
+def disagreement_error(
+    scores: ArrayLike,
+    predicted: ArrayLike,
+    qid: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    *,
+    normalize: bool = True,
+    ties: Literal["keep", "drop"] = "keep",
+) -> float:
+    """Disagreement of predicted with true scores over pairs of one query: eq. 1 of [Tsivtsivadze2011]_.
+
+    The error is half the sum of W_ij abs(sign(s_i - s_j) - sign(f_i - f_j)) over all ordered i, j, with
+    W_ij = 1 for two items of one query: an inverted pair counts 2, a pair that is tied in one of s and f
+    only counts 1. Normalised, it is divided by the sum of W, its largest value for scores without ties:
+    then 0 is perfect, 1 is reversed, and a random or a constant prediction has 1/2.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n,)
+        True scores s; larger is better.
+    predicted : array-like of shape (n,)
+        Predicted scores f.
+    qid : array-like of shape (n,), optional
+        Query ids: only items with equal ids are compared. None: one query.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the items, not negative; a pair has the product of its two (W_ij = w_i w_j).
+    normalize : bool
+        Whether to divide by the sum of W.
+    ties : {"keep", "drop"}
+        Whether pairs with s_i = s_j count. Kept, as eq. 1 is printed, they charge a prediction for telling
+        them apart, 1/2 a pair after normalisation, so that a perfect order of tied scores is not free.
+        Dropped (W_ij = 0), the normalised error is 1 minus the concordance index.
+
+    Returns
+    -------
+    error : float
+
+    Raises
+    ------
+    ValueError
+        On values that are not finite, unequal lengths, bad weights, or where no pair is left.
+
+    Examples
+    --------
+    >>> disagreement_error([1, 2, 3], [10.0, 30.0, 20.0], normalize=False)
+    2.0
+    >>> disagreement_error([5, 2, 2, 2, 2], [9, 1, 2, 3, 4])
+    0.3
+    >>> disagreement_error([5, 2, 2, 2, 2], [9, 1, 2, 3, 4], ties="drop")
+    0.0
+    """
+    if ties not in ("keep", "drop"):
+        raise ValueError(f"ties is {ties!r}; expected 'keep' or 'drop'")
+    counts = count_pairs(scores, predicted, qid, sample_weight, "scores")
+    wrong, n_pairs = 2 * counts.inverted.sum() + counts.merged.sum(), counts.strict.sum()
+    if ties == "keep":
+        wrong, n_pairs = wrong + counts.separated.sum(), n_pairs + counts.tied.sum()
+    if n_pairs == 0:
+        raise ValueError(
+            f"no pair is left of {np.size(scores)} items: expected two items of one query"
+            + (" with different scores" if ties == "drop" else "")
+            + " and positive weights"
+        )
+    return float(wrong / (2 * n_pairs) if normalize else wrong)
+
+
+def ranking_loss(
+    rank: ArrayLike,
+    predicted: ArrayLike,
+    qid: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """The normalised number of inversions between rankings, section 2 of [AhmadiFahandar2019]_.
+
+    For one query it is the number of pairs of items in the wrong order, over n(n-1)/2; for several, the
+    mean over the queries, each with the same weight. For rankings without ties it is the normalised
+    disagreement error of each query.
+
+    Parameters
+    ----------
+    rank : array-like of shape (n,)
+        True positions; 1 is best.
+    predicted : array-like of shape (n,)
+        Predicted positions; only their order matters, so the negative of predicted scores will do.
+    qid : array-like of shape (n,), optional
+        Query ids: only items with equal ids are compared. None: one query.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the items, not negative; a pair has the product of its two.
+
+    Returns
+    -------
+    loss : float
+        Between 0 (same order) and 1 (reversed).
+
+    Raises
+    ------
+    ValueError
+        On values that are not finite, unequal lengths, bad weights, or where no pair is left.
+
+    Notes
+    -----
+    The paper's rankings are total orders. Beyond them, a pair that shares a true rank is left out (of the
+    denominator too), as in `Pairs.from_rankings`, and so is a query without any pair; a pair that shares
+    a predicted rank is half an inversion, the mean over its two orders. By the printed formula it would
+    be none, and a prediction that orders nothing would be perfect.
+
+    Examples
+    --------
+    >>> ranking_loss([1, 2, 3, 4], [1, 2, 4, 3]) == 1 / 6
+    True
+    >>> ranking_loss([1, 2, 1, 2], [1, 2, 2, 1], qid=[7, 7, 8, 8])
+    0.5
+    """
+    counts = count_pairs(rank, predicted, qid, sample_weight, "rank")
+    some = counts.strict > 0
+    if not some.any():
+        raise ValueError(
+            f"no pair is left of {np.size(rank)} items: "
+            "expected two items of one query with different ranks and positive weights"
+        )
+    wrong = counts.inverted[some] + counts.merged[some] / 2
+    return float(np.mean(wrong / counts.strict[some]))
+
+
+def log_loss(y: ArrayLike, probabilities: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    """The mean of -log p(what happened), in nats: the logarithmic loss of section 4 of [Maystre2019]_.
+
+    Parameters
+    ----------
+    y : array-like of shape (m,)
+        Labels: +1 first won, -1 second won, 0 tie.
+    probabilities : array-like of shape (m,), (m, 2) or (m, 3)
+        Probability that the first wins; or of the outcomes -1, 1; or of the outcomes -1, 0, 1, in this
+        order. Ties among the labels need the third form.
+    sample_weight : array-like of shape (m,), optional
+        Weights of the comparisons, not negative.
+
+    Returns
+    -------
+    loss : float
+        At least 0. It is infinite if an outcome happened that had probability 0: that is what the
+        measure says of such a forecast, and clipping would hide it.
+
+    Raises
+    ------
+    ValueError
+        On bad labels or weights, probabilities outside [0, 1], or rows whose sum is not 1 within 1e-6.
+
+    Examples
+    --------
+    >>> round(log_loss([1, -1], [0.5, 0.5]), 6)
+    0.693147
+    >>> round(log_loss([1, 0, -1], [[0.2, 0.3, 0.5], [0.1, 0.8, 0.1], [1.0, 0.0, 0.0]]), 6)
+    0.30543
+    """
+    probabilities = _check_probabilities(probabilities)
+    m, k = probabilities.shape
+    outcomes = (-1, 1) if k == 2 else (-1, 0, 1)
+    y = check_labels(y, m, allow=outcomes)
+    weights = check_weights(sample_weight, m)
+    happened = probabilities[np.arange(m), np.searchsorted(outcomes, y)]
+    with np.errstate(divide="ignore"):  # probability 0 gives an infinite loss
+        losses = -np.log(happened[weights > 0])
+    return float(np.average(losses, weights=weights[weights > 0])) + 0.0  # never -0.0
+
+
+def _check_probabilities(probabilities: ArrayLike) -> Floats:
+    try:
+        array = np.asarray(probabilities, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"probabilities must be an array of numbers: {error}") from None
+    if array.size == 0 or not (array.ndim == 1 or (array.ndim == 2 and array.shape[1] in (2, 3))):
+        raise ValueError(
+            f"probabilities has shape {array.shape}; expected (m,) for a win of the first, "
+            "(m, 2) for the outcomes -1, 1, or (m, 3) for the outcomes -1, 0, 1"
+        )
+    outside = ~((array >= 0) & (array <= 1))  # true for NaN
+    if outside.any():
+        where = tuple(int(i) for i in np.argwhere(outside)[0])
+        place = ", ".join(map(str, where))
+        raise ValueError(f"probabilities[{place}] is {array[where]}; expected values from 0 to 1")
+    if array.ndim == 1:
+        return np.column_stack([1 - array, array])
+    sums = array.sum(axis=1)
+    if (np.abs(sums - 1) > 1e-6).any():
+        row = np.argmax(np.abs(sums - 1) > 1e-6)
+        raise ValueError(f"row {row} of probabilities sums to {sums[row]}; expected 1")
+    return array

@@ -1,0 +1,441 @@
+"""Is a set of comparisons linearly separable? An answer with a proof, in exact arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import lcm
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linprog
+
+from preflearn.pairs import Pairs, as_pairs, check_labels
+
+__all__ = [
+    "NotSeparableError",
+    "Separability",
+    "grow_working_set",
+    "largest_ratio",
+    "oriented_differences",
+    "separability",
+]
+
+_EXACT_WORK = 20_000_000  # entries of integer tableaus that a proof may touch: some seconds
+_EPS = np.finfo(np.float64).eps
+_HIGHS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+
+
+@dataclass(frozen=True)
+class Separability:
+    """The answer of `separability`, with the numbers that prove it.
+
+    Attributes
+    ----------
+    separable : bool
+        Whether some w has w·(y_i d_i) > |w·d_j| for each preference i and each tie j.
+    exact : bool
+        Whether the answer is proven without rounding; else it is that of a float solver.
+    coef : ndarray of shape (p,) or None
+        A separating weight vector w, where there is one.
+    weights : ndarray of shape (m,) or None
+        Where there is none: convex weights a_i of the preferences and signed weights b_j of the ties,
+        sum |b_j| <= 1, with sum a_i y_i d_i = sum b_j d_j. No w can separate both sides.
+    support : ndarray of int
+        The ids of the pairs with a weight: the violated set, at most p + 2 pairs.
+    exact_weights : dict of int to Fraction
+        The same weights as exact fractions; empty unless `exact`.
+    """
+
+    separable: bool
+    exact: bool
+    coef: NDArray[np.float64] | None
+    weights: NDArray[np.float64] | None
+    support: NDArray[np.int64]
+    exact_weights: dict[int, Fraction]
+
+
+class NotSeparableError(ValueError):
+    """No weight vector puts all preferences beyond all ties; `certificate` proves it."""
+
+    def __init__(self, certificate: Separability, y: NDArray) -> None:
+        self.certificate = certificate
+        shown = [
+            f"{i} (label {y[i]:+d}, weight {certificate.weights[i]:.3g})" for i in certificate.support[:12]
+        ]
+        more = len(certificate.support) - len(shown)
+        super().__init__(
+            "the comparisons are not linearly separable. The violated set is made of the pairs "
+            + ", ".join(shown)
+            + (f" and {more} more" if more else "")
+            + ": with these weights, the mean of the preferences, turned the right way, lies among the ties, "
+            "so no weight vector is right on all of them; use a method with slack variables"
+        )
+
+    def __reduce__(self) -> tuple:
+        return _restored_error, (self.args[0], self.certificate)
+
+
+def _restored_error(message: str, certificate: Separability) -> NotSeparableError:
+    error = NotSeparableError.__new__(NotSeparableError, message)
+    error.certificate = certificate
+    return error
+
+
+def oriented_differences(pairs: Pairs, y: NDArray) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """The rows y_i d_i of preferences and d_j of ties, shape (m, p), and which of them are ties.
+
+    Raises
+    ------
+    ValueError
+        If a difference is too large for a float.
+    """
+    with np.errstate(over="ignore"):
+        rows = pairs.items[pairs.index[:, 0]]
+        rows -= pairs.items[pairs.index[:, 1]]
+    if not np.isfinite(rows).all():
+        row, column = np.argwhere(~np.isfinite(rows))[0]
+        raise ValueError(f"the difference of pair {row} overflows in feature {column}; scale the features")
+    np.negative(rows, out=rows, where=(y == -1)[:, None])
+    return rows, y == 0
+
+
+def column_scales(rows: NDArray) -> NDArray[np.float64]:
+    """Powers of two, shape (p,), that bring the largest entry of each column into [1, 2)."""
+    largest = np.maximum(rows.max(axis=0), -rows.min(axis=0))
+    return np.ldexp(1.0, np.where(largest > 0, np.clip(np.frexp(largest)[1] - 1, -1000, 1000), 0))
+
+
+def extremes(values: NDArray, ties: NDArray[np.bool_]) -> tuple[float, float]:
+    """s = min of the preferences' values, and t = max of the ties' absolute values (0 without ties)."""
+    s = values[~ties].min(initial=np.inf)
+    return float(s), float(np.abs(values[ties]).max(initial=0.0))
+
+
+class Solution(NamedTuple):
+    """What a solver says about some rows: weights, dual weights of the rows, and its own state."""
+
+    coef: NDArray[np.float64]
+    dual: NDArray[np.float64]
+    state: Any = None
+
+
+def grow_working_set(
+    rows: NDArray,
+    ties: NDArray[np.bool_],
+    solve: Callable[[NDArray, Solution | None], Solution],
+    work: NDArray | None = None,
+) -> tuple[Solution, NDArray[np.int64]]:
+    """Solve a problem whose answer depends on few rows, by adding those that an answer violates.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (m, p)
+        Oriented differences.
+    ties : ndarray of bool, shape (m,)
+    solve : callable
+        From the ids of a working set and the previous solution to the solution for these rows.
+    work : ndarray of int, optional
+        The ids to start from; the most difficult pairs of a rough guess, unless given.
+
+    Returns
+    -------
+    solution : Solution
+        Optimal for all rows: none lies beyond the extremes s and t of the working set. If s <= t,
+        no weights separate the working set, and so the search ends early.
+    work : ndarray of int
+        The ids that the duals of the solution belong to.
+    """
+    batch = 2 * rows.shape[1] + 10
+    rounding = _EPS * np.sqrt(rows.shape[1]) * np.maximum(rows.max(axis=0), -rows.min(axis=0))
+    inside = np.zeros(len(rows), dtype=bool)
+    if work is None:
+        guess = rows @ rows[~ties].mean(axis=0)
+        work = _worst(np.where(ties, np.abs(guess), -guess), ~inside, ties, batch)
+    solution = None
+    while True:
+        inside[work] = True
+        solution = solve(work, solution)
+        values = rows @ solution.coef
+        s, t = extremes(values[work], ties[work])
+        excess = np.where(ties, np.abs(values) - t, s - values)
+        new = _worst(excess, ~inside & (excess > rounding @ np.abs(solution.coef)), ties, batch)
+        if len(new) == 0 or s <= t:
+            return solution, work
+        work = np.concatenate([work, new])
+
+
+def _worst(excess: NDArray, allowed: NDArray, ties: NDArray, batch: int) -> NDArray[np.int64]:
+    """Ids of at most `batch` preferences and as many ties, those with the largest excess."""
+    chosen = []
+    for kind in (allowed & ~ties, allowed & ties):
+        ids = np.flatnonzero(kind)
+        if len(ids) > batch:
+            ids = ids[np.argpartition(excess[ids], -batch)[-batch:]]
+        chosen.append(ids)
+    return np.concatenate(chosen)
+
+
+def largest_ratio(rows: NDArray, ties: NDArray[np.bool_]) -> tuple[Solution, NDArray[np.int64]]:
+    """Solve the LP, eq. 7 of [Venuto2017]_, for a margin of any sign, with HiGHS on a working set.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (m, p)
+        Oriented differences, in columns of similar size.
+    ties : ndarray of bool, shape (m,)
+
+    Returns
+    -------
+    solution : Solution
+        `coef` w; `dual` of the working set, signed so that it sums its rows to 0: positive for
+        preferences; `state` the optimum mu, at most 0 if the rows are not separable.
+    work : ndarray of int
+        The working set.
+    """
+
+    def solve(work: NDArray, _: Solution | None) -> Solution:
+        preferences, equal = rows[work][~ties[work]], rows[work][ties[work]]
+        k = len(preferences)
+        A = np.vstack([-preferences, equal, -equal])
+        result = linprog(
+            np.append(np.zeros(A.shape[1]), -1.0),
+            A_ub=np.column_stack([A, np.ones(len(A))]),
+            b_ub=np.append(-np.ones(k), np.ones(2 * len(equal))),
+            bounds=[(None, None)] * A.shape[1] + [(None, 1.0)],
+            method="highs-ds",
+            options=_HIGHS,
+        )
+        if result.status != 0:
+            raise RuntimeError(f"HiGHS did not solve the linear program: {result.message}")
+        lam = -result.ineqlin.marginals
+        dual = np.empty(len(work))
+        dual[~ties[work]] = lam[:k]
+        dual[ties[work]] = np.diff(lam[k:].reshape(2, -1), axis=0)[0]
+        return Solution(result.x[:-1], dual, float(result.x[-1]))
+
+    return grow_working_set(rows, ties, solve)
+
+
+def separability(pairs: Pairs | ArrayLike, y: ArrayLike) -> Separability:
+    """Decide whether a linear ranking function is right on all pairs, and prove the answer.
+
+    The data are separable if and only if the optimum of the LP, eq. 7 of [Venuto2017]_, is positive,
+    or equally if the convex hull of the preferences y_i d_i and that of the ties, taken both ways,
+    have no point in common (Farkas' lemma). A float solver finds w or the common point; then integer
+    arithmetic, in which the given floats are exact, verifies it or corrects it.
+
+    Parameters
+    ----------
+    pairs : Pairs or array-like of shape (m, 2, p)
+    y : array-like of shape (m,)
+        Labels -1, 0, 1. Ties alone are separable by w = 0; preferences alone are if
+        0 is outside their hull.
+
+    Returns
+    -------
+    answer : Separability
+
+    Raises
+    ------
+    ValueError
+        On bad pairs or labels, or differences that floats hold badly.
+
+    Examples
+    --------
+    >>> pairs = Pairs([[0.0], [1.0], [3.0]], [[1, 0], [2, 1], [2, 0]])
+    >>> separability(pairs, [0, 1, 1]).separable
+    True
+    >>> answer = separability(pairs, [1, 0, 1])
+    >>> answer.separable, answer.exact_weights
+    (False, {0: Fraction(1, 1), 1: Fraction(1, 2)})
+    """
+    pairs = as_pairs(pairs)
+    y = check_labels(y, len(pairs))
+    rows, ties = oriented_differences(pairs, y)
+    if ties.all():
+        return _separable(np.zeros(rows.shape[1]))
+    scales = column_scales(rows)
+    solution, work = largest_ratio(rows / scales, ties)
+    coef = solution.coef / scales
+    data = _Integers(pairs, y)
+    if solution.state > 0 and _separates(coef, rows, ties, data):
+        return _separable(coef)
+    answer = _exact_answer(data, ties, work[solution.dual != 0])
+    if answer is not None:
+        return answer
+    if solution.state > 0:
+        return _separable(coef, exact=False)
+    signed = np.where(ties[work], -solution.dual, solution.dual) / solution.dual[~ties[work]].sum()
+    certificate = dict(zip(work.tolist(), signed.tolist(), strict=True))
+    return _not_separable(certificate, ties, exact=False)
+
+
+def _separable(coef: NDArray | None, exact: bool = True) -> Separability:
+    return Separability(True, exact, coef, None, np.empty(0, dtype=np.int64), {})
+
+
+def _not_separable(certificate: dict[int, Any], ties: NDArray, exact: bool = True) -> Separability:
+    certificate = {i: certificate[i] for i in sorted(certificate) if certificate[i]}
+    support = np.array(list(certificate), dtype=np.int64)
+    weights = np.zeros(len(ties))
+    weights[support] = [float(a) for a in certificate.values()]
+    return Separability(False, exact, None, weights, support, certificate if exact else {})
+
+
+class _Integers:
+    """The oriented differences as integers: floats are fractions over powers of two, and each
+    feature is multiplied by the smallest power of two that makes all its values whole."""
+
+    def __init__(self, pairs: Pairs, y: NDArray) -> None:
+        self.pairs, self.y = pairs, y
+        self._mantissas: NDArray | None = None
+
+    def _load(self) -> None:
+        mantissas, exponents = np.frexp(self.pairs.items)
+        used = mantissas != 0
+        self.powers = np.where(used, exponents - 53, 2000).min(axis=0)
+        self._mantissas = np.ldexp(mantissas, 53).astype(np.int64)
+        self._shifts = np.where(used, exponents - 53 - self.powers, 0)
+
+    def rows(self, ids: NDArray) -> NDArray:
+        """The rows y_i d_i or d_j, shape (k, p), of Python integers."""
+        if self._mantissas is None:
+            self._load()
+        used, place = np.unique(self.pairs.index[ids], return_inverse=True)
+        items = self._mantissas[used].astype(object) << self._shifts[used].astype(object)
+        first, second = items[place.reshape(-1, 2)].swapaxes(0, 1)
+        return (first - second) * np.where(self.y[ids] == -1, -1, 1).astype(object)[:, None]
+
+    def weights(self, coef: NDArray) -> NDArray:
+        """Integers proportional to the weights of the integer features."""
+        if self._mantissas is None:
+            self._load()
+        fractions = [
+            Fraction(w) * Fraction(2) ** int(k) for w, k in zip(coef.tolist(), self.powers, strict=True)
+        ]
+        common = lcm(*(fraction.denominator for fraction in fractions))
+        return np.array([int(fraction * common) for fraction in fractions], dtype=object)
+
+    def floats(self, weights: NDArray, scale: int) -> NDArray[np.float64] | None:
+        """The weights 2 w / scale of the features as given, or None if doubles cannot hold them."""
+        try:
+            return np.array(
+                [
+                    float(Fraction(2 * w, scale) / Fraction(2) ** int(k))
+                    for w, k in zip(weights, self.powers, strict=True)
+                ]
+            )
+        except OverflowError:
+            return None
+
+    def extremes(self, weights: NDArray, ids: NDArray) -> tuple[int | float, int]:
+        """Exact s and t of `extremes` over the pairs `ids`, in units of the integer weights."""
+        values, ties = self.rows(ids) @ weights, self.y[ids] == 0
+        return min(values[~ties], default=np.inf), max(np.abs(values[ties]), default=0)
+
+
+def _separates(coef: NDArray, rows: NDArray, ties: NDArray, data: _Integers) -> bool:
+    """Whether s(w) > t(w) without rounding; integers are needed only for pairs near the extremes."""
+    values = rows @ coef
+    error = float(np.maximum(rows.max(axis=0), -rows.min(axis=0)) @ np.abs(coef))
+    error = (rows.shape[1] + 4) * (_EPS * error + np.finfo(np.float64).tiny)
+    s, t = extremes(values, ties)
+    if s - error > t + error:
+        return True
+    near = np.flatnonzero(np.where(ties, np.abs(values) >= t - 2 * error, values <= s + 2 * error))
+    s_exact, t_exact = data.extremes(data.weights(coef), near)
+    return bool(s_exact > t_exact)
+
+
+def _exact_answer(data: _Integers, ties: NDArray, work: NDArray) -> Separability | None:
+    """Prove one answer or the other in integers, from a working set that grows; None: too large.
+
+    A common point of the two hulls of the working set is a certificate. Without one, Farkas' lemma
+    gives weights that separate the working set: they separate all pairs, or a pair that they
+    do not separate is added.
+    """
+    everything = np.arange(len(ties))
+    all_rows = None
+    budget = _EXACT_WORK
+    while True:
+        rows = data.rows(work)
+        point, weights, cost = _common_point(rows[~ties[work]], rows[ties[work]], budget)
+        budget -= cost
+        if budget < 0:
+            return None
+        if point is not None:
+            ids = np.concatenate([work[~ties[work]], work[ties[work]]]).tolist()
+            return _not_separable(dict(zip(ids, point, strict=True)), ties)
+        all_rows = data.rows(everything) if all_rows is None else all_rows
+        values = all_rows @ weights
+        values[ties] = np.abs(values[ties])
+        low = everything[~ties][values[~ties].argmin()]
+        high = everything[ties][values[ties].argmax()] if ties.any() else None
+        s, t = values[low], 0 if high is None else values[high]
+        if s > t:
+            coef = data.floats(weights, s + t)
+            if coef is not None:
+                s, t = data.extremes(data.weights(coef), everything)
+            return _separable(coef if s > t else None)
+        new = [low] if high is None else [low, high]
+        work = np.union1d(work, new)
+
+
+def _common_point(
+    preferences: NDArray, ties: NDArray, budget: int
+) -> tuple[list[Fraction] | None, NDArray | None, int]:
+    """A common point of conv(preferences) and conv(ties, both ways, and 0), or a separating w.
+
+    Phase one of the simplex method with Bland's rule, in integers (Edmonds' fraction-free pivots), on:
+    sum a_i p_i - sum (b_j - c_j) t_j = 0, sum a = 1, sum b + sum c + rest = 1, all >= 0.
+
+    Returns
+    -------
+    point : list of Fraction or None
+        The a_i, then the b_j - c_j.
+    weights : ndarray of int or None
+        If there is no common point: w with min w·p_i > max |w·t_j|.
+    cost : int
+        How many entries of the tableau were computed.
+    """
+    n, k, p = len(preferences), len(ties), preferences.shape[1]
+    size = n + 2 * k + 1
+    tableau = np.zeros((p + 3, size + p + 3), dtype=object)
+    tableau[:p, :size] = np.vstack([preferences, -ties, ties, np.zeros((1, p), dtype=object)]).T
+    tableau[p, :n] = 1
+    tableau[p + 1, n:size] = 1
+    tableau[np.arange(p + 2), size + np.arange(p + 2)] = 1
+    tableau[[p, p + 1], -1] = 1
+    tableau[-1, :size] = -tableau[:-1, :size].sum(axis=0)
+    tableau[-1, -1] = -2
+    basis = size + np.arange(p + 2)
+    denominator, cost = 1, 0
+    while (entering := np.flatnonzero(tableau[-1, :size] < 0)).size and cost <= budget:
+        column = entering[0]
+        pivot_row = _leaving(tableau[:-1, column], tableau[:-1, -1], basis)
+        pivot = tableau[pivot_row, column]
+        kept = tableau[pivot_row].copy()
+        tableau = (tableau * pivot - np.outer(tableau[:, column], kept)) // denominator
+        tableau[pivot_row] = kept
+        basis[pivot_row], denominator = column, pivot
+        cost += tableau.size
+    if tableau[-1, -1] == 0:
+        solution = np.full(size + p + 2, Fraction(0), dtype=object)
+        solution[basis] = [Fraction(int(value), int(denominator)) for value in tableau[:-1, -1]]
+        return [*solution[:n], *(solution[n : n + k] - solution[n + k : n + 2 * k])], None, cost
+    return None, tableau[-1, size : size + p] - denominator, cost
+
+
+def _leaving(column: NDArray, values: NDArray, basis: NDArray) -> int:
+    """The row of the smallest ratio value/entry; of equal ones, that of the smallest variable."""
+    best = -1
+    for row in np.flatnonzero(column > 0):
+        if best >= 0:
+            ahead = values[row] * column[best] - values[best] * column[row]
+            if ahead > 0 or (ahead == 0 and basis[row] > basis[best]):
+                continue
+        best = int(row)
+    return best

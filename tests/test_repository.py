@@ -1,0 +1,137 @@
+"""The repository keeps the promises of its README: notebooks, environment, texts."""
+
+import json
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from preflearn.claims import load_ledger
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+def tracked_files():
+    done = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return [ROOT / name for name in done.stdout.splitlines() if (ROOT / name).is_file()]
+
+
+def cells(path, kind="code"):
+    return [cell for cell in json.loads(path.read_text("utf-8"))["cells"] if cell["cell_type"] == kind]
+
+
+def test_environment_for_conda_is_that_of_pip():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    expected = {*project["dependencies"], *extras["book"], *extras["test"], *extras["cluster"]}
+    entries = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    (pip,) = [entry["pip"] for entry in entries if isinstance(entry, dict)]
+    conda = [entry for entry in entries if isinstance(entry, str)]
+    python = f"python{project['requires-python']}"
+    assert {*conda, *pip} == expected | {python, "pip", "--editable ."}
+
+
+def test_constraints_pin_every_direct_dependency():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    direct = {*project["dependencies"], *extras["book"], *extras["test"], *extras["cluster"]}
+    lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
+    assert all(re.fullmatch(r"[\w.\-]+==[\w.+!]+", line) for line in lines)
+    pinned = {re.sub(r"[-_.]+", "-", line.split("==")[0]).lower() for line in lines}
+    names = {re.sub(r"[-_.]+", "-", re.match(r"[\w.\-]+", entry)[0]).lower() for entry in direct}
+    assert names <= pinned
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_is_stripped_and_parameterised(path):
+    code = cells(path)
+    assert all(not cell["outputs"] and cell["execution_count"] is None for cell in code)
+    (parameters,) = [cell for cell in code if "parameters" in cell["metadata"].get("tags", [])]
+    source = "".join(parameters["source"])
+    assert re.search(r'^profile = "quick"', source, re.MULTILINE)
+    assert re.search(r"^seed = 0\b", source, re.MULTILINE)
+    assert all("#" in line for line in source.splitlines()), "each parameter owes its reader a comment"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_reads_well(path):
+    lengths = sorted(len("".join(cell["source"]).splitlines()) for cell in cells(path))
+    assert lengths[-1] <= 30
+    for cell in cells(path):
+        if "plt.show()" in "".join(cell["source"]):
+            about = cell["metadata"]["mystnb"]
+            assert len(about["figure"]["caption"]) > 40, about
+            assert about["figure"]["name"].startswith("fig-")
+            assert len(about["image"]["alt"]) > 40
+    text = "".join("".join(cell["source"]) for cell in cells(path, "markdown"))
+    assert text.count("```{exercise}") in (2, 3)
+    assert text.count("```{solution}") == text.count("```{exercise}")
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_chapter_checks_exactly_its_claims(path):
+    source = "\n".join("".join(cell["source"]) for cell in cells(path))
+    checked = re.findall(r'\bcheck\(\s*"(P\d-\d+)"', source)
+    owed = {claim.id for claim in load_ledger().values() if claim.chapter == path.stem}
+    assert len(checked) == len(set(checked))
+    assert set(checked) == owed
+
+
+def test_table_of_contents_names_every_chapter():
+    toc = (ROOT / "book" / "_toc.yml").read_text()
+    assert re.findall(r"chapters/(\d\d_\w+)", toc) == [path.stem for path in NOTEBOOKS]
+
+
+def test_citations_have_an_entry():
+    keys = set(re.findall(r"^@\w+\{([\w:-]+),", (ROOT / "book" / "references.bib").read_text(), re.MULTILINE))
+    texts = [*NOTEBOOKS, *(ROOT / "book").glob("*.md")]
+    cited = {
+        key.strip()
+        for path in texts
+        for group in re.findall(r"\{cite(?::\w+)?\}`([^`]+)`", path.read_text("utf-8"))
+        for key in group.split(",")
+    }
+    assert cited
+    assert cited <= keys
+
+
+def test_no_path_of_one_machine_and_no_index_address_is_committed():
+    forbidden = re.compile(
+        r"(?<![\w/.])/(?:work|farm|root|home/\w+|tmp)/\w|extra-index-url|pypi\.org|--index-url"
+    )
+    found = []
+    for path in tracked_files():
+        if path.suffix in {
+            ".py",
+            ".md",
+            ".toml",
+            ".yml",
+            ".yaml",
+            ".ipynb",
+            ".txt",
+            ".cfg",
+            ".csv",
+            ".cff",
+            "",
+        }:
+            lines = path.read_text("utf-8").splitlines()
+            found += [f"{path.name}:{k}" for k, line in enumerate(lines, 1) if forbidden.search(line)]
+    assert [place for place in found if not place.startswith("test_repository.py")] == []
+
+
+def test_workflows_call_the_same_script():
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
+    runs = [step.get("run", "") for step in workflow["jobs"]["test"]["steps"]]
+    assert "bash .ci/run" in runs
+    script = (ROOT / ".ci" / "run").read_text()
+    readme = (ROOT / "README.md").read_text()
+    for command in ("make book", "make test"):
+        assert command in script
+        assert command in readme
