@@ -188,11 +188,10 @@ def best_threshold(
     """
     sweep = sweep_threshold(y, differences, sample_weight)
     total = sweep.preferences + sweep.ties
-    breaks = sweep.magnitudes[sweep.magnitudes > 0]
-    k = len(breaks)
-    # Row 0 predicts ties only; row i > 0 finds a difference in the pairs of the i largest magnitudes.
-    losses = np.append(0.0, sweep.false_alarms[:k] - sweep.hits[:k]) + sweep.preferences
-    lower, upper = np.append(breaks, 0.0), np.append(breaks[:1] if k else 0.0, breaks)
+    # Row 0 predicts ties only; row i finds a difference in the pairs of the i largest magnitudes. A last
+    # magnitude of 0 adds an empty interval, which is never better than the one before.
+    losses = np.append(0.0, sweep.false_alarms - sweep.hits) + sweep.preferences
+    lower, upper = np.append(sweep.magnitudes, 0.0), np.append(sweep.magnitudes[0], sweep.magnitudes)
     best = losses <= losses.min() + 1e-12 * total  # equal but for rounding
     edges = np.diff(np.concatenate([[0], best, [0]]).astype(np.int8))
     begin, end = np.flatnonzero(edges == 1)[::-1], np.flatnonzero(edges == -1)[::-1] - 1

@@ -63,7 +63,7 @@ def check_labels(y: ArrayLike, n_pairs: int, allow: tuple[int, ...] = (-1, 0, 1)
     if not known.all():
         (where,) = _first_index(~known)
         raise ValueError(
-            f"y[{where}] is {array[where]!r}; expected one of {sorted(allow)} "
+            f"y[{where}] is {array.tolist()[where]!r}; expected one of {sorted(allow)} "
             "(+1 first better, -1 second better, 0 no difference)"
         )
     return array.astype(np.int8)
@@ -76,8 +76,12 @@ def check_query_ids(qid: ArrayLike | None, n_items: int) -> NDArray | None:
     array = np.asarray(qid)
     if array.shape != (n_items,):
         raise ValueError(f"qid has shape {array.shape}; expected ({n_items},): one query id an item")
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        (where,) = _first_index(~np.isfinite(array))
+    if array.dtype.kind == "O":  # where None and NaN stand for a missing id
+        usable = np.array([value is not None and value == value for value in array])
+    else:
+        usable = np.isfinite(array) if array.dtype.kind == "f" else np.ones(n_items, dtype=bool)
+    if not usable.all():
+        (where,) = _first_index(~usable)
         raise ValueError(f"qid[{where}] is {array[where]}; expected a query id for each item")
     return array
 
@@ -205,7 +209,8 @@ class Pairs:
         if ties not in ("drop", "keep"):
             raise ValueError(f"ties is {ties!r}; expected 'drop' or 'keep'")
         index = _pairs_within_queries(len(items), qid)
-        y = np.sign(scores[index[:, 0]] - scores[index[:, 1]]).astype(np.int8)
+        first, second = scores[index[:, 0]], scores[index[:, 1]]
+        y = (first > second).astype(np.int8) - (first < second).astype(np.int8)
         if ties == "drop":
             index, y = index[y != 0], y[y != 0]
         if len(index) == 0:

@@ -1,0 +1,501 @@
+"""Each measure against its definition, spelled out as loops, and against the laws it obeys."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+import sklearn.metrics
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy import stats
+
+from preflearn.base import threshold
+from preflearn.metrics import (
+    best_threshold,
+    comparison_auc,
+    comparison_loss,
+    comparison_roc,
+    disagreement_error,
+    log_loss,
+    ranking_loss,
+)
+
+# Few distinct values, so that equal differences, zeros and equal weights are common.
+LABEL = st.sampled_from([-1, 0, 1])
+DIFFERENCE = st.one_of(st.integers(-4, 4).map(float), st.floats(-1e6, 1e6))
+WEIGHT = st.integers(0, 3)
+
+
+def columns(*kinds, min_size=1, max_size=14):
+    """Rows of the given kinds as one array a column."""
+    rows = st.lists(st.tuples(*kinds), min_size=min_size, max_size=max_size)
+    return rows.map(lambda rows: tuple(np.array(column) for column in zip(*rows, strict=True)))
+
+
+LABELLED = columns(LABEL, DIFFERENCE, WEIGHT).filter(lambda c: c[2].any())
+BOTH_CLASSES = LABELLED.filter(lambda c: (c[2] @ (c[0] == 0)) and (c[2] @ (c[0] != 0)))
+SCORED = columns(
+    st.integers(0, 5), st.integers(-5, 5), st.integers(0, 2), WEIGHT, min_size=2, max_size=12
+).filter(lambda c: c[3].any())
+
+
+def fractions(values):
+    return [Fraction(float(value)) for value in values]
+
+
+def sign(value):
+    return int(value > 0) - int(value < 0)
+
+
+def exact_loss(y, predicted, weights):
+    """Eq. 2 as a mean, in rational arithmetic."""
+    wrong = sum((w for a, b, w in zip(y, predicted, weights, strict=True) if a != b), Fraction(0))
+    return wrong / sum(weights)
+
+
+# ---- Zero-one loss
+
+
+@given(columns(LABEL, LABEL, WEIGHT).filter(lambda c: c[2].any()))
+def test_loss_is_the_weighted_share_of_wrong_labels(data):
+    y, predicted, weights = data
+    assert comparison_loss(y, predicted, weights) == pytest.approx(
+        float(exact_loss(y, predicted, fractions(weights))), abs=1e-15
+    )
+    assert comparison_loss(y, predicted) == pytest.approx(sklearn.metrics.zero_one_loss(y, predicted))
+
+
+@given(columns(LABEL, LABEL, WEIGHT).filter(lambda c: c[2].any()), st.randoms())
+def test_loss_ignores_swaps_and_order_and_repeats_count_as_weights(data, random):
+    y, predicted, weights = data
+    loss = comparison_loss(y, predicted, weights)
+    order = random.sample(range(len(y)), len(y))
+    assert comparison_loss(-y, -predicted, weights) == loss
+    assert comparison_loss(y[order], predicted[order], weights[order]) == loss
+    assert comparison_loss(np.repeat(y, weights), np.repeat(predicted, weights)) == loss
+
+
+# ---- ROC and AUC
+
+
+def brute_rates(y, differences, weights, tau):
+    """False and true positive rate of t_tau by the cells of Table 3 of P1."""
+    false_positive = true_positive = ties = preferences = Fraction(0)
+    for label, d, w in zip(y, differences, fractions(weights), strict=True):
+        predicted = 1 if d > tau else -1 if d < -tau else 0
+        if label == 0:
+            ties += w
+            false_positive += w * (predicted != 0)
+        else:
+            preferences += w
+            true_positive += w * (predicted == label)
+    return false_positive / ties, true_positive / preferences
+
+
+def brute_auc(y, differences, weights):
+    """The mean over pairs (preference, tie) of the notes of comparison_auc, in O(m^2)."""
+    area = total = Fraction(0)
+    rows = list(zip(y, differences, fractions(weights), strict=True))
+    for (label, d, w), (tie, d0, w0) in product(rows, rows):
+        if label != 0 and tie == 0:
+            total += w * w0
+            if d * label > 0:
+                area += w * w0 * Fraction(1 + sign(abs(d) - abs(d0)), 2)
+    return area / total
+
+
+@given(BOTH_CLASSES)
+def test_roc_points_are_the_rates_at_their_thresholds(data):
+    y, differences, weights = data
+    fpr, tpr, thresholds = comparison_roc(y, differences, weights)
+    magnitudes = np.unique(np.abs(differences[weights > 0]))
+    assert thresholds.tolist() == [*magnitudes[::-1].tolist(), 0.0]
+    reached = len(thresholds) - (magnitudes[0] == 0)  # the closing point is beyond tau = 0
+    for x, height, tau in list(zip(fpr, tpr, thresholds, strict=True))[:reached]:
+        expected = brute_rates(y, differences, weights, tau)
+        assert (x, height) == pytest.approx([float(rate) for rate in expected], abs=1e-15)
+    assert (fpr[0], tpr[0], fpr[-1]) == (0.0, 0.0, 1.0)
+    assert tpr[-1] == pytest.approx(float(brute_rates(y, differences, weights, 0.0)[1]), abs=1e-15)
+    assert (np.diff(fpr) >= 0).all()
+    assert (np.diff(tpr) >= 0).all()
+
+
+@given(BOTH_CLASSES)
+def test_no_threshold_has_rates_off_the_curve(data):
+    y, differences, weights = data
+    fpr, tpr, thresholds = comparison_roc(y, differences, weights)
+    between = (thresholds[1:] + thresholds[:-1]) / 2
+    for tau in [*between, thresholds[0] + 1]:
+        rates = np.array([float(rate) for rate in brute_rates(y, differences, weights, tau)])
+        assert np.abs(np.column_stack([fpr, tpr]) - rates).max(axis=1).min() < 1e-14
+
+
+@given(BOTH_CLASSES)
+def test_auc_is_its_sum_over_preferences_and_ties(data):
+    y, differences, weights = data
+    expected = float(brute_auc(y, differences, weights))
+    assert comparison_auc(y, differences, weights) == pytest.approx(expected, abs=1e-14)
+    unweighted = float(brute_auc(y, differences, np.ones(len(y))))
+    assert comparison_auc(y, differences) == pytest.approx(unweighted, abs=1e-14)
+
+
+@given(BOTH_CLASSES, st.randoms())
+def test_roc_ignores_swaps_order_and_scale_and_repeats_count_as_weights(data, random):
+    y, differences, weights = data
+    fpr, tpr, thresholds = comparison_roc(y, differences, weights)
+    order = random.sample(range(len(y)), len(y))
+    flip = np.array([random.choice([-1, 1]) for _ in y])
+    for other in (
+        (flip * y, flip * differences, weights),
+        (y[order], differences[order], weights[order]),
+        (np.repeat(y, weights), np.repeat(differences, weights), None),
+    ):
+        for ours, theirs in zip((fpr, tpr, thresholds), comparison_roc(*other), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+    fpr8, tpr8, thresholds8 = comparison_roc(y, 8 * differences, weights / 4)
+    np.testing.assert_array_equal([fpr, tpr, 8 * thresholds], [fpr8, tpr8, thresholds8])
+
+
+@given(columns(st.integers(-9, 9), st.integers(-9, 9), LABEL, min_size=2), st.integers(-1000, 1000))
+def test_auc_ignores_a_shift_of_scores(data, shift):
+    first, second, y = data
+    assume((y == 0).any() and (y != 0).any())
+    auc = comparison_auc(y, (first - second).astype(float))
+    assert comparison_auc(y, (first + shift) - (second + shift)) == auc
+
+
+@given(BOTH_CLASSES)
+def test_auc_is_the_ordinary_one_where_every_direction_is_right(data):
+    y, differences, weights = data
+    differences = np.where(y == 0, differences, y * np.maximum(np.abs(differences), 0.5))
+    expected = sklearn.metrics.roc_auc_score(y != 0, np.abs(differences), sample_weight=weights)
+    assert comparison_auc(y, differences, weights) == pytest.approx(expected, abs=1e-14)
+
+
+@given(BOTH_CLASSES)
+def test_auc_is_the_share_of_right_directions_times_the_ordinary_auc_of_those(data):
+    y, differences, weights = data
+    right = y * differences > 0
+    share = (weights @ right) / (weights @ (y != 0))
+    auc = comparison_auc(y, differences, weights)
+    assert auc <= share + 1e-14
+    if share > 0:
+        kept = right | (y == 0)
+        ordinary = sklearn.metrics.roc_auc_score(
+            right[kept], np.abs(differences[kept]), sample_weight=weights[kept]
+        )
+        assert auc == pytest.approx(share * ordinary, abs=1e-14)
+
+
+@given(BOTH_CLASSES)
+def test_auc_is_one_for_perfect_models_only_and_nought_for_constant_scores(data):
+    y, differences, weights = data
+    assert comparison_auc(y, y.astype(float), weights) == 1.0
+    assert comparison_auc(y, -y.astype(float), weights) == 0.0
+    assert comparison_auc(y, np.zeros(len(y)), weights) == 0.0
+    used = weights > 0
+    perfect = min((y * differences)[used & (y != 0)]) > max(np.abs(differences)[used & (y == 0)])
+    assert (comparison_auc(y, differences, weights) > 1 - 1e-12) == perfect
+
+
+@pytest.mark.parametrize("y", [[1, 0], [1, -1, 0], [1, 1, 0, 0], [-1, 1, 1, 0]])
+def test_auc_of_differences_without_skill_is_a_quarter_on_average(y):
+    """All orders of magnitudes and all signs are equally likely for a continuous symmetric law."""
+    m = len(y)
+    orders = {tuple(np.argsort(np.array(p))) for p in product(range(m), repeat=m) if len(set(p)) == m}
+    areas = [
+        brute_auc(y, [sign * (rank + 1) for sign, rank in zip(signs, order, strict=True)], [1] * m)
+        for order in orders
+        for signs in product([-1, 1], repeat=m)
+    ]
+    assert len(orders) == math.factorial(m)
+    assert sum(areas) / len(areas) == Fraction(1, 4)
+
+
+@given(st.integers(1, 9), st.integers(0, 9), st.integers(1, 9))
+def test_auc_of_the_trivial_predictor_is_half_the_share_of_the_commoner_preference(wins, losses, ties):
+    y = np.repeat([1, -1, 0], [wins, losses, ties])
+    majority = 1.0 if losses < wins else -1.0  # eq. 20 of P1
+    expected = max(wins, losses) / (wins + losses) / 2
+    assert comparison_auc(y, np.full(len(y), majority)) == pytest.approx(expected, abs=1e-15)
+
+
+def test_roc_of_ties_with_difference_nought_never_reaches_a_full_false_positive_rate():
+    """P1, section 4: "for tau = 0 we have 100% false positive rate". Not where a difference is 0."""
+    y, differences = [1, -1, 0, 0], [2.0, -3.0, 0.0, 1.0]
+    assert float(brute_rates(y, differences, [1] * 4, 0.0)[0]) == 0.5
+    fpr, tpr, thresholds = comparison_roc(y, differences)
+    assert (fpr[-2], thresholds[-2]) == (0.5, 0.0)
+    assert (fpr[-1], tpr[-1], thresholds[-1]) == (1.0, 1.0, 0.0)
+
+
+# ---- The best threshold
+
+
+def brute_threshold(y, differences, weights):
+    """Least loss over all tau >= 0 (each value, each middle, beyond all), and all tau that reach it."""
+    values = sorted({abs(float(d)) for d, w in zip(differences, weights, strict=True) if w} | {0.0})
+    exact = fractions(weights)
+    losses = [exact_loss(y, threshold(differences, tau), exact) for tau in values]
+    return min(losses), values, losses
+
+
+@given(LABELLED)
+def test_best_threshold_has_the_least_loss_of_all(data):
+    y, differences, weights = data
+    least, _, _ = brute_threshold(y, differences, weights)
+    tau, loss = best_threshold(y, differences, weights)
+    assert tau >= 0
+    assert exact_loss(y, threshold(differences, tau), fractions(weights)) == least
+    assert loss == pytest.approx(float(least), abs=1e-15)
+
+
+@given(LABELLED)
+def test_best_threshold_is_the_midpoint_of_the_widest_interval(data):
+    y, differences, weights = data
+    least, values, losses = brute_threshold(y, differences, weights)
+    runs, start = [], None  # the loss is constant on [values[i], values[i + 1])
+    for i, loss in enumerate(losses):
+        if loss == least and start is None:
+            start = values[i]
+        if start is not None and (loss != least or i + 1 == len(losses)):
+            runs.append((start, values[i]))
+            start = None
+    low, high = max(runs, key=lambda run: run[1] - run[0])  # the first of the widest
+    assert best_threshold(y, differences, weights)[0] == pytest.approx((low + high) / 2, rel=1e-12)
+
+
+@given(LABELLED, st.randoms())
+def test_best_threshold_ignores_swaps_and_order_and_follows_scale(data, random):
+    y, differences, weights = data
+    tau, loss = best_threshold(y, differences, weights)
+    order = random.sample(range(len(y)), len(y))
+    flip = np.array([random.choice([-1, 1]) for _ in y])
+    assert best_threshold(flip * y, flip * differences, weights) == (tau, loss)
+    assert best_threshold(y[order], differences[order], weights[order]) == (tau, loss)
+    assert best_threshold(np.repeat(y, weights), np.repeat(differences, weights)) == (tau, loss)
+    scaled = pytest.approx((8 * tau, loss), rel=1e-12, abs=1e-300)  # halves of subnormals are rounded
+    assert best_threshold(y, 8 * differences, weights) == scaled
+
+
+@given(
+    columns(LABEL, st.sampled_from([0.0, 5e-324, 1e-323, 1.0, np.nextafter(1.0, 2.0), 1.7e308])),
+    st.lists(st.floats(1e-3, 1e3), min_size=14, max_size=14),
+)
+def test_best_threshold_at_the_edges_of_floating_point(data, weights):
+    y, differences = data
+    weights = np.array(weights[: len(y)])
+    least, _, _ = brute_threshold(y, differences, weights)
+    tau, loss = best_threshold(y, differences, weights)
+    reached = exact_loss(y, threshold(differences, tau), fractions(weights))
+    assert float(reached) == pytest.approx(float(least), abs=1e-12)
+    assert loss == pytest.approx(float(least), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("y", "differences", "expected"),
+    [
+        ([0, 0], [1.0, -2.0], (2.0, 0.0)),  # only ties: the largest difference is still no difference
+        ([1, -1], [1.0, -3.0], (0.5, 0.0)),  # only preferences: below the smallest
+        ([1, -1], [-1.0, 3.0], (1.5, 1.0)),  # all wrong: every tau is as good
+        ([1, 0], [0.0, 0.0], (0.0, 0.5)),  # a constant score
+        ([1, 1, 0, 0], [9.0, 8.0, 2.0, 3.0], (5.5, 0.0)),
+        ([1, -1, 0], [9.0, 6.0, 3.0], (6.0, 1 / 3)),  # a lost preference inside the interval [3, 9)
+    ],
+)
+def test_best_threshold_by_hand(y, differences, expected):
+    assert best_threshold(y, differences) == pytest.approx(expected)
+
+
+def test_best_threshold_takes_losses_that_differ_by_rounding_as_equal():
+    """0.1 + 0.2 - 0.3 is 6e-17: to find both ties and the preference is as good as to find nothing."""
+    assert best_threshold([0, 0, 1], [9.0, 8.0, 7.0], [0.1, 0.2, 0.3]) == pytest.approx((3.5, 0.5))
+
+
+def test_best_threshold_between_neighbouring_floats_is_the_lower_one():
+    low = np.nextafter(1.0, 2.0)
+    high = np.nextafter(low, 2.0)
+    assert low + (high - low) / 2 == high
+    assert best_threshold([1, 0], [high, low]) == (low, 0.0)
+
+
+def test_best_threshold_of_many_pairs_agrees_with_a_grid():
+    rng = np.random.default_rng(3)
+    y = rng.integers(-1, 2, 20_000)
+    differences = rng.normal(size=20_000) + 1.5 * y
+    tau, loss = best_threshold(y, differences)
+    grid = np.linspace(0, 4, 401)
+    losses = [comparison_loss(y, threshold(differences, t)) for t in grid]
+    assert loss == comparison_loss(y, threshold(differences, tau))
+    assert loss <= min(losses) < loss + 0.002
+
+
+# ---- Rankings
+
+
+def eq1(s, f, q, w, ties="keep"):
+    """Eq. 1 of P3 and the sum of W, by the double loop over ordered pairs."""
+    error = total = Fraction(0)
+    for i, j in product(range(len(s)), repeat=2):
+        if i != j and q[i] == q[j] and (ties == "keep" or s[i] != s[j]):
+            relevance = Fraction(int(w[i])) * int(w[j])
+            error += relevance * abs(sign(s[i] - s[j]) - sign(f[i] - f[j])) / 2
+            total += relevance
+    return error, total
+
+
+@given(SCORED, st.sampled_from(["keep", "drop"]))
+def test_disagreement_is_eq_1(data, ties):
+    s, f, q, w = data
+    error, total = eq1(s, f, q, w, ties)
+    if total == 0:
+        with pytest.raises(ValueError, match=f"no pair is left of {len(s)} items: expected two items"):
+            disagreement_error(s, f, q, w, ties=ties)
+        return
+    assert disagreement_error(s, f, q, w, normalize=False, ties=ties) == error
+    assert disagreement_error(s, f, q, w, ties=ties) == pytest.approx(float(error / total), abs=1e-15)
+
+
+@given(SCORED)
+def test_disagreement_ignores_order_and_increasing_maps(data):
+    s, f, q, w = data
+    assume(eq1(s, f, q, w)[1] > 0)
+    error = disagreement_error(s, f, q, w)
+    order = np.argsort(f * 7 % 11, kind="stable")
+    assert disagreement_error(s[order], f[order], q[order], w[order]) == error
+    assert disagreement_error(np.exp(s), f**3 + 0.5 * f - 40, q.astype(str), w) == error
+    assert disagreement_error(-s, -f, q, w) == error
+    assert disagreement_error(f, s, q, w, normalize=False) == disagreement_error(s, f, q, w, normalize=False)
+
+
+@given(SCORED)
+def test_a_repeated_item_counts_as_a_weight_where_ties_are_dropped(data):
+    s, f, q, w = data
+    assume(eq1(s, f, q, w, "drop")[1] > 0)
+    repeated = [np.repeat(column, w) for column in (s, f, q)]
+    assert disagreement_error(*repeated, ties="drop") == disagreement_error(s, f, q, w, ties="drop")
+
+
+@given(SCORED)
+def test_disagreement_of_perfect_reversed_and_constant_predictions(data):
+    s, _, q, w = data
+    assume(eq1(s, s, q, w, "drop")[1] > 0)
+    assert disagreement_error(s, s, q, w) == 0.0
+    assert disagreement_error(s, -s, q, w, ties="drop") == 1.0
+    assert disagreement_error(s, np.zeros(len(s)), q, w, ties="drop") == 0.5
+
+
+@given(st.lists(st.tuples(st.floats(-1, 1), st.floats(-1, 1), st.floats(1e-3, 1)), min_size=2, max_size=30))
+def test_disagreement_with_fractional_weights(rows):
+    s, f, w = np.array(rows).T
+    wrong = sum(
+        w[i] * w[j] * abs(sign(s[i] - s[j]) - sign(f[i] - f[j])) for i, j in combinations(range(len(s)), 2)
+    )
+    assert disagreement_error(s, f, None, w, normalize=False) == pytest.approx(wrong, rel=1e-9, abs=1e-12)
+
+
+def test_disagreement_without_ties_is_kendalls_tau_on_another_scale():
+    rng = np.random.default_rng(0)
+    s = rng.normal(size=10_000)
+    f = s + rng.normal(size=10_000)
+    tau = stats.kendalltau(s, f).statistic
+    assert disagreement_error(s, f) == pytest.approx((1 - tau) / 2, abs=1e-12)
+
+
+def test_disagreement_over_queries_is_a_sum_over_queries():
+    rng = np.random.default_rng(1)
+    q = rng.integers(0, 40, 3000)
+    s, f = rng.integers(0, 9, 3000), rng.normal(size=3000)
+    parts = [disagreement_error(s[q == k], f[q == k], normalize=False) for k in range(40)]
+    assert disagreement_error(s, f, q, normalize=False) == sum(parts)
+
+
+def brute_ranking_loss(pi, predicted):
+    """Section 2 of P5 for total orders: the double sum over ordered pairs over n(n-1)/2."""
+    n = len(pi)
+    inversions = sum(pi[i] < pi[j] and predicted[i] > predicted[j] for i in range(n) for j in range(n))
+    return Fraction(int(inversions), n * (n - 1) // 2)
+
+
+@given(st.integers(2, 9).flatmap(lambda n: st.tuples(st.permutations(range(n)), st.permutations(range(n)))))
+def test_ranking_loss_of_total_orders(rankings):
+    pi, predicted = map(np.array, rankings)
+    loss = ranking_loss(pi + 1, predicted + 1)
+    assert loss == pytest.approx(float(brute_ranking_loss(pi, predicted)), abs=1e-15)
+    assert ranking_loss(predicted, pi) == loss
+    assert loss == pytest.approx(disagreement_error(-pi, -predicted), abs=1e-15)
+    assert ranking_loss(pi, pi) == 0.0
+    assert ranking_loss(pi, -pi) == 1.0
+
+
+@given(SCORED)
+def test_ranking_loss_is_the_mean_of_the_queries_with_a_pair(data):
+    rank, predicted, q, w = data
+    losses = []
+    for k in set(q.tolist()):
+        here = q == k
+        error, total = eq1(-rank[here], -predicted[here], q[here], w[here], "drop")
+        losses += [error / total] if total else []
+    if not losses:
+        with pytest.raises(ValueError, match=f"no pair is left of {len(rank)} items"):
+            ranking_loss(rank, predicted, q, w)
+        return
+    assert ranking_loss(rank, predicted, q, w) == pytest.approx(float(sum(losses) / len(losses)), abs=1e-14)
+
+
+@given(st.permutations(range(6)), st.lists(st.integers(0, 2), min_size=6, max_size=6))
+def test_a_tied_prediction_loses_what_its_random_orders_lose_on_average(rank, predicted):
+    """The mean over all total orders that refine the prediction."""
+    refined = [
+        brute_ranking_loss(rank, order)
+        for order in REFINEMENTS
+        if all(
+            (predicted[i] - predicted[j]) * (order[i] - order[j]) >= 0 for i, j in combinations(range(6), 2)
+        )
+    ]
+    expected = float(sum(refined) / len(refined))
+    assert ranking_loss(rank, predicted) == pytest.approx(expected, abs=1e-14)
+
+
+REFINEMENTS = [p for p in product(range(6), repeat=6) if len(set(p)) == 6]
+
+
+# ---- Log loss
+
+
+@given(st.lists(st.tuples(LABEL, st.tuples(*[st.integers(1, 50)] * 3), WEIGHT), min_size=1, max_size=10))
+def test_log_loss_is_the_mean_negative_log_probability(rows):
+    y, counts, weights = (np.array(column) for column in zip(*rows, strict=True))
+    assume(weights.any())
+    p = counts / counts.sum(axis=1, keepdims=True)
+    terms = [-math.log(row[label + 1]) for row, label in zip(p, y, strict=True)]
+    loss = log_loss(y, p, weights)
+    assert loss == pytest.approx(np.dot(weights, terms) / weights.sum(), rel=1e-12)
+    assert log_loss(-y, p[:, ::-1], weights) == pytest.approx(loss, rel=1e-12)
+    assert log_loss(np.repeat(y, weights), np.repeat(p, weights, axis=0)) == pytest.approx(loss, rel=1e-12)
+    assert loss == pytest.approx(sklearn.metrics.log_loss(y, p, sample_weight=weights, labels=[-1, 0, 1]))
+
+
+@given(columns(st.sampled_from([-1, 1]), st.floats(0.001, 0.999)))
+def test_log_loss_of_wins_has_three_equal_forms(data):
+    y, win = data
+    two, three = np.column_stack([1 - win, win]), np.column_stack([1 - win, 0 * win, win])
+    expected = sklearn.metrics.log_loss(y, win, labels=[-1, 1])
+    for p in (win, two, three):
+        assert log_loss(y, p) == pytest.approx(expected, rel=1e-12)
+
+
+def test_log_loss_of_equal_probabilities_is_the_log_of_their_number():
+    """The column "Random" of P4's Table 3: 0.693 without ties, 1.099 with them."""
+    assert round(log_loss([1, -1, 1], np.full(3, 0.5)), 3) == 0.693
+    assert round(log_loss([1, 0, -1], np.full((3, 3), 1 / 3)), 3) == 1.099
+
+
+def test_log_loss_of_what_was_impossible_is_infinite_unless_its_weight_is_nought():
+    assert log_loss([1, -1], [0.0, 0.5]) == math.inf
+    assert log_loss([1, -1], [0.0, 0.5], [0, 2]) == pytest.approx(math.log(2))
+    assert math.copysign(1, log_loss([1], [1.0])) == 1.0

@@ -1,0 +1,386 @@
+"""Pairs against plain loops, and every complaint about bad input."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from preflearn import pairs as module
+from preflearn.pairs import Pairs, as_pairs, check_items, check_labels, check_query_ids
+
+ITEMS = [[1.0, 0.0], [0.0, 2.0], [3.0, 3.0]]
+
+
+@st.composite
+def comparisons(draw, max_items=7, max_pairs=12):
+    """Random pairs of random items (small integers, so that sums are exact) with labels."""
+    n, p = draw(st.integers(2, max_items)), draw(st.integers(1, 3))
+    entries = st.lists(st.integers(-9, 9), min_size=n * p, max_size=n * p)
+    items = np.array(draw(entries), dtype=float).reshape(n, p)
+    edge = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)).filter(lambda e: e[0] != e[1])
+    index = draw(st.lists(edge, min_size=1, max_size=max_pairs))
+    y = draw(st.lists(st.sampled_from([-1, 0, 1]), min_size=len(index), max_size=len(index)))
+    return Pairs(items, index), np.array(y)
+
+
+SCORED = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2)), min_size=1, max_size=12)
+
+
+def same(left, right):
+    """Whether two Pairs hold the same index over the same items."""
+    return left.index.tolist() == right.index.tolist() and left.items.tolist() == right.items.tolist()
+
+
+# ---- The graph
+
+
+@given(comparisons())
+def test_incidence_takes_items_to_differences(data):
+    pairs, _ = data
+    B = pairs.incidence()
+    assert B.shape == (len(pairs), len(pairs.items))
+    np.testing.assert_array_equal(B @ pairs.items, pairs.differences())
+    by_hand = [pairs.items[i] - pairs.items[j] for i, j in pairs.index.tolist()]
+    np.testing.assert_array_equal(pairs.differences(), by_hand)
+    np.testing.assert_array_equal(pairs.first - pairs.second, by_hand)
+
+
+@given(comparisons())
+def test_incidence_squared_is_the_laplacian(data):
+    pairs, _ = data
+    n = len(pairs.items)
+    adjacency = np.zeros((n, n))
+    for i, j in pairs.index.tolist():
+        adjacency[i, j] += 1
+        adjacency[j, i] += 1
+    B = pairs.incidence()
+    laplacian = np.diag(adjacency.sum(axis=1)) - adjacency
+    np.testing.assert_array_equal((B.T @ B).toarray(), laplacian)
+    np.testing.assert_array_equal(B.toarray().sum(axis=1), np.zeros(len(pairs)))
+    np.testing.assert_array_equal(np.abs(B).sum(axis=1), np.full(len(pairs), 2))
+
+
+@given(comparisons())
+def test_swapping_turns_every_difference(data):
+    pairs, _ = data
+    swapped = pairs.swapped()
+    np.testing.assert_array_equal(swapped.differences(), -pairs.differences())
+    np.testing.assert_array_equal(swapped.incidence().toarray(), -pairs.incidence().toarray())
+    assert same(swapped.swapped(), pairs)
+
+
+@given(comparisons())
+def test_flipped_is_the_binary_problem_of_eq_8(data):
+    pairs, y = data
+    forward = [(i, j) for (i, j), label in zip(pairs.index.tolist(), y, strict=True) if label == 1]
+    backward = [(j, i) for (i, j), label in zip(pairs.index.tolist(), y, strict=True) if label == -1]
+    ties = [(i, j) for (i, j), label in zip(pairs.index.tolist(), y, strict=True) if label == 0]
+    flipped, labels = pairs.flipped(y)
+    assert len(flipped) == len(labels) == len(forward) + len(backward) + 2 * len(ties)
+    expected = forward + backward + ties + [(j, i) for i, j in ties]
+    assert [tuple(edge) for edge in flipped.index.tolist()] == expected
+    assert labels.tolist() == [1] * (len(forward) + len(backward)) + [-1] * (2 * len(ties))
+    np.testing.assert_array_equal(flipped.items, pairs.items)
+
+
+@given(comparisons())
+def test_flipping_swapped_pairs_with_turned_labels_gives_the_same_rows(data):
+    pairs, y = data
+    one, labels = pairs.flipped(y)
+    two, others = pairs.swapped().flipped(-y)
+    assert sorted(map(tuple, one.index.tolist())) == sorted(map(tuple, two.index.tolist()))
+    assert labels.tolist() == others.tolist()
+
+
+# ---- As an array
+
+
+@given(comparisons())
+def test_pairs_are_an_array_of_first_and_second_items(data):
+    pairs, _ = data
+    array = np.asarray(pairs)
+    assert array.shape == pairs.shape == (len(pairs), 2, pairs.items.shape[1])
+    np.testing.assert_array_equal(array[:, 0], pairs.first)
+    np.testing.assert_array_equal(array[:, 1], pairs.second)
+    np.testing.assert_array_equal(np.asarray(as_pairs(array)), array)
+    np.testing.assert_array_equal(np.asarray(Pairs.from_arrays(pairs.first, pairs.second)), array)
+    assert np.asarray(pairs, dtype=np.float32).dtype == np.float32
+    assert as_pairs(pairs) is pairs
+
+
+def test_a_dense_array_is_always_a_copy():
+    pairs = Pairs(ITEMS, [[0, 1]])
+    np.asarray(pairs)[0, 0, 0] = 99
+    assert pairs.items[0, 0] == 1.0
+    with pytest.raises(ValueError, match="can only be made by copying"):
+        np.array(pairs, copy=False)
+
+
+def test_from_arrays_keeps_rows_together():
+    pairs = Pairs.from_arrays([[1, 2], [3, 4]], [[5, 6], [7, 8]])
+    assert pairs.index.tolist() == [[0, 2], [1, 3]]
+    assert pairs.differences().tolist() == [[-4, -4], [-4, -4]]
+    assert repr(pairs) == "Pairs(2 pairs of 4 items, 2 features)"
+
+
+@given(comparisons(), st.data())
+def test_selection_along_the_first_axis(data, more):
+    pairs, _ = data
+    m = len(pairs)
+    ids = more.draw(st.lists(st.integers(-m, m - 1), max_size=5))
+    mask = np.array(more.draw(st.lists(st.booleans(), min_size=m, max_size=m)))
+    ends = st.none() | st.integers(-m - 1, m + 1)
+    step = more.draw(st.sampled_from([None, 1, 2, -1, -2]))
+    part = slice(more.draw(ends), more.draw(ends), step)
+    for key in (ids, np.array(ids, dtype=int), mask, mask.tolist(), part, np.s_[:]):
+        chosen = pairs[key]
+        expected = np.asarray(pairs)[np.array(ids, dtype=int) if key is ids else key]
+        assert len(chosen) == len(expected)
+        np.testing.assert_array_equal(np.asarray(chosen), expected)
+        assert chosen.items is pairs.items  # the graph keeps all its vertices
+    one = more.draw(st.integers(-m, m - 1))
+    assert pairs[one].index.tolist() == [pairs.index[one].tolist()]
+    assert same(pairs[ids, ...], pairs[ids])
+
+
+def test_selection_out_of_range_or_along_other_axes_fails():
+    pairs = Pairs(ITEMS, [[0, 1], [1, 2]])
+    with pytest.raises(IndexError, match="out of bounds"):
+        pairs[[0, 2]]
+    with pytest.raises(IndexError, match="boolean index did not match"):
+        pairs[[True, False, True]]
+    with pytest.raises(ValueError, match="along their first axis only"):
+        pairs[0, 1]
+    assert [edge.index.tolist() for edge in pairs] == [[[0, 1]], [[1, 2]]]
+
+
+@given(comparisons())
+def test_copies_and_pickles_are_equal(data):
+    pairs, _ = data
+    assert same(pickle.loads(pickle.dumps(pairs)), pairs)
+    assert same(copy.deepcopy(pairs), pairs)
+
+
+# ---- From scores and rankings
+
+
+def brute_pairs(scores, qid, ties):
+    """Every i < j of one query with the sign of the difference of scores."""
+    found = {}
+    for i in range(len(scores)):
+        for j in range(i + 1, len(scores)):
+            if qid[i] == qid[j] and (ties == "keep" or scores[i] != scores[j]):
+                found[i, j] = int(scores[i] > scores[j]) - int(scores[i] < scores[j])
+    return found
+
+
+@given(SCORED, st.sampled_from(["drop", "keep"]), st.booleans())
+def test_from_scores_pairs_all_items_of_a_query(rows, ties, named):
+    scores, qid = (np.array(column) for column in zip(*rows, strict=True))
+    X = np.arange(2.0 * len(rows)).reshape(-1, 2)
+    expected = brute_pairs(scores, qid, ties)
+    if not expected:
+        with pytest.raises(ValueError, match=f"no pair is left of {len(rows)} items"):
+            Pairs.from_scores(X, scores, qid, ties=ties)
+        return
+    ids = np.array(["query c", "query a", "query b"])[qid] if named else qid
+    pairs, y = Pairs.from_scores(X, scores, ids, ties=ties)
+    assert dict(zip(map(tuple, pairs.index.tolist()), y.tolist(), strict=True)) == expected
+    assert len(pairs) == len(expected)
+    np.testing.assert_array_equal(pairs.items, X)
+
+
+@given(SCORED)
+def test_from_scores_without_query_ids_is_one_query(rows):
+    scores = np.array([score for score, _ in rows])
+    X = np.zeros((len(rows), 1))
+    assume(len(rows) > 1)
+    pairs, y = Pairs.from_scores(X, scores, ties="keep")
+    others, y_others = Pairs.from_scores(X, scores, np.zeros(len(rows)), ties="keep")
+    assert same(pairs, others)
+    assert y.tolist() == y_others.tolist()
+    assert len(pairs) == len(rows) * (len(rows) - 1) // 2
+
+
+@given(SCORED)
+def test_from_rankings_is_from_scores_with_rank_one_best(rows):
+    rank, qid = (np.array(column) for column in zip(*rows, strict=True))
+    X = np.zeros((len(rows), 1))
+    expected = brute_pairs(-rank, qid, "drop")
+    if not expected:
+        with pytest.raises(ValueError, match="two items of one query with different"):
+            Pairs.from_rankings(X, rank, qid)
+        return
+    pairs, y = Pairs.from_rankings(X, rank, qid)
+    assert dict(zip(map(tuple, pairs.index.tolist()), y.tolist(), strict=True)) == expected
+    better = np.where(y == 1, pairs.index[:, 0], pairs.index[:, 1])
+    worse = np.where(y == 1, pairs.index[:, 1], pairs.index[:, 0])
+    assert (rank[better] < rank[worse]).all()
+
+
+def test_scores_of_any_size_are_compared():
+    _, y = Pairs.from_scores(np.zeros((3, 1)), [1.7e308, -1.7e308, 5e-324], ties="keep")
+    assert y.tolist() == [1, 1, -1]
+
+
+# ---- Bad input
+
+
+@pytest.mark.parametrize(
+    ("items", "message"),
+    [
+        (
+            [[1.0, math.nan], [math.inf, 2.0]],
+            r"items holds nan at row 0, column 1 \(2 non-finite values in all",
+        ),
+        ([[1.0], [-math.inf]], "items holds -inf at row 1, column 0 .* expected finite numbers only"),
+        ([1.0, 2.0], r"items has shape \(2,\); expected \(n, p\)"),
+        (np.zeros((0, 3)), r"items is empty \(shape \(0, 3\)\); expected at least one item"),
+        (np.zeros((3, 0)), r"items is empty \(shape \(3, 0\)\)"),
+        ([["a"], ["b"]], r"items must be an \(n, p\) array of numbers: .*'a'"),
+        ([[1.0], [2.0, 3.0]], r"items must be an \(n, p\) array of numbers"),
+    ],
+)
+def test_bad_items_are_named(items, message):
+    with pytest.raises(ValueError, match=message):
+        Pairs(items, [[0, 1]])
+    with pytest.raises(ValueError, match=message.replace("items", "X", 1)):
+        check_items(items, "X")
+
+
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [
+        ([[0, 3]], r"index\[0, 1\] is 3, out of range; expected a row number of items, from 0 to 2"),
+        ([[0, 1], [-1, 2]], r"index\[1, 0\] is -1, out of range"),
+        ([[0, 1], [2, 2]], "pair 1 compares item 2 with itself; expected two different items"),
+        (np.zeros((0, 2), dtype=int), r"there are no pairs \(index has shape \(0, 2\)\)"),
+        ([], r"index has shape \(0,\); expected \(m, 2\)"),
+        ([0, 1], r"index has shape \(2,\); expected \(m, 2\)"),
+        ([[0, 1, 2]], r"index has shape \(1, 3\)"),
+        ([[0.0, 1.0]], "index has dtype float64; expected integers"),
+        ([[True, False]], "index has dtype bool; expected integers"),
+    ],
+)
+def test_bad_indices_are_named(index, message):
+    with pytest.raises(ValueError, match=message):
+        Pairs(ITEMS, index)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        ([[1.0]], [[1.0], [2.0]], r"first has shape \(1, 1\), second \(2, 1\); expected the same"),
+        ([[1.0]], [[1.0, 2.0]], r"first has shape \(1, 1\), second \(1, 2\)"),
+        ([[1.0]], [[math.nan]], "second holds nan at row 0, column 0"),
+        ([[math.inf]], [[1.0]], "first holds inf at row 0, column 0"),
+    ],
+)
+def test_bad_arrays_are_named(first, second, message):
+    with pytest.raises(ValueError, match=message):
+        Pairs.from_arrays(first, second)
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.zeros((3, 3, 2)), r"pairs has shape \(3, 3, 2\); expected Pairs or an \(m, 2, p\) array"),
+        (np.zeros((3, 2)), r"pairs has shape \(3, 2\)"),
+        (np.zeros((0, 2, 2)), "first is empty"),
+        (Pairs(ITEMS, [[0, 1]])[[]], "there are no pairs; expected at least one"),
+        ([[[1.0], [math.nan]]], "second holds nan at row 0"),
+    ],
+)
+def test_bad_pairs_are_named(array, message):
+    with pytest.raises(ValueError, match=message):
+        as_pairs(array)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([1, 2], r"y\[1\] is 2; expected one of \[-1, 0, 1\] \(\+1 first better, -1 second better"),
+        ([math.nan, 1], r"y\[0\] is nan; expected"),
+        ([1, 0.5], r"y\[1\] is 0\.5; expected"),
+        (["win", "loss"], r"y\[0\] is 'win'; expected"),
+        ([None, 1], r"y\[0\] is None; expected"),
+        ([1], "y has 1 labels for 2 pairs; expected one label a pair"),
+        ([[1, 0]], r"y has shape \(1, 2\); expected \(2,\): one label a pair"),
+        (1, r"y has shape \(\); expected \(2,\)"),
+    ],
+)
+def test_bad_labels_are_named(y, message):
+    with pytest.raises(ValueError, match=message):
+        check_labels(y, 2)
+    with pytest.raises(ValueError, match=message):
+        Pairs(ITEMS, [[0, 1], [1, 2]]).flipped(y)
+
+
+def test_labels_may_be_narrowed_and_become_small_integers():
+    with pytest.raises(ValueError, match=r"y\[1\] is 0; expected one of \[-1, 1\]"):
+        check_labels([1, 0], 2, allow=(1, -1))
+    labels = check_labels([1.0, -1.0, 0.0], 3)
+    assert labels.tolist() == [1, -1, 0]
+    assert labels.dtype == np.int8
+
+
+@pytest.mark.parametrize(
+    ("qid", "message"),
+    [
+        ([1], r"qid has shape \(1,\); expected \(2,\): one query id an item"),
+        ([[1, 2]], r"qid has shape \(1, 2\)"),
+        ([1, math.nan], r"qid\[1\] is nan; expected a query id for each item"),
+        (["a", None], r"qid\[1\] is None; expected a query id for each item"),
+        (np.array(["a", math.nan], dtype=object), r"qid\[1\] is nan; expected a query id for each item"),
+    ],
+)
+def test_bad_query_ids_are_named(qid, message):
+    with pytest.raises(ValueError, match=message):
+        check_query_ids(qid, 2)
+    with pytest.raises(ValueError, match=message):
+        Pairs.from_scores([[1.0], [2.0]], [1, 2], qid)
+
+
+def test_query_ids_are_optional_and_of_any_type():
+    assert check_query_ids(None, 2) is None
+    assert check_query_ids(["a", "b"], 2).tolist() == ["a", "b"]
+    assert check_query_ids(np.array(["a", "b"], dtype=object), 2).tolist() == ["a", "b"]
+    assert check_query_ids([7, 7], 2).tolist() == [7, 7]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([1, math.nan], r"\[1\] is nan; expected finite numbers"),
+        ([math.inf, 1], r"\[0\] is inf; expected finite numbers"),
+        ([1], r" has shape \(1,\); expected \(2,\): one value an item"),
+        ([[1, 2]], r" has shape \(1, 2\)"),
+        (["good", "bad"], r" must be an \(2,\) array of numbers"),
+    ],
+)
+def test_bad_scores_and_ranks_are_named(values, message):
+    with pytest.raises(ValueError, match="scores" + message):
+        Pairs.from_scores([[1.0], [2.0]], values)
+    with pytest.raises(ValueError, match="rank" + message):
+        Pairs.from_rankings([[1.0], [2.0]], values)
+
+
+def test_a_set_of_scores_without_a_pair_is_an_error():
+    with pytest.raises(ValueError, match=r"no pair is left of 2 items: .* with different scores"):
+        Pairs.from_scores([[1.0], [2.0]], [3, 3])
+    with pytest.raises(ValueError, match=r"no pair is left of 1 items: expected two items of one query$"):
+        Pairs.from_scores([[1.0]], [3], ties="keep")
+    with pytest.raises(ValueError, match="no pair is left of 2 items"):
+        Pairs.from_rankings([[1.0], [2.0]], [1, 2], qid=["a", "b"])
+    with pytest.raises(ValueError, match="ties is 'half'; expected 'drop' or 'keep'"):
+        Pairs.from_scores([[1.0], [2.0]], [1, 2], ties="half")
+
+
+def test_every_public_name_is_imported_here():
+    assert set(module.__all__) == {"Pairs", "as_pairs", "check_items", "check_labels", "check_query_ids"}
