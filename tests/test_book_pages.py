@@ -76,7 +76,7 @@ def test_claims_page_links_both_ways_and_counts(built):
     assert "| all | 3 | 1 | 0 | 1 | 0 | 0 | 1 |" in page
     assert "(claim-p1-01)=\n" in page
     assert '<a href="01_first.html#check-P1-01">' in page
-    assert r"On 5 cases with $x_1 < 2$, \*exactly\*." in page
+    assert r"On 5 cases with $x_1 < 2$, \*exactly\*" in page
     assert "- with the sign turned: holds" in page
     assert "chapter is in preparation" in page
 

@@ -21,7 +21,17 @@ import yaml
 
 from preflearn.records import project_file
 
-__all__ = ["CLAIM_MIME", "VERDICTS", "Claim", "agrees", "anchor", "check", "computed_verdict", "load_ledger"]
+__all__ = [
+    "CLAIM_MIME",
+    "VERDICTS",
+    "Claim",
+    "agrees",
+    "anchor",
+    "check",
+    "computed_verdict",
+    "evidence_line",
+    "load_ledger",
+]
 
 CLAIM_MIME = "application/vnd.preflearn.claim+json"
 
@@ -269,6 +279,19 @@ def format_value(value: float | int | str | None) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
 
 
+def evidence_line(result: Mapping) -> str:
+    """The evidence of a check as one line, with its value where there is one.
+
+    Examples
+    --------
+    >>> evidence_line({"evidence": "largest error on 200 problems.", "value": 1.5e-9})
+    'largest error on 200 problems: 1.5e-09'
+    """
+    if result["value"] is None:
+        return result["evidence"]
+    return f"{result['evidence'].rstrip('.')}: {format_value(result['value'])}"
+
+
 def _show(claim: Claim, result: dict) -> None:
     text = _badge_text(claim, result)
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
@@ -294,8 +317,7 @@ def _form_lines(result: dict) -> list[str]:
 
 
 def _badge_text(claim: Claim, result: dict) -> str:
-    value = f" [{format_value(result['value'])}]" if result["value"] is not None else ""
-    lines = [f"{claim.id} ({claim.where}): {_headline(result)}", result["evidence"] + value]
+    lines = [f"{claim.id} ({claim.where}): {_headline(result)}", evidence_line(result)]
     return "\n  ".join(lines + _form_lines(result))
 
 
@@ -303,18 +325,13 @@ def _badge_html(claim: Claim, result: dict) -> str:
     kind = claim.verdict.replace(" ", "-") if result["agrees"] else "contradiction"
     mark = _MARKS[claim.verdict] if result["agrees"] else "⚠"
     forms = "".join(f"<li>{_text_html(line)}</li>" for line in _form_lines(result))
-    value = (
-        f' <span class="claim-value">{_text_html(format_value(result["value"]))}</span>'
-        if result["value"] is not None
-        else ""
-    )
     return (
         f'<div class="claim-badge claim-{kind}" id="check-{claim.id}">'
         f'<p class="claim-head"><span class="claim-verdict"><span aria-hidden="true">{mark}</span> '
         f"{html.escape(_headline(result))}</span> "
         f'<a class="claim-id" href="claims.html#{anchor(claim.id)}">{claim.id}</a> '
         f'<span class="claim-where">{_text_html(claim.where)}</span></p>'
-        f'<p class="claim-evidence">{_text_html(result["evidence"])}{value}</p>'
+        f'<p class="claim-evidence">{_text_html(evidence_line(result))}</p>'
         + (f'<ul class="claim-forms">{forms}</ul>' if forms else "")
         + "</div>"
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from preflearn.book.outputs import Executed
 from preflearn.book.progress import duration
 from preflearn.book.project import Chapter
-from preflearn.claims import VERDICTS, Claim, agrees, anchor, format_value
+from preflearn.claims import VERDICTS, Claim, agrees, anchor, evidence_line
 
 __all__ = ["Checked", "claims_page", "match_checks", "status_page"]
 
@@ -141,9 +141,8 @@ def _entry(entry: Checked, place: str) -> str:
     else:
         if claim.note:
             body.append(f"*Note.* {claim.note}")
-        value = f" ({_plain(format_value(result['value']))})" if result["value"] is not None else ""
         link = f'<a href="{claim.chapter}.html#check-{claim.id}">chapter {claim.chapter[:2]}</a>'
-        body.append(f"*Computed in {link}.* {_plain(result['evidence'])}{value}")
+        body.append(f"*Computed in {link}.* {_plain(evidence_line(result))}")
         if len(result["holds"] or {}) > 1:
             forms = result["holds"].items()
             body.append("\n".join(f"- {_plain(form)}: {'holds' if yes else 'fails'}" for form, yes in forms))

@@ -1,0 +1,80 @@
+"""The register of public data files: where each comes from, its hash, its licence."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+
+from preflearn._resources import resource
+
+__all__ = ["RegisteredFile", "dataset_names", "files_of", "registered_file", "registered_files"]
+
+
+@dataclass(frozen=True)
+class RegisteredFile:
+    """One row of ``data/registry.csv``.
+
+    An empty `sha256` says that nobody recorded the hash: such a file is never downloaded by the
+    package, and read only where its user has recorded one (see `preflearn.datasets.storage`).
+    """
+
+    dataset: str
+    file: str
+    url: str
+    sha256: str
+    bytes: int | None
+    licence: str
+    citation: str
+
+
+def registered_files() -> list[RegisteredFile]:
+    """All rows of the register, in its order."""
+    with resource("data/registry.csv").open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    return [RegisteredFile(**row | {"bytes": int(row["bytes"]) if row["bytes"] else None}) for row in rows]
+
+
+def dataset_names() -> list[str]:
+    """The names of the registered data sets, in the order of the register.
+
+    Examples
+    --------
+    >>> "sushi" in dataset_names()
+    True
+    """
+    return list(dict.fromkeys(entry.dataset for entry in registered_files()))
+
+
+def files_of(dataset: str) -> list[RegisteredFile]:
+    """The registered files of one data set.
+
+    Raises
+    ------
+    ValueError
+        If the register has no data set of this name.
+
+    Examples
+    --------
+    >>> [entry.file for entry in files_of("starcraft")]
+    ['WoL.txt', 'HotS.txt']
+    """
+    entries = [entry for entry in registered_files() if entry.dataset == dataset]
+    if not entries:
+        raise ValueError(f"unknown data set {dataset!r}; expected one of {dataset_names()}")
+    return entries
+
+
+def registered_file(dataset: str, file: str) -> RegisteredFile:
+    """One registered file.
+
+    Raises
+    ------
+    ValueError
+        If the register has no such data set, or the data set no such file.
+    """
+    entries = files_of(dataset)
+    for entry in entries:
+        if entry.file == file:
+            return entry
+    names = [entry.file for entry in entries]
+    raise ValueError(f"the data set {dataset!r} has no file {file!r}; expected one of {names}")

@@ -1,0 +1,71 @@
+"""A register of toy files, with a mirror, a cache and a server that serves them."""
+
+import csv
+import hashlib
+import http.server
+import threading
+from contextlib import contextmanager
+
+from preflearn.datasets import registry, storage
+
+
+class Toy:
+    """Files written by a test, registered as it wishes; everything lies under one folder."""
+
+    def __init__(self, folder, monkeypatch):
+        self.mirror, self.cache = folder / "mirror", folder / "cache"
+        self.mirror.mkdir()
+        self.register, self.rows = folder / "registry.csv", []
+        monkeypatch.setattr(registry, "resource", lambda _: self.register)
+        monkeypatch.setattr(storage, "cache_folder", lambda: self.cache)
+        monkeypatch.setattr(storage, "_USED", {})
+        monkeypatch.setenv("PREFLEARN_DATA", str(self.mirror))
+        monkeypatch.setenv("PREFLEARN_OFFLINE", "1")
+
+    def add(self, dataset, file, content, *, at="mirror", known=True, url="http://127.0.0.1:9/none"):
+        """Register a file and put it into the mirror, the cache, or nowhere (None)."""
+        row = {"dataset": dataset, "file": file, "url": url, "licence": "toy licence", "citation": "Toy 2000"}
+        row |= {"sha256": sha256(content), "bytes": len(content)} if known else {"sha256": "", "bytes": ""}
+        self.rows.append(row)
+        with self.register.open("w", newline="") as stream:
+            writer = csv.DictWriter(stream, list(row))
+            writer.writeheader()
+            writer.writerows(self.rows)
+        return self.put(dataset, file, content, at) if at else None
+
+    def put(self, dataset, file, content, at):
+        path = {"mirror": self.mirror, "cache": self.cache}[at] / dataset / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        return path
+
+
+def sha256(content):
+    return hashlib.sha256(content).hexdigest()
+
+
+@contextmanager
+def server(content, status=200, promised=None):
+    """Serve some bytes at every address; gives the address and the list of paths asked for."""
+    asked = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            self.send_response(status)
+            self.send_header("Content-Length", str(promised or len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_):
+            """Keep the output of the tests clean."""
+
+    running = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=running.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{running.server_port}/file", asked
+    finally:
+        running.shutdown()
+        thread.join()
+        running.server_close()
