@@ -11,32 +11,31 @@ References
 
 from __future__ import annotations
 
-from typing import NamedTuple, NoReturn
+import warnings
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import lapack
 from scipy.optimize import nnls
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
-from preflearn.base import ComparisonEstimator
-from preflearn.pairs import Pairs, as_pairs, check_labels
-from preflearn.separability import (
-    NotSeparableError,
-    Separability,
-    Solution,
+from preflearn._optima import (
     column_scales,
     extremes,
-    grow_working_set,
     largest_ratio,
+    nearest_points,
+    optimum_of_least_norm,
     oriented_differences,
-    separability,
 )
+from preflearn.base import ComparisonEstimator
+from preflearn.pairs import Pairs, as_pairs, check_labels
+from preflearn.separability import NotSeparableError, Separability, separability, separates
 
 __all__ = ["MarginLP", "MarginQP", "NotSeparableError", "Separability", "cone_distance", "separability"]
 
-_EPS = np.finfo(np.float64).eps
+_INACCURATE = 1e-7  # a relative violation of the optimality conditions that is worth a warning
 _ACTIVE = 1e-9  # a slack of this size, where the decision boundary is at 1, counts as none
-_RANK = 1e-12  # smallest singular value, relative to the largest, that counts
+_ROUNDING = 1e-12  # margins that differ by less are equal
 
 
 class _LinearComparison(ComparisonEstimator):
@@ -66,20 +65,7 @@ class _LinearComparison(ComparisonEstimator):
             raise ValueError(
                 f"y has {found}; {type(self).__name__} needs both, since its margin lies between them"
             )
-        rows, ties = oriented_differences(pairs, y)
-        self.n_features_in_ = rows.shape[1]
-        return pairs, y, rows, ties
-
-
-def _refuse(pairs: Pairs, y: NDArray) -> NoReturn:
-    """Say why no weights with s > t were found."""
-    answer = separability(pairs, y)
-    if not answer.separable:
-        raise NotSeparableError(answer, y)
-    raise ValueError(
-        "the comparisons are separable, but by a margin too small for double precision; "
-        "scale the features, or use a method with slack variables"
-    )
+        return pairs, y, *oriented_differences(pairs, y)
 
 
 class MarginLP(_LinearComparison):
@@ -137,18 +123,184 @@ class MarginLP(_LinearComparison):
         """
         pairs, y, rows, ties = self._load(pairs, y)
         scales = column_scales(rows)
-        scaled = rows / scales
-        solution, work = largest_ratio(scaled, ties)
-        tight = work[np.abs(solution.dual) > 0]
-        coef = _best_ratio(
-            [_least_norm_optimum(rows, scaled, ties, tight, work) / 1.0, solution.coef / scales], rows, ties
-        )
+        solution, work = largest_ratio(rows / scales, ties)
+        coef = solution.coef / scales
         s, t = extremes(rows @ coef, ties)
-        if not s > t:
-            _refuse(pairs, y)
-        self.coef_, self.margin_ = 2 * coef / (s + t), (s - t) / (s + t)
-        slack = np.where(ties, 1 - np.abs(rows @ self.coef_), rows @ self.coef_ - 1) - self.margin_
+        if s > t:
+            polished = optimum_of_least_norm(rows, scales, ties, solution, work)
+            s_polished, t_polished = extremes(rows @ polished, ties)
+            polished_margin = (s_polished - t_polished) / (s_polished + t_polished) if s_polished > 0 else 0.0
+            if polished_margin > (s - t) / (s + t) - _ROUNDING:
+                coef, s, t = polished, s_polished, t_polished
+        self.coef_ = _verified(2 * coef / (s + t) if s > t else coef, pairs, y, rows, ties)
+        self.n_features_in_, self.margin_ = rows.shape[1], (s - t) / (s + t)
+        values = rows @ self.coef_
+        slack = np.where(ties, 1 - np.abs(values), values - 1) - self.margin_
         self.active_ = np.flatnonzero(slack <= _ACTIVE)
         self.dual_coef_ = np.zeros(len(y))
         self.dual_coef_[work] = solution.dual * np.where(y[work] == -1, -1, 1)
         return self
+
+
+class MarginQP(_LinearComparison):
+    """The linear ranking function with the largest Euclidean margin between preferences and ties.
+
+    Solves the quadratic program, eqs. 9 and 12 of [Venuto2017]_, a binary SVM without slack::
+
+        minimise u·u   s.t.   beta + |u·d_j| <= -1 (ties),   beta + y_i u·d_i >= 1 (preferences),
+
+    with d = first - second. Its dual finds the nearest points of the hull of the preferences
+    y_i d_i and that of the ties, taken both ways; u points from one to the other. Lemma 3.1 turns
+    (u, beta) into weights w that are feasible for the linear program of `MarginLP`.
+
+    Attributes
+    ----------
+    u_ : ndarray of shape (p,)
+        u; the hulls are 2 / |u| apart.
+    bias_ : float
+        beta, at most -1.
+    coef_ : ndarray of shape (p,)
+        w = -u / beta, in 1 / (unit of the feature).
+    margin_ : float
+        -1 / beta, in (0, 1]: the margin of w in the linear program.
+    support_ : ndarray of int
+        Ids of the pairs with a dual weight: the support vectors.
+    dual_coef_ : ndarray of shape (m,)
+        Optimal dual weights: u = sum_i dual_coef_[i] d_i; the sum of |dual_coef_| is u·u/2 over
+        preferences, and as much over ties (or less if beta = -1).
+    kkt_residual_ : float
+        The largest relative violation of feasibility, stationarity and complementarity; a
+        ConvergenceWarning is given above 1e-7, which takes features that differ greatly in scale.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> pairs = Pairs([[0.0], [1.0], [4.0]], [[1, 0], [2, 1]])
+    >>> qp = MarginQP().fit(pairs, [0, 1])
+    >>> qp.u_.tolist(), qp.bias_, qp.margin_, qp.coef_.tolist()
+    ([1.0], -2.0, 0.5, [0.5])
+    """
+
+    u_: NDArray[np.float64]
+    bias_: float
+    coef_: NDArray[np.float64]
+    margin_: float
+    support_: NDArray[np.int64]
+    dual_coef_: NDArray[np.float64]
+    kkt_residual_: float
+
+    def fit(self, pairs: Pairs | ArrayLike, y: ArrayLike) -> MarginQP:
+        """Find the direction in which preferences and ties lie farthest apart.
+
+        Parameters
+        ----------
+        pairs : Pairs or array-like of shape (m, 2, p)
+        y : array-like of shape (m,)
+            Labels: +1 first better, -1 second better, 0 no difference; both ties and preferences.
+
+        Raises
+        ------
+        NotSeparableError
+            If no linear ranking function is right on all pairs.
+        ValueError
+            On bad pairs or labels, only ties, or only preferences.
+        """
+        pairs, y, rows, ties = self._load(pairs, y)
+        scale = column_scales(rows).max()
+        rows /= scale
+        solution, work = nearest_points(rows, ties)
+        s, t = extremes(rows @ solution.coef, ties)
+        direction = _verified(solution.coef / scale, pairs, y, rows * scale, ties)
+        self.n_features_in_, self.u_ = rows.shape[1], 2 * direction / (s - t)
+        self.bias_ = -(s + t) / (s - t)
+        self.coef_ = -self.u_ / self.bias_
+        self.margin_ = -1 / self.bias_
+        self.dual_coef_ = np.zeros(len(y))
+        self.dual_coef_[work] = solution.dual * np.where(y[work] == -1, -1, 1) * (2 / (s - t) / scale**2)
+        self.support_ = np.flatnonzero(self.dual_coef_)
+        self.kkt_residual_ = self._kkt_residual(rows * scale, y)
+        if self.kkt_residual_ > _INACCURATE:
+            warnings.warn(
+                f"MarginQP: the optimality conditions hold to {self.kkt_residual_:.1e} only; "
+                "standardise the features",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _kkt_residual(self, rows: NDArray, y: NDArray) -> float:
+        values, ties = rows @ self.u_, y == 0
+        slack = np.where(ties, -1 - self.bias_ - np.abs(values), self.bias_ + values - 1)
+        dual = self.dual_coef_
+        stationarity = self.u_ - (dual * np.where(y == -1, -1, 1)) @ rows
+        norm = np.sqrt(self.u_ @ self.u_)
+        preferred, tied = np.abs(dual[~ties]).sum(), np.abs(dual[ties]).sum()
+        rest = preferred - tied  # of a tie in both orders, which cancels: only at beta = -1
+        complementarity = np.abs(dual) @ np.abs(slack) + abs(rest) * (-1 - self.bias_)
+        return float(
+            max(
+                max(0.0, -slack.min()),
+                np.sqrt(stationarity @ stationarity) / norm,
+                max(-rest, complementarity, abs(2 * preferred - norm**2)) / norm**2,
+            )
+        )
+
+
+def cone_distance(lp: MarginLP, pairs: Pairs | ArrayLike, y: ArrayLike) -> float:
+    """How far the optimum of the LP is from being that of the QP: 0 if and only if they coincide.
+
+    The weights w of the LP are those of the QP exactly if w = sum c_ij (y_i d_i - t_j) with c >= 0, over
+    the preferences i and the ties t_j = d_j or -d_j that are active at w: this is stationarity of
+    eq. 12 of [Venuto2017]_ at w / mu, whose dual weights must vanish elsewhere.
+
+    Parameters
+    ----------
+    lp : MarginLP
+        Fitted to these pairs.
+    pairs : Pairs or array-like of shape (m, 2, p)
+    y : array-like of shape (m,)
+
+    Raises
+    ------
+    NotFittedError
+        If `lp` was not fitted.
+    ValueError
+        On bad pairs or labels.
+
+    Returns
+    -------
+    float
+        The sine of the angle between w and this cone, in [0, 1].
+
+    Examples
+    --------
+    >>> pairs = Pairs([[0, 0], [4, 0], [0, 3], [1, 0]], [[1, 0], [2, 0], [3, 0]])
+    >>> round(cone_distance(MarginLP().fit(pairs, [1, 1, 0]), pairs, [1, 1, 0]), 6)
+    0.0
+    """
+    check_is_fitted(lp)
+    pairs = as_pairs(pairs)
+    y = check_labels(y, len(pairs))
+    rows, ties = oriented_differences(pairs, y)
+    preferences = np.unique(rows[lp.active_][~ties[lp.active_]], axis=0)
+    equal = rows[lp.active_][ties[lp.active_]]
+    values = equal @ lp.coef_
+    equal = np.unique(np.vstack([equal[values >= -_ACTIVE], -equal[values <= _ACTIVE]]), axis=0)
+    scale = column_scales(rows).max()
+    generators = (preferences[:, None] - equal[None]).reshape(-1, rows.shape[1]) / scale
+    target = lp.coef_ / np.sqrt(lp.coef_ @ lp.coef_)
+    return float(nnls(generators.T, target)[1])
+
+
+def _verified(coef: NDArray, pairs: Pairs, y: NDArray, rows: NDArray, ties: NDArray) -> NDArray:
+    """Return the weights if they separate without any rounding; else say why there are none."""
+    s, t = extremes(rows @ coef, ties)
+    if s > t and separates(coef, pairs, y, rows, ties):
+        return coef
+    answer = separability(pairs, y)
+    if not answer.separable:
+        raise NotSeparableError(answer, y)
+    raise ValueError(
+        "no weight vector was found, though the comparisons are separable: by a margin near the rounding of "
+        "floats, or with features of very different scale; expected wider margins or standardised features"
+    )

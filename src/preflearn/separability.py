@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import linprog
 
+from preflearn._optima import column_scales, extremes, largest_ratio, oriented_differences
 from preflearn.pairs import Pairs, as_pairs, check_labels
 
-__all__ = [
-    "NotSeparableError",
-    "Separability",
-    "grow_working_set",
-    "largest_ratio",
-    "oriented_differences",
-    "separability",
-]
+__all__ = ["NotSeparableError", "Separability", "separability", "separates"]
 
-_EXACT_WORK = 20_000_000  # entries of integer tableaus that a proof may touch: some seconds
+_EXACT_WORK = 1e7  # units of `_pivot_cost` that a proof may take: some seconds, enough for p = 20
+_CLOSE = 1e-6  # a slack from which a pair may matter where the float solver is in doubt
 _EPS = np.finfo(np.float64).eps
-_HIGHS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
 @dataclass(frozen=True)
@@ -84,141 +76,6 @@ def _restored_error(message: str, certificate: Separability) -> NotSeparableErro
     return error
 
 
-def oriented_differences(pairs: Pairs, y: NDArray) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """The rows y_i d_i of preferences and d_j of ties, shape (m, p), and which of them are ties.
-
-    Raises
-    ------
-    ValueError
-        If a difference is too large for a float.
-    """
-    with np.errstate(over="ignore"):
-        rows = pairs.items[pairs.index[:, 0]]
-        rows -= pairs.items[pairs.index[:, 1]]
-    if not np.isfinite(rows).all():
-        row, column = np.argwhere(~np.isfinite(rows))[0]
-        raise ValueError(f"the difference of pair {row} overflows in feature {column}; scale the features")
-    np.negative(rows, out=rows, where=(y == -1)[:, None])
-    return rows, y == 0
-
-
-def column_scales(rows: NDArray) -> NDArray[np.float64]:
-    """Powers of two, shape (p,), that bring the largest entry of each column into [1, 2)."""
-    largest = np.maximum(rows.max(axis=0), -rows.min(axis=0))
-    return np.ldexp(1.0, np.where(largest > 0, np.clip(np.frexp(largest)[1] - 1, -1000, 1000), 0))
-
-
-def extremes(values: NDArray, ties: NDArray[np.bool_]) -> tuple[float, float]:
-    """s = min of the preferences' values, and t = max of the ties' absolute values (0 without ties)."""
-    s = values[~ties].min(initial=np.inf)
-    return float(s), float(np.abs(values[ties]).max(initial=0.0))
-
-
-class Solution(NamedTuple):
-    """What a solver says about some rows: weights, dual weights of the rows, and its own state."""
-
-    coef: NDArray[np.float64]
-    dual: NDArray[np.float64]
-    state: Any = None
-
-
-def grow_working_set(
-    rows: NDArray,
-    ties: NDArray[np.bool_],
-    solve: Callable[[NDArray, Solution | None], Solution],
-    work: NDArray | None = None,
-) -> tuple[Solution, NDArray[np.int64]]:
-    """Solve a problem whose answer depends on few rows, by adding those that an answer violates.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (m, p)
-        Oriented differences.
-    ties : ndarray of bool, shape (m,)
-    solve : callable
-        From the ids of a working set and the previous solution to the solution for these rows.
-    work : ndarray of int, optional
-        The ids to start from; the most difficult pairs of a rough guess, unless given.
-
-    Returns
-    -------
-    solution : Solution
-        Optimal for all rows: none lies beyond the extremes s and t of the working set. If s <= t,
-        no weights separate the working set, and so the search ends early.
-    work : ndarray of int
-        The ids that the duals of the solution belong to.
-    """
-    batch = 2 * rows.shape[1] + 10
-    rounding = _EPS * np.sqrt(rows.shape[1]) * np.maximum(rows.max(axis=0), -rows.min(axis=0))
-    inside = np.zeros(len(rows), dtype=bool)
-    if work is None:
-        guess = rows @ rows[~ties].mean(axis=0)
-        work = _worst(np.where(ties, np.abs(guess), -guess), ~inside, ties, batch)
-    solution = None
-    while True:
-        inside[work] = True
-        solution = solve(work, solution)
-        values = rows @ solution.coef
-        s, t = extremes(values[work], ties[work])
-        excess = np.where(ties, np.abs(values) - t, s - values)
-        new = _worst(excess, ~inside & (excess > rounding @ np.abs(solution.coef)), ties, batch)
-        if len(new) == 0 or s <= t:
-            return solution, work
-        work = np.concatenate([work, new])
-
-
-def _worst(excess: NDArray, allowed: NDArray, ties: NDArray, batch: int) -> NDArray[np.int64]:
-    """Ids of at most `batch` preferences and as many ties, those with the largest excess."""
-    chosen = []
-    for kind in (allowed & ~ties, allowed & ties):
-        ids = np.flatnonzero(kind)
-        if len(ids) > batch:
-            ids = ids[np.argpartition(excess[ids], -batch)[-batch:]]
-        chosen.append(ids)
-    return np.concatenate(chosen)
-
-
-def largest_ratio(rows: NDArray, ties: NDArray[np.bool_]) -> tuple[Solution, NDArray[np.int64]]:
-    """Solve the LP, eq. 7 of [Venuto2017]_, for a margin of any sign, with HiGHS on a working set.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (m, p)
-        Oriented differences, in columns of similar size.
-    ties : ndarray of bool, shape (m,)
-
-    Returns
-    -------
-    solution : Solution
-        `coef` w; `dual` of the working set, signed so that it sums its rows to 0: positive for
-        preferences; `state` the optimum mu, at most 0 if the rows are not separable.
-    work : ndarray of int
-        The working set.
-    """
-
-    def solve(work: NDArray, _: Solution | None) -> Solution:
-        preferences, equal = rows[work][~ties[work]], rows[work][ties[work]]
-        k = len(preferences)
-        A = np.vstack([-preferences, equal, -equal])
-        result = linprog(
-            np.append(np.zeros(A.shape[1]), -1.0),
-            A_ub=np.column_stack([A, np.ones(len(A))]),
-            b_ub=np.append(-np.ones(k), np.ones(2 * len(equal))),
-            bounds=[(None, None)] * A.shape[1] + [(None, 1.0)],
-            method="highs-ds",
-            options=_HIGHS,
-        )
-        if result.status != 0:
-            raise RuntimeError(f"HiGHS did not solve the linear program: {result.message}")
-        lam = -result.ineqlin.marginals
-        dual = np.empty(len(work))
-        dual[~ties[work]] = lam[:k]
-        dual[ties[work]] = np.diff(lam[k:].reshape(2, -1), axis=0)[0]
-        return Solution(result.x[:-1], dual, float(result.x[-1]))
-
-    return grow_working_set(rows, ties, solve)
-
-
 def separability(pairs: Pairs | ArrayLike, y: ArrayLike) -> Separability:
     """Decide whether a linear ranking function is right on all pairs, and prove the answer.
 
@@ -260,10 +117,13 @@ def separability(pairs: Pairs | ArrayLike, y: ArrayLike) -> Separability:
     scales = column_scales(rows)
     solution, work = largest_ratio(rows / scales, ties)
     coef = solution.coef / scales
-    data = _Integers(pairs, y)
-    if solution.state > 0 and _separates(coef, rows, ties, data):
+    if solution.state > 0 and separates(coef, pairs, y, rows, ties):
         return _separable(coef)
-    answer = _exact_answer(data, ties, work[solution.dual != 0])
+    matters = solution.dual != 0
+    if abs(solution.state) < _CLOSE:
+        values = rows[work] @ coef
+        matters |= np.where(ties[work], 1 - np.abs(values), values - 1) < _CLOSE
+    answer = _exact_answer(_Integers(pairs, y), ties, work[matters])
     if answer is not None:
         return answer
     if solution.state > 0:
@@ -291,10 +151,7 @@ class _Integers:
 
     def __init__(self, pairs: Pairs, y: NDArray) -> None:
         self.pairs, self.y = pairs, y
-        self._mantissas: NDArray | None = None
-
-    def _load(self) -> None:
-        mantissas, exponents = np.frexp(self.pairs.items)
+        mantissas, exponents = np.frexp(pairs.items)
         used = mantissas != 0
         self.powers = np.where(used, exponents - 53, 2000).min(axis=0)
         self._mantissas = np.ldexp(mantissas, 53).astype(np.int64)
@@ -302,8 +159,6 @@ class _Integers:
 
     def rows(self, ids: NDArray) -> NDArray:
         """The rows y_i d_i or d_j, shape (k, p), of Python integers."""
-        if self._mantissas is None:
-            self._load()
         used, place = np.unique(self.pairs.index[ids], return_inverse=True)
         items = self._mantissas[used].astype(object) << self._shifts[used].astype(object)
         first, second = items[place.reshape(-1, 2)].swapaxes(0, 1)
@@ -311,8 +166,6 @@ class _Integers:
 
     def weights(self, coef: NDArray) -> NDArray:
         """Integers proportional to the weights of the integer features."""
-        if self._mantissas is None:
-            self._load()
         fractions = [
             Fraction(w) * Fraction(2) ** int(k) for w, k in zip(coef.tolist(), self.powers, strict=True)
         ]
@@ -337,7 +190,7 @@ class _Integers:
         return min(values[~ties], default=np.inf), max(np.abs(values[ties]), default=0)
 
 
-def _separates(coef: NDArray, rows: NDArray, ties: NDArray, data: _Integers) -> bool:
+def separates(coef: NDArray, pairs: Pairs, y: NDArray, rows: NDArray, ties: NDArray) -> bool:
     """Whether s(w) > t(w) without rounding; integers are needed only for pairs near the extremes."""
     values = rows @ coef
     error = float(np.maximum(rows.max(axis=0), -rows.min(axis=0)) @ np.abs(coef))
@@ -346,6 +199,7 @@ def _separates(coef: NDArray, rows: NDArray, ties: NDArray, data: _Integers) -> 
     if s - error > t + error:
         return True
     near = np.flatnonzero(np.where(ties, np.abs(values) >= t - 2 * error, values <= s + 2 * error))
+    data = _Integers(pairs, y)
     s_exact, t_exact = data.extremes(data.weights(coef), near)
     return bool(s_exact > t_exact)
 
@@ -385,8 +239,8 @@ def _exact_answer(data: _Integers, ties: NDArray, work: NDArray) -> Separability
 
 
 def _common_point(
-    preferences: NDArray, ties: NDArray, budget: int
-) -> tuple[list[Fraction] | None, NDArray | None, int]:
+    preferences: NDArray, ties: NDArray, budget: float
+) -> tuple[list[Fraction] | None, NDArray | None, float]:
     """A common point of conv(preferences) and conv(ties, both ways, and 0), or a separating w.
 
     Phase one of the simplex method with Bland's rule, in integers (Edmonds' fraction-free pivots), on:
@@ -398,8 +252,8 @@ def _common_point(
         The a_i, then the b_j - c_j.
     weights : ndarray of int or None
         If there is no common point: w with min w·p_i > max |w·t_j|.
-    cost : int
-        How many entries of the tableau were computed.
+    cost : float
+        The sum of the `_pivot_cost`; if it exceeds the budget, the other results mean nothing.
     """
     n, k, p = len(preferences), len(ties), preferences.shape[1]
     size = n + 2 * k + 1
@@ -412,7 +266,7 @@ def _common_point(
     tableau[-1, :size] = -tableau[:-1, :size].sum(axis=0)
     tableau[-1, -1] = -2
     basis = size + np.arange(p + 2)
-    denominator, cost = 1, 0
+    denominator, cost = 1, 0.0
     while (entering := np.flatnonzero(tableau[-1, :size] < 0)).size and cost <= budget:
         column = entering[0]
         pivot_row = _leaving(tableau[:-1, column], tableau[:-1, -1], basis)
@@ -421,12 +275,17 @@ def _common_point(
         tableau = (tableau * pivot - np.outer(tableau[:, column], kept)) // denominator
         tableau[pivot_row] = kept
         basis[pivot_row], denominator = column, pivot
-        cost += tableau.size
+        cost += _pivot_cost(tableau.size, pivot)
     if tableau[-1, -1] == 0:
         solution = np.full(size + p + 2, Fraction(0), dtype=object)
         solution[basis] = [Fraction(int(value), int(denominator)) for value in tableau[:-1, -1]]
         return [*solution[:n], *(solution[n : n + k] - solution[n + k : n + 2 * k])], None, cost
     return None, tableau[-1, size : size + p] - denominator, cost
+
+
+def _pivot_cost(entries: int, pivot: int) -> float:
+    """Products and quotients of long integers take a time that is quadratic in their length."""
+    return entries * (0.3 + 4.4e-6 * int(pivot).bit_length() ** 2)
 
 
 def _leaving(column: NDArray, values: NDArray, basis: NDArray) -> int:

@@ -1,0 +1,72 @@
+"""What the benchmark scripts share: fair timing, memory of a fresh process, a Markdown table."""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+__all__ = ["alternate", "markdown_table", "peak_megabytes"]
+
+
+def alternate(calls: Sequence[Callable[[], object]], repeats: int) -> list[float]:
+    """Median seconds of each call, after one warm-up, taken in turns so that a busy machine hits all."""
+    for call in calls:
+        call()
+    seconds: list[list[float]] = [[] for _ in calls]
+    for _ in range(repeats):
+        for call, taken in zip(calls, seconds, strict=True):
+            start = time.perf_counter()
+            call()
+            taken.append(time.perf_counter() - start)
+    return [statistics.median(taken) for taken in seconds]
+
+
+def _peak_kilobytes() -> int:
+    """The largest resident size of this process so far.
+
+    Linux counts the parent's size into ru_maxrss of a child, so its own high-water mark is read there.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        marks = [line for line in status.read_text().splitlines() if line.startswith("VmHWM")]
+        return int(marks[0].split()[1])
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def _report_growth(make: Callable, arguments: tuple, connection) -> None:
+    call = make(*arguments)
+    before = _peak_kilobytes()
+    call()
+    connection.send((_peak_kilobytes() - before) / 1024)
+
+
+def peak_megabytes(make: Callable[..., Callable[[], object]], *arguments: object) -> float:
+    """By how many MB the peak resident size of a fresh process grows during `make(*arguments)()`.
+
+    Native memory of solvers counts; imports and the data, which `make` loads, do not.
+    """
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_report_growth, args=(make, arguments, sender))
+    process.start()
+    sender.close()
+    try:
+        return receiver.recv()
+    except EOFError:
+        raise RuntimeError("the process that measures memory failed; its traceback is above") from None
+    finally:
+        process.join()
+
+
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A Markdown table; floats are shown with three significant digits."""
+
+    def cell(value: object) -> str:
+        return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(map(cell, line)) + " |" for line in lines)

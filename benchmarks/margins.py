@@ -1,0 +1,174 @@
+"""MarginQP against scikit-learn's SVC, and MarginLP against cvxpy: time, memory, objective.
+
+python benchmarks/margins.py             100 to 20,000 pairs
+python benchmarks/margins.py --quick     100 and 1,000 pairs
+python benchmarks/margins.py --solvers   why each solver was chosen
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+import clarabel
+import cvxpy as cp
+import numpy as np
+from _measure import alternate, markdown_table, peak_megabytes
+from scipy import sparse
+from scipy.optimize import linprog
+from sklearn.svm import SVC
+
+from preflearn.margins import MarginLP, MarginQP
+from preflearn.pairs import Pairs
+
+FEATURES = 10
+REPEATS = 5
+
+
+def problem(m: int, p: int = FEATURES, seed: int = 0) -> tuple[Pairs, np.ndarray]:
+    """m pairs, half of them ties, separable with a modest margin along a random direction."""
+    rng = np.random.default_rng(seed)
+    w = rng.standard_normal(p)
+    w /= np.linalg.norm(w)
+    d = rng.standard_normal((m, p))
+    values = d @ w
+    boundary = np.median(np.abs(values))
+    y = np.where(np.abs(values) < boundary, 0, np.sign(values)).astype(int)
+    d += np.outer(0.3 * boundary * y, w)
+    second = rng.standard_normal((m, p))
+    return Pairs.from_arrays(second + d, second), y
+
+
+def split(pairs: Pairs, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Preferences turned the right way, and ties."""
+    d = pairs.differences()
+    return d[y != 0] * y[y != 0][:, None], d[y == 0]
+
+
+def mu_of(w: np.ndarray, pairs: Pairs, y: np.ndarray) -> float:
+    """The margin of the LP in direction w."""
+    preferences, ties = split(pairs, y)
+    s, t = (preferences @ w).min(), np.abs(ties @ w).max()
+    return float((s - t) / (s + t))
+
+
+def distance_of(u: np.ndarray, pairs: Pairs, y: np.ndarray) -> float:
+    """The distance that direction u puts between the hulls: the objective of the QP."""
+    preferences, ties = split(pairs, y)
+    return float(((preferences @ u).min() - np.abs(ties @ u).max()) / np.linalg.norm(u))
+
+
+def svc(pairs: Pairs, y: np.ndarray) -> np.ndarray:
+    """SVC with a large C on the flipped differences, eq. 8."""
+    flipped, labels = pairs.flipped(y)
+    return SVC(kernel="linear", C=1e6).fit(flipped.differences(), labels).coef_[0]
+
+
+def cvxpy_lp(pairs: Pairs, y: np.ndarray, solver: str | None = None) -> np.ndarray:
+    """Eq. 7 as it stands, in cvxpy."""
+    preferences, ties = split(pairs, y)
+    w, mu = cp.Variable(pairs.shape[2]), cp.Variable(nonneg=True)
+    limits = [mu <= 1 - cp.abs(ties @ w), mu <= preferences @ w - 1]
+    with np.errstate(invalid="ignore"):  # cvxpy multiplies infinite bounds by zero
+        cp.Problem(cp.Maximize(mu), limits).solve(solver=solver)
+    return w.value
+
+
+def linprog_all(pairs: Pairs, y: np.ndarray, method: str) -> np.ndarray:
+    """Eq. 7 with all rows at once."""
+    preferences, ties = split(pairs, y)
+    A = np.vstack([-preferences, ties, -ties])
+    A = np.column_stack([A, np.ones(len(A))])
+    b = np.append(-np.ones(len(preferences)), np.ones(2 * len(ties)))
+    cost = np.append(np.zeros(A.shape[1] - 1), -1.0)
+    return linprog(cost, A, b, bounds=[(None, None)] * len(cost), method=method).x[:-1]
+
+
+def linprog_dual(pairs: Pairs, y: np.ndarray) -> np.ndarray:
+    """The dual of eq. 7 with all columns at once, by the simplex method."""
+    preferences, ties = split(pairs, y)
+    columns = np.vstack([preferences, -ties, ties])
+    cost = np.repeat([-1.0, 1.0], [len(preferences), 2 * len(ties)])
+    A = np.column_stack([columns, np.ones(len(cost))]).T
+    b = np.append(np.zeros(len(A) - 1), 1.0)
+    return -linprog(cost, A_eq=A, b_eq=b, method="highs-ds").eqlin.marginals[:-1]
+
+
+def clarabel_all(pairs: Pairs, y: np.ndarray) -> np.ndarray:
+    """Eq. 12 with all rows at once."""
+    preferences, ties = split(pairs, y)
+    p = pairs.shape[2]
+    rows = np.vstack([-preferences, ties, -ties])
+    label = np.repeat([1.0, -1.0], [len(preferences), 2 * len(ties)])
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    solver = clarabel.DefaultSolver(
+        sparse.csc_matrix(np.diag(np.append(np.ones(p), 0.0))),
+        np.zeros(p + 1),
+        sparse.csc_matrix(np.column_stack([rows, -label])),
+        -np.ones(len(rows)),
+        [clarabel.NonnegativeConeT(len(rows))],
+        settings,
+    )
+    return np.array(solver.solve().x[:p])
+
+
+METHODS: dict[str, Callable[[Pairs, np.ndarray], np.ndarray]] = {
+    "MarginQP": lambda pairs, y: MarginQP().fit(pairs, y).u_,
+    "MarginLP": lambda pairs, y: MarginLP().fit(pairs, y).coef_,
+    "SVC": svc,
+    "cvxpy": cvxpy_lp,
+    "cvxpy, HiGHS": lambda pairs, y: cvxpy_lp(pairs, y, cp.HIGHS),
+    "LP, HiGHS simplex, all rows": lambda pairs, y: linprog_all(pairs, y, "highs-ds"),
+    "LP, HiGHS interior point, all rows": lambda pairs, y: linprog_all(pairs, y, "highs-ipm"),
+    "LP, HiGHS simplex, dual": linprog_dual,
+    "QP, Clarabel, all rows": clarabel_all,
+}
+
+
+def prepared(method: str, m: int, p: int = FEATURES) -> Callable[[], np.ndarray]:
+    """A call without arguments: this method on this problem."""
+    data = problem(m, p)
+    return lambda: METHODS[method](*data)
+
+
+def peers(sizes: list[int]) -> str:
+    """One line for each problem, size and peer."""
+    lines = []
+    matches = (("QP", "MarginQP", "SVC"), ("LP", "MarginLP", "cvxpy"), ("LP", "MarginLP", "cvxpy, HiGHS"))
+    for kind, ours, peer in matches:
+        objective = distance_of if kind == "QP" else mu_of
+        for m in sizes:
+            calls = [prepared(ours, m), prepared(peer, m)]
+            seconds = alternate(calls, REPEATS)
+            memory = [peak_megabytes(prepared, name, m) for name in (ours, peer)]
+            values = [objective(call(), *problem(m)) for call in calls]
+            difference = f"{(values[1] - values[0]) / values[0]:+.1e}"
+            lines.append(
+                [f"{kind} against {peer}", m, *seconds, seconds[1] / seconds[0], *memory, difference]
+            )
+    header = ["problem", "pairs", "ours s", "peer s", "ratio", "ours MB", "peer MB", "peer's objective"]
+    return markdown_table(header, lines)
+
+
+def solvers(sizes: list[int]) -> str:
+    """Median seconds of each way to solve the two programs; ours work on growing sets of rows."""
+    names = [name for name in METHODS if name.startswith(("Margin", "LP", "QP"))]
+    lines = []
+    for p in (2, 10, 20):
+        for m in sizes:
+            lines.append([p, m, *alternate([prepared(name, m, p) for name in names], 3)])
+    return markdown_table(["features", "pairs", *names], lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="100 and 1,000 pairs only")
+    parser.add_argument("--solvers", action="store_true", help="compare solvers instead of packages")
+    arguments = parser.parse_args()
+    sizes = [100, 1_000] if arguments.quick else [100, 1_000, 5_000, 20_000]
+    print(solvers(sizes) if arguments.solvers else peers(sizes))
+
+
+if __name__ == "__main__":
+    main()
