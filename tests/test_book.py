@@ -111,3 +111,8 @@ def test_downloaded_notebook_is_the_executed_one(book, chapter):
     outputs = [output for cell in code for output in cell["outputs"]]
     assert outputs
     assert not any(output["output_type"] == "error" for output in outputs)
+
+
+def test_style_sheet_is_the_present_one(book):
+    sheet = "_static/book.css"
+    assert (book / sheet).read_text() == (ROOT / "book" / sheet).read_text()

@@ -85,8 +85,9 @@ def render(project: Project, say: Callable[[str], None]) -> list[str]:
         say("the rendered book is up to date")
         return []
     # Sphinx compares times, so that a page that an interrupted or failed run wrote would never be
-    # looked at again: only a run that went well is a ground for the next one.
-    if last.get("files") != state["files"]:
+    # looked at again: only a run that went well is a ground for the next one. And it copies style
+    # sheets and reads the configuration anew only where some page changed.
+    if any(last.get(part) != state[part] for part in ("files", "frame")):
         shutil.rmtree(html, ignore_errors=True)
         shutil.rmtree(project.build / ".doctrees", ignore_errors=True)
     stamp.unlink(missing_ok=True)
@@ -131,11 +132,20 @@ def _last(stamp: Path) -> dict:
 
 
 def _state(project: Project, toc: dict) -> dict:
-    """A hash of all that is read, and the names of the pages."""
+    """A hash of all that is read, the names of the files, and a hash of what is not a page."""
     paths = [path for path in project.book.rglob("*") if not path.name.startswith(".tmp-")]
     files = file_hashes([*paths, project.root / "_config.yml"], project.root)
-    text = json.dumps([files, toc, _versions()], sort_keys=True)
-    return {"hash": hashlib.sha256(text.encode()).hexdigest(), "files": sorted(files)}
+    frame = {name: digest for name, digest in files.items() if not name.endswith((".ipynb", ".md"))}
+    versions = _versions()
+    return {
+        "hash": _digest([files, toc, versions]),
+        "files": sorted(files),
+        "frame": _digest([frame, toc, versions]),
+    }
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def _versions() -> dict[str, str]:
