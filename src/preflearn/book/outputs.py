@@ -58,6 +58,12 @@ class Executed:
         """Versions in the kernel, and the data files that it read."""
         return next(self._payloads(PROVENANCE_MIME), {"versions": {}, "data": []})
 
+    @property
+    def replaced(self) -> list[str]:
+        """Declared data sets that were not to be had, so that embedded data took their place."""
+        read = {file["dataset"] for file in self.provenance["data"]}
+        return [dataset for dataset in self.declared if dataset not in read]
+
     def _payloads(self, mime: str) -> Iterator[dict]:
         for cell in self.notebook["cells"]:
             for output in cell.get("outputs", []):

@@ -188,13 +188,11 @@ def _versions(executed: Mapping[str, Executed]) -> list[str]:
 def _data(executed: Mapping[str, Executed]) -> str:
     rows = [["chapter", "data set", "file", "SHA-256", "read from"]]
     for name, notebook in executed.items():
-        used = notebook.provenance["data"]
-        for file in used:
+        for file in notebook.provenance["data"]:
             digest = f"`{str(file['sha256'])[:12]}`"
             rows.append([name[:2], file["dataset"], _plain(str(file["file"])), digest, file["source"]])
-        for dataset in notebook.declared:
-            if not any(file["dataset"] == dataset for file in used):
-                rows.append([name[:2], dataset, "", "", "embedded data in its place"])
+        for dataset in notebook.replaced:
+            rows.append([name[:2], dataset, "", "", "embedded data in its place"])
     if len(rows) == 1:
         return "No chapter read a data set."
     return _table(rows)
