@@ -244,7 +244,7 @@ def main_versions() -> dict[str, str]:
     Examples
     --------
     >>> sorted(main_versions())[:3]
-    ['clarabel', 'cvxpy', 'ipykernel']
+    ['cvxpy', 'ipykernel', 'matplotlib']
     """
     names = ["preflearn", "cvxpy"]
     for requirement in requires("preflearn") or []:
