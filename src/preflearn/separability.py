@@ -63,7 +63,8 @@ class NotSeparableError(ValueError):
             + ", ".join(shown)
             + (f" and {more} more" if more else "")
             + ": with these weights, the mean of the preferences, turned the right way, lies among the ties, "
-            "so no weight vector is right on all of them; use a method with slack variables, such as SVMCompare"
+            "so no weight vector is right on all of them; use a method with slack variables, such as "
+            "SVMCompare"
         )
 
     def __reduce__(self) -> tuple:
