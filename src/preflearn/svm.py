@@ -74,6 +74,23 @@ class _KernelComparison(ComparisonEstimator):
     dual_gap_: float
     n_features_in_: int
 
+    def __init__(
+        self,
+        C: float = 1.0,
+        kernel: str | Callable[[Floats, Floats], Floats] = "rbf",
+        *,
+        gamma: float | Literal["scale"] = "scale",
+        degree: float = 3,
+        coef0: float = 1.0,
+        tol: float = 1e-12,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+
     def rank_function(self, X: ArrayLike) -> Floats:
         """Scores r(x) of items, shape (n,); larger is better.
 
@@ -251,23 +268,6 @@ class SVMCompare(_KernelComparison):
 
     bias_: float
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        kernel: str | Callable[[Floats, Floats], Floats] = "rbf",
-        *,
-        gamma: float | Literal["scale"] = "scale",
-        degree: float = 3,
-        coef0: float = 1.0,
-        tol: float = 1e-12,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.tol = tol
-
     def fit(
         self, pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> SVMCompare:
@@ -385,13 +385,8 @@ class SVMRank(_KernelComparison):
         ties: Literal["ignore", "duplicate"] = "ignore",
         tol: float = 1e-12,
     ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
+        super().__init__(C, kernel, gamma=gamma, degree=degree, coef0=coef0, tol=tol)
         self.ties = ties
-        self.tol = tol
 
     def fit(self, pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SVMRank:
         """Learn from labelled pairs.
