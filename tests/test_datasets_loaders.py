@@ -216,9 +216,9 @@ def test_sushi_pairs_are_neighbours_in_the_order_of_ratings(toy):
     assert user.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
     assert sushi.tolist() == [0, 1, 3, 4, 1, 2, 3, 4]
     assert scores.tolist() == [0, 4, 0, 2, 1, 3, 3, 3]
-    assert sushi[pairs.index].tolist() == [[1, 4], [0, 3], [2, 3], [1, 4]]
+    assert sushi[pairs.index].tolist() == [[0, 3], [1, 4], [1, 2], [3, 4]]
     assert user[pairs.index].tolist() == [[0, 0], [0, 0], [1, 1], [1, 1]]
-    assert y.tolist() == [1, 0, 0, -1]
+    assert y.tolist() == [0, 1, -1, 0]
     assert len(features) == pairs.items.shape[1] == 14
     np.testing.assert_allclose(pairs.items[0, :7], [1, 0, 6, 2.5, 2, 1.5, 0.5])
     np.testing.assert_allclose(pairs.items[0, 7:], [1, 2, 300, 35.69, 139.69, 26.21, 127.68])
