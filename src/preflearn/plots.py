@@ -49,6 +49,13 @@ _STYLES = {
     "two-sided hinge": ("vermillion", "o"),
     "probit": ("purple", "D"),
     "logit": ("green", "v"),
+    "logistic": ("orange", "X"),
+    # models of matches
+    "elo": ("orange", "h"),
+    "glicko": ("green", "p"),
+    "davidson": ("purple", "*"),
+    "ordinal": ("sky", "d"),
+    "trivial": ("grey", "X"),
 }
 
 _RC = {
