@@ -1,0 +1,108 @@
+"""Losses of paired comparisons with ties, with first and second derivatives in d and t.
+
+d = r(first) - r(second); t is the parameter of ties: log(nu) of Davidson's model, or the threshold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_expit, log_ndtr
+
+__all__ = ["LINKS", "Link", "Loss", "davidson_loss", "log_interval", "log_softmax", "ordinal_loss"]
+
+Floats = NDArray[np.float64]
+
+
+class Loss(NamedTuple):
+    """Minus log-likelihoods of the pairs, with derivatives in d and in the parameter of ties t."""
+
+    value: Floats  # all of shape (m,)
+    d: Floats
+    t: Floats
+    dd: Floats
+    dt: Floats
+    tt: Floats
+
+
+class Link(NamedTuple):
+    """A symmetric distribution function F with a log-concave density f."""
+
+    log_cdf: Callable[[Floats], Floats]
+    log_pdf: Callable[[Floats], Floats]
+    pdf_slope: Callable[[Floats], Floats]  # f'/f
+
+
+LINKS = {
+    "logit": Link(log_expit, lambda x: log_expit(x) + log_expit(-x), lambda x: -np.tanh(x / 2)),
+    "probit": Link(log_ndtr, lambda x: -(x**2 + math.log(2 * math.pi)) / 2, lambda x: -x),
+}
+
+
+def log_softmax(d: Floats, t: float) -> Floats:
+    """Log-probabilities of -1, 0, 1 in Davidson's model with nu = e^t, shape (m, 3)."""
+    logits = np.stack([-d / 2, np.full_like(d, t), d / 2], axis=1)
+    logits -= logits.max(axis=1, keepdims=True)
+    return logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+
+
+def davidson_loss(d: Floats, t: float, y: NDArray) -> Loss:
+    """Davidson's model, for labels y."""
+    log_p = log_softmax(d, t)
+    second, tie, first = np.exp(log_p.T)
+    mean, equal = (first - second) / 2, y == 0
+    return Loss(
+        value=-log_p[np.arange(len(y)), y + 1],
+        d=mean - y / 2,
+        t=tie - equal,
+        dd=first * second + tie * (first + second) / 4,
+        dt=-mean * tie,
+        tt=tie * (first + second),
+    )
+
+
+def ordinal_loss(d: Floats, t: float, y: NDArray, link: Link) -> Loss:
+    """P(first) = F(d - t), P(second) = F(-d - t), for labels y."""
+    ties = y == 0
+    sign = np.where(y != 0, y, np.where(d < 0, -1.0, 1.0))  # F is symmetric: turn each pair so that
+    turned = sign * d  # the preferred, or the one with the larger score, comes first
+    loss = Loss(*(np.empty(len(y)) for _ in Loss._fields))
+    for rows, terms in ((~ties, _preference_terms), (ties, _tie_terms)):
+        for field, values in zip(loss, terms(turned[rows], t, link), strict=True):
+            field[rows] = values
+    return loss._replace(d=sign * loss.d, dt=sign * loss.dt)
+
+
+def log_interval(d: Floats, t: float, log_cdf: Callable[[Floats], Floats]) -> Floats:
+    """log(F(t - d) - F(-t - d)), in the tail where F is small."""
+    upper, lower = log_cdf(t - np.abs(d)), log_cdf(-t - np.abs(d))
+    return upper + np.log(-np.expm1(lower - upper))
+
+
+def _preference_terms(d: Floats, t: float, link: Link) -> Loss:
+    """The loss -log F(d - t)."""
+    x = d - t
+    value = -link.log_cdf(x)
+    hazard = np.exp(link.log_pdf(x) + value)  # f/F
+    curvature = hazard**2 - hazard * link.pdf_slope(x)
+    return Loss(value, -hazard, hazard, curvature, -curvature, curvature)
+
+
+def _tie_terms(d: Floats, t: float, link: Link) -> Loss:
+    """The loss -log(F(b) - F(a)), b = t - d, a = -t - d, at d >= 0."""
+    value = -log_interval(d, t, link.log_cdf)
+    upper, lower = np.exp(link.log_pdf(t - d) + value), np.exp(link.log_pdf(-t - d) + value)
+    slope_upper, slope_lower = link.pdf_slope(t - d), link.pdf_slope(-t - d)
+    bend = lower * slope_lower - upper * slope_upper  # factored: for small t, upper and lower are large
+    return Loss(
+        value=value,
+        d=upper - lower,
+        t=-upper - lower,
+        dd=(upper - lower) ** 2 + bend,
+        dt=(lower - upper) * (lower + upper) + lower * slope_lower + upper * slope_upper,
+        tt=(upper + lower) ** 2 + bend,
+    )

@@ -1,0 +1,324 @@
+"""Matches: comparisons with a time, as sparse rows over named features (section 2 of [Maystre2019]_).
+
+References
+----------
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
+   time-dynamics", KDD 2019.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+__all__ = ["ADVANTAGE", "Matches"]
+
+ADVANTAGE = "advantage"  # the name of the feature for the home ground, or for the first move
+
+Floats = NDArray[np.float64]
+
+
+class Matches:
+    """Matches in the order of time; each is a sparse row, the first opponent minus the second.
+
+    In [Maystre2019]_ an opponent's score is a linear combination of features (eq. 2), and the outcome of
+    a match depends on x·s(t), with x = x_first - x_second, at its time t. In the simplest case a feature
+    is a player, and the design is the incidence matrix of the comparison graph.
+
+    Parameters
+    ----------
+    design : sparse array or array-like of shape (N, M)
+        One row a match, one column a feature; no row without entries.
+    time : array-like of float, shape (N,)
+        Ascending, equal times allowed. Its unit is the caller's, and all lengths of time in the package
+        (`period` of `Glicko`, for instance) are in this unit; `from_frame` turns dates into days.
+    features : sequence of length M
+        Distinct names. A str stands for a player or a team, but for "advantage"; a tuple for a
+        combination of features, as of two players.
+
+    Raises
+    ------
+    ValueError
+        On wrong shapes, no match, values that are not finite, a row without entries, names that are
+        repeated, or a time before the one in the row above.
+
+    Examples
+    --------
+    >>> matches = Matches([[1, -1, 0], [0, 1, -1]], [0.0, 2.5], ["Ann", "Bob", "Cy"])
+    >>> matches
+    Matches(2 matches, 3 features, time 0 to 2.5)
+    >>> matches.players().tolist()
+    [[0, 1], [1, 2]]
+    """
+
+    __slots__ = ("design", "features", "time")
+
+    design: sparse.csr_array
+    time: Floats
+    features: tuple[Hashable, ...]
+
+    def __init__(
+        self, design: ArrayLike | sparse.sparray, time: ArrayLike, features: Iterable[Hashable]
+    ) -> None:
+        self.design = _check_design(design)
+        self.features = tuple(features)
+        n_matches, n_features = self.design.shape
+        if len(self.features) != n_features:
+            raise ValueError(f"there are {len(self.features)} features; expected {n_features}, one a column")
+        if len(set(self.features)) != n_features:
+            twice = next(name for k, name in enumerate(self.features) if name in self.features[:k])
+            raise ValueError(f"features holds {twice!r} more than once; expected distinct names")
+        self.time = _check_time(time, n_matches)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: pd.DataFrame,
+        *,
+        first: str = "first",
+        second: str = "second",
+        time: str = "time",
+        outcome: str = "outcome",
+        advantage: str | None = None,
+        interactions: bool = False,
+    ) -> tuple[Matches, NDArray]:
+        """Matches, and their outcomes, from the columns of a frame.
+
+        **Dates become days**: a column of dates and times is turned into the number of days (a float)
+        since 1970-01-01, UTC where it has a time zone, so that frames that are read one after the other
+        share one clock. A column of numbers is kept, in its own unit.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            One row a match, sorted by time; the loaders of `preflearn.datasets` return such frames.
+        first, second : str
+            The columns with the names of the opponents, which are read as str.
+        time, outcome : str
+            The columns with the time, and with the outcome: 1, 0, -1 (first won, tie, second won), or
+            points of the first, or a difference of points.
+        advantage : str, optional
+            A column, bool or number, that says how much of an advantage (home ground, first move) the
+            first has over the second; it becomes the feature "advantage" (section 4.2.2).
+        interactions : bool
+            Whether to add a feature (a, b), a < b, for each two opponents that meet: +1 where a is first,
+            -1 where b is, the s_ij of section 4.2.3 in d = s_i - s_j + s_ij.
+
+        Returns
+        -------
+        matches : Matches
+            Features: the names, sorted; then "advantage"; then the interactions, sorted.
+        y : ndarray of shape (N,)
+            The outcomes.
+
+        Raises
+        ------
+        ValueError
+            If a column or a value is missing, a player meets himself, no match is left, a name is
+            "advantage" while `advantage` is given, or the times are not ascending. Rows count from 0.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> day = pd.to_datetime(["1970-01-02", "1970-01-04"])
+        >>> frame = pd.DataFrame({"first": ["Bob", "Cy"], "second": ["Ann", "Bob"],
+        ...                       "time": day, "outcome": [1, 0], "home": [True, False]})
+        >>> matches, y = Matches.from_frame(frame, advantage="home")
+        >>> matches.features
+        ('Ann', 'Bob', 'Cy', 'advantage')
+        >>> matches.design.toarray().astype(int).tolist(), matches.time.tolist(), y.tolist()
+        ([[-1, 1, 0, 1], [0, -1, 1, 0]], [1.0, 3.0], [1, 0])
+        """
+        columns = [first, second, time, outcome] + ([] if advantage is None else [advantage])
+        missing = [column for column in columns if column not in frame]
+        if missing:
+            raise ValueError(f"the frame has columns {list(frame)}; expected also {missing}")
+        if len(frame) == 0:
+            raise ValueError("the frame has no rows; expected at least one match")
+        names, players = _opponents(frame, first, second)
+        features: list[Hashable] = list(names)
+        blocks = [_signed_pairs(players, len(names))]
+        if advantage is not None:
+            if ADVANTAGE in features:
+                raise ValueError(f"a player is named {ADVANTAGE!r}; expected this name for the feature only")
+            blocks.append(sparse.csr_array(_numbers(frame, advantage).astype(np.float64)[:, None]))
+            features.append(ADVANTAGE)
+        if interactions:
+            couples, block = _interactions(players)
+            blocks.append(block)
+            features += [(names[a], names[b]) for a, b in couples]
+        design = sparse.hstack(blocks, format="csr") if len(blocks) > 1 else blocks[0]
+        return cls(design, _clock(frame, time), features), _numbers(frame, outcome)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(N, M): matches and features."""
+        return self.design.shape
+
+    def __len__(self) -> int:
+        return self.design.shape[0]
+
+    def __repr__(self) -> str:
+        span = f", time {self.time[0]:g} to {self.time[-1]:g}" if len(self) else ""
+        return f"Matches({len(self)} matches, {len(self.features)} features{span})"
+
+    def __getitem__(self, key: int | slice | ArrayLike) -> Matches:
+        """The matches selected by a mask, by ids or by a slice, over the same features.
+
+        The selection has to be in the order of time: a shuffled one raises ValueError.
+        """
+        if isinstance(key, tuple):  # scikit-learn indexes arrays as X[ids, ...]
+            if len(key) != 2 or key[1] is not Ellipsis:
+                raise ValueError("Matches are selected along their first axis only: matches[ids]")
+            key = key[0]
+        if not isinstance(key, slice):
+            key = np.atleast_1d(np.asarray(key))
+            if key.size == 0 and key.dtype.kind == "f":  # an empty list selects nothing
+                key = key.astype(np.int64)
+        selected = Matches.__new__(Matches)
+        selected.design, selected.features = self.design[key], self.features
+        selected.time = _check_time(self.time[key], selected.design.shape[0])
+        return selected
+
+    def players(self) -> NDArray[np.int64]:
+        """The first and the second player of each match.
+
+        Returns
+        -------
+        ids : ndarray of shape (N, 2)
+            Positions in `features`, of the +1 and of the -1 among the features of players.
+
+        Raises
+        ------
+        ValueError
+            If some row is a match of line-ups: not exactly one +1 and one -1 among these features.
+        """
+        named = np.array([isinstance(name, str) and name != ADVANTAGE for name in self.features])
+        kept = named[self.design.indices]
+        row = np.repeat(np.arange(len(self)), np.diff(self.design.indptr))[kept]
+        column, value = self.design.indices[kept], self.design.data[kept]
+        plus, minus = value == 1, value == -1
+        counts = [np.bincount(row[mask], minlength=len(self)) for mask in (plus, minus, ~(plus | minus))]
+        wrong = (counts[0] != 1) | (counts[1] != 1) | (counts[2] != 0)
+        if wrong.any():
+            where = int(np.flatnonzero(wrong)[0])
+            raise ValueError(
+                f"match {where} has {counts[0][where]} players with +1, {counts[1][where]} with -1 and "
+                f"{counts[2][where]} with other entries; expected one +1 and one -1: two players, no line-ups"
+            )
+        ids = np.empty((len(self), 2), dtype=np.int64)
+        ids[row[plus], 0], ids[row[minus], 1] = column[plus], column[minus]
+        return ids
+
+
+def _check_design(design: ArrayLike | sparse.sparray) -> sparse.csr_array:
+    if not sparse.issparse(design):
+        try:
+            design = np.asarray(design, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"design must be an (N, M) array of numbers: {error}") from None
+    if design.ndim != 2 or 0 in design.shape:
+        raise ValueError(
+            f"design has shape {design.shape}; expected (N, M): at least one match, one row each, and "
+            "at least one feature, one column each"
+        )
+    design = sparse.csr_array(design, dtype=np.float64, copy=True)
+    finite = np.isfinite(design.data)
+    if not finite.all():
+        entry = np.flatnonzero(~finite)[0]
+        row = np.searchsorted(design.indptr, entry, side="right") - 1
+        raise ValueError(
+            f"design holds {design.data[entry]} at row {row}, column {design.indices[entry]}; "
+            "expected finite numbers only"
+        )
+    design.sum_duplicates()
+    design.eliminate_zeros()
+    empty = np.diff(design.indptr) == 0
+    if empty.any():
+        raise ValueError(
+            f"row {np.flatnonzero(empty)[0]} of design has no entries: first and second are the same; "
+            "expected two that differ"
+        )
+    return design
+
+
+def _check_time(time: ArrayLike, n_matches: int) -> Floats:
+    try:
+        array = np.asarray(time, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"time must be an ({n_matches},) array of numbers: {error}") from None
+    if array.shape != (n_matches,):
+        raise ValueError(f"time has shape {array.shape}; expected ({n_matches},): one time a match")
+    if not np.isfinite(array).all():
+        row = np.flatnonzero(~np.isfinite(array))[0]
+        raise ValueError(f"time is {array[row]} in row {row}; expected finite numbers")
+    back = np.flatnonzero(np.diff(array) < 0)
+    if len(back):
+        row = back[0] + 1
+        raise ValueError(
+            f"time falls from {array[row - 1]:g} to {array[row]:g} in row {row}; "
+            "expected ascending times: sort the matches by time"
+        )
+    return array
+
+
+def _complete(frame: pd.DataFrame, column: str) -> pd.Series:
+    missing = frame[column].isna().to_numpy()
+    if missing.any():
+        row = np.flatnonzero(missing)[0]
+        raise ValueError(f"column {column!r} has no value in row {row}; expected one in each row")
+    return frame[column]
+
+
+def _numbers(frame: pd.DataFrame, column: str) -> NDArray:
+    array = _complete(frame, column).to_numpy()
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"column {column!r} has dtype {frame[column].dtype}; expected numbers")
+    if not np.isfinite(array).all():
+        row = np.flatnonzero(~np.isfinite(array))[0]
+        raise ValueError(f"column {column!r} is {array[row]} in row {row}; expected finite numbers")
+    return array
+
+
+def _clock(frame: pd.DataFrame, column: str) -> Floats:
+    times = _complete(frame, column)
+    if not pd.api.types.is_datetime64_any_dtype(times):
+        if times.dtype.kind not in "iuf":
+            raise ValueError(
+                f"column {column!r} has dtype {times.dtype}; expected numbers, or dates (pandas.to_datetime)"
+            )
+        return _numbers(frame, column).astype(np.float64)
+    if times.dt.tz is not None:
+        times = times.dt.tz_convert(None)
+    return ((times - pd.Timestamp("1970-01-01")) / pd.Timedelta(days=1)).to_numpy(dtype=np.float64)
+
+
+def _opponents(frame: pd.DataFrame, first: str, second: str) -> tuple[list[str], NDArray[np.int64]]:
+    """The sorted names, and the (N, 2) ids of first and second among them."""
+    both = np.concatenate([_complete(frame, side).astype(str).to_numpy(object) for side in (first, second)])
+    ids, names = pd.factorize(both, sort=True)
+    players = ids.reshape(2, -1).T
+    same = players[:, 0] == players[:, 1]
+    if same.any():
+        row = np.flatnonzero(same)[0]
+        raise ValueError(f"{both[row]!r} meets himself in row {row}; expected two different opponents")
+    return [str(name) for name in names], players
+
+
+def _signed_pairs(players: NDArray[np.int64], n_names: int) -> sparse.csr_array:
+    n = len(players)
+    data = np.tile([1.0, -1.0], n)
+    return sparse.csr_array((data, players.ravel(), np.arange(0, 2 * n + 1, 2)), shape=(n, n_names))
+
+
+def _interactions(players: NDArray[np.int64]) -> tuple[list[list[int]], sparse.csr_array]:
+    """The distinct couples (a < b), and +1 or -1 in the column of each match's couple."""
+    couples, column = np.unique(np.sort(players, axis=1), axis=0, return_inverse=True)
+    n = len(players)
+    sign = np.where(players[:, 0] < players[:, 1], 1.0, -1.0)
+    block = sparse.csr_array((sign, column.ravel(), np.arange(n + 1)), shape=(n, len(couples)))
+    return couples.tolist(), block

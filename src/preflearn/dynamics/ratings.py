@@ -1,0 +1,290 @@
+"""Rating systems: Elo and Glicko, which move two ratings after each match (section 5 of [Venuto2017]_).
+
+Elo's update is a step of stochastic gradient ascent. With d = (ln 10 / scale) (r_first - r_second), s the
+score of the first (1 win, 1/2 tie, 0 loss) and E = 1 / (1 + e^-d), the log-likelihood of Bradley and
+Terry, s log E + (1 - s) log(1 - E), has the derivative s - E in d; the step r_first += K (s - E),
+r_second -= K (s - E) follows it with a step length of K scale / ln 10. A tie as half a win is no
+makeshift either: twice this log-likelihood is, but for a constant, that of Davidson's model of ties with
+nu = 2, which gives the three outcomes the probabilities (1 - E)², 2E(1 - E) and E².
+
+References
+----------
+.. [Elo1978] A. E. Elo, "The Rating of Chessplayers, Past and Present", 1978.
+.. [Glickman1999] M. E. Glickman, "Parameter estimation in large dynamic paired comparison experiments",
+   Applied Statistics 48, 1999.
+.. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector comparison
+   machines", 2017.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from preflearn.dynamics._rating_system import RatingSystem, check_number
+from preflearn.dynamics.matches import Matches
+
+__all__ = ["Elo", "Glicko"]
+
+Floats = NDArray[np.float64]
+
+_FIDE_NEW, _FIDE_USUAL, _FIDE_ELITE = 30.0, 15.0, 10.0  # K, in rating points
+_FIDE_NEW_GAMES, _FIDE_ELITE_RATING = 30, 2400.0
+
+
+class Elo(RatingSystem):
+    """The rating system of [Elo1978]_, updated after every match.
+
+    After a match in which the first had the score s (1, 1/2 or 0), with h the advantage::
+
+        r_first += K (s - E),   r_second -= K (s - E),   E = 1 / (1 + 10^{-(r_first - r_second + h)/scale}),
+
+    each with the K of the player.
+
+    Parameters
+    ----------
+    k : "fide" or float
+        K in rating points. "fide": 30 in the first 30 games of a player, then 15; 10 for ever once his
+        rating reached 2400. These are the rules since 2011, and the default of the R package
+        PlayerRatings, which [Venuto2017]_ uses; before, the first K was 25.
+    initial : float
+        Rating of a new player. Only differences count, but for the 2400 of "fide".
+    scale : float
+        The difference, in rating points, of odds 10 : 1.
+    advantage : float
+        What the feature "advantage" of the matches is worth, in rating points.
+
+    Attributes
+    ----------
+    players_ : tuple of str
+        All who have played.
+    ratings_ : ndarray of shape (n,)
+        Their ratings, after the last match.
+    games_ : ndarray of int, shape (n,)
+        The number of their matches.
+    elite_ : ndarray of bool, shape (n,)
+        Who ever had a rating of 2400 or more.
+    before_ : ndarray of shape (N, 2)
+        Ratings of first and second before each match of the last call of `fit` or `partial_fit`.
+    nu_ : float
+        The tie parameter of the forecasts, see Notes.
+
+    Notes
+    -----
+    `predict_proba` uses the model of ties by Davidson whose expected score is E; nu_ maximises the
+    likelihood of all outcomes so far, given the ratings before each match.
+
+    Examples
+    --------
+    >>> matches = Matches([[1, -1, 0], [0, 1, -1]], [0, 1], ["Ann", "Bob", "Cy"])
+    >>> elo = Elo(k=32, initial=1500).fit(matches, [1, 0])
+    >>> elo.players_, elo.ratings_.round(2).tolist(), elo.before_.tolist()
+    (('Ann', 'Bob', 'Cy'), [1516.0, 1484.74, 1499.26], [[1500.0, 1500.0], [1484.0, 1500.0]])
+    """
+
+    games_: NDArray[np.int64]
+    elite_: NDArray[np.bool_]
+
+    def __init__(
+        self,
+        k: Literal["fide"] | float = "fide",
+        initial: float = 1200.0,
+        scale: float = 400.0,
+        advantage: float = 0.0,
+    ) -> None:
+        self.k = k
+        self.initial = initial
+        self.scale = scale
+        self.advantage = advantage
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.k != "fide":
+            check_number(self, "k", positive=True)
+        check_number(self, "scale", positive=True)
+
+    def _start(self) -> None:
+        self.games_, self.elite_ = np.empty(0, dtype=np.int64), np.empty(0, dtype=bool)
+
+    def _enter(self, n_players: int) -> None:
+        self.games_ = np.append(self.games_, np.zeros(n_players, dtype=np.int64))
+        self.elite_ = np.append(self.elite_, np.full(n_players, self.initial >= _FIDE_ELITE_RATING))
+
+    def _rate(self, ids: NDArray[np.int64], boost: Floats, scores: Floats, time: Floats) -> Floats:
+        # Python's own numbers are several times faster here than elements of arrays.
+        ratings, games, elite = self.ratings_.tolist(), self.games_.tolist(), self.elite_.tolist()
+        fide = self.k == "fide"
+        step_a = step_b = 0.0 if fide else float(self.k)
+        half_rate, tanh = math.log(10) / self.scale / 2, math.tanh
+        first_before, second_before = [], []  # flat lists: a million tuples would burden the collector
+        for a, b, h, s in zip(*ids.T.tolist(), boost.tolist(), scores.tolist(), strict=True):
+            rating_a, rating_b = ratings[a], ratings[b]
+            first_before.append(rating_a)
+            second_before.append(rating_b)
+            if fide:
+                step_a = _FIDE_ELITE if elite[a] else _FIDE_NEW if games[a] < _FIDE_NEW_GAMES else _FIDE_USUAL
+                step_b = _FIDE_ELITE if elite[b] else _FIDE_NEW if games[b] < _FIDE_NEW_GAMES else _FIDE_USUAL
+            surprise = s - 0.5 - 0.5 * tanh(half_rate * (rating_a - rating_b + h))  # s - E
+            ratings[a] = rating_a = rating_a + step_a * surprise
+            ratings[b] = rating_b = rating_b - step_b * surprise
+            games[a] += 1
+            games[b] += 1
+            if rating_a >= _FIDE_ELITE_RATING:
+                elite[a] = True
+            if rating_b >= _FIDE_ELITE_RATING:
+                elite[b] = True
+        self.ratings_, self.games_, self.elite_ = np.array(ratings), np.array(games), np.array(elite)
+        self.before_ = np.column_stack([first_before, second_before])
+        return 2 * half_rate * (self.before_[:, 0] - self.before_[:, 1] + boost)
+
+    def _log_odds(self, matches: Matches, differences: Floats) -> Floats:
+        return math.log(10) / self.scale * differences
+
+
+class Glicko(RatingSystem):
+    """The rating system of [Glickman1999]_: ratings with a standard deviation, in rating points.
+
+    With q = ln 10 / 400 and g(v) = 1 / sqrt(1 + 3 q² v / pi²), a player of rating r and variance v who met
+    opponents r_j, v_j with scores s_j in one rating period has after it::
+
+        v' = 1 / (1/v + q² sum_j g_j² E_j (1 - E_j)),   r' = r + q v' sum_j g_j (s_j - E_j),
+        E_j = 1 / (1 + 10^{-g_j (r - r_j + h) / 400}),   g_j = g(v_j),   h the advantage of this player.
+
+    All matches of a period use the ratings at its start. Between his periods a player's v grows by c² a
+    unit of time, to at most deviation².
+
+    Parameters
+    ----------
+    initial : float
+        Rating of a new player. Only differences of ratings count.
+    deviation : float
+        Deviation of a new player, and the largest one.
+    c : float
+        Growth of uncertainty: rating points per square root of a unit of time of the matches, whatever
+        the period is. The default is, for days, about the 15 a month of the R package PlayerRatings.
+    period : float, optional
+        Length of a rating period, in the unit of time of the matches: period i is from i · period (for
+        dates, since 1970-01-01) to below (i + 1) · period. A call of `fit` or `partial_fit` ends its last
+        period. None: ratings are updated after every match.
+    advantage : float
+        What the feature "advantage" of the matches is worth, in rating points.
+
+    Attributes
+    ----------
+    players_ : tuple of str
+        All who have played.
+    ratings_, deviations_ : ndarray of shape (n,)
+        Their ratings and deviations, after the period that holds their last match.
+    last_ : ndarray of shape (n,)
+        The time of this match; with periods, that of the start of the period.
+    before_, deviation_before_ : ndarray of shape (N, 2)
+        Ratings and deviations of first and second that each match of the last call of `fit` or
+        `partial_fit` was rated with: those before it, or at the start of its period.
+    nu_ : float
+        The tie parameter of the forecasts, see Notes.
+
+    Notes
+    -----
+    A match is forecast with the variances of both: E = 1 / (1 + 10^{-g(v_1 + v_2)(r_1 - r_2 + h)/400}).
+    `predict_proba` uses the model of ties by Davidson with this expected score; nu_ maximises the
+    likelihood of all outcomes so far, given the ratings that they were rated with.
+
+    Examples
+    --------
+    >>> names = ["Ann", "Bob", "Cy"]
+    >>> matches = Matches([[1, -1, 0], [1, 0, -1]], [0, 0], names)
+    >>> glicko = Glicko(period=1).fit(matches, [1, 1])
+    >>> glicko.ratings_.round(1).tolist(), glicko.deviations_.round(1).tolist()
+    ([1747.2, 1337.8, 1337.8], [253.3, 290.2, 290.2])
+    """
+
+    deviations_: Floats
+    deviation_before_: Floats
+    last_: Floats
+
+    def __init__(
+        self,
+        initial: float = 1500.0,
+        deviation: float = 350.0,
+        c: float = 2.7,
+        period: float | None = None,
+        advantage: float = 0.0,
+    ) -> None:
+        self.initial = initial
+        self.deviation = deviation
+        self.c = c
+        self.period = period
+        self.advantage = advantage
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number(self, "deviation", positive=True)
+        if check_number(self, "c") < 0:
+            raise ValueError(f"c is {self.c!r}; expected a number of at least 0")
+        if self.period is not None:
+            check_number(self, "period", positive=True)
+
+    def _start(self) -> None:
+        self.deviations_, self.last_ = np.empty(0), np.empty(0)
+
+    def _enter(self, n_players: int) -> None:
+        self.deviations_ = np.append(self.deviations_, np.full(n_players, float(self.deviation)))
+        self.last_ = np.append(self.last_, np.full(n_players, math.inf))  # inf: not played yet, no growth
+
+    def _rate(self, ids: NDArray[np.int64], boost: Floats, scores: Floats, time: Floats) -> Floats:
+        ratings, variances, last = self.ratings_.tolist(), (self.deviations_**2).tolist(), self.last_.tolist()
+        clock = self._clock(time)
+        ends = np.ones(len(time), dtype=bool) if self.period is None else np.append(np.diff(clock) > 0, True)
+        growth, largest = float(self.c) ** 2, float(self.deviation) ** 2
+        spread, sqrt, tanh = 3 * (_Q / math.pi) ** 2, math.sqrt, math.tanh
+        surprise, information = [0.0] * len(ratings), [0.0] * len(ratings)  # sums over the period
+        before, active = [], []
+        rows = zip(
+            *ids.T.tolist(), boost.tolist(), scores.tolist(), clock.tolist(), ends.tolist(), strict=True
+        )
+        for a, b, h, s, now, end in rows:
+            for player in (a, b):
+                if last[player] < now:
+                    variances[player] = min(variances[player] + growth * (now - last[player]), largest)
+                last[player] = now
+            before += ratings[a], ratings[b], variances[a], variances[b]
+            active += a, b
+            half = _Q / 2 * (ratings[a] - ratings[b] + h)
+            g = 1 / sqrt(1 + spread * variances[b])
+            excess = 0.5 * tanh(g * half)  # E - 1/2 of the first
+            surprise[a] += g * (s - 0.5 - excess)
+            information[a] += g * g * (0.25 - excess * excess)
+            g = 1 / sqrt(1 + spread * variances[a])
+            excess = 0.5 * tanh(g * half)
+            surprise[b] -= g * (s - 0.5 - excess)
+            information[b] += g * g * (0.25 - excess * excess)
+            if end:
+                for player in active:  # one who is listed twice has no news the second time
+                    variances[player] = 1 / (1 / variances[player] + _Q * _Q * information[player])
+                    ratings[player] += _Q * variances[player] * surprise[player]
+                    surprise[player] = information[player] = 0.0
+                active = []
+        self.ratings_, self.deviations_, self.last_ = np.array(ratings), np.sqrt(variances), np.array(last)
+        known = np.reshape(before, (-1, 4))
+        self.before_, self.deviation_before_ = known[:, :2], np.sqrt(known[:, 2:])
+        return _glicko_log_odds(self.before_[:, 0] - self.before_[:, 1] + boost, known[:, 2:])
+
+    def _clock(self, time: Floats) -> Floats:
+        return time if self.period is None else np.floor(time / self.period) * self.period
+
+    def _log_odds(self, matches: Matches, differences: Floats) -> Floats:
+        variances = self._present(matches, self.deviations_**2, self.deviation**2)
+        last = self._present(matches, self.last_, math.inf)
+        idle = np.maximum(self._clock(matches.time)[:, None] - last, 0)
+        variances = np.minimum(variances + self.c**2 * idle, self.deviation**2)
+        return _glicko_log_odds(differences, variances)
+
+
+_Q = math.log(10) / 400
+
+
+def _glicko_log_odds(differences: Floats, variances: Floats) -> Floats:
+    return _Q * differences / np.sqrt(1 + 3 * (_Q / math.pi) ** 2 * variances.sum(axis=1))
