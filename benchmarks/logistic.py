@@ -1,0 +1,133 @@
+"""LogisticCompare against SVMCompare and scikit-learn's logistic regression on all flipped differences.
+
+python benchmarks/logistic.py             up to 1,000,000 pairs of 100,000 items, 50 features
+python benchmarks/logistic.py --quick     20,000 pairs of 2,000 items
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from _measure import markdown_table, peak_megabytes
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from svm import problem
+
+from preflearn.logistic import LogisticCompare
+from preflearn.pairs import Pairs
+from preflearn.svm import SVMCompare
+
+ALPHA = 1e-4
+TEST = 20_000  # pairs that no method sees in its fit
+
+
+class Fit(NamedTuple):
+    """u·d + beta of a pair, whose ranking function is -u·x / beta."""
+
+    u: np.ndarray
+    bias: float
+
+
+def sgd(pairs: Pairs, y: np.ndarray) -> Fit:
+    """This package, by stochastic gradients."""
+    machine = LogisticCompare(ALPHA, random_state=0).fit(pairs, y)
+    return Fit(machine.weights_, machine.bias_)
+
+
+def svm(pairs: Pairs, y: np.ndarray) -> Fit:
+    """This package, the hinge loss at the same strength of regularisation."""
+    machine = SVMCompare(1 / (ALPHA * (len(y) + np.count_nonzero(y == 0))), "linear").fit(pairs, y)
+    return Fit(-machine.bias_ * machine.coef_, machine.bias_)
+
+
+def regression(solver: str) -> Callable[[Pairs, np.ndarray], Fit]:
+    """scikit-learn with this solver, on the matrix of all flipped differences."""
+
+    def fit(pairs: Pairs, y: np.ndarray) -> Fit:
+        flipped, labels = pairs.flipped(y)
+        machine = LogisticRegression(C=1 / (ALPHA * len(labels)), solver=solver, tol=1e-4, max_iter=100)
+        machine.fit(flipped.differences(), labels)
+        return Fit(machine.coef_[0], float(machine.intercept_[0]))
+
+    return fit
+
+
+METHODS: dict[str, Callable[[Pairs, np.ndarray], Fit]] = {
+    "LogisticCompare": sgd,
+    "SVMCompare": svm,
+    "LogisticRegression, newton-cholesky": regression("newton-cholesky"),
+    "LogisticRegression, saga": regression("saga"),
+}
+
+
+def objective(fit: Fit, pairs: Pairs, y: np.ndarray) -> float:
+    """The regularised logistic loss that LogisticCompare minimises."""
+    flipped, labels = pairs.flipped(y)
+    scores = flipped.items @ fit.u
+    z = labels * (fit.bias + scores[flipped.index[:, 0]] - scores[flipped.index[:, 1]])
+    return float(np.logaddexp(0, -z).mean() + ALPHA / 2 * fit.u @ fit.u)
+
+
+def error(fit: Fit, pairs: Pairs, y: np.ndarray) -> float:
+    """The zero-one loss of the comparison function."""
+    scores = pairs.items @ (-fit.u / fit.bias)
+    z = scores[pairs.index[:, 0]] - scores[pairs.index[:, 1]]
+    return float(np.mean(np.where(np.abs(z) > 1, np.sign(z), 0) != y))
+
+
+def prepared(method: str, m: int, n: int, p: int) -> Callable[[], Fit]:
+    """A call without arguments: this method on the first m pairs."""
+    pairs, y = problem(m + TEST, n, p)
+    train, labels = pairs[:m], y[:m]
+    return lambda: METHODS[method](train, labels)
+
+
+def lines(m: int, n: int, p: int) -> list[list[object]]:
+    """One line a method on one problem."""
+    pairs, y = problem(m + TEST, n, p)
+    table, first = [], None
+    for method in METHODS:
+        call = prepared(method, m, n, p)
+        start = time.perf_counter()
+        fit = call()
+        seconds = time.perf_counter() - start
+        loss = objective(fit, pairs[:m], y[:m])
+        first = loss if first is None else first
+        memory = peak_megabytes(prepared, method, m, n, p)
+        wrong = f"{100 * error(fit, pairs[m:], y[m:]):.2f} %"
+        table.append([m, n, p, method, seconds, memory, f"{loss / first - 1:+.1e}", wrong])
+        print(*table[-1], flush=True)
+    return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="20,000 pairs only")
+    table = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        sizes = [(20_000, 2_000, 50)]
+        if not parser.parse_args().quick:
+            sizes.append((1_000_000, 100_000, 50))
+        for size in sizes:
+            table += lines(*size)
+    header = [
+        "pairs",
+        "items",
+        "features",
+        "method",
+        "s",
+        "MB",
+        "logistic objective against ours",
+        "test error",
+    ]
+    print(markdown_table(header, table))
+
+
+if __name__ == "__main__":
+    main()
