@@ -1,76 +1,131 @@
-"""svm_path against libsvm: the whole path, one fit, and 20 refits, on the same RBF Gram.
+"""svm_path against libsvm: the whole path, one fit, and 20 refits, on the same Gram matrix.
 
-python benchmarks/path.py           1,000 to 4,000 points
-python benchmarks/path.py --quick   500 and 1,000 points
+python benchmarks/path.py           1,000 to 4,000 points; some minutes, since libsvm is slow at large C
+python benchmarks/path.py --quick   1,000 points
 """
 
 from __future__ import annotations
 
 import argparse
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-from _measure import alternate, markdown_table
+from _measure import alternate, markdown_table, peak_megabytes
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
+from preflearn.datasets import simulate_norm_pairs
 from preflearn.path import svm_path
 
-LAMBDAS = np.geomspace(100.0, 0.01, 20)
+REFITS = 20
 REPEATS = 3
+TOLERANCE = 1e-8  # of libsvm, whose float32 kernel allows no smaller residual than some 1e-6
+CASES = {"flipped pairs": (1000.0, (0.1, 0.5, 2.0)), "points": (100.0, (0.02, 0.1, 0.5))}  # last C, gammas
 
 
-def problem(m: int, gamma: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+class Problem(NamedTuple):
+    """A binary problem, with as many points to validate."""
+
+    K: np.ndarray
+    y: np.ndarray
+    K_valid: np.ndarray
+    y_valid: np.ndarray
+
+
+def flipped_pairs(m: int, gamma: float) -> Problem:
+    """The machine of SVMCompare: m flipped pairs, half of the comparisons ties, differences of items."""
+    rng = np.random.default_rng(0)
+    parts = []
+    for _ in range(2):
+        data = simulate_norm_pairs("l2", round(m / 1.5), 0.5, rng)
+        parts.append(data.pairs.flipped(data.y))
+    (train, y), (valid, y_valid) = parts
+
+    def gram(rows, columns):
+        K = rbf_kernel(rows.items, columns.items, gamma=gamma)
+        K = K[rows.index[:, 0]] - K[rows.index[:, 1]]
+        return K[:, columns.index[:, 0]] - K[:, columns.index[:, 1]]
+
+    return Problem(gram(train, train), y, gram(valid, train), y_valid)
+
+
+def points(m: int, gamma: float) -> Problem:
     """m points of five features around a curved boundary with label noise."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((m, 5))
-    y = np.where(X[:, 0] + X[:, 1] ** 2 - 1 + 0.7 * rng.standard_normal(m) > 0, 1, -1)
-    return rbf_kernel(X, gamma=gamma), y
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2 * m, 5))
+    y = np.where(X[:, 0] + X[:, 1] ** 2 - 1 + 0.7 * rng.standard_normal(2 * m) > 0, 1, -1)
+    K = rbf_kernel(X, X[:m], gamma=gamma)
+    return Problem(K[:m], y[:m], K[m:], y[m:])
 
 
-def libsvm(K: np.ndarray, y: np.ndarray, lam: float) -> SVC:
-    """One fit to an accuracy of 1e-8."""
-    return SVC(C=1 / lam, kernel="precomputed", tol=1e-8, cache_size=1000).fit(K, y)
+def make(kind: str, m: int, gamma: float) -> Problem:
+    return flipped_pairs(m, gamma) if kind == "flipped pairs" else points(m, gamma)
 
 
-def worst_kkt(K: np.ndarray, y: np.ndarray, svc: SVC) -> float:
+def libsvm(problem: Problem, C: float) -> SVC:
+    return SVC(C=C, kernel="precomputed", tol=TOLERANCE, cache_size=1000).fit(problem.K, problem.y)
+
+
+def worst_kkt(problem: Problem, svc: SVC) -> float:
     """The optimality residual of a fit, as in RegularizationPath.kkt_residual."""
-    f, alpha = svc.decision_function(K), np.zeros(len(y))
+    f, alpha = svc.decision_function(problem.K), np.zeros(len(problem.y))
     alpha[svc.support_] = np.abs(svc.dual_coef_[0]) / svc.C
-    excess = y * f - 1
+    excess = problem.y * f - 1
     wrong = np.where(alpha == 0, -excess, np.where(alpha >= 1 - 1e-12, excess, np.abs(excess)))
     return float(max(0.0, wrong.max()) / max(1.0, np.abs(f).max()))
 
 
-def compare(m: int, gamma: float) -> list[object]:
+def prepared(method: str, file: str, last: float) -> Callable[[], object]:
+    """A call without arguments, of compiled code: this method on the problem in a file."""
+    problem = Problem(**np.load(file))
+    svm_path(np.eye(4), [1, 1, 1, -1])  # loads compiled code
+    if method == "path":
+        return lambda: svm_path(problem.K, problem.y, lambda_min=1 / last)
+    return lambda: libsvm(problem, last)
+
+
+def megabytes(problem: Problem, last: float) -> list[float]:
+    """Growth of the peak memory of a process that holds the problem: by the path, and by one fit."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = str(Path(folder) / "problem.npz")
+        np.savez(file, **problem._replace(K_valid=np.zeros(0))._asdict())
+        return [peak_megabytes(prepared, method, file, last) for method in ("path", "fit")]
+
+
+def compare(kind: str, m: int, gamma: float) -> list[object]:
     """One row of the table."""
-    K, y = problem(m, gamma)
-
-    def whole() -> object:
-        return svm_path(K, y, lambda_min=LAMBDAS[-1])
-
-    def one() -> object:
-        return libsvm(K, y, LAMBDAS[-1])
-
-    def refits() -> object:
-        return [libsvm(K, y, lam) for lam in LAMBDAS]
-
-    path_seconds, one_seconds, refit_seconds = alternate([whole, one, refits], REPEATS)
-    path = whole()
-    residual = max(
-        path.kkt_residual(lam) for lam in path.breakpoints[:: max(1, len(path.breakpoints) // 200)]
-    )
-    return [m, gamma, len(path.breakpoints), path_seconds, one_seconds, refit_seconds,
-            path_seconds / one_seconds, path_seconds / refit_seconds,
-            residual, worst_kkt(K, y, one())]  # fmt: skip
+    problem, last = make(kind, m, gamma), CASES[kind][0]
+    path = svm_path(problem.K, problem.y, lambda_min=1 / last)
+    chosen = 1 / path.select(problem.K_valid, problem.y_valid).lam
+    costs = np.geomspace(1 / path.breakpoints[0], last, REFITS)
+    calls: list[Callable[[], object]] = [
+        lambda: svm_path(problem.K, problem.y, lambda_min=1 / last),
+        lambda: libsvm(problem, last),
+        lambda: libsvm(problem, chosen),
+        lambda: [libsvm(problem, C) for C in costs],
+    ]
+    whole, at_last, at_chosen, refits = alternate(calls, REPEATS if m <= 1000 else 1)
+    some = path.breakpoints[:: max(1, len(path.breakpoints) // 200)]
+    residual = max(path.kkt_residual(lam) for lam in some)
+    row = [kind, len(problem.y), gamma, len(path.breakpoints), whole, last, at_last, whole / at_last]
+    row += [chosen, at_chosen, whole / at_chosen, refits, whole / refits, *megabytes(problem, last)]
+    row += [residual, worst_kkt(problem, libsvm(problem, last))]
+    print(*row, flush=True)
+    return row
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="up to 1,000 points")
-    sizes = (500, 1000) if parser.parse_args().quick else (1000, 2000, 4000)
-    header = ["points", "gamma", "breakpoints", "path s", "one fit s", "20 fits s", "path / one fit",
-              "path / 20 fits", "path KKT", "fit KKT"]  # fmt: skip
-    print(markdown_table(header, [compare(m, gamma) for m in sizes for gamma in (0.02, 0.1, 0.5)]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="1,000 points only")
+    sizes = (1000,) if parser.parse_args().quick else (1000, 2000, 4000)
+    header = ["problem", "size", "gamma", "breakpoints", "path s", "last C", "fit s", "path / fit"]
+    header += ["chosen C", "fit there s", "path / fit there", f"{REFITS} fits s", f"path / {REFITS} fits"]
+    header += ["path MB", "fit MB", "path KKT", "fit KKT"]
+    rows = [compare(kind, m, gamma) for kind, (_, gammas) in CASES.items() for m in sizes for gamma in gammas]
+    print(markdown_table(header, rows))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
+from preflearn import _homotopy
+from preflearn._elbow import add, new_elbow, remove, solve, weighted_rows
+from preflearn._events import screen
+from preflearn.datasets import simulate_norm_pairs
 from preflearn.path import svm_path
+from preflearn.svm import SVMCompare
 
 KINDS = ("rbf", "linear", "separable", "duplicates", "integers", "narrow")
 
@@ -249,10 +254,186 @@ def test_bad_queries():
         svm_path(K, y, lambda_min=-1.0)
 
 
-@pytest.mark.parametrize(("m", "share"), [(500, 0.5), (700, 0.3)])
+@pytest.mark.parametrize(("m", "share"), [(700, 0.3), (900, 0.5)])
 def test_the_path_ends_where_rounding_takes_over(m, share):
     K, y = problem("duplicates", m, seed=1, share=share)
     with pytest.warns(ConvergenceWarning, match="rounding ends the path"):
         path = svm_path(K, y)
-    assert 0 < path.lambda_end < 0.1
+    assert 0 < path.lambda_end < 0.01
     assert max(path.kkt_residual(lam) for lam in path.breakpoints) < 1e-8
+
+
+def flipped_problem(n, seed, share=0.5, gamma=1.0):
+    """Simulated comparisons, with the Gram matrix of their flipped differences (eq. 8 of P1)."""
+    data = simulate_norm_pairs(2, n, share, np.random.default_rng(seed))
+    flipped, labels = data.pairs.flipped(data.y)
+    return data.pairs, data.y, differences_gram(flipped, flipped, gamma), labels
+
+
+def differences_gram(rows, columns, gamma):
+    K = rbf_kernel(rows.items, columns.items, gamma=gamma)
+    K = K[rows.index[:, 0]] - K[rows.index[:, 1]]
+    return K[:, columns.index[:, 0]] - K[:, columns.index[:, 1]]
+
+
+def test_machines_that_compare_at_every_c():
+    # The comparison loss of SVMCompare counts the errors of the binary machine on the flipped pairs.
+    pairs, y, K, labels = flipped_problem(60, seed=0)
+    path = svm_path(K, labels)
+    new = simulate_norm_pairs(2, 80, 0.5, np.random.default_rng(1))
+    flipped, new_labels = new.pairs.flipped(new.y)
+    K_new = differences_gram(flipped, pairs.flipped(y)[0], gamma=1.0)
+    chosen = path.select(K_new, new_labels)
+    for lam in between(path, 8, np.random.default_rng(2)):
+        if lam > path.breakpoints[0]:
+            continue
+        machine = SVMCompare(C=1 / lam, gamma=1.0).fit(pairs, y)
+        assert machine.bias_ == pytest.approx(path.bias(lam), abs=1e-6)
+        errors = np.count_nonzero(machine.predict(new.pairs) != new.y)
+        place = np.searchsorted(-chosen.lambdas, -lam, side="right") - 1
+        assert errors == pytest.approx(chosen.losses[place] * len(new_labels), abs=1e-9)
+
+
+def textbook_path(K, y, lam, alpha, elbow, end):
+    """Breakpoints of [Hastie2004] where no two events coincide: dense algebra on all points at each."""
+    elbow, found = list(elbow), []
+    while True:
+        signed, n = y[elbow], len(elbow)
+        system = np.block([[K[np.ix_(elbow, elbow)], np.ones((n, 1))], [np.ones((1, n)), np.zeros((1, 1))]])
+        rates = np.linalg.solve(system, np.append(signed, 0.0))  # change of y alpha, and of the offset
+        offset = np.mean(lam * signed - K[elbow] @ (y * alpha))
+        gaps = y * (K @ (y * alpha) + offset) - lam
+        dgaps = y * (K[:, elbow] @ rates[:-1] + rates[-1]) - 1
+        stay = np.where(np.isin(np.arange(len(y)), elbow), 0.0, dgaps)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            hits = np.where(np.abs(stay) > 1e-9, gaps / stay, np.nan)
+            da = signed * rates[:-1]
+            leaves = np.where(da > 0, alpha[elbow], alpha[elbow] - 1) / da
+        hits, leaves = np.where(hits > 1e-9, hits, np.inf), np.where(leaves > 1e-9, leaves, np.inf)
+        step = min(hits.min(), leaves.min())
+        if lam - step < end:
+            return np.array(found)
+        alpha[elbow] -= step * da
+        lam -= step
+        found.append(lam)
+        if hits.min() < leaves.min():
+            elbow.append(int(np.argmin(hits)))
+        else:
+            alpha[elbow[int(np.argmin(leaves))]] = np.round(alpha[elbow[int(np.argmin(leaves))]])
+            elbow.pop(int(np.argmin(leaves)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_breakpoints_of_the_textbook(seed):
+    K, y = problem("rbf", 70, seed, share=0.4)
+    path = svm_path(K, y, lambda_min=0.02)
+    first = path.breakpoints[1]
+    begin = (first + path.breakpoints[2]) / 2
+    alpha = path.alpha(begin)
+    elbow = np.flatnonzero((alpha > 1e-9) & (alpha < 1 - 1e-9))
+    expected = textbook_path(K, y, begin, alpha, elbow, 0.03)
+    ours = path.breakpoints[(path.breakpoints < begin) & (path.breakpoints > 0.03)]
+    np.testing.assert_allclose(ours, expected, rtol=1e-8)
+    assert len(ours) > 50
+
+
+@pytest.mark.parametrize("kind", ["rbf", "duplicates", "integers"])
+@pytest.mark.parametrize(("events", "watched"), [(1, 1), (30, 1), (7, 20), (1000, 1000)])
+def test_who_is_watched_does_not_matter(kind, events, watched, monkeypatch):
+    K, y = problem(kind, 90, seed=6, share=0.35)
+    expected = svm_path(K, y, lambda_min=0.05)
+    monkeypatch.setattr(_homotopy, "_EVENTS", events)
+    monkeypatch.setattr(_homotopy, "_WATCHED", watched)
+    monkeypatch.setattr(_homotopy, "_ROOM", 1)
+    path = svm_path(K, y, lambda_min=0.05)
+    if kind == "rbf":
+        np.testing.assert_allclose(path.breakpoints, expected.breakpoints, rtol=1e-9)
+        assert [event[1:] for event in path.events] == [event[1:] for event in expected.events]
+    for lam in between(expected, 20, np.random.default_rng(0)):
+        if lam >= 0.05:
+            assert path.kkt_residual(lam) < 1e-9
+            ours, theirs = path.decision_function(lam, K), expected.decision_function(lam, K)
+            np.testing.assert_allclose(ours, theirs, atol=1e-7 * np.abs(theirs).max())
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(1, 30), st.integers(0, 2**31))
+def test_nobody_who_crosses_the_margin_is_screened(m, seed):
+    rng = np.random.default_rng(seed)
+    phi, w = rng.standard_normal((m, 3)), rng.standard_normal(3)
+    y, side = rng.choice([-1.0, 1.0], m), rng.choice([-1.0, 1.0], m)
+    shares, offsets, margins = 1 + rng.normal(0, 0.1, 5), rng.standard_normal(5), rng.uniform(0, 1, 5)
+    rest = rng.standard_normal((5, 3)) * rng.uniform(0, 0.5)
+    steps = np.column_stack([shares, offsets, margins, np.linalg.norm(rest, axis=1)])
+    doubtful = screen(phi @ w, y, side, np.linalg.norm(phi, axis=1), steps, 1e-12)
+    F = phi @ (shares * w[:, None] + rest.T) + offsets
+    crossed = (side[:, None] * (y[:, None] * F - margins) < 0).any(axis=1)
+    assert not (crossed & ~doubtful).any()
+
+
+def test_far_points_are_screened():
+    steps = np.array([[1.0, 0.0, 1.0, 0.5]])
+    far = screen(np.array([9.0, 2.0, 1.2]), np.ones(3), np.ones(3), np.ones(3), steps, 0.0)
+    assert far.tolist() == [False, False, True]
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(2, 20), st.integers(1, 12), st.integers(0, 2**31))
+def test_elbow_keeps_its_inverse(m, rank, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((m, rank))
+    K, tau = X @ X.T, 0.7
+    elbow = new_elbow(np.empty((0, m)), np.zeros(0, dtype=np.int64), m, tau)
+    inside = []
+    for place in rng.integers(0, m, 40):
+        if place in inside:
+            which = inside.index(place)
+            remove(elbow, which)
+            inside[which] = inside[-1]
+            inside.pop()
+        elif add(elbow, int(place), K[place], tau):
+            inside.append(int(place))
+        n = len(inside)
+        assert elbow.places[:n].tolist() == inside
+        if n == 0:
+            continue
+        gram = K[np.ix_(inside, inside)]
+        if np.linalg.cond(gram + tau) > 1e8:
+            return  # here rounding decides who depends on whom
+        assert n <= rank + 1
+        np.testing.assert_allclose(elbow.gram[:n, :n], gram + tau)
+        np.testing.assert_array_equal(elbow.rows[:n], K[inside])
+        values, total = rng.standard_normal(n), rng.standard_normal()
+        delta, shift = solve(elbow, values, total, tau)
+        scale = 1e-9 * np.abs(delta).max() * np.abs(gram).max()
+        np.testing.assert_allclose(gram @ delta + shift, values, atol=scale)
+        assert delta.sum() == pytest.approx(total, abs=scale)
+
+
+def test_a_point_that_depends_on_the_elbow_stays_out():
+    X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.5, 0.5], [0.25, 0.75]])
+    K = X @ X.T
+    elbow = new_elbow(np.empty((0, 5)), np.zeros(0, dtype=np.int64), 5, 1.0)
+    assert [add(elbow, place, K[place], 1.0) for place in range(5)] == [True, True, True, False, False]
+    assert elbow.size[0] == 3
+    gram = K[:3, :3] + 1.0
+    np.testing.assert_allclose(elbow.inverse[:3, :3] @ gram, np.eye(3), atol=1e-12)
+
+
+@pytest.mark.parametrize("rows", range(10))
+def test_weighted_rows(rows):
+    rng = np.random.default_rng(rows)
+    matrix, weights = rng.standard_normal((rows + 2, 7)), rng.standard_normal(rows)
+    np.testing.assert_allclose(
+        weighted_rows(matrix, weights, 5), weights @ matrix[:rows, :5], rtol=1e-13, atol=1e-13
+    )
+
+
+def test_rounding_in_a_gram_matrix_is_no_asymmetry():
+    K, y = problem("rbf", 300, seed=0)
+    noise = 1e-13 * np.random.default_rng(0).standard_normal(K.shape)
+    path, exact = svm_path(K + noise, y, lambda_min=0.1), svm_path(K, y, lambda_min=0.1)
+    np.testing.assert_allclose(path.alpha(0.2), exact.alpha(0.2), atol=1e-8)
+    K[280, 3] += 1e-6
+    with pytest.raises(ValueError, match=r"K\[3, 280\] is .* but K\[280, 3\]"):
+        svm_path(K, y)

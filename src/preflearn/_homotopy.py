@@ -1,4 +1,4 @@
-"""The stepping engine of regularization paths: piecewise linear solutions of a parametric quadratic program.
+"""Piecewise linear solutions of a parametric quadratic program.
 
 Weights alpha in [0, 1] with signs y and F = K (y alpha) + linear + offset are kept optimal while time runs:
 
@@ -7,6 +7,12 @@ Weights alpha in [0, 1] with signs y and F = K (y alpha) + linear + offset are k
 where the margin falls at the rate `drop` and sum(y alpha) grows at the rate `inflow`. Between two events
 everything is linear in time. At an event the directions solve a complementarity problem of the points on
 the margin, by pivots: it says what enters and leaves, however many points arrive at once.
+
+Few points come near the margin during some fifty events, so only these are watched (`preflearn._events`).
+Afterwards one matrix product gives F of the others at these events. (Most are too far away to be looked at:
+F moves by no more than the norm of the point times that of the move of w.) Since F is linear in between, this
+proves that no other point crossed the margin. If one did, time goes back to the event before, and it is
+watched too.
 """
 
 from __future__ import annotations
@@ -16,245 +22,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Elbow", "Homotopy", "Middle"]
+from preflearn._elbow import add, new_elbow, solve
+from preflearn._events import BOUND, FULL, LOST, Law, Trace, Watch, follow, new_trace, screen
+
+__all__ = ["BOUND", "Homotopy", "Middle", "Stretch"]
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
-BOUND = 1e-12  # a weight this near to 0 or 1 is there
-_SLOPE = 1e-10  # a slope below this part of its unit is rounding
+_EVENTS = 80  # in one stretch
+_WATCHED = 200  # beside twice the elbow
+_ROOM = 50  # of the elbow, for more points
+_SETTLED = 1e-12  # relative to the largest F: smaller errors are left alone
 _ON_MARGIN = 1e-11  # relative to the margin
-
-
-class Elbow:
-    """The points on the margin whose weights move, with the inverse of their Gram plus a constant tau.
-
-    The constant changes nothing for weights of fixed sum, and makes the matrix positive definite
-    exactly where the system bordered by the sum is regular.
-    """
-
-    def __init__(self, K: Floats):
-        self._K, self._tau, self.size = K, float(np.mean(np.diag(K))) or 1.0, 0
-        self._index, self._rows = np.empty(16, dtype=np.int64), np.empty((16, len(K)))
-        self._gram, self._inverse = np.empty((16, 16)), np.empty((16, 16))
-
-    @property
-    def index(self) -> Ids:
-        """Ids of the points, in the order of `rows` and of solutions."""
-        return self._index[: self.size]
-
-    @property
-    def rows(self) -> Floats:
-        """Rows of K of these points, shape (size, m)."""
-        return self._rows[: self.size]
-
-    def add(self, point: int) -> bool:
-        """Take a point in; False, and nothing changes, if its row depends on those of the others."""
-        n = self.size
-        if n == len(self._index):
-            self._grow()
-        gram, inverse = self._gram[:n, :n], self._inverse[:n, :n]
-        cross, own = self._K[point, self.index] + self._tau, self._K[point, point] + self._tau
-        weights = inverse @ cross
-        weights += inverse @ (cross - gram @ weights)
-        rest = own - cross @ weights
-        if rest <= 1e-12 * own:
-            return False
-        inverse += np.outer(weights, weights / rest)
-        self._inverse[n, :n] = self._inverse[:n, n] = -weights / rest
-        self._gram[n, :n] = self._gram[:n, n] = cross
-        self._inverse[n, n], self._gram[n, n] = 1 / rest, own
-        self._index[n], self._rows[n] = point, self._K[point]
-        self.size = n + 1
-        return True
-
-    def remove(self, place: int) -> int:
-        """Let the point at this place go and return its id; the last point takes its place."""
-        point, last = int(self._index[place]), self.size - 1
-        for matrix in (self._gram, self._inverse):
-            matrix[[place, last], : last + 1] = matrix[[last, place], : last + 1]
-            matrix[: last + 1, [place, last]] = matrix[: last + 1, [last, place]]
-        self._index[place], self._rows[place] = self._index[last], self._rows[last]
-        column = self._inverse[:last, last]
-        self._inverse[:last, :last] -= np.outer(column, column / self._inverse[last, last])
-        self.size = last
-        return point
-
-    def solve(self, values: Floats, total: float) -> tuple[Floats, float]:
-        """delta and delta_0 with K delta + delta_0 = values on these points and sum(delta) = total."""
-        n = self.size
-        gram = self._gram[:n, :n]
-        delta, shift = self._once(values, total)
-        for _ in range(3):
-            residual = values - shift - gram @ delta
-            change, more = self._once(residual, total - delta.sum())
-            delta, shift = delta + change, shift + more
-            if np.abs(residual).max() <= 1e-9 * max(np.abs(values).max(), abs(total) * self._tau):
-                break
-            self._inverse[:n, :n] = np.linalg.inv(gram)
-        return delta, shift + self._tau * total
-
-    def _once(self, values: Floats, total: float) -> tuple[Floats, float]:
-        inverse = self._inverse[: self.size, : self.size]
-        ones, plain = inverse.sum(axis=0), inverse @ values
-        shift = (plain.sum() - total) / ones.sum()
-        return plain - shift * ones, shift
-
-    def _grow(self) -> None:
-        n = self.size
-        for name in ("_index", "_rows", "_gram", "_inverse"):
-            old = getattr(self, name)
-            shape = (2 * n, 2 * n) if name in ("_gram", "_inverse") else (2 * n, *old.shape[1:])
-            new = np.empty(shape, dtype=old.dtype)
-            new[(slice(n),) * (2 if name in ("_gram", "_inverse") else 1)] = old
-            setattr(self, name, new)
-
-
-class Homotopy:
-    """Optimal weights as time runs; `turn` finds the directions at the present time, `advance` follows them.
-
-    Attributes
-    ----------
-    alpha, F : ndarray of shape (m,)
-    offset, margin : float
-    elbow : Elbow
-    moves : ndarray of shape (elbow.size,)
-        Change of the weights of the elbow per unit of time.
-    slope : float
-        Change of the offset per unit of time.
-    """
-
-    def __init__(self, K: Floats, y: Floats, alpha: Floats, linear: Floats, offset: float, margin: float, *,
-                 elbow: Ids, drop: float, inflow: float):  # fmt: skip
-        self.K, self.y, self.alpha, self.linear = K, y, alpha, linear
-        self.offset, self.margin, self.drop, self.inflow = offset, margin, drop, inflow
-        self.moves, self.slope, self.elbow = np.zeros(0), 0.0, Elbow(K)
-        self.side = np.where(alpha > 0.5, -1.0, 1.0)
-        self._largest = float(np.abs(np.diag(K)).max())
-        self._unit = 1.0 if drop else float(np.mean(np.diag(K))) or 1.0
-        self._parked: list[int] = []  # on the margin, but their rows depend on those of the elbow
-        self._resting: Ids = np.zeros(0, dtype=np.int64)  # on the margin, not moving inward but for rounding
-        self._changed = True  # the elbow, since the directions were computed
-        self._hits: Ids = np.zeros(0, dtype=np.int64)
-        self.log: list[tuple[int, str]] = []
-        self._spread()
-        for point in elbow:
-            self._enter(int(point))
-        self.log.clear()
-
-    def turn(self, horizon: float) -> None:
-        """Find the elbow and its directions from here on; `horizon` is the time that is left."""
-        weak = self._outside_on_margin()
-        self._parked, limit = [], 20 + 4 * (len(weak) + self.elbow.size)
-        for count in range(10 * limit):
-            index = self.elbow.index
-            if self._changed:
-                y = self.y[index]
-                signed, self.slope = self.elbow.solve(-self.drop * y, self.inflow)
-                self.moves, self._changed = y * signed, False
-            choice = self._violator(weak, horizon, first=count > limit)
-            if choice is None:
-                self._resting = np.array(sorted(weak), dtype=np.int64)
-                return
-            if self.side[choice] == 0:
-                self._leave(int(np.flatnonzero(index == choice)[0]))
-                weak.add(choice)
-                if self.elbow.size == 0:
-                    self._jump()
-                    weak = self._outside_on_margin()
-            elif self._enter(choice):
-                weak.discard(choice)
-                self._parked = []
-            else:
-                self._parked.append(choice)
-        raise ArithmeticError(f"no direction was found in {10 * limit} pivots at margin {self.margin}")
-
-    def advance(self, horizon: float) -> float:
-        """Go on to the next event, by at most `horizon`; returns the time that passed."""
-        index, moves = self.elbow.index, self.moves
-        alpha = self.alpha[index]
-        room = np.full(len(index), np.inf)
-        real = np.abs(moves) * horizon > BOUND
-        np.divide(np.where(moves > 0, 1 - alpha, alpha), np.abs(moves), out=room, where=real)
-        dF = (self.y[index] * moves) @ self.elbow.rows + self.slope
-        closing = -self.side * (self.y * dF + self.drop)
-        closing[self._resting] = 0.0
-        gaps = np.maximum(self.side * (self.y * self.F - self.margin), 0.0)
-        wait = np.full(len(gaps), np.inf)
-        np.divide(gaps, closing, out=wait, where=closing > _SLOPE * self._unit)
-        time = max(0.0, min(horizon, room.min(), wait.min()))
-        self.alpha[index] = np.clip(alpha + time * moves, 0.0, 1.0)
-        self.F += time * dF
-        self.offset += time * self.slope
-        self.margin -= time * self.drop
-        self._hits = np.flatnonzero(wait <= time)
-        return time
-
-    def refresh(self) -> float:
-        """Remove what rounding left in F and in the sum of the weights; return the violation before."""
-        before = float(self.y @ self.alpha)
-        self._spread()
-        excess = self.y * self.F - self.margin
-        violation = np.where(self.side == 0, np.abs(excess), -self.side * excess).max()
-        index = self.elbow.index
-        error = self.y[index] * self.margin - self.F[index]
-        delta, shift = self.elbow.solve(error, 0.0 if self.inflow else -before)
-        self.alpha[index] = np.clip(self.alpha[index] + self.y[index] * delta, 0.0, 1.0)
-        self.F += delta @ self.elbow.rows + shift
-        self.offset += shift
-        return float(violation)
-
-    def _spread(self) -> None:
-        some = np.flatnonzero(self.alpha)
-        signed = (self.y * self.alpha)[some]
-        product = self.K @ (self.y * self.alpha) if 2 * len(some) > len(self.y) else signed @ self.K[some]
-        self.F = product + self.linear + self.offset
-
-    def _near(self) -> float:
-        """The distance from the margin that counts as none: never below the rounding of F."""
-        rounding = 1e-16 * self._largest * float(self.alpha.sum())
-        return max(_ON_MARGIN * (self.margin if self.drop else self._unit), rounding)
-
-    def _violator(self, weak: set[int], horizon: float, first: bool) -> int | None:
-        """The point whose direction is wrong: by the most, or the first of them against cycles."""
-        index, alpha = self.elbow.index, self.alpha[self.elbow.index]
-        outward = np.where(alpha <= BOUND, -self.moves, np.where(alpha >= 1 - BOUND, self.moves, 0.0))
-        points = np.array([i for i in weak if i not in self._parked], dtype=np.int64)
-        dF = (self.y[index] * self.moves) @ self.elbow.rows[:, points] + self.slope
-        inward = -self.side[points] * (self.y[points] * dF + self.drop) / self._unit
-        wrong = np.append(outward * horizon, inward)
-        everyone = np.append(index, points)
-        bad = wrong > np.append(np.full(len(index), BOUND), np.full(len(points), _SLOPE))
-        if not bad.any():
-            return None
-        return int(everyone[bad].min() if first else everyone[np.argmax(np.where(bad, wrong, -np.inf))])
-
-    def _enter(self, point: int) -> bool:
-        if not self.elbow.add(point):
-            return False
-        self.side[point], self._changed = 0.0, True
-        self.log.append((point, "enter"))
-        return True
-
-    def _leave(self, place: int) -> None:
-        point, self._changed = self.elbow.remove(place), True
-        at_one = self.alpha[point] > 0.5
-        self.alpha[point], self.side[point] = (1.0, -1.0) if at_one else (0.0, 1.0)
-        self.log.append((point, "leave at 1" if at_one else "leave at 0"))
-
-    def _jump(self) -> None:
-        """With no point left on the margin the offset is free, up to the next that can take weight."""
-        gaps = np.where(self.side > 0, self.y * self.F - self.margin, np.inf)
-        point = int(np.argmin(gaps))
-        jump = self.y[point] * gaps[point]
-        self.F, self.offset = self.F - jump, self.offset - jump
-        self._hits = np.zeros(0, dtype=np.int64)
-        self._enter(point)
-
-    def _outside_on_margin(self) -> set[int]:
-        gaps = self.side * (self.y * self.F - self.margin)
-        near = np.flatnonzero((np.abs(gaps) <= self._near()) & (self.side != 0))
-        return set(near.tolist()) | {int(i) for i in self._hits if self.side[i] != 0}
 
 
 class Middle(NamedTuple):
@@ -269,9 +49,8 @@ class Middle(NamedTuple):
     zero_minus: float
 
     @classmethod
-    def of(cls, state: Homotopy) -> Middle:
-        values = state.y * (state.F - state.offset)
-        one, plus = state.alpha > 0.5, state.y > 0
+    def of(cls, y: Floats, alpha: Floats, w: Floats) -> Middle:
+        values, one, plus = y * w, alpha > 0.5, y > 0
         return cls(
             np.max(values[one & plus]),
             np.max(values[one & ~plus]),
@@ -285,3 +64,212 @@ class Middle(NamedTuple):
 
     def kinks(self) -> list[float]:
         return sorted({(self.one_minus + self.zero_plus) / 2, (self.one_plus + self.zero_minus) / 2})[::-1]
+
+
+class Stretch(NamedTuple):
+    """Some events in turn; what event k says holds between the margins k and k + 1.
+
+    The weights of the elbow are listed event by event: points, weights there, changes per unit of time. So
+    are the points that came to it or left it. `free` lists events with all weights at 0 or 1.
+    """
+
+    margins: Floats  # (events + 1,)
+    offsets: Floats  # (events + 1,)
+    sizes: NDArray[np.int64]  # (events,) of the elbow
+    index: Ids
+    values: Floats
+    moves: Floats
+    changes: tuple[Ids, Ids, NDArray[np.int64]]  # event, point, and its weight if it left, or -1
+    free: list[tuple[int, Middle]]
+
+
+class Homotopy:
+    """Optimal weights as time runs; `advance` follows them over a stretch of events.
+
+    Attributes
+    ----------
+    alpha, F : ndarray of shape (m,)
+    offset, margin : float
+    elbow : ndarray of int
+        The points on the margin whose weights move.
+    drift : float
+        How far from the margin rounding had moved the elbow.
+    left : float
+        Time to the end; it is `done` where at most `least` is left. Directions are judged over left + spare;
+        where the margin drops, it ends at `spare`.
+    """
+
+    def __init__(
+        self,
+        K: Floats,
+        y: Floats,
+        alpha: Floats,
+        linear: Floats,
+        offset: float,
+        margin: float,
+        *,
+        elbow: Ids,
+        drop: float,
+        inflow: float,
+        left: float,
+        spare: float,
+        least: float,
+    ):
+        diagonal = np.diag(K)
+        mean = float(np.mean(diagonal)) or 1.0
+        self._law = Law(drop, inflow, mean, 1.0 if drop else mean, 0.0)
+        self._norms, self._largest = np.sqrt(np.maximum(diagonal, 0.0)), float(np.abs(diagonal).max())
+        self.K, self.y, self.alpha, self.linear = K.view(), y, alpha, linear
+        self.K.setflags(write=False)  # or loops are compiled again for a K that may not be written
+        self.offset, self.margin = offset, margin
+        self.left, self._spare, self._least = left, spare, least
+        self._missed: Ids = np.zeros(0, dtype=np.int64)  # crossed the margin unwatched
+        self._room, self._watched, self.drift = _ROOM, 0, 0.0
+        self._spread()
+        self.elbow = self._told = self._independent(elbow)
+
+    @property
+    def done(self) -> bool:
+        return self.left <= self._least
+
+    def advance(self) -> Stretch:
+        """Follow the solution over one or more events."""
+        law, sound = self._law._replace(near=self._near()), 0
+        while sound <= 0:
+            watch, trace = self._watch(), new_trace(_EVENTS, self._watched)
+            start = self.offset, self.margin, self.left, self._spare, self._least
+            count, left = follow(self.K, law, watch, trace, *start)
+            if count == LOST:
+                raise ArithmeticError(f"no direction was found by pivots at margin {self.margin}")
+            if count == FULL:
+                self._room *= 2
+            else:
+                sound = self._sound(law, watch.ids, trace, count)
+        self.left = left if sound == count else self.left - float(trace.times[sound])
+        return self._commit(law, watch.ids, trace, count, sound)
+
+    def refresh(self) -> float:
+        """Compute F anew and put the elbow on the margin; return the violation before."""
+        self._spread()
+        excess, side = self.y * self.F - self.margin, self._side()
+        violation = np.where(side == 0, np.abs(excess), -side * excess).max()
+        self._settle()
+        return float(violation)
+
+    def _spread(self) -> None:
+        some = np.flatnonzero(self.alpha)
+        signed = (self.y * self.alpha)[some]
+        product = self.K @ (self.y * self.alpha) if 2 * len(some) > len(self.y) else signed @ self.K[some]
+        self.F = product + self.linear + self.offset
+
+    def _settle(self) -> None:
+        """Remove what rounding left of the distance of the elbow from the margin, and of the sum of weights.
+
+        Tiny errors stay: an ill-conditioned elbow would turn them into moves of weights past their bounds.
+        """
+        index, y = self.elbow, self.y[self.elbow]
+        error = y * self.margin - self.F[index]
+        total = 0.0 if self._law.inflow else -float(self.y @ self.alpha)
+        self.drift = float(np.abs(error).max())
+        if max(self.drift, abs(total)) <= _SETTLED * max(self.margin, float(np.abs(self.F).max())):
+            return
+        rows = self.K[index]
+        elbow = new_elbow(rows[:, index], np.arange(len(index)), len(index), self._law.tau)
+        delta, shift = solve(elbow, error, total, self._law.tau)
+        alpha = np.clip(self.alpha[index] + y * delta, 0.0, 1.0)
+        self.F += (y * (alpha - self.alpha[index])) @ rows + shift
+        self.alpha[index], self.offset = alpha, self.offset + shift
+
+    def _independent(self, points: Ids) -> Ids:
+        elbow = new_elbow(self.K[np.ix_(points[:0], points)], points[:0], len(points), self._law.tau)
+        rows = np.ascontiguousarray(self.K[np.ix_(points, points)])
+        return points[[k for k in range(len(points)) if add(elbow, k, rows[k], self._law.tau)]]
+
+    def _side(self) -> Floats:
+        side = np.where(self.alpha > 0.5, -1.0, 1.0)
+        side[self.elbow] = 0.0
+        return side
+
+    def _near(self) -> float:
+        """The distance from the margin that counts as none: never below the rounding of F."""
+        rounding = 1e-16 * self._largest * float(self.alpha.sum())
+        return max(_ON_MARGIN * (self.margin if self._law.drop else self._law.unit), rounding)
+
+    def _watch(self) -> Watch:
+        """The elbow, the points nearest to the margin, and those that were missed."""
+        side, limit = self._side(), self._near()
+        gaps = side * (self.y * self.F - self.margin)
+        gaps[self._missed] = gaps[self._told] = 0.0
+        number = max(_WATCHED + 2 * len(self.elbow), np.count_nonzero(gaps <= limit))
+        number = self._watched = min(number, len(gaps))
+        ids = np.sort(np.argpartition(gaps, number - 1)[:number])
+        capacity = min(number, len(self.elbow) + self._room)
+        rows, places = self.K[np.ix_(self.elbow, ids)], np.searchsorted(ids, self.elbow)
+        elbow = new_elbow(rows, places, capacity, self._law.tau)
+        return Watch(ids, self.y[ids], self.alpha[ids], self.F[ids], side[ids], elbow)
+
+    def _sound(self, law: Law, ids: Ids, trace: Trace, count: int) -> int:
+        """How many of the events stand although not everybody was watched; 0 or less if none does."""
+        change, moved = self._change(ids, trace.alphas[: count + 1])
+        steps, side = self._steps(law, trace, change, moved), np.where(self.alpha > 0.5, -1.0, 1.0)
+        doubtful = screen(self.F - self.offset, self.y, side, self._norms, steps, law.near)
+        doubtful[ids] = False
+        others = np.flatnonzero(doubtful)
+        F = change @ self.K[np.ix_(moved, others)]
+        F += (self.F - self.offset)[others] + steps[:, 1, None]
+        crossed = side[others] * (self.y[others] * F - steps[:, 2, None]) < -law.near
+        self._missed = np.union1d(self._missed, others[crossed.any(axis=0)])
+        return int(np.argmax(crossed.any(axis=1))) - 1 if crossed.any() else count
+
+    def _change(self, ids: Ids, alphas: Floats) -> tuple[Floats, Ids]:
+        """Changes of y alpha since the first row, and the points of the columns."""
+        change = (alphas - alphas[0]) * self.y[ids]
+        moved = np.flatnonzero(change.any(axis=0))
+        return change[:, moved], ids[moved]
+
+    def _steps(self, law: Law, trace: Trace, change: Floats, moved: Ids) -> Floats:
+        """What `screen` wants: w after each event as a multiple of w now, up to a remainder of known norm."""
+        w = self.F - self.offset
+        size = float((self.y * self.alpha) @ w) if law.drop else 0.0  # |w|^2
+        along = change @ (w[moved] / size) if size > 0 else np.zeros(len(change))
+        moves = np.einsum("ki,ki->k", change @ self.K[np.ix_(moved, moved)], change)
+        rounding = 1e-12 * moves + 1e-14 * self._largest * np.abs(change).sum(axis=1) ** 2
+        margins = self.margin - law.drop * trace.times[: len(change)]
+        radius = np.sqrt(np.maximum(moves - along**2 * size, 0.0) + rounding)
+        return np.column_stack([1 + along, trace.offsets[: len(change)], margins, radius])
+
+    def _commit(self, law: Law, ids: Ids, trace: Trace, count: int, sound: int) -> Stretch:
+        change, moved = self._change(ids, trace.alphas[: sound + 1])
+        margins = self.margin - law.drop * trace.times[: sound + 1]
+        if law.drop:
+            margins = np.maximum(margins, self._spare + self.left)  # rounding must not pass the end
+        inside, alphas, moves = trace.inside[:sound], trace.alphas[:sound], trace.moves[:sound]
+        rows, places = np.nonzero(inside)
+        free = self._free(ids, alphas, inside, moves * margins[:-1, None], change, moved) if law.drop else []
+        changes = self._changes(ids, inside, alphas)
+        self.elbow, self._told = ids[trace.inside[min(sound, count - 1)]], ids[inside[-1]]
+        self.alpha[ids] = trace.alphas[sound]
+        self.F += change[-1] @ self.K[moved] + (trace.offsets[sound] - self.offset)
+        self.offset, self.margin = float(trace.offsets[sound]), float(margins[-1])
+        if sound == count:
+            self._missed = self._missed[:0]
+        self._settle()
+        return Stretch(margins, trace.offsets[: sound + 1], inside.sum(axis=1), ids[places],
+                       alphas[rows, places], moves[rows, places], changes, free)  # fmt: skip
+
+    def _changes(self, ids: Ids, inside: NDArray, alphas: Floats) -> tuple[Ids, Ids, NDArray[np.int64]]:
+        before = np.vstack([np.isin(ids, self._told), inside[:-1]])
+        event, place = np.nonzero(inside != before)
+        left = np.where(inside[event, place], -1, np.round(alphas[event, place]))
+        return event, ids[place], left.astype(np.int64)
+
+    def _free(self, ids: Ids, alphas: Floats, inside: NDArray, moves: Floats, change: Floats, moved: Ids) \
+            -> list[tuple[int, Middle]]:  # fmt: skip
+        """Events of which all weights rest at 0 or 1."""
+        inner = (alphas > BOUND) & (alphas < 1 - BOUND)
+        free = np.flatnonzero(~(inside & (inner | (np.abs(moves) > BOUND))).any(axis=1))
+        found, alpha, w = [], self.alpha.copy(), self.F - self.offset
+        for event in free:
+            alpha[ids] = alphas[event]
+            found.append((int(event), Middle.of(self.y, alpha, w + change[event] @ self.K[moved])))
+        return found
