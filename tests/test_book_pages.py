@@ -94,7 +94,7 @@ def test_status_page_has_times_versions_and_data(built):
     executed.provenance["data"] = used
     page = status_page({"01_first": executed})
     assert r"| 01 | sushi | a\|b.txt | `0123456789ab` | mirror |" in page
-    assert "| 01 | nba |  |  | embedded data in its place |" in page
+    assert "| 01 | nba |  |  | other data in its place |" in page
 
 
 def problems_with(project, tmp_path, old, new):

@@ -85,7 +85,7 @@ def _finish(project: Project, rendered: bool) -> int:
     problems = [f"claim {problem}" for problem in collect(project)]
     for name, notebook in executed_chapters(project).items():
         if notebook.replaced:
-            print(f"{name}: embedded data in place of {', '.join(notebook.replaced)}")
+            print(f"{name}: other data in place of {', '.join(notebook.replaced)}")
     if rendered:
         problems += render(project, print)
         index = project.build / "html" / "index.html"

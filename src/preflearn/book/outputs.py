@@ -60,7 +60,7 @@ class Executed:
 
     @property
     def replaced(self) -> list[str]:
-        """Declared data sets that were not to be had, so that embedded data took their place."""
+        """Declared data sets that were not to be had, so that others took their place."""
         read = {file["dataset"] for file in self.provenance["data"]}
         return [dataset for dataset in self.declared if dataset not in read]
 

@@ -192,7 +192,7 @@ def _data(executed: Mapping[str, Executed]) -> str:
             digest = f"`{str(file['sha256'])[:12]}`"
             rows.append([name[:2], file["dataset"], _plain(str(file["file"])), digest, file["source"]])
         for dataset in notebook.replaced:
-            rows.append([name[:2], dataset, "", "", "embedded data in its place"])
+            rows.append([name[:2], dataset, "", "", "other data in its place"])
     if len(rows) == 1:
         return "No chapter read a data set."
     return _table(rows)
