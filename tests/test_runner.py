@@ -212,7 +212,13 @@ def test_a_dying_kernel_is_reported(tmp_path):
 def _start_build(project):
     command = [sys.executable, "-m", "preflearn", "build", "--no-render", "--jobs", "2"]
     return subprocess.Popen(
-        command, cwd=project.root, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command,
+        cwd=project.root,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        # A shell starts its background jobs deaf to interrupts, and their children inherit it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
