@@ -17,7 +17,7 @@ from preflearn._svm_solver import Differences, HingeRows, Solution, solve
 from preflearn.base import ComparisonEstimator
 from preflearn.pairs import Pairs, as_pairs, check_labels
 
-__all__ = ["KernelMachine", "Problem"]
+__all__ = ["KernelExpansion", "KernelMachine", "Problem"]
 
 Floats = NDArray[np.float64]
 
@@ -35,11 +35,55 @@ class Problem(NamedTuple):
     parameters: dict[str, float]  # of the kernel
 
 
-class KernelMachine(ComparisonEstimator):
-    """What both machines share: the kernel, the problem, and the ranking function of a solution."""
+class KernelExpansion(ComparisonEstimator):
+    """A ranking function r(x) = sum_j c_j k(x_j, x) over items of the fit."""
+
+    kernel: str | Callable[[Floats, Floats], Floats]
+
+    coef_: Floats  # of a linear kernel
+    _item_coef: Floats  # c
+    _support_items: NDArray  # (n, p); ids of the items (n,) where the Gram matrix is given
+    _parameters: dict[str, float]  # of the kernel
+
+    def rank_function(self, X: ArrayLike) -> Floats:
+        """Scores r(x) of items, shape (n,); larger is better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            With ``kernel="precomputed"``: rows of the kernel between these items and all items of the fit.
+
+        Raises
+        ------
+        ValueError
+            If X has another number of columns than the items of the fit.
+        """
+        X = self._checked_features(X)
+        if self.kernel == "linear":
+            return X @ self.coef_
+        if len(self._item_coef) == 0:
+            return np.zeros(len(X))
+        if self.kernel == "precomputed":
+            return X[:, self._support_items] @ self._item_coef
+        return kernel_matrix(self.kernel, X, self._support_items, **self._parameters) @ self._item_coef
+
+    def _check_pairs(self, pairs: Pairs | ArrayLike) -> Pairs:
+        """Pairs whose items are what the kernel takes."""
+        check_kernel(self.kernel)
+        pairs = as_pairs(pairs)
+        n, columns = pairs.items.shape
+        if self.kernel == "precomputed" and n != columns:
+            raise ValueError(
+                f"the items of the pairs have shape {n, columns}; with kernel='precomputed' they are the "
+                "(n, n) Gram matrix of all items"
+            )
+        return pairs
+
+
+class KernelMachine(KernelExpansion):
+    """What both machines share: the problem, and the expansion of a solution."""
 
     C: float
-    kernel: str | Callable[[Floats, Floats], Floats]
     gamma: float | Literal["scale"]
     degree: float
     coef0: float
@@ -69,28 +113,6 @@ class KernelMachine(ComparisonEstimator):
         self.coef0 = coef0
         self.tol = tol
 
-    def rank_function(self, X: ArrayLike) -> Floats:
-        """Scores r(x) of items, shape (n,); larger is better.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            With ``kernel="precomputed"``: rows of the kernel between these items and all items of the fit.
-
-        Raises
-        ------
-        ValueError
-            If X has another number of columns than the items of the fit.
-        """
-        X = self._checked_features(X)
-        if self.kernel == "linear":
-            return X @ self.coef_
-        if len(self._item_coef) == 0:
-            return np.zeros(len(X))
-        if self.kernel == "precomputed":
-            return X[:, self._support_items] @ self._item_coef
-        return kernel_matrix(self.kernel, X, self._support_items, **self._parameters) @ self._item_coef
-
     def _load(
         self, pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> tuple[Pairs, NDArray, Floats]:
@@ -99,15 +121,8 @@ class KernelMachine(ComparisonEstimator):
             value = getattr(self, name)
             if not isinstance(value, Real) or not 0 < value < np.inf:
                 raise ValueError(f"{name} is {value!r}; expected a positive number")
-        check_kernel(self.kernel)
-        pairs = as_pairs(pairs)
+        pairs = self._check_pairs(pairs)
         y = check_labels(y, len(pairs))
-        n, columns = pairs.items.shape
-        if self.kernel == "precomputed" and n != columns:
-            raise ValueError(
-                f"the items of the pairs have shape {n, columns}; with kernel='precomputed' they are the "
-                "(n, n) Gram matrix of all items"
-            )
         return pairs, y, self.C * check_weights(sample_weight, len(y))
 
     def _problem(self, pairs: Pairs) -> Problem:

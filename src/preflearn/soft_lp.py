@@ -25,9 +25,9 @@ from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn._counting import check_weights
-from preflearn._pair_kernels import check_kernel, check_scale, kernel_matrix, scale_gamma
-from preflearn.base import ComparisonEstimator
-from preflearn.pairs import Pairs, as_pairs, check_labels
+from preflearn._kernel_machine import KernelExpansion
+from preflearn._pair_kernels import check_scale, kernel_matrix, scale_gamma
+from preflearn.pairs import Pairs, check_labels
 
 __all__ = ["LPCompare"]
 
@@ -48,7 +48,7 @@ class _Centres(NamedTuple):
     gram: Floats  # (n, n)
 
 
-class LPCompare(ComparisonEstimator):
+class LPCompare(KernelExpansion):
     """A ranking function with few kernels and a large margin in its own values, with slack.
 
     Solves eq. 7 of [Venuto2017]_ for r(x) = sum_j a_j k(x_j, x) over the n distinct items of the pairs,
@@ -187,7 +187,7 @@ class LPCompare(ComparisonEstimator):
             On bad parameters, pairs or labels, only ties, or only preferences.
         """
         self._check_parameters()
-        pairs = as_pairs(pairs)
+        pairs = self._check_pairs(pairs)
         y = check_labels(y, len(pairs))
         weights = check_weights(sample_weight, len(y))
         kept = np.flatnonzero(weights)
@@ -208,32 +208,11 @@ class LPCompare(ComparisonEstimator):
         self.support_ = np.flatnonzero(self.dual_coef_)
         used = np.flatnonzero(coef)
         self.support_items_, self.item_coef_ = centres.ids[used], coef[used]
-        self._support, self._parameters = centres.items[used], centres.parameters
+        self._item_coef, self._parameters = self.item_coef_, centres.parameters
+        self._support_items = self.support_items_ if self.kernel == "precomputed" else centres.items[used]
         if self.kernel == "linear":
-            self.coef_ = self.item_coef_ @ self._support
+            self.coef_ = self.item_coef_ @ self._support_items
         return self
-
-    def rank_function(self, X: ArrayLike) -> Floats:
-        """Scores r(x) of items, shape (n,); larger is better.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            With ``kernel="precomputed"``: rows of the kernel between these items and all items of the fit.
-
-        Raises
-        ------
-        ValueError
-            If X has another number of columns than the items of the fit.
-        """
-        X = self._checked_features(X)
-        if self.kernel == "linear":
-            return X @ self.coef_
-        if len(self.item_coef_) == 0:
-            return np.zeros(len(X))
-        if self.kernel == "precomputed":
-            return X[:, self.support_items_] @ self.item_coef_
-        return kernel_matrix(self.kernel, X, self._support, **self._parameters) @ self.item_coef_
 
     def _check_parameters(self) -> None:
         for name, largest in (("nu", 1.0), ("radius", np.finfo(float).max)):
@@ -241,19 +220,12 @@ class LPCompare(ComparisonEstimator):
             if not isinstance(value, Real) or not 0 < value <= largest:
                 limit = " of at most 1" if largest == 1 else ""
                 raise ValueError(f"{name} is {value!r}; expected a positive number{limit}")
-        check_kernel(self.kernel)
 
     def _centres(self, pairs: Pairs) -> _Centres:
         ids, place = np.unique(pairs.index, return_inverse=True)
         place = place.reshape(-1, 2)
         items, parameters = pairs.items[ids], {}
         if self.kernel == "precomputed":
-            n, columns = pairs.items.shape
-            if n != columns:
-                raise ValueError(
-                    f"the items of the pairs have shape {n, columns}; with kernel='precomputed' they are the "
-                    "(n, n) Gram matrix of all items"
-                )
             gram = items[:, ids]
         else:
             items, chosen, merged = np.unique(items, axis=0, return_index=True, return_inverse=True)
