@@ -4,7 +4,7 @@ import warnings
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from sklearn.base import clone
@@ -39,9 +39,9 @@ def compared(seed, m=31, n=12, p=3, tie_share=0.5, noise=0.5):
 
 
 def soft_by_cvxpy(pairs, y, K, nu, radius, weights):
-    """The program as stated, with one slack a pair."""
-    rows = pairs.incidence() @ K
-    a, mu = cp.Variable(len(K)), cp.Variable()
+    """The program as stated, with one slack a pair, over the items that occur in the pairs."""
+    rows = pairs.incidence() @ K[:, np.unique(pairs.index)]
+    a, mu = cp.Variable(rows.shape[1]), cp.Variable()
     xi = cp.Variable(len(y), nonneg=True)
     tied, preferred = y == 0, y != 0
     limits = [mu <= 1, cp.norm1(a) <= radius, cp.abs(rows[tied] @ a) <= 1 - mu + xi[tied]]
@@ -76,6 +76,7 @@ def margins(z, y):
     st.sampled_from([0.2, 0.6]),
     st.booleans(),
 )
+@example(157103558, "linear", 0.03, 0.5, 0.2, False)  # one item occurs in no pair
 def test_equals_cvxpy_and_satisfies_the_optimality_conditions(seed, kernel, nu, radius, tie_share, weighted):
     pairs, y = compared(seed, tie_share=tie_share)
     rng = np.random.default_rng(seed)
@@ -100,7 +101,7 @@ def test_equals_cvxpy_and_satisfies_the_optimality_conditions(seed, kernel, nu, 
     assert (np.abs(g) <= cost * (1 + 1e-9)).all()
     assert np.abs(g).sum() <= 1 + 1e-9
     assert lp.margin_ > 1 - 1e-7 or np.abs(g).sum() == pytest.approx(1, abs=1e-7)
-    pull = K.T @ (pairs.incidence().T @ g)
+    pull = K[:, np.unique(pairs.index)].T @ (pairs.incidence().T @ g)
     dual_value = 1 - 2 * np.abs(g[y != 0]).sum() + radius * np.abs(pull).max()
     assert dual_value == pytest.approx(lp.objective_, abs=1e-8)
     np.testing.assert_allclose(np.abs(g)[clearance < -1e-6], cost[clearance < -1e-6], rtol=1e-6)
