@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from numbers import Real
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -12,9 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn._counting import check_weights
-from preflearn._pair_kernels import check_kernel, check_scale, gram_features, kernel_matrix, scale_gamma
+from preflearn._pair_kernels import (
+    check_kernel,
+    check_scale,
+    distinct_items,
+    gram_features,
+    kernel_matrix,
+    kernel_parameters,
+)
 from preflearn._svm_solver import Differences, HingeRows, Solution, solve
-from preflearn.base import ComparisonEstimator
+from preflearn.base import ComparisonEstimator, check_number
 from preflearn.pairs import Pairs, as_pairs, check_labels
 
 __all__ = ["KernelExpansion", "KernelMachine", "Problem"]
@@ -118,29 +124,25 @@ class KernelMachine(KernelExpansion):
     ) -> tuple[Pairs, NDArray, Floats]:
         """Check parameters and data; the last result is the cost C · weight of each pair."""
         for name in ("C", "tol"):
-            value = getattr(self, name)
-            if not isinstance(value, Real) or not 0 < value < np.inf:
-                raise ValueError(f"{name} is {value!r}; expected a positive number")
+            check_number(self, name, positive=True)
         pairs = self._check_pairs(pairs)
         y = check_labels(y, len(pairs))
         return pairs, y, self.C * check_weights(sample_weight, len(y))
 
     def _problem(self, pairs: Pairs) -> Problem:
         """The distinct items that occur in the pairs, and features of them that the kernel stands for."""
+        if self.kernel not in ("precomputed", "linear"):
+            ids, index = distinct_items(pairs)
+            items = pairs.items[ids]
+            parameters = kernel_parameters(self.kernel, items, self.gamma, self.degree, self.coef0)
+            features = gram_features(kernel_matrix(self.kernel, items, items, **parameters))
+            return Problem(items, index, features, parameters)
         ids, place = np.unique(pairs.index, return_inverse=True)
         items = pairs.items if len(ids) == len(pairs.items) else pairs.items[ids]
         if self.kernel == "precomputed":
             return Problem(ids, place.reshape(-1, 2), gram_features(items[:, ids]), {})
-        if self.kernel == "linear":
-            check_scale(items, "items")
-            return Problem(items, place.reshape(-1, 2), items, {})
-        items, merged = np.unique(items, axis=0, return_inverse=True)
-        parameters = {}
-        if not callable(self.kernel):
-            gamma = scale_gamma(self.gamma, items)
-            parameters = {"gamma": gamma, "degree": self.degree, "coef0": self.coef0}
-        features = gram_features(kernel_matrix(self.kernel, items, items, **parameters))
-        return Problem(items, merged.ravel()[place].reshape(-1, 2), features, parameters)
+        check_scale(items, "items")
+        return Problem(items, place.reshape(-1, 2), items, {})
 
     def _solve(self, pairs: Pairs, rows: HingeRows) -> tuple[Problem, Solution]:
         problem = self._problem(pairs)

@@ -10,12 +10,16 @@ from numpy.typing import NDArray
 from scipy import linalg
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
+from preflearn.pairs import Pairs
+
 __all__ = [
     "NotPositiveSemidefiniteError",
     "check_kernel",
     "check_scale",
+    "distinct_items",
     "gram_features",
     "kernel_matrix",
+    "kernel_parameters",
     "scale_gamma",
 ]
 
@@ -73,6 +77,22 @@ def scale_gamma(gamma: float | str, X: Floats) -> float:
     if isinstance(gamma, str) or not 0 < gamma < np.inf:
         raise ValueError(f"gamma is {gamma!r}; expected 'scale' or a positive number")
     return float(gamma)
+
+
+def kernel_parameters(
+    kernel: Kernel, items: Floats, gamma: float | str, degree: float, coef0: float
+) -> dict[str, float]:
+    """The parameters that `kernel_matrix` takes beside the items of a fit; none for a callable."""
+    if callable(kernel):
+        return {}
+    return {"gamma": scale_gamma(gamma, items), "degree": degree, "coef0": coef0}
+
+
+def distinct_items(pairs: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows of the pairs' items, one for each distinct item in use, and the pairs over these, shape (m, 2)."""
+    ids, place = np.unique(pairs.index, return_inverse=True)
+    _, chosen, merged = np.unique(pairs.items[ids], axis=0, return_index=True, return_inverse=True)
+    return ids[chosen], merged.ravel()[place].reshape(-1, 2)
 
 
 def kernel_matrix(kernel: Kernel, X: Floats, Y: Floats, **parameters: float) -> Floats:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_expit, log_ndtr
 
-__all__ = ["LINKS", "Link", "Loss", "davidson_loss", "log_interval", "log_softmax", "ordinal_loss"]
+__all__ = ["LINKS", "Link", "Loss", "davidson_loss", "davidson_probabilities", "log_interval", "ordinal_loss"]
 
 Floats = NDArray[np.float64]
 
@@ -43,16 +43,22 @@ LINKS = {
 }
 
 
-def log_softmax(d: Floats, t: float) -> Floats:
+def _log_softmax(d: Floats, t: float) -> Floats:
     """Log-probabilities of -1, 0, 1 in Davidson's model with nu = e^t, shape (m, 3)."""
     logits = np.stack([-d / 2, np.full_like(d, t), d / 2], axis=1)
     logits -= logits.max(axis=1, keepdims=True)
     return logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
 
 
+def davidson_probabilities(d: Floats, nu: float) -> Floats:
+    """Probabilities of -1, 0, 1 in Davidson's model, shape (m, 3)."""
+    with np.errstate(divide="ignore"):  # nu = 0 has no ties
+        return np.exp(_log_softmax(d, np.log(nu)))
+
+
 def davidson_loss(d: Floats, t: float, y: NDArray) -> Loss:
     """Davidson's model, for labels y."""
-    log_p = log_softmax(d, t)
+    log_p = _log_softmax(d, t)
     second, tie, first = np.exp(log_p.T)
     mean, equal = (first - second) / 2, y == 0
     return Loss(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from numbers import Real
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -10,7 +13,21 @@ from sklearn.utils.validation import check_is_fitted
 from preflearn.metrics import comparison_loss
 from preflearn.pairs import Pairs, as_pairs, check_items, check_labels
 
-__all__ = ["ComparisonEstimator", "threshold"]
+__all__ = ["NEGATIVE_BIAS", "ComparisonEstimator", "DegenerateBiasError", "check_number", "threshold"]
+
+NEGATIVE_BIAS = -1e-8  # beta below this counts as negative; its unit is that of the margin
+
+
+class DegenerateBiasError(ValueError):
+    """beta >= 0: every pair counts as a significant difference, and -u / beta is no ranking function."""
+
+
+def check_number(estimator: BaseEstimator, name: str, positive: bool = False) -> float:
+    """The value of a parameter, or ValueError if it is no such number."""
+    value = getattr(estimator, name)
+    if not isinstance(value, Real) or not (0 if positive else -math.inf) < value < math.inf:
+        raise ValueError(f"{name} is {value!r}; expected a {'positive' if positive else 'finite'} number")
+    return float(value)
 
 
 def threshold(differences: ArrayLike, tau: float) -> NDArray[np.int8]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -28,10 +28,16 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.utils import check_random_state
 
 from preflearn._counting import check_weights
-from preflearn._pair_kernels import check_kernel, check_scale, gram_features, kernel_matrix, scale_gamma
-from preflearn.base import ComparisonEstimator
+from preflearn._pair_kernels import (
+    check_kernel,
+    check_scale,
+    distinct_items,
+    gram_features,
+    kernel_matrix,
+    kernel_parameters,
+)
+from preflearn.base import NEGATIVE_BIAS, ComparisonEstimator, DegenerateBiasError, check_number
 from preflearn.pairs import Pairs, as_pairs, check_labels
-from preflearn.svm import DegenerateBiasError
 
 __all__ = ["DegenerateBiasError", "LogisticCompare"]
 
@@ -39,7 +45,6 @@ Floats = NDArray[np.float64]
 
 _FIRST_STEP = 2.0  # learning rate of the first pass, where differences have mean square 1
 _BATCHES = 8  # in a pass at least, since the iterates at their ends are averaged; more gain nothing
-_NEGATIVE_BIAS = -1e-8
 
 
 class _Nystroem(NamedTuple):
@@ -250,7 +255,7 @@ class LogisticCompare(ComparisonEstimator):
         featured, feature_map = self._features(pairs[kept], rng)
         problem = _Problem(featured, y[kept], weights[kept], self.alpha)
         w, bias, curve = self._descend(problem, rng)
-        if not bias < _NEGATIVE_BIAS:
+        if not bias < NEGATIVE_BIAS:
             raise DegenerateBiasError(
                 f"beta is {bias:.3g}, but the ranking function -w / beta needs a negative one: with alpha = "
                 f"{self.alpha:g}, {np.count_nonzero(y[kept])} preferences against "
@@ -282,9 +287,7 @@ class LogisticCompare(ComparisonEstimator):
 
     def _check_parameters(self) -> None:
         for name in ("alpha", "tol"):
-            value = getattr(self, name)
-            if not isinstance(value, Real) or not 0 < value < np.inf:
-                raise ValueError(f"{name} is {value!r}; expected a positive number")
+            check_number(self, name, positive=True)
         for name in ("n_components", "max_iter", "batch_size"):
             value = getattr(self, name)
             if not isinstance(value, Integral) or value < 1:
@@ -310,15 +313,12 @@ class LogisticCompare(ComparisonEstimator):
         check_scale(pairs.items, "items")
         if self.kernel == "linear":
             return pairs, None
-        ids, place = np.unique(pairs.index, return_inverse=True)
-        items, merged = np.unique(pairs.items[ids], axis=0, return_inverse=True)
-        index = merged.ravel()[place].reshape(-1, 2)
-        parameters = {}
-        if not callable(self.kernel):
-            gamma = scale_gamma(self.gamma, items)
-            parameters = {"gamma": gamma, "degree": self.degree, "coef0": self.coef0}
+        ids, index = distinct_items(pairs)
+        items = pairs.items[ids]
+        parameters = kernel_parameters(self.kernel, items, self.gamma, self.degree, self.coef0)
         if self.approximation == "fourier":
-            sampler = RBFSampler(gamma=gamma, n_components=self.n_components, random_state=rng).fit(items)
+            width = parameters["gamma"]
+            sampler = RBFSampler(gamma=width, n_components=self.n_components, random_state=rng).fit(items)
         else:
             chosen = rng.choice(len(items), min(self.n_components, len(items)), replace=False)
             sampler = _Nystroem.fit(self.kernel, parameters, items[chosen])

@@ -49,7 +49,6 @@ _STYLES = {
     "two-sided hinge": ("vermillion", "o"),
     "probit": ("purple", "D"),
     "logit": ("green", "v"),
-    "logistic": ("orange", "X"),
     # models of matches
     "elo": ("orange", "h"),
     "glicko": ("green", "p"),

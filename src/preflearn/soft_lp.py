@@ -26,7 +26,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from preflearn._counting import check_weights
 from preflearn._kernel_machine import KernelExpansion
-from preflearn._pair_kernels import check_scale, kernel_matrix, scale_gamma
+from preflearn._pair_kernels import check_scale, distinct_items, kernel_matrix, kernel_parameters
+from preflearn.base import check_number
 from preflearn.pairs import Pairs, check_labels
 
 __all__ = ["LPCompare"]
@@ -215,28 +216,23 @@ class LPCompare(KernelExpansion):
         return self
 
     def _check_parameters(self) -> None:
-        for name, largest in (("nu", 1.0), ("radius", np.finfo(float).max)):
-            value = getattr(self, name)
-            if not isinstance(value, Real) or not 0 < value <= largest:
-                limit = " of at most 1" if largest == 1 else ""
-                raise ValueError(f"{name} is {value!r}; expected a positive number{limit}")
+        if not isinstance(self.nu, Real) or not 0 < self.nu <= 1:
+            raise ValueError(f"nu is {self.nu!r}; expected a positive number of at most 1")
+        check_number(self, "radius", positive=True)
 
     def _centres(self, pairs: Pairs) -> _Centres:
-        ids, place = np.unique(pairs.index, return_inverse=True)
-        place = place.reshape(-1, 2)
-        items, parameters = pairs.items[ids], {}
         if self.kernel == "precomputed":
+            ids, place = np.unique(pairs.index, return_inverse=True)
+            index, items, parameters = place.reshape(-1, 2), pairs.items[ids], {}
             gram = items[:, ids]
         else:
-            items, chosen, merged = np.unique(items, axis=0, return_index=True, return_inverse=True)
-            ids, place = ids[chosen], merged.ravel()[place]
+            ids, index = distinct_items(pairs)
+            items = pairs.items[ids]
             check_scale(items, "items")
-            if not callable(self.kernel):
-                gamma = scale_gamma(self.gamma, items)
-                parameters = {"gamma": gamma, "degree": self.degree, "coef0": self.coef0}
+            parameters = kernel_parameters(self.kernel, items, self.gamma, self.degree, self.coef0)
             gram = kernel_matrix(self.kernel, items, items, **parameters)
         check_scale(gram, "the Gram matrix")
-        return _Centres(ids, items, place, parameters, gram)
+        return _Centres(ids, items, index, parameters, gram)
 
     def _check_gap(self) -> None:
         remedy = f"lower radius = {self.radius:g}, or standardise the features"

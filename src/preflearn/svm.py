@@ -20,18 +20,13 @@ from numpy.typing import ArrayLike, NDArray
 from preflearn._kernel_machine import KernelMachine
 from preflearn._pair_kernels import NotPositiveSemidefiniteError
 from preflearn._svm_solver import HingeRows
+from preflearn.base import NEGATIVE_BIAS, DegenerateBiasError
 from preflearn.metrics import best_threshold
 from preflearn.pairs import Pairs
 
 __all__ = ["DegenerateBiasError", "NotPositiveSemidefiniteError", "SVMCompare", "SVMRank"]
 
 Floats = NDArray[np.float64]
-
-_NEGATIVE_BIAS = -1e-8  # beta is in units of the margin
-
-
-class DegenerateBiasError(ValueError):
-    """beta >= 0: every pair counts as a significant difference, and -u / beta is no ranking function."""
 
 
 class SVMCompare(KernelMachine):
@@ -131,7 +126,7 @@ class SVMCompare(KernelMachine):
         kept = cost > 0
         rows = self._rows(y[kept], cost[kept])
         problem, solution = self._solve(pairs[kept], rows)
-        if not solution.bias < _NEGATIVE_BIAS:
+        if not solution.bias < NEGATIVE_BIAS:
             raise DegenerateBiasError(
                 f"beta is {solution.bias:.3g}, but the ranking function -u / beta needs a negative one: with "
                 f"C = {self.C:g}, {np.count_nonzero(y[kept])} preferences against "

@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from numbers import Real
 from typing import Literal, NamedTuple, Self
 
 import numpy as np
@@ -32,8 +31,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from preflearn._counting import check_weights
 from preflearn._pair_kernels import check_scale
-from preflearn._tie_losses import LINKS, Loss, davidson_loss, log_interval, log_softmax, ordinal_loss
-from preflearn.base import ComparisonEstimator
+from preflearn._tie_losses import (
+    LINKS,
+    Loss,
+    davidson_loss,
+    davidson_probabilities,
+    log_interval,
+    ordinal_loss,
+)
+from preflearn.base import ComparisonEstimator, check_number
 from preflearn.pairs import Pairs, as_pairs, check_labels
 
 __all__ = ["Davidson", "OrdinalComparison"]
@@ -107,8 +113,7 @@ class _TieModel(ComparisonEstimator):
         return self._probabilities(self.decision_function(pairs))
 
     def _check_parameters(self) -> None:
-        if not isinstance(self.alpha, Real) or not 0 < self.alpha < math.inf:
-            raise ValueError(f"alpha is {self.alpha!r}; expected a positive number")
+        check_number(self, "alpha", positive=True)
 
     def _maximise(self, problem: _Problem) -> tuple[Floats, float]:
         """The best w and t; where there are no ties, w is the only unknown and t stays at its limit."""
@@ -200,8 +205,7 @@ class Davidson(_TieModel):
         self.tau_ = max(0.0, 2 * t)
 
     def _probabilities(self, d: Floats) -> Floats:
-        with np.errstate(divide="ignore"):  # nu = 0 has no ties
-            return np.exp(log_softmax(d, np.log(self.nu_)))
+        return davidson_probabilities(d, self.nu_)
 
     def _loss(self, d: Floats, t: float, y: NDArray) -> Loss:
         return davidson_loss(d, t, y)

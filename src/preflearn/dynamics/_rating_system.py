@@ -9,7 +9,6 @@ References
 from __future__ import annotations
 
 import math
-from numbers import Real
 from typing import Self
 
 import numpy as np
@@ -18,10 +17,12 @@ from scipy.optimize import minimize_scalar
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from preflearn._tie_losses import davidson_probabilities
+from preflearn.base import check_number
 from preflearn.dynamics.matches import ADVANTAGE, Matches
 from preflearn.pairs import check_labels
 
-__all__ = ["RatingSystem", "check_number"]
+__all__ = ["RatingSystem"]
 
 Floats = NDArray[np.float64]
 
@@ -72,11 +73,11 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
             advantage where the matches have no feature "advantage".
         """
         self._check_parameters()
-        y = self._check(matches, y)
+        added = self._check(matches, y)
         self.players_, self.ratings_ = (), np.empty(0)
         self._log_odds_before, self._y, self._latest = np.empty(0), np.empty(0, dtype=np.int8), -math.inf
         self._start()
-        return self._add(matches, y)
+        return self._add(matches, *added)
 
     def partial_fit(self, matches: Matches, y: ArrayLike) -> Self:
         """Add matches that are not earlier than those before, without rating these again.
@@ -86,28 +87,29 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         """
         if not hasattr(self, "players_"):
             return self.fit(matches, y)
-        y = self._check(matches, y)
+        added = self._check(matches, y)
         if matches.time[0] < self._latest:
             raise ValueError(
                 f"the first match is at time {matches.time[0]:g}, before the last one that was rated, at "
                 f"{self._latest:g}; expected later matches only: fit them all together, sorted by time"
             )
-        return self._add(matches, y)
+        return self._add(matches, *added)
 
-    def _check(self, matches: Matches, y: ArrayLike) -> NDArray[np.int8]:
+    def _check(self, matches: Matches, y: ArrayLike) -> tuple[NDArray[np.int8], NDArray[np.int64], Floats]:
+        """Labels, columns of the players, and advantages in points: all that can be wrong with matches."""
         _check_matches(matches)
-        self._boost(matches)
-        matches.players()
-        return check_labels(y, len(matches))
+        boost = self._boost(matches)
+        columns = matches.players()
+        return check_labels(y, len(matches)), columns, boost
 
-    def _add(self, matches: Matches, y: NDArray[np.int8]) -> Self:
-        columns, known = matches.players(), set(self.players_)
+    def _add(self, matches: Matches, y: NDArray[np.int8], columns: NDArray[np.int64], boost: Floats) -> Self:
+        known = set(self.players_)
         playing = [matches.features[column] for column in np.unique(columns)]
         newcomers = [name for name in playing if name not in known]
         self.players_ += tuple(newcomers)
         self.ratings_ = np.append(self.ratings_, np.full(len(newcomers), float(self.initial)))
         self._enter(len(newcomers))
-        ids, boost = self._ids(matches, columns), self._boost(matches)
+        ids = self._ids(matches, columns)
         log_odds = self._rate(ids, boost, (y + 1) / 2, matches.time)
         self._latest = matches.time[-1]
         self._log_odds_before = np.append(self._log_odds_before, log_odds)
@@ -166,14 +168,6 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         check_number(self, "advantage")
 
 
-def check_number(estimator: BaseEstimator, name: str, positive: bool = False) -> float:
-    """The value of a parameter, or ValueError if it is no such number."""
-    value = getattr(estimator, name)
-    if not isinstance(value, Real) or not (0 if positive else -math.inf) < value < math.inf:
-        raise ValueError(f"{name} is {value!r}; expected a {'positive' if positive else 'finite'} number")
-    return float(value)
-
-
 def _check_matches(matches: Matches) -> None:
     if not isinstance(matches, Matches):
         raise ValueError(f"matches is a {type(matches).__name__}; expected Matches")
@@ -189,12 +183,7 @@ def _strength(log_odds: Floats, nu: float) -> Floats:
 
 def _probabilities(log_odds: Floats, nu: float) -> Floats:
     """Probabilities of the outcomes -1, 0, 1 in the tie model of `RatingSystem`, shape (N, 3)."""
-    strength = _strength(log_odds, nu)
-    least = np.exp(-2 * np.abs(strength))  # odds of the weaker against the stronger
-    odds = np.column_stack(
-        [np.where(strength > 0, least, 1), nu * np.sqrt(least), np.where(strength < 0, least, 1)]
-    )
-    return odds / odds.sum(axis=1, keepdims=True)
+    return davidson_probabilities(2 * _strength(log_odds, nu), nu)
 
 
 def _fit_nu(log_odds: Floats, y: NDArray[np.int8]) -> float:

@@ -24,7 +24,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from preflearn.dynamics._rating_system import RatingSystem, check_number
+from preflearn.base import check_number
+from preflearn.dynamics._rating_system import RatingSystem
 from preflearn.dynamics.matches import Matches
 
 __all__ = ["Elo", "Glicko"]
