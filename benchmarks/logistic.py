@@ -18,9 +18,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from svm import problem
 
-from preflearn.logistic import LogisticCompare
 from preflearn.pairs import Pairs
-from preflearn.svm import SVMCompare
+from preflearn.svm import LogisticCompare, SVMCompare
 
 ALPHA = 1e-4
 TEST = 20_000  # pairs that no method sees in its fit

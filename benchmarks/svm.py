@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVC, LinearSVC
 
-from preflearn._pair_kernels import gram_features
+from preflearn.ground.kernels import gram_features
 from preflearn.pairs import Pairs
 from preflearn.svm import SVMCompare
 

@@ -13,7 +13,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from preflearn.base import threshold
 from preflearn.metrics import (
     best_threshold,
     comparison_auc,
@@ -22,6 +21,7 @@ from preflearn.metrics import (
     disagreement_error,
     log_loss,
     ranking_loss,
+    threshold,
 )
 
 # Few distinct values, so that equal differences, zeros and equal weights are common.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from preflearn.claims import load_ledger
+from bookrunner.ledger import load_ledger
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import nbformat
 
-from preflearn.book.project import Project
+from bookrunner.project import Project
 
 PARAMETERS = 'profile = "quick"\nseed = 0\nn = 10'
 
@@ -21,8 +21,8 @@ LEDGER = """\
 """
 
 FIRST = """\
-from preflearn.claims import check
-from preflearn.records import record
+from bookrunner.ledger import check
+from bookrunner.records import record
 
 check("P1-01", True, "On 5 cases with $x_1 < 2$, *exactly*.", seed / 8)
 check("P1-02", {"as printed": False, "with the sign turned": True}, "At 3 points.")

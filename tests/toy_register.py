@@ -16,7 +16,7 @@ class Toy:
         self.mirror, self.cache = folder / "mirror", folder / "cache"
         self.mirror.mkdir()
         self.register, self.rows = folder / "registry.csv", []
-        monkeypatch.setattr(registry, "resource", lambda _: self.register)
+        monkeypatch.setattr(registry, "register_path", lambda: self.register)
         monkeypatch.setattr(storage, "cache_folder", lambda: self.cache)
         monkeypatch.setattr(storage, "_USED", {})
         monkeypatch.setenv("PREFLEARN_DATA", str(self.mirror))

@@ -11,8 +11,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn._counting import check_vector, check_weights, count_pairs, sweep_threshold
-from preflearn.pairs import check_labels
+from preflearn.checks import check_labels, check_vector, check_weights
+from preflearn.counting import count_pairs, sweep_threshold
 
 __all__ = [
     "best_threshold",
@@ -22,6 +22,7 @@ __all__ = [
     "disagreement_error",
     "log_loss",
     "ranking_loss",
+    "threshold",
 ]
 
 Floats = NDArray[np.float64]
@@ -390,3 +391,36 @@ def _check_probabilities(probabilities: ArrayLike) -> Floats:
         row = np.argmax(np.abs(sums - 1) > 1e-6)
         raise ValueError(f"row {row} of probabilities sums to {sums[row]}; expected 1")
     return array
+
+
+def threshold(differences: ArrayLike, tau: float) -> NDArray[np.int8]:
+    """The function t_tau, eq. 4 of [Venuto2017]_: -1 below -tau, +1 above tau, 0 between.
+
+    Parameters
+    ----------
+    differences : array-like of shape (m,)
+        r(first) - r(second).
+    tau : float
+        The largest difference that does not count, not negative.
+
+    Returns
+    -------
+    labels : ndarray of shape (m,)
+
+    Raises
+    ------
+    ValueError
+        If tau is negative, or tau or a difference is NaN.
+
+    Examples
+    --------
+    >>> threshold([-2.0, -1.0, 0.5, 3.0], tau=1.0).tolist()
+    [-1, 0, 0, 1]
+    """
+    if not tau >= 0:
+        raise ValueError(f"tau is {tau}; expected a threshold of at least 0")
+    differences = np.asarray(differences, dtype=np.float64)
+    if np.isnan(differences).any():
+        where = np.flatnonzero(np.isnan(differences))[0]
+        raise ValueError(f"differences[{where}] is nan; expected numbers")
+    return (differences > tau).astype(np.int8) - (differences < -tau).astype(np.int8)

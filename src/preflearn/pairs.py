@@ -8,106 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-__all__ = ["Pairs", "as_pairs", "check_items", "check_labels", "check_query_ids"]
+from preflearn.checks import check_index, check_items, check_labels, check_query_ids, check_values
 
-
-def _first_index(mask: NDArray) -> tuple[int, ...]:
-    return tuple(int(k) for k in np.argwhere(mask)[0])
-
-
-def check_items(items: ArrayLike, name: str = "items") -> NDArray[np.float64]:
-    """Return `items` as a finite (n, p) float array, or say which entry is wrong."""
-    try:
-        array = np.asarray(items, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be an (n, p) array of numbers: {error}") from None
-    if array.ndim != 2:
-        raise ValueError(
-            f"{name} has shape {array.shape}; expected (n, p): one row an item, one column a feature"
-        )
-    if array.shape[0] == 0 or array.shape[1] == 0:
-        raise ValueError(f"{name} is empty (shape {array.shape}); expected at least one item and one feature")
-    finite = np.isfinite(array)
-    if not finite.all():
-        row, column = _first_index(~finite)
-        raise ValueError(
-            f"{name} holds {array[row, column]} at row {row}, column {column} "
-            f"({np.count_nonzero(~finite)} non-finite values in all); expected finite numbers only"
-        )
-    return array
-
-
-def check_labels(y: ArrayLike, n_pairs: int, allow: tuple[int, ...] = (-1, 0, 1)) -> NDArray[np.int8]:
-    """Return comparison labels as an (m,) array of -1, 0, 1, or say which label is wrong.
-
-    Parameters
-    ----------
-    y : array-like of shape (m,)
-        +1: the first item of the pair is better; -1: the second; 0: no difference.
-    n_pairs : int
-        The number m of pairs that the labels belong to.
-    allow : tuple of int
-        The labels that the caller accepts.
-
-    Raises
-    ------
-    ValueError
-        On a wrong shape, a length other than m, or a label that is not in `allow`.
-    """
-    array = np.asarray(y)
-    if array.ndim != 1:
-        raise ValueError(f"y has shape {array.shape}; expected ({n_pairs},): one label a pair")
-    if len(array) != n_pairs:
-        raise ValueError(f"y has {len(array)} labels for {n_pairs} pairs; expected one label a pair")
-    known = np.isin(array, allow)
-    if not known.all():
-        (where,) = _first_index(~known)
-        raise ValueError(
-            f"y[{where}] is {array.tolist()[where]!r}; expected one of {sorted(allow)} "
-            "(+1 first better, -1 second better, 0 no difference)"
-        )
-    return array.astype(np.int8)
-
-
-def check_query_ids(qid: ArrayLike | None, n_items: int) -> NDArray | None:
-    """Return query ids as an (n,) array, or None where there is only one query."""
-    if qid is None:
-        return None
-    array = np.asarray(qid)
-    if array.shape != (n_items,):
-        raise ValueError(f"qid has shape {array.shape}; expected ({n_items},): one query id an item")
-    if array.dtype.kind == "O":  # where None and NaN stand for a missing id
-        usable = np.array([value is not None and value == value for value in array])
-    else:
-        usable = np.isfinite(array) if array.dtype.kind == "f" else np.ones(n_items, dtype=bool)
-    if not usable.all():
-        (where,) = _first_index(~usable)
-        raise ValueError(f"qid[{where}] is {array[where]}; expected a query id for each item")
-    return array
-
-
-def _check_index(index: ArrayLike, n_items: int) -> NDArray[np.int64]:
-    array = np.asarray(index)
-    if array.ndim != 2 or array.shape[1] != 2:
-        raise ValueError(f"index has shape {array.shape}; expected (m, 2): first and second item of a pair")
-    if len(array) == 0:
-        raise ValueError("there are no pairs (index has shape (0, 2)); expected at least one")
-    if array.dtype.kind not in "iu":
-        raise ValueError(f"index has dtype {array.dtype}; expected integers, the row numbers of items")
-    outside = (array < 0) | (array >= n_items)
-    if outside.any():
-        row, side = _first_index(outside)
-        raise ValueError(
-            f"index[{row}, {side}] is {array[row, side]}, out of range; "
-            f"expected a row number of items, from 0 to {n_items - 1}"
-        )
-    same = array[:, 0] == array[:, 1]
-    if same.any():
-        (row,) = _first_index(same)
-        raise ValueError(
-            f"pair {row} compares item {array[row, 0]} with itself; expected two different items"
-        )
-    return array.astype(np.int64, copy=False)
+__all__ = ["Pairs", "as_pairs"]
 
 
 class Pairs:
@@ -146,7 +49,7 @@ class Pairs:
 
     def __init__(self, items: ArrayLike, index: ArrayLike) -> None:
         self.items = check_items(items)
-        self.index = _check_index(index, len(self.items))
+        self.index = check_index(index, len(self.items))
 
     @classmethod
     def _trusted(cls, items: NDArray, index: NDArray) -> Pairs:
@@ -204,7 +107,7 @@ class Pairs:
         ([[0, 1], [0, 2], [1, 2]], [0, -1, -1])
         """
         items = check_items(X, "X")
-        scores = _check_values(scores, len(items), "scores")
+        scores = check_values(scores, len(items), "scores")
         qid = check_query_ids(qid, len(items))
         if ties not in ("drop", "keep"):
             raise ValueError(f"ties is {ties!r}; expected 'drop' or 'keep'")
@@ -235,7 +138,7 @@ class Pairs:
         ([[0, 1], [0, 2], [1, 2]], [1, 1, -1])
         """
         items = check_items(X, "X")
-        return cls.from_scores(items, -_check_values(rank, len(items), "rank"), qid)
+        return cls.from_scores(items, -check_values(rank, len(items), "rank"), qid)
 
     @property
     def first(self) -> NDArray[np.float64]:
@@ -336,19 +239,6 @@ def as_pairs(pairs: Pairs | ArrayLike) -> Pairs:
     if len(pairs) == 0:
         raise ValueError("there are no pairs; expected at least one")
     return pairs
-
-
-def _check_values(values: ArrayLike, n_items: int, name: str) -> NDArray[np.float64]:
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be an ({n_items},) array of numbers: {error}") from None
-    if array.shape != (n_items,):
-        raise ValueError(f"{name} has shape {array.shape}; expected ({n_items},): one value an item")
-    if not np.isfinite(array).all():
-        (where,) = _first_index(~np.isfinite(array))
-        raise ValueError(f"{name}[{where}] is {array[where]}; expected finite numbers")
-    return array
 
 
 def _pairs_within_queries(n_items: int, qid: NDArray | None) -> NDArray[np.int64]:

@@ -12,7 +12,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.lines import Line2D
 
-from preflearn.pairs import check_labels
+from preflearn.checks import check_labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 from dataclasses import dataclass
-
-from preflearn._resources import resource
+from pathlib import Path
 
 __all__ = ["RegisteredFile", "dataset_names", "files_of", "registered_file", "registered_files"]
+
+_PACKAGE = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)
@@ -27,9 +28,25 @@ class RegisteredFile:
     citation: str
 
 
+def register_path() -> Path:
+    """``data/registry.csv``: an installed wheel carries it inside the package, a checkout at its root.
+
+    Raises
+    ------
+    FileNotFoundError
+        If neither place has the file.
+    """
+    for root in (_PACKAGE / "_files", _PACKAGE.parents[1]):
+        if (path := root / "data" / "registry.csv").exists():
+            return path
+    raise FileNotFoundError(
+        "data/registry.csv is missing from the installation of preflearn; install it again"
+    )
+
+
 def registered_files() -> list[RegisteredFile]:
     """All rows of the register, in its order."""
-    with resource("data/registry.csv").open(encoding="utf-8", newline="") as stream:
+    with register_path().open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
     return [RegisteredFile(**row | {"bytes": int(row["bytes"]) if row["bytes"] else None}) for row in rows]
 

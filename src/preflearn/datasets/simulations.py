@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.base import threshold
-from preflearn.pairs import Pairs, check_items
+from preflearn.checks import check_items
+from preflearn.metrics import threshold
+from preflearn.pairs import Pairs
 
 __all__ = ["NormPairs", "SeparablePairs", "simulate_norm_pairs", "simulate_separable_pairs", "squared_norm"]
 

@@ -24,9 +24,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from preflearn.base import check_number
-from preflearn.dynamics._rating_system import RatingSystem
+from preflearn.checks import check_number
 from preflearn.dynamics.matches import Matches
+from preflearn.dynamics.rating_system import RatingSystem
 
 __all__ = ["Elo", "Glicko"]
 

@@ -1,0 +1,345 @@
+"""The ledger of claims: what the five papers state, and what a computation says about it.
+
+A chapter settles a claim with `check`, which shows a badge and leaves a machine-readable output in
+the executed notebook; the book collects these and compares them with the written verdicts.
+"""
+
+from __future__ import annotations
+
+import difflib
+import html
+import math
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from bookrunner.records import project_file
+
+__all__ = [
+    "CLAIM_MIME",
+    "VERDICTS",
+    "Claim",
+    "agrees",
+    "anchor",
+    "check",
+    "computed_verdict",
+    "evidence_line",
+    "load_ledger",
+]
+
+CLAIM_MIME = "application/vnd.preflearn.claim+json"
+
+VERDICTS = ("holds", "holds if", "typo", "fails", "open")
+"""What the ledger may say: see `computed_verdict` for when each agrees with a computation."""
+
+_FIELDS = ("id", "where", "statement", "chapter", "verdict", "note")
+_ID = re.compile(r"P[1-5]-\d{2,3}")
+_CHAPTER = re.compile(r"\d\d_[a-z0-9_]+")
+_PRINTED = "as printed"
+_MATH = re.compile(r"\$([^$]+)\$")
+_MARKS = {"holds": "✓", "holds if": "✓", "typo": "✎", "fails": "✗", "open": "?"}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One entry of the ledger; `statement` and `note` are Markdown with $math$."""
+
+    id: str
+    where: str
+    statement: str
+    chapter: str
+    verdict: str
+    note: str = ""
+
+    @property
+    def paper(self) -> str:
+        """The paper's short name, "P1" to "P5"."""
+        return self.id.split("-")[0]
+
+
+def load_ledger(path: str | Path | None = None) -> dict[str, Claim]:
+    """Read and validate the ledger, `book/claims.yml` unless told otherwise.
+
+    Parameters
+    ----------
+    path : path, optional
+        A YAML file: a list of entries with the keys id, where, statement, chapter, verdict, note.
+
+    Returns
+    -------
+    dict of str to Claim
+        By id, in the order of the file.
+
+    Raises
+    ------
+    ValueError
+        On an unknown or missing key, a malformed or repeated id, an unknown verdict, or where a
+        verdict other than "holds" has no note; the message names the entry.
+    FileNotFoundError
+        If there is no ledger.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".yml") as file:
+    ...     _ = file.write("- {id: P1-01, where: eq. 2, statement: A loss., chapter: 02_x, verdict: holds}")
+    ...     file.flush()
+    ...     load_ledger(file.name)["P1-01"].where
+    'eq. 2'
+    """
+    path = project_file("book/claims.yml") if path is None else Path(path)
+    return dict(_load(path, path.stat().st_mtime_ns))
+
+
+@lru_cache(maxsize=8)
+def _load(path: Path, _modified: int) -> dict[str, Claim]:
+    import yaml  # late, since chapters and the command's help come without
+
+    try:
+        entries = yaml.load(path.read_text("utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path.name} is not valid YAML: {error}") from None
+    if entries is None:
+        return {}
+    if not isinstance(entries, list):
+        raise ValueError(f"{path.name} holds a {type(entries).__name__}; expected a list of entries")
+    ledger: dict[str, Claim] = {}
+    for position, entry in enumerate(entries, start=1):
+        claim = _validated(entry, f"{path.name}, entry {position}")
+        if claim.id in ledger:
+            raise ValueError(f"{path.name}, entry {position}: the id {claim.id} is used twice")
+        ledger[claim.id] = claim
+    return ledger
+
+
+def _validated(entry: object, where: str) -> Claim:
+    if not isinstance(entry, dict):
+        raise ValueError(f"{where} is a {type(entry).__name__}; expected a mapping with the keys {_FIELDS}")
+    if entry.get("id"):
+        where += f" ({entry['id']})"
+    if unknown := set(entry) - set(_FIELDS):
+        raise ValueError(f"{where}: unknown keys {sorted(map(str, unknown))}; expected {list(_FIELDS)}")
+    for field in _FIELDS[:-1]:
+        if not (isinstance(entry.get(field), str) and entry[field].strip()):
+            raise ValueError(f"{where}: {field} is {entry.get(field)!r}; expected a text that is not empty")
+    note = entry.get("note", "")
+    if not isinstance(note, str):
+        raise ValueError(f"{where}: note is {note!r}; expected a text")
+    claim = Claim(**{field: entry[field].strip() for field in _FIELDS[:-1]}, note=note.strip())
+    if not _ID.fullmatch(claim.id):
+        raise ValueError(f"{where}: id is {claim.id!r}; expected one like 'P1-07'")
+    if not _CHAPTER.fullmatch(claim.chapter):
+        raise ValueError(f"{where}: chapter is {claim.chapter!r}; expected one like '03_lemma'")
+    if claim.verdict not in VERDICTS:
+        raise ValueError(f"{where}: verdict is {claim.verdict!r}; expected one of {list(VERDICTS)}")
+    if claim.verdict != "holds" and not claim.note:
+        raise ValueError(f"{where}: the verdict {claim.verdict!r} needs a note that says why")
+    return claim
+
+
+def computed_verdict(holds: bool | Mapping[str, bool] | None) -> str:
+    """Class what was computed, in words: see `check` for the meaning of `holds`.
+
+    Returns
+    -------
+    str
+        "holds", "holds if or typo", "fails", "open", or "inconsistent": an amended form that fails
+        too, which no verdict can describe.
+
+    Raises
+    ------
+    ValueError
+        If `holds` is anything but True, False, None, or a mapping of texts to True or False with
+        the key "as printed".
+
+    Examples
+    --------
+    >>> computed_verdict({"as printed": False, "with at least one tie": True})
+    'holds if or typo'
+    """
+    if holds is None:
+        return "open"
+    forms = _forms(holds)
+    printed, amended = forms[_PRINTED], [answer for form, answer in forms.items() if form != _PRINTED]
+    if not all(amended):
+        return "inconsistent"
+    if printed:
+        return "holds"
+    return "holds if or typo" if amended else "fails"
+
+
+def _forms(holds: object) -> dict[str, bool]:
+    forms = dict(holds) if isinstance(holds, Mapping) else {_PRINTED: holds}
+    if _PRINTED not in forms:
+        raise ValueError(f"holds has the keys {list(forms)}; expected {_PRINTED!r} among them")
+    for form, answer in forms.items():
+        if not isinstance(form, str) or not form.strip():
+            raise ValueError(f"holds has the key {form!r}; expected a condition or a corrected form in words")
+        if not isinstance(_plain(answer), bool):
+            raise ValueError(f"holds is {answer!r} for {form!r}; expected True or False")
+    return {form: bool(answer) for form, answer in forms.items()}
+
+
+def agrees(computed: str, written: str) -> bool:
+    """Whether a computed class, from `computed_verdict`, agrees with a written verdict.
+
+    Examples
+    --------
+    >>> agrees("holds if or typo", "typo"), agrees("holds", "typo")
+    (True, False)
+    """
+    return written in ("holds if", "typo") if computed == "holds if or typo" else computed == written
+
+
+def anchor(claim_id: str) -> str:
+    """The anchor of a claim on the claims page: "claim-p1-07" for P1-07."""
+    return f"claim-{claim_id.lower()}"
+
+
+def check(
+    claim_id: str,
+    holds: bool | Mapping[str, bool] | None,
+    evidence: str,
+    value: float | int | str | None = None,
+) -> None:
+    """Settle a claim: show a badge with the verdict, and store the result in the notebook.
+
+    A chapter checks each of its claims once.
+
+    Parameters
+    ----------
+    claim_id : str
+        The id in the ledger, such as "P1-07".
+    holds : bool, None or mapping of str to bool
+        Whether the claim holds as printed; None where it can't be settled. A mapping answers for
+        "as printed" and for amended forms: the condition under which the claim holds, or the
+        corrected formula, such as ``{"as printed": False, "with at least one tie": True}``.
+    evidence : str
+        One sentence: what was computed, on how much, to which tolerance. It may hold $math$.
+    value : number or str, optional
+        The number that decides, such as the largest deviation.
+
+    Raises
+    ------
+    ValueError
+        If the id is not in the ledger, `holds` is neither True nor False (numpy's included) where
+        it has to be, the evidence is empty, or the value is not finite.
+
+    Notes
+    -----
+    A verdict that contradicts the ledger does not raise here, so that a reader may play with the
+    parameters; the badge says so, and the build of the book fails.
+    """
+    ledger = load_ledger()
+    if claim_id not in ledger:
+        close = difflib.get_close_matches(str(claim_id), ledger, n=3, cutoff=0.5)
+        hint = f"; did you mean {' or '.join(close)}?" if close else ""
+        raise ValueError(f"there is no claim {claim_id!r} in the ledger of {len(ledger)} claims{hint}")
+    if not isinstance(evidence, str) or not evidence.strip():
+        raise ValueError(f"the evidence for {claim_id} is {evidence!r}; expected a sentence")
+    claim, computed = ledger[claim_id], computed_verdict(holds)
+    result = {
+        "id": claim_id,
+        "holds": None if holds is None else _forms(holds),
+        "computed": computed,
+        "written": claim.verdict,
+        "agrees": agrees(computed, claim.verdict),
+        "evidence": " ".join(evidence.split()),
+        "value": _plain_value(claim_id, value),
+    }
+    _show(claim, result)
+
+
+def _plain_value(claim_id: str, value: object) -> float | int | str | None:
+    if value is None or isinstance(value, str):
+        return value
+    value = _plain(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"the value for {claim_id} is {value!r}; expected a finite number or a text")
+    return value
+
+
+def _plain(value: object) -> object:
+    """A scalar of NumPy as Python's own."""
+    return value.item() if getattr(value, "ndim", None) == 0 else value
+
+
+def format_value(value: float | int | str | None) -> str:
+    """A value as readers see it: four significant digits, thousands set apart.
+
+    Examples
+    --------
+    >>> format_value(12345), format_value(1.23456e-9)
+    ('12,345', '1.235e-09')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+
+
+def evidence_line(result: Mapping) -> str:
+    """The evidence of a check as one line, with its value where there is one.
+
+    Examples
+    --------
+    >>> evidence_line({"evidence": "largest error on 200 problems.", "value": 1.5e-9})
+    'largest error on 200 problems: 1.5e-09'
+    """
+    if result["value"] is None:
+        return result["evidence"]
+    return f"{result['evidence'].rstrip('.')}: {format_value(result['value'])}"
+
+
+def _show(claim: Claim, result: dict) -> None:
+    text = _badge_text(claim, result)
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is None:
+        print(text)
+        return
+    from IPython.display import display
+
+    bundle = {CLAIM_MIME: result, "text/html": _badge_html(claim, result), "text/plain": text}
+    display(bundle, raw=True)
+
+
+def _headline(result: dict) -> str:
+    if result["agrees"]:
+        return result["written"]
+    return f"contradiction: computed {result['computed']!r}, the ledger says {result['written']!r}"
+
+
+def _form_lines(result: dict) -> list[str]:
+    """One line a form, where there is more than the printed one."""
+    forms = result["holds"] or {}
+    return [f"{form}: {'holds' if yes else 'fails'}" for form, yes in forms.items()] if len(forms) > 1 else []
+
+
+def _badge_text(claim: Claim, result: dict) -> str:
+    lines = [f"{claim.id} ({claim.where}): {_headline(result)}", evidence_line(result)]
+    return "\n  ".join(lines + _form_lines(result))
+
+
+def _badge_html(claim: Claim, result: dict) -> str:
+    kind = claim.verdict.replace(" ", "-") if result["agrees"] else "contradiction"
+    mark = _MARKS[claim.verdict] if result["agrees"] else "⚠"
+    forms = "".join(f"<li>{_text_html(line)}</li>" for line in _form_lines(result))
+    return (
+        f'<div class="claim-badge claim-{kind}" id="check-{claim.id}">'
+        f'<p class="claim-head"><span class="claim-verdict"><span aria-hidden="true">{mark}</span> '
+        f"{html.escape(_headline(result))}</span> "
+        f'<a class="claim-id" href="claims.html#{anchor(claim.id)}">{claim.id}</a> '
+        f'<span class="claim-where">{_text_html(claim.where)}</span></p>'
+        f'<p class="claim-evidence">{_text_html(evidence_line(result))}</p>'
+        + (f'<ul class="claim-forms">{forms}</ul>' if forms else "")
+        + "</div>"
+    )
+
+
+def _text_html(text: str) -> str:
+    """Escape a text; $math$ becomes what MathJax on the book's pages renders."""
+    return _MATH.sub(r'<span class="math notranslate nohighlight">\\(\1\\)</span>', html.escape(text, False))

@@ -1,0 +1,213 @@
+"""The pages that the book collects from its executed chapters: claims and status."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from bookrunner.ledger import VERDICTS, Claim, agrees, anchor, evidence_line
+from bookrunner.outputs import Executed
+from bookrunner.progress import duration
+from bookrunner.project import Chapter
+
+__all__ = ["Checked", "claims_page", "match_checks", "status_page"]
+
+_PAPERS = {
+    "P1": "Venuto2017",
+    "P2": "Zapien2009",
+    "P3": "Tsivtsivadze2011",
+    "P4": "Maystre2019",
+    "P5": "AhmadiFahandar2019",
+}
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A claim with what was computed; `result` is None if nothing was, and `why` then says why."""
+
+    claim: Claim
+    result: dict | None
+    why: str = ""
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether the computation disagrees with the written verdict."""
+        return self.result is not None and not agrees(self.result["computed"], self.claim.verdict)
+
+
+def match_checks(
+    ledger: Mapping[str, Claim], chapters: Iterable[Chapter], executed: Mapping[str, Executed]
+) -> tuple[list[Checked], list[str]]:
+    """Compare the ledger with the checks of all executed chapters.
+
+    Parameters
+    ----------
+    ledger : mapping of str to Claim
+    chapters : iterable of Chapter
+        All chapters whose notebook exists.
+    executed : mapping of str to Executed
+        By chapter name; a chapter may be missing.
+
+    Returns
+    -------
+    checked : list of Checked
+        One for each entry of the ledger.
+    problems : list of str
+        Contradictions, entries that their chapter never checks, and checks in the wrong place.
+    """
+    existing = {chapter.name for chapter in chapters}
+    results: dict[str, dict] = {}
+    problems = []
+    for name, notebook in executed.items():
+        for result in notebook.checks:
+            claim = ledger.get(result["id"])
+            if claim is None:
+                problems.append(f"{result['id']}: chapter {name} checks it, but it is not in the ledger")
+            elif claim.chapter != name:
+                problems.append(
+                    f"{claim.id}: chapter {name} checks it; the ledger gives it to {claim.chapter}"
+                )
+            elif claim.id in results:
+                problems.append(f"{claim.id}: chapter {name} checks it more than once; expected one check")
+            else:
+                results[claim.id] = result
+    checked = []
+    for claim in ledger.values():
+        why = ""
+        if claim.chapter not in existing:
+            why = "Not yet checked: its chapter is in preparation."
+        elif claim.chapter not in executed:
+            why = "Not yet checked: its chapter was not run in this build."
+        elif claim.id not in results:
+            why = "Not checked."
+            problems.append(f"{claim.id}: chapter {claim.chapter} never checks it")
+        entry = Checked(claim, results.get(claim.id), why)
+        checked.append(entry)
+        if entry.contradicts:
+            computed, evidence = entry.result["computed"], entry.result["evidence"]
+            problems.append(
+                f"{claim.id}: computed {computed!r}, but the ledger says {claim.verdict!r} ({evidence})"
+            )
+    return checked, problems
+
+
+def claims_page(checked: list[Checked]) -> str:
+    """The claims page as MyST Markdown: a summary, then all claims by paper and section."""
+    parts = [
+        "# Claims",
+        "Every checkable statement of the papers that the book has reached, in our words, with the verdict "
+        "that a chapter computed. *Holds if* means that the paper omits a condition, *typo* that the printed "
+        "formula is wrong and the one that was meant holds, *open* that it can't be settled here.",
+        _summary(checked),
+    ]
+    for paper in sorted({entry.claim.paper for entry in checked}):
+        parts += [f"## Paper {paper}", f"The claims of {{cite:t}}`{_PAPERS[paper]}`."]
+        section = None
+        for entry in (e for e in checked if e.claim.paper == paper):
+            current, _, place = entry.claim.where.partition(",")
+            if current != section:
+                section = current
+                parts.append(f"### {section[:1].upper()}{section[1:]}")
+            parts.append(_entry(entry, place.strip()))
+    return "\n\n".join(parts) + "\n"
+
+
+def _summary(checked: list[Checked]) -> str:
+    papers = sorted({entry.claim.paper for entry in checked})
+    rows = [["paper", "claims", *VERDICTS, "not yet checked"]]
+    for paper in [*papers, "all"]:
+        entries = [e for e in checked if paper in (e.claim.paper, "all")]
+        verdicts = Counter(e.claim.verdict for e in entries if e.result is not None)
+        waiting = sum(e.result is None for e in entries)
+        rows.append([paper, len(entries), *(verdicts[v] for v in VERDICTS), waiting])
+    return _table(rows)
+
+
+def _entry(entry: Checked, place: str) -> str:
+    claim, result = entry.claim, entry.result
+    kind, verdict = claim.verdict.replace(" ", "-"), claim.verdict
+    if result is None:
+        kind, verdict = "unchecked", "not yet checked"
+    elif entry.contradicts:
+        kind = "contradiction"
+        verdict = f"contradiction: computed {result['computed']}, the ledger says {claim.verdict}"
+    head = f"**{claim.id}**" + (f", {_plain(place)}" if place else "") + f": **{verdict}**"
+    body = [head, claim.statement]
+    if result is None:
+        body.append(f"*{entry.why}*")
+    else:
+        if claim.note:
+            body.append(f"*Note.* {claim.note}")
+        link = f'<a href="{claim.chapter}.html#check-{claim.id}">chapter {claim.chapter[:2]}</a>'
+        body.append(f"*Computed in {link}.* {_plain(evidence_line(result))}")
+        if len(result["holds"] or {}) > 1:
+            forms = result["holds"].items()
+            body.append("\n".join(f"- {_plain(form)}: {'holds' if yes else 'fails'}" for form, yes in forms))
+    inner = "\n\n".join(body)
+    return f"({anchor(claim.id)})=\n::::{{container}} claim-entry claim-{kind}\n{inner}\n::::"
+
+
+def status_page(executed: Mapping[str, Executed]) -> str:
+    """The status page as MyST Markdown: when, how long, with which versions and data."""
+    rows = [["chapter", "run time", "code cells", "date (UTC)", "profile"]]
+    for name, notebook in executed.items():
+        run = notebook.run
+        when = run["date"].replace("T", " ").removesuffix("Z")
+        took = duration(run["seconds"])
+        rows.append([f"{{doc}}`{name}`", took, notebook.n_code_cells, when, run["profile"]])
+    total = sum(notebook.run["seconds"] for notebook in executed.values())
+    cells = sum(notebook.n_code_cells for notebook in executed.values())
+    rows.append(["all", duration(total), cells, "", ""])
+    parts = [
+        "# Status",
+        "When each chapter was last computed, and with what. A chapter runs again if its notebook, the "
+        "package, its parameters, its data or a version below changes.",
+        _table(rows),
+        "## Versions",
+        *_versions(executed),
+        "## Data",
+        _data(executed),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _versions(executed: Mapping[str, Executed]) -> list[str]:
+    groups: dict[tuple, list[str]] = {}
+    for name, notebook in executed.items():
+        groups.setdefault(tuple(sorted(notebook.provenance["versions"].items())), []).append(name)
+    parts = []
+    for versions, names in groups.items():
+        which = "All chapters:" if len(groups) == 1 else f"Chapters {', '.join(n[:2] for n in names)}:"
+        parts += [which, ", ".join(f"{package} {number}" for package, number in versions) + "."]
+    return parts
+
+
+def _data(executed: Mapping[str, Executed]) -> str:
+    rows = [["chapter", "data set", "file", "SHA-256", "read from"]]
+    for name, notebook in executed.items():
+        for file in notebook.provenance["data"]:
+            digest = f"`{str(file['sha256'])[:12]}`"
+            rows.append([name[:2], file["dataset"], _plain(str(file["file"])), digest, file["source"]])
+        for dataset in notebook.replaced:
+            rows.append([name[:2], dataset, "", "", "other data in its place"])
+    if len(rows) == 1:
+        return "No chapter read a data set."
+    return _table(rows)
+
+
+def _table(rows: list[list]) -> str:
+    lines = ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
+    lines.insert(1, "|" + " --- |" * len(rows[0]))
+    return "\n".join(lines)
+
+
+def _plain(text: str) -> str:
+    """A text whose $math$ is kept and whose other characters mean nothing to Markdown."""
+    pieces = re.split(r"(\$[^$]+\$)", text)
+    return "".join(
+        piece if k % 2 else re.sub(r"([\\`*_{}\[\]|~$])", r"\\\1", html.escape(piece, quote=False))
+        for k, piece in enumerate(pieces)
+    )

@@ -1,0 +1,265 @@
+"""Numbers with their provenance: what a chapter computed, and what the papers print.
+
+`record` stores a table in the executed notebook; a full run writes it to ``data/recorded/``, where
+`recorded` finds it, so that a quick run can show the full run's numbers beside its own.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import platform
+import re
+import sys
+import tempfile
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "PROVENANCE_MIME",
+    "RECORD_MIME",
+    "emit_provenance",
+    "main_versions",
+    "project_file",
+    "published",
+    "record",
+    "recorded",
+    "write_atomically",
+    "write_recorded",
+]
+
+RECORD_MIME = "application/vnd.preflearn.record+json"
+PROVENANCE_MIME = "application/vnd.preflearn.provenance+json"
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_CHAPTER = re.compile(r"\d\d_[a-z0-9_]+")
+
+
+def project_file(relative: str) -> Path:
+    """A file of the project: of the one that is being built (PREFLEARN_ROOT), else of the installation.
+
+    Raises
+    ------
+    FileNotFoundError
+        If neither has the file.
+    """
+    package = Path(__file__).parent  # an installed wheel carries the files inside it, a checkout at its root
+    roots = [os.environ.get("PREFLEARN_ROOT"), package / "_files", package.parents[1]]
+    for root in filter(None, roots):
+        if (path := Path(root) / relative).exists():
+            return path
+    raise FileNotFoundError(f"{relative} is missing from the installation of preflearn; install it again")
+
+
+def record(name: str, table: pd.DataFrame | Mapping[str, float | int | str]) -> None:
+    """Store a table, or a few scalars, in the executed notebook; nothing is displayed.
+
+    Parameters
+    ----------
+    name : str
+        Lower case letters, digits and underscores; unique in its chapter.
+    table : DataFrame or mapping of str to scalar
+        Columns need names; a named index becomes columns, an unnamed one of integers is dropped.
+        State units in the names of columns, such as "time_s".
+
+    Raises
+    ------
+    ValueError
+        If the name is malformed, the table is empty, a scalar is not finite, or the index or the
+        columns can't be written to a CSV file.
+
+    Examples
+    --------
+    >>> record("fit", {"loss": 0.25, "n_pairs": 100})
+    """
+    _checked_name(name, "name")
+    frame, scalars = _as_frame(name, table)
+    payload = {"name": name, "scalars": scalars, "csv": frame.to_csv(index=False, lineterminator="\n")}
+    _emit(RECORD_MIME, payload)
+
+
+def _checked_name(name: object, what: str, pattern: re.Pattern = _NAME, example: str = "test_error") -> None:
+    if not isinstance(name, str) or not pattern.fullmatch(name):
+        raise ValueError(f"{what} is {name!r}; expected lower case, digits and underscores, like {example!r}")
+
+
+def _as_frame(name: str, table: object) -> tuple[pd.DataFrame, dict | None]:
+    import pandas as pd
+
+    if isinstance(table, Mapping):
+        scalars = {str(key): _plain_scalar(name, key, value) for key, value in table.items()}
+        frame = pd.DataFrame([scalars])
+    elif isinstance(table, pd.DataFrame):
+        scalars, frame = None, table
+        if frame.index.names != [None]:
+            frame = frame.reset_index()
+        elif not pd.api.types.is_integer_dtype(frame.index):
+            raise ValueError(f"the index of the table {name!r} has no name; name it, so that it is kept")
+    else:
+        raise ValueError(
+            f"{name!r} is a {type(table).__name__}; expected a DataFrame or a mapping to scalars"
+        )
+    if frame.empty:
+        raise ValueError(f"the table {name!r} is empty (shape {frame.shape})")
+    if (
+        not all(isinstance(column, str) and column for column in frame.columns)
+        or frame.columns.has_duplicates
+    ):
+        raise ValueError(f"the table {name!r} has columns {list(frame.columns)}; expected distinct names")
+    return frame, scalars
+
+
+def _plain_scalar(name: str, key: object, value: object) -> float | int | str | bool:
+    value = value.item() if hasattr(value, "item") else value
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{key!r} of the record {name!r} is {value}; expected a finite number")
+    if not isinstance(value, bool | int | float | str):
+        raise ValueError(f"{key!r} of the record {name!r} is a {type(value).__name__}; expected a scalar")
+    return value
+
+
+def _emit(mime: str, payload: dict) -> None:
+    """Put a payload among the outputs of the running cell, with no form that would be displayed."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is not None and getattr(shell, "kernel", None) is not None:
+        from IPython.display import display
+
+        display({mime: payload}, raw=True)
+
+
+def recorded(chapter: str, name: str) -> pd.DataFrame | None:
+    """The table that the last full run of a chapter recorded, or None where there was none.
+
+    Parameters
+    ----------
+    chapter : str
+        The notebook's name, such as "03_lemma".
+    name : str
+        As given to `record`.
+
+    Returns
+    -------
+    DataFrame or None
+        Its `attrs` hold the provenance: date, preflearn, parameters, wall_time_s and more.
+
+    Raises
+    ------
+    ValueError
+        If a name is malformed.
+    """
+    _checked_name(chapter, "chapter", _CHAPTER, "03_lemma")
+    _checked_name(name, "name")
+    try:
+        return _read_table(project_file(f"data/recorded/{chapter}_{name}.csv"))
+    except FileNotFoundError:
+        return None
+
+
+def published(name: str) -> pd.DataFrame:
+    """The numbers of one figure or table as the paper prints them: ``data/published/<name>.csv``.
+
+    Lines on top that start with # are comments; lines such as ``# source: "Table 3"`` go to `attrs`.
+
+    Raises
+    ------
+    ValueError
+        If there is no such table; the message lists those that there are.
+    """
+    if not isinstance(name, str) or not re.fullmatch(r"\w+", name):
+        raise ValueError(f"name is {name!r}; expected one like 'P1_figure_6'")
+    try:
+        return _read_table(project_file(f"data/published/{name}.csv"))
+    except FileNotFoundError:
+        known = sorted(path.stem for path in project_file("data/published").glob("*.csv"))
+        raise ValueError(f"there is no published table {name!r}; expected one of {known}") from None
+
+
+def _read_table(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    lines = path.read_text("utf-8").splitlines(keepends=True)
+    n_comments = next((k for k, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    body = io.StringIO("".join(lines[n_comments:]))
+    frame = pd.read_csv(body, engine="python")  # which parses floats exactly, in every version
+    for line in lines[:n_comments]:
+        if match := re.match(r"#\s*(\w+):\s*(.+)", line):
+            frame.attrs[match[1]] = _parsed(match[2].strip())
+    return frame
+
+
+def _parsed(text: str) -> object:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def write_recorded(folder: Path, chapter: str, payload: Mapping, provenance: Mapping) -> Path:
+    """Write one record of an executed notebook to `folder`, with provenance lines on top.
+
+    Parameters
+    ----------
+    folder : Path
+        The project's ``data/recorded``.
+    chapter : str
+    payload : mapping
+        What `record` stored: name and csv.
+    provenance : mapping of str to JSON values
+
+    Returns
+    -------
+    Path
+        The file, which is replaced as a whole or not at all.
+    """
+    header = "".join(f"# {key}: {json.dumps(value, sort_keys=True)}\n" for key, value in provenance.items())
+    return write_atomically(folder / f"{chapter}_{payload['name']}.csv", header + payload["csv"])
+
+
+def write_atomically(path: Path, text: str) -> Path:
+    """Write a text file through a temporary neighbour; a reader sees the old file or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".tmp-", suffix=path.suffix)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    return path
+
+
+def main_versions() -> dict[str, str]:
+    """Versions of Python, the package, its dependencies, and what else chapters use.
+
+    Examples
+    --------
+    >>> sorted(main_versions())[:3]
+    ['click', 'cvxpy', 'matplotlib']
+    """
+    names = ["preflearn", "cvxpy", "matplotlib", "seaborn", "papermill"]
+    for requirement in requires("preflearn") or []:
+        if "extra ==" not in requirement:
+            names.append(re.match(r"[\w.-]+", requirement)[0])
+    versions = {"python": platform.python_version()}
+    for name in names:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            versions[name] = "missing"
+    return versions
+
+
+def emit_provenance() -> None:
+    """Store what the kernel ran with, and which data it read; the runner calls this last."""
+    datasets = sys.modules.get("preflearn.datasets")
+    used = datasets.used() if datasets is not None else []
+    _emit(PROVENANCE_MIME, {"versions": main_versions(), "data": used})

@@ -1,0 +1,202 @@
+"""What rating systems share: the players, their ratings, and forecasts that allow for ties.
+
+References
+----------
+.. [Davidson1970] R. R. Davidson, "On extending the Bradley-Terry model to accommodate ties in paired
+   comparison experiments", JASA 65, 1970.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize_scalar
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from preflearn.checks import check_labels, check_number
+from preflearn.dynamics.matches import ADVANTAGE, Matches
+from preflearn.ground.outcomes import davidson_probabilities
+
+__all__ = ["RatingSystem"]
+
+Floats = NDArray[np.float64]
+
+_LARGEST_LOG_NU = 14.0  # nu = 1.2e6, where all matches are ties
+
+
+class RatingSystem(ClassifierMixin, BaseEstimator):
+    """What rating systems share: players, their ratings, and forecasts with ties.
+
+    A rating system forecasts an expected score E = 1 / (1 + e^-d), not the probability of a tie. The
+    forecast of three outcomes is the model of [Davidson1970]_ that has this expected score::
+
+        P(first) : P(tie) : P(second) = e^{D/2} : nu : e^{-D/2},   D = d + 2 asinh(nu/2 sinh(d/2)),
+
+    and nu >= 0 maximises the likelihood of the outcomes of the fit, given the ratings before each. D
+    solves P(first) + P(tie)/2 = E: put e^{D/2} = e^{d/2} z, and it reads z - 1/z = nu sinh(d/2). Without
+    ties nu = 0 and D = d. At nu = 2 it is D = 2d, two games of half the weight: E², 2E(1-E), (1-E)².
+    """
+
+    classes_ = np.array([-1, 0, 1], dtype=np.int8)
+
+    initial: float
+    advantage: float
+
+    players_: tuple[str, ...]
+    ratings_: Floats
+    before_: Floats
+    nu_: float
+
+    def fit(self, matches: Matches, y: ArrayLike) -> Self:
+        """Rate all players from the start: everyone begins at `initial`.
+
+        Parameters
+        ----------
+        matches : Matches
+            Of two players each. Matches at the same time count in the order of rows.
+        y : array-like of shape (N,)
+            +1 first won, 0 tie, -1 second won.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            On parameters out of range, other labels, line-ups instead of players, no match, or an
+            advantage where the matches have no feature "advantage".
+        """
+        self._check_parameters()
+        added = self._check(matches, y)
+        self.players_, self.ratings_ = (), np.empty(0)
+        self._log_odds_before, self._y, self._latest = np.empty(0), np.empty(0, dtype=np.int8), -math.inf
+        self._start()
+        return self._add(matches, *added)
+
+    def partial_fit(self, matches: Matches, y: ArrayLike) -> Self:
+        """Add matches that are not earlier than those before, without rating these again.
+
+        Parameters, results and errors as in `fit`; players may be new. It raises ValueError also where
+        the first of these matches is earlier than the last one so far.
+        """
+        if not hasattr(self, "players_"):
+            return self.fit(matches, y)
+        added = self._check(matches, y)
+        if matches.time[0] < self._latest:
+            raise ValueError(
+                f"the first match is at time {matches.time[0]:g}, before the last one that was rated, at "
+                f"{self._latest:g}; expected later matches only: fit them all together, sorted by time"
+            )
+        return self._add(matches, *added)
+
+    def _check(self, matches: Matches, y: ArrayLike) -> tuple[NDArray[np.int8], NDArray[np.int64], Floats]:
+        """Labels, columns of the players, and advantages in points: all that can be wrong with matches."""
+        _check_matches(matches)
+        boost = self._boost(matches)
+        columns = matches.players()
+        return check_labels(y, len(matches)), columns, boost
+
+    def _add(self, matches: Matches, y: NDArray[np.int8], columns: NDArray[np.int64], boost: Floats) -> Self:
+        known = set(self.players_)
+        playing = [matches.features[column] for column in np.unique(columns)]
+        newcomers = [name for name in playing if name not in known]
+        self.players_ += tuple(newcomers)
+        self.ratings_ = np.append(self.ratings_, np.full(len(newcomers), float(self.initial)))
+        self._enter(len(newcomers))
+        ids = self._ids(matches, columns)
+        log_odds = self._rate(ids, boost, (y + 1) / 2, matches.time)
+        self._latest = matches.time[-1]
+        self._log_odds_before = np.append(self._log_odds_before, log_odds)
+        self._y = np.append(self._y, y)
+        self.nu_ = _fit_nu(self._log_odds_before, self._y)
+        return self
+
+    def decision_function(self, matches: Matches) -> Floats:
+        """The present difference of ratings, first - second with the advantage, shape (N,).
+
+        A player without a rating has `initial`.
+        """
+        check_is_fitted(self, "players_")
+        _check_matches(matches)
+        ratings, boost = self._present(matches, self.ratings_, self.initial), self._boost(matches)
+        return ratings[:, 0] - ratings[:, 1] + boost
+
+    def predict_proba(self, matches: Matches) -> Floats:
+        """Probabilities of the outcomes -1, 0, 1 by the present ratings, shape (N, 3).
+
+        Nothing is learned from one match for the next: to forecast a season match by match, use
+        `partial_fit` and `before_`.
+        """
+        d = self.decision_function(matches)
+        return _probabilities(self._log_odds(matches, d), self.nu_)
+
+    def predict(self, matches: Matches) -> NDArray[np.int8]:
+        """The most probable outcome of each match, shape (N,); 0 where both players are equally likely."""
+        second, tie, first = self.predict_proba(matches).T
+        decided = (tie < np.maximum(first, second)) & (first != second)
+        return np.where(decided, np.sign(first - second), 0).astype(np.int8)
+
+    def _boost(self, matches: Matches) -> Floats:
+        """The advantage of the first, in rating points."""
+        if self.advantage == 0:
+            return np.zeros(len(matches))
+        if ADVANTAGE not in matches.features:
+            raise ValueError(
+                f"advantage is {self.advantage:g}, but the matches have no feature {ADVANTAGE!r}; "
+                "expected one: name its column in Matches.from_frame"
+            )
+        column = matches.design[:, [matches.features.index(ADVANTAGE)]]
+        return self.advantage * column.toarray().ravel()
+
+    def _ids(self, matches: Matches, columns: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Positions in players_ of the players in these columns; -1 for those without a rating."""
+        known = {name: k for k, name in enumerate(self.players_)}
+        return np.array([known.get(name, -1) for name in matches.features])[columns]
+
+    def _present(self, matches: Matches, values: Floats, newcomer: float) -> Floats:
+        """For each match, the values of its players, shape (N, 2)."""
+        return np.append(values, newcomer)[self._ids(matches, matches.players())]  # -1 is the newcomer
+
+    def _check_parameters(self) -> None:
+        check_number(self, "initial")
+        check_number(self, "advantage")
+
+
+def _check_matches(matches: Matches) -> None:
+    if not isinstance(matches, Matches):
+        raise ValueError(f"matches is a {type(matches).__name__}; expected Matches")
+    if len(matches) == 0:
+        raise ValueError("there are no matches; expected at least one")
+
+
+def _strength(log_odds: Floats, nu: float) -> Floats:
+    """D/2 of the tie model of `RatingSystem`."""
+    half = np.clip(log_odds / 2, -300, 300)  # sinh of more overflows
+    return half + np.arcsinh(nu / 2 * np.sinh(half))
+
+
+def _probabilities(log_odds: Floats, nu: float) -> Floats:
+    """Probabilities of the outcomes -1, 0, 1 in the tie model of `RatingSystem`, shape (N, 3)."""
+    return davidson_probabilities(2 * _strength(log_odds, nu), nu)
+
+
+def _fit_nu(log_odds: Floats, y: NDArray[np.int8]) -> float:
+    """The most likely nu, from e^-14 to e^14; 0 if there is no tie."""
+    if not (y == 0).any():
+        return 0.0
+    signs, n_ties = y * np.sign(log_odds), np.count_nonzero(y == 0)
+    size = np.abs(log_odds)
+
+    def loss(log_nu: float) -> float:
+        nu = math.exp(log_nu)
+        strength = _strength(size, nu)
+        log_total = strength + np.log1p(np.exp(-strength) * (nu + np.exp(-strength)))
+        return log_total.mean() - (signs @ strength + n_ties * log_nu) / len(y)
+
+    bounds = (-_LARGEST_LOG_NU, _LARGEST_LOG_NU)
+    return math.exp(minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-6}).x)

@@ -1,0 +1,55 @@
+"""What all estimators of the package share: from a ranking function to a comparison function."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from preflearn.checks import check_items, check_labels
+from preflearn.metrics import comparison_loss, threshold
+from preflearn.pairs import Pairs, as_pairs
+
+__all__ = ["ComparisonEstimator"]
+
+
+class ComparisonEstimator(ClassifierMixin, BaseEstimator):
+    """A ranking function r with a threshold: c(first, second) = t_tau(r(first) - r(second)).
+
+    A subclass defines `fit(pairs, y)`, which sets `n_features_in_`, and `rank_function(X)`.
+    It may set `tau_`, the smallest difference that counts; the papers' convention is 1.
+    """
+
+    tau_: float = 1.0
+    classes_ = np.array([-1, 0, 1], dtype=np.int8)
+
+    def rank_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Scores r(x) of items, shape (n,); larger is better."""
+        raise AttributeError(f"{type(self).__name__} defines no ranking function")
+
+    def _checked_features(self, X: ArrayLike) -> NDArray[np.float64]:
+        check_is_fitted(self, "n_features_in_")
+        X = check_items(X, "X")
+        if X.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {X.shape[1]} features; expected {self.n_features_in_}, as in the pairs of the fit"
+            )
+        return X
+
+    def decision_function(self, pairs: Pairs | ArrayLike) -> NDArray[np.float64]:
+        """r(first) - r(second) for each pair, shape (m,), eq. 5 of [Venuto2017]_."""
+        pairs = as_pairs(pairs)
+        used, place = np.unique(pairs.index, return_inverse=True)
+        first, second = self.rank_function(pairs.items[used])[place.reshape(-1, 2)].T
+        return first - second
+
+    def predict(self, pairs: Pairs | ArrayLike) -> NDArray[np.int8]:
+        """Labels -1, 0, 1 for each pair, shape (m,)."""
+        return threshold(self.decision_function(pairs), self.tau_)
+
+    def score(self, pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """The weighted share of pairs that are predicted correctly: 1 minus the loss of eq. 2."""
+        pairs = as_pairs(pairs)
+        y = check_labels(y, len(pairs))
+        return 1.0 - comparison_loss(y, self.predict(pairs), sample_weight)

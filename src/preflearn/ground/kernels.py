@@ -1,0 +1,179 @@
+"""Item kernels: Gram matrices by scikit-learn's names, and features whose inner products they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+
+from preflearn.checks import check_scale
+from preflearn.pairs import Pairs
+
+__all__ = [
+    "NotPositiveSemidefiniteError",
+    "check_kernel",
+    "distinct_items",
+    "gram_features",
+    "kernel_matrix",
+    "kernel_parameters",
+    "scale_gamma",
+]
+
+Floats = NDArray[np.float64]
+Kernel = str | Callable[[Floats, Floats], Any]
+
+_RANK = 1e-13  # pivots below this share of the largest diagonal entry are rounding
+_NEGATIVE = 1e-9  # a remainder larger than this share is none
+_BLOCK = 1 << 10
+
+
+class NotPositiveSemidefiniteError(ValueError):
+    """A Gram matrix has a negative eigenvalue, so that no features have it as their inner products."""
+
+
+def check_kernel(kernel: Kernel) -> None:
+    """Raise ValueError unless `kernel` is a known name, "precomputed" or a callable."""
+    known = sorted([*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"])
+    if not callable(kernel) and kernel not in known:
+        raise ValueError(f"kernel is {kernel!r}; expected a callable k(X, Y) or one of {known}")
+
+
+def scale_gamma(gamma: float | str, X: Floats) -> float:
+    """The width of a kernel: a positive number as it is, "scale" as 1 / (p · variance of X).
+
+    Parameters
+    ----------
+    gamma : float or "scale"
+    X : ndarray of shape (n, p)
+
+    Raises
+    ------
+    ValueError
+        If gamma is neither "scale" nor a positive number.
+
+    Examples
+    --------
+    >>> scale_gamma("scale", np.array([[0.0, 2.0], [2.0, 0.0]]))
+    0.5
+    """
+    if isinstance(gamma, str) and gamma == "scale":
+        variance = float(X.var())
+        gamma = 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+    if isinstance(gamma, str) or not 0 < gamma < np.inf:
+        raise ValueError(f"gamma is {gamma!r}; expected 'scale' or a positive number")
+    return float(gamma)
+
+
+def kernel_parameters(
+    kernel: Kernel, items: Floats, gamma: float | str, degree: float, coef0: float
+) -> dict[str, float]:
+    """The parameters that `kernel_matrix` takes beside the items of a fit; none for a callable."""
+    if callable(kernel):
+        return {}
+    return {"gamma": scale_gamma(gamma, items), "degree": degree, "coef0": coef0}
+
+
+def distinct_items(pairs: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows of the pairs' items, one for each distinct item in use, and the pairs over these, shape (m, 2)."""
+    ids, place = np.unique(pairs.index, return_inverse=True)
+    _, chosen, merged = np.unique(pairs.items[ids], axis=0, return_index=True, return_inverse=True)
+    return ids[chosen], merged.ravel()[place].reshape(-1, 2)
+
+
+def kernel_matrix(kernel: Kernel, X: Floats, Y: Floats, **parameters: float) -> Floats:
+    """The kernel between the rows of X and those of Y, shape (n_x, n_y).
+
+    Parameters
+    ----------
+    kernel : str or callable
+        A name of `sklearn.metrics.pairwise.pairwise_kernels`, or a callable k(X, Y) that returns the
+        whole matrix.
+    X, Y : ndarray of shape (n_x, p), (n_y, p)
+    **parameters : float
+        gamma, degree, coef0; those that the kernel does not have are left out.
+
+    Raises
+    ------
+    ValueError
+        If a callable returns another shape, or values are not finite.
+    """
+    if callable(kernel):
+        K = np.asarray(kernel(X, Y), dtype=np.float64)
+        if K.shape != (len(X), len(Y)):
+            raise ValueError(
+                f"the kernel returned shape {K.shape} for {len(X)} and {len(Y)} items; "
+                f"expected ({len(X)}, {len(Y)}): k(X, Y) gives the whole matrix"
+            )
+    else:
+        K = pairwise_kernels(X, Y, metric=kernel, filter_params=True, **parameters)
+    if not np.isfinite(K).all():
+        row, column = np.argwhere(~np.isfinite(K))[0]
+        raise ValueError(
+            f"the kernel of items {row} and {column} is {K[row, column]}; expected finite values "
+            "(standardise the features, or lower degree)"
+        )
+    return K
+
+
+def gram_features(K: Floats) -> Floats:
+    """Features L of least dimension with L L' = K, by a pivoted Cholesky factorisation.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        A symmetric positive semi-definite matrix.
+
+    Returns
+    -------
+    L : ndarray of shape (n, r)
+        r is the numerical rank: what remains of K is below 1e-13 of its largest entry on the diagonal.
+
+    Raises
+    ------
+    NotPositiveSemidefiniteError
+        If K is not positive semi-definite by more than rounding: what remains after the last positive
+        pivot is then no zero matrix.
+    ValueError
+        If K is not symmetric.
+
+    Examples
+    --------
+    >>> L = gram_features(np.array([[4.0, 2.0], [2.0, 1.0]]))
+    >>> L.tolist()
+    [[2.0], [1.0]]
+    """
+    check_scale(K, "the Gram matrix")
+    largest = float(np.abs(K).max())
+    asymmetry = np.abs(K - K.T)
+    if asymmetry.max() > 1e-8 * largest:
+        row, column = np.unravel_index(asymmetry.argmax(), K.shape)
+        raise ValueError(
+            f"the Gram matrix has {K[row, column]} at ({row}, {column}) and {K[column, row]} at "
+            f"({column}, {row}); expected a symmetric matrix"
+        )
+    del asymmetry
+    top = float(K.diagonal().max())
+    if largest == 0:
+        return np.zeros((len(K), 1))
+    if top <= 0:
+        raise _indefinite(K)
+    factor, pivots, rank, _ = linalg.lapack.dpstrf(K, tol=_RANK * top, lower=1)
+    L = np.empty((len(K), rank))
+    L[pivots - 1] = np.tril(factor)[:, :rank]
+    for start in range(0, len(K), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        if np.abs(K[rows] - L[rows] @ L.T).max() > _NEGATIVE * top:
+            raise _indefinite(K)
+    return L
+
+
+def _indefinite(K: Floats) -> NotPositiveSemidefiniteError:
+    eigenvalues = linalg.eigvalsh(K)
+    return NotPositiveSemidefiniteError(
+        f"the Gram matrix of the {len(K)} items has eigenvalues from {eigenvalues[0]:.3g} to "
+        f"{eigenvalues[-1]:.3g}; expected none below 0: choose another kernel or other parameters of it"
+    )

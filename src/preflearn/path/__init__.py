@@ -1,0 +1,6 @@
+"""P2: all solutions of a machine at once, for every regularization parameter."""
+
+from preflearn.path.binary import svm_path
+from preflearn.path.regularization import RegularizationPath, Selection
+
+__all__ = ["RegularizationPath", "Selection", "svm_path"]

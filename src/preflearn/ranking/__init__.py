@@ -1,0 +1,5 @@
+"""Baselines and aggregation: models of paired comparisons with ties."""
+
+from preflearn.ranking.tie_models import Davidson, OrdinalComparison
+
+__all__ = ["Davidson", "OrdinalComparison"]

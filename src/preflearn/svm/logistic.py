@@ -1,0 +1,370 @@
+"""Comparisons with a logistic loss by stochastic gradients: the future work of [Venuto2017]_, section 6.
+
+The scores of the n distinct items are linear in features that are computed once, n x D numbers. Differences
+of features exist for one batch of pairs at a time, so memory does not grow with m · D.
+
+References
+----------
+.. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector comparison
+   machines", 2017.
+.. [Rahimi2007] A. Rahimi, B. Recht, "Random features for large-scale kernel machines", NIPS 2007.
+.. [Rao1967] P. V. Rao, L. L. Kupper, "Ties in paired-comparison experiments: a generalization of the
+   Bradley-Terry model", Journal of the American Statistical Association 62, 1967.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from numbers import Integral
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.linear_model import SGDClassifier
+from sklearn.utils import check_random_state
+
+from preflearn.checks import check_labels, check_number, check_scale, check_weights
+from preflearn.ground.estimator import ComparisonEstimator
+from preflearn.ground.kernels import (
+    check_kernel,
+    distinct_items,
+    gram_features,
+    kernel_matrix,
+    kernel_parameters,
+)
+from preflearn.pairs import Pairs, as_pairs
+from preflearn.svm.machine import NEGATIVE_BIAS, DegenerateBiasError
+
+__all__ = ["LogisticCompare"]
+
+Floats = NDArray[np.float64]
+
+_FIRST_STEP = 2.0  # learning rate of the first pass, where differences have mean square 1
+_BATCHES = 8  # in a pass at least, since the iterates at their ends are averaged; more gain nothing
+
+
+class _Nystroem(NamedTuple):
+    """phi(x) = k(x, landmarks) · projection, whose inner products are k exactly on the landmarks."""
+
+    kernel: str | Callable[[Floats, Floats], Floats]
+    parameters: dict[str, float]
+    landmarks: Floats
+    projection: Floats
+
+    @classmethod
+    def fit(cls, kernel, parameters: dict[str, float], landmarks: Floats) -> _Nystroem:
+        L = gram_features(kernel_matrix(kernel, landmarks, landmarks, **parameters))
+        return cls(kernel, parameters, landmarks, linalg.pinv(L).T)
+
+    def transform(self, X: Floats) -> Floats:
+        return kernel_matrix(self.kernel, X, self.landmarks, **self.parameters) @ self.projection
+
+
+class _Problem:
+    """The flipped pairs, and F on them, for given features of the items."""
+
+    def __init__(self, pairs: Pairs, y: NDArray, weights: Floats, alpha: float) -> None:
+        flipped, self.labels = pairs.flipped(y)
+        self.features, self.alpha = pairs.items, alpha
+        self.first, self.second = flipped.index.T
+        weights = np.concatenate([weights[y == label] for label in (1, -1, 0, 0)])
+        self.share = weights / weights.sum()
+
+    def differences(self, rows: NDArray) -> Floats:
+        return self.features[self.first[rows]] - self.features[self.second[rows]]
+
+    def objective(self, w: Floats, bias: float) -> float:
+        scores = self.features @ w
+        z = self.labels * (bias + scores[self.first] - scores[self.second])
+        return float(self.share @ np.logaddexp(0.0, -z) + self.alpha / 2 * (w @ w))
+
+    def root_mean_square(self, batch_size: int) -> float:
+        """Of the differences; 1 if all are 0."""
+        squares = (
+            self.share[rows] @ (self.differences(rows) ** 2).sum(axis=1)
+            for rows in _batches(np.arange(len(self.share)), batch_size)
+        )
+        return float(np.sqrt(sum(squares))) or 1.0
+
+    def draw(self, rng: np.random.RandomState) -> NDArray[np.int64]:
+        """The rows of one pass: each as often as its share says, up to rounding at random, shuffled."""
+        m = len(self.share)
+        counts = np.diff(np.floor(m * np.cumsum(self.share) + rng.random_sample()), prepend=0.0)
+        return rng.permutation(np.repeat(np.arange(m), counts.astype(np.int64)))
+
+
+def _batches(rows: NDArray[np.int64], size: int) -> Iterator[NDArray[np.int64]]:
+    return (rows[start : start + size] for start in range(0, len(rows), size))
+
+
+class LogisticCompare(ComparisonEstimator):
+    """A ranking function learned from very many preferences and ties, by logistic regression.
+
+    Minimises, over the flipped pairs of eq. 8 of [Venuto2017]_ (preferences turned so that the better item
+    comes first, label +1; each tie in both orders, label -1), with d = phi(first) - phi(second)::
+
+        F(w, beta) = mean_i log(1 + exp(-label_i (beta + w·d_i))) + alpha/2 w·w,
+
+    by stochastic gradient descent, whose iterates are averaged. As in `SVMCompare`, the ranking function
+    is r(x) = -w·phi(x) / beta, and two items whose scores differ by at most 1 are predicted to be equal.
+
+    Parameters
+    ----------
+    alpha : float
+        Strength of the regularisation, positive; alpha = 1 / (C · number of flipped pairs) is the C of
+        `SVMCompare`.
+    kernel : str or callable
+        "linear": phi(x) = x, to be standardised beforehand, since w·w and the steps depend on the scale of
+        the features; a name of `sklearn.metrics.pairwise.pairwise_kernels`; or a callable k(X, Y) that
+        returns the (n_x, n_y) matrix.
+    gamma : float or "scale"
+        Width of the kernels rbf, laplacian, chi2, poly and sigmoid; "scale": 1 / (p · variance of the
+        distinct items).
+    degree : float
+        Of the kernel poly.
+    coef0 : float
+        Constant of the kernels poly and sigmoid.
+    n_components : int
+        Number D of features that approximate the kernel; not used by the linear one.
+    approximation : {"fourier", "nystroem"}
+        "fourier": random Fourier features [Rahimi2007]_, for the kernel rbf only; "nystroem": the projection
+        on D random items of the fit, for any positive semi-definite kernel.
+    max_iter : int
+        Largest number of passes over the pairs.
+    tol : float
+        The fit ends when doubling the number of passes has changed F by less than this share of it; if
+        max_iter comes first, a ConvergenceWarning says so.
+    batch_size : int
+        Largest number of pairs whose differences of features are held at once.
+    random_state : int, RandomState or None
+        For the features and the order of the pairs.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (D,)
+        w; D = p for the linear kernel.
+    bias_ : float
+        beta, negative.
+    coef_ : ndarray of shape (p,)
+        -w / beta, for the linear kernel only.
+    tau_ : float
+        1, the threshold of the comparison function.
+    loss_ : float
+        F at the end, computed over all pairs.
+    loss_curve_ : list of float
+        F after each pass.
+    n_iter_ : int
+        Number of passes.
+    n_features_in_ : int
+
+    Notes
+    -----
+    **A cumulative logit model.** With k = -beta and a difference z of scores, write a = s(k(z - 1)) and
+    b = s(k(-z - 1)) for s the logistic function: the probabilities of +1 and -1 in the ordinal model with
+    thresholds -1 and 1, whose ties have probability 1 - a - b. The loss of a preference is -log a or -log b
+    exactly. That of a tie is -log((1 - a)(1 - b)), and (1 - a)(1 - b) = (1 - a - b) / (1 - exp(2 beta)) for
+    every z. So F is the negative log-likelihood of the ordinal model, which is that of Rao and Kupper
+    [Rao1967]_, but for log(1 - exp(2 beta)) a tie: for a given beta both have the same best w.
+
+    **The bias.** At its optimum beta < 0 if and only if, at the w that is best for beta = 0, ties outweigh
+    the sum over preferences of s(-w·d). So beta < 0 wherever ties weigh at least as much as preferences.
+    Otherwise it may be positive; then -w / beta would rank backwards, and `fit` raises DegenerateBiasError.
+
+    **The steps.** Features are divided by one number, so that differences have mean square 1; alpha is
+    scaled to match, which leaves F as it is. Pass 1 has learning rate 2; the rate is halved after passes
+    1, 2, 4, 8, ..., and the average starts anew there: the bias of constant steps falls with the square of
+    the rate. A pair of weight v is drawn v / (mean weight) times in a pass, up to rounding at random.
+
+    Examples
+    --------
+    >>> X = np.arange(6.0)[:, None]
+    >>> pairs, y = Pairs([[0.0], [1.0], [4.0]], [[1, 0], [2, 1]] * 50), [0, 1] * 50
+    >>> machine = LogisticCompare(alpha=0.01, random_state=0).fit(pairs, y)
+    >>> machine.predict(pairs[:2]).tolist()
+    [0, 1]
+    """
+
+    weights_: Floats
+    bias_: float
+    coef_: Floats
+    loss_: float
+    loss_curve_: list[float]
+    n_iter_: int
+    n_features_in_: int
+
+    def __init__(
+        self,
+        alpha: float = 1e-4,
+        kernel: str | Callable[[Floats, Floats], Floats] = "linear",
+        *,
+        gamma: float | Literal["scale"] = "scale",
+        degree: float = 3,
+        coef0: float = 1.0,
+        n_components: int = 300,
+        approximation: Literal["fourier", "nystroem"] = "fourier",
+        max_iter: int = 20,
+        tol: float = 1e-3,
+        batch_size: int = 4096,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.n_components = n_components
+        self.approximation = approximation
+        self.max_iter = max_iter
+        self.tol = tol
+        self.batch_size = batch_size
+        self.random_state = random_state
+
+    def fit(
+        self, pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> LogisticCompare:
+        """Learn from labelled pairs.
+
+        Parameters
+        ----------
+        pairs : Pairs or array-like of shape (m, 2, p)
+        y : array-like of shape (m,)
+            Labels: +1 first better, -1 second better, 0 no difference; both ties and preferences.
+        sample_weight : array-like of shape (m,), optional
+            How often each pair counts, not negative.
+
+        Raises
+        ------
+        DegenerateBiasError
+            If beta is not negative at the end (see the notes of the class).
+        NotPositiveSemidefiniteError
+            If the kernel is not positive semi-definite on the random items of "nystroem".
+        ValueError
+            On bad parameters, pairs or labels, only ties, or only preferences.
+        """
+        self._check_parameters()
+        pairs = as_pairs(pairs)
+        y = check_labels(y, len(pairs))
+        weights = check_weights(sample_weight, len(y))
+        kept = weights > 0
+        rng = check_random_state(self.random_state)
+        _check_kinds(y[kept])
+        featured, feature_map = self._features(pairs[kept], rng)
+        problem = _Problem(featured, y[kept], weights[kept], self.alpha)
+        w, bias, curve = self._descend(problem, rng)
+        if not bias < NEGATIVE_BIAS:
+            raise DegenerateBiasError(
+                f"beta is {bias:.3g}, but the ranking function -w / beta needs a negative one: with alpha = "
+                f"{self.alpha:g}, {np.count_nonzero(y[kept])} preferences against "
+                f"{np.count_nonzero(y[kept] == 0)} ties call every pair significant. Lower alpha, or give "
+                "ties a larger sample_weight (where ties weigh as much as preferences, beta is negative)"
+            )
+        self.n_features_in_, self.tau_ = pairs.shape[2], 1.0
+        self.weights_, self.bias_, self._feature_map = w, bias, feature_map
+        self.loss_curve_, self.loss_, self.n_iter_ = curve, curve[-1], len(curve)
+        if self.kernel == "linear":
+            self.coef_ = -w / bias
+        return self
+
+    def rank_function(self, X: ArrayLike) -> Floats:
+        """Scores r(x) of items, shape (n,); larger is better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+
+        Raises
+        ------
+        ValueError
+            If X has another number of features than the pairs of the fit.
+        """
+        X = self._checked_features(X)
+        features = X if self._feature_map is None else self._feature_map.transform(X)
+        return features @ self.weights_ / -self.bias_
+
+    def _check_parameters(self) -> None:
+        for name in ("alpha", "tol"):
+            check_number(self, name, positive=True)
+        for name in ("n_components", "max_iter", "batch_size"):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or value < 1:
+                raise ValueError(f"{name} is {value!r}; expected a positive integer")
+        check_kernel(self.kernel)
+        if self.kernel == "precomputed":
+            raise ValueError(
+                "kernel is 'precomputed'; expected 'linear', another name or a callable: features of new "
+                "items are made from the items; SVMCompare takes Gram matrices"
+            )
+        if self.approximation not in ("fourier", "nystroem"):
+            raise ValueError(f"approximation is {self.approximation!r}; expected 'fourier' or 'nystroem'")
+        if self.approximation == "fourier" and self.kernel not in ("linear", "rbf"):
+            raise ValueError(
+                f"approximation='fourier' is for kernel='rbf', and kernel is {self.kernel!r}; expected "
+                "approximation='nystroem'"
+            )
+
+    def _features(
+        self, pairs: Pairs, rng: np.random.RandomState
+    ) -> tuple[Pairs, RBFSampler | _Nystroem | None]:
+        """The pairs over the features of their distinct items, and the map; None is the identity."""
+        check_scale(pairs.items, "items")
+        if self.kernel == "linear":
+            return pairs, None
+        ids, index = distinct_items(pairs)
+        items = pairs.items[ids]
+        parameters = kernel_parameters(self.kernel, items, self.gamma, self.degree, self.coef0)
+        if self.approximation == "fourier":
+            width = parameters["gamma"]
+            sampler = RBFSampler(gamma=width, n_components=self.n_components, random_state=rng).fit(items)
+        else:
+            chosen = rng.choice(len(items), min(self.n_components, len(items)), replace=False)
+            sampler = _Nystroem.fit(self.kernel, parameters, items[chosen])
+        return Pairs._trusted(sampler.transform(items), index), sampler
+
+    def _descend(self, problem: _Problem, rng: np.random.RandomState) -> tuple[Floats, float, list[float]]:
+        """w, beta and F after each pass.
+
+        The iterates at the ends of batches are averaged here: with ``average=True`` and two classes,
+        `partial_fit` of scikit-learn 1.9 begins each batch with the intercept of the very first one.
+        """
+        scale = problem.root_mean_square(self.batch_size)
+        size = max(1, min(self.batch_size, len(problem.labels) // _BATCHES))
+        machine = SGDClassifier(
+            loss="log_loss",
+            alpha=self.alpha / scale**2,
+            learning_rate="constant",
+            eta0=_FIRST_STEP,
+            shuffle=False,
+        )
+        curve, before, total, count = [], np.inf, 0.0, 0
+        for n_passes in range(1, self.max_iter + 1):
+            for rows in _batches(problem.draw(rng), size):
+                machine.partial_fit(problem.differences(rows) / scale, problem.labels[rows], classes=[-1, 1])
+                total = total + np.append(machine.coef_[0] / scale, machine.intercept_)
+                count += 1
+            mean = total / count
+            curve.append(problem.objective(mean[:-1], mean[-1]))
+            if n_passes & (n_passes - 1) == 0 or n_passes == self.max_iter:  # the end of a stage
+                if abs(before - curve[-1]) < self.tol * curve[-1]:
+                    break
+                before, total, count = curve[-1], 0.0, 0
+                machine.set_params(eta0=machine.eta0 / 2)
+        else:
+            warnings.warn(
+                f"LogisticCompare: {self.max_iter} passes were not enough to settle F to tol = {self.tol:g}; "
+                f"F is {curve[-1]:.6g}: raise max_iter, standardise the features, or raise alpha",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return mean[:-1], float(mean[-1]), curve
+
+
+def _check_kinds(y: NDArray) -> None:
+    found = {0: "only ties (label 0)", len(y): "only preferences (labels +1 and -1), no ties"}
+    if (kind := found.get(int(np.count_nonzero(y)))) is not None:
+        raise ValueError(
+            f"y has {kind}; LogisticCompare needs both ties and preferences, to learn which differences count"
+        )

@@ -1,0 +1,134 @@
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bookrunner import ledger as module
+from bookrunner.ledger import VERDICTS, agrees, check, computed_verdict, load_ledger
+
+ENTRY = {"id": "P1-01", "where": "eq. 2", "statement": "A loss.", "chapter": "02_x", "verdict": "holds"}
+
+
+def write(tmp_path, *entries):
+    path = tmp_path / "claims.yml"
+    path.write_text(json.dumps(entries))  # JSON is YAML
+    return path
+
+
+@pytest.fixture
+def ledger(tmp_path, monkeypatch):
+    (tmp_path / "book").mkdir()
+    typo = ENTRY | {"id": "P1-02", "where": "a < b", "verdict": "typo", "note": "The sign."}
+    (tmp_path / "book" / "claims.yml").write_text(json.dumps([ENTRY, typo]))
+    monkeypatch.setenv("PREFLEARN_ROOT", str(tmp_path))
+
+
+def test_ledger_keeps_order_and_content(tmp_path):
+    path = write(tmp_path, ENTRY | {"id": "P3-12"}, ENTRY | {"verdict": "open", "note": " no data "})
+    ledger = load_ledger(path)
+    assert list(ledger) == ["P3-12", "P1-01"]
+    assert (ledger["P1-01"].note, ledger["P3-12"].paper) == ("no data", "P3")
+
+
+def test_ledger_is_read_again_when_the_file_changes(tmp_path):
+    path = write(tmp_path, ENTRY)
+    assert len(load_ledger(path)) == 1
+    path.write_text(json.dumps([ENTRY, ENTRY | {"id": "P1-02"}]))
+    assert len(load_ledger(path)) == 2
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        (ENTRY | {"verdit": "holds"}, r"entry 1 \(P1-01\): unknown keys \['verdit'\]"),
+        (ENTRY | {"verdict": "true-ish"}, r"P1-01.*verdict is 'true-ish'; expected one of"),
+        (ENTRY | {"verdict": "fails"}, r"P1-01.*'fails' needs a note"),
+        (ENTRY | {"verdict": "holds if", "note": "  "}, "needs a note"),
+        (ENTRY | {"id": "P6-01"}, "id is 'P6-01'"),
+        (ENTRY | {"chapter": "lemma"}, "chapter is 'lemma'"),
+        (ENTRY | {"where": ""}, "where is ''"),
+        (ENTRY | {"statement": 3}, "statement is 3"),
+        (ENTRY | {"note": ["x"]}, "note is"),
+        ({k: v for k, v in ENTRY.items() if k != "chapter"}, "chapter is None"),
+        ("P1-01", "entry 1 is a str"),
+    ],
+)
+def test_ledger_refuses(tmp_path, entry, message):
+    with pytest.raises(ValueError, match=message):
+        load_ledger(write(tmp_path, entry))
+
+
+def test_ledger_refuses_repeated_ids_and_other_files(tmp_path):
+    with pytest.raises(ValueError, match=r"entry 2: the id P1-01 is used twice"):
+        load_ledger(write(tmp_path, ENTRY, ENTRY))
+    path = tmp_path / "claims.yml"
+    path.write_text("{a: 1}")
+    with pytest.raises(ValueError, match="holds a dict; expected a list"):
+        load_ledger(path)
+    path.write_text("- [")
+    with pytest.raises(ValueError, match="not valid YAML"):
+        load_ledger(path)
+
+
+@given(st.booleans(), st.lists(st.booleans(), max_size=3))
+def test_exactly_the_right_written_verdicts_agree(printed, amended):
+    holds = {"as printed": printed} | {f"form {k}": answer for k, answer in enumerate(amended)}
+    if False in amended:
+        expected = set()
+    elif printed:
+        expected = {"holds"}
+    else:
+        expected = {"holds if", "typo"} if amended else {"fails"}
+    computed = computed_verdict(holds)
+    assert {verdict for verdict in VERDICTS if agrees(computed, verdict)} == expected
+
+
+def test_open_and_numpy_answers():
+    assert computed_verdict(None) == "open"
+    assert computed_verdict(np.bool_(True)) == "holds"
+    assert computed_verdict({"as printed": np.False_}) == "fails"
+
+
+@pytest.mark.parametrize("holds", [float("nan"), 1, "yes", {"form": True}, {"as printed": None}, {}])
+def test_anything_else_is_no_answer(holds):
+    with pytest.raises(ValueError, match="expected"):
+        computed_verdict(holds)
+
+
+def test_check_prints_outside_a_notebook(ledger, capsys):
+    check("P1-01", np.True_, "On 200\n problems.", np.float64(1.23456e-9))
+    assert capsys.readouterr().out == "P1-01 (eq. 2): holds\n  On 200 problems: 1.235e-09\n"
+    check("P1-02", {"as printed": False, "with $-b$": True}, "At 3 points.")
+    assert "with $-b$: holds" in capsys.readouterr().out
+
+
+def test_check_says_a_contradiction_plainly(ledger, capsys):
+    check("P1-01", False, "One of 200 problems differs.")
+    assert "contradiction: computed 'fails', the ledger says 'holds'" in capsys.readouterr().out
+
+
+def test_check_refuses(ledger):
+    with pytest.raises(ValueError, match=r"no claim 'P1-1'.*did you mean P1-01"):
+        check("P1-1", True, "x")
+    with pytest.raises(ValueError, match="evidence for P1-01"):
+        check("P1-01", True, " ")
+    for value in (float("nan"), float("inf"), True, [1], np.zeros(2)):
+        with pytest.raises(ValueError, match="value for P1-01"):
+            check("P1-01", True, "x", value)
+
+
+def test_badge_escapes_texts_and_renders_mathematics(ledger):
+    claim = load_ledger()["P1-02"]
+    result = {"holds": {"as printed": False, "b<0": True}, "computed": "holds if or typo", "agrees": True}
+    result |= {"written": "typo", "evidence": "<b> $x<y$", "value": 12345}
+    badge = module._badge_html(claim, result)
+    assert 'id="check-P1-02"' in badge
+    assert 'href="claims.html#claim-p1-02"' in badge
+    assert "a &lt; b" in badge
+    assert "&lt;b&gt;" in badge
+    assert r">\(x&lt;y\)<" in badge
+    assert "12,345" in badge
+    assert "b&lt;0: holds" in badge
+    assert "claim-contradiction" in module._badge_html(claim, result | {"agrees": False})

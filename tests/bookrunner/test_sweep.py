@@ -1,0 +1,109 @@
+import csv
+import io
+import sys
+
+import pytest
+from distributed import LocalCluster
+from hypothesis import given
+from hypothesis import strategies as st
+from toy_project import write_notebook, write_project
+
+from bookrunner.sweep import grid_points, grid_values, run_sweep
+
+POINT = """\
+from bookrunner.ledger import check
+from bookrunner.records import record
+
+assert seed != 2, "no luck"
+check("P1-01", seed < 1, "At one point.", float(seed))
+record("fit", {"loss": seed / 10, "n": n})"""
+
+LEDGER = "- {id: P1-01, where: x, statement: x, chapter: 01_first, verdict: holds}\n"
+
+
+@given(st.integers(-50, 50), st.integers(-50, 50), st.integers(-5, 5).filter(bool))
+def test_ranges_are_those_of_python(a, b, step):
+    expected = list(range(a, b, step))
+    if expected:
+        assert grid_values(f"{a}:{b}:{step}") == expected
+    else:
+        with pytest.raises(ValueError, match="holds no value"):
+            grid_values(f"{a}:{b}:{step}")
+
+
+@given(st.lists(st.integers() | st.sampled_from(["l1", "rbf"]) | st.booleans(), min_size=1, unique_by=repr))
+def test_lists_keep_values_and_types(values):
+    text = ",".join(str(value).lower() if isinstance(value, bool) else str(value) for value in values)
+    assert [(v, type(v)) for v in grid_values(text)] == [(v, type(v)) for v in values]
+
+
+@pytest.mark.parametrize("text", ["", ",", "3:1", "1:4:0", "1,2,1"])
+def test_a_grid_needs_distinct_values(text):
+    with pytest.raises(ValueError, match=r"value|step 0"):
+        grid_values(text)
+
+
+def test_grid_is_the_product():
+    assert grid_points({"a": [1, 2], "b": [3, 4]}) == [
+        {"a": 1, "b": 3},
+        {"a": 1, "b": 4},
+        {"a": 2, "b": 3},
+        {"a": 2, "b": 4},
+    ]
+
+
+def rows_of(table):
+    return list(csv.DictReader(io.StringIO(table.read_text())))
+
+
+def test_sweep_resumes_and_keeps_what_worked(tmp_path):
+    project = write_project(tmp_path, LEDGER, first=POINT)
+    table, outcomes = run_sweep(project, "first", {"seed": [0, 1, 2], "n": [10]}, jobs=2)
+    assert [outcome.status for outcome in outcomes] == ["done", "done", "failed"]
+    rows = rows_of(table)
+    assert [row["P1-01"] for row in rows] == ["holds", "fails", ""]
+    assert [row["P1-01 value"] for row in rows] == ["0.0", "1.0", ""]
+    assert [row["fit.loss"] for row in rows] == ["0.0", "0.1", ""]
+    assert float(rows[1]["run_time_s"]) > 0
+    assert rows[2]["error"].startswith("AssertionError: no luck in cell 3")
+    executed = {path: path.read_bytes() for path in table.parent.glob("*.ipynb")}
+    assert len(executed) == 2
+
+    _, again = run_sweep(project, "first", {"seed": [0, 1, 2], "n": [10]}, jobs=2)
+    assert [outcome.status for outcome in again] == ["unchanged", "unchanged", "failed"]
+    assert all(path.read_bytes() == content for path, content in executed.items())
+    assert [row["status"] for row in rows_of(table)] == ["done", "done", "failed"]
+
+
+def test_sweep_refuses_unknown_names_before_it_runs(tmp_path):
+    project = write_project(tmp_path, LEDGER)
+    write_notebook(project.notebooks / "01_first.ipynb", "1")
+    with pytest.raises(ValueError, match="no parameter 'sed'"):
+        run_sweep(project, "first", {"sed": [1]})
+    with pytest.raises(ValueError, match="no chapter 'second'"):
+        run_sweep(project, "second", {"seed": [1]})
+    assert not project.build.exists()
+
+
+def test_sweep_on_a_dask_cluster(tmp_path):
+    project = write_project(tmp_path, LEDGER, first=POINT)
+    output = tmp_path / "results"
+    with LocalCluster(
+        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None, scheduler_port=0
+    ) as cluster:
+        address = cluster.scheduler_address
+        grid = {"seed": [1, 2]}
+        table, outcomes = run_sweep(project, "first", grid, scheduler=address, output=output)
+        assert [outcome.status for outcome in outcomes] == ["done", "failed"]
+        _, again = run_sweep(project, "first", {"seed": [1]}, scheduler=address, output=output)
+    assert [outcome.status for outcome in again] == ["unchanged"]
+    assert table == output / "results.csv"
+    assert "no luck" in outcomes[1].summary
+    assert outcomes[1].task.failed.exists()
+
+
+def test_sweep_says_what_a_scheduler_needs(tmp_path, monkeypatch):
+    project = write_project(tmp_path, LEDGER, first=POINT)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ValueError, match=r"pip install 'preflearn\[cluster\]'"):
+        run_sweep(project, "first", {"seed": [1]}, scheduler="tcp://127.0.0.1:1")

@@ -1,0 +1,241 @@
+"""The real data against what the papers print, where they are; else the loader says how to get them."""
+
+import csv
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from bookrunner.records import project_file
+from preflearn import datasets
+from preflearn.datasets import DatasetUnavailable
+from preflearn.datasets.storage import read
+from preflearn.pairs import Pairs
+
+
+@pytest.fixture(autouse=True)
+def _no_network(monkeypatch):
+    monkeypatch.setenv("PREFLEARN_OFFLINE", "1")
+
+
+def load(dataset, loader, *arguments):
+    """What the loader gives, or None if the data are not here and it says so."""
+    if datasets.available(dataset):
+        result = loader(*arguments)
+        assert {row["source"] for row in result.provenance} <= {"mirror", "cache"}
+        return result
+    with pytest.raises(DatasetUnavailable, match=rf"{dataset}/.*PREFLEARN_OFFLINE.*Licence: "):
+        loader(*arguments)
+    return None
+
+
+def check_matches(data):
+    matches = data.matches
+    assert matches["time"].is_monotonic_increasing
+    assert (matches["first"] != matches["second"]).all()
+    assert set(matches["outcome"]) <= {-1, 0, 1}
+    assert not matches.isna().any().any()
+    assert set(data.names) == set(matches["first"]) | set(matches["second"])
+
+
+def n_names(matches):
+    return len(set(matches["first"]) | set(matches["second"]))
+
+
+# [Venuto2017], section 4.2
+
+
+def test_sushi():
+    sushi = load("sushi", datasets.load_sushi)
+    if sushi is None:
+        return
+    pairs, y = sushi.pairs, sushi.y
+    assert Counter(np.abs(y).tolist()) == {0: 17_832, 1: 7_168}
+    assert pairs.shape == (25_000, 2, 14)
+    assert len(pairs.items) == 50_000
+    assert np.bincount(pairs.index.ravel()).tolist() == [1] * 50_000
+    np.testing.assert_array_equal(*(sushi.user[pairs.index[:, side]] for side in (0, 1)))
+    gain = sushi.scores[pairs.index[:, 0]] - sushi.scores[pairs.index[:, 1]]
+    np.testing.assert_array_equal(np.sign(gain), y)
+    assert sushi.item_names[8] == "toro (fatty tuna)"
+    assert len(set(sushi.item_names)) == 100
+
+
+def test_sushi_scores_agree_with_the_orders_of_the_same_users():
+    """Which end of the scale is the better one: the description of the file has it the wrong way round."""
+    sushi = load("sushi", datasets.load_sushi)
+    if sushi is None:
+        return
+    lines = read("sushi", "sushi3b.5000.10.order").decode("ascii").splitlines()[1:]
+    orders = np.array([line.split()[2:] for line in lines], dtype=int)  # from the best
+    scores = np.full((5000, 100), -1)
+    scores[sushi.user, sushi.sushi] = sushi.scores
+    ordered = np.take_along_axis(scores, orders, axis=1)
+    assert (ordered >= 0).all()  # both are about the same ten
+    better, worse = np.triu_indices(10, 1)
+    agreement = np.sign(ordered[:, better] - ordered[:, worse]).mean(axis=1)
+    assert (agreement > 0).mean() > 0.97
+    assert (agreement < 0).mean() < 0.01
+    means = [sushi.scores[sushi.sushi == number].mean() for number in (8, 97)]
+    assert means[0] > sushi.scores.mean() > means[1]  # fatty tuna, sea cucumber
+
+
+# [Zapien2009], Tables 1 and 2
+
+
+@pytest.mark.parametrize(
+    ("name", "n_features", "n_pairs"),
+    [("mixture", 2, 10_000), ("auto", 7, 75_245), ("diabetes", 8, 134_000)],
+)
+def test_scored_items(name, n_features, n_pairs):
+    data = load(name, getattr(datasets, f"load_{name}"))
+    if data is None:
+        return
+    pairs, _ = Pairs.from_scores(data.X, data.scores)
+    assert len(pairs) == n_pairs
+    assert data.X.shape[1] == len(data.feature_names) == n_features
+    assert all(type(feature) is str for feature in data.feature_names)
+
+
+def test_cancer_has_the_pairs_of_table_1():
+    data = datasets.load_cancer()
+    assert len(Pairs.from_scores(data.X, data.scores)[0]) == 75_684
+
+
+# [Tsivtsivadze2011], section 6
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "n_ratings", "low", "high"),
+    [("jester", (5000, 100), 363_209, -10, 10), ("movielens", (943, 1664), 99_392, 1, 5)],
+)
+def test_ratings(name, shape, n_ratings, low, high):
+    data = load(name, getattr(datasets, f"load_{name}"))
+    if data is None:
+        return
+    assert data.ratings.shape == (len(data.user_names), len(data.item_names)) == shape
+    assert data.ratings.nnz == n_ratings
+    assert low <= data.ratings.data.min() < data.ratings.data.max() <= high
+
+
+# [Maystre2019], Table 2
+
+
+def test_tennis():
+    data = load("atp_tennis", datasets.load_atp)
+    if data is None:
+        return
+    check_matches(data)
+    assert data.matches["level"].value_counts().to_dict() == {
+        "main": 89_498,
+        "qual_chall": 140_149,
+        "futures": 396_197,
+    }
+    # The paper's 618,934 matches of 20,046 players are the files as they were in September 2017.
+    early = data.matches[data.matches["time"] <= "2017-09-22"]
+    assert (len(early), n_names(early)) == (619_154, 20_047)
+    assert abs(len(early) / 618_934 - 1) < 0.0005
+    share = (data.matches["outcome"] == 1).mean()
+    assert 0.49 < share < 0.51
+
+
+def test_basketball():
+    data = load("nba", datasets.load_nba)
+    if data is None:
+        return
+    check_matches(data)
+    paper = data.matches[data.matches["time"] <= "2018-12-31"]
+    assert (len(paper), n_names(paper)) == (67_642, 102)
+    assert (paper["outcome"] != 0).all()
+    assert 0.6 < (paper["outcome"][paper["advantage"]] == 1).mean() < 0.65
+
+
+@pytest.mark.parametrize(
+    ("name", "n_matches", "n_players", "lonely_rows", "lonely_players"),
+    [("WoL", 61_657, 4381, 5, 1), ("HotS", 28_582, 2287, 1, 0)],
+)
+def test_starcraft(name, n_matches, n_players, lonely_rows, lonely_players):
+    """The printed numbers count rows in which a player meets himself, and one who meets nobody else."""
+    data = load("starcraft", datasets.load_starcraft, name)
+    if data is None:
+        return
+    check_matches(data)
+    assert len(data.matches) == n_matches - lonely_rows
+    assert n_names(data.matches) == n_players - lonely_players
+
+
+def test_football():
+    data = load("football", datasets.load_football)
+    if data is None:
+        return
+    check_matches(data)
+    # The names of the present stand at all times.
+    assert not set(data.former_names["former"]) & set(data.names)
+    matches = data.matches
+    row = matches[(matches["time"] == "2014-07-08") & (matches["first"] == "Brazil")].iloc[0]
+    assert (row["second"], row["first_score"], row["second_score"], row["outcome"]) == ("Germany", 1, 7, -1)
+    assert row["advantage"]
+    final = matches[(matches["time"] == "2006-07-09") & (matches["first"] == "Italy")].iloc[0]
+    assert (final["second"], final["outcome"], bool(final["advantage"])) == ("France", 0, False)
+
+
+# [AhmadiFahandar2019], Table 1
+
+TABLE_1 = list(csv.DictReader(project_file("data/published/P5_table_1.csv").open(encoding="utf-8")))
+
+
+def test_the_public_data_of_table_1_have_loaders():
+    assert {row["name"] for row in TABLE_1} - {"B3"} == set(datasets.OBJECT_RANKINGS)
+
+
+@pytest.mark.parametrize("row", [row for row in TABLE_1 if row["name"] != "B3"], ids=lambda row: row["name"])
+def test_object_ranking(row):
+    data = load("object_ranking", datasets.load_object_ranking, row["name"])
+    if data is None:
+        return
+    assert data.X.shape == (int(row["instances"]), int(row["features"]))
+    assert np.isfinite(data.X).all()
+    assert set(data.kinds) == {kind for kind in ("numeric", "binary", "ordinal") if row[kind] == "1"}
+    assert len(data.item_names) == len(data.rank) == len(data.X)
+    assert len(data.kinds) == len(data.feature_names) == data.X.shape[1]
+    for column, kind in zip(data.X.T, data.kinds, strict=True):
+        assert set(column) <= {0, 1} if kind == "binary" else len(set(column)) <= 10 or kind == "numeric"
+    assert data.rank[0] == 1
+    assert (np.diff(data.rank) >= 0).all()
+    assert not any(name.upper() == "RANK" for name in data.feature_names)
+
+
+@pytest.mark.parametrize(
+    ("train", "test", "printed"),
+    [
+        ("D1", "D2", 0.053),
+        ("D2", "D1", 0.056),
+        ("B1", "B2", 0.065),
+        ("B2", "B1", 0.118),
+        ("G1", "G2", 0.102),
+        ("G1", "G3", 0.056),
+        ("G2", "G1", 0.100),
+        ("G3", "G1", 0.029),
+        ("G3", "G2", 0.088),
+    ],
+)
+def test_least_squares_on_ranks_errs_as_table_2_says(train, test, printed):
+    """ERR on one ranking is least squares on ranks: the features chosen must give the paper's losses."""
+    both = [load("object_ranking", datasets.load_object_ranking, name) for name in (train, test)]
+    if None in both:
+        return
+    known, query = both
+    # Of columns that depend on earlier ones the later are left out, as in R.
+    columns = [np.ones(len(known.X))]
+    kept = []
+    for number, column in enumerate(known.X.T):
+        wider = np.column_stack([*columns, (column - column.mean()) / (column.std() or 1)])
+        if np.linalg.matrix_rank(wider, tol=1e-7) == wider.shape[1]:
+            columns.append(wider[:, -1])
+            kept.append(number)
+    design = np.column_stack([np.ones(len(known.X)), known.X[:, kept]])
+    weights = np.linalg.lstsq(design, known.rank, rcond=None)[0]
+    predicted = query.X[:, kept] @ weights[1:]
+    better, worse = np.triu_indices(len(predicted), 1)
+    loss = (predicted[better] > predicted[worse]).mean()
+    assert loss == pytest.approx(printed, abs=0.0021)  # one pair of 496

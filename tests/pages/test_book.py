@@ -1,0 +1,118 @@
+"""The built book, read as its reader would: pages, figures, equations, verdicts, links."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bookrunner.ledger import load_ledger
+from bookrunner.links import broken_links
+
+ROOT = Path(__file__).parents[2]
+HTML = ROOT / "_build" / "html"
+CHAPTERS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
+
+
+def build():
+    command = [sys.executable, "-m", "bookrunner", "build"]
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, env=os.environ | {"TERM": "dumb"}
+    )
+
+
+@pytest.fixture(scope="module")
+def book():
+    done = build()
+    assert done.returncode == 0, done.stdout + done.stderr
+    return HTML
+
+
+def page(book, name):
+    return (book / "chapters" / f"{name}.html").read_text("utf-8")
+
+
+def test_second_build_executes_and_renders_nothing(book):
+    done = build()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 executed" in done.stdout
+    assert "up to date" in done.stdout
+
+
+def test_every_page_of_the_contents_is_there(book):
+    toc = yaml.safe_load((ROOT / "book" / "_toc.yml").read_text())
+    files = [chapter["file"] for part in toc["parts"] for chapter in part["chapters"]]
+    missing = [name for name in [toc["root"], *files] if not (book / f"{name}.html").is_file()]
+    assert missing == []
+
+
+def test_no_internal_link_is_broken(book):
+    assert broken_links(book) == []
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_chapter_page_is_whole(book, chapter):
+    text = page(book, chapter)
+    article = text[text.index("<article") : text.index("</article>")]
+    assert "Traceback" not in article
+    assert "Warning" not in article
+    assert not re.search(r"\[\?\]|undefined label|<strong>\?\?</strong>", article)
+    figures = re.findall(r"<figure.*?</figure>", article, re.DOTALL)
+    assert figures
+    for figure in figures:
+        assert re.search(r'<img[^>]* alt="[^"]{40,}"', figure), figure[:300]
+        assert "caption-number" in figure
+    assert 'class="math' in article
+    assert 'class="eqno"' in article
+    assert "proof" in article
+    assert "exercise" in article
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_verdicts_of_a_chapter_link_both_ways(book, chapter):
+    text, ledger = page(book, chapter), (book / "chapters" / "claims.html").read_text("utf-8")
+    for claim in load_ledger().values():
+        if claim.chapter == chapter:
+            assert f'id="check-{claim.id}"' in text
+            assert f"{chapter}.html#check-{claim.id}" in ledger
+    assert "claim-contradiction" not in text
+
+
+def test_claims_page_counts_the_ledger(book):
+    text = (book / "chapters" / "claims.html").read_text("utf-8")
+    assert len(re.findall(r'class="[^"]*\bclaim-entry\b', text)) == len(load_ledger())
+
+
+def test_status_page_names_every_chapter(book):
+    text = (book / "chapters" / "status.html").read_text("utf-8")
+    for chapter in CHAPTERS:
+        assert f"{chapter}.html" in text
+    assert "numpy" in text
+    assert "SHA-256" in text or "No chapter read" in text or "embedded" in text
+
+
+def test_pages_load_nothing_from_elsewhere(book):
+    """The book opens without network: no script, style or image of another host."""
+    for path in [book / "index.html", *(book / "chapters").glob("*.html")]:
+        text = path.read_text("utf-8")
+        loaded = re.findall(r'<(?:script|img)[^>]* src="(https?:[^"]+)"', text)
+        loaded += re.findall(r'<link[^>]* rel="stylesheet"[^>]* href="(https?:[^"]+)"', text)
+        assert loaded == [], path.name
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_downloaded_notebook_is_the_executed_one(book, chapter):
+    notebook = json.loads((ROOT / "book" / "chapters" / f"{chapter}.ipynb").read_text("utf-8"))
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    outputs = [output for cell in code for output in cell["outputs"]]
+    assert outputs
+    assert not any(output["output_type"] == "error" for output in outputs)
+
+
+def test_style_sheet_is_the_present_one(book):
+    sheet = "_static/book.css"
+    assert (book / sheet).read_text() == (ROOT / "book" / sheet).read_text()

@@ -1,0 +1,438 @@
+from fractions import Fraction
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import SVC
+
+from preflearn.datasets import simulate_norm_pairs
+from preflearn.path import homotopy, svm_path
+from preflearn.path.elbow import add, new_elbow, remove, solve, weighted_rows
+from preflearn.path.events import screen
+from preflearn.svm import SVMCompare
+
+KINDS = ("rbf", "linear", "separable", "duplicates", "integers", "narrow")
+
+
+def problem(kind, m, seed, share=0.5, p=3):
+    """A Gram matrix and labels; `share` of the labels are +1, at least one of each."""
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.permutation(m) < np.clip(round(share * m), 1, m - 1), 1.0, -1.0)
+    X = rng.standard_normal((m, p))
+    X[:, 0] += 0.7 * y
+    if kind == "duplicates":
+        X = X[rng.integers(0, max(1, m // 2), m)]
+    if kind == "integers":
+        X = rng.integers(-1, 2, (m, p)) + np.where(y > 0, 1.0, 0.0)[:, None]
+    if kind == "separable":
+        X[:, 0] += 5 * y
+    if kind in ("linear", "separable", "integers"):
+        return X @ X.T, y
+    return rbf_kernel(X, gamma=20.0 if kind == "narrow" else 0.5), y
+
+
+def objective(K, y, alpha, lam):
+    """The dual, to be minimised: lambda times that of the primal."""
+    signed = y * alpha
+    return signed @ K @ signed / 2 - lam * alpha.sum()
+
+
+def between(path, count, rng):
+    low = max(path.breakpoints[-1], 1e-3 * path.breakpoints[0])
+    return np.exp(rng.uniform(np.log(low), np.log(1.5 * path.breakpoints[0]), count))
+
+
+@pytest.mark.parametrize("share", [0.5, 0.2, 0.65])
+@pytest.mark.parametrize("kind", KINDS)
+def test_equals_libsvm_at_50_random_c(kind, share):
+    K, y = problem(kind, 80, seed=5, share=share)
+    path = svm_path(K, y)
+    for lam in between(path, 50, np.random.default_rng(1)):
+        svc = SVC(C=1 / lam, kernel="precomputed", tol=1e-10).fit(K, y)
+        alpha = np.zeros(len(y))
+        alpha[svc.support_] = np.abs(svc.dual_coef_[0]) * lam
+        best = objective(K, y, path.alpha(lam), lam)
+        assert best == pytest.approx(objective(K, y, alpha, lam), rel=1e-8)
+        # w is unique, and the bias too if a weight is inside (0, 1); libsvm rounds K y y' to float32, which
+        # limits it to some 1e-6 of the sum that makes up f.
+        ours, theirs = path.decision_function(lam, K), svc.decision_function(K)
+        rounding = 1e-5 * max(1.0, 1 / lam)
+        np.testing.assert_allclose(ours - path.bias(lam), theirs - svc.intercept_[0], atol=rounding)
+        if ((alpha > 1e-6) & (alpha < 1 - 1e-6)).any():
+            assert path.bias(lam) == pytest.approx(svc.intercept_[0], abs=rounding)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.sampled_from(KINDS), st.integers(2, 60), st.floats(0.05, 0.95), st.integers(0, 2**31))
+def test_optimality_at_and_between_breakpoints(kind, m, share, seed):
+    K, y = problem(kind, m, seed, share)
+    path = svm_path(K, y)
+    lams = path.breakpoints
+    assert (np.diff(lams) <= 0).all()
+    assert (lams > 0).all()
+    for lam in [*lams, *np.sqrt(lams[1:] * lams[:-1]), *(2 * lams[:1])]:
+        assert path.kkt_residual(lam) < 1e-8
+        assert ((path.alpha(lam) >= 0) & (path.alpha(lam) <= 1)).all()
+
+
+def test_optimality_of_a_larger_path():
+    for kind, share in (("rbf", 0.5), ("rbf", 0.3), ("linear", 0.5), ("duplicates", 0.4)):
+        K, y = problem(kind, 400, seed=2, share=share, p=5)
+        path = svm_path(K, y, lambda_min=1e-3)
+        assert path.lambda_end == pytest.approx(1e-3) or kind == "linear"
+        assert max(path.kkt_residual(lam) for lam in path.breakpoints) < 1e-8
+
+
+def exact_residuals(K, y, alpha, offset, lam):
+    """Violations of the optimality conditions in exact arithmetic on what the path returned."""
+    exact = [[Fraction(float(k)) for k in row] for row in K]
+    signed = [Fraction(float(a)) * int(s) for a, s in zip(alpha, y, strict=True)]
+    yield abs(sum(signed))
+    for row, a, s in zip(exact, alpha, y, strict=True):
+        excess = int(s) * (sum(k * b for k, b in zip(row, signed, strict=True)) + offset) - Fraction(lam)
+        yield -excess if a == 0 else excess if a == 1 else abs(excess)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.sampled_from(KINDS), st.integers(2, 8), st.integers(0, 2**31))
+def test_tiny_problems_in_rationals(kind, m, seed):
+    K, y = problem(kind, m, seed, share=0.4)
+    path = svm_path(K, y)
+    for lam in path.breakpoints[:-1] * 0.75 + path.breakpoints[1:] * 0.25:
+        offset = Fraction(path.bias(lam)) * Fraction(lam)
+        alpha = path.alpha(lam)
+        alpha = np.where(alpha < 1e-11, 0.0, np.where(alpha > 1 - 1e-11, 1.0, alpha))
+        scale = np.abs(K).max() * m
+        assert max(exact_residuals(K, y, alpha, offset, lam)) < 1e-9 * scale
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_primal_by_cvxpy(kind):
+    K, y = problem(kind, 12, seed=4, share=0.4)
+    path = svm_path(K, y)
+    values, vectors = np.linalg.eigh(K)
+    root = vectors * np.sqrt(np.maximum(values, 0))
+    for lam in between(path, 4, np.random.default_rng(0)):
+        w, b = cp.Variable(12), cp.Variable()
+        loss = cp.sum(cp.pos(1 - cp.multiply(y, root @ w + b))) + lam / 2 * cp.sum_squares(w)
+        best = cp.Problem(cp.Minimize(loss)).solve(solver=cp.CLARABEL)
+        f, signed = path.decision_function(lam, K), y * path.alpha(lam)
+        ours = np.maximum(0, 1 - y * f).sum() + signed @ K @ signed / (2 * lam)
+        assert ours == pytest.approx(best, rel=1e-6, abs=1e-7)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.sampled_from(("rbf", "narrow")), st.integers(3, 30), st.floats(0.1, 0.9), st.integers(0, 2**31))
+def test_invariances(kind, m, share, seed):
+    K, y = problem(kind, m, seed, share)
+    rng = np.random.default_rng(seed)
+    path, order, c = svm_path(K, y), rng.permutation(m), 10 ** rng.uniform(-4, 4)
+    permuted, flipped = svm_path(K[np.ix_(order, order)], y[order]), svm_path(K, -y)
+    scaled, shifted = svm_path(c * K, y), svm_path(K + 3.0, y)
+    for lam in between(path, 5, rng):
+        alpha, bias = path.alpha(lam), path.bias(lam)
+        tolerance = 1e-6 * max(1, abs(bias))
+        np.testing.assert_allclose(permuted.alpha(lam), alpha[order], atol=1e-6)
+        np.testing.assert_allclose(flipped.alpha(lam), alpha, atol=1e-6)
+        np.testing.assert_allclose(scaled.alpha(c * lam), alpha, atol=1e-6)
+        np.testing.assert_allclose(shifted.alpha(lam), alpha, atol=1e-6)
+        assert permuted.bias(lam) == pytest.approx(bias, abs=tolerance)
+        assert flipped.bias(lam) == pytest.approx(-bias, abs=tolerance)
+        assert scaled.bias(c * lam) == pytest.approx(bias, abs=tolerance)
+
+
+def test_bias_is_the_middle_of_its_interval_where_no_weight_is_inside():
+    # Far apart, one of each class: both weights are 1 down to lambda = 1, then both fall.
+    path = svm_path(np.eye(2), [1, -1])
+    assert path.breakpoints.tolist() == [1.0]
+    assert path.alpha(4.0).tolist() == [1.0, 1.0]
+    assert path.alpha(0.25).tolist() == [0.25, 0.25]
+    assert (path.bias(4.0), path.bias(0.25), path.lambda_end) == (0.0, 0.0, 0.0)
+    seen = 0
+    for seed in range(60):
+        K, y = problem("integers", 12, seed, p=2, share=0.4 + 0.1 * (seed % 2))
+        path = svm_path(K, y)
+        for lam in np.sqrt(path.breakpoints[1:] * path.breakpoints[:-1]):
+            alpha = path.alpha(lam)
+            if ((alpha > 1e-9) & (alpha < 1 - 1e-9)).any():
+                continue
+            limits = lam * y - K @ (y * alpha)
+            above = limits[(alpha > 0.5) == (y > 0)].min()
+            below = limits[(alpha > 0.5) != (y > 0)].max()
+            assert path.bias(lam) * lam == pytest.approx((above + below) / 2, abs=1e-9)
+            seen += above - below > 1e-6
+    assert seen > 3
+
+
+def test_weights_that_never_change():
+    corners = np.array([[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0]])
+    path = svm_path(corners @ corners.T, [1, 1, -1, -1])
+    assert len(path.breakpoints) == 0
+    assert path.alpha(1e-3).tolist() == [1.0] * 4
+    assert path.decision_function(1e-3, corners @ corners.T).tolist() == [0.0] * 4
+    with pytest.raises(ValueError, match="no breakpoint"):
+        path.select(corners @ corners.T, [1, 1, -1, -1])
+
+
+def test_events_tell_who_is_on_the_margin():
+    K, y = problem("rbf", 40, seed=1, share=0.4)
+    path = svm_path(K, y)
+    margin = set(np.flatnonzero((path.alpha(path.breakpoints[0]) % 1) > 1e-9).tolist())
+    for lam, below in zip(path.breakpoints, np.append(path.breakpoints[1:], path.lambda_end), strict=True):
+        for _, index, kind in (event for event in path.events if event[0] == lam):
+            margin = margin | {index} if kind == "enter" else margin - {index}
+        alpha = path.alpha((lam + below) / 2)
+        assert set(np.flatnonzero((alpha > 1e-9) & (alpha < 1 - 1e-9)).tolist()) == margin
+
+
+@pytest.mark.parametrize("kind", ["rbf", "linear", "integers"])
+def test_selection_over_every_lambda(kind):
+    K, y = problem(kind, 90, seed=3, share=0.4)
+    train, valid = np.arange(50), np.arange(50, 90)
+    path = svm_path(K[np.ix_(train, train)], y[train])
+    K_valid = K[np.ix_(valid, train)]
+
+    def zero_one(truth, f):
+        return float(np.mean((f >= -1e-10) != (truth > 0)))
+
+    chosen = path.select(K_valid, y[valid])
+    assert (
+        chosen.loss == zero_one(y[valid], path.decision_function(chosen.lam, K_valid)) == chosen.losses.min()
+    )
+    middles = np.sqrt(chosen.lambdas[1:] * chosen.lambdas[:-1])
+    for lam, loss in zip(middles, chosen.losses, strict=False):
+        assert zero_one(y[valid], path.decision_function(lam, K_valid)) == loss
+    grid = between(path, 300, np.random.default_rng(0))
+    errors = [
+        zero_one(y[valid], path.decision_function(lam, K_valid)) for lam in grid if lam < path.breakpoints[0]
+    ]
+    assert chosen.loss <= min(errors)
+
+    hinge = path.select(K_valid, y[valid], loss=lambda truth, f: np.maximum(0, 1 - truth * f).mean())
+    for lam, loss in zip(hinge.lambdas[::7], hinge.losses[::7], strict=True):
+        f = path.decision_function(lam, K_valid)
+        assert np.maximum(0, 1 - y[valid] * f).mean() == pytest.approx(loss, rel=1e-7)
+    assert hinge.loss == hinge.losses.min()
+
+
+@pytest.mark.parametrize(
+    ("K", "y", "message"),
+    [
+        ([[1.0, 0.5], [0.4, 1.0]], [1, -1], "symmetric"),
+        ([[1.0, np.nan], [np.nan, 1.0]], [1, -1], r"K\[0, 1\] is nan"),
+        ([[1.0, 0.0]], [1, -1], r"shape \(1, 2\)"),
+        (np.eye(3), [1, -1], "2 labels for 3"),
+        (np.eye(2), [1, 0], r"y\[1\]"),
+        (np.eye(2), [1, 1], "expected both"),
+        ([[1.0, 2.0], [2.0, 1.0]], [1, -1], "eigenvalue of -1 "),
+        (np.eye(400) - 0.1, np.tile([1, -1], 200), "eigenvalue of -39"),
+    ],
+)
+def test_bad_problems(K, y, message):
+    with pytest.raises(ValueError, match=message):
+        svm_path(K, y)
+
+
+def test_bad_queries():
+    K, y = problem("rbf", 30, seed=0)
+    path = svm_path(K, y, lambda_min=0.01)
+    for lam in (0.0, -1.0, np.nan, np.inf):
+        with pytest.raises(ValueError, match="positive finite"):
+            path.alpha(lam)
+    with pytest.raises(ValueError, match=r"below the end of the path at 0\.01"):
+        path.bias(0.001)
+    with pytest.raises(ValueError, match=r"shape \(2, 3\); expected \(n, 30\)"):
+        path.decision_function(1.0, np.ones((2, 3)))
+    with pytest.raises(ValueError, match="nan"):
+        path.decision_function(1.0, np.full((1, 30), np.nan))
+    with pytest.raises(ValueError, match="lambda_min"):
+        svm_path(K, y, lambda_min=-1.0)
+
+
+@pytest.mark.parametrize(("m", "share"), [(700, 0.3), (900, 0.5)])
+def test_the_path_ends_where_rounding_takes_over(m, share):
+    K, y = problem("duplicates", m, seed=1, share=share)
+    with pytest.warns(ConvergenceWarning, match="rounding ends the path"):
+        path = svm_path(K, y)
+    assert 0 < path.lambda_end < 0.01
+    assert max(path.kkt_residual(lam) for lam in path.breakpoints) < 1e-8
+
+
+def flipped_problem(n, seed, share=0.5, gamma=1.0):
+    """Simulated comparisons, with the Gram matrix of their flipped differences (eq. 8 of P1)."""
+    data = simulate_norm_pairs(2, n, share, np.random.default_rng(seed))
+    flipped, labels = data.pairs.flipped(data.y)
+    return data.pairs, data.y, differences_gram(flipped, flipped, gamma), labels
+
+
+def differences_gram(rows, columns, gamma):
+    K = rbf_kernel(rows.items, columns.items, gamma=gamma)
+    K = K[rows.index[:, 0]] - K[rows.index[:, 1]]
+    return K[:, columns.index[:, 0]] - K[:, columns.index[:, 1]]
+
+
+def test_machines_that_compare_at_every_c():
+    # The comparison loss of SVMCompare counts the errors of the binary machine on the flipped pairs.
+    pairs, y, K, labels = flipped_problem(60, seed=0)
+    path = svm_path(K, labels)
+    new = simulate_norm_pairs(2, 80, 0.5, np.random.default_rng(1))
+    flipped, new_labels = new.pairs.flipped(new.y)
+    K_new = differences_gram(flipped, pairs.flipped(y)[0], gamma=1.0)
+    chosen = path.select(K_new, new_labels)
+    for lam in between(path, 8, np.random.default_rng(2)):
+        if lam > path.breakpoints[0]:
+            continue
+        machine = SVMCompare(C=1 / lam, gamma=1.0).fit(pairs, y)
+        assert machine.bias_ == pytest.approx(path.bias(lam), abs=1e-6)
+        errors = np.count_nonzero(machine.predict(new.pairs) != new.y)
+        place = np.searchsorted(-chosen.lambdas, -lam, side="right") - 1
+        assert errors == pytest.approx(chosen.losses[place] * len(new_labels), abs=1e-9)
+
+
+def textbook_path(K, y, lam, alpha, elbow, end):
+    """Breakpoints of [Hastie2004] where no two events coincide: dense algebra on all points at each."""
+    elbow, found = list(elbow), []
+    while True:
+        signed, n = y[elbow], len(elbow)
+        system = np.block([[K[np.ix_(elbow, elbow)], np.ones((n, 1))], [np.ones((1, n)), np.zeros((1, 1))]])
+        rates = np.linalg.solve(system, np.append(signed, 0.0))  # change of y alpha, and of the offset
+        offset = np.mean(lam * signed - K[elbow] @ (y * alpha))
+        gaps = y * (K @ (y * alpha) + offset) - lam
+        dgaps = y * (K[:, elbow] @ rates[:-1] + rates[-1]) - 1
+        stay = np.where(np.isin(np.arange(len(y)), elbow), 0.0, dgaps)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            hits = np.where(np.abs(stay) > 1e-9, gaps / stay, np.nan)
+            da = signed * rates[:-1]
+            leaves = np.where(da > 0, alpha[elbow], alpha[elbow] - 1) / da
+        hits, leaves = np.where(hits > 1e-9, hits, np.inf), np.where(leaves > 1e-9, leaves, np.inf)
+        step = min(hits.min(), leaves.min())
+        if lam - step < end:
+            return np.array(found)
+        alpha[elbow] -= step * da
+        lam -= step
+        found.append(lam)
+        if hits.min() < leaves.min():
+            elbow.append(int(np.argmin(hits)))
+        else:
+            alpha[elbow[int(np.argmin(leaves))]] = np.round(alpha[elbow[int(np.argmin(leaves))]])
+            elbow.pop(int(np.argmin(leaves)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_breakpoints_of_the_textbook(seed):
+    K, y = problem("rbf", 70, seed, share=0.4)
+    path = svm_path(K, y, lambda_min=0.02)
+    first = path.breakpoints[1]
+    begin = (first + path.breakpoints[2]) / 2
+    alpha = path.alpha(begin)
+    elbow = np.flatnonzero((alpha > 1e-9) & (alpha < 1 - 1e-9))
+    expected = textbook_path(K, y, begin, alpha, elbow, 0.03)
+    ours = path.breakpoints[(path.breakpoints < begin) & (path.breakpoints > 0.03)]
+    np.testing.assert_allclose(ours, expected, rtol=1e-8)
+    assert len(ours) > 50
+
+
+@pytest.mark.parametrize("kind", ["rbf", "duplicates", "integers"])
+@pytest.mark.parametrize(("events", "watched"), [(1, 1), (30, 1), (7, 20), (1000, 1000)])
+def test_who_is_watched_does_not_matter(kind, events, watched, monkeypatch):
+    K, y = problem(kind, 90, seed=6, share=0.35)
+    expected = svm_path(K, y, lambda_min=0.05)
+    monkeypatch.setattr(homotopy, "_EVENTS", events)
+    monkeypatch.setattr(homotopy, "_WATCHED", watched)
+    monkeypatch.setattr(homotopy, "_ROOM", 1)
+    path = svm_path(K, y, lambda_min=0.05)
+    if kind == "rbf":
+        np.testing.assert_allclose(path.breakpoints, expected.breakpoints, rtol=1e-9)
+        assert [event[1:] for event in path.events] == [event[1:] for event in expected.events]
+    for lam in between(expected, 20, np.random.default_rng(0)):
+        if lam >= 0.05:
+            assert path.kkt_residual(lam) < 1e-9
+            ours, theirs = path.decision_function(lam, K), expected.decision_function(lam, K)
+            np.testing.assert_allclose(ours, theirs, atol=1e-7 * np.abs(theirs).max())
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(1, 30), st.integers(0, 2**31))
+def test_nobody_who_crosses_the_margin_is_screened(m, seed):
+    rng = np.random.default_rng(seed)
+    phi, w = rng.standard_normal((m, 3)), rng.standard_normal(3)
+    y, side = rng.choice([-1.0, 1.0], m), rng.choice([-1.0, 1.0], m)
+    shares, offsets, margins = 1 + rng.normal(0, 0.1, 5), rng.standard_normal(5), rng.uniform(0, 1, 5)
+    rest = rng.standard_normal((5, 3)) * rng.uniform(0, 0.5)
+    steps = np.column_stack([shares, offsets, margins, np.linalg.norm(rest, axis=1)])
+    doubtful = screen(phi @ w, y, side, np.linalg.norm(phi, axis=1), steps, 1e-12)
+    F = phi @ (shares * w[:, None] + rest.T) + offsets
+    crossed = (side[:, None] * (y[:, None] * F - margins) < 0).any(axis=1)
+    assert not (crossed & ~doubtful).any()
+
+
+def test_far_points_are_screened():
+    steps = np.array([[1.0, 0.0, 1.0, 0.5]])
+    far = screen(np.array([9.0, 2.0, 1.2]), np.ones(3), np.ones(3), np.ones(3), steps, 0.0)
+    assert far.tolist() == [False, False, True]
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(2, 20), st.integers(1, 12), st.integers(0, 2**31))
+def test_elbow_keeps_its_inverse(m, rank, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((m, rank))
+    K, tau = X @ X.T, 0.7
+    elbow = new_elbow(np.empty((0, m)), np.zeros(0, dtype=np.int64), m, tau)
+    inside = []
+    for place in rng.integers(0, m, 40):
+        if place in inside:
+            which = inside.index(place)
+            remove(elbow, which)
+            inside[which] = inside[-1]
+            inside.pop()
+        elif add(elbow, int(place), K[place], tau):
+            inside.append(int(place))
+        n = len(inside)
+        assert elbow.places[:n].tolist() == inside
+        if n == 0:
+            continue
+        gram = K[np.ix_(inside, inside)]
+        if np.linalg.cond(gram + tau) > 1e8:
+            return  # here rounding decides who depends on whom
+        assert n <= rank + 1
+        np.testing.assert_allclose(elbow.gram[:n, :n], gram + tau)
+        np.testing.assert_array_equal(elbow.rows[:n], K[inside])
+        values, total = rng.standard_normal(n), rng.standard_normal()
+        delta, shift = solve(elbow, values, total, tau)
+        scale = 1e-9 * np.abs(delta).max() * np.abs(gram).max()
+        np.testing.assert_allclose(gram @ delta + shift, values, atol=scale)
+        assert delta.sum() == pytest.approx(total, abs=scale)
+
+
+def test_a_point_that_depends_on_the_elbow_stays_out():
+    X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.5, 0.5], [0.25, 0.75]])
+    K = X @ X.T
+    elbow = new_elbow(np.empty((0, 5)), np.zeros(0, dtype=np.int64), 5, 1.0)
+    assert [add(elbow, place, K[place], 1.0) for place in range(5)] == [True, True, True, False, False]
+    assert elbow.size[0] == 3
+    gram = K[:3, :3] + 1.0
+    np.testing.assert_allclose(elbow.inverse[:3, :3] @ gram, np.eye(3), atol=1e-12)
+
+
+@pytest.mark.parametrize("rows", range(10))
+def test_weighted_rows(rows):
+    rng = np.random.default_rng(rows)
+    matrix, weights = rng.standard_normal((rows + 2, 7)), rng.standard_normal(rows)
+    np.testing.assert_allclose(
+        weighted_rows(matrix, weights, 5), weights @ matrix[:rows, :5], rtol=1e-13, atol=1e-13
+    )
+
+
+def test_rounding_in_a_gram_matrix_is_no_asymmetry():
+    K, y = problem("rbf", 300, seed=0)
+    noise = 1e-13 * np.random.default_rng(0).standard_normal(K.shape)
+    path, exact = svm_path(K + noise, y, lambda_min=0.1), svm_path(K, y, lambda_min=0.1)
+    np.testing.assert_allclose(path.alpha(0.2), exact.alpha(0.2), atol=1e-8)
+    K[280, 3] += 1e-6
+    with pytest.raises(ValueError, match=r"K\[3, 280\] is .* but K\[280, 3\]"):
+        svm_path(K, y)

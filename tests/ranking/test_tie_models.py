@@ -1,0 +1,400 @@
+import pickle
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import approx_fprime, minimize
+from scipy.stats import logistic, norm
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+
+from preflearn.ground.outcomes import LINKS, davidson_loss, ordinal_loss
+from preflearn.metrics import log_loss
+from preflearn.pairs import Pairs
+from preflearn.ranking import Davidson, OrdinalComparison
+
+LAWS = {"logit": logistic, "probit": norm}
+MODELS = [Davidson(0.1), OrdinalComparison("logit", 0.1), OrdinalComparison("probit", 0.1)]
+every_model = pytest.mark.parametrize("model", MODELS, ids=["davidson", "logit", "probit"])
+
+
+def compared(seed, m=60, n=8, p=3, width=0.7):
+    """Noisy comparisons of linear scores; differences below the width are ties."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    index = np.array([rng.choice(n, 2, replace=False) for _ in range(m)])
+    scores = X @ rng.standard_normal(p)
+    differences = scores[index[:, 0]] - scores[index[:, 1]] + rng.logistic(size=m)
+    y = np.where(np.abs(differences) < width, 0, np.sign(differences)).astype(int)
+    y[:3] = -1, 0, 1
+    return Pairs(X, index), y
+
+
+def tie_parameter(model):
+    return np.log(model.nu_) if isinstance(model, Davidson) else model.threshold_
+
+
+def probabilities(model, d, t):
+    """P(second), P(tie), P(first) by the definitions, column by column."""
+    if isinstance(model, Davidson):
+        weights = np.array([np.exp(-d / 2), np.full_like(d, np.exp(t)), np.exp(d / 2)])
+        return (weights / weights.sum(axis=0)).T
+    cdf = LAWS[model.link].cdf
+    return np.column_stack([cdf(-d - t), cdf(t - d) - cdf(-t - d), cdf(d - t)])
+
+
+def objective(model, pairs, y, w, t):
+    p = probabilities(model, pairs.differences() @ w, t)[np.arange(len(y)), y + 1]
+    return model.alpha / 2 * w @ w - np.log(np.maximum(p, 1e-300)).sum()
+
+
+def by_cvxpy(model, pairs, y, weights):
+    """The same maximum likelihood as a program over exponential cones."""
+    D = pairs.differences()
+    w, t = cp.Variable(D.shape[1]), cp.Variable()
+    d = D @ w
+    if isinstance(model, Davidson):
+        rows = cp.vstack([-d / 2, t * np.ones(len(y)), d / 2])
+        gain = cp.multiply(y / 2, d) + cp.multiply((y == 0).astype(float), t * np.ones(len(y)))
+        losses = cp.log_sum_exp(rows, axis=0) - gain
+    else:  # P(tie) = (e^2t - 1) P(first) P(second)
+        first, second = cp.logistic(t - d), cp.logistic(t + d)
+        losses = cp.multiply((y >= 0).astype(float), first) + cp.multiply((y <= 0).astype(float), second)
+        losses -= (y == 0).astype(float) * (2 * t + cp.log(1 - cp.exp(-2 * t)))
+    problem = cp.Problem(cp.Minimize(model.alpha / 2 * cp.sum_squares(w) + weights @ losses))
+    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+    return problem.value, w.value, float(t.value)
+
+
+@pytest.mark.parametrize("model", MODELS[:2], ids=["davidson", "logit"])
+@pytest.mark.parametrize("seed", range(3))
+def test_fit_is_the_optimum_that_cvxpy_finds(model, seed):
+    pairs, y = compared(seed)
+    weights = np.random.default_rng(seed).uniform(0.2, 3, len(y))
+    fitted = clone(model).fit(pairs, y, weights)
+    value, w, t = by_cvxpy(model, pairs, y, weights)
+    assert fitted.objective_ == pytest.approx(value, rel=1e-7)
+    np.testing.assert_allclose(fitted.coef_, w, atol=2e-4)
+    assert tie_parameter(fitted) == pytest.approx(t, abs=2e-4)
+
+
+@every_model
+@pytest.mark.parametrize("seed", [3, 4])
+def test_fit_is_the_optimum_of_the_likelihood_as_written(model, seed):
+    pairs, y = compared(seed)
+    fitted = clone(model).fit(pairs, y)
+    point = np.append(fitted.coef_, tie_parameter(fitted))
+
+    def value(point):
+        return objective(model, pairs, y, point[:-1], point[-1])
+
+    assert fitted.objective_ == pytest.approx(value(point), rel=1e-12)
+    np.testing.assert_allclose(approx_fprime(point, value, 1e-6), 0, atol=2e-4)
+    simplex = {"xatol": 1e-6, "fatol": 1e-9, "maxiter": 4000}
+    found = minimize(value, np.append(np.zeros(3), 0.5), method="Nelder-Mead", options=simplex)
+    assert fitted.objective_ <= found.fun + 1e-9
+    np.testing.assert_allclose(found.x, point, atol=1e-3)
+
+
+@every_model
+def test_gradient_vanishes(model):
+    pairs, y = compared(5, m=400)
+    fitted = clone(model).fit(pairs, y)
+    d = pairs.differences() @ fitted.coef_
+    t = tie_parameter(fitted)
+    link = LINKS.get(getattr(model, "link", None))
+    loss = davidson_loss(d, t, y) if link is None else ordinal_loss(d, t, y, link)
+    np.testing.assert_allclose(pairs.differences().T @ loss.d + model.alpha * fitted.coef_, 0, atol=1e-8)
+    assert loss.t.sum() == pytest.approx(0, abs=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["davidson", "logit", "probit"])
+@pytest.mark.parametrize("t", [0.03, 0.6, 2.5])
+def test_derivatives_agree_with_finite_differences(kind, t):
+    d = np.tile(np.linspace(-9, 9, 37), 3)
+    y = np.repeat([-1, 0, 1], 37)
+
+    def loss(d, t):
+        return davidson_loss(d, t, y) if kind == "davidson" else ordinal_loss(d, t, y, LINKS[kind])
+
+    here, h = loss(d, t), 1e-6
+    right, left = loss(d + h, t), loss(d - h, t)
+    up, down = loss(d, t + h), loss(d, t - h)
+    tolerance = {"rtol": 1e-5, "atol": 1e-6}
+    np.testing.assert_allclose(here.d, (right.value - left.value) / (2 * h), **tolerance)
+    np.testing.assert_allclose(here.t, (up.value - down.value) / (2 * h), **tolerance)
+    np.testing.assert_allclose(here.dd, (right.d - left.d) / (2 * h), **tolerance)
+    np.testing.assert_allclose(here.dt, (right.t - left.t) / (2 * h), **tolerance)
+    np.testing.assert_allclose(here.tt, (up.t - down.t) / (2 * h), **tolerance)
+
+
+@given(
+    d=st.floats(-30, 30),
+    t=st.floats(1e-3, 20),
+    y=st.sampled_from([-1, 0, 1]),
+    kind=st.sampled_from([*LINKS, "d"]),
+)
+def test_losses_are_jointly_convex(d, t, y, kind):
+    d, y = np.array([d]), np.array([y])
+    loss = davidson_loss(d, t, y) if kind == "d" else ordinal_loss(d, t, y, LINKS[kind])
+    hessian = np.array([[loss.dd[0], loss.dt[0]], [loss.dt[0], loss.tt[0]]])
+    assert np.linalg.eigvalsh(hessian)[0] >= -1e-9 * (1 + np.abs(hessian).max())
+
+
+@every_model
+def test_probabilities_are_those_of_the_definition(model):
+    pairs, y = compared(6)
+    fitted = clone(model).fit(pairs, y)
+    p = fitted.predict_proba(pairs)
+    np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
+    expected = probabilities(model, pairs.differences() @ fitted.coef_, tie_parameter(fitted))
+    np.testing.assert_allclose(p, expected, rtol=1e-9)
+    penalty = model.alpha / 2 * fitted.coef_ @ fitted.coef_
+    assert log_loss(y, p) * len(y) + penalty == pytest.approx(fitted.objective_, rel=1e-10)
+
+
+def test_davidson_ties_go_with_the_geometric_mean_of_worths():
+    fitted = Davidson().fit(*compared(7))
+    X = compared(7)[0].items[:2]
+    worth = np.exp(fitted.rank_function(X))
+    weights = np.array([worth[1], fitted.nu_ * np.sqrt(worth.prod()), worth[0]])
+    np.testing.assert_allclose(
+        fitted.predict_proba(Pairs(X, [[0, 1]]))[0], weights / weights.sum(), rtol=1e-12
+    )
+
+
+def test_logit_is_rao_and_kuppers_model():
+    fitted = OrdinalComparison().fit(*compared(7))
+    X = compared(7)[0].items[:2]
+    one, two = np.exp(fitted.rank_function(X))
+    theta = np.exp(fitted.threshold_)
+    second, tie, first = fitted.predict_proba(Pairs(X, [[0, 1]]))[0]
+    assert first == pytest.approx(one / (one + theta * two), rel=1e-12)
+    assert second == pytest.approx(two / (two + theta * one), rel=1e-12)
+    assert tie == pytest.approx((theta**2 - 1) * first * second, rel=1e-10)
+
+
+def test_davidson_expects_as_many_ties_and_points_as_it_saw():
+    """The likelihood equations on items that are one-hot, with a vanishing penalty."""
+    pairs, y = compared(8, m=300, n=5)
+    pairs = Pairs(np.eye(5), pairs.index)
+    second, tie, first = Davidson(alpha=1e-9).fit(pairs, y).predict_proba(pairs).T
+    assert tie.sum() == pytest.approx(np.count_nonzero(y == 0), rel=1e-6)
+    np.testing.assert_allclose(pairs.incidence().T @ (first - second), pairs.incidence().T @ y, atol=1e-4)
+
+
+@pytest.mark.parametrize("width", [0.1, 1.2, 3.0])
+@every_model
+def test_prediction_is_the_most_probable_outcome(model, width):
+    pairs, y = compared(9, m=300, width=width)
+    fitted = clone(model).fit(pairs, y)
+    line = np.linspace(-4, 4, 400)[:, None] * fitted.coef_ / (fitted.coef_ @ fitted.coef_)
+    dense = Pairs(np.vstack([np.zeros((1, 3)), line]), [(k, 0) for k in range(1, 401)])  # d from -4 to 4
+    np.testing.assert_array_equal(fitted.predict(dense), fitted.predict_proba(dense).argmax(axis=1) - 1)
+    assert (fitted.tau_ > 0) == (fitted.predict(dense) == 0).any()
+
+
+@every_model
+def test_tau_is_where_a_tie_and_a_preference_are_equally_probable(model):
+    fitted = clone(model).fit(*compared(10, m=300, width=2.0))
+    assert fitted.tau_ > 0
+    _, tie, first = probabilities(model, np.array([fitted.tau_]), tie_parameter(fitted))[0]
+    assert tie == pytest.approx(first, rel=1e-9)
+    if isinstance(model, Davidson):
+        assert fitted.tau_ == pytest.approx(2 * np.log(fitted.nu_))
+    else:
+        assert fitted.tau_ < fitted.threshold_
+    if getattr(model, "link", None) == "logit":
+        theta = np.exp(fitted.threshold_)
+        assert fitted.tau_ == pytest.approx(np.log(theta - 2 / theta), rel=1e-9)
+
+
+@every_model
+def test_rare_ties_are_never_the_most_probable_but_between_equals(model):
+    pairs, y = compared(11, m=300, width=0.05)
+    fitted = clone(model).fit(pairs, y)
+    assert fitted.tau_ == 0
+    same = Pairs(np.ones((2, 3)), [[0, 1]])
+    second, tie, first = fitted.predict_proba(same)[0]
+    assert first == second > tie > 0
+    assert fitted.predict(same) == 0
+
+
+def test_without_ties_davidson_and_the_logit_are_bradley_and_terrys_model():
+    pairs, y = compared(12)
+    pairs, y = pairs[y != 0], y[y != 0]
+    reference = LogisticRegression(C=10, fit_intercept=False, tol=1e-10, max_iter=1000)
+    reference.fit(pairs.differences(), y)
+    for model in MODELS[:2]:
+        fitted = clone(model).fit(pairs, y)
+        np.testing.assert_allclose(fitted.coef_, reference.coef_[0], atol=1e-5)
+        p = fitted.predict_proba(pairs)
+        assert (p[:, 1] == 0).all()
+        np.testing.assert_allclose(p[:, [0, 2]], reference.predict_proba(pairs.differences()), atol=1e-5)
+    assert Davidson(0.1).fit(pairs, y).nu_ == 0
+    assert OrdinalComparison(alpha=0.1).fit(pairs, y).threshold_ == 0
+
+
+def test_without_ties_the_probit_is_thurstones_model():
+    pairs, y = compared(12)
+    pairs, y = pairs[y != 0], y[y != 0]
+    fitted = OrdinalComparison("probit", alpha=0.1).fit(pairs, y)
+    D = pairs.differences() * y[:, None]
+    found = minimize(lambda w: 0.05 * w @ w - norm.logcdf(D @ w).sum(), np.zeros(3), method="BFGS")
+    np.testing.assert_allclose(fitted.coef_, found.x, atol=1e-4)
+
+
+@every_model
+def test_one_tie_among_many_approaches_the_limit_without_ties(model):
+    pairs, y = compared(13, m=200)
+    y[y == 0] = 1
+    limit = clone(model).fit(pairs, y)
+    y[0] = 0
+    weights = np.ones(len(y))
+    weights[0] = 1e-7
+    near = clone(model).fit(pairs, y, weights)
+    weights[0] = 0
+    without = clone(model).fit(pairs, y, weights)
+    np.testing.assert_allclose(near.coef_, without.coef_, atol=1e-5)
+    assert 0 < near.predict_proba(pairs)[:, 1].max() < 1e-6
+    assert without.tau_ == limit.tau_ == 0
+
+
+@every_model
+def test_winners_listed_first_are_fitted(model):
+    pairs, y = compared(14)
+    turned = np.where(y[:, None] < 0, pairs.index[:, ::-1], pairs.index)
+    fitted = clone(model).fit(Pairs(pairs.items, turned), np.abs(y))
+    np.testing.assert_allclose(fitted.coef_, clone(model).fit(pairs, y).coef_, atol=1e-9)
+
+
+@every_model
+@settings(max_examples=15)
+@given(seed=st.integers(0, 10**6))
+def test_order_of_pairs_and_of_their_items_does_not_matter(model, seed):
+    pairs, y = compared(seed, m=30)
+    reference = clone(model).fit(pairs, y)
+    swapped = clone(model).fit(pairs.swapped(), -y)
+    np.testing.assert_allclose(swapped.coef_, reference.coef_, atol=1e-8)
+    np.testing.assert_allclose(
+        swapped.predict_proba(pairs.swapped()), reference.predict_proba(pairs)[:, ::-1], atol=1e-8
+    )
+    np.testing.assert_array_equal(reference.predict(pairs.swapped()), -reference.predict(pairs))
+    order = np.random.default_rng(seed).permutation(len(y))
+    np.testing.assert_allclose(clone(model).fit(pairs[order], y[order]).coef_, reference.coef_, atol=1e-8)
+
+
+@every_model
+@settings(max_examples=15)
+@given(seed=st.integers(0, 10**6))
+def test_a_weight_is_a_number_of_copies(model, seed):
+    pairs, y = compared(seed, m=30)
+    counts = np.random.default_rng(seed).integers(0, 4, len(y))
+    counts[:3] = 1
+    copies = np.repeat(np.arange(len(y)), counts)
+    weighted, repeated = clone(model).fit(pairs, y, counts), clone(model).fit(pairs[copies], y[copies])
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-8)
+    assert tie_parameter(weighted) == pytest.approx(tie_parameter(repeated), abs=1e-8)
+
+
+@every_model
+def test_shifting_all_items_changes_nothing(model):
+    pairs, y = compared(15)
+    moved = Pairs(pairs.items + np.array([3.0, -2.0, 1.0]), pairs.index)
+    np.testing.assert_allclose(clone(model).fit(moved, y).coef_, clone(model).fit(pairs, y).coef_, atol=1e-8)
+
+
+@every_model
+def test_strengths_of_one_hot_items_sum_to_zero(model):
+    pairs, y = compared(16)
+    fitted = clone(model).fit(Pairs(np.eye(8), pairs.index), y)
+    assert fitted.coef_.sum() == pytest.approx(0, abs=1e-9)
+
+
+@every_model
+def test_parameters_are_recovered_from_many_pairs(model):
+    rng = np.random.default_rng(17)
+    truth, t = np.array([1.0, -0.5]), 0.4
+    pairs = Pairs(
+        rng.standard_normal((200, 2)), rng.permuted(np.tile(np.arange(200), (20_000, 1)), axis=1)[:, :2]
+    )
+    p = probabilities(model, pairs.differences() @ truth, t)
+    y = (rng.random(len(p))[:, None] > p.cumsum(axis=1)).sum(axis=1) - 1
+    fitted = clone(model).fit(pairs, y)
+    np.testing.assert_allclose(fitted.coef_, truth, atol=0.05)
+    assert tie_parameter(fitted) == pytest.approx(t, abs=0.05)
+
+
+@every_model
+def test_far_differences_have_finite_probabilities(model):
+    fitted = clone(model).fit(*compared(18))
+    far = Pairs([[1e6, 0, 0], [0, 0, 0]], [[0, 1], [1, 0]])
+    p = fitted.predict_proba(far)
+    assert np.isfinite(p).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+
+
+@every_model
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_unscaled_features_and_weak_penalties_are_fitted(model, scale):
+    """With units changed and the penalty with them, the model stays the same."""
+    pairs, y = compared(19)
+    reference = clone(model).fit(pairs, y)
+    scaled = clone(model).set_params(alpha=model.alpha * scale**2)
+    scaled.fit(Pairs(scale * pairs.items, pairs.index), y)
+    np.testing.assert_allclose(scaled.coef_ * scale, reference.coef_, rtol=1e-6)
+
+
+@every_model
+def test_separable_preferences_are_fitted(model):
+    X = np.array([[0.0], [0.1], [5.0], [5.1], [10.0], [10.1]])
+    pairs, y = Pairs.from_scores(X, np.arange(6) // 2, ties="keep")
+    fitted = clone(model).set_params(alpha=1e-6).fit(pairs, y)
+    assert np.isfinite(fitted.coef_).all()
+    np.testing.assert_array_equal(fitted.predict(pairs), y)
+
+
+@every_model
+def test_estimators_follow_the_contract_of_scikit_learn(model):
+    pairs, y = compared(20)
+    assert clone(model).get_params() == model.get_params()
+    search = GridSearchCV(clone(model), {"alpha": [0.01, 1.0]}, cv=3, scoring="neg_log_loss").fit(pairs, y)
+    assert search.best_params_["alpha"] in (0.01, 1.0)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    fitted = clone(model).fit(np.asarray(pairs), y)
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.predict_proba(pairs), fitted.predict_proba(pairs))
+    np.testing.assert_allclose(
+        fitted.decision_function(pairs), pairs.differences() @ fitted.coef_, atol=1e-12
+    )
+
+
+@every_model
+def test_bad_input_is_named(model):
+    pairs, y = compared(21)
+    with pytest.raises(ValueError, match="are ties; expected at least one label -1 or 1"):
+        clone(model).fit(pairs, np.zeros(len(y)))
+    with pytest.raises(ValueError, match="are ties"):
+        clone(model).fit(pairs, y, (y == 0).astype(float))
+    with pytest.raises(ValueError, match=r"y\[0\] is 2"):
+        clone(model).fit(pairs, np.full(len(y), 2))
+    with pytest.raises(ValueError, match="labels for 60 pairs"):
+        clone(model).fit(pairs, y[1:])
+    with pytest.raises(ValueError, match="sample_weight"):
+        clone(model).fit(pairs, y, -np.ones(len(y)))
+    for alpha in (0, -1.0, np.inf, np.nan, "much"):
+        with pytest.raises(ValueError, match="alpha is"):
+            clone(model).set_params(alpha=alpha).fit(pairs, y)
+    with pytest.raises(NotFittedError):
+        clone(model).predict_proba(pairs)
+    with pytest.raises(ValueError, match="4 features; expected 3"):
+        clone(model).fit(pairs, y).rank_function(np.ones((2, 4)))
+
+
+def test_an_unknown_link_is_named():
+    with pytest.raises(ValueError, match="link is 'cauchit'; expected one of"):
+        OrdinalComparison("cauchit").fit(*compared(0))

@@ -1,0 +1,451 @@
+import pickle
+import warnings
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.svm import SVC
+
+from preflearn.ground import NotPositiveSemidefiniteError
+from preflearn.margins import MarginQP
+from preflearn.metrics import best_threshold
+from preflearn.pairs import Pairs
+from preflearn.svm import DegenerateBiasError, SVMCompare, SVMRank
+
+KERNELS = {
+    "rbf": {"gamma": 0.4},
+    "linear": {},
+    "poly": {"gamma": 0.5, "degree": 2, "coef0": 1.0},
+    "laplacian": {"gamma": 0.7},
+}
+
+
+def compared(seed, m=40, n=15, p=3, tie_share=0.5, noise=0.5):
+    """Noisy comparisons of n items by a quadratic score; the smallest differences are ties."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    scores = X @ rng.standard_normal(p) + 0.5 * (X**2).sum(axis=1)
+    index = np.array([rng.choice(n, 2, replace=False) for _ in range(m)])
+    differences = scores[index[:, 0]] - scores[index[:, 1]] + noise * rng.standard_normal(m)
+    n_ties = int(np.clip(round(tie_share * m), 1, m - 1))
+    y = np.sign(differences).astype(int)
+    y[np.argsort(np.abs(differences))[:n_ties]] = 0
+    return Pairs(X, index), y
+
+
+def square_root(K):
+    values, vectors = np.linalg.eigh(K)
+    return vectors * np.sqrt(np.maximum(values, 0))
+
+
+def flipped_gram(pairs, y, K):
+    """K-tilde of eq. 18 by the definition, and its labels."""
+    flipped, labels = pairs.flipped(y)
+    first, second = flipped.index.T
+    return K[first][:, first] - K[first][:, second] - K[second][:, first] + K[second][:, second], labels
+
+
+def primal_by_cvxpy(pairs, y, K, C):
+    """Eq. 15, with u written in coordinates of the items' features."""
+    d = pairs.incidence() @ square_root(K)
+    u, beta = cp.Variable(d.shape[1]), cp.Variable()
+    preferences, ties = d[y != 0] * y[y != 0][:, None], d[y == 0]
+    loss = cp.sum(cp.pos(1 - beta - preferences @ u))
+    loss += cp.sum(cp.pos(1 + beta + ties @ u)) + cp.sum(cp.pos(1 + beta - ties @ u))
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(u) / 2 + C * loss))
+    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12)
+    return problem.value, d @ u.value, float(beta.value)
+
+
+def dual_by_cvxpy(pairs, y, K, C):
+    """Eq. 18, and the differences u·d of the pairs that follow from its v."""
+    gram, labels = flipped_gram(pairs, y, K)
+    v = cp.Variable(len(labels))
+    quadratic = cp.sum_squares(square_root(gram).T @ cp.multiply(labels.astype(float), v))
+    problem = cp.Problem(cp.Minimize(quadratic / 2 - cp.sum(v)), [v @ labels == 0, v >= 0, v <= C])
+    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12)
+    flipped, _ = pairs.flipped(y)
+    return -problem.value, pairs.incidence() @ K @ (flipped.incidence().T @ (labels * v.value))
+
+
+def rank_by_cvxpy(pairs, y, K, C, duplicate):
+    """Eq. 3; rank2 of Table 2 with its 2m preferences spelled out."""
+    d = pairs.incidence() @ square_root(K)
+    rows = d[y != 0] * y[y != 0][:, None]
+    if duplicate:
+        rows = np.vstack([rows, rows, d[y == 0], -d[y == 0]])
+    u = cp.Variable(d.shape[1])
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(u) / 2 + C * cp.sum(cp.pos(1 - rows @ u))))
+    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12)
+    return problem.value, d @ u.value
+
+
+def check_kkt(machine, pairs, y, C):
+    """Stationarity holds by dual_coef_; the rest of the conditions of eq. 15, pair by pair."""
+    beta, dual = machine.bias_, machine.dual_coef_
+    z = -beta * machine.decision_function(pairs)
+    slack = y * z + beta - 1
+    preferred = y != 0
+    weight = (dual * y)[preferred]
+    assert (weight >= 0).all()
+    assert (np.abs(dual) <= C * (1 + 1e-12)).all()
+    assert (weight[slack[preferred] > 1e-5] == 0).all()
+    np.testing.assert_allclose(weight[slack[preferred] < -1e-5], C, rtol=1e-9)
+    assert beta < -1  # then a copy of a tie has slack only where the other one has none
+    excess = np.abs(z[~preferred]) + beta + 1
+    signed = -dual[~preferred] * np.sign(z[~preferred])
+    assert (signed[excess < -1e-5] == 0).all()
+    np.testing.assert_allclose(signed[excess > 1e-5], C, rtol=1e-9)
+    assert weight.sum() == pytest.approx(np.abs(dual[~preferred]).sum(), rel=1e-7)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.integers(0, 2**31),
+    st.sampled_from(sorted(KERNELS)),
+    st.sampled_from([0.05, 1.0, 30.0]),
+    st.sampled_from([0.2, 0.4, 0.6, 0.9]),
+    st.sampled_from([(40, 12), (16, 30)]),
+)
+def test_compare_equals_cvxpy(seed, kernel, C, tie_share, size):
+    pairs, y = compared(seed, *size, tie_share=tie_share)
+    K = pairwise_kernels(pairs.items, metric=kernel, **KERNELS[kernel])
+    value, z, beta = primal_by_cvxpy(pairs, y, K, C)
+    dual_value, z_dual = dual_by_cvxpy(pairs, y, K, C)
+    assert dual_value == pytest.approx(value, rel=1e-6)
+    machine = SVMCompare(C, kernel, **KERNELS[kernel])
+    assume(abs(beta) > 1e-3)
+    if beta > 0:
+        with pytest.raises(DegenerateBiasError):
+            machine.fit(pairs, y)
+        return
+    machine.fit(pairs, y)
+    assert machine.objective_ == pytest.approx(value, rel=1e-6)
+    assert machine.dual_gap_ < 1e-8
+    ours = -machine.bias_ * machine.decision_function(pairs)
+    np.testing.assert_allclose(ours, z, atol=1e-4)
+    np.testing.assert_allclose(ours, z_dual, atol=1e-4)
+    combined = K @ (pairs.incidence().T @ machine.dual_coef_)
+    np.testing.assert_allclose(ours, pairs.incidence() @ combined, atol=1e-7)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.integers(0, 2**31),
+    st.sampled_from(sorted(KERNELS)),
+    st.sampled_from([0.05, 1.0, 30.0]),
+    st.sampled_from(["ignore", "duplicate"]),
+)
+def test_rank_equals_cvxpy(seed, kernel, C, ties):
+    pairs, y = compared(seed)
+    K = pairwise_kernels(pairs.items, metric=kernel, **KERNELS[kernel])
+    value, z = rank_by_cvxpy(pairs, y, K, C, ties == "duplicate")
+    machine = SVMRank(C, kernel, ties=ties, **KERNELS[kernel]).fit(pairs, y)
+    ours = machine.decision_function(pairs)
+    assert machine.objective_ == pytest.approx(value, rel=1e-6)
+    np.testing.assert_allclose(ours, z, atol=1e-4)
+    tau, loss = best_threshold(y, ours)
+    assert (machine.tau_, machine.score(pairs, y)) == (tau, pytest.approx(1 - loss))
+
+
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+@pytest.mark.parametrize("machine", [SVMCompare(2.0), SVMRank(2.0), SVMRank(2.0, ties="duplicate")])
+def test_names_callables_and_gram_matrices_agree(kernel, machine):
+    pairs, y = compared(3, m=60)
+    new = np.random.default_rng(0).standard_normal((7, 3))
+
+    def gram(X, Y):
+        return pairwise_kernels(X, Y, metric=kernel, **KERNELS[kernel])
+
+    by_name = clone(machine).set_params(kernel=kernel, **KERNELS[kernel]).fit(pairs, y)
+    by_callable = clone(machine).set_params(kernel=gram).fit(pairs, y)
+    given_gram = Pairs(gram(pairs.items, pairs.items), pairs.index)
+    by_gram = clone(machine).set_params(kernel="precomputed").fit(given_gram, y)
+    expected = by_name.rank_function(new)
+    np.testing.assert_allclose(by_callable.rank_function(new), expected, atol=1e-6)
+    np.testing.assert_allclose(by_gram.rank_function(gram(new, pairs.items)), expected, atol=1e-6)
+    np.testing.assert_array_equal(by_gram.predict(given_gram), by_name.predict(pairs))
+    combined = gram(new, pairs.items) @ (pairs.incidence().T @ by_name.dual_coef_)
+    scale = -1 / by_name.bias_ if isinstance(machine, SVMCompare) else 1.0
+    np.testing.assert_allclose(scale * combined, expected, atol=1e-7)
+
+
+def test_larger_problem_satisfies_kkt():
+    pairs, y = compared(1, m=3000, n=200, p=4, tie_share=0.6, noise=1.0)
+    for kernel in ("rbf", "linear"):
+        machine = SVMCompare(5.0, kernel).fit(pairs, y)
+        assert machine.dual_gap_ < 1e-8
+        check_kkt(machine, pairs, y, 5.0)
+        assert len(machine.support_) < len(y)
+
+
+def test_equals_libsvm_on_the_flipped_gram():
+    pairs, y = compared(2, m=150, n=60, tie_share=0.6)
+    K = pairwise_kernels(pairs.items, metric="rbf", gamma=0.3)
+    gram, labels = flipped_gram(pairs, y, K)
+    peer = SVC(kernel="precomputed", C=3.0, tol=1e-8).fit(gram, labels)
+    machine = SVMCompare(3.0, gamma=0.3).fit(pairs, y)
+    assert machine.bias_ == pytest.approx(peer.intercept_[0], abs=1e-6)
+    flipped, _ = pairs.flipped(y)
+    ours = machine.bias_ * (1 - machine.decision_function(flipped))
+    np.testing.assert_allclose(ours, peer.decision_function(gram), atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_separable_data_with_a_large_cost_give_the_margin(seed):
+    rng = np.random.default_rng(seed)
+    d = rng.standard_normal((60, 4))
+    w = rng.standard_normal(4)
+    d += np.outer(np.sign(d @ w) * (np.abs(d @ w) > 1), w) * 0.3
+    y = np.where(np.abs(d @ w) > 1, np.sign(d @ w), 0).astype(int)
+    pairs = Pairs.from_arrays(d, np.zeros_like(d))
+    exact = MarginQP().fit(pairs, y)
+    machine = SVMCompare(1e7, "linear").fit(pairs, y)
+    np.testing.assert_allclose(machine.coef_, exact.coef_, rtol=1e-6)
+    assert machine.bias_ == pytest.approx(exact.bias_, rel=1e-6)
+    assert machine.score(pairs, y) == 1
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 2**31), st.sampled_from([SVMCompare(0.7), SVMRank(0.7, ties="duplicate")]))
+def test_invariances(seed, machine):
+    pairs, y = compared(seed, tie_share=0.7)
+    rng = np.random.default_rng(seed)
+    fitted = clone(machine).fit(pairs, y)
+    expected, objective = fitted.decision_function(pairs), fitted.objective_
+    flip = rng.random(len(y)) < 0.5
+    turned = Pairs(pairs.items, np.where(flip[:, None], pairs.index[:, ::-1], pairs.index))
+    order, renamed = rng.permutation(len(y)), rng.permutation(len(pairs.items))
+    variants = [
+        (turned, np.where(flip, -y, y)),
+        (pairs[order], y[order]),
+        (Pairs(pairs.items[renamed], np.argsort(renamed)[pairs.index]), y),
+        (np.stack([pairs.first, pairs.second], axis=1), y),
+    ]
+    for other, labels in variants:
+        again = clone(machine).fit(other, labels)
+        assert again.objective_ == pytest.approx(objective, rel=1e-7)
+        np.testing.assert_allclose(again.decision_function(pairs), expected, atol=1e-5)
+        np.testing.assert_array_equal(
+            again.decision_function(pairs), -again.decision_function(pairs.swapped())
+        )
+
+
+@pytest.mark.parametrize("machine", [SVMCompare(0.7), SVMRank(0.7), SVMRank(0.7, ties="duplicate")])
+def test_weights_count_pairs(machine):
+    pairs, y = compared(4, tie_share=0.6)
+    weights = np.random.default_rng(0).integers(0, 4, len(y))
+    repeated = np.repeat(np.arange(len(y)), weights)
+    weighted = clone(machine).fit(pairs, y, sample_weight=weights)
+    plain = clone(machine).fit(pairs[repeated], y[repeated])
+    np.testing.assert_allclose(weighted.decision_function(pairs), plain.decision_function(pairs), atol=1e-6)
+    assert weighted.tau_ == pytest.approx(plain.tau_, abs=1e-6)
+    assert (weighted.dual_coef_[weights == 0] == 0).all()
+    half = clone(machine).set_params(C=0.35).fit(pairs, y, sample_weight=np.full(len(y), 2.0))
+    np.testing.assert_allclose(
+        half.decision_function(pairs), clone(machine).fit(pairs, y).decision_function(pairs), atol=1e-6
+    )
+
+
+def test_ties_within_the_margin_do_not_change_rank2():
+    """Table 2's two copies of a tie lose 2 max(1, |u·d|), a constant within the margin."""
+    pairs, y = compared(5, m=30, n=40, tie_share=0.4, noise=0.0)
+    rank = SVMRank(0.02, "linear").fit(pairs, y)
+    rank2 = SVMRank(0.01, "linear", ties="duplicate").fit(pairs, y)
+    assert np.abs(rank.decision_function(pairs)[y == 0]).max() < 1
+    np.testing.assert_allclose(rank2.coef_, rank.coef_, atol=1e-8)
+    rank, rank2 = SVMRank(2.0, "rbf").fit(pairs, y), SVMRank(1.0, "rbf", ties="duplicate").fit(pairs, y)
+    assert np.abs(rank2.decision_function(pairs)[y == 0]).max() <= 1 + 1e-6
+    assert np.abs(rank.decision_function(pairs) - rank2.decision_function(pairs)).max() > 1e-3
+
+
+@pytest.mark.parametrize("machine", [SVMCompare(1e6, "linear"), SVMRank(1e6, "linear")])
+def test_an_optimum_beyond_rounding_is_never_silent(machine):
+    """Separable or not, at a cost near the limit: proved optimal, or warned about, or refused."""
+    proved, reported = 0, 0
+    for seed in range(12):
+        pairs, y = compared(seed, m=30, n=3 + seed, noise=0.0, tie_share=0.6)
+        scaled = Pairs(pairs.items * 10.0 ** (seed % 4 + 1), pairs.index)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                gap = clone(machine).fit(scaled, y).dual_gap_
+            except ValueError as error:
+                reported += "lower C" in str(error)
+                continue
+        warned = any(w.category is ConvergenceWarning for w in caught)
+        assert warned == (gap > 1e-6)
+        proved, reported = proved + (not warned), reported + warned
+    assert proved > 0
+    assert proved + reported == 12
+
+
+class TestBias:
+    @settings(deadline=None, max_examples=25)
+    @given(st.integers(0, 2**31), st.sampled_from([1e-6, 1e-3, 1.0, 1e3]))
+    def test_at_most_minus_one_where_ties_outnumber_preferences(self, seed, C):
+        pairs, y = compared(seed, m=31, tie_share=0.52, noise=5.0)
+        assert np.count_nonzero(y == 0) > np.count_nonzero(y)
+        assert SVMCompare(C).fit(pairs, y).bias_ <= -1 + 1e-7
+
+    @pytest.mark.parametrize("labels", [[1, -1, 1, -1, 1, 0], [-1, 1, 1, -1, -1, 0]])
+    def test_contradictions_against_few_ties_are_refused(self, labels):
+        pairs = Pairs([[0.0], [1.0]], [[1, 0]] * 6)
+        for C in (1e-3, 1.0, 1e3):
+            with pytest.raises(
+                DegenerateBiasError, match="Raise C, give ties a larger sample_weight"
+            ) as caught:
+                (unfitted := SVMCompare(C, "linear")).fit(pairs, labels)
+            assert "5 preferences against 1 ties" in str(caught.value)
+            with pytest.raises(NotFittedError):
+                unfitted.predict(pairs)
+        weights = np.where(np.equal(labels, 0), 6.0, 1.0)
+        assert SVMCompare(1.0, "linear").fit(pairs, labels, weights).bias_ <= -1 + 1e-9
+
+    def test_tiny_cost_with_few_ties(self):
+        pairs, y = compared(6, m=50, tie_share=0.2, noise=0.1)
+        with pytest.raises(DegenerateBiasError, match=r"beta is 1\b|beta is 0\.99"):
+            SVMCompare(1e-6).fit(pairs, y)
+        assert SVMCompare(100.0).fit(pairs, y).score(pairs, y) > 0.8
+
+    def test_any_bias_within_the_optimal_interval_is_optimal(self):
+        """One tie against one preference: beta is not unique, and the middle is taken."""
+        pairs = Pairs([[0.0], [1.0], [1.0]], [[1, 0], [2, 1]])
+        machine = SVMCompare(0.1, "linear").fit(pairs, [1, 0])
+        assert machine.bias_ == pytest.approx(-1, abs=1e-6)
+        assert machine.objective_ == pytest.approx(0.1 * 2 - 0.1**2 / 2)
+
+    def test_objective_against_a_general_optimiser(self):
+        pairs, y = compared(7, m=25, p=2, tie_share=0.6)
+        d = pairs.differences()
+
+        def loss(theta):
+            z, beta = d @ theta[:2], theta[2]
+            tied = np.maximum(0, 1 + beta + z) + np.maximum(0, 1 + beta - z)
+            return theta[:2] @ theta[:2] / 2 + np.where(y == 0, tied, np.maximum(0, 1 - beta - y * z)).sum()
+
+        found = min(
+            minimize(loss, [a, b, -1.5], method="Nelder-Mead", options={"fatol": 1e-12, "xatol": 1e-10}).fun
+            for a, b in [(0, 0), (1, 1), (-1, 1)]
+        )
+        machine = SVMCompare(1.0, "linear").fit(pairs, y)
+        ours = loss(np.append(-machine.bias_ * machine.coef_, machine.bias_))
+        assert ours == pytest.approx(machine.objective_, rel=1e-9)
+        assert ours <= found + 1e-9
+
+
+@pytest.mark.parametrize("machine", [SVMCompare(), SVMRank(), SVMRank(ties="duplicate")])
+class TestEstimators:
+    def test_scikit_learn(self, machine):
+        pairs, y = compared(8, m=90, n=40, tie_share=0.5, noise=0.1)
+        assert clone(machine).get_params() == machine.get_params()
+        assert cross_val_score(clone(machine).set_params(C=10.0), pairs, y, cv=3).mean() > 0.5
+        search = GridSearchCV(clone(machine), {"C": [0.3, 3.0, 30.0], "gamma": [0.1, 1.0]}, cv=3)
+        search.fit(pairs, y)
+        assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+        copied = pickle.loads(pickle.dumps(search.best_estimator_))
+        np.testing.assert_array_equal(copied.predict(pairs), search.predict(pairs))
+        K = pairwise_kernels(pairs.items, metric="rbf", gamma=0.2)
+        by_gram = clone(machine).set_params(kernel="precomputed")
+        by_name = clone(machine).set_params(gamma=0.2)
+        np.testing.assert_allclose(
+            cross_val_score(by_gram, Pairs(K, pairs.index), y, cv=3), cross_val_score(by_name, pairs, y, cv=3)
+        )
+
+    def test_a_fit_leaves_its_input_alone(self, machine):
+        pairs, y = compared(9)
+        for kernel in ("linear", "rbf", "precomputed"):
+            given_pairs = pairs
+            if kernel == "precomputed":
+                given_pairs = Pairs(pairs.items @ pairs.items.T, pairs.index)
+            items, labels = given_pairs.items.copy(), y.copy()
+            fitted = clone(machine).set_params(kernel=kernel)
+            assert fitted.fit(given_pairs, y) is fitted
+            np.testing.assert_array_equal(given_pairs.items, items)
+            np.testing.assert_array_equal(y, labels)
+
+    def test_constant_features(self, machine):
+        pairs, y = Pairs(np.ones((4, 2)), [[0, 1], [1, 2], [2, 3]]), [1, 0, 0]
+        for kernel in ("rbf", "linear", "poly"):
+            fitted = clone(machine).set_params(kernel=kernel).fit(pairs, y)
+            assert fitted.predict(pairs).tolist() == [0, 0, 0]
+            assert fitted.rank_function([[2.0, 3.0]]).tolist() == pytest.approx([0.0], abs=1e-9)
+
+    @pytest.mark.parametrize(
+        ("parameters", "message"),
+        [
+            ({"C": 0}, "C is 0; expected a positive number"),
+            ({"C": -1.0}, "C is -1.0"),
+            ({"C": np.nan}, "C is nan"),
+            ({"C": 1e30}, r"cost C · weight is [12]e\+30; expected at most"),
+            ({"C": 1e-200}, "cost C · weight is 1e-200; expected at least"),
+            ({"C": "1"}, "C is '1'"),
+            ({"tol": 0.0}, "tol is 0.0"),
+            ({"gamma": "auto"}, "gamma is 'auto'"),
+            ({"gamma": -2.0}, "gamma is -2.0"),
+            ({"kernel": "rbff"}, "kernel is 'rbff'"),
+            ({"kernel": "precomputed"}, r"shape \(15, 3\)"),
+            ({"kernel": lambda X, Y: X @ Y.T[:, :2]}, r"returned shape \(15, 2\)"),
+            ({"kernel": lambda X, Y: np.nan * X @ Y.T}, "is nan; expected finite"),
+            ({"kernel": lambda X, Y: X[:, :1] + 0 * Y[:, 0]}, "symmetric"),
+            ({"kernel": lambda X, Y: -X @ Y.T}, "eigenvalues from -"),
+            ({"kernel": "sigmoid", "gamma": 1.0, "coef0": -1.0}, "eigenvalues from -"),
+            ({"kernel": "poly", "gamma": 1e300}, "overflow|finite"),
+        ],
+    )
+    def test_bad_parameters(self, machine, parameters, message):
+        pairs, y = compared(1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of numpy, about the overflow that is reported
+            with pytest.raises(ValueError, match=message):
+                clone(machine).set_params(**parameters).fit(pairs, y)
+
+    def test_an_indefinite_gram_matrix(self, machine):
+        K = np.array([[1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+        pairs = Pairs(K, [[0, 1], [1, 2], [2, 0]])
+        with pytest.raises(NotPositiveSemidefiniteError, match="eigenvalues from -1 to 3"):
+            clone(machine).set_params(kernel="precomputed").fit(pairs, [1, 0, 0])
+
+    @pytest.mark.parametrize(
+        ("y", "message"),
+        [
+            ([0, 0, 0], "only ties"),
+            ([1, 0, 2], r"y\[2\]"),
+            ([1, 0], "2 labels for 3 pairs"),
+        ],
+    )
+    def test_bad_labels(self, machine, y, message):
+        with pytest.raises(ValueError, match=message):
+            clone(machine).fit(Pairs([[0.0], [1.0], [4.0]], [[1, 0], [2, 1], [2, 0]]), y)
+
+    def test_bad_weights_and_features(self, machine):
+        pairs, y = compared(1)
+        with pytest.raises(ValueError, match="sample_weight"):
+            clone(machine).fit(pairs, y, -np.ones(len(y)))
+        with pytest.raises(ValueError, match="only ties"):
+            clone(machine).fit(pairs, y, (y == 0).astype(float))
+        with pytest.raises(ValueError, match="overflow"):
+            clone(machine).set_params(kernel="linear").fit(Pairs(pairs.items * 1e150, pairs.index), y)
+        with pytest.raises(ValueError, match=r"cost · k\(x, x\) is .*e\+\d+; expected at most"):
+            clone(machine).set_params(kernel="linear").fit(Pairs(pairs.items * 1e12, pairs.index), y)
+        with pytest.raises(NotFittedError):
+            clone(machine).rank_function(pairs.items)
+        with pytest.raises(ValueError, match="2 features; expected 3"):
+            clone(machine).fit(pairs, y).rank_function(pairs.items[:, :2])
+
+
+def test_compare_without_ties_and_rank_without():
+    pairs, y = compared(2, m=40, tie_share=0.4)
+    with pytest.raises(ValueError, match=r"only preferences.*use SVMRank"):
+        SVMCompare().fit(pairs[y != 0], y[y != 0])
+    machine = SVMRank().fit(pairs[y != 0], y[y != 0])
+    assert set(machine.predict(pairs[y != 0])) <= {-1, 0, 1}
+    with pytest.raises(ValueError, match="ties is 'drop'"):
+        SVMRank(ties="drop").fit(pairs, y)

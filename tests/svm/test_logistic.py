@@ -1,0 +1,401 @@
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import expit
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+from preflearn.ground import NotPositiveSemidefiniteError
+from preflearn.pairs import Pairs
+from preflearn.svm import DegenerateBiasError, LogisticCompare, SVMCompare
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def compared(seed, m=300, n=100, p=4, tie_share=0.5, noise=0.5):
+    """Noisy comparisons of n items by a nearly linear score; the smallest differences are ties."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    scores = X @ rng.standard_normal(p) / np.sqrt(p) + np.sin(X[:, 0])
+    first = rng.integers(0, n, m)
+    index = np.column_stack([first, (first + rng.integers(1, n, m)) % n])
+    differences = scores[index[:, 0]] - scores[index[:, 1]] + noise * rng.standard_normal(m)
+    y = np.sign(differences).astype(int)
+    y[np.argsort(np.abs(differences))[: round(tie_share * m)]] = 0
+    return Pairs(X, index), y
+
+
+def flipped_loss(w, bias, d, y, weights, alpha):
+    """F by the definition, from the flipped rows one by one."""
+    total, mass = 0.0, 0.0
+    for difference, label, weight in zip(d @ w, y, weights, strict=True):
+        rows = [(-1, difference), (-1, -difference)] if label == 0 else [(1, label * difference)]
+        for sign, z in rows:
+            total += weight * np.logaddexp(0, -sign * (bias + z))
+            mass += weight
+    return total / mass + alpha / 2 * w @ w
+
+
+def exact(d, y, alpha, weights=None):
+    """The optimum of F over (w, beta) by L-BFGS, with hand-made gradients."""
+    weights = np.ones(len(y)) if weights is None else weights
+    rows = np.vstack([d[y != 0] * y[y != 0][:, None], d[y == 0], -d[y == 0]])
+    share = np.concatenate([weights[y != 0], weights[y == 0], weights[y == 0]])
+    share /= share.sum()
+    sign = np.repeat([1.0, -1.0], [np.count_nonzero(y), 2 * np.count_nonzero(y == 0)])
+    rows = np.column_stack([rows, np.ones(len(rows))])
+    ridge = np.append(np.full(d.shape[1], alpha), 0.0)
+
+    def loss(theta):
+        z = sign * (rows @ theta)
+        gradient = -(share * sign * expit(-z)) @ rows + ridge * theta
+        return share @ np.logaddexp(0, -z) + ridge @ theta**2 / 2, gradient
+
+    options = {"maxiter": 20000, "maxfun": 40000, "ftol": 1e-15, "gtol": 1e-8}
+    found = minimize(loss, np.zeros(rows.shape[1]), jac=True, method="L-BFGS-B", options=options)
+    return found.fun, found.x[:-1], found.x[-1]
+
+
+def features_of(machine, X):
+    return X if machine.kernel == "linear" else machine._feature_map.transform(X)
+
+
+CASES = {
+    "linear": {"kernel": "linear"},
+    "fourier": {"kernel": "rbf", "gamma": 0.2, "n_components": 100},
+    "nystroem": {"kernel": "rbf", "gamma": 0.2, "n_components": 60, "approximation": "nystroem"},
+    "laplacian": {"kernel": "laplacian", "gamma": 0.1, "n_components": 60, "approximation": "nystroem"},
+}
+
+
+@pytest.mark.parametrize("case", sorted(CASES))
+@pytest.mark.parametrize(("seed", "alpha"), [(0, 1e-2), (1, 1e-3)])
+def test_reaches_the_exact_optimum(case, seed, alpha):
+    pairs, y = compared(seed, m=2000)
+    machine = LogisticCompare(alpha, **CASES[case], max_iter=32, tol=1e-5, random_state=seed).fit(pairs, y)
+    features = features_of(machine, pairs.items)
+    d = features[pairs.index[:, 0]] - features[pairs.index[:, 1]]
+    value, w, bias = exact(d, y, alpha)
+    assert value - 1e-9 <= machine.loss_ <= value * (1 + 1e-3)
+    assert machine.bias_ == pytest.approx(bias, rel=0.05)
+    np.testing.assert_allclose(machine.weights_, w, atol=0.05 * np.linalg.norm(w))
+    z, expected = machine.decision_function(pairs), d @ w / -bias
+    np.testing.assert_allclose(z, expected, atol=0.05 * np.abs(expected).max())
+    labels = np.where(np.abs(expected) > 1, np.sign(expected), 0)
+    clear = np.abs(np.abs(expected) - 1) > 0.1  # of the threshold
+    assert clear.mean() > 0.5
+    np.testing.assert_array_equal(machine.predict(pairs)[clear], labels[clear])
+    assert machine.loss_curve_[-1] == machine.loss_
+    assert len(machine.loss_curve_) == machine.n_iter_
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_loss_is_that_of_the_definition(weighted):
+    pairs, y = compared(2, m=80)
+    weights = np.random.default_rng(2).uniform(0, 3, len(y)) if weighted else np.ones(len(y))
+    machine = LogisticCompare(0.01, random_state=0).fit(pairs, y, weights if weighted else None)
+    expected = flipped_loss(machine.weights_, machine.bias_, pairs.differences(), y, weights, 0.01)
+    assert machine.loss_ == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_allclose(machine.coef_, -machine.weights_ / machine.bias_)
+    np.testing.assert_allclose(machine.rank_function(pairs.items), pairs.items @ machine.coef_)
+
+
+def test_default_settings_come_within_a_few_thousandths():
+    for seed in range(4):
+        pairs, y = compared(seed, m=1000, p=6)
+        machine = LogisticCompare(random_state=seed).fit(pairs, y)
+        value = exact(pairs.differences(), y, 1e-4)[0]
+        assert machine.loss_ <= value * (1 + 3e-3)
+
+
+class TestOrdinalModel:
+    """How the flipped logistic loss and the cumulative logit model are related."""
+
+    @given(st.floats(-20, 20), st.floats(0.05, 5))
+    def test_tie_losses_differ_by_a_constant(self, z, k):
+        a, b = expit(k * (z - 1)), expit(k * (-z - 1))
+        tie = expit(k * (1 - z)) - b  # 1 - a - b
+        assert (1 - a) * (1 - b) >= tie - 1e-15
+        flipped = np.logaddexp(0, k * (z - 1)) + np.logaddexp(0, k * (-z - 1))
+        if tie > 1e-9:
+            assert flipped == pytest.approx(-np.log(tie) + np.log1p(-np.exp(-2 * k)), abs=1e-5)
+
+    def test_whole_objective_is_its_likelihood_but_for_a_function_of_beta(self):
+        pairs, y = compared(3, m=400)
+        machine = LogisticCompare(1e-3, random_state=0).fit(pairs, y)
+        z, k = machine.decision_function(pairs), -machine.bias_
+        likelihood = np.where(
+            y == 0, expit(k * (1 - z)) - expit(k * (-1 - z)), expit(k * (np.where(y == 0, 1, y) * z - 1))
+        )
+        ties = np.count_nonzero(y == 0)
+        ordinal = -np.log(likelihood).sum() + ties * np.log1p(-np.exp(-2 * k))
+        ridge = 1e-3 / 2 * machine.weights_ @ machine.weights_
+        assert machine.loss_ - ridge == pytest.approx(ordinal / (len(y) + ties), rel=1e-10)
+
+
+class TestBias:
+    @settings(deadline=None, max_examples=10)
+    @given(st.integers(0, 2**31))
+    def test_is_negative_where_ties_outnumber_preferences(self, seed):
+        pairs, y = compared(seed, m=101, tie_share=0.55, noise=5.0)
+        assert LogisticCompare(1.0, max_iter=4, random_state=0).fit(pairs, y).bias_ < 0
+
+    @pytest.mark.parametrize("tie_share", [0.1, 0.25, 0.3, 0.35, 0.45])
+    def test_its_sign_is_decided_at_beta_zero(self, tie_share):
+        """beta < 0 if and only if ties outnumber sum s(-w·d) at the w that is best for beta = 0."""
+        pairs, y = compared(4, m=500, tie_share=tie_share, noise=3.0)
+        d, alpha = pairs.differences(), 0.01
+        rows = np.vstack([d[y != 0] * y[y != 0][:, None], d[y == 0], -d[y == 0]])
+        sign = np.repeat([1.0, -1.0], [np.count_nonzero(y), 2 * np.count_nonzero(y == 0)])
+
+        def loss(w):
+            return np.logaddexp(0, -sign * (rows @ w)).mean() + alpha / 2 * w @ w
+
+        w = minimize(loss, np.zeros(4)).x
+        preferences = expit(-(rows @ w)[sign > 0]).sum()
+        negative = np.count_nonzero(y == 0) > preferences
+        assert negative == (exact(d, y, alpha)[2] < 0)
+        machine = LogisticCompare(alpha, max_iter=32, random_state=0)
+        if negative:
+            assert machine.fit(pairs, y).bias_ < 0
+        else:
+            with pytest.raises(DegenerateBiasError, match=r"beta is .*Lower alpha, or give ties a larger"):
+                machine.fit(pairs, y)
+            with pytest.raises(NotFittedError):
+                machine.predict(pairs)
+
+    def test_constant_features_give_the_log_odds(self):
+        pairs, y = Pairs(np.ones((4, 2)), [[0, 1], [1, 2], [2, 3]] * 40), [1, 0, 0] * 40
+        for kernel in ("linear", "rbf"):
+            machine = LogisticCompare(kernel=kernel, n_components=20, max_iter=32, tol=1e-6, random_state=0)
+            machine.fit(pairs, y)
+            assert machine.bias_ == pytest.approx(np.log(1 / 4), abs=0.05)
+            assert machine.predict(pairs[:3]).tolist() == [0, 0, 0]
+            assert np.isfinite(machine.rank_function([[2.0, 3.0]])).all()
+
+
+class TestFeatures:
+    def test_fourier_features_approximate_the_kernel(self):
+        pairs, y = compared(5)
+        K = pairwise_kernels(pairs.items, metric="rbf", gamma=0.2)
+        errors = []
+        for D in (100, 10_000):
+            machine = LogisticCompare(kernel="rbf", gamma=0.2, n_components=D, max_iter=1, random_state=0)
+            F = features_of(machine.fit(pairs, y), pairs.items)
+            assert F.shape == (len(pairs.items), D)
+            errors.append(np.sqrt(np.mean((F @ F.T - K) ** 2)))
+        assert errors[0] < 2 / np.sqrt(100)
+        assert errors[1] < 2 / np.sqrt(10_000)
+
+    def test_nystroem_is_exact_where_all_items_are_landmarks(self):
+        pairs, y = compared(6)
+        machine = LogisticCompare(
+            kernel="poly", gamma=0.3, degree=2, approximation="nystroem", n_components=500, max_iter=1
+        ).fit(pairs, y)
+        F = features_of(machine, pairs.items)
+        K = pairwise_kernels(pairs.items, metric="poly", gamma=0.3, degree=2, coef0=1.0)
+        np.testing.assert_allclose(F @ F.T, K, atol=1e-6 * np.abs(K).max())
+
+    def test_kernels_given_by_name_and_as_callables_agree(self):
+        pairs, y = compared(7)
+        common = {"approximation": "nystroem", "n_components": 30, "random_state": 3}
+        by_name = LogisticCompare(kernel="rbf", gamma=0.3, **common).fit(pairs, y)
+
+        def gram(X, Y):
+            return pairwise_kernels(X, Y, metric="rbf", gamma=0.3)
+
+        by_callable = LogisticCompare(kernel=gram, **common).fit(pairs, y)
+        np.testing.assert_array_equal(
+            by_callable.rank_function(pairs.items), by_name.rank_function(pairs.items)
+        )
+
+    def test_the_scale_of_features_changes_nothing_but_alpha(self):
+        pairs, y = compared(8)
+        machine = LogisticCompare(1e-3, random_state=0).fit(pairs, y)
+        for c in (1e-3, 1e4):
+            scaled = LogisticCompare(1e-3 * c**2, random_state=0).fit(Pairs(c * pairs.items, pairs.index), y)
+            assert scaled.loss_ == pytest.approx(machine.loss_, rel=1e-9)
+            np.testing.assert_allclose(c * scaled.coef_, machine.coef_, rtol=1e-6)
+
+
+class TestInvariances:
+    def test_one_seed_gives_one_answer(self):
+        pairs, y = compared(9)
+        for case in sorted(CASES):
+            one, same, other = (
+                LogisticCompare(1e-3, **CASES[case], max_iter=8, random_state=seed).fit(pairs, y)
+                for seed in (1, 1, 2)
+            )
+            np.testing.assert_array_equal(one.weights_, same.weights_)
+            assert (one.bias_, one.loss_curve_) == (same.bias_, same.loss_curve_)
+            assert one.bias_ != other.bias_
+            assert one.loss_ == pytest.approx(other.loss_, rel=0.1 if case == "fourier" else 0.05)
+
+    def test_predictions_are_antisymmetric(self):
+        pairs, y = compared(10)
+        machine = LogisticCompare(kernel="rbf", n_components=50, random_state=0).fit(pairs, y)
+        there, back = machine.decision_function(pairs), machine.decision_function(pairs.swapped())
+        np.testing.assert_array_equal(there, -back)
+
+    def test_turned_permuted_renamed_and_dense_pairs(self):
+        pairs, y = compared(11, m=600)
+        rng = np.random.default_rng(0)
+        flip = rng.random(len(y)) < 0.5
+        turned = Pairs(pairs.items, np.where(flip[:, None], pairs.index[:, ::-1], pairs.index))
+        order, renamed = rng.permutation(len(y)), rng.permutation(len(pairs.items))
+        machine = LogisticCompare(1e-3, max_iter=32, tol=1e-5, random_state=0)
+        expected = clone(machine).fit(pairs, y)
+        for other, labels, alike in [
+            (turned, np.where(flip, -y, y), False),  # another order of the rows, so another random walk
+            (pairs[order], y[order], False),
+            (Pairs(pairs.items[renamed], np.argsort(renamed)[pairs.index]), y, True),
+            (np.stack([pairs.first, pairs.second], axis=1), y, True),
+        ]:
+            again = clone(machine).fit(other, labels)
+            assert again.loss_ == pytest.approx(expected.loss_, rel=1e-10 if alike else 1e-3)
+            tolerance = 1e-8 if alike else 0.05
+            z = expected.decision_function(pairs)
+            np.testing.assert_allclose(again.decision_function(pairs), z, atol=tolerance * np.abs(z).max())
+
+    def test_weights_count_pairs(self):
+        pairs, y = compared(12, m=600)
+        weights = np.random.default_rng(0).integers(0, 4, len(y))
+        repeated = np.repeat(np.arange(len(y)), weights)
+        machine = LogisticCompare(1e-3, max_iter=32, tol=1e-5, random_state=0)
+        value, w, bias = exact(pairs.differences(), y, 1e-3, weights.astype(float))
+        weighted = clone(machine).fit(pairs, y, weights)
+        plain = clone(machine).fit(pairs[repeated], y[repeated])
+        for fitted in (weighted, plain):
+            assert value - 1e-9 <= fitted.loss_ <= value * (1 + 1e-3)
+            np.testing.assert_allclose(fitted.coef_, w / -bias, atol=0.05 * np.abs(w / bias).max())
+        scaled = clone(machine).fit(pairs, y, 1024.0 * weights)
+        assert scaled.loss_ == pytest.approx(weighted.loss_, rel=1e-9)
+        extreme = np.ones(len(y))
+        extreme[np.flatnonzero(y)[0]] = 500.0  # nearly half of all weight: no step grows with it
+        value = exact(pairs.differences(), y, 1e-3, extreme)[0]
+        assert clone(machine).fit(pairs, y, extreme).loss_ <= value * (1 + 2e-2)
+
+
+def test_scores_agree_with_the_support_vector_machine():
+    pairs, y = compared(13, m=2000, noise=0.3)
+    machine = LogisticCompare(1e-3, random_state=0).fit(pairs, y)
+    hinge = SVMCompare(1 / (1e-3 * (len(y) + np.count_nonzero(y == 0))), "linear").fit(pairs, y)
+    cosine = machine.coef_ @ hinge.coef_ / np.linalg.norm(machine.coef_) / np.linalg.norm(hinge.coef_)
+    assert cosine > 0.99
+    assert machine.score(pairs, y) == pytest.approx(hinge.score(pairs, y), abs=0.02)
+
+
+def test_batches_bound_memory_and_not_the_answer():
+    pairs, y = compared(14, m=1000)
+    value = exact(pairs.differences(), y, 1e-3)[0]
+    for batch_size in (40, 100_000):
+        machine = LogisticCompare(1e-3, batch_size=batch_size, max_iter=32, tol=1e-5, random_state=0)
+        assert machine.fit(pairs, y).loss_ <= value * 1.001
+    assert LogisticCompare(1e-3, batch_size=1, max_iter=1, random_state=0).fit(pairs, y).loss_ <= value * 1.3
+
+
+def test_the_optimum_in_one_dimension():
+    """With one feature and the best beta for each w, F is a function of one number."""
+    pairs, y = compared(15, m=200, p=1)
+    d, ones = pairs.differences(), np.ones(len(y))
+
+    def profile(w):
+        return minimize_scalar(lambda b: flipped_loss(np.array([w]), b, d, y, ones, 0.01)).fun
+
+    best = min((profile(w), w) for w in np.linspace(0, 6, 25))[0]
+    machine = LogisticCompare(0.01, max_iter=32, tol=1e-5, random_state=0).fit(pairs, y)
+    assert best - 5e-3 <= machine.loss_ <= best * (1 + 1e-3)
+
+
+class TestEstimator:
+    def test_scikit_learn(self):
+        pairs, y = compared(16, noise=0.2)
+        machine = LogisticCompare(1e-3, random_state=0)
+        assert clone(machine).get_params() == machine.get_params()
+        assert cross_val_score(clone(machine), pairs, y, cv=3).mean() > 0.6
+        grid = {"alpha": [1e-3, 1e-2], "kernel": ["linear", "rbf"]}
+        search = GridSearchCV(clone(machine).set_params(n_components=40), grid, cv=2).fit(pairs, y)
+        assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+        for approximation in ("fourier", "nystroem"):
+            fitted = clone(machine).set_params(kernel="rbf", n_components=40, approximation=approximation)
+            fitted.fit(pairs, y)
+            copied = pickle.loads(pickle.dumps(fitted))
+            np.testing.assert_array_equal(copied.decision_function(pairs), fitted.decision_function(pairs))
+
+    def test_a_fit_leaves_its_input_alone(self):
+        pairs, y = compared(17)
+        given_pairs, labels = Pairs(pairs.items.copy(), pairs.index), y.copy()
+        for kernel in ("linear", "rbf"):
+            machine = LogisticCompare(kernel=kernel, n_components=20, max_iter=2, random_state=0)
+            assert machine.fit(given_pairs, labels) is machine
+            np.testing.assert_array_equal(given_pairs.items, pairs.items)
+            np.testing.assert_array_equal(labels, y)
+
+    @pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
+    def test_too_few_passes_are_reported(self):
+        pairs, y = compared(18)
+        with pytest.warns(ConvergenceWarning, match="2 passes were not enough.*raise max_iter"):
+            machine = LogisticCompare(1e-3, max_iter=2, tol=1e-8, random_state=0).fit(pairs, y)
+        assert machine.n_iter_ == 2
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert LogisticCompare(1e-3, tol=0.1, random_state=0).fit(pairs, y).n_iter_ < 20
+
+    @pytest.mark.parametrize(
+        ("parameters", "message"),
+        [
+            ({"alpha": 0}, "alpha is 0; expected a positive number"),
+            ({"alpha": np.nan}, "alpha is nan"),
+            ({"tol": -1.0}, "tol is -1.0"),
+            ({"n_components": 0}, "n_components is 0; expected a positive integer"),
+            ({"max_iter": 1.5}, "max_iter is 1.5"),
+            ({"batch_size": "all"}, "batch_size is 'all'"),
+            ({"kernel": "rbff"}, "kernel is 'rbff'"),
+            ({"kernel": "precomputed"}, "kernel is 'precomputed'.*SVMCompare"),
+            ({"kernel": "poly"}, "kernel is 'poly'; expected approximation='nystroem'"),
+            ({"approximation": "none"}, "approximation is 'none'"),
+            ({"kernel": "rbf", "gamma": -1.0}, "gamma is -1.0"),
+        ],
+    )
+    def test_bad_parameters(self, parameters, message):
+        pairs, y = compared(1)
+        with pytest.raises(ValueError, match=message):
+            LogisticCompare(**parameters).fit(pairs, y)
+
+    def test_an_indefinite_kernel(self):
+        pairs, y = compared(1)
+        with pytest.raises(NotPositiveSemidefiniteError):
+            LogisticCompare(kernel=lambda X, Y: -X @ Y.T, approximation="nystroem").fit(pairs, y)
+
+    @pytest.mark.parametrize(
+        ("y", "message"),
+        [
+            ([0, 0, 0], "only ties"),
+            ([1, 1, -1], "only preferences"),
+            ([1, 0, 2], r"y\[2\]"),
+            ([1, 0], "2 labels for 3 pairs"),
+        ],
+    )
+    def test_bad_labels(self, y, message):
+        with pytest.raises(ValueError, match=message):
+            LogisticCompare().fit(Pairs([[0.0], [1.0], [4.0]], [[1, 0], [2, 1], [2, 0]]), y)
+
+    def test_bad_weights_and_features(self):
+        pairs, y = compared(1)
+        with pytest.raises(ValueError, match="sample_weight"):
+            LogisticCompare().fit(pairs, y, -np.ones(len(y)))
+        with pytest.raises(ValueError, match="only ties"):
+            LogisticCompare().fit(pairs, y, (y == 0).astype(float))
+        with pytest.raises(ValueError, match="overflow"):
+            LogisticCompare().fit(Pairs(pairs.items * 1e150, pairs.index), y)
+        with pytest.raises(NotFittedError):
+            LogisticCompare().rank_function(pairs.items)
+        with pytest.raises(ValueError, match="2 features; expected 4"):
+            LogisticCompare(max_iter=1).fit(pairs, y).rank_function(pairs.items[:, :2])

@@ -1,0 +1,395 @@
+import pickle
+import warnings
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+from preflearn.margins import MarginLP, NotSeparableError
+from preflearn.pairs import Pairs
+from preflearn.svm import LPCompare, SVMCompare
+
+KERNELS = {
+    "rbf": {"gamma": 0.4},
+    "linear": {},
+    "laplacian": {"gamma": 0.7},
+    "sigmoid": {"gamma": 0.5, "coef0": -0.5},  # not positive semi-definite
+}
+PRECISE = {"solver": cp.CLARABEL, "tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9}
+
+
+def compared(seed, m=31, n=12, p=3, tie_share=0.5, noise=0.5):
+    """Noisy comparisons of n items by a quadratic score; the smallest differences are ties."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    scores = X @ rng.standard_normal(p) + 0.5 * (X**2).sum(axis=1)
+    index = np.array([rng.choice(n, 2, replace=False) for _ in range(m)])
+    differences = scores[index[:, 0]] - scores[index[:, 1]] + noise * rng.standard_normal(m)
+    y = np.sign(differences).astype(int)
+    y[np.argsort(np.abs(differences))[: int(np.clip(round(tie_share * m), 1, m - 1))]] = 0
+    return Pairs(X, index), y
+
+
+def soft_by_cvxpy(pairs, y, K, nu, radius, weights):
+    """The program as stated, with one slack a pair, over the items that occur in the pairs."""
+    rows = pairs.incidence() @ K[:, np.unique(pairs.index)]
+    a, mu = cp.Variable(rows.shape[1]), cp.Variable()
+    xi = cp.Variable(len(y), nonneg=True)
+    tied, preferred = y == 0, y != 0
+    limits = [mu <= 1, cp.norm1(a) <= radius, cp.abs(rows[tied] @ a) <= 1 - mu + xi[tied]]
+    limits += [(rows[preferred] * y[preferred, None]) @ a >= 1 + mu - xi[preferred]]
+    cost = weights / (nu * weights.sum())
+    return cp.Problem(cp.Maximize(mu - cost @ xi), limits).solve(**PRECISE)
+
+
+def norm_by_cvxpy(rows, y, nu, radius):
+    """The program with |w| <= radius in feature space, where a tie has a slack for each of its sides."""
+    w, mu = cp.Variable(rows.shape[1]), cp.Variable()
+    z = rows @ w
+    loss = cp.sum(cp.pos(1 + mu - cp.multiply(y[y != 0], z[y != 0])))
+    loss += cp.sum(cp.pos(mu - 1 + z[y == 0])) + cp.sum(cp.pos(mu - 1 - z[y == 0]))
+    problem = cp.Problem(cp.Maximize(mu - loss / (nu * len(y))), [cp.norm(w) <= radius])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that the last digit is inaccurate
+        return problem.solve(**PRECISE), w.value
+
+
+def margins(z, y):
+    return np.where(y == 0, 1 - np.abs(z), y * z - 1)
+
+
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")  # of the peer, at 1e-9
+@settings(deadline=None, max_examples=40)
+@given(
+    st.integers(0, 2**31),
+    st.sampled_from(sorted(KERNELS)),
+    st.sampled_from([0.03, 0.2, 0.55, 1.0]),
+    st.sampled_from([0.5, 5.0, 200.0]),
+    st.sampled_from([0.2, 0.6]),
+    st.booleans(),
+)
+@example(157103558, "linear", 0.03, 0.5, 0.2, False)  # one item occurs in no pair
+def test_equals_cvxpy_and_satisfies_the_optimality_conditions(seed, kernel, nu, radius, tie_share, weighted):
+    pairs, y = compared(seed, tie_share=tie_share)
+    rng = np.random.default_rng(seed)
+    weights = rng.uniform(0.1, 3, len(y)) if weighted else np.ones(len(y))
+    lp = LPCompare(nu, radius, kernel, **KERNELS[kernel]).fit(pairs, y, weights if weighted else None)
+    K = pairwise_kernels(pairs.items, metric=kernel, **KERNELS[kernel])
+    assert lp.objective_ == pytest.approx(soft_by_cvxpy(pairs, y, K, nu, radius, weights), abs=1e-7)
+    assert lp.dual_gap_ < 1e-8
+    assert -1 - 1e-9 <= lp.objective_ <= lp.margin_ + 1e-12
+    assert lp.margin_ <= 1 + 1e-9
+    # primal: the scores are those of a combination of kernels within the radius
+    assert np.abs(lp.item_coef_).sum() <= radius * (1 + 1e-12)
+    z = pairs.incidence() @ K[:, lp.support_items_] @ lp.item_coef_
+    np.testing.assert_allclose(lp.decision_function(pairs), z, atol=1e-9 * radius)
+    clearance = margins(z, y) - lp.margin_
+    np.testing.assert_allclose(lp.slack_, np.maximum(0, -clearance), atol=1e-8)
+    cost = weights / (nu * weights.sum())
+    assert lp.margin_ - cost @ lp.slack_ == pytest.approx(lp.objective_, abs=1e-9)
+    # dual, and complementary slackness
+    g = lp.dual_coef_
+    assert (g * y >= 0).all()
+    assert (np.abs(g) <= cost * (1 + 1e-9)).all()
+    assert np.abs(g).sum() <= 1 + 1e-9
+    assert lp.margin_ > 1 - 1e-7 or np.abs(g).sum() == pytest.approx(1, abs=1e-7)
+    pull = K[:, np.unique(pairs.index)].T @ (pairs.incidence().T @ g)
+    dual_value = 1 - 2 * np.abs(g[y != 0]).sum() + radius * np.abs(pull).max()
+    assert dual_value == pytest.approx(lp.objective_, abs=1e-8)
+    np.testing.assert_allclose(np.abs(g)[clearance < -1e-6], cost[clearance < -1e-6], rtol=1e-6)
+    assert (np.abs(g)[clearance > 1e-6] < 1e-9).all()
+    # the shares that nu bounds
+    share = weights / weights.sum()
+    assert share[clearance < -1e-7].sum() <= nu + 1e-9
+    if lp.margin_ < 1 - 1e-6:
+        assert share[clearance < 1e-7].sum() >= nu - 1e-9
+    if lp.margin_ > 1e-6:
+        assert share[lp.predict(pairs) != y].sum() <= nu + 1e-9
+    else:  # mu <= 0 at the optimum: every margin above 0 costs more than it gives, here for our own r
+        for mu in (0.01, 0.3, 1.0):
+            assert share @ np.maximum(0, mu - margins(z, y)) >= nu * mu - 1e-6
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_one_feature_by_brute_force(seed):
+    """All r(x) = w x on a fine grid of w, with the best mu of each by trying every kink."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal(5)
+    index = np.array([rng.choice(5, 2, replace=False) for _ in range(9)])
+    d = x[index[:, 0]] - x[index[:, 1]]
+    y = np.where(np.abs(d) > np.median(np.abs(d)), np.sign(d), 0).astype(int)
+    y[0] = -y[0]
+    nu, radius = rng.uniform(0.1, 0.9), rng.uniform(0.5, 4)
+    best = -np.inf
+    for w in np.linspace(-1, 1, 2001) * radius * np.abs(x).max():
+        m = margins(w * d, y)
+        kinks = np.append(m[m <= 1], 1.0)
+        best = max(best, (kinks - np.maximum(0, kinks[:, None] - m).mean(axis=1) / nu).max())
+    lp = LPCompare(nu, radius, "linear").fit(Pairs(x[:, None], index), y)
+    assert best - 1e-9 <= lp.objective_ <= best + 2e-2
+
+
+def separable(seed):
+    """Pairs of 25 items that a linear function separates, by at least 0.1."""
+    rng = np.random.default_rng(seed)
+    X, w = rng.standard_normal((25, 4)), rng.standard_normal(4)
+    index = np.array([rng.choice(25, 2, replace=False) for _ in range(40)])
+    z = (X @ w)[index[:, 0]] - (X @ w)[index[:, 1]]
+    clear = np.abs(np.abs(z) - 1) > 0.1
+    return Pairs(X, index[clear]), np.where(np.abs(z) > 1, np.sign(z), 0)[clear].astype(int)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_without_slack_it_is_the_margin_lp_from_a_least_radius_on(seed):
+    pairs, y = separable(seed)
+    exact = MarginLP().fit(pairs, y)
+    X, mu = pairs.items[np.unique(pairs.index)], exact.margin_
+    d, n = pairs.differences() @ X.T, len(X)
+    tied, preferred = d[y == 0], d[y != 0] * y[y != 0][:, None]
+    rows = np.vstack([tied, -tied, -preferred])
+    ends = np.repeat([1 - mu, -1 - mu], [2 * len(tied), len(preferred)]) + 1e-10
+    least = linprog(np.ones(2 * n), A_ub=np.hstack([rows, -rows]), b_ub=ends).fun
+    nu = 0.99 / len(y)
+    lp = LPCompare(nu, 1.01 * least, "linear").fit(pairs, y)
+    assert lp.margin_ == pytest.approx(mu, abs=1e-8)
+    assert lp.objective_ == pytest.approx(mu, abs=1e-8)
+    assert lp.slack_.max() < 1e-8
+    assert LPCompare(nu, 0.9 * least, "linear").fit(pairs, y).margin_ < mu - 1e-4
+    # The same optimum as long as its dual weights are within the costs, and no longer.
+    largest = 1 / (len(y) * np.abs(exact.dual_coef_).max())
+    assert LPCompare(0.99 * largest, 1.01 * least, "linear").fit(pairs, y).objective_ == pytest.approx(mu)
+    assert LPCompare(min(1.0, 1.2 * largest), 1e3, "linear").fit(pairs, y).objective_ > mu + 1e-6
+
+
+def test_a_negative_margin_without_slack_means_not_separable():
+    pairs, y = compared(1, m=60, noise=2.0)
+    with pytest.raises(NotSeparableError):
+        MarginLP().fit(pairs, y)
+    lp = LPCompare(0.5 / len(y), 1e3, "linear").fit(pairs, y)
+    assert lp.margin_ < 0
+    assert lp.slack_.max() < 1e-8
+
+
+class TestQuadraticProgram:
+    """Each solution of eq. 15 with beta < 0 solves the norm-constrained program for one (nu, radius)."""
+
+    @staticmethod
+    def curve_point(pairs, y, C, kernel):
+        """(w·d of the pairs, mu, nu, radius, rows in feature space) from a solution of eq. 15."""
+        parameters = KERNELS[kernel]
+        machine = SVMCompare(C, kernel, **parameters).fit(pairs, y)
+        values, vectors = np.linalg.eigh(pairwise_kernels(pairs.items, metric=kernel, **parameters))
+        rows = pairs.incidence() @ (vectors * np.sqrt(np.maximum(values, 0)))
+        z = machine.decision_function(pairs)
+        weight = 2 * np.abs(machine.dual_coef_[y != 0]).sum()  # of all, since ties have the other half
+        radius = np.sqrt(machine.dual_coef_ @ z / -machine.bias_)
+        return z, -1 / machine.bias_, weight / (C * len(y)), radius, rows
+
+    @settings(deadline=None, max_examples=12)
+    @given(
+        st.integers(0, 2**31),
+        st.sampled_from(["rbf", "linear", "laplacian"]),
+        st.sampled_from([0.05, 1.0, 30.0]),
+        st.sampled_from([0.4, 0.6]),
+    )
+    def test_is_a_curve_in_the_family(self, seed, kernel, C, tie_share):
+        pairs, y = compared(seed, tie_share=tie_share)
+        assume(C > 0.1 or tie_share > 0.5)  # else beta may be positive
+        z, mu, nu, radius, rows = self.curve_point(pairs, y, C, kernel)
+        value, w = norm_by_cvxpy(rows, y, nu, radius)
+        tied, preferred = y == 0, y != 0
+        loss = np.maximum(0, 1 + mu - y * z)[preferred].sum()
+        loss += (np.maximum(0, mu - 1 + z) + np.maximum(0, mu - 1 - z))[tied].sum()
+        assert mu - loss / (nu * len(y)) == pytest.approx(value, abs=1e-6)
+        np.testing.assert_allclose(rows @ w, z, atol=1e-3 * max(1, np.abs(z).max()))
+        # Of all radii it is the one with the largest optimum per radius.
+        for factor in (0.8, 1.25):
+            other = norm_by_cvxpy(rows, y, nu, factor * radius)[0]
+            assert other / factor <= value + 1e-6
+
+    @pytest.mark.parametrize(("kernel", "C", "tie_share"), [("linear", 0.05, 0.3), ("rbf", 0.1, 0.4)])
+    def test_also_where_mu_exceeds_one(self, kernel, C, tie_share):
+        pairs, y = compared(0, m=41, tie_share=tie_share, noise=0.1)
+        z, mu, nu, radius, rows = self.curve_point(pairs, y, C, kernel)
+        assert mu > 1.2
+        value, w = norm_by_cvxpy(rows, y, nu, radius)
+        np.testing.assert_allclose(rows @ w, z, atol=1e-3)
+        assert value > 0
+
+
+@settings(deadline=None, max_examples=12)
+@given(st.integers(0, 2**31), st.sampled_from([0.13, 0.47, 0.9]))
+def test_invariances(seed, nu):
+    pairs, y = compared(seed, tie_share=0.6)
+    rng = np.random.default_rng(seed)
+    lp = LPCompare(nu).fit(pairs, y)
+    flip = rng.random(len(y)) < 0.5
+    turned = Pairs(pairs.items, np.where(flip[:, None], pairs.index[:, ::-1], pairs.index))
+    order, renamed = rng.permutation(len(y)), rng.permutation(len(pairs.items))
+    copies = Pairs(np.vstack([pairs.items, pairs.items]), pairs.index + len(pairs.items) * (flip[:, None]))
+    variants = [
+        (turned, np.where(flip, -y, y)),
+        (pairs[order], y[order]),
+        (Pairs(pairs.items[renamed], np.argsort(renamed)[pairs.index]), y),
+        (np.stack([pairs.first, pairs.second], axis=1), y),
+        (copies, y),
+    ]
+    for other, labels in variants:
+        again = LPCompare(nu).fit(other, labels)
+        assert again.objective_ == pytest.approx(lp.objective_, abs=1e-8)
+        assert again.dual_gap_ < 1e-8
+        np.testing.assert_array_equal(
+            again.decision_function(pairs), -again.decision_function(pairs.swapped())
+        )
+
+
+def test_weights_count_pairs():
+    pairs, y = compared(4, tie_share=0.6)
+    weights = np.random.default_rng(0).integers(0, 4, len(y))
+    repeated = np.repeat(np.arange(len(y)), weights)
+    weighted = LPCompare(0.37, 30.0).fit(pairs, y, sample_weight=weights)
+    plain = LPCompare(0.37, 30.0).fit(pairs[repeated], y[repeated])
+    assert weighted.objective_ == pytest.approx(plain.objective_, abs=1e-9)
+    np.testing.assert_allclose(weighted.decision_function(pairs), plain.decision_function(pairs), atol=1e-6)
+    assert (weighted.dual_coef_[weights == 0] == 0).all()
+    scaled = LPCompare(0.37, 30.0).fit(pairs, y, sample_weight=1e6 * weights)
+    np.testing.assert_allclose(scaled.decision_function(pairs), plain.decision_function(pairs), atol=1e-6)
+
+
+@pytest.mark.parametrize("factor", [1e-4, 1e4])
+def test_the_radius_is_in_units_of_the_kernel(factor):
+    pairs, y = compared(5, tie_share=0.6)
+    lp = LPCompare(0.3, 7.0, lambda X, Y: X @ Y.T).fit(pairs, y)
+    other = LPCompare(0.3, 7.0 / factor, lambda X, Y: factor * (X @ Y.T)).fit(pairs, y)
+    assert other.objective_ == pytest.approx(lp.objective_, abs=1e-8)
+
+
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+def test_names_callables_and_gram_matrices_agree(kernel):
+    pairs, y = compared(3, m=61)
+    new = np.random.default_rng(0).standard_normal((7, 3))
+
+    def gram(X, Y):
+        return pairwise_kernels(X, Y, metric=kernel, **KERNELS[kernel])
+
+    by_name = LPCompare(0.33, kernel=kernel, **KERNELS[kernel]).fit(pairs, y)
+    by_callable = LPCompare(0.33, kernel=gram).fit(pairs, y)
+    given_gram = Pairs(gram(pairs.items, pairs.items), pairs.index)
+    by_gram = LPCompare(0.33, kernel="precomputed").fit(given_gram, y)
+    expected = by_name.rank_function(new)
+    scale = max(1.0, np.abs(expected).max())
+    np.testing.assert_allclose(by_callable.rank_function(new), expected, atol=1e-6 * scale)
+    np.testing.assert_allclose(
+        np.ptp(by_gram.rank_function(gram(new, pairs.items)) - expected), 0, atol=1e-5 * scale
+    )
+    by_hand = gram(new, pairs.items[by_name.support_items_]) @ by_name.item_coef_
+    np.testing.assert_allclose(by_hand, expected, atol=1e-9 * scale)
+
+
+def test_few_items_carry_the_ranking_function():
+    pairs, y = compared(6, m=400, n=150, tie_share=0.5)
+    lp, machine = LPCompare(0.4, 10.0).fit(pairs, y), SVMCompare(1.0).fit(pairs, y)
+    compared_items = np.unique(pairs[machine.support_].index)
+    assert 0 < len(lp.support_items_) < len(compared_items) / 3
+    assert lp.score(pairs, y) > 0.8
+
+
+def test_a_constant_kernel_leaves_no_ranking():
+    pairs, y = Pairs(np.ones((4, 2)), [[0, 1], [1, 2], [2, 3]]), [1, 0, 0]
+    for nu, objective, margin in ((0.5, 1 - 2 / 3 / 0.5, 1.0), (0.25, -1.0, -1.0)):
+        for kernel in ("rbf", "linear"):
+            lp = LPCompare(nu, kernel=kernel).fit(pairs, y)
+            assert (lp.objective_, lp.margin_) == (pytest.approx(objective), pytest.approx(margin))
+            assert lp.predict(pairs).tolist() == [0, 0, 0]
+            assert lp.rank_function([[2.0, 3.0]]).tolist() == pytest.approx([0.0], abs=1e-9)
+
+
+class TestEstimator:
+    def test_scikit_learn(self):
+        pairs, y = compared(8, m=90, n=40, tie_share=0.5, noise=0.1)
+        assert clone(LPCompare(0.3)).get_params() == LPCompare(0.3).get_params()
+        assert cross_val_score(LPCompare(0.3, 30.0), pairs, y, cv=3).mean() > 0.5
+        search = GridSearchCV(LPCompare(), {"nu": [0.2, 0.5], "radius": [3.0, 30.0]}, cv=3).fit(pairs, y)
+        assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+        copied = pickle.loads(pickle.dumps(search.best_estimator_))
+        np.testing.assert_array_equal(copied.predict(pairs), search.predict(pairs))
+
+    def test_a_fit_leaves_its_input_alone(self):
+        pairs, y = compared(9)
+        for kernel in ("linear", "rbf", "precomputed"):
+            items = pairs.items @ pairs.items.T if kernel == "precomputed" else pairs.items
+            given_pairs, labels = Pairs(items.copy(), pairs.index), y.copy()
+            lp = LPCompare(kernel=kernel)
+            assert lp.fit(given_pairs, y) is lp
+            np.testing.assert_array_equal(given_pairs.items, items)
+            np.testing.assert_array_equal(y, labels)
+
+    @pytest.mark.parametrize(
+        ("parameters", "message"),
+        [
+            ({"nu": 0}, "nu is 0; expected a positive number of at most 1"),
+            ({"nu": 1.5}, "nu is 1.5"),
+            ({"nu": np.nan}, "nu is nan"),
+            ({"nu": "0.5"}, "nu is '0.5'"),
+            ({"radius": -1.0}, "radius is -1.0; expected a positive number"),
+            ({"radius": np.inf}, "radius is inf"),
+            ({"gamma": "auto"}, "gamma is 'auto'"),
+            ({"kernel": "rbff"}, "kernel is 'rbff'"),
+            ({"kernel": "precomputed"}, r"shape \(12, 3\)"),
+            ({"kernel": lambda X, Y: X @ Y.T[:, :2]}, r"returned shape \(12, 2\)"),
+            ({"kernel": lambda X, Y: np.nan * X @ Y.T}, "is nan; expected finite"),
+            ({"kernel": lambda X, Y: 1e150 * X @ Y.T}, "overflow"),
+        ],
+    )
+    def test_bad_parameters(self, parameters, message):
+        pairs, y = compared(1)
+        with pytest.raises(ValueError, match=message):
+            LPCompare(**parameters).fit(pairs, y)
+
+    @pytest.mark.parametrize(
+        ("y", "message"),
+        [
+            ([0, 0, 0], "only ties.*r = 0"),
+            ([1, 1, -1], "only preferences.*use SVMRank"),
+            ([1, 0, 2], r"y\[2\]"),
+            ([1, 0], "2 labels for 3 pairs"),
+        ],
+    )
+    def test_bad_labels(self, y, message):
+        with pytest.raises(ValueError, match=message):
+            LPCompare().fit(Pairs([[0.0], [1.0], [4.0]], [[1, 0], [2, 1], [2, 0]]), y)
+
+    def test_bad_weights_and_features(self):
+        pairs, y = compared(1)
+        with pytest.raises(ValueError, match="sample_weight"):
+            LPCompare().fit(pairs, y, -np.ones(len(y)))
+        with pytest.raises(ValueError, match="only ties"):
+            LPCompare().fit(pairs, y, (y == 0).astype(float))
+        with pytest.raises(NotFittedError):
+            LPCompare().rank_function(pairs.items)
+        with pytest.raises(ValueError, match="2 features; expected 3"):
+            LPCompare().fit(pairs, y).rank_function(pairs.items[:, :2])
+
+    def test_a_hopeless_scale_is_never_silent(self):
+        """Proved optimal, or warned about, or refused."""
+        pairs, y = compared(2, tie_share=0.6)
+        outcomes = []
+        for radius in (1e-9, 1e6, 1e12, 1e200):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                try:
+                    proved = LPCompare(0.3, radius).fit(pairs, y).dual_gap_ <= 1e-6
+                except ValueError as error:
+                    outcomes.append("refused" if "lower radius" in str(error) else str(error))
+                    continue
+            assert proved != any("duality gap" in str(w.message) for w in caught)
+            outcomes.append("proved" if proved else "warned")
+        assert outcomes[0] == "proved"
+        assert set(outcomes) <= {"proved", "warned", "refused"}
