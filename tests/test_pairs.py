@@ -380,3 +380,30 @@ def test_a_set_of_scores_without_a_pair_is_an_error():
         Pairs.from_rankings([[1.0], [2.0]], [1, 2], qid=["a", "b"])
     with pytest.raises(ValueError, match="ties is 'half'; expected 'drop' or 'keep'"):
         Pairs.from_scores([[1.0], [2.0]], [1, 2], ties="half")
+
+
+@given(comparisons(), st.integers(0, 2**31))
+def test_the_operator_is_the_matrix(data, seed):
+    pairs, _ = data
+    rng = np.random.default_rng(seed)
+    m, n = len(pairs), len(pairs.items)
+    dense, B = pairs.incidence().toarray(), pairs.B
+    f, v, weights = rng.standard_normal(n), rng.standard_normal(m), rng.random(m)
+    F, V = rng.standard_normal((n, 3)), rng.standard_normal((m, 3))
+    for ours, theirs in [
+        (B.differences(f), dense @ f),
+        (B.differences(F), dense @ F),
+        (B.adjoint(v), dense.T @ v),
+        (B.adjoint(V), dense.T @ V),
+        (B.laplacian(weights).toarray(), dense.T @ np.diag(weights) @ dense),
+    ]:
+        np.testing.assert_allclose(ours, theirs, atol=1e-12)
+    K = F @ F.T
+    gram, whole = B.gram(K), dense @ K @ dense.T
+    rows, columns = rng.integers(0, m, 4), rng.integers(0, m, 2)
+    np.testing.assert_allclose(gram.diagonal(), np.diag(whole), atol=1e-12)
+    np.testing.assert_allclose(gram.block(rows, columns), whole[np.ix_(rows, columns)], atol=1e-12)
+    np.testing.assert_allclose(gram.times(v), whole @ v, atol=1e-11)
+    ids, small = B.compacted()
+    np.testing.assert_array_equal(small.matrix().toarray(), dense[:, ids])
+    assert set(ids) == set(pairs.index.ravel())

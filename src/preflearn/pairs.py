@@ -1,4 +1,7 @@
-"""Pairs of items, and the incidence matrix that every method of the book is built on."""
+"""Pairs of items, and the incidence matrix B that every method of the book is built on.
+
+A method asks B for four things only: B f, B'v, B'WB and B K B' (`Incidence`).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,106 @@ from scipy import sparse
 
 from preflearn.checks import check_index, check_items, check_labels, check_query_ids, check_values
 
-__all__ = ["Pairs", "as_pairs"]
+__all__ = ["DifferenceGram", "Incidence", "Pairs", "as_pairs"]
+
+Floats = NDArray[np.float64]
+Ids = NDArray[np.int64]
+
+
+class Incidence:
+    """The incidence matrix B of m comparisons among n items, as an operator.
+
+    Row i is +1 at the first item of pair i and -1 at the second. It takes no memory beside the (m, 2) index.
+
+    Parameters
+    ----------
+    index : ndarray of int, shape (m, 2)
+        First and second item of each pair; not checked again (`Pairs` checks it).
+    n_items : int
+
+    Examples
+    --------
+    >>> B = Incidence(np.array([[0, 1], [2, 0]]), 3)
+    >>> B.differences(np.array([1.0, 4.0, 9.0])), B.adjoint(np.array([1.0, 10.0]))
+    (array([-3.,  8.]), array([-9., -1., 10.]))
+    """
+
+    __slots__ = ("first", "index", "second", "shape")
+
+    def __init__(self, index: Ids, n_items: int) -> None:
+        self.index, self.shape = index, (len(index), n_items)
+        self.first, self.second = index[:, 0], index[:, 1]
+
+    def __getitem__(self, rows: NDArray | slice) -> Incidence:
+        """B of some of the pairs."""
+        return Incidence(self.index[rows], self.shape[1])
+
+    def differences(self, f: Floats) -> Floats:
+        """B f: the differences of scores, first minus second; f (n,) gives (m,), f (n, k) gives (m, k)."""
+        values = f[self.first]
+        values -= f[self.second]  # in place: one copy of m rows less
+        return values
+
+    def adjoint(self, v: Floats) -> Floats:
+        """B'v: what each item gains from the pairs it is first in, and loses in those it is second in.
+
+        v (m,) gives (n,), v (m, k) gives (n, k).
+        """
+        if v.ndim == 2:
+            return np.stack([self.adjoint(column) for column in v.T], axis=1)
+        n = self.shape[1]
+        return np.bincount(self.first, v, n) - np.bincount(self.second, v, n)
+
+    def laplacian(self, weights: Floats) -> sparse.csr_array:
+        """B' diag(weights) B, shape (n, n): the Laplacian of the comparison graph with weighted edges."""
+        n = self.shape[1]
+        off = sparse.coo_array((-weights, (self.first, self.second)), shape=(n, n)).tocsr()
+        degree = np.bincount(self.first, weights, n) + np.bincount(self.second, weights, n)
+        return (off + off.T + sparse.diags_array(degree)).tocsr()
+
+    def gram(self, K: Floats) -> DifferenceGram:
+        """B K B' for a kernel matrix K of the items, shape (n, n): inner products of differences."""
+        return DifferenceGram(self, K)
+
+    def matrix(self) -> sparse.csr_array:
+        """B itself, sparse."""
+        m = self.shape[0]
+        data = np.tile([1.0, -1.0], m)
+        return sparse.csr_array((data, self.index.ravel(), np.arange(0, 2 * m + 1, 2)), shape=self.shape)
+
+    def compacted(self) -> tuple[Ids, Incidence]:
+        """The ids of the items that occur in a pair, in order, and B over these columns only."""
+        ids, place = np.unique(self.index, return_inverse=True)
+        return ids, Incidence(place.reshape(-1, 2), len(ids))
+
+
+class DifferenceGram:
+    """B K B' without the m x m matrix: its diagonal, its blocks, and its products with vectors.
+
+    Parameters
+    ----------
+    B : Incidence
+    K : ndarray of shape (n, n)
+        Symmetric.
+    """
+
+    __slots__ = ("B", "K")
+
+    def __init__(self, B: Incidence, K: Floats) -> None:
+        self.B, self.K = B, K
+
+    def diagonal(self) -> Floats:
+        """Squared norms of the differences, shape (m,)."""
+        own, first, second = np.diag(self.K), self.B.first, self.B.second
+        return own[first] + own[second] - 2 * self.K[first, second]
+
+    def block(self, rows: Ids, columns: Ids) -> Floats:
+        """The entries of these pairs (rows) with those (columns), shape (len(rows), len(columns))."""
+        return self.B[columns].differences(self.B[rows].differences(self.K).T).T
+
+    def times(self, v: Floats) -> Floats:
+        """B K B' v, shape (m,)."""
+        return self.B.differences(self.K @ self.B.adjoint(v))
 
 
 class Pairs:
@@ -181,17 +283,20 @@ class Pairs:
 
     def differences(self) -> NDArray[np.float64]:
         """First minus second, shape (m, p): the incidence matrix times the items."""
-        return self.first - self.second
+        return self.B.differences(self.items)
+
+    @property
+    def B(self) -> Incidence:  # noqa: N802
+        """The incidence matrix as an operator: B f, B'v, B'WB and B K B'."""
+        return Incidence(self.index, len(self.items))
 
     def incidence(self) -> sparse.csr_array:
-        """The (m, n) incidence matrix B: +1 at the first item of a pair, -1 at the second.
+        """The (m, n) incidence matrix B, sparse: +1 at the first item of a pair, -1 at the second.
 
         For scores f of the items, B @ f are the differences of scores, and B.T @ B is the
         Laplacian of the comparison graph.
         """
-        m, n = len(self), len(self.items)
-        data = np.tile([1.0, -1.0], m)
-        return sparse.csr_array((data, self.index.ravel(), np.arange(0, 2 * m + 1, 2)), shape=(m, n))
+        return self.B.matrix()
 
     def swapped(self) -> Pairs:
         """The same comparisons with first and second exchanged; labels change their sign."""
