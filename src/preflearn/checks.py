@@ -7,10 +7,13 @@ from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 __all__ = [
+    "check_array",
     "check_index",
     "check_items",
+    "check_kinds",
     "check_labels",
     "check_number",
     "check_query_ids",
@@ -29,26 +32,72 @@ def _first_index(mask: NDArray) -> tuple[int, ...]:
     return tuple(int(k) for k in np.argwhere(mask)[0])
 
 
-def check_items(items: ArrayLike, name: str = "items") -> NDArray[np.float64]:
-    """Return `items` as a finite (n, p) float array, or say which entry is wrong."""
-    try:
-        array = np.asarray(items, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be an (n, p) array of numbers: {error}") from None
-    if array.ndim != 2:
+def check_array(
+    values: ArrayLike, name: str, shape: tuple[int | str, ...], meaning: str = ""
+) -> NDArray[np.float64]:
+    """Return `values` as a finite float array of this shape, or say what is wrong, and where.
+
+    Parameters
+    ----------
+    values : array-like
+    name : str
+        What messages call it.
+    shape : tuple of int or str
+        A length, or the letter for a length of at least one that is free.
+    meaning : str
+        Of the axes, for messages, such as "one value an item".
+
+    Raises
+    ------
+    ValueError
+        If the values are no real finite numbers, some are masked, or the shape is another.
+    """
+    array = _as_floats(values, name)
+    expected = f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})"
+    fits = array.ndim == len(shape) and all(
+        isinstance(wanted, str) or found == wanted for found, wanted in zip(array.shape, shape, strict=True)
+    )
+    if not fits:
         raise ValueError(
-            f"{name} has shape {array.shape}; expected (n, p): one row an item, one column a feature"
+            f"{name} has shape {array.shape}; expected {expected}{': ' * bool(meaning)}{meaning}"
         )
-    if array.shape[0] == 0 or array.shape[1] == 0:
-        raise ValueError(f"{name} is empty (shape {array.shape}); expected at least one item and one feature")
+    if array.size == 0:
+        raise ValueError(f"{name} is empty (shape {array.shape}); expected at least one value")
     finite = np.isfinite(array)
     if not finite.all():
-        row, column = _first_index(~finite)
+        where = _first_index(~finite)
         raise ValueError(
-            f"{name} holds {array[row, column]} at row {row}, column {column} "
-            f"({np.count_nonzero(~finite)} non-finite values in all); expected finite numbers only"
+            f"{name}[{', '.join(map(str, where))}] is {array[where]} ({np.count_nonzero(~finite)} non-finite "
+            "values in all); expected finite numbers"
         )
     return array
+
+
+def _as_floats(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Real numbers as floats; what NumPy would cast in silence, or refuse in its own words, is named."""
+    if isinstance(values, np.ma.MaskedArray):
+        if np.ma.is_masked(values):
+            raise ValueError(f"{name} has {np.ma.count_masked(values)} masked values; expected numbers only")
+        values = values.data
+    if sparse.issparse(values):
+        raise ValueError(f"{name} is sparse; expected a dense array")
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "cmM":
+            raise ValueError(f"{name} has dtype {array.dtype}; expected real numbers")
+        return array.astype(np.float64, copy=False)
+    except OverflowError:
+        raise ValueError(f"{name} holds an integer too large for a float; expected finite numbers") from None
+    except (TypeError, ValueError) as error:
+        if str(error).startswith(name):
+            raise
+        raise ValueError(f"{name} holds something else than numbers, or rows of unequal length; "
+                         "expected an array of numbers") from None  # fmt: skip
+
+
+def check_items(items: ArrayLike, name: str = "items") -> NDArray[np.float64]:
+    """Return `items` as a finite (n, p) float array, or say which entry is wrong."""
+    return check_array(items, name, ("n", "p"), "one row an item, one column a feature")
 
 
 def check_labels(y: ArrayLike, n_pairs: int, allow: tuple[int, ...] = (-1, 0, 1)) -> NDArray[np.int8]:
@@ -125,33 +174,13 @@ def check_index(index: ArrayLike, n_items: int) -> NDArray[np.int64]:
 
 
 def check_values(values: ArrayLike, n_items: int, name: str) -> NDArray[np.float64]:
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be an ({n_items},) array of numbers: {error}") from None
-    if array.shape != (n_items,):
-        raise ValueError(f"{name} has shape {array.shape}; expected ({n_items},): one value an item")
-    if not np.isfinite(array).all():
-        (where,) = _first_index(~np.isfinite(array))
-        raise ValueError(f"{name}[{where}] is {array[where]}; expected finite numbers")
-    return array
+    """Return one finite value an item, shape (n_items,)."""
+    return check_array(values, name, (n_items,), "one value an item")
 
 
 def check_vector(values: ArrayLike, name: str, length: int | None = None) -> Floats:
     """Return `values` as a finite, non-empty float vector, or say which value is wrong."""
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be an array of numbers: {error}") from None
-    if array.ndim != 1 or (length is not None and len(array) != length):
-        expected = "one dimension" if length is None else f"({length},)"
-        raise ValueError(f"{name} has shape {array.shape}; expected {expected}")
-    if len(array) == 0:
-        raise ValueError(f"{name} is empty; expected at least one value")
-    if not np.isfinite(array).all():
-        where = np.flatnonzero(~np.isfinite(array))[0]
-        raise ValueError(f"{name}[{where}] is {array[where]}; expected finite numbers")
-    return array
+    return check_array(values, name, ("n" if length is None else length,))
 
 
 def check_weights(sample_weight: ArrayLike | None, length: int) -> Floats:
@@ -166,6 +195,20 @@ def check_weights(sample_weight: ArrayLike | None, length: int) -> Floats:
     if not weights.any():
         raise ValueError(f"all {length} values of sample_weight are 0; expected at least one positive weight")
     return weights
+
+
+def check_kinds(y: NDArray, owner: str, ties: bool = True) -> None:
+    """Raise unless the labels hold a preference and, where the owner needs `ties`, a tie."""
+    if not y.any():
+        needs = "both ties and preferences" if ties else "at least one preference (label +1 or -1)"
+        raise ValueError(
+            f"y has only ties (label 0); {owner} needs {needs}: with ties alone, predict 0 for each pair"
+        )
+    if ties and y.all():
+        raise ValueError(
+            f"y has only preferences (labels +1 and -1), no ties; {owner} needs both, to learn which "
+            "differences count: use SVMRank, which needs no ties"
+        )
 
 
 def check_number(estimator: object, name: str, positive: bool = False) -> float:
