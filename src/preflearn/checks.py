@@ -65,10 +65,10 @@ def check_array(
         raise ValueError(f"{name} is empty (shape {array.shape}); expected at least one value")
     finite = np.isfinite(array)
     if not finite.all():
-        where = _first_index(~finite)
+        where, more = _first_index(~finite), np.count_nonzero(~finite) - 1
         raise ValueError(
-            f"{name}[{', '.join(map(str, where))}] is {array[where]} ({np.count_nonzero(~finite)} non-finite "
-            "values in all); expected finite numbers"
+            f"{name}[{', '.join(map(str, where))}] is {array[where]}; expected finite numbers"
+            + f" ({more} more are not finite)" * bool(more)
         )
     return array
 
@@ -91,8 +91,9 @@ def _as_floats(values: ArrayLike, name: str) -> NDArray[np.float64]:
     except (TypeError, ValueError) as error:
         if str(error).startswith(name):
             raise
-        raise ValueError(f"{name} holds something else than numbers, or rows of unequal length; "
-                         "expected an array of numbers") from None  # fmt: skip
+        raise ValueError(
+            f"{name} must be an array of numbers; expected no other objects, and rows of equal length"
+        ) from None
 
 
 def check_items(items: ArrayLike, name: str = "items") -> NDArray[np.float64]:
