@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from code_lines import by_folder, code_lines
 
 from bookrunner.ledger import load_ledger
 
@@ -138,3 +139,26 @@ def test_workflows_call_the_same_script():
     for command in ("make book", "make test"):
         assert command in script
         assert command in readme
+
+
+def test_code_lines_are_counted_without_words():
+    source = '"""Title.\n\nMore."""\nx = 1  # why\n\n# a comment\ndef f():\n    """Says."""\n'
+    source += "    return (x,\n            2)\n"
+    assert code_lines(source) == 4
+
+
+@pytest.mark.parametrize(
+    ("folders", "most"),
+    [
+        ({"ground"}, 600),
+        ({"margins", "svm"}, 1400),
+        ({"path"}, 1000),
+        ({"dynamics"}, 1900),
+        ({"ranking"}, 500),
+        ({"datasets"}, 650),
+        ({"bookrunner"}, 1400),
+    ],
+)
+def test_a_folder_is_read_in_one_sitting(folders, most):
+    """The budgets of code lines; going over is a reason to look for the simpler idea."""
+    assert sum(by_folder()[folder] for folder in folders) <= most
