@@ -1,12 +1,12 @@
 """A register of toy files, with a mirror, a cache and a server that serves them."""
 
-import csv
 import hashlib
 import http.server
 import threading
 from contextlib import contextmanager
 
 from preflearn.datasets import registry, storage
+from preflearn.datasets.registry import RegisteredFile
 
 
 class Toy:
@@ -15,8 +15,8 @@ class Toy:
     def __init__(self, folder, monkeypatch):
         self.mirror, self.cache = folder / "mirror", folder / "cache"
         self.mirror.mkdir()
-        self.register, self.rows = folder / "registry.csv", []
-        monkeypatch.setattr(registry, "register_path", lambda: self.register)
+        self.rows = []
+        monkeypatch.setattr(registry, "registered_files", lambda: [RegisteredFile(**row) for row in self.rows])
         monkeypatch.setattr(storage, "cache_folder", lambda: self.cache)
         monkeypatch.setattr(storage, "_USED", {})
         monkeypatch.setenv("PREFLEARN_DATA", str(self.mirror))
@@ -25,12 +25,8 @@ class Toy:
     def add(self, dataset, file, content, *, at="mirror", known=True, url="http://127.0.0.1:9/none"):
         """Register a file and put it into the mirror, the cache, or nowhere (None)."""
         row = {"dataset": dataset, "file": file, "url": url, "licence": "toy licence", "citation": "Toy 2000"}
-        row |= {"sha256": sha256(content), "bytes": len(content)} if known else {"sha256": "", "bytes": ""}
+        row |= {"sha256": sha256(content), "bytes": len(content)} if known else {"sha256": "", "bytes": None}
         self.rows.append(row)
-        with self.register.open("w", newline="") as stream:
-            writer = csv.DictWriter(stream, list(row))
-            writer.writeheader()
-            writer.writerows(self.rows)
         return self.put(dataset, file, content, at) if at else None
 
     def put(self, dataset, file, content, at):
@@ -61,7 +57,7 @@ def server(content, status=200, promised=None):
             """Keep the output of the tests clean."""
 
     running = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=running.serve_forever)
+    thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
         yield f"http://127.0.0.1:{running.server_port}/file", asked

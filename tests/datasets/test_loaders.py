@@ -12,8 +12,9 @@ from toy_register import Toy, sha256
 
 from preflearn import datasets
 from preflearn.datasets import CorruptedFile, DatasetUnavailable
-from preflearn.datasets.prefectures import PREFECTURES, coordinates
-from preflearn.datasets.rfiles import sparse_matrix
+from preflearn.datasets.items import sparse_matrix
+from preflearn.datasets.registry import package_file
+from preflearn.datasets.sushi import coordinates
 
 
 @pytest.fixture
@@ -235,7 +236,9 @@ def test_sushi_with_an_odd_number_of_ratings_is_refused(toy):
 
 
 def test_prefectures_lie_in_japan_and_the_foreign_code_is_no_place():
-    assert len(PREFECTURES) == len({name for name, *_ in PREFECTURES}) == 47
+    table = pd.read_csv(package_file("prefectures.csv"))
+    assert table["code"].tolist() == list(range(47))
+    assert table["prefecture"].nunique() == 47
     latitude, longitude = coordinates(range(47)).T
     assert ((latitude > 26) & (latitude < 43.1)).all()
     assert ((longitude > 127) & (longitude < 141.4)).all()

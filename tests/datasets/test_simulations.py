@@ -134,10 +134,10 @@ BAD = {
     r"scale is \[1.0, -1.0\]; expected positive": lambda: simulate_separable_pairs(
         5, 2, 0.5, 0.5, 0, scale=[1, -1]
     ),
-    r"scale has shape \(3,\); expected one number, or \(2,\)": lambda: simulate_separable_pairs(
+    r"scale has shape \(3,\); expected \(2,\)": lambda: simulate_separable_pairs(
         5, 2, 0.5, 0.5, 0, scale=[1, 1, 1]
     ),
-    "X holds nan": lambda: squared_norm([[math.nan]], 1),
+    r"X\[0, 0\] is nan": lambda: squared_norm([[math.nan]], 1),
 }
 
 

@@ -180,7 +180,7 @@ def test_a_download_is_verified_kept_and_not_repeated(toy, monkeypatch):
 
 @pytest.mark.parametrize(
     ("content", "answer"),
-    [(b"a login page", {}), (b"good", {"promised": 9}), (b"good", {}), (b"gone", {"status": 404})],
+    [(b"sign in!!", {}), (b"good", {"promised": 9}), (b"good", {}), (b"gone", {"status": 404})],
     ids=["other", "broken off", "short", "gone"],
 )
 def test_a_bad_download_leaves_nothing(toy, monkeypatch, content, answer):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from preflearn.datasets.registry import RegisteredFile, dataset_names, files_of
-from preflearn.datasets.storage import CorruptedFile, DatasetUnavailable, advice, check, download, locate
+from preflearn.datasets.storage import CorruptedFile, DatasetUnavailable, locate, obtain, verified
 
 __all__ = ["available", "fetch", "listing", "verify"]
 
@@ -44,17 +44,7 @@ def fetch(dataset: str, progress: bool = True) -> list[Path]:
     DatasetUnavailable
         If a file can't be had.
     """
-    paths = []
-    for entry in files_of(dataset):
-        found = locate(entry)
-        path = found[0] if found else download(entry, progress)
-        status, detail = check(entry, path)
-        if status == "unverifiable":
-            raise DatasetUnavailable(advice(entry, detail))
-        if status != "ok":
-            raise CorruptedFile(detail)
-        paths.append(path)
-    return paths
+    return [obtain(entry, progress)[1] for entry in files_of(dataset)]
 
 
 def verify(dataset: str | None = None) -> pd.DataFrame:
@@ -68,8 +58,8 @@ def verify(dataset: str | None = None) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row a file: dataset, file, status, detail. The status is "ok", "missing", "mismatch", or
-        "unverifiable" for a file whose hash nobody recorded.
+        One row a file: dataset, file, status, detail. The status is "ok", "missing", "mismatch" (other
+        bytes, or no file), or "unverifiable" for a file that can't be read or whose hash nobody recorded.
 
     Raises
     ------
@@ -97,12 +87,20 @@ def listing() -> pd.DataFrame:
         sources = [found[1] for entry in entries if (found := locate(entry))]
         here = ", ".join(sorted(set(sources), reverse=True)) if sources else "no"
         here = here if len(sources) in (0, len(entries)) else "in part"
-        sizes = [entry.bytes for entry in entries]
-        megabytes = "unknown" if None in sizes else f"{sum(sizes) / 1e6:.2f}"
+        sizes = [entry.bytes for entry in entries if entry.bytes is not None]
+        megabytes = f"{sum(sizes) / 1e6:.2f}" if len(sizes) == len(entries) else "unknown"
         rows.append((name, len(entries), megabytes, here, entries[0].licence))
     return pd.DataFrame(rows, columns=["dataset", "files", "megabytes", "here", "licence"])
 
 
 def _state(entry: RegisteredFile) -> tuple[str, str]:
-    found = locate(entry)
-    return check(entry, found[0]) if found else ("missing", entry.url)
+    """Of one file: its status as in `verify`, and the details."""
+    if not (found := locate(entry)):
+        return "missing", entry.url
+    try:
+        verified(entry, found[0])
+    except CorruptedFile as error:
+        return "mismatch", str(error)
+    except DatasetUnavailable as error:
+        return "unverifiable", str(error)
+    return "ok", str(found[0])

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
-__all__ = ["RegisteredFile", "dataset_names", "files_of", "registered_file", "registered_files"]
+__all__ = ["RegisteredFile", "dataset_names", "files_of", "package_file", "registered_file"]
 
 _PACKAGE = Path(__file__).parents[1]
+_LARGEST = 2**28  # bytes of a file whose size nobody registered
 
 
-@dataclass(frozen=True)
-class RegisteredFile:
+class RegisteredFile(NamedTuple):
     """One row of ``data/registry.csv``.
 
     An empty `sha256` says that nobody recorded the hash: such a file is never downloaded by the
@@ -27,9 +28,14 @@ class RegisteredFile:
     licence: str
     citation: str
 
+    @property
+    def limit(self) -> int:
+        """The most bytes that are read of this file, or downloaded."""
+        return _LARGEST if self.bytes is None else self.bytes
 
-def register_path() -> Path:
-    """``data/registry.csv``: an installed wheel carries it inside the package, a checkout at its root.
+
+def package_file(name: str) -> Path:
+    """A file of ``data``: an installed wheel carries it inside the package, a checkout at its root.
 
     Raises
     ------
@@ -37,18 +43,19 @@ def register_path() -> Path:
         If neither place has the file.
     """
     for root in (_PACKAGE / "_files", _PACKAGE.parents[1]):
-        if (path := root / "data" / "registry.csv").exists():
+        if (path := root / "data" / name).exists():
             return path
-    raise FileNotFoundError(
-        "data/registry.csv is missing from the installation of preflearn; install it again"
-    )
+    raise FileNotFoundError(f"data/{name} is missing from the installation of preflearn; install it again")
 
 
-def registered_files() -> list[RegisteredFile]:
+@lru_cache(maxsize=1)
+def registered_files() -> tuple[RegisteredFile, ...]:
     """All rows of the register, in its order."""
-    with register_path().open(encoding="utf-8", newline="") as stream:
+    with package_file("registry.csv").open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
-    return [RegisteredFile(**row | {"bytes": int(row["bytes"]) if row["bytes"] else None}) for row in rows]
+    return tuple(
+        RegisteredFile(**row | {"bytes": int(row["bytes"]) if row["bytes"] else None}) for row in rows
+    )
 
 
 def dataset_names() -> list[str]:
@@ -89,9 +96,7 @@ def registered_file(dataset: str, file: str) -> RegisteredFile:
     ValueError
         If the register has no such data set, or the data set no such file.
     """
-    entries = files_of(dataset)
-    for entry in entries:
-        if entry.file == file:
-            return entry
-    names = [entry.file for entry in entries]
-    raise ValueError(f"the data set {dataset!r} has no file {file!r}; expected one of {names}")
+    entries = {entry.file: entry for entry in files_of(dataset)}
+    if file not in entries:
+        raise ValueError(f"the data set {dataset!r} has no file {file!r}; expected one of {list(entries)}")
+    return entries[file]

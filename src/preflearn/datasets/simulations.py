@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import check_items
+from preflearn.checks import check_items, check_vector
 from preflearn.metrics import threshold
 from preflearn.pairs import Pairs
 
@@ -120,22 +120,16 @@ def simulate_norm_pairs(
     order = _order(norm)
     wanted = _tie_quota(n, tie_share)
     rng = np.random.default_rng(rng)
-    kept = {True: [], False: []}
-    missing = {True: wanted, False: n - wanted}
-    while any(missing.values()):
+    drawn, chosen = [], np.zeros(0, dtype=np.int64)
+    while len(chosen) < n:
         second = rng.uniform(-2, 2, size=(n + 100, 2))
         first = second + rng.uniform(*_DELTAS[order], size=second.shape)
         gain = squared_norm(first, order) - squared_norm(second, order)
-        y = threshold(gain + rng.normal(scale=_SIGMA, size=len(gain)), 1.0)
-        for tied in (True, False):
-            chosen = np.flatnonzero((y == 0) == tied)[: missing[tied]]
-            missing[tied] -= len(chosen)
-            kept[tied].append((first[chosen], second[chosen], y[chosen]))
-    # A label must not be told from a pair's place.
-    shuffled = rng.permutation(n)
-    first, second, y = (
-        np.concatenate(part)[shuffled] for part in zip(*kept[True], *kept[False], strict=True)
-    )
+        drawn.append((first, second, threshold(gain + rng.normal(scale=_SIGMA, size=len(gain)), 1.0)))
+        y = np.concatenate([labels for _, _, labels in drawn])
+        chosen = np.concatenate([np.flatnonzero(y == 0)[:wanted], np.flatnonzero(y)[: n - wanted]])
+    chosen = chosen[rng.permutation(n)]  # a label must not be told from a pair's place
+    first, second, y = (np.concatenate(part)[chosen] for part in zip(*drawn, strict=True))
     pairs = Pairs.from_arrays(first, second)
     return NormPairs(pairs, y, squared_norm(pairs.items, order))
 
@@ -220,9 +214,7 @@ def _tie_quota(n: int, tie_share: float) -> int:
 
 
 def _checked_scale(scale: ArrayLike, p: int) -> NDArray[np.float64]:
-    scale = np.asarray(scale, dtype=np.float64)
-    if scale.shape not in ((), (p,)):
-        raise ValueError(f"scale has shape {scale.shape}; expected one number, or ({p},): one a feature")
-    if not (np.isfinite(scale) & (scale > 0)).all():
-        raise ValueError(f"scale is {scale.tolist()}; expected positive finite numbers")
+    scale = check_vector(np.full(p, scale) if np.ndim(scale) == 0 else scale, "scale", p)
+    if scale.min() <= 0:
+        raise ValueError(f"scale is {scale.tolist()}; expected positive numbers")
     return scale

@@ -1,9 +1,10 @@
 """Find the files of a data set, verify them, download what is missing.
 
 A file is looked for in the folder that ``PREFLEARN_DATA`` names (a mirror, ``<dataset>/<file>``), then
-in the user's cache, and is else downloaded into the cache. Wherever it comes from, its bytes are
-compared with the SHA-256 of the register before anything parses them. ``PREFLEARN_OFFLINE=1`` keeps
-off the network. Both variables are read when a file is asked for.
+in the user's cache, and is else downloaded into the cache. Wherever it comes from, its size and its
+SHA-256 are compared with the register before anything parses it, and no byte beyond the size is read.
+``PREFLEARN_OFFLINE=1`` keeps off the network. Both variables are read when a file is asked for; a relative
+mirror is that of the folder in which the process first asked.
 
 Where the register knows no hash (the chess files), the package downloads nothing. Someone who trusts
 a copy puts it into the mirror or the cache and records its hash there, in a file ``SHA256SUMS`` beside
@@ -13,40 +14,38 @@ it, as the command ``sha256sum FILE >> SHA256SUMS`` writes it; from then on that
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
-import warnings
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from platformdirs import user_cache_path
 
+from preflearn.datasets.download import download
 from preflearn.datasets.registry import RegisteredFile, files_of, registered_file
 
 __all__ = [
     "CorruptedFile",
     "DatasetUnavailable",
-    "advice",
-    "cache_folder",
-    "check",
-    "download",
     "locate",
+    "obtain",
     "provenance",
     "read",
     "used",
+    "verified",
 ]
 
-_TIMEOUT = (5, 30)  # seconds to connect, and between two packets
+_LONGEST_SUMS = 2**20  # bytes of a file SHA256SUMS
 _USED: dict[tuple[str, str], dict[str, str]] = {}
 
 
 class DatasetUnavailable(OSError):  # noqa: N818 - the name says what is the matter
-    """A file of a data set is neither here nor to be had; the message says how to get it."""
+    """A file of a data set can't be had or can't be read; the message says how to get it."""
 
 
 class CorruptedFile(ValueError):  # noqa: N818
-    """A file is here, and its bytes are not those of the register."""
+    """What lies in the place of a file is not what is registered; the message says what it is."""
 
 
 def cache_folder() -> Path:
@@ -54,8 +53,20 @@ def cache_folder() -> Path:
     return user_cache_path("preflearn", appauthor=False)
 
 
+def mirror_folder() -> Path | None:
+    """The folder that ``PREFLEARN_DATA`` names, as an absolute path; None if it names none."""
+    named = os.environ.get("PREFLEARN_DATA")
+    return _absolute(named) if named else None
+
+
+@lru_cache
+def _absolute(folder: str) -> Path:
+    """Resolved once, so that a later change of the working folder changes no data."""
+    return Path(folder).absolute()
+
+
 def read(dataset: str, file: str) -> bytes:
-    """The bytes of a registered file, verified by SHA-256; downloaded if it is nowhere.
+    """The bytes of a registered file, verified; downloaded if it is nowhere.
 
     Parameters
     ----------
@@ -69,20 +80,13 @@ def read(dataset: str, file: str) -> bytes:
     Raises
     ------
     ValueError
-        On an unknown data set or file; as `CorruptedFile` if the bytes found are not the registered ones.
+        On an unknown data set or file; as `CorruptedFile` if what was found is not what is registered.
     DatasetUnavailable
-        If the file is not here and can't be downloaded, or its hash is known to nobody.
+        If the file is not here and can't be downloaded, can't be read, or its hash is known to nobody.
     """
     entry = registered_file(dataset, file)
-    path, source = locate(entry) or (download(entry), "download")
-    content = path.read_bytes()
-    found = hashlib.sha256(content).hexdigest()
-    expected = _expected_hash(entry, path)
-    if expected is None:
-        raise DatasetUnavailable(advice(entry, f"{path} can't be verified: its SHA-256 is not recorded"))
-    if found != expected:
-        raise CorruptedFile(_mismatch(path, found, expected, len(content), entry))
-    note = {"dataset": dataset, "file": file, "sha256": found, "source": source}
+    content, _, source = obtain(entry)
+    note = {"dataset": dataset, "file": file, "sha256": entry.sha256 or _sha256(content), "source": source}
     _USED.setdefault((dataset, file), note)
     return content
 
@@ -118,71 +122,111 @@ def provenance(dataset: str, files: Sequence[str] | None = None) -> tuple[dict[s
     names = [entry.file for entry in files_of(dataset)] if files is None else files
     rows = []
     for entry in (registered_file(dataset, name) for name in names):
-        note = _USED.get((dataset, entry.file), {"sha256": entry.sha256, "source": "not read"})
-        row = {"dataset": dataset, "file": entry.file, "url": entry.url, "sha256": note["sha256"]}
-        rows.append(row | {"licence": entry.licence, "citation": entry.citation, "source": note["source"]})
+        row = entry._asdict() | {"source": "not read"} | _USED.get((dataset, entry.file), {})
+        del row["bytes"]
+        rows.append(row)
     return tuple(rows)
 
 
-def _folders() -> list[tuple[Path, str]]:
-    mirror = os.environ.get("PREFLEARN_DATA")
-    return [*([(Path(mirror), "mirror")] if mirror else []), (cache_folder(), "cache")]
+def obtain(entry: RegisteredFile, progress: bool = False) -> tuple[bytes, Path, str]:
+    """The verified bytes of a file, where it lies, and "mirror", "cache" or "download"; see `read`."""
+    path, source = locate(entry) or (_download(entry, progress), "download")
+    return verified(entry, path), path, source
 
 
 def locate(entry: RegisteredFile) -> tuple[Path, str] | None:
     """Where a file lies, with "mirror" or "cache"; None if it is in neither."""
-    for folder, source in _folders():
-        path = folder / entry.dataset / entry.file
-        if path.is_file():
+    for folder, source in ((mirror_folder(), "mirror"), (cache_folder(), "cache")):
+        if folder and _exists(path := folder / entry.dataset / entry.file):
             return path, source
     return None
 
 
-def _expected_hash(entry: RegisteredFile, path: Path) -> str | None:
-    """The registered hash, or else the one that the file's owner recorded beside it."""
-    sums = path.with_name("SHA256SUMS")
-    if entry.sha256 or not sums.is_file():
-        return entry.sha256 or None
-    lines = (line.split(maxsplit=1) for line in sums.read_text(encoding="utf-8").splitlines())
-    recorded = {line[1].removeprefix("*").strip(): line[0].lower() for line in lines if len(line) == 2}
-    return recorded.get(entry.file)
+def _exists(path: Path) -> bool:
+    """Whether something is here, or can't be told from here: reading it then says what is the matter."""
+    try:
+        path.stat()
+    except OSError as error:
+        return not isinstance(error, (FileNotFoundError, NotADirectoryError))
+    return True
 
 
-def check(entry: RegisteredFile, path: Path) -> tuple[str, str]:
-    """Compare a file with the register: "ok", "mismatch" or "unverifiable", and the details."""
-    expected = _expected_hash(entry, path)
-    if expected is None:
-        return "unverifiable", f"{path} can't be verified: its SHA-256 is not recorded"
-    stat = path.stat()
-    found = _file_hash(path, stat.st_size, stat.st_mtime_ns)
+def verified(entry: RegisteredFile, path: Path) -> bytes:
+    """The bytes of a file.
+
+    Raises
+    ------
+    CorruptedFile
+        If they are not the registered ones, or what lies there is no file.
+    DatasetUnavailable
+        If it can't be read, or its hash is known to nobody.
+    """
+    expected = entry.sha256 or _recorded_hash(entry, path.with_name("SHA256SUMS"))
+    if not expected:
+        raise DatasetUnavailable(advice(entry, f"{path} can't be verified: its SHA-256 is not recorded"))
+    content = _bytes(entry, path, entry.limit)
+    found = _sha256(content)
     if found != expected:
-        return "mismatch", _mismatch(path, found, expected, stat.st_size, entry)
-    return "ok", str(path)
+        short = entry.bytes is not None and len(content) < entry.bytes
+        what = (
+            f"truncated ({len(content)} of {entry.bytes} bytes)" if short else "not the file that is expected"
+        )
+        raise _damage(entry, path, f"is {what}: its SHA-256 is {found}, expected {expected}")
+    return content
 
 
-@lru_cache(maxsize=1024)
-def _file_hash(path: Path, size: int, changed: int) -> str:
-    """SHA-256 of a file; size and time of change make a new entry when the file changes."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
-def _mismatch(path: Path, found: str, expected: str, size: int, entry: RegisteredFile) -> str:
-    short = entry.bytes is not None and size < entry.bytes
-    what = f"truncated ({size} of {entry.bytes} bytes)" if short else "not the file that is expected"
+def _bytes(entry: RegisteredFile, path: Path, limit: int) -> bytes:
+    """What a file holds, if that is not more than the limit."""
+    try:
+        if not path.is_file():
+            raise _damage(entry, path, "is a folder or a device, expected a file")
+        content, size = b"", path.stat().st_size
+        if size <= limit:
+            with path.open("rb") as stream:
+                content = stream.read(limit + 1)  # it may have grown, and sizes of special files lie
+            size = len(content)
+    except OSError as error:
+        reason = f"{path} can't be read ({error.strerror}); make it readable or delete it"
+        raise DatasetUnavailable(advice(entry, reason)) from None
+    if size > limit:
+        raise _damage(entry, path, f"is too large: it has {size} bytes, expected at most {limit}")
+    return content
+
+
+def _recorded_hash(entry: RegisteredFile, sums: Path) -> str | None:
+    """The hash that the file's owner recorded beside it."""
+    if not _exists(sums):
+        return None
+    try:
+        text = _bytes(entry, sums, _LONGEST_SUMS).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _damage(entry, sums, f"is no UTF-8 text (byte {error.start}); write it anew") from None
+    lines = (line.split(maxsplit=1) for line in text.splitlines())
+    recorded = {line[1].removeprefix("*").strip(): line[0].lower() for line in lines if len(line) == 2}
+    found = recorded.get(entry.file)
+    if found is not None and not re.fullmatch("[0-9a-f]{64}", found):
+        raise _damage(entry, sums, f"records {found[:80]!r} for {entry.file}, expected 64 hexadecimal digits")
+    return found
+
+
+def _damage(entry: RegisteredFile, path: Path, what: str) -> CorruptedFile:
     if entry.sha256:
         remedy = f"delete it, then run: preflearn data fetch {entry.dataset}"
     else:
         remedy = f"put the file back whose hash was recorded, or correct {path.with_name('SHA256SUMS')}"
-    return f"{path} is {what}: its SHA-256 is {found}, expected {expected}; {remedy}"
+    return CorruptedFile(f"{path} {what}; {remedy}")
 
 
 def _nowhere() -> str:
     """Where a file was looked for."""
-    mirror = os.environ.get("PREFLEARN_DATA")
-    if not mirror:
+    mirror = mirror_folder()
+    if mirror is None:
         return "it is not in the cache, and PREFLEARN_DATA names no mirror"
-    if not Path(mirror).is_dir():
+    if not mirror.is_dir():
         return f"it is not in the cache, and PREFLEARN_DATA names {mirror}, which is no folder"
     return f"it is neither in the mirror {mirror} nor in the cache"
 
@@ -202,39 +246,16 @@ def advice(entry: RegisteredFile, reason: str) -> str:
     )
 
 
-def download(entry: RegisteredFile, progress: bool = False) -> Path:
-    """Download one file into the cache: to a temporary name, renamed when its hash is right.
-
-    Raises
-    ------
-    DatasetUnavailable
-        If there is no hash to verify it with, ``PREFLEARN_OFFLINE`` is set, the download fails, or
-        what comes has other bytes; the cache then stays as it was.
-    """
+def _download(entry: RegisteredFile, progress: bool) -> Path:
+    """Download one file into the cache, which stays as it was if that fails."""
     if not entry.sha256:
         raise DatasetUnavailable(advice(entry, _nowhere()))
     if os.environ.get("PREFLEARN_OFFLINE", "0") not in ("", "0"):
         raise DatasetUnavailable(advice(entry, f"{_nowhere()}, and PREFLEARN_OFFLINE is set"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # late, since it loads tqdm, which warns inside notebooks
-        import pooch
-    fetcher = pooch.create(
-        path=cache_folder() / entry.dataset,
-        base_url="",
-        registry={entry.file: f"sha256:{entry.sha256}"},
-        urls={entry.file: entry.url},
-        retry_if_failed=1,
-    )
-    logger = pooch.get_logger()
-    level = logger.level
+    place = cache_folder() / entry.dataset / entry.file
     try:
-        logger.setLevel(logging.WARNING)
-        path = fetcher.fetch(
-            entry.file, downloader=pooch.HTTPDownloader(progressbar=progress, timeout=_TIMEOUT)
-        )
+        download(entry, place, progress)
+        return place
     except (OSError, ValueError) as error:  # no network, no space, or other bytes than expected
         reason = f"downloading {entry.url} failed ({type(error).__name__}: {str(error)[:400]})"
-        raise DatasetUnavailable(advice(entry, reason)) from None
-    finally:
-        logger.setLevel(level)
-    return Path(path)
+    raise DatasetUnavailable(advice(entry, reason))  # here, since the error above keeps a connection open
