@@ -17,7 +17,7 @@ class Toy:
         self.mirror.mkdir()
         self.rows = []
         monkeypatch.setattr(registry, "registered_files", lambda: [RegisteredFile(**row) for row in self.rows])
-        monkeypatch.setattr(storage, "cache_folder", lambda: self.cache)
+        monkeypatch.setattr(registry, "cache_folder", lambda: self.cache)
         monkeypatch.setattr(storage, "_USED", {})
         monkeypatch.setenv("PREFLEARN_DATA", str(self.mirror))
         monkeypatch.setenv("PREFLEARN_OFFLINE", "1")

@@ -5,7 +5,7 @@ import pytest
 from toy_register import Toy, server, sha256
 
 from preflearn import datasets
-from preflearn.datasets import CorruptedFile, DatasetUnavailable, registry, storage
+from preflearn.datasets import CorruptedFile, DatasetUnavailable, registry
 from preflearn.datasets.storage import read
 
 
@@ -96,7 +96,7 @@ def test_provenance_tells_what_was_read(toy):
 
 
 def test_the_cache_is_the_users(monkeypatch):
-    assert storage.cache_folder().name == "preflearn"
+    assert registry.cache_folder().name == "preflearn"
 
 
 # Damage

@@ -10,8 +10,6 @@
 and its own text lists only what it raises besides.
 """
 
-from preflearn.datasets.catalogue import available, fetch, listing, verify
-from preflearn.datasets.chess import load_chess
 from preflearn.datasets.items import (
     load_auto,
     load_cancer,
@@ -20,10 +18,11 @@ from preflearn.datasets.items import (
     load_mixture,
     load_movielens,
 )
-from preflearn.datasets.matches import load_atp, load_football, load_nba, load_starcraft
+from preflearn.datasets.matches import load_atp, load_chess, load_football, load_nba, load_starcraft
 from preflearn.datasets.object_ranking import OBJECT_RANKINGS, load_object_ranking
+from preflearn.datasets.registry import CorruptedFile, DatasetUnavailable
 from preflearn.datasets.simulations import simulate_norm_pairs, simulate_separable_pairs, squared_norm
-from preflearn.datasets.storage import CorruptedFile, DatasetUnavailable, provenance, used
+from preflearn.datasets.storage import available, fetch, listing, provenance, used, verify
 from preflearn.datasets.sushi import load_sushi
 
 __all__ = [

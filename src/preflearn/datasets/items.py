@@ -1,7 +1,5 @@
 """Items with scores, section 6 of [Zapien2009]_, and users' ratings, section 6 of [Tsivtsivadze2011]_."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,8 +11,6 @@ from sklearn.datasets import load_breast_cancer
 
 from preflearn.datasets.storage import provenance
 from preflearn.datasets.tables import r_objects
-
-__all__ = ["load_auto", "load_cancer", "load_diabetes", "load_jester", "load_mixture", "load_movielens"]
 
 
 class ScoredItems(NamedTuple):
@@ -62,7 +58,8 @@ def load_mixture() -> ScoredItems:
     ScoredItems
     """
     mixture = r_objects("mixture", "mixture.example.RData")["mixture.example"]
-    return _scored(pd.DataFrame(np.asarray(mixture["x"]), columns=["x1", "x2"]), mixture["y"], "mixture")
+    features = pd.DataFrame(np.asarray(mixture["x"]), columns=["x1", "x2"])
+    return _scored(features, mixture["y"], provenance("mixture"))
 
 
 def load_auto() -> ScoredItems:
@@ -73,7 +70,7 @@ def load_auto() -> ScoredItems:
     ScoredItems
     """
     cars = r_objects("auto", "Auto.rda")["Auto"]
-    return _scored(cars.drop(columns=["mpg", "name"]), cars["mpg"], "auto")
+    return _scored(cars.drop(columns=["mpg", "name"]), cars["mpg"], provenance("auto"))
 
 
 def load_diabetes() -> ScoredItems:
@@ -86,7 +83,7 @@ def load_diabetes() -> ScoredItems:
     ScoredItems
     """
     women = r_objects("diabetes", "PimaIndiansDiabetes.rda")["PimaIndiansDiabetes"]
-    return _scored(women.drop(columns="diabetes"), women["diabetes"] == "pos", "diabetes")
+    return _scored(women.drop(columns="diabetes"), women["diabetes"] == "pos", provenance("diabetes"))
 
 
 def load_cancer() -> ScoredItems:
@@ -103,7 +100,7 @@ def load_cancer() -> ScoredItems:
     >>> load_cancer().X.shape
     (569, 30)
     """
-    X, benign = load_breast_cancer(return_X_y=True, as_frame=True)
+    tumours: Any = load_breast_cancer(as_frame=True)
     source = {
         "dataset": "cancer",
         "file": "breast_cancer.csv",
@@ -111,7 +108,7 @@ def load_cancer() -> ScoredItems:
         "licence": "CC BY 4.0",
         "citation": "Street, Wolberg and Mangasarian 1993: Nuclear feature extraction (SPIE 1905)",
     }
-    return _scored(X, benign, source)
+    return _scored(tumours.data, tumours.target, (source,))
 
 
 def load_jester() -> Ratings:
@@ -134,14 +131,9 @@ def load_movielens() -> Ratings:
     return _ratings("movielens", "MovieLense.rda", "MovieLense")
 
 
-def _scored(features: pd.DataFrame, scores: ArrayLike, source: str | dict[str, str]) -> ScoredItems:
-    """What loaders return; the source is a registered data set, or said."""
-    return ScoredItems(
-        features.to_numpy(dtype=np.float64),
-        np.asarray(scores, dtype=np.float64),
-        tuple(map(str, features.columns)),
-        provenance(source) if isinstance(source, str) else (source,),
-    )
+def _scored(features: pd.DataFrame, scores: ArrayLike, sources: tuple[dict[str, str], ...]) -> ScoredItems:
+    X, names = features.to_numpy(dtype=np.float64), tuple(map(str, features.columns))
+    return ScoredItems(X, np.asarray(scores, dtype=np.float64), names, sources)
 
 
 def _ratings(dataset: str, file: str, name: str) -> Ratings:
@@ -153,4 +145,4 @@ def _ratings(dataset: str, file: str, name: str) -> Ratings:
 def sparse_matrix(slots: Any) -> sparse.csr_array:
     """The R class dgCMatrix as CSR; stored zeros stay stored."""
     columns = sparse.csc_array((slots.x, slots.i, slots.p), shape=tuple(slots.Dim))
-    return columns.tocsr().astype(np.float64)
+    return sparse.csr_array(columns, dtype=np.float64)

@@ -1,22 +1,21 @@
-"""Matches of teams and players, the data sets of section 4 of [Maystre2019]_, as frames."""
+"""Matches of teams and players, most of them the data sets of section 4 of [Maystre2019]_, as frames."""
 
-from __future__ import annotations
-
+import io
+from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from preflearn.datasets.registry import CorruptedFile
 from preflearn.datasets.storage import provenance, read
-from preflearn.datasets.tables import csv_table, r_objects
-
-__all__ = ["MatchData", "load_atp", "load_football", "load_nba", "load_starcraft", "match_frame"]
+from preflearn.datasets.tables import csv_table, r_objects, unpacked
 
 STARCRAFT = ("WoL", "HotS")
 _ATP_FILES = {"main": "atp_matches", "qual_chall": "atp_matches_qual_chall", "futures": "atp_matches_futures"}
-_ATP_YEARS = range(1991, 2018)
+_CHESS_START = np.datetime64("1999-01", "M")  # month 1 of the games
 _ATP_COLUMNS = ("tourney_date", "winner_name", "loser_name", "surface", "tourney_level", "score")
 
 
@@ -57,24 +56,24 @@ class FootballData(NamedTuple):
     former_names: pd.DataFrame
 
 
-def match_frame(**columns: ArrayLike) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """A frame of matches, and the names in it, sorted.
+class ChessData(NamedTuple):
+    """What `load_chess` returns.
 
-    Parameters
+    Attributes
     ----------
-    **columns : array-like
-        first, second, time, outcome, and what else the source has.
-
-    Returns
-    -------
-    frame : DataFrame
-        The earliest first; equal times stay in their order.
+    matches : DataFrame
+        first (who plays White), second: numbers of players as str; time: the first day of the month;
+        outcome; advantage (True: White moves first); month: 1 is January 1999.
     names : tuple of str
+    provenance : tuple of dict
+    initial_ratings : DataFrame
+        The ratings before month 1, with the columns of the file.
     """
-    frame = pd.DataFrame(columns).astype({"first": "str", "second": "str"})
-    frame = frame.sort_values("time", kind="stable", ignore_index=True)
-    names = set(frame["first"].unique()) | set(frame["second"].unique())
-    return frame, tuple(sorted(names))
+
+    matches: pd.DataFrame
+    names: tuple[str, ...]
+    provenance: tuple[dict[str, str], ...]
+    initial_ratings: pd.DataFrame
 
 
 def load_nba() -> MatchData:
@@ -89,9 +88,9 @@ def load_nba() -> MatchData:
         Also first_score, second_score, advantage (False on neutral ground) and season (the year in
         which it ends).
     """
-    games = r_objects("nba", "nba_elo.rda")["nba_elo"]
-    games = games[games["score1"].notna() & games["score2"].notna()]
-    frame, names = match_frame(
+    games = r_objects("nba", "nba_elo.rda")["nba_elo"].dropna(subset=["score1", "score2"])
+    return _match_data(
+        "nba",
         first=games["team1"],
         second=games["team2"],
         time=_days(games["date"], unit="D"),
@@ -99,7 +98,6 @@ def load_nba() -> MatchData:
         advantage=~games["neutral"].to_numpy(dtype=bool),
         season=games["season"].to_numpy(dtype=np.int64),
     )
-    return MatchData(frame, names, provenance("nba"))
 
 
 def load_football() -> FootballData:
@@ -117,7 +115,8 @@ def load_football() -> FootballData:
     """
     results = csv_table("football", "results.csv")
     former = csv_table("football", "former_names.csv", parse_dates=["start_date", "end_date"])
-    frame, names = match_frame(
+    data = _match_data(
+        "football",
         first=results["home_team"],
         second=results["away_team"],
         time=_days(results["date"], format="%Y-%m-%d"),
@@ -125,7 +124,7 @@ def load_football() -> FootballData:
         advantage=~results["neutral"].to_numpy(dtype=bool),
         tournament=results["tournament"],
     )
-    return FootballData(frame, names, provenance("football"), former)
+    return FootballData(*data, former)
 
 
 def load_starcraft(name: str) -> MatchData:
@@ -151,19 +150,19 @@ def load_starcraft(name: str) -> MatchData:
     """
     if name not in STARCRAFT:
         raise ValueError(f"unknown StarCraft data {name!r}; expected one of {list(STARCRAFT)}")
-    lines = read("starcraft", f"{name}.txt").decode("utf-8").splitlines()
+    file = f"{name}.txt"
+    lines = read("starcraft", file).decode("utf-8").splitlines()
     n_players = int(lines[0].removeprefix("numPlayers: "))
-    label = pd.Series([line.partition(":")[2].strip() for line in lines[1 : n_players + 1]])
-    doubtful = label.duplicated(keep=False) | (label == "")
-    label[doubtful] = label[doubtful] + "#" + label.index[doubtful].astype(str)
+    labels = [line.partition(":")[2].strip() for line in lines[1 : n_players + 1]]
+    uses = Counter(labels) | {"": 2}
+    players = np.array([f"{label}#{k}" if uses[label] > 1 else label for k, label in enumerate(labels)])
     numbers = np.array(" ".join(lines[n_players + 2 :]).replace(":", " ").split(), dtype=np.int64)
     rows = numbers.reshape(-1, 4)
     first, second, *scores = rows[rows[:, 0] != rows[:, 1]].T
-    players = label.to_numpy()
-    frame, names = match_frame(
-        first=players[first], second=players[second], time=np.zeros(len(first)), **_points(*scores)
+    points = _points(*scores)
+    return _match_data(
+        "starcraft", [file], first=players[first], second=players[second], time=0.0 * first, **points
     )
-    return MatchData(frame, names, provenance("starcraft", [f"{name}.txt"]))
 
 
 def load_atp(levels: str | Sequence[str] = tuple(_ATP_FILES)) -> MatchData:
@@ -195,16 +194,15 @@ def load_atp(levels: str | Sequence[str] = tuple(_ATP_FILES)) -> MatchData:
     levels = [levels] if isinstance(levels, str) else list(levels)
     if not levels or not set(levels) <= set(_ATP_FILES):
         raise ValueError(f"levels is {levels}; expected some of {list(_ATP_FILES)}")
-    files = {
-        f"{_ATP_FILES[level]}_{year}.csv": level for level in dict.fromkeys(levels) for year in _ATP_YEARS
-    }
-    text: dict = {"usecols": list(_ATP_COLUMNS), "dtype": str}
+    files = {f"{_ATP_FILES[level]}_{year}.csv": level for level in levels for year in range(1991, 2018)}
+    text = {"usecols": list(_ATP_COLUMNS), "dtype": str}
     years = [csv_table("atp_tennis", file, **text).assign(level=level) for file, level in files.items()]
-    table = pd.concat(years, ignore_index=True)
-    table = table[table["winner_name"] != table["loser_name"]]
+    table = pd.concat(years, ignore_index=True).query("winner_name != loser_name")
 
     won = (table["winner_name"] < table["loser_name"]).to_numpy()
-    frame, names = match_frame(
+    return _match_data(
+        "atp_tennis",
+        list(files),
         first=table["winner_name"].where(won, table["loser_name"]),
         second=table["loser_name"].where(won, table["winner_name"]),
         time=_days(table["tourney_date"], format="%Y%m%d"),
@@ -214,10 +212,54 @@ def load_atp(levels: str | Sequence[str] = tuple(_ATP_FILES)) -> MatchData:
         score=[score.strip() for score in table["score"].fillna("")],
         level=table["level"],
     )
-    return MatchData(frame, names, provenance("atp_tennis", list(files)))
 
 
-def _days(dates: pd.Series, **how: str) -> pd.Series:
+def load_chess() -> ChessData:
+    """1.8 million chess games, 1999 to 2009, of [Venuto2017]_, section 5; White is the first.
+
+    The hashes of these files are not registered, and the package downloads nothing that it can't verify:
+    `DatasetUnavailable` says where the files are, where to put them, and how to record their hashes.
+    `CorruptedFile` may also say that what was recorded is no file of the challenge: an archive that can't be
+    unpacked, a table that lacks a column or holds a score other than 0, 0.5 and 1.
+
+    Returns
+    -------
+    ChessData
+    """
+    kinds = dict.fromkeys(("MonthID", "WhitePlayer", "BlackPlayer"), np.int64) | {"WhiteScore": float}
+    parts = [_chess_table(f"primary_training_part{k}.zip", usecols=[*kinds], dtype=kinds) for k in (1, 2, 3)]
+    games = pd.concat(parts, ignore_index=True)
+    ratings = _chess_table("initial_ratings.csv")
+    data = _match_data(
+        "chess",
+        first=games["WhitePlayer"],
+        second=games["BlackPlayer"],
+        time=(_CHESS_START + (games["MonthID"].to_numpy() - 1)).astype("datetime64[s]"),
+        outcome=(2 * games["WhiteScore"] - 1).astype(np.int8),
+        advantage=True,
+        month=games["MonthID"],
+    )
+    return ChessData(*data, ratings)
+
+
+def _chess_table(file: str, **how: Any) -> pd.DataFrame:
+    """A table whose hash its owner recorded, so that anything may be in it."""
+    content = read("chess", file)
+    try:
+        if file.endswith(".zip"):
+            content = unpacked(content, file.replace(".zip", ".csv"))
+        table = pd.read_csv(io.BytesIO(content), **how)
+        scores = table.get("WhiteScore", pd.Series(dtype=float))
+        wrong = scores[~scores.isin([0, 0.5, 1])]
+        if len(wrong):
+            raise ValueError(f"WhiteScore is {wrong.iloc[0]} in row {wrong.index[0]}, expected 0, 0.5 or 1")
+    except (ValueError, OverflowError) as error:
+        what = f"chess/{file} is not the file of the challenge: {error}"
+        raise CorruptedFile(f"{what}. Put that in its place, and its hash into SHA256SUMS") from None
+    return table
+
+
+def _days(dates: Any, **how: Any) -> pd.Series:
     return pd.to_datetime(dates, **how).astype("datetime64[s]")
 
 
@@ -226,3 +268,11 @@ def _points(first: ArrayLike, second: ArrayLike) -> dict[str, NDArray]:
     first, second = np.asarray(first, dtype=np.int64), np.asarray(second, dtype=np.int64)
     outcome = np.sign(first - second).astype(np.int8)
     return {"outcome": outcome, "first_score": first, "second_score": second}
+
+
+def _match_data(dataset: str, files: list[str] | None = None, /, **columns: ArrayLike) -> MatchData:
+    """Matches of these columns: first, second, time, outcome, and what else the source has."""
+    frame = pd.DataFrame(columns).astype({"first": "str", "second": "str"})
+    frame = frame.sort_values("time", kind="stable", ignore_index=True)
+    names = set(frame["first"].unique()) | set(frame["second"].unique())
+    return MatchData(frame, tuple(sorted(names)), provenance(dataset, files))

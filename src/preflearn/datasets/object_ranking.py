@@ -1,7 +1,5 @@
 """The object-ranking data sets of [AhmadiFahandar2019]_, Table 1."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -10,32 +8,29 @@ from numpy.typing import NDArray
 from preflearn.datasets.storage import provenance
 from preflearn.datasets.tables import csv_table
 
-__all__ = ["OBJECT_RANKINGS", "ObjectRanking", "load_object_ranking"]
-
 
 class _Family(NamedTuple):
-    """Rankings whose files are alike: how many, and the columns that are not read as features.
+    """Rankings whose files are alike: how many, and two kinds of columns.
 
-    Those are the item's name, the total that the ranking sorts by (where there is one), and numbers that are
-    identifiers, the same in the whole file, or scores that state the ranking. Other columns of text are no
-    features either. This leaves the numbers of Table 1.
+    One holds the total that the ranking sorts by, where there is one. Left out of the features are numbers
+    that are identifiers, the same in the whole file, or scores that state the ranking. Columns of text are no
+    features either; the first of them names the item. This leaves the numbers of Table 1.
     """
 
     size: int
-    item: str
     points: str | None
     left_out: tuple[str, ...]
 
 
 _DECATHLON = ("P100m", "Plj", "Psp", "Phj", "P400m", "P110h", "Ppv", "Pdt", "Pjt", "P1500")
 _FAMILIES = {
-    "D": _Family(4, "DecathleteName", "Totalpoints", ("Totalpoints", "yearEvent", *_DECATHLON)),
-    "B": _Family(2, "Bundesliga", "Pts", ("GP",)),
-    "F": _Family(2, "Name", None, ("National_Kit", "Club_Kit", "Contract_Expiry")),
-    "G": _Family(3, "Team", None, ("OwngoalsFor",)),
-    "H": _Family(2, "name", None, ("id", "berlin", "duesseldorf", "frankfurt", "hamburg", "muenchen")),
-    "U": _Family(2, "institution", "score", ("score", "year")),
-    "V": _Family(2, "Teams", "Points", ("Matches_Total",)),
+    "D": _Family(4, "Totalpoints", ("Totalpoints", "yearEvent", *_DECATHLON)),
+    "B": _Family(2, "Pts", ("GP",)),
+    "F": _Family(2, None, ("National_Kit", "Club_Kit", "Contract_Expiry")),
+    "G": _Family(3, None, ("OwngoalsFor",)),
+    "H": _Family(2, None, ("id", "berlin", "duesseldorf", "frankfurt", "hamburg", "muenchen")),
+    "U": _Family(2, "score", ("score", "year")),
+    "V": _Family(2, "Points", ("Matches_Total",)),
 }
 _STRIKERS = {"F1": "F3", "F2": "F4"}  # in the files; the files F1 and F2 hold all positions
 OBJECT_RANKINGS = tuple(f"{key}{k}" for key, family in _FAMILIES.items() for k in range(1, family.size + 1))
@@ -118,7 +113,7 @@ def load_object_ranking(name: str) -> ObjectRanking:
         frame[features].to_numpy(dtype=np.float64),
         frame["RANK"].to_numpy(dtype=np.int64),
         tuple(features),
-        tuple(frame[family.item if family.item in frame else "Teams"]),
+        tuple(frame.select_dtypes(exclude="number").iloc[:, 0]),
         tuple(kinds),
         frame[family.points].to_numpy(dtype=np.float64) if family.points else None,
         name,

@@ -1,7 +1,5 @@
 """Simulated comparisons whose truth is known: section 4.1 of [Venuto2017]_, and separable ones."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -10,8 +8,6 @@ from numpy.typing import ArrayLike, NDArray
 from preflearn.checks import check_items, check_vector
 from preflearn.metrics import threshold
 from preflearn.pairs import Pairs
-
-__all__ = ["NormPairs", "SeparablePairs", "simulate_norm_pairs", "simulate_separable_pairs", "squared_norm"]
 
 _ORDERS = {1: 1, "1": 1, "l1": 1, 2: 2, "2": 2, "l2": 2, np.inf: np.inf, "inf": np.inf, "linf": np.inf}
 _DELTAS = {1: (-0.5, 0.5), 2: (-1.0, 0.5), np.inf: (-1.0, 1.0)}
@@ -135,12 +131,7 @@ def simulate_norm_pairs(
 
 
 def simulate_separable_pairs(
-    n: int,
-    p: int,
-    tie_share: float,
-    margin: float,
-    rng: np.random.Generator | int,
-    scale: ArrayLike = 1.0,
+    n: int, p: int, tie_share: float, margin: float, rng: np.random.Generator | int, scale: ArrayLike = 1.0
 ) -> SeparablePairs:
     """Comparisons that some w separates with at least the given margin, eq. 7 of [Venuto2017]_.
 
@@ -181,7 +172,9 @@ def simulate_separable_pairs(
         raise ValueError(f"p is {p}; expected a whole number of features, at least one")
     if not 0 < margin < 1:
         raise ValueError(f"margin is {margin}; expected a number strictly between 0 and 1")
-    scale = _checked_scale(scale, p)
+    scale = check_vector(np.full(p, scale) if np.ndim(scale) == 0 else scale, "scale", p)
+    if scale.min() <= 0:
+        raise ValueError(f"scale is {scale.tolist()}; expected positive numbers")
     rng = np.random.default_rng(rng)
     w = rng.normal(size=p)
     w /= np.linalg.norm(w)
@@ -194,8 +187,7 @@ def simulate_separable_pairs(
     differences = across + np.outer(gain - across @ w, w)
     second = rng.uniform(-2, 2, size=(n, p))
     pairs = Pairs.from_arrays((second + differences) * scale, second * scale)
-    w = w / scale
-    return SeparablePairs(pairs, y, pairs.items @ w, w)
+    return SeparablePairs(pairs, y, pairs.items @ (w / scale), w / scale)
 
 
 def _order(norm: float | str) -> float:
@@ -211,10 +203,3 @@ def _tie_quota(n: int, tie_share: float) -> int:
     if not 0 <= tie_share <= 1:
         raise ValueError(f"tie_share is {tie_share}; expected a share from 0 to 1")
     return round(n * tie_share)
-
-
-def _checked_scale(scale: ArrayLike, p: int) -> NDArray[np.float64]:
-    scale = check_vector(np.full(p, scale) if np.ndim(scale) == 0 else scale, "scale", p)
-    if scale.min() <= 0:
-        raise ValueError(f"scale is {scale.tolist()}; expected positive numbers")
-    return scale

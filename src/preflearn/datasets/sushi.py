@@ -1,7 +1,5 @@
 """The sushi preferences of [Kamishima2003]_, as pairs (section 4.2 of [Venuto2017]_)."""
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 
@@ -13,13 +11,10 @@ from preflearn.datasets.storage import provenance, read
 from preflearn.datasets.tables import csv_table
 from preflearn.pairs import Pairs
 
-__all__ = ["SushiData", "coordinates", "load_sushi"]
-
 _FILES = ("sushi3.idata", "sushi3.udata", "sushi3b.5000.10.score", "README-en.txt")
-_FEATURES = (
-    "style, major group, minor group, oiliness, frequency eaten, price, frequency sold, "
-    "gender, age group, survey time, latitude until 15, longitude until 15, latitude now, longitude now"
-)
+_SUSHI = ("style", "major group", "minor group", "oiliness", "frequency eaten", "price", "frequency sold")
+_USER = ("gender", "age group", "survey time")
+_PLACES = ("latitude until 15", "longitude until 15", "latitude now", "longitude now")
 _BEST = 4  # the file's steps run from 0, liked best
 
 
@@ -88,16 +83,9 @@ def load_sushi() -> SushiData:
     index = _pairs_of_neighbours(user, scores)
     items = np.hstack([sushi_features[sushi], user_features[user]])
     y = np.sign(scores[index[:, 0]] - scores[index[:, 1]]).astype(np.int8)
-    return SushiData(
-        Pairs(items, index),
-        y,
-        tuple(_FEATURES.split(", ")),
-        _english_names(read("sushi", "README-en.txt").decode("utf-8"), len(sushi_features)),
-        scores,
-        user,
-        sushi,
-        provenance("sushi", _FILES),
-    )
+    names = _english_names(read("sushi", "README-en.txt").decode("utf-8"), len(sushi_features))
+    features, sources = _SUSHI + _USER + _PLACES, provenance("sushi", _FILES)
+    return SushiData(Pairs(items, index), y, features, names, scores, user, sushi, sources)
 
 
 def _table(file: str, columns: range) -> NDArray[np.float64]:
