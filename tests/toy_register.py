@@ -3,7 +3,7 @@
 import hashlib
 import http.server
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from preflearn.datasets import registry, storage
 from preflearn.datasets.registry import RegisteredFile
@@ -16,7 +16,9 @@ class Toy:
         self.mirror, self.cache = folder / "mirror", folder / "cache"
         self.mirror.mkdir()
         self.rows = []
-        monkeypatch.setattr(registry, "registered_files", lambda: [RegisteredFile(**row) for row in self.rows])
+        monkeypatch.setattr(
+            registry, "registered_files", lambda: [RegisteredFile(**row) for row in self.rows]
+        )
         monkeypatch.setattr(registry, "cache_folder", lambda: self.cache)
         monkeypatch.setattr(storage, "_USED", {})
         monkeypatch.setenv("PREFLEARN_DATA", str(self.mirror))
@@ -41,17 +43,23 @@ def sha256(content):
 
 
 @contextmanager
-def server(content, status=200, promised=None):
-    """Serve some bytes at every address; gives the address and the list of paths asked for."""
+def server(content=b"", status=200, promised=None, headers=None, body=None):
+    """Serve some bytes at every address; gives the address and the list of paths asked for.
+
+    Without `headers`, the answer says how many bytes come; `body` writes an answer of its own to a stream.
+    """
     asked = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             asked.append(self.path)
             self.send_response(status)
-            self.send_header("Content-Length", str(promised or len(content)))
+            promise = {"Content-Length": str(promised or len(content))}
+            for name, value in (promise if headers is None else headers).items():
+                self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(content)
+            with suppress(ConnectionError):  # who asked may have heard enough
+                body(self.wfile) if body else self.wfile.write(content)
 
         def log_message(self, *_):
             """Keep the output of the tests clean."""

@@ -82,6 +82,66 @@ def test_chess_with_an_impossible_score_or_without_a_column_is_refused(toy):
         datasets.load_chess()
 
 
+def with_bytes(archive, *changes):
+    """An archive with other bytes at an offset from the first place of some signature."""
+    archive = bytearray(archive)
+    for signature, offset, content in changes:
+        start = archive.index(signature) + offset
+        archive[start : start + len(content)] = content
+    return bytes(archive)
+
+
+PART = "primary_training_part1"
+TABLE = "MonthID,WhitePlayer,BlackPlayer,WhiteScore\n" + "1,3,7,1.0\n" * 9
+WHOLE = zipped(f"{PART}.csv", TABLE)
+LOCAL, CENTRAL = b"PK\x03\x04", b"PK\x01\x02"
+DAMAGED = {
+    "no archive": (b"<html>sign in</html>", "not a zip file"),
+    "broken off": (WHOLE[:-30], "not a zip file"),
+    "another member": (zipped("games.csv", TABLE), f"no item named '{PART}.csv'"),
+    "encrypted": (
+        with_bytes(WHOLE, (LOCAL, 6, b"\x01"), (CENTRAL, 8, b"\x01")),
+        "encrypted, password required",
+    ),
+    "other compression": (with_bytes(WHOLE, (LOCAL, 8, b"\x63"), (CENTRAL, 10, b"\x63")), "not supported"),
+    "other bytes": (with_bytes(WHOLE, (LOCAL, 70, b"X")), "Bad CRC-32"),
+    "more bytes than it says": (
+        with_bytes(WHOLE, (LOCAL, 22, b"\x09"), (CENTRAL, 24, b"\x09")),
+        "Bad CRC-32",
+    ),
+    "bomb": (
+        with_bytes(WHOLE, (CENTRAL, 24, b"\x00\x00\x00\x7f")),
+        "would have 2130706432 bytes, expected at most",
+    ),
+    "no text": (zipped(f"{PART}.csv", b"\xff\xfe\x00"), "codec can't decode"),
+    "no table": (zipped(f"{PART}.csv", b""), "No columns to parse"),
+    "no month": (zipped(f"{PART}.csv", TABLE + "May,3,7,1.0\n"), "invalid literal"),
+    "a large month": (zipped(f"{PART}.csv", TABLE + f"{10**30},3,7,1.0\n"), ""),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_a_chess_archive_that_can_not_be_used_is_named(toy, damage):
+    content, words = DAMAGED[damage]
+    add_chess(toy)
+    toy.put("chess", f"{PART}.zip", content, "mirror")
+    sums = toy.mirror / "chess" / "SHA256SUMS"
+    sums.write_text(sums.read_text() + f"\n{sha256(content)}  {PART}.zip\n")
+    with pytest.raises(CorruptedFile) as caught:
+        datasets.load_chess()
+    assert f"chess/{PART}.zip is not the file of the challenge: " in str(caught.value)
+    assert words in str(caught.value)
+    assert "Put that in its place, and its hash into SHA256SUMS" in str(caught.value)
+
+
+def test_chess_ratings_that_are_no_table_are_named(toy):
+    add_chess(toy, recorded=False)
+    toy.rows.pop()
+    toy.add("chess", "initial_ratings.csv", b"")
+    with pytest.raises(CorruptedFile, match=r"chess/initial_ratings.csv is not the file of the challenge"):
+        datasets.load_chess()
+
+
 # Matches
 
 

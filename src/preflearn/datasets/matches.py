@@ -15,7 +15,6 @@ from preflearn.datasets.tables import csv_table, r_objects, unpacked
 
 STARCRAFT = ("WoL", "HotS")
 _ATP_FILES = {"main": "atp_matches", "qual_chall": "atp_matches_qual_chall", "futures": "atp_matches_futures"}
-_CHESS_START = np.datetime64("1999-01", "M")  # month 1 of the games
 _ATP_COLUMNS = ("tourney_date", "winner_name", "loser_name", "surface", "tourney_level", "score")
 
 
@@ -192,7 +191,7 @@ def load_atp(levels: str | Sequence[str] = tuple(_ATP_FILES)) -> MatchData:
         On an unknown level.
     """
     levels = [levels] if isinstance(levels, str) else list(levels)
-    if not levels or not set(levels) <= set(_ATP_FILES):
+    if not levels or not all(level in list(_ATP_FILES) for level in levels):
         raise ValueError(f"levels is {levels}; expected some of {list(_ATP_FILES)}")
     files = {f"{_ATP_FILES[level]}_{year}.csv": level for level in levels for year in range(1991, 2018)}
     text = {"usecols": list(_ATP_COLUMNS), "dtype": str}
@@ -234,7 +233,7 @@ def load_chess() -> ChessData:
         "chess",
         first=games["WhitePlayer"],
         second=games["BlackPlayer"],
-        time=(_CHESS_START + (games["MonthID"].to_numpy() - 1)).astype("datetime64[s]"),
+        time=(np.datetime64("1999-01") + (games["MonthID"].to_numpy() - 1)).astype("datetime64[s]"),
         outcome=(2 * games["WhiteScore"] - 1).astype(np.int8),
         advantage=True,
         month=games["MonthID"],
@@ -266,8 +265,7 @@ def _days(dates: Any, **how: Any) -> pd.Series:
 def _points(first: ArrayLike, second: ArrayLike) -> dict[str, NDArray]:
     """The columns of matches that are won by points."""
     first, second = np.asarray(first, dtype=np.int64), np.asarray(second, dtype=np.int64)
-    outcome = np.sign(first - second).astype(np.int8)
-    return {"outcome": outcome, "first_score": first, "second_score": second}
+    return {"outcome": np.sign(first - second).astype(np.int8), "first_score": first, "second_score": second}
 
 
 def _match_data(dataset: str, files: list[str] | None = None, /, **columns: ArrayLike) -> MatchData:

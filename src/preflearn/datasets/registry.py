@@ -15,6 +15,7 @@ import csv
 import hashlib
 import os
 import re
+import stat
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -164,14 +165,14 @@ def verified(entry: RegisteredFile, path: Path) -> bytes:
 def _bytes(entry: RegisteredFile, path: Path, limit: int) -> bytes:
     """What a file holds, if that is not more than the limit."""
     try:
-        if not path.is_file():
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
             raise _corrupted(entry, path, "is a folder or a device, expected a file")
-        size = path.stat().st_size
         with path.open("rb") as stream:  # which may grow, and sizes of special files lie
-            content = stream.read(limit + 1) if size <= limit else b""
+            content = stream.read(limit + 1) if status.st_size <= limit else b""
     except OSError as error:
         raise unavailable(entry, f"{path} can't be read ({error.strerror}): make it readable") from None
-    if max(size, len(content)) > limit:
+    if (size := max(status.st_size, len(content))) > limit:
         raise _corrupted(entry, path, f"is too large: it has {size} bytes, expected at most {limit}")
     return content
 

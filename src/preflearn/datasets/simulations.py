@@ -1,6 +1,7 @@
 """Simulated comparisons whose truth is known: section 4.1 of [Venuto2017]_, and separable ones."""
 
-from typing import NamedTuple
+from numbers import Integral, Real
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -168,10 +169,10 @@ def simulate_separable_pairs(
     True
     """
     n_ties = _tie_quota(n, tie_share)
-    if p < 1 or p != int(p):
-        raise ValueError(f"p is {p}; expected a whole number of features, at least one")
-    if not 0 < margin < 1:
-        raise ValueError(f"margin is {margin}; expected a number strictly between 0 and 1")
+    _check(p, "p", Integral, 1, 10**9, "a whole number of features, at least one and at most 1e9")
+    _check(
+        margin, "margin", Real, np.nextafter(0, 1), np.nextafter(1, 0), "a number strictly between 0 and 1"
+    )
     scale = check_vector(np.full(p, scale) if np.ndim(scale) == 0 else scale, "scale", p)
     if scale.min() <= 0:
         raise ValueError(f"scale is {scale.tolist()}; expected positive numbers")
@@ -198,8 +199,11 @@ def _order(norm: float | str) -> float:
 
 
 def _tie_quota(n: int, tie_share: float) -> int:
-    if n < 1 or n != int(n):
-        raise ValueError(f"n is {n}; expected a whole number of pairs, at least one")
-    if not 0 <= tie_share <= 1:
-        raise ValueError(f"tie_share is {tie_share}; expected a share from 0 to 1")
+    _check(n, "n", Integral, 1, 10**9, "a whole number of pairs, at least one and at most 1e9")
+    _check(tie_share, "tie_share", Real, 0, 1, "a share from 0 to 1")
     return round(n * tie_share)
+
+
+def _check(value: Any, name: str, kind: type, low: float, high: float, expected: str) -> None:
+    if not isinstance(value, kind) or not low <= value <= high:
+        raise ValueError(f"{name} is {value!r}; expected {expected}")

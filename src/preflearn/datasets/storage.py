@@ -45,9 +45,8 @@ def read(dataset: str, file: str) -> bytes:
     """
     (entry,) = registry.files_of(dataset, [file])
     content, _, source = _obtain(entry)
-    found = hashlib.sha256(content).hexdigest()
-    note = {"dataset": dataset, "file": file, "sha256": found, "source": source}
-    _USED.setdefault((dataset, file), note)
+    note = {"dataset": dataset, "file": file, "sha256": hashlib.sha256(content).hexdigest()}
+    _USED.setdefault((dataset, file), note | {"source": source})
     return content
 
 
