@@ -1,12 +1,12 @@
 """A register of toy files, with a mirror, a cache and a server that serves them."""
 
-import csv
 import hashlib
 import http.server
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from preflearn.datasets import registry, storage
+from preflearn.datasets.registry import RegisteredFile
 
 
 class Toy:
@@ -15,9 +15,11 @@ class Toy:
     def __init__(self, folder, monkeypatch):
         self.mirror, self.cache = folder / "mirror", folder / "cache"
         self.mirror.mkdir()
-        self.register, self.rows = folder / "registry.csv", []
-        monkeypatch.setattr(registry, "register_path", lambda: self.register)
-        monkeypatch.setattr(storage, "cache_folder", lambda: self.cache)
+        self.rows = []
+        monkeypatch.setattr(
+            registry, "registered_files", lambda: [RegisteredFile(**row) for row in self.rows]
+        )
+        monkeypatch.setattr(registry, "cache_folder", lambda: self.cache)
         monkeypatch.setattr(storage, "_USED", {})
         monkeypatch.setenv("PREFLEARN_DATA", str(self.mirror))
         monkeypatch.setenv("PREFLEARN_OFFLINE", "1")
@@ -25,12 +27,8 @@ class Toy:
     def add(self, dataset, file, content, *, at="mirror", known=True, url="http://127.0.0.1:9/none"):
         """Register a file and put it into the mirror, the cache, or nowhere (None)."""
         row = {"dataset": dataset, "file": file, "url": url, "licence": "toy licence", "citation": "Toy 2000"}
-        row |= {"sha256": sha256(content), "bytes": len(content)} if known else {"sha256": "", "bytes": ""}
+        row |= {"sha256": sha256(content), "bytes": len(content)} if known else {"sha256": "", "bytes": None}
         self.rows.append(row)
-        with self.register.open("w", newline="") as stream:
-            writer = csv.DictWriter(stream, list(row))
-            writer.writeheader()
-            writer.writerows(self.rows)
         return self.put(dataset, file, content, at) if at else None
 
     def put(self, dataset, file, content, at):
@@ -45,23 +43,29 @@ def sha256(content):
 
 
 @contextmanager
-def server(content, status=200, promised=None):
-    """Serve some bytes at every address; gives the address and the list of paths asked for."""
+def server(content=b"", status=200, promised=None, headers=None, body=None):
+    """Serve some bytes at every address; gives the address and the list of paths asked for.
+
+    Without `headers`, the answer says how many bytes come; `body` writes an answer of its own to a stream.
+    """
     asked = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             asked.append(self.path)
             self.send_response(status)
-            self.send_header("Content-Length", str(promised or len(content)))
+            promise = {"Content-Length": str(promised or len(content))}
+            for name, value in (promise if headers is None else headers).items():
+                self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(content)
+            with suppress(ConnectionError):  # who asked may have heard enough
+                body(self.wfile) if body else self.wfile.write(content)
 
         def log_message(self, *_):
             """Keep the output of the tests clean."""
 
     running = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=running.serve_forever)
+    thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
         yield f"http://127.0.0.1:{running.server_port}/file", asked

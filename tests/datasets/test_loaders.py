@@ -12,8 +12,9 @@ from toy_register import Toy, sha256
 
 from preflearn import datasets
 from preflearn.datasets import CorruptedFile, DatasetUnavailable
-from preflearn.datasets.prefectures import PREFECTURES, coordinates
-from preflearn.datasets.rfiles import sparse_matrix
+from preflearn.datasets.items import sparse_matrix
+from preflearn.datasets.registry import package_file
+from preflearn.datasets.sushi import coordinates
 
 
 @pytest.fixture
@@ -72,12 +73,72 @@ def test_chess_is_refused_without_recorded_hashes(toy):
 
 def test_chess_with_an_impossible_score_or_without_a_column_is_refused(toy):
     add_chess(toy, games=("1,1,3,7,1.0\n2,1,3,7,0.7\n", "", ""), recorded=False)
-    with pytest.raises(ValueError, match=r"part1.csv has WhiteScore 0.7 in row 1; expected 0, 0.5 or 1"):
+    with pytest.raises(ValueError, match=r"part1.zip .* WhiteScore is 0.7 in row 1, expected 0, 0.5 or 1"):
         datasets.load_chess()
     toy.rows.clear()
     name = "primary_training_part1"
     toy.add("chess", f"{name}.zip", zipped(f"{name}.csv", "PTID,MonthID,WhitePlayer,BlackPlayer\n1,1,3,7\n"))
-    with pytest.raises(ValueError, match=r"expected also \['WhiteScore'\]"):
+    with pytest.raises(ValueError, match=r"part1.zip .*not found: \['WhiteScore'\]"):
+        datasets.load_chess()
+
+
+def with_bytes(archive, *changes):
+    """An archive with other bytes at an offset from the first place of some signature."""
+    archive = bytearray(archive)
+    for signature, offset, content in changes:
+        start = archive.index(signature) + offset
+        archive[start : start + len(content)] = content
+    return bytes(archive)
+
+
+PART = "primary_training_part1"
+TABLE = "MonthID,WhitePlayer,BlackPlayer,WhiteScore\n" + "1,3,7,1.0\n" * 9
+WHOLE = zipped(f"{PART}.csv", TABLE)
+LOCAL, CENTRAL = b"PK\x03\x04", b"PK\x01\x02"
+DAMAGED = {
+    "no archive": (b"<html>sign in</html>", "not a zip file"),
+    "broken off": (WHOLE[:-30], "not a zip file"),
+    "another member": (zipped("games.csv", TABLE), f"no item named '{PART}.csv'"),
+    "encrypted": (
+        with_bytes(WHOLE, (LOCAL, 6, b"\x01"), (CENTRAL, 8, b"\x01")),
+        "encrypted, password required",
+    ),
+    "other compression": (with_bytes(WHOLE, (LOCAL, 8, b"\x63"), (CENTRAL, 10, b"\x63")), "not supported"),
+    "other bytes": (with_bytes(WHOLE, (LOCAL, 70, b"X")), "Bad CRC-32"),
+    "more bytes than it says": (
+        with_bytes(WHOLE, (LOCAL, 22, b"\x09"), (CENTRAL, 24, b"\x09")),
+        "Bad CRC-32",
+    ),
+    "bomb": (
+        with_bytes(WHOLE, (CENTRAL, 24, b"\x00\x00\x00\x7f")),
+        "would have 2130706432 bytes, expected at most",
+    ),
+    "no text": (zipped(f"{PART}.csv", b"\xff\xfe\x00"), "codec can't decode"),
+    "no table": (zipped(f"{PART}.csv", b""), "No columns to parse"),
+    "no month": (zipped(f"{PART}.csv", TABLE + "May,3,7,1.0\n"), "invalid literal"),
+    "a large month": (zipped(f"{PART}.csv", TABLE + f"{10**30},3,7,1.0\n"), ""),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_a_chess_archive_that_can_not_be_used_is_named(toy, damage):
+    content, words = DAMAGED[damage]
+    add_chess(toy)
+    toy.put("chess", f"{PART}.zip", content, "mirror")
+    sums = toy.mirror / "chess" / "SHA256SUMS"
+    sums.write_text(sums.read_text() + f"\n{sha256(content)}  {PART}.zip\n")
+    with pytest.raises(CorruptedFile) as caught:
+        datasets.load_chess()
+    assert f"chess/{PART}.zip is not the file of the challenge: " in str(caught.value)
+    assert words in str(caught.value)
+    assert "Put that in its place, and its hash into SHA256SUMS" in str(caught.value)
+
+
+def test_chess_ratings_that_are_no_table_are_named(toy):
+    add_chess(toy, recorded=False)
+    toy.rows.pop()
+    toy.add("chess", "initial_ratings.csv", b"")
+    with pytest.raises(CorruptedFile, match=r"chess/initial_ratings.csv is not the file of the challenge"):
         datasets.load_chess()
 
 
@@ -235,7 +296,9 @@ def test_sushi_with_an_odd_number_of_ratings_is_refused(toy):
 
 
 def test_prefectures_lie_in_japan_and_the_foreign_code_is_no_place():
-    assert len(PREFECTURES) == len({name for name, *_ in PREFECTURES}) == 47
+    table = pd.read_csv(package_file("prefectures.csv"))
+    assert table["code"].tolist() == list(range(47))
+    assert table["prefecture"].nunique() == 47
     latitude, longitude = coordinates(range(47)).T
     assert ((latitude > 26) & (latitude < 43.1)).all()
     assert ((longitude > 127) & (longitude < 141.4)).all()

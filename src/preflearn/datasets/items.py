@@ -1,18 +1,16 @@
-"""Items with scores: the data sets of section 6 of [Zapien2009]_."""
+"""Items with scores, section 6 of [Zapien2009]_, and users' ratings, section 6 of [Tsivtsivadze2011]_."""
 
-from __future__ import annotations
-
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import sklearn
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.datasets import load_breast_cancer
 
-from preflearn.datasets.rfiles import r_objects
 from preflearn.datasets.storage import provenance
-
-__all__ = ["ScoredItems", "load_auto", "load_cancer", "load_diabetes", "load_mixture"]
+from preflearn.datasets.tables import r_objects
 
 
 class ScoredItems(NamedTuple):
@@ -32,6 +30,24 @@ class ScoredItems(NamedTuple):
     provenance: tuple[dict[str, str], ...]
 
 
+class Ratings(NamedTuple):
+    """A sparse matrix of ratings, users by items.
+
+    Attributes
+    ----------
+    ratings : csr_array of shape (users, items)
+        What is stored was rated, a stored 0 too: `ratings.nnz` counts ratings, and
+        `ratings.eliminate_zeros()` would lose some.
+    user_names, item_names : tuple of str
+    provenance : tuple of dict
+    """
+
+    ratings: sparse.csr_array
+    user_names: tuple[str, ...]
+    item_names: tuple[str, ...]
+    provenance: tuple[dict[str, str], ...]
+
+
 def load_mixture() -> ScoredItems:
     """200 points of a mixture of Gaussians in the plane, 100 of each class: 10,000 comparisons.
 
@@ -40,19 +56,10 @@ def load_mixture() -> ScoredItems:
     Returns
     -------
     ScoredItems
-
-    Raises
-    ------
-    DatasetUnavailable
-        If the file can't be had.
-    CorruptedFile
-        If it is not the registered one.
     """
-    file = "mixture.example.RData"
-    mixture = r_objects("mixture", file)["mixture.example"]
-    X = np.asarray(mixture["x"], dtype=np.float64)
-    scores = np.asarray(mixture["y"], dtype=np.float64)
-    return ScoredItems(X, scores, ("x1", "x2"), provenance("mixture", [file]))
+    mixture = r_objects("mixture", "mixture.example.RData")["mixture.example"]
+    features = pd.DataFrame(np.asarray(mixture["x"]), columns=["x1", "x2"])
+    return _scored(features, mixture["y"], provenance("mixture"))
 
 
 def load_auto() -> ScoredItems:
@@ -61,22 +68,9 @@ def load_auto() -> ScoredItems:
     Returns
     -------
     ScoredItems
-
-    Raises
-    ------
-    DatasetUnavailable
-        If the file can't be had.
-    CorruptedFile
-        If it is not the registered one.
     """
-    frame = r_objects("auto", "Auto.rda")["Auto"]
-    features = frame.drop(columns=["mpg", "name"])
-    return ScoredItems(
-        features.to_numpy(dtype=np.float64),
-        frame["mpg"].to_numpy(dtype=np.float64),
-        tuple(map(str, features.columns)),
-        provenance("auto", ["Auto.rda"]),
-    )
+    cars = r_objects("auto", "Auto.rda")["Auto"]
+    return _scored(cars.drop(columns=["mpg", "name"]), cars["mpg"], provenance("auto"))
 
 
 def load_diabetes() -> ScoredItems:
@@ -87,23 +81,9 @@ def load_diabetes() -> ScoredItems:
     Returns
     -------
     ScoredItems
-
-    Raises
-    ------
-    DatasetUnavailable
-        If the file can't be had.
-    CorruptedFile
-        If it is not the registered one.
     """
-    file = "PimaIndiansDiabetes.rda"
-    frame = r_objects("diabetes", file)["PimaIndiansDiabetes"]
-    features = frame.drop(columns="diabetes")
-    return ScoredItems(
-        features.to_numpy(dtype=np.float64),
-        (frame["diabetes"] == "pos").to_numpy(dtype=np.float64),
-        tuple(map(str, features.columns)),
-        provenance("diabetes", [file]),
-    )
+    women = r_objects("diabetes", "PimaIndiansDiabetes.rda")["PimaIndiansDiabetes"]
+    return _scored(women.drop(columns="diabetes"), women["diabetes"] == "pos", provenance("diabetes"))
 
 
 def load_cancer() -> ScoredItems:
@@ -120,7 +100,7 @@ def load_cancer() -> ScoredItems:
     >>> load_cancer().X.shape
     (569, 30)
     """
-    bunch = load_breast_cancer()
+    tumours: Any = load_breast_cancer(as_frame=True)
     source = {
         "dataset": "cancer",
         "file": "breast_cancer.csv",
@@ -128,6 +108,41 @@ def load_cancer() -> ScoredItems:
         "licence": "CC BY 4.0",
         "citation": "Street, Wolberg and Mangasarian 1993: Nuclear feature extraction (SPIE 1905)",
     }
-    return ScoredItems(
-        bunch.data, bunch.target.astype(np.float64), tuple(map(str, bunch.feature_names)), (source,)
-    )
+    return _scored(tumours.data, tumours.target, (source,))
+
+
+def load_jester() -> Ratings:
+    """Ratings of 100 jokes by 5000 users, from -10 to 10: a sample of the 73,421 users of the paper.
+
+    Returns
+    -------
+    Ratings
+    """
+    return _ratings("jester", "Jester5k.rda", "Jester5k")
+
+
+def load_movielens() -> Ratings:
+    """Ratings of 1664 films by 943 users, from 1 to 5 (the paper uses the larger set of a million).
+
+    Returns
+    -------
+    Ratings
+    """
+    return _ratings("movielens", "MovieLense.rda", "MovieLense")
+
+
+def _scored(features: pd.DataFrame, scores: ArrayLike, sources: tuple[dict[str, str], ...]) -> ScoredItems:
+    X, names = features.to_numpy(dtype=np.float64), tuple(map(str, features.columns))
+    return ScoredItems(X, np.asarray(scores, dtype=np.float64), names, sources)
+
+
+def _ratings(dataset: str, file: str, name: str) -> Ratings:
+    slots = r_objects(dataset, file)[name].data
+    users, items = (tuple(str(entry) for entry in names) for names in slots.Dimnames)
+    return Ratings(sparse_matrix(slots), users, items, provenance(dataset, [file]))
+
+
+def sparse_matrix(slots: Any) -> sparse.csr_array:
+    """The R class dgCMatrix as CSR; stored zeros stay stored."""
+    columns = sparse.csc_array((slots.x, slots.i, slots.p), shape=tuple(slots.Dim))
+    return sparse.csr_array(columns, dtype=np.float64)

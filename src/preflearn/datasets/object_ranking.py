@@ -1,47 +1,40 @@
 """The object-ranking data sets of [AhmadiFahandar2019]_, Table 1."""
 
-from __future__ import annotations
-
-import io
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from preflearn.datasets.storage import provenance, read
+from preflearn.datasets.storage import provenance
+from preflearn.datasets.tables import csv_table
 
-__all__ = ["OBJECT_RANKINGS", "ObjectRanking", "load_object_ranking"]
 
-# The paper's name of each data set, and the file that holds it.
-_FILES = {name: f"ds_{name}.csv" for name in ("D1", "D2", "D3", "D4", "B1", "B2")}
-_FILES |= {"F1": "ds_F3.csv", "F2": "ds_F4.csv"}  # the strikers; the files F1 and F2 hold all positions
-_FILES |= {name: f"ds_{name}.csv" for name in ("G1", "G2", "G3", "H1", "H2", "U1", "U2", "V1", "V2")}
-OBJECT_RANKINGS = tuple(_FILES)
+class _Family(NamedTuple):
+    """Rankings whose files are alike: how many, and two kinds of columns.
 
-_ITEM_COLUMNS = {
-    "D": "DecathleteName",
-    "B": "Bundesliga",
-    "F": "Name",
-    "G": "Team",
-    "H": "name",
-    "U": "institution",
-    "V": "Teams",
+    One holds the total that the ranking sorts by, where there is one. Left out of the features are numbers
+    that are identifiers, the same in the whole file, or scores that state the ranking. Columns of text are no
+    features either; the first of them names the item. This leaves the numbers of Table 1.
+    """
+
+    size: int
+    points: str | None
+    left_out: tuple[str, ...]
+
+
+_DECATHLON = ("P100m", "Plj", "Psp", "Phj", "P400m", "P110h", "Ppv", "Pdt", "Pjt", "P1500")
+_FAMILIES = {
+    "D": _Family(4, "Totalpoints", ("Totalpoints", "yearEvent", *_DECATHLON)),
+    "B": _Family(2, "Pts", ("GP",)),
+    "F": _Family(2, None, ("National_Kit", "Club_Kit", "Contract_Expiry")),
+    "G": _Family(3, None, ("OwngoalsFor",)),
+    "H": _Family(2, None, ("id", "berlin", "duesseldorf", "frankfurt", "hamburg", "muenchen")),
+    "U": _Family(2, "score", ("score", "year")),
+    "V": _Family(2, "Points", ("Matches_Total",)),
 }
-# Columns that are numbers and no features: identifiers, what is the same in the whole file, and scores that
-# state the ranking. Columns of text are no features either. This leaves the numbers of Table 1.
-_NOT_FEATURES = {
-    "D": {"Totalpoints", "yearEvent", "P100m", "Plj", "Psp", "Phj", "P400m", "P110h", "Ppv", "Pdt", "Pjt"}
-    | {"P1500"},
-    "B": {"GP"},
-    "F": {"National_Kit", "Club_Kit", "Contract_Expiry"},
-    "G": {"OwngoalsFor"},
-    "H": {"id", "berlin", "duesseldorf", "frankfurt", "hamburg", "muenchen"},
-    "U": {"score", "year"},
-    "V": {"Matches_Total"},
-}
-# The column with the total that the ranking sorts by, where the file has one.
-_POINTS = {"D": "Totalpoints", "B": "Pts", "U": "score", "V": "Points"}
+_STRIKERS = {"F1": "F3", "F2": "F4"}  # in the files; the files F1 and F2 hold all positions
+OBJECT_RANKINGS = tuple(f"{key}{k}" for key, family in _FAMILIES.items() for k in range(1, family.size + 1))
+
 _BINARY = {"Preffered_Foot", "CertificateExcellence", "TravellersChoice", "EcoAward", "airport"}
 _ORDINAL = {"Work_Rate", "Weak_foot", "Skill_Moves"}
 _ORDINAL |= {"stars", "location", "sleep", "room", "service", "costbenefit", "cleanliness", "rating_overall"}
@@ -104,34 +97,25 @@ def load_object_ranking(name: str) -> ObjectRanking:
     Raises
     ------
     ValueError
-        On another name; as `CorruptedFile` if the file is not the registered one.
-    DatasetUnavailable
-        If the file can't be had.
+        On another name.
     """
-    if name not in _FILES:
-        raise ValueError(f"unknown object ranking {name!r}; expected one of {list(_FILES)}")
-    file, family = _FILES[name], name[0]
-    frame = pd.read_csv(io.StringIO(_text(read("object_ranking", file))))
-    frame = frame.rename(columns={"Teams": "Team"} if family == "G" else {})
+    if name not in OBJECT_RANKINGS:
+        raise ValueError(f"unknown object ranking {name!r}; expected one of {list(OBJECT_RANKINGS)}")
+    file, family = f"ds_{_STRIKERS.get(name, name)}.csv", _FAMILIES[name[0]]
+    try:
+        frame = csv_table("object_ranking", file)
+    except UnicodeDecodeError:  # some of the files are UTF-8, the others Windows-1252
+        frame = csv_table("object_ranking", file, encoding="cp1252")
     numbers = frame.select_dtypes("number").columns
-    features = [column for column in numbers if column not in _NOT_FEATURES[family] | {"RANK"}]
+    features = [column for column in numbers if column not in {"RANK", *family.left_out}]
     kinds = ("binary" if c in _BINARY else "ordinal" if c in _ORDINAL else "numeric" for c in features)
-    points = frame[_POINTS[family]].to_numpy(dtype=np.float64) if family in _POINTS else None
     return ObjectRanking(
         frame[features].to_numpy(dtype=np.float64),
         frame["RANK"].to_numpy(dtype=np.int64),
         tuple(features),
-        tuple(frame[_ITEM_COLUMNS[family]]),
+        tuple(frame.select_dtypes(exclude="number").iloc[:, 0]),
         tuple(kinds),
-        points,
+        frame[family.points].to_numpy(dtype=np.float64) if family.points else None,
         name,
         provenance("object_ranking", [file]),
     )
-
-
-def _text(content: bytes) -> str:
-    """The files mix encodings: some are UTF-8, the others Windows-1252."""
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError:
-        return content.decode("cp1252")

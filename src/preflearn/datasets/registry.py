@@ -1,22 +1,45 @@
-"""The register of public data files: where each comes from, its hash, its licence."""
+"""What is registered, where it lies, and whether what lies there is whole.
 
-from __future__ import annotations
+The register, ``data/registry.csv``, says of each public data file where it comes from, its size, its hash
+and its licence. A file is looked for in the folder that ``PREFLEARN_DATA`` names (a mirror,
+``<dataset>/<file>``), then in the user's cache. Its size and its SHA-256 are compared with the register
+before anything parses it, and no byte beyond that size is read. The variable is read when a file is asked
+for; a relative mirror is that of the folder in which the process first asked.
+
+Where the register knows no hash (the chess files), someone who trusts a copy puts it into the mirror or
+the cache and records its hash there, in a file ``SHA256SUMS`` beside it, as the command
+``sha256sum FILE >> SHA256SUMS`` writes it; from then on that hash is verified.
+"""
 
 import csv
-from dataclasses import dataclass
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
-__all__ = ["RegisteredFile", "dataset_names", "files_of", "registered_file", "registered_files"]
+from platformdirs import user_cache_path
 
 _PACKAGE = Path(__file__).parents[1]
+LARGEST = 2**28  # bytes of a file whose size nobody registered
 
 
-@dataclass(frozen=True)
-class RegisteredFile:
+class DatasetUnavailable(OSError):  # noqa: N818 - the name says what is the matter
+    """A file of a data set can't be had, read or verified; the message says how to get it."""
+
+
+class CorruptedFile(ValueError):  # noqa: N818
+    """What lies in the place of a file is not what is registered; the message says what it is."""
+
+
+class RegisteredFile(NamedTuple):
     """One row of ``data/registry.csv``.
 
     An empty `sha256` says that nobody recorded the hash: such a file is never downloaded by the
-    package, and read only where its user has recorded one (see `preflearn.datasets.storage`).
+    package, and read only where its user has recorded one.
     """
 
     dataset: str
@@ -28,8 +51,8 @@ class RegisteredFile:
     citation: str
 
 
-def register_path() -> Path:
-    """``data/registry.csv``: an installed wheel carries it inside the package, a checkout at its root.
+def package_file(name: str) -> Path:
+    """A file of ``data``: an installed wheel carries it inside the package, a checkout at its root.
 
     Raises
     ------
@@ -37,18 +60,17 @@ def register_path() -> Path:
         If neither place has the file.
     """
     for root in (_PACKAGE / "_files", _PACKAGE.parents[1]):
-        if (path := root / "data" / "registry.csv").exists():
+        if (path := root / "data" / name).exists():
             return path
-    raise FileNotFoundError(
-        "data/registry.csv is missing from the installation of preflearn; install it again"
-    )
+    raise FileNotFoundError(f"data/{name} is missing from the installation of preflearn; install it again")
 
 
+@lru_cache(maxsize=1)
 def registered_files() -> list[RegisteredFile]:
     """All rows of the register, in its order."""
-    with register_path().open(encoding="utf-8", newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    return [RegisteredFile(**row | {"bytes": int(row["bytes"]) if row["bytes"] else None}) for row in rows]
+    with package_file("registry.csv").open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.reader(stream))
+    return [RegisteredFile._make([*row[:4], int(row[4]) if row[4] else None, *row[5:]]) for row in rows[1:]]
 
 
 def dataset_names() -> list[str]:
@@ -62,36 +84,133 @@ def dataset_names() -> list[str]:
     return list(dict.fromkeys(entry.dataset for entry in registered_files()))
 
 
-def files_of(dataset: str) -> list[RegisteredFile]:
-    """The registered files of one data set.
+def files_of(dataset: str, files: Sequence[str] | None = None) -> list[RegisteredFile]:
+    """The registered files of one data set, or those of them that are named.
 
     Raises
     ------
     ValueError
-        If the register has no data set of this name.
+        If the register has no data set of this name, or the data set no such file.
 
     Examples
     --------
     >>> [entry.file for entry in files_of("starcraft")]
     ['WoL.txt', 'HotS.txt']
     """
-    entries = [entry for entry in registered_files() if entry.dataset == dataset]
-    if not entries:
+    known = {entry.file: entry for entry in registered_files() if entry.dataset == dataset}
+    if not known:
         raise ValueError(f"unknown data set {dataset!r}; expected one of {dataset_names()}")
-    return entries
+    for file in files or ():
+        if file not in known:
+            raise ValueError(f"the data set {dataset!r} has no file {file!r}; expected one of {list(known)}")
+    return [known[file] for file in (known if files is None else files)]
 
 
-def registered_file(dataset: str, file: str) -> RegisteredFile:
-    """One registered file.
+def cache_folder() -> Path:
+    """The user's cache, laid out as ``<dataset>/<file>``."""
+    return user_cache_path("preflearn", appauthor=False)
+
+
+def mirror_folder() -> Path | None:
+    """The folder that ``PREFLEARN_DATA`` names, as an absolute path; None if it names none."""
+    named = os.environ.get("PREFLEARN_DATA")
+    return _absolute(named) if named else None
+
+
+@lru_cache
+def _absolute(folder: str) -> Path:
+    """Resolved once, so that a later change of the working folder changes no data."""
+    return Path(folder).absolute()
+
+
+def locate(entry: RegisteredFile) -> tuple[Path, str] | None:
+    """Where a file lies, with "mirror" or "cache"; None if it is in neither."""
+    for folder, source in ((mirror_folder(), "mirror"), (cache_folder(), "cache")):
+        if folder and _exists(path := folder / entry.dataset / entry.file):
+            return path, source
+    return None
+
+
+def _exists(path: Path) -> bool:
+    """Whether something is here, or can't be told from here: reading it then says what is the matter."""
+    try:
+        path.stat()
+    except OSError as error:
+        return not isinstance(error, (FileNotFoundError, NotADirectoryError))
+    return True
+
+
+def verified(entry: RegisteredFile, path: Path) -> bytes:
+    """The bytes of a file.
 
     Raises
     ------
-    ValueError
-        If the register has no such data set, or the data set no such file.
+    CorruptedFile
+        If they are not the registered ones, or what lies there is no file.
+    DatasetUnavailable
+        If it can't be read, or its hash is known to nobody.
     """
-    entries = files_of(dataset)
-    for entry in entries:
-        if entry.file == file:
-            return entry
-    names = [entry.file for entry in entries]
-    raise ValueError(f"the data set {dataset!r} has no file {file!r}; expected one of {names}")
+    expected = entry.sha256 or _recorded_hash(entry, path.with_name("SHA256SUMS"))
+    if not expected:
+        raise unavailable(entry, f"{path} can't be verified: its SHA-256 is not recorded")
+    content = _bytes(entry, path, entry.bytes or LARGEST)
+    found, size = hashlib.sha256(content).hexdigest(), len(content)
+    if found != expected:
+        short = entry.bytes is not None and size < entry.bytes
+        what = f"truncated ({size} of {entry.bytes} bytes)" if short else "not the file that is expected"
+        raise _corrupted(entry, path, f"is {what}: its SHA-256 is {found}, expected {expected}")
+    return content
+
+
+def _bytes(entry: RegisteredFile, path: Path, limit: int) -> bytes:
+    """What a file holds, if that is not more than the limit."""
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise _corrupted(entry, path, "is a folder or a device, expected a file")
+        with path.open("rb") as stream:  # which may grow, and sizes of special files lie
+            content = stream.read(limit + 1) if status.st_size <= limit else b""
+    except OSError as error:
+        raise unavailable(entry, f"{path} can't be read ({error.strerror}): make it readable") from None
+    if (size := max(status.st_size, len(content))) > limit:
+        raise _corrupted(entry, path, f"is too large: it has {size} bytes, expected at most {limit}")
+    return content
+
+
+def _recorded_hash(entry: RegisteredFile, sums: Path) -> str | None:
+    """The hash that the file's owner recorded beside it; the last one counts."""
+    if not _exists(sums):
+        return None
+    try:
+        text = _bytes(entry, sums, limit=2**20).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _corrupted(entry, sums, f"is no UTF-8 text (byte {error.start}); write it anew") from None
+    recorded = {file: found for found, file in re.findall(r"^(\S+)\s+\*?(.+?)\s*$", text, re.MULTILINE)}
+    found = recorded.get(entry.file, "").lower()
+    if not re.fullmatch("([0-9a-f]{64})?", found):
+        raise _corrupted(
+            entry, sums, f"records {found[:80]!r} for {entry.file}, expected 64 hexadecimal digits"
+        )
+    return found
+
+
+def _corrupted(entry: RegisteredFile, path: Path, what: str) -> CorruptedFile:
+    if entry.sha256:
+        remedy = f"delete it, then run: preflearn data fetch {entry.dataset}"
+    else:
+        remedy = f"put the file back whose hash was recorded, or correct {path.with_name('SHA256SUMS')}"
+    return CorruptedFile(f"{path} {what}; {remedy}")
+
+
+def unavailable(entry: RegisteredFile, reason: str) -> DatasetUnavailable:
+    """The error that says why a file can't be had, how to get it, and under which licence."""
+    place = cache_folder() / entry.dataset
+    if entry.sha256:
+        how = f"run: preflearn data fetch {entry.dataset}, or put {entry.url} into {place}"
+    else:
+        how = (
+            f"put {entry.url} into {place} yourself (the package downloads nothing that it can't verify) "
+            f"and, if you trust it, record its hash in that folder: sha256sum {entry.file} >> SHA256SUMS"
+        )
+    what = f"{entry.dataset}/{entry.file} is not available: {reason}"
+    return DatasetUnavailable(f"{what}. To get it, {how}. Licence: {entry.licence}")

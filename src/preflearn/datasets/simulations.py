@@ -1,17 +1,14 @@
 """Simulated comparisons whose truth is known: section 4.1 of [Venuto2017]_, and separable ones."""
 
-from __future__ import annotations
-
-from typing import NamedTuple
+from numbers import Integral, Real
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import check_items
+from preflearn.checks import check_items, check_vector
 from preflearn.metrics import threshold
 from preflearn.pairs import Pairs
-
-__all__ = ["NormPairs", "SeparablePairs", "simulate_norm_pairs", "simulate_separable_pairs", "squared_norm"]
 
 _ORDERS = {1: 1, "1": 1, "l1": 1, 2: 2, "2": 2, "l2": 2, np.inf: np.inf, "inf": np.inf, "linf": np.inf}
 _DELTAS = {1: (-0.5, 0.5), 2: (-1.0, 0.5), np.inf: (-1.0, 1.0)}
@@ -120,33 +117,22 @@ def simulate_norm_pairs(
     order = _order(norm)
     wanted = _tie_quota(n, tie_share)
     rng = np.random.default_rng(rng)
-    kept = {True: [], False: []}
-    missing = {True: wanted, False: n - wanted}
-    while any(missing.values()):
+    drawn, chosen = [], np.zeros(0, dtype=np.int64)
+    while len(chosen) < n:
         second = rng.uniform(-2, 2, size=(n + 100, 2))
         first = second + rng.uniform(*_DELTAS[order], size=second.shape)
         gain = squared_norm(first, order) - squared_norm(second, order)
-        y = threshold(gain + rng.normal(scale=_SIGMA, size=len(gain)), 1.0)
-        for tied in (True, False):
-            chosen = np.flatnonzero((y == 0) == tied)[: missing[tied]]
-            missing[tied] -= len(chosen)
-            kept[tied].append((first[chosen], second[chosen], y[chosen]))
-    # A label must not be told from a pair's place.
-    shuffled = rng.permutation(n)
-    first, second, y = (
-        np.concatenate(part)[shuffled] for part in zip(*kept[True], *kept[False], strict=True)
-    )
+        drawn.append((first, second, threshold(gain + rng.normal(scale=_SIGMA, size=len(gain)), 1.0)))
+        y = np.concatenate([labels for _, _, labels in drawn])
+        chosen = np.concatenate([np.flatnonzero(y == 0)[:wanted], np.flatnonzero(y)[: n - wanted]])
+    chosen = chosen[rng.permutation(n)]  # a label must not be told from a pair's place
+    first, second, y = (np.concatenate(part)[chosen] for part in zip(*drawn, strict=True))
     pairs = Pairs.from_arrays(first, second)
     return NormPairs(pairs, y, squared_norm(pairs.items, order))
 
 
 def simulate_separable_pairs(
-    n: int,
-    p: int,
-    tie_share: float,
-    margin: float,
-    rng: np.random.Generator | int,
-    scale: ArrayLike = 1.0,
+    n: int, p: int, tie_share: float, margin: float, rng: np.random.Generator | int, scale: ArrayLike = 1.0
 ) -> SeparablePairs:
     """Comparisons that some w separates with at least the given margin, eq. 7 of [Venuto2017]_.
 
@@ -183,11 +169,13 @@ def simulate_separable_pairs(
     True
     """
     n_ties = _tie_quota(n, tie_share)
-    if p < 1 or p != int(p):
-        raise ValueError(f"p is {p}; expected a whole number of features, at least one")
-    if not 0 < margin < 1:
-        raise ValueError(f"margin is {margin}; expected a number strictly between 0 and 1")
-    scale = _checked_scale(scale, p)
+    _check(p, "p", Integral, 1, 10**9, "a whole number of features, at least one and at most 1e9")
+    _check(
+        margin, "margin", Real, np.nextafter(0, 1), np.nextafter(1, 0), "a number strictly between 0 and 1"
+    )
+    scale = check_vector(np.full(p, scale) if np.ndim(scale) == 0 else scale, "scale", p)
+    if scale.min() <= 0:
+        raise ValueError(f"scale is {scale.tolist()}; expected positive numbers")
     rng = np.random.default_rng(rng)
     w = rng.normal(size=p)
     w /= np.linalg.norm(w)
@@ -200,8 +188,7 @@ def simulate_separable_pairs(
     differences = across + np.outer(gain - across @ w, w)
     second = rng.uniform(-2, 2, size=(n, p))
     pairs = Pairs.from_arrays((second + differences) * scale, second * scale)
-    w = w / scale
-    return SeparablePairs(pairs, y, pairs.items @ w, w)
+    return SeparablePairs(pairs, y, pairs.items @ (w / scale), w / scale)
 
 
 def _order(norm: float | str) -> float:
@@ -212,17 +199,11 @@ def _order(norm: float | str) -> float:
 
 
 def _tie_quota(n: int, tie_share: float) -> int:
-    if n < 1 or n != int(n):
-        raise ValueError(f"n is {n}; expected a whole number of pairs, at least one")
-    if not 0 <= tie_share <= 1:
-        raise ValueError(f"tie_share is {tie_share}; expected a share from 0 to 1")
+    _check(n, "n", Integral, 1, 10**9, "a whole number of pairs, at least one and at most 1e9")
+    _check(tie_share, "tie_share", Real, 0, 1, "a share from 0 to 1")
     return round(n * tie_share)
 
 
-def _checked_scale(scale: ArrayLike, p: int) -> NDArray[np.float64]:
-    scale = np.asarray(scale, dtype=np.float64)
-    if scale.shape not in ((), (p,)):
-        raise ValueError(f"scale has shape {scale.shape}; expected one number, or ({p},): one a feature")
-    if not (np.isfinite(scale) & (scale > 0)).all():
-        raise ValueError(f"scale is {scale.tolist()}; expected positive finite numbers")
-    return scale
+def _check(value: Any, name: str, kind: type, low: float, high: float, expected: str) -> None:
+    if not isinstance(value, kind) or not low <= value <= high:
+        raise ValueError(f"{name} is {value!r}; expected {expected}")

@@ -1,61 +1,31 @@
-"""Find the files of a data set, verify them, download what is missing.
+"""Read, fetch and verify public data: the bytes under every loader, and the command ``preflearn data``.
 
-A file is looked for in the folder that ``PREFLEARN_DATA`` names (a mirror, ``<dataset>/<file>``), then
-in the user's cache, and is else downloaded into the cache. Wherever it comes from, its bytes are
-compared with the SHA-256 of the register before anything parses them. ``PREFLEARN_OFFLINE=1`` keeps
-off the network. Both variables are read when a file is asked for.
-
-Where the register knows no hash (the chess files), the package downloads nothing. Someone who trusts
-a copy puts it into the mirror or the cache and records its hash there, in a file ``SHA256SUMS`` beside
-it, as the command ``sha256sum FILE >> SHA256SUMS`` writes it; from then on that hash is verified.
+What lies in the mirror or in the cache is read there (see `preflearn.datasets.registry`); what is in neither
+is downloaded into the cache if its hash is registered. ``PREFLEARN_OFFLINE=1`` keeps off the network.
 """
 
-from __future__ import annotations
-
 import hashlib
-import logging
+import io
 import os
+import shutil
+import time
 import warnings
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from platformdirs import user_cache_path
+import pandas as pd
 
-from preflearn.datasets.registry import RegisteredFile, files_of, registered_file
-
-__all__ = [
-    "CorruptedFile",
-    "DatasetUnavailable",
-    "advice",
-    "cache_folder",
-    "check",
-    "download",
-    "locate",
-    "provenance",
-    "read",
-    "used",
-]
+from preflearn.datasets import registry
+from preflearn.datasets.registry import CorruptedFile, DatasetUnavailable, RegisteredFile
 
 _TIMEOUT = (5, 30)  # seconds to connect, and between two packets
+_STALE = 60  # seconds; a file that is complete in memory is written in far less
 _USED: dict[tuple[str, str], dict[str, str]] = {}
 
 
-class DatasetUnavailable(OSError):  # noqa: N818 - the name says what is the matter
-    """A file of a data set is neither here nor to be had; the message says how to get it."""
-
-
-class CorruptedFile(ValueError):  # noqa: N818
-    """A file is here, and its bytes are not those of the register."""
-
-
-def cache_folder() -> Path:
-    """The user's cache, laid out as ``<dataset>/<file>``."""
-    return user_cache_path("preflearn", appauthor=False)
-
-
 def read(dataset: str, file: str) -> bytes:
-    """The bytes of a registered file, verified by SHA-256; downloaded if it is nowhere.
+    """The bytes of a registered file, verified; downloaded if it is nowhere.
 
     Parameters
     ----------
@@ -69,21 +39,14 @@ def read(dataset: str, file: str) -> bytes:
     Raises
     ------
     ValueError
-        On an unknown data set or file; as `CorruptedFile` if the bytes found are not the registered ones.
+        On an unknown data set or file; as `CorruptedFile` if what was found is not what is registered.
     DatasetUnavailable
-        If the file is not here and can't be downloaded, or its hash is known to nobody.
+        If the file is not here and can't be downloaded, can't be read, or its hash is known to nobody.
     """
-    entry = registered_file(dataset, file)
-    path, source = locate(entry) or (download(entry), "download")
-    content = path.read_bytes()
-    found = hashlib.sha256(content).hexdigest()
-    expected = _expected_hash(entry, path)
-    if expected is None:
-        raise DatasetUnavailable(advice(entry, f"{path} can't be verified: its SHA-256 is not recorded"))
-    if found != expected:
-        raise CorruptedFile(_mismatch(path, found, expected, len(content), entry))
-    note = {"dataset": dataset, "file": file, "sha256": found, "source": source}
-    _USED.setdefault((dataset, file), note)
+    (entry,) = registry.files_of(dataset, [file])
+    content, _, source = _obtain(entry)
+    note = {"dataset": dataset, "file": file, "sha256": hashlib.sha256(content).hexdigest()}
+    _USED.setdefault((dataset, file), note | {"source": source})
     return content
 
 
@@ -115,126 +78,167 @@ def provenance(dataset: str, files: Sequence[str] | None = None) -> tuple[dict[s
     ValueError
         On an unknown data set or file.
     """
-    names = [entry.file for entry in files_of(dataset)] if files is None else files
     rows = []
-    for entry in (registered_file(dataset, name) for name in names):
-        note = _USED.get((dataset, entry.file), {"sha256": entry.sha256, "source": "not read"})
-        row = {"dataset": dataset, "file": entry.file, "url": entry.url, "sha256": note["sha256"]}
-        rows.append(row | {"licence": entry.licence, "citation": entry.citation, "source": note["source"]})
+    for entry in registry.files_of(dataset, files):
+        rows.append(entry._asdict() | {"source": "not read"} | _USED.get((dataset, entry.file), {}))
+        del rows[-1]["bytes"]
     return tuple(rows)
 
 
-def _folders() -> list[tuple[Path, str]]:
-    mirror = os.environ.get("PREFLEARN_DATA")
-    return [*([(Path(mirror), "mirror")] if mirror else []), (cache_folder(), "cache")]
+def available(dataset: str) -> bool:
+    """Whether every file of a data set is here with the right hash; downloads nothing.
+
+    Raises
+    ------
+    ValueError
+        On an unknown data set.
+    """
+    return all(_state(entry)[0] == "ok" for entry in registry.files_of(dataset))
 
 
-def locate(entry: RegisteredFile) -> tuple[Path, str] | None:
-    """Where a file lies, with "mirror" or "cache"; None if it is in neither."""
-    for folder, source in _folders():
-        path = folder / entry.dataset / entry.file
-        if path.is_file():
-            return path, source
-    return None
+def fetch(dataset: str, progress: bool = True) -> list[Path]:
+    """Download the files of a data set that are missing, and verify all of them.
+
+    Parameters
+    ----------
+    dataset : str
+    progress : bool
+        Whether to draw a bar for each download.
+
+    Returns
+    -------
+    list of Path
+        The files, in the mirror or in the cache.
+
+    Raises
+    ------
+    ValueError
+        On an unknown data set; as `CorruptedFile` if a file that is here has other bytes.
+    DatasetUnavailable
+        If a file can't be had.
+    """
+    return [_obtain(entry, progress)[1] for entry in registry.files_of(dataset)]
 
 
-def _expected_hash(entry: RegisteredFile, path: Path) -> str | None:
-    """The registered hash, or else the one that the file's owner recorded beside it."""
-    sums = path.with_name("SHA256SUMS")
-    if entry.sha256 or not sums.is_file():
-        return entry.sha256 or None
-    lines = (line.split(maxsplit=1) for line in sums.read_text(encoding="utf-8").splitlines())
-    recorded = {line[1].removeprefix("*").strip(): line[0].lower() for line in lines if len(line) == 2}
-    return recorded.get(entry.file)
+def verify(dataset: str | None = None) -> pd.DataFrame:
+    """Compare the files that are here with the register.
+
+    Parameters
+    ----------
+    dataset : str, optional
+        All data sets by default.
+
+    Returns
+    -------
+    DataFrame
+        One row a file: dataset, file, status, detail. The status is "ok", "missing", "mismatch" (other
+        bytes, or no file), or "unverifiable" for a file that can't be read or whose hash nobody recorded.
+
+    Raises
+    ------
+    ValueError
+        On an unknown data set.
+    """
+    entries = registry.registered_files() if dataset is None else registry.files_of(dataset)
+    rows = [(entry.dataset, entry.file, *_state(entry)) for entry in entries]
+    return pd.DataFrame(rows, columns=["dataset", "file", "status", "detail"])
 
 
-def check(entry: RegisteredFile, path: Path) -> tuple[str, str]:
-    """Compare a file with the register: "ok", "mismatch" or "unverifiable", and the details."""
-    expected = _expected_hash(entry, path)
-    if expected is None:
-        return "unverifiable", f"{path} can't be verified: its SHA-256 is not recorded"
-    stat = path.stat()
-    found = _file_hash(path, stat.st_size, stat.st_mtime_ns)
-    if found != expected:
-        return "mismatch", _mismatch(path, found, expected, stat.st_size, entry)
-    return "ok", str(path)
+def listing() -> pd.DataFrame:
+    """The registered data sets, without reading a file.
+
+    Returns
+    -------
+    DataFrame
+        One row a data set: dataset, files, megabytes, here ("mirror", "cache", "mirror, cache",
+        "in part" or "no"), licence.
+    """
+    rows = []
+    for name in registry.dataset_names():
+        entries = registry.files_of(name)
+        sources = [found[1] for entry in entries if (found := registry.locate(entry))]
+        whole = len(sources) in (0, len(entries))
+        here = ", ".join(sorted(set(sources), reverse=True)) or "no" if whole else "in part"
+        sizes = [entry.bytes for entry in entries if entry.bytes is not None]
+        megabytes = f"{sum(sizes) / 1e6:.2f}" if len(sizes) == len(entries) else "unknown"
+        rows.append((name, len(entries), megabytes, here, entries[0].licence))
+    return pd.DataFrame(rows, columns=["dataset", "files", "megabytes", "here", "licence"])
 
 
-@lru_cache(maxsize=1024)
-def _file_hash(path: Path, size: int, changed: int) -> str:
-    """SHA-256 of a file; size and time of change make a new entry when the file changes."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def _state(entry: RegisteredFile) -> tuple[str, str]:
+    """Of one file: its status as in `verify`, and the details."""
+    if not (found := registry.locate(entry)):
+        return "missing", entry.url
+    try:
+        registry.verified(entry, found[0])
+    except CorruptedFile as error:
+        return "mismatch", str(error)
+    except DatasetUnavailable as error:
+        return "unverifiable", str(error)
+    return "ok", str(found[0])
 
 
-def _mismatch(path: Path, found: str, expected: str, size: int, entry: RegisteredFile) -> str:
-    short = entry.bytes is not None and size < entry.bytes
-    what = f"truncated ({size} of {entry.bytes} bytes)" if short else "not the file that is expected"
-    if entry.sha256:
-        remedy = f"delete it, then run: preflearn data fetch {entry.dataset}"
-    else:
-        remedy = f"put the file back whose hash was recorded, or correct {path.with_name('SHA256SUMS')}"
-    return f"{path} is {what}: its SHA-256 is {found}, expected {expected}; {remedy}"
+def _obtain(entry: RegisteredFile, progress: bool = False) -> tuple[bytes, Path, str]:
+    """The verified bytes of a file, where it lies, and "mirror", "cache" or "download"; see `read`."""
+    path, source = registry.locate(entry) or (_download(entry, progress), "download")
+    return registry.verified(entry, path), path, source
+
+
+def _download(entry: RegisteredFile, progress: bool) -> Path:
+    """Download one file into the cache, which stays as it was if that fails."""
+    offline = os.environ.get("PREFLEARN_OFFLINE", "0") not in ("", "0")
+    if offline or not entry.sha256:
+        raise registry.unavailable(entry, _nowhere() + ", and PREFLEARN_OFFLINE is set" * offline)
+    place = registry.cache_folder() / entry.dataset / entry.file
+    reason = ""
+    for _ in range(2):  # connections break
+        try:
+            return _stored(_answer(entry, progress), place)
+        except (OSError, ValueError) as error:  # no network, no space, or other bytes than expected
+            reason = f"downloading {entry.url} failed ({type(error).__name__}: {str(error)[:400]})"
+    raise registry.unavailable(entry, reason)  # here, since the error above keeps a connection open
 
 
 def _nowhere() -> str:
     """Where a file was looked for."""
-    mirror = os.environ.get("PREFLEARN_DATA")
-    if not mirror:
-        return "it is not in the cache, and PREFLEARN_DATA names no mirror"
-    if not Path(mirror).is_dir():
-        return f"it is not in the cache, and PREFLEARN_DATA names {mirror}, which is no folder"
-    return f"it is neither in the mirror {mirror} nor in the cache"
+    mirror = registry.mirror_folder()
+    named = f"{mirror}, which {'lacks it' if mirror.is_dir() else 'is no folder'}" if mirror else "no mirror"
+    return f"it is not in the cache, and PREFLEARN_DATA names {named}"
 
 
-def advice(entry: RegisteredFile, reason: str) -> str:
-    """Why a file can't be had, how to get it, and under which licence."""
-    place = cache_folder() / entry.dataset
-    if entry.sha256:
-        how = f"run: preflearn data fetch {entry.dataset}, or put {entry.url} into {place}"
-    else:
-        how = (
-            f"put {entry.url} into {place} yourself (the package downloads nothing that it can't verify) "
-            f"and, if you trust it, record its hash in that folder: sha256sum {entry.file} >> SHA256SUMS"
-        )
-    return (
-        f"{entry.dataset}/{entry.file} is not available: {reason}. To get it, {how}. Licence: {entry.licence}"
-    )
-
-
-def download(entry: RegisteredFile, progress: bool = False) -> Path:
-    """Download one file into the cache: to a temporary name, renamed when its hash is right.
-
-    Raises
-    ------
-    DatasetUnavailable
-        If there is no hash to verify it with, ``PREFLEARN_OFFLINE`` is set, the download fails, or
-        what comes has other bytes; the cache then stays as it was.
-    """
-    if not entry.sha256:
-        raise DatasetUnavailable(advice(entry, _nowhere()))
-    if os.environ.get("PREFLEARN_OFFLINE", "0") not in ("", "0"):
-        raise DatasetUnavailable(advice(entry, f"{_nowhere()}, and PREFLEARN_OFFLINE is set"))
+def _answer(entry: RegisteredFile, progress: bool) -> bytes:
+    """What a file's address answers, if it is that file; in memory, so that who is killed leaves nothing."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # late, since it loads tqdm, which warns inside notebooks
         import pooch
-    fetcher = pooch.create(
-        path=cache_folder() / entry.dataset,
-        base_url="",
-        registry={entry.file: f"sha256:{entry.sha256}"},
-        urls={entry.file: entry.url},
-        retry_if_failed=1,
-    )
-    logger = pooch.get_logger()
-    level = logger.level
-    try:
-        logger.setLevel(logging.WARNING)
-        path = fetcher.fetch(
-            entry.file, downloader=pooch.HTTPDownloader(progressbar=progress, timeout=_TIMEOUT)
-        )
-    except (OSError, ValueError) as error:  # no network, no space, or other bytes than expected
-        reason = f"downloading {entry.url} failed ({type(error).__name__}: {str(error)[:400]})"
-        raise DatasetUnavailable(advice(entry, reason)) from None
-    finally:
-        logger.setLevel(level)
-    return Path(path)
+    stream = _Bounded(entry.bytes or registry.LARGEST)
+    pooch.HTTPDownloader(progressbar=progress, timeout=_TIMEOUT)(entry.url, stream, None)
+    found = hashlib.sha256(stream.getvalue()).hexdigest()
+    if found != entry.sha256:
+        raise ValueError(f"SHA-256 is {found}, expected {entry.sha256}")
+    return stream.getvalue()
+
+
+def _stored(content: bytes, place: Path) -> Path:
+    """Write a file in one step; what killed processes left on the way is removed."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    for left in place.parent.glob(".incoming-*"):
+        if time.time() - left.stat().st_mtime > _STALE:
+            shutil.rmtree(left, ignore_errors=True)
+    with TemporaryDirectory(dir=place.parent, prefix=".incoming-") as folder:
+        complete = Path(folder) / place.name
+        complete.write_bytes(content)
+        return complete.replace(place)
+
+
+class _Bounded(io.BytesIO):
+    """Takes so many bytes, and raises OSError on the next."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self.limit = limit
+
+    def write(self, chunk, /) -> int:
+        if self.tell() + len(chunk) > self.limit:
+            raise OSError(f"stopped, since more than the registered {self.limit} bytes came")
+        return super().write(chunk)

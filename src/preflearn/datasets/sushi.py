@@ -1,40 +1,20 @@
 """The sushi preferences of [Kamishima2003]_, as pairs (section 4.2 of [Venuto2017]_)."""
 
-from __future__ import annotations
-
-import io
 import re
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from preflearn.datasets.prefectures import coordinates
+from preflearn.datasets.registry import package_file
 from preflearn.datasets.storage import provenance, read
+from preflearn.datasets.tables import csv_table
 from preflearn.pairs import Pairs
 
-__all__ = ["SushiData", "load_sushi"]
-
 _FILES = ("sushi3.idata", "sushi3.udata", "sushi3b.5000.10.score", "README-en.txt")
-_SUSHI_FEATURES = (
-    "style",
-    "major group",
-    "minor group",
-    "oiliness",
-    "frequency eaten",
-    "price",
-    "frequency sold",
-)
-_USER_FEATURES = (
-    "gender",
-    "age group",
-    "survey time",
-    "latitude until 15",
-    "longitude until 15",
-    "latitude now",
-    "longitude now",
-)
+_SUSHI = ("style", "major group", "minor group", "oiliness", "frequency eaten", "price", "frequency sold")
+_USER = ("gender", "age group", "survey time")
+_PLACES = ("latitude until 15", "longitude until 15", "latitude now", "longitude now")
 _BEST = 4  # the file's steps run from 0, liked best
 
 
@@ -83,18 +63,13 @@ def load_sushi() -> SushiData:
     means, sea cucumber the highest). So the score here is 4 minus the number in the file. Which end is
     the better one only changes the sign of all labels, to which no method of the paper is sensitive.
 
+    The data are for research only, and not to be passed on.
+
     Latitude and longitude stand for the prefecture that the user lived in until 15, and lives in now.
 
     Returns
     -------
     SushiData
-
-    Raises
-    ------
-    DatasetUnavailable
-        If a file can't be had. The data are for research only, and not to be passed on.
-    CorruptedFile
-        If a file is not the registered one.
     """
     sushi_features = _table("sushi3.idata", columns=range(2, 9))
     users = _table("sushi3.udata", columns=range(1, 11))
@@ -108,22 +83,51 @@ def load_sushi() -> SushiData:
     index = _pairs_of_neighbours(user, scores)
     items = np.hstack([sushi_features[sushi], user_features[user]])
     y = np.sign(scores[index[:, 0]] - scores[index[:, 1]]).astype(np.int8)
-    return SushiData(
-        Pairs(items, index),
-        y,
-        _SUSHI_FEATURES + _USER_FEATURES,
-        _english_names(read("sushi", "README-en.txt").decode("utf-8"), len(sushi_features)),
-        scores,
-        user,
-        sushi,
-        provenance("sushi", _FILES),
-    )
+    names = _english_names(read("sushi", "README-en.txt").decode("utf-8"), len(sushi_features))
+    features, sources = _SUSHI + _USER + _PLACES, provenance("sushi", _FILES)
+    return SushiData(Pairs(items, index), y, features, names, scores, user, sushi, sources)
 
 
 def _table(file: str, columns: range) -> NDArray[np.float64]:
-    content = io.BytesIO(read("sushi", file))
-    frame = pd.read_csv(content, sep="\t", header=None, comment="#", usecols=list(columns), encoding="utf-8")
+    """Columns of numbers."""
+    frame = csv_table("sushi", file, sep="\t", header=None, comment="#", usecols=list(columns))
     return frame.to_numpy(dtype=np.float64)
+
+
+def coordinates(codes: ArrayLike) -> NDArray[np.float64]:
+    """Latitude and longitude of prefectures: of the cities that house their governments.
+
+    They are facts of geography, to about 0.01 degrees, as the Geospatial Information Authority of Japan
+    publishes them.
+
+    Parameters
+    ----------
+    codes : array-like of int, shape (n,)
+        0 to 46, as in ``data/prefectures.csv``. The sushi data also define 47, foreign countries, which is
+        no place; no respondent has it.
+
+    Returns
+    -------
+    ndarray of shape (n, 2)
+        Degrees north, degrees east.
+
+    Raises
+    ------
+    ValueError
+        On another code.
+
+    Examples
+    --------
+    >>> coordinates([13])
+    array([[ 35.69, 139.69]])
+    """
+    codes = np.asarray(codes)
+    places = np.loadtxt(package_file("prefectures.csv"), delimiter=",", skiprows=1, usecols=(2, 3))
+    outside = (codes < 0) | (codes >= len(places))
+    if outside.any():
+        where = int(np.flatnonzero(outside)[0])
+        raise ValueError(f"codes[{where}] is {codes[where]}; expected a prefecture, 0 to {len(places) - 1}")
+    return places[codes]
 
 
 def _pairs_of_neighbours(user: NDArray, scores: NDArray) -> NDArray[np.int64]:

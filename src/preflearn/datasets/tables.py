@@ -1,0 +1,49 @@
+"""Tables of registered files: separated values, R data (of which nothing is executed), archives."""
+
+import io
+import warnings
+import zipfile
+import zlib
+from typing import Any
+
+import pandas as pd
+import rdata
+
+from preflearn.datasets.storage import read
+
+_LARGEST = 2**28  # bytes of an unpacked table
+
+
+def csv_table(dataset: str, file: str, **how: Any) -> pd.DataFrame:
+    """A registered file of separated values; `how` to read it as in `pandas.read_csv`."""
+    return pd.read_csv(io.BytesIO(read(dataset, file)), **how)
+
+
+def r_objects(dataset: str, file: str) -> dict[str, Any]:
+    """The objects of a registered R file, by name; vectors as arrays, data frames as DataFrame.
+
+    Objects of other classes (S4) come as namespaces of their slots.
+    """
+    parsed = rdata.parser.parse_data(read(dataset, file), extension=".rda")
+    with warnings.catch_warnings():
+        # One warning for each class that stays as it is; attributes of no interest have many.
+        warnings.filterwarnings("ignore", message="Missing constructor for R class")
+        return rdata.conversion.convert(parsed)
+
+
+def unpacked(archive: bytes, member: str) -> bytes:
+    """One member of a zip archive.
+
+    Raises
+    ------
+    ValueError
+        If that is no such archive, or the member is missing, damaged, encrypted or absurdly large.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(archive)) as files:
+            size = files.getinfo(member).file_size
+            if size > _LARGEST:
+                raise ValueError(f"{member} would have {size} bytes, expected at most {_LARGEST}")
+            return files.read(member)  # which gives no byte more than that size
+    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, OSError, RuntimeError) as error:
+        raise ValueError(f"{error}; expected a zip archive without password that holds {member}") from None
