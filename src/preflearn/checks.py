@@ -42,9 +42,13 @@ def refuse(wrong: NDArray, values: NDArray, name: str, expected: str) -> None:
 
 
 def check_shape(array: NDArray, name: str, shape: tuple[int | str, ...], meaning: str = "") -> None:
-    """Raise unless an array has this shape; a letter stands for any length."""
-    pairs = zip(array.shape, shape, strict=False)
-    if array.ndim != len(shape) or not all(isinstance(n, str) or found == n for found, n in pairs):
+    """Raise unless an array has this shape; a letter stands for any length, the same wherever it occurs."""
+    lengths: dict[int | str, int] = {}
+    fits = [
+        found == (lengths.setdefault(wanted, found) if isinstance(wanted, str) else wanted)
+        for found, wanted in zip(array.shape, shape, strict=False)
+    ]
+    if array.ndim != len(shape) or not all(fits):
         expected = f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})" + f": {meaning}" * bool(meaning)
         raise ValueError(f"{name} has shape {array.shape}; expected {expected}")
 
@@ -254,7 +258,7 @@ def as_real(value: object) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.inf if value > 0 else -math.inf
+        return math.inf if value > 0 else -math.inf  # pyright: ignore[reportOperatorIssue]  (a Real has order)
 
 
 def check_real(

@@ -88,7 +88,8 @@ def _pairs_in_groups(group: NDArray, query: NDArray, weights: Floats) -> Floats:
     _, member, code = np.unique(group, return_index=True, return_inverse=True)
     squares_of_sums = np.bincount(code, weights) ** 2
     sums_of_squares = np.bincount(code, weights**2)
-    return np.bincount(query[member], np.maximum(squares_of_sums - sums_of_squares, 0.0) / 2)
+    pairs = np.maximum(squares_of_sums - sums_of_squares, 0.0) / 2
+    return np.bincount(query[member], pairs)  # pyright: ignore[reportReturnType]  (weighted: floats)
 
 
 def _inverted_pairs(true: NDArray, predicted: NDArray, query: NDArray, weights: Floats) -> Floats:

@@ -320,7 +320,7 @@ def ranking_loss(
     """
     counts = count_pairs(rank, predicted, qid, sample_weight, "rank")
     some = counts.strict > 0
-    check_left(some.any(), np.size(rank), " with different ranks and positive weights")
+    check_left(counts.strict.sum(), np.size(rank), " with different ranks and positive weights")
     wrong = counts.inverted[some] + counts.merged[some] / 2
     return float(np.mean(wrong / counts.strict[some]))
 

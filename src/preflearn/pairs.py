@@ -92,7 +92,8 @@ class Incidence:
         v = _rows(v, "v", m)
         if v.ndim == 2:
             return self.matrix().T @ v  # one pass over the pairs for all columns
-        return np.bincount(self.first, v, n) - np.bincount(self.second, v, n)
+        gains, losses = np.bincount(self.first, v, n), np.bincount(self.second, v, n)
+        return gains - losses  # pyright: ignore[reportReturnType]  (weighted: floats)
 
     def laplacian(self, weights: ArrayLike) -> sparse.csr_array:
         """B'WB with W = diag(weights), shape (n, n): the Laplacian of the graph with weighted edges."""
