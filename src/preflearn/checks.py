@@ -17,7 +17,7 @@ from scipy import sparse
 
 Floats = NDArray[np.float64]
 
-_LARGEST = 1e100  # beyond, products of two might overflow in a sum
+LARGEST = 1e100  # beyond, products of two might overflow in a sum
 
 
 # ---- What was found
@@ -127,7 +127,7 @@ def check_weights(sample_weight: ArrayLike | None, length: int) -> Floats:
     if sample_weight is None:
         return np.ones(length)
     weights = check_array(sample_weight, "sample_weight", (length,))
-    refuse((weights < 0) | (weights > _LARGEST), weights, "sample_weight", "weights from 0 to 1e100")
+    refuse((weights < 0) | (weights > LARGEST), weights, "sample_weight", "weights from 0 to 1e100")
     if not weights.any():
         raise ValueError(f"all {length} values of sample_weight are 0; expected at least one positive weight")
     return weights
@@ -136,9 +136,9 @@ def check_weights(sample_weight: ArrayLike | None, length: int) -> Floats:
 def check_scale(values: Floats, name: str) -> None:
     """Raise ValueError where squares or differences of values might overflow."""
     largest = max(float(values.max()), -float(values.min()))
-    if largest > _LARGEST:
+    if largest > LARGEST:
         raise ValueError(
-            f"{name} holds values up to {largest:.3g} in size; expected at most {_LARGEST:g}, since beyond "
+            f"{name} holds values up to {largest:.3g} in size; expected at most {LARGEST:g}, since beyond "
             "products overflow: standardise the features"
         )
 
@@ -261,22 +261,19 @@ def as_real(value: object) -> float:
         return math.inf if value > 0 else -math.inf  # pyright: ignore[reportOperatorIssue]  (a Real has order)
 
 
-def check_real(
-    value: object, name: str, expected: str = "a finite number", least: float = -math.inf
-) -> float:
-    """Return a finite number of at least `least`, or say that another is `expected`."""
+def check_real(value: object, name: str, expected: str = "a finite number", least: float = -LARGEST) -> float:
+    """Return a number from `least` to 1e100, or say that another is `expected`."""
     number = as_real(value)
-    if not (math.isfinite(number) and number >= least):
-        raise ValueError(f"{name} is {shown(value)}; expected {expected}")
+    if not least <= number <= LARGEST:
+        size = " (up to 1e100 in size)" if math.isfinite(number) else ""
+        raise ValueError(f"{name} is {shown(value)}; expected {expected}{size}")
     return number
 
 
 def check_number(estimator: object, name: str, positive: bool = False) -> float:
     """The value of an estimator's parameter, or ValueError if it is no such number."""
     value = getattr(estimator, name)
-    if positive:
-        return check_real(value, name, "a positive number", least=math.ulp(0.0))
-    return check_real(value, name)
+    return check_real(value, name, "a positive number", 1 / LARGEST) if positive else check_real(value, name)
 
 
 def check_choice(value: object, name: str, options: tuple[str, ...]) -> None:
