@@ -73,19 +73,19 @@ def as_floats(values: ArrayLike, name: str) -> Floats:
     array = as_array(values, name)
     if array.dtype.kind in "cmMV":
         raise ValueError(f"{name} has dtype {array.dtype}; expected real numbers")
-    try:
-        return array.astype(np.float64, copy=False)
-    except (OverflowError, TypeError, ValueError):
+    if array.dtype.kind in "OSU":
         unreadable = np.reshape([not _is_readable(value) for value in array.flat], array.shape)
         refuse(unreadable, array, name, "a number" if array.ndim else "an array of numbers")
-        raise
+    return array.astype(np.float64, copy=False)
 
 
 def _is_readable(value: Any) -> bool:
+    if value is np.ma.masked or isinstance(value, np.complexfloating):  # float() only warns
+        return False
     try:
         float(value)
     except (OverflowError, TypeError, ValueError):
-        return value is None  # which NumPy reads as NaN
+        return False
     return True
 
 
@@ -257,6 +257,8 @@ def as_real(value: object) -> float:
         return math.nan
     try:
         return float(value)
+    except TypeError:  # a numpy.timedelta64 calls itself an integer
+        return math.nan
     except OverflowError:
         return math.inf if value > 0 else -math.inf  # pyright: ignore[reportOperatorIssue]  (a Real has order)
 
@@ -274,6 +276,21 @@ def check_number(estimator: object, name: str, positive: bool = False) -> float:
     """The value of an estimator's parameter, or ValueError if it is no such number."""
     value = getattr(estimator, name)
     return check_real(value, name, "a positive number", 1 / LARGEST) if positive else check_real(value, name)
+
+
+def check_count(value: object, name: str, least: int) -> int:
+    """Return a whole number of at least `least`."""
+    number = as_real(value)
+    if not (least <= number <= 2**53 and number == int(number)):
+        raise ValueError(f"{name} is {shown(value)}; expected a whole number of at least {least}")
+    return int(number)
+
+
+def check_flag(value: object, name: str) -> bool:
+    """Return True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} is {shown(value)}; expected True or False")
+    return bool(value)
 
 
 def check_choice(value: object, name: str, options: tuple[str, ...]) -> None:

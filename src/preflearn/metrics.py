@@ -16,6 +16,7 @@ from preflearn.checks import (
     as_real,
     check_array,
     check_choice,
+    check_flag,
     check_labels,
     check_left,
     check_weights,
@@ -262,6 +263,7 @@ def disagreement_error(
     0.0
     """
     check_choice(ties, "ties", ("keep", "drop"))
+    check_flag(normalize, "normalize")
     counts = count_pairs(scores, predicted, qid, sample_weight, "scores")
     wrong, n_pairs = 2 * counts.inverted.sum() + counts.merged.sum(), counts.strict.sum()
     if ties == "keep":

@@ -166,7 +166,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
                 "expected one: name its column in Matches.from_frame"
             )
         column = matches.design[:, [matches.features.index(ADVANTAGE)]]
-        return self.advantage * column.toarray().ravel()
+        return float(self.advantage) * column.toarray().ravel()
 
     def _ids(self, matches: Matches, columns: NDArray[np.int64]) -> NDArray[np.int64]:
         """Positions in players_ of the players in these columns; -1 for those without a rating."""
