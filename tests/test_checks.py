@@ -1,4 +1,4 @@
-"""What NumPy, pandas and scikit-learn would say of bad input, or pass over, is said by us, and where it is."""
+"""What NumPy, pandas and scikit-learn would say of bad input, or pass over, is said by us, with its place."""
 
 from __future__ import annotations
 
