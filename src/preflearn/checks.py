@@ -32,13 +32,19 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def require(good: bool, value: object, name: str, expected: str) -> None:
+    """Raise ValueError that shows a value, unless it is good."""
+    if not good:
+        raise ValueError(f"{name} is {shown(value)}; expected {expected}")
+
+
 def refuse(wrong: NDArray, values: NDArray, name: str, expected: str) -> None:
     """Raise ValueError that shows the first of `values` that is wrong, if there is one."""
     if wrong.any():
         where = tuple(np.argwhere(wrong)[0].tolist())
         place = f"[{', '.join(map(str, where))}]" if where else ""
         value = np.asarray(values[where]).tolist()  # as Python writes it, not np.float64(...)
-        raise ValueError(f"{name}{place} is {shown(value)}; expected {expected}")
+        require(False, value, name + place, expected)
 
 
 def check_shape(array: NDArray, name: str, shape: tuple[int | str, ...], meaning: str = "") -> None:
@@ -232,8 +238,7 @@ def check_selection(key: Any, length: int) -> slice | NDArray:
     """Return what selects rows: a slice, or an array of ids or of bool; its range is left to NumPy."""
     if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
         key = key[0]  # scikit-learn indexes arrays as X[ids, ...]
-    if isinstance(key, tuple):
-        raise ValueError(f"the key is {shown(key)}; expected a selection along the first axis only")
+    require(not isinstance(key, tuple), key, "the key", "a selection along the first axis only")
     if isinstance(key, slice):
         try:
             key.indices(length)
@@ -243,8 +248,8 @@ def check_selection(key: Any, length: int) -> slice | NDArray:
     array = np.atleast_1d(as_array(key, "the key"))
     if array.size == 0 and array.dtype.kind == "f":  # an empty list selects nothing
         return array.astype(np.int64)
-    if array.ndim != 1 or array.dtype.kind not in "biu":
-        raise ValueError(f"the key is {shown(key)}; expected a slice, a mask, or row numbers")
+    usable = array.ndim == 1 and array.dtype.kind in "biu"
+    require(usable, key, "the key", "a slice, a mask, or row numbers")
     return array
 
 
@@ -266,9 +271,8 @@ def as_real(value: object) -> float:
 def check_real(value: object, name: str, expected: str = "a finite number", least: float = -LARGEST) -> float:
     """Return a number from `least` to 1e100, or say that another is `expected`."""
     number = as_real(value)
-    if not least <= number <= LARGEST:
-        size = " (up to 1e100 in size)" if math.isfinite(number) else ""
-        raise ValueError(f"{name} is {shown(value)}; expected {expected}{size}")
+    size = " (up to 1e100 in size)" if math.isfinite(number) else ""
+    require(least <= number <= LARGEST, value, name, expected + size)
     return number
 
 
@@ -281,19 +285,17 @@ def check_number(estimator: object, name: str, positive: bool = False) -> float:
 def check_count(value: object, name: str, least: int) -> int:
     """Return a whole number of at least `least`."""
     number = as_real(value)
-    if not (least <= number <= 2**53 and number == int(number)):
-        raise ValueError(f"{name} is {shown(value)}; expected a whole number of at least {least}")
+    good = least <= number <= 2**53 and number == int(number)
+    require(good, value, name, f"a whole number of at least {least}")
     return int(number)
 
 
 def check_flag(value: object, name: str) -> bool:
     """Return True or False."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{name} is {shown(value)}; expected True or False")
+    require(isinstance(value, (bool, np.bool_)), value, name, "True or False")
     return bool(value)
 
 
 def check_choice(value: object, name: str, options: tuple[str, ...]) -> None:
     """Raise unless a parameter is one of its words."""
-    if not isinstance(value, str) or value not in options:
-        raise ValueError(f"{name} is {shown(value)}; expected {' or '.join(map(repr, options))}")
+    require(isinstance(value, str) and value in options, value, name, " or ".join(map(repr, options)))

@@ -155,8 +155,7 @@ class DifferenceGram:
 
 def _rows(values: ArrayLike, name: str, length: int) -> Floats:
     array = as_floats(values, name)
-    if array.ndim not in (1, 2) or len(array) != length:
-        raise ValueError(f"{name} has shape {array.shape}; expected ({length},) or ({length}, k)")
+    check_shape(array, name, (length,) if array.ndim < 2 else (length, "k"))
     return array
 
 

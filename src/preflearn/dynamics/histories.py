@@ -25,6 +25,7 @@ from preflearn.checks import (
     check_labels,
     check_scale,
     refuse,
+    require,
     shown,
 )
 from preflearn.dynamics.matches import Matches
@@ -103,8 +104,7 @@ def match_features(
     1.0
     """
     check_choice(past, "past", ("rows", "times"))
-    if np.isnan(as_real(elite)):
-        raise ValueError(f"elite is {shown(elite)}; expected a number, in points")
+    require(not np.isnan(as_real(elite)), elite, "elite", "a number, in points")
     codes, outcome, time = _read(matches)
     elo, glicko = (_check_ratings(r, name, len(codes)) for r, name in ((elo, "elo"), (glicko, "glicko")))
     X = _features_by_rows(codes, outcome, time, elo, glicko, as_real(elite))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
-from preflearn.checks import as_floats, check_real, check_scale, refuse, shown
+from preflearn.checks import as_floats, check_real, check_scale, refuse, require
 from preflearn.pairs import Pairs
 
 Floats = NDArray[np.float64]
@@ -29,8 +29,8 @@ class NotPositiveSemidefiniteError(ValueError):
 def check_kernel(kernel: Kernel) -> None:
     """Raise ValueError unless `kernel` is a known name, "precomputed" or a callable."""
     known = sorted([*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"])
-    if not callable(kernel) and not (isinstance(kernel, str) and kernel in known):
-        raise ValueError(f"kernel is {shown(kernel)}; expected a callable k(X, Y) or one of {known}")
+    good = callable(kernel) or (isinstance(kernel, str) and kernel in known)
+    require(good, kernel, "kernel", f"a callable k(X, Y) or one of {known}")
 
 
 def scale_gamma(gamma: float | str, X: Floats) -> float:
