@@ -7,9 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import check_labels, check_query_ids, check_vector, check_weights
-
-__all__ = ["PairCounts", "Sweep", "count_pairs", "sweep_threshold"]
+from preflearn.checks import check_array, check_labels, check_query_ids, check_weights
 
 Floats = NDArray[np.float64]
 
@@ -26,7 +24,7 @@ class Sweep(NamedTuple):
 
 def sweep_threshold(y: ArrayLike, differences: ArrayLike, sample_weight: ArrayLike | None) -> Sweep:
     """Sort pairs by abs(difference) and add up their weights, in O(m log m)."""
-    differences = check_vector(differences, "differences")
+    differences = check_array(differences, "differences", ("m",), "one difference a pair")
     y = check_labels(y, len(differences))
     weights = check_weights(sample_weight, len(y))
     kept = weights > 0
@@ -49,8 +47,7 @@ def sweep_threshold(y: ArrayLike, differences: ArrayLike, sample_weight: ArrayLi
 class PairCounts(NamedTuple):
     """Weighted numbers of pairs of items in each of q queries, by what truth and prediction say of them."""
 
-    inverted: Floats  # (q,) opposite orders
-    merged: Floats  # (q,) differ in truth, tied in prediction
+    wrong: Floats  # (q,) differ in truth: 2 for opposite orders, 1 for a tie in prediction
     separated: Floats  # (q,) tied in truth, differ in prediction
     strict: Floats  # (q,) differ in truth
     tied: Floats  # (q,) tied in truth
@@ -60,9 +57,9 @@ def count_pairs(
     true: ArrayLike, predicted: ArrayLike, qid: ArrayLike | None, sample_weight: ArrayLike | None, name: str
 ) -> PairCounts:
     """Count pairs of items of one query, in O(n log n); `name` is the truth's in messages."""
-    true = check_vector(true, name)
+    true = check_array(true, name, ("n",), "one value an item")
     n = len(true)
-    predicted = check_vector(predicted, "predicted", n)
+    predicted = check_array(predicted, "predicted", (n,), "one value an item")
     qid = check_query_ids(qid, n)
     weights = check_weights(sample_weight, n)
     query = np.zeros(n, dtype=np.int64) if qid is None else _codes(qid)
@@ -71,9 +68,9 @@ def count_pairs(
     same_true = _pairs_in_groups(query * n + t, query, weights)
     same_predicted = _pairs_in_groups(query * n + p, query, weights)
     same_both = _pairs_in_groups(_codes(query * n + t) * n + p, query, weights)
+    merged = np.maximum(same_predicted - same_both, 0.0)
     return PairCounts(
-        inverted=_inverted_pairs(t, p, query, weights),
-        merged=np.maximum(same_predicted - same_both, 0.0),
+        wrong=2 * _inverted_pairs(t, p, query, weights) + merged,
         separated=np.maximum(same_true - same_both, 0.0),
         strict=np.maximum(in_query - same_true, 0.0),
         tied=same_true,
@@ -90,7 +87,8 @@ def _pairs_in_groups(group: NDArray, query: NDArray, weights: Floats) -> Floats:
     _, member, code = np.unique(group, return_index=True, return_inverse=True)
     squares_of_sums = np.bincount(code, weights) ** 2
     sums_of_squares = np.bincount(code, weights**2)
-    return np.bincount(query[member], np.maximum(squares_of_sums - sums_of_squares, 0.0) / 2)
+    pairs = np.maximum(squares_of_sums - sums_of_squares, 0.0) / 2
+    return np.bincount(query[member], pairs)  # pyright: ignore[reportReturnType]  (weighted: floats)
 
 
 def _inverted_pairs(true: NDArray, predicted: NDArray, query: NDArray, weights: Floats) -> Floats:
