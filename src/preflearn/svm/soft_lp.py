@@ -209,21 +209,21 @@ def _solve_dual(rows: Floats, y: NDArray, cost: Floats, radius: float) -> tuple[
     that each dense row is stored once, though |h| <= t takes two constraints.
     """
     preferred, tied = np.flatnonzero(y), np.flatnonzero(y == 0)
-    n, v = rows.shape[1], len(preferred) + 2 * len(tied)
+    pair = np.concatenate([preferred, tied, tied])
+    sign = np.concatenate([y[preferred], np.ones(len(tied)), -np.ones(len(tied))])
+    (m, n), v = rows.shape, len(pair)
     unit, size = cost.mean(), float(np.abs(rows).max()) or 1.0
-    dense = np.vstack([rows[preferred] * y[preferred, None], rows[tied], -rows[tied]]).T / size
+    dense = sparse.csc_array((rows[pair] * sign[:, None]).T / size)
     one, minus_t = sparse.eye_array(n), np.full((n, 1), -1.0)
     limits = [[None, one, minus_t], [None, -one, minus_t], [np.ones((1, v)), None, None]]
-    bounds = np.zeros((v + n + 1, 2))
-    bounds[:v, 1] = np.concatenate([cost[preferred], cost[tied], cost[tied]]) / unit
-    bounds[v:-1], bounds[-1, 1] = (-np.inf, np.inf), np.inf
+    upper = cost[pair] / unit
     result = linprog(
-        np.concatenate([np.repeat([-2.0, 0.0], [len(preferred), 2 * len(tied) + n]), [radius * size]]),
+        np.concatenate([np.where(y[pair] != 0, -2.0, 0.0), np.zeros(n), [radius * size]]),
         A_ub=sparse.block_array(limits, format="csc"),
         b_ub=np.concatenate([np.zeros(2 * n), [1 / unit]]),
-        A_eq=sparse.hstack([sparse.csc_array(dense), -one, sparse.csc_array((n, 1))], format="csc"),
+        A_eq=sparse.hstack([dense, -one, sparse.csc_array((n, 1))], format="csc"),
         b_eq=np.zeros(n),
-        bounds=bounds,
+        bounds=[*zip(np.zeros(v), upper, strict=True), *[(None, None)] * n, (0, None)],
         method="highs-ds",
         options={"primal_feasibility_tolerance": _TOLERANCE, "dual_feasibility_tolerance": _TOLERANCE},
     )
@@ -231,10 +231,9 @@ def _solve_dual(rows: Floats, y: NDArray, cost: Floats, radius: float) -> tuple[
         raise ValueError(
             f"no optimum was found ({result.message}): lower radius, or standardise the features"
         )
-    weights = np.clip(result.x[:v], 0.0, bounds[:v, 1]) * unit
+    weights = np.clip(result.x[:v], 0.0, upper) * unit
     weights /= max(1.0, weights.sum())
-    dual = np.zeros(len(y))
-    dual[preferred] = weights[: len(preferred)] * y[preferred]
-    dual[tied] = np.subtract(*np.split(weights[len(preferred) :], 2))
+    dual = np.zeros(m)
+    np.add.at(dual, pair, sign * weights)
     prices = result.ineqlin.marginals
     return dual, (prices[n : 2 * n] - prices[:n]) / size, float(1 + prices[-1])
