@@ -11,10 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from preflearn.checks import check_labels
-from preflearn.margins.optima import column_scales, extremes, largest_ratio, oriented_differences
+from preflearn.margins.rows import (
+    column_scales,
+    extremes,
+    largest_entries,
+    largest_ratio,
+    orientation,
+    oriented_differences,
+)
 from preflearn.pairs import Pairs, as_pairs
 
-__all__ = ["NotSeparableError", "Separability", "separability", "separates"]
+__all__ = ["NotSeparableError", "Separability", "separability", "verified"]
 
 _EXACT_WORK = 1e7  # units of `_pivot_cost` that a proof may take: some seconds, enough for p = 20
 _CLOSE = 1e-6  # a slack from which a pair may matter where the float solver is in doubt
@@ -119,7 +126,7 @@ def separability(pairs: Pairs | ArrayLike, y: ArrayLike) -> Separability:
     scales = column_scales(rows)
     solution, work = largest_ratio(rows / scales, ties)
     coef = solution.coef / scales
-    if solution.state > 0 and separates(coef, pairs, y, rows, ties):
+    if solution.state > 0 and _separates(coef, pairs, y, rows, ties):
         return _separable(coef)
     matters = solution.dual != 0
     if abs(solution.state) < _CLOSE:
@@ -161,10 +168,9 @@ class _Integers:
 
     def rows(self, ids: NDArray) -> NDArray:
         """The rows y_i d_i or d_j, shape (k, p), of Python integers."""
-        used, place = np.unique(self.pairs.index[ids], return_inverse=True)
+        used, B = self.pairs.B[ids].compacted()
         items = self._mantissas[used].astype(object) << self._shifts[used].astype(object)
-        first, second = items[place.reshape(-1, 2)].swapaxes(0, 1)
-        return (first - second) * np.where(self.y[ids] == -1, -1, 1).astype(object)[:, None]
+        return B.differences(items) * orientation(self.y[ids]).astype(object)[:, None]
 
     def weights(self, coef: NDArray) -> NDArray:
         """Integers proportional to the weights of the integer features."""
@@ -192,10 +198,10 @@ class _Integers:
         return min(values[~ties], default=np.inf), max(np.abs(values[ties]), default=0)
 
 
-def separates(coef: NDArray, pairs: Pairs, y: NDArray, rows: NDArray, ties: NDArray) -> bool:
+def _separates(coef: NDArray, pairs: Pairs, y: NDArray, rows: NDArray, ties: NDArray) -> bool:
     """Whether s(w) > t(w) without rounding; integers are needed only for pairs near the extremes."""
     values = rows @ coef
-    error = float(np.maximum(rows.max(axis=0), -rows.min(axis=0)) @ np.abs(coef))
+    error = float(largest_entries(rows) @ np.abs(coef))
     error = (rows.shape[1] + 4) * (_EPS * error + np.finfo(np.float64).tiny)
     s, t = extremes(values, ties)
     if s - error > t + error:
@@ -204,6 +210,20 @@ def separates(coef: NDArray, pairs: Pairs, y: NDArray, rows: NDArray, ties: NDAr
     data = _Integers(pairs, y)
     s_exact, t_exact = data.extremes(data.weights(coef), near)
     return bool(s_exact > t_exact)
+
+
+def verified(coef: NDArray, pairs: Pairs, y: NDArray, rows: NDArray, ties: NDArray) -> NDArray:
+    """Return the weights if they separate without any rounding; else say why there are none."""
+    s, t = extremes(rows @ coef, ties)
+    if s > t and _separates(coef, pairs, y, rows, ties):
+        return coef
+    answer = separability(pairs, y)
+    if not answer.separable:
+        raise NotSeparableError(answer, y)
+    raise ValueError(
+        "no weight vector was found, though the comparisons are separable: by a margin near the rounding of "
+        "floats, or with features of very different scale; expected wider margins or standardised features"
+    )
 
 
 def _exact_answer(data: _Integers, ties: NDArray, work: NDArray) -> Separability | None:

@@ -243,7 +243,8 @@ class LogisticCompare(ComparisonEstimator):
         ValueError
             If X has another number of features than the pairs of the fit.
         """
-        return self._feature_map(self._checked_features(X)) @ self.weights_ / -self.bias_
+        X = self._checked_features(X)
+        return self._feature_map(X) @ self.weights_ / -self.bias_
 
     def _check_parameters(self) -> tuple[float, np.random.RandomState]:
         alpha, _ = (check_number(self, name, positive=True) for name in ("alpha", "tol"))

@@ -159,4 +159,5 @@ class SVMRank(ComparisonEstimator):
         ValueError
             If X has another number of columns than the items of the fit.
         """
-        return self._expansion(self._checked_features(X))
+        X = self._checked_features(X)
+        return self._expansion(X)
