@@ -15,19 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import nnls
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import check_kinds, check_labels
+from preflearn.checks import check_kinds
 from preflearn.ground.estimator import ComparisonEstimator
-from preflearn.margins.rows import (
-    Solution,
-    column_scales,
-    extremes,
-    grow_working_set,
-    largest_ratio,
-    orientation,
-    oriented_differences,
-)
+from preflearn.margins.rows import Rows, Solution, extremes, grow_working_set, largest_ratio
 from preflearn.margins.separable import verified
-from preflearn.pairs import Pairs, as_pairs
+from preflearn.pairs import Pairs
 
 __all__ = ["MarginLP", "cone_distance"]
 
@@ -88,26 +80,24 @@ class MarginLP(ComparisonEstimator):
         ValueError
             On bad pairs or labels, only ties, or only preferences.
         """
-        pairs = as_pairs(pairs)
-        y = check_labels(y, len(pairs))
-        check_kinds(y, "MarginLP")
-        rows, ties = oriented_differences(pairs, y)
-        scales = column_scales(rows)
-        solution, work = largest_ratio(rows / scales, ties)
+        rows = Rows.of(pairs, y)
+        check_kinds(rows.y, "MarginLP")
+        scales, ties = rows.scales(), rows.ties
+        solution, work = largest_ratio(rows.divided(scales))
         coef = solution.coef / scales
-        margin = _margin(rows @ coef, ties)
+        margin = _margin(rows, coef)
         if margin > 0:
-            polished = optimum_of_least_norm(rows, scales, ties, solution, work)
-            if _margin(rows @ polished, ties) > margin - _ROUNDING:
+            polished = optimum_of_least_norm(rows, scales, solution, work)
+            if _margin(rows, polished) > margin - _ROUNDING:
                 coef = polished
-        s, t = extremes(rows @ coef, ties)
-        self.coef_ = verified(2 * coef / (s + t) if s > t else coef, pairs, y, rows, ties)
-        self.n_features_in_, self.margin_ = rows.shape[1], (s - t) / (s + t)
-        values = rows @ self.coef_
+        s, t = extremes(rows.values @ coef, ties)
+        self.coef_ = verified(2 * coef / (s + t) if s > t else coef, rows)
+        self.n_features_in_, self.margin_ = len(coef), (s - t) / (s + t)
+        values = rows.values @ self.coef_
         slack = np.where(ties, 1 - np.abs(values), values - 1) - self.margin_
         self.active_ = np.flatnonzero(slack <= _ACTIVE)
-        self.dual_coef_ = np.zeros(len(y))
-        self.dual_coef_[work] = solution.dual * orientation(y[work])
+        self.dual_coef_ = np.zeros(len(ties))
+        self.dual_coef_[work] = solution.dual * rows.sign[work]
         return self
 
     def rank_function(self, X: ArrayLike) -> Floats:
@@ -126,9 +116,9 @@ class MarginLP(ComparisonEstimator):
         return X @ self.coef_
 
 
-def _margin(values: Floats, ties: NDArray[np.bool_]) -> float:
-    """mu of the values w·d of the rows, for the best multiple of w; -1 if w does not separate them."""
-    s, t = extremes(values, ties)
+def _margin(rows: Rows, coef: Floats) -> float:
+    """mu of the best multiple of these weights; -1 if they separate nothing."""
+    s, t = extremes(rows.values @ coef, rows.ties)
     return (s - t) / (s + t) if s > t else -1.0
 
 
@@ -165,22 +155,17 @@ def cone_distance(lp: MarginLP, pairs: Pairs | ArrayLike, y: ArrayLike) -> float
     0.0
     """
     check_is_fitted(lp)
-    pairs = as_pairs(pairs)
-    y = check_labels(y, len(pairs))
-    rows, ties = oriented_differences(pairs, y)
-    preferences = np.unique(rows[lp.active_][~ties[lp.active_]], axis=0)
-    equal = rows[lp.active_][ties[lp.active_]]
+    rows = Rows.of(pairs, y)
+    preferences, equal = rows.split(lp.active_)
+    preferences = np.unique(preferences, axis=0)
     values = equal @ lp.coef_
     equal = np.unique(np.vstack([equal[values >= -_ACTIVE], -equal[values <= _ACTIVE]]), axis=0)
-    scale = column_scales(rows).max()
-    generators = (preferences[:, None] - equal[None]).reshape(-1, rows.shape[1]) / scale
+    generators = (preferences[:, None] - equal[None]).reshape(-1, len(lp.coef_)) / rows.scales().max()
     target = lp.coef_ / np.sqrt(lp.coef_ @ lp.coef_)
     return float(nnls(generators.T, target)[1])
 
 
-def optimum_of_least_norm(
-    rows: NDArray, scales: NDArray, ties: NDArray, solution: Solution, work: NDArray
-) -> Floats:
+def optimum_of_least_norm(rows: Rows, scales: Floats, solution: Solution, work: NDArray) -> Floats:
     """The least of all optimal w of the LP, to rounding, from one optimum and its dual weights.
 
     By complementary slackness the optimal w are the feasible ones at which each constraint with a
@@ -188,22 +173,21 @@ def optimum_of_least_norm(
 
     Parameters
     ----------
-    rows : ndarray of shape (m, p)
-        Oriented differences.
+    rows : Rows
     scales : ndarray of shape (p,)
-        Column scales: `solution` and `work` are those of `largest_ratio(rows / scales, ties)`.
-    ties : ndarray of bool, shape (m,)
+        Column scales: `solution` and `work` are those of `largest_ratio(rows.divided(scales))`.
     """
+    ties = rows.ties[work]
     carries = np.abs(solution.dual) > _DUAL
     if solution.state > 1 - _RANK:  # then mu = 1, and w·d = 0 for each tie
-        carries |= ties[work]
-    label = np.where(ties[work[carries]], -1.0, 1.0)
-    tight = rows[work[carries]] * np.where(solution.dual[carries] < 0, -1.0, 1.0)[:, None]
+        carries |= ties
+    label = np.where(ties[carries], -1.0, 1.0)
+    tight = rows.values[work[carries]] * np.where(solution.dual[carries] < 0, -1.0, 1.0)[:, None]
     if solution.state > 1 - _RANK:
-        tight, label = np.vstack([tight, np.zeros_like(rows[:1])]), np.append(label, -1.0)
+        tight, label = np.vstack([tight, np.zeros_like(tight[:1])]), np.append(label, -1.0)
     equations = np.column_stack([tight / scales, -np.ones(len(tight))])
     vertex, _, rank, _ = np.linalg.lstsq(equations, label, rcond=_RANK)
-    if rank == rows.shape[1] + 1:
+    if rank == len(scales) + 1:
         return vertex[:-1] / scales
     unit = scales.max()
     equations[:, :-1] = tight / unit
@@ -211,15 +195,15 @@ def optimum_of_least_norm(
     _, singular, directions = np.linalg.svd(equations[:, :-1])
     free = directions[np.count_nonzero(singular > _RANK * singular[0]) :]
     size = max(1.0, float(np.linalg.norm(solution.coef / scales * unit)))
+    rows, least = rows.divided(unit), np.array(least)
 
     def solve(work: NDArray, _: Solution) -> Solution:
-        preferences, equal = data[work][~ties[work]], data[work][ties[work]]
+        preferences, equal = rows.split(work)
         G = np.vstack([preferences, equal, -equal])
         h = np.append(np.full(len(preferences), 1 + mu), np.full(2 * len(equal), mu - 1))
         return Solution(least + free.T @ _least_distance(G @ free.T, h - G @ least, size), np.empty(0))
 
-    data, least = rows / unit, np.array(least)
-    return grow_working_set(data, ties, solve, work)[0].coef / unit
+    return grow_working_set(rows, solve, work)[0].coef / unit
 
 
 def _least_distance(G: NDArray, h: NDArray, size: float) -> Floats:

@@ -19,24 +19,18 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.checks import check_kinds, check_labels
+from preflearn.checks import check_kinds
 from preflearn.ground.estimator import ComparisonEstimator
-from preflearn.margins.rows import (
-    Solution,
-    column_scales,
-    extremes,
-    grow_working_set,
-    orientation,
-    oriented_differences,
-)
+from preflearn.margins.rows import Rows, Solution, extremes, grow_working_set
 from preflearn.margins.separable import verified
-from preflearn.pairs import Pairs, as_pairs
+from preflearn.pairs import Pairs
 
 __all__ = ["MarginQP"]
 
 Floats = NDArray[np.float64]
 
 _EPS = np.finfo(np.float64).eps
+_GELSY = linalg.get_lapack_funcs("gelsy")
 _INACCURATE = 1e-7  # a relative violation of the optimality conditions that is worth a warning
 
 
@@ -95,23 +89,21 @@ class MarginQP(ComparisonEstimator):
         ValueError
             On bad pairs or labels, only ties, or only preferences.
         """
-        pairs = as_pairs(pairs)
-        y = check_labels(y, len(pairs))
-        check_kinds(y, "MarginQP")
-        rows, ties = oriented_differences(pairs, y)
-        scale = column_scales(rows).max()
-        rows /= scale
-        solution, work = nearest_points(rows, ties)
-        s, t = extremes(rows @ solution.coef, ties)
-        direction = verified(solution.coef / scale, pairs, y, rows * scale, ties)
-        self.n_features_in_, self.u_ = rows.shape[1], 2 * direction / (s - t)
+        rows = Rows.of(pairs, y)
+        check_kinds(rows.y, "MarginQP")
+        scale = rows.scales().max()
+        scaled = rows.divided(scale)
+        solution, work = nearest_points(scaled)
+        s, t = extremes(scaled.values @ solution.coef, rows.ties)
+        direction = verified(solution.coef / scale, rows)
+        self.n_features_in_, self.u_ = len(direction), 2 * direction / (s - t)
         self.bias_ = -(s + t) / (s - t)
         self.coef_ = -self.u_ / self.bias_
         self.margin_ = -1 / self.bias_
-        self.dual_coef_ = np.zeros(len(y))
-        self.dual_coef_[work] = solution.dual * orientation(y[work]) * (2 / (s - t) / scale**2)
+        self.dual_coef_ = np.zeros(len(rows.y))
+        self.dual_coef_[work] = solution.dual * rows.sign[work] * (2 / (s - t) / scale**2)
         self.support_ = np.flatnonzero(self.dual_coef_)
-        self.kkt_residual_ = self._kkt_residual(rows * scale, y)
+        self.kkt_residual_ = self._kkt_residual(rows)
         if self.kkt_residual_ > _INACCURATE:
             warnings.warn(
                 f"MarginQP: the optimality conditions hold to {self.kkt_residual_:.1e} only; "
@@ -136,11 +128,11 @@ class MarginQP(ComparisonEstimator):
         X = self._checked_features(X)
         return X @ self.coef_
 
-    def _kkt_residual(self, rows: NDArray, y: NDArray) -> float:
-        values, ties = rows @ self.u_, y == 0
+    def _kkt_residual(self, rows: Rows) -> float:
+        values, ties = rows.values @ self.u_, rows.ties
         slack = np.where(ties, -1 - self.bias_ - np.abs(values), self.bias_ + values - 1)
         dual = self.dual_coef_
-        stationarity = self.u_ - (dual * orientation(y)) @ rows
+        stationarity = self.u_ - (dual * rows.sign) @ rows.values
         norm = np.sqrt(self.u_ @ self.u_)
         preferred, tied = np.abs(dual[~ties]).sum(), np.abs(dual[ties]).sum()
         rest = preferred - tied  # of a tie in both orders, which cancels: only at beta = -1
@@ -154,7 +146,7 @@ class MarginQP(ComparisonEstimator):
         )
 
 
-def nearest_points(rows: NDArray, ties: NDArray[np.bool_]) -> tuple[Solution, NDArray[np.int64]]:
+def nearest_points(rows: Rows) -> tuple[Solution, NDArray[np.int64]]:
     """The vector from the hull of the ties, both ways, to the hull of the preferences.
 
     Wolfe's active-set method for the point of least norm in the hull of all y_i d_i - t_j, on a
@@ -170,15 +162,16 @@ def nearest_points(rows: NDArray, ties: NDArray[np.bool_]) -> tuple[Solution, ND
     """
 
     def solve(work: NDArray, previous: Solution) -> Solution:
-        corral = _least_norm_point(rows, work[~ties[work]], work[ties[work]], previous)
-        dual = np.zeros(len(ties))
+        ties = rows.ties[work]
+        corral = _least_norm_point(rows.values, work[~ties], work[ties], previous)
+        dual = np.zeros(len(rows.y))
         lam = _least_squares(corral.points.T, corral.x)  # less rounding than in the steps
         lam = lam / lam.sum() if lam.min() > 0 else corral.lam
         np.add.at(dual, corral.ids[:, 0], lam)
         np.add.at(dual, corral.ids[:, 1], -corral.signs * lam)
         return Solution(corral.x, dual[work], corral)
 
-    return grow_working_set(rows, ties, solve)
+    return grow_working_set(rows, solve)
 
 
 class _Corral(NamedTuple):
@@ -256,4 +249,4 @@ def _least_squares(A: NDArray, b: NDArray) -> Floats:
     padded = np.zeros((max(m, n), 1))
     padded[:m, 0] = b
     work = m * n + 64 * (m + n + 2)
-    return linalg.lapack.dgelsy(A, padded, np.zeros(n, dtype=np.int32), _EPS, work)[1][:n, 0]
+    return _GELSY(A, padded, np.zeros(n, dtype=np.int32), _EPS, work)[1][:n, 0]

@@ -10,21 +10,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linprog
 
-from preflearn.pairs import Pairs
+from preflearn.checks import check_labels
+from preflearn.pairs import Pairs, as_pairs
 
-__all__ = [
-    "Solution",
-    "column_scales",
-    "extremes",
-    "grow_working_set",
-    "largest_entries",
-    "largest_ratio",
-    "orientation",
-    "oriented_differences",
-]
+__all__ = ["Rows", "Solution", "extremes", "grow_working_set", "largest_ratio"]
 
 Floats = NDArray[np.float64]
 
@@ -34,45 +26,61 @@ _RIDGE = 1e-12  # of the rough guess, relative to the trace of its matrix
 _HIGHS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
-def orientation(y: NDArray) -> NDArray[np.int8]:
-    """-1 for pairs whose second item is better, 1 for the others, shape (m,)."""
-    return np.where(y == -1, -1, 1).astype(np.int8)
+class Rows(NamedTuple):
+    """Labelled pairs and their differences, preferences turned the right way."""
 
+    pairs: Pairs
+    y: NDArray[np.int8]
+    values: Floats  # (m, p): y_i d_i of a preference, d_j of a tie
+    ties: NDArray[np.bool_]
+    sign: NDArray[np.int8]  # -1 where a difference was turned, else 1
 
-def oriented_differences(pairs: Pairs, y: NDArray) -> tuple[Floats, NDArray[np.bool_]]:
-    """The rows y_i d_i of preferences and d_j of ties, shape (m, p), and which of them are ties.
+    @classmethod
+    def of(cls, pairs: Pairs | ArrayLike, y: ArrayLike) -> Rows:
+        """The rows of pairs and labels, which are checked.
 
-    Raises
-    ------
-    ValueError
-        If a difference overflows, or all those of a feature are so small that their squares vanish.
-    """
-    with np.errstate(over="ignore"):
-        rows = pairs.differences()
-    if not np.isfinite(rows).all():
-        row, column = np.argwhere(~np.isfinite(rows))[0]
-        raise ValueError(f"the difference of pair {row} overflows in feature {column}; scale the features")
-    largest = largest_entries(rows)
-    extreme = (largest > 0) & ((largest < _SMALL) | (largest > 1 / _SMALL))
-    if extreme.any():
-        column = int(np.flatnonzero(extreme)[0])
-        raise ValueError(
-            f"the largest difference in feature {column} is {largest[column]:.1e}; "
-            f"scale the features: expected it to be 0 or between {_SMALL} and {1 / _SMALL:.0e}"
-        )
-    np.negative(rows, out=rows, where=(y == -1)[:, None])
-    return rows, y == 0
+        Raises
+        ------
+        ValueError
+            On bad pairs or labels, if a difference overflows, or if all those of a feature are so small
+            that their squares vanish.
+        """
+        pairs = as_pairs(pairs)
+        y = check_labels(y, len(pairs))
+        with np.errstate(over="ignore"):
+            rows = cls(pairs, y, pairs.differences(), y == 0, np.where(y == -1, -1, 1).astype(np.int8))
+        if not np.isfinite(rows.values).all():
+            row, column = np.argwhere(~np.isfinite(rows.values))[0]
+            raise ValueError(
+                f"the difference of pair {row} overflows in feature {column}; scale the features"
+            )
+        largest = rows.largest()
+        extreme = (largest > 0) & ((largest < _SMALL) | (largest > 1 / _SMALL))
+        if extreme.any():
+            column = int(np.flatnonzero(extreme)[0])
+            raise ValueError(
+                f"the largest difference in feature {column} is {largest[column]:.1e}; "
+                f"scale the features: expected it to be 0 or between {_SMALL} and {1 / _SMALL:.0e}"
+            )
+        np.negative(rows.values, out=rows.values, where=(y == -1)[:, None])
+        return rows
 
+    def divided(self, scale: Floats | float) -> Rows:
+        return self._replace(values=self.values / scale)
 
-def largest_entries(rows: Floats) -> Floats:
-    """The largest absolute value of each column, shape (p,), without a copy of the rows."""
-    return np.maximum(rows.max(axis=0), -rows.min(axis=0))
+    def largest(self) -> Floats:
+        """The largest absolute value of each column, shape (p,), without a copy of the rows."""
+        return np.maximum(self.values.max(axis=0), -self.values.min(axis=0))
 
+    def scales(self) -> Floats:
+        """Powers of two, shape (p,), that bring the largest entry of each column into [1, 2)."""
+        largest = self.largest()
+        return np.ldexp(1.0, np.where(largest > 0, np.clip(np.frexp(largest)[1] - 1, -1000, 1000), 0))
 
-def column_scales(rows: Floats) -> Floats:
-    """Powers of two, shape (p,), that bring the largest entry of each column into [1, 2)."""
-    largest = largest_entries(rows)
-    return np.ldexp(1.0, np.where(largest > 0, np.clip(np.frexp(largest)[1] - 1, -1000, 1000), 0))
+    def split(self, ids: NDArray) -> tuple[Floats, Floats]:
+        """The preferences and the ties among these rows."""
+        values, ties = self.values[ids], self.ties[ids]
+        return values[~ties], values[ties]
 
 
 def extremes(values: Floats, ties: NDArray[np.bool_]) -> tuple[float, float]:
@@ -90,18 +98,13 @@ class Solution(NamedTuple):
 
 
 def grow_working_set(
-    rows: NDArray,
-    ties: NDArray[np.bool_],
-    solve: Callable[[NDArray, Solution], Solution],
-    work: NDArray | None = None,
+    rows: Rows, solve: Callable[[NDArray, Solution], Solution], work: NDArray | None = None
 ) -> tuple[Solution, NDArray[np.int64]]:
     """Solve a problem whose answer depends on few rows, by adding those that an answer violates.
 
     Parameters
     ----------
-    rows : ndarray of shape (m, p)
-        Oriented differences.
-    ties : ndarray of bool, shape (m,)
+    rows : Rows
     solve : callable
         From the ids of a working set and the previous solution to the solution for these rows.
     work : ndarray of int, optional
@@ -115,17 +118,18 @@ def grow_working_set(
     work : ndarray of int
         The ids that the duals of the solution belong to.
     """
-    batch = 2 * rows.shape[1] + 10
-    rounding = _EPS * np.sqrt(rows.shape[1]) * largest_entries(rows)
-    inside = np.zeros(len(rows), dtype=bool)
-    solution = Solution(_rough_guess(rows, ties), np.empty(0))
+    (m, p), ties = rows.values.shape, rows.ties
+    batch = 2 * p + 10
+    rounding = _EPS * np.sqrt(p) * rows.largest()
+    inside = np.zeros(m, dtype=bool)
+    solution = Solution(_rough_guess(rows), np.empty(0))
     if work is None:
-        guess = rows @ solution.coef
+        guess = rows.values @ solution.coef
         work = _worst(np.where(ties, np.abs(guess), -guess), ~inside, ties, batch)
     while True:
         inside[work] = True
         solution = solve(work, solution)
-        values = rows @ solution.coef
+        values = rows.values @ solution.coef
         s, t = extremes(values[work], ties[work])
         excess = np.where(ties, np.abs(values) - t, s - values)
         new = _worst(excess, ~inside & (excess > rounding @ np.abs(solution.coef)), ties, batch)
@@ -134,12 +138,13 @@ def grow_working_set(
         work = np.concatenate([work, new])
 
 
-def _rough_guess(rows: NDArray, ties: NDArray) -> Floats:
+def _rough_guess(rows: Rows) -> Floats:
     """The mean preference over the second moments, as in a linear discriminant, of enough rows."""
-    some = slice(None, None, max(1, len(rows) // (50 * rows.shape[1])))
-    moments = rows[some].T @ rows[some]
-    ridge = _RIDGE * max(np.trace(moments), np.finfo(np.float64).tiny) * np.eye(len(moments))
-    return np.linalg.solve(moments + ridge, rows[~ties].mean(axis=0))
+    m, p = rows.values.shape
+    some = rows.values[:: max(1, m // (50 * p))]
+    moments = some.T @ some
+    ridge = _RIDGE * max(np.trace(moments), np.finfo(np.float64).tiny) * np.eye(p)
+    return np.linalg.solve(moments + ridge, rows.values[~rows.ties].mean(axis=0))
 
 
 def _worst(excess: NDArray, allowed: NDArray, ties: NDArray, batch: int) -> NDArray[np.int64]:
@@ -153,14 +158,13 @@ def _worst(excess: NDArray, allowed: NDArray, ties: NDArray, batch: int) -> NDAr
     return np.concatenate(chosen)
 
 
-def largest_ratio(rows: NDArray, ties: NDArray[np.bool_]) -> tuple[Solution, NDArray[np.int64]]:
+def largest_ratio(rows: Rows) -> tuple[Solution, NDArray[np.int64]]:
     """Solve the LP, eq. 7 of [Venuto2017]_, for a margin of any sign, with HiGHS on a working set.
 
     Parameters
     ----------
-    rows : ndarray of shape (m, p)
-        Oriented differences, in columns of similar size.
-    ties : ndarray of bool, shape (m,)
+    rows : Rows
+        In columns of similar size.
 
     Returns
     -------
@@ -172,7 +176,7 @@ def largest_ratio(rows: NDArray, ties: NDArray[np.bool_]) -> tuple[Solution, NDA
     """
 
     def solve(work: NDArray, _: Solution) -> Solution:
-        preferences, equal = rows[work][~ties[work]], rows[work][ties[work]]
+        (preferences, equal), ties = rows.split(work), rows.ties[work]
         k = len(preferences)
         A = np.vstack([-preferences, equal, -equal])
         result = linprog(
@@ -187,8 +191,8 @@ def largest_ratio(rows: NDArray, ties: NDArray[np.bool_]) -> tuple[Solution, NDA
             raise RuntimeError(f"HiGHS did not solve the linear program: {result.message}")
         lam = -result.ineqlin.marginals
         dual = np.empty(len(work))
-        dual[~ties[work]] = lam[:k]
-        dual[ties[work]] = np.diff(lam[k:].reshape(2, -1), axis=0)[0]
+        dual[~ties] = lam[:k]
+        dual[ties] = np.diff(lam[k:].reshape(2, -1), axis=0)[0]
         return Solution(result.x[:-1], dual, float(result.x[-1]))
 
-    return grow_working_set(rows, ties, solve)
+    return grow_working_set(rows, solve)
