@@ -356,7 +356,7 @@ class TestEstimator:
     @pytest.mark.parametrize(
         ("y", "message"),
         [
-            ([0, 0, 0], "only ties.*r = 0"),
+            ([0, 0, 0], "only ties.*both ties and preferences"),
             ([1, 1, -1], "only preferences.*use SVMRank"),
             ([1, 0, 2], r"y\[2\]"),
             ([1, 0], "2 labels for 3 pairs"),

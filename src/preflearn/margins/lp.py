@@ -117,9 +117,9 @@ class MarginLP(ComparisonEstimator):
 
 
 def _margin(rows: Rows, coef: Floats) -> float:
-    """mu of the best multiple of these weights; -1 if they separate nothing."""
+    """mu of the best multiple of these weights; 0 if they are wrong on a preference."""
     s, t = extremes(rows.values @ coef, rows.ties)
-    return (s - t) / (s + t) if s > t else -1.0
+    return (s - t) / (s + t) if s > 0 else 0.0
 
 
 def cone_distance(lp: MarginLP, pairs: Pairs | ArrayLike, y: ArrayLike) -> float:

@@ -30,7 +30,7 @@ __all__ = ["MarginQP"]
 Floats = NDArray[np.float64]
 
 _EPS = np.finfo(np.float64).eps
-_GELSY = linalg.get_lapack_funcs("gelsy")
+(_GELSY,) = linalg.get_lapack_funcs(("gelsy",))
 _INACCURATE = 1e-7  # a relative violation of the optimality conditions that is worth a warning
 
 

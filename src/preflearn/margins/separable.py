@@ -164,7 +164,7 @@ class _Integers:
     def rows(self, ids: NDArray) -> NDArray:
         """The rows y_i d_i or d_j, shape (k, p), of Python integers."""
         used, B = self.B[ids].compacted()
-        items = self._mantissas[used].astype(object) << self._shifts[used].astype(object)
+        items: Any = self._mantissas[used].astype(object) << self._shifts[used].astype(object)
         return B.differences(items) * self.sign[ids, None]
 
     def weights(self, coef: NDArray) -> NDArray:

@@ -19,15 +19,7 @@ from preflearn.checks import check_kinds, check_number
 from preflearn.ground.estimator import ComparisonEstimator
 from preflearn.ground.kernels import Kernel
 from preflearn.pairs import Pairs
-from preflearn.svm.machine import (
-    HingeRows,
-    check_bias,
-    check_comparisons,
-    check_gap,
-    flipped_rows,
-    kernel_problem,
-    solve_rows,
-)
+from preflearn.svm.machine import HingeRows, KernelProblem, check_bias, check_gap, check_input, flipped_rows
 
 __all__ = ["SVMCompare"]
 
@@ -143,15 +135,15 @@ class SVMCompare(ComparisonEstimator):
             On bad parameters, pairs or labels, only ties, or only preferences.
         """
         C, tol = (check_number(self, name, positive=True) for name in ("C", "tol"))
-        pairs, y, weights = check_comparisons(pairs, y, sample_weight)
+        pairs, y, weights = check_input(pairs, y, sample_weight)
         kept = weights > 0
         labels = y[kept]
         check_kinds(labels, "SVMCompare")
-        problem = kernel_problem(self, pairs[kept], merge=self.kernel != "linear")
+        problem = KernelProblem.of(self, pairs[kept], merge=self.kernel != "linear")
         pair, direction = flipped_rows(labels)
         significant = np.where(labels[pair] != 0, 1.0, -1.0)  # the labels of eq. 8
         rows = HingeRows(pair, direction, C * weights[kept][pair], significant)
-        solution, dual_coef = solve_rows(problem, rows, tol)
+        solution, dual_coef = problem.solve(rows, tol)
         check_gap(self, solution.gap, f"lower C = {C:g}", tol)
         check_bias(
             solution.bias,

@@ -31,7 +31,7 @@ from preflearn.checks import check_kinds, check_number, check_scale
 from preflearn.ground.estimator import ComparisonEstimator
 from preflearn.ground.kernels import Kernel, check_kernel, gram_features, scale_gamma
 from preflearn.pairs import Incidence, Pairs
-from preflearn.svm.machine import Expansion, check_bias, check_comparisons, kernel_problem
+from preflearn.svm.machine import Expansion, KernelProblem, check_bias, check_input
 
 __all__ = ["LogisticCompare"]
 
@@ -208,7 +208,7 @@ class LogisticCompare(ComparisonEstimator):
             On bad parameters, pairs or labels, only ties, or only preferences.
         """
         alpha, rng = self._check_parameters()
-        pairs, y, weights = check_comparisons(pairs, y, sample_weight)
+        pairs, y, weights = check_input(pairs, y, sample_weight)
         kept = weights > 0
         y, weights = y[kept], weights[kept]
         check_kinds(y, "LogisticCompare")
@@ -280,7 +280,7 @@ class LogisticCompare(ComparisonEstimator):
         if self.kernel == "linear":
             check_scale(pairs.items, "items")
             return pairs.B, pairs.items, np.asarray
-        problem = kernel_problem(self, pairs)
+        problem = KernelProblem.of(self, pairs)
         items, k = problem.items, problem.k
         if self.approximation == "fourier":
             gamma = scale_gamma(self.gamma, items)

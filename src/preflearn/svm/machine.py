@@ -26,7 +26,7 @@ from preflearn.ground.kernels import (
     kernel_parameters,
 )
 from preflearn.pairs import Incidence, Pairs, as_pairs
-from preflearn.svm.solver import Hinges, Solution, solve
+from preflearn.svm.solver import Hinges, Solution, minimise
 
 __all__ = [
     "DegenerateBiasError",
@@ -34,11 +34,9 @@ __all__ = [
     "HingeRows",
     "KernelProblem",
     "check_bias",
-    "check_comparisons",
     "check_gap",
+    "check_input",
     "flipped_rows",
-    "kernel_problem",
-    "solve_rows",
 ]
 
 Floats = NDArray[np.float64]
@@ -65,7 +63,7 @@ def check_bias(bias: float, y: NDArray, setting: str, remedy: str) -> None:
         )
 
 
-def check_comparisons(
+def check_input(
     pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[Pairs, NDArray[np.int8], Floats]:
     """The arguments of a fit, checked: pairs, labels and weights."""
@@ -107,6 +105,31 @@ class KernelProblem(NamedTuple):
     centres: NDArray  # the items as k takes them: their ids where the Gram matrix is given
     B: Incidence  # (m, n)
 
+    @classmethod
+    def of(cls, choice: KernelChoice, pairs: Pairs, merge: bool = True) -> KernelProblem:
+        """The problem of some pairs; items with equal features become one if `merge`."""
+        check_kernel(choice.kernel)
+        for name in ("degree", "coef0"):
+            check_number(choice, name)
+        if choice.kernel == "precomputed":
+            if len(set(pairs.items.shape)) > 1:
+                raise ValueError(
+                    f"the items of the pairs have shape {pairs.items.shape}; with kernel='precomputed' "
+                    "they are the (n, n) Gram matrix of all items"
+                )
+            ids, B = pairs.B.compacted()
+            return cls(choice.kernel, _columns, ids, pairs.items[ids], ids, B)
+        if merge:
+            ids, index = distinct_items(pairs)
+            B = Incidence(index, len(ids))
+        else:
+            ids, B = pairs.B.compacted()
+        items = pairs.items[ids]
+        check_scale(items, "items")
+        parameters = kernel_parameters(choice.kernel, items, choice.gamma, choice.degree, choice.coef0)
+        k = partial(kernel_matrix, choice.kernel, **parameters)
+        return cls(choice.kernel, k, ids, items, items, B)
+
     def gram(self) -> Floats:
         return self.k(self.items, self.centres)
 
@@ -114,37 +137,38 @@ class KernelProblem(NamedTuple):
         """L of shape (n, r), whose inner products L L' are the kernel."""
         return self.items if self.kernel == "linear" else gram_features(self.gram())
 
+    def solve(self, rows: HingeRows, tol: float) -> tuple[Solution, Floats]:
+        """Minimise 1/2 u·u plus the hinges.
+
+        Returns
+        -------
+        solution : Solution
+        dual_coef : ndarray of shape (m,)
+            u = sum_i dual_coef[i] d_i over the pairs of the self.
+        """
+        L, cost = self.features(), rows.cost
+        size = float(np.einsum("ij,ij->i", L, L).max())
+        for name, value in (("cost C · weight", cost.max()), ("cost · k(x, x)", cost.max() * size)):
+            if value > _LARGEST:
+                raise ValueError(
+                    f"the largest {name} is {value:.3g}; expected at most {_LARGEST:g}, since beyond 1/2 u·u "
+                    "is lost in rounding: lower C, or standardise the features"
+                )
+        if cost.min() < _SMALLEST:
+            raise ValueError(
+                f"the smallest cost C · weight is {cost.min():.3g}; expected at least {_SMALLEST:g}"
+            )
+        differences = feature_differences(self.B, L)
+        A = _DirectedRows(differences, rows.pair, rows.direction, self.B.shape[0])
+        solution = minimise(Hinges(A, cost, rows.label), tol)
+        return solution, A.summed(rows.direction * solution.dual)
+
     def expansion(self, item_coef: Floats) -> Expansion:
         """r(x) = sum_j item_coef_j k(x, x_j); a linear one is r(x) = w·x, with the one centre w."""
         if self.kernel == "linear":
             return Expansion(self.k, (item_coef @ self.items)[None], np.ones(1))
         used = np.flatnonzero(item_coef)
         return Expansion(self.k, self.centres[used], item_coef[used])
-
-
-def kernel_problem(choice: KernelChoice, pairs: Pairs, merge: bool = True) -> KernelProblem:
-    """The kernel problem of some pairs; items with equal features become one if `merge`."""
-    check_kernel(choice.kernel)
-    for name in ("degree", "coef0"):
-        check_number(choice, name)
-    if choice.kernel == "precomputed":
-        if len(set(pairs.items.shape)) > 1:
-            raise ValueError(
-                f"the items of the pairs have shape {pairs.items.shape}; with kernel='precomputed' they are "
-                "the (n, n) Gram matrix of all items"
-            )
-        ids, B = pairs.B.compacted()
-        return KernelProblem(choice.kernel, _columns, ids, pairs.items[ids], ids, B)
-    if merge:
-        ids, index = distinct_items(pairs)
-        B = Incidence(index, len(ids))
-    else:
-        ids, B = pairs.B.compacted()
-    items = pairs.items[ids]
-    check_scale(items, "items")
-    parameters = kernel_parameters(choice.kernel, items, choice.gamma, choice.degree, choice.coef0)
-    k = partial(kernel_matrix, choice.kernel, **parameters)
-    return KernelProblem(choice.kernel, k, ids, items, items, B)
 
 
 def _columns(rows_of_gram: Floats, ids: Ids) -> Floats:
@@ -244,31 +268,6 @@ def flipped_rows(y: NDArray) -> tuple[Ids, Floats]:
     preferred, tied = np.flatnonzero(y), np.flatnonzero(y == 0)
     one = np.ones(len(tied))
     return np.concatenate([preferred, tied, tied]), np.concatenate([y[preferred], -one, one])
-
-
-def solve_rows(problem: KernelProblem, rows: HingeRows, tol: float) -> tuple[Solution, Floats]:
-    """Minimise 1/2 u·u plus the hinges.
-
-    Returns
-    -------
-    solution : Solution
-    dual_coef : ndarray of shape (m,)
-        u = sum_i dual_coef[i] d_i over the pairs of the problem.
-    """
-    L, cost = problem.features(), rows.cost
-    size = float(np.einsum("ij,ij->i", L, L).max())
-    for name, value in (("cost C · weight", cost.max()), ("cost · k(x, x)", cost.max() * size)):
-        if value > _LARGEST:
-            raise ValueError(
-                f"the largest {name} is {value:.3g}; expected at most {_LARGEST:g}, since beyond 1/2 u·u "
-                "is lost in rounding: lower C, or standardise the features"
-            )
-    if cost.min() < _SMALLEST:
-        raise ValueError(f"the smallest cost C · weight is {cost.min():.3g}; expected at least {_SMALLEST:g}")
-    differences = feature_differences(problem.B, L)
-    A = _DirectedRows(differences, rows.pair, rows.direction, problem.B.shape[0])
-    solution = solve(Hinges(A, cost, rows.label), tol)
-    return solution, A.summed(rows.direction * solution.dual)
 
 
 def check_gap(owner: object, gap: float, remedy: str, tol: float = 0.0) -> None:

@@ -18,14 +18,7 @@ from preflearn.ground.estimator import ComparisonEstimator
 from preflearn.ground.kernels import Kernel
 from preflearn.metrics import best_threshold
 from preflearn.pairs import Pairs
-from preflearn.svm.machine import (
-    HingeRows,
-    check_comparisons,
-    check_gap,
-    flipped_rows,
-    kernel_problem,
-    solve_rows,
-)
+from preflearn.svm.machine import HingeRows, KernelProblem, check_gap, check_input, flipped_rows
 
 __all__ = ["SVMRank"]
 
@@ -121,11 +114,11 @@ class SVMRank(ComparisonEstimator):
         if self.ties not in ("ignore", "duplicate"):
             raise ValueError(f"ties is {self.ties!r}; expected 'ignore' or 'duplicate'")
         C, tol = (check_number(self, name, positive=True) for name in ("C", "tol"))
-        pairs, y, weights = check_comparisons(pairs, y, sample_weight)
+        pairs, y, weights = check_input(pairs, y, sample_weight)
         kept = weights > 0
         labels, cost = y[kept], C * weights[kept]
         check_kinds(labels, "SVMRank", ties=False)
-        problem = kernel_problem(self, pairs[kept], merge=self.kernel != "linear")
+        problem = KernelProblem.of(self, pairs[kept], merge=self.kernel != "linear")
         pair, direction = flipped_rows(labels)
         if self.ties == "ignore":
             preferred = labels[pair] != 0
@@ -133,7 +126,7 @@ class SVMRank(ComparisonEstimator):
         else:  # of Table 2: a preference counts twice, a tie in both orders
             cost = np.where(labels != 0, 2.0, 1.0) * cost
         rows = HingeRows(pair, direction, cost[pair], np.zeros(len(pair)))
-        solution, dual_coef = solve_rows(problem, rows, tol)
+        solution, dual_coef = problem.solve(rows, tol)
         check_gap(self, solution.gap, f"lower C = {C:g}", tol)
         self.n_features_in_ = pairs.shape[2]
         self.objective_, self.dual_gap_ = solution.objective, solution.gap

@@ -25,7 +25,7 @@ from preflearn.checks import check_kinds, check_number, check_scale
 from preflearn.ground.estimator import ComparisonEstimator
 from preflearn.ground.kernels import Kernel
 from preflearn.pairs import Pairs
-from preflearn.svm.machine import check_comparisons, check_gap, kernel_problem
+from preflearn.svm.machine import KernelProblem, check_gap, check_input
 
 __all__ = ["LPCompare"]
 
@@ -154,11 +154,11 @@ class LPCompare(ComparisonEstimator):
         if not isinstance(self.nu, Real) or isinstance(self.nu, bool) or not 0 < self.nu <= 1:
             raise ValueError(f"nu is {self.nu!r}; expected a positive number of at most 1")
         radius = check_number(self, "radius", positive=True)
-        pairs, y, weights = check_comparisons(pairs, y, sample_weight)
+        pairs, y, weights = check_input(pairs, y, sample_weight)
         kept = np.flatnonzero(weights)
         labels = y[kept]
         check_kinds(labels, "LPCompare")
-        problem = kernel_problem(self, pairs[kept])
+        problem = KernelProblem.of(self, pairs[kept])
         gram = problem.gram()
         check_scale(gram, "the Gram matrix")
         rows = problem.B.differences(gram)  # B K: the scores of a are K a, and z = B K a

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-__all__ = ["Hinges", "Operator", "Solution", "solve"]
+__all__ = ["Hinges", "Operator", "Solution", "minimise"]
 
 Floats = NDArray[np.float64]
 
@@ -83,7 +83,7 @@ class _State(NamedTuple):
         return float(s @ v + xi @ w) / (2 * len(v))
 
 
-def solve(hinges: Hinges, tol: float) -> Solution:
+def minimise(hinges: Hinges, tol: float) -> Solution:
     """Minimise 1/2 u·u + sum of hinges over u, and over beta if there are labels.
 
     Mehrotra's predictor-corrector method for eq. 15 of [Venuto2017]_ (eq. 3 without beta), until the
