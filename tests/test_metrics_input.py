@@ -42,7 +42,7 @@ def call(measure, y, values, sample_weight=None):
         ([1, 1, 1e200], r"sample_weight\[2\] is 1e\+200; expected weights from 0 to 1e100"),
         ([0, 0, 0], "all 3 values of sample_weight are 0; expected at least one positive"),
         ([1, 1], r"sample_weight has shape \(2,\); expected \(3,\)"),
-        ("heavy", "sample_weight must be an array of numbers"),
+        ("heavy", "sample_weight is 'heavy'; expected an array of numbers"),
     ],
 )
 def test_bad_weights_are_named(measure, weights, message):
@@ -76,7 +76,7 @@ def test_bad_labels_are_named(measure, y, message):
         ([1, math.nan, 0], r"(predicted|differences)\[1\] is nan; expected finite numbers"),
         ([1, 0, -math.inf], r"(predicted|differences)\[2\] is -inf; expected finite numbers"),
         ([[1, 0, 1]], r"(predicted|differences) has shape \(1, 3\); expected"),
-        (["a", "b", "c"], "(predicted|differences) must be an array of numbers"),
+        (["a", "b", "c"], r"(predicted|differences)\[0\] is 'a'; expected a number"),
         ([1, 0], r"y has 3 labels for 2 pairs|predicted has shape \(2,\); expected \(3,\)"),
     ],
 )
@@ -127,7 +127,7 @@ def test_predicted_labels_and_scores_are_checked():
         ([[0.5, 0.5], [0.5, 0.4]], "row 1 of probabilities sums to 0.9; expected 1"),
         ([[1.0], [1.0]], r"probabilities has shape \(2, 1\); expected \(m,\)"),
         ([], r"probabilities has shape \(0,\)"),
-        (["likely", "not"], "probabilities must be an array of numbers"),
+        (["likely", "not"], r"probabilities\[0\] is 'likely'; expected a number"),
     ],
 )
 def test_bad_probabilities_are_named(probabilities, message):

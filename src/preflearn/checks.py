@@ -1,41 +1,96 @@
-"""Checks of input: each returns what it checked as an array or a number, or says what is wrong with it."""
+"""Checks of input: each returns what it checked as an array or a number, or says what is wrong with it.
+
+Every message says what was found, where, and what is expected. In arrays of numbers True and False count as
+1 and 0 (a mask makes good weights); as a parameter or a label a bool is refused, since it is rather a slip.
+"""
 
 from __future__ import annotations
 
 import math
 from numbers import Real
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-__all__ = [
-    "check_array",
-    "check_index",
-    "check_items",
-    "check_kinds",
-    "check_labels",
-    "check_number",
-    "check_query_ids",
-    "check_scale",
-    "check_values",
-    "check_vector",
-    "check_weights",
-]
-
 Floats = NDArray[np.float64]
 
-_LARGEST = 1e100
+LARGEST = 1e100  # beyond, products of two might overflow in a sum
 
 
-def _first_index(mask: NDArray) -> tuple[int, ...]:
-    return tuple(int(k) for k in np.argwhere(mask)[0])
+# ---- What was found
 
 
-def check_array(
-    values: ArrayLike, name: str, shape: tuple[int | str, ...], meaning: str = ""
-) -> NDArray[np.float64]:
-    """Return `values` as a finite float array of this shape, or say what is wrong, and where.
+def shown(value: object) -> str:
+    """What messages print of a value that is not ours: one line of at most 60 characters."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # an integer of 5,000 digits, say; an object may fail in any way
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def refuse(wrong: NDArray, values: NDArray, name: str, expected: str) -> None:
+    """Raise ValueError that shows the first of `values` that is wrong, if there is one."""
+    if wrong.any():
+        where = tuple(np.argwhere(wrong)[0].tolist())
+        place = f"[{', '.join(map(str, where))}]" if where else ""
+        value = np.asarray(values[where]).tolist()  # as Python writes it, not np.float64(...)
+        raise ValueError(f"{name}{place} is {shown(value)}; expected {expected}")
+
+
+def check_shape(array: NDArray, name: str, shape: tuple[int | str, ...], meaning: str = "") -> None:
+    """Raise unless an array has this shape; a letter stands for any length, the same wherever it occurs."""
+    lengths: dict[int | str, int] = {}
+    fits = [
+        found == (lengths.setdefault(wanted, found) if isinstance(wanted, str) else wanted)
+        for found, wanted in zip(array.shape, shape, strict=False)
+    ]
+    if array.ndim != len(shape) or not all(fits):
+        expected = f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})" + f": {meaning}" * bool(meaning)
+        raise ValueError(f"{name} has shape {array.shape}; expected {expected}")
+
+
+# ---- Arrays
+
+
+def as_array(values: ArrayLike, name: str) -> NDArray[Any]:
+    """`values` as an array of any kind; what NumPy would drop, or refuse in its own words, is named."""
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} has {np.ma.count_masked(values)} masked values; expected none")
+    if sparse.issparse(values):
+        raise ValueError(f"{name} is sparse; expected a dense array")
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be an array of numbers; expected rows of equal length") from None
+
+
+def as_floats(values: ArrayLike, name: str) -> Floats:
+    """Real numbers as floats, finite or not; what is no number is named."""
+    array = as_array(values, name)
+    if array.dtype.kind in "cmMV":
+        raise ValueError(f"{name} has dtype {array.dtype}; expected real numbers")
+    try:
+        return array.astype(np.float64, copy=False)
+    except (OverflowError, TypeError, ValueError):
+        unreadable = np.reshape([not _is_readable(value) for value in array.flat], array.shape)
+        refuse(unreadable, array, name, "a number" if array.ndim else "an array of numbers")
+        raise
+
+
+def _is_readable(value: Any) -> bool:
+    try:
+        float(value)
+    except (OverflowError, TypeError, ValueError):
+        return value is None  # which NumPy reads as NaN
+    return True
+
+
+def check_array(values: ArrayLike, name: str, shape: tuple[int | str, ...], meaning: str = "") -> Floats:
+    """Return `values` as a finite, non-empty float array of this shape, or say what is wrong, and where.
 
     Parameters
     ----------
@@ -52,53 +107,43 @@ def check_array(
     ValueError
         If the values are no real finite numbers, some are masked, or the shape is another.
     """
-    array = _as_floats(values, name)
-    expected = f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})"
-    fits = array.ndim == len(shape) and all(
-        isinstance(wanted, str) or found == wanted for found, wanted in zip(array.shape, shape, strict=True)
-    )
-    if not fits:
-        raise ValueError(
-            f"{name} has shape {array.shape}; expected {expected}{': ' * bool(meaning)}{meaning}"
-        )
+    array = as_floats(values, name)
+    check_shape(array, name, shape, meaning)
     if array.size == 0:
         raise ValueError(f"{name} is empty (shape {array.shape}); expected at least one value")
-    finite = np.isfinite(array)
-    if not finite.all():
-        where, more = _first_index(~finite), np.count_nonzero(~finite) - 1
-        raise ValueError(
-            f"{name}[{', '.join(map(str, where))}] is {array[where]}; expected finite numbers"
-            + f" ({more} more are not finite)" * bool(more)
-        )
+    wrong = ~np.isfinite(array)
+    more = int(np.count_nonzero(wrong)) - 1
+    refuse(wrong, array, name, "finite numbers" + f" ({more} more are not finite)" * (more > 0))
     return array
 
 
-def _as_floats(values: ArrayLike, name: str) -> NDArray[np.float64]:
-    """Real numbers as floats; what NumPy would cast in silence, or refuse in its own words, is named."""
-    if isinstance(values, np.ma.MaskedArray):
-        if np.ma.is_masked(values):
-            raise ValueError(f"{name} has {np.ma.count_masked(values)} masked values; expected numbers only")
-        values = values.data
-    if sparse.issparse(values):
-        raise ValueError(f"{name} is sparse; expected a dense array")
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind in "cmM":
-            raise ValueError(f"{name} has dtype {array.dtype}; expected real numbers")
-        return array.astype(np.float64, copy=False)
-    except OverflowError:
-        raise ValueError(f"{name} holds an integer too large for a float; expected finite numbers") from None
-    except (TypeError, ValueError) as error:
-        if str(error).startswith(name):
-            raise
-        raise ValueError(
-            f"{name} must be an array of numbers; expected no other objects, and rows of equal length"
-        ) from None
-
-
-def check_items(items: ArrayLike, name: str = "items") -> NDArray[np.float64]:
+def check_items(items: ArrayLike, name: str = "items") -> Floats:
     """Return `items` as a finite (n, p) float array, or say which entry is wrong."""
     return check_array(items, name, ("n", "p"), "one row an item, one column a feature")
+
+
+def check_weights(sample_weight: ArrayLike | None, length: int) -> Floats:
+    """Return weights as a (length,) array with a positive sum, or say which one is wrong."""
+    if sample_weight is None:
+        return np.ones(length)
+    weights = check_array(sample_weight, "sample_weight", (length,))
+    refuse((weights < 0) | (weights > LARGEST), weights, "sample_weight", "weights from 0 to 1e100")
+    if not weights.any():
+        raise ValueError(f"all {length} values of sample_weight are 0; expected at least one positive weight")
+    return weights
+
+
+def check_scale(values: Floats, name: str) -> None:
+    """Raise ValueError where squares or differences of values might overflow."""
+    largest = max(float(values.max()), -float(values.min()))
+    if largest > LARGEST:
+        raise ValueError(
+            f"{name} holds values up to {largest:.3g} in size; expected at most {LARGEST:g}, since beyond "
+            "products overflow: standardise the features"
+        )
+
+
+# ---- Comparisons
 
 
 def check_labels(y: ArrayLike, n_pairs: int, allow: tuple[int, ...] = (-1, 0, 1)) -> NDArray[np.int8]:
@@ -116,86 +161,18 @@ def check_labels(y: ArrayLike, n_pairs: int, allow: tuple[int, ...] = (-1, 0, 1)
     Raises
     ------
     ValueError
-        On a wrong shape, a length other than m, or a label that is not in `allow`.
+        On a wrong shape, a length other than m, or a label that is not in `allow`; True is no label.
     """
-    array = np.asarray(y)
-    if array.ndim != 1:
-        raise ValueError(f"y has shape {array.shape}; expected ({n_pairs},): one label a pair")
-    if len(array) != n_pairs:
+    array = as_array(y, "y")
+    if array.ndim == 1 and len(array) != n_pairs:
         raise ValueError(f"y has {len(array)} labels for {n_pairs} pairs; expected one label a pair")
-    known = np.isin(array, allow)
-    if not known.all():
-        (where,) = _first_index(~known)
-        raise ValueError(
-            f"y[{where}] is {array.tolist()[where]!r}; expected one of {sorted(allow)} "
-            "(+1 first better, -1 second better, 0 no difference)"
-        )
-    return array.astype(np.int8)
-
-
-def check_query_ids(qid: ArrayLike | None, n_items: int) -> NDArray | None:
-    """Return query ids as an (n,) array, or None where there is only one query."""
-    if qid is None:
-        return None
-    array = np.asarray(qid)
-    if array.shape != (n_items,):
-        raise ValueError(f"qid has shape {array.shape}; expected ({n_items},): one query id an item")
-    if array.dtype.kind == "O":  # where None and NaN stand for a missing id
-        usable = np.array([value is not None and value == value for value in array])
-    else:
-        usable = np.isfinite(array) if array.dtype.kind == "f" else np.ones(n_items, dtype=bool)
-    if not usable.all():
-        (where,) = _first_index(~usable)
-        raise ValueError(f"qid[{where}] is {array[where]}; expected a query id for each item")
-    return array
-
-
-def check_index(index: ArrayLike, n_items: int) -> NDArray[np.int64]:
-    array = np.asarray(index)
-    if array.ndim != 2 or array.shape[1] != 2:
-        raise ValueError(f"index has shape {array.shape}; expected (m, 2): first and second item of a pair")
-    if len(array) == 0:
-        raise ValueError("there are no pairs (index has shape (0, 2)); expected at least one")
-    if array.dtype.kind not in "iu":
-        raise ValueError(f"index has dtype {array.dtype}; expected integers, the row numbers of items")
-    outside = (array < 0) | (array >= n_items)
-    if outside.any():
-        row, side = _first_index(outside)
-        raise ValueError(
-            f"index[{row}, {side}] is {array[row, side]}, out of range; "
-            f"expected a row number of items, from 0 to {n_items - 1}"
-        )
-    same = array[:, 0] == array[:, 1]
-    if same.any():
-        (row,) = _first_index(same)
-        raise ValueError(
-            f"pair {row} compares item {array[row, 0]} with itself; expected two different items"
-        )
-    return array.astype(np.int64, copy=False)
-
-
-def check_values(values: ArrayLike, n_items: int, name: str) -> NDArray[np.float64]:
-    """Return one finite value an item, shape (n_items,)."""
-    return check_array(values, name, (n_items,), "one value an item")
-
-
-def check_vector(values: ArrayLike, name: str, length: int | None = None) -> Floats:
-    """Return `values` as a finite, non-empty float vector, or say which value is wrong."""
-    return check_array(values, name, ("n" if length is None else length,))
-
-
-def check_weights(sample_weight: ArrayLike | None, length: int) -> Floats:
-    """Return weights as a (length,) array with a positive sum, or say which one is wrong."""
-    if sample_weight is None:
-        return np.ones(length)
-    weights = check_vector(sample_weight, "sample_weight", length)
-    outside = (weights < 0) | (weights > 1e100)  # beyond, products of two might overflow in a sum
-    if outside.any():
-        where = np.flatnonzero(outside)[0]
-        raise ValueError(f"sample_weight[{where}] is {weights[where]}; expected weights from 0 to 1e100")
-    if not weights.any():
-        raise ValueError(f"all {length} values of sample_weight are 0; expected at least one positive weight")
-    return weights
+    check_shape(array, "y", (n_pairs,), "one label a pair")
+    labels = array
+    if array.dtype.kind not in "iuf":  # objects may be numbers; nothing else is
+        labels = np.array([as_real(value) for value in array.tolist()])
+    meaning = "(+1 first better, -1 second better, 0 no difference)"
+    refuse(~np.isin(labels, allow), array, "y", f"one of {sorted(allow)} {meaning}")
+    return labels.astype(np.int8)
 
 
 def check_kinds(y: NDArray, owner: str, ties: bool = True) -> None:
@@ -212,19 +189,94 @@ def check_kinds(y: NDArray, owner: str, ties: bool = True) -> None:
         )
 
 
-def check_number(estimator: object, name: str, positive: bool = False) -> float:
-    """The value of a parameter, or ValueError if it is no such number."""
-    value = getattr(estimator, name)
-    if not isinstance(value, Real) or not (0 if positive else -math.inf) < value < math.inf:
-        raise ValueError(f"{name} is {value!r}; expected a {'positive' if positive else 'finite'} number")
-    return float(value)
-
-
-def check_scale(values: Floats, name: str) -> None:
-    """Raise ValueError where squares or differences of values might overflow."""
-    largest = max(float(values.max()), -float(values.min()))
-    if largest > _LARGEST:
+def check_index(index: ArrayLike, n_items: int) -> NDArray[np.int64]:
+    """Return the (m, 2) row numbers of first and second items, or say which one is wrong."""
+    array = as_array(index, "index")
+    check_shape(array, "index", ("m", 2), "first and second item of a pair")
+    if len(array) == 0:
+        raise ValueError("there are no pairs (index has shape (0, 2)); expected at least one")
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"index has dtype {array.dtype}; expected integers, the row numbers of items")
+    outside = (array < 0) | (array >= n_items)
+    refuse(outside, array, "index", f"a row number of items, from 0 to {n_items - 1}")
+    same = array[:, 0] == array[:, 1]
+    if same.any():
+        row = np.argmax(same)
         raise ValueError(
-            f"{name} holds values up to {largest:.3g} in size; expected at most {_LARGEST:g}, since beyond "
-            "products overflow: standardise the features"
+            f"pair {row} compares item {array[row, 0]} with itself; expected two different items"
         )
+    return array.astype(np.int64, copy=False)
+
+
+def check_query_ids(qid: ArrayLike | None, n_items: int) -> NDArray | None:
+    """Return query ids as an (n,) array that can be sorted, or None where there is only one query."""
+    if qid is None:
+        return None
+    array = as_array(qid, "qid")
+    check_shape(array, "qid", (n_items,), "one query id an item")
+    refuse(pd.isna(array), array, "qid", "a query id for each item")
+    try:
+        np.unique(array)
+    except TypeError:
+        raise ValueError(f"qid is {shown(qid)}; expected ids of one kind, which can be sorted") from None
+    return array
+
+
+def check_left(n_pairs: float, n_items: int, condition: str) -> None:
+    """Raise where all pairs of items were sorted out: those of two queries, and what `condition` says."""
+    if not n_pairs:
+        raise ValueError(f"no pair is left of {n_items} items: expected two items of one query{condition}")
+
+
+def check_selection(key: Any, length: int) -> slice | NDArray:
+    """Return what selects rows: a slice, or an array of ids or of bool; its range is left to NumPy."""
+    if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
+        key = key[0]  # scikit-learn indexes arrays as X[ids, ...]
+    if isinstance(key, tuple):
+        raise ValueError(f"the key is {shown(key)}; expected a selection along the first axis only")
+    if isinstance(key, slice):
+        try:
+            key.indices(length)
+        except (TypeError, ValueError):
+            raise ValueError(f"the key is {shown(key)}; expected integers, and a step other than 0") from None
+        return key
+    array = np.atleast_1d(as_array(key, "the key"))
+    if array.size == 0 and array.dtype.kind == "f":  # an empty list selects nothing
+        return array.astype(np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "biu":
+        raise ValueError(f"the key is {shown(key)}; expected a slice, a mask, or row numbers")
+    return array
+
+
+# ---- Parameters
+
+
+def as_real(value: object) -> float:
+    """A real number as a float, infinite if it is too large for one; NaN for all else, also for a bool."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf  # pyright: ignore[reportOperatorIssue]  (a Real has order)
+
+
+def check_real(value: object, name: str, expected: str = "a finite number", least: float = -LARGEST) -> float:
+    """Return a number from `least` to 1e100, or say that another is `expected`."""
+    number = as_real(value)
+    if not least <= number <= LARGEST:
+        size = " (up to 1e100 in size)" if math.isfinite(number) else ""
+        raise ValueError(f"{name} is {shown(value)}; expected {expected}{size}")
+    return number
+
+
+def check_number(estimator: object, name: str, positive: bool = False) -> float:
+    """The value of an estimator's parameter, or ValueError if it is no such number."""
+    value = getattr(estimator, name)
+    return check_real(value, name, "a positive number", 1 / LARGEST) if positive else check_real(value, name)
+
+
+def check_choice(value: object, name: str, options: tuple[str, ...]) -> None:
+    """Raise unless a parameter is one of its words."""
+    if not isinstance(value, str) or value not in options:
+        raise ValueError(f"{name} is {shown(value)}; expected {' or '.join(map(repr, options))}")

@@ -7,9 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import check_labels, check_query_ids, check_vector, check_weights
-
-__all__ = ["PairCounts", "Sweep", "count_pairs", "sweep_threshold"]
+from preflearn.checks import check_array, check_labels, check_query_ids, check_weights
 
 Floats = NDArray[np.float64]
 
@@ -26,7 +24,7 @@ class Sweep(NamedTuple):
 
 def sweep_threshold(y: ArrayLike, differences: ArrayLike, sample_weight: ArrayLike | None) -> Sweep:
     """Sort pairs by abs(difference) and add up their weights, in O(m log m)."""
-    differences = check_vector(differences, "differences")
+    differences = check_array(differences, "differences", ("m",), "one difference a pair")
     y = check_labels(y, len(differences))
     weights = check_weights(sample_weight, len(y))
     kept = weights > 0
@@ -60,9 +58,9 @@ def count_pairs(
     true: ArrayLike, predicted: ArrayLike, qid: ArrayLike | None, sample_weight: ArrayLike | None, name: str
 ) -> PairCounts:
     """Count pairs of items of one query, in O(n log n); `name` is the truth's in messages."""
-    true = check_vector(true, name)
+    true = check_array(true, name, ("n",), "one value an item")
     n = len(true)
-    predicted = check_vector(predicted, "predicted", n)
+    predicted = check_array(predicted, "predicted", (n,), "one value an item")
     qid = check_query_ids(qid, n)
     weights = check_weights(sample_weight, n)
     query = np.zeros(n, dtype=np.int64) if qid is None else _codes(qid)
@@ -90,7 +88,8 @@ def _pairs_in_groups(group: NDArray, query: NDArray, weights: Floats) -> Floats:
     _, member, code = np.unique(group, return_index=True, return_inverse=True)
     squares_of_sums = np.bincount(code, weights) ** 2
     sums_of_squares = np.bincount(code, weights**2)
-    return np.bincount(query[member], np.maximum(squares_of_sums - sums_of_squares, 0.0) / 2)
+    pairs = np.maximum(squares_of_sums - sums_of_squares, 0.0) / 2
+    return np.bincount(query[member], pairs)  # pyright: ignore[reportReturnType]  (weighted: floats)
 
 
 def _inverted_pairs(true: NDArray, predicted: NDArray, query: NDArray, weights: Floats) -> Floats:

@@ -11,7 +11,17 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import check_labels, check_vector, check_weights
+from preflearn.checks import (
+    as_floats,
+    as_real,
+    check_array,
+    check_choice,
+    check_labels,
+    check_left,
+    check_weights,
+    refuse,
+    shown,
+)
 from preflearn.counting import count_pairs, sweep_threshold
 
 __all__ = [
@@ -55,11 +65,8 @@ def comparison_loss(y: ArrayLike, predicted: ArrayLike, sample_weight: ArrayLike
     >>> comparison_loss([1, 0, -1, -1], [1, 1, -1, 0])
     0.5
     """
-    predicted = check_vector(predicted, "predicted")
-    unknown = ~np.isin(predicted, (-1, 0, 1))
-    if unknown.any():
-        where = np.flatnonzero(unknown)[0]
-        raise ValueError(f"predicted[{where}] is {predicted[where]:g}; expected one of [-1, 0, 1]")
+    predicted = check_array(predicted, "predicted", ("m",), "one label a pair")
+    refuse(~np.isin(predicted, (-1, 0, 1)), predicted, "predicted", "one of [-1, 0, 1]")
     y = check_labels(y, len(predicted))
     return float(np.average(predicted != y, weights=check_weights(sample_weight, len(y))))
 
@@ -254,18 +261,13 @@ def disagreement_error(
     >>> disagreement_error([5, 2, 2, 2, 2], [9, 1, 2, 3, 4], ties="drop")
     0.0
     """
-    if ties not in ("keep", "drop"):
-        raise ValueError(f"ties is {ties!r}; expected 'keep' or 'drop'")
+    check_choice(ties, "ties", ("keep", "drop"))
     counts = count_pairs(scores, predicted, qid, sample_weight, "scores")
     wrong, n_pairs = 2 * counts.inverted.sum() + counts.merged.sum(), counts.strict.sum()
     if ties == "keep":
         wrong, n_pairs = wrong + counts.separated.sum(), n_pairs + counts.tied.sum()
-    if n_pairs == 0:
-        raise ValueError(
-            f"no pair is left of {np.size(scores)} items: expected two items of one query"
-            + (" with different scores" if ties == "drop" else "")
-            + " and positive weights"
-        )
+    condition = " with different scores" * (ties == "drop") + " and positive weights"
+    check_left(n_pairs, np.size(scores), condition)
     return float(wrong / (2 * n_pairs) if normalize else wrong)
 
 
@@ -318,11 +320,7 @@ def ranking_loss(
     """
     counts = count_pairs(rank, predicted, qid, sample_weight, "rank")
     some = counts.strict > 0
-    if not some.any():
-        raise ValueError(
-            f"no pair is left of {np.size(rank)} items: "
-            "expected two items of one query with different ranks and positive weights"
-        )
+    check_left(counts.strict.sum(), np.size(rank), " with different ranks and positive weights")
     wrong = counts.inverted[some] + counts.merged[some] / 2
     return float(np.mean(wrong / counts.strict[some]))
 
@@ -370,20 +368,13 @@ def log_loss(y: ArrayLike, probabilities: ArrayLike, sample_weight: ArrayLike | 
 
 
 def _check_probabilities(probabilities: ArrayLike) -> Floats:
-    try:
-        array = np.asarray(probabilities, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"probabilities must be an array of numbers: {error}") from None
+    array = as_floats(probabilities, "probabilities")
     if array.size == 0 or not (array.ndim == 1 or (array.ndim == 2 and array.shape[1] in (2, 3))):
         raise ValueError(
             f"probabilities has shape {array.shape}; expected (m,) for a win of the first, "
             "(m, 2) for the outcomes -1, 1, or (m, 3) for the outcomes -1, 0, 1"
         )
-    outside = ~((array >= 0) & (array <= 1))  # true for NaN
-    if outside.any():
-        where = tuple(int(i) for i in np.argwhere(outside)[0])
-        place = ", ".join(map(str, where))
-        raise ValueError(f"probabilities[{place}] is {array[where]}; expected values from 0 to 1")
+    refuse(~((array >= 0) & (array <= 1)), array, "probabilities", "values from 0 to 1")
     if array.ndim == 1:
         return np.column_stack([1 - array, array])
     sums = array.sum(axis=1)
@@ -417,10 +408,9 @@ def threshold(differences: ArrayLike, tau: float) -> NDArray[np.int8]:
     >>> threshold([-2.0, -1.0, 0.5, 3.0], tau=1.0).tolist()
     [-1, 0, 0, 1]
     """
-    if not tau >= 0:
-        raise ValueError(f"tau is {tau}; expected a threshold of at least 0")
-    differences = np.asarray(differences, dtype=np.float64)
-    if np.isnan(differences).any():
-        where = np.flatnonzero(np.isnan(differences))[0]
-        raise ValueError(f"differences[{where}] is nan; expected numbers")
-    return (differences > tau).astype(np.int8) - (differences < -tau).astype(np.int8)
+    limit = as_real(tau)
+    if not limit >= 0:
+        raise ValueError(f"tau is {shown(tau)}; expected a threshold of at least 0")
+    differences = as_floats(differences, "differences")
+    refuse(np.isnan(differences), differences, "differences", "numbers")
+    return (differences > limit).astype(np.int8) - (differences < -limit).astype(np.int8)

@@ -11,7 +11,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from preflearn.checks import check_index, check_items, check_labels, check_query_ids, check_values
+from preflearn.checks import (
+    as_array,
+    as_floats,
+    check_array,
+    check_choice,
+    check_index,
+    check_items,
+    check_labels,
+    check_left,
+    check_query_ids,
+    check_selection,
+    check_shape,
+)
 
 __all__ = ["DifferenceGram", "Incidence", "Pairs", "as_pairs"]
 
@@ -22,7 +34,13 @@ Ids = NDArray[np.int64]
 class Incidence:
     """The incidence matrix B of m comparisons among n items, as an operator.
 
-    Row i is +1 at the first item of pair i and -1 at the second. It takes no memory beside the (m, 2) index.
+    Row k is +1 at the first item i of pair k and -1 at the second item j. So::
+
+        (B f)_k = f_i - f_j,    (B'v)_i = sum of v_k where i is first - sum of v_k where i is second,
+        f' B'WB f = sum over k of w_k (f_i - f_j)²,    (B K B')_kl = <x_i - x_j, x_i' - x_j'>
+
+    for k = (i, j), l = (i', j') and K_ab = <x_a, x_b>. It takes no memory beside the (m, 2) index.
+    Results are float64, whatever goes in.
 
     Parameters
     ----------
@@ -30,11 +48,22 @@ class Incidence:
         First and second item of each pair; not checked again (`Pairs` checks it).
     n_items : int
 
+    Raises
+    ------
+    ValueError
+        By the methods, if what B meets has not one row an item, or a pair.
+
     Examples
     --------
     >>> B = Incidence(np.array([[0, 1], [2, 0]]), 3)
-    >>> B.differences(np.array([1.0, 4.0, 9.0])), B.adjoint(np.array([1.0, 10.0]))
+    >>> B.differences([1.0, 4.0, 9.0]), B.adjoint([1.0, 10.0])
     (array([-3.,  8.]), array([-9., -1., 10.]))
+    >>> B.laplacian([1.0, 1.0]).toarray()
+    array([[ 2., -1., -1.],
+           [-1.,  1.,  0.],
+           [-1.,  0.,  1.]])
+    >>> B.gram(np.diag([1.0, 2.0, 3.0])).diagonal()
+    array([3., 4.])
     """
 
     __slots__ = ("first", "index", "second", "shape")
@@ -47,25 +76,29 @@ class Incidence:
         """B of some of the pairs."""
         return Incidence(self.index[rows], self.shape[1])
 
-    def differences(self, f: Floats) -> Floats:
+    def differences(self, f: ArrayLike) -> Floats:
         """B f: the differences of scores, first minus second; f (n,) gives (m,), f (n, k) gives (m, k)."""
+        f = _rows(f, "f", self.shape[1])
         values = f[self.first]
         values -= f[self.second]  # in place: one copy of m rows less
         return values
 
-    def adjoint(self, v: Floats) -> Floats:
+    def adjoint(self, v: ArrayLike) -> Floats:
         """B'v: what each item gains from the pairs it is first in, and loses in those it is second in.
 
         v (m,) gives (n,), v (m, k) gives (n, k).
         """
+        m, n = self.shape
+        v = _rows(v, "v", m)
         if v.ndim == 2:
-            return np.stack([self.adjoint(column) for column in v.T], axis=1)
-        n = self.shape[1]
-        return np.bincount(self.first, v, n) - np.bincount(self.second, v, n)
+            return self.matrix().T @ v  # one pass over the pairs for all columns
+        gains, losses = np.bincount(self.first, v, n), np.bincount(self.second, v, n)
+        return gains - losses  # pyright: ignore[reportReturnType]  (weighted: floats)
 
-    def laplacian(self, weights: Floats) -> sparse.csr_array:
-        """B' diag(weights) B, shape (n, n): the Laplacian of the comparison graph with weighted edges."""
-        n = self.shape[1]
+    def laplacian(self, weights: ArrayLike) -> sparse.csr_array:
+        """B'WB with W = diag(weights), shape (n, n): the Laplacian of the graph with weighted edges."""
+        m, n = self.shape
+        weights = _rows(weights, "weights", m)
         off = sparse.coo_array((-weights, (self.first, self.second)), shape=(n, n)).tocsr()
         degree = np.bincount(self.first, weights, n) + np.bincount(self.second, weights, n)
         return (off + off.T + sparse.diags_array(degree)).tocsr()
@@ -99,20 +132,31 @@ class DifferenceGram:
     __slots__ = ("B", "K")
 
     def __init__(self, B: Incidence, K: Floats) -> None:
+        n = B.shape[1]
+        check_shape(K, "K", (n, n), "one row and one column an item")
         self.B, self.K = B, K
 
     def diagonal(self) -> Floats:
-        """Squared norms of the differences, shape (m,)."""
+        """Squared norms of the differences, shape (m,): K_ii + K_jj - 2 K_ij for a pair (i, j)."""
         own, first, second = np.diag(self.K), self.B.first, self.B.second
         return own[first] + own[second] - 2 * self.K[first, second]
 
     def block(self, rows: Ids, columns: Ids) -> Floats:
         """The entries of these pairs (rows) with those (columns), shape (len(rows), len(columns))."""
-        return self.B[columns].differences(self.B[rows].differences(self.K).T).T
+        if len(rows) < len(columns):  # the shorter side first, since it meets all n columns of K
+            return self.block(columns, rows).T
+        return self.B[rows].differences(self.B[columns].differences(self.K).T)
 
-    def times(self, v: Floats) -> Floats:
-        """B K B' v, shape (m,)."""
+    def times(self, v: ArrayLike) -> Floats:
+        """B K B' v; v (m,) gives (m,), v (m, k) gives (m, k)."""
         return self.B.differences(self.K @ self.B.adjoint(v))
+
+
+def _rows(values: ArrayLike, name: str, length: int) -> Floats:
+    array = as_floats(values, name)
+    if array.ndim not in (1, 2) or len(array) != length:
+        raise ValueError(f"{name} has shape {array.shape}; expected ({length},) or ({length}, k)")
+    return array
 
 
 class Pairs:
@@ -209,20 +253,15 @@ class Pairs:
         ([[0, 1], [0, 2], [1, 2]], [0, -1, -1])
         """
         items = check_items(X, "X")
-        scores = check_values(scores, len(items), "scores")
+        scores = check_array(scores, "scores", (len(items),), "one value an item")
         qid = check_query_ids(qid, len(items))
-        if ties not in ("drop", "keep"):
-            raise ValueError(f"ties is {ties!r}; expected 'drop' or 'keep'")
+        check_choice(ties, "ties", ("drop", "keep"))
         index = _pairs_within_queries(len(items), qid)
         first, second = scores[index[:, 0]], scores[index[:, 1]]
         y = (first > second).astype(np.int8) - (first < second).astype(np.int8)
         if ties == "drop":
             index, y = index[y != 0], y[y != 0]
-        if len(index) == 0:
-            raise ValueError(
-                f"no pair is left of {len(items)} items: expected two items of one query"
-                + (" with different scores" if ties == "drop" else "")
-            )
+        check_left(len(index), len(items), " with different scores" * (ties == "drop"))
         return cls._trusted(items, index), y
 
     @classmethod
@@ -240,7 +279,8 @@ class Pairs:
         ([[0, 1], [0, 2], [1, 2]], [1, 1, -1])
         """
         items = check_items(X, "X")
-        return cls.from_scores(items, -check_values(rank, len(items), "rank"), qid)
+        rank = check_array(rank, "rank", (len(items),), "one value an item")
+        return cls.from_scores(items, -rank, qid)
 
     @property
     def first(self) -> NDArray[np.float64]:
@@ -271,15 +311,7 @@ class Pairs:
 
     def __getitem__(self, key: int | slice | ArrayLike) -> Pairs:
         """The pairs selected by a mask, by ids or by a slice, over the same items."""
-        if isinstance(key, tuple):  # scikit-learn indexes arrays as X[ids, ...]
-            if len(key) != 2 or key[1] is not Ellipsis:
-                raise ValueError("Pairs are selected along their first axis only: pairs[ids]")
-            key = key[0]
-        if not isinstance(key, slice):
-            key = np.asarray(key)
-            if key.size == 0 and key.dtype.kind == "f":  # an empty list selects nothing
-                key = key.astype(np.int64)
-        return self._trusted(self.items, self.index[key].reshape(-1, 2))
+        return self._trusted(self.items, self.index[check_selection(key, len(self))])
 
     def differences(self) -> NDArray[np.float64]:
         """First minus second, shape (m, p): the incidence matrix times the items."""
@@ -335,7 +367,7 @@ class Pairs:
 def as_pairs(pairs: Pairs | ArrayLike) -> Pairs:
     """Return `pairs` as non-empty Pairs; an (m, 2, p) array holds first and second items."""
     if not isinstance(pairs, Pairs):
-        array = np.asarray(pairs)
+        array = as_array(pairs, "pairs")
         if array.ndim != 3 or array.shape[1] != 2:
             raise ValueError(
                 f"pairs has shape {array.shape}; expected Pairs or an (m, 2, p) array (first, second)"

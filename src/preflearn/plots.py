@@ -1,18 +1,16 @@
 """The look of the book's figures, and the figures that more than one chapter draws.
 
 A method has one colour and one marker through the whole book. The colours are those of
-Okabe and Ito, which colour-blind readers can tell apart.
+Okabe and Ito, which colour-blind readers can tell apart. Only what draws needs matplotlib, of the extra [book].
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.lines import Line2D
 
-from preflearn.checks import check_labels
+from preflearn.checks import check_array, check_labels, shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,10 +76,8 @@ _RC = {
     "legend.frameon": False,
     "svg.fonttype": "path",
     "svg.hashsalt": "preflearn",
-    "axes.prop_cycle": mpl.cycler(
-        color=[COLOURS[k] for k in ("blue", "vermillion", "green", "purple", "orange", "sky", "black")]
-    ),
 }
+_CYCLE = ("blue", "vermillion", "green", "purple", "orange", "sky", "black")
 
 
 def setup() -> None:
@@ -89,12 +85,17 @@ def setup() -> None:
 
     Examples
     --------
+    >>> import matplotlib as mpl
     >>> setup()
     >>> bool(mpl.rcParams["axes.grid"])
     True
     """
-    mpl.rcParams.update(_RC)
+    import matplotlib as mpl
+    from cycler import cycler
     from IPython import get_ipython
+
+    look: dict[Any, Any] = {**_RC, "axes.prop_cycle": cycler(color=[COLOURS[name] for name in _CYCLE])}
+    mpl.rcParams.update(look)
 
     if get_ipython() is not None:
         from matplotlib_inline.backend_inline import set_matplotlib_formats
@@ -115,13 +116,13 @@ def style(name: str) -> dict[str, str]:
     >>> style("QP")
     {'color': '#CC79A7', 'marker': 's'}
     """
-    if name not in _STYLES:
-        raise ValueError(f"no style for {name!r}; expected one of {sorted(_STYLES)}")
+    if not isinstance(name, str) or name not in _STYLES:
+        raise ValueError(f"no style for {shown(name)}; expected one of {sorted(_STYLES)}")
     colour, marker = _STYLES[name]
     return {"color": COLOURS[colour], "marker": marker}
 
 
-def difference_plane(axes: Axes, differences: ArrayLike, y: ArrayLike, **scatter: object) -> None:
+def difference_plane(axes: Axes, differences: ArrayLike, y: ArrayLike, **scatter: Any) -> None:
     """Scatter two-dimensional differences (first minus second), one marker and colour a label.
 
     Parameters
@@ -137,9 +138,7 @@ def difference_plane(axes: Axes, differences: ArrayLike, y: ArrayLike, **scatter
     ValueError
         If the differences do not have two columns, or a label is not -1, 0 or 1.
     """
-    differences = np.asarray(differences, dtype=float)
-    if differences.ndim != 2 or differences.shape[1] != 2:
-        raise ValueError(f"differences have shape {differences.shape}; expected (m, 2)")
+    differences = check_array(differences, "differences", ("m", 2), "one difference a pair")
     y = check_labels(y, len(differences))
     for label, name in ((1, "first better"), (0, "tie"), (-1, "second better")):
         if (y == label).any():
@@ -155,7 +154,7 @@ def level_lines(
     levels: ArrayLike,
     *,
     color: str,
-    linestyle: str = "-",
+    linestyle: Any = "-",
     label: str | None = None,
 ) -> None:
     """Draw the lines coef . d = level across the current limits of a two-dimensional plot.
@@ -174,11 +173,13 @@ def level_lines(
     ValueError
         If `coef` is zero or not of length two.
     """
-    coef = np.asarray(coef, dtype=float)
-    if coef.shape != (2,) or not coef.any():
+    from matplotlib.lines import Line2D
+
+    coef = check_array(coef, "coef", (2,))
+    if not coef.any():
         raise ValueError(f"coef is {coef}; expected two numbers, not both zero")
     limits = axes.get_xlim(), axes.get_ylim()
-    for level in np.atleast_1d(np.asarray(levels, dtype=float)):
+    for level in check_array(np.atleast_1d(np.asarray(levels)), "levels", ("k",)):
         foot = level * coef / (coef @ coef)
         axes.axline(foot, foot + np.array([-coef[1], coef[0]]), color=color, linestyle=linestyle, lw=1.8)
     axes.set(xlim=limits[0], ylim=limits[1])

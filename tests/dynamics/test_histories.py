@@ -215,10 +215,10 @@ def test_forward_splits_serve_as_cv():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"time": [2, 1, 3]}, "time is 1 in row 1; expected times that never decrease"),
-        ({"time": [1, np.nan, 3]}, "time is nan in row 1"),
-        ({"second": ["b", "a", "a"]}, "row 1 lets a player meet himself"),
-        ({"first": ["a", "b", None]}, "row 2 names no player"),
+        ({"time": [2, 1, 3]}, "time falls from 2 to 1 in row 1; expected ascending times"),
+        ({"time": [1, np.nan, 3]}, "column 'time' has no value in row 1"),
+        ({"second": ["b", "a", "a"]}, "'a' meets himself in row 1; expected two different opponents"),
+        ({"first": ["a", "b", None]}, "column 'first' has no value in row 2"),
         ({"outcome": [1, 2, 0]}, r"y\[1\] is 2; expected one of"),
     ],
 )
@@ -237,7 +237,7 @@ def test_bad_arguments_are_refused():
         match_features(frame.drop(columns=["time", "advantage"]), elo, glicko)
     with pytest.raises(ValueError, match=r"elo has shape \(60,\); expected \(60, 2\)"):
         match_features(frame, elo[:, 0], glicko)
-    with pytest.raises(ValueError, match=r"glicko is \[nan, .*\] in row 0"):
+    with pytest.raises(ValueError, match=r"glicko\[0, 0\] is nan; expected finite"):
         match_features(frame, elo, np.where(np.arange(60)[:, None] + [0, 1] == 0, np.nan, glicko))
     with pytest.raises(ValueError, match="past is 'days'; expected 'rows' or 'times'"):
         match_features(frame, elo, glicko, past="days")
@@ -247,7 +247,9 @@ def test_bad_arguments_are_refused():
         season_split(frame, 0, 4, 4)
     with pytest.raises(ValueError, match=r"no match of \d+ is left to train between 0 and 6 \(cut at 3\)"):
         season_split(frame, 0, 3, 6, min_matches=100)
-    with pytest.raises(ValueError, match=r"leave \[0\] to learn from; expected 1 to 2 each"):
+    with pytest.raises(
+        ValueError, match=r"shares\[0\] is 0.1; expected a share that leaves 1 to 2 of 3 matches"
+    ):
         forward_splits(3, (0.1,))
 
 

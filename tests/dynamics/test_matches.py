@@ -114,15 +114,15 @@ def test_missing_columns_and_rows_are_named():
     [
         ([1, -1], [0], ["a", "b"], r"design has shape \(2,\)"),
         (np.empty((0, 2)), [], ["a", "b"], r"design has shape \(0, 2\)"),
-        ([["x", -1]], [0], ["a", "b"], "design must be"),
-        ([[1, np.nan]], [0], ["a", "b"], "design holds nan at row 0, column 1"),
+        ([["x", -1]], [0], ["a", "b"], r"design\[0, 0\] is 'x'; expected a number"),
+        ([[1, np.nan]], [0], ["a", "b"], r"design\[0, 1\] is nan; expected finite numbers"),
         ([[1, -1], [0, 0]], [0, 1], ["a", "b"], "row 1 of design has no entries"),
         ([[1, -1]], [0], ["a"], "there are 1 features; expected 2"),
         ([[1, -1]], [0], ["a", "a"], "features holds 'a' more than once"),
         ([[1, -1]], [0, 1], ["a", "b"], r"time has shape \(2,\); expected \(1,\)"),
-        ([[1, -1]], ["soon"], ["a", "b"], "time must be"),
+        ([[1, -1]], ["soon"], ["a", "b"], r"time\[0\] is 'soon'; expected a number"),
         ([[1, -1], [1, -1]], [1, 0], ["a", "b"], "time falls from 1 to 0 in row 1"),
-        ([[1, -1]], [np.nan], ["a", "b"], "time is nan in row 0"),
+        ([[1, -1]], [np.nan], ["a", "b"], r"time\[0\] is nan; expected finite numbers"),
     ],
 )
 def test_bad_input_is_named(design, time, features, message):

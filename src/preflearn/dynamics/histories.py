@@ -11,15 +11,23 @@ References
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import check_labels
-
-__all__ = ["FEATURES", "SeasonSplit", "forward_splits", "match_features", "season_split"]
+from preflearn.checks import (
+    as_real,
+    check_array,
+    check_choice,
+    check_labels,
+    check_real,
+    check_scale,
+    refuse,
+    shown,
+)
+from preflearn.dynamics.matches import Matches
 
 FEATURES = (
     "elo",
@@ -41,8 +49,8 @@ FEATURES = (
 )
 
 _UNKNOWN = 0.5  # the authors' value; on the scale of points it is a draw
-_COLUMNS = ("first", "second", "time", "outcome", "advantage")
-_MONTH = np.timedelta64(2_629_800, "s")  # a twelfth of 365.25 days
+_MONTH = 365.25 / 12  # days
+_ENCOUNTERS = FEATURES.index("earlier encounters")
 
 
 def match_features(
@@ -94,27 +102,18 @@ def match_features(
     >>> dict(zip(names, X[1, 1].tolist()))["earlier encounters"]  # a, who has won
     1.0
     """
-    if past not in ("rows", "times"):
-        raise ValueError(f"past is {past!r}; expected 'rows' or 'times'")
-    codes, outcome = _checked_matches(matches)
-    elo, glicko = _checked_ratings(elo, "elo", len(codes)), _checked_ratings(glicko, "glicko", len(codes))
-    # An appearance is a player in a match; flattened arrays hold two of them a row, in the order of rows.
-    player, time = codes.ravel(), np.repeat(matches["time"].to_numpy(), 2)
-    result = np.stack([outcome, -outcome], axis=1).ravel()
-    gap = (elo[:, ::-1] - elo).ravel()
-    table = _totals(player, result, gap)
-    table.insert(0, "elo", elo.ravel())
-    table.insert(1, "glicko", glicko.ravel())
-    table.insert(9, "months", _months_since_last(player, time))
-    table.insert(10, "elite", _ever(player, elo.ravel() >= elite))
-    table.insert(11, "encounters", _encounters(codes, outcome))
-    X = table.to_numpy(dtype=np.float64)
+    check_choice(past, "past", ("rows", "times"))
+    if np.isnan(as_real(elite)):
+        raise ValueError(f"elite is {shown(elite)}; expected a number, in points")
+    codes, outcome, time = _read(matches)
+    elo, glicko = (_check_ratings(r, name, len(codes)) for r, name in ((elo, "elo"), (glicko, "glicko")))
+    X = _features_by_rows(codes, outcome, time, elo, glicko, as_real(elite))
     if past == "times":
         # A player's first row at a time has seen strictly earlier times only, and so has that of a pair.
-        meeting = np.repeat(np.sort(codes, axis=1), 2, axis=0)
-        encounters = X[_first_rows(player, meeting[:, 0], meeting[:, 1], time), 11]
+        player, meeting, time = codes.ravel(), np.repeat(np.sort(codes), 2, axis=0).T, np.repeat(time, 2)
+        encounters = X[_first_rows(player, *meeting, time), _ENCOUNTERS]
         X = X[_first_rows(player, time)]
-        X[:, 11] = encounters
+        X[:, _ENCOUNTERS] = encounters
     first_move = np.zeros((len(codes), 2))
     first_move[:, 0] = matches["advantage"].to_numpy(dtype=bool)
     return np.column_stack([X, first_move.ravel()]).reshape(len(codes), 2, -1), FEATURES
@@ -128,7 +127,7 @@ class SeasonSplit(NamedTuple):
 
 
 def season_split(
-    matches: pd.DataFrame, start: object, cut: object, stop: object, *, min_matches: int = 10
+    matches: pd.DataFrame, start: Any, cut: Any, stop: Any, *, min_matches: int = 10
 ) -> SeasonSplit:
     """Cut a season in two and drop players of whom little is known (section 5.1 of [Venuto2017]_).
 
@@ -151,11 +150,20 @@ def season_split(
     ValueError
         If the frame is not as in `match_features`, the three times do not increase, or a part is empty.
     """
-    codes, _ = _checked_matches(matches)
-    if not start < cut < stop:
+    codes, _, _ = _read(matches)
+    check_real(min_matches, "min_matches", "a number of at least 0", least=0)
+    time = matches["time"]
+    try:
+        increasing = bool(start < cut < stop)
+        learn, predict = ((low <= time) & (time < high) for low, high in ((start, cut), (cut, stop)))
+    except (OverflowError, TypeError, ValueError):
+        raise ValueError(
+            f"start, cut and stop are {shown(start)}, {shown(cut)}, {shown(stop)}; expected times like "
+            f"those of the column time, of dtype {time.dtype}"
+        ) from None
+    if not increasing:
         raise ValueError(f"start, cut and stop are {start}, {cut}, {stop}; expected increasing times")
-    time = matches["time"].to_numpy()
-    learn, predict = (time >= start) & (time < cut), (time >= cut) & (time < stop)
+    learn, predict = learn.to_numpy(), predict.to_numpy()
     counts = np.bincount(codes[learn].ravel(), minlength=codes.max() + 1)
     known = (counts[codes] >= min_matches).all(axis=1)
     debut = ~pd.Series(codes.ravel()).duplicated().to_numpy().reshape(-1, 2)
@@ -195,59 +203,58 @@ def forward_splits(
     >>> [(train.tolist(), rest.tolist()) for train, rest in forward_splits(4, (0.5, 0.75))]
     [([0, 1], [2, 3]), ([0, 1, 2], [3])]
     """
-    cuts = [int(share * n) for share in shares]
-    if not all(0 < cut < n for cut in cuts):
-        raise ValueError(
-            f"shares {shares} of {n} matches leave {cuts} to learn from; expected 1 to {n - 1} each"
-        )
-    return [(np.arange(cut), np.arange(cut, n)) for cut in cuts]
+    n = int(check_real(n, "n", "a number of matches of at least 2", least=2))
+    parts = check_array(shares, "shares", ("k",), "one share a split")
+    cuts = np.floor(parts * n)
+    expected = f"a share that leaves 1 to {n - 1} of {n} matches to learn from"
+    refuse((cuts < 1) | (cuts >= n), parts, "shares", expected)
+    return [(np.arange(cut), np.arange(cut, n)) for cut in cuts.astype(int)]
 
 
-def _totals(player: NDArray, result: NDArray, gap: NDArray) -> pd.DataFrame:
-    """Sums over the earlier appearances of each player, and the means and shares made of them."""
-    not_lost, not_won = result >= 0, result <= 0
-    now = pd.DataFrame(
-        {
-            "upset wins": not_lost & (gap > 0),
-            "upset losses": not_won & (gap < 0),
-            "games": True,
-            "wins": result > 0,
-            "draws": result == 0,
-        }
-    ).astype(np.float64)
-    now["gap"], now["gap not lost"], now["gap not won"] = gap, gap * not_lost, gap * not_won
+def _features_by_rows(
+    codes: NDArray, outcome: NDArray, time: NDArray, elo: NDArray, glicko: NDArray, elite: float
+) -> NDArray[np.float64]:
+    """All features but the last, of what is in earlier rows; one row for each player of each match.
+
+    Such an appearance is a row of flattened arrays, which hold two a match, in the order of matches.
+    """
+    player, result = codes.ravel(), np.stack([outcome, -outcome], axis=1).ravel()
+    gap = (elo[:, ::-1] - elo).ravel()
+    won, drawn, better, worse = result > 0, result == 0, gap < 0, gap > 0
+    now = {
+        "games": np.ones(len(player)),
+        "wins": won,
+        "draws": drawn,
+        "upset wins": (won | drawn) & worse,
+        "upset losses": ~won & better,
+        "gap": gap,
+        "gap not lost": gap * (won | drawn),
+        "gap not won": gap * ~won,
+    }
     past = _sums_before(player, now)
-    past.insert(1, "upset wins share", _mean(past["upset wins"], past["games"]))
-    past.insert(3, "upset losses share", _mean(past["upset losses"], past["games"]))
-    losses = past["games"] - past["wins"] - past["draws"]
-    past["gap"] = _mean(past["gap"], past["games"])
-    past["gap not lost"] = _mean(past["gap not lost"], past["wins"] + past["draws"])
-    past["gap not won"] = _mean(past["gap not won"], losses + past["draws"])
-    return past
+    games, wins, draws = past["games"], past["wins"], past["draws"]
+    ever = pd.Series((elo.ravel() >= elite).astype(np.float64)).groupby(player).cummax()
+    idle = pd.Series(np.repeat(time, 2)).groupby(player).diff().fillna(_UNKNOWN)
+    columns = [elo.ravel(), glicko.ravel()]
+    columns += [past["upset wins"], _mean(past["upset wins"], games)]
+    columns += [past["upset losses"], _mean(past["upset losses"], games)]
+    columns += [games, wins, draws, idle, ever, _encounters(codes, outcome)]
+    columns += [_mean(past["gap"], games), _mean(past["gap not lost"], wins + draws)]
+    return np.column_stack([*columns, _mean(past["gap not won"], games - wins)])
 
 
-def _sums_before(group: NDArray, values: pd.DataFrame) -> pd.DataFrame:
+def _sums_before(group: NDArray, values: dict[str, NDArray]) -> dict[str, NDArray[np.float64]]:
     """Sums over the earlier rows of the same group.
 
     Shifted, not current row subtracted: then a later value can't even change the rounding.
     """
-    sums = values.groupby(group, sort=False).cumsum()
-    return sums.groupby(group, sort=False).shift(fill_value=0.0)
+    sums = pd.DataFrame(values).astype(np.float64).groupby(group, sort=False).cumsum()
+    before = sums.groupby(group, sort=False).shift(fill_value=0.0)
+    return dict(zip(values, before.to_numpy().T, strict=True))
 
 
-def _mean(total: pd.Series, count: pd.Series) -> NDArray[np.float64]:
-    total, count = total.to_numpy(), count.to_numpy()
+def _mean(total: NDArray, count: NDArray) -> NDArray[np.float64]:
     return np.divide(total, count, out=np.full(len(total), _UNKNOWN), where=count > 0)
-
-
-def _months_since_last(player: NDArray, time: NDArray) -> NDArray[np.float64]:
-    passed = pd.Series(time).groupby(player, sort=False).diff()
-    months = passed / _MONTH if passed.dtype.kind == "m" else passed
-    return months.fillna(_UNKNOWN).to_numpy(dtype=np.float64)
-
-
-def _ever(player: NDArray, elite: NDArray) -> NDArray[np.float64]:
-    return pd.Series(elite.astype(np.float64)).groupby(player, sort=False).cummax().to_numpy()
 
 
 def _encounters(codes: NDArray, outcome: NDArray) -> NDArray[np.float64]:
@@ -255,7 +262,7 @@ def _encounters(codes: NDArray, outcome: NDArray) -> NDArray[np.float64]:
     low, high = np.sort(codes, axis=1).T
     swapped = codes[:, 0] != low
     points = np.where(swapped, 1 - outcome, 1 + outcome) / 2  # of the player with the lower code
-    before = _sums_before(low * (codes.max() + 1) + high, pd.DataFrame({"low": points, "high": 1 - points}))
+    before = _sums_before(low * (codes.max() + 1) + high, {"low": points, "high": 1 - points})
     games = before["low"] + before["high"]
     means = [_mean(before[name], games) for name in ("low", "high")]
     return np.where(swapped, means[::-1], means).T.ravel()
@@ -269,33 +276,14 @@ def _first_rows(*keys: NDArray) -> NDArray[np.int64]:
     return start[group]
 
 
-def _checked_matches(matches: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
-    """Numbers of the players, shape (N, 2), and outcomes; the frame is as `match_features` wants it."""
-    missing = [name for name in _COLUMNS if name not in matches]
-    if missing:
-        raise ValueError(f"matches has columns {list(matches)}; expected also {missing}")
-    if len(matches) == 0:
-        raise ValueError("matches has no rows; expected at least one match")
-    time = matches["time"]
-    if time.isna().any() or not time.is_monotonic_increasing:
-        row = int(np.argmax(time.isna() | (time.diff() < time.iloc[0] - time.iloc[0])))
-        raise ValueError(f"time is {time.iloc[row]} in row {row}; expected times that never decrease")
-    names = pd.concat([matches["first"], matches["second"]])
-    codes = pd.factorize(names)[0].astype(np.int64).reshape(2, -1).T
-    for wrong, text in (
-        ((codes < 0).any(axis=1), "names no player"),
-        (codes[:, 0] == codes[:, 1], "lets a player meet himself"),
-    ):
-        if wrong.any():
-            raise ValueError(f"row {np.argmax(wrong)} {text}; expected two different names")
-    return codes, check_labels(matches["outcome"].to_numpy(), len(matches))
+def _read(frame: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int8], NDArray[np.float64]]:
+    """Numbers of the players, shape (N, 2), outcomes, and times in months."""
+    matches, outcome = Matches.from_frame(frame, advantage="advantage")
+    unit = _MONTH if pd.api.types.is_datetime64_any_dtype(frame["time"]) else 1.0
+    return matches.players(), check_labels(outcome, len(matches)), matches.time / unit
 
 
-def _checked_ratings(ratings: ArrayLike, name: str, n: int) -> NDArray[np.float64]:
-    ratings = np.asarray(ratings, dtype=np.float64)
-    if ratings.shape != (n, 2):
-        raise ValueError(f"{name} has shape {ratings.shape}; expected ({n}, 2): first and second player")
-    if not np.isfinite(ratings).all():
-        row = int(np.argmax(~np.isfinite(ratings).all(axis=1)))
-        raise ValueError(f"{name} is {ratings[row].tolist()} in row {row}; expected finite ratings")
+def _check_ratings(ratings: ArrayLike, name: str, n: int) -> NDArray[np.float64]:
+    ratings = check_array(ratings, name, (n, 2), "first and second player of each match")
+    check_scale(ratings, name)
     return ratings

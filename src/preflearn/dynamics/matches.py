@@ -9,13 +9,15 @@ References
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-__all__ = ["ADVANTAGE", "Matches"]
+from preflearn.checks import LARGEST, as_floats, check_array, check_selection, check_shape, refuse, shown
+from preflearn.pairs import Incidence
 
 ADVANTAGE = "advantage"  # the name of the feature for the home ground, or for the first move
 
@@ -57,22 +59,19 @@ class Matches:
 
     __slots__ = ("design", "features", "time")
 
-    design: sparse.csr_array
+    design: Any  # a csr_array, of which stubs know too little
     time: Floats
     features: tuple[Hashable, ...]
 
     def __init__(
         self, design: ArrayLike | sparse.sparray, time: ArrayLike, features: Iterable[Hashable]
     ) -> None:
-        self.design = _check_design(design)
-        self.features = tuple(features)
+        self.design, self.features = _check_design(design), _check_features(features)
         n_matches, n_features = self.design.shape
         if len(self.features) != n_features:
             raise ValueError(f"there are {len(self.features)} features; expected {n_features}, one a column")
-        if len(set(self.features)) != n_features:
-            twice = next(name for k, name in enumerate(self.features) if name in self.features[:k])
-            raise ValueError(f"features holds {twice!r} more than once; expected distinct names")
-        self.time = _check_time(time, n_matches)
+        self.time = check_array(time, "time", (n_matches,), "one time a match")
+        _check_order(self.time)
 
     @classmethod
     def from_frame(
@@ -134,14 +133,16 @@ class Matches:
         ([[-1, 1, 0, 1], [0, -1, 1, 0]], [1.0, 3.0], [1, 0])
         """
         columns = [first, second, time, outcome] + ([] if advantage is None else [advantage])
-        missing = [column for column in columns if column not in frame]
+        if not isinstance(frame, pd.DataFrame):
+            raise ValueError(f"frame is a {type(frame).__name__}; expected a DataFrame, one row a match")
+        missing = [c for c in columns if not isinstance(c, Hashable) or list(frame).count(c) != 1]
         if missing:
-            raise ValueError(f"the frame has columns {list(frame)}; expected also {missing}")
+            raise ValueError(f"the frame has columns {list(frame)}; expected also {missing}, once each")
         if len(frame) == 0:
             raise ValueError("the frame has no rows; expected at least one match")
         names, players = _opponents(frame, first, second)
         features: list[Hashable] = list(names)
-        blocks = [_signed_pairs(players, len(names))]
+        blocks = [Incidence(players, len(names)).matrix()]
         if advantage is not None:
             if ADVANTAGE in features:
                 raise ValueError(f"a player is named {ADVANTAGE!r}; expected this name for the feature only")
@@ -151,16 +152,16 @@ class Matches:
             couples, block = _interactions(players)
             blocks.append(block)
             features += [(names[a], names[b]) for a, b in couples]
-        design = sparse.hstack(blocks, format="csr") if len(blocks) > 1 else blocks[0]
+        design: Any = sparse.hstack(blocks, format="csr") if len(blocks) > 1 else blocks[0]
         return cls(design, _clock(frame, time), features), _numbers(frame, outcome)
 
     @property
     def shape(self) -> tuple[int, int]:
         """(N, M): matches and features."""
-        return self.design.shape
+        return len(self), len(self.features)
 
     def __len__(self) -> int:
-        return self.design.shape[0]
+        return len(self.time)
 
     def __repr__(self) -> str:
         span = f", time {self.time[0]:g} to {self.time[-1]:g}" if len(self) else ""
@@ -171,17 +172,11 @@ class Matches:
 
         The selection has to be in the order of time: a shuffled one raises ValueError.
         """
-        if isinstance(key, tuple):  # scikit-learn indexes arrays as X[ids, ...]
-            if len(key) != 2 or key[1] is not Ellipsis:
-                raise ValueError("Matches are selected along their first axis only: matches[ids]")
-            key = key[0]
-        if not isinstance(key, slice):
-            key = np.atleast_1d(np.asarray(key))
-            if key.size == 0 and key.dtype.kind == "f":  # an empty list selects nothing
-                key = key.astype(np.int64)
+        rows = check_selection(key, len(self))
         selected = Matches.__new__(Matches)
-        selected.design, selected.features = self.design[key], self.features
-        selected.time = _check_time(self.time[key], selected.design.shape[0])
+        selected.time, selected.features = self.time[rows], self.features
+        selected.design = self.design[rows]
+        _check_order(selected.time)
         return selected
 
     def players(self) -> NDArray[np.int64]:
@@ -215,71 +210,70 @@ class Matches:
         return ids
 
 
-def _check_design(design: ArrayLike | sparse.sparray) -> sparse.csr_array:
+def _check_design(design: Any) -> Any:
     if not sparse.issparse(design):
-        try:
-            design = np.asarray(design, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"design must be an (N, M) array of numbers: {error}") from None
-    if design.ndim != 2 or 0 in design.shape:
-        raise ValueError(
-            f"design has shape {design.shape}; expected (N, M): at least one match, one row each, and "
-            "at least one feature, one column each"
-        )
+        design = as_floats(design, "design")
+    if design.dtype.kind not in "biuf":
+        raise ValueError(f"design has dtype {design.dtype}; expected real numbers")
+    check_shape(design, "design", ("N", "M"), "one row a match, one column a feature")
+    if 0 in design.shape:
+        raise ValueError(f"design has shape {design.shape}; expected at least one match and one feature")
     design = sparse.csr_array(design, dtype=np.float64, copy=True)
-    finite = np.isfinite(design.data)
-    if not finite.all():
-        entry = np.flatnonzero(~finite)[0]
-        row = np.searchsorted(design.indptr, entry, side="right") - 1
+    wrong = ~(np.abs(design.data) <= LARGEST)  # true for NaN
+    if wrong.any():
+        row, column = (ids[wrong][0] for ids in design.tocoo().coords)
         raise ValueError(
-            f"design holds {design.data[entry]} at row {row}, column {design.indices[entry]}; "
-            "expected finite numbers only"
+            f"design[{row}, {column}] is {design.data[wrong][0]}; expected finite numbers up to 1e100 in size"
         )
     design.sum_duplicates()
     design.eliminate_zeros()
     empty = np.diff(design.indptr) == 0
     if empty.any():
         raise ValueError(
-            f"row {np.flatnonzero(empty)[0]} of design has no entries: first and second are the same; "
+            f"row {np.argmax(empty)} of design has no entries: first and second are the same; "
             "expected two that differ"
         )
     return design
 
 
-def _check_time(time: ArrayLike, n_matches: int) -> Floats:
+def _check_features(features: Iterable[Hashable]) -> tuple[Hashable, ...]:
     try:
-        array = np.asarray(time, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"time must be an ({n_matches},) array of numbers: {error}") from None
-    if array.shape != (n_matches,):
-        raise ValueError(f"time has shape {array.shape}; expected ({n_matches},): one time a match")
-    if not np.isfinite(array).all():
-        row = np.flatnonzero(~np.isfinite(array))[0]
-        raise ValueError(f"time is {array[row]} in row {row}; expected finite numbers")
-    back = np.flatnonzero(np.diff(array) < 0)
-    if len(back):
-        row = back[0] + 1
+        names = tuple(features)
+        first = {name: k for k, name in reversed(list(enumerate(names)))}
+    except TypeError:
+        raise ValueError(f"features is {shown(features)}; expected hashable names, one a column") from None
+    twice = [name for k, name in enumerate(names) if first[name] != k]
+    if twice:
+        raise ValueError(f"features holds {shown(twice[0])} more than once; expected distinct names")
+    return names
+
+
+def _check_order(time: Floats) -> None:
+    refuse(np.abs(time) > LARGEST, time, "time", "times up to 1e100 in size")
+    back = np.diff(time) < 0
+    if back.any():
+        row = np.argmax(back) + 1
         raise ValueError(
-            f"time falls from {array[row - 1]:g} to {array[row]:g} in row {row}; "
+            f"time falls from {time[row - 1]:g} to {time[row]:g} in row {row}; "
             "expected ascending times: sort the matches by time"
         )
-    return array
 
 
 def _complete(frame: pd.DataFrame, column: str) -> pd.Series:
-    missing = frame[column].isna().to_numpy()
+    values = pd.Series(frame[column])
+    missing = values.isna().to_numpy()
     if missing.any():
-        row = np.flatnonzero(missing)[0]
-        raise ValueError(f"column {column!r} has no value in row {row}; expected one in each row")
-    return frame[column]
+        raise ValueError(f"column {column!r} has no value in row {np.argmax(missing)}; expected one in each")
+    return values
 
 
-def _numbers(frame: pd.DataFrame, column: str) -> NDArray:
+def _numbers(frame: pd.DataFrame, column: str, kinds: str = "biuf", expected: str = "numbers") -> NDArray:
     array = _complete(frame, column).to_numpy()
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"column {column!r} has dtype {frame[column].dtype}; expected numbers")
-    if not np.isfinite(array).all():
-        row = np.flatnonzero(~np.isfinite(array))[0]
+    if array.dtype.kind not in kinds:
+        raise ValueError(f"column {column!r} has dtype {frame[column].dtype}; expected {expected}")
+    wrong = ~np.isfinite(array)
+    if wrong.any():
+        row = np.argmax(wrong)
         raise ValueError(f"column {column!r} is {array[row]} in row {row}; expected finite numbers")
     return array
 
@@ -287,11 +281,8 @@ def _numbers(frame: pd.DataFrame, column: str) -> NDArray:
 def _clock(frame: pd.DataFrame, column: str) -> Floats:
     times = _complete(frame, column)
     if not pd.api.types.is_datetime64_any_dtype(times):
-        if times.dtype.kind not in "iuf":
-            raise ValueError(
-                f"column {column!r} has dtype {times.dtype}; expected numbers, or dates (pandas.to_datetime)"
-            )
-        return _numbers(frame, column).astype(np.float64)
+        dates = "numbers, or dates (pandas.to_datetime)"
+        return _numbers(frame, column, "iuf", dates).astype(np.float64)
     if times.dt.tz is not None:
         times = times.dt.tz_convert(None)
     return ((times - pd.Timestamp("1970-01-01")) / pd.Timedelta(days=1)).to_numpy(dtype=np.float64)
@@ -304,15 +295,9 @@ def _opponents(frame: pd.DataFrame, first: str, second: str) -> tuple[list[str],
     players = ids.reshape(2, -1).T
     same = players[:, 0] == players[:, 1]
     if same.any():
-        row = np.flatnonzero(same)[0]
+        row = np.argmax(same)
         raise ValueError(f"{both[row]!r} meets himself in row {row}; expected two different opponents")
     return [str(name) for name in names], players
-
-
-def _signed_pairs(players: NDArray[np.int64], n_names: int) -> sparse.csr_array:
-    n = len(players)
-    data = np.tile([1.0, -1.0], n)
-    return sparse.csr_array((data, players.ravel(), np.arange(0, 2 * n + 1, 2)), shape=(n, n_names))
 
 
 def _interactions(players: NDArray[np.int64]) -> tuple[list[list[int]], sparse.csr_array]:

@@ -9,6 +9,7 @@ References
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from typing import Self
 
 import numpy as np
@@ -20,8 +21,6 @@ from sklearn.utils.validation import check_is_fitted
 from preflearn.checks import check_labels, check_number
 from preflearn.dynamics.matches import ADVANTAGE, Matches
 from preflearn.ground.outcomes import davidson_probabilities
-
-__all__ = ["RatingSystem"]
 
 Floats = NDArray[np.float64]
 
@@ -46,10 +45,22 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
     initial: float
     advantage: float
 
-    players_: tuple[str, ...]
+    players_: tuple[Hashable, ...]
     ratings_: Floats
     before_: Floats
     nu_: float
+
+    def _newcomer(self) -> dict[str, float]:
+        """The fitted attributes with one value a player, and what they are for one who has not played."""
+        raise NotImplementedError
+
+    def _rate(self, ids: NDArray[np.int64], boost: Floats, scores: Floats, time: Floats) -> Floats:
+        """Move the players' values match by match; returns the log-odds d before each."""
+        raise NotImplementedError
+
+    def _log_odds(self, matches: Matches, differences: Floats) -> Floats:
+        """The log-odds d of matches by the present differences of ratings."""
+        raise NotImplementedError
 
     def fit(self, matches: Matches, y: ArrayLike) -> Self:
         """Rate all players from the start: everyone begins at `initial`.
@@ -71,11 +82,11 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
             On parameters out of range, other labels, line-ups instead of players, no match, or an
             advantage where the matches have no feature "advantage".
         """
-        self._check_parameters()
-        added = self._check(matches, y)
-        self.players_, self.ratings_ = (), np.empty(0)
+        added = self._checked(matches, y)
+        self.players_ = ()
+        for name, value in self._newcomer().items():
+            setattr(self, name, np.empty(0, dtype=type(value)))
         self._log_odds_before, self._y, self._latest = np.empty(0), np.empty(0, dtype=np.int8), -math.inf
-        self._start()
         return self._add(matches, *added)
 
     def partial_fit(self, matches: Matches, y: ArrayLike) -> Self:
@@ -86,7 +97,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         """
         if not hasattr(self, "players_"):
             return self.fit(matches, y)
-        added = self._check(matches, y)
+        added = self._checked(matches, y)
         if matches.time[0] < self._latest:
             raise ValueError(
                 f"the first match is at time {matches.time[0]:g}, before the last one that was rated, at "
@@ -94,9 +105,8 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
             )
         return self._add(matches, *added)
 
-    def _check(self, matches: Matches, y: ArrayLike) -> tuple[NDArray[np.int8], NDArray[np.int64], Floats]:
+    def _checked(self, matches: Matches, y: ArrayLike) -> tuple[NDArray[np.int8], NDArray[np.int64], Floats]:
         """Labels, columns of the players, and advantages in points: all that can be wrong with matches."""
-        _check_matches(matches)
         boost = self._boost(matches)
         columns = matches.players()
         return check_labels(y, len(matches)), columns, boost
@@ -106,8 +116,8 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         playing = [matches.features[column] for column in np.unique(columns)]
         newcomers = [name for name in playing if name not in known]
         self.players_ += tuple(newcomers)
-        self.ratings_ = np.append(self.ratings_, np.full(len(newcomers), float(self.initial)))
-        self._enter(len(newcomers))
+        for name, value in self._newcomer().items():
+            setattr(self, name, np.append(getattr(self, name), np.full(len(newcomers), value)))
         ids = self._ids(matches, columns)
         log_odds = self._rate(ids, boost, (y + 1) / 2, matches.time)
         self._latest = matches.time[-1]
@@ -122,8 +132,8 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         A player without a rating has `initial`.
         """
         check_is_fitted(self, "players_")
-        _check_matches(matches)
-        ratings, boost = self._present(matches, self.ratings_, self.initial), self._boost(matches)
+        boost = self._boost(matches)
+        ratings = self._present(matches, "ratings_")
         return ratings[:, 0] - ratings[:, 1] + boost
 
     def predict_proba(self, matches: Matches) -> Floats:
@@ -142,7 +152,12 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         return np.where(decided, np.sign(first - second), 0).astype(np.int8)
 
     def _boost(self, matches: Matches) -> Floats:
-        """The advantage of the first, in rating points."""
+        """The advantage of the first, in rating points, after a check of parameters and matches."""
+        self._check_parameters()
+        if not isinstance(matches, Matches):
+            raise ValueError(f"matches is a {type(matches).__name__}; expected Matches")
+        if len(matches) == 0:
+            raise ValueError("there are no matches; expected at least one")
         if self.advantage == 0:
             return np.zeros(len(matches))
         if ADVANTAGE not in matches.features:
@@ -155,23 +170,17 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
 
     def _ids(self, matches: Matches, columns: NDArray[np.int64]) -> NDArray[np.int64]:
         """Positions in players_ of the players in these columns; -1 for those without a rating."""
-        known = {name: k for k, name in enumerate(self.players_)}
+        known: dict[Hashable, int] = {name: k for k, name in enumerate(self.players_)}
         return np.array([known.get(name, -1) for name in matches.features])[columns]
 
-    def _present(self, matches: Matches, values: Floats, newcomer: float) -> Floats:
-        """For each match, the values of its players, shape (N, 2)."""
-        return np.append(values, newcomer)[self._ids(matches, matches.players())]  # -1 is the newcomer
+    def _present(self, matches: Matches, name: str) -> Floats:
+        """For each match, an attribute of its players, shape (N, 2)."""
+        values = np.append(getattr(self, name), self._newcomer()[name])  # at -1 the newcomer
+        return values[self._ids(matches, matches.players())]
 
     def _check_parameters(self) -> None:
         check_number(self, "initial")
         check_number(self, "advantage")
-
-
-def _check_matches(matches: Matches) -> None:
-    if not isinstance(matches, Matches):
-        raise ValueError(f"matches is a {type(matches).__name__}; expected Matches")
-    if len(matches) == 0:
-        raise ValueError("there are no matches; expected at least one")
 
 
 def _strength(log_odds: Floats, nu: float) -> Floats:

@@ -24,11 +24,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from preflearn.checks import check_number
+from preflearn.checks import check_number, check_real
 from preflearn.dynamics.matches import Matches
 from preflearn.dynamics.rating_system import RatingSystem
-
-__all__ = ["Elo", "Glicko"]
 
 Floats = NDArray[np.float64]
 
@@ -103,21 +101,21 @@ class Elo(RatingSystem):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.k != "fide":
+        if not self._is_fide():
             check_number(self, "k", positive=True)
         check_number(self, "scale", positive=True)
 
-    def _start(self) -> None:
-        self.games_, self.elite_ = np.empty(0, dtype=np.int64), np.empty(0, dtype=bool)
+    def _is_fide(self) -> bool:
+        return isinstance(self.k, str) and self.k == "fide"
 
-    def _enter(self, n_players: int) -> None:
-        self.games_ = np.append(self.games_, np.zeros(n_players, dtype=np.int64))
-        self.elite_ = np.append(self.elite_, np.full(n_players, self.initial >= _FIDE_ELITE_RATING))
+    def _newcomer(self) -> dict[str, float]:
+        elite = bool(self.initial >= _FIDE_ELITE_RATING)
+        return {"ratings_": float(self.initial), "games_": 0, "elite_": elite}
 
     def _rate(self, ids: NDArray[np.int64], boost: Floats, scores: Floats, time: Floats) -> Floats:
         # Python's own numbers are several times faster here than elements of arrays.
         ratings, games, elite = self.ratings_.tolist(), self.games_.tolist(), self.elite_.tolist()
-        fide = self.k == "fide"
+        fide = self._is_fide()
         step_a = step_b = 0.0 if fide else float(self.k)
         half_rate, tanh = math.log(10) / self.scale / 2, math.tanh
         first_before, second_before = [], []  # flat lists: a million tuples would burden the collector
@@ -223,17 +221,12 @@ class Glicko(RatingSystem):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number(self, "deviation", positive=True)
-        if check_number(self, "c") < 0:
-            raise ValueError(f"c is {self.c!r}; expected a number of at least 0")
+        check_real(self.c, "c", "a number of at least 0", least=0)
         if self.period is not None:
             check_number(self, "period", positive=True)
 
-    def _start(self) -> None:
-        self.deviations_, self.last_ = np.empty(0), np.empty(0)
-
-    def _enter(self, n_players: int) -> None:
-        self.deviations_ = np.append(self.deviations_, np.full(n_players, float(self.deviation)))
-        self.last_ = np.append(self.last_, np.full(n_players, math.inf))  # inf: not played yet, no growth
+    def _newcomer(self) -> dict[str, float]:  # inf: not played yet, no growth
+        return {"ratings_": float(self.initial), "deviations_": float(self.deviation), "last_": math.inf}
 
     def _rate(self, ids: NDArray[np.int64], boost: Floats, scores: Floats, time: Floats) -> Floats:
         ratings, variances, last = self.ratings_.tolist(), (self.deviations_**2).tolist(), self.last_.tolist()
@@ -277,8 +270,7 @@ class Glicko(RatingSystem):
         return time if self.period is None else np.floor(time / self.period) * self.period
 
     def _log_odds(self, matches: Matches, differences: Floats) -> Floats:
-        variances = self._present(matches, self.deviations_**2, self.deviation**2)
-        last = self._present(matches, self.last_, math.inf)
+        variances, last = self._present(matches, "deviations_") ** 2, self._present(matches, "last_")
         idle = np.maximum(self._clock(matches.time)[:, None] - last, 0)
         variances = np.minimum(variances + self.c**2 * idle, self.deviation**2)
         return _glicko_log_odds(differences, variances)

@@ -11,8 +11,6 @@ from preflearn.checks import check_items, check_labels
 from preflearn.metrics import comparison_loss, threshold
 from preflearn.pairs import Pairs, as_pairs
 
-__all__ = ["ComparisonEstimator"]
-
 
 class ComparisonEstimator(ClassifierMixin, BaseEstimator):
     """A ranking function r with a threshold: c(first, second) = t_tau(r(first) - r(second)).
@@ -22,6 +20,7 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
     """
 
     tau_: float = 1.0
+    n_features_in_: int
     classes_ = np.array([-1, 0, 1], dtype=np.int8)
 
     def rank_function(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -40,9 +39,8 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
     def decision_function(self, pairs: Pairs | ArrayLike) -> NDArray[np.float64]:
         """r(first) - r(second) for each pair, shape (m,), eq. 5 of [Venuto2017]_."""
         pairs = as_pairs(pairs)
-        used, place = np.unique(pairs.index, return_inverse=True)
-        first, second = self.rank_function(pairs.items[used])[place.reshape(-1, 2)].T
-        return first - second
+        ids, B = pairs.B.compacted()
+        return B.differences(self.rank_function(pairs.items[ids]))
 
     def predict(self, pairs: Pairs | ArrayLike) -> NDArray[np.int8]:
         """Labels -1, 0, 1 for each pair, shape (m,)."""

@@ -10,18 +10,8 @@ from numpy.typing import NDArray
 from scipy import linalg
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
-from preflearn.checks import check_scale
+from preflearn.checks import as_floats, check_real, check_scale, refuse, shown
 from preflearn.pairs import Pairs
-
-__all__ = [
-    "NotPositiveSemidefiniteError",
-    "check_kernel",
-    "distinct_items",
-    "gram_features",
-    "kernel_matrix",
-    "kernel_parameters",
-    "scale_gamma",
-]
 
 Floats = NDArray[np.float64]
 Kernel = str | Callable[[Floats, Floats], Any]
@@ -29,6 +19,7 @@ Kernel = str | Callable[[Floats, Floats], Any]
 _RANK = 1e-13  # pivots below this share of the largest diagonal entry are rounding
 _NEGATIVE = 1e-9  # a remainder larger than this share is none
 _BLOCK = 1 << 10
+_LEAST = np.finfo(np.float64).tiny
 
 
 class NotPositiveSemidefiniteError(ValueError):
@@ -38,8 +29,8 @@ class NotPositiveSemidefiniteError(ValueError):
 def check_kernel(kernel: Kernel) -> None:
     """Raise ValueError unless `kernel` is a known name, "precomputed" or a callable."""
     known = sorted([*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"])
-    if not callable(kernel) and kernel not in known:
-        raise ValueError(f"kernel is {kernel!r}; expected a callable k(X, Y) or one of {known}")
+    if not callable(kernel) and not (isinstance(kernel, str) and kernel in known):
+        raise ValueError(f"kernel is {shown(kernel)}; expected a callable k(X, Y) or one of {known}")
 
 
 def scale_gamma(gamma: float | str, X: Floats) -> float:
@@ -62,10 +53,8 @@ def scale_gamma(gamma: float | str, X: Floats) -> float:
     """
     if isinstance(gamma, str) and gamma == "scale":
         variance = float(X.var())
-        gamma = 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
-    if isinstance(gamma, str) or not 0 < gamma < np.inf:
-        raise ValueError(f"gamma is {gamma!r}; expected 'scale' or a positive number")
-    return float(gamma)
+        gamma = 1.0 / (X.shape[1] * variance) if variance > _LEAST else 1.0
+    return check_real(gamma, "gamma", "'scale' or a positive number", least=_LEAST)
 
 
 def kernel_parameters(
@@ -74,14 +63,18 @@ def kernel_parameters(
     """The parameters that `kernel_matrix` takes beside the items of a fit; none for a callable."""
     if callable(kernel):
         return {}
-    return {"gamma": scale_gamma(gamma, items), "degree": degree, "coef0": coef0}
+    return {
+        "gamma": scale_gamma(gamma, items),
+        "degree": check_real(degree, "degree", "a number of at least 1", least=1),
+        "coef0": check_real(coef0, "coef0"),
+    }
 
 
 def distinct_items(pairs: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows of the pairs' items, one for each distinct item in use, and the pairs over these, shape (m, 2)."""
-    ids, place = np.unique(pairs.index, return_inverse=True)
+    ids, B = pairs.B.compacted()
     _, chosen, merged = np.unique(pairs.items[ids], axis=0, return_index=True, return_inverse=True)
-    return ids[chosen], merged.ravel()[place].reshape(-1, 2)
+    return ids[chosen], merged.ravel()[B.index]
 
 
 def kernel_matrix(kernel: Kernel, X: Floats, Y: Floats, **parameters: float) -> Floats:
@@ -99,23 +92,23 @@ def kernel_matrix(kernel: Kernel, X: Floats, Y: Floats, **parameters: float) -> 
     Raises
     ------
     ValueError
-        If a callable returns another shape, or values are not finite.
+        If a callable returns another shape, values are not finite, or features do not suit the kernel.
     """
     if callable(kernel):
-        K = np.asarray(kernel(X, Y), dtype=np.float64)
+        K = as_floats(kernel(X, Y), "the kernel")
         if K.shape != (len(X), len(Y)):
             raise ValueError(
                 f"the kernel returned shape {K.shape} for {len(X)} and {len(Y)} items; "
                 f"expected ({len(X)}, {len(Y)}): k(X, Y) gives the whole matrix"
             )
     else:
-        K = pairwise_kernels(X, Y, metric=kernel, filter_params=True, **parameters)
-    if not np.isfinite(K).all():
-        row, column = np.argwhere(~np.isfinite(K))[0]
-        raise ValueError(
-            f"the kernel of items {row} and {column} is {K[row, column]}; expected finite values "
-            "(standardise the features, or lower degree)"
-        )
+        if kernel in ("chi2", "additive_chi2"):
+            for values in (X, Y):
+                refuse(values < 0, values, "X", f"features of at least 0, for the kernel {kernel!r}")
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is named below
+            K = pairwise_kernels(X, Y, metric=kernel, filter_params=True, **parameters)
+    expected = "finite values (standardise the features, or lower degree)"
+    refuse(~np.isfinite(K), K, "the kernel", expected)
     return K
 
 
@@ -161,7 +154,8 @@ def gram_features(K: Floats) -> Floats:
         return np.zeros((len(K), 1))
     if top <= 0:
         raise _indefinite(K)
-    factor, pivots, rank, _ = linalg.lapack.dpstrf(K, tol=_RANK * top, lower=1)
+    (pstrf,) = linalg.get_lapack_funcs(("pstrf",), (K,))
+    factor, pivots, rank, _ = pstrf(K, tol=_RANK * top, lower=1)
     L = np.empty((len(K), rank))
     L[pivots - 1] = np.tril(factor)[:, :rank]
     for start in range(0, len(K), _BLOCK):

@@ -13,8 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_expit, log_ndtr
 
-__all__ = ["LINKS", "Link", "Loss", "davidson_loss", "davidson_probabilities", "log_interval", "ordinal_loss"]
-
 Floats = NDArray[np.float64]
 
 
@@ -72,43 +70,33 @@ def davidson_loss(d: Floats, t: float, y: NDArray) -> Loss:
 
 
 def ordinal_loss(d: Floats, t: float, y: NDArray, link: Link) -> Loss:
-    """P(first) = F(d - t), P(second) = F(-d - t), for labels y."""
+    """P(first) = F(d - t), P(second) = F(-d - t), P(tie) = F(t - d) - F(-t - d), for labels y.
+
+    Each is F(b) - F(a): after F is turned, since it is symmetric, so that the preferred or the one with the
+    larger score comes first, b = d - t and a = -infinity for a preference; b = t - d, a = -t - d for a tie.
+    """
     ties = y == 0
-    sign = np.where(y != 0, y, np.where(d < 0, -1.0, 1.0))  # F is symmetric: turn each pair so that
-    turned = sign * d  # the preferred, or the one with the larger score, comes first
-    loss = Loss(*(np.empty(len(y)) for _ in Loss._fields))
-    for rows, terms in ((~ties, _preference_terms), (ties, _tie_terms)):
-        for field, values in zip(loss, terms(turned[rows], t, link), strict=True):
-            field[rows] = values
-    return loss._replace(d=sign * loss.d, dt=sign * loss.dt)
+    turn = np.where(ties, np.where(d < 0, -1.0, 1.0), y)
+    x, side = turn * d, np.where(ties, 1.0, -1.0)
+    b = side * (t - x)
+    a = np.where(ties, -t - x, b)  # of preferences: any finite number
+    log_b = link.log_cdf(b)
+    value = -log_b - np.log(-np.expm1(np.where(ties, link.log_cdf(a) - log_b, -np.inf)))
+    upper = np.exp(link.log_pdf(b) + value)  # f(b) / (F(b) - F(a))
+    lower = np.where(ties, np.exp(link.log_pdf(a) + value), 0.0)
+    slope_upper, slope_lower = upper * link.pdf_slope(b), lower * link.pdf_slope(a)
+    bend = slope_lower - slope_upper  # factored: for small t, upper and lower are large
+    return Loss(
+        value=value,
+        d=turn * (side * upper - lower),
+        t=-side * upper - lower,
+        dd=(upper - lower) ** 2 + bend,
+        dt=turn * ((lower - upper) * (lower + upper) + slope_lower + slope_upper),
+        tt=(upper + lower) ** 2 + bend,
+    )
 
 
 def log_interval(d: Floats, t: float, log_cdf: Callable[[Floats], Floats]) -> Floats:
     """log(F(t - d) - F(-t - d)), in the tail where F is small."""
     upper, lower = log_cdf(t - np.abs(d)), log_cdf(-t - np.abs(d))
     return upper + np.log(-np.expm1(lower - upper))
-
-
-def _preference_terms(d: Floats, t: float, link: Link) -> Loss:
-    """The loss -log F(d - t)."""
-    x = d - t
-    value = -link.log_cdf(x)
-    hazard = np.exp(link.log_pdf(x) + value)  # f/F
-    curvature = hazard**2 - hazard * link.pdf_slope(x)
-    return Loss(value, -hazard, hazard, curvature, -curvature, curvature)
-
-
-def _tie_terms(d: Floats, t: float, link: Link) -> Loss:
-    """The loss -log(F(b) - F(a)), b = t - d, a = -t - d, at d >= 0."""
-    value = -log_interval(d, t, link.log_cdf)
-    upper, lower = np.exp(link.log_pdf(t - d) + value), np.exp(link.log_pdf(-t - d) + value)
-    slope_upper, slope_lower = link.pdf_slope(t - d), link.pdf_slope(-t - d)
-    bend = lower * slope_lower - upper * slope_upper  # factored: for small t, upper and lower are large
-    return Loss(
-        value=value,
-        d=upper - lower,
-        t=-upper - lower,
-        dd=(upper - lower) ** 2 + bend,
-        dt=(lower - upper) * (lower + upper) + lower * slope_lower + upper * slope_upper,
-        tt=(upper + lower) ** 2 + bend,
-    )

@@ -19,135 +19,73 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
-from typing import Literal, NamedTuple, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import linalg, sparse
 from scipy.optimize import brentq
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import check_labels, check_number, check_scale, check_weights
+from preflearn.checks import (
+    check_choice,
+    check_kinds,
+    check_labels,
+    check_number,
+    check_scale,
+    check_weights,
+)
 from preflearn.ground.estimator import ComparisonEstimator
 from preflearn.ground.outcomes import (
     LINKS,
-    Loss,
     davidson_loss,
     davidson_probabilities,
     log_interval,
     ordinal_loss,
 )
 from preflearn.pairs import Pairs, as_pairs
-
-__all__ = ["Davidson", "OrdinalComparison"]
+from preflearn.ranking.likelihood import MAX_ITERATIONS, TieLaw, most_likely
 
 Floats = NDArray[np.float64]
 
-_MAX_ITERATIONS = 300
-_CLOSE = 1e-12  # a Newton decrement, relative to the objective, after which one more step is enough
 
-
-class _TieModel(ComparisonEstimator):
-    """Maximum likelihood, with a Gaussian prior on w, of a model with one parameter of ties."""
+class _LinearModel(ComparisonEstimator):
+    """A linear ranking function that is fitted with a parameter of ties."""
 
     alpha: float
 
     coef_: Floats
-    tau_: float
     objective_: float
     n_iter_: int
-    n_features_in_: int
 
-    _start: float  # of t
-    _no_ties: float  # the limit of t where there are no ties
-    _least: float  # t stays above
-
-    def fit(self, pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Maximise the penalised likelihood by Newton's method.
-
-        Parameters
-        ----------
-        pairs : Pairs or array-like of shape (m, 2, p)
-        y : array-like of shape (m,)
-            +1 first better, -1 second better, 0 tie.
-        sample_weight : array-like of shape (m,), optional
-            Weights of the pairs, not negative; a weight of two is the same pair twice.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, all pairs are ties, or the data are not as described.
-        """
-        self._check_parameters()
+    def _fit(
+        self, law: TieLaw, pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> float:
+        """Set the attributes that the models share, and return the parameter of ties."""
+        alpha = check_number(self, "alpha", positive=True)
         pairs = as_pairs(pairs)
         y = check_labels(y, len(pairs))
         weights = check_weights(sample_weight, len(y))
         check_scale(pairs.items, "items")
         used = weights > 0
-        if not y[used].any():
-            raise ValueError(
-                f"all {np.count_nonzero(used)} pairs are ties; expected at least one label -1 or 1: "
-                "without, the parameter of ties grows without limit"
+        check_kinds(y[used], type(self).__name__, ties=False)
+        found = most_likely(law, pairs.items, pairs.B[used], y[used], weights[used], alpha)
+        if not found.converged:
+            warnings.warn(
+                f"{type(self).__name__}: no maximum was found in {MAX_ITERATIONS} steps: raise "
+                f"alpha = {alpha:g}, or standardise the features",
+                ConvergenceWarning,
+                stacklevel=3,
             )
-        incidence = pairs[used].incidence()
-        problem = _Problem(pairs.items, incidence, y[used], weights[used], float(self.alpha))
-        self.coef_, t = self._maximise(problem)
-        self.n_features_in_ = len(self.coef_)
-        self._set_tie_parameter(t)
-        return self
+        self.coef_, self.objective_, self.n_iter_ = found.w, found.objective, found.n_iter
+        self.n_features_in_ = len(found.w)
+        return found.t
 
     def rank_function(self, X: ArrayLike) -> Floats:
         """Scores r(x) = w·x of items, shape (n,); larger is better."""
         return self._checked_features(X) @ self.coef_
 
-    def predict_proba(self, pairs: Pairs | ArrayLike) -> Floats:
-        """Probabilities of the outcomes -1, 0, 1 for each pair, shape (m, 3)."""
-        check_is_fitted(self, "n_features_in_")
-        return self._probabilities(self.decision_function(pairs))
 
-    def _check_parameters(self) -> None:
-        check_number(self, "alpha", positive=True)
-
-    def _maximise(self, problem: _Problem) -> tuple[Floats, float]:
-        """The best w and t; where there are no ties, w is the only unknown and t stays at its limit."""
-        free = bool((problem.y == 0).any())
-        start = np.zeros(problem.items.shape[1] + free)
-        if free:
-            start[-1] = self._start
-
-        def split(point: Floats) -> tuple[Floats, float]:
-            return (point[:-1], float(point[-1])) if free else (point, self._no_ties)
-
-        def losses(point: Floats) -> tuple[Floats, Loss]:
-            w, t = split(point)
-            return w, self._loss(problem.differences(w), t, problem.y)
-
-        least = np.full(len(start), -math.inf)
-        least[len(least) - free :] = self._least
-        found = _newton(
-            lambda point: problem.objective(*losses(point)),
-            lambda point: problem.derivatives(*losses(point), free),
-            start,
-            least,
-        )
-        self.objective_, self.n_iter_ = found.value, found.n_iter
-        if not found.converged:
-            warnings.warn(
-                f"{type(self).__name__}: no maximum was found in {_MAX_ITERATIONS} steps: raise "
-                f"alpha = {self.alpha:g}, or standardise the features",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        return split(found.point)
-
-
-class Davidson(_TieModel):
+class Davidson(_LinearModel):
     """The model of [Davidson1970]_: Bradley and Terry's, with ties between equals.
 
     For items of worth pi = e^r, a tie has a probability in proportion to the geometric mean of both::
@@ -193,24 +131,42 @@ class Davidson(_TieModel):
     [[0.14, 0.33, 0.53], [0.04, 0.22, 0.74], [0.01, 0.13, 0.86], [0.14, 0.33, 0.53]]
     """
 
-    _start, _no_ties, _least = 0.0, -math.inf, -math.inf
     nu_: float
 
     def __init__(self, alpha: float = 1e-3) -> None:
         self.alpha = alpha
 
-    def _set_tie_parameter(self, t: float) -> None:
+    def fit(self, pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Maximise the penalised likelihood by Newton's method.
+
+        Parameters
+        ----------
+        pairs : Pairs or array-like of shape (m, 2, p)
+        y : array-like of shape (m,)
+            +1 first better, -1 second better, 0 tie.
+        sample_weight : array-like of shape (m,), optional
+            Weights of the pairs, not negative; a weight of two is the same pair twice.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, all pairs are ties, or the data are not as described.
+        """
+        t = self._fit(TieLaw(davidson_loss, start=0.0, least=-math.inf), pairs, y, sample_weight)
         self.nu_ = math.exp(t)
         self.tau_ = max(0.0, 2 * t)
+        return self
 
-    def _probabilities(self, d: Floats) -> Floats:
-        return davidson_probabilities(d, self.nu_)
-
-    def _loss(self, d: Floats, t: float, y: NDArray) -> Loss:
-        return davidson_loss(d, t, y)
+    def predict_proba(self, pairs: Pairs | ArrayLike) -> Floats:
+        """Probabilities of the outcomes -1, 0, 1 for each pair, shape (m, 3)."""
+        return davidson_probabilities(self.decision_function(pairs), self.nu_)
 
 
-class OrdinalComparison(_TieModel):
+class OrdinalComparison(_LinearModel):
     """A preference is a noisy difference beyond a threshold: P(first) = F(d - t), P(second) = F(-d - t).
 
     F is the logistic function (the model of [RaoKupper1967]_) or the normal distribution function (that
@@ -254,99 +210,29 @@ class OrdinalComparison(_TieModel):
     [[0.03, 0.47, 0.5], [0.0, 0.08, 0.92], [0.0, 0.01, 0.99], [0.03, 0.47, 0.5]]
     """
 
-    _start, _no_ties, _least = 1.0, 0.0, 0.0
     threshold_: float
 
     def __init__(self, link: Literal["logit", "probit"] = "logit", alpha: float = 1e-3) -> None:
         self.link = link
         self.alpha = alpha
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.link not in LINKS:
-            raise ValueError(f"link is {self.link!r}; expected one of {list(LINKS)}")
-
-    def _set_tie_parameter(self, t: float) -> None:
-        self.threshold_ = float(t)
-        log_cdf = LINKS[self.link].log_cdf
+    def fit(self, pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Maximise the penalised likelihood; parameters, result and errors as in `Davidson.fit`."""
+        check_choice(self.link, "link", tuple(LINKS))
+        link = LINKS[self.link]
+        law = TieLaw(lambda d, t, y: ordinal_loss(d, t, y, link), start=1.0, least=0.0)
+        self.threshold_ = t = self._fit(law, pairs, y, sample_weight)
 
         def excess(d: float) -> float:  # of P(first) over P(tie)
-            return 2 * math.exp(log_cdf(d - t)) + math.exp(log_cdf(-d - t)) - 1
+            first, second = np.exp(link.log_cdf(np.array([d - t, -d - t])))
+            return float(2 * first + second - 1)
 
-        self.tau_ = brentq(excess, 0.0, t, xtol=1e-14) if excess(0.0) < 0 else 0.0
+        self.tau_ = float(brentq(excess, 0.0, t, xtol=1e-14)) if excess(0.0) < 0 else 0.0  # pyright: ignore[reportArgumentType]
+        return self
 
-    def _probabilities(self, d: Floats) -> Floats:
-        log_cdf, t = LINKS[self.link].log_cdf, self.threshold_
+    def predict_proba(self, pairs: Pairs | ArrayLike) -> Floats:
+        """Probabilities of the outcomes -1, 0, 1 for each pair, shape (m, 3)."""
+        d, t, log_cdf = self.decision_function(pairs), self.threshold_, LINKS[self.link].log_cdf
         second, first = np.exp(log_cdf(-d - t)), np.exp(log_cdf(d - t))
         tie = np.exp(log_interval(d, t, log_cdf)) if t > 0 else np.zeros_like(d)
         return np.column_stack([second, tie, first])
-
-    def _loss(self, d: Floats, t: float, y: NDArray) -> Loss:
-        return ordinal_loss(d, t, y, LINKS[self.link])
-
-
-class _Problem(NamedTuple):
-    """The data of a fit: only pairs with a positive weight."""
-
-    items: Floats
-    incidence: sparse.csr_array
-    y: NDArray[np.int8]
-    weights: Floats
-    alpha: float
-
-    def differences(self, w: Floats) -> Floats:
-        return self.incidence @ (self.items @ w)
-
-    def objective(self, w: Floats, loss: Loss) -> float:
-        return float(self.weights @ loss.value + self.alpha / 2 * (w @ w))
-
-    def derivatives(self, w: Floats, loss: Loss, free: bool) -> tuple[Floats, Floats]:
-        """Gradient and Hessian in (w, t), or in w only; with B the incidence matrix, d = B X w."""
-        incidence, items = self.incidence, self.items
-        gradient = items.T @ (incidence.T @ (self.weights * loss.d)) + self.alpha * w
-        laplacian = incidence.T @ (incidence * (self.weights * loss.dd)[:, None])
-        hessian = items.T @ (laplacian @ items) + self.alpha * np.eye(len(w))
-        if not free:
-            return gradient, hessian
-        mixed = items.T @ (incidence.T @ (self.weights * loss.dt))
-        corner = self.weights @ loss.tt
-        return np.append(gradient, self.weights @ loss.t), np.block(
-            [[hessian, mixed[:, None]], [mixed[None], corner]]
-        )
-
-
-class _Minimum(NamedTuple):
-    point: Floats
-    value: float
-    n_iter: int
-    converged: bool
-
-
-def _newton(
-    objective: Callable[[Floats], float],
-    derivatives: Callable[[Floats], tuple[Floats, Floats]],
-    point: Floats,
-    least: Floats,
-) -> _Minimum:
-    """Damped Newton steps for a convex objective on the points above `least`."""
-    value = objective(point)
-    for n_iter in range(1, _MAX_ITERATIONS + 1):
-        gradient, hessian = derivatives(point)
-        step = -_solve(hessian, gradient)
-        decrement = -float(gradient @ step)
-        down = step < 0
-        size = min(1.0, 0.9 * np.min((least - point)[down] / step[down], initial=math.inf))
-        if decrement <= _CLOSE * value:  # where Newton steps square the error; values are rounded too much
-            return _Minimum(point + size * step, objective(point + size * step), n_iter, True)
-        while (new := objective(point + size * step)) > value - 1e-4 * size * decrement and size > 1e-10:
-            size /= 2
-        point, value = point + size * step, new
-    return _Minimum(point, value, _MAX_ITERATIONS, False)
-
-
-def _solve(hessian: Floats, gradient: Floats) -> Floats:
-    """Solve a positive definite system after scaling its diagonal to 1."""
-    scale = 1 / np.sqrt(np.diag(hessian))
-    scaled = hessian * scale * scale[:, None]
-    scaled[np.diag_indices_from(scaled)] += 1e-14  # against rounding; a step need not be exact
-    return scale * linalg.cho_solve(linalg.cho_factor(scaled), scale * gradient)
