@@ -21,8 +21,6 @@ from preflearn.margins.rows import Rows, Solution, extremes, grow_working_set, l
 from preflearn.margins.separable import verified
 from preflearn.pairs import Pairs
 
-__all__ = ["MarginLP", "cone_distance"]
-
 Floats = NDArray[np.float64]
 
 _ACTIVE = 1e-9  # a slack of this size, where the decision boundary is at 1, counts as none

@@ -25,8 +25,6 @@ from preflearn.margins.rows import Rows, Solution, extremes, grow_working_set
 from preflearn.margins.separable import verified
 from preflearn.pairs import Pairs
 
-__all__ = ["MarginQP"]
-
 Floats = NDArray[np.float64]
 
 _EPS = np.finfo(np.float64).eps

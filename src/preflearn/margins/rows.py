@@ -16,8 +16,6 @@ from scipy.optimize import linprog
 from preflearn.checks import check_labels
 from preflearn.pairs import Pairs, as_pairs
 
-__all__ = ["Rows", "Solution", "extremes", "grow_working_set", "largest_ratio"]
-
 Floats = NDArray[np.float64]
 
 _EPS = np.finfo(np.float64).eps

@@ -13,8 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from preflearn.margins.rows import Rows, extremes, largest_ratio
 from preflearn.pairs import Pairs
 
-__all__ = ["NotSeparableError", "Separability", "separability", "verified"]
-
 Floats = NDArray[np.float64]
 
 _EXACT_WORK = 1e7  # units of `_pivot_cost` that a proof may take: some seconds, enough for p = 20
@@ -165,7 +163,7 @@ class _Integers:
         """The rows y_i d_i or d_j, shape (k, p), of Python integers."""
         used, B = self.B[ids].compacted()
         items: Any = self._mantissas[used].astype(object) << self._shifts[used].astype(object)
-        return B.differences(items) * self.sign[ids, None]
+        return (items[B.first] - items[B.second]) * self.sign[ids, None]  # B f, whose numbers are floats
 
     def weights(self, coef: NDArray) -> NDArray:
         """Integers proportional to the weights of the integer features."""

@@ -21,8 +21,6 @@ from preflearn.ground.kernels import Kernel
 from preflearn.pairs import Pairs
 from preflearn.svm.machine import HingeRows, KernelProblem, check_bias, check_gap, check_input, flipped_rows
 
-__all__ = ["SVMCompare"]
-
 Floats = NDArray[np.float64]
 
 

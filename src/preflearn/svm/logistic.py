@@ -27,13 +27,11 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import SGDClassifier
 from sklearn.utils import check_random_state
 
-from preflearn.checks import check_kinds, check_number, check_scale
+from preflearn.checks import check_choice, check_kinds, check_number, check_scale, shown
 from preflearn.ground.estimator import ComparisonEstimator
 from preflearn.ground.kernels import Kernel, check_kernel, gram_features, scale_gamma
 from preflearn.pairs import Incidence, Pairs
 from preflearn.svm.machine import Expansion, KernelProblem, check_bias, check_input
-
-__all__ = ["LogisticCompare"]
 
 Floats = NDArray[np.float64]
 
@@ -251,15 +249,16 @@ class LogisticCompare(ComparisonEstimator):
         for name in ("n_components", "max_iter", "batch_size"):
             value = getattr(self, name)
             if not isinstance(value, Integral) or isinstance(value, bool) or not 0 < int(value) <= _MOST:
-                raise ValueError(f"{name} is {value!r}; expected a positive integer of at most {_MOST:,}")
+                raise ValueError(
+                    f"{name} is {shown(value)}; expected a positive integer of at most {_MOST:,}"
+                )
         check_kernel(self.kernel)
         if self.kernel == "precomputed":
             raise ValueError(
                 "kernel is 'precomputed'; expected 'linear', another name or a callable: features of new "
                 "items are made from the items; SVMCompare takes Gram matrices"
             )
-        if self.approximation not in ("fourier", "nystroem"):
-            raise ValueError(f"approximation is {self.approximation!r}; expected 'fourier' or 'nystroem'")
+        check_choice(self.approximation, "approximation", ("fourier", "nystroem"))
         if self.approximation == "fourier" and self.kernel not in ("linear", "rbf"):
             raise ValueError(
                 f"approximation='fourier' is for kernel='rbf', and kernel is {self.kernel!r}; expected "
@@ -267,9 +266,9 @@ class LogisticCompare(ComparisonEstimator):
             )
         try:
             return alpha, check_random_state(self.random_state)
-        except ValueError:
+        except (TypeError, ValueError):
             raise ValueError(
-                f"random_state is {self.random_state!r}; expected an integer from 0 to 2**32 - 1, a "
+                f"random_state is {shown(self.random_state)}; expected an integer from 0 to 2**32 - 1, a "
                 "numpy.random.RandomState or None"
             ) from None
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.checks import check_labels, check_number, check_scale, check_weights
+from preflearn.checks import check_labels, check_scale, check_weights
 from preflearn.ground.kernels import (
     Kernel,
     check_kernel,
@@ -27,17 +27,6 @@ from preflearn.ground.kernels import (
 )
 from preflearn.pairs import Incidence, Pairs, as_pairs
 from preflearn.svm.solver import Hinges, Solution, minimise
-
-__all__ = [
-    "DegenerateBiasError",
-    "Expansion",
-    "HingeRows",
-    "KernelProblem",
-    "check_bias",
-    "check_gap",
-    "check_input",
-    "flipped_rows",
-]
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -109,8 +98,6 @@ class KernelProblem(NamedTuple):
     def of(cls, choice: KernelChoice, pairs: Pairs, merge: bool = True) -> KernelProblem:
         """The problem of some pairs; items with equal features become one if `merge`."""
         check_kernel(choice.kernel)
-        for name in ("degree", "coef0"):
-            check_number(choice, name)
         if choice.kernel == "precomputed":
             if len(set(pairs.items.shape)) > 1:
                 raise ValueError(

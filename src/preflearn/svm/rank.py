@@ -13,14 +13,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import check_kinds, check_number
+from preflearn.checks import check_choice, check_kinds, check_number
 from preflearn.ground.estimator import ComparisonEstimator
 from preflearn.ground.kernels import Kernel
 from preflearn.metrics import best_threshold
 from preflearn.pairs import Pairs
 from preflearn.svm.machine import HingeRows, KernelProblem, check_gap, check_input, flipped_rows
-
-__all__ = ["SVMRank"]
 
 Floats = NDArray[np.float64]
 
@@ -111,8 +109,7 @@ class SVMRank(ComparisonEstimator):
         ValueError
             On bad parameters, pairs or labels, or only ties.
         """
-        if self.ties not in ("ignore", "duplicate"):
-            raise ValueError(f"ties is {self.ties!r}; expected 'ignore' or 'duplicate'")
+        check_choice(self.ties, "ties", ("ignore", "duplicate"))
         C, tol = (check_number(self, name, positive=True) for name in ("C", "tol"))
         pairs, y, weights = check_input(pairs, y, sample_weight)
         kept = weights > 0

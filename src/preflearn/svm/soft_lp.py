@@ -13,7 +13,6 @@ References
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Literal
 
 import numpy as np
@@ -21,13 +20,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.optimize import linprog
 
-from preflearn.checks import check_kinds, check_number, check_scale
+from preflearn.checks import as_real, check_kinds, check_number, check_scale, shown
 from preflearn.ground.estimator import ComparisonEstimator
 from preflearn.ground.kernels import Kernel
 from preflearn.pairs import Pairs
 from preflearn.svm.machine import KernelProblem, check_gap, check_input
-
-__all__ = ["LPCompare"]
 
 Floats = NDArray[np.float64]
 
@@ -151,8 +148,9 @@ class LPCompare(ComparisonEstimator):
         ValueError
             On bad parameters, pairs or labels, only ties, or only preferences.
         """
-        if not isinstance(self.nu, Real) or isinstance(self.nu, bool) or not 0 < self.nu <= 1:
-            raise ValueError(f"nu is {self.nu!r}; expected a positive number of at most 1")
+        nu = as_real(self.nu)
+        if not 0 < nu <= 1:
+            raise ValueError(f"nu is {shown(self.nu)}; expected a positive number of at most 1")
         radius = check_number(self, "radius", positive=True)
         pairs, y, weights = check_input(pairs, y, sample_weight)
         kept = np.flatnonzero(weights)
@@ -162,7 +160,7 @@ class LPCompare(ComparisonEstimator):
         gram = problem.gram()
         check_scale(gram, "the Gram matrix")
         rows = problem.B.differences(gram)  # B K: the scores of a are K a, and z = B K a
-        cost = weights[kept] / (float(self.nu) * weights.sum())
+        cost = weights[kept] / (nu * weights.sum())
         dual, coef, margin = _solve_dual(rows, labels, cost, radius)
         coef *= min(1.0, radius / max(np.abs(coef).sum(), 1e-300))
         slack = np.maximum(0.0, margin - _margins(rows @ coef, labels))

@@ -12,8 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-__all__ = ["Hinges", "Operator", "Solution", "minimise"]
-
 Floats = NDArray[np.float64]
 
 _MAX_STEPS = 200
