@@ -114,7 +114,7 @@ def test_larger_and_wider_problems(m, p):
     check_qp(qp, pairs, y)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(st.integers(0, 2**31), st.integers(1, 5))
 def test_nearest_points_of_the_hulls(seed, p):
     pairs, y = separable(seed, m=12, p=p)
@@ -145,7 +145,7 @@ def variants(pairs, y, rng):
     yield np.stack([pairs.first, pairs.second], axis=1), y
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=12)
 @given(st.integers(0, 2**31), st.integers(1, 6))
 def test_invariances(seed, p):
     pairs, y = separable(seed, p=p)
@@ -219,7 +219,7 @@ def test_ties_of_equal_items_only():
     assert qp.bias_ == pytest.approx(-1)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(st.integers(0, 2**31), st.integers(1, 6))
 def test_cone_distance_vanishes_exactly_where_the_optima_coincide(seed, p):
     pairs, y = separable(seed, p=p)

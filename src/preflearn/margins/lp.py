@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import nnls
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import check_kinds
+from preflearn.checks import check_kinds, check_shape, shown
 from preflearn.ground.estimator import ComparisonEstimator
 from preflearn.margins.rows import Rows, Solution, extremes, grow_working_set, largest_ratio
 from preflearn.margins.separable import verified
@@ -139,7 +139,7 @@ def cone_distance(lp: MarginLP, pairs: Pairs | ArrayLike, y: ArrayLike) -> float
     NotFittedError
         If `lp` was not fitted.
     ValueError
-        On bad pairs or labels.
+        On bad pairs or labels, or pairs that are not those of the fit.
 
     Returns
     -------
@@ -152,8 +152,12 @@ def cone_distance(lp: MarginLP, pairs: Pairs | ArrayLike, y: ArrayLike) -> float
     >>> round(cone_distance(MarginLP().fit(pairs, [1, 1, 0]), pairs, [1, 1, 0]), 6)
     0.0
     """
+    if not isinstance(lp, MarginLP):
+        raise ValueError(f"lp is {shown(lp)}; expected a fitted MarginLP")
     check_is_fitted(lp)
     rows = Rows.of(pairs, y)
+    expected = (len(lp.dual_coef_), lp.n_features_in_)
+    check_shape(rows.values, "the array of differences", expected, "the pairs of the fit")
     preferences, equal = rows.split(lp.active_)
     preferences = np.unique(preferences, axis=0)
     values = equal @ lp.coef_

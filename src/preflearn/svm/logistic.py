@@ -27,7 +27,7 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import SGDClassifier
 from sklearn.utils import check_random_state
 
-from preflearn.checks import check_choice, check_kinds, check_number, check_scale, shown
+from preflearn.checks import LARGEST, as_real, check_choice, check_kinds, check_number, check_scale, shown
 from preflearn.ground.estimator import ComparisonEstimator
 from preflearn.ground.kernels import Kernel, check_kernel, gram_features, scale_gamma
 from preflearn.pairs import Incidence, Pairs
@@ -248,7 +248,7 @@ class LogisticCompare(ComparisonEstimator):
         alpha, _ = (check_number(self, name, positive=True) for name in ("alpha", "tol"))
         for name in ("n_components", "max_iter", "batch_size"):
             value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or not 0 < int(value) <= _MOST:
+            if not isinstance(value, Integral) or not 0 < as_real(value) <= _MOST:
                 raise ValueError(
                     f"{name} is {shown(value)}; expected a positive integer of at most {_MOST:,}"
                 )
@@ -261,7 +261,7 @@ class LogisticCompare(ComparisonEstimator):
         check_choice(self.approximation, "approximation", ("fourier", "nystroem"))
         if self.approximation == "fourier" and self.kernel not in ("linear", "rbf"):
             raise ValueError(
-                f"approximation='fourier' is for kernel='rbf', and kernel is {self.kernel!r}; expected "
+                f"approximation='fourier' is for kernel='rbf', and kernel is {shown(self.kernel)}; expected "
                 "approximation='nystroem'"
             )
         try:
@@ -300,10 +300,16 @@ class LogisticCompare(ComparisonEstimator):
         `partial_fit` of scikit-learn 1.9 begins each batch with the intercept of the very first one.
         """
         scale = objective.root_mean_square(self.batch_size)
+        strength = objective.alpha / max(scale**2, np.finfo(np.float64).tiny)
+        if strength > LARGEST:
+            raise ValueError(
+                f"alpha = {objective.alpha:g} is {strength:.1e} times the mean square of the differences of "
+                f"features; expected at most {LARGEST:g}: lower alpha, or standardise the features"
+            )
         size = max(1, min(self.batch_size, len(objective.labels) // _BATCHES))
         machine: Any = SGDClassifier(
             loss="log_loss",
-            alpha=objective.alpha / scale**2,
+            alpha=strength,
             learning_rate="constant",
             eta0=_FIRST_STEP,
             shuffle=False,
