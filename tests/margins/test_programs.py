@@ -231,6 +231,25 @@ def test_cone_distance_vanishes_exactly_where_the_optima_coincide(seed, p):
     assert (distance < 1e-7) == (lp.margin_ - qp.margin_ < 1e-9)
 
 
+@pytest.mark.parametrize(
+    ("lp", "columns", "m", "message"),
+    [
+        (None, [0, 1], 3, "lp is None; expected a fitted MarginLP"),
+        (MarginQP(), [0, 1], 3, r"lp is MarginQP\(\); expected a fitted MarginLP"),
+        (MarginLP(), [0, 1], 2, r"shape \(2, 2\); expected \(3, 2\): the pairs of the fit"),
+        (MarginLP(), [0], 3, r"shape \(3, 1\); expected \(3, 2\): the pairs of the fit"),
+    ],
+)
+def test_cone_distance_is_for_the_pairs_of_the_fit(lp, columns, m, message):
+    pairs, y = Pairs([[0, 0], [4, 0], [0, 3], [1, 0]], [[1, 0], [2, 0], [3, 0]]), np.array([1, 1, 0])
+    if isinstance(lp, MarginLP):
+        with pytest.raises(NotFittedError):
+            cone_distance(lp, pairs, y)
+        lp = clone(lp).fit(pairs, y)
+    with pytest.raises(ValueError, match=message):
+        cone_distance(lp, Pairs(pairs.items[:, columns], pairs.index[:m]), y[:m])
+
+
 def test_one_feature_always_coincides_and_two_need_not():
     pairs, y = separable(3, p=1)
     assert cone_distance(MarginLP().fit(pairs, y), pairs, y) == pytest.approx(0, abs=1e-12)
