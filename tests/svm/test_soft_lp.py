@@ -66,7 +66,7 @@ def margins(z, y):
 
 
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")  # of the peer, at 1e-9
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(
     st.integers(0, 2**31),
     st.sampled_from(sorted(KERNELS)),
@@ -192,7 +192,7 @@ class TestQuadraticProgram:
         radius = np.sqrt(machine.dual_coef_ @ z / -machine.bias_)
         return z, -1 / machine.bias_, weight / (C * len(y)), radius, rows
 
-    @settings(deadline=None, max_examples=12)
+    @settings(deadline=None, max_examples=8)
     @given(
         st.integers(0, 2**31),
         st.sampled_from(["rbf", "linear", "laplacian"]),
@@ -224,7 +224,7 @@ class TestQuadraticProgram:
         assert value > 0
 
 
-@settings(deadline=None, max_examples=12)
+@settings(deadline=None, max_examples=8)
 @given(st.integers(0, 2**31), st.sampled_from([0.13, 0.47, 0.9]))
 def test_invariances(seed, nu):
     pairs, y = compared(seed, tie_share=0.6)
@@ -356,7 +356,7 @@ class TestEstimator:
     @pytest.mark.parametrize(
         ("y", "message"),
         [
-            ([0, 0, 0], "only ties.*r = 0"),
+            ([0, 0, 0], "only ties.*both ties and preferences"),
             ([1, 1, -1], "only preferences.*use SVMRank"),
             ([1, 0, 2], r"y\[2\]"),
             ([1, 0], "2 labels for 3 pairs"),
@@ -381,7 +381,7 @@ class TestEstimator:
         """Proved optimal, or warned about, or refused."""
         pairs, y = compared(2, tie_share=0.6)
         outcomes = []
-        for radius in (1e-9, 1e6, 1e12, 1e200):
+        for radius in (1e-9, 1e6, 1e12, 1e90):
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 try:

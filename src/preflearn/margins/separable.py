@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import check_labels
-from preflearn.margins.optima import column_scales, extremes, largest_ratio, oriented_differences
-from preflearn.pairs import Pairs, as_pairs
+from preflearn.margins.rows import Rows, extremes, largest_ratio
+from preflearn.pairs import Pairs
 
-__all__ = ["NotSeparableError", "Separability", "separability", "separates"]
+Floats = NDArray[np.float64]
 
 _EXACT_WORK = 1e7  # units of `_pivot_cost` that a proof may take: some seconds, enough for p = 20
+_SHOWN = 12  # pairs of a violated set that a message names
 _CLOSE = 1e-6  # a slack from which a pair may matter where the float solver is in doubt
 _EPS = np.finfo(np.float64).eps
 
@@ -44,8 +44,8 @@ class Separability:
 
     separable: bool
     exact: bool
-    coef: NDArray[np.float64] | None
-    weights: NDArray[np.float64] | None
+    coef: Floats | None
+    weights: Floats | None
     support: NDArray[np.int64]
     exact_weights: dict[int, Fraction]
 
@@ -53,29 +53,7 @@ class Separability:
 class NotSeparableError(ValueError):
     """No weight vector puts all preferences beyond all ties; `certificate` proves it."""
 
-    def __init__(self, certificate: Separability, y: NDArray) -> None:
-        self.certificate = certificate
-        shown = [
-            f"{i} (label {y[i]:+d}, weight {certificate.weights[i]:.3g})" for i in certificate.support[:12]
-        ]
-        more = len(certificate.support) - len(shown)
-        super().__init__(
-            "the comparisons are not linearly separable. The violated set is made of the pairs "
-            + ", ".join(shown)
-            + (f" and {more} more" if more else "")
-            + ": with these weights, the mean of the preferences, turned the right way, lies among the ties, "
-            "so no weight vector is right on all of them; use a method with slack variables, such as "
-            "SVMCompare"
-        )
-
-    def __reduce__(self) -> tuple:
-        return _restored_error, (self.args[0], self.certificate)
-
-
-def _restored_error(message: str, certificate: Separability) -> NotSeparableError:
-    error = NotSeparableError.__new__(NotSeparableError, message)
-    error.certificate = certificate
-    return error
+    certificate: Separability
 
 
 def separability(pairs: Pairs | ArrayLike, y: ArrayLike) -> Separability:
@@ -111,28 +89,50 @@ def separability(pairs: Pairs | ArrayLike, y: ArrayLike) -> Separability:
     >>> answer.separable, answer.exact_weights
     (False, {0: Fraction(1, 1), 1: Fraction(1, 2)})
     """
-    pairs = as_pairs(pairs)
-    y = check_labels(y, len(pairs))
-    rows, ties = oriented_differences(pairs, y)
+    rows = Rows.of(pairs, y)
+    ties, scales = rows.ties, rows.scales()
     if ties.all():
-        return _separable(np.zeros(rows.shape[1]))
-    scales = column_scales(rows)
-    solution, work = largest_ratio(rows / scales, ties)
+        return _separable(np.zeros(len(scales)))
+    solution, work = largest_ratio(rows.divided(scales))
     coef = solution.coef / scales
-    if solution.state > 0 and separates(coef, pairs, y, rows, ties):
+    if solution.state > 0 and _separates(coef, rows):
         return _separable(coef)
     matters = solution.dual != 0
     if abs(solution.state) < _CLOSE:
-        values = rows[work] @ coef
+        values = rows.values[work] @ coef
         matters |= np.where(ties[work], 1 - np.abs(values), values - 1) < _CLOSE
-    answer = _exact_answer(_Integers(pairs, y), ties, work[matters])
+    answer = _exact_answer(_Integers(rows), work[matters])
     if answer is not None:
         return answer
     if solution.state > 0:
         return _separable(coef, exact=False)
     signed = np.where(ties[work], -solution.dual, solution.dual) / solution.dual[~ties[work]].sum()
-    certificate = dict(zip(work.tolist(), signed.tolist(), strict=True))
-    return _not_separable(certificate, ties, exact=False)
+    return _not_separable(dict(zip(work.tolist(), signed.tolist(), strict=True)), ties, exact=False)
+
+
+def verified(coef: Floats, rows: Rows) -> Floats:
+    """Return the weights if they separate without any rounding; else say why there are none."""
+    s, t = extremes(rows.values @ coef, rows.ties)
+    if s > t and _separates(coef, rows):
+        return coef
+    answer = separability(rows.pairs, rows.y)
+    if answer.separable or answer.weights is None:
+        raise ValueError(
+            "no weight vector was found, though the comparisons are separable: by a margin near the "
+            "rounding of floats, or with features of very different scale; expected wider margins or "
+            "standardised features"
+        )
+    named = [f"{i} (label {rows.y[i]:+d}, weight {answer.weights[i]:.3g})" for i in answer.support]
+    error = NotSeparableError(
+        "the comparisons are not linearly separable. The violated set is made of the pairs "
+        + ", ".join(named[:_SHOWN])
+        + (f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else "")
+        + ": with these weights, the mean of the preferences, turned the right way, lies among the ties, "
+        "so no weight vector is right on all of them; use a method with slack variables, such as "
+        "SVMCompare"
+    )
+    error.certificate = answer
+    raise error
 
 
 def _separable(coef: NDArray | None, exact: bool = True) -> Separability:
@@ -151,9 +151,9 @@ class _Integers:
     """The oriented differences as integers: floats are fractions over powers of two, and each
     feature is multiplied by the smallest power of two that makes all its values whole."""
 
-    def __init__(self, pairs: Pairs, y: NDArray) -> None:
-        self.pairs, self.y = pairs, y
-        mantissas, exponents = np.frexp(pairs.items)
+    def __init__(self, rows: Rows) -> None:
+        self.B, self.ties, self.sign = rows.pairs.B, rows.ties, rows.sign.astype(object)
+        mantissas, exponents = np.frexp(rows.pairs.items)
         used = mantissas != 0
         self.powers = np.where(used, exponents - 53, 2000).min(axis=0)
         self._mantissas = np.ldexp(mantissas, 53).astype(np.int64)
@@ -161,10 +161,9 @@ class _Integers:
 
     def rows(self, ids: NDArray) -> NDArray:
         """The rows y_i d_i or d_j, shape (k, p), of Python integers."""
-        used, place = np.unique(self.pairs.index[ids], return_inverse=True)
-        items = self._mantissas[used].astype(object) << self._shifts[used].astype(object)
-        first, second = items[place.reshape(-1, 2)].swapaxes(0, 1)
-        return (first - second) * np.where(self.y[ids] == -1, -1, 1).astype(object)[:, None]
+        used, B = self.B[ids].compacted()
+        items: Any = self._mantissas[used].astype(object) << self._shifts[used].astype(object)
+        return (items[B.first] - items[B.second]) * self.sign[ids, None]  # B f, whose numbers are floats
 
     def weights(self, coef: NDArray) -> NDArray:
         """Integers proportional to the weights of the integer features."""
@@ -174,7 +173,7 @@ class _Integers:
         common = lcm(*(fraction.denominator for fraction in fractions))
         return np.array([int(fraction * common) for fraction in fractions], dtype=object)
 
-    def floats(self, weights: NDArray, scale: int) -> NDArray[np.float64] | None:
+    def floats(self, weights: NDArray, scale: int) -> Floats | None:
         """The weights 2 w / scale of the features as given, or None if doubles cannot hold them."""
         try:
             return np.array(
@@ -188,61 +187,58 @@ class _Integers:
 
     def extremes(self, weights: NDArray, ids: NDArray) -> tuple[int | float, int]:
         """Exact s and t of `extremes` over the pairs `ids`, in units of the integer weights."""
-        values, ties = self.rows(ids) @ weights, self.y[ids] == 0
+        values, ties = self.rows(ids) @ weights, self.ties[ids]
         return min(values[~ties], default=np.inf), max(np.abs(values[ties]), default=0)
 
 
-def separates(coef: NDArray, pairs: Pairs, y: NDArray, rows: NDArray, ties: NDArray) -> bool:
+def _separates(coef: Floats, rows: Rows) -> bool:
     """Whether s(w) > t(w) without rounding; integers are needed only for pairs near the extremes."""
-    values = rows @ coef
-    error = float(np.maximum(rows.max(axis=0), -rows.min(axis=0)) @ np.abs(coef))
-    error = (rows.shape[1] + 4) * (_EPS * error + np.finfo(np.float64).tiny)
+    values, ties = rows.values @ coef, rows.ties
+    error = float(rows.largest() @ np.abs(coef))
+    error = (len(coef) + 4) * (_EPS * error + np.finfo(np.float64).tiny)
     s, t = extremes(values, ties)
     if s - error > t + error:
         return True
     near = np.flatnonzero(np.where(ties, np.abs(values) >= t - 2 * error, values <= s + 2 * error))
-    data = _Integers(pairs, y)
+    data = _Integers(rows)
     s_exact, t_exact = data.extremes(data.weights(coef), near)
     return bool(s_exact > t_exact)
 
 
-def _exact_answer(data: _Integers, ties: NDArray, work: NDArray) -> Separability | None:
+def _exact_answer(data: _Integers, work: NDArray) -> Separability | None:
     """Prove one answer or the other in integers, from a working set that grows; None: too large.
 
     A common point of the two hulls of the working set is a certificate. Without one, Farkas' lemma
     gives weights that separate the working set: they separate all pairs, or a pair that they
     do not separate is added.
     """
-    everything = np.arange(len(ties))
-    all_rows = None
-    budget = _EXACT_WORK
+    ties, everything = data.ties, np.arange(len(data.ties))
+    all_rows, budget = None, _EXACT_WORK
     while True:
-        rows = data.rows(work)
-        point, weights, cost = _common_point(rows[~ties[work]], rows[ties[work]], budget)
+        rows, tied = data.rows(work), ties[work]
+        meet, answer, cost = _common_point(rows[~tied], rows[tied], budget)
         budget -= cost
         if budget < 0:
             return None
-        if point is not None:
-            ids = np.concatenate([work[~ties[work]], work[ties[work]]]).tolist()
-            return _not_separable(dict(zip(ids, point, strict=True)), ties)
+        if meet:
+            ids = np.concatenate([work[~tied], work[tied]])
+            return _not_separable(dict(zip(ids.tolist(), answer, strict=True)), ties)
         all_rows = data.rows(everything) if all_rows is None else all_rows
-        values = all_rows @ weights
+        values = all_rows @ answer
         values[ties] = np.abs(values[ties])
-        low = everything[~ties][values[~ties].argmin()]
-        high = everything[ties][values[ties].argmax()] if ties.any() else None
-        s, t = values[low], 0 if high is None else values[high]
+        extreme = [everything[~ties][values[~ties].argmin()]]
+        if ties.any():
+            extreme.append(everything[ties][values[ties].argmax()])
+        s, t = values[extreme[0]], values[extreme[1:]].sum()
         if s > t:
-            coef = data.floats(weights, s + t)
+            coef = data.floats(answer, s + t)
             if coef is not None:
                 s, t = data.extremes(data.weights(coef), everything)
             return _separable(coef if s > t else None)
-        new = [low] if high is None else [low, high]
-        work = np.union1d(work, new)
+        work = np.union1d(work, extreme)
 
 
-def _common_point(
-    preferences: NDArray, ties: NDArray, budget: float
-) -> tuple[list[Fraction] | None, NDArray | None, float]:
+def _common_point(preferences: NDArray, ties: NDArray, budget: float) -> tuple[bool, NDArray, float]:
     """A common point of conv(preferences) and conv(ties, both ways, and 0), or a separating w.
 
     Phase one of the simplex method with Bland's rule, in integers (Edmonds' fraction-free pivots), on:
@@ -250,10 +246,9 @@ def _common_point(
 
     Returns
     -------
-    point : list of Fraction or None
-        The a_i, then the b_j - c_j.
-    weights : ndarray of int or None
-        If there is no common point: w with min w·p_i > max |w·t_j|.
+    meet : bool
+    answer : ndarray of object
+        The point: Fractions a_i, then b_j - c_j. Without one: integers w with min w·p_i > max |w·t_j|.
     cost : float
         The sum of the `_pivot_cost`; if it exceeds the budget, the other results mean nothing.
     """
@@ -281,8 +276,9 @@ def _common_point(
     if tableau[-1, -1] == 0:
         solution = np.full(size + p + 2, Fraction(0), dtype=object)
         solution[basis] = [Fraction(int(value), int(denominator)) for value in tableau[:-1, -1]]
-        return [*solution[:n], *(solution[n : n + k] - solution[n + k : n + 2 * k])], None, cost
-    return None, tableau[-1, size : size + p] - denominator, cost
+        differences = solution[n : n + k] - solution[n + k : n + 2 * k]
+        return True, np.concatenate([solution[:n], differences]), cost
+    return False, tableau[-1, size : size + p] - denominator, cost
 
 
 def _pivot_cost(entries: int, pivot: int) -> float:

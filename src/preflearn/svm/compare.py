@@ -1,7 +1,6 @@
-"""Support vector machines for comparisons: sections 3.2 and 4 of [Venuto2017]_.
+"""The support vector comparison machine: sections 3.2 and 4 of [Venuto2017]_.
 
-Both machines minimise 1/2 u·u plus hinge losses of differences u·(Phi(first) - Phi(second)). They need the
-Gram matrix of the n distinct items and the incidence matrix only, never a matrix over pairs.
+It needs the Gram matrix of the n distinct items and the incidence matrix only, never a matrix over pairs.
 
 References
 ----------
@@ -11,23 +10,21 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.metrics import best_threshold
+from preflearn.checks import check_kinds, check_number
+from preflearn.ground.estimator import ComparisonEstimator
+from preflearn.ground.kernels import Kernel
 from preflearn.pairs import Pairs
-from preflearn.svm.machine import NEGATIVE_BIAS, DegenerateBiasError, KernelMachine
-from preflearn.svm.solver import HingeRows
-
-__all__ = ["SVMCompare", "SVMRank"]
+from preflearn.svm.machine import HingeRows, KernelProblem, check_bias, check_gap, check_input, flipped_rows
 
 Floats = NDArray[np.float64]
 
 
-class SVMCompare(KernelMachine):
+class SVMCompare(ComparisonEstimator):
     """A ranking function learned from preferences and ties at once, in one quadratic program.
 
     Solves eq. 15 of [Venuto2017]_, whose dual is eq. 18, with d = Phi(first) - Phi(second)::
@@ -96,7 +93,22 @@ class SVMCompare(KernelMachine):
     [0, 1]
     """
 
-    bias_: float
+    def __init__(
+        self,
+        C: float = 1.0,
+        kernel: Kernel = "rbf",
+        *,
+        gamma: float | Literal["scale"] = "scale",
+        degree: float = 3,
+        coef0: float = 1.0,
+        tol: float = 1e-12,
+    ) -> None:
+        self.C = C
+        self.kernel: Kernel = kernel
+        self.gamma: float | Literal["scale"] = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
 
     def fit(
         self, pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -120,144 +132,46 @@ class SVMCompare(KernelMachine):
         ValueError
             On bad parameters, pairs or labels, only ties, or only preferences.
         """
-        pairs, y, cost = self._load(pairs, y, sample_weight)
-        kept = cost > 0
-        rows = self._rows(y[kept], cost[kept])
-        problem, solution = self._solve(pairs[kept], rows)
-        if not solution.bias < NEGATIVE_BIAS:
-            raise DegenerateBiasError(
-                f"beta is {solution.bias:.3g}, but the ranking function -u / beta needs a negative one: with "
-                f"C = {self.C:g}, {np.count_nonzero(y[kept])} preferences against "
-                f"{np.count_nonzero(y[kept] == 0)} ties call every pair significant. Raise C, give ties a "
-                "larger sample_weight (where ties outweigh preferences, beta is at most -1), or use SVMRank"
-            )
+        C, tol = (check_number(self, name, positive=True) for name in ("C", "tol"))
+        pairs, y, weights = check_input(pairs, y, sample_weight)
+        kept = weights > 0
+        labels = y[kept]
+        check_kinds(labels, "SVMCompare")
+        problem = KernelProblem.of(self, pairs[kept], merge=self.kernel != "linear")
+        pair, direction = flipped_rows(labels)
+        significant = np.where(labels[pair] != 0, 1.0, -1.0)  # the labels of eq. 8
+        rows = HingeRows(pair, direction, C * weights[kept][pair], significant)
+        solution, dual_coef = problem.solve(rows, tol)
+        check_gap(self, solution.gap, f"lower C = {C:g}", tol)
+        check_bias(
+            solution.bias,
+            labels,
+            f"C = {C:g}",
+            "Raise C, give ties a larger sample_weight (where ties outweigh preferences, beta is at most "
+            "-1), or use SVMRank",
+        )
         self.n_features_in_, self.bias_, self.tau_ = pairs.shape[2], solution.bias, 1.0
-        self._store(problem, solution, rows, kept, scale=-1 / solution.bias)
+        self.objective_, self.dual_gap_ = solution.objective, solution.gap
+        self.dual_coef_ = np.zeros(len(y))
+        self.dual_coef_[kept] = dual_coef
+        self.support_ = np.flatnonzero(self.dual_coef_)
+        self._expansion = problem.expansion(-1 / solution.bias * problem.B.adjoint(dual_coef))
+        if self.kernel == "linear":
+            self.coef_ = self._expansion.centres[0]
         return self
 
-    @staticmethod
-    def _rows(y: NDArray, cost: Floats) -> HingeRows:
-        """The flipped problem of eq. 8: preferences have label +1, both copies of a tie -1."""
-        preferred, tied = np.flatnonzero(y), np.flatnonzero(y == 0)
-        if len(tied) == 0:
-            raise ValueError(
-                "y has only preferences (labels +1 and -1), no ties; SVMCompare needs both, to learn which "
-                "differences count: use SVMRank, which needs no ties"
-            )
-        if len(preferred) == 0:
-            raise ValueError(
-                "y has only ties (label 0); SVMCompare needs both ties and preferences: "
-                "with ties alone, predict 0 for each pair"
-            )
-        pair = np.concatenate([preferred, tied, tied])
-        one = np.ones(len(tied))
-        direction = np.concatenate([y[preferred], -one, one])
-        return HingeRows(pair, direction, cost[pair], np.concatenate([np.ones(len(preferred)), -one, -one]))
-
-
-class SVMRank(KernelMachine):
-    """A ranking function learned from preferences, with a threshold learned afterwards.
-
-    Solves eq. 3 of [Venuto2017]_, with d = Phi(first) - Phi(second)::
-
-        minimise 1/2 u·u + C sum over preferences of (1 - y_i u·d_i)_+ ,
-
-    so r(x) = u·Phi(x), and then eq. 6: the threshold tau of least zero-one loss on all training pairs.
-    These are the baselines rank and rank2 of its Table 2.
-
-    Parameters
-    ----------
-    C, kernel, gamma, degree, coef0, tol
-        As in `SVMCompare`.
-    ties : {"ignore", "duplicate"}
-        "ignore" (rank): ties take part in the choice of tau only. "duplicate" (rank2): each tie becomes two
-        opposite preferences, and each preference counts twice.
-
-    Attributes
-    ----------
-    support_ : ndarray of int
-        Ids of the pairs with a dual weight.
-    dual_coef_ : ndarray of shape (m,)
-        u = sum_i dual_coef_[i] d_i.
-    coef_ : ndarray of shape (p,)
-        u, for the linear kernel only.
-    tau_ : float
-        The largest difference of scores that does not count.
-    objective_, dual_gap_ : float
-        The minimum, and the relative duality gap that proves it.
-    n_features_in_ : int
-
-    Notes
-    -----
-    The two copies of a tie in rank2 lose (1 - z)_+ + (1 + z)_+ = 2 max(1, |z|) at z = u·d. That is constant
-    for |z| <= 1: a tie has no say until its difference exceeds the margin that preferences try to reach,
-    and then it counts like two preferences. rank and rank2 differ through such ties only, and by the
-    factor two on C.
-
-    Examples
-    --------
-    >>> pairs = Pairs([[0.0], [1.0], [4.0]], [[1, 0], [2, 1]])
-    >>> machine = SVMRank(C=100, kernel="linear").fit(pairs, [0, 1])
-    >>> machine.coef_.round(6).tolist(), round(machine.tau_, 6)
-    ([0.333333], 0.666667)
-    >>> machine.predict(pairs).tolist()
-    [0, 1]
-    """
-
-    def __init__(
-        self,
-        C: float = 1.0,
-        kernel: str | Callable[[Floats, Floats], Floats] = "rbf",
-        *,
-        gamma: float | Literal["scale"] = "scale",
-        degree: float = 3,
-        coef0: float = 1.0,
-        ties: Literal["ignore", "duplicate"] = "ignore",
-        tol: float = 1e-12,
-    ) -> None:
-        super().__init__(C, kernel, gamma=gamma, degree=degree, coef0=coef0, tol=tol)
-        self.ties = ties
-
-    def fit(self, pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SVMRank:
-        """Learn from labelled pairs.
+    def rank_function(self, X: ArrayLike) -> Floats:
+        """Scores r(x) of items, shape (n,); larger is better.
 
         Parameters
         ----------
-        pairs : Pairs or array-like of shape (m, 2, p)
-        y : array-like of shape (m,)
-            Labels: +1 first better, -1 second better, 0 no difference; at least one preference.
-        sample_weight : array-like of shape (m,), optional
-            Multiplies C, and the loss of eq. 6, for each pair; not negative.
+        X : array-like of shape (n, p)
+            With ``kernel="precomputed"``: rows of the kernel between these items and all items of the fit.
 
         Raises
         ------
-        NotPositiveSemidefiniteError
-            If the kernel is not positive semi-definite on the items.
         ValueError
-            On bad parameters, pairs or labels, or only ties.
+            If X has another number of columns than the items of the fit.
         """
-        if self.ties not in ("ignore", "duplicate"):
-            raise ValueError(f"ties is {self.ties!r}; expected 'ignore' or 'duplicate'")
-        pairs, y, cost = self._load(pairs, y, sample_weight)
-        kept = cost > 0
-        rows = self._rows(y[kept], cost[kept])
-        problem, solution = self._solve(pairs[kept], rows)
-        self.n_features_in_ = pairs.shape[2]
-        self._store(problem, solution, rows, kept, scale=1.0)
-        self.tau_ = best_threshold(y, self.decision_function(pairs), sample_weight)[0]
-        return self
-
-    def _rows(self, y: NDArray, cost: Floats) -> HingeRows:
-        """The preferences of Table 2; a preference that counts twice has twice the cost."""
-        preferred, tied = np.flatnonzero(y), np.flatnonzero(y == 0)
-        if len(preferred) == 0:
-            raise ValueError(
-                "y has only ties (label 0); SVMRank needs at least one preference (label +1 or -1): "
-                "with ties alone, predict 0 for each pair"
-            )
-        if self.ties == "ignore":
-            return HingeRows(preferred, y[preferred].astype(np.float64), cost[preferred])
-        pair = np.concatenate([preferred, tied, tied])
-        one = np.ones(len(tied))
-        cost = np.concatenate([2 * cost[preferred], cost[tied], cost[tied]])
-        return HingeRows(pair, np.concatenate([y[preferred], -one, one]), cost)
+        X = self._checked_features(X)
+        return self._expansion(X)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from numbers import Integral
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,59 +27,33 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import SGDClassifier
 from sklearn.utils import check_random_state
 
-from preflearn.checks import check_labels, check_number, check_scale, check_weights
+from preflearn.checks import LARGEST, as_real, check_choice, check_kinds, check_number, check_scale, shown
 from preflearn.ground.estimator import ComparisonEstimator
-from preflearn.ground.kernels import (
-    check_kernel,
-    distinct_items,
-    gram_features,
-    kernel_matrix,
-    kernel_parameters,
-)
-from preflearn.pairs import Pairs, as_pairs
-from preflearn.svm.machine import NEGATIVE_BIAS, DegenerateBiasError
-
-__all__ = ["LogisticCompare"]
+from preflearn.ground.kernels import Kernel, check_kernel, gram_features, scale_gamma
+from preflearn.pairs import Incidence, Pairs
+from preflearn.svm.machine import Expansion, KernelProblem, check_bias, check_input
 
 Floats = NDArray[np.float64]
 
 _FIRST_STEP = 2.0  # learning rate of the first pass, where differences have mean square 1
+_MOST = 10**9  # of anything that is counted
 _BATCHES = 8  # in a pass at least, since the iterates at their ends are averaged; more gain nothing
 
 
-class _Nystroem(NamedTuple):
-    """phi(x) = k(x, landmarks) · projection, whose inner products are k exactly on the landmarks."""
+class _Objective(NamedTuple):
+    """F over the flipped pairs, for given features of the items."""
 
-    kernel: str | Callable[[Floats, Floats], Floats]
-    parameters: dict[str, float]
-    landmarks: Floats
-    projection: Floats
-
-    @classmethod
-    def fit(cls, kernel, parameters: dict[str, float], landmarks: Floats) -> _Nystroem:
-        L = gram_features(kernel_matrix(kernel, landmarks, landmarks, **parameters))
-        return cls(kernel, parameters, landmarks, linalg.pinv(L).T)
-
-    def transform(self, X: Floats) -> Floats:
-        return kernel_matrix(self.kernel, X, self.landmarks, **self.parameters) @ self.projection
-
-
-class _Problem:
-    """The flipped pairs, and F on them, for given features of the items."""
-
-    def __init__(self, pairs: Pairs, y: NDArray, weights: Floats, alpha: float) -> None:
-        flipped, self.labels = pairs.flipped(y)
-        self.features, self.alpha = pairs.items, alpha
-        self.first, self.second = flipped.index.T
-        weights = np.concatenate([weights[y == label] for label in (1, -1, 0, 0)])
-        self.share = weights / weights.sum()
+    B: Incidence  # of the flipped pairs
+    features: Floats
+    labels: NDArray[np.int8]
+    share: Floats  # of each flipped pair in the weight of all
+    alpha: float
 
     def differences(self, rows: NDArray) -> Floats:
-        return self.features[self.first[rows]] - self.features[self.second[rows]]
+        return self.B[rows].differences(self.features)
 
-    def objective(self, w: Floats, bias: float) -> float:
-        scores = self.features @ w
-        z = self.labels * (bias + scores[self.first] - scores[self.second])
+    def value(self, w: Floats, bias: float) -> float:
+        z = self.labels * (bias + self.B.differences(self.features @ w))
         return float(self.share @ np.logaddexp(0.0, -z) + self.alpha / 2 * (w @ w))
 
     def root_mean_square(self, batch_size: int) -> float:
@@ -119,15 +93,9 @@ class LogisticCompare(ComparisonEstimator):
         `SVMCompare`.
     kernel : str or callable
         "linear": phi(x) = x, to be standardised beforehand, since w·w and the steps depend on the scale of
-        the features; a name of `sklearn.metrics.pairwise.pairwise_kernels`; or a callable k(X, Y) that
-        returns the (n_x, n_y) matrix.
-    gamma : float or "scale"
-        Width of the kernels rbf, laplacian, chi2, poly and sigmoid; "scale": 1 / (p · variance of the
-        distinct items).
-    degree : float
-        Of the kernel poly.
-    coef0 : float
-        Constant of the kernels poly and sigmoid.
+        the features; or another one as in `SVMCompare`, but not "precomputed".
+    gamma, degree, coef0
+        As in `SVMCompare`.
     n_components : int
         Number D of features that approximate the kernel; not used by the linear one.
     approximation : {"fourier", "nystroem"}
@@ -188,18 +156,10 @@ class LogisticCompare(ComparisonEstimator):
     [0, 1]
     """
 
-    weights_: Floats
-    bias_: float
-    coef_: Floats
-    loss_: float
-    loss_curve_: list[float]
-    n_iter_: int
-    n_features_in_: int
-
     def __init__(
         self,
         alpha: float = 1e-4,
-        kernel: str | Callable[[Floats, Floats], Floats] = "linear",
+        kernel: Kernel = "linear",
         *,
         gamma: float | Literal["scale"] = "scale",
         degree: float = 3,
@@ -212,12 +172,12 @@ class LogisticCompare(ComparisonEstimator):
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.alpha = alpha
-        self.kernel = kernel
-        self.gamma = gamma
+        self.kernel: Kernel = kernel
+        self.gamma: float | Literal["scale"] = gamma
         self.degree = degree
         self.coef0 = coef0
         self.n_components = n_components
-        self.approximation = approximation
+        self.approximation: Literal["fourier", "nystroem"] = approximation
         self.max_iter = max_iter
         self.tol = tol
         self.batch_size = batch_size
@@ -245,23 +205,23 @@ class LogisticCompare(ComparisonEstimator):
         ValueError
             On bad parameters, pairs or labels, only ties, or only preferences.
         """
-        self._check_parameters()
-        pairs = as_pairs(pairs)
-        y = check_labels(y, len(pairs))
-        weights = check_weights(sample_weight, len(y))
+        alpha, rng = self._check_parameters()
+        pairs, y, weights = check_input(pairs, y, sample_weight)
         kept = weights > 0
-        rng = check_random_state(self.random_state)
-        _check_kinds(y[kept])
-        featured, feature_map = self._features(pairs[kept], rng)
-        problem = _Problem(featured, y[kept], weights[kept], self.alpha)
-        w, bias, curve = self._descend(problem, rng)
-        if not bias < NEGATIVE_BIAS:
-            raise DegenerateBiasError(
-                f"beta is {bias:.3g}, but the ranking function -w / beta needs a negative one: with alpha = "
-                f"{self.alpha:g}, {np.count_nonzero(y[kept])} preferences against "
-                f"{np.count_nonzero(y[kept] == 0)} ties call every pair significant. Lower alpha, or give "
-                "ties a larger sample_weight (where ties weigh as much as preferences, beta is negative)"
-            )
+        y, weights = y[kept], weights[kept]
+        check_kinds(y, "LogisticCompare")
+        flipped, labels = pairs[kept].flipped(y)
+        share = np.concatenate([weights[y == label] for label in (1, -1, 0, 0)])
+        B, features, feature_map = self._features(flipped, rng)
+        objective = _Objective(B, features, labels, share / share.sum(), alpha)
+        w, bias, curve = self._descend(objective, rng)
+        check_bias(
+            bias,
+            y,
+            f"alpha = {alpha:g}",
+            "Lower alpha, or give ties a larger sample_weight (where ties weigh as much as preferences, "
+            "beta is negative)",
+        )
         self.n_features_in_, self.tau_ = pairs.shape[2], 1.0
         self.weights_, self.bias_, self._feature_map = w, bias, feature_map
         self.loss_curve_, self.loss_, self.n_iter_ = curve, curve[-1], len(curve)
@@ -282,75 +242,93 @@ class LogisticCompare(ComparisonEstimator):
             If X has another number of features than the pairs of the fit.
         """
         X = self._checked_features(X)
-        features = X if self._feature_map is None else self._feature_map.transform(X)
-        return features @ self.weights_ / -self.bias_
+        return self._feature_map(X) @ self.weights_ / -self.bias_
 
-    def _check_parameters(self) -> None:
-        for name in ("alpha", "tol"):
-            check_number(self, name, positive=True)
+    def _check_parameters(self) -> tuple[float, np.random.RandomState]:
+        alpha, _ = (check_number(self, name, positive=True) for name in ("alpha", "tol"))
         for name in ("n_components", "max_iter", "batch_size"):
             value = getattr(self, name)
-            if not isinstance(value, Integral) or value < 1:
-                raise ValueError(f"{name} is {value!r}; expected a positive integer")
+            if not isinstance(value, Integral) or not 0 < as_real(value) <= _MOST:
+                raise ValueError(
+                    f"{name} is {shown(value)}; expected a positive integer of at most {_MOST:,}"
+                )
         check_kernel(self.kernel)
         if self.kernel == "precomputed":
             raise ValueError(
                 "kernel is 'precomputed'; expected 'linear', another name or a callable: features of new "
                 "items are made from the items; SVMCompare takes Gram matrices"
             )
-        if self.approximation not in ("fourier", "nystroem"):
-            raise ValueError(f"approximation is {self.approximation!r}; expected 'fourier' or 'nystroem'")
+        check_choice(self.approximation, "approximation", ("fourier", "nystroem"))
         if self.approximation == "fourier" and self.kernel not in ("linear", "rbf"):
             raise ValueError(
-                f"approximation='fourier' is for kernel='rbf', and kernel is {self.kernel!r}; expected "
+                f"approximation='fourier' is for kernel='rbf', and kernel is {shown(self.kernel)}; expected "
                 "approximation='nystroem'"
             )
+        try:
+            return alpha, check_random_state(self.random_state)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"random_state is {shown(self.random_state)}; expected an integer from 0 to 2**32 - 1, a "
+                "numpy.random.RandomState or None"
+            ) from None
 
     def _features(
         self, pairs: Pairs, rng: np.random.RandomState
-    ) -> tuple[Pairs, RBFSampler | _Nystroem | None]:
-        """The pairs over the features of their distinct items, and the map; None is the identity."""
-        check_scale(pairs.items, "items")
+    ) -> tuple[Incidence, Floats, Callable[[Floats], Floats]]:
+        """B over the distinct items, their features, and the map to features."""
         if self.kernel == "linear":
-            return pairs, None
-        ids, index = distinct_items(pairs)
-        items = pairs.items[ids]
-        parameters = kernel_parameters(self.kernel, items, self.gamma, self.degree, self.coef0)
+            check_scale(pairs.items, "items")
+            return pairs.B, pairs.items, np.asarray
+        problem = KernelProblem.of(self, pairs)
+        items, k = problem.items, problem.k
         if self.approximation == "fourier":
-            width = parameters["gamma"]
-            sampler = RBFSampler(gamma=width, n_components=self.n_components, random_state=rng).fit(items)
-        else:
-            chosen = rng.choice(len(items), min(self.n_components, len(items)), replace=False)
-            sampler = _Nystroem.fit(self.kernel, parameters, items[chosen])
-        return Pairs._trusted(sampler.transform(items), index), sampler
+            gamma = scale_gamma(self.gamma, items)
+            sampler = RBFSampler(gamma=gamma, n_components=self.n_components, random_state=rng)
+            feature_map = sampler.fit(items).transform
+        else:  # phi(x) = k(x, landmarks) · projection, whose inner products are k exactly on the landmarks
+            landmarks = items[rng.choice(len(items), min(self.n_components, len(items)), replace=False)]
+            projection = np.asarray(linalg.pinv(gram_features(k(landmarks, landmarks)))).T
+            feature_map = Expansion(k, landmarks, projection)
+        return problem.B, feature_map(items), feature_map
 
-    def _descend(self, problem: _Problem, rng: np.random.RandomState) -> tuple[Floats, float, list[float]]:
+    def _descend(
+        self, objective: _Objective, rng: np.random.RandomState
+    ) -> tuple[Floats, float, list[float]]:
         """w, beta and F after each pass.
 
         The iterates at the ends of batches are averaged here: with ``average=True`` and two classes,
         `partial_fit` of scikit-learn 1.9 begins each batch with the intercept of the very first one.
         """
-        scale = problem.root_mean_square(self.batch_size)
-        size = max(1, min(self.batch_size, len(problem.labels) // _BATCHES))
-        machine = SGDClassifier(
+        scale = objective.root_mean_square(self.batch_size)
+        strength = objective.alpha / max(scale**2, np.finfo(np.float64).tiny)
+        if strength > LARGEST:
+            raise ValueError(
+                f"alpha = {objective.alpha:g} is {strength:.1e} times the mean square of the differences of "
+                f"features; expected at most {LARGEST:g}: lower alpha, or standardise the features"
+            )
+        size = max(1, min(self.batch_size, len(objective.labels) // _BATCHES))
+        machine: Any = SGDClassifier(
             loss="log_loss",
-            alpha=self.alpha / scale**2,
+            alpha=strength,
             learning_rate="constant",
             eta0=_FIRST_STEP,
             shuffle=False,
         )
-        curve, before, total, count = [], np.inf, 0.0, 0
+        curve, before, count = [], np.inf, 0
+        mean = total = np.zeros(objective.features.shape[1] + 1)
         for n_passes in range(1, self.max_iter + 1):
-            for rows in _batches(problem.draw(rng), size):
-                machine.partial_fit(problem.differences(rows) / scale, problem.labels[rows], classes=[-1, 1])
+            for rows in _batches(objective.draw(rng), size):
+                machine.partial_fit(
+                    objective.differences(rows) / scale, objective.labels[rows], classes=[-1, 1]
+                )
                 total = total + np.append(machine.coef_[0] / scale, machine.intercept_)
                 count += 1
             mean = total / count
-            curve.append(problem.objective(mean[:-1], mean[-1]))
+            curve.append(objective.value(mean[:-1], mean[-1]))
             if n_passes & (n_passes - 1) == 0 or n_passes == self.max_iter:  # the end of a stage
                 if abs(before - curve[-1]) < self.tol * curve[-1]:
                     break
-                before, total, count = curve[-1], 0.0, 0
+                before, total, count = curve[-1], np.zeros_like(total), 0
                 machine.set_params(eta0=machine.eta0 / 2)
         else:
             warnings.warn(
@@ -360,11 +338,3 @@ class LogisticCompare(ComparisonEstimator):
                 stacklevel=3,
             )
         return mean[:-1], float(mean[-1]), curve
-
-
-def _check_kinds(y: NDArray) -> None:
-    found = {0: "only ties (label 0)", len(y): "only preferences (labels +1 and -1), no ties"}
-    if (kind := found.get(int(np.count_nonzero(y)))) is not None:
-        raise ValueError(
-            f"y has {kind}; LogisticCompare needs both ties and preferences, to learn which differences count"
-        )

@@ -1,198 +1,267 @@
-"""What SVMCompare and SVMRank share: the kernel, the distinct items, and the function of a solution."""
+"""The pieces that kernel machines for comparisons are built of.
+
+A fit goes through them in this order: the kernel problem (the distinct items and the incidence matrix over
+them), the rows of its hinges, their solution, and the ranking function as an expansion in kernels.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from functools import partial
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.checks import check_labels, check_number, check_scale, check_weights
-from preflearn.ground.estimator import ComparisonEstimator
+from preflearn.checks import check_labels, check_scale, check_weights
 from preflearn.ground.kernels import (
+    Kernel,
     check_kernel,
     distinct_items,
     gram_features,
     kernel_matrix,
     kernel_parameters,
 )
-from preflearn.pairs import Pairs, as_pairs
-from preflearn.svm.solver import Differences, HingeRows, Solution, solve
-
-__all__ = ["NEGATIVE_BIAS", "DegenerateBiasError", "KernelExpansion", "KernelMachine", "Problem"]
+from preflearn.pairs import Incidence, Pairs, as_pairs
+from preflearn.svm.solver import Hinges, Solution, minimise
 
 Floats = NDArray[np.float64]
+Ids = NDArray[np.int64]
 
-_INACCURATE = 1e-6  # a relative duality gap that is worth a warning
+_NEGATIVE = -1e-8  # beta below this counts as negative; its unit is that of the margin
+_INACCURATE = 1e-6  # a duality gap, in units of the objective, that is worth a warning
 _USELESS = 1e-2  # one beyond which there is no answer
 _LARGEST, _SMALLEST = 1e16, 1e-100  # costs that floats can tell from 0 and infinity beside 1/2 u·u
-
-
-NEGATIVE_BIAS = -1e-8  # beta below this counts as negative; its unit is that of the margin
+_BLOCK = 1 << 14  # rows of a temporary copy
 
 
 class DegenerateBiasError(ValueError):
     """beta >= 0: every pair counts as a significant difference, and -u / beta is no ranking function."""
 
 
-class Problem(NamedTuple):
-    """The distinct items of the pairs, with features whose inner products are the kernel."""
-
-    items: NDArray  # (n, p); ids of the items (n,) where the Gram matrix is given
-    index: NDArray[np.int64]  # (m, 2), into these items
-    features: Floats  # (n, r)
-    parameters: dict[str, float]  # of the kernel
-
-
-class KernelExpansion(ComparisonEstimator):
-    """A ranking function r(x) = sum_j c_j k(x_j, x) over items of the fit."""
-
-    kernel: str | Callable[[Floats, Floats], Floats]
-
-    coef_: Floats  # of a linear kernel
-    _item_coef: Floats  # c
-    _support_items: NDArray  # (n, p); ids of the items (n,) where the Gram matrix is given
-    _parameters: dict[str, float]  # of the kernel
-
-    def rank_function(self, X: ArrayLike) -> Floats:
-        """Scores r(x) of items, shape (n,); larger is better.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            With ``kernel="precomputed"``: rows of the kernel between these items and all items of the fit.
-
-        Raises
-        ------
-        ValueError
-            If X has another number of columns than the items of the fit.
-        """
-        X = self._checked_features(X)
-        if self.kernel == "linear":
-            return X @ self.coef_
-        if len(self._item_coef) == 0:
-            return np.zeros(len(X))
-        if self.kernel == "precomputed":
-            return X[:, self._support_items] @ self._item_coef
-        return kernel_matrix(self.kernel, X, self._support_items, **self._parameters) @ self._item_coef
-
-    def _check_pairs(self, pairs: Pairs | ArrayLike) -> Pairs:
-        """Pairs whose items are what the kernel takes."""
-        check_kernel(self.kernel)
-        pairs = as_pairs(pairs)
-        n, columns = pairs.items.shape
-        if self.kernel == "precomputed" and n != columns:
-            raise ValueError(
-                f"the items of the pairs have shape {n, columns}; with kernel='precomputed' they are the "
-                "(n, n) Gram matrix of all items"
-            )
-        return pairs
+def check_bias(bias: float, y: NDArray, setting: str, remedy: str) -> None:
+    """Raise DegenerateBiasError unless beta is negative."""
+    if not bias < _NEGATIVE:
+        raise DegenerateBiasError(
+            f"beta is {bias:.3g}, but the ranking function -u / beta needs a negative one: with {setting}, "
+            f"{np.count_nonzero(y)} preferences against {np.count_nonzero(y == 0)} ties call every pair "
+            f"significant. {remedy}"
+        )
 
 
-class KernelMachine(KernelExpansion):
-    """What both machines share: the problem, and the expansion of a solution."""
+def check_input(
+    pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
+) -> tuple[Pairs, NDArray[np.int8], Floats]:
+    """The arguments of a fit, checked: pairs, labels and weights."""
+    pairs = as_pairs(pairs)
+    return pairs, check_labels(y, len(pairs)), check_weights(sample_weight, len(pairs))
 
-    C: float
+
+# ---- The kernel problem, and the ranking function that comes out of it
+
+
+class KernelChoice(Protocol):
+    """The parameters of an estimator that name its kernel; `SVMCompare` documents them."""
+
+    kernel: Kernel
     gamma: float | Literal["scale"]
     degree: float
     coef0: float
-    tol: float
 
-    coef_: Floats
-    support_: NDArray[np.int64]
-    dual_coef_: Floats
-    objective_: float
-    dual_gap_: float
-    n_features_in_: int
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        kernel: str | Callable[[Floats, Floats], Floats] = "rbf",
-        *,
-        gamma: float | Literal["scale"] = "scale",
-        degree: float = 3,
-        coef0: float = 1.0,
-        tol: float = 1e-12,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.tol = tol
+class Expansion(NamedTuple):
+    """A ranking function r(x) = sum_j coef_j k(x, centre_j)."""
 
-    def _load(
-        self, pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
-    ) -> tuple[Pairs, NDArray, Floats]:
-        """Check parameters and data; the last result is the cost C · weight of each pair."""
-        for name in ("C", "tol"):
-            check_number(self, name, positive=True)
-        pairs = self._check_pairs(pairs)
-        y = check_labels(y, len(pairs))
-        return pairs, y, self.C * check_weights(sample_weight, len(y))
+    k: Callable[[Floats, NDArray], Floats]
+    centres: NDArray
+    coef: Floats
 
-    def _problem(self, pairs: Pairs) -> Problem:
-        """The distinct items that occur in the pairs, and features of them that the kernel stands for."""
-        if self.kernel not in ("precomputed", "linear"):
+    def __call__(self, X: Floats) -> Floats:
+        """r of the rows of X, shape (n,)."""
+        return self.k(X, self.centres) @ self.coef if len(self.coef) else np.zeros(len(X))
+
+
+class KernelProblem(NamedTuple):
+    """The distinct items that occur in some pairs, their kernel, and the incidence matrix over them."""
+
+    kernel: Kernel
+    k: Callable[[Floats, NDArray], Floats]  # (X, centres) to the matrix between them
+    ids: Ids  # (n,) rows of the pairs' items
+    items: Floats  # (n, p)
+    centres: NDArray  # the items as k takes them: their ids where the Gram matrix is given
+    B: Incidence  # (m, n)
+
+    @classmethod
+    def of(cls, choice: KernelChoice, pairs: Pairs, merge: bool = True) -> KernelProblem:
+        """The problem of some pairs; items with equal features become one if `merge`."""
+        check_kernel(choice.kernel)
+        if choice.kernel == "precomputed":
+            if len(set(pairs.items.shape)) > 1:
+                raise ValueError(
+                    f"the items of the pairs have shape {pairs.items.shape}; with kernel='precomputed' "
+                    "they are the (n, n) Gram matrix of all items"
+                )
+            ids, B = pairs.B.compacted()
+            return cls(choice.kernel, _columns, ids, pairs.items[ids], ids, B)
+        if merge:
             ids, index = distinct_items(pairs)
-            items = pairs.items[ids]
-            parameters = kernel_parameters(self.kernel, items, self.gamma, self.degree, self.coef0)
-            features = gram_features(kernel_matrix(self.kernel, items, items, **parameters))
-            return Problem(items, index, features, parameters)
-        ids, place = np.unique(pairs.index, return_inverse=True)
-        items = pairs.items if len(ids) == len(pairs.items) else pairs.items[ids]
-        if self.kernel == "precomputed":
-            return Problem(ids, place.reshape(-1, 2), gram_features(items[:, ids]), {})
+            B = Incidence(index, len(ids))
+        else:
+            ids, B = pairs.B.compacted()
+        items = pairs.items[ids]
         check_scale(items, "items")
-        return Problem(items, place.reshape(-1, 2), items, {})
+        parameters = kernel_parameters(choice.kernel, items, choice.gamma, choice.degree, choice.coef0)
+        k = partial(kernel_matrix, choice.kernel, **parameters)
+        return cls(choice.kernel, k, ids, items, items, B)
 
-    def _solve(self, pairs: Pairs, rows: HingeRows) -> tuple[Problem, Solution]:
-        problem = self._problem(pairs)
-        size = float(np.einsum("ij,ij->i", problem.features, problem.features).max())
-        for name, value in (("cost C · weight", rows.cost.max()), ("cost · k(x, x)", rows.cost.max() * size)):
+    def gram(self) -> Floats:
+        return self.k(self.items, self.centres)
+
+    def features(self) -> Floats:
+        """L of shape (n, r), whose inner products L L' are the kernel."""
+        return self.items if self.kernel == "linear" else gram_features(self.gram())
+
+    def solve(self, rows: HingeRows, tol: float) -> tuple[Solution, Floats]:
+        """Minimise 1/2 u·u plus the hinges.
+
+        Returns
+        -------
+        solution : Solution
+        dual_coef : ndarray of shape (m,)
+            u = sum_i dual_coef[i] d_i over the pairs of the self.
+        """
+        L, cost = self.features(), rows.cost
+        size = float(np.einsum("ij,ij->i", L, L).max())
+        for name, value in (("cost C · weight", cost.max()), ("cost · k(x, x)", cost.max() * size)):
             if value > _LARGEST:
                 raise ValueError(
                     f"the largest {name} is {value:.3g}; expected at most {_LARGEST:g}, since beyond 1/2 u·u "
                     "is lost in rounding: lower C, or standardise the features"
                 )
-        if rows.cost.min() < _SMALLEST:
+        if cost.min() < _SMALLEST:
             raise ValueError(
-                f"the smallest cost C · weight is {rows.cost.min():.3g}; expected at least {_SMALLEST:g}"
+                f"the smallest cost C · weight is {cost.min():.3g}; expected at least {_SMALLEST:g}"
             )
-        solution = solve(Differences(problem.features, problem.index), rows, self.tol)
-        if not solution.gap <= _USELESS:
-            raise ValueError(
-                f"no optimum was found (the duality gap is {solution.gap:.1e} of the objective): "
-                f"C = {self.C:g} is too large for these features; lower C, or standardise the features"
-            )
-        return problem, solution
+        differences = feature_differences(self.B, L)
+        A = _DirectedRows(differences, rows.pair, rows.direction, self.B.shape[0])
+        solution = minimise(Hinges(A, cost, rows.label), tol)
+        return solution, A.summed(rows.direction * solution.dual)
 
-    def _store(
-        self, problem: Problem, solution: Solution, rows: HingeRows, kept: NDArray, scale: float
-    ) -> None:
-        """Set the fitted attributes, for the ranking function scale · u·Phi(x)."""
-        dual_coef = rows.fold(rows.direction * solution.dual, len(problem.index))
-        self.dual_coef_ = np.zeros(len(kept))
-        self.dual_coef_[kept] = dual_coef
-        self.support_ = np.flatnonzero(self.dual_coef_)
-        self.objective_, self.dual_gap_ = solution.objective, solution.gap
-        first, second = problem.index.T
-        n = len(problem.items)
-        item_coef = scale * (np.bincount(first, dual_coef, n) - np.bincount(second, dual_coef, n))
+    def expansion(self, item_coef: Floats) -> Expansion:
+        """r(x) = sum_j item_coef_j k(x, x_j); a linear one is r(x) = w·x, with the one centre w."""
         if self.kernel == "linear":
-            self.coef_ = item_coef @ problem.items
-        else:
-            used = np.flatnonzero(item_coef)
-            self._item_coef, self._support_items = item_coef[used], problem.items[used]
-            self._parameters = problem.parameters
-        if solution.gap > max(_INACCURATE, self.tol):
-            warnings.warn(
-                f"{type(self).__name__}: the duality gap is {solution.gap:.1e} of the objective; expected "
-                f"at most {_INACCURATE:g}: lower C = {self.C:g}, or standardise the features",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+            return Expansion(self.k, (item_coef @ self.items)[None], np.ones(1))
+        used = np.flatnonzero(item_coef)
+        return Expansion(self.k, self.centres[used], item_coef[used])
+
+
+def _columns(rows_of_gram: Floats, ids: Ids) -> Floats:
+    """The kernel of items that are given as rows of a Gram matrix, with those whose ids are given."""
+    return rows_of_gram[:, ids]
+
+
+# ---- Differences of features, as operators of the incidence matrix
+
+
+class ItemDifferences(NamedTuple):
+    """B L: differences of scores u·L of the items; no row of it is ever formed."""
+
+    B: Incidence
+    L: Floats  # (n, r)
+
+    def times(self, u: Floats) -> Floats:
+        return self.B.differences(self.L @ u)
+
+    def adjoint(self, v: Floats) -> Floats:
+        return self.B.adjoint(v) @ self.L
+
+    def gram(self, weights: Floats) -> Floats:
+        return self.L.T @ (self.B.laplacian(weights) @ self.L)
+
+
+class PairDifferences(NamedTuple):
+    """B L as the matrix D: cheaper where there are fewer pairs than items."""
+
+    D: Floats  # (m, r)
+
+    def times(self, u: Floats) -> Floats:
+        return self.D @ u
+
+    def adjoint(self, v: Floats) -> Floats:
+        return v @ self.D
+
+    def gram(self, weights: Floats) -> Floats:
+        total = np.zeros((self.D.shape[1],) * 2)
+        for start in range(0, len(weights), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            block = self.D[rows] * np.sqrt(weights[rows])[:, None]
+            total += block.T @ block
+        return total
+
+
+def feature_differences(B: Incidence, L: Floats) -> ItemDifferences | PairDifferences:
+    """B L, up to an orthogonal map of the features, by whichever of the two operators has fewer rows."""
+    m, n = B.shape
+    if n <= m:
+        return ItemDifferences(B, np.ascontiguousarray(L))
+    D = B.differences(L)
+    if D.shape[1] > m:  # an orthogonal map of the features brings r down to m
+        D = np.asarray(linalg.qr(D.T, mode="r", overwrite_a=True)[0])[:m].T
+    return PairDifferences(np.ascontiguousarray(D))
+
+
+# ---- The hinges of a machine
+
+
+class HingeRows(NamedTuple):
+    """Terms cost_i max(0, 1 - direction_i u·d[pair_i] - label_i beta), before the differences d are known.
+
+    The two copies of a tie have opposite differences; they are two rows here and share one difference.
+    """
+
+    pair: Ids
+    direction: Floats  # +1 or -1
+    cost: Floats  # positive
+    label: Floats  # +1 or -1; all 0 where there is no beta
+
+
+class _DirectedRows(NamedTuple):
+    """The matrix of the rows: direction_i times row pair_i of the differences."""
+
+    differences: ItemDifferences | PairDifferences
+    pair: Ids
+    direction: Floats
+    n_pairs: int
+
+    def times(self, u: Floats) -> Floats:
+        return self.direction * self.differences.times(u)[self.pair]
+
+    def adjoint(self, v: Floats) -> Floats:
+        return self.differences.adjoint(self.summed(self.direction * v))
+
+    def gram(self, weights: Floats) -> Floats:
+        return self.differences.gram(self.summed(weights))
+
+    def summed(self, values: Floats) -> Floats:
+        """Values of the rows, added up for each pair."""
+        return np.asarray(np.bincount(self.pair, values, self.n_pairs), dtype=np.float64)
+
+
+def flipped_rows(y: NDArray) -> tuple[Ids, Floats]:
+    """Pair and direction of the rows of eq. 8: each preference the right way, each tie in both orders."""
+    preferred, tied = np.flatnonzero(y), np.flatnonzero(y == 0)
+    one = np.ones(len(tied))
+    return np.concatenate([preferred, tied, tied]), np.concatenate([y[preferred], -one, one])
+
+
+def check_gap(owner: object, gap: float, remedy: str, tol: float = 0.0) -> None:
+    """Say so where rounding spoils an answer: a warning of the caller's caller, or ValueError."""
+    found, remedy = f"the duality gap is {gap:.1e}", f"{remedy}, or standardise the features"
+    if not gap <= _USELESS:
+        raise ValueError(f"no optimum was found ({found}): {remedy}")
+    if gap > max(_INACCURATE, tol):
+        message = f"{type(owner).__name__}: {found}; expected at most {_INACCURATE:g}: {remedy}"
+        warnings.warn(message, ConvergenceWarning, stacklevel=3)

@@ -13,42 +13,25 @@ References
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
-from numbers import Real
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.optimize import linprog
-from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.checks import check_labels, check_number, check_scale, check_weights
-from preflearn.ground.kernels import distinct_items, kernel_matrix, kernel_parameters
+from preflearn.checks import as_real, check_kinds, check_number, check_scale, shown
+from preflearn.ground.estimator import ComparisonEstimator
+from preflearn.ground.kernels import Kernel
 from preflearn.pairs import Pairs
-from preflearn.svm.machine import KernelExpansion
-
-__all__ = ["LPCompare"]
+from preflearn.svm.machine import KernelProblem, check_gap, check_input
 
 Floats = NDArray[np.float64]
 
-_INACCURATE = 1e-6  # a duality gap worth a warning; the optimum lies in [-1, 1]
-_USELESS = 1e-2
 _TOLERANCE = 1e-9  # of HiGHS, on rows of size 1
 
 
-class _Centres(NamedTuple):
-    """The distinct items of the pairs, at which kernels are centred."""
-
-    ids: NDArray[np.int64]  # (n,) rows of pairs.items
-    items: Floats  # (n, p)
-    index: NDArray[np.int64]  # (m, 2), into these
-    parameters: dict[str, float]  # of the kernel
-    gram: Floats  # (n, n)
-
-
-class LPCompare(KernelExpansion):
+class LPCompare(ComparisonEstimator):
     """A ranking function with few kernels and a large margin in its own values, with slack.
 
     Solves eq. 7 of [Venuto2017]_ for r(x) = sum_j a_j k(x_j, x) over the n distinct items of the pairs,
@@ -66,18 +49,8 @@ class LPCompare(KernelExpansion):
         In (0, 1]: at most this share of the weight of pairs gets slack.
     radius : float
         Limit of sum_j |a_j|, in units of r over those of the kernel.
-    kernel : str or callable
-        A name of `sklearn.metrics.pairwise.pairwise_kernels`; a callable k(X, Y) that returns the
-        (n_x, n_y) matrix; or "precomputed": then the items of the pairs are the (n, n) Gram matrix of all
-        items, and `rank_function` takes (n_new, n) rows of the kernel. It need not be positive
-        semi-definite.
-    gamma : float or "scale"
-        Width of the kernels rbf, laplacian, chi2, poly and sigmoid; "scale": 1 / (p · variance of the
-        distinct items).
-    degree : float
-        Of the kernel poly.
-    coef0 : float
-        Constant of the kernels poly and sigmoid.
+    kernel, gamma, degree, coef0
+        As in `SVMCompare`, but the kernel need not be positive semi-definite.
 
     Attributes
     ----------
@@ -140,22 +113,11 @@ class LPCompare(KernelExpansion):
     [0, 1]
     """
 
-    support_items_: NDArray[np.int64]
-    item_coef_: Floats
-    coef_: Floats
-    margin_: float
-    slack_: Floats
-    dual_coef_: Floats
-    support_: NDArray[np.int64]
-    objective_: float
-    dual_gap_: float
-    n_features_in_: int
-
     def __init__(
         self,
         nu: float = 0.5,
         radius: float = 10.0,
-        kernel: str | Callable[[Floats, Floats], Floats] = "rbf",
+        kernel: Kernel = "rbf",
         *,
         gamma: float | Literal["scale"] = "scale",
         degree: float = 3,
@@ -163,8 +125,8 @@ class LPCompare(KernelExpansion):
     ) -> None:
         self.nu = nu
         self.radius = radius
-        self.kernel = kernel
-        self.gamma = gamma
+        self.kernel: Kernel = kernel
+        self.gamma: float | Literal["scale"] = gamma
         self.degree = degree
         self.coef0 = coef0
 
@@ -186,77 +148,52 @@ class LPCompare(KernelExpansion):
         ValueError
             On bad parameters, pairs or labels, only ties, or only preferences.
         """
-        self._check_parameters()
-        pairs = self._check_pairs(pairs)
-        y = check_labels(y, len(pairs))
-        weights = check_weights(sample_weight, len(y))
+        nu = as_real(self.nu)
+        if not 0 < nu <= 1:
+            raise ValueError(f"nu is {shown(self.nu)}; expected a positive number of at most 1")
+        radius = check_number(self, "radius", positive=True)
+        pairs, y, weights = check_input(pairs, y, sample_weight)
         kept = np.flatnonzero(weights)
-        _check_kinds(y[kept])
-        centres = self._centres(pairs[kept])
-        cost = weights[kept] / (self.nu * weights.sum())
-        rows = centres.gram[centres.index[:, 0]] - centres.gram[centres.index[:, 1]]
-        dual, coef, margin = _solve_dual(rows, y[kept], cost, self.radius)
-        coef *= min(1.0, self.radius / max(np.abs(coef).sum(), 1e-300))
-        slack = np.maximum(0.0, margin - _margins(rows @ coef, y[kept]))
+        labels = y[kept]
+        check_kinds(labels, "LPCompare")
+        problem = KernelProblem.of(self, pairs[kept])
+        gram = problem.gram()
+        check_scale(gram, "the Gram matrix")
+        rows = problem.B.differences(gram)  # B K: the scores of a are K a, and z = B K a
+        cost = weights[kept] / (nu * weights.sum())
+        dual, coef, margin = _solve_dual(rows, labels, cost, radius)
+        coef *= min(1.0, radius / max(np.abs(coef).sum(), 1e-300))
+        slack = np.maximum(0.0, margin - _margins(rows @ coef, labels))
+        bound = 1 - 2 * np.abs(dual[labels != 0]).sum() + radius * np.abs(dual @ rows).max()
         self.objective_ = float(margin - cost @ slack)
-        bound = 1 - 2 * np.abs(dual[y[kept] != 0]).sum() + self.radius * np.abs(dual @ rows).max()
         self.dual_gap_ = float(max(0.0, bound - self.objective_))
-        self._check_gap()
+        check_gap(self, self.dual_gap_, f"lower radius = {radius:g}")
         self.n_features_in_, self.margin_, self.tau_ = pairs.shape[2], margin, 1.0
         self.slack_, self.dual_coef_ = np.zeros(len(y)), np.zeros(len(y))
         self.slack_[kept], self.dual_coef_[kept] = slack, dual
         self.support_ = np.flatnonzero(self.dual_coef_)
         used = np.flatnonzero(coef)
-        self.support_items_, self.item_coef_ = centres.ids[used], coef[used]
-        self._item_coef, self._parameters = self.item_coef_, centres.parameters
-        self._support_items = self.support_items_ if self.kernel == "precomputed" else centres.items[used]
+        self.support_items_, self.item_coef_ = problem.ids[used], coef[used]
+        self._expansion = problem.expansion(coef)
         if self.kernel == "linear":
-            self.coef_ = self.item_coef_ @ self._support_items
+            self.coef_ = self._expansion.centres[0]
         return self
 
-    def _check_parameters(self) -> None:
-        if not isinstance(self.nu, Real) or not 0 < self.nu <= 1:
-            raise ValueError(f"nu is {self.nu!r}; expected a positive number of at most 1")
-        check_number(self, "radius", positive=True)
+    def rank_function(self, X: ArrayLike) -> Floats:
+        """Scores r(x) of items, shape (n,); larger is better.
 
-    def _centres(self, pairs: Pairs) -> _Centres:
-        if self.kernel == "precomputed":
-            ids, place = np.unique(pairs.index, return_inverse=True)
-            index, items, parameters = place.reshape(-1, 2), pairs.items[ids], {}
-            gram = items[:, ids]
-        else:
-            ids, index = distinct_items(pairs)
-            items = pairs.items[ids]
-            check_scale(items, "items")
-            parameters = kernel_parameters(self.kernel, items, self.gamma, self.degree, self.coef0)
-            gram = kernel_matrix(self.kernel, items, items, **parameters)
-        check_scale(gram, "the Gram matrix")
-        return _Centres(ids, items, index, parameters, gram)
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            With ``kernel="precomputed"``: rows of the kernel between these items and all items of the fit.
 
-    def _check_gap(self) -> None:
-        remedy = f"lower radius = {self.radius:g}, or standardise the features"
-        if not self.dual_gap_ <= _USELESS:
-            raise ValueError(f"no optimum was found (the duality gap is {self.dual_gap_:.1e}): {remedy}")
-        if self.dual_gap_ > _INACCURATE:
-            warnings.warn(
-                f"LPCompare: the duality gap is {self.dual_gap_:.1e}; expected at most {_INACCURATE:g}: "
-                f"{remedy}",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-
-
-def _check_kinds(y: NDArray) -> None:
-    if not (y == 0).any():
-        raise ValueError(
-            "y has only preferences (labels +1 and -1), no ties; LPCompare needs both, since without ties "
-            "the threshold 1 has no meaning: use SVMRank, which needs no ties"
-        )
-    if not y.any():
-        raise ValueError(
-            "y has only ties (label 0); LPCompare needs both ties and preferences: the best ranking "
-            "function is then r = 0, with margin 1; with ties alone, predict 0 for each pair"
-        )
+        Raises
+        ------
+        ValueError
+            If X has another number of columns than the items of the fit.
+        """
+        X = self._checked_features(X)
+        return self._expansion(X)
 
 
 def _margins(z: Floats, y: NDArray) -> Floats:
@@ -271,24 +208,21 @@ def _solve_dual(rows: Floats, y: NDArray, cost: Floats, radius: float) -> tuple[
     that each dense row is stored once, though |h| <= t takes two constraints.
     """
     preferred, tied = np.flatnonzero(y), np.flatnonzero(y == 0)
-    n, v = rows.shape[1], len(preferred) + 2 * len(tied)
+    pair = np.concatenate([preferred, tied, tied])
+    sign = np.concatenate([y[preferred], np.ones(len(tied)), -np.ones(len(tied))])
+    (m, n), v = rows.shape, len(pair)
     unit, size = cost.mean(), float(np.abs(rows).max()) or 1.0
-    dense = np.vstack([rows[preferred] * y[preferred, None], rows[tied], -rows[tied]]).T / size
-    one, none = sparse.eye_array(n), sparse.csc_array((n, v))
-    minus_t = np.full((n, 1), -1.0)
-    above = sparse.hstack([none, one, minus_t])
-    below = sparse.hstack([none, -one, minus_t])
-    total = sparse.csc_array(np.repeat([1.0, 0.0], [v, n + 1])[None])
-    bounds = np.zeros((v + n + 1, 2))
-    bounds[:v, 1] = np.concatenate([cost[preferred], cost[tied], cost[tied]]) / unit
-    bounds[v:-1], bounds[-1, 1] = (-np.inf, np.inf), np.inf
+    dense = sparse.csc_array((rows[pair] * sign[:, None]).T / size)
+    one, minus_t = sparse.eye_array(n), np.full((n, 1), -1.0)
+    limits = [[None, one, minus_t], [None, -one, minus_t], [np.ones((1, v)), None, None]]
+    upper = cost[pair] / unit
     result = linprog(
-        np.concatenate([np.repeat([-2.0, 0.0], [len(preferred), 2 * len(tied) + n]), [radius * size]]),
-        A_ub=sparse.vstack([above, below, total], format="csc"),
+        np.concatenate([np.where(y[pair] != 0, -2.0, 0.0), np.zeros(n), [radius * size]]),
+        A_ub=sparse.block_array(limits, format="csc"),
         b_ub=np.concatenate([np.zeros(2 * n), [1 / unit]]),
-        A_eq=sparse.hstack([sparse.csc_array(dense), -one, sparse.csc_array((n, 1))], format="csc"),
+        A_eq=sparse.hstack([dense, -one, sparse.csc_array((n, 1))], format="csc"),
         b_eq=np.zeros(n),
-        bounds=bounds,
+        bounds=[*zip(np.zeros(v), upper, strict=True), *[(None, None)] * n, (0, None)],
         method="highs-ds",
         options={"primal_feasibility_tolerance": _TOLERANCE, "dual_feasibility_tolerance": _TOLERANCE},
     )
@@ -296,10 +230,9 @@ def _solve_dual(rows: Floats, y: NDArray, cost: Floats, radius: float) -> tuple[
         raise ValueError(
             f"no optimum was found ({result.message}): lower radius, or standardise the features"
         )
-    weights = np.clip(result.x[:v], 0.0, bounds[:v, 1]) * unit
+    weights = np.clip(result.x[:v], 0.0, upper) * unit
     weights /= max(1.0, weights.sum())
-    dual = np.zeros(len(y))
-    dual[preferred] = weights[: len(preferred)] * y[preferred]
-    dual[tied] = np.subtract(*np.split(weights[len(preferred) :], 2))
+    dual = np.zeros(m)
+    np.add.at(dual, pair, sign * weights)
     prices = result.ineqlin.marginals
     return dual, (prices[n : 2 * n] - prices[:n]) / size, float(1 + prices[-1])

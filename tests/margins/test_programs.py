@@ -114,7 +114,7 @@ def test_larger_and_wider_problems(m, p):
     check_qp(qp, pairs, y)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(st.integers(0, 2**31), st.integers(1, 5))
 def test_nearest_points_of_the_hulls(seed, p):
     pairs, y = separable(seed, m=12, p=p)
@@ -145,7 +145,7 @@ def variants(pairs, y, rng):
     yield np.stack([pairs.first, pairs.second], axis=1), y
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=12)
 @given(st.integers(0, 2**31), st.integers(1, 6))
 def test_invariances(seed, p):
     pairs, y = separable(seed, p=p)
@@ -219,7 +219,7 @@ def test_ties_of_equal_items_only():
     assert qp.bias_ == pytest.approx(-1)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(st.integers(0, 2**31), st.integers(1, 6))
 def test_cone_distance_vanishes_exactly_where_the_optima_coincide(seed, p):
     pairs, y = separable(seed, p=p)
@@ -229,6 +229,25 @@ def test_cone_distance_vanishes_exactly_where_the_optima_coincide(seed, p):
     assert 0 <= distance <= 1 + 1e-12
     assert (distance < 1e-7) == (gap < 1e-7)
     assert (distance < 1e-7) == (lp.margin_ - qp.margin_ < 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("lp", "columns", "m", "message"),
+    [
+        (None, [0, 1], 3, "lp is None; expected a fitted MarginLP"),
+        (MarginQP(), [0, 1], 3, r"lp is MarginQP\(\); expected a fitted MarginLP"),
+        (MarginLP(), [0, 1], 2, r"shape \(2, 2\); expected \(3, 2\): the pairs of the fit"),
+        (MarginLP(), [0], 3, r"shape \(3, 1\); expected \(3, 2\): the pairs of the fit"),
+    ],
+)
+def test_cone_distance_is_for_the_pairs_of_the_fit(lp, columns, m, message):
+    pairs, y = Pairs([[0, 0], [4, 0], [0, 3], [1, 0]], [[1, 0], [2, 0], [3, 0]]), np.array([1, 1, 0])
+    if isinstance(lp, MarginLP):
+        with pytest.raises(NotFittedError):
+            cone_distance(lp, pairs, y)
+        lp = clone(lp).fit(pairs, y)
+    with pytest.raises(ValueError, match=message):
+        cone_distance(lp, Pairs(pairs.items[:, columns], pairs.index[:m]), y[:m])
 
 
 def test_one_feature_always_coincides_and_two_need_not():

@@ -1,0 +1,217 @@
+"""The linear program of section 3.1 of [Venuto2017]_, for comparisons that some weights separate.
+
+With s = min w·(y_i d_i) over preferences and t = max |w·d_j| over ties, it maximises s / t.
+
+References
+----------
+.. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector comparison
+   machines", 2017.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import nnls
+from sklearn.utils.validation import check_is_fitted
+
+from preflearn.checks import check_kinds, check_shape, shown
+from preflearn.ground.estimator import ComparisonEstimator
+from preflearn.margins.rows import Rows, Solution, extremes, grow_working_set, largest_ratio
+from preflearn.margins.separable import verified
+from preflearn.pairs import Pairs
+
+Floats = NDArray[np.float64]
+
+_ACTIVE = 1e-9  # a slack of this size, where the decision boundary is at 1, counts as none
+_ROUNDING = 1e-12  # margins that differ by less are equal
+_DUAL = 1e-13  # a dual weight above this counts; they sum to 1
+_MISSED = 1e-14  # by which constraints may be missed where nothing else is feasible
+_RANK = 1e-12  # smallest singular value, relative to the largest, that counts
+
+
+class MarginLP(ComparisonEstimator):
+    """The linear ranking function with the largest margin in its own values.
+
+    Solves the linear program, eq. 7 of [Venuto2017]_::
+
+        maximise mu   s.t.   mu <= 1 - |w·d_j| (ties),   mu <= y_i w·d_i - 1 (preferences),
+
+    with d = first - second. Invertible linear maps of the features leave mu as it is. Of several
+    optimal w, the one of least Euclidean norm is taken: it is unique, and it is that of `MarginQP`
+    whenever that is optimal here too.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (p,)
+        w, in 1 / (unit of the feature).
+    margin_ : float
+        mu, in (0, 1]: the least distance of a value w·d from the decision boundaries at -1 and 1.
+    active_ : ndarray of int
+        Ids of the pairs whose constraint holds with equality, to 1e-9.
+    dual_coef_ : ndarray of shape (m,)
+        Optimal dual weights: sum_i dual_coef_[i] d_i = 0, sum |dual_coef_| = 1 (less if mu = 1), and
+        mu = 1 - 2 (sum of |dual_coef_| over preferences). Not zero for active pairs only.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> pairs = Pairs([[0.0], [1.0], [4.0]], [[1, 0], [2, 1]])
+    >>> lp = MarginLP().fit(pairs, [0, 1])
+    >>> lp.coef_.round(6).tolist(), round(lp.margin_, 6)
+    ([0.5], 0.5)
+    """
+
+    def fit(self, pairs: Pairs | ArrayLike, y: ArrayLike) -> MarginLP:
+        """Find the weights of the largest margin.
+
+        Parameters
+        ----------
+        pairs : Pairs or array-like of shape (m, 2, p)
+        y : array-like of shape (m,)
+            Labels: +1 first better, -1 second better, 0 no difference; both ties and preferences.
+
+        Raises
+        ------
+        NotSeparableError
+            If no linear ranking function is right on all pairs.
+        ValueError
+            On bad pairs or labels, only ties, or only preferences.
+        """
+        rows = Rows.of(pairs, y)
+        check_kinds(rows.y, "MarginLP")
+        scales, ties = rows.scales(), rows.ties
+        solution, work = largest_ratio(rows.divided(scales))
+        coef = solution.coef / scales
+        margin = _margin(rows, coef)
+        if margin > 0:
+            polished = optimum_of_least_norm(rows, scales, solution, work)
+            if _margin(rows, polished) > margin - _ROUNDING:
+                coef = polished
+        s, t = extremes(rows.values @ coef, ties)
+        self.coef_ = verified(2 * coef / (s + t) if s > t else coef, rows)
+        self.n_features_in_, self.margin_ = len(coef), (s - t) / (s + t)
+        values = rows.values @ self.coef_
+        slack = np.where(ties, 1 - np.abs(values), values - 1) - self.margin_
+        self.active_ = np.flatnonzero(slack <= _ACTIVE)
+        self.dual_coef_ = np.zeros(len(ties))
+        self.dual_coef_[work] = solution.dual * rows.sign[work]
+        return self
+
+    def rank_function(self, X: ArrayLike) -> Floats:
+        """Scores r(x) = w·x of items, shape (n,); larger is better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+
+        Raises
+        ------
+        ValueError
+            If X has another number of features than the pairs of the fit.
+        """
+        X = self._checked_features(X)
+        return X @ self.coef_
+
+
+def _margin(rows: Rows, coef: Floats) -> float:
+    """mu of the best multiple of these weights; 0 if they are wrong on a preference."""
+    s, t = extremes(rows.values @ coef, rows.ties)
+    return (s - t) / (s + t) if s > 0 else 0.0
+
+
+def cone_distance(lp: MarginLP, pairs: Pairs | ArrayLike, y: ArrayLike) -> float:
+    """How far the optimum of the LP is from being that of the QP: 0 if and only if they coincide.
+
+    The weights w of the LP are those of the QP exactly if w = sum c_ij (y_i d_i - t_j) with c >= 0, over
+    the preferences i and the ties t_j = d_j or -d_j that are active at w: this is stationarity of
+    eq. 12 of [Venuto2017]_ at w / mu, whose dual weights must vanish elsewhere.
+
+    Parameters
+    ----------
+    lp : MarginLP
+        Fitted to these pairs.
+    pairs : Pairs or array-like of shape (m, 2, p)
+    y : array-like of shape (m,)
+
+    Raises
+    ------
+    NotFittedError
+        If `lp` was not fitted.
+    ValueError
+        On bad pairs or labels, or pairs that are not those of the fit.
+
+    Returns
+    -------
+    float
+        The sine of the angle between w and this cone, in [0, 1].
+
+    Examples
+    --------
+    >>> pairs = Pairs([[0, 0], [4, 0], [0, 3], [1, 0]], [[1, 0], [2, 0], [3, 0]])
+    >>> round(cone_distance(MarginLP().fit(pairs, [1, 1, 0]), pairs, [1, 1, 0]), 6)
+    0.0
+    """
+    if not isinstance(lp, MarginLP):
+        raise ValueError(f"lp is {shown(lp)}; expected a fitted MarginLP")
+    check_is_fitted(lp)
+    rows = Rows.of(pairs, y)
+    expected = (len(lp.dual_coef_), lp.n_features_in_)
+    check_shape(rows.values, "the array of differences", expected, "the pairs of the fit")
+    preferences, equal = rows.split(lp.active_)
+    preferences = np.unique(preferences, axis=0)
+    values = equal @ lp.coef_
+    equal = np.unique(np.vstack([equal[values >= -_ACTIVE], -equal[values <= _ACTIVE]]), axis=0)
+    generators = (preferences[:, None] - equal[None]).reshape(-1, len(lp.coef_)) / rows.scales().max()
+    target = lp.coef_ / np.sqrt(lp.coef_ @ lp.coef_)
+    return float(nnls(generators.T, target)[1])
+
+
+def optimum_of_least_norm(rows: Rows, scales: Floats, solution: Solution, work: NDArray) -> Floats:
+    """The least of all optimal w of the LP, to rounding, from one optimum and its dual weights.
+
+    By complementary slackness the optimal w are the feasible ones at which each constraint with a
+    dual weight is tight. These linear equations give mu and, more often than not, all of w.
+
+    Parameters
+    ----------
+    rows : Rows
+    scales : ndarray of shape (p,)
+        Column scales: `solution` and `work` are those of `largest_ratio(rows.divided(scales))`.
+    """
+    ties = rows.ties[work]
+    carries = np.abs(solution.dual) > _DUAL
+    if solution.state > 1 - _RANK:  # then mu = 1, and w·d = 0 for each tie
+        carries |= ties
+    label = np.where(ties[carries], -1.0, 1.0)
+    tight = rows.values[work[carries]] * np.where(solution.dual[carries] < 0, -1.0, 1.0)[:, None]
+    if solution.state > 1 - _RANK:
+        tight, label = np.vstack([tight, np.zeros_like(tight[:1])]), np.append(label, -1.0)
+    equations = np.column_stack([tight / scales, -np.ones(len(tight))])
+    vertex, _, rank, _ = np.linalg.lstsq(equations, label, rcond=_RANK)
+    if rank == len(scales) + 1:
+        return vertex[:-1] / scales
+    unit = scales.max()
+    equations[:, :-1] = tight / unit
+    *least, mu = np.linalg.lstsq(equations, label, rcond=_RANK)[0]
+    _, singular, directions = np.linalg.svd(equations[:, :-1])
+    free = directions[np.count_nonzero(singular > _RANK * singular[0]) :]
+    size = max(1.0, float(np.linalg.norm(solution.coef / scales * unit)))
+    rows, least = rows.divided(unit), np.array(least)
+
+    def solve(work: NDArray, _: Solution) -> Solution:
+        preferences, equal = rows.split(work)
+        G = np.vstack([preferences, equal, -equal])
+        h = np.append(np.full(len(preferences), 1 + mu), np.full(2 * len(equal), mu - 1))
+        return Solution(least + free.T @ _least_distance(G @ free.T, h - G @ least, size), np.empty(0))
+
+    return grow_working_set(rows, solve, work)[0].coef / unit
+
+
+def _least_distance(G: NDArray, h: NDArray, size: float) -> Floats:
+    """The least z with G z >= h, which exists and is of about `size`, through its dual by NNLS."""
+    reach = np.abs(G).max(axis=1)
+    binding = reach > _RANK * reach.max(initial=0.0)
+    G, h = G[binding], h[binding] / size
+    x, _ = nnls(np.vstack([G.T, h - _MISSED]), np.append(np.zeros(G.shape[1]), 1.0))
+    return size * np.linalg.lstsq(G[x > 0], h[x > 0], rcond=_RANK)[0]
