@@ -23,7 +23,7 @@ __all__ = ["Elbow", "enter", "leave", "new_elbow", "solve"]
 
 Floats = NDArray[np.float64]
 
-_DEPENDENT = 1e-12
+_DEPENDENT = 1e-14
 
 
 class Elbow(NamedTuple):

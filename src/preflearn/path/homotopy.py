@@ -119,7 +119,7 @@ class Homotopy:
             if status == FULL:
                 self._room *= 2
                 continue
-            sound = self._sound(law, ids, trace, count)
+            sound = self._sound(law, ids, watch.block, trace, count)
             if sound == count or sound > 0:
                 break
         if sound < count:
@@ -181,12 +181,13 @@ class Homotopy:
         watch = Watch(block, self.y[ids], self.alpha[ids], self.F[ids], side[ids], elbow)
         return ids, watch, new_trace(_EVENTS, number)
 
-    def _sound(self, law: Law, ids: Ids, trace: Trace, count: int) -> int:
+    def _sound(self, law: Law, ids: Ids, block: Floats, trace: Trace, count: int) -> int:
         """How many of the events stand although not everybody was watched; 0 or less if none does."""
         change = (trace.alphas[: count + 1] - self.alpha[ids]) * self.y[ids]
         some = change.any(axis=0)
         change, moved = change[:, some], ids[some]
-        steps, side = self._steps(law, trace, change, moved), np.where(self.alpha > 0.5, -1.0, 1.0)
+        steps = self._steps(law, block[np.ix_(some, some)], trace, change, moved)
+        side = np.where(self.alpha > 0.5, -1.0, 1.0)
         doubtful = screen(self.F - self.offset, self.y, side, self._norms, steps, law.near)
         doubtful[ids] = False
         others = np.flatnonzero(doubtful)
@@ -196,12 +197,12 @@ class Homotopy:
         self._missed = np.union1d(self._missed, others[crossed.any(axis=0)])
         return int(np.argmax(crossed.any(axis=1))) - 1 if crossed.any() else count
 
-    def _steps(self, law: Law, trace: Trace, change: Floats, moved: Ids) -> Floats:
+    def _steps(self, law: Law, block: Floats, trace: Trace, change: Floats, moved: Ids) -> Floats:
         """What `screen` wants: w after each event as a multiple of w now, up to a remainder of known norm."""
         w = self.F - self.offset
         size = float((self.y * self.alpha) @ w) if law.drop else 0.0  # |w|^2
         along = change @ (w[moved] / size) if size > 0 else np.zeros(len(change))
-        moves = np.einsum("ki,ki->k", change @ self._gram.block(moved, moved), change)
+        moves = np.einsum("ki,ki->k", change @ block, change)
         rounding = 1e-12 * moves + 1e-14 * self._largest * np.abs(change).sum(axis=1) ** 2
         margins = self.margin - law.drop * trace.times[: len(change)]
         radius = np.sqrt(np.maximum(moves - along**2 * size, 0.0) + rounding)
