@@ -81,7 +81,11 @@ def runs():
     for threads in ("1", "2"):
         environment = os.environ | {f"{library}_NUM_THREADS": threads for library in LIBRARIES}
         done = subprocess.run(
-            [sys.executable, __file__], env=environment, cwd=Path(__file__).parent, capture_output=True, text=True
+            [sys.executable, __file__],
+            env=environment,
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
         )
         assert done.returncode == 0, done.stderr
         found.append(json.loads(done.stdout))

@@ -1,4 +1,4 @@
-"""Gram matrices: the operator that solvers see, its dense form, and checks of matrices that callers hand over."""
+"""Gram matrices: the operator that solvers see, its dense form, and checks of what callers hand over."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STEPS = 6  # of Lanczos
 
 
 class Gram(Protocol):
-    """Inner products of m points, by what solvers ask for; `preflearn.pairs.DifferenceGram` is another one."""
+    """Inner products of m points, by what solvers ask for; so is `preflearn.pairs.DifferenceGram`."""
 
     def diagonal(self) -> Floats: ...
     def block(self, rows: Ids, columns: Ids) -> Floats: ...
@@ -70,7 +70,7 @@ def _gather(matrix, rows, columns):
 
 @njit
 def combine(matrix, rows, weights):
-    """The sum of the first of these rows, each times its weight; four at a time, for the sake of memory traffic."""
+    """The sum of the first of these rows, each times its weight; four at a time, for memory traffic."""
     columns, n = matrix.shape[1], len(weights)
     total = np.zeros(columns)
     for k in range(0, n - 3, 4):

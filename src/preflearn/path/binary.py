@@ -76,7 +76,7 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> Regulari
     gram, lambda_min = DenseGram(K), float(lambda_min)
     alpha, pins, tail = _start(gram, y)
     F = gram.times(y * alpha)
-    sign = y[pins[0]]
+    sign = float(y[pins[0]])
     rest = -float(np.mean(F[pins]))  # the pins stay on the margin with offset = sign lambda + rest
     lam = float(np.max(-sign * (F[y == -sign] + rest))) / 2
     if lam <= max(lambda_min, 1e-12 * np.abs(gram.diagonal()).max()):
@@ -130,6 +130,7 @@ def _clear(gram: DenseGram, state: Homotopy, stretch: Stretch) -> int:
 
     The bound is one of sizes, which rounding does not touch: the path ends at the same event on any machine.
     """
+
     def blurred(alpha: Floats, F: Floats, margin: float) -> bool:
         return _EPS * alpha.sum() * largest > _ACCURACY * max(margin, np.abs(F).max())
 
@@ -234,7 +235,7 @@ class _Record:
         self.count, self._listed = self.count + len(events), self._listed + len(rows)
 
     def pieces(self, end: float, count: int | None = None) -> Pieces:
-        """Everything so far, or the first pieces only, with the last knot at lambda = end if it comes there."""
+        """Everything so far, or the first pieces; the last knot is at `end` if the path comes there."""
         if not self._parts:
             return constant(*self._begin)
         lambdas, offsets = self._ends
@@ -274,7 +275,9 @@ def _start(gram: DenseGram, y: Floats) -> tuple[Floats, NDArray[np.int64], float
         if count % max(1, len(big) // _REFRESH) == 0:
             state.refresh()
     if not state.done:
-        raise ArithmeticError("rounding hides the solution for large lambda; scale K, or remove near-duplicates")
+        raise ArithmeticError(
+            "rounding hides the solution for large lambda; scale K, or remove near-duplicates"
+        )
     state.refresh()
     inner = (state.alpha > BOUND) & (state.alpha < 1 - BOUND)
     alpha[big] = np.where(inner, state.alpha, np.round(state.alpha))

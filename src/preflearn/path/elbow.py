@@ -27,7 +27,7 @@ _DEPENDENT = 1e-14
 
 
 class Elbow(NamedTuple):
-    """Arrays filled up to the present size; `places` are positions of the points in a block of a Gram matrix."""
+    """Arrays filled up to the present size; `places` are positions in a block of a Gram matrix."""
 
     size: NDArray[np.int64]  # (1,)
     places: NDArray[np.int64]  # (capacity,)

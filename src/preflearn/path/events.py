@@ -15,7 +15,19 @@ from preflearn.ground.compiled import njit
 from preflearn.ground.gram import combine
 from preflearn.path.elbow import Elbow, enter, leave, solve
 
-__all__ = ["BOUND", "EMPTY", "FULL", "LOST", "UNSURE", "Law", "Trace", "Watch", "follow", "new_trace", "screen"]
+__all__ = [
+    "BOUND",
+    "EMPTY",
+    "FULL",
+    "LOST",
+    "UNSURE",
+    "Law",
+    "Trace",
+    "Watch",
+    "follow",
+    "new_trace",
+    "screen",
+]
 
 Floats = NDArray[np.float64]
 

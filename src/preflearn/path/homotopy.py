@@ -4,16 +4,16 @@ Weights alpha in [0, 1] with signs y and F = K (y alpha) + linear + offset are k
 
     alpha_i = 0 and y_i F_i >= margin,   alpha_i = 1 and y_i F_i <= margin,   y_i F_i = margin,
 
-where the margin falls at the rate `drop`. With bias, sum(y alpha) grows at the rate `inflow`, and the offset is
-its multiplier; without, there are the bounds only, and the offset stays 0. Between two events everything is
-linear in time. At an event the directions solve a complementarity problem of the points on the margin, by
+where the margin falls at the rate `drop`. With bias, sum(y alpha) grows at the rate `inflow`, and the offset
+is its multiplier; without, there are the bounds only, and the offset stays 0. Between two events everything
+is linear in time. At an event the directions solve a complementarity problem of the points on the margin, by
 pivots: it says what enters and leaves, however many points arrive at once.
 
 K is an operator (`preflearn.ground.gram.Gram`). Few points come near the margin during some fifty events, so
 only these are watched (`preflearn.path.events`), on their block of K. Afterwards one block gives F of the
 others at these events. (Most are too far away to be looked at: F moves by no more than the norm of the point
-times that of the move of w.) Since F is linear in between, this proves that no other point crossed the margin.
-If one did, time goes back to the event before, and it is watched too.
+times that of the move of w.) Since F is linear in between, this proves that no other point crossed the
+margin. If one did, time goes back to the event before, and it is watched too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,19 @@ from numpy.typing import NDArray
 
 from preflearn.ground.gram import Gram, fixed
 from preflearn.path.elbow import new_elbow, solve
-from preflearn.path.events import BOUND, EMPTY, FULL, LOST, UNSURE, Law, Trace, Watch, follow, new_trace, screen
+from preflearn.path.events import (
+    BOUND,
+    EMPTY,
+    FULL,
+    LOST,
+    UNSURE,
+    Law,
+    Trace,
+    Watch,
+    follow,
+    new_trace,
+    screen,
+)
 
 __all__ = ["Homotopy", "Stretch"]
 
@@ -89,9 +101,9 @@ class Homotopy:
     """
 
     def __init__(
-        self, gram: Gram, y: Floats, alpha: Floats, margin: float, *, elbow: Ids, left: float, spare: float = 0.0,
-        least: float = 0.0, drop: float = 1.0, bias: bool = False, inflow: float = 0.0, offset: float = 0.0,
-        linear: Floats | float = 0.0,
+        self, gram: Gram, y: Floats, alpha: Floats, margin: float, *, elbow: Ids, left: float,
+        spare: float = 0.0, least: float = 0.0, drop: float = 1.0, bias: bool = False, inflow: float = 0.0,
+        offset: float = 0.0, linear: Floats | float = 0.0,
     ):  # fmt: skip
         diagonal = gram.diagonal()
         mean = float(np.mean(diagonal)) or 1.0
@@ -173,7 +185,7 @@ class Homotopy:
         side, limit = self._side(), self._near()
         gaps = side * (self.y * self.F - self.margin)
         gaps[self._missed] = gaps[self._told] = gaps[self.elbow] = 0.0
-        number = max(_WATCHED + 2 * len(self.elbow), np.count_nonzero(gaps <= limit))
+        number = max(_WATCHED + 2 * len(self.elbow), int(np.count_nonzero(gaps <= limit)))
         number = min(number, len(gaps))
         ids = np.sort(np.argpartition(gaps, number - 1)[:number])
         block, places = fixed(self._gram.block(ids, ids)), np.searchsorted(ids, self.elbow)
