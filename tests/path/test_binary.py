@@ -10,7 +10,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from preflearn.datasets import simulate_norm_pairs
-from preflearn.ground.gram import DenseGram, combine, fixed
+from preflearn.ground.gram import combine, fixed
 from preflearn.path import homotopy, svm_path
 from preflearn.path.elbow import enter, leave, new_elbow, solve
 from preflearn.path.events import screen
@@ -241,9 +241,15 @@ def test_bad_problems(K, y, message):
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        *[(lambda path, K, y, lam=lam: path.alpha(lam), "positive finite") for lam in (0.0, -1.0, np.nan, np.inf)],
+        *[
+            (lambda path, K, y, lam=lam: path.alpha(lam), "positive finite")
+            for lam in (0.0, -1.0, np.nan, np.inf)
+        ],
         (lambda path, K, y: path.bias(0.001), r"below the end of the path at 0\.01"),
-        (lambda path, K, y: path.decision_function(1.0, np.ones((2, 3))), r"shape \(2, 3\); expected \(n, 30\)"),
+        (
+            lambda path, K, y: path.decision_function(1.0, np.ones((2, 3))),
+            r"shape \(2, 3\); expected \(n, 30\)",
+        ),
         (lambda path, K, y: path.decision_function(1.0, np.full((1, 30), np.nan)), "nan"),
         (lambda path, K, y: svm_path(K, y, lambda_min=-1.0), "lambda_min"),
     ],
@@ -406,9 +412,7 @@ def test_elbow_keeps_its_factor(m, rank, tau, seed):
             return  # here rounding decides who depends on whom
         assert n <= rank + (tau > 0)
         np.testing.assert_allclose(product(elbow), gram + tau, atol=1e-10 * np.abs(K).max())
-        np.testing.assert_array_equal(
-            np.tril(elbow.mirror[:n, :n], -1).T, np.triu(elbow.factor[:n, :n], 1)
-        )
+        np.testing.assert_array_equal(np.tril(elbow.mirror[:n, :n], -1).T, np.triu(elbow.factor[:n, :n], 1))
         values, total = rng.standard_normal(n), rng.standard_normal() if tau else 0.0
         delta, shift = solve(elbow, values, total, tau)
         scale = 1e-9 * np.abs(delta).max() * np.abs(gram).max()

@@ -12,6 +12,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
+from preflearn.datasets import simulate_norm_pairs
 from preflearn.path import svm_path
 
 LIBRARIES = ("OPENBLAS", "OMP", "MKL", "BLIS", "NUMBA")
@@ -48,7 +49,15 @@ def integers(m, seed, share, p):
     return X @ X.T, y
 
 
+def flipped(n, seed):
+    """Both orders of each tie: weights that are not unique, where rounding must not choose."""
+    pairs, y, _ = simulate_norm_pairs("l2", n, 0.5, np.random.default_rng(seed))[:3]
+    rows, labels = pairs.flipped(y)
+    return rows.B.gram(rbf_kernel(rows.items)).block(*[np.arange(len(labels))] * 2), labels
+
+
 CASES = {
+    "flipped": lambda: flipped(200, 0),
     "duplicates 900": lambda: duplicates(900, 1, 0.5),
     "duplicates 700": lambda: duplicates(700, 1, 0.3),
     "duplicates 700, stopped": lambda: duplicates(700, 1, 0.3),
@@ -81,7 +90,11 @@ def runs():
     for threads in ("1", "2"):
         environment = os.environ | {f"{library}_NUM_THREADS": threads for library in LIBRARIES}
         done = subprocess.run(
-            [sys.executable, __file__], env=environment, cwd=Path(__file__).parent, capture_output=True, text=True
+            [sys.executable, __file__],
+            env=environment,
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
         )
         assert done.returncode == 0, done.stderr
         found.append(json.loads(done.stdout))

@@ -76,7 +76,7 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> Regulari
     gram, lambda_min = DenseGram(K), float(lambda_min)
     alpha, pins, tail = _start(gram, y)
     F = gram.times(y * alpha)
-    sign = y[pins[0]]
+    sign = float(y[pins[0]])
     rest = -float(np.mean(F[pins]))  # the pins stay on the margin with offset = sign lambda + rest
     lam = float(np.max(-sign * (F[y == -sign] + rest))) / 2
     if lam <= max(lambda_min, 1e-12 * np.abs(gram.diagonal()).max()):
@@ -88,7 +88,7 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> Regulari
         gram, y, alpha.copy(), lam, bias=True, offset=sign * lam + rest, elbow=pins,
         left=lam - lambda_min, spare=lambda_min, least=floor - lambda_min,
     )  # fmt: skip
-    record = _Record(floor)
+    record = _Record(floor, (lam, state.offset))
     sound, ended = _follow(gram, state, record)
     path = RegularizationPath(K, y, alpha, tail, record.pieces(lambda_min if state.left == 0 else floor))
     if ended and path.kkt_residual(path.breakpoints[-1]) <= 10 * _ACCURACY:
@@ -130,6 +130,7 @@ def _clear(gram: DenseGram, state: Homotopy, stretch: Stretch) -> int:
 
     The bound is one of sizes, which rounding does not touch: the path ends at the same event on any machine.
     """
+
     def blurred(alpha: Floats, F: Floats, margin: float) -> bool:
         return _EPS * alpha.sum() * largest > _ACCURACY * max(margin, np.abs(F).max())
 
@@ -201,8 +202,8 @@ def _limit(state: Homotopy) -> int:
 class _Record:
     """Collects stretches of events as the pieces of a path down to lambda = floor."""
 
-    def __init__(self, floor: float):
-        self.count, self._floor, self._listed = 0, floor, 0
+    def __init__(self, floor: float, begin: tuple[float, float]):
+        self.count, self._floor, self._begin, self._listed = 0, floor, begin, 0
         self._parts: list[Pieces] = []
         self._ends: tuple[Floats, Floats] = (np.zeros(0), np.zeros(0))  # of the last piece: lambda, offset
 
@@ -234,7 +235,9 @@ class _Record:
         self.count, self._listed = self.count + len(events), self._listed + len(rows)
 
     def pieces(self, end: float, count: int | None = None) -> Pieces:
-        """Everything so far, or the first pieces only, with the last knot at lambda = end if it comes there."""
+        """Everything so far, or the first pieces; the last knot is at `end` if the path comes there."""
+        if not self._parts:
+            return constant(*self._begin)
         lambdas, offsets = self._ends
         end = end if lambdas[-1] <= self._floor else lambdas[-1]
         every = Pieces(*map(np.concatenate, zip(*self._parts, strict=True)))
@@ -265,14 +268,16 @@ def _start(gram: DenseGram, y: Floats) -> tuple[Floats, NDArray[np.int64], float
     )  # fmt: skip
     for count in range(1, _limit(state)):
         state.advance()
-        if state.done:
+        if state.done or state.lost:
             break
         if len(state.elbow) == 0:
             _jump(state)
         if count % max(1, len(big) // _REFRESH) == 0:
             state.refresh()
-    else:
-        raise ArithmeticError(f"no solution for large lambda was found in {count} stretches of events")
+    if not state.done:
+        raise ArithmeticError(
+            "rounding hides the solution for large lambda; scale K, or remove near-duplicates"
+        )
     state.refresh()
     inner = (state.alpha > BOUND) & (state.alpha < 1 - BOUND)
     alpha[big] = np.where(inner, state.alpha, np.round(state.alpha))

@@ -23,11 +23,11 @@ __all__ = ["Elbow", "enter", "leave", "new_elbow", "solve"]
 
 Floats = NDArray[np.float64]
 
-_DEPENDENT = 1e-12
+_DEPENDENT = 1e-14
 
 
 class Elbow(NamedTuple):
-    """Arrays filled up to the present size; `places` are positions of the points in a block of a Gram matrix."""
+    """Arrays filled up to the present size; `places` are positions in a block of a Gram matrix."""
 
     size: NDArray[np.int64]  # (1,)
     places: NDArray[np.int64]  # (capacity,)

@@ -15,7 +15,19 @@ from preflearn.ground.compiled import njit
 from preflearn.ground.gram import combine
 from preflearn.path.elbow import Elbow, enter, leave, solve
 
-__all__ = ["BOUND", "EMPTY", "FULL", "LOST", "UNSURE", "Law", "Trace", "Watch", "follow", "new_trace", "screen"]
+__all__ = [
+    "BOUND",
+    "EMPTY",
+    "FULL",
+    "LOST",
+    "UNSURE",
+    "Law",
+    "Trace",
+    "Watch",
+    "follow",
+    "new_trace",
+    "screen",
+]
 
 Floats = NDArray[np.float64]
 
@@ -23,6 +35,7 @@ BOUND = 1e-12  # a weight this near to 0 or 1 is there
 EMPTY, FULL, LOST, UNSURE = 1, 2, 3, 4  # why the loop stopped; see `follow`
 _SLOPE = 1e-10  # a slope below this part of its unit is rounding
 _EPS = 4e-16
+_TIE = 1e-6  # of violations that differ by less, the first counts, or rounding would choose
 _END = 1e-3  # an event nearer to the end than this part of `least` is rounding
 _DEVIATION = 1e-6
 
@@ -158,19 +171,19 @@ def _directions(law, watch):
 @njit
 def _violator(law, watch, resting, parked, moves, dF, horizon, first):
     """The point whose direction is wrong: by the most, or the first of them against cycles; -1: none."""
-    choice, most = -1, 0.0
+    choice, most, slack = -1, 0.0, _rounding(law, moves)
+    wrong = np.zeros(len(dF))
     for k in range(len(moves)):
         i = watch.elbow.places[k]
         low, high = watch.alpha[i] <= BOUND, watch.alpha[i] >= 1 - BOUND
-        wrong = horizon * (-moves[k] if low else moves[k] if high else 0.0)
-        if wrong > BOUND and (choice < 0 or (i < choice if first else wrong > most)):
-            choice, most = i, wrong
-    slack = _rounding(law, moves)
+        excess = horizon * (-moves[k] if low else moves[k] if high else 0.0)
+        wrong[i] = excess if excess > BOUND else 0.0
     for i in range(len(dF)):
         if resting[i] and not parked[i]:
-            wrong = -watch.side[i] * (watch.y[i] * dF[i] + law.drop)
-            if wrong > slack and (choice < 0 or (i < choice if first else wrong > most)):
-                choice, most = i, wrong
+            excess = -watch.side[i] * (watch.y[i] * dF[i] + law.drop)
+            wrong[i] = excess / law.unit if excess > slack else 0.0
+        if wrong[i] > most * (1 + _TIE) and not (first and choice >= 0):
+            choice, most = i, wrong[i]
     return choice, most
 
 

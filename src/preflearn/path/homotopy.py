@@ -4,16 +4,16 @@ Weights alpha in [0, 1] with signs y and F = K (y alpha) + linear + offset are k
 
     alpha_i = 0 and y_i F_i >= margin,   alpha_i = 1 and y_i F_i <= margin,   y_i F_i = margin,
 
-where the margin falls at the rate `drop`. With bias, sum(y alpha) grows at the rate `inflow`, and the offset is
-its multiplier; without, there are the bounds only, and the offset stays 0. Between two events everything is
-linear in time. At an event the directions solve a complementarity problem of the points on the margin, by
+where the margin falls at the rate `drop`. With bias, sum(y alpha) grows at the rate `inflow`, and the offset
+is its multiplier; without, there are the bounds only, and the offset stays 0. Between two events everything
+is linear in time. At an event the directions solve a complementarity problem of the points on the margin, by
 pivots: it says what enters and leaves, however many points arrive at once.
 
 K is an operator (`preflearn.ground.gram.Gram`). Few points come near the margin during some fifty events, so
 only these are watched (`preflearn.path.events`), on their block of K. Afterwards one block gives F of the
 others at these events. (Most are too far away to be looked at: F moves by no more than the norm of the point
-times that of the move of w.) Since F is linear in between, this proves that no other point crossed the margin.
-If one did, time goes back to the event before, and it is watched too.
+times that of the move of w.) Since F is linear in between, this proves that no other point crossed the
+margin. If one did, time goes back to the event before, and it is watched too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,19 @@ from numpy.typing import NDArray
 
 from preflearn.ground.gram import Gram, fixed
 from preflearn.path.elbow import new_elbow, solve
-from preflearn.path.events import BOUND, EMPTY, FULL, LOST, UNSURE, Law, Trace, Watch, follow, new_trace, screen
+from preflearn.path.events import (
+    BOUND,
+    EMPTY,
+    FULL,
+    LOST,
+    UNSURE,
+    Law,
+    Trace,
+    Watch,
+    follow,
+    new_trace,
+    screen,
+)
 
 __all__ = ["Homotopy", "Stretch"]
 
@@ -89,9 +101,9 @@ class Homotopy:
     """
 
     def __init__(
-        self, gram: Gram, y: Floats, alpha: Floats, margin: float, *, elbow: Ids, left: float, spare: float = 0.0,
-        least: float = 0.0, drop: float = 1.0, bias: bool = False, inflow: float = 0.0, offset: float = 0.0,
-        linear: Floats | float = 0.0,
+        self, gram: Gram, y: Floats, alpha: Floats, margin: float, *, elbow: Ids, left: float,
+        spare: float = 0.0, least: float = 0.0, drop: float = 1.0, bias: bool = False, inflow: float = 0.0,
+        offset: float = 0.0, linear: Floats | float = 0.0,
     ):  # fmt: skip
         diagonal = gram.diagonal()
         mean = float(np.mean(diagonal)) or 1.0
@@ -119,7 +131,7 @@ class Homotopy:
             if status == FULL:
                 self._room *= 2
                 continue
-            sound = self._sound(law, ids, trace, count)
+            sound = self._sound(law, ids, watch.block, trace, count)
             if sound == count or sound > 0:
                 break
         if sound < count:
@@ -173,7 +185,7 @@ class Homotopy:
         side, limit = self._side(), self._near()
         gaps = side * (self.y * self.F - self.margin)
         gaps[self._missed] = gaps[self._told] = gaps[self.elbow] = 0.0
-        number = max(_WATCHED + 2 * len(self.elbow), np.count_nonzero(gaps <= limit))
+        number = max(_WATCHED + 2 * len(self.elbow), int(np.count_nonzero(gaps <= limit)))
         number = min(number, len(gaps))
         ids = np.sort(np.argpartition(gaps, number - 1)[:number])
         block, places = fixed(self._gram.block(ids, ids)), np.searchsorted(ids, self.elbow)
@@ -181,12 +193,13 @@ class Homotopy:
         watch = Watch(block, self.y[ids], self.alpha[ids], self.F[ids], side[ids], elbow)
         return ids, watch, new_trace(_EVENTS, number)
 
-    def _sound(self, law: Law, ids: Ids, trace: Trace, count: int) -> int:
+    def _sound(self, law: Law, ids: Ids, block: Floats, trace: Trace, count: int) -> int:
         """How many of the events stand although not everybody was watched; 0 or less if none does."""
         change = (trace.alphas[: count + 1] - self.alpha[ids]) * self.y[ids]
         some = change.any(axis=0)
         change, moved = change[:, some], ids[some]
-        steps, side = self._steps(law, trace, change, moved), np.where(self.alpha > 0.5, -1.0, 1.0)
+        steps = self._steps(law, block[np.ix_(some, some)], trace, change, moved)
+        side = np.where(self.alpha > 0.5, -1.0, 1.0)
         doubtful = screen(self.F - self.offset, self.y, side, self._norms, steps, law.near)
         doubtful[ids] = False
         others = np.flatnonzero(doubtful)
@@ -196,12 +209,12 @@ class Homotopy:
         self._missed = np.union1d(self._missed, others[crossed.any(axis=0)])
         return int(np.argmax(crossed.any(axis=1))) - 1 if crossed.any() else count
 
-    def _steps(self, law: Law, trace: Trace, change: Floats, moved: Ids) -> Floats:
+    def _steps(self, law: Law, block: Floats, trace: Trace, change: Floats, moved: Ids) -> Floats:
         """What `screen` wants: w after each event as a multiple of w now, up to a remainder of known norm."""
         w = self.F - self.offset
         size = float((self.y * self.alpha) @ w) if law.drop else 0.0  # |w|^2
         along = change @ (w[moved] / size) if size > 0 else np.zeros(len(change))
-        moves = np.einsum("ki,ki->k", change @ self._gram.block(moved, moved), change)
+        moves = np.einsum("ki,ki->k", change @ block, change)
         rounding = 1e-12 * moves + 1e-14 * self._largest * np.abs(change).sum(axis=1) ** 2
         margins = self.margin - law.drop * trace.times[: len(change)]
         radius = np.sqrt(np.maximum(moves - along**2 * size, 0.0) + rounding)

@@ -195,7 +195,7 @@ class RegularizationPath:
             raise ValueError("the path has no breakpoint: every C gives the same weights, nothing to select")
         if loss is not None:
             values = (F[:, i] / lam for lams, F in self._blocks(K_valid) for i, lam in enumerate(lams[:-1]))
-            losses = np.array([float(loss(y_valid, f)) for f in values])
+            losses = np.array([float(loss(np.asarray(y_valid), f)) for f in values])
             lambdas = self._knots[:-1]
             best = int(np.argmin(losses))
             return Selection(float(lambdas[best]), float(losses[best]), lambdas, losses)
