@@ -104,7 +104,10 @@ PARAMETERS = [
     (lambda: disagreement_error(Y, Y, normalize=np.ones(2)), "normalize is array.*; expected True or False"),
     (lambda: disagreement_error(Y, Y, ties=np.array(["keep"])), "ties is array.*; expected 'keep' or 'drop'"),
     (lambda: Davidson(HUGE).fit(PAIRS, Y), r"alpha is 10+\.\.\.; expected a positive number"),
-    (lambda: Davidson(1e300).fit(PAIRS, Y), r"alpha is 1e\+300; expected a positive number \(up to 1e100 in"),
+    (
+        lambda: Davidson(1e300).fit(PAIRS, Y),
+        r"alpha is 1e\+300; expected a positive number of at most 1e\+100",
+    ),
     (lambda: Davidson(True).fit(PAIRS, Y), "alpha is True; expected a positive number"),
     (lambda: Davidson(np.ones(2)).fit(PAIRS, Y), r"alpha is array\(\[1., 1.\]\); expected a positive"),
     (lambda: Davidson(np.timedelta64(1, "D")).fit(PAIRS, Y), "alpha is .*timedelta64.*; expected a positive"),

@@ -17,6 +17,7 @@ from scipy import sparse
 
 Floats = NDArray[np.float64]
 
+_MAX = float(np.finfo(np.float64).max)
 LARGEST = 1e100  # beyond, products of two might overflow in a sum
 
 
@@ -268,18 +269,23 @@ def as_real(value: object) -> float:
         return math.inf if value > 0 else -math.inf  # pyright: ignore[reportOperatorIssue]  (a Real has order)
 
 
-def check_real(value: object, name: str, expected: str = "a finite number", least: float = -LARGEST) -> float:
-    """Return a number from `least` to 1e100, or say that another is `expected`."""
+def check_real(
+    value: object, name: str, expected: str = "a finite number", least: float = -_MAX, most: float = _MAX
+) -> float:
+    """Return a number from `least` to `most`, or say that another is `expected`."""
     number = as_real(value)
-    size = " (up to 1e100 in size)" if math.isfinite(number) else ""
-    require(least <= number <= LARGEST, value, name, expected + size)
+    size = f" of at most {most:g}" * (most < number < math.inf)
+    require(least <= number <= most, value, name, expected + size)
     return number
 
 
-def check_number(estimator: object, name: str, positive: bool = False) -> float:
-    """The value of an estimator's parameter, or ValueError if it is no such number."""
-    value = getattr(estimator, name)
-    return check_real(value, name, "a positive number", 1 / LARGEST) if positive else check_real(value, name)
+def check_number(estimator: object, name: str, positive: bool = False, most: float = _MAX) -> float:
+    """The value of an estimator's parameter, or ValueError if it is no such number.
+
+    `most` bounds its size, and from below by 1/most where it is positive.
+    """
+    expected = "a positive number" if positive else "a finite number"
+    return check_real(getattr(estimator, name), name, expected, 1 / most if positive else -most, most)
 
 
 def check_count(value: object, name: str, least: int) -> int:

@@ -24,7 +24,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from preflearn.checks import check_number, check_real
+from preflearn.checks import LARGEST, check_number, check_real
 from preflearn.dynamics.matches import Matches
 from preflearn.dynamics.rating_system import RatingSystem
 
@@ -102,8 +102,8 @@ class Elo(RatingSystem):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if not self._is_fide():
-            check_number(self, "k", positive=True)
-        check_number(self, "scale", positive=True)
+            check_number(self, "k", positive=True, most=LARGEST)
+        check_number(self, "scale", positive=True, most=LARGEST)
 
     def _is_fide(self) -> bool:
         return isinstance(self.k, str) and self.k == "fide"
@@ -220,10 +220,10 @@ class Glicko(RatingSystem):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number(self, "deviation", positive=True)
-        check_real(self.c, "c", "a number of at least 0", least=0)
+        check_number(self, "deviation", positive=True, most=LARGEST)
+        check_real(self.c, "c", "a number of at least 0", 0, LARGEST)
         if self.period is not None:
-            check_number(self, "period", positive=True)
+            check_number(self, "period", positive=True, most=LARGEST)
 
     def _newcomer(self) -> dict[str, float]:  # inf: not played yet, no growth
         return {"ratings_": float(self.initial), "deviations_": float(self.deviation), "last_": math.inf}
