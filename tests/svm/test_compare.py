@@ -213,7 +213,7 @@ def test_separable_data_with_a_large_cost_give_the_margin(seed):
     assert machine.score(pairs, y) == 1
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=8)
 @given(st.integers(0, 2**31), st.sampled_from([SVMCompare(0.7), SVMRank(0.7, ties="duplicate")]))
 def test_invariances(seed, machine):
     pairs, y = compared(seed, tie_share=0.7)
