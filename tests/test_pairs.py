@@ -22,12 +22,11 @@ ITEMS = [[1.0, 0.0], [0.0, 2.0], [3.0, 3.0]]
 def comparisons(draw, max_items=7, max_pairs=12):
     """Random pairs of random items (small integers, so that sums are exact) with labels."""
     n, p = draw(st.integers(2, max_items)), draw(st.integers(1, 3))
-    entries = st.lists(st.integers(-9, 9), min_size=n * p, max_size=n * p)
-    items = np.array(draw(entries), dtype=float).reshape(n, p)
-    edge = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)).filter(lambda e: e[0] != e[1])
-    index = draw(st.lists(edge, min_size=1, max_size=max_pairs))
-    y = draw(st.lists(st.sampled_from([-1, 0, 1]), min_size=len(index), max_size=len(index)))
-    return Pairs(items, index), np.array(y)
+    entries = np.frombuffer(draw(st.binary(min_size=n * p, max_size=n * p)), dtype=np.uint8)
+    items = entries.reshape(n, p) % 19 - 9.0
+    rows = draw(st.lists(st.integers(0, 3 * n * (n - 1) - 1), min_size=1, max_size=max_pairs))
+    label, first, step = np.unravel_index(rows, (3, n, n - 1))
+    return Pairs(items, np.column_stack([first, (first + 1 + step) % n])), label - 1
 
 
 SCORED = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2)), min_size=1, max_size=12)
@@ -414,3 +413,33 @@ def test_the_operator_is_the_matrix(data, seed):
     ids, small = B.compacted()
     np.testing.assert_array_equal(small.matrix().toarray(), dense[:, ids])
     assert set(ids) == set(pairs.index.ravel())
+
+
+@given(comparisons(), st.integers(0, 2**31))
+def test_blocks_of_any_shape_are_the_matrix(data, seed):
+    pairs, _ = data
+    rng = np.random.default_rng(seed)
+    m, n = len(pairs), len(pairs.items)
+    root = rng.standard_normal((n, n))
+    gram, dense = pairs.B.gram(root @ root.T), pairs.incidence().toarray()
+    whole = dense @ root @ root.T @ dense.T
+    for shape in ((1, m), (m, 1), (3, 3), (0, 2), (2, 0)):
+        rows, columns = (rng.integers(0, m, k) for k in shape)
+        np.testing.assert_allclose(gram.block(rows, columns), whole[np.ix_(rows, columns)], atol=1e-11)
+    V = rng.standard_normal((m, 4))
+    np.testing.assert_allclose(gram.times(V), whole @ V, atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, bool, np.float32, np.float64])
+def test_the_operator_counts_in_floats(dtype):
+    """Differences of small unsigned integers wrap, and of bool they do not exist."""
+    B = Pairs(ITEMS, [[0, 1], [1, 2], [0, 2]]).B
+    f, weights = np.array([0, 1, 1], dtype=dtype), np.array([1, 0, 1], dtype=dtype)
+    assert B.differences(f).tolist() == [-1, 0, -1]
+    assert B.differences(f[:, None]).tolist() == [[-1], [0], [-1]]
+    assert B.adjoint(weights).tolist() == [2, -1, -1]
+    assert B.adjoint(weights[:, None]).tolist() == [[2], [-1], [-1]]
+    assert B.laplacian(weights).toarray().tolist() == [[2, -1, -1], [-1, 1, 0], [-1, 0, 1]]
+    results = B.differences(f), B.adjoint(weights), B.laplacian(weights)
+    assert {result.dtype for result in results} == {np.dtype(np.float64)}
+    assert f.tolist() == [0, 1, 1]

@@ -17,6 +17,7 @@ from scipy import sparse
 
 Floats = NDArray[np.float64]
 
+_MAX = float(np.finfo(np.float64).max)
 LARGEST = 1e100  # beyond, products of two might overflow in a sum
 
 
@@ -32,13 +33,19 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def require(good: bool, value: object, name: str, expected: str) -> None:
+    """Raise ValueError that shows a value, unless it is good."""
+    if not good:
+        raise ValueError(f"{name} is {shown(value)}; expected {expected}")
+
+
 def refuse(wrong: NDArray, values: NDArray, name: str, expected: str) -> None:
     """Raise ValueError that shows the first of `values` that is wrong, if there is one."""
     if wrong.any():
         where = tuple(np.argwhere(wrong)[0].tolist())
         place = f"[{', '.join(map(str, where))}]" if where else ""
         value = np.asarray(values[where]).tolist()  # as Python writes it, not np.float64(...)
-        raise ValueError(f"{name}{place} is {shown(value)}; expected {expected}")
+        require(False, value, name + place, expected)
 
 
 def check_shape(array: NDArray, name: str, shape: tuple[int | str, ...], meaning: str = "") -> None:
@@ -73,19 +80,19 @@ def as_floats(values: ArrayLike, name: str) -> Floats:
     array = as_array(values, name)
     if array.dtype.kind in "cmMV":
         raise ValueError(f"{name} has dtype {array.dtype}; expected real numbers")
-    try:
-        return array.astype(np.float64, copy=False)
-    except (OverflowError, TypeError, ValueError):
+    if array.dtype.kind in "OSU":
         unreadable = np.reshape([not _is_readable(value) for value in array.flat], array.shape)
         refuse(unreadable, array, name, "a number" if array.ndim else "an array of numbers")
-        raise
+    return array.astype(np.float64, copy=False)
 
 
 def _is_readable(value: Any) -> bool:
+    if value is np.ma.masked or isinstance(value, np.complexfloating):  # float() only warns
+        return False
     try:
         float(value)
     except (OverflowError, TypeError, ValueError):
-        return value is None  # which NumPy reads as NaN
+        return False
     return True
 
 
@@ -232,8 +239,7 @@ def check_selection(key: Any, length: int) -> slice | NDArray:
     """Return what selects rows: a slice, or an array of ids or of bool; its range is left to NumPy."""
     if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
         key = key[0]  # scikit-learn indexes arrays as X[ids, ...]
-    if isinstance(key, tuple):
-        raise ValueError(f"the key is {shown(key)}; expected a selection along the first axis only")
+    require(not isinstance(key, tuple), key, "the key", "a selection along the first axis only")
     if isinstance(key, slice):
         try:
             key.indices(length)
@@ -243,8 +249,8 @@ def check_selection(key: Any, length: int) -> slice | NDArray:
     array = np.atleast_1d(as_array(key, "the key"))
     if array.size == 0 and array.dtype.kind == "f":  # an empty list selects nothing
         return array.astype(np.int64)
-    if array.ndim != 1 or array.dtype.kind not in "biu":
-        raise ValueError(f"the key is {shown(key)}; expected a slice, a mask, or row numbers")
+    usable = array.ndim == 1 and array.dtype.kind in "biu"
+    require(usable, key, "the key", "a slice, a mask, or row numbers")
     return array
 
 
@@ -257,26 +263,45 @@ def as_real(value: object) -> float:
         return math.nan
     try:
         return float(value)
+    except TypeError:  # a numpy.timedelta64 calls itself an integer
+        return math.nan
     except OverflowError:
         return math.inf if value > 0 else -math.inf  # pyright: ignore[reportOperatorIssue]  (a Real has order)
 
 
-def check_real(value: object, name: str, expected: str = "a finite number", least: float = -LARGEST) -> float:
-    """Return a number from `least` to 1e100, or say that another is `expected`."""
+def check_real(
+    value: object, name: str, expected: str = "a finite number", least: float = -_MAX, most: float = _MAX
+) -> float:
+    """Return a number from `least` to `most`, or say that another is `expected`."""
     number = as_real(value)
-    if not least <= number <= LARGEST:
-        size = " (up to 1e100 in size)" if math.isfinite(number) else ""
-        raise ValueError(f"{name} is {shown(value)}; expected {expected}{size}")
+    size = f" of at most {most:g}" * (most < number < math.inf)
+    require(least <= number <= most, value, name, expected + size)
     return number
 
 
-def check_number(estimator: object, name: str, positive: bool = False) -> float:
-    """The value of an estimator's parameter, or ValueError if it is no such number."""
-    value = getattr(estimator, name)
-    return check_real(value, name, "a positive number", 1 / LARGEST) if positive else check_real(value, name)
+def check_number(estimator: object, name: str, positive: bool = False, most: float = _MAX) -> float:
+    """The value of an estimator's parameter, or ValueError if it is no such number.
+
+    `most` bounds its size, and from below by 1/most where it is positive.
+    """
+    expected = "a positive number" if positive else "a finite number"
+    return check_real(getattr(estimator, name), name, expected, 1 / most if positive else -most, most)
+
+
+def check_count(value: object, name: str, least: int) -> int:
+    """Return a whole number of at least `least`."""
+    number = as_real(value)
+    good = least <= number <= 2**53 and number == int(number)
+    require(good, value, name, f"a whole number of at least {least}")
+    return int(number)
+
+
+def check_flag(value: object, name: str) -> bool:
+    """Return True or False."""
+    require(isinstance(value, (bool, np.bool_)), value, name, "True or False")
+    return bool(value)
 
 
 def check_choice(value: object, name: str, options: tuple[str, ...]) -> None:
     """Raise unless a parameter is one of its words."""
-    if not isinstance(value, str) or value not in options:
-        raise ValueError(f"{name} is {shown(value)}; expected {' or '.join(map(repr, options))}")
+    require(isinstance(value, str) and value in options, value, name, " or ".join(map(repr, options)))

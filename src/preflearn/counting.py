@@ -47,8 +47,7 @@ def sweep_threshold(y: ArrayLike, differences: ArrayLike, sample_weight: ArrayLi
 class PairCounts(NamedTuple):
     """Weighted numbers of pairs of items in each of q queries, by what truth and prediction say of them."""
 
-    inverted: Floats  # (q,) opposite orders
-    merged: Floats  # (q,) differ in truth, tied in prediction
+    wrong: Floats  # (q,) differ in truth: 2 for opposite orders, 1 for a tie in prediction
     separated: Floats  # (q,) tied in truth, differ in prediction
     strict: Floats  # (q,) differ in truth
     tied: Floats  # (q,) tied in truth
@@ -69,9 +68,9 @@ def count_pairs(
     same_true = _pairs_in_groups(query * n + t, query, weights)
     same_predicted = _pairs_in_groups(query * n + p, query, weights)
     same_both = _pairs_in_groups(_codes(query * n + t) * n + p, query, weights)
+    merged = np.maximum(same_predicted - same_both, 0.0)
     return PairCounts(
-        inverted=_inverted_pairs(t, p, query, weights),
-        merged=np.maximum(same_predicted - same_both, 0.0),
+        wrong=2 * _inverted_pairs(t, p, query, weights) + merged,
         separated=np.maximum(same_true - same_both, 0.0),
         strict=np.maximum(in_query - same_true, 0.0),
         tied=same_true,

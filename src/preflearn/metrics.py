@@ -16,11 +16,12 @@ from preflearn.checks import (
     as_real,
     check_array,
     check_choice,
+    check_flag,
     check_labels,
     check_left,
     check_weights,
     refuse,
-    shown,
+    require,
 )
 from preflearn.counting import count_pairs, sweep_threshold
 
@@ -262,8 +263,9 @@ def disagreement_error(
     0.0
     """
     check_choice(ties, "ties", ("keep", "drop"))
+    check_flag(normalize, "normalize")
     counts = count_pairs(scores, predicted, qid, sample_weight, "scores")
-    wrong, n_pairs = 2 * counts.inverted.sum() + counts.merged.sum(), counts.strict.sum()
+    wrong, n_pairs = counts.wrong.sum(), counts.strict.sum()
     if ties == "keep":
         wrong, n_pairs = wrong + counts.separated.sum(), n_pairs + counts.tied.sum()
     condition = " with different scores" * (ties == "drop") + " and positive weights"
@@ -321,8 +323,7 @@ def ranking_loss(
     counts = count_pairs(rank, predicted, qid, sample_weight, "rank")
     some = counts.strict > 0
     check_left(counts.strict.sum(), np.size(rank), " with different ranks and positive weights")
-    wrong = counts.inverted[some] + counts.merged[some] / 2
-    return float(np.mean(wrong / counts.strict[some]))
+    return float(np.mean(counts.wrong[some] / counts.strict[some]) / 2)
 
 
 def log_loss(y: ArrayLike, probabilities: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -409,8 +410,7 @@ def threshold(differences: ArrayLike, tau: float) -> NDArray[np.int8]:
     [-1, 0, 0, 1]
     """
     limit = as_real(tau)
-    if not limit >= 0:
-        raise ValueError(f"tau is {shown(tau)}; expected a threshold of at least 0")
+    require(limit >= 0, tau, "tau", "a threshold of at least 0")
     differences = as_floats(differences, "differences")
     refuse(np.isnan(differences), differences, "differences", "numbers")
     return (differences > limit).astype(np.int8) - (differences < -limit).astype(np.int8)

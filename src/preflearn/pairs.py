@@ -40,7 +40,7 @@ class Incidence:
         f' B'WB f = sum over k of w_k (f_i - f_j)²,    (B K B')_kl = <x_i - x_j, x_i' - x_j'>
 
     for k = (i, j), l = (i', j') and K_ab = <x_a, x_b>. It takes no memory beside the (m, 2) index.
-    Results are float64, whatever goes in.
+    Results are float64, whatever goes in; NaN goes through.
 
     Parameters
     ----------
@@ -98,7 +98,8 @@ class Incidence:
     def laplacian(self, weights: ArrayLike) -> sparse.csr_array:
         """B'WB with W = diag(weights), shape (n, n): the Laplacian of the graph with weighted edges."""
         m, n = self.shape
-        weights = _rows(weights, "weights", m)
+        weights = as_floats(weights, "weights")
+        check_shape(weights, "weights", (m,), "one weight a pair")
         off = sparse.coo_array((-weights, (self.first, self.second)), shape=(n, n)).tocsr()
         degree = np.bincount(self.first, weights, n) + np.bincount(self.second, weights, n)
         return (off + off.T + sparse.diags_array(degree)).tocsr()
@@ -154,8 +155,7 @@ class DifferenceGram:
 
 def _rows(values: ArrayLike, name: str, length: int) -> Floats:
     array = as_floats(values, name)
-    if array.ndim not in (1, 2) or len(array) != length:
-        raise ValueError(f"{name} has shape {array.shape}; expected ({length},) or ({length}, k)")
+    check_shape(array, name, (length,) if array.ndim < 2 else (length, "k"))
     return array
 
 

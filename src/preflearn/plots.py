@@ -1,7 +1,7 @@
 """The look of the book's figures, and the figures that more than one chapter draws.
 
 A method has one colour and one marker through the whole book. The colours are those of
-Okabe and Ito, which colour-blind readers can tell apart. Only what draws needs matplotlib, of the extra [book].
+Okabe and Ito, which colour-blind readers can tell apart. Only what draws needs matplotlib (extra [book]).
 """
 
 from __future__ import annotations

@@ -10,8 +10,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from preflearn.datasets import simulate_norm_pairs
+from preflearn.ground.gram import combine, fixed
 from preflearn.path import homotopy, svm_path
-from preflearn.path.elbow import add, new_elbow, remove, solve, weighted_rows
+from preflearn.path.elbow import enter, leave, new_elbow, solve
 from preflearn.path.events import screen
 from preflearn.svm import SVMCompare
 
@@ -237,20 +238,26 @@ def test_bad_problems(K, y, message):
         svm_path(K, y)
 
 
-def test_bad_queries():
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        *[
+            (lambda path, K, y, lam=lam: path.alpha(lam), "positive finite")
+            for lam in (0.0, -1.0, np.nan, np.inf)
+        ],
+        (lambda path, K, y: path.bias(0.001), r"below the end of the path at 0\.01"),
+        (
+            lambda path, K, y: path.decision_function(1.0, np.ones((2, 3))),
+            r"shape \(2, 3\); expected \(n, 30\)",
+        ),
+        (lambda path, K, y: path.decision_function(1.0, np.full((1, 30), np.nan)), "nan"),
+        (lambda path, K, y: svm_path(K, y, lambda_min=-1.0), "lambda_min"),
+    ],
+)
+def test_bad_queries(query, message):
     K, y = problem("rbf", 30, seed=0)
-    path = svm_path(K, y, lambda_min=0.01)
-    for lam in (0.0, -1.0, np.nan, np.inf):
-        with pytest.raises(ValueError, match="positive finite"):
-            path.alpha(lam)
-    with pytest.raises(ValueError, match=r"below the end of the path at 0\.01"):
-        path.bias(0.001)
-    with pytest.raises(ValueError, match=r"shape \(2, 3\); expected \(n, 30\)"):
-        path.decision_function(1.0, np.ones((2, 3)))
-    with pytest.raises(ValueError, match="nan"):
-        path.decision_function(1.0, np.full((1, 30), np.nan))
-    with pytest.raises(ValueError, match="lambda_min"):
-        svm_path(K, y, lambda_min=-1.0)
+    with pytest.raises(ValueError, match=message):
+        query(svm_path(K, y, lambda_min=0.01), K, y)
 
 
 @pytest.mark.parametrize(("m", "share"), [(700, 0.3), (900, 0.5)])
@@ -258,7 +265,7 @@ def test_the_path_ends_where_rounding_takes_over(m, share):
     K, y = problem("duplicates", m, seed=1, share=share)
     with pytest.warns(ConvergenceWarning, match="rounding ends the path"):
         path = svm_path(K, y)
-    assert 0 < path.lambda_end < 0.01
+    assert 0 < path.lambda_end < 1e-6
     assert max(path.kkt_residual(lam) for lam in path.breakpoints) < 1e-8
 
 
@@ -376,21 +383,25 @@ def test_far_points_are_screened():
     assert far.tolist() == [False, False, True]
 
 
+def product(elbow):
+    n = elbow.size[0]
+    U = np.triu(elbow.factor[:n, :n], 1) + np.eye(n)
+    return U.T * np.diag(elbow.factor)[:n] @ U
+
+
 @settings(deadline=None, max_examples=50)
-@given(st.integers(2, 20), st.integers(1, 12), st.integers(0, 2**31))
-def test_elbow_keeps_its_inverse(m, rank, seed):
+@given(st.integers(2, 20), st.integers(1, 12), st.sampled_from([0.0, 0.7]), st.integers(0, 2**31))
+def test_elbow_keeps_its_factor(m, rank, tau, seed):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((m, rank))
-    K, tau = X @ X.T, 0.7
-    elbow = new_elbow(np.empty((0, m)), np.zeros(0, dtype=np.int64), m, tau)
+    K = fixed(X @ X.T)
+    elbow = new_elbow(K, np.zeros(0, dtype=np.int64), m, tau)
     inside = []
     for place in rng.integers(0, m, 40):
         if place in inside:
-            which = inside.index(place)
-            remove(elbow, which)
-            inside[which] = inside[-1]
-            inside.pop()
-        elif add(elbow, int(place), K[place], tau):
+            leave(elbow, int(place))
+            inside.remove(place)
+        elif enter(elbow, K, int(place), tau, 0.0):
             inside.append(int(place))
         n = len(inside)
         assert elbow.places[:n].tolist() == inside
@@ -399,32 +410,50 @@ def test_elbow_keeps_its_inverse(m, rank, seed):
         gram = K[np.ix_(inside, inside)]
         if np.linalg.cond(gram + tau) > 1e8:
             return  # here rounding decides who depends on whom
-        assert n <= rank + 1
-        np.testing.assert_allclose(elbow.gram[:n, :n], gram + tau)
-        np.testing.assert_array_equal(elbow.rows[:n], K[inside])
-        values, total = rng.standard_normal(n), rng.standard_normal()
+        assert n <= rank + (tau > 0)
+        np.testing.assert_allclose(product(elbow), gram + tau, atol=1e-10 * np.abs(K).max())
+        np.testing.assert_array_equal(np.tril(elbow.mirror[:n, :n], -1).T, np.triu(elbow.factor[:n, :n], 1))
+        values, total = rng.standard_normal(n), rng.standard_normal() if tau else 0.0
         delta, shift = solve(elbow, values, total, tau)
         scale = 1e-9 * np.abs(delta).max() * np.abs(gram).max()
         np.testing.assert_allclose(gram @ delta + shift, values, atol=scale)
-        assert delta.sum() == pytest.approx(total, abs=scale)
+        if tau:
+            assert delta.sum() == pytest.approx(total, abs=scale)
+        else:
+            assert shift == 0
+
+
+def test_solutions_of_an_ill_conditioned_elbow_are_backward_stable():
+    X = np.random.default_rng(0).uniform(-1, 1, (300, 3))
+    K = fixed(rbf_kernel(X, gamma=0.5))
+    elbow = new_elbow(K, np.zeros(0, dtype=np.int64), 300, 1.0)
+    inside = [place for place in range(300) if enter(elbow, K, place, 1.0, 0.0)]
+    for place in inside[1:40:3]:
+        leave(elbow, place)
+    inside = elbow.places[: elbow.size[0]]
+    gram, values = K[np.ix_(inside, inside)], np.sign(X[inside, 0])
+    assert np.linalg.cond(gram + 1.0) > 1e12
+    delta, shift = solve(elbow, values, 0.0, 1.0)
+    residual = gram @ delta + shift - values
+    assert np.abs(residual).max() < 1e-14 * np.abs(delta).sum()
 
 
 def test_a_point_that_depends_on_the_elbow_stays_out():
     X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.5, 0.5], [0.25, 0.75]])
-    K = X @ X.T
-    elbow = new_elbow(np.empty((0, 5)), np.zeros(0, dtype=np.int64), 5, 1.0)
-    assert [add(elbow, place, K[place], 1.0) for place in range(5)] == [True, True, True, False, False]
+    K = fixed(X @ X.T)
+    elbow = new_elbow(K, np.zeros(0, dtype=np.int64), 5, 1.0)
+    assert [enter(elbow, K, place, 1.0, 0.0) for place in range(5)] == [True, True, True, False, False]
     assert elbow.size[0] == 3
-    gram = K[:3, :3] + 1.0
-    np.testing.assert_allclose(elbow.inverse[:3, :3] @ gram, np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(product(elbow), K[:3, :3] + 1.0, atol=1e-12)
 
 
 @pytest.mark.parametrize("rows", range(10))
-def test_weighted_rows(rows):
+def test_combine(rows):
     rng = np.random.default_rng(rows)
-    matrix, weights = rng.standard_normal((rows + 2, 7)), rng.standard_normal(rows)
+    matrix, weights = fixed(rng.standard_normal((rows + 2, 7))), rng.standard_normal(rows)
+    chosen = rng.permutation(rows + 2)[:rows]
     np.testing.assert_allclose(
-        weighted_rows(matrix, weights, 5), weights @ matrix[:rows, :5], rtol=1e-13, atol=1e-13
+        combine(matrix, chosen, weights), weights @ matrix[chosen], rtol=1e-13, atol=1e-13
     )
 
 

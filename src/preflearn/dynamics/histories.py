@@ -21,10 +21,11 @@ from preflearn.checks import (
     as_real,
     check_array,
     check_choice,
+    check_count,
     check_labels,
-    check_real,
     check_scale,
     refuse,
+    require,
     shown,
 )
 from preflearn.dynamics.matches import Matches
@@ -103,8 +104,7 @@ def match_features(
     1.0
     """
     check_choice(past, "past", ("rows", "times"))
-    if np.isnan(as_real(elite)):
-        raise ValueError(f"elite is {shown(elite)}; expected a number, in points")
+    require(not np.isnan(as_real(elite)), elite, "elite", "a number, in points")
     codes, outcome, time = _read(matches)
     elo, glicko = (_check_ratings(r, name, len(codes)) for r, name in ((elo, "elo"), (glicko, "glicko")))
     X = _features_by_rows(codes, outcome, time, elo, glicko, as_real(elite))
@@ -151,7 +151,7 @@ def season_split(
         If the frame is not as in `match_features`, the three times do not increase, or a part is empty.
     """
     codes, _, _ = _read(matches)
-    check_real(min_matches, "min_matches", "a number of at least 0", least=0)
+    min_matches = check_count(min_matches, "min_matches", least=0)
     time = matches["time"]
     try:
         increasing = bool(start < cut < stop)
@@ -162,7 +162,9 @@ def season_split(
             f"those of the column time, of dtype {time.dtype}"
         ) from None
     if not increasing:
-        raise ValueError(f"start, cut and stop are {start}, {cut}, {stop}; expected increasing times")
+        raise ValueError(
+            f"start, cut and stop are {shown(start)}, {shown(cut)}, {shown(stop)}; expected increasing times"
+        )
     learn, predict = learn.to_numpy(), predict.to_numpy()
     counts = np.bincount(codes[learn].ravel(), minlength=codes.max() + 1)
     known = (counts[codes] >= min_matches).all(axis=1)
@@ -203,12 +205,12 @@ def forward_splits(
     >>> [(train.tolist(), rest.tolist()) for train, rest in forward_splits(4, (0.5, 0.75))]
     [([0, 1], [2, 3]), ([0, 1, 2], [3])]
     """
-    n = int(check_real(n, "n", "a number of matches of at least 2", least=2))
+    n = check_count(n, "n", least=2)
     parts = check_array(shares, "shares", ("k",), "one share a split")
-    cuts = np.floor(parts * n)
     expected = f"a share that leaves 1 to {n - 1} of {n} matches to learn from"
+    cuts = (np.clip(parts, 0, 1) * n).astype(int)
     refuse((cuts < 1) | (cuts >= n), parts, "shares", expected)
-    return [(np.arange(cut), np.arange(cut, n)) for cut in cuts.astype(int)]
+    return [(np.arange(cut), np.arange(cut, n)) for cut in cuts]
 
 
 def _features_by_rows(

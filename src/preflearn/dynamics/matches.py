@@ -16,7 +16,16 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from preflearn.checks import LARGEST, as_floats, check_array, check_selection, check_shape, refuse, shown
+from preflearn.checks import (
+    LARGEST,
+    as_floats,
+    check_array,
+    check_flag,
+    check_selection,
+    check_shape,
+    refuse,
+    shown,
+)
 from preflearn.pairs import Incidence
 
 ADVANTAGE = "advantage"  # the name of the feature for the home ground, or for the first move
@@ -135,9 +144,11 @@ class Matches:
         columns = [first, second, time, outcome] + ([] if advantage is None else [advantage])
         if not isinstance(frame, pd.DataFrame):
             raise ValueError(f"frame is a {type(frame).__name__}; expected a DataFrame, one row a match")
-        missing = [c for c in columns if not isinstance(c, Hashable) or list(frame).count(c) != 1]
+        missing = [c for c in columns if not isinstance(c, str | int) or list(frame).count(c) != 1]
         if missing:
-            raise ValueError(f"the frame has columns {list(frame)}; expected also {missing}, once each")
+            raise ValueError(
+                f"the frame has columns {list(frame)}; expected also {shown(missing)}, once each"
+            )
         if len(frame) == 0:
             raise ValueError("the frame has no rows; expected at least one match")
         names, players = _opponents(frame, first, second)
@@ -148,7 +159,7 @@ class Matches:
                 raise ValueError(f"a player is named {ADVANTAGE!r}; expected this name for the feature only")
             blocks.append(sparse.csr_array(_numbers(frame, advantage).astype(np.float64)[:, None]))
             features.append(ADVANTAGE)
-        if interactions:
+        if check_flag(interactions, "interactions"):
             couples, block = _interactions(players)
             blocks.append(block)
             features += [(names[a], names[b]) for a, b in couples]

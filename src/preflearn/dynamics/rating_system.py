@@ -18,7 +18,7 @@ from scipy.optimize import minimize_scalar
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import check_labels, check_number
+from preflearn.checks import LARGEST, check_labels, check_number
 from preflearn.dynamics.matches import ADVANTAGE, Matches
 from preflearn.ground.outcomes import davidson_probabilities
 
@@ -166,7 +166,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
                 "expected one: name its column in Matches.from_frame"
             )
         column = matches.design[:, [matches.features.index(ADVANTAGE)]]
-        return self.advantage * column.toarray().ravel()
+        return float(self.advantage) * column.toarray().ravel()
 
     def _ids(self, matches: Matches, columns: NDArray[np.int64]) -> NDArray[np.int64]:
         """Positions in players_ of the players in these columns; -1 for those without a rating."""
@@ -179,8 +179,8 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         return values[self._ids(matches, matches.players())]
 
     def _check_parameters(self) -> None:
-        check_number(self, "initial")
-        check_number(self, "advantage")
+        check_number(self, "initial", most=LARGEST)
+        check_number(self, "advantage", most=LARGEST)
 
 
 def _strength(log_odds: Floats, nu: float) -> Floats:

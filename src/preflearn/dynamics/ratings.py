@@ -24,7 +24,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from preflearn.checks import check_number, check_real
+from preflearn.checks import LARGEST, check_number, check_real
 from preflearn.dynamics.matches import Matches
 from preflearn.dynamics.rating_system import RatingSystem
 
@@ -102,8 +102,8 @@ class Elo(RatingSystem):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if not self._is_fide():
-            check_number(self, "k", positive=True)
-        check_number(self, "scale", positive=True)
+            check_number(self, "k", positive=True, most=LARGEST)
+        check_number(self, "scale", positive=True, most=LARGEST)
 
     def _is_fide(self) -> bool:
         return isinstance(self.k, str) and self.k == "fide"
@@ -117,7 +117,7 @@ class Elo(RatingSystem):
         ratings, games, elite = self.ratings_.tolist(), self.games_.tolist(), self.elite_.tolist()
         fide = self._is_fide()
         step_a = step_b = 0.0 if fide else float(self.k)
-        half_rate, tanh = math.log(10) / self.scale / 2, math.tanh
+        half_rate, tanh = math.log(10) / float(self.scale) / 2, math.tanh
         first_before, second_before = [], []  # flat lists: a million tuples would burden the collector
         for a, b, h, s in zip(*ids.T.tolist(), boost.tolist(), scores.tolist(), strict=True):
             rating_a, rating_b = ratings[a], ratings[b]
@@ -140,7 +140,7 @@ class Elo(RatingSystem):
         return 2 * half_rate * (self.before_[:, 0] - self.before_[:, 1] + boost)
 
     def _log_odds(self, matches: Matches, differences: Floats) -> Floats:
-        return math.log(10) / self.scale * differences
+        return math.log(10) / float(self.scale) * differences
 
 
 class Glicko(RatingSystem):
@@ -220,10 +220,10 @@ class Glicko(RatingSystem):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number(self, "deviation", positive=True)
-        check_real(self.c, "c", "a number of at least 0", least=0)
+        check_number(self, "deviation", positive=True, most=LARGEST)
+        check_real(self.c, "c", "a number of at least 0", 0, LARGEST)
         if self.period is not None:
-            check_number(self, "period", positive=True)
+            check_number(self, "period", positive=True, most=LARGEST)
 
     def _newcomer(self) -> dict[str, float]:  # inf: not played yet, no growth
         return {"ratings_": float(self.initial), "deviations_": float(self.deviation), "last_": math.inf}
@@ -267,12 +267,15 @@ class Glicko(RatingSystem):
         return _glicko_log_odds(self.before_[:, 0] - self.before_[:, 1] + boost, known[:, 2:])
 
     def _clock(self, time: Floats) -> Floats:
-        return time if self.period is None else np.floor(time / self.period) * self.period
+        if self.period is None:
+            return time
+        period = float(self.period)
+        return np.floor(time / period) * period
 
     def _log_odds(self, matches: Matches, differences: Floats) -> Floats:
         variances, last = self._present(matches, "deviations_") ** 2, self._present(matches, "last_")
         idle = np.maximum(self._clock(matches.time)[:, None] - last, 0)
-        variances = np.minimum(variances + self.c**2 * idle, self.deviation**2)
+        variances = np.minimum(variances + float(self.c) ** 2 * idle, float(self.deviation) ** 2)
         return _glicko_log_odds(differences, variances)
 
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from scipy import linalg
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
-from preflearn.checks import as_floats, check_real, check_scale, refuse, shown
+from preflearn.checks import as_floats, check_real, check_scale, refuse, require
+from preflearn.ground.gram import check_symmetric
 from preflearn.pairs import Pairs
 
 Floats = NDArray[np.float64]
@@ -29,8 +30,8 @@ class NotPositiveSemidefiniteError(ValueError):
 def check_kernel(kernel: Kernel) -> None:
     """Raise ValueError unless `kernel` is a known name, "precomputed" or a callable."""
     known = sorted([*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"])
-    if not callable(kernel) and not (isinstance(kernel, str) and kernel in known):
-        raise ValueError(f"kernel is {shown(kernel)}; expected a callable k(X, Y) or one of {known}")
+    good = callable(kernel) or (isinstance(kernel, str) and kernel in known)
+    require(good, kernel, "kernel", f"a callable k(X, Y) or one of {known}")
 
 
 def scale_gamma(gamma: float | str, X: Floats) -> float:
@@ -140,17 +141,9 @@ def gram_features(K: Floats) -> Floats:
     [[2.0], [1.0]]
     """
     check_scale(K, "the Gram matrix")
-    largest = float(np.abs(K).max())
-    asymmetry = np.abs(K - K.T)
-    if asymmetry.max() > 1e-8 * largest:
-        row, column = np.unravel_index(asymmetry.argmax(), K.shape)
-        raise ValueError(
-            f"the Gram matrix has {K[row, column]} at ({row}, {column}) and {K[column, row]} at "
-            f"({column}, {row}); expected a symmetric matrix"
-        )
-    del asymmetry
+    check_symmetric(K, "K", tolerance=1e-8)
     top = float(K.diagonal().max())
-    if largest == 0:
+    if not K.any():
         return np.zeros((len(K), 1))
     if top <= 0:
         raise _indefinite(K)

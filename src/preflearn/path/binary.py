@@ -12,14 +12,16 @@ References
 from __future__ import annotations
 
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import check_labels
-from preflearn.ground.gram import check_gram, check_semidefinite
-from preflearn.path.homotopy import BOUND, Homotopy, Stretch
+from preflearn.ground.gram import DenseGram, check_gram, check_semidefinite
+from preflearn.path.events import BOUND
+from preflearn.path.homotopy import Homotopy, Stretch
 from preflearn.path.regularization import Pieces, RegularizationPath, constant
 
 __all__ = ["svm_path"]
@@ -28,6 +30,7 @@ Floats = NDArray[np.float64]
 
 _LAST = 1e-9  # breakpoints below this part of the first are rounding
 _ACCURACY = 1e-9  # where the optimality conditions hold less well, the path ends
+_EPS = 1.1e-16
 _REFRESH = 100  # points for each stretch between two computations of F from scratch
 
 
@@ -70,26 +73,27 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> Regulari
     K, y = _check_problem(K, y)
     if not (0 <= lambda_min < np.inf):
         raise ValueError(f"lambda_min is {lambda_min}; expected a finite number of at least 0")
-    alpha, pins, tail = _start(K, y)
-    F = K @ (y * alpha)
-    sign = y[pins[0]]
+    gram, lambda_min = DenseGram(K), float(lambda_min)
+    alpha, pins, tail = _start(gram, y)
+    F = gram.times(y * alpha)
+    sign = float(y[pins[0]])
     rest = -float(np.mean(F[pins]))  # the pins stay on the margin with offset = sign lambda + rest
     lam = float(np.max(-sign * (F[y == -sign] + rest))) / 2
-    if lam <= max(lambda_min, 1e-12 * np.abs(np.diag(K)).max()):
+    if lam <= max(lambda_min, 1e-12 * np.abs(gram.diagonal()).max()):
         end = max(lam, lambda_min)
         offset = rest + sign * lam + tail * (end - max(lam, 0.0))
         return RegularizationPath(K, y, alpha, tail, constant(end, offset))
     floor = max(lambda_min, _LAST * lam)
-    begin = K, y, alpha.copy(), np.zeros(len(y)), sign * lam + rest, lam
-    time = {"left": lam - lambda_min, "spare": lambda_min, "least": floor - lambda_min}
-    state = Homotopy(*begin, elbow=pins, drop=1.0, inflow=0.0, **time)
-    record = _Record(floor)
-    sound, ended = _follow(state, record)
-    pieces = record.pieces(lambda_min if state.left == 0 else floor)
-    path = RegularizationPath(K, y, alpha, tail, pieces)
+    state = Homotopy(
+        gram, y, alpha.copy(), lam, bias=True, offset=sign * lam + rest, elbow=pins,
+        left=lam - lambda_min, spare=lambda_min, least=floor - lambda_min,
+    )  # fmt: skip
+    record = _Record(floor, (lam, state.offset))
+    sound, ended = _follow(gram, state, record)
+    path = RegularizationPath(K, y, alpha, tail, record.pieces(lambda_min if state.left == 0 else floor))
     if ended and path.kkt_residual(path.breakpoints[-1]) <= 10 * _ACCURACY:
         return path
-    path = RegularizationPath(K, y, alpha, tail, pieces.until(sound))
+    path = RegularizationPath(K, y, alpha, tail, record.pieces(floor, sound))
     warnings.warn(
         f"svm_path: rounding ends the path at lambda = {path.lambda_end:.3g}",
         ConvergenceWarning,
@@ -98,21 +102,96 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> Regulari
     return path
 
 
-def _follow(state: Homotopy, record: _Record) -> tuple[int, bool]:
+def _follow(gram: DenseGram, state: Homotopy, record: _Record) -> tuple[int, bool]:
     """Record the path; returns how many pieces are sound for sure, and if it came to its end."""
     sound, often = 1, max(1, len(state.y) // _REFRESH)
     for count in range(1, _limit(state)):
         before, tolerance = record.count, _ACCURACY * max(state.margin, np.abs(state.F).max())
-        record.add(state.advance())
-        if state.drift > tolerance:
-            return max(before, 1), False
+        stretch = state.advance()
+        clear = _clear(gram, state, stretch)
+        record.add(stretch.until(clear), _free(gram, state.y, stretch.until(clear)))
+        if clear < len(stretch.moves) or state.lost:
+            return record.count, False
         if state.done:
             return sound, True
+        if state.drift > tolerance:
+            return max(before, 1), False
+        if len(state.elbow) == 0:
+            _jump(state)
         if count % often == 0:
             if state.refresh() > _ACCURACY * max(state.margin, np.abs(state.F).max()):
                 return sound, False
             sound = record.count
     raise ArithmeticError(f"the path did not end in {record.count} events; it came to {state.margin}")
+
+
+def _clear(gram: DenseGram, state: Homotopy, stretch: Stretch) -> int:
+    """How many events come before the rounding of F may exceed _ACCURACY of its largest value.
+
+    The bound is one of sizes, which rounding does not touch: the path ends at the same event on any machine.
+    """
+
+    def blurred(alpha: Floats, F: Floats, margin: float) -> bool:
+        return _EPS * alpha.sum() * largest > _ACCURACY * max(margin, np.abs(F).max())
+
+    largest = gram.diagonal().max()
+    if blurred(state.alpha, state.F, state.margin):
+        alpha = stretch.start.copy()
+        for event, offset in enumerate(stretch.offsets[:-1]):
+            alpha[stretch.ids] = stretch.alphas[event]
+            if blurred(alpha, gram.times(state.y * alpha) + offset, stretch.margins[event]):
+                return event
+    return len(stretch.moves)
+
+
+def _jump(state: Homotopy) -> None:
+    """With no point left on the margin the offset is free, up to the next that can take weight."""
+    gaps = np.where(state.alpha < 0.5, state.y * state.F - state.margin, np.inf)
+    point = np.argmin(gaps)
+    jump = state.y[point] * gaps[point]
+    state.F -= jump
+    state.offset -= jump
+    state.elbow = np.array([point])
+
+
+def _free(gram: DenseGram, y: Floats, stretch: Stretch) -> list[tuple[int, Middle]]:
+    """Events of which all weights rest at 0 or 1."""
+    alphas, moves = stretch.alphas[:-1], stretch.moves * stretch.margins[:-1, None]
+    inner = (alphas > BOUND) & (alphas < 1 - BOUND)
+    alpha, found = stretch.start.copy(), []
+    for event in np.flatnonzero(~(stretch.inside & (inner | (np.abs(moves) > BOUND))).any(axis=1)):
+        alpha[stretch.ids] = alphas[event]
+        found.append((int(event), Middle.of(y, alpha, gram.times(y * alpha))))
+    return found
+
+
+class Middle(NamedTuple):
+    """Extreme y_i (K y alpha)_i of the points at weight 1 and 0, which bound the offset where it is free.
+
+    max(one_minus - lambda, lambda - zero_plus) <= offset <= min(lambda - one_plus, zero_minus - lambda)
+    """
+
+    one_plus: float
+    one_minus: float
+    zero_plus: float
+    zero_minus: float
+
+    @classmethod
+    def of(cls, y: Floats, alpha: Floats, w: Floats) -> Middle:
+        values, one, plus = y * w, alpha > 0.5, y > 0
+        return cls(
+            np.max(values[one & plus]),
+            np.max(values[one & ~plus]),
+            np.min(values[~one & plus], initial=np.inf),
+            np.min(values[~one & ~plus], initial=np.inf),
+        )
+
+    def at(self, lam: float) -> float:
+        low = max(self.one_minus - lam, lam - self.zero_plus)
+        return (low + min(lam - self.one_plus, self.zero_minus - lam)) / 2
+
+    def kinks(self) -> list[float]:
+        return sorted({(self.one_minus + self.zero_plus) / 2, (self.one_plus + self.zero_minus) / 2})[::-1]
 
 
 def _limit(state: Homotopy) -> int:
@@ -123,16 +202,19 @@ def _limit(state: Homotopy) -> int:
 class _Record:
     """Collects stretches of events as the pieces of a path down to lambda = floor."""
 
-    def __init__(self, floor: float):
-        self.count, self._floor, self._listed = 0, floor, 0
+    def __init__(self, floor: float, begin: tuple[float, float]):
+        self.count, self._floor, self._begin, self._listed = 0, floor, begin, 0
         self._parts: list[Pieces] = []
         self._ends: tuple[Floats, Floats] = (np.zeros(0), np.zeros(0))  # of the last piece: lambda, offset
 
-    def add(self, stretch: Stretch) -> None:
+    def add(self, stretch: Stretch, free: list[tuple[int, Middle]]) -> None:
         knots, offsets = stretch.margins[:-1], stretch.offsets[:-1].copy()
+        if len(knots) == 0:
+            return
+        inside, alphas, ids = stretch.inside, stretch.alphas[:-1], stretch.ids
         events, places, kinks, middles = np.arange(len(knots)), [], [], []
         self._ends = (stretch.margins[-2:], stretch.offsets[-2:])
-        for event, middle in stretch.free:
+        for event, middle in free:
             begin, end = stretch.margins[event], max(stretch.margins[event + 1], self._floor)
             inner = [kink for kink in middle.kinks() if end < kink < begin]
             offsets[event] = middle.at(begin)
@@ -142,26 +224,31 @@ class _Record:
             if event == len(knots) - 1:
                 self._ends = (np.array([begin, end]), np.array([0.0, middle.at(end)]))
         events = np.insert(events, places, np.array(places, dtype=np.int64) - 1)
-        first = self._listed + np.append(0, np.cumsum(stretch.sizes))[events]
-        event, point, weight = stretch.changes
-        piece = self.count + np.searchsorted(events, event)
-        changes = np.column_stack([piece, point, weight])
+        sizes, (rows, columns) = inside.sum(axis=1), np.nonzero(inside)
+        first = self._listed + np.append(0, np.cumsum(sizes))[events]
+        event, place = np.nonzero(inside != np.vstack([stretch.before, inside[:-1]]))
+        weight = np.where(inside[event, place], -1, np.round(alphas[event, place])).astype(np.int64)
+        changes = np.column_stack([self.count + np.searchsorted(events, event), ids[place], weight])
         knots, offsets = np.insert(knots, places, kinks), np.insert(offsets, places, middles)
-        weights = stretch.index, stretch.values, stretch.moves
-        self._parts.append(Pieces(knots, offsets, first, stretch.sizes[events], *weights, changes))
-        self.count, self._listed = self.count + len(events), self._listed + len(stretch.index)
+        weights = ids[columns], alphas[inside], stretch.moves[inside]
+        self._parts.append(Pieces(knots, offsets, first, sizes[events], *weights, changes))
+        self.count, self._listed = self.count + len(events), self._listed + len(rows)
 
-    def pieces(self, end: float) -> Pieces:
-        """Everything so far, with the last knot at lambda = end."""
+    def pieces(self, end: float, count: int | None = None) -> Pieces:
+        """Everything so far, or the first pieces; the last knot is at `end` if the path comes there."""
+        if not self._parts:
+            return constant(*self._begin)
         lambdas, offsets = self._ends
-        all_parts = Pieces(*map(np.concatenate, zip(*self._parts, strict=True)))
-        return all_parts._replace(
-            knots=np.append(all_parts.knots, end),
-            offsets=np.append(all_parts.offsets, np.interp(-end, -lambdas, offsets)),
+        end = end if lambdas[-1] <= self._floor else lambdas[-1]
+        every = Pieces(*map(np.concatenate, zip(*self._parts, strict=True)))
+        every = every._replace(
+            knots=np.append(every.knots, end),
+            offsets=np.append(every.offsets, np.interp(-end, -lambdas, offsets)),
         )
+        return every.until(self.count if count is None else count).merged()
 
 
-def _start(K: Floats, y: Floats) -> tuple[Floats, NDArray[np.int64], float]:
+def _start(gram: DenseGram, y: Floats) -> tuple[Floats, NDArray[np.int64], float]:
     """Weights for large lambda, points on the margin there, and the slope of the offset in lambda.
 
     All weights of the smaller class are 1. Those of the larger have the same sum, and the least norm of w:
@@ -171,21 +258,26 @@ def _start(K: Floats, y: Floats) -> tuple[Floats, NDArray[np.int64], float]:
     big, small = np.flatnonzero(y == sign), np.flatnonzero(y == -sign)
     alpha = np.ones(len(y))
     if len(big) == len(small):
-        return alpha, big[[np.argmax(sign * (K @ y)[big])]], 0.0
-    linear = -K[np.ix_(big, small)].sum(axis=1)
+        return alpha, big[[np.argmax(sign * gram.times(y)[big])]], 0.0
+    linear = -gram.times((y == -sign) * 1.0)[big]
     first = int(np.argmin(linear))
-    block = np.ascontiguousarray(K[np.ix_(big, big)])
-    begin = block, np.ones(len(big)), np.zeros(len(big)), linear, -linear[first], 0.0
-    time = {"left": float(len(small)), "spare": 0.0, "least": BOUND}
-    state = Homotopy(*begin, elbow=np.array([first]), drop=0.0, inflow=1.0, **time)
+    state = Homotopy(
+        DenseGram(gram.block(big, big)), np.ones(len(big)), np.zeros(len(big)), 0.0, bias=True, drop=0.0,
+        inflow=1.0, linear=linear, offset=-linear[first], elbow=np.array([first]), left=float(len(small)),
+        least=BOUND,
+    )  # fmt: skip
     for count in range(1, _limit(state)):
         state.advance()
-        if state.done:
+        if state.done or state.lost:
             break
+        if len(state.elbow) == 0:
+            _jump(state)
         if count % max(1, len(big) // _REFRESH) == 0:
             state.refresh()
-    else:
-        raise ArithmeticError(f"no solution for large lambda was found in {count} stretches of events")
+    if not state.done:
+        raise ArithmeticError(
+            "rounding hides the solution for large lambda; scale K, or remove near-duplicates"
+        )
     state.refresh()
     inner = (state.alpha > BOUND) & (state.alpha < 1 - BOUND)
     alpha[big] = np.where(inner, state.alpha, np.round(state.alpha))

@@ -1,7 +1,13 @@
-"""The points on the margin whose weights move, with the inverse of their Gram matrix: compiled loops.
+"""The points on the margin whose weights move, with a factor of their Gram matrix: compiled loops.
 
-A constant tau is added to the Gram matrix. It changes nothing for weights of fixed sum, and makes the matrix
-positive definite exactly where the system bordered by the sum is regular.
+With bias, a constant tau is added to the Gram matrix. It changes nothing for weights of fixed sum, and makes
+the matrix positive definite exactly where the system bordered by the sum is regular.
+
+The Gram matrix is U'DU with a unit upper triangle U. Points come as a column, and leave by an update of the
+rows below theirs with a positive multiple of theirs; both are stable, and so are solutions, however
+ill-conditioned the elbow is: what they leave of the equations is rounding. (An explicit inverse is not: its
+residuals grow with the condition.) The pivot D of a point is its squared distance from the span of those
+before. Below `_DEPENDENT` of its own square it is made of the rounding of the data, and the point stays out.
 """
 
 from __future__ import annotations
@@ -9,119 +15,118 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["Elbow", "add", "new_elbow", "remove", "solve", "weighted_rows"]
+from preflearn.ground.compiled import njit
+
+__all__ = ["Elbow", "enter", "leave", "new_elbow", "solve"]
 
 Floats = NDArray[np.float64]
 
-_DEPENDENT = 1e-12  # a row of which less than this share remains depends on the others
-_RESIDUAL = 1e-9  # a solution with a larger one is refined
-_ROUNDS = 3
+_DEPENDENT = 1e-14
 
 
 class Elbow(NamedTuple):
-    """Arrays that are filled up to the present size; `places` are positions of the points in a watch set."""
+    """Arrays filled up to the present size; `places` are positions in a block of a Gram matrix."""
 
     size: NDArray[np.int64]  # (1,)
     places: NDArray[np.int64]  # (capacity,)
-    rows: Floats  # (capacity, watched), of K
-    gram: Floats  # (capacity, capacity), with tau added
-    inverse: Floats  # (capacity, capacity)
+    factor: Floats  # (capacity, capacity): U, with D on the diagonal
+    mirror: Floats  # (capacity, capacity): U' below the diagonal, so that all loops run along rows
 
 
-def new_elbow(rows: Floats, places: NDArray[np.int64], capacity: int, tau: float) -> Elbow:
-    """The elbow of these places with their rows of K, shape (size, watched), and room for more."""
-    n = len(places)
-    square = (capacity, capacity)
-    elbow = Elbow(
-        np.array([n]),
-        np.empty(capacity, dtype=np.int64),
-        np.empty((capacity, rows.shape[1])),
-        np.empty(square),
-        np.empty(square),
-    )
-    elbow.places[:n], elbow.rows[:n] = places, rows
-    elbow.gram[:n, :n] = rows[:, places] + tau
-    elbow.inverse[:n, :n] = np.linalg.inv(elbow.gram[:n, :n])
+def new_elbow(block: Floats, places: NDArray[np.int64], capacity: int, tau: float) -> Elbow:
+    """The elbow of these places of a block, with room for so many points."""
+    filled, square = np.zeros(capacity, dtype=np.int64), (capacity, capacity)
+    elbow = Elbow(np.zeros(1, dtype=np.int64), filled, np.zeros(square), np.zeros(square))
+    for place in places:
+        enter(elbow, block, int(place), tau, 2 * _DEPENDENT)
     return elbow
 
 
-@njit(cache=True)
-def weighted_rows(matrix, weights, columns):
-    """The sum of the first rows, each times its weight; four at a time, for the sake of memory traffic."""
-    total, rows = np.zeros(columns), len(weights)
-    for i in range(0, rows - 3, 4):
-        a, b, c, d = weights[i], weights[i + 1], weights[i + 2], weights[i + 3]
-        for j in range(columns):
-            low = a * matrix[i, j] + b * matrix[i + 1, j]
-            total[j] += low + (c * matrix[i + 2, j] + d * matrix[i + 3, j])
-    for i in range(rows - rows % 4, rows):
-        for j in range(columns):
-            total[j] += weights[i] * matrix[i, j]
-    return total
-
-
-@njit(cache=True)
-def add(elbow, place, row, tau):
-    """Take a point in; False, and nothing changes, if its row depends on those of the others."""
-    n = elbow.size[0]
-    cross, own = row[elbow.places[:n]] + tau, row[place] + tau
-    weights = weighted_rows(elbow.inverse, cross, n)
-    weights += weighted_rows(elbow.inverse, cross - weighted_rows(elbow.gram, weights, n), n)
-    rest = own - np.sum(cross * weights)
-    if rest <= _DEPENDENT * own:
+@njit
+def enter(elbow, block, place, tau, least):
+    """Take a point in, its pivot at the `least`; False, and nothing changes, if it depends on the others."""
+    factor, n = elbow.factor, elbow.size[0]
+    own = pivot = block[place, place] + tau
+    column = np.empty(n)
+    for k in range(n):
+        column[k] = block[place, elbow.places[k]] + tau
+    _forward(factor, column)
+    for k in range(n):
+        pivot -= column[k] * column[k] / factor[k, k]
+    pivot = max(pivot, least * own)
+    if pivot <= _DEPENDENT * own:
         return False
-    for i in range(n):
-        share = weights[i] / rest
-        for j in range(n):
-            elbow.inverse[i, j] += share * weights[j]
-        elbow.inverse[n, i] = elbow.inverse[i, n] = -share
-        elbow.gram[n, i] = elbow.gram[i, n] = cross[i]
-    elbow.inverse[n, n], elbow.gram[n, n] = 1 / rest, own
-    elbow.places[n], elbow.rows[n] = place, row
+    for k in range(n):
+        factor[k, n] = elbow.mirror[n, k] = column[k] / factor[k, k]
+    factor[n, n], elbow.places[n] = pivot, place
     elbow.size[0] = n + 1
     return True
 
 
-@njit(cache=True)
-def remove(elbow, which):
-    """Let the point at this position of the elbow go; the last point takes its position."""
-    last = elbow.size[0] - 1
-    for matrix in (elbow.gram, elbow.inverse):
-        for j in range(last + 1):
-            matrix[which, j], matrix[last, j] = matrix[last, j], matrix[which, j]
-        for i in range(last + 1):
-            matrix[i, which], matrix[i, last] = matrix[i, last], matrix[i, which]
-    elbow.places[which], elbow.rows[which] = elbow.places[last], elbow.rows[last]
-    for i in range(last):
-        share = elbow.inverse[i, last] / elbow.inverse[last, last]
-        for j in range(last):
-            elbow.inverse[i, j] -= share * elbow.inverse[last, j]
-    elbow.size[0] = last
+@njit
+def leave(elbow, place):
+    """Let a point go; those behind it move up."""
+    factor, n, first = elbow.factor, elbow.size[0] - 1, 0
+    while elbow.places[first] != place:
+        first += 1
+    share, gone = factor[first, first], np.empty(n)
+    for j in range(first, n):
+        elbow.places[j], gone[j] = elbow.places[j + 1], factor[first, j + 1]
+    for i in range(first):
+        for j in range(first, n):
+            factor[i, j] = factor[i, j + 1]
+    for i in range(first, n):
+        own, weight = factor[i + 1, i + 1], gone[i]
+        factor[i, i] = own + share * weight * weight
+        ratio = share * weight / factor[i, i]
+        share *= own / factor[i, i]
+        for j in range(i + 1, n):
+            gone[j] -= weight * factor[i + 1, j + 1]
+            factor[i, j] = factor[i + 1, j + 1] + ratio * gone[j]
+    for i in range(first, n):
+        for j in range(i):
+            elbow.mirror[i, j] = factor[j, i]
+    elbow.size[0] = n
 
 
-@njit(cache=True)
+@njit
 def solve(elbow, values, total, tau):
-    """delta and delta_0 with K delta + delta_0 = values on these points and sum(delta) = total."""
-    n = elbow.size[0]
-    delta, shift = _solve_once(elbow, values, total)
-    limit = _RESIDUAL * max(np.max(np.abs(values)), abs(total) * tau)
-    for _ in range(_ROUNDS):
-        residual = values - shift - weighted_rows(elbow.gram, delta, n)
-        change, more = _solve_once(elbow, residual, total - np.sum(delta))
-        delta, shift = delta + change, shift + more
-        if np.max(np.abs(residual)) <= limit:
-            break
-        elbow.inverse[:n, :n] = np.linalg.inv(np.ascontiguousarray(elbow.gram[:n, :n]))
+    """delta and delta_0 with K delta + delta_0 = values on these points and sum(delta) = total.
+
+    Without bias (tau = 0) delta_0 is 0, and the sum is free.
+    """
+    delta, shift = _solved(elbow, values), 0.0
+    if tau > 0 and len(delta) > 0:
+        ones = _solved(elbow, np.ones(len(delta)))
+        excess, unit = -total, 0.0
+        for k in range(len(delta)):
+            excess += delta[k]
+            unit += ones[k]
+        shift = excess / unit
+        for k in range(len(delta)):
+            delta[k] -= shift * ones[k]
     return delta, shift + tau * total
 
 
-@njit(cache=True)
-def _solve_once(elbow, values, total):
-    n = elbow.size[0]
-    ones = weighted_rows(elbow.inverse, np.ones(n), n)
-    plain = weighted_rows(elbow.inverse, values, n)
-    shift = (np.sum(plain) - total) / np.sum(ones)
-    return plain - shift * ones, shift
+@njit
+def _solved(elbow, values):
+    x, n = values.copy(), len(values)
+    _forward(elbow.factor, x)
+    for i in range(n):
+        x[i] /= elbow.factor[i, i]
+    for i in range(n - 1, -1, -1):
+        value = x[i]
+        for j in range(i):
+            x[j] -= value * elbow.mirror[i, j]
+    return x
+
+
+@njit
+def _forward(factor, x):
+    """Solve U' z = x in place."""
+    for i in range(len(x)):
+        value = x[i]
+        for j in range(i + 1, len(x)):
+            x[j] -= value * factor[i, j]

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import check_labels
-from preflearn.ground.gram import check_finite
+from preflearn.checks import check_array, check_labels
 from preflearn.path.events import BOUND
 
 __all__ = ["Pieces", "RegularizationPath", "Selection", "constant"]
@@ -17,6 +16,7 @@ __all__ = ["Pieces", "RegularizationPath", "Selection", "constant"]
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
+_SHORT = 1e-12  # a piece shorter than this share of lambda
 _BLOCK = 128  # breakpoints whose decision values are computed by one matrix product
 
 
@@ -44,6 +44,15 @@ class Pieces(NamedTuple):
         return self._replace(
             knots=knots, offsets=offsets, first=self.first[:count], size=self.size[:count], changes=changes
         )
+
+    def merged(self) -> Pieces:
+        """Without pieces as short as rounding; what happens at their knots happens at the next one."""
+        kept = self.knots[1:] < self.knots[:-1] * (1 - _SHORT)
+        place = np.cumsum(kept) - kept
+        changes = np.column_stack([place[self.changes[:, 0]], self.changes[:, 1:]])
+        knots, offsets = (np.append(values[:-1][kept], values[-1]) for values in (self.knots, self.offsets))
+        first, size = self.first[kept], self.size[kept]
+        return self._replace(knots=knots, offsets=offsets, first=first, size=size, changes=changes)
 
 
 def constant(end: float, offset: float) -> Pieces:
@@ -186,7 +195,7 @@ class RegularizationPath:
             raise ValueError("the path has no breakpoint: every C gives the same weights, nothing to select")
         if loss is not None:
             values = (F[:, i] / lam for lams, F in self._blocks(K_valid) for i, lam in enumerate(lams[:-1]))
-            losses = np.array([float(loss(y_valid, f)) for f in values])
+            losses = np.array([float(loss(np.asarray(y_valid), f)) for f in values])
             lambdas = self._knots[:-1]
             best = int(np.argmin(losses))
             return Selection(float(lambdas[best]), float(losses[best]), lambdas, losses)
@@ -252,8 +261,4 @@ class RegularizationPath:
         return lam
 
     def _check_kernel(self, K_new: ArrayLike) -> Floats:
-        K_new = np.asarray(K_new, dtype=np.float64)
-        if K_new.ndim != 2 or K_new.shape[1] != len(self._y):
-            raise ValueError(f"K of new points has shape {K_new.shape}; expected (n, {len(self._y)})")
-        check_finite(K_new)
-        return K_new
+        return check_array(K_new, "K of new points", ("n", len(self._y)))

@@ -27,6 +27,7 @@ from scipy.optimize import brentq
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import (
+    LARGEST,
     check_choice,
     check_kinds,
     check_labels,
@@ -61,7 +62,7 @@ class _LinearModel(ComparisonEstimator):
         self, law: TieLaw, pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> float:
         """Set the attributes that the models share, and return the parameter of ties."""
-        alpha = check_number(self, "alpha", positive=True)
+        alpha = check_number(self, "alpha", positive=True, most=LARGEST)
         pairs = as_pairs(pairs)
         y = check_labels(y, len(pairs))
         weights = check_weights(sample_weight, len(y))

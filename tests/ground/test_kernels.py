@@ -1,0 +1,61 @@
+"""Kernels of items: features with the same inner products, distinct items, and matrices that are none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from preflearn.ground import NotPositiveSemidefiniteError
+from preflearn.ground.kernels import distinct_items, gram_features, kernel_matrix, scale_gamma
+from preflearn.pairs import Pairs
+
+
+@given(st.integers(0, 2**31), st.integers(1, 6), st.integers(1, 4))
+def test_features_have_the_inner_products(seed, n, rank):
+    root = np.random.default_rng(seed).standard_normal((n, rank))
+    L = gram_features(root @ root.T)
+    assert L.shape == (n, min(n, rank))
+    np.testing.assert_allclose(L @ L.T, root @ root.T, atol=1e-12 * (root**2).sum())
+
+
+def test_a_matrix_of_zeros_has_one_feature():
+    assert gram_features(np.zeros((3, 3))).tolist() == [[0.0]] * 3
+
+
+@pytest.mark.parametrize("K", [[[1.0, 2.0], [2.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]], [[-1.0]]])
+def test_a_negative_eigenvalue_is_refused(K):
+    with pytest.raises(
+        NotPositiveSemidefiniteError, match=r"eigenvalues from -1 to .*; expected none below 0"
+    ):
+        gram_features(np.array(K))
+
+
+def test_an_asymmetric_matrix_is_refused():
+    K = np.eye(3)
+    K[2, 0] = 0.5
+    with pytest.raises(ValueError, match=r"K\[2, 0\] is 0.5 but K\[0, 2\] is 0.0; expected a symmetric K"):
+        gram_features(K)
+
+
+@given(st.integers(0, 2**31))
+def test_distinct_items_are_the_same_pairs_without_copies(seed):
+    rng = np.random.default_rng(seed)
+    items = rng.integers(0, 2, (8, 2)).astype(float)
+    index = rng.permuted(np.tile(np.arange(8), (5, 1)), axis=1)[:, :2]
+    pairs = Pairs(items, index)
+    ids, place = distinct_items(pairs)
+    np.testing.assert_array_equal(items[ids][place], np.asarray(pairs))
+    assert len(np.unique(items[ids], axis=0)) == len(ids)
+    assert set(place.ravel()) == set(range(len(ids)))
+
+
+def test_a_width_of_scale_is_defined_for_equal_items():
+    assert scale_gamma("scale", np.ones((3, 2))) == 1.0
+    assert scale_gamma("scale", 1e-170 * np.array([[1.0], [2.0]])) == 1.0  # the variance is no normal number
+    X = np.random.default_rng(0).standard_normal((5, 3))
+    gamma = scale_gamma("scale", X)
+    assert gamma == pytest.approx(1 / (3 * X.var()))
+    K = kernel_matrix("rbf", X, X, gamma=gamma, degree=3, coef0=1)
+    assert K[0, 1] == pytest.approx(np.exp(-gamma * ((X[0] - X[1]) ** 2).sum()))

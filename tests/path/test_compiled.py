@@ -1,0 +1,29 @@
+"""Compiled modules where no folder for numba's cache can be written."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import preflearn
+
+CODE = "from preflearn.path import svm_path; print(svm_path([[1.0, -1.0], [-1.0, 1.0]], [1, -1]).breakpoints)"
+
+
+def test_import_and_fit_without_any_folder_for_a_cache(tmp_path):
+    # Files stand where the cache folders would be, which binds root too: permissions do not.
+    package, file = tmp_path / "preflearn", tmp_path / "file"
+    shutil.copytree(Path(preflearn.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in {module.parent for module in package.rglob("*.py")}:
+        (folder / "__pycache__").write_text("")
+    file.write_text("")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA")}
+    environment |= {"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment |= {"HOME": str(file / "home"), "XDG_CACHE_HOME": str(file / "cache")}
+    done = subprocess.run(
+        [sys.executable, "-c", CODE], env=environment, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[2.]\n"
+    assert not list(tmp_path.rglob("*.nbi"))

@@ -1,0 +1,156 @@
+"""The engine without bias, on an operator: the dual of the ranking machine, 0 <= alpha <= 1 only."""
+
+import itertools
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics.pairwise import rbf_kernel
+
+from preflearn.ground.gram import DenseGram
+from preflearn.pairs import Incidence
+from preflearn.path import homotopy
+from preflearn.path.homotopy import Homotopy
+
+KINDS = ("rbf", "linear", "integers", "duplicates")
+
+
+def full_graph(kind, n, seed):
+    """B K B' of all pairs of n items, the better one first: of rank n - 1 at most."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 2))
+    if kind == "integers":
+        X = rng.integers(-2, 3, (n, 2)).astype(float)
+    if kind == "duplicates":
+        X = X[rng.integers(0, max(1, n // 2), n)]
+    order = np.argsort(-(X[:, 0] + rng.standard_normal(n)))
+    index = np.array(list(itertools.combinations(order, 2)))
+    K = rbf_kernel(X, gamma=0.5) if kind in ("rbf", "duplicates") else X @ X.T
+    return Incidence(index, n).gram(K)
+
+
+def dense(gram):
+    everyone = np.arange(gram.B.shape[0])
+    return gram.block(everyone, everyone)
+
+
+def ranking_path(gram, least=1e-3):
+    """Margins and weights along the path, by the engine, from the first margin where a weight moves."""
+    m = len(gram.diagonal())
+    F = gram.times(np.ones(m))
+    first = float(F.max())
+    if first <= 1e-9:
+        return np.ones(1), np.ones((1, m))
+    state = Homotopy(
+        gram, np.ones(m), np.ones(m), first, elbow=np.zeros(0, dtype=np.int64), left=first * (1 - least),
+        spare=first * least,
+    )  # fmt: skip
+    margins, alphas = [], []
+    for _ in range(100 + 10 * m):
+        stretch = state.advance()
+        for margin, row in zip(stretch.margins, stretch.alphas, strict=True):
+            alpha = stretch.start.copy()
+            alpha[stretch.ids] = row
+            margins.append(margin)
+            alphas.append(alpha)
+        assert state.offset == 0
+        assert not state.lost
+        if state.done:
+            return np.array(margins), np.array(alphas)
+    raise AssertionError("the path did not end")
+
+
+def violation(Q, alpha, margin):
+    """Of y F >= margin at 0, <= at 1, = between, over the largest F."""
+    excess = Q @ alpha - margin
+    wrong = np.where(alpha <= 1e-12, -excess, np.where(alpha >= 1 - 1e-12, excess, np.abs(excess)))
+    return wrong.max() / max(margin, np.abs(Q @ alpha).max())
+
+
+def between(margins, alphas):
+    """Every knot, and the middles between them."""
+    yield from zip(margins, alphas, strict=True)
+    yield from zip((margins[1:] + margins[:-1]) / 2, (alphas[1:] + alphas[:-1]) / 2, strict=True)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.sampled_from(KINDS), st.integers(2, 14), st.integers(0, 2**31))
+def test_optimality_without_bias(kind, n, seed):
+    gram = full_graph(kind, n, seed)
+    Q = dense(gram)
+    for margin, alpha in between(*ranking_path(gram)):
+        assert ((alpha >= 0) & (alpha <= 1)).all()
+        assert violation(Q, alpha, margin) < 1e-9
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_duals_by_cvxpy(kind):
+    gram = full_graph(kind, 7, seed=1)
+    Q = dense(gram)
+    values, vectors = np.linalg.eigh(Q)
+    root = vectors * np.sqrt(np.maximum(values, 0))
+    margins, alphas = ranking_path(gram)
+    for lam in np.geomspace(1.2 * margins[-1], 0.8 * margins[0], 6):
+        alpha = cp.Variable(len(Q))
+        dual = cp.sum_squares(root.T @ alpha) / 2 - lam * cp.sum(alpha)
+        best = cp.Problem(cp.Minimize(dual), [alpha >= 0, alpha <= 1]).solve(solver=cp.CLARABEL)
+        place = np.flatnonzero(margins >= lam)[-1]
+        share = (margins[place] - lam) / (margins[place] - margins[place + 1])
+        ours = (1 - share) * alphas[place] + share * alphas[place + 1]
+        assert ours @ Q @ ours / 2 - lam * ours.sum() == pytest.approx(best, rel=1e-6, abs=1e-6)
+
+
+def brute_force(Q, lam):
+    """The least dual over all choices of weights at 0, at 1 and inside."""
+    best = np.inf
+    for choice in itertools.product((0.0, 1.0, np.nan), repeat=len(Q)):
+        alpha = np.array(choice)
+        inner = np.isnan(alpha)
+        alpha[inner] = 0.0
+        if inner.any():
+            right = lam - Q[inner] @ alpha
+            alpha[inner] = np.linalg.lstsq(Q[np.ix_(inner, inner)], right, rcond=None)[0]
+        if ((alpha >= -1e-12) & (alpha <= 1 + 1e-12)).all():
+            best = min(best, alpha @ Q @ alpha / 2 - lam * alpha.sum())
+    return best
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_duals_by_brute_force(kind, seed):
+    gram = full_graph(kind, 4, seed)
+    Q = dense(gram)
+    margins, alphas = ranking_path(gram)
+    for lam, alpha in zip(margins, alphas, strict=True):
+        assert alpha @ Q @ alpha / 2 - lam * alpha.sum() == pytest.approx(brute_force(Q, lam), abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_operator_and_who_is_watched_do_not_matter(kind, monkeypatch):
+    gram = full_graph(kind, 12, seed=3)
+    margins, alphas = ranking_path(gram)
+    other, weights = ranking_path(DenseGram(dense(gram)))
+    monkeypatch.setattr(homotopy, "_EVENTS", 7)
+    monkeypatch.setattr(homotopy, "_WATCHED", 3)
+    monkeypatch.setattr(homotopy, "_ROOM", 1)
+    few, theirs = ranking_path(gram)
+    Q = dense(gram)
+    for lam in np.geomspace(1.1 * margins[-1], 0.9 * margins[0], 30):
+        duals = []
+        for knots, found in ((margins, alphas), (other, weights), (few, theirs)):
+            place = np.flatnonzero(knots >= lam)[-1]
+            share = (knots[place] - lam) / (knots[place] - knots[place + 1])
+            duals.append(Q @ ((1 - share) * found[place] + share * found[place + 1]))  # F is unique
+        np.testing.assert_allclose(duals[1], duals[0], atol=1e-8 * margins[0])
+        np.testing.assert_allclose(duals[2], duals[0], atol=1e-8 * margins[0])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_full_graph_of_many_dependent_pairs(kind):
+    gram = full_graph(kind, 30, seed=1)
+    Q = dense(gram)
+    margins, alphas = ranking_path(gram)
+    assert len(margins) > 100
+    assert max(violation(Q, alpha, margin) for margin, alpha in zip(margins, alphas, strict=True)) < 1e-9

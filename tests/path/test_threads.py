@@ -1,0 +1,106 @@
+"""The same path on one and on two threads, each in a process of its own that makes its Gram matrices anew."""
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import rbf_kernel
+
+from preflearn.path import svm_path
+
+LIBRARIES = ("OPENBLAS", "OMP", "MKL", "BLIS", "NUMBA")
+LAMBDA_MIN = 1e-3
+
+
+def points(m, p, seed, share):
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.permutation(m) < round(share * m), 1.0, -1.0)
+    X = rng.standard_normal((m, p))
+    X[:, 0] += 0.7 * y
+    return rng, X, y
+
+
+def duplicates(m, seed, share, p=3, gamma=0.5):
+    rng, X, y = points(m, p, seed, share)
+    return rbf_kernel(X[rng.integers(0, m // 2, m)], gamma=gamma), y
+
+
+def kernel(m, seed, share, p, gamma):
+    _, X, y = points(m, p, seed, share)
+    return rbf_kernel(X, gamma=gamma), y
+
+
+def linear(m, seed, share, p, gap=0.0):
+    _, X, y = points(m, p, seed, share)
+    X[:, 0] += gap * y
+    return X @ X.T, y
+
+
+def integers(m, seed, share, p):
+    rng, _, y = points(m, p, seed, share)
+    X = rng.integers(-1, 2, (m, p)) + np.where(y > 0, 1.0, 0.0)[:, None]
+    return X @ X.T, y
+
+
+CASES = {
+    "duplicates 900": lambda: duplicates(900, 1, 0.5),
+    "duplicates 700": lambda: duplicates(700, 1, 0.3),
+    "duplicates 700, stopped": lambda: duplicates(700, 1, 0.3),
+    "duplicates 400": lambda: duplicates(400, 2, 0.4, p=5),
+    "duplicates, wide": lambda: duplicates(300, 3, 0.5, gamma=0.05),
+    "rbf": lambda: kernel(300, 3, 0.4, 3, 0.5),
+    "narrow": lambda: kernel(200, 2, 0.4, 3, 20.0),
+    "wide": lambda: kernel(200, 2, 0.4, 3, 0.02),
+    "plane": lambda: kernel(400, 2, 0.5, 2, 0.5),
+    "low rank": lambda: linear(300, 1, 0.4, 3),
+    "separable": lambda: linear(200, 2, 0.4, 3, gap=5.0),
+    "integers": lambda: integers(300, 4, 0.3, 3),
+    "equal integers": lambda: integers(120, 5, 0.5, 2),
+}
+
+
+def ends(name):
+    K, y = CASES[name]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        path = svm_path(K, y, lambda_min=LAMBDA_MIN if "stopped" in name else 0.0)
+    residual = max(path.kkt_residual(lam) for lam in path.breakpoints)
+    return {"breakpoints": path.breakpoints.tolist(), "end": path.lambda_end, "residual": residual}
+
+
+@pytest.fixture(scope="module")
+def runs():
+    """The paths of all cases with one and with two threads."""
+    found = []
+    for threads in ("1", "2"):
+        environment = os.environ | {f"{library}_NUM_THREADS": threads for library in LIBRARIES}
+        done = subprocess.run(
+            [sys.executable, __file__],
+            env=environment,
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        found.append(json.loads(done.stdout))
+    return found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_number_of_threads_changes_nothing(runs, name):
+    one, two = (run[name] for run in runs)
+    assert len(one["breakpoints"]) == len(two["breakpoints"]) > 0
+    # Far down, weights hang on the last digits of the kernel, and so do breakpoints there.
+    np.testing.assert_allclose(two["breakpoints"], one["breakpoints"], rtol=1e-5)
+    assert two["end"] == pytest.approx(one["end"], rel=1e-5)
+    assert max(one["residual"], two["residual"]) < 1e-8
+
+
+if __name__ == "__main__":
+    print(json.dumps({name: ends(name) for name in CASES}))

@@ -1,0 +1,222 @@
+"""What NumPy, pandas and scikit-learn would say of bad input, or pass over, is said by us, with its place."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from preflearn import plots
+from preflearn.checks import as_real, check_count, check_labels, check_query_ids, check_weights, shown
+from preflearn.dynamics import Elo, Glicko, Matches, forward_splits, match_features, season_split
+from preflearn.ground.kernels import check_kernel, kernel_matrix, kernel_parameters, scale_gamma
+from preflearn.metrics import (
+    best_threshold,
+    comparison_loss,
+    disagreement_error,
+    log_loss,
+    ranking_loss,
+    threshold,
+)
+from preflearn.pairs import Pairs, as_pairs
+from preflearn.ranking import Davidson, OrdinalComparison
+
+HUGE = 10**400  # a finite integer, of which float makes an OverflowError
+TWO = np.ma.array([1.0, 2.0], mask=[False, True])
+PAIRS = Pairs([[1.0], [2.0], [4.0]], [[0, 1], [1, 2], [2, 0]])
+Y = [1, 0, -1]
+FRAME = pd.DataFrame(
+    {"first": list("abc"), "second": list("bca"), "time": [0, 1, 2], "outcome": Y, "advantage": True}
+)
+MATCHES, _ = Matches.from_frame(FRAME, advantage="advantage")
+RATINGS = np.ones((3, 2))
+
+
+def fitted(system, **later):
+    """A fitted rating system whose parameters are changed afterwards."""
+    return system.fit(MATCHES, Y).set_params(**later)
+
+
+ARRAYS = [
+    (lambda: Pairs([[HUGE], [1]], [[0, 1]]), r"items\[0, 0\] is 10+\.\.\.; expected a number"),
+    (lambda: Pairs([[10**5000], [1]], [[0, 1]]), r"items\[0, 0\] is a int; expected a number"),
+    (lambda: Pairs([[1j], [1]], [[0, 1]]), "items has dtype complex128; expected real numbers"),
+    (lambda: Pairs([[np.complex128(1), {}]], [[0, 1]]), r"items\[0, 0\] is .*1\+0j.*; expected a number"),
+    (lambda: Pairs([[np.datetime64(1, "D")]], [[0, 1]]), r"items has dtype datetime64\[D\]; expected real"),
+    (lambda: Pairs([[1.0], [2.0]], [[0, HUGE]]), "index has dtype object; expected integers"),
+    (lambda: Pairs([[1.0], [2.0]], [[0], [1, 2]]), "index must be an array of numbers; expected rows of"),
+    (lambda: Pairs([[1.0]] * 2, np.ma.array([[0, 1]], mask=[[0, 1]])), "index has 1 masked values"),
+    (lambda: Pairs(np.ma.array([[1.0], [2.0]], mask=[[0], [1]]), [[0, 1]]), "items has 1 masked values"),
+    (lambda: as_pairs([[[1.0], [2.0]], [[3.0]]]), "pairs must be an array of numbers; expected rows of"),
+    (lambda: as_pairs(np.ma.masked_equal(np.ones((1, 2, 1)), 1)), "pairs has 2 masked values; expected none"),
+    (lambda: as_pairs(sparse.eye_array(2)), "pairs is sparse; expected a dense array"),
+    (lambda: Pairs.from_scores([[1.0], [2.0]], TWO), "scores has 1 masked values; expected none"),
+    (lambda: Pairs.from_scores([[1.0], [2.0]], [1, HUGE]), r"scores\[1\] is 10+\.\.\.; expected a number"),
+    (
+        lambda: Pairs.from_scores([[1.0]] * 2, [1, 2], ties=["keep"]),
+        r"ties is \['keep'\]; expected 'drop' or",
+    ),
+    (lambda: PAIRS.flipped([1, HUGE, 0]), r"y\[1\] is 10+\.\.\.; expected one of \[-1, 0, 1\]"),
+    (lambda: PAIRS.flipped([1, 1j, 0]), r"y\[0\] is \(1\+0j\); expected one of"),
+    (lambda: PAIRS.flipped([True, False, True]), r"y\[0\] is True; expected one of"),
+    (lambda: PAIRS.flipped([1, True, None]), r"y\[1\] is True; expected one of"),
+    (lambda: PAIRS.flipped([1, [0], 1]), "y must be an array of numbers; expected rows of equal length"),
+    (lambda: PAIRS.flipped(np.ma.array(Y, mask=[0, 0, 1])), "y has 1 masked values; expected none"),
+    (lambda: PAIRS.B.differences([1.0, 2.0]), r"f has shape \(2,\); expected \(3,\)$"),
+    (lambda: PAIRS.B.differences(np.ones((2, 1))), r"f has shape \(2, 1\); expected \(3, k\)"),
+    (lambda: PAIRS.B.differences(["a", 1, 2]), r"f\[0\] is 'a'; expected a number"),
+    (lambda: PAIRS.B.adjoint(1.0), r"v has shape \(\); expected \(3,\)"),
+    (lambda: PAIRS.B.laplacian(np.ones((3, 3))), r"weights has shape \(3, 3\); expected \(3,\)"),
+    (lambda: PAIRS.B.gram(np.ones((3, 2))), r"K has shape \(3, 2\); expected \(3, 3\)"),
+    (lambda: comparison_loss(Y, Y, [1, HUGE, 1]), r"sample_weight\[1\] is 10+\.\.\.; expected a number"),
+    (lambda: best_threshold(Y, [1, 2j, 3]), "differences has dtype complex128; expected real numbers"),
+    (lambda: threshold([1.0, HUGE], 1), r"differences\[1\] is 10+\.\.\.; expected a number"),
+    (lambda: log_loss([1], [[HUGE, 0, 0]]), r"probabilities\[0, 0\] is 10+\.\.\.; expected a number"),
+    (lambda: ranking_loss([1, 2], [1, 2], [1, [2]]), "qid must be an array of numbers; expected rows of"),
+    (lambda: ranking_loss([1, 2], [1, 2], np.array([1, "a"], object)), "qid is .*; expected ids of one kind"),
+    (lambda: ranking_loss([1, 2], [1, 2], [pd.NaT, 1]), r"qid\[0\] is NaT; expected a query id"),
+    (lambda: plots.style(["QP"]), r"no style for \['QP'\]; expected one of"),
+]
+KEYS = [
+    (lambda rows: rows["a"], "the key is 'a'; expected a slice, a mask, or row numbers"),
+    (lambda rows: rows[None], "the key is None; expected a slice, a mask, or row numbers"),
+    (lambda rows: rows[HUGE], r"the key is 10+\.\.\.; expected a slice"),
+    (lambda rows: rows[1.0], "the key is 1.0; expected a slice"),
+    (lambda rows: rows[[0.0, 1.0]], r"the key is \[0.0, 1.0\]; expected a slice"),
+    (lambda rows: rows[[[0, 1]]], r"the key is \[\[0, 1\]\]; expected a slice"),
+    (lambda rows: rows[[0], [1, 2]], r"the key is \(\[0\], \[1, 2\]\); expected a selection along the first"),
+    (lambda rows: rows[[[0], [1, 2]]], "the key must be an array of numbers"),
+    (
+        lambda rows: rows[::0],
+        r"the key is slice\(None, None, 0\); expected integers, and a step other than 0",
+    ),
+    (lambda rows: rows["a":], r"the key is slice\('a', None, None\); expected integers"),
+]
+PARAMETERS = [
+    (lambda: threshold([1.0], "a"), "tau is 'a'; expected a threshold of at least 0"),
+    (lambda: threshold([1.0], True), "tau is True; expected a threshold"),
+    (lambda: threshold([1.0], np.ones(2)), r"tau is array\(\[1., 1.\]\); expected a threshold"),
+    (lambda: disagreement_error(Y, Y, normalize=np.ones(2)), "normalize is array.*; expected True or False"),
+    (lambda: disagreement_error(Y, Y, ties=np.array(["keep"])), "ties is array.*; expected 'keep' or 'drop'"),
+    (lambda: Davidson(HUGE).fit(PAIRS, Y), r"alpha is 10+\.\.\.; expected a positive number"),
+    (
+        lambda: Davidson(1e300).fit(PAIRS, Y),
+        r"alpha is 1e\+300; expected a positive number of at most 1e\+100",
+    ),
+    (lambda: Davidson(True).fit(PAIRS, Y), "alpha is True; expected a positive number"),
+    (lambda: Davidson(np.ones(2)).fit(PAIRS, Y), r"alpha is array\(\[1., 1.\]\); expected a positive"),
+    (lambda: Davidson(np.timedelta64(1, "D")).fit(PAIRS, Y), "alpha is .*timedelta64.*; expected a positive"),
+    (
+        lambda: OrdinalComparison(["logit"]).fit(PAIRS, Y),
+        r"link is \['logit'\]; expected 'logit' or 'probit'",
+    ),
+    (lambda: Elo(np.array(["fide"])).fit(MATCHES, Y), "k is array.*; expected a positive number"),
+    (lambda: Elo(initial=HUGE).fit(MATCHES, Y), r"initial is 10+\.\.\.; expected a finite number"),
+    (lambda: Glicko(c=None).fit(MATCHES, Y), "c is None; expected a number of at least 0"),
+    (lambda: Glicko(period=[1]).fit(MATCHES, Y), r"period is \[1\]; expected a positive number"),
+    (lambda: fitted(Elo(), scale="a").predict(MATCHES), "scale is 'a'; expected a positive number"),
+    (lambda: fitted(Elo(), k=None).partial_fit(MATCHES[2:], [1]), "k is None; expected a positive number"),
+    (lambda: fitted(Glicko(), advantage=[1]).predict(MATCHES), r"advantage is \[1\]; expected a finite"),
+    (lambda: check_kernel(["rbf"]), r"kernel is \['rbf'\]; expected a callable k\(X, Y\) or one of"),
+    (lambda: scale_gamma(None, RATINGS), "gamma is None; expected 'scale' or a positive number"),
+    (lambda: scale_gamma(HUGE, RATINGS), r"gamma is 10+\.\.\.; expected 'scale' or a positive number"),
+    (lambda: kernel_parameters("poly", RATINGS, 1.0, 0, 1.0), "degree is 0; expected a number of at least 1"),
+    (lambda: kernel_parameters("poly", RATINGS, 1.0, 3, "a"), "coef0 is 'a'; expected a finite number"),
+    (lambda: kernel_matrix("chi2", -RATINGS, RATINGS), r"X\[0, 0\] is -1.0; expected features of at least 0"),
+    (lambda: kernel_matrix(lambda X, Y: X @ Y.T * 1j, RATINGS, RATINGS), "the kernel has dtype complex128"),
+    (lambda: kernel_matrix(lambda X, Y: None, RATINGS, RATINGS), "the kernel is None; expected an array of"),
+    (
+        lambda: kernel_matrix("poly", 1e200 * RATINGS, RATINGS, degree=3),
+        r"the kernel\[0, 0\] is inf; expected",
+    ),
+    (lambda: forward_splits(HUGE), r"n is 10+\.\.\.; expected a whole number of at least 2"),
+    (lambda: forward_splits(4.5), "n is 4.5; expected a whole number"),
+    (lambda: forward_splits(4, (math.nan,)), r"shares\[0\] is nan; expected finite numbers"),
+    (lambda: forward_splits(4, (0.5, 1e308)), r"shares\[1\] is 1e\+308; expected a share that leaves 1 to 3"),
+    (lambda: season_split(FRAME, 0, "a", 3), "start, cut and stop are 0, 'a', 3; expected times like those"),
+    (lambda: season_split(FRAME, 0, 1, 3, min_matches=HUGE), r"min_matches is 10+\.\.\.; expected a whole"),
+    (lambda: match_features(FRAME, RATINGS, RATINGS, elite="a"), "elite is 'a'; expected a number"),
+    (lambda: match_features(FRAME, RATINGS, 1e200 * RATINGS), r"glicko holds values up to 1e\+200 in size"),
+]
+FRAMES = [
+    (lambda: Matches.from_frame([1, 2]), "frame is a list; expected a DataFrame, one row a match"),
+    (lambda: Matches.from_frame(FRAME, first=["first"]), r"expected also \[\['first'\]\], once each"),
+    (lambda: Matches.from_frame(pd.concat([FRAME, FRAME["time"]], axis=1)), r"also \['time'\], once each"),
+    (lambda: Matches.from_frame(FRAME, interactions=None), "interactions is None; expected True or False"),
+    (lambda: Matches.from_frame(FRAME.assign(outcome=[1j, 0, 1])), "column 'outcome' has dtype complex128"),
+    (lambda: Matches.from_frame(FRAME.assign(outcome=[HUGE, 0, 1])), "column 'outcome' has dtype object"),
+    (lambda: Matches.from_frame(FRAME.assign(time=[0, 1, 1e200])), r"time\[2\] is 1e\+200; expected times"),
+    (lambda: Matches([[1j, 0]], [0], "ab"), "design has dtype complex128; expected real numbers"),
+    (lambda: Matches(sparse.csr_array([[1j, 0]]), [0], "ab"), "design has dtype complex128; expected real"),
+    (lambda: Matches([[HUGE, 0]], [0], "ab"), r"design\[0, 0\] is 10+\.\.\.; expected a number"),
+    (lambda: Matches([[0, 1e200]], [0], "ab"), r"design\[0, 1\] is 1e\+200; expected finite numbers up to"),
+    (lambda: Matches([[1, -1]], TWO[1:], "ab"), "time has 1 masked values; expected none"),
+    (lambda: Matches([[1, -1]], [0], None), "features is None; expected hashable names, one a column"),
+    (lambda: Matches([[1, -1]], [0], [["a"], ["b"]]), r"features is \[\['a'\], \['b'\]\]; expected hashable"),
+    (lambda: match_features(None, RATINGS, RATINGS), "frame is a NoneType; expected a DataFrame"),
+    (lambda: match_features(FRAME, [[HUGE, 1]] * 3, RATINGS), r"elo\[0, 0\] is 10+\.\.\.; expected a number"),
+]
+
+
+def refused(call, message):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a cast in silence, or with a warning, is no refusal
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+@pytest.mark.parametrize(("call", "message"), [*ARRAYS, *PARAMETERS, *FRAMES])
+def test_bad_input_is_refused_in_our_words(call, message):
+    refused(call, message)
+
+
+@pytest.mark.parametrize("rows", [PAIRS, MATCHES], ids=["pairs", "matches"])
+@pytest.mark.parametrize(("select", "message"), KEYS)
+def test_odd_keys_are_refused(rows, select, message):
+    refused(lambda: select(rows), message)
+
+
+@pytest.mark.parametrize("rows", [PAIRS, MATCHES], ids=["pairs", "matches"])
+def test_a_row_out_of_range_ends_a_loop_like_that_of_a_list(rows):
+    with pytest.raises(IndexError):
+        rows[3]
+    assert [len(row) for row in rows] == [1, 1, 1]
+
+
+def test_numbers_of_any_kind_are_numbers():
+    assert [as_real(x) for x in (2, np.int8(2), np.float32(2), Fraction(2), HUGE, -HUGE)] == [
+        *[2.0] * 4,
+        math.inf,
+        -math.inf,
+    ]
+    assert all(math.isnan(as_real(x)) for x in (True, np.bool_(True), "2", None, 2j, [2]))
+    assert check_count(np.float64(4), "n", 2) == 4
+    assert check_weights(np.array([True, False, True]), 3).tolist() == [1, 0, 1]
+    assert check_weights(np.ma.array([1, 2]), 2).tolist() == [1, 2]  # nothing is masked
+    assert check_labels(np.array([1, 0, -1], dtype=object), 3).tolist() == Y
+    assert check_labels(pd.Series([1, 0], dtype="Int64"), 2).tolist() == [1, 0]
+    assert check_query_ids(pd.Series(["a", "b"]), 2).tolist() == ["a", "b"]
+    assert threshold([5.0, -5.0], HUGE).tolist() == [0, 0]
+
+
+def test_fractions_as_parameters_give_floats():
+    half = fitted(Elo(), advantage=Fraction(1, 2), scale=Fraction(400)).decision_function(MATCHES)
+    assert half.dtype == np.float64
+    glicko = Glicko(deviation=Fraction(350), c=Fraction(5, 2), period=Fraction(3, 2)).fit(MATCHES, Y)
+    expected = Glicko(deviation=350, c=2.5, period=1.5).fit(MATCHES, Y)
+    np.testing.assert_array_equal(glicko.predict_proba(MATCHES), expected.predict_proba(MATCHES))
+
+
+def test_what_is_shown_is_one_short_line():
+    class Silent:
+        def __repr__(self):
+            raise RuntimeError
+
+    assert shown(np.arange(4).reshape(2, 2)) == "array([[0, 1], [2, 3]])"
+    assert shown(Silent()) == "a Silent"
+    assert shown("x" * 100) == "'" + "x" * 56 + "..."
