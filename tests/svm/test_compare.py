@@ -385,7 +385,7 @@ class TestEstimators:
             ({"C": -1.0}, "C is -1.0"),
             ({"C": np.nan}, "C is nan"),
             ({"C": 1e30}, r"cost C · weight is [12]e\+30; expected at most"),
-            ({"C": 1e-200}, "C is 1e-200; expected a positive number"),
+            ({"C": 1e-200}, "cost C · weight is 1e-200; expected at least"),
             ({"C": "1"}, "C is '1'"),
             ({"tol": 0.0}, "tol is 0.0"),
             ({"gamma": "auto"}, "gamma is 'auto'"),
