@@ -67,15 +67,13 @@ METHODS: dict[str, Callable[[Pairs, np.ndarray], Fit]] = {
 def objective(fit: Fit, pairs: Pairs, y: np.ndarray) -> float:
     """The regularised logistic loss that LogisticCompare minimises."""
     flipped, labels = pairs.flipped(y)
-    scores = flipped.items @ fit.u
-    z = labels * (fit.bias + scores[flipped.index[:, 0]] - scores[flipped.index[:, 1]])
+    z = labels * (fit.bias + flipped.B.differences(flipped.items @ fit.u))
     return float(np.logaddexp(0, -z).mean() + ALPHA / 2 * fit.u @ fit.u)
 
 
 def error(fit: Fit, pairs: Pairs, y: np.ndarray) -> float:
     """The zero-one loss of the comparison function."""
-    scores = pairs.items @ (-fit.u / fit.bias)
-    z = scores[pairs.index[:, 0]] - scores[pairs.index[:, 1]]
+    z = pairs.B.differences(pairs.items @ (-fit.u / fit.bias))
     return float(np.mean(np.where(np.abs(z) > 1, np.sign(z), 0) != y))
 
 

@@ -94,10 +94,8 @@ def libsvm_on_indexed_gram(kernel: str, pairs: Pairs, y: np.ndarray) -> Fit:
     """libsvm on K-tilde that is indexed out of the Gram matrix of the items."""
     flipped, labels = pairs.flipped(y)
     K = pairwise_kernels(pairs.items, metric=kernel, filter_params=True, gamma=GAMMA)
-    first, second = flipped.index.T
-    rows = K[first] - K[second]
-    gram = rows[:, first]
-    gram -= rows[:, second]
+    every = np.arange(len(labels))
+    gram = flipped.B.gram(K).block(every, every)
     machine = SVC(C=COST, kernel="precomputed").fit(gram, labels)
     decisions = machine.decision_function(gram)
     squared = float(machine.dual_coef_[0] @ (decisions - machine.intercept_)[machine.support_])
@@ -109,7 +107,7 @@ def libsvm_on_features(kernel: str, pairs: Pairs, y: np.ndarray) -> Fit:
     flipped, labels = pairs.flipped(y)
     K = pairwise_kernels(pairs.items, metric=kernel, filter_params=True, gamma=GAMMA)
     L = gram_features(K)
-    d = L[flipped.index[:, 0]] - L[flipped.index[:, 1]]
+    d = flipped.B.differences(L)
     machine = SVC(C=COST, kernel="linear").fit(d, labels)
     u = machine.coef_[0]
     return from_classifier(machine, d @ u + machine.intercept_, float(u @ u), y)

@@ -88,9 +88,9 @@ def check_qp(qp, pairs, y):
 
 
 @pytest.mark.parametrize("labels", LABELS)
-@pytest.mark.parametrize("p", range(1, 21))
+@pytest.mark.parametrize("p", [1, 2, 3, 4, 5, 7, 9, 12, 16, 20])
 def test_optima_agree_with_independent_formulations(p, labels):
-    for k, share in enumerate([0.01, 0.5, 0.5, 0.95]):
+    for k, share in enumerate([0.01, 0.5, 0.95]):
         pairs, y = separable([p, k], p=p, tie_share=share, labels=labels)
         lp, qp = MarginLP().fit(pairs, y), MarginQP().fit(pairs, y)
         assert lp.margin_ == pytest.approx(lp_by_simplex_dual(pairs, y), abs=1e-7)

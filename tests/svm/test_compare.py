@@ -213,7 +213,7 @@ def test_separable_data_with_a_large_cost_give_the_margin(seed):
     assert machine.score(pairs, y) == 1
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=8)
 @given(st.integers(0, 2**31), st.sampled_from([SVMCompare(0.7), SVMRank(0.7, ties="duplicate")]))
 def test_invariances(seed, machine):
     pairs, y = compared(seed, tie_share=0.7)
@@ -385,7 +385,7 @@ class TestEstimators:
             ({"C": -1.0}, "C is -1.0"),
             ({"C": np.nan}, "C is nan"),
             ({"C": 1e30}, r"cost C · weight is [12]e\+30; expected at most"),
-            ({"C": 1e-200}, "C is 1e-200; expected a positive number"),
+            ({"C": 1e-200}, "cost C · weight is 1e-200; expected at least"),
             ({"C": "1"}, "C is '1'"),
             ({"tol": 0.0}, "tol is 0.0"),
             ({"gamma": "auto"}, "gamma is 'auto'"),
