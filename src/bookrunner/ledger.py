@@ -15,8 +15,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-from bookrunner.records import project_file
+from bookrunner.files import digest, read_yaml
+from bookrunner.records import note_read, project_file
 
 __all__ = [
     "CLAIM_MIME",
@@ -28,6 +30,7 @@ __all__ = [
     "computed_verdict",
     "evidence_line",
     "load_ledger",
+    "read_ledger",
 ]
 
 CLAIM_MIME = "application/vnd.preflearn.claim+json"
@@ -58,6 +61,11 @@ class Claim:
     def paper(self) -> str:
         """The paper's short name, "P1" to "P5"."""
         return self.id.split("-")[0]
+
+    @property
+    def shown(self) -> str:
+        """A digest of what a chapter's badge shows; statement and note appear on the claims page only."""
+        return digest([self.id, self.where, self.verdict])
 
 
 def load_ledger(path: str | Path | None = None) -> dict[str, Claim]:
@@ -94,14 +102,15 @@ def load_ledger(path: str | Path | None = None) -> dict[str, Claim]:
     return dict(_load(path, path.stat().st_mtime_ns))
 
 
+def read_ledger(book: Path) -> dict[str, Claim]:
+    """The ledger in a project's book; an empty one where there is none."""
+    path = book / "claims.yml"
+    return load_ledger(path) if path.exists() else {}
+
+
 @lru_cache(maxsize=8)
 def _load(path: Path, _modified: int) -> dict[str, Claim]:
-    import yaml  # late, since chapters and the command's help come without
-
-    try:
-        entries = yaml.load(path.read_text("utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path.name} is not valid YAML: {error}") from None
+    entries = read_yaml(path)
     if entries is None:
         return {}
     if not isinstance(entries, list):
@@ -241,6 +250,7 @@ def check(
     if not isinstance(evidence, str) or not evidence.strip():
         raise ValueError(f"the evidence for {claim_id} is {evidence!r}; expected a sentence")
     claim, computed = ledger[claim_id], computed_verdict(holds)
+    note_read(f"claim {claim_id}", claim.shown)
     result = {
         "id": claim_id,
         "holds": None if holds is None else _forms(holds),
@@ -262,7 +272,7 @@ def _plain_value(claim_id: str, value: object) -> float | int | str | None:
     return value
 
 
-def _plain(value: object) -> object:
+def _plain(value: Any) -> Any:
     """A scalar of NumPy as Python's own."""
     return value.item() if getattr(value, "ndim", None) == 0 else value
 
