@@ -77,7 +77,9 @@ def _named(parameters: Iterable[tuple[str, str]]) -> dict[str, str]:
 @click.argument("chapters", nargs=-1, metavar="[CHAPTER]...")
 @click.option("--profile", type=click.Choice(["quick", "full"]), help="full: the papers' sizes.")
 @_parameters("Give a chapter's parameter another value; may be repeated.")
-@click.option("--jobs", type=int, metavar="N", help="Chapters at once; default: one a processor.")
+@click.option(
+    "--jobs", type=click.IntRange(1), metavar="N", help="Chapters at once; default: one a processor."
+)
 @click.option("--force", is_flag=True, help="Execute although nothing changed.")
 @click.option("--no-render", is_flag=True, help="Stop before the pages are rendered.")
 @_limits
@@ -112,7 +114,7 @@ def _build(
 @_preflearn.command("sweep", short_help="Execute one chapter at every point of a grid of parameters.")
 @click.argument("chapter")
 @_parameters("A range such as 0:20 or 0:20:5, or a list such as 1,2,5; may be repeated.")
-@click.option("--jobs", type=int, metavar="N", help="Points at once; default: one a processor.")
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Points at once; default: one a processor.")
 @click.option("--scheduler", metavar="ADDRESS", help="Run on a Dask cluster, such as tcp://host:8786.")
 @click.option("--output", type=Path, metavar="DIR", help="Default: _build/sweeps/CHAPTER.")
 @_limits

@@ -121,7 +121,8 @@ def _found(state: State, task: Task) -> Outcome:
 def _point_task(chapter: Chapter, point: Mapping[str, Any], folder: Path) -> Task:
     checked = chapter.checked_parameters(point)
     label = ",".join(f"{name}={value}" for name, value in point.items())
-    name = f"{_file_name(label)}-{digest(checked)[:12]}"
+    differing = ",".join(f"{name}={value}" for name, value in sorted(checked.items()))
+    name = f"{_file_name(differing)}-{digest(checked)[:12]}"
     return Task(label, chapter, checked, folder / f"{name}.ipynb", folder / "failed" / f"{name}.ipynb")
 
 

@@ -26,7 +26,7 @@ from bookrunner.outputs import Executed, read_executed, write_executed
 from bookrunner.project import Chapter
 from preflearn import datasets
 
-__all__ = ["Outcome", "Progress", "Task", "default_jobs", "duration", "run_tasks"]
+__all__ = ["Outcome", "Progress", "Task", "duration", "run_tasks"]
 
 _PATIENCE_S = 5  # with a cluster that has no worker
 
@@ -83,11 +83,10 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def default_jobs(n_tasks: int) -> int:
-    """As many as there are processors to use, and tasks."""
+def _processors() -> int:
+    """How many this process may use."""
     available = getattr(os, "sched_getaffinity", None)
-    n_processors = len(available(0)) if available else os.cpu_count() or 1
-    return max(1, min(n_processors, n_tasks))
+    return len(available(0)) if available else os.cpu_count() or 1
 
 
 class Progress:
@@ -186,8 +185,6 @@ def run_tasks(
     KeyboardInterrupt
         Once the kernels are stopped and what was finished is stored.
     """
-    if jobs is not None and jobs < 1:
-        raise ValueError(f"jobs is {jobs}; expected a number of at least 1")
     last = {task.target: read_executed(task.target) for task in tasks}
     outcomes: dict[Path, Outcome] = {}
     for task in tasks:
@@ -203,7 +200,9 @@ def run_tasks(
         # The longest first: then no processor waits for one long chapter at the end.
         left.sort(key=lambda task: -(expected[task.label] or float("inf")))
         progress = Progress(expected)
-        executor = _cluster(scheduler) if scheduler else ThreadPoolExecutor(jobs or default_jobs(len(left)))
+        executor = (
+            _cluster(scheduler) if scheduler else ThreadPoolExecutor(_processors() if jobs is None else jobs)
+        )
         kernels = None if scheduler else Kernels(progress.cell)
         wanted = [
             (task, Job(task.label, task.chapter.notebook, task.parameters, state.root, limits))

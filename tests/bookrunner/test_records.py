@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bookrunner import records
-from bookrunner.records import published, record, recorded, write_atomically, write_recorded
+from bookrunner.files import write_atomically
+from bookrunner.records import published, record, recorded, write_recorded
 
 
 @pytest.fixture
