@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bookrunner.execution import GENEROUS, Limits
-from bookrunner.files import check_writable, clean_temporaries, digest, locked, write_atomically
+from bookrunner.files import check_writable, clean_temporaries, digest, locked, read_json, write_atomically
 from bookrunner.keys import State, outdated_records
 from bookrunner.ledger import Claim, read_ledger
 from bookrunner.outputs import Executed, read_executed
@@ -16,8 +16,6 @@ from bookrunner.project import Chapter, Project
 from bookrunner.records import write_recorded
 from bookrunner.render import read_contents, render
 from bookrunner.tasks import Outcome, Task, duration, run_tasks
-
-__all__ = ["build_book", "collect", "failure_report", "shown_chapters"]
 
 
 def build_book(
@@ -89,13 +87,8 @@ def _chapter_task(project: Project, chapter: Chapter, parameters: Mapping[str, A
     chapter.check_datasets()
     others = {name: value for name, value in checked.items() if name != "profile"}
     key = chapter.profile(checked) + (f"-{digest(others)[:12]}" if others else "")
-    return Task(
-        chapter.name,
-        chapter,
-        checked,
-        project.build / "executed" / chapter.name / f"{key}.ipynb",
-        project.build / "failed" / f"{chapter.name}.ipynb",
-    )
+    target = project.build / "executed" / chapter.name / f"{key}.ipynb"
+    return Task(chapter.name, chapter, checked, target, project.build / "failed" / f"{chapter.name}.ipynb")
 
 
 def _say_outcomes(outcomes: Sequence[Outcome]) -> None:
@@ -154,11 +147,7 @@ def _keep(project: Project, outcome: Outcome) -> None:
         "python": versions["python"],
         "parameters": {k: v for k, v in chapter.parameters.items() if v is not ...} | run["parameters"],
         "wall_time_s": run["seconds"],
-        "code": {
-            name: content[:12]
-            for name, content in run["inputs"].items()
-            if name.startswith("module preflearn")
-        },
+        "code": {k: v[:12] for k, v in run["inputs"].items() if k.startswith("module preflearn")},
     }
     for payload in executed.records:
         write_recorded(project.root / "data" / "recorded", chapter.name, payload, provenance)
@@ -170,18 +159,14 @@ def shown_chapters(project: Project, outcomes: Sequence[Outcome] = ()) -> dict[s
     A file notes which that was; a chapter that it does not name is shown with its default parameters.
     """
     note = project.build / "shown.json"
-    try:
-        names = json.loads(note.read_text("utf-8"))
-        names = {name: file for name, file in names.items() if isinstance(file, str)}
-    except (OSError, ValueError, AttributeError, RecursionError):
-        names = {}
+    names = read_json(note)
     present = {outcome.task.chapter.name: outcome for outcome in outcomes if outcome.executed}
     shown = {}
     for name in (chapter.name for chapter in project.chapters):
         if name in present:
             names[name], executed = present[name].task.target.name, present[name].executed
         else:
-            executed = read_executed(project.build / "executed" / name / names.get(name, "quick.ipynb"))
+            executed = read_executed(project.build / "executed" / name / str(names.get(name, "quick.ipynb")))
         if executed is not None:
             shown[name] = executed
     if outcomes:

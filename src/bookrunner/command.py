@@ -11,8 +11,6 @@ from typing import Any
 
 import click
 
-__all__ = ["main"]
-
 _EXAMPLES = """\b
 examples:
   preflearn build                          the whole book, quick profile
@@ -56,14 +54,20 @@ def _preflearn() -> None:
     """Learning from Comparisons: build the book and rerun its experiments."""
 
 
-def _parameters(text: str) -> Any:
-    return click.option("-p", "parameters", nargs=2, multiple=True, metavar="NAME VALUE", help=text)
-
-
-def _limits(command: Any) -> Any:
-    time = click.option("--cell-time", type=float, default=6 * 3600, metavar="S", show_default=True)
-    size = click.option("--cell-output", type=float, default=20, metavar="MB", show_default=True)
-    return time(size(command))
+def _execution_options(command: Any) -> Any:
+    """What `build` and `sweep` share."""
+    positive = click.FloatRange(0, min_open=True)
+    options = [
+        click.option(
+            "-p", "parameters", nargs=2, multiple=True, metavar="NAME VALUE", help="May be repeated."
+        ),
+        click.option("--jobs", type=click.IntRange(1), help="How many at once; default: one a processor."),
+        click.option("--cell-time", "cell_seconds", type=positive, default=6 * 3600, show_default=True),
+        click.option("--cell-output", "cell_megabytes", type=positive, default=20, show_default=True),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def _named(parameters: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -76,58 +80,36 @@ def _named(parameters: Iterable[tuple[str, str]]) -> dict[str, str]:
 @_preflearn.command("build", short_help="Execute chapters that changed, and render the book.")
 @click.argument("chapters", nargs=-1, metavar="[CHAPTER]...")
 @click.option("--profile", type=click.Choice(["quick", "full"]), help="full: the papers' sizes.")
-@_parameters("Give a chapter's parameter another value; may be repeated.")
-@click.option(
-    "--jobs", type=click.IntRange(1), metavar="N", help="Chapters at once; default: one a processor."
-)
 @click.option("--force", is_flag=True, help="Execute although nothing changed.")
 @click.option("--no-render", is_flag=True, help="Stop before the pages are rendered.")
-@_limits
+@_execution_options
 def _build(
-    chapters: tuple[str, ...],
-    profile: str | None,
-    parameters: tuple[tuple[str, str], ...],
-    jobs: int | None,
-    force: bool,
-    no_render: bool,
-    cell_time: float,
-    cell_output: float,
+    chapters: Any, profile: Any, force: bool, no_render: bool, parameters: Any, jobs: Any, **limits: Any
 ) -> int:
     """Execute chapters whose notebook, modules, parameters, data or versions changed, side by side;
     collect their pages and claims; render the book into _build/html.
 
     A CHAPTER is such as 03 or 03_lemma; the default is all. The profile quick takes minutes, full has the
-    papers' sizes, and its numbers go to data/recorded. A cell may take --cell-time seconds and write
-    --cell-output megabytes.
+    papers' sizes, and its numbers go to data/recorded. -p gives a chapter's parameter another value. A cell
+    may take --cell-time seconds and write --cell-output megabytes.
     """
     from bookrunner.build import build_book
     from bookrunner.execution import Limits
     from bookrunner.project import find_project
 
     given = _named(parameters) | ({"profile": profile} if profile else {})
-    limits = Limits(cell_time, cell_output)
-    return build_book(
-        find_project(), chapters, given, jobs=jobs, force=force, rendered=not no_render, limits=limits
-    )
+    options = {"jobs": jobs, "force": force, "rendered": not no_render, "limits": Limits(**limits)}
+    return build_book(find_project(), chapters, given, **options)
 
 
 @_preflearn.command("sweep", short_help="Execute one chapter at every point of a grid of parameters.")
 @click.argument("chapter")
-@_parameters("A range such as 0:20 or 0:20:5, or a list such as 1,2,5; may be repeated.")
-@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Points at once; default: one a processor.")
 @click.option("--scheduler", metavar="ADDRESS", help="Run on a Dask cluster, such as tcp://host:8786.")
 @click.option("--output", type=Path, metavar="DIR", help="Default: _build/sweeps/CHAPTER.")
-@_limits
-def _sweep(
-    chapter: str,
-    parameters: tuple[tuple[str, str], ...],
-    jobs: int | None,
-    scheduler: str | None,
-    output: Path | None,
-    cell_time: float,
-    cell_output: float,
-) -> int:
-    """Execute one chapter at every point of a grid. A point that is there already is not run again.
+@_execution_options
+def _sweep(chapter: str, scheduler: Any, output: Any, parameters: Any, jobs: Any, **limits: Any) -> int:
+    """Execute one chapter at every point of a grid: -p takes a range such as 0:20 or 0:20:5, or a list such
+    as 1,2,5. A point that is there already is not run again.
 
     A table named by the grid, results-....csv, holds a row a point.
     """
@@ -140,10 +122,8 @@ def _sweep(
         raise ValueError("a sweep needs at least one parameter, such as: -p seed 0:20")
     if jobs is not None and scheduler is not None:
         raise ValueError("--jobs is for this machine and --scheduler for a cluster; expected one of them")
-    limits = Limits(cell_time, cell_output)
-    table, outcomes = run_sweep(
-        find_project(), chapter, grid, jobs=jobs, scheduler=scheduler, output=output, limits=limits
-    )
+    where = {"jobs": jobs, "scheduler": scheduler, "output": output, "limits": Limits(**limits)}
+    table, outcomes = run_sweep(find_project(), chapter, grid, **where)
     counts = Counter(outcome.status for outcome in outcomes)
     print(f"points: {', '.join(f'{count} {status}' for status, count in sorted(counts.items()))}")
     for outcome in outcomes:

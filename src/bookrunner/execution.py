@@ -8,6 +8,7 @@ follow the cells from outside, and kill a kernel when the runner is interrupted.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import json
 import os
 import re
@@ -31,9 +32,7 @@ from bookrunner.outputs import INJECTED_TAG, PROVENANCE_TAG, payloads
 from bookrunner.project import THREAD_VARIABLES
 from bookrunner.records import PROVENANCE_MIME
 
-__all__ = ["Job", "Kernels", "Limits", "Result", "execute", "kernel_environment"]
-
-_PROVENANCE_SOURCE = "import bookrunner.records as _records\n\n_records.emit_provenance()"
+_PROVENANCE = "import bookrunner.records as _records\n\n_records.emit_provenance()"
 _NOISE = re.compile(r"Kernel is running over TCP without encryption")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _START_ATTEMPTS = 3
@@ -45,11 +44,6 @@ class Limits:
 
     cell_seconds: float = 6 * 3600
     cell_megabytes: float = 20
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if not 0 < value < float("inf"):
-                raise ValueError(f"{name} is {value}; expected a finite number above 0")
 
 
 GENEROUS = Limits()
@@ -81,14 +75,12 @@ class Kernels:
     Parameters
     ----------
     watch : callable, optional
-        Called with a job's label, the number of a cell (0 before the first) and the number of cells.
+        Called with the label, the number of a cell (0 before the first) and the number of cells.
     """
 
     def __init__(self, watch: Callable[[str, int, int], None] = lambda *_: None) -> None:
-        self.watch = watch
-        self.starting = threading.Lock()
+        self.watch, self.starting, self.stopped = watch, threading.Lock(), False
         self.running: set[_Client] = set()
-        self.stopped = False
 
     def stop(self) -> None:
         """Kill all kernels, and let no other start."""
@@ -103,9 +95,11 @@ _of_this_process = Kernels()
 class _Client(PapermillNotebookClient):
     """Papermill's client, which knows its cell and its limits and can be killed from another thread."""
 
-    def prepare(self, job: Job, kernels: Kernels) -> None:
-        self.job, self.kernels = job, kernels
-        self.cell_number, self.written, self.reason = 0, 0, ""
+    job: Job
+    kernels: Kernels
+    cell_number = 0  # of the cell that runs, as a reader of the source counts
+    written = 0
+    reason = ""
 
     def execute_cell(self, cell: Any, cell_index: int, *args: Any, **kwargs: Any) -> Any:
         self.cell_number = sum(not _injected(cell) for cell in self.nb.cells[: cell_index + 1])
@@ -115,9 +109,9 @@ class _Client(PapermillNotebookClient):
 
     def process_message(self, msg: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         self.written += len(json.dumps(msg["content"], default=str))
-        most = self.job.limits.cell_megabytes
-        if self.written > most * 1e6:
-            self.kill(f"more than {most:g} MB of output (--cell-output gives it more)")
+        if self.written > self.job.limits.cell_megabytes * 1e6:
+            limit = f"{self.job.limits.cell_megabytes:g} MB"
+            self.kill(f"more than {limit} of output (--cell-output gives it more)")
             return None
         return super().process_message(msg, *args, **kwargs)
 
@@ -129,7 +123,7 @@ class _Client(PapermillNotebookClient):
                 process.kill()
 
     def start(self, **where: Any) -> None:
-        for attempt in range(1, _START_ATTEMPTS + 1):
+        for attempt in range(_START_ATTEMPTS):
             if self.kernels.stopped:
                 raise RuntimeError("stopped before its kernel started")
             try:
@@ -138,15 +132,15 @@ class _Client(PapermillNotebookClient):
                 if self.kernels.stopped:  # while the process was being made
                     self.kill("stopped")
                 self.start_new_kernel_client()
-                break
+                return
             except RuntimeError as error:
-                if attempt == _START_ATTEMPTS or "Kernel" not in str(error):
+                if attempt == _START_ATTEMPTS - 1 or "Kernel" not in str(error):
                     raise
 
 
 class _Engine(NBClientEngine):
     @classmethod
-    def execute_managed_notebook(  # pyright: ignore[reportIncompatibleMethodOverride] - papermill passes keywords on
+    def execute_managed_notebook(  # pyright: ignore[reportIncompatibleMethodOverride] - gets our keyword
         cls, nb_man: Any, kernel_name: str, *, run: _Run, **_ignored: Any
     ) -> None:
         run.cells(nb_man, kernel_name)
@@ -169,7 +163,8 @@ def kernel_environment(root: str) -> dict[str, str]:
 def execute(job: Job, kernels: Kernels = _of_this_process) -> Result:
     """Execute a notebook; it failed unless its last cell, added for the provenance, ran."""
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr:
-        result = _Run(job, kernels, stderr).result()
+        # jupyter_core keeps its event loop in a context variable, which the threads of a Dask worker share.
+        result = contextvars.Context().run(_Run(job, kernels, stderr).result)
     # Plain dictionaries, as they are read from a file: what was not valid JSON is found here.
     return replace(result, notebook=json.loads(json.dumps(result.notebook)))
 
@@ -177,41 +172,35 @@ def execute(job: Job, kernels: Kernels = _of_this_process) -> Result:
 class _Run:
     def __init__(self, job: Job, kernels: Kernels, stderr: Any) -> None:
         self.job, self.kernels, self.stderr = job, kernels, stderr
-        self.client: _Client | None = None
+        self.client: Any = None
 
     def result(self) -> Result:
         source = nbformat.from_dict(self.job.notebook)
-        provenance = nbformat.v4.new_code_cell(_PROVENANCE_SOURCE, id="provenance")
-        provenance.metadata["tags"] = [PROVENANCE_TAG]
-        source.cells.append(provenance)
+        last = nbformat.v4.new_code_cell(_PROVENANCE, id="provenance", metadata={"tags": [PROVENANCE_TAG]})
+        source.cells.append(last)
         logger.setLevel("CRITICAL")
+        options: dict[str, Any] = {"engine_name": "preflearn", "progress_bar": False, "run": self}
         try:
-            notebook = execute_notebook(
-                source, None, self.job.parameters, engine_name="preflearn", progress_bar=False, run=self
-            )
+            notebook = execute_notebook(source, None, self.job.parameters, **options)
         except PapermillExecutionError as error:
             return self.failed_cell(error)
         except Exception as error:
             return self.failed_kernel(error)
-        if next(payloads(notebook, PROVENANCE_MIME), None) is None:
-            number = self.client.cell_number if self.client else 0
-            how = "the chapter ended before its last cell, as sys.exit() does,"
-            return Result(notebook, f"{how} in cell {number}", "a chapter has to run to its end")
+        if next(payloads(notebook, PROVENANCE_MIME), None) is None:  # papermill takes SystemExit for an end
+            how = "the chapter ended before its last cell, as sys.exit() does, in cell"
+            return Result(notebook, f"{how} {self.client.cell_number}", "a chapter has to run to its end")
         return Result(notebook)
 
     def cells(self, nb_man: Any, kernel_name: str) -> None:
         """What papermill's engine does: start a kernel and run all cells."""
-        client = _Client(
-            nb_man,
-            kernel_name=kernel_name,
-            timeout=max(1, round(self.job.limits.cell_seconds)),
-            startup_timeout=60,
-            log=logger,
-        )
-        client.prepare(self.job, self.kernels)
-        self.client = client
+        limits: dict[str, Any] = {
+            "timeout": max(1, round(self.job.limits.cell_seconds)),
+            "startup_timeout": 60,
+        }
+        self.client = client = _Client(nb_man, kernel_name=kernel_name, log=logger, **limits)
+        client.job, client.kernels = self.job, self.kernels
         self.kernels.watch(self.job.label, 0, len(nb_man.nb.cells))
-        folder = Path(self.job.root) / "notebooks"
+        folder = Path(self.job.root) / "notebooks"  # which a worker elsewhere need not have
         cwd = str(folder) if folder.is_dir() else tempfile.gettempdir()
         self.kernels.running.add(client)
         try:
@@ -222,14 +211,12 @@ class _Run:
             self.kernels.running.discard(client)
 
     def failed_cell(self, error: PapermillExecutionError) -> Result:
-        assert self.client is not None
         lines = [_COLOURS.sub("", line) for line in "\n".join(error.traceback).splitlines()]
         where = f"cell {self.client.cell_number} of the notebook (In [{error.exec_count}])"
         failing = re.search(r"line (\d+)", next((s for s in lines if s.startswith("Cell In")), ""))
         excerpt = _numbered(error.source, int(failing[1]) if failing else None)
-        what = " ".join(f"{error.ename}: {error.evalue}".strip(": ").split())
-        report = f"{where}:\n{excerpt}\n\n" + "\n".join(lines)
-        return Result(self.client.nb, f"{what[:500]} in {where}", report)
+        what = " ".join(f"{error.ename}: {error.evalue}".strip(": ").split())[:500]
+        return Result(self.client.nb, f"{what} in {where}", "\n".join([f"{where}:", excerpt, "", *lines]))
 
     def failed_kernel(self, error: Exception) -> Result:
         self.stderr.seek(0)
@@ -244,15 +231,11 @@ class _Run:
         elif isinstance(error, DeadKernelError):
             what = "the kernel died (out of memory, or a crash in compiled code?)"
         tail = "\n".join(said[-20:] or traceback.format_exception_only(error))
-        if self.client is None or self.client.cell_number == 0:
+        number = self.client.cell_number if self.client else 0
+        if number == 0:
             return Result(None, f"{what} before its first cell", tail)
-        own = [cell for cell in self.client.nb.cells if not _injected(cell)]
-        source = own[self.client.cell_number - 1]["source"]
-        return Result(
-            self.client.nb,
-            f"{what} in cell {self.client.cell_number}",
-            f"{_numbered(source, None)}\n\n{tail}",
-        )
+        source = [cell.source for cell in self.client.nb.cells if not _injected(cell)][number - 1]
+        return Result(self.client.nb, f"{what} in cell {number}", f"{_numbered(source, None)}\n\n{tail}")
 
 
 def _injected(cell: dict[str, Any]) -> bool:

@@ -10,16 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-
-__all__ = [
-    "check_writable",
-    "clean_temporaries",
-    "digest",
-    "file_hashes",
-    "locked",
-    "read_yaml",
-    "write_atomically",
-]
+from typing import Any
 
 _STALE_S = 3600
 
@@ -77,15 +68,9 @@ def write_atomically(path: Path, text: str) -> Path:
 
 
 def check_writable(folders: Iterable[Path]) -> None:
-    """Raise OSError, naming the folder, unless files can be made in each of these."""
+    """Raise OSError, naming the place, unless files can be made in each of these folders."""
     for folder in folders:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            tempfile.TemporaryFile(dir=folder).close()
-        except OSError as error:
-            raise OSError(
-                error.errno, f"can't write into the folder: {error.strerror}", str(folder)
-            ) from None
+        write_atomically(folder / ".writable", "").unlink()
 
 
 @contextlib.contextmanager
@@ -127,6 +112,15 @@ def clean_temporaries(folders: Iterable[Path]) -> None:
             with contextlib.suppress(OSError):
                 if path.is_file() and time.time() - path.stat().st_mtime > _STALE_S:
                     path.unlink()
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A mapping that we wrote; an empty one where it is missing or damaged."""
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def read_yaml(path: Path) -> object:

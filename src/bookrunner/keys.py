@@ -23,32 +23,22 @@ from preflearn import datasets
 from preflearn.datasets.registry import registered_file
 from preflearn.datasets.storage import locate
 
-__all__ = ["State", "outdated_records"]
-
 _CHANGED = "changed while it ran"
-
-
-def _module_hashes() -> dict[str, str]:
-    """Digests of all modules of the two packages, by their dotted names."""
-    source = Path(__file__).parents[1]
-    files = [path for name in ("preflearn", "bookrunner") for path in (source / name).rglob("*.py")]
-    return {
-        name.removesuffix(".py").removesuffix("/__init__").replace("/", "."): content
-        for name, content in file_hashes(files, source).items()
-    }
 
 
 class State:
     """Digests of what chapters may read, as they are when a build or a sweep starts.
 
-    ``state["module preflearn.pairs"]`` is None for what does not exist. Other kinds are "notebook NAME",
+    ``state["module preflearn/pairs.py"]`` is None for what does not exist. Other kinds are "notebook NAME",
     "version PACKAGE", "claim ID", "table PATH", "data SET/FILE", and "dataset SET" for whether one is here.
     """
 
     def __init__(self, project: Project, ledger: Mapping[str, Claim]) -> None:
         self._project, self.root = project, str(project.root)
+        source = Path(__file__).parents[1]
+        modules = [path for name in ("preflearn", "bookrunner") for path in (source / name).rglob("*.py")]
         self._known: dict[str, str | None] = {
-            **{f"module {name}": content for name, content in _module_hashes().items()},
+            **{f"module {name}": content for name, content in file_hashes(modules, source).items()},
             **{f"version {name}": number for name, number in main_versions().items()},
             **{f"claim {claim.id}": claim.shown for claim in ledger.values()},
         }

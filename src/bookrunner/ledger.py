@@ -8,30 +8,15 @@ from __future__ import annotations
 
 import difflib
 import html
-import math
 import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from bookrunner.files import digest, read_yaml
-from bookrunner.records import note_read, project_file
-
-__all__ = [
-    "CLAIM_MIME",
-    "VERDICTS",
-    "Claim",
-    "agrees",
-    "anchor",
-    "check",
-    "computed_verdict",
-    "evidence_line",
-    "load_ledger",
-    "read_ledger",
-]
+from bookrunner.records import note_read, plain_scalar, project_file
 
 CLAIM_MIME = "application/vnd.preflearn.claim+json"
 
@@ -138,10 +123,9 @@ def _validated(entry: object, where: str) -> Claim:
     if not isinstance(note, str):
         raise ValueError(f"{where}: note is {note!r}; expected a text")
     claim = Claim(**{field: entry[field].strip() for field in _FIELDS[:-1]}, note=note.strip())
-    if not _ID.fullmatch(claim.id):
-        raise ValueError(f"{where}: id is {claim.id!r}; expected one like 'P1-07'")
-    if not _CHAPTER.fullmatch(claim.chapter):
-        raise ValueError(f"{where}: chapter is {claim.chapter!r}; expected one like '03_lemma'")
+    for field, pattern, example in (("id", _ID, "P1-07"), ("chapter", _CHAPTER, "03_lemma")):
+        if not pattern.fullmatch(getattr(claim, field)):
+            raise ValueError(f"{where}: {field} is {getattr(claim, field)!r}; expected one like {example!r}")
     if claim.verdict not in VERDICTS:
         raise ValueError(f"{where}: verdict is {claim.verdict!r}; expected one of {list(VERDICTS)}")
     if claim.verdict != "holds" and not claim.note:
@@ -187,7 +171,7 @@ def _forms(holds: object) -> dict[str, bool]:
     for form, answer in forms.items():
         if not isinstance(form, str) or not form.strip():
             raise ValueError(f"holds has the key {form!r}; expected a condition or a corrected form in words")
-        if not isinstance(_plain(answer), bool):
+        if type(answer).__name__ not in ("bool", "bool_"):  # NumPy's counts, and is not imported here
             raise ValueError(f"holds is {answer!r} for {form!r}; expected True or False")
     return {form: bool(answer) for form, answer in forms.items()}
 
@@ -249,6 +233,8 @@ def check(
         raise ValueError(f"there is no claim {claim_id!r} in the ledger of {len(ledger)} claims{hint}")
     if not isinstance(evidence, str) or not evidence.strip():
         raise ValueError(f"the evidence for {claim_id} is {evidence!r}; expected a sentence")
+    if value is not None and isinstance(value := plain_scalar(f"the value for {claim_id}", value), bool):
+        raise ValueError(f"the value for {claim_id} is {value!r}; expected a finite number or a text")
     claim, computed = ledger[claim_id], computed_verdict(holds)
     note_read(f"claim {claim_id}", claim.shown)
     result = {
@@ -258,23 +244,9 @@ def check(
         "written": claim.verdict,
         "agrees": agrees(computed, claim.verdict),
         "evidence": " ".join(evidence.split()),
-        "value": _plain_value(claim_id, value),
+        "value": value,
     }
     _show(claim, result)
-
-
-def _plain_value(claim_id: str, value: object) -> float | int | str | None:
-    if value is None or isinstance(value, str):
-        return value
-    value = _plain(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"the value for {claim_id} is {value!r}; expected a finite number or a text")
-    return value
-
-
-def _plain(value: Any) -> Any:
-    """A scalar of NumPy as Python's own."""
-    return value.item() if getattr(value, "ndim", None) == 0 else value
 
 
 def format_value(value: float | int | str | None) -> str:

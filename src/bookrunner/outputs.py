@@ -14,8 +14,6 @@ from bookrunner.files import digest, write_atomically
 from bookrunner.ledger import CLAIM_MIME
 from bookrunner.records import PROVENANCE_MIME, RECORD_MIME
 
-__all__ = ["INJECTED_TAG", "PROVENANCE_TAG", "Executed", "payloads", "read_executed", "write_executed"]
-
 INJECTED_TAG = "injected-parameters"
 PROVENANCE_TAG = "preflearn-provenance"
 

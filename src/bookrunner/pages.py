@@ -14,8 +14,6 @@ from bookrunner.outputs import Executed
 from bookrunner.project import Chapter
 from bookrunner.tasks import duration
 
-__all__ = ["Checked", "claims_page", "match_checks", "status_page"]
-
 _PAPERS = {
     "P1": "Venuto2017",
     "P2": "Zapien2009",

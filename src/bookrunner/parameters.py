@@ -12,20 +12,12 @@ import re
 import sys
 from typing import Any
 
-__all__ = ["PROFILES", "assigned_names", "check_profile", "grid_values", "typed"]
-
 PROFILES = ("quick", "full")
 
 _LONGEST = 10_000
 _MOST_VALUES = 100_000
-_EXPECTED = {
-    bool: "true or false",
-    int: "an integer",
-    float: "a finite number",
-    list: "a list",
-    tuple: "a list in parentheses",
-    dict: "a dictionary",
-}
+_NUMBERS = {bool: "true or false", int: "an integer", float: "a finite number"}
+_EXPECTED = _NUMBERS | {list: "a list", tuple: "a list in parentheses", dict: "a dictionary"}
 
 
 def typed(name: str, text: str, default: Any) -> Any:

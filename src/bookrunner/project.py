@@ -13,15 +13,8 @@ from typing import Any
 
 from bookrunner.parameters import PROFILES, assigned_names, typed
 
-__all__ = ["THREAD_VARIABLES", "Chapter", "Project", "find_project"]
-
-THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "NUMBA_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-)
+_THREADED = ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "NUMBA_NUM", "VECLIB_MAXIMUM")
+THREAD_VARIABLES = tuple(f"{name}_THREADS" for name in _THREADED)
 """Kernels and tests compute in one thread each, unless the user has set these."""
 
 

@@ -18,29 +18,16 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bookrunner.files import digest, write_atomically
+from bookrunner.files import digest, file_hashes, write_atomically
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "PROVENANCE_MIME",
-    "RECORD_MIME",
-    "emit_provenance",
-    "main_versions",
-    "note_read",
-    "project_file",
-    "published",
-    "record",
-    "recorded",
-    "requirements",
-    "versions_of",
-    "write_recorded",
-]
 
 RECORD_MIME = "application/vnd.preflearn.record+json"
 PROVENANCE_MIME = "application/vnd.preflearn.provenance+json"
 
+_SOURCE = Path(__file__).parents[1]
 # What this process read so far, beside modules and data: digests by names such as "claim P1-07".
 _READ: dict[str, str | None] = {}
 
@@ -61,8 +48,8 @@ def project_file(relative: str, root: Path | None = None) -> Path:
     FileNotFoundError
         If neither has the file.
     """
-    package = Path(__file__).parent  # an installed wheel carries the files inside it, a checkout at its root
-    roots = [root or os.environ.get("PREFLEARN_ROOT"), package / "_files", package.parents[1]]
+    # An installed wheel carries the files inside the package, a checkout has them at its root.
+    roots = [root or os.environ.get("PREFLEARN_ROOT"), _SOURCE / "bookrunner" / "_files", _SOURCE.parent]
     for root in roots:
         if root and (path := Path(root) / relative).exists():
             return path
@@ -105,7 +92,10 @@ def _as_frame(name: str, table: object) -> tuple[pd.DataFrame, dict | None]:
     import pandas as pd
 
     if isinstance(table, Mapping):
-        scalars = {str(key): _plain_scalar(name, key, value) for key, value in table.items()}
+        scalars = {
+            str(key): plain_scalar(f"{str(key)!r} of the record {name!r}", value)
+            for key, value in table.items()
+        }
         frame = pd.DataFrame([scalars])
     elif isinstance(table, pd.DataFrame):
         scalars, frame = None, table
@@ -127,13 +117,12 @@ def _as_frame(name: str, table: object) -> tuple[pd.DataFrame, dict | None]:
     return frame, scalars
 
 
-def _plain_scalar(name: str, key: object, value: Any) -> float | int | str | bool:
-    value = value.item() if hasattr(value, "item") else value
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{key!r} of the record {name!r} is {value}; expected a finite number")
-    if not isinstance(value, bool | int | float | str):
-        raise ValueError(f"{key!r} of the record {name!r} is a {type(value).__name__}; expected a scalar")
-    return value
+def plain_scalar(what: str, value: Any) -> float | int | str | bool:
+    """A scalar as Python's own; ValueError, which says what it is of, unless it is finite or a text."""
+    value = value.item() if getattr(value, "ndim", None) == 0 else value
+    if isinstance(value, str | bool) or (isinstance(value, int | float) and math.isfinite(value)):
+        return value
+    raise ValueError(f"{what} is {value!r}; expected a finite number or a text")
 
 
 def _emit(mime: str, payload: dict) -> None:
@@ -281,11 +270,9 @@ def emit_provenance() -> None:
     """Store what the kernel ran with and what it read; the runner calls this last."""
     datasets = sys.modules.get("preflearn.datasets")
     used = datasets.used() if datasets is not None else []
-    modules = {
-        f"module {name}": digest(Path(path).read_bytes())
-        for name, module in sorted(sys.modules.items())
-        if name.split(".")[0] in ("preflearn", "bookrunner") and (path := getattr(module, "__file__", None))
-    }
+    loaded = (m for name, m in sys.modules.items() if name.split(".")[0] in ("preflearn", "bookrunner"))
+    paths = [Path(path) for module in loaded if (path := getattr(module, "__file__", None))]
+    modules = {f"module {name}": content for name, content in file_hashes(paths, _SOURCE).items()}
     files = {f"data {note['dataset']}/{note['file']}": note["sha256"] for note in used}
     payload = {"versions": main_versions(), "data": used, "read": modules | files | _READ}
     _emit(PROVENANCE_MIME, payload)

@@ -15,13 +15,11 @@ from typing import Any
 
 import yaml
 
-from bookrunner.files import digest, file_hashes, read_yaml, write_atomically
+from bookrunner.files import digest, file_hashes, read_json, read_yaml, write_atomically
 from bookrunner.links import broken_links
 from bookrunner.project import Project
 from bookrunner.records import requirements, versions_of
 from bookrunner.tasks import duration
-
-__all__ = ["read_contents", "render", "toc_of_existing"]
 
 _SPHINX = ("sphinx", "myst-nb", "myst-parser", "sphinx-book-theme", "pydata-sphinx-theme")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -96,7 +94,7 @@ def render(project: Project, say: Callable[[str], None]) -> list[str]:
     toc = toc_of_existing(read_contents(project), project.pages)
     state = _state(project, toc)
     stamp = project.build / "render.json"
-    last = _last(stamp)
+    last = read_json(stamp)
     html = project.build / "html"
     whole = last.get("html") == _digest_of(html)
     if whole and last.get("hash") == state["hash"]:
@@ -105,7 +103,7 @@ def render(project: Project, say: Callable[[str], None]) -> list[str]:
     # Sphinx compares times, so that a page that an interrupted or failed run wrote, or that was damaged,
     # would never be looked at again: only a run that went well is a ground for the next one. And it
     # copies style sheets and reads the configuration anew only where some page changed.
-    if not whole or any(last.get(part) != state[part] for part in ("files", "frame")):
+    if not whole or last.get("frame") != state["frame"]:
         shutil.rmtree(html, ignore_errors=True)
         shutil.rmtree(project.build / ".doctrees", ignore_errors=True)
     stamp.unlink(missing_ok=True)
@@ -161,25 +159,13 @@ def _jupyter_book(project: Project, config: Path, toc: Path) -> list[str]:
     return list(dict.fromkeys(warnings))
 
 
-def _last(stamp: Path) -> dict[str, Any]:
-    try:
-        last = json.loads(stamp.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return last if isinstance(last, dict) else {}
-
-
 def _state(project: Project, toc: dict[str, Any]) -> dict[str, Any]:
-    """A hash of all that is read, the names of the files, and a hash of what is not a page."""
+    """A hash of all that is read, and one of what is not the text of a page."""
     paths = [path for path in project.book.rglob("*") if not path.name.startswith(".tmp-")]
     files = file_hashes([*paths, project.root / "_config.yml"], project.root)
-    frame = {name: digest for name, digest in files.items() if not name.endswith((".ipynb", ".md"))}
+    frame = {name: None if name.endswith((".ipynb", ".md")) else content for name, content in files.items()}
     versions = versions_of([*_SPHINX, *requirements("book")])
-    return {
-        "hash": digest([files, toc, versions]),
-        "files": sorted(files),
-        "frame": digest([frame, toc, versions]),
-    }
+    return {"hash": digest([files, toc, versions]), "frame": digest([frame, toc, versions])}
 
 
 def _digest_of(html: Path) -> str:

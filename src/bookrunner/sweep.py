@@ -20,8 +20,6 @@ from bookrunner.parameters import grid_values
 from bookrunner.project import Chapter, Project
 from bookrunner.tasks import Outcome, Task, run_tasks
 
-__all__ = ["grid_points", "results_table", "run_sweep"]
-
 _MOST_POINTS = 100_000
 
 

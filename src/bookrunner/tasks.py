@@ -26,8 +26,6 @@ from bookrunner.outputs import Executed, read_executed, write_executed
 from bookrunner.project import Chapter
 from preflearn import datasets
 
-__all__ = ["Outcome", "Progress", "Task", "duration", "run_tasks"]
-
 _PATIENCE_S = 5  # with a cluster that has no worker
 
 
@@ -63,11 +61,6 @@ class Outcome:
     summary: str = ""
     report: str = field(default="", repr=False)
 
-    def in_words(self) -> str:
-        """Such as "done in 4.2 s"."""
-        how = {"done": "done in", "failed": "FAILED after", "stopped": "stopped after"}[self.status]
-        return f"{how} {duration(self.seconds)}"
-
 
 def duration(seconds: float) -> str:
     """A time in words, as coarse as a reader wants it.
@@ -83,12 +76,6 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def _processors() -> int:
-    """How many this process may use."""
-    available = getattr(os, "sched_getaffinity", None)
-    return len(available(0)) if available else os.cpu_count() or 1
-
-
 class Progress:
     """A bar on a terminal, whose unit is a second of the last run; lines of start and finish in a log.
 
@@ -101,49 +88,41 @@ class Progress:
     """
 
     def __init__(self, expected: Mapping[str, float | None], stream: TextIO | None = None) -> None:
-        self._stream = sys.stderr if stream is None else stream
-        known = [seconds for seconds in expected.values() if seconds]
-        mean = sum(known) / len(known) if known else 1.0
-        self._weights = {label: seconds or mean for label, seconds in expected.items()}
+        known = [seconds for seconds in expected.values() if seconds] or [1.0]
+        self._weights = {name: seconds or sum(known) / len(known) for name, seconds in expected.items()}
         self._running: dict[str, tuple[int, int]] = {}
-        self._finished: list[str] = []
-        self._bar = tqdm(
-            total=sum(self._weights.values()),
-            file=self._stream,
-            disable=not self._stream.isatty(),
-            leave=False,
-            dynamic_ncols=True,
-            smoothing=0,
-            bar_format="{percentage:3.0f}%|{bar:20}| {elapsed}, {remaining} left{postfix}",
-        )
+        self._done: list[str] = []
+        self._stream = stream or sys.stderr
+        shape = "{percentage:3.0f}%|{bar:20}| {elapsed}, {remaining} left{postfix}"
+        look: dict[str, Any] = {"leave": False, "dynamic_ncols": True, "smoothing": 0, "bar_format": shape}
+        total, silent = sum(self._weights.values()), not self._stream.isatty()
+        self._bar = tqdm(total=total, file=self._stream, disable=silent, **look)
 
     def cell(self, label: str, number: int, n_cells: int) -> None:
         """A task reached a cell; cell 0 is its start."""
         self._running[label] = (number, n_cells)
         if number == 0 and self._bar.disable:
-            self._line(f"{label}: started")
+            print(f"{label}: started", file=self._stream, flush=True)
 
-    def finish(self, label: str, how: str) -> None:
-        """A task ended; `how` says how, such as "done in 4.2 s"."""
+    def finish(self, outcome: Outcome) -> None:
+        """A task ended."""
+        label, how = outcome.task.label, "done in" if outcome.status == "done" else "FAILED after"
         self._running.pop(label, None)
-        self._finished.append(label)
-        self._line(f"{label}: {how} ({len(self._finished)} of {len(self._weights)})")
+        self._done.append(label)
+        place = f"{len(self._done)} of {len(self._weights)}"
+        tqdm.write(f"{label}: {how} {duration(outcome.seconds)} ({place})", file=self._stream)
 
     def tick(self) -> None:
         """Redraw the bar."""
-        running = dict(self._running)
-        parts = sum(self._weights[label] * number / n_cells for label, (number, n_cells) in running.items())
-        self._bar.n = sum(self._weights[label] for label in self._finished) + parts
-        cells = [f"{label} {number}/{n_cells}" for label, (number, n_cells) in sorted(running.items())]
-        self._bar.set_postfix_str(", ".join([f"{len(self._finished)} of {len(self._weights)} done", *cells]))
+        parts = {label: number / n_cells for label, (number, n_cells) in dict(self._running).items()}
+        self._bar.n = sum(self._weights[label] * part for label, part in parts.items())
+        self._bar.n += sum(self._weights[label] for label in self._done)
+        cells = [f"{label} {part:.0%}" for label, part in sorted(parts.items())]
+        self._bar.set_postfix_str(", ".join([f"{len(self._done)} of {len(self._weights)} done", *cells]))
 
     def close(self) -> None:
         """Clear the bar."""
         self._bar.close()
-
-    def _line(self, text: str) -> None:
-        tqdm.write(text, file=self._stream)
-        self._stream.flush()
 
 
 def run_tasks(
@@ -194,22 +173,17 @@ def run_tasks(
     left = [task for task in tasks if task.target not in outcomes]
     if left:
         check_writable({task.target.parent for task in left})
-        expected = {
+        seconds = {
             task.label: found.run["seconds"] if (found := last[task.target]) else None for task in left
         }
         # The longest first: then no processor waits for one long chapter at the end.
-        left.sort(key=lambda task: -(expected[task.label] or float("inf")))
-        progress = Progress(expected)
-        executor = (
-            _cluster(scheduler) if scheduler else ThreadPoolExecutor(_processors() if jobs is None else jobs)
-        )
+        left.sort(key=lambda task: -(seconds[task.label] or float("inf")))
+        progress = Progress(seconds)
+        threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        where = _cluster(scheduler) if scheduler else ThreadPoolExecutor(threads if jobs is None else jobs)
         kernels = None if scheduler else Kernels(progress.cell)
-        wanted = [
-            (task, Job(task.label, task.chapter.notebook, task.parameters, state.root, limits))
-            for task in left
-        ]
         try:
-            for outcome in _outcomes(state, wanted, executor, kernels, progress):
+            for outcome in _outcomes(state, left, limits, where, kernels, progress):
                 outcomes[outcome.task.target] = outcome
         finally:
             progress.close()
@@ -228,22 +202,26 @@ def _up_to_date(state: State, executed: Executed) -> bool:
 
 def _outcomes(
     state: State,
-    wanted: Sequence[tuple[Task, Job]],
-    entered: AbstractContextManager[Executor],
+    tasks: Sequence[Task],
+    limits: Limits,
+    where: AbstractContextManager[Executor],
     kernels: Kernels | None,
     progress: Progress,
 ) -> Iterator[Outcome]:
-    """Submit all jobs, and store each result as it comes; an interrupt stops the kernels of this machine."""
-    arguments = () if kernels is None else (kernels,)
-    with entered as executor:
-        futures = {executor.submit(execute, job, *arguments): task for task, job in wanted}
+    """Submit all, and store each result as it comes; an interrupt stops the kernels of this machine."""
+    shared = () if kernels is None else (kernels,)
+    with where as executor:
+        futures: dict[Future[Result], Task] = {}
+        for task in tasks:
+            job = Job(task.label, task.chapter.notebook, task.parameters, state.root, limits)
+            futures[executor.submit(execute, job, *shared)] = task
         pending = set(futures)
         try:
             while pending:
                 done, pending = wait(pending, timeout=0.3, return_when=FIRST_COMPLETED)
                 for future in done:
                     outcome = _stored(state, futures[future], future)
-                    progress.finish(outcome.task.label, outcome.in_words())
+                    progress.finish(outcome)
                     yield outcome
                 progress.tick()
         except BaseException:
@@ -275,7 +253,7 @@ def _stored(state: State, task: Task, future: Future[Result]) -> Outcome:
         "chapter": task.chapter.name,
         "profile": profile,
         "parameters": task.parameters,
-        "date": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "seconds": seconds,
         "inputs": state.inputs(task.chapter, profile, notebook),
     }
@@ -287,12 +265,11 @@ def _cluster(address: str) -> Iterator[Executor]:
     """A Dask cluster as an executor, whose workers need this package and nothing of the project's folder."""
     try:
         from distributed import Client
-    except ImportError:
-        raise ValueError(
-            "a scheduler needs Dask; install it with: pip install 'preflearn[cluster]'"
-        ) from None
-    try:
+
         client = Client(address, timeout="20s")
+    except ImportError:
+        text = "a scheduler needs Dask; install it with: pip install 'preflearn[cluster]'"
+        raise ValueError(text) from None
     except (OSError, ValueError) as error:
         raise ValueError(f"no Dask scheduler answers at {address!r}: {error}") from None
     with client:

@@ -29,7 +29,10 @@ def project(tmp_path, monkeypatch):
         (["build", "-p", "profile", "ful"], "chapter 01_first: profile is 'ful'; expected one of"),
         (["build", "-p", "seed", "1:20"], "chapter 01_first: seed is '1:20'; expected an integer, such as 0"),
         (["build", "-p", "n", "010"], "chapter 01_first: n is '010'; expected an integer, such as 10"),
-        (["build", "--cell-time", "0", "--no-render"], "cell_seconds is 0.0; expected"),
+        (
+            ["build", "--cell-time", "0", "--no-render"],
+            "Invalid value for '--cell-time': 0.0 is not in the range x>0",
+        ),
         (["build", "--jobs", "two"], "Invalid value for '--jobs': 'two' is not a valid integer"),
         (["buidl"], "No such command 'buidl'"),
         (["sweep", "first", "-p", "seed", "3:1"], "chapter 01_first: seed: '3:1' holds no value"),

@@ -135,7 +135,7 @@ def test_inputs_edited_while_a_chapter_runs_make_it_run_again(house, build):
 
 def test_only_modules_that_were_loaded_count(house, build):
     inputs = executed_of(house).run["inputs"]
-    assert {"module preflearn.metrics", "module bookrunner.records", "data toy/a.txt"} <= set(inputs)
+    assert {"module preflearn/metrics.py", "module bookrunner/records.py", "data toy/a.txt"} <= set(inputs)
     other = house.root / "src/preflearn/svm/__init__.py"
     for path, expected in ((other, SAME), (house.root / "src/preflearn/metrics.py", DONE)):
         path.write_text(path.read_text() + "# a comment\n")
@@ -183,7 +183,7 @@ NOTEBOOK, CLAIMS = "notebooks/01_first.ipynb", "book/claims.yml"
         (_write("data/recorded/02_other_fit.csv", "a\n3\n"), ["table data/recorded/02_other_fit.csv"]),
         (_write("data/recorded/02_other_x.csv", "a\n3\n"), []),
         (_write("../mirror/toy/a.txt", "other"), ["data toy/a.txt"]),
-        (_edit("src/preflearn/metrics.py", "def ", "\ndef "), ["module preflearn.metrics"]),
+        (_edit("src/preflearn/metrics.py", "def ", "\ndef "), ["module preflearn/metrics.py"]),
         (_edit("src/bookrunner/command.py", "def ", "\ndef "), []),
     ],
 )
@@ -209,7 +209,7 @@ def test_a_full_run_ignores_what_it_writes_and_is_flagged_when_its_code_changes(
     assert SAME in build("--profile", "full")
     path = house.root / "data/recorded/01_first_fit.csv"
     path.write_text(
-        path.read_text().replace('"module preflearn.metrics": "', '"module preflearn.metrics": "0')
+        path.read_text().replace('"module preflearn/metrics.py": "', '"module preflearn/metrics.py": "0')
     )
     (house.root / "data/recorded/03_old.csv").write_text("a\n1\n")
     (house.root / "data/recorded/04_odd.csv").write_text("# code: [1]\na\n1\n")

@@ -212,7 +212,7 @@ def test_an_unreadable_result_is_named_and_made_again(tmp_path, capsys, monkeypa
     assert captured.err.count(f"{path} can't be read") == 1
 
 
-INDEX = "# The book\n\nSee {doc}`chapters/01_first`, {doc}`chapters/02_second` and {eq}`eq-second`.\n\n```{bibliography}\n```\n"
+INDEX = "# The book\n\n```{bibliography}\n```\n\nSee {doc}`chapters/01_first`, {doc}`chapters/02_second`, {eq}`eq-second`.\n"
 CONTENTS = "format: jb-book\nroot: index\nchapters:\n"
 
 

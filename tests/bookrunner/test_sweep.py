@@ -122,6 +122,6 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_pat
     project = write_project(tmp_path, LEDGER, first=POINT)
     (tmp_path / "taken").write_text("a file")
     for output in (tmp_path / "taken", tmp_path / "taken" / "below"):
-        with pytest.raises(OSError, match=r"can't write into the folder: .*: '.*taken"):
+        with pytest.raises(OSError, match=r"can't write: .*: '.*taken"):
             run_sweep(project, "first", {"seed": [1]}, output=output)
     assert not project.build.exists()
