@@ -14,7 +14,6 @@ import os
 import re
 import tempfile
 import threading
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -221,16 +220,15 @@ class _Run:
     def failed_kernel(self, error: Exception) -> Result:
         self.stderr.seek(0)
         said = [line for line in self.stderr.read().splitlines() if line.strip() and not _NOISE.search(line)]
-        what = f"{type(error).__name__}: {error}"
+        what, tail = f"{type(error).__name__}: {error}", "\n".join(said[-20:])
         if self.kernels.stopped:
             what = "stopped"
         elif self.client and self.client.reason:
-            what = self.client.reason
+            what, tail = self.client.reason, ""
         elif isinstance(error, CellTimeoutError):
-            what = f"more than {self.job.limits.cell_seconds:g} s (--cell-time gives it more)"
+            what, tail = f"more than {self.job.limits.cell_seconds:g} s (--cell-time gives it more)", ""
         elif isinstance(error, DeadKernelError):
             what = "the kernel died (out of memory, or a crash in compiled code?)"
-        tail = "\n".join(said[-20:] or traceback.format_exception_only(error))
         number = self.client.cell_number if self.client else 0
         if number == 0:
             return Result(None, f"{what} before its first cell", tail)

@@ -19,9 +19,6 @@ from bookrunner.ledger import Claim
 from bookrunner.outputs import Executed, payloads
 from bookrunner.project import Chapter, Project
 from bookrunner.records import PROVENANCE_MIME, main_versions, project_file
-from preflearn import datasets
-from preflearn.datasets.registry import registered_file
-from preflearn.datasets.storage import locate
 
 _CHANGED = "changed while it ran"
 
@@ -69,6 +66,9 @@ class State:
             return None
 
     def _data(self, name: str) -> str | None:
+        from preflearn.datasets.registry import registered_file  # late: with pandas and all loaders
+        from preflearn.datasets.storage import locate
+
         try:
             found = locate(registered_file(*name.split("/", 1)))
         except ValueError:
@@ -79,6 +79,8 @@ class State:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     def _dataset(self, name: str) -> str | None:
+        from preflearn import datasets
+
         return "here" if datasets.available(name) else None
 
     def inputs(self, chapter: Chapter, profile: str, notebook: dict[str, Any]) -> dict[str, str | None]:

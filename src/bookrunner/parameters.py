@@ -126,7 +126,7 @@ def assigned_names(source: str) -> dict[str, ast.expr | None]:
         If the cell is not Python.
     """
     try:
-        body = ast.parse(source).body
+        body = ast.parse(source, "parameters").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         raise ValueError(f"not valid Python: {error}") from None
     found: dict[str, ast.expr | None] = {}

@@ -71,14 +71,12 @@ class Chapter:
 
     def check_datasets(self) -> None:
         """Raise ValueError on a declared data set that is not in the register."""
-        from preflearn.datasets.registry import dataset_names  # late: loads pandas with its folder
-
-        known = dataset_names()
         for name in self.datasets:
-            if name not in known:
-                raise ValueError(
-                    f"chapter {self.name} declares the data set {name!r}; expected one of {known}"
-                )
+            from preflearn.datasets.registry import dataset_names  # late: with pandas and all loaders
+
+            if name not in (known := dataset_names()):
+                start = f"chapter {self.name} declares the data set {name!r}"
+                raise ValueError(f"{start}; expected one of {known}")
 
     def profile(self, parameters: Mapping[str, Any]) -> str:
         """The profile that the chapter runs in: what was given, else its default, else "quick"."""

@@ -98,7 +98,7 @@ def run_sweep(
     tasks = [_point_task(chapter, point, folder) for point in points]
     table = folder / f"results-{_file_name('-'.join(values))}-{digest(values)[:8]}.csv"
     check_writable([folder])
-    with locked(table.with_suffix(".lock"), "this sweep"):
+    with locked(folder / f".{table.stem}.lock", "this sweep"):
         clean_temporaries([folder])
         try:
             outcomes = run_tasks(state, tasks, jobs=jobs, scheduler=scheduler, limits=limits)
@@ -120,7 +120,7 @@ def _point_task(chapter: Chapter, point: Mapping[str, Any], folder: Path) -> Tas
     checked = chapter.checked_parameters(point)
     label = ",".join(f"{name}={value}" for name, value in point.items())
     differing = ",".join(f"{name}={value}" for name, value in sorted(checked.items()))
-    name = f"{_file_name(differing)}-{digest(checked)[:12]}"
+    name = f"{_file_name(differing) or 'default'}-{digest(checked)[:12]}"
     return Task(label, chapter, checked, folder / f"{name}.ipynb", folder / "failed" / f"{name}.ipynb")
 
 

@@ -24,7 +24,6 @@ from bookrunner.files import check_writable, write_atomically
 from bookrunner.keys import State
 from bookrunner.outputs import Executed, read_executed, write_executed
 from bookrunner.project import Chapter
-from preflearn import datasets
 
 _PATIENCE_S = 5  # with a cluster that has no worker
 
@@ -102,7 +101,8 @@ class Progress:
         """A task reached a cell; cell 0 is its start."""
         self._running[label] = (number, n_cells)
         if number == 0 and self._bar.disable:
-            print(f"{label}: started", file=self._stream, flush=True)
+            self._stream.write(f"{label}: started\n")  # in one piece, since others write beside it
+            self._stream.flush()
 
     def finish(self, outcome: Outcome) -> None:
         """A task ended."""
@@ -194,6 +194,8 @@ def _up_to_date(state: State, executed: Executed) -> bool:
     """Whether nothing changed; a data set that could not be had last time is asked for once more."""
     for name in executed.replaced:
         if state[f"dataset {name}"] is None:
+            from preflearn import datasets  # late: with pandas and all loaders
+
             with suppress(OSError, ValueError):
                 datasets.fetch(name, progress=False)
                 return False

@@ -171,7 +171,7 @@ def test_a_chapter_that_was_not_run_is_no_problem(built):
     assert checked[0].why == "Not yet checked: its chapter was not run in this build."
 
 
-def test_the_book_shows_what_was_asked_for_last_whatever_the_clock_says(tmp_path):
+def test_the_book_shows_what_was_asked_for_last_whatever_the_clock_says(tmp_path, capsys, monkeypatch):
     project = write_project(tmp_path, LEDGER, first=FIRST)
     page = project.pages / "01_first.ipynb"
     for seed in (4, 5):
@@ -191,28 +191,31 @@ def test_the_book_shows_what_was_asked_for_last_whatever_the_clock_says(tmp_path
     assert "`seed = 4`" in page.read_text()
     (project.build / "shown.json").write_text("[")
     assert shown_chapters(project).keys() == {"02_second"}  # no default execution of the first
-    assert four.exists()
     assert five.exists()
 
-
-def test_an_unreadable_result_is_named_and_made_again(tmp_path, capsys, monkeypatch):
-    project = write_project(tmp_path, LEDGER, first=FIRST)
+    four.write_bytes(b"")
     monkeypatch.chdir(project.root)
-    assert main(["build", "--no-render"]) == 0
-    (path,) = project.build.rglob("quick.ipynb")
-    path.write_bytes(b"")
     capsys.readouterr()
     assert main(["claims"]) == 0
-    captured = capsys.readouterr()
-    assert captured.err.count("\n") == 1
-    assert f"{path} can't be read and counts as missing" in captured.err
-    assert main(["build", "--no-render"]) == 0
+    assert capsys.readouterr().err == ""  # of what is not shown, nothing is said
+    assert main(["build", "1", "-p", "seed", "4", "--no-render"]) == 0
     captured = capsys.readouterr()
     assert "1 executed, 0 unchanged" in captured.out
-    assert captured.err.count(f"{path} can't be read") == 1
+    assert captured.err.count(f"preflearn: {four} can't be read and counts as missing") == 1
+    five.write_bytes(b"")
+    (project.build / "shown.json").write_text(json.dumps({"01_first": five.name}))
+    assert main(["claims"]) == 0
+    assert f"preflearn: {five} can't be read and counts as missing" in capsys.readouterr().err
 
 
-INDEX = "# The book\n\n```{bibliography}\n```\n\nSee {doc}`chapters/01_first`, {doc}`chapters/02_second`, {eq}`eq-second`.\n"
+INDEX = """\
+# The book
+
+See {doc}`chapters/01_first`, {doc}`chapters/02_second` and {eq}`eq-second`.
+
+```{bibliography}
+```
+"""
 CONTENTS = "format: jb-book\nroot: index\nchapters:\n"
 
 

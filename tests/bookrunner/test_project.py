@@ -1,6 +1,9 @@
 import json
+import os
 
+import numpy as np  # noqa: F401 - loads its BLAS
 import pytest
+from threadpoolctl import threadpool_info
 from toy_project import FIRST, edit_notebook, write_notebook, write_project
 
 from bookrunner.project import Chapter, find_project
@@ -90,3 +93,8 @@ def test_project_is_found_from_a_folder_inside(project, tmp_path_factory, monkey
     monkeypatch.setenv("PREFLEARN_ROOT", str(tmp_path_factory.mktemp("empty")))
     with pytest.raises(ValueError, match="expected a checkout of preflearn"):
         find_project()
+
+
+def test_numerical_libraries_of_this_suite_were_told_their_threads():
+    counts = {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+    assert counts == {int(os.environ["OPENBLAS_NUM_THREADS"])}
