@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from typing import Any
 
-from bookrunner.ledger import load_ledger
-from bookrunner.links import broken_links
-from bookrunner.outputs import Executed
-from bookrunner.pages import Checked, claims_page, match_checks, status_page
-from bookrunner.progress import duration
-from bookrunner.project import Project
-from bookrunner.records import write_atomically, write_recorded
-from bookrunner.render import render
-from bookrunner.runner import (
-    Outcome,
-    chapter_task,
-    clean_temporaries,
-    newest_executed,
-    profile_of,
-    prune,
-    run_tasks,
-)
-
-__all__ = ["broken_links", "build_book", "collect", "failure_report", "ledger_state"]
+from bookrunner.execution import GENEROUS, Limits
+from bookrunner.files import check_writable, clean_temporaries, digest, locked, read_json, write_atomically
+from bookrunner.keys import State, outdated_records
+from bookrunner.ledger import Claim, read_ledger
+from bookrunner.outputs import Executed, read_executed
+from bookrunner.pages import claims_page, match_checks, status_page
+from bookrunner.project import Chapter, Project
+from bookrunner.records import write_recorded
+from bookrunner.render import read_contents, render
+from bookrunner.tasks import Outcome, Task, duration, run_tasks
 
 
 def build_book(
     project: Project,
     chapters: Sequence[str] = (),
-    parameters: Mapping[str, object] | None = None,
+    parameters: Mapping[str, Any] | None = None,
     *,
     jobs: int | None = None,
     force: bool = False,
     rendered: bool = True,
+    limits: Limits = GENEROUS,
 ) -> int:
     """Execute chapters that changed, collect what all of them hold, and render the book.
 
@@ -43,13 +36,15 @@ def build_book(
     chapters : sequence of str
         The chapters to execute, all by default; others keep what they were last executed to.
     parameters : mapping of str to object, optional
-        Given to each of these chapters.
+        Given to each of these chapters; a text becomes a value of the parameter's kind.
     jobs : int, optional
         How many chapters run at once; one a processor by default.
     force : bool
         Execute them although nothing changed.
     rendered : bool
         Whether to render the pages.
+    limits : Limits
+        What a cell may take.
 
     Returns
     -------
@@ -60,32 +55,67 @@ def build_book(
     Raises
     ------
     ValueError
-        On an unknown chapter, a parameter that a chapter does not have, or an invalid ledger.
+        On an unknown chapter, a parameter that a chapter does not have, an invalid ledger or table of
+        contents: all before anything is executed.
+    OSError
+        If something can't be written, or another build is under way.
     """
-    clean_temporaries([project.build, project.pages, project.root / "data" / "recorded"])
     selected = project.select(chapters)
-    tasks = [chapter_task(project, chapter, parameters or {}) for chapter in selected]
-    ledger_state(project)  # an invalid ledger is found before hours of work, not after them
-    outcomes = run_tasks(project, tasks, jobs=jobs, force=force)
-    failed = [outcome for outcome in outcomes if outcome.status == "failed"]
-    for outcome in outcomes:
-        if outcome.status in ("done", "unchanged"):
+    tasks = [_chapter_task(project, chapter, parameters or {}) for chapter in selected]
+    ledger = read_ledger(project.book)
+    if rendered:
+        read_contents(project)
+    state = State(project, ledger)
+    with locked(project.build / "lock", "a build of this book"):
+        recorded = project.root / "data" / "recorded"
+        check_writable([project.build, project.pages, recorded])
+        clean_temporaries([project.build, project.pages, recorded])
+        outcomes = run_tasks(state, tasks, jobs=jobs, force=force, limits=limits)
+        for outcome in outcomes:
             _keep(project, outcome)
-    n_done = sum(outcome.status == "done" for outcome in outcomes)
-    n_unchanged = sum(outcome.status == "unchanged" for outcome in outcomes)
-    print(f"chapters: {n_done} executed, {n_unchanged} unchanged, {len(failed)} failed")
-    if failed:
-        for outcome in failed:
+        shown = shown_chapters(project, outcomes)
+        _say_outcomes(outcomes)
+        if any(outcome.status == "failed" for outcome in outcomes):
+            return 1
+        _say_changes(project, outcomes)
+        return _finish(project, ledger, shown, rendered)
+
+
+def _chapter_task(project: Project, chapter: Chapter, parameters: Mapping[str, Any]) -> Task:
+    """The task that a build runs for a chapter: one file for each set of parameters."""
+    checked = chapter.checked_parameters(parameters)
+    chapter.check_datasets()
+    others = {name: value for name, value in checked.items() if name != "profile"}
+    key = chapter.profile(checked) + (f"-{digest(others)[:12]}" if others else "")
+    target = project.build / "executed" / chapter.name / f"{key}.ipynb"
+    return Task(chapter.name, chapter, checked, target, project.build / "failed" / f"{chapter.name}.ipynb")
+
+
+def _say_outcomes(outcomes: Sequence[Outcome]) -> None:
+    counts = [sum(o.status == status for o in outcomes) for status in ("done", "unchanged", "failed")]
+    print("chapters: {} executed, {} unchanged, {} failed".format(*counts))
+    for outcome in outcomes:
+        if outcome.status == "failed":
             print(failure_report(outcome))
-        return 1
-    return _finish(project, rendered)
 
 
-def _finish(project: Project, rendered: bool) -> int:
-    problems = [f"claim {problem}" for problem in collect(project)]
-    for name, notebook in executed_chapters(project).items():
+def _say_changes(project: Project, outcomes: Sequence[Outcome]) -> None:
+    """The inputs of this build once more: what was edited meanwhile, and what was recorded by older code."""
+    now = State(Project(project.root), read_ledger(project.book))
+    for outcome in outcomes:
+        if outcome.executed and (changed := now.changes(outcome.executed)):
+            print(f"{outcome.task.label}: {changed[0]} changed while it ran; the next build runs it again")
+    if outdated := outdated_records(project, now):
+        print(f"data/recorded: older than the code that makes it: {', '.join(outdated)}")
+
+
+def _finish(
+    project: Project, ledger: Mapping[str, Claim], shown: Mapping[str, Executed], rendered: bool
+) -> int:
+    for name, notebook in shown.items():
         if notebook.replaced:
             print(f"{name}: other data in place of {', '.join(notebook.replaced)}")
+    problems = [f"claim {problem}" for problem in collect(project, ledger, shown)]
     if rendered:
         problems += render(project, print)
         index = project.build / "html" / "index.html"
@@ -105,42 +135,46 @@ def failure_report(outcome: Outcome) -> str:
 
 
 def _keep(project: Project, outcome: Outcome) -> None:
-    """Write the records of a full run, and forget old executions of the chapter."""
-    task = outcome.task
-    if task.parameters == {"profile": "full"}:
-        _write_records(project, Executed(task.target))
-    prune(task.target.parent, profile_of(task.chapter, task.parameters))
-
-
-def _write_records(project: Project, executed: Executed) -> None:
-    run, chapter = executed.run, project.chapter(executed.run["chapter"])
-    versions = executed.provenance["versions"]
+    """Write the records of a full run; every other parameter has the chapter's default."""
+    executed = outcome.executed
+    if executed is None or executed.run["parameters"] != {"profile": "full"}:
+        return
+    run, chapter, versions = executed.run, outcome.task.chapter, executed.provenance["versions"]
     provenance = {
         "chapter": chapter.name,
         "date": run["date"],
-        "preflearn": versions.get("preflearn", "unknown"),
-        "python": versions.get("python", "unknown"),
+        "preflearn": versions["preflearn"],
+        "python": versions["python"],
         "parameters": {k: v for k, v in chapter.parameters.items() if v is not ...} | run["parameters"],
         "wall_time_s": run["seconds"],
+        "code": {k: v[:12] for k, v in run["inputs"].items() if k.startswith("module preflearn")},
     }
     for payload in executed.records:
         write_recorded(project.root / "data" / "recorded", chapter.name, payload, provenance)
 
 
-def executed_chapters(project: Project) -> dict[str, Executed]:
-    """The last execution of each chapter that has one, by name."""
-    newest = {c.name: newest_executed(project.build / "executed" / c.name) for c in project.chapters}
-    return {name: Executed(path) for name, path in newest.items() if path is not None}
+def shown_chapters(project: Project, outcomes: Sequence[Outcome] = ()) -> dict[str, Executed]:
+    """What the book shows of each chapter that was executed, by name: what the last build asked for.
+
+    A file notes which that was; a chapter that it does not name is shown with its default parameters.
+    """
+    note = project.build / "shown.json"
+    names = read_json(note)
+    present = {outcome.task.chapter.name: outcome for outcome in outcomes if outcome.executed}
+    shown = {}
+    for name in (chapter.name for chapter in project.chapters):
+        if name in present:
+            names[name], executed = present[name].task.target.name, present[name].executed
+        else:
+            executed = read_executed(project.build / "executed" / name / str(names.get(name, "quick.ipynb")))
+        if executed is not None:
+            shown[name] = executed
+    if outcomes:
+        write_atomically(note, json.dumps(names, indent=1))
+    return shown
 
 
-def ledger_state(project: Project) -> tuple[list[Checked], list[str]]:
-    """The ledger with what the executed chapters computed, and the problems; see `match_checks`."""
-    path = project.book / "claims.yml"
-    ledger = load_ledger(path) if path.exists() else {}
-    return match_checks(ledger, project.chapters, executed_chapters(project))
-
-
-def collect(project: Project) -> list[str]:
+def collect(project: Project, ledger: Mapping[str, Claim], shown: Mapping[str, Executed]) -> list[str]:
     """Write the pages of all executed chapters, of the claims and of the status into the book.
 
     A page that has not changed is not touched; one whose notebook is gone is deleted.
@@ -150,18 +184,14 @@ def collect(project: Project) -> list[str]:
     list of str
         Problems with the ledger.
     """
-    executed = executed_chapters(project)
-    checked, problems = ledger_state(project)
-    pages = {f"{name}.ipynb": notebook.page() for name, notebook in executed.items()}
-    pages |= {"claims.md": claims_page(checked), "status.md": status_page(executed)}
+    checked, problems = match_checks(ledger, project.chapters, shown)
+    pages = {f"{name}.ipynb": notebook.page() for name, notebook in shown.items()}
+    pages |= {"claims.md": claims_page(checked), "status.md": status_page(shown)}
     for name, text in pages.items():
-        _write_if_changed(project.pages / name, text)
+        path = project.pages / name
+        if not path.exists() or path.read_bytes() != text.encode():
+            write_atomically(path, text)
     for path in project.pages.glob("*.ipynb"):
         if path.name not in pages:
             path.unlink()
     return problems
-
-
-def _write_if_changed(path: Path, text: str) -> None:
-    if not path.exists() or path.read_text("utf-8") != text:
-        write_atomically(path, text)

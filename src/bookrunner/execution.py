@@ -1,210 +1,243 @@
-"""Execute one notebook with papermill: in a kernel of its own, stoppable, with a report where it fails."""
+"""Execute one notebook with papermill, here or on a worker: in a kernel of its own, within limits.
+
+Papermill loads, parameterises, runs and times the cells. Its engine is replaced by a small one, for what
+it can't do: start kernels one after the other, give a kernel its environment, bound the output of a cell,
+follow the cells from outside, and kill a kernel when the runner is interrupted.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import contextvars
+import json
+import os
 import re
 import tempfile
 import threading
-import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import nbformat
-from nbclient.exceptions import DeadKernelError
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from papermill.clientwrap import PapermillNotebookClient
 from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillExecutionError
 from papermill.execute import execute_notebook
 from papermill.log import logger
 
-__all__ = ["PROVENANCE_TAG", "Execution", "ExecutionError"]
+from bookrunner.outputs import INJECTED_TAG, PROVENANCE_TAG, payloads
+from bookrunner.project import THREAD_VARIABLES
+from bookrunner.records import PROVENANCE_MIME
 
-PROVENANCE_TAG = "preflearn-provenance"
-
-_PROVENANCE_SOURCE = "import bookrunner.records as _records\n\n_records.emit_provenance()"
+_PROVENANCE = "import bookrunner.records as _records\n\n_records.emit_provenance()"
 _NOISE = re.compile(r"Kernel is running over TCP without encryption")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _START_ATTEMPTS = 3
 
-# Kernels that start at the same moment can race for ports: they start one after the other.
-_starting = threading.Lock()
+
+@dataclass(frozen=True)
+class Limits:
+    """What one cell may take: seconds, and megabytes of output."""
+
+    cell_seconds: float = 6 * 3600
+    cell_megabytes: float = 20
 
 
-class ExecutionError(RuntimeError):
-    """A notebook did not run to its end.
+GENEROUS = Limits()
 
-    Attributes
+
+@dataclass(frozen=True)
+class Job:
+    """One notebook to execute, as a worker elsewhere can be told: its parameters, the project's folder."""
+
+    label: str
+    notebook: dict[str, Any]
+    parameters: dict[str, Any]
+    root: str
+    limits: Limits = GENEROUS
+
+
+@dataclass(frozen=True)
+class Result:
+    """The notebook as far as it ran; where it failed, a line that says how, and a report."""
+
+    notebook: dict[str, Any] | None
+    summary: str = ""
+    report: str = ""
+
+
+class Kernels:
+    """The kernels of one process: started one after the other, since their ports can race; stopped together.
+
+    Parameters
     ----------
-    summary : str
-        One line: the exception, and the cell.
-    report : str
-        The cell's source around the failing line, and the traceback.
-    notebook : dict or None
-        The notebook as far as it ran.
+    watch : callable, optional
+        Called with the label, the number of a cell (0 before the first) and the number of cells.
     """
 
-    def __init__(self, summary: str, report: str, notebook: dict | None) -> None:
-        super().__init__(summary)
-        self.summary, self.report, self.notebook = summary, report, notebook
+    def __init__(self, watch: Callable[[str, int, int], None] = lambda *_: None) -> None:
+        self.watch, self.starting, self.stopped = watch, threading.Lock(), False
+        self.running: set[_Client] = set()
 
-    def __reduce__(self) -> tuple:
-        return type(self), (self.summary, self.report, self.notebook)
+    def stop(self) -> None:
+        """Kill all kernels, and let no other start."""
+        self.stopped = True
+        for client in list(self.running):
+            client.kill("stopped")
+
+
+_of_this_process = Kernels()
+
+
+class _Client(PapermillNotebookClient):
+    """Papermill's client, which knows its cell and its limits and can be killed from another thread."""
+
+    job: Job
+    kernels: Kernels
+    cell_number = 0  # of the cell that runs, as a reader of the source counts
+    written = 0
+    reason = ""
+
+    def execute_cell(self, cell: Any, cell_index: int, *args: Any, **kwargs: Any) -> Any:
+        self.cell_number = sum(not _injected(cell) for cell in self.nb.cells[: cell_index + 1])
+        self.written = 0
+        self.kernels.watch(self.job.label, cell_index + 1, len(self.nb.cells))
+        return super().execute_cell(cell, cell_index, *args, **kwargs)
+
+    def process_message(self, msg: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        self.written += len(json.dumps(msg["content"], default=str))
+        if self.written > self.job.limits.cell_megabytes * 1e6:
+            limit = f"{self.job.limits.cell_megabytes:g} MB"
+            self.kill(f"more than {limit} of output (--cell-output gives it more)")
+            return None
+        return super().process_message(msg, *args, **kwargs)
+
+    def kill(self, reason: str) -> None:
+        self.reason = self.reason or reason
+        process = getattr(getattr(self.km, "provisioner", None), "process", None)
+        if process is not None:
+            with contextlib.suppress(OSError):
+                process.kill()
+
+    def start(self, **where: Any) -> None:
+        for attempt in range(_START_ATTEMPTS):
+            if self.kernels.stopped:
+                raise RuntimeError("stopped before its kernel started")
+            try:
+                self.create_kernel_manager()
+                self.start_new_kernel(**where)
+                if self.kernels.stopped:  # while the process was being made
+                    self.kill("stopped")
+                self.start_new_kernel_client()
+                return
+            except RuntimeError as error:
+                if attempt == _START_ATTEMPTS - 1 or "Kernel" not in str(error):
+                    raise
 
 
 class _Engine(NBClientEngine):
-    """Papermill's engine, with a kernel that is started in its turn and can be stopped from outside."""
-
     @classmethod
-    def execute_managed_notebook(
-        cls, nb_man: object, kernel_name: str, *, execution: Execution, **_ignored: object
+    def execute_managed_notebook(  # pyright: ignore[reportIncompatibleMethodOverride] - gets our keyword
+        cls, nb_man: Any, kernel_name: str, *, run: _Run, **_ignored: Any
     ) -> None:
-        execution.run_cells(nb_man, kernel_name)
+        run.cells(nb_man, kernel_name)
 
 
 papermill_engines.register("preflearn", _Engine)
 
 
-class Execution:
-    """One execution of a notebook; `run` in one thread, `stop` from any other.
+def kernel_environment(root: str) -> dict[str, str]:
+    """The environment of kernels: one thread each unless the user says otherwise, and no relative path.
 
-    Parameters
-    ----------
-    notebook : dict
-        The source, as parsed JSON.
-    parameters : mapping of str to object
-        Injected after the cell tagged `parameters`.
-    cwd : Path
-        The kernel's folder.
-    env : mapping of str to str
-        The kernel's environment.
-    on_cell : callable, optional
-        Called with the number of a cell, from 1, and the number of cells, when the cell starts.
+    A chapter gives the same numbers alone and beside others, and reads the data that the command sees.
     """
+    env = dict.fromkeys(THREAD_VARIABLES, "1") | dict(os.environ) | {"PREFLEARN_ROOT": root}
+    if mirror := env.get("PREFLEARN_DATA"):
+        env["PREFLEARN_DATA"] = str(Path(mirror).absolute())
+    return env
 
-    def __init__(
-        self,
-        notebook: Mapping,
-        parameters: Mapping[str, object],
-        *,
-        cwd: Path,
-        env: Mapping[str, str],
-        on_cell: Callable[[int, int], None] | None = None,
-    ) -> None:
-        self._source = nbformat.from_dict(notebook)
-        self._parameters = dict(parameters)
-        self._kernel = {"cwd": str(cwd), "env": dict(env)}
-        self._on_cell = on_cell
-        self._client: PapermillNotebookClient | None = None
-        self._stopped = False
-        self._notebook: dict | None = None
-        self._stderr = None
 
-    def run(self) -> dict:
-        """Execute, and return the executed notebook with a last, tagged cell for the provenance.
+def execute(job: Job, kernels: Kernels = _of_this_process) -> Result:
+    """Execute a notebook; it failed unless its last cell, added for the provenance, ran."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr:
+        # jupyter_core keeps its event loop in a context variable, which the threads of a Dask worker share.
+        result = contextvars.Context().run(_Run(job, kernels, stderr).result)
+    # Plain dictionaries, as they are read from a file: what was not valid JSON is found here.
+    return replace(result, notebook=json.loads(json.dumps(result.notebook)))
 
-        Raises
-        ------
-        ExecutionError
-            If a cell raises, the kernel dies or does not start, or `stop` was called.
-        """
-        source = nbformat.from_dict(self._source)
-        provenance = nbformat.v4.new_code_cell(_PROVENANCE_SOURCE, id="provenance")
-        provenance.metadata["tags"] = [PROVENANCE_TAG]
-        source.cells.append(provenance)
+
+class _Run:
+    def __init__(self, job: Job, kernels: Kernels, stderr: Any) -> None:
+        self.job, self.kernels, self.stderr = job, kernels, stderr
+        self.client: Any = None
+
+    def result(self) -> Result:
+        source = nbformat.from_dict(self.job.notebook)
+        last = nbformat.v4.new_code_cell(_PROVENANCE, id="provenance", metadata={"tags": [PROVENANCE_TAG]})
+        source.cells.append(last)
         logger.setLevel("CRITICAL")
-        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as self._stderr:
-            try:
-                return execute_notebook(
-                    source,
-                    None,
-                    self._parameters,
-                    engine_name="preflearn",
-                    progress_bar=False,
-                    execution=self,
-                )
-            except PapermillExecutionError as error:
-                raise self._cell_error(error) from None
-            except Exception as error:
-                raise self._kernel_error(error) from error
+        options: dict[str, Any] = {"engine_name": "preflearn", "progress_bar": False, "run": self}
+        try:
+            notebook = execute_notebook(source, None, self.job.parameters, **options)
+        except PapermillExecutionError as error:
+            return self.failed_cell(error)
+        except Exception as error:
+            return self.failed_kernel(error)
+        if next(payloads(notebook, PROVENANCE_MIME), None) is None:  # papermill takes SystemExit for an end
+            how = "the chapter ended before its last cell, as sys.exit() does, in cell"
+            return Result(notebook, f"{how} {self.client.cell_number}", "a chapter has to run to its end")
+        return Result(notebook)
 
-    def stop(self) -> None:
-        """Kill the kernel; `run` then raises."""
-        self._stopped = True
-        manager = getattr(self._client, "km", None)
-        process = getattr(getattr(manager, "provisioner", None), "process", None)
-        if process is not None:
-            with contextlib.suppress(OSError):
-                process.kill()
+    def cells(self, nb_man: Any, kernel_name: str) -> None:
+        """What papermill's engine does: start a kernel and run all cells."""
+        limits: dict[str, Any] = {
+            "timeout": max(1, round(self.job.limits.cell_seconds)),
+            "startup_timeout": 60,
+        }
+        self.client = client = _Client(nb_man, kernel_name=kernel_name, log=logger, **limits)
+        client.job, client.kernels = self.job, self.kernels
+        self.kernels.watch(self.job.label, 0, len(nb_man.nb.cells))
+        folder = Path(self.job.root) / "notebooks"  # which a worker elsewhere need not have
+        cwd = str(folder) if folder.is_dir() else tempfile.gettempdir()
+        self.kernels.running.add(client)
+        try:
+            with self.kernels.starting:
+                client.start(cwd=cwd, env=kernel_environment(self.job.root), stderr=self.stderr)
+            client.execute()
+        finally:
+            self.kernels.running.discard(client)
 
-    def run_cells(self, nb_man: object, kernel_name: str) -> None:
-        """What papermill's engine calls: start a kernel and run all cells."""
-        self._notebook = nb_man.nb
-        self._report_cells(nb_man)
-        for attempt in range(1, _START_ATTEMPTS + 1):
-            self._client = PapermillNotebookClient(
-                nb_man, kernel_name=kernel_name, timeout=None, startup_timeout=60, log=logger
-            )
-            try:
-                with _starting:
-                    self._start_kernel()
-                break
-            except RuntimeError as error:
-                if self._stopped or attempt == _START_ATTEMPTS or "Kernel" not in str(error):
-                    raise
-        self._client.execute()
-
-    def _start_kernel(self) -> None:
-        if self._stopped:
-            raise RuntimeError("stopped before its kernel started")
-        self._client.create_kernel_manager()
-        self._client.start_new_kernel(stderr=self._stderr, **self._kernel)
-        if self._stopped:  # while the process was being made
-            self.stop()
-        self._client.start_new_kernel_client()
-
-    def _report_cells(self, nb_man: object) -> None:
-        if self._on_cell is None:
-            return
-        inner = nb_man.cell_start
-
-        def cell_start(cell: object, cell_index: int | None = None, **kwargs: object) -> object:
-            self._on_cell(cell_index + 1, len(nb_man.nb.cells))
-            return inner(cell, cell_index, **kwargs)
-
-        nb_man.cell_start = cell_start
-
-    def _cell_error(self, error: PapermillExecutionError) -> ExecutionError:
+    def failed_cell(self, error: PapermillExecutionError) -> Result:
         lines = [_COLOURS.sub("", line) for line in "\n".join(error.traceback).splitlines()]
-        number = error.cell_index + 1 - (1 if self._parameters else 0)
-        where = f"cell {number} of the notebook (In [{error.exec_count}])"
+        where = f"cell {self.client.cell_number} of the notebook (In [{error.exec_count}])"
         failing = re.search(r"line (\d+)", next((s for s in lines if s.startswith("Cell In")), ""))
         excerpt = _numbered(error.source, int(failing[1]) if failing else None)
-        report = f"{where}:\n{excerpt}\n\n" + "\n".join(lines)
-        return ExecutionError(
-            f"{error.ename}: {error.evalue}".strip(": ") + f" in {where}", report, self._notebook
-        )
+        what = " ".join(f"{error.ename}: {error.evalue}".strip(": ").split())[:500]
+        return Result(self.client.nb, f"{what} in {where}", "\n".join([f"{where}:", excerpt, "", *lines]))
 
-    def _kernel_error(self, error: Exception) -> ExecutionError:
-        self._stderr.seek(0)
-        said = [line for line in self._stderr.read().splitlines() if line.strip() and not _NOISE.search(line)]
-        cells = (self._notebook or {}).get("cells", [])
-        running = next((c for c in cells if c.metadata.get("papermill", {}).get("status") == "running"), None)
-        if running is None:  # papermill marks the cell as complete on its way out
-            done = [c for c in cells if c.metadata.get("papermill", {}).get("start_time")]
-            running = done[-1] if done else None
-        if self._stopped:
+    def failed_kernel(self, error: Exception) -> Result:
+        self.stderr.seek(0)
+        said = [line for line in self.stderr.read().splitlines() if line.strip() and not _NOISE.search(line)]
+        what, tail = f"{type(error).__name__}: {error}", "\n".join(said[-20:])
+        if self.kernels.stopped:
             what = "stopped"
+        elif self.client and self.client.reason:
+            what, tail = self.client.reason, ""
+        elif isinstance(error, CellTimeoutError):
+            what, tail = f"more than {self.job.limits.cell_seconds:g} s (--cell-time gives it more)", ""
         elif isinstance(error, DeadKernelError):
             what = "the kernel died (out of memory, or a crash in compiled code?)"
-        else:
-            what = f"{type(error).__name__}: {error}"
-        where = f" in cell {cells.index(running) + 1}" if running is not None else " before its first cell"
-        report = _numbered(running["source"], None) if running is not None else ""
-        if not self._stopped:
-            tail = said[-20:] or traceback.format_exception_only(error)
-            report += "\n\n" + "\n".join(line.rstrip() for line in tail)
-        return ExecutionError(what + where, report, self._notebook)
+        number = self.client.cell_number if self.client else 0
+        if number == 0:
+            return Result(None, f"{what} before its first cell", tail)
+        source = [cell.source for cell in self.client.nb.cells if not _injected(cell)][number - 1]
+        return Result(self.client.nb, f"{what} in cell {number}", f"{_numbered(source, None)}\n\n{tail}")
+
+
+def _injected(cell: dict[str, Any]) -> bool:
+    return INJECTED_TAG in cell["metadata"].get("tags", [])
 
 
 def _numbered(source: str, failing: int | None, around: int = 6) -> str:

@@ -1,126 +1,122 @@
-"""Content keys: a chapter is run again if, and only if, something that its result depends on changed."""
+"""What decides whether a chapter is run again: digests of all that its last run really read.
+
+A run leaves its inputs in the executed notebook: the notebook's source, versions, and what its kernel says
+that it read (modules, data files, tables, claims). They are compared with the present `State`; no time
+stamp has a say.
+"""
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-import preflearn
-from bookrunner.ledger import load_ledger
+from bookrunner.files import digest, file_hashes
+from bookrunner.ledger import Claim
+from bookrunner.outputs import Executed, payloads
 from bookrunner.project import Chapter, Project
-from bookrunner.records import main_versions, project_file
+from bookrunner.records import PROVENANCE_MIME, main_versions, project_file
 
-__all__ = ["chapter_key", "file_hashes", "ingredients"]
+_CHANGED = "changed while it ran"
 
 
-def file_hashes(paths: Iterable[Path], root: Path) -> dict[str, str]:
-    """SHA-256 of files, by their path relative to a folder, in a fixed order.
+class State:
+    """Digests of what chapters may read, as they are when a build or a sweep starts.
 
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = (Path(folder) / "a.txt").write_text("a")
-    ...     file_hashes(Path(folder).iterdir(), Path(folder))["a.txt"][:8]
-    'ca978112'
+    ``state["module preflearn/pairs.py"]`` is None for what does not exist. Other kinds are "notebook NAME",
+    "version PACKAGE", "claim ID", "table PATH", "data SET/FILE", and "dataset SET" for whether one is here.
     """
-    return {
-        path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(paths)
-        if path.is_file()
-    }
+
+    def __init__(self, project: Project, ledger: Mapping[str, Claim]) -> None:
+        self._project, self.root = project, str(project.root)
+        source = Path(__file__).parents[1]
+        modules = [path for name in ("preflearn", "bookrunner") for path in (source / name).rglob("*.py")]
+        self._known: dict[str, str | None] = {
+            **{f"module {name}": content for name, content in file_hashes(modules, source).items()},
+            **{f"version {name}": number for name, number in main_versions().items()},
+            **{f"claim {claim.id}": claim.shown for claim in ledger.values()},
+        }
+
+    def __getitem__(self, name: str) -> str | None:
+        if name not in self._known:
+            kind, _, what = name.partition(" ")
+            find = {
+                "notebook": self._notebook,
+                "table": self._table,
+                "data": self._data,
+                "dataset": self._dataset,
+            }.get(kind)
+            self._known[name] = find(what) if find else None
+        return self._known[name]
+
+    def _notebook(self, chapter: str) -> str:
+        """Of what makes the page: sources and metadata, not outputs."""
+        notebook = self._project.chapter(chapter).notebook
+        cells = [[cell["cell_type"], "".join(cell["source"]), cell["metadata"]] for cell in notebook["cells"]]
+        about = {key: value for key, value in notebook["metadata"].items() if key != "language_info"}
+        return digest([cells, about])
+
+    def _table(self, relative: str) -> str | None:
+        try:
+            return digest(project_file(relative, self._project.root).read_bytes())
+        except FileNotFoundError:
+            return None
+
+    def _data(self, name: str) -> str | None:
+        from preflearn.datasets.registry import registered_file  # late: with pandas and all loaders
+        from preflearn.datasets.storage import locate
+
+        try:
+            found = locate(registered_file(*name.split("/", 1)))
+        except ValueError:
+            return None
+        if not found:
+            return None
+        with found[0].open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    def _dataset(self, name: str) -> str | None:
+        from preflearn import datasets
+
+        return "here" if datasets.available(name) else None
+
+    def inputs(self, chapter: Chapter, profile: str, notebook: dict[str, Any]) -> dict[str, str | None]:
+        """What an execution depends on, given the executed notebook with its provenance.
+
+        The kernel hashes tables, claims and data as it reads them. A module's file it can hash at its
+        end only: where that is not what was here at the start, the result is no longer to be trusted.
+        """
+        inputs = {name: content for name, content in self._known.items() if name.startswith("version ")}
+        inputs[f"notebook {chapter.name}"] = self[f"notebook {chapter.name}"]
+        provenance = next(payloads(notebook, PROVENANCE_MIME))
+        for name, content in provenance["read"].items():
+            if profile == "full" and name.startswith(f"table data/recorded/{chapter.name}_"):
+                continue  # which the full run is about to write
+            changed = name.startswith("module ") and self[name] != content
+            inputs[name] = _CHANGED if changed else content
+        read = {file["dataset"] for file in provenance["data"]}
+        for name in chapter.datasets:
+            if name not in read:
+                inputs[f"dataset {name}"] = self[f"dataset {name}"]
+        return inputs
+
+    def changes(self, executed: Executed) -> list[str]:
+        """Names of the inputs of an executed notebook that are no longer what they were."""
+        return [name for name, content in executed.run["inputs"].items() if self[name] != content]
 
 
-def chapter_key(project: Project, chapter: Chapter, parameters: Mapping[str, object]) -> str:
-    """The key of one execution, such as "quick-0a1b...": its profile and a hash of its ingredients.
-
-    Parameters
-    ----------
-    project : Project
-    chapter : Chapter
-    parameters : mapping of str to object
-        As `Chapter.checked_parameters` returns them.
-
-    Raises
-    ------
-    ValueError
-        If the chapter declares a data set that is not in the registry.
-    """
-    text = json.dumps(ingredients(project, chapter, parameters), sort_keys=True, default=str)
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    return f"{profile_of(chapter, parameters)}-{digest[:24]}"
-
-
-def profile_of(chapter: Chapter, parameters: Mapping[str, object]) -> str:
-    """The profile that a chapter runs in: what was given, else its default, else "quick"."""
-    profile = parameters.get("profile", chapter.parameters.get("profile", "quick"))
-    return profile if isinstance(profile, str) and profile.isalnum() else "quick"
-
-
-def ingredients(project: Project, chapter: Chapter, parameters: Mapping[str, object]) -> dict[str, object]:
-    """Everything that a chapter's result depends on, as JSON values by kind."""
-    source = Path(preflearn.__file__).parents[1]
-    files = [path for name in ("preflearn", "bookrunner") for path in (source / name).rglob("*.py")]
-    return {
-        "notebook": _notebook_content(chapter.notebook),
-        "package": file_hashes(files, source),
-        "ledger": _ledger_entries(project, chapter),
-        "tables": _tables(project, chapter, profile_of(chapter, parameters)),
-        "parameters": dict(parameters),
-        "data": _data_state(chapter),
-        "versions": main_versions(),
-    }
-
-
-def _notebook_content(notebook: dict) -> dict:
-    cells = [
-        [cell["cell_type"], "".join(cell["source"]), cell.get("metadata", {})] for cell in notebook["cells"]
-    ]
-    kept = {key: value for key, value in notebook.get("metadata", {}).items() if key != "language_info"}
-    return {"cells": cells, "metadata": kept}
-
-
-def _ledger_entries(project: Project, chapter: Chapter) -> list[list[str]]:
-    """What badges show of the chapter's claims; statements and notes only appear on the claims page."""
-    path = project.book / "claims.yml"
-    ledger = load_ledger(path).values() if path.exists() else ()
-    return [[claim.id, claim.where, claim.verdict] for claim in ledger if claim.chapter == chapter.name]
-
-
-def _tables(project: Project, chapter: Chapter, profile: str) -> dict[str, str]:
-    """All published tables, and the recorded ones that the chapter may show.
-
-    A full run writes the recorded tables, so that they can't be among its ingredients.
-    """
-    data = project.root / "data"
-    paths = list((data / "published").glob("*.csv"))
-    if profile != "full":
-        text = json.dumps(chapter.notebook["cells"])
-        for path in (data / "recorded").glob("*.csv"):
-            owner = next((c.name for c in project.chapters if path.name.startswith(f"{c.name}_")), "")
-            if owner and (owner == chapter.name or owner in text):
-                paths.append(path)
-    return file_hashes(paths, data)
-
-
-def _data_state(chapter: Chapter) -> dict[str, object]:
-    """Registered hashes of the declared data sets, and whether each can be read now."""
-    if not chapter.datasets:
-        return {}
-    from preflearn import datasets
-
-    with project_file("data/registry.csv").open(encoding="utf-8", newline="") as file:
-        registry = list(csv.DictReader(file))
-    state = {}
-    for name in chapter.datasets:
-        files = {row["file"]: row["sha256"] for row in registry if row["dataset"] == name}
-        if not files:
-            known = sorted({row["dataset"] for row in registry})
-            raise ValueError(
-                f"chapter {chapter.name} declares the data set {name!r}; expected one of {known}"
-            )
-        state[name] = {"files": files, "available": datasets.available(name)}
-    return state
+def outdated_records(project: Project, state: State) -> list[str]:
+    """Names of the recorded tables that were made by other code than the present, or do not say by which."""
+    outdated = []
+    for path in sorted((project.root / "data" / "recorded").glob("*.csv")):
+        noted = re.search(r"^# code: (.+)$", path.read_text("utf-8", "replace"), re.MULTILINE)
+        try:
+            code = json.loads(noted[1]) if noted else {"module unknown": "-"}
+            if any(not (state[name] or "").startswith(content) for name, content in code.items()):
+                outdated.append(path.name)
+        except (ValueError, AttributeError, TypeError):
+            outdated.append(path.name)
+    return outdated

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import html
-import math
 import re
 import sys
 from collections.abc import Mapping
@@ -16,19 +15,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from bookrunner.records import project_file
-
-__all__ = [
-    "CLAIM_MIME",
-    "VERDICTS",
-    "Claim",
-    "agrees",
-    "anchor",
-    "check",
-    "computed_verdict",
-    "evidence_line",
-    "load_ledger",
-]
+from bookrunner.files import digest, read_yaml
+from bookrunner.records import note_read, plain_scalar, project_file
 
 CLAIM_MIME = "application/vnd.preflearn.claim+json"
 
@@ -58,6 +46,11 @@ class Claim:
     def paper(self) -> str:
         """The paper's short name, "P1" to "P5"."""
         return self.id.split("-")[0]
+
+    @property
+    def shown(self) -> str:
+        """A digest of what a chapter's badge shows; statement and note appear on the claims page only."""
+        return digest([self.id, self.where, self.verdict])
 
 
 def load_ledger(path: str | Path | None = None) -> dict[str, Claim]:
@@ -94,14 +87,15 @@ def load_ledger(path: str | Path | None = None) -> dict[str, Claim]:
     return dict(_load(path, path.stat().st_mtime_ns))
 
 
+def read_ledger(book: Path) -> dict[str, Claim]:
+    """The ledger in a project's book; an empty one where there is none."""
+    path = book / "claims.yml"
+    return load_ledger(path) if path.exists() else {}
+
+
 @lru_cache(maxsize=8)
 def _load(path: Path, _modified: int) -> dict[str, Claim]:
-    import yaml  # late, since chapters and the command's help come without
-
-    try:
-        entries = yaml.load(path.read_text("utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path.name} is not valid YAML: {error}") from None
+    entries = read_yaml(path)
     if entries is None:
         return {}
     if not isinstance(entries, list):
@@ -129,10 +123,9 @@ def _validated(entry: object, where: str) -> Claim:
     if not isinstance(note, str):
         raise ValueError(f"{where}: note is {note!r}; expected a text")
     claim = Claim(**{field: entry[field].strip() for field in _FIELDS[:-1]}, note=note.strip())
-    if not _ID.fullmatch(claim.id):
-        raise ValueError(f"{where}: id is {claim.id!r}; expected one like 'P1-07'")
-    if not _CHAPTER.fullmatch(claim.chapter):
-        raise ValueError(f"{where}: chapter is {claim.chapter!r}; expected one like '03_lemma'")
+    for field, pattern, example in (("id", _ID, "P1-07"), ("chapter", _CHAPTER, "03_lemma")):
+        if not pattern.fullmatch(getattr(claim, field)):
+            raise ValueError(f"{where}: {field} is {getattr(claim, field)!r}; expected one like {example!r}")
     if claim.verdict not in VERDICTS:
         raise ValueError(f"{where}: verdict is {claim.verdict!r}; expected one of {list(VERDICTS)}")
     if claim.verdict != "holds" and not claim.note:
@@ -178,7 +171,7 @@ def _forms(holds: object) -> dict[str, bool]:
     for form, answer in forms.items():
         if not isinstance(form, str) or not form.strip():
             raise ValueError(f"holds has the key {form!r}; expected a condition or a corrected form in words")
-        if not isinstance(_plain(answer), bool):
+        if type(answer).__name__ not in ("bool", "bool_"):  # NumPy's counts, and is not imported here
             raise ValueError(f"holds is {answer!r} for {form!r}; expected True or False")
     return {form: bool(answer) for form, answer in forms.items()}
 
@@ -240,7 +233,10 @@ def check(
         raise ValueError(f"there is no claim {claim_id!r} in the ledger of {len(ledger)} claims{hint}")
     if not isinstance(evidence, str) or not evidence.strip():
         raise ValueError(f"the evidence for {claim_id} is {evidence!r}; expected a sentence")
+    if value is not None and isinstance(value := plain_scalar(f"the value for {claim_id}", value), bool):
+        raise ValueError(f"the value for {claim_id} is {value!r}; expected a finite number or a text")
     claim, computed = ledger[claim_id], computed_verdict(holds)
+    note_read(f"claim {claim_id}", claim.shown)
     result = {
         "id": claim_id,
         "holds": None if holds is None else _forms(holds),
@@ -248,23 +244,9 @@ def check(
         "written": claim.verdict,
         "agrees": agrees(computed, claim.verdict),
         "evidence": " ".join(evidence.split()),
-        "value": _plain_value(claim_id, value),
+        "value": value,
     }
     _show(claim, result)
-
-
-def _plain_value(claim_id: str, value: object) -> float | int | str | None:
-    if value is None or isinstance(value, str):
-        return value
-    value = _plain(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"the value for {claim_id} is {value!r}; expected a finite number or a text")
-    return value
-
-
-def _plain(value: object) -> object:
-    """A scalar of NumPy as Python's own."""
-    return value.item() if getattr(value, "ndim", None) == 0 else value
 
 
 def format_value(value: float | int | str | None) -> str:

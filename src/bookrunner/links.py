@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["BrokenLink", "broken_links"]
-
 
 class BrokenLink(NamedTuple):
     """A link on a page, and what is missing: the file or the anchor."""

@@ -1,42 +1,72 @@
-"""What an executed notebook holds: a page for readers, and checks, records and provenance for the book."""
+"""An executed notebook on disk: whole or missing, and what it holds for readers and for the book."""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+from bookrunner.files import digest, write_atomically
 from bookrunner.ledger import CLAIM_MIME
 from bookrunner.records import PROVENANCE_MIME, RECORD_MIME
 
-__all__ = ["Executed"]
+INJECTED_TAG = "injected-parameters"
+PROVENANCE_TAG = "preflearn-provenance"
 
 _OURS = {CLAIM_MIME, RECORD_MIME, PROVENANCE_MIME}
-_HIDDEN_TAGS = {"injected-parameters", "preflearn-provenance"}
+
+
+def write_executed(path: Path, notebook: dict[str, Any], run: dict[str, Any]) -> Executed:
+    """Write an executed notebook, with what it was run with and a digest of all of it."""
+    notebook["metadata"].setdefault("preflearn", {})["run"] = run
+    run["digest"] = digest(notebook)
+    write_atomically(path, json.dumps(notebook, ensure_ascii=False, indent=1) + "\n")
+    return Executed(notebook)
+
+
+def read_executed(path: Path) -> Executed | None:
+    """The executed notebook in a file; None if there is none.
+
+    One that can't be read, or is not what was written, counts as missing too; a line says which.
+    """
+    if not path.exists():
+        return None
+    try:
+        notebook = json.loads(path.read_text("utf-8"))
+        run = notebook["metadata"]["preflearn"]["run"]
+        written = run.pop("digest")
+        if digest(notebook) != written:
+            raise ValueError("its content is not what was written")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        why = f"{type(error).__name__}: {str(error)[:100]}"
+        print(f"preflearn: {path} can't be read and counts as missing ({why})", file=sys.stderr)
+        return None
+    return Executed(notebook)
+
+
+def payloads(notebook: dict[str, Any], mime: str) -> Iterator[dict[str, Any]]:
+    """Our machine-readable outputs of one kind, in order."""
+    for cell in notebook["cells"]:
+        for output in cell.get("outputs", []):
+            if mime in output.get("data", {}):
+                payload = output["data"][mime]
+                yield json.loads("".join(payload)) if isinstance(payload, list | str) else payload
 
 
 @dataclass(frozen=True)
 class Executed:
-    """An executed notebook on disk."""
+    """An executed notebook, as parsed JSON."""
 
-    path: Path
-
-    @cached_property
-    def notebook(self) -> dict:
-        """The notebook as parsed JSON."""
-        return json.loads(self.path.read_text("utf-8"))
+    notebook: dict[str, Any]
 
     @property
-    def run(self) -> dict:
-        """What it was run with: chapter, profile, parameters, date (UTC) and seconds."""
+    def run(self) -> dict[str, Any]:
+        """What it was run with: chapter, profile, parameters, date (UTC), seconds, and its inputs."""
         return self.notebook["metadata"]["preflearn"]["run"]
-
-    @property
-    def declared(self) -> list[str]:
-        """Data sets that the chapter may read."""
-        return list(self.notebook["metadata"]["preflearn"].get("data", []))
 
     @property
     def n_code_cells(self) -> int:
@@ -44,32 +74,26 @@ class Executed:
         return sum(cell["cell_type"] == "code" and not _is_hidden(cell) for cell in self.notebook["cells"])
 
     @cached_property
-    def checks(self) -> list[dict]:
-        """Results of `claims.check`, in order."""
-        return list(self._payloads(CLAIM_MIME))
+    def checks(self) -> list[dict[str, Any]]:
+        """Results of `check`, in order."""
+        return list(payloads(self.notebook, CLAIM_MIME))
 
     @cached_property
-    def records(self) -> list[dict]:
-        """Payloads of `records.record`, in order."""
-        return list(self._payloads(RECORD_MIME))
+    def records(self) -> list[dict[str, Any]]:
+        """Payloads of `record`, in order."""
+        return list(payloads(self.notebook, RECORD_MIME))
 
     @cached_property
-    def provenance(self) -> dict:
+    def provenance(self) -> dict[str, Any]:
         """Versions in the kernel, and the data files that it read."""
-        return next(self._payloads(PROVENANCE_MIME), {"versions": {}, "data": []})
+        return next(payloads(self.notebook, PROVENANCE_MIME))
 
     @property
     def replaced(self) -> list[str]:
-        """Declared data sets that were not to be had, so that others took their place."""
+        """Declared data sets that the chapter did not read, since others took their place."""
         read = {file["dataset"] for file in self.provenance["data"]}
-        return [dataset for dataset in self.declared if dataset not in read]
-
-    def _payloads(self, mime: str) -> Iterator[dict]:
-        for cell in self.notebook["cells"]:
-            for output in cell.get("outputs", []):
-                if mime in output.get("data", {}):
-                    payload = output["data"][mime]
-                    yield json.loads("".join(payload)) if isinstance(payload, list | str) else payload
+        declared = self.notebook["metadata"]["preflearn"].get("data", [])
+        return [dataset for dataset in declared if dataset not in read]
 
     def page(self) -> str:
         """The notebook as the book shows it, as JSON text that depends on its content alone.
@@ -90,11 +114,11 @@ class Executed:
         return json.dumps(page, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
 
 
-def _is_hidden(cell: dict) -> bool:
-    return not _HIDDEN_TAGS.isdisjoint(cell["metadata"].get("tags", []))
+def _is_hidden(cell: dict[str, Any]) -> bool:
+    return not {INJECTED_TAG, PROVENANCE_TAG}.isdisjoint(cell["metadata"].get("tags", []))
 
 
-def _clean(cell: dict) -> dict:
+def _clean(cell: dict[str, Any]) -> dict[str, Any]:
     metadata = {
         key: value for key, value in cell["metadata"].items() if key not in ("papermill", "execution")
     }
@@ -105,14 +129,14 @@ def _clean(cell: dict) -> dict:
     return cleaned
 
 
-def _without_ours(output: dict) -> dict:
+def _without_ours(output: dict[str, Any]) -> dict[str, Any]:
     if "data" not in output:
         return output
     data = {mime: content for mime, content in output["data"].items() if mime not in _OURS}
     return output | {"data": data}
 
 
-def _parameter_note(parameters: dict) -> dict:
+def _parameter_note(parameters: dict[str, Any]) -> dict[str, Any]:
     values = ", ".join(f"`{name} = {value!r}`" for name, value in parameters.items())
     text = f":::{{note}}\nThis page was computed with {values} in place of the values above.\n:::"
     return {"cell_type": "markdown", "id": "parameters-note", "metadata": {}, "source": text}

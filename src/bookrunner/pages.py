@@ -7,13 +7,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from bookrunner.ledger import VERDICTS, Claim, agrees, anchor, evidence_line
 from bookrunner.outputs import Executed
-from bookrunner.progress import duration
 from bookrunner.project import Chapter
-
-__all__ = ["Checked", "claims_page", "match_checks", "status_page"]
+from bookrunner.tasks import duration
 
 _PAPERS = {
     "P1": "Venuto2017",
@@ -86,7 +85,7 @@ def match_checks(
             problems.append(f"{claim.id}: chapter {claim.chapter} never checks it")
         entry = Checked(claim, results.get(claim.id), why)
         checked.append(entry)
-        if entry.contradicts:
+        if entry.result and entry.contradicts:
             computed, evidence = entry.result["computed"], entry.result["evidence"]
             problems.append(
                 f"{claim.id}: computed {computed!r}, but the ledger says {claim.verdict!r} ({evidence})"
@@ -117,7 +116,7 @@ def claims_page(checked: list[Checked]) -> str:
 
 def _summary(checked: list[Checked]) -> str:
     papers = sorted({entry.claim.paper for entry in checked})
-    rows = [["paper", "claims", *VERDICTS, "not yet checked"]]
+    rows: list[list[Any]] = [["paper", "claims", *VERDICTS, "not yet checked"]]
     for paper in [*papers, "all"]:
         entries = [e for e in checked if paper in (e.claim.paper, "all")]
         verdicts = Counter(e.claim.verdict for e in entries if e.result is not None)
@@ -152,7 +151,7 @@ def _entry(entry: Checked, place: str) -> str:
 
 def status_page(executed: Mapping[str, Executed]) -> str:
     """The status page as MyST Markdown: when, how long, with which versions and data."""
-    rows = [["chapter", "run time", "code cells", "date (UTC)", "profile"]]
+    rows: list[list[Any]] = [["chapter", "run time", "code cells", "date (UTC)", "profile"]]
     for name, notebook in executed.items():
         run = notebook.run
         when = run["date"].replace("T", " ").removesuffix("Z")
@@ -186,7 +185,7 @@ def _versions(executed: Mapping[str, Executed]) -> list[str]:
 
 
 def _data(executed: Mapping[str, Executed]) -> str:
-    rows = [["chapter", "data set", "file", "SHA-256", "read from"]]
+    rows: list[list[Any]] = [["chapter", "data set", "file", "SHA-256", "read from"]]
     for name, notebook in executed.items():
         for file in notebook.provenance["data"]:
             digest = f"`{str(file['sha256'])[:12]}`"
@@ -198,7 +197,7 @@ def _data(executed: Mapping[str, Executed]) -> str:
     return _table(rows)
 
 
-def _table(rows: list[list]) -> str:
+def _table(rows: list[list[Any]]) -> str:
     lines = ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
     lines.insert(1, "|" + " --- |" * len(rows[0]))
     return "\n".join(lines)

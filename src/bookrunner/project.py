@@ -5,36 +5,17 @@ from __future__ import annotations
 import ast
 import json
 import os
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-import yaml
+from bookrunner.parameters import PROFILES, assigned_names, typed
 
-__all__ = ["Chapter", "Project", "find_project", "typed"]
-
-
-def typed(text: str) -> object:
-    """A value from the command line, typed by YAML; numbers such as 1e-3 count as numbers too.
-
-    Examples
-    --------
-    >>> typed("3"), typed("1e-3"), typed("full"), typed("true")
-    (3, 0.001, 'full', True)
-    """
-    try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError:
-        return text
-    if isinstance(value, str):  # YAML 1.1 reads 1e-3 as a text
-        try:
-            return float(value) if re.fullmatch(r"[-+]?[\d.]+[eE][-+]?\d+", value) else value
-        except ValueError:
-            return value
-    plain = value is None or isinstance(value, bool | int | float | list | dict)
-    return value if plain else text
+_THREADED = ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "NUMBA_NUM", "VECLIB_MAXIMUM")
+THREAD_VARIABLES = tuple(f"{name}_THREADS" for name in _THREADED)
+"""Kernels and tests compute in one thread each, unless the user has set these."""
 
 
 @dataclass(frozen=True)
@@ -59,56 +40,100 @@ class Chapter:
         """
         try:
             notebook = json.loads(self.path.read_text("utf-8"))
-            if not isinstance(notebook["cells"], list):
-                raise TypeError("its cells are not a list")
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            _check_form(notebook)
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{self.path.name} is not a notebook: {error}") from None
         return notebook
 
     @cached_property
-    def parameters(self) -> dict[str, object]:
-        """Names and defaults of the cell tagged `parameters`; no literal default: Ellipsis."""
-        found: dict[str, object] = {}
-        for cell in self.notebook["cells"]:
-            if cell["cell_type"] != "code" or "parameters" not in cell.get("metadata", {}).get("tags", []):
-                continue
-            for node in ast.parse("".join(cell["source"])).body:
-                targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-                for target in targets:
-                    if isinstance(target, ast.Name):
-                        found[target.id] = _literal(node.value)
-        return found
-
-    @property
-    def datasets(self) -> list[str]:
-        """Data sets that the notebook's metadata declares."""
-        return list(self.notebook.get("metadata", {}).get("preflearn", {}).get("data", []))
-
-    def checked_parameters(self, given: Mapping[str, object]) -> dict[str, object]:
-        """The given parameters without those that equal the chapter's defaults.
+    def parameters(self) -> dict[str, Any]:
+        """Names and defaults of the cell tagged `parameters`; no literal default: Ellipsis.
 
         Raises
         ------
         ValueError
-            If the chapter has no such parameter: papermill would set a name that nothing reads.
+            If the cell is not Python.
         """
-        if unknown := [name for name in given if name not in self.parameters]:
+        cells = [
+            "".join(cell["source"])
+            for cell in self.notebook["cells"]
+            if cell["cell_type"] == "code" and "parameters" in cell["metadata"].get("tags", [])
+        ]
+        try:
+            return {name: _literal(node) for name, node in assigned_names("\n".join(cells)).items()}
+        except ValueError as error:
+            raise ValueError(f"{self.path.name}: the cell of parameters is {error}") from None
+
+    @property
+    def datasets(self) -> list[str]:
+        """Data sets that the notebook's metadata declares."""
+        return list(self.notebook["metadata"].get("preflearn", {}).get("data", []))
+
+    def check_datasets(self) -> None:
+        """Raise ValueError on a declared data set that is not in the register."""
+        for name in self.datasets:
+            from preflearn.datasets.registry import dataset_names  # late: with pandas and all loaders
+
+            if name not in (known := dataset_names()):
+                start = f"chapter {self.name} declares the data set {name!r}"
+                raise ValueError(f"{start}; expected one of {known}")
+
+    def profile(self, parameters: Mapping[str, Any]) -> str:
+        """The profile that the chapter runs in: what was given, else its default, else "quick"."""
+        return parameters.get("profile", self.parameters.get("profile", "quick"))
+
+    def check_names(self, names: Iterable[str]) -> None:
+        """Raise ValueError on a parameter that the chapter lacks: papermill would set what nothing reads."""
+        if unknown := [name for name in names if name not in self.parameters]:
             raise ValueError(
                 f"chapter {self.name} has no parameter {', '.join(map(repr, unknown))}; "
                 f"expected one of {sorted(self.parameters)}"
             )
-        return {name: value for name, value in given.items() if not _same(value, self.parameters[name])}
+
+    def checked_parameters(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The given parameters without those that equal the chapter's defaults.
+
+        A text for a parameter that is none becomes a value of its kind; see `typed`.
+
+        Raises
+        ------
+        ValueError
+            If the chapter has no such parameter, or a value is not of its kind.
+        """
+        self.check_names(given)
+        checked = {}
+        for name, value in given.items():
+            default = self.parameters[name]
+            if isinstance(value, str):
+                value = typed(f"chapter {self.name}: {name}", value, default)
+            if name == "profile" and value not in PROFILES:
+                raise ValueError(
+                    f"chapter {self.name}: profile is {value!r}; expected one of {list(PROFILES)}"
+                )
+            if type(value) is not type(default) or value != default:
+                checked[name] = value
+        return checked
 
 
-def _literal(node: ast.expr | None) -> object:
+def _check_form(notebook: Any) -> None:
+    """Raise ValueError unless a notebook and its cells are laid out as the format has them."""
+    if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
+        raise ValueError("expected a mapping with a list of cells")
+    for number, cell in enumerate(notebook["cells"], start=1):
+        form = {"cell_type": str, "source": str | list, "metadata": dict}
+        if not isinstance(cell, dict) or not all(isinstance(cell.get(key), form[key]) for key in form):
+            raise ValueError(f"cell {number} is malformed; expected a mapping with {', '.join(form)}")
+    about = notebook.setdefault("metadata", {})
+    declared = about.get("preflearn", {}) if isinstance(about, dict) else None
+    if not isinstance(declared, dict) or not isinstance(declared.get("data", []), list):
+        raise ValueError("its metadata are malformed; expected a mapping with preflearn: {data: [...]}")
+
+
+def _literal(node: ast.expr | None) -> Any:
     try:
         return ast.literal_eval(node) if node is not None else ...
     except ValueError:
         return ...
-
-
-def _same(value: object, default: object) -> bool:
-    return type(value) is type(default) and value == default
 
 
 @dataclass(frozen=True)

@@ -13,36 +13,34 @@ import os
 import platform
 import re
 import sys
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from bookrunner.files import digest, file_hashes, write_atomically
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "PROVENANCE_MIME",
-    "RECORD_MIME",
-    "emit_provenance",
-    "main_versions",
-    "project_file",
-    "published",
-    "record",
-    "recorded",
-    "write_atomically",
-    "write_recorded",
-]
 
 RECORD_MIME = "application/vnd.preflearn.record+json"
 PROVENANCE_MIME = "application/vnd.preflearn.provenance+json"
+
+_SOURCE = Path(__file__).parents[1]
+# What this process read so far, beside modules and data: digests by names such as "claim P1-07".
+_READ: dict[str, str | None] = {}
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _CHAPTER = re.compile(r"\d\d_[a-z0-9_]+")
 
 
-def project_file(relative: str) -> Path:
+def note_read(name: str, content: str | None) -> None:
+    """Note for the provenance what was read: None for a table that does not exist."""
+    _READ[name] = content
+
+
+def project_file(relative: str, root: Path | None = None) -> Path:
     """A file of the project: of the one that is being built (PREFLEARN_ROOT), else of the installation.
 
     Raises
@@ -50,10 +48,10 @@ def project_file(relative: str) -> Path:
     FileNotFoundError
         If neither has the file.
     """
-    package = Path(__file__).parent  # an installed wheel carries the files inside it, a checkout at its root
-    roots = [os.environ.get("PREFLEARN_ROOT"), package / "_files", package.parents[1]]
-    for root in filter(None, roots):
-        if (path := Path(root) / relative).exists():
+    # An installed wheel carries the files inside the package, a checkout has them at its root.
+    roots = [root or os.environ.get("PREFLEARN_ROOT"), _SOURCE / "bookrunner" / "_files", _SOURCE.parent]
+    for root in roots:
+        if root and (path := Path(root) / relative).exists():
             return path
     raise FileNotFoundError(f"{relative} is missing from the installation of preflearn; install it again")
 
@@ -94,7 +92,10 @@ def _as_frame(name: str, table: object) -> tuple[pd.DataFrame, dict | None]:
     import pandas as pd
 
     if isinstance(table, Mapping):
-        scalars = {str(key): _plain_scalar(name, key, value) for key, value in table.items()}
+        scalars = {
+            str(key): plain_scalar(f"{str(key)!r} of the record {name!r}", value)
+            for key, value in table.items()
+        }
         frame = pd.DataFrame([scalars])
     elif isinstance(table, pd.DataFrame):
         scalars, frame = None, table
@@ -116,13 +117,12 @@ def _as_frame(name: str, table: object) -> tuple[pd.DataFrame, dict | None]:
     return frame, scalars
 
 
-def _plain_scalar(name: str, key: object, value: object) -> float | int | str | bool:
-    value = value.item() if hasattr(value, "item") else value
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{key!r} of the record {name!r} is {value}; expected a finite number")
-    if not isinstance(value, bool | int | float | str):
-        raise ValueError(f"{key!r} of the record {name!r} is a {type(value).__name__}; expected a scalar")
-    return value
+def plain_scalar(what: str, value: Any) -> float | int | str | bool:
+    """A scalar as Python's own; ValueError, which says what it is of, unless it is finite or a text."""
+    value = value.item() if getattr(value, "ndim", None) == 0 else value
+    if isinstance(value, str | bool) or (isinstance(value, int | float) and math.isfinite(value)):
+        return value
+    raise ValueError(f"{what} is {value!r}; expected a finite number or a text")
 
 
 def _emit(mime: str, payload: dict) -> None:
@@ -156,9 +156,11 @@ def recorded(chapter: str, name: str) -> pd.DataFrame | None:
     """
     _checked_name(chapter, "chapter", _CHAPTER, "03_lemma")
     _checked_name(name, "name")
+    relative = f"data/recorded/{chapter}_{name}.csv"
     try:
-        return _read_table(project_file(f"data/recorded/{chapter}_{name}.csv"))
+        return _read_table(relative)
     except FileNotFoundError:
+        note_read(f"table {relative}", None)
         return None
 
 
@@ -175,16 +177,18 @@ def published(name: str) -> pd.DataFrame:
     if not isinstance(name, str) or not re.fullmatch(r"\w+", name):
         raise ValueError(f"name is {name!r}; expected one like 'P1_figure_6'")
     try:
-        return _read_table(project_file(f"data/published/{name}.csv"))
+        return _read_table(f"data/published/{name}.csv")
     except FileNotFoundError:
         known = sorted(path.stem for path in project_file("data/published").glob("*.csv"))
         raise ValueError(f"there is no published table {name!r}; expected one of {known}") from None
 
 
-def _read_table(path: Path) -> pd.DataFrame:
+def _read_table(relative: str) -> pd.DataFrame:
     import pandas as pd
 
-    lines = path.read_text("utf-8").splitlines(keepends=True)
+    content = project_file(relative).read_bytes()
+    note_read(f"table {relative}", digest(content))
+    lines = content.decode("utf-8").splitlines(keepends=True)
     n_comments = next((k for k, line in enumerate(lines) if not line.startswith("#")), len(lines))
     body = io.StringIO("".join(lines[n_comments:]))
     frame = pd.read_csv(body, engine="python")  # which parses floats exactly, in every version
@@ -194,7 +198,7 @@ def _read_table(path: Path) -> pd.DataFrame:
     return frame
 
 
-def _parsed(text: str) -> object:
+def _parsed(text: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError:
@@ -222,34 +226,25 @@ def write_recorded(folder: Path, chapter: str, payload: Mapping, provenance: Map
     return write_atomically(folder / f"{chapter}_{payload['name']}.csv", header + payload["csv"])
 
 
-def write_atomically(path: Path, text: str) -> Path:
-    """Write a text file through a temporary neighbour; a reader sees the old file or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".tmp-", suffix=path.suffix)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    return path
-
-
-def main_versions() -> dict[str, str]:
-    """Versions of Python, the package, its dependencies, and what else chapters use.
+def requirements(extra: str = "") -> list[str]:
+    """Names of the packages that preflearn needs, or that one of its extras adds.
 
     Examples
     --------
-    >>> sorted(main_versions())[:3]
-    ['click', 'cvxpy', 'matplotlib']
+    >>> "numpy" in requirements(), "papermill" in requirements("book")
+    (True, True)
     """
-    names = ["preflearn", "cvxpy", "matplotlib", "seaborn", "papermill"]
+    found = []
     for requirement in requires("preflearn") or []:
-        if "extra ==" not in requirement:
-            names.append(re.match(r"[\w.-]+", requirement)[0])
-    versions = {"python": platform.python_version()}
+        name, marker = re.findall(r"^([\w.-]+)(?:.*extra == .(\w+))?", requirement)[0]
+        if marker == extra:
+            found.append(name)
+    return found
+
+
+def versions_of(names: Iterable[str]) -> dict[str, str]:
+    """Installed versions of packages; "missing" for one that is not there."""
+    versions = {}
     for name in names:
         try:
             versions[name] = version(name)
@@ -258,8 +253,26 @@ def main_versions() -> dict[str, str]:
     return versions
 
 
+def main_versions() -> dict[str, str]:
+    """Versions of Python, the package, its dependencies, and what else may change a chapter's numbers.
+
+    Examples
+    --------
+    >>> sorted(main_versions())[:3]
+    ['click', 'cvxpy', 'ipykernel']
+    """
+    rendering = ("sphinx", "jupyter-book", "pyyaml", "tqdm")
+    book = [name for name in requirements("book") if not name.startswith(rendering)]
+    return {"python": platform.python_version()} | versions_of(["preflearn", *requirements(), *book])
+
+
 def emit_provenance() -> None:
-    """Store what the kernel ran with, and which data it read; the runner calls this last."""
+    """Store what the kernel ran with and what it read; the runner calls this last."""
     datasets = sys.modules.get("preflearn.datasets")
     used = datasets.used() if datasets is not None else []
-    _emit(PROVENANCE_MIME, {"versions": main_versions(), "data": used})
+    loaded = (m for name, m in sys.modules.items() if name.split(".")[0] in ("preflearn", "bookrunner"))
+    paths = [Path(path) for module in loaded if (path := getattr(module, "__file__", None))]
+    modules = {f"module {name}": content for name, content in file_hashes(paths, _SOURCE).items()}
+    files = {f"data {note['dataset']}/{note['file']}": note["sha256"] for note in used}
+    payload = {"versions": main_versions(), "data": used, "read": modules | files | _READ}
+    _emit(PROVENANCE_MIME, payload)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import json
 import re
@@ -11,31 +10,30 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
+from typing import Any
 
 import yaml
 
-from bookrunner.keys import file_hashes
+from bookrunner.files import digest, file_hashes, read_json, read_yaml, write_atomically
 from bookrunner.links import broken_links
-from bookrunner.progress import duration
 from bookrunner.project import Project
-from bookrunner.records import write_atomically
+from bookrunner.records import requirements, versions_of
+from bookrunner.tasks import duration
 
-__all__ = ["render", "toc_of_existing"]
-
+_SPHINX = ("sphinx", "myst-nb", "myst-parser", "sphinx-book-theme", "pydata-sphinx-theme")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _COMMAND = "import sys; from jupyter_book.cli.main import main; sys.exit(main())"
 
 
-def toc_of_existing(toc: dict, pages: Path) -> dict:
+def toc_of_existing(toc: dict[str, Any], pages: Path) -> dict[str, Any]:
     """A table of contents without the chapters whose page does not exist in `pages`.
 
     Only entries ``chapters/...`` are looked at: other pages are not built, so that a missing one is
     an error.
     """
 
-    def kept(node: object) -> object:
+    def kept(node: Any) -> Any:
         if isinstance(node, list):
             return [entry for entry in (kept(child) for child in node) if entry is not None]
         if not isinstance(node, dict):
@@ -50,6 +48,23 @@ def toc_of_existing(toc: dict, pages: Path) -> dict:
         return None if emptied and "file" not in node and "root" not in node else result
 
     return kept(toc)
+
+
+def read_contents(project: Project) -> dict[str, Any]:
+    """The table of contents.
+
+    Raises
+    ------
+    ValueError
+        If it is missing, not YAML, or not a mapping with a root.
+    """
+    path = project.book / "_toc.yml"
+    if not path.is_file():
+        raise ValueError(f"the table of contents is missing; expected {path}")
+    contents = read_yaml(path)
+    if not isinstance(contents, dict) or not isinstance(contents.get("root"), str):
+        raise ValueError(f"{path.name} has no root; expected a mapping such as root: index")
+    return contents
 
 
 def render(project: Project, say: Callable[[str], None]) -> list[str]:
@@ -76,34 +91,54 @@ def render(project: Project, say: Callable[[str], None]) -> list[str]:
     config = project.root / "_config.yml"
     if not config.is_file():
         raise ValueError(f"the configuration of the book is missing; expected {config}")
-    toc = toc_of_existing(yaml.safe_load((project.book / "_toc.yml").read_text("utf-8")), project.pages)
+    toc = toc_of_existing(read_contents(project), project.pages)
     state = _state(project, toc)
     stamp = project.build / "render.json"
-    last = _last(stamp)
+    last = read_json(stamp)
     html = project.build / "html"
-    if last.get("hash") == state["hash"] and (html / "index.html").exists():
+    whole = last.get("html") == _digest_of(html)
+    if whole and last.get("hash") == state["hash"]:
         say("the rendered book is up to date")
         return []
-    # Sphinx compares times, so that a page that an interrupted or failed run wrote would never be
-    # looked at again: only a run that went well is a ground for the next one. And it copies style
-    # sheets and reads the configuration anew only where some page changed.
-    if any(last.get(part) != state[part] for part in ("files", "frame")):
+    # Sphinx compares times, so that a page that an interrupted or failed run wrote, or that was damaged,
+    # would never be looked at again: only a run that went well is a ground for the next one. And it
+    # copies style sheets and reads the configuration anew only where some page changed.
+    if not whole or last.get("frame") != state["frame"]:
         shutil.rmtree(html, ignore_errors=True)
         shutil.rmtree(project.build / ".doctrees", ignore_errors=True)
     stamp.unlink(missing_ok=True)
     say("rendering the book")
     started = time.monotonic()
     toc_path = write_atomically(project.build / "toc.yml", yaml.safe_dump(toc, sort_keys=False))
-    problems = _jupyter_book(project, config, toc_path)
+    awaited = _awaited(project)
+    problems = [line for line in _jupyter_book(project, config, toc_path) if not awaited(line)]
     if not problems:
         problems = [
             f"{page}: the link {link!r} leads nowhere (no such {what})"
             for page, link, what in broken_links(html)
+            if not awaited(link)
         ]
     if not problems:
-        write_atomically(stamp, json.dumps(state, indent=1))
+        write_atomically(stamp, json.dumps(state | {"html": _digest_of(html)}, indent=1))
         say(f"rendered in {duration(time.monotonic() - started)}")
     return problems
+
+
+def _awaited(project: Project) -> Callable[[str], bool]:
+    """Whether a warning or link is about a chapter that was not executed yet, so that it has no page.
+
+    Sphinx ends such a warning with the name that it does not find.
+    """
+    missing = [c for c in project.chapters if not (project.pages / f"{c.name}.ipynb").exists()]
+    texts = [c.path.read_text("utf-8") for c in missing]
+
+    def awaited(line: str) -> bool:
+        if any(f"/{c.name}.html" in f"/{line}" or line.endswith(f"chapters/{c.name}'") for c in missing):
+            return True
+        target = re.search(r"(?:not found|undefined label|reference target)[^:]*: '?([\w:.-]+)'?", line)
+        return target is not None and any(target[1] in text for text in texts)
+
+    return awaited
 
 
 def _jupyter_book(project: Project, config: Path, toc: Path) -> list[str]:
@@ -124,39 +159,14 @@ def _jupyter_book(project: Project, config: Path, toc: Path) -> list[str]:
     return list(dict.fromkeys(warnings))
 
 
-def _last(stamp: Path) -> dict:
-    try:
-        return json.loads(stamp.read_text("utf-8"))
-    except (FileNotFoundError, json.JSONDecodeError):
-        return {}
-
-
-def _state(project: Project, toc: dict) -> dict:
-    """A hash of all that is read, the names of the files, and a hash of what is not a page."""
+def _state(project: Project, toc: dict[str, Any]) -> dict[str, Any]:
+    """A hash of all that is read, and one of what is not the text of a page."""
     paths = [path for path in project.book.rglob("*") if not path.name.startswith(".tmp-")]
     files = file_hashes([*paths, project.root / "_config.yml"], project.root)
-    frame = {name: digest for name, digest in files.items() if not name.endswith((".ipynb", ".md"))}
-    versions = _versions()
-    return {
-        "hash": _digest([files, toc, versions]),
-        "files": sorted(files),
-        "frame": _digest([frame, toc, versions]),
-    }
+    frame = {name: None if name.endswith((".ipynb", ".md")) else content for name, content in files.items()}
+    versions = versions_of([*_SPHINX, *requirements("book")])
+    return {"hash": digest([files, toc, versions]), "frame": digest([frame, toc, versions])}
 
 
-def _digest(value: object) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
-
-
-def _versions() -> dict[str, str]:
-    names = {"sphinx", "myst-nb", "myst-parser", "sphinx-book-theme", "pydata-sphinx-theme"}
-    for requirement in requires("preflearn") or []:
-        if re.search(r"extra == ['\"]book['\"]", requirement):
-            names.add(re.match(r"[\w.-]+", requirement)[0])
-    versions = {}
-    for name in sorted(names):
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            versions[name] = "missing"
-    return versions
+def _digest_of(html: Path) -> str:
+    return digest(file_hashes(html.rglob("*"), html))

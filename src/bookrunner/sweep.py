@@ -5,134 +5,130 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-import json
-import os
+import math
 import re
-import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from bookrunner.keys import chapter_key
-from bookrunner.outputs import Executed
-from bookrunner.progress import Progress
-from bookrunner.project import Chapter, Project, typed
-from bookrunner.records import write_atomically
-from bookrunner.runner import (
-    Outcome,
-    Task,
-    clean_temporaries,
-    kernel_environment,
-    run_tasks,
-    store,
-    store_failure,
-)
+from bookrunner.execution import GENEROUS, Limits
+from bookrunner.files import check_writable, clean_temporaries, digest, locked, write_atomically
+from bookrunner.keys import State
+from bookrunner.ledger import read_ledger
+from bookrunner.outputs import read_executed
+from bookrunner.parameters import grid_values
+from bookrunner.project import Chapter, Project
+from bookrunner.tasks import Outcome, Task, run_tasks
 
-__all__ = ["grid_points", "grid_values", "results_table", "run_remotely", "run_sweep"]
+_MOST_POINTS = 100_000
 
 
-def grid_values(text: str) -> list[object]:
-    """The values that one parameter takes: a range a:b or a:b:step like Python's, or a list a,b,c.
+def grid_points(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """All combinations, the last parameter varying fastest.
 
     Raises
     ------
     ValueError
-        If there is no value, or one appears twice.
-
-    Examples
-    --------
-    >>> grid_values("0:4"), grid_values("1:8:3"), grid_values("1e-2,l1,true")
-    ([0, 1, 2, 3], [1, 4, 7], [0.01, 'l1', True])
-    """
-    if re.fullmatch(r"-?\d+:-?\d+(:-?\d+)?", text):
-        bounds = [int(part) for part in text.split(":")]
-        if bounds[2:] == [0]:
-            raise ValueError(f"the range {text!r} has step 0; expected a:b or a:b:step")
-        values = list(range(*bounds))
-    else:
-        values = [typed(part.strip()) for part in text.split(",") if part.strip()]
-    if not values:
-        raise ValueError(f"{text!r} holds no value; expected a range such as 0:20 or a list such as 1,2,5")
-    keys = [json.dumps(value) for value in values]
-    if len(set(keys)) < len(keys):
-        raise ValueError(f"{text!r} holds a value twice")
-    return values
-
-
-def grid_points(grid: Mapping[str, Sequence[object]]) -> list[dict[str, object]]:
-    """All combinations, the last parameter varying fastest.
+        If there are more than 100,000.
 
     Examples
     --------
     >>> grid_points({"seed": [0, 1], "n": [5]})
     [{'seed': 0, 'n': 5}, {'seed': 1, 'n': 5}]
     """
+    if (count := math.prod(map(len, grid.values()))) > _MOST_POINTS:
+        raise ValueError(f"the grid has {count:,} points; expected at most {_MOST_POINTS:,}")
     return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
 
 
 def run_sweep(
     project: Project,
     chapter_name: str,
-    grid: Mapping[str, Sequence[object]],
+    grid: Mapping[str, Sequence[Any] | str],
     *,
     jobs: int | None = None,
     scheduler: str | None = None,
     output: Path | None = None,
+    limits: Limits = GENEROUS,
 ) -> tuple[Path, list[Outcome]]:
     """Execute a chapter at every point that is not there yet, and write the table of results.
+
+    The table is named by the grid, so that two sweeps of one chapter keep one each; they share points.
 
     Parameters
     ----------
     project : Project
     chapter_name : str
-    grid : mapping of str to sequence
-        The values of each parameter.
+    grid : mapping of str to sequence or str
+        The values of each parameter; a text is read by `grid_values`.
     jobs : int, optional
         How many points run at once on this machine.
     scheduler : str, optional
         Address of a Dask scheduler that runs the points instead; its workers need this package.
     output : Path, optional
-        Folder of the executed notebooks and of ``results.csv``; ``_build/sweeps/<chapter>`` by default.
+        Folder of the executed notebooks and of the table; ``_build/sweeps/<chapter>`` by default.
+    limits : Limits
+        What a cell may take.
 
     Returns
     -------
     table : Path
+        Such as ``results-seed-4f1c0a9e.csv``.
     outcomes : list of Outcome
         One a point. A failing point is a row with its error.
 
     Raises
     ------
     ValueError
-        On an unknown chapter or parameter, or where Dask is needed and missing.
+        On an unknown chapter or parameter, on too many points, or where Dask is needed and missing.
+    OSError
+        If the folder can't be written, or the same sweep is under way.
     """
     chapter = project.chapter(chapter_name)
     folder = project.build / "sweeps" / chapter.name if output is None else Path(output)
-    clean_temporaries([folder] if folder.exists() else [])
-    points = grid_points(grid)
-    tasks = [_point_task(project, chapter, point, folder) for point in points]
-    table = folder / "results.csv"
-    try:
-        if scheduler is None:
-            outcomes = run_tasks(project, tasks, jobs=jobs)
-        else:
-            outcomes = _run_scheduled(project, tasks, scheduler)
-    except KeyboardInterrupt:
-        outcomes = [Outcome(task, "unchanged" if task.target.exists() else "stopped") for task in tasks]
+    chapter.check_names(grid)
+    values = {
+        name: grid_values(f"chapter {chapter.name}: {name}", given, chapter.parameters[name])
+        if isinstance(given, str)
+        else given
+        for name, given in grid.items()
+    }
+    points = grid_points(values)
+    state = State(project, read_ledger(project.book))
+    tasks = [_point_task(chapter, point, folder) for point in points]
+    table = folder / f"results-{_file_name('-'.join(values))}-{digest(values)[:8]}.csv"
+    check_writable([folder])
+    with locked(folder / f".{table.stem}.lock", "this sweep"):
+        clean_temporaries([folder])
+        try:
+            outcomes = run_tasks(state, tasks, jobs=jobs, scheduler=scheduler, limits=limits)
+        except KeyboardInterrupt:
+            write_atomically(table, results_table(points, [_found(state, task) for task in tasks]))
+            raise
         write_atomically(table, results_table(points, outcomes))
-        raise
-    write_atomically(table, results_table(points, outcomes))
     return table, outcomes
 
 
-def _point_task(project: Project, chapter: Chapter, point: Mapping[str, object], folder: Path) -> Task:
+def _found(state: State, task: Task) -> Outcome:
+    executed = read_executed(task.target)
+    if executed is None or state.changes(executed):
+        return Outcome(task, "stopped")
+    return Outcome(task, "unchanged", executed)
+
+
+def _point_task(chapter: Chapter, point: Mapping[str, Any], folder: Path) -> Task:
     checked = chapter.checked_parameters(point)
     label = ",".join(f"{name}={value}" for name, value in point.items())
-    key = chapter_key(project, chapter, checked)
-    name = f"{re.sub(r'[^A-Za-z0-9.=,+_-]+', '_', label)[:80]}-{key.split('-')[-1]}"
+    differing = ",".join(f"{name}={value}" for name, value in sorted(checked.items()))
+    name = f"{_file_name(differing) or 'default'}-{digest(checked)[:12]}"
     return Task(label, chapter, checked, folder / f"{name}.ipynb", folder / "failed" / f"{name}.ipynb")
 
 
-def results_table(points: Sequence[Mapping[str, object]], outcomes: Sequence[Outcome]) -> str:
+def _file_name(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.=,+_-]+", "_", text)[:80]
+
+
+def results_table(points: Sequence[Mapping[str, Any]], outcomes: Sequence[Outcome]) -> str:
     """One row a point, as CSV: parameters, status, run time, claims, recorded scalars, error.
 
     A claim gives two columns, what was computed and its value: "P1-07" and "P1-07 value"; a scalar
@@ -149,10 +145,10 @@ def results_table(points: Sequence[Mapping[str, object]], outcomes: Sequence[Out
     return stream.getvalue()
 
 
-def _results(outcome: Outcome) -> dict[str, object]:
-    if outcome.status not in ("done", "unchanged"):
+def _results(outcome: Outcome) -> dict[str, Any]:
+    executed = outcome.executed
+    if executed is None:
         return {"status": outcome.status, "error": outcome.summary}
-    executed = Executed(outcome.task.target)
     row = {"status": "done", "run_time_s": executed.run["seconds"]}
     for result in executed.checks:
         row[result["id"]] = result["computed"]
@@ -162,84 +158,3 @@ def _results(outcome: Outcome) -> dict[str, object]:
         for key, value in (record["scalars"] or {}).items():
             row[f"{record['name']}.{key}"] = value
     return row
-
-
-def run_remotely(
-    notebook: dict, parameters: dict[str, object], cwd: str, env: dict[str, str]
-) -> dict[str, object]:
-    """Execute one point on a worker, which needs the package and nothing of the project's folder.
-
-    Parameters
-    ----------
-    notebook : dict
-        The source, as parsed JSON.
-    parameters : dict
-    cwd : str
-        The kernel's folder, where the worker has it.
-    env : dict of str to str
-        Added to the worker's own environment.
-
-    Returns
-    -------
-    dict
-        The notebook as JSON text; for a failure also its summary and report.
-    """
-    from bookrunner.execution import Execution, ExecutionError
-
-    folder = Path(cwd) if Path(cwd).is_dir() else Path(tempfile.gettempdir())
-    try:
-        executed = Execution(notebook, parameters, cwd=folder, env=dict(os.environ) | env).run()
-    except ExecutionError as error:
-        return {"notebook": json.dumps(error.notebook), "summary": error.summary, "report": error.report}
-    return {"notebook": json.dumps(executed)}
-
-
-def _run_scheduled(project: Project, tasks: Sequence[Task], address: str) -> list[Outcome]:
-    try:
-        from distributed import Client, as_completed
-    except ImportError:
-        raise ValueError(
-            "a scheduler needs Dask; install it with: pip install 'preflearn[cluster]'"
-        ) from None
-    try:
-        client = Client(address, timeout="20s")
-    except (OSError, ValueError) as error:
-        raise ValueError(f"no Dask scheduler answers at {address!r}: {error}") from None
-    outcomes = {task.target: Outcome(task, "unchanged") for task in tasks if task.target.exists()}
-    left = [task for task in tasks if task.target not in outcomes]
-    extra = {name: value for name, value in kernel_environment(project, 2).items() if name not in os.environ}
-    started = time.monotonic()
-    with client:
-        progress = Progress([task.label for task in left], max(1, len(client.ncores())), {})
-        futures = {
-            client.submit(
-                run_remotely,
-                task.chapter.notebook,
-                task.parameters,
-                str(project.notebooks),
-                extra,
-                pure=False,
-            ): task
-            for task in left
-        }
-        for task in left:
-            progress.start(task.label)
-        for future in as_completed(futures):
-            outcome = _collected(futures[future], future)
-            outcome.seconds = time.monotonic() - started
-            outcomes[outcome.task.target] = outcome
-            progress.finish(outcome.task.label, outcome.in_words())
-    return [outcomes[task.target] for task in tasks]
-
-
-def _collected(task: Task, future: object) -> Outcome:
-    from bookrunner.execution import ExecutionError
-
-    try:
-        answer = future.result()
-    except Exception as error:  # a worker was lost, or lacks the package
-        return store_failure(task, ExecutionError(f"{type(error).__name__}: {error}", "", None))
-    notebook = json.loads(answer["notebook"])
-    if "summary" in answer:
-        return store_failure(task, ExecutionError(answer["summary"], answer["report"], notebook))
-    return store(task, notebook)

@@ -23,9 +23,22 @@ def project(tmp_path, monkeypatch):
         (["build", "7"], "there is no chapter '7'; expected one of ['01_first']"),
         (["build", "-p", "sed", "1", "--no-render"], "chapter 01_first has no parameter 'sed'"),
         (["build", "-p", "seed", "1", "-p", "seed", "2"], "the parameter 'seed' is given twice"),
-        (["build", "--jobs", "0", "--no-render"], "jobs is 0"),
+        (["build", "--jobs", "0", "--no-render"], "Invalid value for '--jobs': 0 is not in the range x>=1"),
         (["sweep", "first"], "a sweep needs at least one parameter"),
-        (["sweep", "first", "-p", "seed", "3:1"], "'3:1' holds no value"),
+        (["build", "--profile", "ful"], "Invalid value for '--profile': 'ful' is not one of 'quick', 'full'"),
+        (["build", "-p", "profile", "ful"], "chapter 01_first: profile is 'ful'; expected one of"),
+        (["build", "-p", "seed", "1:20"], "chapter 01_first: seed is '1:20'; expected an integer, such as 0"),
+        (["build", "-p", "n", "010"], "chapter 01_first: n is '010'; expected an integer, such as 10"),
+        (
+            ["build", "--cell-time", "0", "--no-render"],
+            "Invalid value for '--cell-time': 0.0 is not in the range x>0",
+        ),
+        (["build", "--jobs", "two"], "Invalid value for '--jobs': 'two' is not a valid integer"),
+        (["buidl"], "No such command 'buidl'"),
+        (["sweep", "first", "-p", "seed", "3:1"], "chapter 01_first: seed: '3:1' holds no value"),
+        (["sweep", "first", "-p", "seed", "0:100000000000"], "chapter 01_first: seed: the range '0:1"),
+        (["sweep", "first", "-p", "sed", "3"], "chapter 01_first has no parameter 'sed'"),
+        (["sweep", "first", "-p", "n", "1", "--jobs", "1", "--scheduler", "x"], "--jobs is for this machine"),
     ],
 )
 def test_a_wrong_command_is_one_clean_line(project, capsys, arguments, message):
@@ -41,6 +54,16 @@ def test_an_invalid_ledger_stops_a_build_before_it_runs(project, capsys):
     assert main(["build"]) == 2
     assert "claims.yml, entry 1 (x)" in capsys.readouterr().err
     assert not project.build.exists()
+
+
+@pytest.mark.parametrize("blocked", ["_build", "book/chapters"])
+def test_a_place_that_cannot_be_written_is_one_line_before_anything_runs(project, capsys, blocked):
+    (project.root / blocked).write_text("a file in its place")
+    assert main(["build", "--no-render"]) == 1
+    captured = capsys.readouterr()
+    assert captured.err.startswith("preflearn: error: [Errno")
+    assert str(project.root / blocked) in captured.err
+    assert captured.err.count("\n") == 1
 
 
 def test_build_then_claims_then_contradiction(project, capsys):

@@ -1,14 +1,27 @@
 import json
+import os
 
 import pytest
-from toy_project import FIRST, write_project
+from toy_project import FIRST, LEDGER, edit_notebook, write_notebook, write_project
 
-from bookrunner.build import broken_links, build_book, collect, ledger_state
-from bookrunner.ledger import load_ledger
+from bookrunner.build import build_book, collect, shown_chapters
+from bookrunner.command import main
+from bookrunner.ledger import load_ledger, read_ledger
+from bookrunner.links import broken_links
 from bookrunner.outputs import Executed
 from bookrunner.pages import match_checks, status_page
+from bookrunner.project import Project
 from bookrunner.records import recorded
 from bookrunner.render import toc_of_existing
+
+PAPERS = {"P1": "Venuto2017", "P2": "Zapien2009"}
+CONFIG = """\
+title: A book
+execute: {execute_notebooks: "off"}
+bibtex_bibfiles: [references.bib]
+sphinx:
+  config: {suppress_warnings: [mystnb.unknown_mime_type]}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -20,13 +33,18 @@ def built(tmp_path_factory):
 
 def executed_of(project):
     (path,) = (project.build / "executed" / "01_first").glob("*.ipynb")
-    return Executed(path)
+    assert path.name == "full.ipynb"
+    return Executed(json.loads(path.read_text()))
+
+
+def matched(project):
+    return match_checks(read_ledger(project.book), project.chapters, shown_chapters(project))
 
 
 def test_build_succeeds_where_all_verdicts_agree(built):
     project, status = built
     assert status == 0
-    checked, problems = ledger_state(project)
+    checked, problems = matched(project)
     assert problems == []
     assert [entry.result and entry.result["computed"] for entry in checked] == [
         "holds",
@@ -66,7 +84,7 @@ def test_pages_that_did_not_change_are_not_touched(built):
     assert {path.name for path in before} == {"01_first.ipynb", "claims.md", "status.md"}
     stale = project.pages / "08_gone.ipynb"
     stale.write_text("{}")
-    assert collect(project) == []
+    assert collect(project, read_ledger(project.book), shown_chapters(project)) == []
     assert {path: path.stat().st_mtime_ns for path in project.pages.iterdir()} == before
 
 
@@ -151,6 +169,120 @@ def test_a_chapter_that_was_not_run_is_no_problem(built):
     checked, problems = match_checks(load_ledger(project.book / "claims.yml"), project.chapters, {})
     assert problems == []
     assert checked[0].why == "Not yet checked: its chapter was not run in this build."
+
+
+def test_the_book_shows_what_was_asked_for_last_whatever_the_clock_says(tmp_path, capsys, monkeypatch):
+    project = write_project(tmp_path, LEDGER, first=FIRST)
+    page = project.pages / "01_first.ipynb"
+    for seed in (4, 5):
+        assert build_book(project, parameters={"seed": seed}, rendered=False) == 0
+        assert f"`seed = {seed}`" in page.read_text()
+    four, five = (
+        next(path for path in project.build.rglob("quick-*.ipynb") if f'"seed": {seed}' in path.read_text())
+        for seed in (4, 5)
+    )
+    os.utime(four, (0, 0))  # the clock stepped
+    os.utime(five, (4e9, 4e9))
+    assert build_book(project, parameters={"seed": 4}, rendered=False) == 0
+    assert "`seed = 4`" in page.read_text()
+    write_notebook(project.notebooks / "02_second.ipynb", "1")
+    project = Project(project.root)
+    assert build_book(project, ["2"], rendered=False) == 0
+    assert "`seed = 4`" in page.read_text()
+    (project.build / "shown.json").write_text("[")
+    assert shown_chapters(project).keys() == {"02_second"}  # no default execution of the first
+    assert five.exists()
+
+    four.write_bytes(b"")
+    monkeypatch.chdir(project.root)
+    capsys.readouterr()
+    assert main(["claims"]) == 0
+    assert capsys.readouterr().err == ""  # of what is not shown, nothing is said
+    assert main(["build", "1", "-p", "seed", "4", "--no-render"]) == 0
+    captured = capsys.readouterr()
+    assert "1 executed, 0 unchanged" in captured.out
+    assert captured.err.count(f"preflearn: {four} can't be read and counts as missing") == 1
+    five.write_bytes(b"")
+    (project.build / "shown.json").write_text(json.dumps({"01_first": five.name}))
+    assert main(["claims"]) == 0
+    assert f"preflearn: {five} can't be read and counts as missing" in capsys.readouterr().err
+
+
+INDEX = """\
+# The book
+
+See {doc}`chapters/01_first`, {doc}`chapters/02_second` and {eq}`eq-second`.
+
+```{bibliography}
+```
+"""
+CONTENTS = "format: jb-book\nroot: index\nchapters:\n"
+
+
+@pytest.fixture(scope="module")
+def rendered(tmp_path_factory):
+    """A book of two chapters of which one was built, on a fresh clone."""
+    project = write_project(tmp_path_factory.mktemp("rendered"), LEDGER, first=FIRST, second="1")
+    pages = ("01_first", "02_second", "claims", "status")
+    toc = CONTENTS + "".join(f"  - file: chapters/{name}\n" for name in pages)
+    (project.book / "_toc.yml").write_text(toc)
+    (project.book / "index.md").write_text(INDEX)
+    (project.book / "references.bib").write_text(
+        "".join(f"@misc{{{key}, title={{x}}, author={{A, B}}, year={{2000}}}}\n" for key in PAPERS.values())
+    )
+    (project.root / "_config.yml").write_text(CONFIG)
+    labelled = "# Second\n\n```{math}\n:label: eq-second\nx\n```\n"
+    edit_notebook(project.notebooks / "02_second.ipynb", lambda nb: nb["cells"][0].update(source=labelled))
+    status = build_book(project, ["1"])
+    return project, status
+
+
+def test_one_chapter_of_a_fresh_clone_builds_without_problems(rendered, capsys):
+    project, status = rendered
+    assert status == 0
+    html = project.build / "html"
+    assert "check-P1-01" in (html / "chapters/01_first.html").read_text()
+    assert not (html / "chapters/02_second.html").exists()
+    assert build_book(project, ["1"]) == 0
+    assert "up to date" in capsys.readouterr().out
+
+
+def test_other_broken_references_are_problems_and_damaged_pages_are_made_again(rendered, capsys):
+    project, _ = rendered
+    page = project.build / "html" / "chapters" / "claims.html"
+    whole = page.read_text()
+    page.write_text(whole[:500])
+    (project.book / "index.md").write_text(INDEX + "And {doc}`chapters/03_third`, {eq}`eq-none`.\n")
+    assert build_book(project, ["1"]) == 1
+    out = capsys.readouterr().out
+    assert "2 problems" in out
+    assert "unknown document: 'chapters/03_third'" in out
+    assert "eq-none" in out
+    (project.book / "index.md").write_text(INDEX)
+    assert build_book(project, ["1"]) == 0
+    assert page.read_text() == whole
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("root: [", "_toc.yml is not valid YAML"),
+        ("", "_toc.yml has no root; expected a mapping such as root: index"),
+        ("- root", "_toc.yml has no root"),
+        ("[" * 10_000, "_toc.yml is not valid YAML: it is nested too deeply"),
+        (None, "the table of contents is missing; expected "),
+    ],
+)
+def test_a_broken_table_of_contents_is_one_line_before_anything_runs(
+    tmp_path, monkeypatch, capsys, text, message
+):
+    project = write_project(tmp_path, LEDGER, first=FIRST)
+    if text is not None:
+        (project.book / "_toc.yml").write_text(text)
+    monkeypatch.chdir(project.root)
+    assert main(["build"]) == 2
+    assert capsys.readouterr().err.startswith(f"preflearn: error: {message}")
+    assert not project.build.exists()
 
 
 def test_contents_leave_out_chapters_without_a_page(tmp_path):

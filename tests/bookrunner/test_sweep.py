@@ -1,14 +1,14 @@
 import csv
 import io
 import sys
+import threading
 
 import pytest
 from distributed import LocalCluster
-from hypothesis import given
-from hypothesis import strategies as st
 from toy_project import write_notebook, write_project
 
-from bookrunner.sweep import grid_points, grid_values, run_sweep
+from bookrunner import tasks
+from bookrunner.sweep import grid_points, run_sweep
 
 POINT = """\
 from bookrunner.ledger import check
@@ -21,28 +21,6 @@ record("fit", {"loss": seed / 10, "n": n})"""
 LEDGER = "- {id: P1-01, where: x, statement: x, chapter: 01_first, verdict: holds}\n"
 
 
-@given(st.integers(-50, 50), st.integers(-50, 50), st.integers(-5, 5).filter(bool))
-def test_ranges_are_those_of_python(a, b, step):
-    expected = list(range(a, b, step))
-    if expected:
-        assert grid_values(f"{a}:{b}:{step}") == expected
-    else:
-        with pytest.raises(ValueError, match="holds no value"):
-            grid_values(f"{a}:{b}:{step}")
-
-
-@given(st.lists(st.integers() | st.sampled_from(["l1", "rbf"]) | st.booleans(), min_size=1, unique_by=repr))
-def test_lists_keep_values_and_types(values):
-    text = ",".join(str(value).lower() if isinstance(value, bool) else str(value) for value in values)
-    assert [(v, type(v)) for v in grid_values(text)] == [(v, type(v)) for v in values]
-
-
-@pytest.mark.parametrize("text", ["", ",", "3:1", "1:4:0", "1,2,1"])
-def test_a_grid_needs_distinct_values(text):
-    with pytest.raises(ValueError, match=r"value|step 0"):
-        grid_values(text)
-
-
 def test_grid_is_the_product():
     assert grid_points({"a": [1, 2], "b": [3, 4]}) == [
         {"a": 1, "b": 3},
@@ -52,11 +30,16 @@ def test_grid_is_the_product():
     ]
 
 
+def test_a_grid_has_its_limit():
+    with pytest.raises(ValueError, match=r"1,000,000,000 points; expected at most 100,000"):
+        grid_points(dict.fromkeys("abc", range(1000)))
+
+
 def rows_of(table):
     return list(csv.DictReader(io.StringIO(table.read_text())))
 
 
-def test_sweep_resumes_and_keeps_what_worked(tmp_path):
+def test_sweep_resumes_and_keeps_what_worked(tmp_path, capsys):
     project = write_project(tmp_path, LEDGER, first=POINT)
     table, outcomes = run_sweep(project, "first", {"seed": [0, 1, 2], "n": [10]}, jobs=2)
     assert [outcome.status for outcome in outcomes] == ["done", "done", "failed"]
@@ -69,10 +52,20 @@ def test_sweep_resumes_and_keeps_what_worked(tmp_path):
     executed = {path: path.read_bytes() for path in table.parent.glob("*.ipynb")}
     assert len(executed) == 2
 
-    _, again = run_sweep(project, "first", {"seed": [0, 1, 2], "n": [10]}, jobs=2)
+    _, again = run_sweep(project, "first", {"seed": "0:3", "n": "10"}, jobs=2)
     assert [outcome.status for outcome in again] == ["unchanged", "unchanged", "failed"]
     assert all(path.read_bytes() == content for path, content in executed.items())
     assert [row["status"] for row in rows_of(table)] == ["done", "done", "failed"]
+
+    damaged = min(executed)
+    damaged.write_bytes(b"")
+    first = table.read_bytes()
+    other, outcomes = run_sweep(project, "first", {"seed": [0, 1]}, jobs=2)
+    assert [outcome.status for outcome in outcomes] == ["done", "unchanged"]
+    assert f"{damaged} can't be read and counts as missing" in capsys.readouterr().err
+    assert other != table
+    assert table.read_bytes() == first
+    assert len(rows_of(other)) == 2
 
 
 def test_sweep_refuses_unknown_names_before_it_runs(tmp_path):
@@ -80,6 +73,8 @@ def test_sweep_refuses_unknown_names_before_it_runs(tmp_path):
     write_notebook(project.notebooks / "01_first.ipynb", "1")
     with pytest.raises(ValueError, match="no parameter 'sed'"):
         run_sweep(project, "first", {"sed": [1]})
+    with pytest.raises(ValueError, match="seed is '010'; expected an integer"):
+        run_sweep(project, "first", {"seed": "1,010"})
     with pytest.raises(ValueError, match="no chapter 'second'"):
         run_sweep(project, "second", {"seed": [1]})
     assert not project.build.exists()
@@ -97,9 +92,23 @@ def test_sweep_on_a_dask_cluster(tmp_path):
         assert [outcome.status for outcome in outcomes] == ["done", "failed"]
         _, again = run_sweep(project, "first", {"seed": [1]}, scheduler=address, output=output)
     assert [outcome.status for outcome in again] == ["unchanged"]
-    assert table == output / "results.csv"
+    assert table.parent == output
     assert "no luck" in outcomes[1].summary
     assert outcomes[1].task.failed.exists()
+
+
+def test_a_cluster_without_workers_is_named(tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(tasks, "_PATIENCE_S", 0.5)
+    project = write_project(tmp_path, LEDGER, first="1")
+    options = {"processes": False, "dashboard_address": None, "scheduler_port": 0}
+    with LocalCluster(n_workers=0, threads_per_worker=1, **options) as cluster:
+        later = threading.Timer(2, cluster.scale, [1])
+        later.start()
+        address = cluster.scheduler_address
+        _, (outcome,) = run_sweep(project, "first", {"seed": [1]}, scheduler=address)
+        later.join()
+    assert outcome.status == "done"
+    assert f"the scheduler at {address} has no workers; waiting for the first" in capfd.readouterr().err
 
 
 def test_sweep_says_what_a_scheduler_needs(tmp_path, monkeypatch):
@@ -107,3 +116,12 @@ def test_sweep_says_what_a_scheduler_needs(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ValueError, match=r"pip install 'preflearn\[cluster\]'"):
         run_sweep(project, "first", {"seed": [1]}, scheduler="tcp://127.0.0.1:1")
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_path):
+    project = write_project(tmp_path, LEDGER, first=POINT)
+    (tmp_path / "taken").write_text("a file")
+    for output in (tmp_path / "taken", tmp_path / "taken" / "below"):
+        with pytest.raises(OSError, match=r"can't write: .*: '.*taken"):
+            run_sweep(project, "first", {"seed": [1]}, output=output)
+    assert not project.build.exists()

@@ -1,0 +1,142 @@
+"""Files that are whole or absent: digests, atomic writes, a lock, and the tidying up after a kill."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+_STALE_S = 3600
+
+
+def digest(value: object) -> str:
+    """SHA-256 of bytes, or of the JSON form of anything else."""
+    content = value if isinstance(value, bytes) else json.dumps(value, sort_keys=True, default=str).encode()
+    return hashlib.sha256(content).hexdigest()
+
+
+def file_hashes(paths: Iterable[Path], root: Path) -> dict[str, str]:
+    """SHA-256 of files, by their path relative to a folder, in a fixed order.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "a.txt").write_text("a")
+    ...     file_hashes(Path(folder).iterdir(), Path(folder))["a.txt"][:8]
+    'ca978112'
+    """
+    return {
+        path.relative_to(root).as_posix(): digest(path.read_bytes())
+        for path in sorted(paths)
+        if path.is_file()
+    }
+
+
+def write_atomically(path: Path, text: str) -> Path:
+    """Write a text file through a temporary neighbour; a reader sees the old file or the new one.
+
+    The bytes are on the disk before the name is: after a crash there is no empty file under it.
+
+    Raises
+    ------
+    OSError
+        If it can't be written; the message names the file.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".tmp-", suffix=path.suffix)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise OSError(error.errno, f"can't write: {error.strerror}", str(path)) from None
+    return path
+
+
+def check_writable(folders: Iterable[Path]) -> None:
+    """Raise OSError, naming the place, unless files can be made in each of these folders."""
+    for folder in folders:
+        write_atomically(folder / ".writable", "").unlink()
+
+
+@contextlib.contextmanager
+def locked(path: Path, what: str) -> Iterator[None]:
+    """Hold the lock file of a piece of work; the system lets go of it when the process dies, however it does.
+
+    Raises
+    ------
+    BlockingIOError
+        If another process holds it; the message says which.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+", encoding="utf-8") as file:
+        try:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            holder = file.read(200).strip() or "another process"
+            raise BlockingIOError(
+                f"{what} is under way: {holder} holds {path}; wait for it or end it"
+            ) from None
+        except (ImportError, OSError):
+            pass  # a system or a file system without locks
+        file.truncate(0)
+        file.write(f"process {os.getpid()}")
+        file.flush()
+        try:
+            yield
+        finally:
+            file.truncate(0)
+
+
+def clean_temporaries(folders: Iterable[Path]) -> None:
+    """Delete temporary files that a killed run left; fresh ones may belong to one that runs now."""
+    for folder in folders:
+        for path in folder.rglob(".tmp-*"):
+            with contextlib.suppress(OSError):
+                if path.is_file() and time.time() - path.stat().st_mtime > _STALE_S:
+                    path.unlink()
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A mapping that we wrote; an empty one where it is missing or damaged."""
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def read_yaml(path: Path) -> object:
+    """Parse a YAML file.
+
+    Raises
+    ------
+    ValueError
+        If it is not YAML, or nested too deeply; the message is one line that names the file.
+    """
+    import yaml  # late, since chapters and the command's help come without
+
+    try:
+        # The loader in C is faster, and ends the process where the nesting is too deep for its stack.
+        return yaml.safe_load(path.read_text("utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path.name} is not valid YAML: {' '.join(str(error).split())}") from None
+    except RecursionError:
+        raise ValueError(f"{path.name} is not valid YAML: it is nested too deeply") from None

@@ -1,0 +1,164 @@
+"""Parameters of chapters: texts from the command line become values of the kind that the chapter has.
+
+No text reaches a recursive parser before its length and nesting are bounded.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import re
+import sys
+from typing import Any
+
+PROFILES = ("quick", "full")
+
+_LONGEST = 10_000
+_MOST_VALUES = 100_000
+_NUMBERS = {bool: "true or false", int: "an integer", float: "a finite number"}
+_EXPECTED = _NUMBERS | {list: "a list", tuple: "a list in parentheses", dict: "a dictionary"}
+
+
+def typed(name: str, text: str, default: Any) -> Any:
+    """The value of a text, of the kind of the parameter's default.
+
+    Parameters
+    ----------
+    name : str
+        The parameter, for messages.
+    text : str
+        A number, true or false, a list such as [50, 100]; where the default is a text, any text.
+    default : object
+        The chapter's default; None or Ellipsis (no literal) stand for any kind.
+
+    Raises
+    ------
+    ValueError
+        If the text is no value of that kind.
+
+    Examples
+    --------
+    >>> typed("seed", "3", 0), typed("ridge", "1", 0.1), typed("game", "010", "go")
+    (3, 1.0, '010')
+    """
+    if isinstance(default, str):
+        return text
+    plain = {"true": "True", "false": "False", "null": "None"}.get(text.strip().lower(), text)
+    try:
+        # Python's tokenizer refuses more than 200 open brackets, and the length bounds every other nesting.
+        value = ast.literal_eval(plain) if len(plain) <= _LONGEST else text
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        value = text
+    if default is None or default is ...:
+        return value if isinstance(value, bool | int | float | list | dict | None) else text
+    try:
+        return _like(value, default)
+    except (TypeError, OverflowError):
+        shown = text if len(text) <= 60 else f"{text[:60]}..."
+        kind = _EXPECTED.get(type(default), f"a {type(default).__name__}")
+        raise ValueError(f"{name} is {shown!r}; expected {kind}, such as {default!r}") from None
+
+
+def _like(value: Any, default: Any) -> Any:
+    """The value as one of the default's kind; TypeError or OverflowError where it is none."""
+    if type(default) is float and type(value) is int:
+        value = float(value)
+    elif isinstance(default, list | tuple) and isinstance(value, list | tuple):
+        value = type(default)(_like(item, default[0]) if default else item for item in value)
+    if type(value) is not type(default) or (isinstance(value, float) and not math.isfinite(value)):
+        raise TypeError
+    return value
+
+
+def grid_values(name: str, text: str, default: Any) -> list[Any]:
+    """The values that one parameter takes: a range a:b or a:b:step like Python's, or a list a,b,c.
+
+    Raises
+    ------
+    ValueError
+        If there is no value or are too many, one appears twice, or one is not of the default's kind.
+
+    Examples
+    --------
+    >>> grid_values("n", "0:4", 0), grid_values("n", "1:8:3", 0), grid_values("sizes", "[1,2],[3]", [0])
+    ([0, 1, 2, 3], [1, 4, 7], [[1, 2], [3]])
+    """
+    if type(default) in (int, float) and re.fullmatch(r"-?\d{1,18}:-?\d{1,18}(:-?\d{1,18})?", text):
+        bounds = [int(part) for part in text.split(":")]
+        step = bounds[2] if len(bounds) == 3 else 1
+        if step == 0:
+            raise ValueError(f"{name}: the range {text!r} has step 0; expected a:b or a:b:step")
+        if (bounds[1] - bounds[0]) // step > _MOST_VALUES:
+            raise ValueError(
+                f"{name}: the range {text!r} is too long; expected at most {_MOST_VALUES:,} values"
+            )
+        values = [type(default)(value) for value in range(*bounds)]
+    else:
+        values = [typed(name, part.strip(), default) for part in _parts(text) if part.strip()]
+    if not values:
+        raise ValueError(
+            f"{name}: {text!r} holds no value; expected a range such as 0:20 or a list such as 1,2,5"
+        )
+    if len({json.dumps(value) for value in values}) < len(values):
+        raise ValueError(f"{name}: {text[:60]!r} holds a value twice; expected distinct values")
+    return values
+
+
+def _parts(text: str) -> list[str]:
+    """The text split at the commas that are in no bracket."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character in "([{") - (character in ")]}")
+        if character == "," and depth <= 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts
+
+
+def assigned_names(source: str) -> dict[str, ast.expr | None]:
+    """Names that a cell assigns at its top level, with what is assigned.
+
+    Raises
+    ------
+    ValueError
+        If the cell is not Python.
+    """
+    try:
+        body = ast.parse(source, "parameters").body
+    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+        raise ValueError(f"not valid Python: {error}") from None
+    found: dict[str, ast.expr | None] = {}
+    for node in body:
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found |= {target.id: node.value for target in targets if isinstance(target, ast.Name)}
+    return found
+
+
+def check_profile(profile: str) -> None:
+    """What a chapter calls after its parameters: refuse a profile or, under papermill, a name it lacks.
+
+    `preflearn build` refuses both before it starts; plain papermill sets any name to any value.
+
+    Raises
+    ------
+    ValueError
+        If the profile is neither "quick" nor "full", or papermill injected a parameter that no cell
+        before it has.
+
+    Examples
+    --------
+    >>> check_profile("quick")
+    """
+    if profile not in PROFILES:
+        raise ValueError(f"profile is {profile!r}; expected one of {list(PROFILES)}")
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    cells = shell.user_ns.get("In", []) if shell is not None else []
+    injected = next((k for k, cell in enumerate(cells) if cell.startswith("# Parameters\n")), None)
+    if injected is not None:
+        known = assigned_names("\n".join(cells[:injected]))
+        if unknown := [name for name in assigned_names(cells[injected]) if name not in known]:
+            names = ", ".join(map(repr, unknown))
+            raise ValueError(f"this chapter has no parameter {names}; expected one of {sorted(known)}")

@@ -1,0 +1,126 @@
+import nbformat
+import papermill
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from papermill.exceptions import PapermillExecutionError
+from toy_project import write_notebook
+
+from bookrunner.parameters import check_profile, grid_values, typed
+
+
+@pytest.mark.parametrize(
+    ("text", "default", "value"),
+    [
+        ("1e-3", 0.5, 1e-3),
+        ("3", 0, 3),
+        ("-3", 0, -3),
+        ("1_000", 0, 1000),
+        ("1", 0.5, 1.0),
+        ("true", False, True),
+        ("False", True, False),
+        ("2024-01-02", "", "2024-01-02"),
+        ("two\nlines", "one", "two\nlines"),
+        ("010", "B1", "010"),
+        ("[50,100]", [1], [50, 100]),
+        ("[]", [1], []),
+        ("[1, 2.5]", [0.5], [1.0, 2.5]),
+        ("(1, 2)", (0, 0), (1, 2)),
+        ("{'a': 1}", {}, {"a": 1}),
+        ("null", None, None),
+        ("{", ..., "{"),
+        ("[1]", None, [1]),
+    ],
+)
+def test_texts_become_values_of_the_kind_of_the_default(text, default, value):
+    found = typed("n", text, default)
+    assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    ("text", "default", "expected"),
+    [
+        ("1:20", 0, "an integer, such as 0"),
+        ("010", 0, "an integer, such as 0"),
+        ("1.5", 0, "an integer"),
+        ("True", 0, "an integer"),
+        ("1\n2", 0, "an integer"),
+        ("", 0, "an integer"),
+        ("ten", 0.5, "a finite number, such as 0.5"),
+        ("1e999", 0.5, "a finite number"),
+        ("1" + "0" * 400, 0.5, "a finite number"),
+        ("9" * 5000, 0, "an integer"),
+        ("yes", True, "true or false, such as True"),
+        ("1", True, "true or false"),
+        ("[50,", [1], r"a list, such as \[1\]"),
+        ("[a, b]", [1], "a list"),
+        ("['a']", [1], "a list"),
+        ("[" * 5000, [1], "a list"),
+        ("[" * 100_000 + "]" * 100_000, [1], "a list"),
+        ("-" * 9_000 + "1", 0, "an integer"),
+        ("__import__('os').getcwd()", [1], "a list"),
+    ],
+)
+def test_other_texts_are_refused_with_what_was_expected(text, default, expected):
+    with pytest.raises(ValueError, match=rf"(?s)^n is .{{0,80}}; expected {expected}"):
+        typed("n", text, default)
+
+
+@given(st.integers(-50, 50), st.integers(-50, 50), st.integers(-5, 5).filter(bool))
+def test_ranges_are_those_of_python(a, b, step):
+    expected = list(range(a, b, step))
+    if expected:
+        assert grid_values("n", f"{a}:{b}:{step}", 0) == expected
+        assert [type(value) for value in grid_values("n", f"{a}:{b}:{step}", 0.5)] == [float] * len(expected)
+    else:
+        with pytest.raises(ValueError, match="holds no value"):
+            grid_values("n", f"{a}:{b}:{step}", 0)
+
+
+@given(
+    st.lists(st.integers(), min_size=1, unique=True)
+    | st.lists(st.sampled_from(["l1", "rbf"]), min_size=1, unique=True)
+    | st.lists(st.booleans(), min_size=1, unique=True)
+    | st.lists(st.lists(st.integers(), min_size=1), min_size=1, unique_by=repr)
+)
+def test_lists_keep_values_and_types(values):
+    text = ",".join(str(value).lower() if isinstance(value, bool) else str(value) for value in values)
+    assert [(v, type(v)) for v in grid_values("n", text, values[0])] == [(v, type(v)) for v in values]
+
+
+@pytest.mark.parametrize(
+    ("text", "default", "message"),
+    [
+        ("", 0, "holds no value"),
+        (",", 0, "holds no value"),
+        ("3:1", 0, "holds no value"),
+        ("1:4:0", 0, "step 0"),
+        ("1,2,1", 0, "holds a value twice"),
+        ("0:100000000000", 0, "too long; expected at most 100,000 values"),
+        ("100000000000:0:-1", 0, "too long"),
+        ("0:" + "9" * 5000, 0, "expected an integer"),
+        ("1,010", 0, "n is '010'; expected an integer"),
+        ("1:4", True, "expected true or false"),
+    ],
+)
+def test_grid_values_refuse(text, default, message):
+    with pytest.raises(ValueError, match=message):
+        grid_values("n", text, default)
+
+
+def test_a_range_is_a_text_where_the_parameter_is_one():
+    assert grid_values("n", "1:20,b", "a") == ["1:20", "b"]
+
+
+def test_chapters_refuse_an_unknown_profile():
+    with pytest.raises(ValueError, match=r"profile is 'ful'; expected one of \['quick', 'full'\]"):
+        check_profile("ful")
+
+
+def test_plain_papermill_refuses_a_name_that_the_chapter_lacks(tmp_path):
+    source = "from bookrunner import check_profile\ncheck_profile(profile)"
+    path = write_notebook(tmp_path / "01_x.ipynb", source)
+    arguments = {"input_path": nbformat.read(path, 4), "output_path": None, "progress_bar": False}
+    assert papermill.execute_notebook(**arguments, parameters={"seed": 3}).cells
+    with pytest.raises(PapermillExecutionError, match=r"no parameter 'sed'; expected one of \['n', 'pro"):
+        papermill.execute_notebook(**arguments, parameters={"seed": 3, "sed": 3})

@@ -1,0 +1,100 @@
+import json
+import os
+
+import numpy as np  # noqa: F401 - loads its BLAS
+import pytest
+from threadpoolctl import threadpool_info
+from toy_project import FIRST, edit_notebook, write_notebook, write_project
+
+from bookrunner.project import Chapter, find_project
+
+
+@pytest.fixture
+def project(tmp_path):
+    return write_project(tmp_path, first=FIRST)
+
+
+def test_chapters_have_several_names(project):
+    for name in ("01_first", "first", "01", "1", "notebooks/01_first.ipynb"):
+        assert project.chapter(name).name == "01_first"
+    with pytest.raises(ValueError, match=r"no chapter '7'; expected one of \['01_first'\]"):
+        project.chapter("7")
+
+
+def test_parameters_are_read_from_the_tagged_cell(project):
+    chapter = project.chapters[0]
+    assert chapter.parameters == {"profile": "quick", "seed": 0, "n": 10}
+    assert chapter.checked_parameters({"seed": 0, "n": 11}) == {"n": 11}
+    assert chapter.checked_parameters({"seed": False}) == {"seed": False}
+    with pytest.raises(ValueError, match=r"no parameter 'sed'; expected one of \['n', 'profile', 'seed'\]"):
+        chapter.checked_parameters({"sed": 1})
+
+
+MARKDOWN = {"cell_type": "markdown", "source": "# x", "metadata": {}}
+
+
+def _with(**changes):
+    return json.dumps({"cells": [MARKDOWN], "metadata": {}} | changes)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "Expecting value"),
+        ("{}", "expected a mapping with a list of cells"),
+        ("[]", "expected a mapping with a list of cells"),
+        ("\xff", "codec can't decode"),
+        ("[" * 100_000, "recursion"),
+        (_with(cells="x"), "a list of cells"),
+        (_with(cells=[MARKDOWN, "x"]), "cell 2 is malformed; expected a mapping with cell_type, source"),
+        (_with(cells=[MARKDOWN | {"metadata": []}]), "cell 1 is malformed"),
+        (_with(cells=[{"cell_type": "code"}]), "cell 1 is malformed"),
+        (_with(metadata=[]), "its metadata are malformed"),
+        (_with(metadata={"preflearn": {"data": "sushi"}}), "its metadata are malformed"),
+    ],
+)
+def test_a_broken_notebook_is_named(tmp_path, text, message):
+    path = tmp_path / "03_x.ipynb"
+    path.write_text(text, encoding="latin-1")
+    with pytest.raises(ValueError, match=rf"^03_x\.ipynb is not a notebook: .*{message}"):
+        Chapter(path).parameters  # noqa: B018
+
+
+@pytest.mark.parametrize("source", ["seed = = 0", "seed = 0\n  n = 1", "seed = " + "(" * 500, "-" * 100_000])
+def test_a_typo_among_the_parameters_is_named(tmp_path, source):
+    path = write_notebook(tmp_path / "03_x.ipynb")
+    edit_notebook(path, lambda nb: nb["cells"][1].update(source=source))
+    with pytest.raises(ValueError, match=r"^03_x\.ipynb: the cell of parameters is not valid Python"):
+        Chapter(path).checked_parameters({"seed": 1})
+
+
+def test_parameters_are_typed_by_the_cell(project):
+    chapter = project.chapters[0]
+    assert chapter.checked_parameters({"seed": "3", "n": "10", "profile": "full"}) == {
+        "seed": 3,
+        "profile": "full",
+    }
+    with pytest.raises(
+        ValueError, match=r"^chapter 01_first: seed is '1:20'; expected an integer, such as 0"
+    ):
+        chapter.checked_parameters({"seed": "1:20"})
+    with pytest.raises(ValueError, match=r"profile is 'ful'; expected one of \['quick', 'full'\]"):
+        chapter.checked_parameters({"profile": "ful"})
+
+
+def test_an_unknown_data_set_is_named(tmp_path):
+    path = write_notebook(tmp_path / "01_first.ipynb", data=("sushi", "sashimi"))
+    with pytest.raises(ValueError, match=r"01_first declares the data set 'sashimi'; expected one of \['"):
+        Chapter(path).check_datasets()
+
+
+def test_project_is_found_from_a_folder_inside(project, tmp_path_factory, monkeypatch):
+    assert find_project(project.notebooks).root == project.root
+    monkeypatch.setenv("PREFLEARN_ROOT", str(tmp_path_factory.mktemp("empty")))
+    with pytest.raises(ValueError, match="expected a checkout of preflearn"):
+        find_project()
+
+
+def test_numerical_libraries_of_this_suite_were_told_their_threads():
+    counts = {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+    assert counts == {int(os.environ["OPENBLAS_NUM_THREADS"])}
