@@ -66,17 +66,15 @@ class State:
             return None
 
     def _data(self, name: str) -> str | None:
-        from preflearn.datasets.registry import registered_file  # late: with pandas and all loaders
-        from preflearn.datasets.storage import locate
+        from preflearn.datasets import registry  # late: with pandas and all loaders
 
+        dataset, file = name.split("/", 1)
         try:
-            found = locate(registered_file(*name.split("/", 1)))
-        except ValueError:
+            (entry,) = registry.files_of(dataset, [file])
+            found = registry.locate(entry)
+            return hashlib.sha256(registry.verified(entry, found[0])).hexdigest() if found else None
+        except (ValueError, registry.DatasetUnavailable):  # unknown, or not the file that was registered
             return None
-        if not found:
-            return None
-        with found[0].open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
 
     def _dataset(self, name: str) -> str | None:
         from preflearn import datasets

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import check_items, check_vector
+from preflearn.checks import check_array, check_items
 from preflearn.metrics import threshold
 from preflearn.pairs import Pairs
 
@@ -173,7 +173,7 @@ def simulate_separable_pairs(
     _check(
         margin, "margin", Real, np.nextafter(0, 1), np.nextafter(1, 0), "a number strictly between 0 and 1"
     )
-    scale = check_vector(np.full(p, scale) if np.ndim(scale) == 0 else scale, "scale", p)
+    scale = check_array(np.full(p, scale) if np.ndim(scale) == 0 else scale, "scale", (p,))
     if scale.min() <= 0:
         raise ValueError(f"scale is {scale.tolist()}; expected positive numbers")
     rng = np.random.default_rng(rng)

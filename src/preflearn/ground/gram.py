@@ -88,8 +88,6 @@ def combine(matrix, rows, weights):
 def check_gram(K: ArrayLike) -> Floats:
     """Return K as a square, finite, symmetric matrix, or say which entry is wrong."""
     K = check_array(K, "K", ("m", "m"), "a square matrix")
-    if K.shape[0] != K.shape[1]:
-        raise ValueError(f"K has shape {K.shape}; expected (m, m): a square matrix")
     gap = check_symmetric(K, "K")
     return (K + K.T) / 2 if gap > _ROUNDING * float(np.abs(np.diag(K)).max()) else np.ascontiguousarray(K)
 
