@@ -109,9 +109,10 @@ def _follow(gram: DenseGram, state: Homotopy, record: _Record) -> tuple[int, boo
     sound, often = 1, max(1, len(state.y) // _REFRESH)
     for count in range(1, _limit(state)):
         before, tolerance = record.count, _TOLERANCE * max(state.margin, np.abs(state.F).max())
+        w = state.F - state.offset
         stretch = state.advance()
         clear = _clear(gram, state, stretch)
-        record.add(stretch.until(clear), _free(gram, state.y, stretch.until(clear)))
+        record.add(stretch.until(clear), _free(gram, state.y, w, stretch.until(clear)))
         if clear < len(stretch.moves) or state.lost:
             return record.count, False
         if state.done:
@@ -156,14 +157,14 @@ def _jump(state: Homotopy) -> None:
     state.elbow = np.array([point])
 
 
-def _free(gram: DenseGram, y: Floats, stretch: Stretch) -> list[tuple[int, Middle]]:
-    """Events of which all weights rest at 0 or 1."""
+def _free(gram: DenseGram, y: Floats, w: Floats, stretch: Stretch) -> list[tuple[int, Middle]]:
+    """Events of which all weights rest at 0 or 1; w is K (y alpha) before the first."""
     alphas, moves = stretch.alphas[:-1], stretch.moves * stretch.margins[:-1, None]
     inner = (alphas > BOUND) & (alphas < 1 - BOUND)
     alpha, found = stretch.start.copy(), []
     for event in np.flatnonzero(~(stretch.inside & (inner | (np.abs(moves) > BOUND))).any(axis=1)):
         alpha[stretch.ids] = alphas[event]
-        found.append((int(event), Middle.of(y, alpha, gram.times(y * alpha))))
+        found.append((int(event), Middle.of(y, alpha, w + gram.times(y * (alpha - stretch.start)))))
     return found
 
 
