@@ -29,8 +29,9 @@ __all__ = ["svm_path"]
 Floats = NDArray[np.float64]
 
 _LAST = 1e-9  # breakpoints below this part of the first are rounding
-_ACCURACY = 1e-9  # where the optimality conditions hold less well, the path ends
-_EPS = 1.1e-16
+_ACCURACY = 1e-9  # the path ends where the rounding of F may exceed this share of it
+_TOLERANCE = 5e-9  # or sooner, where the optimality conditions hold less well
+_EPS = 1.1e-16  # the rounding of one number
 _REFRESH = 100  # points for each stretch between two computations of F from scratch
 
 
@@ -50,7 +51,8 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> Regulari
         Labels -1 and +1, both.
     lambda_min : float
         Where to stop. At 0 the path ends where no event is left, or at 1e-9 of the first breakpoint. It
-        ends sooner, with a ConvergenceWarning, where rounding exceeds 1e-9 of the largest F.
+        ends sooner, with a ConvergenceWarning, at the first event where a bound on the rounding of F (not
+        the rounding itself, which differs between machines) exceeds 1e-9 of the largest F.
 
     Returns
     -------
@@ -91,7 +93,7 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> Regulari
     record = _Record(floor, (lam, state.offset))
     sound, ended = _follow(gram, state, record)
     path = RegularizationPath(K, y, alpha, tail, record.pieces(lambda_min if state.left == 0 else floor))
-    if ended and path.kkt_residual(path.breakpoints[-1]) <= 10 * _ACCURACY:
+    if ended and len(path.breakpoints) and path.kkt_residual(path.breakpoints[-1]) <= 2 * _TOLERANCE:
         return path
     path = RegularizationPath(K, y, alpha, tail, record.pieces(floor, sound))
     warnings.warn(
@@ -106,10 +108,11 @@ def _follow(gram: DenseGram, state: Homotopy, record: _Record) -> tuple[int, boo
     """Record the path; returns how many pieces are sound for sure, and if it came to its end."""
     sound, often = 1, max(1, len(state.y) // _REFRESH)
     for count in range(1, _limit(state)):
-        before, tolerance = record.count, _ACCURACY * max(state.margin, np.abs(state.F).max())
+        before, tolerance = record.count, _TOLERANCE * max(state.margin, np.abs(state.F).max())
+        w = state.F - state.offset
         stretch = state.advance()
         clear = _clear(gram, state, stretch)
-        record.add(stretch.until(clear), _free(gram, state.y, stretch.until(clear)))
+        record.add(stretch.until(clear), _free(gram, state.y, w, stretch.until(clear)))
         if clear < len(stretch.moves) or state.lost:
             return record.count, False
         if state.done:
@@ -119,7 +122,7 @@ def _follow(gram: DenseGram, state: Homotopy, record: _Record) -> tuple[int, boo
         if len(state.elbow) == 0:
             _jump(state)
         if count % often == 0:
-            if state.refresh() > _ACCURACY * max(state.margin, np.abs(state.F).max()):
+            if state.refresh() > _TOLERANCE * max(state.margin, np.abs(state.F).max()):
                 return sound, False
             sound = record.count
     raise ArithmeticError(f"the path did not end in {record.count} events; it came to {state.margin}")
@@ -154,14 +157,14 @@ def _jump(state: Homotopy) -> None:
     state.elbow = np.array([point])
 
 
-def _free(gram: DenseGram, y: Floats, stretch: Stretch) -> list[tuple[int, Middle]]:
-    """Events of which all weights rest at 0 or 1."""
+def _free(gram: DenseGram, y: Floats, w: Floats, stretch: Stretch) -> list[tuple[int, Middle]]:
+    """Events of which all weights rest at 0 or 1; w is K (y alpha) before the first."""
     alphas, moves = stretch.alphas[:-1], stretch.moves * stretch.margins[:-1, None]
     inner = (alphas > BOUND) & (alphas < 1 - BOUND)
     alpha, found = stretch.start.copy(), []
     for event in np.flatnonzero(~(stretch.inside & (inner | (np.abs(moves) > BOUND))).any(axis=1)):
         alpha[stretch.ids] = alphas[event]
-        found.append((int(event), Middle.of(y, alpha, gram.times(y * alpha))))
+        found.append((int(event), Middle.of(y, alpha, w + gram.times(y * (alpha - stretch.start)))))
     return found
 
 

@@ -34,10 +34,10 @@ Floats = NDArray[np.float64]
 BOUND = 1e-12  # a weight this near to 0 or 1 is there
 EMPTY, FULL, LOST, UNSURE = 1, 2, 3, 4  # why the loop stopped; see `follow`
 _SLOPE = 1e-10  # a slope below this part of its unit is rounding
-_EPS = 4e-16
+_EPS = 4e-16  # of the largest entry of the Gram matrix: the rounding of a slope, for each unit of moves
 _TIE = 1e-6  # of violations that differ by less, the first counts, or rounding would choose
 _END = 1e-3  # an event nearer to the end than this part of `least` is rounding
-_DEVIATION = 1e-6
+_DEVIATION = 1e-6  # a point that depends on the elbow, and departs from it faster: rounding decides
 
 
 class Law(NamedTuple):

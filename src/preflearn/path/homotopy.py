@@ -115,6 +115,7 @@ class Homotopy:
         self._missed: Ids = np.zeros(0, dtype=np.int64)  # crossed the margin unwatched
         self._room, self.drift, self.lost = _ROOM, 0.0, False
         self.elbow = self._told = np.sort(elbow)
+        self._kept = self._missed, np.zeros((0, 0))  # who was watched last, if few events have passed since
         self._spread()
 
     @property
@@ -188,10 +189,14 @@ class Homotopy:
         number = max(_WATCHED + 2 * len(self.elbow), int(np.count_nonzero(gaps <= limit)))
         number = min(number, len(gaps))
         ids = np.sort(np.argpartition(gaps, number - 1)[:number])
-        block, places = fixed(self._gram.block(ids, ids)), np.searchsorted(ids, self.elbow)
-        elbow = new_elbow(block, places, min(number, len(places) + self._room), self._law.tau)
+        if np.isin(ids[gaps[ids] <= limit], self._kept[0]).all():
+            ids, block = self._kept
+        else:
+            block = fixed(self._gram.block(ids, ids))
+        self._kept, places = (ids, block), np.searchsorted(ids, self.elbow)
+        elbow = new_elbow(block, places, min(len(ids), len(places) + self._room), self._law.tau)
         watch = Watch(block, self.y[ids], self.alpha[ids], self.F[ids], side[ids], elbow)
-        return ids, watch, new_trace(_EVENTS, number)
+        return ids, watch, new_trace(_EVENTS, len(ids))
 
     def _sound(self, law: Law, ids: Ids, block: Floats, trace: Trace, count: int) -> int:
         """How many of the events stand although not everybody was watched; 0 or less if none does."""
@@ -230,6 +235,8 @@ class Homotopy:
             self.elbow, self._told = ids[trace.inside[min(sound, count - 1)]], ids[inside[-1]]
         if status == EMPTY:
             self.elbow = self.elbow[:0]
+        else:
+            self._kept = self._kept[0][:0], self._kept[1]  # watch those who are near from here
         self.lost = status in (LOST, UNSURE)
         self.alpha[ids] = alphas[-1]
         self.F += self._gram.times(self.y * (self.alpha - start)) + (offsets[-1] - self.offset)
