@@ -20,7 +20,8 @@ SOURCE = Path(__file__).parents[2] / "src"
 READS = """\
 from pathlib import Path
 from bookrunner import check, published, record, recorded
-from preflearn.datasets.storage import DatasetUnavailable, read
+from preflearn.datasets import DatasetUnavailable
+from preflearn.datasets.storage import read
 from preflearn import metrics
 
 try:
@@ -60,7 +61,7 @@ def house(copied, monkeypatch):
     """
     monkeypatch.chdir(copied.root.parent)
     monkeypatch.setattr(keys, "__file__", str(copied.root / "src/bookrunner/keys.py"))
-    monkeypatch.setattr(registry, "register_path", lambda: copied.root / "data/registry.csv")
+    monkeypatch.setattr(registry, "package_file", lambda name: copied.root / "data" / name)
     variables = {"PYTHONPATH": "src", "XDG_CACHE_HOME": "cache", "PREFLEARN_ROOT": ""}
     for name, folder in variables.items():
         monkeypatch.setenv(name, str(copied.root / folder))
@@ -73,6 +74,7 @@ def register(project, content, url):
     text = f"toy,a.txt,{url},{sha256(content)},{len(content)},free,none\n"
     header = "dataset,file,url,sha256,bytes,licence,citation\n"
     (project.root / "data/registry.csv").write_text(header + text)
+    registry.registered_files.cache_clear()  # a process reads it once
 
 
 @pytest.fixture
