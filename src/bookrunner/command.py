@@ -58,9 +58,7 @@ def _execution_options(command: Any) -> Any:
     """What `build` and `sweep` share."""
     limit: dict[str, Any] = {"type": click.FloatRange(0, min_open=True), "show_default": True}
     options = [
-        click.option(
-            "-p", "parameters", nargs=2, multiple=True, metavar="NAME VALUE", help="May be repeated."
-        ),
+        click.option("-p", "parameters", nargs=2, multiple=True, metavar="NAME VALUE", help="May recur."),
         click.option("--jobs", type=click.IntRange(1), metavar="N", help="Default: one a processor."),
         click.option("--cell-time", "cell_seconds", default=21600, metavar="SECONDS", **limit),
         click.option("--cell-output", "cell_megabytes", default=20, metavar="MB", **limit),

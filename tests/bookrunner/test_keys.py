@@ -42,6 +42,9 @@ def copied(tmp_path_factory):
     """A copy of the packages with a register of one file, and a project with one chapter that reads it."""
     root = tmp_path_factory.mktemp("house")
     shutil.copytree(SOURCE, root / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    # The face without the loaders, whose imports take seconds in every kernel.
+    face = root / "src/preflearn/datasets/__init__.py"
+    face.write_text("from preflearn.datasets.storage import DatasetUnavailable, used\n")
     claims = "- {id: P1-01, where: eq. 2, statement: x, chapter: 01_first, verdict: holds}\n"
     project = write_project(root, claims)
     write_notebook(project.notebooks / "01_first.ipynb", READS, data=("toy",))
