@@ -17,9 +17,10 @@ book: $(STAMP)          ## the whole book, quick profile, into _build/html
 full: $(STAMP)          ## the same with the papers' sizes; numbers go to data/recorded
 	@$(BIN)/preflearn build --profile full
 
-test: $(STAMP)          ## lint, doctests, tests
+test: $(STAMP)          ## lint, types, doctests, tests
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/basedpyright --pythonpath $(BIN)/python
 	@$(BIN)/python -m pytest -q
 
 bench: $(STAMP)         ## speed against peers, one table a script

@@ -56,14 +56,12 @@ def _preflearn() -> None:
 
 def _execution_options(command: Any) -> Any:
     """What `build` and `sweep` share."""
-    positive = click.FloatRange(0, min_open=True)
+    limit: dict[str, Any] = {"type": click.FloatRange(0, min_open=True), "show_default": True}
     options = [
-        click.option(
-            "-p", "parameters", nargs=2, multiple=True, metavar="NAME VALUE", help="May be repeated."
-        ),
-        click.option("--jobs", type=click.IntRange(1), help="How many at once; default: one a processor."),
-        click.option("--cell-time", "cell_seconds", type=positive, default=6 * 3600, show_default=True),
-        click.option("--cell-output", "cell_megabytes", type=positive, default=20, show_default=True),
+        click.option("-p", "parameters", nargs=2, multiple=True, metavar="NAME VALUE", help="May recur."),
+        click.option("--jobs", type=click.IntRange(1), metavar="N", help="Default: one a processor."),
+        click.option("--cell-time", "cell_seconds", default=21600, metavar="SECONDS", **limit),
+        click.option("--cell-output", "cell_megabytes", default=20, metavar="MB", **limit),
     ]
     for option in reversed(options):
         command = option(command)

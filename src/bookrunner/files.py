@@ -70,7 +70,7 @@ def write_atomically(path: Path, text: str) -> Path:
 def check_writable(folders: Iterable[Path]) -> None:
     """Raise OSError, naming the place, unless files can be made in each of these folders."""
     for folder in folders:
-        write_atomically(folder / ".writable", "").unlink()
+        write_atomically(folder / ".writable", "").unlink(missing_ok=True)  # another run may do the same
 
 
 @contextlib.contextmanager

@@ -81,6 +81,11 @@ class State:
 
         return "here" if datasets.available(name) else None
 
+    def look_for_data(self, chapter: Chapter) -> None:
+        """Note which data sets are here before a chapter runs: what arrives meanwhile, it did not read."""
+        for name in chapter.datasets:
+            self._known[f"dataset {name}"] = self._dataset(name)
+
     def inputs(self, chapter: Chapter, profile: str, notebook: dict[str, Any]) -> dict[str, str | None]:
         """What an execution depends on, given the executed notebook with its provenance.
 

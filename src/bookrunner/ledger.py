@@ -9,13 +9,13 @@ from __future__ import annotations
 import difflib
 import html
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from bookrunner.files import digest, read_yaml
+from bookrunner.parameters import running_shell
 from bookrunner.records import note_read, plain_scalar, project_file
 
 CLAIM_MIME = "application/vnd.preflearn.claim+json"
@@ -95,9 +95,7 @@ def read_ledger(book: Path) -> dict[str, Claim]:
 
 @lru_cache(maxsize=8)
 def _load(path: Path, _modified: int) -> dict[str, Claim]:
-    entries = read_yaml(path)
-    if entries is None:
-        return {}
+    entries = read_yaml(path) or []
     if not isinstance(entries, list):
         raise ValueError(f"{path.name} holds a {type(entries).__name__}; expected a list of entries")
     ledger: dict[str, Claim] = {}
@@ -249,7 +247,7 @@ def check(
     _show(claim, result)
 
 
-def format_value(value: float | int | str | None) -> str:
+def format_value(value: float | int | str) -> str:
     """A value as readers see it: four significant digits, thousands set apart.
 
     Examples
@@ -257,8 +255,6 @@ def format_value(value: float | int | str | None) -> str:
     >>> format_value(12345), format_value(1.23456e-9)
     ('12,345', '1.235e-09')
     """
-    if value is None:
-        return ""
     if isinstance(value, str):
         return value
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
@@ -279,8 +275,7 @@ def evidence_line(result: Mapping) -> str:
 
 def _show(claim: Claim, result: dict) -> None:
     text = _badge_text(claim, result)
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    if shell is None:
+    if running_shell() is None:
         print(text)
         return
     from IPython.display import display

@@ -122,18 +122,14 @@ def _clean(cell: dict[str, Any]) -> dict[str, Any]:
     metadata = {
         key: value for key, value in cell["metadata"].items() if key not in ("papermill", "execution")
     }
-    cleaned = cell | {"metadata": metadata}
-    if cell["cell_type"] == "code":
-        outputs = (_without_ours(output) for output in cell["outputs"])
-        cleaned["outputs"] = [output for output in outputs if output.get("data", True)]
-    return cleaned
-
-
-def _without_ours(output: dict[str, Any]) -> dict[str, Any]:
-    if "data" not in output:
-        return output
-    data = {mime: content for mime, content in output["data"].items() if mime not in _OURS}
-    return output | {"data": data}
+    if cell["cell_type"] != "code":
+        return cell | {"metadata": metadata}
+    outputs = []
+    for output in cell["outputs"]:
+        shown = {mime: content for mime, content in output.get("data", {}).items() if mime not in _OURS}
+        if shown or "data" not in output:
+            outputs.append(output | ({"data": shown} if shown else {}))
+    return cell | {"metadata": metadata, "outputs": outputs}
 
 
 def _parameter_note(parameters: dict[str, Any]) -> dict[str, Any]:

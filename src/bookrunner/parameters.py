@@ -137,6 +137,11 @@ def assigned_names(source: str) -> dict[str, ast.expr | None]:
     return found
 
 
+def running_shell() -> Any:
+    """IPython's shell, or None outside of it; nothing is imported."""
+    return sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+
+
 def check_profile(profile: str) -> None:
     """What a chapter calls after its parameters: refuse a profile or, under papermill, a name it lacks.
 
@@ -154,7 +159,7 @@ def check_profile(profile: str) -> None:
     """
     if profile not in PROFILES:
         raise ValueError(f"profile is {profile!r}; expected one of {list(PROFILES)}")
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    shell = running_shell()
     cells = shell.user_ns.get("In", []) if shell is not None else []
     injected = next((k for k, cell in enumerate(cells) if cell.startswith("# Parameters\n")), None)
     if injected is not None:

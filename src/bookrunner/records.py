@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bookrunner.files import digest, file_hashes, write_atomically
+from bookrunner.parameters import running_shell
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -127,8 +128,7 @@ def plain_scalar(what: str, value: Any) -> float | int | str | bool:
 
 def _emit(mime: str, payload: dict) -> None:
     """Put a payload among the outputs of the running cell, with no form that would be displayed."""
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    if shell is not None and getattr(shell, "kernel", None) is not None:
+    if getattr(running_shell(), "kernel", None) is not None:
         from IPython.display import display
 
         display({mime: payload}, raw=True)

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -110,13 +110,13 @@ def render(project: Project, say: Callable[[str], None]) -> list[str]:
     say("rendering the book")
     started = time.monotonic()
     toc_path = write_atomically(project.build / "toc.yml", yaml.safe_dump(toc, sort_keys=False))
-    awaited = _awaited(project)
-    problems = [line for line in _jupyter_book(project, config, toc_path) if not awaited(line)]
+    unbuilt = [c for c in project.chapters if not (project.pages / f"{c.name}.ipynb").exists()]
+    missing = {chapter.name: chapter.path.read_text("utf-8") for chapter in unbuilt}
+    problems = [line for line in _jupyter_book(project, config, toc_path) if not _is_awaited(line, missing)]
     if not problems:
+        broken = [found for found in broken_links(html) if not _is_awaited(found.link, missing)]
         problems = [
-            f"{page}: the link {link!r} leads nowhere (no such {what})"
-            for page, link, what in broken_links(html)
-            if not awaited(link)
+            f"{page}: the link {link!r} leads nowhere (no such {what})" for page, link, what in broken
         ]
     if not problems:
         write_atomically(stamp, json.dumps(state | {"html": _digest_of(html)}, indent=1))
@@ -124,21 +124,15 @@ def render(project: Project, say: Callable[[str], None]) -> list[str]:
     return problems
 
 
-def _awaited(project: Project) -> Callable[[str], bool]:
-    """Whether a warning or link is about a chapter that was not executed yet, so that it has no page.
+def _is_awaited(line: str, missing: Mapping[str, str]) -> bool:
+    """Whether a warning or a link is about a chapter that was not executed yet, so that it has no page.
 
-    Sphinx ends such a warning with the name that it does not find.
+    `missing` has the sources of these by name; Sphinx ends such a warning with what it does not find.
     """
-    missing = [c for c in project.chapters if not (project.pages / f"{c.name}.ipynb").exists()]
-    texts = [c.path.read_text("utf-8") for c in missing]
-
-    def awaited(line: str) -> bool:
-        if any(f"/{c.name}.html" in f"/{line}" or line.endswith(f"chapters/{c.name}'") for c in missing):
-            return True
-        target = re.search(r"(?:not found|undefined label|reference target)[^:]*: '?([\w:.-]+)'?", line)
-        return target is not None and any(target[1] in text for text in texts)
-
-    return awaited
+    if any(f"/{name}.html" in f"/{line}" or line.endswith(f"chapters/{name}'") for name in missing):
+        return True
+    target = re.search(r"(?:not found|undefined label|reference target)[^:]*: '?([\w:.-]+)'?", line)
+    return target is not None and any(target[1] in source for source in missing.values())
 
 
 def _jupyter_book(project: Project, config: Path, toc: Path) -> list[str]:

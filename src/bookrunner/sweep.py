@@ -86,13 +86,12 @@ def run_sweep(
     """
     chapter = project.chapter(chapter_name)
     folder = project.build / "sweeps" / chapter.name if output is None else Path(output)
+    chapter.check_datasets()
     chapter.check_names(grid)
-    values = {
-        name: grid_values(f"chapter {chapter.name}: {name}", given, chapter.parameters[name])
-        if isinstance(given, str)
-        else given
-        for name, given in grid.items()
-    }
+    values = dict(grid)
+    for name, given in grid.items():
+        if isinstance(given, str):
+            values[name] = grid_values(f"chapter {chapter.name}: {name}", given, chapter.parameters[name])
     points = grid_points(values)
     state = State(project, read_ledger(project.book))
     tasks = [_point_task(chapter, point, folder) for point in points]

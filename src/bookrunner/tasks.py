@@ -167,6 +167,7 @@ def run_tasks(
     last = {task.target: read_executed(task.target) for task in tasks}
     outcomes: dict[Path, Outcome] = {}
     for task in tasks:
+        state.look_for_data(task.chapter)
         executed = last[task.target]
         if executed and not force and _up_to_date(state, executed):
             outcomes[task.target] = Outcome(task, "unchanged", executed)

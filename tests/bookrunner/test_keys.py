@@ -28,6 +28,9 @@ try:
     print("read", read("toy", "a.txt"))
 except DatasetUnavailable:
     print("something else")
+    if Path("arrives").exists():
+        Path("../cache/preflearn/toy").mkdir(parents=True)
+        Path("../cache/preflearn/toy/a.txt").write_bytes(b"the data")
 published("P1_x")
 recorded("02_other", "fit")
 check("P1-01", True, "At one point.")
@@ -43,6 +46,9 @@ def copied(tmp_path_factory):
     """A copy of the packages with a register of one file, and a project with one chapter that reads it."""
     root = tmp_path_factory.mktemp("house")
     shutil.copytree(SOURCE, root / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    # The face without the loaders, whose imports take seconds in every kernel.
+    face = root / "src/preflearn/datasets/__init__.py"
+    face.write_text("from preflearn.datasets.storage import DatasetUnavailable, used\n")
     claims = "- {id: P1-01, where: eq. 2, statement: x, chapter: 01_first, verdict: holds}\n"
     project = write_project(root, claims)
     write_notebook(project.notebooks / "01_first.ipynb", READS, data=("toy",))
@@ -122,6 +128,17 @@ def test_data_that_come_later_are_read_and_then_nothing_runs_again(house, build,
         assert DONE in build()
         assert len(asked) == 1
         assert SAME in build()
+    assert "the data" in shown(house)
+
+
+def test_data_that_arrive_while_a_chapter_runs_are_read_by_the_next_build(house, build, monkeypatch):
+    shutil.rmtree(house.root / "cache")
+    monkeypatch.delenv("PREFLEARN_DATA")
+    monkeypatch.setenv("PREFLEARN_OFFLINE", "1")
+    register(house, b"the data", "http://127.0.0.1:9/none")
+    (house.notebooks / "arrives").touch()
+    assert "dataset toy changed while it ran" in build()
+    assert DONE in build()
     assert "the data" in shown(house)
 
 

@@ -12,7 +12,7 @@ from bookrunner.outputs import Executed
 from bookrunner.pages import match_checks, status_page
 from bookrunner.project import Project
 from bookrunner.records import recorded
-from bookrunner.render import toc_of_existing
+from bookrunner.render import _is_awaited, toc_of_existing
 
 PAPERS = {"P1": "Venuto2017", "P2": "Zapien2009"}
 CONFIG = """\
@@ -247,20 +247,33 @@ def test_one_chapter_of_a_fresh_clone_builds_without_problems(rendered, capsys):
     assert "up to date" in capsys.readouterr().out
 
 
-def test_other_broken_references_are_problems_and_damaged_pages_are_made_again(rendered, capsys):
+def test_damaged_pages_are_made_again(rendered, capsys):
     project, _ = rendered
     page = project.build / "html" / "chapters" / "claims.html"
     whole = page.read_text()
     page.write_text(whole[:500])
-    (project.book / "index.md").write_text(INDEX + "And {doc}`chapters/03_third`, {eq}`eq-none`.\n")
-    assert build_book(project, ["1"]) == 1
-    out = capsys.readouterr().out
-    assert "2 problems" in out
-    assert "unknown document: 'chapters/03_third'" in out
-    assert "eq-none" in out
-    (project.book / "index.md").write_text(INDEX)
     assert build_book(project, ["1"]) == 0
+    assert "rendered in" in capsys.readouterr().out
     assert page.read_text() == whole
+
+
+@pytest.mark.parametrize(
+    ("line", "awaited"),
+    [
+        ("index.md:18: WARNING: unknown document: 'chapters/02_second'", True),
+        ("index.md:18: WARNING: unknown document: 'chapters/03_third'", False),
+        ("index.md:3: WARNING: equation not found: eq-second", True),
+        ("index.md:3: WARNING: equation not found: eq-none", False),
+        ("index.md:3: WARNING: undefined label: 'eq-second'", True),
+        ("index.md:3: WARNING: undefined label: 'eq-none'", False),
+        ('claims.md:13: WARNING: could not find bibtex key "eq-second"', False),
+        ("02_second.html#check-P1-01", True),
+        ("chapters/02_second.html", True),
+        ("12_second.html", False),
+    ],
+)
+def test_only_what_is_about_chapters_without_a_page_is_awaited(line, awaited):
+    assert _is_awaited(line, {"02_second": ":label: eq-second"}) == awaited
 
 
 @pytest.mark.parametrize(
