@@ -68,6 +68,8 @@ def house(copied, monkeypatch):
     monkeypatch.chdir(copied.root.parent)
     monkeypatch.setattr(keys, "__file__", str(copied.root / "src/bookrunner/keys.py"))
     monkeypatch.setattr(registry, "package_file", lambda name: copied.root / "data" / name)
+    # A process reads the register once; here each command is to read it anew.
+    monkeypatch.setattr(registry, "registered_files", registry.registered_files.__wrapped__)
     variables = {"PYTHONPATH": "src", "XDG_CACHE_HOME": "cache", "PREFLEARN_ROOT": ""}
     for name, folder in variables.items():
         monkeypatch.setenv(name, str(copied.root / folder))
@@ -80,7 +82,6 @@ def register(project, content, url):
     text = f"toy,a.txt,{url},{sha256(content)},{len(content)},free,none\n"
     header = "dataset,file,url,sha256,bytes,licence,citation\n"
     (project.root / "data/registry.csv").write_text(header + text)
-    registry.registered_files.cache_clear()  # a process reads it once
 
 
 @pytest.fixture

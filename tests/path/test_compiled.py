@@ -8,10 +8,15 @@ from pathlib import Path
 
 import preflearn
 
-CODE = "from preflearn.path import svm_path; print(svm_path([[1.0, -1.0], [-1.0, 1.0]], [1, -1]).breakpoints)"
+CODE = """
+import numpy as np
+import preflearn.path  # whose modules hold all compiled functions
+from preflearn.ground.gram import DenseGram
+print(DenseGram(np.eye(2)).times(np.array([2.0, 0.0])))
+"""
 
 
-def test_import_and_fit_without_any_folder_for_a_cache(tmp_path):
+def test_import_and_run_without_any_folder_for_a_cache(tmp_path):
     # Files stand where the cache folders would be, which binds root too: permissions do not.
     package, file = tmp_path / "preflearn", tmp_path / "file"
     shutil.copytree(Path(preflearn.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
@@ -25,5 +30,5 @@ def test_import_and_fit_without_any_folder_for_a_cache(tmp_path):
         [sys.executable, "-c", CODE], env=environment, cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "[2.]\n"
+    assert done.stdout == "[2. 0.]\n"
     assert not list(tmp_path.rglob("*.nbi"))
