@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linprog
+from scipy.optimize import linprog, nnls
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from preflearn.margins import MarginLP, MarginQP, NotSeparableError, cone_distance
+from preflearn.margins import MarginLP, MarginQP, NotSeparableError, cone_distance, lp
 from preflearn.pairs import Pairs
 
 LABELS = {"both": (-1, 1), "first": (1,), "second": (-1,)}
@@ -341,3 +341,16 @@ class TestEstimators:
         with pytest.raises(ValueError, match="near the rounding") as caught:
             clone(estimator).fit(Pairs.from_arrays(d, 0 * d), [1, 1, 0])
         assert not isinstance(caught.value, NotSeparableError)
+
+
+def test_nothing_binds_the_least_optimum(monkeypatch):
+    # SciPy's nnls writes past its memory for a matrix without columns: it must never see one.
+    def checked(A, b):
+        assert A.shape[1] > 0
+        return nnls(A, b)
+
+    monkeypatch.setattr(lp, "nnls", checked)
+    pairs = Pairs([[-2.0, -1.0], [-2.0, -2.0], [-2.0, 1.0]], [[2, 0], [2, 1]])
+    fitted = MarginLP().fit(pairs, [0, 1])
+    np.testing.assert_allclose(fitted.coef_, [0.0, 2 / 5], atol=1e-12)
+    assert fitted.margin_ == pytest.approx(1 / 5)

@@ -164,7 +164,7 @@ def cone_distance(lp: MarginLP, pairs: Pairs | ArrayLike, y: ArrayLike) -> float
     equal = np.unique(np.vstack([equal[values >= -_ACTIVE], -equal[values <= _ACTIVE]]), axis=0)
     generators = (preferences[:, None] - equal[None]).reshape(-1, len(lp.coef_)) / rows.scales().max()
     target = lp.coef_ / np.sqrt(lp.coef_ @ lp.coef_)
-    return float(nnls(generators.T, target)[1])
+    return float(np.linalg.norm(target - generators.T @ _nonnegative(generators.T, target)))
 
 
 def optimum_of_least_norm(rows: Rows, scales: Floats, solution: Solution, work: NDArray) -> Floats:
@@ -213,5 +213,12 @@ def _least_distance(G: NDArray, h: NDArray, size: float) -> Floats:
     reach = np.abs(G).max(axis=1)
     binding = reach > _RANK * reach.max(initial=0.0)
     G, h = G[binding], h[binding] / size
-    x, _ = nnls(np.vstack([G.T, h - _MISSED]), np.append(np.zeros(G.shape[1]), 1.0))
+    x = _nonnegative(np.vstack([G.T, h - _MISSED]), np.append(np.zeros(G.shape[1]), 1.0))
     return size * np.linalg.lstsq(G[x > 0], h[x > 0], rcond=_RANK)[0]
+
+
+def _nonnegative(A: NDArray, b: NDArray) -> Floats:
+    """The x >= 0 that minimises |A x - b|."""
+    if A.shape[1] == 0:  # for which SciPy's routine (1.17) writes past the end of its memory
+        return np.zeros(0)
+    return nnls(A, b)[0]
