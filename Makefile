@@ -17,11 +17,11 @@ book: $(STAMP)          ## the whole book, quick profile, into _build/html
 full: $(STAMP)          ## the same with the papers' sizes; numbers go to data/recorded
 	@$(BIN)/preflearn build --profile full
 
-test: $(STAMP)          ## lint, types, doctests, tests
+test: $(STAMP)          ## lint, types, doctests, tests (COVERAGE=--cov counts lines and branches too)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/basedpyright --pythonpath $(BIN)/python
-	@$(BIN)/python -m pytest -q
+	@$(BIN)/python -m pytest -q -n 3 --dist worksteal $(COVERAGE)
 
 bench: $(STAMP)         ## speed against peers, one table a script
 	@set -e; for script in benchmarks/[a-z]*.py; do $(BIN)/python $$script; done
