@@ -16,7 +16,7 @@ examples:
   preflearn build                          the whole book, quick profile
   preflearn build 03 -p seed 7             one chapter, with another seed
   preflearn build --profile full --jobs 8  the papers' sizes; writes data/recorded
-  preflearn sweep 03 -p seed 0:20 -p n 100,200,400
+  preflearn sweep 03 -p seed 0:20 -p n_exact 20,40
   preflearn data verify
 """
 
@@ -34,6 +34,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, click.ClickException) as error:
         text = error.format_message() if isinstance(error, click.ClickException) else str(error)
         print(f"preflearn: error: {text}", file=sys.stderr)
+        return 2
+    except ModuleNotFoundError as error:
+        need = f"{error.name} is missing; install what the book needs with: pip install 'preflearn[book]'"
+        print(f"preflearn: error: {need}", file=sys.stderr)
         return 2
     except OSError as error:  # a full disk, a folder that can't be written, a lock
         print(f"preflearn: error: {error}", file=sys.stderr)
@@ -56,7 +60,7 @@ def _preflearn() -> None:
 
 def _execution_options(command: Any) -> Any:
     """What `build` and `sweep` share."""
-    limit: dict[str, Any] = {"type": click.FloatRange(0, min_open=True), "show_default": True}
+    limit: dict[str, Any] = {"type": click.IntRange(1, 10**7), "show_default": True}
     options = [
         click.option("-p", "parameters", nargs=2, multiple=True, metavar="NAME VALUE", help="May recur."),
         click.option("--jobs", type=click.IntRange(1), metavar="N", help="Default: one a processor."),

@@ -51,7 +51,7 @@ def typed(name: str, text: str, default: Any) -> Any:
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         value = text
     if default is None or default is ...:
-        return value if isinstance(value, bool | int | float | list | dict | None) else text
+        return value if _is_plain(value) else text
     try:
         return _like(value, default)
     except (TypeError, OverflowError):
@@ -66,9 +66,20 @@ def _like(value: Any, default: Any) -> Any:
         value = float(value)
     elif isinstance(default, list | tuple) and isinstance(value, list | tuple):
         value = type(default)(_like(item, default[0]) if default else item for item in value)
-    if type(value) is not type(default) or (isinstance(value, float) and not math.isfinite(value)):
+    if type(value) is not type(default) or not _is_plain(value):
         raise TypeError
     return value
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether an executed notebook, which is JSON, can keep the value."""
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    if isinstance(value, int | float):
+        return math.isfinite(value)  # OverflowError for an integer of more digits than a float has
+    return value is None or isinstance(value, str)
 
 
 def grid_values(name: str, text: str, default: Any) -> list[Any]:

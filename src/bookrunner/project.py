@@ -80,7 +80,10 @@ class Chapter:
 
     def profile(self, parameters: Mapping[str, Any]) -> str:
         """The profile that the chapter runs in: what was given, else its default, else "quick"."""
-        return parameters.get("profile", self.parameters.get("profile", "quick"))
+        profile = parameters.get("profile", self.parameters.get("profile", "quick"))
+        if profile not in PROFILES:
+            raise ValueError(f"chapter {self.name}: profile is {profile!r}; expected one of {list(PROFILES)}")
+        return profile
 
     def check_names(self, names: Iterable[str]) -> None:
         """Raise ValueError on a parameter that the chapter lacks: papermill would set what nothing reads."""
@@ -106,12 +109,9 @@ class Chapter:
             default = self.parameters[name]
             if isinstance(value, str):
                 value = typed(f"chapter {self.name}: {name}", value, default)
-            if name == "profile" and value not in PROFILES:
-                raise ValueError(
-                    f"chapter {self.name}: profile is {value!r}; expected one of {list(PROFILES)}"
-                )
             if type(value) is not type(default) or value != default:
                 checked[name] = value
+        self.profile(checked)
         return checked
 
 
@@ -123,6 +123,11 @@ def _check_form(notebook: Any) -> None:
         form = {"cell_type": str, "source": str | list, "metadata": dict}
         if not isinstance(cell, dict) or not all(isinstance(cell.get(key), form[key]) for key in form):
             raise ValueError(f"cell {number} is malformed; expected a mapping with {', '.join(form)}")
+        texts = cell["metadata"].get("tags", [])
+        if not isinstance(texts, list) or not all(
+            isinstance(text, str) for text in [*texts, *cell["source"]]
+        ):
+            raise ValueError(f"cell {number} is malformed; expected texts for source and tags")
     about = notebook.setdefault("metadata", {})
     declared = about.get("preflearn", {}) if isinstance(about, dict) else None
     if not isinstance(declared, dict) or not isinstance(declared.get("data", []), list):
@@ -132,7 +137,7 @@ def _check_form(notebook: Any) -> None:
 def _literal(node: ast.expr | None) -> Any:
     try:
         return ast.literal_eval(node) if node is not None else ...
-    except ValueError:
+    except (ValueError, TypeError):
         return ...
 
 

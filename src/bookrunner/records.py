@@ -269,10 +269,11 @@ def main_versions() -> dict[str, str]:
 def emit_provenance() -> None:
     """Store what the kernel ran with and what it read; the runner calls this last."""
     datasets = sys.modules.get("preflearn.datasets")
-    used = datasets.used() if datasets is not None else []
+    used, missed = (datasets.used(), datasets.missed()) if datasets is not None else ([], [])
     loaded = (m for name, m in sys.modules.items() if name.split(".")[0] in ("preflearn", "bookrunner"))
     paths = [Path(path) for module in loaded if (path := getattr(module, "__file__", None))]
     modules = {f"module {name}": content for name, content in file_hashes(paths, _SOURCE).items()}
     files = {f"data {note['dataset']}/{note['file']}": note["sha256"] for note in used}
-    payload = {"versions": main_versions(), "data": used, "read": modules | files | _READ}
-    _emit(PROVENANCE_MIME, payload)
+    absent = {f"dataset {name}": None for name in missed}
+    read = modules | files | absent | _READ
+    _emit(PROVENANCE_MIME, {"versions": main_versions(), "data": used, "read": read})

@@ -31,7 +31,7 @@ def project(tmp_path, monkeypatch):
         (["build", "-p", "n", "010"], "chapter 01_first: n is '010'; expected an integer, such as 10"),
         (
             ["build", "--cell-time", "0", "--no-render"],
-            "Invalid value for '--cell-time': 0.0 is not in the range x>0",
+            "Invalid value for '--cell-time': 0 is not in the range 1<=x<=10000000",
         ),
         (["build", "--jobs", "two"], "Invalid value for '--jobs': 'two' is not a valid integer"),
         (["buidl"], "No such command 'buidl'"),

@@ -48,7 +48,7 @@ def copied(tmp_path_factory):
     shutil.copytree(SOURCE, root / "src", ignore=shutil.ignore_patterns("__pycache__"))
     # The face without the loaders, whose imports take seconds in every kernel.
     face = root / "src/preflearn/datasets/__init__.py"
-    face.write_text("from preflearn.datasets.storage import DatasetUnavailable, used\n")
+    face.write_text("from preflearn.datasets.storage import DatasetUnavailable, missed, used\n")
     claims = "- {id: P1-01, where: eq. 2, statement: x, chapter: 01_first, verdict: holds}\n"
     project = write_project(root, claims)
     write_notebook(project.notebooks / "01_first.ipynb", READS, data=("toy",))
@@ -130,6 +130,21 @@ def test_data_that_come_later_are_read_and_then_nothing_runs_again(house, build,
         assert len(asked) == 1
         assert SAME in build()
     assert "the data" in shown(house)
+
+
+def test_data_that_no_metadata_declare_are_read_once_they_are_here(house, build, monkeypatch):
+    path = house.notebooks / "01_first.ipynb"
+    edit_notebook(path, lambda nb: nb["metadata"]["preflearn"].update(data=[]))
+    monkeypatch.setenv("PREFLEARN_OFFLINE", "1")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(house.root / "no cache"))
+    monkeypatch.setenv("PREFLEARN_DATA", "nowhere")
+    assert DONE in build("--force")
+    assert SAME in build()
+    monkeypatch.setenv("PREFLEARN_DATA", "mirror")
+    assert DONE in build()
+    assert SAME in build()
+    assert "right" in shown(house)
+    edit_notebook(path, lambda nb: nb["metadata"]["preflearn"].update(data=["toy"]))
 
 
 def test_data_that_arrive_while_a_chapter_runs_are_read_by_the_next_build(house, build, monkeypatch):

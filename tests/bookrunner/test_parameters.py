@@ -59,6 +59,10 @@ def test_texts_become_values_of_the_kind_of_the_default(text, default, value):
         ("[" * 100_000 + "]" * 100_000, [1], "a list"),
         ("-" * 9_000 + "1", 0, "an integer"),
         ("__import__('os').getcwd()", [1], "a list"),
+        ("{1: 2}", {}, "a dictionary"),
+        ("{'a': {(1, 2): 3}}", {}, "a dictionary"),
+        ("[b'x']", [], "a list"),
+        ("0x" + "f" * 9000, 0, "an integer"),
     ],
 )
 def test_other_texts_are_refused_with_what_was_expected(text, default, expected):

@@ -49,6 +49,8 @@ def _with(**changes):
         (_with(cells=[MARKDOWN, "x"]), "cell 2 is malformed; expected a mapping with cell_type, source"),
         (_with(cells=[MARKDOWN | {"metadata": []}]), "cell 1 is malformed"),
         (_with(cells=[{"cell_type": "code"}]), "cell 1 is malformed"),
+        (_with(cells=[MARKDOWN | {"metadata": {"tags": None}}]), "cell 1 is malformed; expected texts for"),
+        (_with(cells=[MARKDOWN | {"source": ["a", 2]}]), "cell 1 is malformed; expected texts for"),
         (_with(metadata=[]), "its metadata are malformed"),
         (_with(metadata={"preflearn": {"data": "sushi"}}), "its metadata are malformed"),
     ],
@@ -80,6 +82,15 @@ def test_parameters_are_typed_by_the_cell(project):
         chapter.checked_parameters({"seed": "1:20"})
     with pytest.raises(ValueError, match=r"profile is 'ful'; expected one of \['quick', 'full'\]"):
         chapter.checked_parameters({"profile": "ful"})
+
+
+@pytest.mark.parametrize("profile", ["'ful'", "3", "'../../../elsewhere'"])
+def test_an_unknown_profile_as_the_default_is_refused(project, profile):
+    (chapter,) = project.chapters
+    parameters = f"profile = {profile}\nodd = {{[1]: 2}}"
+    edit_notebook(chapter.path, lambda nb: nb["cells"][1].update(source=parameters))
+    with pytest.raises(ValueError, match=r"^chapter 01_first: profile is .*; expected one of"):
+        Chapter(chapter.path).checked_parameters({})
 
 
 def test_an_unknown_data_set_is_named(tmp_path):

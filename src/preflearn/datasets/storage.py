@@ -22,6 +22,7 @@ from preflearn.datasets.registry import CorruptedFile, DatasetUnavailable, Regis
 _TIMEOUT = (5, 30)  # seconds to connect, and between two packets
 _STALE = 60  # seconds; a file that is complete in memory is written in far less
 _USED: dict[tuple[str, str], dict[str, str]] = {}
+_MISSED: dict[str, None] = {}  # an ordered set
 
 
 def read(dataset: str, file: str) -> bytes:
@@ -44,7 +45,11 @@ def read(dataset: str, file: str) -> bytes:
         If the file is not here and can't be downloaded, can't be read, or its hash is known to nobody.
     """
     (entry,) = registry.files_of(dataset, [file])
-    content, _, source = _obtain(entry)
+    try:
+        content, _, source = _obtain(entry)
+    except DatasetUnavailable:
+        _MISSED[dataset] = None
+        raise
     note = {"dataset": dataset, "file": file, "sha256": hashlib.sha256(content).hexdigest()}
     _USED.setdefault((dataset, file), note | {"source": source})
     return content
@@ -56,6 +61,11 @@ def used() -> list[dict[str, str]]:
     The source is "mirror", "cache" or "download".
     """
     return [dict(note) for note in _USED.values()]
+
+
+def missed() -> list[str]:
+    """The data sets that this process asked for in vain: what it computed may change once they are here."""
+    return list(_MISSED)
 
 
 def provenance(dataset: str, files: Sequence[str] | None = None) -> tuple[dict[str, str], ...]:
@@ -93,7 +103,10 @@ def available(dataset: str) -> bool:
     ValueError
         On an unknown data set.
     """
-    return all(_state(entry)[0] == "ok" for entry in registry.files_of(dataset))
+    here = all(_state(entry)[0] == "ok" for entry in registry.files_of(dataset))
+    if not here:
+        _MISSED[dataset] = None
+    return here
 
 
 def fetch(dataset: str, progress: bool = True) -> list[Path]:
