@@ -46,8 +46,7 @@ def flipped_pairs(m: int, gamma: float) -> Problem:
 
     def gram(rows, columns):
         K = rbf_kernel(rows.items, columns.items, gamma=gamma)
-        K = K[rows.index[:, 0]] - K[rows.index[:, 1]]
-        return K[:, columns.index[:, 0]] - K[:, columns.index[:, 1]]
+        return columns.B.differences(rows.B.differences(K).T).T
 
     return Problem(gram(train, train), y, gram(valid, train), y_valid)
 

@@ -117,7 +117,7 @@ def _finish(
             print(f"{name}: other data in place of {', '.join(notebook.replaced)}")
     problems = [f"claim {problem}" for problem in collect(project, ledger, shown)]
     if rendered:
-        problems += render(project, print)
+        problems += render(project)
         index = project.build / "html" / "index.html"
         if index.exists():
             print(f"the book: {index}")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bookrunner.files import digest, read_yaml
 from bookrunner.parameters import running_shell
-from bookrunner.records import note_read, plain_scalar, project_file
+from bookrunner.records import CHAPTER, note_read, plain_scalar, project_file
 
 CLAIM_MIME = "application/vnd.preflearn.claim+json"
 
@@ -25,7 +25,6 @@ VERDICTS = ("holds", "holds if", "typo", "fails", "open")
 
 _FIELDS = ("id", "where", "statement", "chapter", "verdict", "note")
 _ID = re.compile(r"P[1-5]-\d{2,3}")
-_CHAPTER = re.compile(r"\d\d_[a-z0-9_]+")
 _PRINTED = "as printed"
 _MATH = re.compile(r"\$([^$]+)\$")
 _MARKS = {"holds": "✓", "holds if": "✓", "typo": "✎", "fails": "✗", "open": "?"}
@@ -121,7 +120,7 @@ def _validated(entry: object, where: str) -> Claim:
     if not isinstance(note, str):
         raise ValueError(f"{where}: note is {note!r}; expected a text")
     claim = Claim(**{field: entry[field].strip() for field in _FIELDS[:-1]}, note=note.strip())
-    for field, pattern, example in (("id", _ID, "P1-07"), ("chapter", _CHAPTER, "03_lemma")):
+    for field, pattern, example in (("id", _ID, "P1-07"), ("chapter", CHAPTER, "03_lemma")):
         if not pattern.fullmatch(getattr(claim, field)):
             raise ValueError(f"{where}: {field} is {getattr(claim, field)!r}; expected one like {example!r}")
     if claim.verdict not in VERDICTS:

@@ -33,7 +33,7 @@ _SOURCE = Path(__file__).parents[1]
 _READ: dict[str, str | None] = {}
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
-_CHAPTER = re.compile(r"\d\d_[a-z0-9_]+")
+CHAPTER = re.compile(r"\d\d_[a-z0-9_]+")
 
 
 def note_read(name: str, content: str | None) -> None:
@@ -154,7 +154,7 @@ def recorded(chapter: str, name: str) -> pd.DataFrame | None:
     ValueError
         If a name is malformed.
     """
-    _checked_name(chapter, "chapter", _CHAPTER, "03_lemma")
+    _checked_name(chapter, "chapter", CHAPTER, "03_lemma")
     _checked_name(name, "name")
     relative = f"data/recorded/{chapter}_{name}.csv"
     try:
@@ -269,11 +269,11 @@ def main_versions() -> dict[str, str]:
 def emit_provenance() -> None:
     """Store what the kernel ran with and what it read; the runner calls this last."""
     datasets = sys.modules.get("preflearn.datasets")
-    used, missed = (datasets.used(), datasets.missed()) if datasets is not None else ([], [])
+    used, unread = (datasets.used(), datasets.unread()) if datasets is not None else ([], {})
     loaded = (m for name, m in sys.modules.items() if name.split(".")[0] in ("preflearn", "bookrunner"))
     paths = [Path(path) for module in loaded if (path := getattr(module, "__file__", None))]
     modules = {f"module {name}": content for name, content in file_hashes(paths, _SOURCE).items()}
     files = {f"data {note['dataset']}/{note['file']}": note["sha256"] for note in used}
-    absent = {f"dataset {name}": None for name in missed}
-    read = modules | files | absent | _READ
+    sets = {f"dataset {name}": "here" if here else None for name, here in unread.items()}
+    read = modules | files | sets | _READ
     _emit(PROVENANCE_MIME, {"versions": main_versions(), "data": used, "read": read})

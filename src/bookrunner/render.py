@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from bookrunner.tasks import duration
 
 _SPHINX = ("sphinx", "myst-nb", "myst-parser", "sphinx-book-theme", "pydata-sphinx-theme")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_PAGES = ("", ".md", ".ipynb", ".rst")
 _COMMAND = "import sys; from jupyter_book.cli.main import main; sys.exit(main())"
 
 
@@ -51,30 +52,32 @@ def toc_of_existing(toc: dict[str, Any], pages: Path) -> dict[str, Any]:
 
 
 def read_contents(project: Project) -> dict[str, Any]:
-    """The table of contents.
+    """The table of contents, once it and the configuration are what Jupyter Book can read.
 
     Raises
     ------
     ValueError
-        If it is missing, not YAML, or not a mapping with a root.
+        If one of the files is missing, not YAML or not a mapping, or there is no root page.
     """
-    path = project.book / "_toc.yml"
-    if not path.is_file():
-        raise ValueError(f"the table of contents is missing; expected {path}")
-    contents = read_yaml(path)
-    if not isinstance(contents, dict) or not isinstance(contents.get("root"), str):
-        raise ValueError(f"{path.name} has no root; expected a mapping such as root: index")
+    contents: Any = {}
+    for path in (project.root / "_config.yml", project.book / "_toc.yml"):
+        if not path.is_file():
+            raise ValueError(f"{path.name} is missing; expected {path}")
+        contents = read_yaml(path)
+        if not isinstance(contents, dict):
+            raise ValueError(f"{path.name} is a {type(contents).__name__}; expected a mapping")
+    root = contents.get("root")
+    if not isinstance(root, str) or not any((project.book / f"{root}{end}").is_file() for end in _PAGES):
+        raise ValueError(f"_toc.yml has the root {root!r}; expected a page in {project.book}, such as index")
     return contents
 
 
-def render(project: Project, say: Callable[[str], None]) -> list[str]:
+def render(project: Project) -> list[str]:
     """Render the book into ``_build/html`` and check its internal links.
 
     Parameters
     ----------
     project : Project
-    say : callable
-        Is told what happens.
 
     Returns
     -------
@@ -89,8 +92,6 @@ def render(project: Project, say: Callable[[str], None]) -> list[str]:
     if importlib.util.find_spec("jupyter_book") is None:
         raise ValueError("Jupyter Book is missing; install it with: pip install 'preflearn[book]'")
     config = project.root / "_config.yml"
-    if not config.is_file():
-        raise ValueError(f"the configuration of the book is missing; expected {config}")
     toc = toc_of_existing(read_contents(project), project.pages)
     state = _state(project, toc)
     stamp = project.build / "render.json"
@@ -98,7 +99,7 @@ def render(project: Project, say: Callable[[str], None]) -> list[str]:
     html = project.build / "html"
     whole = last.get("html") == _digest_of(html)
     if whole and last.get("hash") == state["hash"]:
-        say("the rendered book is up to date")
+        print("the rendered book is up to date")
         return []
     # Sphinx compares times, so that a page that an interrupted or failed run wrote, or that was damaged,
     # would never be looked at again: only a run that went well is a ground for the next one. And it
@@ -107,7 +108,7 @@ def render(project: Project, say: Callable[[str], None]) -> list[str]:
         shutil.rmtree(html, ignore_errors=True)
         shutil.rmtree(project.build / ".doctrees", ignore_errors=True)
     stamp.unlink(missing_ok=True)
-    say("rendering the book")
+    print("rendering the book")
     started = time.monotonic()
     toc_path = write_atomically(project.build / "toc.yml", yaml.safe_dump(toc, sort_keys=False))
     unbuilt = [c for c in project.chapters if not (project.pages / f"{c.name}.ipynb").exists()]
@@ -120,7 +121,7 @@ def render(project: Project, say: Callable[[str], None]) -> list[str]:
         ]
     if not problems:
         write_atomically(stamp, json.dumps(state | {"html": _digest_of(html)}, indent=1))
-        say(f"rendered in {duration(time.monotonic() - started)}")
+        print(f"rendered in {duration(time.monotonic() - started)}")
     return problems
 
 

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 Floats = NDArray[np.float64]
+Ids = NDArray[np.int64]
 
 _MAX = float(np.finfo(np.float64).max)
 LARGEST = 1e100  # beyond, products of two might overflow in a sum

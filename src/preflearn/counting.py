@@ -1,15 +1,11 @@
 """What the measures of `metrics` count: labelled pairs along a threshold, and pairs of ranked items."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import check_array, check_labels, check_query_ids, check_weights
-
-Floats = NDArray[np.float64]
+from preflearn.checks import Floats, check_array, check_labels, check_query_ids, check_weights
 
 
 class Sweep(NamedTuple):

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from preflearn.checks import (
+    Floats,
     as_floats,
     as_real,
     check_array,
@@ -35,8 +36,6 @@ __all__ = [
     "ranking_loss",
     "threshold",
 ]
-
-Floats = NDArray[np.float64]
 
 
 def comparison_loss(y: ArrayLike, predicted: ArrayLike, sample_weight: ArrayLike | None = None) -> float:

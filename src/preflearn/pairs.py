@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from preflearn.checks import (
+    Floats,
+    Ids,
     as_array,
     as_floats,
     check_array,
@@ -26,9 +28,6 @@ from preflearn.checks import (
 )
 
 __all__ = ["DifferenceGram", "Incidence", "Pairs", "as_pairs"]
-
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
 
 
 class Incidence:

@@ -48,7 +48,7 @@ def copied(tmp_path_factory):
     shutil.copytree(SOURCE, root / "src", ignore=shutil.ignore_patterns("__pycache__"))
     # The face without the loaders, whose imports take seconds in every kernel.
     face = root / "src/preflearn/datasets/__init__.py"
-    face.write_text("from preflearn.datasets.storage import DatasetUnavailable, missed, used\n")
+    face.write_text("from preflearn.datasets.storage import DatasetUnavailable, unread, used\n")
     claims = "- {id: P1-01, where: eq. 2, statement: x, chapter: 01_first, verdict: holds}\n"
     project = write_project(root, claims)
     write_notebook(project.notebooks / "01_first.ipynb", READS, data=("toy",))

@@ -280,21 +280,40 @@ def test_only_what_is_about_chapters_without_a_page_is_awaited(line, awaited):
     ("text", "message"),
     [
         ("root: [", "_toc.yml is not valid YAML"),
-        ("", "_toc.yml has no root; expected a mapping such as root: index"),
-        ("- root", "_toc.yml has no root"),
+        ("", "_toc.yml is a NoneType; expected a mapping"),
+        ("- root", "_toc.yml is a list; expected a mapping"),
+        ("roots: 1", "_toc.yml has the root None; expected a page in "),
+        ("root: elsewhere", "_toc.yml has the root 'elsewhere'; expected a page in "),
         ("[" * 10_000, "_toc.yml is not valid YAML: it is nested too deeply"),
-        (None, "the table of contents is missing; expected "),
+        (None, "_toc.yml is missing; expected "),
     ],
 )
 def test_a_broken_table_of_contents_is_one_line_before_anything_runs(
     tmp_path, monkeypatch, capsys, text, message
 ):
     project = write_project(tmp_path, LEDGER, first=FIRST)
+    (project.root / "_config.yml").write_text(CONFIG)
     if text is not None:
         (project.book / "_toc.yml").write_text(text)
     monkeypatch.chdir(project.root)
     assert main(["build"]) == 2
     assert capsys.readouterr().err.startswith(f"preflearn: error: {message}")
+    assert not project.build.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [(None, "is missing"), ("{", "is not valid YAML"), ("- 1", "is a list; expected a mapping")],
+)
+def test_a_broken_configuration_is_one_line_before_anything_runs(
+    tmp_path, monkeypatch, capsys, text, message
+):
+    project = write_project(tmp_path, LEDGER, first=FIRST)
+    if text is not None:
+        (project.root / "_config.yml").write_text(text)
+    monkeypatch.chdir(project.root)
+    assert main(["build"]) == 2
+    assert capsys.readouterr().err.startswith(f"preflearn: error: _config.yml {message}")
     assert not project.build.exists()
 
 

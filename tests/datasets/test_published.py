@@ -55,7 +55,7 @@ def test_sushi():
     assert len(pairs.items) == 50_000
     assert np.bincount(pairs.index.ravel()).tolist() == [1] * 50_000
     np.testing.assert_array_equal(*(sushi.user[pairs.index[:, side]] for side in (0, 1)))
-    gain = sushi.scores[pairs.index[:, 0]] - sushi.scores[pairs.index[:, 1]]
+    gain = pairs.B.differences(sushi.scores)
     np.testing.assert_array_equal(np.sign(gain), y)
     assert sushi.item_names[8] == "toro (fatty tuna)"
     assert len(set(sushi.item_names)) == 100

@@ -36,7 +36,7 @@ def test_norm_pairs_keep_their_promises(norm, n, share, seed):
     assert (np.abs(pairs.second) <= 2).all()
     assert np.abs(pairs.items).max() <= 3
     # Where the truth is six standard deviations from a threshold, noise does not change a label.
-    gain = scores[pairs.index[:, 0]] - scores[pairs.index[:, 1]]
+    gain = pairs.B.differences(scores)
     clear = np.abs(np.abs(gain) - 1) > 1.5
     assert (threshold(gain, 1)[clear] == y[clear]).all()
 
@@ -62,7 +62,7 @@ def test_place_says_nothing_about_the_label():
 def test_the_truth_errs_as_often_as_figure_4_of_venuto_says(norm):
     n = 100_000
     pairs, y, scores = simulate_norm_pairs(norm, n, 0.5, 1)
-    gain = scores[pairs.index[:, 0]] - scores[pairs.index[:, 1]]
+    gain = pairs.B.differences(scores)
     error = (threshold(gain, 1) != y).mean()
     printed = {"l1": 0.0629, "l2": 0.0709, "linf": 0.0741}[norm]  # on one test set of 1000 pairs
     spread = math.sqrt(error * (1 - error) / 1000)

@@ -278,8 +278,7 @@ def flipped_problem(n, seed, share=0.5, gamma=1.0):
 
 def differences_gram(rows, columns, gamma):
     K = rbf_kernel(rows.items, columns.items, gamma=gamma)
-    K = K[rows.index[:, 0]] - K[rows.index[:, 1]]
-    return K[:, columns.index[:, 0]] - K[:, columns.index[:, 1]]
+    return columns.B.differences(rows.B.differences(K).T).T
 
 
 def test_machines_that_compare_at_every_c():

@@ -81,7 +81,7 @@ def test_reaches_the_exact_optimum(case, seed, alpha):
     pairs, y = compared(seed, m=2000)
     machine = LogisticCompare(alpha, **CASES[case], max_iter=32, tol=1e-5, random_state=seed).fit(pairs, y)
     features = features_of(machine, pairs.items)
-    d = features[pairs.index[:, 0]] - features[pairs.index[:, 1]]
+    d = pairs.B.differences(features)
     value, w, bias = exact(d, y, alpha)
     assert value - 1e-9 <= machine.loss_ <= value * (1 + 1e-3)
     assert machine.bias_ == pytest.approx(bias, rel=0.05)

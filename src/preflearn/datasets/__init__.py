@@ -22,7 +22,7 @@ from preflearn.datasets.matches import load_atp, load_chess, load_football, load
 from preflearn.datasets.object_ranking import OBJECT_RANKINGS, load_object_ranking
 from preflearn.datasets.registry import CorruptedFile, DatasetUnavailable
 from preflearn.datasets.simulations import simulate_norm_pairs, simulate_separable_pairs, squared_norm
-from preflearn.datasets.storage import available, fetch, listing, missed, provenance, used, verify
+from preflearn.datasets.storage import available, fetch, listing, provenance, unread, used, verify
 from preflearn.datasets.sushi import load_sushi
 
 __all__ = [
@@ -45,11 +45,11 @@ __all__ = [
     "load_object_ranking",
     "load_starcraft",
     "load_sushi",
-    "missed",
     "provenance",
     "simulate_norm_pairs",
     "simulate_separable_pairs",
     "squared_norm",
+    "unread",
     "used",
     "verify",
 ]

@@ -22,7 +22,7 @@ from preflearn.datasets.registry import CorruptedFile, DatasetUnavailable, Regis
 _TIMEOUT = (5, 30)  # seconds to connect, and between two packets
 _STALE = 60  # seconds; a file that is complete in memory is written in far less
 _USED: dict[tuple[str, str], dict[str, str]] = {}
-_MISSED: dict[str, None] = {}  # an ordered set
+_ASKED: dict[str, None] = {}  # an ordered set
 
 
 def read(dataset: str, file: str) -> bytes:
@@ -45,11 +45,8 @@ def read(dataset: str, file: str) -> bytes:
         If the file is not here and can't be downloaded, can't be read, or its hash is known to nobody.
     """
     (entry,) = registry.files_of(dataset, [file])
-    try:
-        content, _, source = _obtain(entry)
-    except DatasetUnavailable:
-        _MISSED[dataset] = None
-        raise
+    _ASKED[dataset] = None
+    content, _, source = _obtain(entry)
     note = {"dataset": dataset, "file": file, "sha256": hashlib.sha256(content).hexdigest()}
     _USED.setdefault((dataset, file), note | {"source": source})
     return content
@@ -63,9 +60,10 @@ def used() -> list[dict[str, str]]:
     return [dict(note) for note in _USED.values()]
 
 
-def missed() -> list[str]:
-    """The data sets that this process asked for in vain: what it computed may change once they are here."""
-    return list(_MISSED)
+def unread() -> dict[str, bool]:
+    """The data sets that this process asked for and read no file of, and whether each is here."""
+    read = {dataset for dataset, _ in _USED}
+    return {dataset: available(dataset) for dataset in list(_ASKED) if dataset not in read}
 
 
 def provenance(dataset: str, files: Sequence[str] | None = None) -> tuple[dict[str, str], ...]:
@@ -103,10 +101,8 @@ def available(dataset: str) -> bool:
     ValueError
         On an unknown data set.
     """
-    here = all(_state(entry)[0] == "ok" for entry in registry.files_of(dataset))
-    if not here:
-        _MISSED[dataset] = None
-    return here
+    _ASKED[dataset] = None
+    return all(_state(entry)[0] == "ok" for entry in registry.files_of(dataset))
 
 
 def fetch(dataset: str, progress: bool = True) -> list[Path]:

@@ -18,6 +18,7 @@ from scipy import sparse
 
 from preflearn.checks import (
     LARGEST,
+    Floats,
     as_floats,
     check_array,
     check_flag,
@@ -29,8 +30,6 @@ from preflearn.checks import (
 from preflearn.pairs import Incidence
 
 ADVANTAGE = "advantage"  # the name of the feature for the home ground, or for the first move
-
-Floats = NDArray[np.float64]
 
 
 class Matches:

@@ -18,11 +18,9 @@ from scipy.optimize import minimize_scalar
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import LARGEST, check_labels, check_number
+from preflearn.checks import LARGEST, Floats, check_labels, check_number
 from preflearn.dynamics.matches import ADVANTAGE, Matches
 from preflearn.ground.outcomes import davidson_probabilities
-
-Floats = NDArray[np.float64]
 
 _LARGEST_LOG_NU = 14.0  # nu = 1.2e6, where all matches are ties
 

@@ -24,11 +24,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from preflearn.checks import LARGEST, check_number, check_real
+from preflearn.checks import LARGEST, Floats, check_number, check_real
 from preflearn.dynamics.matches import Matches
 from preflearn.dynamics.rating_system import RatingSystem
-
-Floats = NDArray[np.float64]
 
 _FIDE_NEW, _FIDE_USUAL, _FIDE_ELITE = 30.0, 15.0, 10.0  # K, in rating points
 _FIDE_NEW_GAMES, _FIDE_ELITE_RATING = 30, 2400.0

@@ -1,13 +1,9 @@
 """Compilation of hot loops, with a cache on disk where a folder for it can be written."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
 import numba
-
-__all__ = ["njit"]
 
 
 def njit(function: Callable[..., Any]) -> Any:

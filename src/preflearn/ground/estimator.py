@@ -16,7 +16,7 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
     """A ranking function r with a threshold: c(first, second) = t_tau(r(first) - r(second)).
 
     A subclass defines `fit(pairs, y)`, which sets `n_features_in_`, and `rank_function(X)`.
-    It may set `tau_`, the smallest difference that counts; the papers' convention is 1.
+    It may set `tau_`, the largest difference that does not count; the papers' convention is 1.
     """
 
     tau_: float = 1.0

@@ -5,15 +5,10 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from preflearn.checks import check_array
+from preflearn.checks import Floats, Ids, check_array
 from preflearn.ground.compiled import njit
-
-__all__ = ["DenseGram", "Gram", "check_gram", "check_semidefinite", "check_symmetric", "combine"]
-
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
 
 _ROUNDING = 1e-15  # asymmetry below this share of the diagonal is left as it is
 _TILE = 256

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from scipy import linalg
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
-from preflearn.checks import as_floats, check_real, check_scale, refuse, require
+from preflearn.checks import Floats, as_floats, check_real, check_scale, refuse, require
 from preflearn.ground.gram import check_symmetric
 from preflearn.pairs import Pairs
 
-Floats = NDArray[np.float64]
 Kernel = str | Callable[[Floats, Floats], Any]
 
 _RANK = 1e-13  # pivots below this share of the largest diagonal entry are rounding

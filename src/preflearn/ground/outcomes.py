@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_expit, log_ndtr
 
-Floats = NDArray[np.float64]
+from preflearn.checks import Floats
 
 
 class Loss(NamedTuple):

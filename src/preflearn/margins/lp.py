@@ -15,13 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import nnls
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import check_kinds, check_shape, shown
+from preflearn.checks import Floats, check_kinds, check_shape, shown
 from preflearn.ground.estimator import ComparisonEstimator
 from preflearn.margins.rows import Rows, Solution, extremes, grow_working_set, largest_ratio
 from preflearn.margins.separable import verified
 from preflearn.pairs import Pairs
-
-Floats = NDArray[np.float64]
 
 _ACTIVE = 1e-9  # a slack of this size, where the decision boundary is at 1, counts as none
 _ROUNDING = 1e-12  # margins that differ by less are equal

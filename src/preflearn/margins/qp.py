@@ -19,13 +19,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.checks import check_kinds
+from preflearn.checks import Floats, check_kinds
 from preflearn.ground.estimator import ComparisonEstimator
 from preflearn.margins.rows import Rows, Solution, extremes, grow_working_set
 from preflearn.margins.separable import verified
 from preflearn.pairs import Pairs
-
-Floats = NDArray[np.float64]
 
 _EPS = np.finfo(np.float64).eps
 (_GELSY,) = linalg.get_lapack_funcs(("gelsy",))

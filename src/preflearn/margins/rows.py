@@ -13,10 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linprog
 
-from preflearn.checks import check_labels
+from preflearn.checks import Floats, check_labels
 from preflearn.pairs import Pairs, as_pairs
-
-Floats = NDArray[np.float64]
 
 _EPS = np.finfo(np.float64).eps
 _SMALL = 1e-140  # differences below this, and above its inverse, lose digits when squared

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from preflearn.checks import Floats
 from preflearn.margins.rows import Rows, extremes, largest_ratio
 from preflearn.pairs import Pairs
-
-Floats = NDArray[np.float64]
 
 _EXACT_WORK = 1e7  # units of `_pivot_cost` that a proof may take: some seconds, enough for p = 20
 _SHOWN = 12  # pairs of a violated set that a message names

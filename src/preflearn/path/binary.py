@@ -18,15 +18,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.checks import check_labels
+from preflearn.checks import Floats, check_labels, check_real
 from preflearn.ground.gram import DenseGram, check_gram, check_semidefinite
 from preflearn.path.events import BOUND
 from preflearn.path.homotopy import Homotopy, Stretch
 from preflearn.path.regularization import Pieces, RegularizationPath, constant
-
-__all__ = ["svm_path"]
-
-Floats = NDArray[np.float64]
 
 _LAST = 1e-9  # breakpoints below this part of the first are rounding
 _ACCURACY = 1e-9  # the path ends where the rounding of F may exceed this share of it
@@ -73,9 +69,8 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> Regulari
     ([2.0], [0.5, 0.5], 0.0)
     """
     K, y = _check_problem(K, y)
-    if not (0 <= lambda_min < np.inf):
-        raise ValueError(f"lambda_min is {lambda_min}; expected a finite number of at least 0")
-    gram, lambda_min = DenseGram(K), float(lambda_min)
+    lambda_min = check_real(lambda_min, "lambda_min", "a finite number of at least 0", least=0.0)
+    gram = DenseGram(K)
     alpha, pins, tail = _start(gram, y)
     F = gram.times(y * alpha)
     sign = float(y[pins[0]])

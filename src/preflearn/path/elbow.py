@@ -10,18 +10,13 @@ residuals grow with the condition.) The pivot D of a point is its squared distan
 before. Below `_DEPENDENT` of its own square it is made of the rounding of the data, and the point stays out.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from preflearn.checks import Floats
 from preflearn.ground.compiled import njit
-
-__all__ = ["Elbow", "enter", "leave", "new_elbow", "solve"]
-
-Floats = NDArray[np.float64]
 
 _DEPENDENT = 1e-14
 

@@ -11,25 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from preflearn.checks import Floats
 from preflearn.ground.compiled import njit
 from preflearn.ground.gram import combine
 from preflearn.path.elbow import Elbow, enter, leave, solve
-
-__all__ = [
-    "BOUND",
-    "EMPTY",
-    "FULL",
-    "LOST",
-    "UNSURE",
-    "Law",
-    "Trace",
-    "Watch",
-    "follow",
-    "new_trace",
-    "screen",
-]
-
-Floats = NDArray[np.float64]
 
 BOUND = 1e-12  # a weight this near to 0 or 1 is there
 EMPTY, FULL, LOST, UNSURE = 1, 2, 3, 4  # why the loop stopped; see `follow`

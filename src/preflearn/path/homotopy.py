@@ -9,7 +9,7 @@ is its multiplier; without, there are the bounds only, and the offset stays 0. B
 is linear in time. At an event the directions solve a complementarity problem of the points on the margin, by
 pivots: it says what enters and leaves, however many points arrive at once.
 
-K is an operator (`preflearn.ground.gram.Gram`). Few points come near the margin during some fifty events, so
+K is an operator (`preflearn.ground.gram.Gram`). Few points come near the margin during some eighty events, so
 only these are watched (`preflearn.path.events`), on their block of K. Afterwards one block gives F of the
 others at these events. (Most are too far away to be looked at: F moves by no more than the norm of the point
 times that of the move of w.) Since F is linear in between, this proves that no other point crossed the
@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from preflearn.checks import Floats, Ids
 from preflearn.ground.gram import Gram, fixed
 from preflearn.path.elbow import new_elbow, solve
 from preflearn.path.events import (
@@ -38,11 +39,6 @@ from preflearn.path.events import (
     new_trace,
     screen,
 )
-
-__all__ = ["Homotopy", "Stretch"]
-
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
 
 _EVENTS = 80  # in one stretch
 _WATCHED = 200  # beside twice the elbow

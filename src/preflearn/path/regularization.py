@@ -8,13 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import check_array, check_labels
+from preflearn.checks import Floats, Ids, check_array, check_labels
 from preflearn.path.events import BOUND
-
-__all__ = ["Pieces", "RegularizationPath", "Selection", "constant"]
-
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
 
 _SHORT = 1e-12  # a piece shorter than this share of lambda
 _BLOCK = 128  # breakpoints whose decision values are computed by one matrix product
@@ -184,7 +179,7 @@ class RegularizationPath:
 
         Examples
         --------
-        >>> from preflearn.path.binary import svm_path
+        >>> from preflearn.path import svm_path
         >>> x, y = np.array([-3.0, -1.0, 1.0, 2.0]), [-1, 1, -1, 1]
         >>> path = svm_path(np.outer(x, x), y)
         >>> path.select(np.outer([-2.0, 4.0], x), [-1, 1]).loss

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from preflearn.checks import Floats
 from preflearn.ground.outcomes import Loss
 from preflearn.pairs import Incidence
-
-Floats = NDArray[np.float64]
 
 MAX_ITERATIONS = 300
 _CLOSE = 1e-12  # a Newton decrement, relative to the objective, after which one more step is enough

@@ -22,12 +22,13 @@ import warnings
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import (
     LARGEST,
+    Floats,
     check_choice,
     check_kinds,
     check_labels,
@@ -45,8 +46,6 @@ from preflearn.ground.outcomes import (
 )
 from preflearn.pairs import Pairs, as_pairs
 from preflearn.ranking.likelihood import MAX_ITERATIONS, TieLaw, most_likely
-
-Floats = NDArray[np.float64]
 
 
 class _LinearModel(ComparisonEstimator):

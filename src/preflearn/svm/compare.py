@@ -13,15 +13,13 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from preflearn.checks import check_kinds, check_number
+from preflearn.checks import Floats, check_kinds, check_number
 from preflearn.ground.estimator import ComparisonEstimator
 from preflearn.ground.kernels import Kernel
 from preflearn.pairs import Pairs
 from preflearn.svm.machine import HingeRows, KernelProblem, check_bias, check_gap, check_input, flipped_rows
-
-Floats = NDArray[np.float64]
 
 
 class SVMCompare(ComparisonEstimator):

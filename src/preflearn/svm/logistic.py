@@ -7,8 +7,8 @@ References
 ----------
 .. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector comparison
    machines", 2017.
-.. [Rahimi2007] A. Rahimi, B. Recht, "Random features for large-scale kernel machines", NIPS 2007.
-.. [Rao1967] P. V. Rao, L. L. Kupper, "Ties in paired-comparison experiments: a generalization of the
+.. [RahimiRecht2007] A. Rahimi, B. Recht, "Random features for large-scale kernel machines", NIPS 2007.
+.. [RaoKupper1967] P. V. Rao, L. L. Kupper, "Ties in paired-comparison experiments: a generalization of the
    Bradley-Terry model", Journal of the American Statistical Association 62, 1967.
 """
 
@@ -27,13 +27,20 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import SGDClassifier
 from sklearn.utils import check_random_state
 
-from preflearn.checks import LARGEST, as_real, check_choice, check_kinds, check_number, check_scale, shown
+from preflearn.checks import (
+    LARGEST,
+    Floats,
+    as_real,
+    check_choice,
+    check_kinds,
+    check_number,
+    check_scale,
+    shown,
+)
 from preflearn.ground.estimator import ComparisonEstimator
 from preflearn.ground.kernels import Kernel, check_kernel, gram_features, scale_gamma
 from preflearn.pairs import Incidence, Pairs
 from preflearn.svm.machine import Expansion, KernelProblem, check_bias, check_input
-
-Floats = NDArray[np.float64]
 
 _FIRST_STEP = 2.0  # learning rate of the first pass, where differences have mean square 1
 _MOST = 10**9  # of anything that is counted
@@ -99,7 +106,7 @@ class LogisticCompare(ComparisonEstimator):
     n_components : int
         Number D of features that approximate the kernel; not used by the linear one.
     approximation : {"fourier", "nystroem"}
-        "fourier": random Fourier features [Rahimi2007]_, for the kernel rbf only; "nystroem": the projection
+        "fourier": random Fourier features [RahimiRecht2007]_, for the kernel rbf only; "nystroem": the projection
         on D random items of the fit, for any positive semi-definite kernel.
     max_iter : int
         Largest number of passes over the pairs.
@@ -136,7 +143,7 @@ class LogisticCompare(ComparisonEstimator):
     thresholds -1 and 1, whose ties have probability 1 - a - b. The loss of a preference is -log a or -log b
     exactly. That of a tie is -log((1 - a)(1 - b)), and (1 - a)(1 - b) = (1 - a - b) / (1 - exp(2 beta)) for
     every z. So F is the negative log-likelihood of the ordinal model, which is that of Rao and Kupper
-    [Rao1967]_, but for log(1 - exp(2 beta)) a tie: for a given beta both have the same best w.
+    [RaoKupper1967]_, but for log(1 - exp(2 beta)) a tie: for a given beta both have the same best w.
 
     **The bias.** At its optimum beta < 0 if and only if, at the w that is best for beta = 0, ties outweigh
     the sum over preferences of s(-w·d). So beta < 0 wherever ties weigh at least as much as preferences.

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.checks import check_labels, check_scale, check_weights
+from preflearn.checks import Floats, Ids, check_labels, check_scale, check_weights
 from preflearn.ground.kernels import (
     Kernel,
     check_kernel,
@@ -27,9 +27,6 @@ from preflearn.ground.kernels import (
 )
 from preflearn.pairs import Incidence, Pairs, as_pairs
 from preflearn.svm.solver import Hinges, Solution, minimise
-
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
 
 _NEGATIVE = -1e-8  # beta below this counts as negative; its unit is that of the margin
 _INACCURATE = 1e-6  # a duality gap, in units of the objective, that is worth a warning
@@ -131,7 +128,7 @@ class KernelProblem(NamedTuple):
         -------
         solution : Solution
         dual_coef : ndarray of shape (m,)
-            u = sum_i dual_coef[i] d_i over the pairs of the self.
+            u = sum_i dual_coef[i] d_i over the pairs of the problem.
         """
         L, cost = self.features(), rows.cost
         size = float(np.einsum("ij,ij->i", L, L).max())

@@ -11,16 +11,14 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from preflearn.checks import check_choice, check_kinds, check_number
+from preflearn.checks import Floats, check_choice, check_kinds, check_number
 from preflearn.ground.estimator import ComparisonEstimator
 from preflearn.ground.kernels import Kernel
 from preflearn.metrics import best_threshold
 from preflearn.pairs import Pairs
 from preflearn.svm.machine import HingeRows, KernelProblem, check_gap, check_input, flipped_rows
-
-Floats = NDArray[np.float64]
 
 
 class SVMRank(ComparisonEstimator):

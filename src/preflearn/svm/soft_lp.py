@@ -20,13 +20,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.optimize import linprog
 
-from preflearn.checks import as_real, check_kinds, check_number, check_scale, shown
+from preflearn.checks import Floats, as_real, check_kinds, check_number, check_scale, shown
 from preflearn.ground.estimator import ComparisonEstimator
 from preflearn.ground.kernels import Kernel
 from preflearn.pairs import Pairs
 from preflearn.svm.machine import KernelProblem, check_gap, check_input
-
-Floats = NDArray[np.float64]
 
 _TOLERANCE = 1e-9  # of HiGHS, on rows of size 1
 

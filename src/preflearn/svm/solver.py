@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
-Floats = NDArray[np.float64]
+from preflearn.checks import Floats
 
 _MAX_STEPS = 200
 _TO_THE_BOUNDARY = 0.995  # share of the longest step that keeps all variables positive
