@@ -106,8 +106,8 @@ class LogisticCompare(ComparisonEstimator):
     n_components : int
         Number D of features that approximate the kernel; not used by the linear one.
     approximation : {"fourier", "nystroem"}
-        "fourier": random Fourier features [RahimiRecht2007]_, for the kernel rbf only; "nystroem": the projection
-        on D random items of the fit, for any positive semi-definite kernel.
+        "fourier": random Fourier features [RahimiRecht2007]_, for the kernel rbf only; "nystroem": the
+        projection on D random items of the fit, for any positive semi-definite kernel.
     max_iter : int
         Largest number of passes over the pairs.
     tol : float
