@@ -108,4 +108,4 @@ def test_project_is_found_from_a_folder_inside(project, tmp_path_factory, monkey
 
 def test_numerical_libraries_of_this_suite_were_told_their_threads():
     counts = {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
-    assert counts == {int(os.environ["OPENBLAS_NUM_THREADS"])}
+    assert max(counts) <= int(os.environ["OPENBLAS_NUM_THREADS"])  # a library may have lowered its own
