@@ -17,6 +17,7 @@ LEDGER = """\
   chapter: 01_first
   verdict: typo
   note: The sign of $b$.
+- {id: P1-03, where: "section 2, eq. 4", statement: A., chapter: 01_first, verdict: definition, note: So.}
 - {id: P2-01, where: section 4, statement: Later., chapter: 09_later, verdict: holds}
 """
 
@@ -26,6 +27,8 @@ from bookrunner.records import record
 
 check("P1-01", True, "On 5 cases with $x_1 < 2$, *exactly*.", seed / 8)
 check("P1-02", {"as printed": False, "with the sign turned": True}, "At 3 points.")
+if profile == "full":
+    n = 2 * n
 record("fit", {"loss": seed / 10, "n": n})
 print("seed", seed)"""
 

@@ -135,7 +135,7 @@ def failure_report(outcome: Outcome) -> str:
 
 
 def _keep(project: Project, outcome: Outcome) -> None:
-    """Write the records of a full run; every other parameter has the chapter's default."""
+    """Write the records of a full run to which no other parameter was given."""
     executed = outcome.executed
     if executed is None or executed.run["parameters"] != {"profile": "full"}:
         return
@@ -145,7 +145,7 @@ def _keep(project: Project, outcome: Outcome) -> None:
         "date": run["date"],
         "preflearn": versions["preflearn"],
         "python": versions["python"],
-        "parameters": {k: v for k, v in chapter.parameters.items() if v is not ...} | run["parameters"],
+        "parameters": executed.provenance["parameters"],
         "wall_time_s": run["seconds"],
         "code": {k: v[:12] for k, v in run["inputs"].items() if k.startswith("module preflearn")},
     }

@@ -28,10 +28,11 @@ from papermill.execute import execute_notebook
 from papermill.log import logger
 
 from bookrunner.outputs import INJECTED_TAG, PROVENANCE_TAG, payloads
+from bookrunner.parameters import declared
 from bookrunner.project import THREAD_VARIABLES
 from bookrunner.records import PROVENANCE_MIME
 
-_PROVENANCE = "import bookrunner.records as _records\n\n_records.emit_provenance()"
+_PROVENANCE = "import bookrunner.records as _records\n\n_records.emit_provenance({!r})"
 _NOISE = re.compile(r"Kernel is running over TCP without encryption")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _START_ATTEMPTS = 3
@@ -175,7 +176,8 @@ class _Run:
 
     def result(self) -> Result:
         source = nbformat.from_dict(self.job.notebook)
-        last = nbformat.v4.new_code_cell(_PROVENANCE, id="provenance", metadata={"tags": [PROVENANCE_TAG]})
+        call = _PROVENANCE.format(list(declared(self.job.notebook)))
+        last = nbformat.v4.new_code_cell(call, id="provenance", metadata={"tags": [PROVENANCE_TAG]})
         source.cells.append(last)
         logger.setLevel("CRITICAL")
         options: dict[str, Any] = {"engine_name": "preflearn", "progress_bar": False, "run": self}

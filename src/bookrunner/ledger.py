@@ -13,26 +13,40 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bookrunner.files import digest, read_yaml
 from bookrunner.parameters import running_shell
 from bookrunner.records import CHAPTER, note_read, plain_scalar, project_file
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 CLAIM_MIME = "application/vnd.preflearn.claim+json"
 
-VERDICTS = ("holds", "holds if", "typo", "fails", "open")
-"""What the ledger may say: see `computed_verdict` for when each agrees with a computation."""
+DEFINITION = "definition"
+VERDICTS = (DEFINITION, "holds", "holds if", "typo", "fails", "open")
+"""What the ledger may say: see `computed_verdict` for when each agrees with a computation.
 
-_FIELDS = ("id", "where", "statement", "chapter", "verdict", "note")
+What is true by the paper's own definitions is a definition; no computation could come out otherwise, so
+no chapter checks it.
+"""
+
+_FIELDS = ("id", "where", "statement", "chapter", "verdict")
+_OPTIONAL = ("note", "ours")
 _ID = re.compile(r"P[1-5]-\d{2,3}")
 _PRINTED = "as printed"
 _MATH = re.compile(r"\$([^$]+)\$")
-_MARKS = {"holds": "✓", "holds if": "✓", "typo": "✎", "fails": "✗", "open": "?"}
+_MARKS = {DEFINITION: "≡", "holds": "✓", "holds if": "✓", "typo": "✎", "fails": "✗", "open": "?"}
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One entry of the ledger; `statement` and `note` are Markdown with $math$."""
+    """One entry of the ledger; `statement` and `note` are Markdown with $math$.
+
+    Where a claim is about numbers that the authors publish, `verdict` is that on their numbers, and `ours`
+    that on the book's own, if it is another one.
+    """
 
     id: str
     where: str
@@ -40,6 +54,7 @@ class Claim:
     chapter: str
     verdict: str
     note: str = ""
+    ours: str = ""
 
     @property
     def paper(self) -> str:
@@ -49,7 +64,7 @@ class Claim:
     @property
     def shown(self) -> str:
         """A digest of what a chapter's badge shows; statement and note appear on the claims page only."""
-        return digest([self.id, self.where, self.verdict])
+        return digest([self.id, self.where, self.verdict, self.ours])
 
 
 def load_ledger(path: str | Path | None = None) -> dict[str, Claim]:
@@ -58,7 +73,7 @@ def load_ledger(path: str | Path | None = None) -> dict[str, Claim]:
     Parameters
     ----------
     path : path, optional
-        A YAML file: a list of entries with the keys id, where, statement, chapter, verdict, note.
+        A YAML file: a list of entries with the keys id, where, statement, chapter, verdict, note, ours.
 
     Returns
     -------
@@ -111,20 +126,19 @@ def _validated(entry: object, where: str) -> Claim:
         raise ValueError(f"{where} is a {type(entry).__name__}; expected a mapping with the keys {_FIELDS}")
     if entry.get("id"):
         where += f" ({entry['id']})"
-    if unknown := set(entry) - set(_FIELDS):
-        raise ValueError(f"{where}: unknown keys {sorted(map(str, unknown))}; expected {list(_FIELDS)}")
-    for field in _FIELDS[:-1]:
-        if not (isinstance(entry.get(field), str) and entry[field].strip()):
+    if unknown := set(entry) - {*_FIELDS, *_OPTIONAL}:
+        known = [*_FIELDS, *_OPTIONAL]
+        raise ValueError(f"{where}: unknown keys {sorted(map(str, unknown))}; expected {known}")
+    for field in (*_FIELDS, *(field for field in _OPTIONAL if field in entry)):
+        if not (isinstance(entry.get(field), str) and (entry[field].strip() or field == "note")):
             raise ValueError(f"{where}: {field} is {entry.get(field)!r}; expected a text that is not empty")
-    note = entry.get("note", "")
-    if not isinstance(note, str):
-        raise ValueError(f"{where}: note is {note!r}; expected a text")
-    claim = Claim(**{field: entry[field].strip() for field in _FIELDS[:-1]}, note=note.strip())
+    claim = Claim(**{field: text.strip() for field, text in entry.items()})
     for field, pattern, example in (("id", _ID, "P1-07"), ("chapter", CHAPTER, "03_lemma")):
         if not pattern.fullmatch(getattr(claim, field)):
             raise ValueError(f"{where}: {field} is {getattr(claim, field)!r}; expected one like {example!r}")
-    if claim.verdict not in VERDICTS:
-        raise ValueError(f"{where}: verdict is {claim.verdict!r}; expected one of {list(VERDICTS)}")
+    for field, verdict in (("verdict", claim.verdict), ("ours", claim.ours or claim.verdict)):
+        if verdict not in VERDICTS:
+            raise ValueError(f"{where}: {field} is {verdict!r}; expected one of {list(VERDICTS)}")
     if claim.verdict != "holds" and not claim.note:
         raise ValueError(f"{where}: the verdict {claim.verdict!r} needs a note that says why")
     return claim
@@ -194,6 +208,9 @@ def check(
     holds: bool | Mapping[str, bool] | None,
     evidence: str,
     value: float | int | str | None = None,
+    *,
+    ours: bool | Mapping[str, bool] | None = None,
+    recorded: pd.DataFrame | None = None,
 ) -> None:
     """Settle a claim: show a badge with the verdict, and store the result in the notebook.
 
@@ -211,12 +228,17 @@ def check(
         One sentence: what was computed, on how much, to which tolerance. It may hold $math$.
     value : number or str, optional
         The number that decides, such as the largest deviation.
+    ours : bool or mapping of str to bool, optional
+        Where `holds` is the answer of the authors' published numbers: that of the chapter's own.
+    recorded : DataFrame, optional
+        The table of `bookrunner.recorded` that the answer rests on, which the badge then says; None for an
+        answer from this run.
 
     Raises
     ------
     ValueError
-        If the id is not in the ledger, `holds` is neither True nor False (numpy's included) where
-        it has to be, the evidence is empty, or the value is not finite.
+        If the id is not in the ledger or is a definition there, `holds` is neither True nor False (numpy's
+        included) where it has to be, the evidence is empty, or the value is not finite.
 
     Notes
     -----
@@ -233,17 +255,29 @@ def check(
     if value is not None and isinstance(value := plain_scalar(f"the value for {claim_id}", value), bool):
         raise ValueError(f"the value for {claim_id} is {value!r}; expected a finite number or a text")
     claim, computed = ledger[claim_id], computed_verdict(holds)
+    if claim.verdict == DEFINITION:
+        raise ValueError(f"{claim_id} is a definition in the ledger; expected no check of what can't fail")
     note_read(f"claim {claim_id}", claim.shown)
     result = {
         "id": claim_id,
         "holds": None if holds is None else _forms(holds),
         "computed": computed,
-        "written": claim.verdict,
-        "agrees": agrees(computed, claim.verdict),
         "evidence": " ".join(evidence.split()),
         "value": value,
     }
-    _show(claim, result)
+    if ours is not None:
+        result["ours"] = {"holds": _forms(ours), "computed": computed_verdict(ours)}
+    if recorded is not None:
+        result["recorded"] = str(recorded.attrs.get("date", "an unknown date"))[:10]
+    _show(claim, compared(claim, result))
+
+
+def compared(claim: Claim, result: dict) -> dict:
+    """The result of a check beside what the ledger says: adds `written`, `written_ours` and `agrees`."""
+    written, ours = claim.verdict, claim.ours or claim.verdict
+    computed_ours = result.get("ours", result)["computed"]
+    agreed = agrees(result["computed"], written) and agrees(computed_ours, ours)
+    return result | {"written": written, "written_ours": ours, "agrees": agreed}
 
 
 def format_value(value: float | int | str) -> str:
@@ -267,9 +301,12 @@ def evidence_line(result: Mapping) -> str:
     >>> evidence_line({"evidence": "largest error on 200 problems.", "value": 1.5e-9})
     'largest error on 200 problems: 1.5e-09'
     """
-    if result["value"] is None:
-        return result["evidence"]
-    return f"{result['evidence'].rstrip('.')}: {format_value(result['value'])}"
+    line = result["evidence"]
+    if result["value"] is not None:
+        line = f"{line.rstrip('.')}: {format_value(result['value'])}"
+    if "recorded" not in result:
+        return line
+    return f"{line.rstrip('.')}. From the full run recorded on {result['recorded']}."
 
 
 def _show(claim: Claim, result: dict) -> None:
@@ -283,31 +320,46 @@ def _show(claim: Claim, result: dict) -> None:
     display(bundle, raw=True)
 
 
-def _headline(result: dict) -> str:
+def headline(result: Mapping) -> str:
+    """The verdict of a check in words, or both sides of a contradiction; `result` as from `compared`.
+
+    Examples
+    --------
+    >>> headline({"computed": "fails", "written": "holds", "written_ours": "holds", "agrees": False})
+    "contradiction: computed 'fails', the ledger says 'holds'"
+    """
+    written, ours = result["written"], result["written_ours"]
     if result["agrees"]:
-        return result["written"]
-    return f"contradiction: computed {result['computed']!r}, the ledger says {result['written']!r}"
+        return written if written == ours else f"{written} on the authors' numbers, {ours} on ours"
+    sides = [f"computed {result['computed']!r}, the ledger says {written!r}"]
+    if "ours" in result or written != ours:
+        computed = result.get("ours", result)["computed"]
+        sides.append(f"on our numbers computed {computed!r}, the ledger says {ours!r}")
+    return f"contradiction: {'; '.join(sides)}"
 
 
-def _form_lines(result: dict) -> list[str]:
+def form_lines(result: Mapping) -> list[str]:
     """One line a form, where there is more than the printed one."""
-    forms = result["holds"] or {}
-    return [f"{form}: {'holds' if yes else 'fails'}" for form, yes in forms.items()] if len(forms) > 1 else []
+    lines = []
+    for prefix, forms in (("", result["holds"]), ("on our numbers, ", result.get("ours", {}).get("holds"))):
+        if forms and (prefix or len(forms) > 1):
+            lines += [f"{prefix}{form}: {'holds' if yes else 'fails'}" for form, yes in forms.items()]
+    return lines
 
 
 def _badge_text(claim: Claim, result: dict) -> str:
-    lines = [f"{claim.id} ({claim.where}): {_headline(result)}", evidence_line(result)]
-    return "\n  ".join(lines + _form_lines(result))
+    lines = [f"{claim.id} ({claim.where}): {headline(result)}", evidence_line(result)]
+    return "\n  ".join(lines + form_lines(result))
 
 
 def _badge_html(claim: Claim, result: dict) -> str:
     kind = claim.verdict.replace(" ", "-") if result["agrees"] else "contradiction"
     mark = _MARKS[claim.verdict] if result["agrees"] else "⚠"
-    forms = "".join(f"<li>{_text_html(line)}</li>" for line in _form_lines(result))
+    forms = "".join(f"<li>{_text_html(line)}</li>" for line in form_lines(result))
     return (
         f'<div class="claim-badge claim-{kind}" id="check-{claim.id}">'
         f'<p class="claim-head"><span class="claim-verdict"><span aria-hidden="true">{mark}</span> '
-        f"{html.escape(_headline(result))}</span> "
+        f"{html.escape(headline(result))}</span> "
         f'<a class="claim-id" href="claims.html#{anchor(claim.id)}">{claim.id}</a> '
         f'<span class="claim-where">{_text_html(claim.where)}</span></p>'
         f'<p class="claim-evidence">{_text_html(evidence_line(result))}</p>'

@@ -9,7 +9,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bookrunner.ledger import VERDICTS, Claim, agrees, anchor, evidence_line
+from bookrunner.ledger import (
+    DEFINITION,
+    VERDICTS,
+    Claim,
+    anchor,
+    compared,
+    evidence_line,
+    form_lines,
+    headline,
+)
 from bookrunner.outputs import Executed
 from bookrunner.project import Chapter
 from bookrunner.tasks import duration
@@ -34,7 +43,7 @@ class Checked:
     @property
     def contradicts(self) -> bool:
         """Whether the computation disagrees with the written verdict."""
-        return self.result is not None and not agrees(self.result["computed"], self.claim.verdict)
+        return self.result is not None and not self.result["agrees"]
 
 
 def match_checks(
@@ -72,7 +81,7 @@ def match_checks(
             elif claim.id in results:
                 problems.append(f"{claim.id}: chapter {name} checks it more than once; expected one check")
             else:
-                results[claim.id] = result
+                results[claim.id] = compared(claim, result)
     checked = []
     for claim in ledger.values():
         why = ""
@@ -80,16 +89,15 @@ def match_checks(
             why = "Not yet checked: its chapter is in preparation."
         elif claim.chapter not in executed:
             why = "Not yet checked: its chapter was not run in this build."
+        elif claim.verdict == DEFINITION:
+            why = "True by definition: no computation could come out otherwise."
         elif claim.id not in results:
             why = "Not checked."
             problems.append(f"{claim.id}: chapter {claim.chapter} never checks it")
         entry = Checked(claim, results.get(claim.id), why)
         checked.append(entry)
         if entry.result and entry.contradicts:
-            computed, evidence = entry.result["computed"], entry.result["evidence"]
-            problems.append(
-                f"{claim.id}: computed {computed!r}, but the ledger says {claim.verdict!r} ({evidence})"
-            )
+            problems.append(f"{claim.id}: {headline(entry.result)} ({entry.result['evidence']})")
     return checked, problems
 
 
@@ -98,8 +106,9 @@ def claims_page(checked: list[Checked]) -> str:
     parts = [
         "# Claims",
         "Every checkable statement of the papers that the book has reached, in our words, with the verdict "
-        "that a chapter computed. *Holds if* means that the paper omits a condition, *typo* that the printed "
-        "formula is wrong and the one that was meant holds, *open* that it can't be settled here.",
+        "that a chapter computed. *Definition* means that it is true by the paper's own definitions, so that "
+        "there is nothing to compute; *holds if* means that the paper omits a condition, *typo* that the "
+        "printed formula is wrong and the one that was meant holds, *open* that it can't be settled here.",
         _summary(checked),
     ]
     for paper in sorted({entry.claim.paper for entry in checked}):
@@ -119,8 +128,9 @@ def _summary(checked: list[Checked]) -> str:
     rows: list[list[Any]] = [["paper", "claims", *VERDICTS, "not yet checked"]]
     for paper in [*papers, "all"]:
         entries = [e for e in checked if paper in (e.claim.paper, "all")]
-        verdicts = Counter(e.claim.verdict for e in entries if e.result is not None)
-        waiting = sum(e.result is None for e in entries)
+        settled = [e for e in entries if e.result is not None or e.claim.verdict == DEFINITION]
+        verdicts = Counter(e.claim.verdict for e in settled)
+        waiting = len(entries) - len(settled)
         rows.append([paper, len(entries), *(verdicts[v] for v in VERDICTS), waiting])
     return _table(rows)
 
@@ -128,23 +138,21 @@ def _summary(checked: list[Checked]) -> str:
 def _entry(entry: Checked, place: str) -> str:
     claim, result = entry.claim, entry.result
     kind, verdict = claim.verdict.replace(" ", "-"), claim.verdict
-    if result is None:
+    if result is not None:
+        kind, verdict = ("contradiction" if entry.contradicts else kind), headline(result)
+    elif claim.verdict != DEFINITION:
         kind, verdict = "unchecked", "not yet checked"
-    elif entry.contradicts:
-        kind = "contradiction"
-        verdict = f"contradiction: computed {result['computed']}, the ledger says {claim.verdict}"
     head = f"**{claim.id}**" + (f", {_plain(place)}" if place else "") + f": **{verdict}**"
     body = [head, claim.statement]
+    if claim.note and (result is not None or claim.verdict == DEFINITION):
+        body.append(f"*Note.* {claim.note}")
     if result is None:
         body.append(f"*{entry.why}*")
     else:
-        if claim.note:
-            body.append(f"*Note.* {claim.note}")
         link = f'<a href="{claim.chapter}.html#check-{claim.id}">chapter {claim.chapter[:2]}</a>'
         body.append(f"*Computed in {link}.* {_plain(evidence_line(result))}")
-        if len(result["holds"] or {}) > 1:
-            forms = result["holds"].items()
-            body.append("\n".join(f"- {_plain(form)}: {'holds' if yes else 'fails'}" for form, yes in forms))
+        if forms := form_lines(result):
+            body.append("\n".join(f"- {_plain(form)}" for form in forms))
     inner = "\n\n".join(body)
     return f"({anchor(claim.id)})=\n::::{{container}} claim-entry claim-{kind}\n{inner}\n::::"
 

@@ -51,7 +51,7 @@ def typed(name: str, text: str, default: Any) -> Any:
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         value = text
     if default is None or default is ...:
-        return value if _is_plain(value) else text
+        return value if is_plain(value) else text
     try:
         return _like(value, default)
     except (TypeError, OverflowError):
@@ -66,17 +66,17 @@ def _like(value: Any, default: Any) -> Any:
         value = float(value)
     elif isinstance(default, list | tuple) and isinstance(value, list | tuple):
         value = type(default)(_like(item, default[0]) if default else item for item in value)
-    if type(value) is not type(default) or not _is_plain(value):
+    if type(value) is not type(default) or not is_plain(value):
         raise TypeError
     return value
 
 
-def _is_plain(value: Any) -> bool:
+def is_plain(value: Any) -> bool:
     """Whether an executed notebook, which is JSON, can keep the value."""
     if isinstance(value, dict):
-        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
+        return all(isinstance(key, str) and is_plain(item) for key, item in value.items())
     if isinstance(value, list | tuple):
-        return all(map(_is_plain, value))
+        return all(map(is_plain, value))
     if isinstance(value, int | float):
         return math.isfinite(value)  # OverflowError for an integer of more digits than a float has
     return value is None or isinstance(value, str)
@@ -146,6 +146,22 @@ def assigned_names(source: str) -> dict[str, ast.expr | None]:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             found |= {target.id: node.value for target in targets if isinstance(target, ast.Name)}
     return found
+
+
+def declared(notebook: dict[str, Any]) -> dict[str, ast.expr | None]:
+    """Names that the cells tagged `parameters` assign, with what is assigned.
+
+    Raises
+    ------
+    ValueError
+        If such a cell is not Python.
+    """
+    cells = [
+        "".join(cell["source"])
+        for cell in notebook["cells"]
+        if cell["cell_type"] == "code" and "parameters" in cell["metadata"].get("tags", [])
+    ]
+    return assigned_names("\n".join(cells))
 
 
 def running_shell() -> Any:

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from bookrunner.parameters import PROFILES, assigned_names, typed
+from bookrunner.parameters import PROFILES, declared, typed
 
 _THREADED = ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "NUMBA_NUM", "VECLIB_MAXIMUM")
 THREAD_VARIABLES = tuple(f"{name}_THREADS" for name in _THREADED)
@@ -54,13 +54,9 @@ class Chapter:
         ValueError
             If the cell is not Python.
         """
-        cells = [
-            "".join(cell["source"])
-            for cell in self.notebook["cells"]
-            if cell["cell_type"] == "code" and "parameters" in cell["metadata"].get("tags", [])
-        ]
+        notebook = self.notebook
         try:
-            return {name: _literal(node) for name, node in assigned_names("\n".join(cells)).items()}
+            return {name: _literal(node) for name, node in declared(notebook).items()}
         except ValueError as error:
             raise ValueError(f"{self.path.name}: the cell of parameters is {error}") from None
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bookrunner.files import digest, file_hashes, write_atomically
-from bookrunner.parameters import running_shell
+from bookrunner.parameters import is_plain, running_shell
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -266,8 +266,17 @@ def main_versions() -> dict[str, str]:
     return {"python": platform.python_version()} | versions_of(["preflearn", *requirements(), *book])
 
 
-def emit_provenance() -> None:
-    """Store what the kernel ran with and what it read; the runner calls this last."""
+def emit_provenance(parameters: Iterable[str] = ()) -> None:
+    """Store what the kernel ran with and what it read; the runner calls this last.
+
+    Parameters
+    ----------
+    parameters : iterable of str
+        Names of the chapter's parameters; what they are now, after the chapter's own cells, is stored.
+    """
+    shell = running_shell()
+    values = shell.user_ns if shell is not None else {}
+    in_force = {name: values[name] for name in parameters if name in values and is_plain(values[name])}
     datasets = sys.modules.get("preflearn.datasets")
     used, unread = (datasets.used(), datasets.unread()) if datasets is not None else ([], {})
     loaded = (m for name, m in sys.modules.items() if name.split(".")[0] in ("preflearn", "bookrunner"))
@@ -276,4 +285,5 @@ def emit_provenance() -> None:
     files = {f"data {note['dataset']}/{note['file']}": note["sha256"] for note in used}
     sets = {f"dataset {name}": "here" if here else None for name, here in unread.items()}
     read = modules | files | sets | _READ
-    _emit(PROVENANCE_MIME, {"versions": main_versions(), "data": used, "read": read})
+    provenance = {"versions": main_versions(), "data": used, "read": read, "parameters": in_force}
+    _emit(PROVENANCE_MIME, provenance)

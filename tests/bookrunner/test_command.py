@@ -73,7 +73,7 @@ def test_build_then_claims_then_contradiction(project, capsys):
     assert main(["claims"]) == 0
     out = capsys.readouterr().out
     assert "P1-02   typo      holds if or typo  01_first" in out
-    assert "3 claims, 2 computed, 0 contradictions" in out
+    assert "4 claims, 2 computed, 0 contradictions" in out
     ledger = project.book / "claims.yml"
     ledger.write_text(ledger.read_text().replace("verdict: typo", "verdict: holds"))
     assert main(["claims"]) == 1

@@ -1,6 +1,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,8 +22,10 @@ def write(tmp_path, *entries):
 def ledger(tmp_path, monkeypatch):
     (tmp_path / "book").mkdir()
     typo = ENTRY | {"id": "P1-02", "where": "a < b", "verdict": "typo", "note": "The sign."}
-    (tmp_path / "book" / "claims.yml").write_text(json.dumps([ENTRY, typo]))
     monkeypatch.setenv("PREFLEARN_ROOT", str(tmp_path))
+    ours = ENTRY | {"id": "P1-03", "ours": "fails"}
+    named = ENTRY | {"id": "P1-04", "verdict": "definition", "note": "By eq. 3."}
+    (tmp_path / "book" / "claims.yml").write_text(json.dumps([ENTRY, typo, ours, named]))
 
 
 def test_ledger_keeps_order_and_content(tmp_path):
@@ -51,6 +54,9 @@ def test_ledger_is_read_again_when_the_file_changes(tmp_path):
         (ENTRY | {"where": ""}, "where is ''"),
         (ENTRY | {"statement": 3}, "statement is 3"),
         (ENTRY | {"note": ["x"]}, "note is"),
+        (ENTRY | {"ours": "perhaps"}, "ours is 'perhaps'; expected one of"),
+        (ENTRY | {"ours": ""}, "ours is ''"),
+        (ENTRY | {"verdict": "definition"}, "'definition' needs a note"),
         ({k: v for k, v in ENTRY.items() if k != "chapter"}, "chapter is None"),
         ("P1-01", "entry 1 is a str"),
     ],
@@ -114,15 +120,35 @@ def test_check_refuses(ledger):
         check("P1-1", True, "x")
     with pytest.raises(ValueError, match="evidence for P1-01"):
         check("P1-01", True, " ")
+    with pytest.raises(ValueError, match="P1-04 is a definition"):
+        check("P1-04", True, "x")
     for value in (float("nan"), float("inf"), True, [1], np.zeros(2)):
         with pytest.raises(ValueError, match="value for P1-01"):
             check("P1-01", True, "x", value)
 
 
+def test_a_claim_about_published_numbers_has_two_verdicts(ledger, capsys):
+    check("P1-03", True, "By the mean.", ours={"as printed": False})
+    out = capsys.readouterr().out
+    assert "holds on the authors' numbers, fails on ours" in out
+    assert "on our numbers, as printed: fails" in out
+    check("P1-03", True, "By the mean.")
+    assert "on our numbers computed 'holds', the ledger says 'fails'" in capsys.readouterr().out
+    check("P1-01", True, "By the mean.", ours=True)
+    assert "(eq. 2): holds\n" in capsys.readouterr().out
+
+
+def test_a_verdict_from_a_recorded_run_says_so(ledger, capsys):
+    table = pd.DataFrame({"a": [1]})
+    table.attrs["date"] = "2026-01-02T03:04:05Z"
+    check("P1-01", True, "On 20 data sets.", 3, recorded=table)
+    assert "On 20 data sets: 3. From the full run recorded on 2026-01-02." in capsys.readouterr().out
+
+
 def test_badge_escapes_texts_and_renders_mathematics(ledger):
     claim = load_ledger()["P1-02"]
     result = {"holds": {"as printed": False, "b<0": True}, "computed": "holds if or typo", "agrees": True}
-    result |= {"written": "typo", "evidence": "<b> $x<y$", "value": 12345}
+    result |= {"written": "typo", "written_ours": "typo", "evidence": "<b> $x<y$", "value": 12345}
     badge = module._badge_html(claim, result)
     assert 'id="check-P1-02"' in badge
     assert 'href="claims.html#claim-p1-02"' in badge

@@ -50,6 +50,7 @@ def test_build_succeeds_where_all_verdicts_agree(built):
         "holds",
         "holds if or typo",
         None,
+        None,
     ]
 
 
@@ -72,8 +73,8 @@ def test_a_full_run_is_recorded_with_its_provenance(built, monkeypatch):
     project, _ = built
     monkeypatch.setenv("PREFLEARN_ROOT", str(project.root))
     table = recorded("01_first", "fit")
-    assert table.to_dict("records") == [{"loss": 0.0, "n": 10}]
-    assert table.attrs["parameters"] == {"profile": "full", "seed": 0, "n": 10}
+    assert table.to_dict("records") == [{"loss": 0.0, "n": 20}]
+    assert table.attrs["parameters"] == {"profile": "full", "seed": 0, "n": 20}
     assert table.attrs["date"].endswith("Z")
     assert table.attrs["wall_time_s"] > 0
 
@@ -91,12 +92,14 @@ def test_pages_that_did_not_change_are_not_touched(built):
 def test_claims_page_links_both_ways_and_counts(built):
     project, _ = built
     page = (project.pages / "claims.md").read_text()
-    assert "| all | 3 | 1 | 0 | 1 | 0 | 0 | 1 |" in page
+    assert "| all | 4 | 1 | 1 | 0 | 1 | 0 | 0 | 1 |" in page
     assert "(claim-p1-01)=\n" in page
     assert '<a href="01_first.html#check-P1-01">' in page
     assert r"On 5 cases with $x_1 < 2$, \*exactly\*" in page
     assert "- with the sign turned: holds" in page
     assert "chapter is in preparation" in page
+    assert "**P1-03**, eq. 4: **definition**" in page
+    assert "*True by definition" in page
 
 
 def test_status_page_has_times_versions_and_data(built):
@@ -126,8 +129,12 @@ def problems_with(project, tmp_path, old, new):
 def test_each_disagreement_with_the_ledger_is_a_problem(built, tmp_path):
     project, _ = built
     (problem,) = problems_with(project, tmp_path, "verdict: typo", "verdict: fails")
-    assert problem.startswith("P1-02: computed 'holds if or typo', but the ledger says 'fails'")
+    assert problem.startswith("P1-02: contradiction: computed 'holds if or typo', the ledger says 'fails'")
     assert problems_with(project, tmp_path, "verdict: typo", "verdict: holds if") == []
+    (problem,) = problems_with(project, tmp_path, "verdict: typo", "verdict: typo\n  ours: fails")
+    assert "on our numbers computed 'holds if or typo', the ledger says 'fails'" in problem
+    (problem,) = problems_with(project, tmp_path, "verdict: typo", "verdict: definition")
+    assert "the ledger says 'definition'" in problem
     (problem,) = problems_with(project, tmp_path, "chapter: 09_later", "chapter: 01_first")
     assert problem == "P2-01: chapter 01_first never checks it"
     (problem,) = problems_with(
@@ -157,7 +164,7 @@ def test_build_fails_on_a_contradiction(tmp_path, capsys):
     project = write_project(tmp_path, ledger, first=source)
     assert build_book(project, rendered=False) == 1
     out = capsys.readouterr().out
-    assert "claim P1-01: computed 'fails', but the ledger says 'holds' (One case differs.)" in out
+    assert "claim P1-01: contradiction: computed 'fails', the ledger says 'holds' (One case differs.)" in out
     assert (
         "**contradiction: computed fails, the ledger says holds**"
         in (project.pages / "claims.md").read_text()

@@ -1,0 +1,99 @@
+"""The one yardstick for comparative sentences: what "better", "similar" and "best" mean in the ledger.
+
+It was fixed before any number was looked at; chapter 01 states it in words.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+BAND = 0.02
+"""Two values of an error rate or of an AUC that differ by no more than this count as similar."""
+
+
+class Lead(NamedTuple):
+    """How far one method is ahead of another: the mean of paired differences, and its standard error.
+
+    `better` and `similar` can both be true, of a small difference that is known well; where none of
+    `better`, `worse` and `similar` is, the data do not decide.
+    """
+
+    mean: float
+    error: float
+    n: int
+
+    @property
+    def better(self) -> bool:
+        """Ahead by more than two standard errors."""
+        return self.mean > 2 * self.error
+
+    @property
+    def worse(self) -> bool:
+        """Behind by more than two standard errors."""
+        return self.mean < -2 * self.error
+
+    @property
+    def similar(self) -> bool:
+        """The interval of two standard errors about the mean lies within `BAND` of zero."""
+        return abs(self.mean) + 2 * self.error <= BAND
+
+    def __str__(self) -> str:
+        return f"{self.mean:.4f} ± {self.error:.4f}"
+
+
+def lead(ours: Iterable[float], theirs: Iterable[float]) -> Lead:
+    """The lead of one method over another on the same data sets.
+
+    Parameters
+    ----------
+    ours, theirs : iterable of float
+        One value a data set, paired; larger is better, so take minus an error.
+
+    Returns
+    -------
+    Lead
+
+    Raises
+    ------
+    ValueError
+        If the values are not finite, not paired, or fewer than two pairs.
+
+    Examples
+    --------
+    >>> compared = lead([0.80, 0.82, 0.84], [0.80, 0.81, 0.82])
+    >>> str(compared), compared.better, compared.similar
+    ('0.0100 ± 0.0058', False, False)
+    """
+    first, second = ([float(value) for value in values] for values in (ours, theirs))
+    if len(first) != len(second) or len(first) < 2:
+        counts = f"{len(first)} and {len(second)}"
+        raise ValueError(f"there are {counts} values; expected as many of both, at least 2")
+    differences = [a - b for a, b in zip(first, second, strict=True)]
+    for where, difference in enumerate(differences):
+        if not math.isfinite(difference):
+            raise ValueError(f"pair {where} is {first[where]}, {second[where]}; expected finite values")
+    n = len(differences)
+    return Lead(statistics.fmean(differences), statistics.stdev(differences) / math.sqrt(n), n)
+
+
+def best(name: str, values: Mapping[str, Iterable[float]]) -> bool:
+    """Whether one method is better than each of its rivals.
+
+    Parameters
+    ----------
+    name : str
+    values : mapping of str to float values, or DataFrame
+        For each method one value a data set, paired; larger is better.
+
+    Raises
+    ------
+    ValueError
+        If the name is not among the methods, or it has no rival; see also `lead`.
+    """
+    rivals = [other for other in values if other != name]
+    if name not in values or not rivals:
+        raise ValueError(f"the methods are {list(values)}; expected {name!r} and a rival among them")
+    return all(lead(values[name], values[other]).better for other in rivals)
