@@ -224,14 +224,27 @@ class RegularizationPath:
     def _blocks(self, K_new: Floats) -> Iterator[tuple[Floats, Floats]]:
         """Runs of knots, each ending where the next begins, and F of new points there, (n, knots)."""
         for first in range(0, len(self.breakpoints), _BLOCK):
-            pieces = range(first, min(first + _BLOCK, len(self.breakpoints)))
-            lams = self._knots[first : pieces[-1] + 2]
-            alphas = np.array([self._alpha_on(k, self._knots[k]) for k in pieces])
-            alphas = np.vstack([alphas, self._alpha_on(pieces[-1], lams[-1])])
+            last = min(first + _BLOCK, len(self.breakpoints)) - 1
+            lams = self._knots[first : last + 2]
+            alphas = np.vstack([self._alphas_at_knots(first, last), self._alpha_on(last, lams[-1])])
             moved = np.flatnonzero((alphas != alphas[0]).any(axis=0))
             change = (alphas - alphas[0])[:, moved] * self._y[moved]
             F = K_new @ (self._y * alphas[0])
-            yield lams, F[:, None] + K_new[:, moved] @ change.T + self._offsets[first : pieces[-1] + 2]
+            yield lams, F[:, None] + K_new[:, moved] @ change.T + self._offsets[first : last + 2]
+
+    def _alphas_at_knots(self, first: int, last: int) -> Floats:
+        """The weights where these pieces begin, shape (pieces, m)."""
+        pieces, leaves = self._pieces, self._leaves
+        alphas = np.tile(self._alpha_on(first, self._knots[first]), (last + 1 - first, 1))
+        begin, end = np.searchsorted(leaves[:, 0], [first, last], side="right")
+        for piece, point, weight in leaves[begin:end].tolist():
+            alphas[piece - first :, point] = weight
+        size = pieces.size[first : last + 1]
+        shift = pieces.first[first : last + 1] - np.cumsum(size) + size
+        place = np.arange(size.sum()) + np.repeat(shift, size)
+        row = np.repeat(np.arange(len(size)), size)
+        alphas[row, pieces.index[place]] = np.clip(pieces.values[place], 0.0, 1.0)
+        return alphas
 
     def _alpha_on(self, piece: int, lam: float) -> Floats:
         alpha, pieces = self._start.copy(), self._pieces

@@ -34,7 +34,7 @@ from preflearn.svm.rank import SVMRank
 METHODS = ("rank", "rank2", "compare")
 _NEGATIVE = -1e-8  # beta below this counts as negative, as in SVMCompare
 _ON_MARGIN = 1e-8  # of 1: training pairs this near to the margin are on it, or rounding would choose tau
-_SOUND = 1e-9  # a violation of the optimality conditions below it, relative to the largest F
+_SOUND = 1e-7  # a violation of the optimality conditions below it, relative to the largest F
 
 
 class SelectedMachine(ComparisonEstimator):
@@ -189,8 +189,7 @@ class _Width(NamedTuple):
             kernel_matrix("rbf", items, problem.items, gamma=gamma)
             for items in (problem.items, problem.valid_items)
         )
-        everyone = np.arange(len(problem.labels))
-        return cls(problem, gamma, gram, valid_gram, problem.rows.gram(gram).block(everyone, everyone))
+        return cls(problem, gamma, gram, valid_gram, _between(problem.rows, gram, problem.rows))
 
     def path(self, lambda_min: float) -> RegularizationPath:
         with warnings.catch_warnings():
@@ -232,8 +231,7 @@ class _Width(NamedTuple):
         if len(path.breakpoints) == 0:
             return []
         rows, labels = Pairs(self.problem.valid_items, self.problem.valid_B.index).flipped(self.problem.valid_y)
-        K = self.problem.rows.differences(rows.B.differences(self.valid_gram).T).T
-        choice = path.select(K, labels)
+        choice = path.select(_between(rows.B, self.valid_gram, self.problem.rows), labels)
         edges = np.append(choice.lambdas, max(path.lambda_end, lambda_min))
         middles = np.sqrt(edges[1:] * edges[:-1])
         degenerate = np.array([path.bias(lam) >= _NEGATIVE for lam in middles])
@@ -259,6 +257,11 @@ class _Width(NamedTuple):
             error[k] = comparison_loss(y, threshold(z[:, k], tau[k]))
             auc[k] = comparison_auc(y, z[:, k])
         return _Machines(self.gamma, C, coef, bias, tau, error, auc)
+
+
+def _between(rows: Incidence, gram: Floats, columns: Incidence) -> Floats:
+    """The kernel between two lists of differences, given that between their items."""
+    return columns.differences(np.ascontiguousarray(rows.differences(gram).T)).T
 
 
 def _selection(problem: _Problem, grid: list[_Machines], every: list[_Machines]) -> GridSelection:
