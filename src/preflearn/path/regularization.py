@@ -78,10 +78,16 @@ class RegularizationPath:
         What happened: point `index` came to the margin ("enter"), or left it ("leave at 0", "leave at 1").
     lambda_end : float
         The path is known for all lambda >= lambda_end > 0, or lambda > 0 if this is 0.
+    early : bool
+        Rounding ended the path above the lambda that was asked for.
     """
 
-    def __init__(self, K: Floats, y: Floats, start: Floats, tail: float, pieces: Pieces):
+    def __init__(
+        self, K: Floats, centre: Floats | float, y: Floats, start: Floats, tail: float, pieces: Pieces,
+        early: bool = False,
+    ):  # fmt: skip
         self._K, self._y, self._start, self._tail, self._pieces = K, y, start, tail, pieces
+        self._centre, self.early = centre, early  # taken from the rows of each kernel; K is without it
         self._knots, self._offsets = pieces.knots, pieces.offsets
         self.breakpoints, self.lambda_end = self._knots[:-1], float(self._knots[-1])
         kinds = ("leave at 0", "leave at 1", "enter")
@@ -114,7 +120,8 @@ class RegularizationPath:
             If lambda is not positive and finite, or is below `lambda_end`.
         """
         lam = self._check(lam)
-        return self._offset(lam) / lam
+        shift = float(np.sum(self._centre * self._y * self.alpha(lam)))
+        return (self._offset(lam) - shift) / lam
 
     def decision_function(self, lam: float, K_new: ArrayLike) -> Floats:
         """f(x) at lambda of new points, shape (n,).
@@ -130,8 +137,10 @@ class RegularizationPath:
         ValueError
             On a bad lambda (as in `alpha`) or bad kernel values.
         """
-        K_new = self._check_kernel(K_new)
-        return K_new @ (self._y * self.alpha(lam)) / float(lam) + self.bias(lam)
+        return self._decide(self._check(lam), self._check_kernel(K_new))
+
+    def _decide(self, lam: float, K_new: Floats) -> Floats:
+        return (K_new @ (self._y * self.alpha(lam)) + self._offset(lam)) / lam
 
     def kkt_residual(self, lam: float) -> float:
         """The largest violation of the optimality conditions at lambda, over max(1, max |f|).
@@ -143,7 +152,7 @@ class RegularizationPath:
         ValueError
             If lambda is not positive and finite, or is below `lambda_end`.
         """
-        alpha, f = self.alpha(lam), self.decision_function(lam, self._K)
+        alpha, f = self.alpha(lam), self._decide(self._check(lam), self._K)
         excess = self._y * f - 1
         low, high = alpha <= BOUND, alpha >= 1 - BOUND
         wrong = np.where(low, -excess, np.where(high, excess, np.abs(excess)))
@@ -269,4 +278,5 @@ class RegularizationPath:
         return lam
 
     def _check_kernel(self, K_new: ArrayLike) -> Floats:
-        return check_array(K_new, "K of new points", ("n", len(self._y)))
+        """Values of a kernel between new points and those of the fit, less what K is without."""
+        return check_array(K_new, "K of new points", ("n", len(self._y))) - self._centre

@@ -11,21 +11,20 @@ References
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, check_array, check_choice, check_kinds, check_labels, refuse
 from preflearn.ground.estimator import ComparisonEstimator
-from preflearn.ground.gram import DenseGram
+from preflearn.ground.gram import DenseGram, fixed
 from preflearn.ground.kernels import distinct_items, kernel_matrix
 from preflearn.metrics import best_threshold, comparison_auc, comparison_loss, threshold
 from preflearn.pairs import Incidence, Pairs, as_pairs
-from preflearn.path import RegularizationPath, svm_path
+from preflearn.path import RegularizationPath
+from preflearn.path.binary import trusted_path
 from preflearn.path.unbiased import box_residual, hinge_weights
 from preflearn.svm.compare import SVMCompare
 from preflearn.svm.machine import DegenerateBiasError
@@ -192,9 +191,7 @@ class _Width(NamedTuple):
         return cls(problem, gamma, gram, valid_gram, _between(problem.rows, gram, problem.rows))
 
     def path(self, lambda_min: float) -> RegularizationPath:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # what it does not reach is fitted
-            return svm_path(self.K, self.problem.labels, lambda_min=lambda_min)
+        return trusted_path(fixed(self.K), self.problem.labels.astype(np.float64), lambda_min)
 
     def compare(self, path: RegularizationPath, C: Floats) -> _Machines:
         """SVMCompare for each C."""
@@ -213,7 +210,7 @@ class _Width(NamedTuple):
         m = len(self.problem.labels)
         preferences = np.flatnonzero(self.problem.labels > 0)
         rows = preferences if method == "rank" else np.append(preferences, np.arange(m))
-        gram = DenseGram(self.K[np.ix_(rows, rows)])
+        gram = DenseGram(DenseGram(self.K).block(rows, rows))
         coef = np.zeros((len(self.problem.items), len(C)))
         for k, (cost, alpha) in enumerate(zip(C, hinge_weights(gram, 1 / C), strict=True)):
             if box_residual(gram, alpha, 1 / cost) <= _SOUND:
