@@ -41,6 +41,8 @@ from preflearn.path.events import (
 )
 
 _EVENTS = 80  # in one stretch
+_MANY_EVENTS = 250  # in one stretch where everybody is watched
+_FEW = 1000  # points who are all watched
 _WATCHED = 200  # beside twice the elbow
 _ROOM = 50  # of the elbow, for more points
 _SETTLED = 1e-12  # relative to the largest F: smaller errors are left alone
@@ -129,6 +131,7 @@ class Homotopy:
             self._carried = None
             if status == FULL:
                 self._room *= 2
+            if status == FULL and count == 0:
                 continue
             sound = self._sound(law, ids, watch.block, trace, count)
             if sound == count or sound > 0:
@@ -186,9 +189,12 @@ class Homotopy:
         gaps = side * (self.y * self.F - self.margin)
         gaps[self._missed] = gaps[self._told] = gaps[self.elbow] = 0.0
         number = max(_WATCHED + 2 * len(self.elbow), int(np.count_nonzero(gaps <= limit)))
-        number = min(number, len(gaps))
-        ids = np.sort(np.argpartition(gaps, number - 1)[:number])
-        if np.isin(ids[gaps[ids] <= limit], self._kept[0]).all():
+        if len(gaps) <= max(_FEW, 1.5 * number):
+            ids = np.arange(len(gaps))
+        else:
+            ids = np.sort(np.argpartition(gaps, number - 1)[:number])
+        known = self._kept[0]
+        if len(known) == len(gaps) or (len(known) and np.isin(ids[gaps[ids] <= limit], known).all()):
             ids, block = self._kept
         else:
             block = fixed(self._gram.block(ids, ids))
@@ -201,10 +207,12 @@ class Homotopy:
             elbow = moved(elbow, np.searchsorted(ids, known[elbow.places[: elbow.size[0]]]), room)
         nothing = np.zeros((2, len(ids)))
         watch = Watch(block, self.y[ids], self.alpha[ids], self.F[ids], side[ids], elbow, *nothing)
-        return ids, watch, new_trace(_EVENTS, len(ids))
+        return ids, watch, new_trace(_EVENTS if len(ids) < len(gaps) else _MANY_EVENTS, len(ids))
 
     def _sound(self, law: Law, ids: Ids, block: Floats, trace: Trace, count: int) -> int:
         """How many of the events stand although not everybody was watched; 0 or less if none does."""
+        if len(ids) == len(self.y):
+            return count
         change = (trace.alphas[: count + 1] - self.alpha[ids]) * self.y[ids]
         some = change.any(axis=0)
         change, moved = change[:, some], ids[some]
@@ -240,7 +248,7 @@ class Homotopy:
             self.elbow, self._told = ids[trace.inside[min(sound, count - 1)]], ids[inside[-1]]
         if status == EMPTY:
             self.elbow = self.elbow[:0]
-        else:
+        elif len(ids) < len(self.y):
             self._kept = self._kept[0][:0], self._kept[1]  # watch those who are near from here
         self.lost = status in (LOST, UNSURE)
         self.alpha[ids] = alphas[-1]

@@ -11,21 +11,20 @@ References
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, check_array, check_choice, check_kinds, check_labels, refuse
 from preflearn.ground.estimator import ComparisonEstimator
-from preflearn.ground.gram import DenseGram
+from preflearn.ground.gram import DenseGram, fixed
 from preflearn.ground.kernels import distinct_items, kernel_matrix
 from preflearn.metrics import best_threshold, comparison_auc, comparison_loss, threshold
 from preflearn.pairs import Incidence, Pairs, as_pairs
-from preflearn.path import RegularizationPath, svm_path
+from preflearn.path import RegularizationPath
+from preflearn.path.binary import trusted_path
 from preflearn.path.unbiased import box_residual, hinge_weights
 from preflearn.svm.compare import SVMCompare
 from preflearn.svm.machine import DegenerateBiasError
@@ -34,7 +33,7 @@ from preflearn.svm.rank import SVMRank
 METHODS = ("rank", "rank2", "compare")
 _NEGATIVE = -1e-8  # beta below this counts as negative, as in SVMCompare
 _ON_MARGIN = 1e-8  # of 1: training pairs this near to the margin are on it, or rounding would choose tau
-_SOUND = 1e-9  # a violation of the optimality conditions below it, relative to the largest F
+_SOUND = 1e-7  # a violation of the optimality conditions below it, relative to the largest F
 
 
 class SelectedMachine(ComparisonEstimator):
@@ -189,13 +188,10 @@ class _Width(NamedTuple):
             kernel_matrix("rbf", items, problem.items, gamma=gamma)
             for items in (problem.items, problem.valid_items)
         )
-        everyone = np.arange(len(problem.labels))
-        return cls(problem, gamma, gram, valid_gram, problem.rows.gram(gram).block(everyone, everyone))
+        return cls(problem, gamma, gram, valid_gram, _between(problem.rows, gram, problem.rows))
 
     def path(self, lambda_min: float) -> RegularizationPath:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # what it does not reach is fitted
-            return svm_path(self.K, self.problem.labels, lambda_min=lambda_min)
+        return trusted_path(fixed(self.K), self.problem.labels.astype(np.float64), lambda_min)
 
     def compare(self, path: RegularizationPath, C: Floats) -> _Machines:
         """SVMCompare for each C."""
@@ -214,7 +210,7 @@ class _Width(NamedTuple):
         m = len(self.problem.labels)
         preferences = np.flatnonzero(self.problem.labels > 0)
         rows = preferences if method == "rank" else np.append(preferences, np.arange(m))
-        gram = DenseGram(self.K[np.ix_(rows, rows)])
+        gram = DenseGram(DenseGram(self.K).block(rows, rows))
         coef = np.zeros((len(self.problem.items), len(C)))
         for k, (cost, alpha) in enumerate(zip(C, hinge_weights(gram, 1 / C), strict=True)):
             if box_residual(gram, alpha, 1 / cost) <= _SOUND:
@@ -232,8 +228,7 @@ class _Width(NamedTuple):
         if len(path.breakpoints) == 0:
             return []
         rows, labels = Pairs(self.problem.valid_items, self.problem.valid_B.index).flipped(self.problem.valid_y)
-        K = self.problem.rows.differences(rows.B.differences(self.valid_gram).T).T
-        choice = path.select(K, labels)
+        choice = path.select(_between(rows.B, self.valid_gram, self.problem.rows), labels)
         edges = np.append(choice.lambdas, max(path.lambda_end, lambda_min))
         middles = np.sqrt(edges[1:] * edges[:-1])
         degenerate = np.array([path.bias(lam) >= _NEGATIVE for lam in middles])
@@ -259,6 +254,11 @@ class _Width(NamedTuple):
             error[k] = comparison_loss(y, threshold(z[:, k], tau[k]))
             auc[k] = comparison_auc(y, z[:, k])
         return _Machines(self.gamma, C, coef, bias, tau, error, auc)
+
+
+def _between(rows: Incidence, gram: Floats, columns: Incidence) -> Floats:
+    """The kernel between two lists of differences, given that between their items."""
+    return columns.differences(np.ascontiguousarray(rows.differences(gram).T)).T
 
 
 def _selection(problem: _Problem, grid: list[_Machines], every: list[_Machines]) -> GridSelection:
