@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from preflearn.checks import Floats, Ids
 from preflearn.ground.gram import Gram, fixed
-from preflearn.path.elbow import new_elbow, solve
+from preflearn.path.elbow import Elbow, moved, new_elbow, solve
 from preflearn.path.events import (
     BOUND,
     EMPTY,
@@ -112,6 +112,7 @@ class Homotopy:
         self._room, self.drift, self.lost = _ROOM, 0.0, False
         self.elbow = self._told = np.sort(elbow)
         self._kept = self._missed, np.zeros((0, 0))  # who was watched last, if few events have passed since
+        self._carried: tuple[Ids, Elbow] | None = None
         self._spread()
 
     @property
@@ -125,6 +126,7 @@ class Homotopy:
             ids, watch, trace = self._watch()
             start = self.offset, self.margin, self.left, self._spare, self._least
             count, left, status = follow(law, watch, trace, *start)
+            self._carried = None
             if status == FULL:
                 self._room *= 2
                 continue
@@ -133,11 +135,12 @@ class Homotopy:
                 break
         if sound < count:
             left, status = self.left - float(trace.times[sound]), 0
-        return self._commit(ids, trace, count, sound, left, status)
+        return self._commit(ids, watch.elbow, trace, count, sound, left, status)
 
     def refresh(self) -> float:
         """Compute F anew and put the elbow on the margin; return the violation before."""
         self._spread()
+        self._carried = None
         excess, side = self.y * self.F - self.margin, self._side()
         violation = np.where(side == 0, np.abs(excess), -side * excess).max()
         self._settle()
@@ -160,8 +163,8 @@ class Homotopy:
         if max(self.drift, abs(total)) <= _SETTLED * max(self.margin, float(np.abs(self.F).max())):
             return
         block = fixed(self._gram.block(index, index))
-        elbow = new_elbow(block, np.arange(len(index)), len(index), law.tau)
-        delta, shift = solve(elbow, error, total, law.tau)
+        elbow, delta = new_elbow(block, np.arange(len(index)), error, len(index), law.tau), error.copy()
+        shift = solve(elbow, delta, total, law.tau)
         alpha, before = np.clip(self.alpha[index] + y * delta, 0.0, 1.0), self.alpha.copy()
         self.alpha[index] = alpha
         self.F += self._gram.times(self.y * (self.alpha - before)) + shift
@@ -190,8 +193,14 @@ class Homotopy:
         else:
             block = fixed(self._gram.block(ids, ids))
         self._kept, places = (ids, block), np.searchsorted(ids, self.elbow)
-        elbow = new_elbow(block, places, min(len(ids), len(places) + self._room), self._law.tau)
-        watch = Watch(block, self.y[ids], self.alpha[ids], self.F[ids], side[ids], elbow)
+        room, values = min(len(ids), len(places) + self._room), -self._law.drop * self.y[self.elbow]
+        if self._carried is None:
+            elbow = new_elbow(block, places, values, room, self._law.tau)
+        else:
+            known, elbow = self._carried
+            elbow = moved(elbow, np.searchsorted(ids, known[elbow.places[: elbow.size[0]]]), room)
+        nothing = np.zeros((2, len(ids)))
+        watch = Watch(block, self.y[ids], self.alpha[ids], self.F[ids], side[ids], elbow, *nothing)
         return ids, watch, new_trace(_EVENTS, len(ids))
 
     def _sound(self, law: Law, ids: Ids, block: Floats, trace: Trace, count: int) -> int:
@@ -221,7 +230,7 @@ class Homotopy:
         radius = np.sqrt(np.maximum(moves - along**2 * size, 0.0) + rounding)
         return np.column_stack([1 + along, trace.offsets[: len(change)], margins, radius])
 
-    def _commit(self, ids: Ids, trace: Trace, count: int, sound: int, left: float, status: int) -> Stretch:
+    def _commit(self, ids: Ids, elbow: Elbow, trace: Trace, count: int, sound: int, left: float, status: int) -> Stretch:
         start, before = self.alpha.copy(), np.isin(ids, self._told)
         margins = self.margin - self._law.drop * trace.times[: sound + 1]
         if self._law.drop:
@@ -237,6 +246,7 @@ class Homotopy:
         self.alpha[ids] = alphas[-1]
         self.F += self._gram.times(self.y * (self.alpha - start)) + (offsets[-1] - self.offset)
         self.offset, self.margin, self.left = float(offsets[-1]), float(margins[-1]), left
+        self._carried = (ids, elbow) if sound == count and status == 0 else None
         if sound == count:
             self._missed = self._missed[:0]
         self._settle()
