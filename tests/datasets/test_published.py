@@ -119,7 +119,7 @@ def test_cancer_has_the_pairs_of_table_1():
     assert len(Pairs.from_scores(data.X, data.scores)[0]) == 75_684
 
 
-# [Tsivtsivadze2011], section 6
+# [Tsivtsivadze2013], section 6
 
 
 @pytest.mark.parametrize(

@@ -238,7 +238,9 @@ class Homotopy:
         radius = np.sqrt(np.maximum(moves - along**2 * size, 0.0) + rounding)
         return np.column_stack([1 + along, trace.offsets[: len(change)], margins, radius])
 
-    def _commit(self, ids: Ids, elbow: Elbow, trace: Trace, count: int, sound: int, left: float, status: int) -> Stretch:
+    def _commit(
+        self, ids: Ids, elbow: Elbow, trace: Trace, count: int, sound: int, left: float, status: int
+    ) -> Stretch:
         start, before = self.alpha.copy(), np.isin(ids, self._told)
         margins = self.margin - self._law.drop * trace.times[: sound + 1]
         if self._law.drop:
