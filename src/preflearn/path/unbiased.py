@@ -47,7 +47,9 @@ def hinge_weights(gram: Gram, lams: Floats) -> Floats:
             event = max(int(np.searchsorted(-stretch.margins, -lams[k])) - 1, 0)
             alphas[k] = stretch.start
             passed = stretch.margins[event] - lams[k]
-            moved = stretch.alphas[event] + passed * stretch.moves[event] if passed > 0 else stretch.alphas[event]
+            moved = (
+                stretch.alphas[event] + passed * stretch.moves[event] if passed > 0 else stretch.alphas[event]
+            )
             alphas[k, stretch.ids] = np.clip(moved, 0.0, 1.0)
         if state.done or state.lost:
             break

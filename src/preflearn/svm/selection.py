@@ -69,10 +69,14 @@ class SelectedMachine(ComparisonEstimator):
 class GridSelection(NamedTuple):
     """What the search found for one method."""
 
-    by_error: SelectedMachine  # of least validation error; of several, the smallest C, then the smallest gamma
+    by_error: (
+        SelectedMachine  # of least validation error; of several, the smallest C, then the smallest gamma
+    )
     by_auc: SelectedMachine  # of largest validation AUC; of several, as before
     n_degenerate: int  # points of the grid with beta >= 0, which make no ranking function
-    every_C: SelectedMachine | None  # compare: of least validation error over all C; of several, the largest C
+    every_C: (
+        SelectedMachine | None
+    )  # compare: of least validation error over all C; of several, the largest C
 
 
 def select_on_grid(
@@ -227,7 +231,9 @@ class _Width(NamedTuple):
         """The machine of the best lambda of the path, in the middle of its interval; none without one."""
         if len(path.breakpoints) == 0:
             return []
-        rows, labels = Pairs(self.problem.valid_items, self.problem.valid_B.index).flipped(self.problem.valid_y)
+        rows, labels = Pairs(self.problem.valid_items, self.problem.valid_B.index).flipped(
+            self.problem.valid_y
+        )
         choice = path.select(_between(rows.B, self.valid_gram, self.problem.rows), labels)
         edges = np.append(choice.lambdas, max(path.lambda_end, lambda_min))
         middles = np.sqrt(edges[1:] * edges[:-1])
