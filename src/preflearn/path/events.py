@@ -83,12 +83,12 @@ def follow(law, watch, trace, offset, margin, left, spare, least):
     """
     time, watched = 0.0, len(watch.y)
     hit, resting = np.zeros(watched, dtype=np.bool_), np.zeros(watched, dtype=np.bool_)
-    events, slope = len(trace.moves), _directions(law, watch)
+    events, (slope, slack) = len(trace.moves), _directions(law, watch)
     for count in range(events + 1):
         trace.times[count], trace.offsets[count] = time, offset
         status, ended = 0, count == events or left <= least
         if not ended:
-            status, slope = _turn(law, watch, slope, hit, resting, margin, left + spare)
+            status, slope, slack = _turn(law, watch, slope, slack, hit, resting, margin, left + spare)
         for i in range(watched):
             trace.alphas[count, i] = watch.alpha[i]
         if ended or status != 0:
@@ -96,14 +96,14 @@ def follow(law, watch, trace, offset, margin, left, spare, least):
         for k in range(watch.elbow.size[0]):
             place = watch.elbow.places[k]
             trace.inside[count, place], trace.moves[count, place] = True, watch.moves[k]
-        passed = _advance(law, watch, hit, resting, margin, left, least)
+        passed = _advance(law, watch, slack, hit, resting, margin, left, least)
         time, offset = time + passed, offset + passed * slope
         margin, left = margin - passed * law.drop, left - passed
     return events, left, 0
 
 
 @njit
-def _turn(law, watch, slope, hit, resting, margin, horizon):
+def _turn(law, watch, slope, slack, hit, resting, margin, horizon):
     """Find the elbow and its directions from here on, by pivots; `resting` tells who stays on the margin."""
     elbow, watched = watch.elbow, len(watch.y)
     parked = np.zeros(watched, dtype=np.bool_)  # they depend on the elbow
@@ -115,17 +115,17 @@ def _turn(law, watch, slope, hit, resting, margin, horizon):
     limit = 20 + 4 * total
     for count in range(10 * limit):
         if elbow.size[0] == 0 and law.tau > 0:
-            return EMPTY, slope
-        choice, most = _violator(law, watch, resting, parked, horizon, count > limit)
+            return EMPTY, slope, slack
+        choice, most = _violator(law, watch, slack, resting, parked, horizon, count > limit)
         if choice < 0:
-            return 0, slope
+            return 0, slope, slack
         if watch.side[choice] == 0:
             leave(elbow, choice)
             at_one = watch.alpha[choice] > 0.5
             watch.alpha[choice], watch.side[choice] = (1.0, -1.0) if at_one else (0.0, 1.0)
             resting[choice] = True
         elif elbow.size[0] == len(elbow.places):
-            return FULL, slope
+            return FULL, slope, slack
         elif enter(elbow, watch.block, choice, -law.drop * watch.y[choice], law.tau, 0.0):
             watch.side[choice] = 0.0
             resting[choice] = False
@@ -134,29 +134,33 @@ def _turn(law, watch, slope, hit, resting, margin, horizon):
         else:
             parked[choice] = True
             if most > _DEVIATION:
-                return UNSURE, slope
+                return UNSURE, slope, slack
             continue
-        slope = _directions(law, watch)
-    return LOST, slope
+        slope, slack = _directions(law, watch)
+    return LOST, slope, slack
 
 
 @njit
 def _directions(law, watch):
-    """Changes of the weights of the elbow, of F, and of the offset (returned) per unit of time."""
-    places, n = watch.elbow.places, watch.elbow.size[0]
+    """Write changes of the weights of the elbow, and of F, per unit of time.
+
+    Returns that of the offset, and the slope of F below which it is rounding.
+    """
+    places, n, total = watch.elbow.places, watch.elbow.size[0], 0.0
     slope = solve(watch.elbow, watch.moves, law.inflow, law.tau)
     dF = combine(watch.block, places, watch.moves[:n])
     for i in range(len(dF)):
         watch.dF[i] = dF[i] + slope
     for k in range(n):
         watch.moves[k] *= watch.y[places[k]]
-    return slope
+        total += abs(watch.moves[k])
+    return slope, _SLOPE * law.unit + _EPS * law.largest * total
 
 
 @njit
-def _violator(law, watch, resting, parked, horizon, first):
+def _violator(law, watch, slack, resting, parked, horizon, first):
     """The point whose direction is wrong: by the most, or the first of them against cycles; -1: none."""
-    choice, most, slack = -1, 0.0, _rounding(law, watch)
+    choice, most = -1, 0.0
     wrong = np.zeros(len(watch.dF))
     for k in range(watch.elbow.size[0]):
         i, move = watch.elbow.places[k], watch.moves[k]
@@ -173,14 +177,14 @@ def _violator(law, watch, resting, parked, horizon, first):
 
 
 @njit
-def _advance(law, watch, hit, resting, margin, left, least):
+def _advance(law, watch, slack, hit, resting, margin, left, least):
     """Go on to the next event, by at most `left`; returns the time that passed."""
     places, moves, dF, passed = watch.elbow.places, watch.moves, watch.dF, left
     for k in range(watch.elbow.size[0]):
         alpha, speed = watch.alpha[places[k]], abs(moves[k])
         if speed * left > BOUND:
             passed = min(passed, (1 - alpha if moves[k] > 0 else alpha) / speed)
-    wait, slack = np.empty(len(dF)), _rounding(law, watch)
+    wait = np.empty(len(dF))
     for i in range(len(dF)):
         wait[i], closing = np.inf, -watch.side[i] * (watch.y[i] * dF[i] + law.drop)
         if closing > slack and not resting[i]:
@@ -194,15 +198,6 @@ def _advance(law, watch, hit, resting, margin, left, least):
         watch.F[i] += passed * dF[i]
         hit[i] = wait[i] <= passed
     return passed
-
-
-@njit
-def _rounding(law, watch):
-    """A slope of F below this is rounding."""
-    total = 0.0
-    for k in range(watch.elbow.size[0]):
-        total += abs(watch.moves[k])
-    return _SLOPE * law.unit + _EPS * law.largest * total
 
 
 @njit

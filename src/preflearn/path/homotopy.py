@@ -188,10 +188,11 @@ class Homotopy:
         side, limit = self._side(), self._near()
         gaps = side * (self.y * self.F - self.margin)
         gaps[self._missed] = gaps[self._told] = gaps[self.elbow] = 0.0
-        number = max(_WATCHED + 2 * len(self.elbow), int(np.count_nonzero(gaps <= limit)))
+        number = _WATCHED + 2 * len(self.elbow)
         if len(gaps) <= max(_FEW, 1.5 * number):
             ids = np.arange(len(gaps))
         else:
+            number = min(len(gaps), max(number, int(np.count_nonzero(gaps <= limit))))
             ids = np.sort(np.argpartition(gaps, number - 1)[:number])
         known = self._kept[0]
         if len(known) == len(gaps) or (len(known) and np.isin(ids[gaps[ids] <= limit], known).all()):
