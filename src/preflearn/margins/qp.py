@@ -12,21 +12,20 @@ References
 from __future__ import annotations
 
 import warnings
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, check_kinds
 from preflearn.ground.estimator import ComparisonEstimator
-from preflearn.margins.rows import Rows, Solution, extremes, grow_working_set
+from preflearn.margins.interior import Optimum, in_span, interior_point, nonnegative
+from preflearn.margins.rows import Rows, Solution, extremes, grow_working_set, least_squares
 from preflearn.margins.separable import verified
 from preflearn.pairs import Pairs
 
-_EPS = np.finfo(np.float64).eps
-(_GELSY,) = linalg.get_lapack_funcs(("gelsy",))
+_EPS, _TINY = np.finfo(np.float64).eps, np.finfo(np.float64).tiny
+_CORRECTIONS = 20
 _INACCURATE = 1e-7  # a relative violation of the optimality conditions that is worth a warning
 
 
@@ -96,8 +95,7 @@ class MarginQP(ComparisonEstimator):
         self.bias_ = -(s + t) / (s - t)
         self.coef_ = -self.u_ / self.bias_
         self.margin_ = -1 / self.bias_
-        self.dual_coef_ = np.zeros(len(rows.y))
-        self.dual_coef_[work] = solution.dual * rows.sign[work] * (2 / (s - t) / scale**2)
+        self.dual_coef_ = rows.multipliers(work, solution.dual) * (2 / (s - t) / scale**2)
         self.support_ = np.flatnonzero(self.dual_coef_)
         self.kkt_residual_ = self._kkt_residual(rows)
         if self.kkt_residual_ > _INACCURATE:
@@ -145,104 +143,76 @@ class MarginQP(ComparisonEstimator):
 def nearest_points(rows: Rows) -> tuple[Solution, NDArray[np.int64]]:
     """The vector from the hull of the ties, both ways, to the hull of the preferences.
 
-    Wolfe's active-set method for the point of least norm in the hull of all y_i d_i - t_j, on a
-    working set of pairs: its state is the corral of the differences that carry a dual weight.
+    An interior point says which rows are tight. These make linear equations for the point itself.
 
     Returns
     -------
     solution : Solution
-        `coef` the vector x; `dual` of the working set, signed so that its rows sum to x: positive
-        for preferences, with sum 1. If the hulls meet, x is of the size of rounding errors.
+        `coef` the vector x; `dual` of the working set, with sum 1 over preferences and over ties, and
+        G' dual = x for its rows G. If the hulls meet, x is of the size of rounding errors.
     work : ndarray of int
         The working set.
     """
 
-    def solve(work: NDArray, previous: Solution) -> Solution:
-        ties = rows.ties[work]
-        corral = _least_norm_point(rows.values, work[~ties], work[ties], previous)
-        dual = np.zeros(len(rows.y))
-        lam = _least_squares(corral.points.T, corral.x)  # less rounding than in the steps
-        lam = lam / lam.sum() if lam.min() > 0 else corral.lam
-        np.add.at(dual, corral.ids[:, 0], lam)
-        np.add.at(dual, corral.ids[:, 1], -corral.signs * lam)
-        return Solution(corral.x, dual[work], corral)
+    def solve(G: Floats, ties: NDArray, tolerance: float, guess: Floats) -> Solution:
+        kinds = np.column_stack([~ties, ties]).astype(np.float64)
+        k, p = G.shape
+        scales = np.abs(G).max(axis=0)
+        scales[scales == 0] = 1
+        A = np.column_stack([G / scales, -kinds])  # variables x * scales: rounding as in equal columns
+        curvature = np.append(1 / scales**2, [0.0, 0.0])
+        c = np.repeat([0.0, -1.0], [p, 2])
+        lam = kinds @ (1 / kinds.sum(axis=0))
+        z = np.append(lam @ G * scales, [0.0, 0.0])
+        values = A @ z
+        z[p:] = [values[~ties].min(), values[ties].min()]
+        z[p:] -= 0.1 * np.ptp(values) + _TINY
+        optimum = interior_point(A, np.zeros(k), c, curvature, Optimum(z, A @ z, lam), tolerance)
+        x = optimum.z[:p] / scales
+        if tolerance > 1e-3:
+            return Solution(x, optimum.lam)
+        return _polished(G, ties, x, optimum)
 
-    return grow_working_set(rows, solve)
-
-
-class _Corral(NamedTuple):
-    """Independent differences y_i d_i - t_j, t_j = signs_j d_j, their convex weights, and the point x."""
-
-    points: Floats
-    ids: NDArray[np.int64]
-    signs: Floats
-    lam: Floats
-    x: Floats
-
-    def with_point(self, point: NDArray, ids: list[int], sign: float) -> _Corral:
-        points, lam = np.vstack([self.points, point]), np.append(self.lam, 0.0)
-        return _Corral(points, np.vstack([self.ids, ids]), np.append(self.signs, sign), lam, self.x)
-
-    def kept(self, stays: NDArray, lam: NDArray) -> _Corral:
-        return _Corral(self.points[stays], self.ids[stays], self.signs[stays], lam[stays], self.x)
+    return grow_working_set(rows, in_span(solve))
 
 
-def _least_norm_point(rows: NDArray, preferred: NDArray, tied: NDArray, previous: Solution) -> _Corral:
-    """Wolfe's method: add the difference that lies lowest, go to the least point of the affine hull
-    or as far towards it as the weights stay positive, drop what lost its weight, repeat."""
-    preferences, equal = rows[preferred], rows[tied]
-    reach = np.abs(preferences).max(axis=0) + np.abs(equal).max(axis=0)
-    x, corral = previous.coef, previous.state
-    while True:
-        i, values = (preferences @ x).argmin(), equal @ x
-        j = np.abs(values).argmax()
-        sign = 1.0 if values[j] >= 0 else -1.0
-        point, ids = preferences[i] - sign * equal[j], [preferred[i], tied[j]]
-        if corral is None:
-            corral = _Corral(point[None], np.array([ids]), np.array([sign]), np.ones(1), point)
-        elif (x - point) @ x <= 4 * _EPS * (reach @ np.abs(x)):
-            return corral
-        else:
-            grown = _affine_step(corral.with_point(point, ids, sign))
-            if grown.x @ grown.x >= x @ x:  # rounding alone is left
-                return corral
-            corral = grown
-        x = corral.x
+def _polished(G: Floats, ties: NDArray, start, optimum: Optimum) -> Solution:
+    """The least x that gives tight preferences the same value, and tight ties, corrected where a
+    multiplier is negative or a row is missed; the interior point itself if that does not end."""
+    kinds = np.column_stack([~ties, ties]).astype(np.float64)
+    active = optimum.tight(start @ start)
+    for _ in range(_CORRECTIONS):
+        preferences, equal = G[active & ~ties], G[active & ties]
+        if len(preferences) == 0 or len(equal) == 0:
+            break
+        u = least_squares(
+            np.vstack([preferences + equal[0], preferences[0] + equal[1:]]),
+            np.full(len(preferences) + len(equal) - 1, 1.0),
+        )
+        if not u.any():
+            break
+        x = u / (u @ u)
+        lam, missed = nonnegative(np.column_stack([G, kinds])[active].T, np.append(x, [1.0, 1.0]))
+        support = active.copy()
+        support[active] = lam > 0
+        values = G @ x
+        limit = np.where(ties, (equal @ x).min(), (preferences @ x).min())
+        short = limit - values - 4 * _EPS * (np.abs(G).max(axis=0) @ np.abs(x))
+        if missed <= 1e-10 * np.sqrt(x @ x) and not (short > 0).any():
+            dual = np.zeros(len(G))
+            S = np.flatnonzero(support)
+            exact = least_squares(np.column_stack([G, kinds])[S].T, np.append(x, [1.0, 1.0]))
+            dual[S] = exact if exact.min() > 0 else lam[lam > 0]
+            return Solution(x, dual)
+        DEBUG.append((missed / np.sqrt(x @ x), short.max(), active.sum(), support.sum()))
+        if missed > 1e-10 * np.sqrt(x @ x):
+            active = support
+        for kind in (ties, ~ties):
+            worst = np.where(kind, short, -np.inf).argmax()
+            if short[worst] > 0:
+                active[worst] = True
+    DEBUG.append("FAIL")
+    return Solution(start, optimum.lam)
 
 
-def _affine_step(corral: _Corral) -> _Corral:
-    """Move to the least point x of the affine hull, dropping points on the way.
-
-    With the weights settled, x is computed anew from z·x = x·x for all points z: their weighted sum
-    would cancel where the hulls are close to each other.
-    """
-    while True:
-        base, lam = corral.points[0], corral.lam
-        rest = _least_squares((corral.points[1:] - base).T, -base)
-        goal = np.append(1 - rest.sum(), rest)
-        if goal.min() > 0:
-            u = _least_squares(corral.points, np.ones(len(goal)))
-            if np.abs(corral.points @ u - 1).max() < 0.5:
-                return corral._replace(lam=goal, x=u / (u @ u))
-            return corral._replace(lam=goal, x=goal @ corral.points)  # the affine hull holds the origin
-        falling = np.flatnonzero(goal <= 0)
-        held = lam[falling]
-        steps = np.divide(held, held - goal[falling], out=np.zeros(len(held)), where=held > 0)
-        lam = np.maximum(lam + steps.min() * (goal - lam), 0.0)
-        stays = np.ones(len(lam), dtype=bool)
-        stays[falling[steps == steps.min()]] = False
-        corral = corral.kept(stays, lam)
-
-
-def _least_squares(A: NDArray, b: NDArray) -> Floats:
-    """The least solution of A z = b, by a pivoted QR factorisation: columns may differ in size.
-
-    LAPACK is called directly: scipy.linalg.lstsq takes longer to check its input than to solve.
-    """
-    m, n = A.shape
-    if n == 0:
-        return np.empty(0)
-    padded = np.zeros((max(m, n), 1))
-    padded[:m, 0] = b
-    work = m * n + 64 * (m + n + 2)
-    return _GELSY(A, padded, np.zeros(n, dtype=np.int32), _EPS, work)[1][:n, 0]
+DEBUG = []

@@ -1,17 +1,16 @@
 """The rows of the programs of section 3.1 of [Venuto2017]_: of many, few matter.
 
-A row is the difference of a pair; preferences are turned the right way. A working set of rows grows by
-those that its own optimum violates, so that all rows are only read, some ten times, and never factorised.
+A row is the difference of a pair; preferences are turned the right way. A working set of turned rows, the
+flipped data of eq. 8, grows by those that its own optimum violates: all rows are only read, some five times.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import linprog
+from scipy import linalg
 
 from preflearn.checks import Floats, check_labels
 from preflearn.pairs import Pairs, as_pairs
@@ -19,7 +18,9 @@ from preflearn.pairs import Pairs, as_pairs
 _EPS = np.finfo(np.float64).eps
 _SMALL = 1e-140  # differences below this, and above its inverse, lose digits when squared
 _RIDGE = 1e-12  # of the rough guess, relative to the trace of its matrix
-_HIGHS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+_BATCH = 4  # rows of each kind that a working set grows by, in units of p
+_ROUGH, _EXACT = 1e-2, 1e-13  # gaps, relative to the objective, while rows are gathered and in the end
+(_GELSY,) = linalg.get_lapack_funcs(("gelsy",))
 
 
 class Rows(NamedTuple):
@@ -73,10 +74,19 @@ class Rows(NamedTuple):
         largest = self.largest()
         return np.ldexp(1.0, np.where(largest > 0, np.clip(np.frexp(largest)[1] - 1, -1000, 1000), 0))
 
-    def split(self, ids: NDArray) -> tuple[Floats, Floats]:
-        """The preferences and the ties among these rows."""
-        values, ties = self.values[ids], self.ties[ids]
-        return values[~ties], values[ties]
+    def turned(self, work: NDArray) -> tuple[Floats, NDArray[np.bool_]]:
+        """Rows with large values g·w wanted, and which are ties: d_i, -d_j, and d_j for the id m + j."""
+        ids = work % len(self.ties)
+        return self.values[ids] * self._turn(work)[:, None], self.ties[ids]
+
+    def multipliers(self, work: NDArray, dual: NDArray) -> Floats:
+        """Multipliers of turned rows as weights of the differences d, shape (m,)."""
+        ids = work % len(self.ties)
+        return np.bincount(ids, dual * self._turn(work) * self.sign[ids], len(self.ties))
+
+    def _turn(self, work: NDArray) -> NDArray[np.float64]:
+        m = len(self.ties)
+        return np.where((work < m) & self.ties[work % m], -1.0, 1.0)
 
 
 def extremes(values: Floats, ties: NDArray[np.bool_]) -> tuple[float, float]:
@@ -86,15 +96,21 @@ def extremes(values: Floats, ties: NDArray[np.bool_]) -> tuple[float, float]:
 
 
 class Solution(NamedTuple):
-    """What a solver says about some rows: weights, dual weights of the rows, and its own state."""
+    """What a solver says about some rows: weights, multipliers >= 0 of the rows, and what else it found."""
 
     coef: Floats
     dual: Floats
     state: Any = None
 
 
+class Solver(Protocol):
+    """From turned rows of a working set, a relative accuracy and a guess of the weights to a solution."""
+
+    def __call__(self, G: Floats, ties: NDArray[np.bool_], tolerance: float, guess: Floats) -> Solution: ...
+
+
 def grow_working_set(
-    rows: Rows, solve: Callable[[NDArray, Solution], Solution], work: NDArray | None = None
+    rows: Rows, solve: Solver, work: NDArray | None = None
 ) -> tuple[Solution, NDArray[np.int64]]:
     """Solve a problem whose answer depends on few rows, by adding those that an answer violates.
 
@@ -102,9 +118,9 @@ def grow_working_set(
     ----------
     rows : Rows
     solve : callable
-        From the ids of a working set and the previous solution to the solution for these rows.
+        It is asked for rough answers until few rows are missing, then for exact ones.
     work : ndarray of int, optional
-        The ids to start from; the most difficult pairs of a rough guess, unless given.
+        The turned rows to start from; the most difficult ones of a rough guess, unless given.
 
     Returns
     -------
@@ -112,35 +128,49 @@ def grow_working_set(
         Optimal for all rows: none lies beyond the extremes s and t of the working set. If s <= t,
         no weights separate the working set, and so the search ends early.
     work : ndarray of int
-        The ids that the duals of the solution belong to.
+        The turned rows that the duals of the solution belong to.
     """
     (m, p), ties = rows.values.shape, rows.ties
-    batch = 2 * p + 10
+    batch = _BATCH * p + 50
     rounding = _EPS * np.sqrt(p) * rows.largest()
-    inside = np.zeros(m, dtype=bool)
-    solution = Solution(_rough_guess(rows), np.empty(0))
+    inside = np.zeros(2 * m, dtype=bool)
+    coef = _rough_guess(rows)
     if work is None:
-        guess = rows.values @ solution.coef
-        work = _worst(np.where(ties, np.abs(guess), -guess), ~inside, ties, batch)
-    while True:
-        inside[work] = True
-        solution = solve(work, solution)
-        values = rows.values @ solution.coef
-        s, t = extremes(values[work], ties[work])
-        excess = np.where(ties, np.abs(values) - t, s - values)
-        new = _worst(excess, ~inside & (excess > rounding @ np.abs(solution.coef)), ties, batch)
-        if len(new) == 0 or s <= t:
-            return solution, work
-        work = np.concatenate([work, new])
+        guess = rows.values @ coef
+        work = _worst(np.where(ties, np.abs(guess), -guess), np.ones(m, dtype=bool), ties, batch)
+        work = np.where(ties[work] & (guess[work] < 0), work + m, work)
+    for tolerance in (_ROUGH, _EXACT):
+        while True:
+            inside[work] = True
+            G, tied = rows.turned(work)
+            solution = solve(G, tied, tolerance, coef)
+            coef = solution.coef
+            values, least = rows.values @ coef, G @ coef
+            s, t = (
+                least[~tied].min(initial=np.inf),
+                -least[tied].min(initial=0.0 if not tied.any() else np.inf),
+            )
+            excess = np.where(ties, np.abs(values) - t, s - values)
+            turned = np.where(ties & (values < 0), np.arange(m) + m, np.arange(m))
+            missing = ~inside[turned] & (
+                excess > rounding @ np.abs(coef) + _ROUGH * (tolerance == _ROUGH) * (s - t)
+            )
+            new = turned[_worst(excess, missing, ties, batch)]
+            if len(new) == 0 or s <= t:
+                break
+            work = np.concatenate([work, new])
+    return solution, work
 
 
 def _rough_guess(rows: Rows) -> Floats:
     """The mean preference over the second moments, as in a linear discriminant, of enough rows."""
-    m, p = rows.values.shape
+    (m, p), preferences = rows.values.shape, rows.values[~rows.ties]
+    if m <= 2 * p:
+        return preferences.mean(axis=0)
     some = rows.values[:: max(1, m // (50 * p))]
     moments = some.T @ some
     ridge = _RIDGE * max(np.trace(moments), np.finfo(np.float64).tiny) * np.eye(p)
-    return np.linalg.solve(moments + ridge, rows.values[~rows.ties].mean(axis=0))
+    return np.linalg.solve(moments + ridge, preferences.mean(axis=0))
 
 
 def _worst(excess: NDArray, allowed: NDArray, ties: NDArray, batch: int) -> NDArray[np.int64]:
@@ -154,41 +184,15 @@ def _worst(excess: NDArray, allowed: NDArray, ties: NDArray, batch: int) -> NDAr
     return np.concatenate(chosen)
 
 
-def largest_ratio(rows: Rows) -> tuple[Solution, NDArray[np.int64]]:
-    """Solve the LP, eq. 7 of [Venuto2017]_, for a margin of any sign, with HiGHS on a working set.
+def least_squares(A: NDArray, b: NDArray) -> Floats:
+    """The least solution of A z = b, by a pivoted QR factorisation: columns may differ in size.
 
-    Parameters
-    ----------
-    rows : Rows
-        In columns of similar size.
-
-    Returns
-    -------
-    solution : Solution
-        `coef` w; `dual` of the working set, signed so that it sums its rows to 0: positive for
-        preferences; `state` the optimum mu, at most 0 if the rows are not separable.
-    work : ndarray of int
-        The working set.
+    LAPACK is called directly: scipy.linalg.lstsq takes longer to check its input than to solve.
     """
-
-    def solve(work: NDArray, _: Solution) -> Solution:
-        (preferences, equal), ties = rows.split(work), rows.ties[work]
-        k = len(preferences)
-        A = np.vstack([-preferences, equal, -equal])
-        result = linprog(
-            np.append(np.zeros(A.shape[1]), -1.0),
-            A_ub=np.column_stack([A, np.ones(len(A))]),
-            b_ub=np.append(-np.ones(k), np.ones(2 * len(equal))),
-            bounds=[(None, None)] * A.shape[1] + [(None, 1.0)],
-            method="highs-ds",
-            options=_HIGHS,
-        )
-        if result.status != 0:
-            raise RuntimeError(f"HiGHS did not solve the linear program: {result.message}")
-        lam = -result.ineqlin.marginals
-        dual = np.empty(len(work))
-        dual[~ties] = lam[:k]
-        dual[ties] = np.diff(lam[k:].reshape(2, -1), axis=0)[0]
-        return Solution(result.x[:-1], dual, float(result.x[-1]))
-
-    return grow_working_set(rows, solve)
+    m, n = A.shape
+    if m == 0 or n == 0:
+        return np.zeros(n)
+    padded = np.zeros((max(m, n), 1))
+    padded[:m, 0] = b
+    work = m * n + 64 * (m + n + 2)
+    return _GELSY(A, padded, np.zeros(n, dtype=np.int32), _EPS, work)[1][:n, 0]

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from preflearn.checks import Floats
-from preflearn.margins.rows import Rows, extremes, largest_ratio
+from preflearn.margins.interior import largest_ratio
+from preflearn.margins.rows import Rows, extremes
 from preflearn.pairs import Pairs
 
 _EXACT_WORK = 1e7  # units of `_pivot_cost` that a proof may take: some seconds, enough for p = 20
@@ -96,17 +97,18 @@ def separability(pairs: Pairs | ArrayLike, y: ArrayLike) -> Separability:
     coef = solution.coef / scales
     if solution.state > 0 and _separates(coef, rows):
         return _separable(coef)
-    matters = solution.dual != 0
+    dual = rows.multipliers(work, solution.dual)
+    matters = dual != 0
     if abs(solution.state) < _CLOSE:
-        values = rows.values[work] @ coef
-        matters |= np.where(ties[work], 1 - np.abs(values), values - 1) < _CLOSE
-    answer = _exact_answer(_Integers(rows), work[matters])
+        values = rows.values @ coef
+        matters |= np.where(ties, 1 - np.abs(values), values - 1) < _CLOSE
+    answer = _exact_answer(_Integers(rows), np.flatnonzero(matters))
     if answer is not None:
         return answer
     if solution.state > 0:
         return _separable(coef, exact=False)
-    signed = np.where(ties[work], -solution.dual, solution.dual) / solution.dual[~ties[work]].sum()
-    return _not_separable(dict(zip(work.tolist(), signed.tolist(), strict=True)), ties, exact=False)
+    signed = np.where(ties, -dual, dual * rows.sign) / np.abs(dual[~ties]).sum()
+    return _not_separable(dict(enumerate(signed.tolist())), ties, exact=False)
 
 
 def verified(coef: Floats, rows: Rows) -> Floats:
