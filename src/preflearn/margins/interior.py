@@ -17,7 +17,7 @@ from preflearn.checks import Floats
 from preflearn.margins.rows import Rows, Solution, Solver, grow_working_set, least_squares
 
 _STEPS = 100  # some fifteen are usual; all of them are taken only where the optimum is 0
-_SMALLEST = 1e-30  # a gap that is 0, for data of size 1
+_SMALLEST = 1e-60  # a gap that is 0, for data of size 1
 _INSIDE = 0.995  # of the way to the nearest bound
 _RIDGE = 1e-16  # relative to the largest curvature: added where rounding hides that it is positive
 _FLAT = 1e-10  # the curvature that makes the optimum of the LP one point: it moves mu by some 1e-10
@@ -94,18 +94,19 @@ def _cholesky(matrix: Floats, curvature: Floats) -> Floats:
     return result[0]
 
 
-def largest_ratio(rows: Rows) -> tuple[Solution, NDArray[np.int64]]:
+def largest_ratio(rows: Rows, scale: Floats) -> tuple[Solution, NDArray[np.int64]]:
     """Solve the LP, eq. 7 of [Venuto2017]_, for a margin of any sign.
 
     Parameters
     ----------
     rows : Rows
-        In columns of similar size.
+    scale : ndarray of shape (p,)
+        Of the columns.
 
     Returns
     -------
     solution : Solution
-        `coef` w; `dual` of the working set, with sum 1 and `G' dual` = 0 for its rows G; `state` the
+        `coef` w * scale; `dual` of the working set, with sum 1 and G' dual = 0 for its rows G; `state` the
         optimum mu, at most 0 if the rows are not separable.
     work : ndarray of int
         The working set.
@@ -127,7 +128,7 @@ def largest_ratio(rows: Rows) -> tuple[Solution, NDArray[np.int64]]:
         z = optimum.z + least_squares(A[tight], b[tight] - A[tight] @ optimum.z)
         return Solution(z[:-1], dual, float(z[-1]))
 
-    return grow_working_set(rows, in_span(solve))
+    return grow_working_set(rows, scale, in_span(solve))
 
 
 def in_span(solve: Solver) -> Solver:

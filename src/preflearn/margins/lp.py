@@ -79,7 +79,7 @@ class MarginLP(ComparisonEstimator):
         rows = Rows.of(pairs, y)
         check_kinds(rows.y, "MarginLP")
         scales, ties = rows.scales(), rows.ties
-        solution, work = largest_ratio(rows.divided(scales))
+        solution, work = largest_ratio(rows, scales)
         coef = solution.coef / scales
         margin = _margin(rows, coef)
         if margin > 0:
@@ -175,7 +175,7 @@ def optimum_of_least_norm(rows: Rows, scales: Floats, solution: Solution, work: 
     ----------
     rows : Rows
     scales : ndarray of shape (p,)
-        Column scales: `solution` and `work` are those of `largest_ratio(rows.divided(scales))`.
+        Column scales: `solution` and `work` are those of `largest_ratio(rows, scales)`.
     """
     G, ties = rows.turned(work)
     carries = solution.dual > _DUAL
@@ -194,13 +194,13 @@ def optimum_of_least_norm(rows: Rows, scales: Floats, solution: Solution, work: 
     _, singular, directions = np.linalg.svd(equations[:, :-1])
     free = directions[np.count_nonzero(singular > _RANK * singular[0]) :]
     size = max(1.0, float(np.linalg.norm(solution.coef / scales * unit)))
-    rows, least = rows.divided(unit), np.array(least)
+    least = np.array(least)
 
     def solve(G: Floats, ties: NDArray, *_: object) -> Solution:
         h = np.where(ties, mu - 1, 1 + mu)
         return Solution(least + free.T @ _least_distance(G @ free.T, h - G @ least, size), np.empty(0))
 
-    return grow_working_set(rows, solve, work)[0].coef / unit
+    return grow_working_set(rows, unit, solve, work)[0].coef / unit
 
 
 def _least_distance(G: NDArray, h: NDArray, size: float) -> Floats:

@@ -20,12 +20,13 @@ from sklearn.exceptions import ConvergenceWarning
 from preflearn.checks import Floats, check_kinds
 from preflearn.ground.estimator import ComparisonEstimator
 from preflearn.margins.interior import Optimum, in_span, interior_point, nonnegative
-from preflearn.margins.rows import Rows, Solution, extremes, grow_working_set, least_squares
+from preflearn.margins.rows import EXACT, Rows, Solution, extremes, grow_working_set, least_squares
 from preflearn.margins.separable import verified
 from preflearn.pairs import Pairs
 
 _EPS, _TINY = np.finfo(np.float64).eps, np.finfo(np.float64).tiny
-_CORRECTIONS = 20
+_CORRECTIONS = 30  # of the active rows; none or one is usual
+_STATIONARY = 1e-10  # the part of x that multipliers may miss before another correction
 _INACCURATE = 1e-7  # a relative violation of the optimality conditions that is worth a warning
 
 
@@ -87,10 +88,12 @@ class MarginQP(ComparisonEstimator):
         rows = Rows.of(pairs, y)
         check_kinds(rows.y, "MarginQP")
         scale = rows.scales().max()
-        scaled = rows.divided(scale)
-        solution, work = nearest_points(scaled)
-        s, t = extremes(scaled.values @ solution.coef, rows.ties)
-        direction = verified(solution.coef / scale, rows)
+        solution, work = nearest_points(rows, scale)
+        direction = solution.coef / scale
+        s, t = extremes(rows.values @ direction, rows.ties)
+        if s - t <= _EPS * (rows.largest() @ np.abs(direction)):  # nothing but rounding
+            direction = 0 * direction
+        direction = verified(direction, rows)
         self.n_features_in_, self.u_ = len(direction), 2 * direction / (s - t)
         self.bias_ = -(s + t) / (s - t)
         self.coef_ = -self.u_ / self.bias_
@@ -140,10 +143,11 @@ class MarginQP(ComparisonEstimator):
         )
 
 
-def nearest_points(rows: Rows) -> tuple[Solution, NDArray[np.int64]]:
-    """The vector from the hull of the ties, both ways, to the hull of the preferences.
+def nearest_points(rows: Rows, scale: float) -> tuple[Solution, NDArray[np.int64]]:
+    """The vector from the hull of the ties, both ways, to the hull of the preferences, over `scale`.
 
-    An interior point says which rows are tight. These make linear equations for the point itself.
+    It minimises x·x/2 - s + t, where G x is at least s for preferences, and at least -t for ties.
+    An interior point says which rows are tight. These make linear equations for x itself.
 
     Returns
     -------
@@ -157,62 +161,55 @@ def nearest_points(rows: Rows) -> tuple[Solution, NDArray[np.int64]]:
     def solve(G: Floats, ties: NDArray, tolerance: float, guess: Floats) -> Solution:
         kinds = np.column_stack([~ties, ties]).astype(np.float64)
         k, p = G.shape
-        scales = np.abs(G).max(axis=0)
-        scales[scales == 0] = 1
-        A = np.column_stack([G / scales, -kinds])  # variables x * scales: rounding as in equal columns
-        curvature = np.append(1 / scales**2, [0.0, 0.0])
+        sizes = np.abs(G).max(axis=0)
+        sizes[sizes == 0] = 1.0
+        A = np.column_stack([G / sizes, -kinds])  # with z = x * sizes: each feature has its own rounding
+        curvature = np.append(1 / sizes**2, [0.0, 0.0])
         c = np.repeat([0.0, -1.0], [p, 2])
         lam = kinds @ (1 / kinds.sum(axis=0))
-        z = np.append(lam @ G * scales, [0.0, 0.0])
+        z = np.append(lam @ G * sizes, [0.0, 0.0])
         values = A @ z
-        z[p:] = [values[~ties].min(), values[ties].min()]
-        z[p:] -= 0.1 * np.ptp(values) + _TINY
+        z[p:] = np.array([values[~ties].min(), values[ties].min()]) - 0.1 * np.ptp(values) - _TINY
         optimum = interior_point(A, np.zeros(k), c, curvature, Optimum(z, A @ z, lam), tolerance)
-        x = optimum.z[:p] / scales
-        if tolerance > 1e-3:
+        x = optimum.z[:p] / sizes
+        if tolerance > EXACT:
             return Solution(x, optimum.lam)
-        return _polished(G, ties, x, optimum)
+        return _polished(G, kinds, Solution(x, optimum.lam), optimum.tight(x @ x))
 
-    return grow_working_set(rows, in_span(solve))
+    return grow_working_set(rows, scale, in_span(solve))
 
 
-def _polished(G: Floats, ties: NDArray, start, optimum: Optimum) -> Solution:
-    """The least x that gives tight preferences the same value, and tight ties, corrected where a
-    multiplier is negative or a row is missed; the interior point itself if that does not end."""
-    kinds = np.column_stack([~ties, ties]).astype(np.float64)
-    active = optimum.tight(start @ start)
+def _polished(G: Floats, kinds: Floats, rough: Solution, active: NDArray) -> Solution:
+    """The least x that gives the active preferences one value, and the active ties another.
+
+    Rows without a multiplier leave the active ones, those that x misses join them, until x is right.
+    """
+    extended = np.column_stack([G, kinds])
+    size = _EPS * np.abs(G).max(axis=0)
+    ends = np.ones(2)
     for _ in range(_CORRECTIONS):
-        preferences, equal = G[active & ~ties], G[active & ties]
-        if len(preferences) == 0 or len(equal) == 0:
+        preferred, tied = (np.flatnonzero(active & (kind > 0)) for kind in kinds.T)
+        if len(preferred) == 0 or len(tied) == 0:
             break
-        u = least_squares(
-            np.vstack([preferences + equal[0], preferences[0] + equal[1:]]),
-            np.full(len(preferences) + len(equal) - 1, 1.0),
-        )
-        if not u.any():
+        gaps = np.vstack([G[preferred] + G[tied[0]], G[preferred[0]] + G[tied[1:]]])
+        u = least_squares(gaps, np.ones(len(gaps)))
+        if not u.any():  # the hulls meet
             break
         x = u / (u @ u)
-        lam, missed = nonnegative(np.column_stack([G, kinds])[active].T, np.append(x, [1.0, 1.0]))
-        support = active.copy()
-        support[active] = lam > 0
+        lam = np.zeros(len(G))
+        lam[active], missed = nonnegative(extended[active].T, np.append(x, ends))
         values = G @ x
-        limit = np.where(ties, (equal @ x).min(), (preferences @ x).min())
-        short = limit - values - 4 * _EPS * (np.abs(G).max(axis=0) @ np.abs(x))
-        if missed <= 1e-10 * np.sqrt(x @ x) and not (short > 0).any():
-            dual = np.zeros(len(G))
-            S = np.flatnonzero(support)
-            exact = least_squares(np.column_stack([G, kinds])[S].T, np.append(x, [1.0, 1.0]))
-            dual[S] = exact if exact.min() > 0 else lam[lam > 0]
-            return Solution(x, dual)
-        DEBUG.append((missed / np.sqrt(x @ x), short.max(), active.sum(), support.sum()))
-        if missed > 1e-10 * np.sqrt(x @ x):
-            active = support
-        for kind in (ties, ~ties):
-            worst = np.where(kind, short, -np.inf).argmax()
-            if short[worst] > 0:
-                active[worst] = True
-    DEBUG.append("FAIL")
-    return Solution(start, optimum.lam)
-
-
-DEBUG = []
+        short = kinds @ [values[preferred].min(), values[tied].min()] - values
+        joins = short > 4 * (size @ np.abs(x))
+        leaves = missed > _STATIONARY * np.sqrt(x @ x) + 64 * size.max()
+        if not leaves and not joins.any():
+            carries = np.flatnonzero(lam)
+            exact = least_squares(extended[carries].T, np.append(x, ends))  # less rounding than in the steps
+            lam[carries] = np.where(exact.min() > 0, exact, lam[carries])
+            return Solution(x, lam)
+        if leaves:
+            active = lam > 0
+        for kind in kinds.T:
+            worst = np.where(kind > 0, short, -np.inf).argmax()
+            active[worst] |= joins[worst]
+    return rough

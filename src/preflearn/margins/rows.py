@@ -18,8 +18,9 @@ from preflearn.pairs import Pairs, as_pairs
 _EPS = np.finfo(np.float64).eps
 _SMALL = 1e-140  # differences below this, and above its inverse, lose digits when squared
 _RIDGE = 1e-12  # of the rough guess, relative to the trace of its matrix
+_NEAR = 0.05  # rows that an answer does not violate by so much, in units of s - t, are added with others
 _BATCH = 4  # rows of each kind that a working set grows by, in units of p
-_ROUGH, _EXACT = 1e-2, 1e-13  # gaps, relative to the objective, while rows are gathered and in the end
+_ROUGH, EXACT = 1e-2, 1e-13  # gaps, relative to the objective, while rows are gathered and in the end
 (_GELSY,) = linalg.get_lapack_funcs(("gelsy",))
 
 
@@ -46,12 +47,12 @@ class Rows(NamedTuple):
         y = check_labels(y, len(pairs))
         with np.errstate(over="ignore"):
             rows = cls(pairs, y, pairs.differences(), y == 0, np.where(y == -1, -1, 1).astype(np.int8))
-        if not np.isfinite(rows.values).all():
+        largest = rows.largest()
+        if not np.isfinite(largest).all():
             row, column = np.argwhere(~np.isfinite(rows.values))[0]
             raise ValueError(
                 f"the difference of pair {row} overflows in feature {column}; scale the features"
             )
-        largest = rows.largest()
         extreme = (largest > 0) & ((largest < _SMALL) | (largest > 1 / _SMALL))
         if extreme.any():
             column = int(np.flatnonzero(extreme)[0])
@@ -61,9 +62,6 @@ class Rows(NamedTuple):
             )
         np.negative(rows.values, out=rows.values, where=(y == -1)[:, None])
         return rows
-
-    def divided(self, scale: Floats | float) -> Rows:
-        return self._replace(values=self.values / scale)
 
     def largest(self) -> Floats:
         """The largest absolute value of each column, shape (p,), without a copy of the rows."""
@@ -110,13 +108,15 @@ class Solver(Protocol):
 
 
 def grow_working_set(
-    rows: Rows, solve: Solver, work: NDArray | None = None
+    rows: Rows, scale: Floats | float, solve: Solver, work: NDArray | None = None
 ) -> tuple[Solution, NDArray[np.int64]]:
     """Solve a problem whose answer depends on few rows, by adding those that an answer violates.
 
     Parameters
     ----------
     rows : Rows
+    scale : float or ndarray of shape (p,)
+        What features are divided by first, and weights of the solution with them.
     solve : callable
         It is asked for rough answers until few rows are missing, then for exact ones.
     work : ndarray of int, optional
@@ -132,51 +132,53 @@ def grow_working_set(
     """
     (m, p), ties = rows.values.shape, rows.ties
     batch = _BATCH * p + 50
-    rounding = _EPS * np.sqrt(p) * rows.largest()
+    rounding = _EPS * np.sqrt(p) * rows.largest() / scale
     inside = np.zeros(2 * m, dtype=bool)
-    coef = _rough_guess(rows)
+    coef = _rough_guess(rows, scale)
     if work is None:
-        guess = rows.values @ coef
-        work = _worst(np.where(ties, np.abs(guess), -guess), np.ones(m, dtype=bool), ties, batch)
-        work = np.where(ties[work] & (guess[work] < 0), work + m, work)
-    for tolerance in (_ROUGH, _EXACT):
+        values = rows.values @ (coef / scale)
+        work = _turned(values, ties)[_worst(np.where(ties, np.abs(values), -values), ties, batch)]
+    for tolerance in (_ROUGH, EXACT):
         while True:
             inside[work] = True
             G, tied = rows.turned(work)
-            solution = solve(G, tied, tolerance, coef)
+            solution = solve(G / scale, tied, tolerance, coef)
             coef = solution.coef
-            values, least = rows.values @ coef, G @ coef
-            s, t = (
-                least[~tied].min(initial=np.inf),
-                -least[tied].min(initial=0.0 if not tied.any() else np.inf),
-            )
+            values = rows.values @ (coef / scale)
+            s = values[work[~tied]].min()
+            t = -(G[tied] @ (coef / scale)).min() if tied.any() else 0.0  # of these rows: it may be < 0
             excess = np.where(ties, np.abs(values) - t, s - values)
-            turned = np.where(ties & (values < 0), np.arange(m) + m, np.arange(m))
-            missing = ~inside[turned] & (
-                excess > rounding @ np.abs(coef) + _ROUGH * (tolerance == _ROUGH) * (s - t)
-            )
-            new = turned[_worst(excess, missing, ties, batch)]
-            if len(new) == 0 or s <= t:
+            turned = _turned(values, ties)
+            excess[inside[turned]] = -np.inf
+            if s <= t or excess.max() <= rounding @ np.abs(coef) + (tolerance == _ROUGH) * _ROUGH * (s - t):
                 break
-            work = np.concatenate([work, new])
+            new = _worst(excess, ties, batch)
+            new = new[excess[new] > -_NEAR * (s - t)]
+            work = np.concatenate([work, turned[new]])
     return solution, work
 
 
-def _rough_guess(rows: Rows) -> Floats:
+def _rough_guess(rows: Rows, scale: Floats | float) -> Floats:
     """The mean preference over the second moments, as in a linear discriminant, of enough rows."""
-    (m, p), preferences = rows.values.shape, rows.values[~rows.ties]
+    m, p = rows.values.shape
+    mean = (~rows.ties / np.count_nonzero(~rows.ties)) @ rows.values / scale
     if m <= 2 * p:
-        return preferences.mean(axis=0)
-    some = rows.values[:: max(1, m // (50 * p))]
+        return mean
+    some = rows.values[:: max(1, m // (10 * p))] / scale
     moments = some.T @ some
     ridge = _RIDGE * max(np.trace(moments), np.finfo(np.float64).tiny) * np.eye(p)
-    return np.linalg.solve(moments + ridge, preferences.mean(axis=0))
+    return np.linalg.solve(moments + ridge, mean)
 
 
-def _worst(excess: NDArray, allowed: NDArray, ties: NDArray, batch: int) -> NDArray[np.int64]:
+def _turned(values: Floats, ties: NDArray) -> NDArray[np.int64]:
+    """The id of the turned row of each pair whose value is the worse one."""
+    return np.arange(len(ties)) + len(ties) * (ties & (values < 0))
+
+
+def _worst(excess: NDArray, ties: NDArray, batch: int) -> NDArray[np.int64]:
     """Ids of at most `batch` preferences and as many ties, those with the largest excess."""
     chosen = []
-    for kind in (allowed & ~ties, allowed & ties):
+    for kind in (~ties, ties):
         ids = np.flatnonzero(kind)
         if len(ids) > batch:
             ids = ids[np.argpartition(excess[ids], -batch)[-batch:]]

@@ -93,7 +93,7 @@ def separability(pairs: Pairs | ArrayLike, y: ArrayLike) -> Separability:
     ties, scales = rows.ties, rows.scales()
     if ties.all():
         return _separable(np.zeros(len(scales)))
-    solution, work = largest_ratio(rows.divided(scales))
+    solution, work = largest_ratio(rows, scales)
     coef = solution.coef / scales
     if solution.state > 0 and _separates(coef, rows):
         return _separable(coef)
