@@ -10,16 +10,18 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
+from scipy.linalg import get_lapack_funcs, lstsq
 from scipy.optimize import nnls
 
 from preflearn.checks import Floats
-from preflearn.margins.rows import Rows, Solution, Solver, grow_working_set, least_squares
+from preflearn.margins.rows import Rows, Solution, Solver, grow_working_set
 
+_POTRF, _POTRS = get_lapack_funcs(("potrf", "potrs"))  # without SciPy's checks, and failing in numbers
 _STEPS = 100  # some fifteen are usual; all of them are taken only where the optimum is 0
 _SMALLEST = 1e-60  # a gap that is 0, for data of size 1
 _INSIDE = 0.995  # of the way to the nearest bound
 _RIDGE = 1e-16  # relative to the largest curvature: added where rounding hides that it is positive
+_TOUCHING = 1e-9  # a margin below it does not say which slacks count
 _FLAT = 1e-10  # the curvature that makes the optimum of the LP one point: it moves mu by some 1e-10
 
 
@@ -64,7 +66,7 @@ def interior_point(
 
         def step(target: Floats) -> tuple[Floats, Floats, Floats]:  # towards slack * lam + target
             right = ((target - lam * missed) / slack) @ A - dual  # noqa: B023  (used at once)
-            dz = lapack.dpotrs(factor, right, lower=1)[0]  # noqa: B023
+            dz = _POTRS(factor, right, lower=1)[0]  # noqa: B023
             ds = A @ dz + missed  # noqa: B023
             return dz, ds, (target - lam * ds) / slack  # noqa: B023
 
@@ -88,7 +90,7 @@ def _cholesky(matrix: Floats, curvature: Floats) -> Floats:
     diagonal = matrix.ravel()[:: len(matrix) + 1]
     diagonal += curvature
     ridge = _RIDGE * diagonal.max()
-    while (result := lapack.dpotrf(matrix, lower=1, clean=0))[1] != 0:
+    while (result := _POTRF(matrix, lower=1, clean=0))[1] != 0:
         diagonal += ridge
         ridge *= 100
     return result[0]
@@ -123,12 +125,17 @@ def largest_ratio(rows: Rows, scale: Floats) -> tuple[Solution, NDArray[np.int64
         values = G @ w - b
         z = np.append(w, values.min() - 0.1)
         optimum = interior_point(A, b, c, curvature, Optimum(z, values - z[-1], np.full(k, 1 / k)), tolerance)
-        tight, dual = optimum.tight(abs(optimum.z[-1])), np.zeros(k)
+        tight, dual = optimum.tight(abs(optimum.z[-1]) + _TOUCHING), np.zeros(k)
         dual[tight] = nonnegative(A[tight].T, c)[0]
         z = optimum.z + least_squares(A[tight], b[tight] - A[tight] @ optimum.z)
         return Solution(z[:-1], dual, float(z[-1]))
 
     return grow_working_set(rows, scale, in_span(solve))
+
+
+def least_squares(A: NDArray, b: NDArray) -> Floats:
+    """The least solution of A z = b, by a pivoted QR factorisation: columns may differ in size."""
+    return lstsq(A, b, lapack_driver="gelsy", check_finite=False)[0]  # pyright: ignore[reportOptionalSubscript]
 
 
 def in_span(solve: Solver) -> Solver:

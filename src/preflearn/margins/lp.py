@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from preflearn.checks import Floats, check_kinds, check_shape, shown
 from preflearn.ground.estimator import ComparisonEstimator
 from preflearn.margins.interior import largest_ratio, nonnegative
-from preflearn.margins.rows import Rows, Solution, extremes, grow_working_set
+from preflearn.margins.rows import Rows, Solution, extremes, grow_working_set, warn_if_inaccurate
 from preflearn.margins.separable import verified
 from preflearn.pairs import Pairs
 
@@ -50,6 +50,9 @@ class MarginLP(ComparisonEstimator):
     dual_coef_ : ndarray of shape (m,)
         Optimal dual weights: sum_i dual_coef_[i] d_i = 0, sum |dual_coef_| = 1 (less if mu = 1), and
         mu = 1 - 2 (sum of |dual_coef_| over preferences). Not zero for active pairs only.
+    kkt_residual_ : float
+        By how much mu may lie below the optimum that its dual weights allow, relative to mu; a
+        ConvergenceWarning is given above 1e-7, which takes a margin near the rounding of floats.
     n_features_in_ : int
 
     Examples
@@ -92,7 +95,11 @@ class MarginLP(ComparisonEstimator):
         values = rows.values @ self.coef_
         slack = np.where(ties, 1 - np.abs(values), values - 1) - self.margin_
         self.active_ = np.flatnonzero(slack <= _ACTIVE)
-        self.dual_coef_ = rows.multipliers(work, solution.dual)
+        self.dual_coef_ = dual = rows.multipliers(work, solution.dual)
+        preferred, missed = np.abs(dual[~ties]).sum(), (dual * rows.sign) @ rows.values
+        bound = 1 - 2 * preferred + np.abs(missed) @ np.abs(self.coef_)
+        self.kkt_residual_ = max(abs(bound - self.margin_) / self.margin_, np.abs(dual).sum() - 1)
+        warn_if_inaccurate("MarginLP", self.kkt_residual_)
         return self
 
     def rank_function(self, X: ArrayLike) -> Floats:
@@ -179,11 +186,9 @@ def optimum_of_least_norm(rows: Rows, scales: Floats, solution: Solution, work: 
     """
     G, ties = rows.turned(work)
     carries = solution.dual > _DUAL
-    if solution.state > 1 - _RANK:  # then mu = 1, and w·d = 0 for each tie
-        carries |= ties
     tight, label = G[carries], np.where(ties[carries], -1.0, 1.0)
-    if solution.state > 1 - _RANK:
-        tight, label = np.vstack([tight, np.zeros_like(tight[:1])]), np.append(label, -1.0)
+    if solution.state > 1 - _RANK:  # then mu = 1, and w·d = 0 for each tie
+        tight, label = np.vstack([tight, G[ties], 0 * G[:1]]), np.append(label, np.full(sum(ties) + 1, -1.0))
     equations = np.column_stack([tight / scales, -np.ones(len(tight))])
     vertex, _, rank, _ = np.linalg.lstsq(equations, label, rcond=_RANK)
     if rank == len(scales) + 1:

@@ -11,23 +11,19 @@ References
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, check_kinds
 from preflearn.ground.estimator import ComparisonEstimator
-from preflearn.margins.interior import Optimum, in_span, interior_point, nonnegative
-from preflearn.margins.rows import EXACT, Rows, Solution, extremes, grow_working_set, least_squares
+from preflearn.margins.interior import Optimum, in_span, interior_point, least_squares, nonnegative
+from preflearn.margins.rows import EXACT, Rows, Solution, extremes, grow_working_set, warn_if_inaccurate
 from preflearn.margins.separable import verified
 from preflearn.pairs import Pairs
 
 _EPS, _TINY = np.finfo(np.float64).eps, np.finfo(np.float64).tiny
 _CORRECTIONS = 30  # of the active rows; none or one is usual
 _STATIONARY = 1e-10  # the part of x that multipliers may miss before another correction
-_INACCURATE = 1e-7  # a relative violation of the optimality conditions that is worth a warning
 
 
 class MarginQP(ComparisonEstimator):
@@ -101,13 +97,7 @@ class MarginQP(ComparisonEstimator):
         self.dual_coef_ = rows.multipliers(work, solution.dual) * (2 / (s - t) / scale**2)
         self.support_ = np.flatnonzero(self.dual_coef_)
         self.kkt_residual_ = self._kkt_residual(rows)
-        if self.kkt_residual_ > _INACCURATE:
-            warnings.warn(
-                f"MarginQP: the optimality conditions hold to {self.kkt_residual_:.1e} only; "
-                "standardise the features",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        warn_if_inaccurate("MarginQP", self.kkt_residual_)
         return self
 
     def rank_function(self, X: ArrayLike) -> Floats:

@@ -6,11 +6,13 @@ flipped data of eq. 8, grows by those that its own optimum violates: all rows ar
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import linalg
+from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, check_labels
 from preflearn.pairs import Pairs, as_pairs
@@ -18,10 +20,10 @@ from preflearn.pairs import Pairs, as_pairs
 _EPS = np.finfo(np.float64).eps
 _SMALL = 1e-140  # differences below this, and above its inverse, lose digits when squared
 _RIDGE = 1e-12  # of the rough guess, relative to the trace of its matrix
+_INACCURATE = 1e-7  # a relative violation of the optimality conditions that is worth a warning
 _NEAR = 0.05  # rows that an answer does not violate by so much, in units of s - t, are added with others
 _BATCH = 4  # rows of each kind that a working set grows by, in units of p
 _ROUGH, EXACT = 1e-2, 1e-13  # gaps, relative to the objective, while rows are gathered and in the end
-(_GELSY,) = linalg.get_lapack_funcs(("gelsy",))
 
 
 class Rows(NamedTuple):
@@ -80,7 +82,8 @@ class Rows(NamedTuple):
     def multipliers(self, work: NDArray, dual: NDArray) -> Floats:
         """Multipliers of turned rows as weights of the differences d, shape (m,)."""
         ids = work % len(self.ties)
-        return np.bincount(ids, dual * self._turn(work) * self.sign[ids], len(self.ties))
+        weights = dual * self._turn(work) * self.sign[ids]
+        return np.bincount(ids, weights, len(self.ties))  # pyright: ignore[reportReturnType]  (weighted: floats)
 
     def _turn(self, work: NDArray) -> NDArray[np.float64]:
         m = len(self.ties)
@@ -93,6 +96,16 @@ def extremes(values: Floats, ties: NDArray[np.bool_]) -> tuple[float, float]:
     return float(s), float(np.abs(values[ties]).max(initial=0.0))
 
 
+def warn_if_inaccurate(owner: str, residual: float) -> None:
+    """Give a ConvergenceWarning where the optimality conditions of a model do not hold."""
+    if not residual <= _INACCURATE:
+        warnings.warn(
+            f"{owner}: the optimality conditions hold to {residual:.1e} only; standardise the features",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
 class Solution(NamedTuple):
     """What a solver says about some rows: weights, multipliers >= 0 of the rows, and what else it found."""
 
@@ -101,10 +114,8 @@ class Solution(NamedTuple):
     state: Any = None
 
 
-class Solver(Protocol):
-    """From turned rows of a working set, a relative accuracy and a guess of the weights to a solution."""
-
-    def __call__(self, G: Floats, ties: NDArray[np.bool_], tolerance: float, guess: Floats) -> Solution: ...
+# from turned rows, which are ties, a relative accuracy, and a guess of the weights
+Solver = Callable[[Floats, NDArray[np.bool_], float, Floats], Solution]
 
 
 def grow_working_set(
@@ -184,17 +195,3 @@ def _worst(excess: NDArray, ties: NDArray, batch: int) -> NDArray[np.int64]:
             ids = ids[np.argpartition(excess[ids], -batch)[-batch:]]
         chosen.append(ids)
     return np.concatenate(chosen)
-
-
-def least_squares(A: NDArray, b: NDArray) -> Floats:
-    """The least solution of A z = b, by a pivoted QR factorisation: columns may differ in size.
-
-    LAPACK is called directly: scipy.linalg.lstsq takes longer to check its input than to solve.
-    """
-    m, n = A.shape
-    if m == 0 or n == 0:
-        return np.zeros(n)
-    padded = np.zeros((max(m, n), 1))
-    padded[:m, 0] = b
-    work = m * n + 64 * (m + n + 2)
-    return _GELSY(A, padded, np.zeros(n, dtype=np.int32), _EPS, work)[1][:n, 0]

@@ -264,7 +264,9 @@ def _common_point(preferences: NDArray, ties: NDArray, budget: float) -> tuple[b
     tableau[-1, :size] = -tableau[:-1, :size].sum(axis=0)
     tableau[-1, -1] = -2
     basis = size + np.arange(p + 2)
-    denominator, cost = 1, 0.0
+    denominator, entry = 1, int(np.abs(tableau[:p]).max())
+    expected = 2 * p * _pivot_cost(tableau.size, entry**p)  # as many pivots, of determinants of p rows
+    cost = 0.0 if expected <= budget else np.inf
     while (entering := np.flatnonzero(tableau[-1, :size] < 0)).size and cost <= budget:
         column = entering[0]
         pivot_row = _leaving(tableau[:-1, column], tableau[:-1, -1], basis)
