@@ -313,6 +313,9 @@ def test_theorem_exactly_when_the_programs_coincide(P, ties):
         assert -1 / beta == mu
     lp = MarginLP().fit(*package(P, ties))
     assert lp.margin_ == pytest.approx(float(mu), abs=1e-12)
+    qp = MarginQP().fit(*package(P, ties))
+    np.testing.assert_allclose(qp.u_, np.array(u, dtype=float), atol=1e-10 * np.abs(qp.u_).max())
+    assert qp.bias_ == pytest.approx(float(beta), rel=1e-10)
     assert (cone_distance(lp, *package(P, ties)) < 1e-7) == (-1 / beta == mu)
 
 
