@@ -2,9 +2,10 @@
 
 QP: scikit-learn's SVC with a linear kernel and C = 1e6 on the flipped data, at its default tolerance.
 LP: HiGHS on all rows, its interior point and its simplex method on the dual; the faster one counts.
-Both objectives are printed relative to ours; "-" stands for a peer that is left out, since it takes minutes. Seconds are of the processor.
+Both objectives are printed relative to ours; "-" stands for a peer that is left out, since it takes minutes.
+Seconds are of the processor.
 
-    python benchmarks/regimes_margins.py            # some fifteen minutes
+    python benchmarks/regimes_margins.py            # some ten minutes
     python benchmarks/regimes_margins.py --quick    # up to 5,000 pairs of 50 features
 """
 
