@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from preflearn.margins import MarginLP, MarginQP, NotSeparableError, cone_distance, lp
+from preflearn.margins import MarginLP, MarginQP, NotSeparableError, cone_distance, interior
 from preflearn.pairs import Pairs
 
 LABELS = {"both": (-1, 1), "first": (1,), "second": (-1,)}
@@ -197,6 +197,77 @@ def test_a_scale_beyond_floats_is_reported():
     assert (residual > 1e-7) == any(w.category is ConvergenceWarning for w in caught)
 
 
+@pytest.mark.parametrize(("m", "p"), [(150, 100), (2500, 60), (40, 400)])
+def test_many_features(m, p):
+    pairs, y = separable(m + p, m=m, p=p, tie_share=0.5, labels="both")
+    lp, qp = MarginLP().fit(pairs, y), MarginQP().fit(pairs, y)
+    assert lp.margin_ == pytest.approx(lp_by_simplex_dual(pairs, y), abs=1e-7)
+    value, u = qp_by_cvxpy(pairs, y)
+    assert qp.u_ @ qp.u_ == pytest.approx(value, rel=1e-7)
+    np.testing.assert_allclose(qp.u_, u, atol=1e-6 * np.abs(u).max())
+    check_lp(lp, pairs, y)
+    check_qp(qp, pairs, y)
+    assert lp.kkt_residual_ < 1e-10
+
+
+@pytest.mark.parametrize("estimator", [MarginLP(), MarginQP()])
+@pytest.mark.parametrize("offset", [1e5, 1e8, -(2.0**40)])
+def test_an_offset_of_all_items_changes_nothing(estimator, offset):
+    pairs, y = separable(5, m=100, p=4, tie_share=0.5, labels="both")
+    items = np.round(pairs.items * 2**10) / 2**10  # whose sums with the offset are exact
+    plain = clone(estimator).fit(Pairs(items, pairs.index), y)
+    moved = clone(estimator).fit(Pairs(items + offset, pairs.index), y)
+    np.testing.assert_array_equal(moved.coef_, plain.coef_)
+    assert moved.margin_ == plain.margin_
+
+
+@pytest.mark.parametrize("gap", [1e-3, 1e-6, 1e-9, 1e-12])
+@pytest.mark.parametrize("p", [1, 2, 10])
+def test_a_narrow_margin_is_accurate_or_reported(gap, p):
+    rng = np.random.default_rng(p)
+    w = np.ones(p) / np.sqrt(p)
+    d = rng.standard_normal((60, p))
+    y = np.repeat([0, 1], 30)
+    wanted = np.where(y == 0, rng.uniform(-1, 1, 60), 1 + gap + rng.exponential(size=60))
+    wanted[: p + 1], wanted[30 : 31 + p] = 1, 1 + gap  # enough to hold w
+    d += np.outer(wanted - d @ w, w)
+    pairs = Pairs.from_arrays(d, 0 * d)
+    preferences, ties = split(pairs, y)
+    for estimator in (MarginLP(), MarginQP()):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fitted = estimator.fit(pairs, y)
+        assert (fitted.kkt_residual_ > 1e-7) == any(w.category is ConvergenceWarning for w in caught)
+        assert (preferences @ fitted.coef_).min() > np.abs(ties @ fitted.coef_).max()
+        error = 10 * (fitted.kkt_residual_ + 1e-15 / gap)  # the data themselves are rounded
+        assert fitted.margin_ == pytest.approx(gap / (2 + gap), rel=error) or fitted.margin_ > gap / 2
+        if isinstance(fitted, MarginLP):  # the certificate again, from what was returned
+            bound = 1 - 2 * np.abs(fitted.dual_coef_[y != 0]).sum()
+            missed = np.abs(fitted.dual_coef_ @ pairs.differences()) @ np.abs(fitted.coef_)
+            assert bound + missed <= fitted.margin_ * (1 + fitted.kkt_residual_) + 1e-15
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e8])
+def test_a_feature_of_another_scale(scale):
+    pairs, y = separable(5, m=200, p=4, tie_share=0.5, labels="both")
+    scaled = Pairs(pairs.items * [1, scale, 1, 1], pairs.index)
+    lp = MarginLP().fit(scaled, y)
+    assert lp.margin_ == pytest.approx(MarginLP().fit(pairs, y).margin_, rel=1e-9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        qp = MarginQP().fit(scaled, y)
+    assert qp.kkt_residual_ < 1e-6
+    np.testing.assert_array_equal(qp.predict(scaled), y)
+
+
+@pytest.mark.parametrize("estimator", [MarginLP(), MarginQP()])
+def test_pairs_that_contradict_each_other(estimator):
+    pairs = Pairs([[0.0, 1.0], [1.0, 1.0], [2.0, 1.0], [2.0, 1.0]], [[1, 0], [2, 1], [3, 2]])
+    for y in ([1, 0, 0], [1, -1, 0], [0, 0, 1]):  # the same difference twice; a preference of equal items
+        with pytest.raises(NotSeparableError):
+            clone(estimator).fit(pairs, y)
+
+
 def test_several_optima_of_the_lp_give_the_least_norm():
     for seed in range(30):
         pairs, y = separable(seed, m=14, p=int(3 + seed % 8), n_ties=1 + seed % 4)
@@ -349,7 +420,7 @@ def test_nothing_binds_the_least_optimum(monkeypatch):
         assert A.shape[1] > 0
         return nnls(A, b)
 
-    monkeypatch.setattr(lp, "nnls", checked)
+    monkeypatch.setattr(interior, "nnls", checked)
     pairs = Pairs([[-2.0, -1.0], [-2.0, -2.0], [-2.0, 1.0]], [[2, 0], [2, 1]])
     fitted = MarginLP().fit(pairs, [0, 1])
     np.testing.assert_allclose(fitted.coef_, [0.0, 2 / 5], atol=1e-12)

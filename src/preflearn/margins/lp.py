@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import nnls
 from sklearn.utils.validation import check_is_fitted
 
 from preflearn.checks import Floats, check_kinds, check_shape, shown
 from preflearn.ground.estimator import ComparisonEstimator
-from preflearn.margins.rows import Rows, Solution, extremes, grow_working_set, largest_ratio
+from preflearn.margins.interior import largest_ratio, nonnegative
+from preflearn.margins.rows import Rows, Solution, extremes, grow_working_set, warn_if_inaccurate
 from preflearn.margins.separable import verified
 from preflearn.pairs import Pairs
 
@@ -50,6 +50,9 @@ class MarginLP(ComparisonEstimator):
     dual_coef_ : ndarray of shape (m,)
         Optimal dual weights: sum_i dual_coef_[i] d_i = 0, sum |dual_coef_| = 1 (less if mu = 1), and
         mu = 1 - 2 (sum of |dual_coef_| over preferences). Not zero for active pairs only.
+    kkt_residual_ : float
+        By how much mu may lie below the optimum that its dual weights allow, relative to mu; a
+        ConvergenceWarning is given above 1e-7, which takes a margin near the rounding of floats.
     n_features_in_ : int
 
     Examples
@@ -79,7 +82,7 @@ class MarginLP(ComparisonEstimator):
         rows = Rows.of(pairs, y)
         check_kinds(rows.y, "MarginLP")
         scales, ties = rows.scales(), rows.ties
-        solution, work = largest_ratio(rows.divided(scales))
+        solution, work = largest_ratio(rows, scales)
         coef = solution.coef / scales
         margin = _margin(rows, coef)
         if margin > 0:
@@ -92,8 +95,11 @@ class MarginLP(ComparisonEstimator):
         values = rows.values @ self.coef_
         slack = np.where(ties, 1 - np.abs(values), values - 1) - self.margin_
         self.active_ = np.flatnonzero(slack <= _ACTIVE)
-        self.dual_coef_ = np.zeros(len(ties))
-        self.dual_coef_[work] = solution.dual * rows.sign[work]
+        self.dual_coef_ = dual = rows.multipliers(work, solution.dual)
+        preferred, missed = np.abs(dual[~ties]).sum(), (dual * rows.sign) @ rows.values
+        bound = 1 - 2 * preferred + np.abs(missed) @ np.abs(self.coef_)
+        self.kkt_residual_ = max(abs(bound - self.margin_) / self.margin_, np.abs(dual).sum() - 1)
+        warn_if_inaccurate("MarginLP", self.kkt_residual_)
         return self
 
     def rank_function(self, X: ArrayLike) -> Floats:
@@ -156,13 +162,14 @@ def cone_distance(lp: MarginLP, pairs: Pairs | ArrayLike, y: ArrayLike) -> float
     rows = Rows.of(pairs, y)
     expected = (len(lp.dual_coef_), lp.n_features_in_)
     check_shape(rows.values, "the array of differences", expected, "the pairs of the fit")
-    preferences, equal = rows.split(lp.active_)
+    active, tied = rows.values[lp.active_], rows.ties[lp.active_]
+    preferences, equal = active[~tied], active[tied]
     preferences = np.unique(preferences, axis=0)
     values = equal @ lp.coef_
     equal = np.unique(np.vstack([equal[values >= -_ACTIVE], -equal[values <= _ACTIVE]]), axis=0)
     generators = (preferences[:, None] - equal[None]).reshape(-1, len(lp.coef_)) / rows.scales().max()
     target = lp.coef_ / np.sqrt(lp.coef_ @ lp.coef_)
-    return float(np.linalg.norm(target - generators.T @ _nonnegative(generators.T, target)))
+    return nonnegative(generators.T, target)[1]
 
 
 def optimum_of_least_norm(rows: Rows, scales: Floats, solution: Solution, work: NDArray) -> Floats:
@@ -175,16 +182,13 @@ def optimum_of_least_norm(rows: Rows, scales: Floats, solution: Solution, work: 
     ----------
     rows : Rows
     scales : ndarray of shape (p,)
-        Column scales: `solution` and `work` are those of `largest_ratio(rows.divided(scales))`.
+        Column scales: `solution` and `work` are those of `largest_ratio(rows, scales)`.
     """
-    ties = rows.ties[work]
-    carries = np.abs(solution.dual) > _DUAL
+    G, ties = rows.turned(work)
+    carries = solution.dual > _DUAL
+    tight, label = G[carries], np.where(ties[carries], -1.0, 1.0)
     if solution.state > 1 - _RANK:  # then mu = 1, and w·d = 0 for each tie
-        carries |= ties
-    label = np.where(ties[carries], -1.0, 1.0)
-    tight = rows.values[work[carries]] * np.where(solution.dual[carries] < 0, -1.0, 1.0)[:, None]
-    if solution.state > 1 - _RANK:
-        tight, label = np.vstack([tight, np.zeros_like(tight[:1])]), np.append(label, -1.0)
+        tight, label = np.vstack([tight, G[ties], 0 * G[:1]]), np.append(label, np.full(sum(ties) + 1, -1.0))
     equations = np.column_stack([tight / scales, -np.ones(len(tight))])
     vertex, _, rank, _ = np.linalg.lstsq(equations, label, rcond=_RANK)
     if rank == len(scales) + 1:
@@ -195,15 +199,13 @@ def optimum_of_least_norm(rows: Rows, scales: Floats, solution: Solution, work: 
     _, singular, directions = np.linalg.svd(equations[:, :-1])
     free = directions[np.count_nonzero(singular > _RANK * singular[0]) :]
     size = max(1.0, float(np.linalg.norm(solution.coef / scales * unit)))
-    rows, least = rows.divided(unit), np.array(least)
+    least = np.array(least)
 
-    def solve(work: NDArray, _: Solution) -> Solution:
-        preferences, equal = rows.split(work)
-        G = np.vstack([preferences, equal, -equal])
-        h = np.append(np.full(len(preferences), 1 + mu), np.full(2 * len(equal), mu - 1))
+    def solve(G: Floats, ties: NDArray, *_: object) -> Solution:
+        h = np.where(ties, mu - 1, 1 + mu)
         return Solution(least + free.T @ _least_distance(G @ free.T, h - G @ least, size), np.empty(0))
 
-    return grow_working_set(rows, solve, work)[0].coef / unit
+    return grow_working_set(rows, unit, solve, work)[0].coef / unit
 
 
 def _least_distance(G: NDArray, h: NDArray, size: float) -> Floats:
@@ -211,12 +213,5 @@ def _least_distance(G: NDArray, h: NDArray, size: float) -> Floats:
     reach = np.abs(G).max(axis=1)
     binding = reach > _RANK * reach.max(initial=0.0)
     G, h = G[binding], h[binding] / size
-    x = _nonnegative(np.vstack([G.T, h - _MISSED]), np.append(np.zeros(G.shape[1]), 1.0))
+    x, _ = nonnegative(np.vstack([G.T, h - _MISSED]), np.append(np.zeros(G.shape[1]), 1.0))
     return size * np.linalg.lstsq(G[x > 0], h[x > 0], rcond=_RANK)[0]
-
-
-def _nonnegative(A: NDArray, b: NDArray) -> Floats:
-    """The x >= 0 that minimises |A x - b|."""
-    if A.shape[1] == 0:  # for which SciPy's routine (1.17) writes past the end of its memory
-        return np.zeros(0)
-    return nnls(A, b)[0]

@@ -11,23 +11,19 @@ References
 
 from __future__ import annotations
 
-import warnings
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import linalg
-from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, check_kinds
 from preflearn.ground.estimator import ComparisonEstimator
-from preflearn.margins.rows import Rows, Solution, extremes, grow_working_set
+from preflearn.margins.interior import Optimum, in_span, interior_point, least_squares, nonnegative
+from preflearn.margins.rows import EXACT, Rows, Solution, extremes, grow_working_set, warn_if_inaccurate
 from preflearn.margins.separable import verified
 from preflearn.pairs import Pairs
 
-_EPS = np.finfo(np.float64).eps
-(_GELSY,) = linalg.get_lapack_funcs(("gelsy",))
-_INACCURATE = 1e-7  # a relative violation of the optimality conditions that is worth a warning
+_EPS, _TINY = np.finfo(np.float64).eps, np.finfo(np.float64).tiny
+_CORRECTIONS = 30  # of the active rows; none or one is usual
+_STATIONARY = 1e-10  # the part of x that multipliers may miss before another correction
 
 
 class MarginQP(ComparisonEstimator):
@@ -88,25 +84,20 @@ class MarginQP(ComparisonEstimator):
         rows = Rows.of(pairs, y)
         check_kinds(rows.y, "MarginQP")
         scale = rows.scales().max()
-        scaled = rows.divided(scale)
-        solution, work = nearest_points(scaled)
-        s, t = extremes(scaled.values @ solution.coef, rows.ties)
-        direction = verified(solution.coef / scale, rows)
+        solution, work = nearest_points(rows, scale)
+        direction = solution.coef / scale
+        s, t = extremes(rows.values @ direction, rows.ties)
+        if s - t <= _EPS * (rows.largest() @ np.abs(direction)):  # nothing but rounding
+            direction = 0 * direction
+        direction = verified(direction, rows)
         self.n_features_in_, self.u_ = len(direction), 2 * direction / (s - t)
         self.bias_ = -(s + t) / (s - t)
         self.coef_ = -self.u_ / self.bias_
         self.margin_ = -1 / self.bias_
-        self.dual_coef_ = np.zeros(len(rows.y))
-        self.dual_coef_[work] = solution.dual * rows.sign[work] * (2 / (s - t) / scale**2)
+        self.dual_coef_ = rows.multipliers(work, solution.dual) * (2 / (s - t) / scale**2)
         self.support_ = np.flatnonzero(self.dual_coef_)
         self.kkt_residual_ = self._kkt_residual(rows)
-        if self.kkt_residual_ > _INACCURATE:
-            warnings.warn(
-                f"MarginQP: the optimality conditions hold to {self.kkt_residual_:.1e} only; "
-                "standardise the features",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        warn_if_inaccurate("MarginQP", self.kkt_residual_)
         return self
 
     def rank_function(self, X: ArrayLike) -> Floats:
@@ -142,107 +133,73 @@ class MarginQP(ComparisonEstimator):
         )
 
 
-def nearest_points(rows: Rows) -> tuple[Solution, NDArray[np.int64]]:
-    """The vector from the hull of the ties, both ways, to the hull of the preferences.
+def nearest_points(rows: Rows, scale: float) -> tuple[Solution, NDArray[np.int64]]:
+    """The vector from the hull of the ties, both ways, to the hull of the preferences, over `scale`.
 
-    Wolfe's active-set method for the point of least norm in the hull of all y_i d_i - t_j, on a
-    working set of pairs: its state is the corral of the differences that carry a dual weight.
+    It minimises x·x/2 - s + t, where G x is at least s for preferences, and at least -t for ties.
+    An interior point says which rows are tight. These make linear equations for x itself.
 
     Returns
     -------
     solution : Solution
-        `coef` the vector x; `dual` of the working set, signed so that its rows sum to x: positive
-        for preferences, with sum 1. If the hulls meet, x is of the size of rounding errors.
+        `coef` the vector x; `dual` of the working set, with sum 1 over preferences and over ties, and
+        G' dual = x for its rows G. If the hulls meet, x is of the size of rounding errors.
     work : ndarray of int
         The working set.
     """
 
-    def solve(work: NDArray, previous: Solution) -> Solution:
-        ties = rows.ties[work]
-        corral = _least_norm_point(rows.values, work[~ties], work[ties], previous)
-        dual = np.zeros(len(rows.y))
-        lam = _least_squares(corral.points.T, corral.x)  # less rounding than in the steps
-        lam = lam / lam.sum() if lam.min() > 0 else corral.lam
-        np.add.at(dual, corral.ids[:, 0], lam)
-        np.add.at(dual, corral.ids[:, 1], -corral.signs * lam)
-        return Solution(corral.x, dual[work], corral)
+    def solve(G: Floats, ties: NDArray, tolerance: float, guess: Floats) -> Solution:
+        kinds = np.column_stack([~ties, ties]).astype(np.float64)
+        k, p = G.shape
+        sizes = np.abs(G).max(axis=0)
+        sizes[sizes == 0] = 1.0
+        A = np.column_stack([G / sizes, -kinds])  # with z = x * sizes: each feature has its own rounding
+        curvature = np.append(1 / sizes**2, [0.0, 0.0])
+        c = np.repeat([0.0, -1.0], [p, 2])
+        lam = kinds @ (1 / kinds.sum(axis=0))
+        z = np.append(lam @ G * sizes, [0.0, 0.0])
+        values = A @ z
+        z[p:] = np.array([values[~ties].min(), values[ties].min()]) - 0.1 * np.ptp(values) - _TINY
+        optimum = interior_point(A, np.zeros(k), c, curvature, Optimum(z, A @ z, lam), tolerance)
+        x = optimum.z[:p] / sizes
+        if tolerance > EXACT:
+            return Solution(x, optimum.lam)
+        return _polished(G, kinds, Solution(x, optimum.lam), optimum.tight(x @ x))
 
-    return grow_working_set(rows, solve)
-
-
-class _Corral(NamedTuple):
-    """Independent differences y_i d_i - t_j, t_j = signs_j d_j, their convex weights, and the point x."""
-
-    points: Floats
-    ids: NDArray[np.int64]
-    signs: Floats
-    lam: Floats
-    x: Floats
-
-    def with_point(self, point: NDArray, ids: list[int], sign: float) -> _Corral:
-        points, lam = np.vstack([self.points, point]), np.append(self.lam, 0.0)
-        return _Corral(points, np.vstack([self.ids, ids]), np.append(self.signs, sign), lam, self.x)
-
-    def kept(self, stays: NDArray, lam: NDArray) -> _Corral:
-        return _Corral(self.points[stays], self.ids[stays], self.signs[stays], lam[stays], self.x)
+    return grow_working_set(rows, scale, in_span(solve))
 
 
-def _least_norm_point(rows: NDArray, preferred: NDArray, tied: NDArray, previous: Solution) -> _Corral:
-    """Wolfe's method: add the difference that lies lowest, go to the least point of the affine hull
-    or as far towards it as the weights stay positive, drop what lost its weight, repeat."""
-    preferences, equal = rows[preferred], rows[tied]
-    reach = np.abs(preferences).max(axis=0) + np.abs(equal).max(axis=0)
-    x, corral = previous.coef, previous.state
-    while True:
-        i, values = (preferences @ x).argmin(), equal @ x
-        j = np.abs(values).argmax()
-        sign = 1.0 if values[j] >= 0 else -1.0
-        point, ids = preferences[i] - sign * equal[j], [preferred[i], tied[j]]
-        if corral is None:
-            corral = _Corral(point[None], np.array([ids]), np.array([sign]), np.ones(1), point)
-        elif (x - point) @ x <= 4 * _EPS * (reach @ np.abs(x)):
-            return corral
-        else:
-            grown = _affine_step(corral.with_point(point, ids, sign))
-            if grown.x @ grown.x >= x @ x:  # rounding alone is left
-                return corral
-            corral = grown
-        x = corral.x
+def _polished(G: Floats, kinds: Floats, rough: Solution, active: NDArray) -> Solution:
+    """The least x that gives the active preferences one value, and the active ties another.
 
-
-def _affine_step(corral: _Corral) -> _Corral:
-    """Move to the least point x of the affine hull, dropping points on the way.
-
-    With the weights settled, x is computed anew from z·x = x·x for all points z: their weighted sum
-    would cancel where the hulls are close to each other.
+    Rows without a multiplier leave the active ones, those that x misses join them, until x is right.
     """
-    while True:
-        base, lam = corral.points[0], corral.lam
-        rest = _least_squares((corral.points[1:] - base).T, -base)
-        goal = np.append(1 - rest.sum(), rest)
-        if goal.min() > 0:
-            u = _least_squares(corral.points, np.ones(len(goal)))
-            if np.abs(corral.points @ u - 1).max() < 0.5:
-                return corral._replace(lam=goal, x=u / (u @ u))
-            return corral._replace(lam=goal, x=goal @ corral.points)  # the affine hull holds the origin
-        falling = np.flatnonzero(goal <= 0)
-        held = lam[falling]
-        steps = np.divide(held, held - goal[falling], out=np.zeros(len(held)), where=held > 0)
-        lam = np.maximum(lam + steps.min() * (goal - lam), 0.0)
-        stays = np.ones(len(lam), dtype=bool)
-        stays[falling[steps == steps.min()]] = False
-        corral = corral.kept(stays, lam)
-
-
-def _least_squares(A: NDArray, b: NDArray) -> Floats:
-    """The least solution of A z = b, by a pivoted QR factorisation: columns may differ in size.
-
-    LAPACK is called directly: scipy.linalg.lstsq takes longer to check its input than to solve.
-    """
-    m, n = A.shape
-    if n == 0:
-        return np.empty(0)
-    padded = np.zeros((max(m, n), 1))
-    padded[:m, 0] = b
-    work = m * n + 64 * (m + n + 2)
-    return _GELSY(A, padded, np.zeros(n, dtype=np.int32), _EPS, work)[1][:n, 0]
+    extended = np.column_stack([G, kinds])
+    size = _EPS * np.abs(G).max(axis=0)
+    ends = np.ones(2)
+    for _ in range(_CORRECTIONS):
+        preferred, tied = (np.flatnonzero(active & (kind > 0)) for kind in kinds.T)
+        if len(preferred) == 0 or len(tied) == 0:
+            break
+        gaps = np.vstack([G[preferred] + G[tied[0]], G[preferred[0]] + G[tied[1:]]])
+        u = least_squares(gaps, np.ones(len(gaps)))
+        if not u.any():  # the hulls meet
+            break
+        x = u / (u @ u)
+        lam = np.zeros(len(G))
+        lam[active], missed = nonnegative(extended[active].T, np.append(x, ends))
+        values = G @ x
+        short = kinds @ [values[preferred].min(), values[tied].min()] - values
+        joins = short > 4 * (size @ np.abs(x))
+        leaves = missed > _STATIONARY * np.sqrt(x @ x) + 64 * size.max()
+        if not leaves and not joins.any():
+            carries = np.flatnonzero(lam)
+            exact = least_squares(extended[carries].T, np.append(x, ends))  # less rounding than in the steps
+            lam[carries] = np.where(exact.min() > 0, exact, lam[carries])
+            return Solution(x, lam)
+        if leaves:
+            active = lam > 0
+        for kind in kinds.T:
+            worst = np.where(kind > 0, short, -np.inf).argmax()
+            active[worst] |= joins[worst]
+    return rough

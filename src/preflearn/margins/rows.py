@@ -1,17 +1,18 @@
 """The rows of the programs of section 3.1 of [Venuto2017]_: of many, few matter.
 
-A row is the difference of a pair; preferences are turned the right way. A working set of rows grows by
-those that its own optimum violates, so that all rows are only read, some ten times, and never factorised.
+A row is the difference of a pair; preferences are turned the right way. A working set of turned rows, the
+flipped data of eq. 8, grows by those that its own optimum violates: all rows are only read, some five times.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import linprog
+from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, check_labels
 from preflearn.pairs import Pairs, as_pairs
@@ -19,7 +20,10 @@ from preflearn.pairs import Pairs, as_pairs
 _EPS = np.finfo(np.float64).eps
 _SMALL = 1e-140  # differences below this, and above its inverse, lose digits when squared
 _RIDGE = 1e-12  # of the rough guess, relative to the trace of its matrix
-_HIGHS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+_INACCURATE = 1e-7  # a relative violation of the optimality conditions that is worth a warning
+_NEAR = 0.05  # rows that an answer does not violate by so much, in units of s - t, are added with others
+_BATCH = 4  # rows of each kind that a working set grows by, in units of p
+_ROUGH, EXACT = 1e-2, 1e-13  # gaps, relative to the objective, while rows are gathered and in the end
 
 
 class Rows(NamedTuple):
@@ -45,12 +49,12 @@ class Rows(NamedTuple):
         y = check_labels(y, len(pairs))
         with np.errstate(over="ignore"):
             rows = cls(pairs, y, pairs.differences(), y == 0, np.where(y == -1, -1, 1).astype(np.int8))
-        if not np.isfinite(rows.values).all():
+        largest = rows.largest()
+        if not np.isfinite(largest).all():
             row, column = np.argwhere(~np.isfinite(rows.values))[0]
             raise ValueError(
                 f"the difference of pair {row} overflows in feature {column}; scale the features"
             )
-        largest = rows.largest()
         extreme = (largest > 0) & ((largest < _SMALL) | (largest > 1 / _SMALL))
         if extreme.any():
             column = int(np.flatnonzero(extreme)[0])
@@ -61,9 +65,6 @@ class Rows(NamedTuple):
         np.negative(rows.values, out=rows.values, where=(y == -1)[:, None])
         return rows
 
-    def divided(self, scale: Floats | float) -> Rows:
-        return self._replace(values=self.values / scale)
-
     def largest(self) -> Floats:
         """The largest absolute value of each column, shape (p,), without a copy of the rows."""
         return np.maximum(self.values.max(axis=0), -self.values.min(axis=0))
@@ -73,10 +74,20 @@ class Rows(NamedTuple):
         largest = self.largest()
         return np.ldexp(1.0, np.where(largest > 0, np.clip(np.frexp(largest)[1] - 1, -1000, 1000), 0))
 
-    def split(self, ids: NDArray) -> tuple[Floats, Floats]:
-        """The preferences and the ties among these rows."""
-        values, ties = self.values[ids], self.ties[ids]
-        return values[~ties], values[ties]
+    def turned(self, work: NDArray) -> tuple[Floats, NDArray[np.bool_]]:
+        """Rows with large values g·w wanted, and which are ties: d_i, -d_j, and d_j for the id m + j."""
+        ids = work % len(self.ties)
+        return self.values[ids] * self._turn(work)[:, None], self.ties[ids]
+
+    def multipliers(self, work: NDArray, dual: NDArray) -> Floats:
+        """Multipliers of turned rows as weights of the differences d, shape (m,)."""
+        ids = work % len(self.ties)
+        weights = dual * self._turn(work) * self.sign[ids]
+        return np.bincount(ids, weights, len(self.ties))  # pyright: ignore[reportReturnType]  (weighted: floats)
+
+    def _turn(self, work: NDArray) -> NDArray[np.float64]:
+        m = len(self.ties)
+        return np.where((work < m) & self.ties[work % m], -1.0, 1.0)
 
 
 def extremes(values: Floats, ties: NDArray[np.bool_]) -> tuple[float, float]:
@@ -85,26 +96,42 @@ def extremes(values: Floats, ties: NDArray[np.bool_]) -> tuple[float, float]:
     return float(s), float(np.abs(values[ties]).max(initial=0.0))
 
 
+def warn_if_inaccurate(owner: str, residual: float) -> None:
+    """Give a ConvergenceWarning where the optimality conditions of a model do not hold."""
+    if not residual <= _INACCURATE:
+        warnings.warn(
+            f"{owner}: the optimality conditions hold to {residual:.1e} only; standardise the features",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
 class Solution(NamedTuple):
-    """What a solver says about some rows: weights, dual weights of the rows, and its own state."""
+    """What a solver says about some rows: weights, multipliers >= 0 of the rows, and what else it found."""
 
     coef: Floats
     dual: Floats
     state: Any = None
 
 
+# from turned rows, which are ties, a relative accuracy, and a guess of the weights
+Solver = Callable[[Floats, NDArray[np.bool_], float, Floats], Solution]
+
+
 def grow_working_set(
-    rows: Rows, solve: Callable[[NDArray, Solution], Solution], work: NDArray | None = None
+    rows: Rows, scale: Floats | float, solve: Solver, work: NDArray | None = None
 ) -> tuple[Solution, NDArray[np.int64]]:
     """Solve a problem whose answer depends on few rows, by adding those that an answer violates.
 
     Parameters
     ----------
     rows : Rows
+    scale : float or ndarray of shape (p,)
+        What features are divided by first, and weights of the solution with them.
     solve : callable
-        From the ids of a working set and the previous solution to the solution for these rows.
+        It is asked for rough answers until few rows are missing, then for exact ones.
     work : ndarray of int, optional
-        The ids to start from; the most difficult pairs of a rough guess, unless given.
+        The turned rows to start from; the most difficult ones of a rough guess, unless given.
 
     Returns
     -------
@@ -112,83 +139,59 @@ def grow_working_set(
         Optimal for all rows: none lies beyond the extremes s and t of the working set. If s <= t,
         no weights separate the working set, and so the search ends early.
     work : ndarray of int
-        The ids that the duals of the solution belong to.
+        The turned rows that the duals of the solution belong to.
     """
     (m, p), ties = rows.values.shape, rows.ties
-    batch = 2 * p + 10
-    rounding = _EPS * np.sqrt(p) * rows.largest()
-    inside = np.zeros(m, dtype=bool)
-    solution = Solution(_rough_guess(rows), np.empty(0))
+    batch = _BATCH * p + 50
+    rounding = _EPS * np.sqrt(p) * rows.largest() / scale
+    inside = np.zeros(2 * m, dtype=bool)
+    coef = _rough_guess(rows, scale)
     if work is None:
-        guess = rows.values @ solution.coef
-        work = _worst(np.where(ties, np.abs(guess), -guess), ~inside, ties, batch)
-    while True:
-        inside[work] = True
-        solution = solve(work, solution)
-        values = rows.values @ solution.coef
-        s, t = extremes(values[work], ties[work])
-        excess = np.where(ties, np.abs(values) - t, s - values)
-        new = _worst(excess, ~inside & (excess > rounding @ np.abs(solution.coef)), ties, batch)
-        if len(new) == 0 or s <= t:
-            return solution, work
-        work = np.concatenate([work, new])
+        values = rows.values @ (coef / scale)
+        work = _turned(values, ties)[_worst(np.where(ties, np.abs(values), -values), ties, batch)]
+    for tolerance in (_ROUGH, EXACT):
+        while True:
+            inside[work] = True
+            G, tied = rows.turned(work)
+            solution = solve(G / scale, tied, tolerance, coef)
+            coef = solution.coef
+            values = rows.values @ (coef / scale)
+            s = values[work[~tied]].min()
+            t = -(G[tied] @ (coef / scale)).min() if tied.any() else 0.0  # of these rows: it may be < 0
+            excess = np.where(ties, np.abs(values) - t, s - values)
+            turned = _turned(values, ties)
+            excess[inside[turned]] = -np.inf
+            if s <= t or excess.max() <= rounding @ np.abs(coef) + (tolerance == _ROUGH) * _ROUGH * (s - t):
+                break
+            new = _worst(excess, ties, batch)
+            new = new[excess[new] > -_NEAR * (s - t)]
+            work = np.concatenate([work, turned[new]])
+    return solution, work
 
 
-def _rough_guess(rows: Rows) -> Floats:
+def _rough_guess(rows: Rows, scale: Floats | float) -> Floats:
     """The mean preference over the second moments, as in a linear discriminant, of enough rows."""
     m, p = rows.values.shape
-    some = rows.values[:: max(1, m // (50 * p))]
+    mean = (~rows.ties / np.count_nonzero(~rows.ties)) @ rows.values / scale
+    if m <= 2 * p:
+        return mean
+    some = rows.values[:: max(1, m // (10 * p))] / scale
     moments = some.T @ some
     ridge = _RIDGE * max(np.trace(moments), np.finfo(np.float64).tiny) * np.eye(p)
-    return np.linalg.solve(moments + ridge, rows.values[~rows.ties].mean(axis=0))
+    return np.linalg.solve(moments + ridge, mean)
 
 
-def _worst(excess: NDArray, allowed: NDArray, ties: NDArray, batch: int) -> NDArray[np.int64]:
+def _turned(values: Floats, ties: NDArray) -> NDArray[np.int64]:
+    """The id of the turned row of each pair whose value is the worse one."""
+    return np.arange(len(ties)) + len(ties) * (ties & (values < 0))
+
+
+def _worst(excess: NDArray, ties: NDArray, batch: int) -> NDArray[np.int64]:
     """Ids of at most `batch` preferences and as many ties, those with the largest excess."""
     chosen = []
-    for kind in (allowed & ~ties, allowed & ties):
+    for kind in (~ties, ties):
         ids = np.flatnonzero(kind)
         if len(ids) > batch:
             ids = ids[np.argpartition(excess[ids], -batch)[-batch:]]
         chosen.append(ids)
     return np.concatenate(chosen)
-
-
-def largest_ratio(rows: Rows) -> tuple[Solution, NDArray[np.int64]]:
-    """Solve the LP, eq. 7 of [Venuto2017]_, for a margin of any sign, with HiGHS on a working set.
-
-    Parameters
-    ----------
-    rows : Rows
-        In columns of similar size.
-
-    Returns
-    -------
-    solution : Solution
-        `coef` w; `dual` of the working set, signed so that it sums its rows to 0: positive for
-        preferences; `state` the optimum mu, at most 0 if the rows are not separable.
-    work : ndarray of int
-        The working set.
-    """
-
-    def solve(work: NDArray, _: Solution) -> Solution:
-        (preferences, equal), ties = rows.split(work), rows.ties[work]
-        k = len(preferences)
-        A = np.vstack([-preferences, equal, -equal])
-        result = linprog(
-            np.append(np.zeros(A.shape[1]), -1.0),
-            A_ub=np.column_stack([A, np.ones(len(A))]),
-            b_ub=np.append(-np.ones(k), np.ones(2 * len(equal))),
-            bounds=[(None, None)] * A.shape[1] + [(None, 1.0)],
-            method="highs-ds",
-            options=_HIGHS,
-        )
-        if result.status != 0:
-            raise RuntimeError(f"HiGHS did not solve the linear program: {result.message}")
-        lam = -result.ineqlin.marginals
-        dual = np.empty(len(work))
-        dual[~ties] = lam[:k]
-        dual[ties] = np.diff(lam[k:].reshape(2, -1), axis=0)[0]
-        return Solution(result.x[:-1], dual, float(result.x[-1]))
-
-    return grow_working_set(rows, solve)

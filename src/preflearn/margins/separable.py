@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from preflearn.checks import Floats
-from preflearn.margins.rows import Rows, extremes, largest_ratio
+from preflearn.margins.interior import largest_ratio
+from preflearn.margins.rows import Rows, extremes
 from preflearn.pairs import Pairs
 
 _EXACT_WORK = 1e7  # units of `_pivot_cost` that a proof may take: some seconds, enough for p = 20
@@ -92,21 +93,22 @@ def separability(pairs: Pairs | ArrayLike, y: ArrayLike) -> Separability:
     ties, scales = rows.ties, rows.scales()
     if ties.all():
         return _separable(np.zeros(len(scales)))
-    solution, work = largest_ratio(rows.divided(scales))
+    solution, work = largest_ratio(rows, scales)
     coef = solution.coef / scales
     if solution.state > 0 and _separates(coef, rows):
         return _separable(coef)
-    matters = solution.dual != 0
+    dual = rows.multipliers(work, solution.dual)
+    matters = dual != 0
     if abs(solution.state) < _CLOSE:
-        values = rows.values[work] @ coef
-        matters |= np.where(ties[work], 1 - np.abs(values), values - 1) < _CLOSE
-    answer = _exact_answer(_Integers(rows), work[matters])
+        values = rows.values @ coef
+        matters |= np.where(ties, 1 - np.abs(values), values - 1) < _CLOSE
+    answer = _exact_answer(_Integers(rows), np.flatnonzero(matters))
     if answer is not None:
         return answer
     if solution.state > 0:
         return _separable(coef, exact=False)
-    signed = np.where(ties[work], -solution.dual, solution.dual) / solution.dual[~ties[work]].sum()
-    return _not_separable(dict(zip(work.tolist(), signed.tolist(), strict=True)), ties, exact=False)
+    signed = np.where(ties, -dual, dual * rows.sign) / np.abs(dual[~ties]).sum()
+    return _not_separable(dict(enumerate(signed.tolist())), ties, exact=False)
 
 
 def verified(coef: Floats, rows: Rows) -> Floats:
@@ -262,7 +264,9 @@ def _common_point(preferences: NDArray, ties: NDArray, budget: float) -> tuple[b
     tableau[-1, :size] = -tableau[:-1, :size].sum(axis=0)
     tableau[-1, -1] = -2
     basis = size + np.arange(p + 2)
-    denominator, cost = 1, 0.0
+    denominator, entry = 1, int(np.abs(tableau[:p]).max())
+    expected = 2 * p * _pivot_cost(tableau.size, entry**p)  # as many pivots, of determinants of p rows
+    cost = 0.0 if expected <= budget else np.inf
     while (entering := np.flatnonzero(tableau[-1, :size] < 0)).size and cost <= budget:
         column = entering[0]
         pivot_row = _leaving(tableau[:-1, column], tableau[:-1, -1], basis)

@@ -1,0 +1,159 @@
+"""An interior-point method for the programs of section 3.1 of [Venuto2017]_: few, costly steps.
+
+Each step is one Cholesky factorisation of p + 2 numbers a side, and each problem takes about fifteen, however
+many rows are tight in the end; an active-set method takes one step a row, and as many again for wrong ones.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import get_lapack_funcs, lstsq
+from scipy.optimize import nnls
+
+from preflearn.checks import Floats
+from preflearn.margins.rows import Rows, Solution, Solver, grow_working_set
+
+_POTRF, _POTRS = get_lapack_funcs(("potrf", "potrs"))  # without SciPy's checks, and failing in numbers
+_STEPS = 100  # some fifteen are usual; all of them are taken only where the optimum is 0
+_SMALLEST = 1e-60  # a gap that is 0, for data of size 1
+_INSIDE = 0.995  # of the way to the nearest bound
+_RIDGE = 1e-16  # relative to the largest curvature: added where rounding hides that it is positive
+_TOUCHING = 1e-9  # a margin below it does not say which slacks count
+_FLAT = 1e-10  # the curvature that makes the optimum of the LP one point: it moves mu by some 1e-10
+
+
+class Optimum(NamedTuple):
+    """A point z, its slacks A z - b > 0, and the multipliers of the constraints, > 0."""
+
+    z: Floats
+    slack: Floats
+    lam: Floats
+
+    def tight(self, unit: float) -> NDArray[np.bool_]:
+        """The constraints that hold with equality at the optimum: one of the two goes to 0 in each.
+
+        `unit` is the size of slacks that count, where multipliers have the sum 1.
+        """
+        return self.lam * unit > self.slack
+
+
+def interior_point(
+    A: Floats, b: Floats, c: Floats, curvature: Floats, start: Optimum, tolerance: float
+) -> Optimum:
+    """Minimise z'Hz/2 + c'z subject to A z >= b, with H = diag(curvature), by Mehrotra's method.
+
+    Parameters
+    ----------
+    A : ndarray of shape (k, q)
+    b, c, curvature : ndarray of shape (k,), (q,), (q,)
+    start : Optimum
+        With positive slacks that are those of its z, and positive multipliers.
+    tolerance : float
+        Of the duality gap, relative to the objective.
+    """
+    z, slack, lam = start
+    for _ in range(_STEPS):
+        dual = curvature * z + c - lam @ A
+        gap = slack @ lam
+        if gap <= tolerance * abs((curvature * z / 2 + c) @ z) + _SMALLEST:
+            break
+        roots = np.sqrt(lam / slack)[:, None] * A
+        factor = _cholesky(roots.T @ roots, curvature)
+        missed = A @ z - b - slack
+
+        def step(target: Floats) -> tuple[Floats, Floats, Floats]:  # towards slack * lam + target
+            right = ((target - lam * missed) / slack) @ A - dual  # noqa: B023  (used at once)
+            dz = _POTRS(factor, right, lower=1)[0]  # noqa: B023
+            ds = A @ dz + missed  # noqa: B023
+            return dz, ds, (target - lam * ds) / slack  # noqa: B023
+
+        _, ds, dl = step(-slack * lam)
+        length = min(_reach(slack, ds), _reach(lam, dl))
+        left = (slack + length * ds) @ (lam + length * dl) / gap
+        dz, ds, dl = step(left**3 * gap / len(A) - slack * lam - ds * dl)
+        length = _INSIDE * min(_reach(slack, ds), _reach(lam, dl))
+        z, slack, lam = z + length * dz, slack + length * ds, lam + length * dl
+    return Optimum(z, slack, lam)
+
+
+def _reach(values: Floats, change: Floats) -> float:
+    """The part, at most 1, of a change after which the first value is 0."""
+    falls = change < 0
+    return float((values[falls] / -change[falls]).min(initial=1.0))
+
+
+def _cholesky(matrix: Floats, curvature: Floats) -> Floats:
+    """The factor of matrix + diag(curvature), or of a slightly larger matrix."""
+    diagonal = matrix.ravel()[:: len(matrix) + 1]
+    diagonal += curvature
+    ridge = _RIDGE * diagonal.max()
+    while (result := _POTRF(matrix, lower=1, clean=0))[1] != 0:
+        diagonal += ridge
+        ridge *= 100
+    return result[0]
+
+
+def largest_ratio(rows: Rows, scale: Floats) -> tuple[Solution, NDArray[np.int64]]:
+    """Solve the LP, eq. 7 of [Venuto2017]_, for a margin of any sign.
+
+    Parameters
+    ----------
+    rows : Rows
+    scale : ndarray of shape (p,)
+        Of the columns.
+
+    Returns
+    -------
+    solution : Solution
+        `coef` w * scale; `dual` of the working set, with sum 1 and G' dual = 0 for its rows G; `state` the
+        optimum mu, at most 0 if the rows are not separable.
+    work : ndarray of int
+        The working set.
+    """
+
+    def solve(G: Floats, ties: NDArray, tolerance: float, guess: Floats) -> Solution:
+        if not ties.any():  # a tie of equal items bounds mu by 1
+            solution = solve(np.vstack([G, 0 * G[:1]]), np.append(ties, True), tolerance, guess)
+            return solution._replace(dual=solution.dual[:-1])
+        k, p = G.shape
+        A, b = np.column_stack([G, -np.ones(k)]), np.where(ties, -1.0, 1.0)
+        c, curvature = np.append(np.zeros(p), -1.0), np.append(np.full(p, _FLAT), 0.0)
+        w = guess / max(np.abs(G @ guess).max(), _SMALLEST)
+        values = G @ w - b
+        z = np.append(w, values.min() - 0.1)
+        optimum = interior_point(A, b, c, curvature, Optimum(z, values - z[-1], np.full(k, 1 / k)), tolerance)
+        tight, dual = optimum.tight(abs(optimum.z[-1]) + _TOUCHING), np.zeros(k)
+        dual[tight] = nonnegative(A[tight].T, c)[0]
+        z = optimum.z + least_squares(A[tight], b[tight] - A[tight] @ optimum.z)
+        return Solution(z[:-1], dual, float(z[-1]))
+
+    return grow_working_set(rows, scale, in_span(solve))
+
+
+def least_squares(A: NDArray, b: NDArray) -> Floats:
+    """The least solution of A z = b, by a pivoted QR factorisation: columns may differ in size."""
+    return lstsq(A, b, lapack_driver="gelsy", check_finite=False)[0]  # pyright: ignore[reportOptionalSubscript]
+
+
+def in_span(solve: Solver) -> Solver:
+    """Solve in the span of the rows, where they are fewer than the features: other weights are 0."""
+
+    def reduced(G: Floats, ties: NDArray, tolerance: float, guess: Floats) -> Solution:
+        if len(G) >= G.shape[1]:
+            return solve(G, ties, tolerance, guess)
+        basis, upper = np.linalg.qr(G.T)
+        solution = solve(upper.T, ties, tolerance, guess @ basis)
+        return solution._replace(coef=basis @ solution.coef)
+
+    return reduced
+
+
+def nonnegative(A: NDArray, b: NDArray) -> tuple[Floats, float]:
+    """The x >= 0 that minimises |A x - b|, not 0 for independent columns only, and that minimum."""
+    if A.shape[1] == 0:  # for which SciPy's routine (1.17) writes past the end of its memory
+        return np.zeros(0), float(np.sqrt(b @ b))
+    x, missed = nnls(A, b)
+    return x, float(missed)
