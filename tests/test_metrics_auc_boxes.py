@@ -6,7 +6,7 @@ Curves are drawn threshold by threshold and areas are fractions, so nothing here
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import combinations_with_replacement, permutations, product
+from itertools import combinations_with_replacement, pairwise, permutations, product
 
 import cvxpy as cp
 import numpy as np
@@ -40,7 +40,7 @@ def drawn_curve(y, d):
 
 
 def area(points):
-    steps = zip(points, points[1:], strict=False)
+    steps = pairwise(points)
     return sum(((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in steps), Fraction(0))
 
 
@@ -98,7 +98,7 @@ def test_no_skill_has_a_quarter_on_average(y):
     assert sum(areas, Fraction(0)) / len(areas) == Fraction(1, 4)
 
 
-@pytest.mark.parametrize("won, lost, drawn", [*product((0, 1, 4), (0, 1, 3), (1, 2))])
+@pytest.mark.parametrize(("won", "lost", "drawn"), [*product((0, 1, 4), (0, 1, 3), (1, 2))])
 def test_constant_answers(won, lost, drawn):
     """(c) and (d), also where one of the two never wins."""
     if won + lost == 0:
@@ -160,7 +160,7 @@ def machines():
         yield pytest.param(np.zeros((n0 + n_plus, 2)), np.append(np.ones(n_plus, int), np.zeros(n0, int)))
 
 
-@pytest.mark.parametrize("D, y", [*machines()])
+@pytest.mark.parametrize(("D", "y"), [*machines()])
 def test_at_small_cost_the_machine_is_one_vector_times_the_cost(D, y):
     n0, n_plus = int(np.sum(y == 0)), int(np.sum(y != 0))
     sign = -1 if n_plus < 2 * n0 else 1
