@@ -3,6 +3,6 @@
 from bookrunner.ledger import check
 from bookrunner.parameters import check_profile
 from bookrunner.records import published, record, recorded
-from bookrunner.yardstick import BAND, best, lead
+from bookrunner.yardstick import BAND, Lead, best, lead
 
-__all__ = ["BAND", "best", "check", "check_profile", "lead", "published", "record", "recorded"]
+__all__ = ["BAND", "Lead", "best", "check", "check_profile", "lead", "published", "record", "recorded"]

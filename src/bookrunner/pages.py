@@ -26,7 +26,7 @@ from bookrunner.tasks import duration
 _PAPERS = {
     "P1": "Venuto2017",
     "P2": "Zapien2009",
-    "P3": "Tsivtsivadze2011",
+    "P3": "Tsivtsivadze2013",
     "P4": "Maystre2019",
     "P5": "AhmadiFahandar2019",
 }

@@ -219,7 +219,7 @@ def disagreement_error(
     normalize: bool = True,
     ties: Literal["keep", "drop"] = "keep",
 ) -> float:
-    """Disagreement of predicted with true scores over pairs of one query: eq. 1 of [Tsivtsivadze2011]_.
+    """Disagreement of predicted with true scores over pairs of one query: eq. 1 of [Tsivtsivadze2013]_.
 
     The error is half the sum of W_ij abs(sign(s_i - s_j) - sign(f_i - f_j)) over all ordered i, j, with
     W_ij = 1 for two items of one query: an inverted pair counts 2, a pair that is tied in one of s and f

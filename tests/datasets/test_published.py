@@ -6,10 +6,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from bookrunner.records import project_file
+from bookrunner.records import project_file, published
 from preflearn import datasets
 from preflearn.datasets import DatasetUnavailable
 from preflearn.datasets.storage import read
+from preflearn.margins import MarginLP, MarginQP
 from preflearn.pairs import Pairs
 
 
@@ -42,7 +43,23 @@ def n_names(matches):
     return len(set(matches["first"]) | set(matches["second"]))
 
 
-# [Venuto2017], section 4.2
+# [Venuto2017], Figure 2 and section 4.2
+
+
+@pytest.mark.parametrize(("divisor", "share"), [(1, 0.2699), (50, 0.9069), (58, 0.9966), (59, 1), (100, 1)])
+def test_the_margins_of_figure_2(divisor, share):
+    """QP over LP on the first 50 pairs, as drawn: apart unscaled, equal where the paper divides by 100."""
+    table = published("P1_figure_2")
+    assert table["y"].value_counts().to_dict() == {0: 89, 1: 50, -1: 50}
+    figure = table[:50]
+    assert len(np.unique(figure.to_numpy()[:, :4].reshape(-1, 2), axis=0)) == 20
+    differences = [(figure[f"{name}_prime"] - figure[name]).to_numpy() for name in ("distance", "angle")]
+    D = np.column_stack(differences) * [1 / divisor, 2]
+    pairs, y = Pairs.from_arrays(D, np.zeros_like(D)), figure["y"].to_numpy()
+    lp, qp = MarginLP().fit(pairs, y), MarginQP().fit(pairs, y)
+    assert lp.margin_ == pytest.approx(0.4469792487, rel=1e-9)
+    assert qp.margin_ / lp.margin_ == pytest.approx(share, rel=1e-9 if share == 1 else 1e-3)
+    np.testing.assert_array_equal(lp.predict(pairs), y)
 
 
 def test_sushi():
@@ -102,7 +119,7 @@ def test_cancer_has_the_pairs_of_table_1():
     assert len(Pairs.from_scores(data.X, data.scores)[0]) == 75_684
 
 
-# [Tsivtsivadze2011], section 6
+# [Tsivtsivadze2013], section 6
 
 
 @pytest.mark.parametrize(

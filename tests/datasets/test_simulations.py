@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from scipy.optimize import linprog
 
 from preflearn.datasets import simulate_norm_pairs, simulate_separable_pairs, squared_norm
@@ -50,6 +51,46 @@ def test_norm_pairs_are_fixed_by_their_seed_and_norms_have_two_names():
     again, after = simulate_norm_pairs(1, 20, 0.5, rng), simulate_norm_pairs(1, 20, 0.5, rng)
     np.testing.assert_array_equal(again.y, simulate_norm_pairs(1, 20, 0.5, 3).y)
     assert not np.array_equal(again.pairs.items, after.pairs.items)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+def test_gaussian_steps_have_half_a_unit_and_leave_the_square(norm):
+    n = 20_000
+    pairs, y, scores = simulate_norm_pairs(norm, n, 0.0, 2, steps="gaussian")
+    assert np.abs(pairs.first).max() > 3
+    assert (np.abs(pairs.second) <= 2).all()
+    assert not (y == 0).any()
+    np.testing.assert_allclose(scores, squared_norm(pairs.items, norm))
+    # Mixed in the shares that both kinds of labels have among all pairs, steps have the law they came from.
+    share = _tie_share(norm)
+    delta = simulate_norm_pairs(norm, n, share, 3, steps="gaussian").pairs.differences().ravel()
+    test = stats.kstest(delta, stats.norm(scale=0.5).cdf)
+    assert test.pvalue > 1e-4
+
+
+def _tie_share(norm, n=400_000):
+    """The share of ties among all pairs with Gaussian steps, drawn anew."""
+    rng = np.random.default_rng(7)
+    second = rng.uniform(-2, 2, (n, 2))
+    first = second + 0.5 * rng.standard_normal((n, 2))
+    gain = squared_norm(first, norm) - squared_norm(second, norm) + 0.25 * rng.standard_normal(n)
+    return float((np.abs(gain) <= 1).mean())
+
+
+@pytest.mark.parametrize(
+    ("norm", "first", "total", "labels"),
+    [
+        ("l1", [0.9346631531846877, 1.1494168114874692], -0.30945454134230754, [-1, -1, 0]),
+        ("l2", [0.5419888822862713, 0.8582436377582163], 2.4518567072486364, [-1, 1, 0]),
+        ("linf", [0.264442706647803, 0.10526675513465533], -0.49376359550620164, [-1, -1, 0]),
+    ],
+)
+def test_uniform_steps_are_the_default_and_their_numbers_stay(norm, first, total, labels):
+    for steps in ({}, {"steps": "uniform"}):  # recorded runs rest on these draws
+        pairs, y, _ = simulate_norm_pairs(norm, 3, 0.4, 5, **steps)
+        np.testing.assert_allclose(pairs.items[0], first, rtol=1e-15)
+        assert pairs.items.sum() == pytest.approx(total, rel=1e-13)
+        assert y.tolist() == labels
 
 
 def test_place_says_nothing_about_the_label():
@@ -145,6 +186,9 @@ BAD = {
     ),
     r"scale has shape \(3,\); expected \(2,\)": lambda: simulate_separable_pairs(
         5, 2, 0.5, 0.5, 0, scale=[1, 1, 1]
+    ),
+    "steps is 'normal'; expected 'uniform' or 'gaussian'": lambda: simulate_norm_pairs(
+        1, 5, 0.5, 0, steps="normal"
     ),
     r"X\[0, 0\] is nan": lambda: squared_norm([[math.nan]], 1),
 }

@@ -1,4 +1,4 @@
-"""Items with scores, section 6 of [Zapien2009]_, and users' ratings, section 6 of [Tsivtsivadze2011]_."""
+"""Items with scores, section 6 of [Zapien2009]_, and users' ratings, section 6 of [Tsivtsivadze2013]_."""
 
 from typing import Any, NamedTuple
 

@@ -1,18 +1,19 @@
 """Simulated comparisons whose truth is known: section 4.1 of [Venuto2017]_, and separable ones."""
 
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import check_array, check_items
+from preflearn.checks import check_array, check_choice, check_items
 from preflearn.metrics import threshold
 from preflearn.pairs import Pairs
 
 _ORDERS = {1: 1, "1": 1, "l1": 1, 2: 2, "2": 2, "l2": 2, np.inf: np.inf, "inf": np.inf, "linf": np.inf}
 _DELTAS = {1: (-0.5, 0.5), 2: (-1.0, 0.5), np.inf: (-1.0, 1.0)}
 _SIGMA = 0.25
+_GAUSSIAN_STEP = 0.5
 
 
 class NormPairs(NamedTuple):
@@ -78,14 +79,19 @@ def squared_norm(X: ArrayLike, norm: float | str) -> NDArray[np.float64]:
 
 
 def simulate_norm_pairs(
-    norm: float | str, n: int, tie_share: float, rng: np.random.Generator | int
+    norm: float | str,
+    n: int,
+    tie_share: float,
+    rng: np.random.Generator | int,
+    steps: Literal["uniform", "gaussian"] = "uniform",
 ) -> NormPairs:
     """Noisy comparisons by a squared norm in the plane, section 4.1 of [Venuto2017]_.
 
     The label is y = t_1[r(first) - r(second) + epsilon], eq. 4 there, with r(x) = ||x||_j^2 and
     epsilon ~ N(0, (1/4)^2). The second item is uniform on [-2, 2]^2; the first (the paper's x') is the
-    second plus delta, uniform on [-1/2, 1/2]^2, [-1, 1/2]^2, [-1, 1]^2 for the norms 1, 2, inf. These
-    ranges are those of the authors' scripts; the text of the paper says only that all lie in [-3, 3]^2.
+    second plus a step delta. The text of the paper says only that all lie in [-3, 3]^2. The authors'
+    scripts have two designs, the values of `steps`; Figure 4 was built from Gaussian steps, which may leave
+    that square.
 
     Parameters
     ----------
@@ -97,6 +103,9 @@ def simulate_norm_pairs(
         rho, the share of pairs with label 0: exactly round(n * tie_share) pairs, by rejection.
     rng : numpy Generator or int
         Source of randomness, or its seed.
+    steps : {"uniform", "gaussian"}
+        The law of delta: uniform on [-1/2, 1/2]^2, [-1, 1/2]^2, [-1, 1]^2 for the norms 1, 2, inf; or
+        normal, each coordinate with mean 0 and standard deviation 1/2, for every norm.
 
     Returns
     -------
@@ -106,7 +115,7 @@ def simulate_norm_pairs(
     Raises
     ------
     ValueError
-        On an unknown norm, n < 1 or a share outside [0, 1].
+        On an unknown norm, n < 1, a share outside [0, 1], or unknown steps.
 
     Examples
     --------
@@ -116,11 +125,15 @@ def simulate_norm_pairs(
     """
     order = _order(norm)
     wanted = _tie_quota(n, tie_share)
+    check_choice(steps, "steps", ("uniform", "gaussian"))
     rng = np.random.default_rng(rng)
     drawn, chosen = [], np.zeros(0, dtype=np.int64)
     while len(chosen) < n:
         second = rng.uniform(-2, 2, size=(n + 100, 2))
-        first = second + rng.uniform(*_DELTAS[order], size=second.shape)
+        if steps == "uniform":
+            first = second + rng.uniform(*_DELTAS[order], size=second.shape)
+        else:
+            first = second + rng.normal(scale=_GAUSSIAN_STEP, size=second.shape)
         gain = squared_norm(first, order) - squared_norm(second, order)
         drawn.append((first, second, threshold(gain + rng.normal(scale=_SIGMA, size=len(gain)), 1.0)))
         y = np.concatenate([labels for _, _, labels in drawn])

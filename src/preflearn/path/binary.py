@@ -12,13 +12,14 @@ References
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.checks import Floats, check_labels, check_real
+from preflearn.checks import Floats, check_labels, check_real, check_scale
 from preflearn.ground.gram import DenseGram, check_gram, check_semidefinite
 from preflearn.path.events import BOUND
 from preflearn.path.homotopy import Homotopy, Stretch
@@ -28,6 +29,8 @@ _LAST = 1e-9  # breakpoints below this part of the first are rounding
 _ACCURACY = 1e-9  # the path ends where the rounding of F may exceed this share of it
 _TOLERANCE = 5e-9  # or sooner, where the optimality conditions hold less well
 _EPS = 1.1e-16  # the rounding of one number
+_BLURRED = 2e-7  # the optimality conditions at the end, where no event is left
+_LEVEL = 10.0  # a constant in K is taken out if it is so much larger than the rest
 _REFRESH = 100  # points for each stretch between two computations of F from scratch
 
 
@@ -70,16 +73,30 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> Regulari
     """
     K, y = _check_problem(K, y)
     lambda_min = check_real(lambda_min, "lambda_min", "a finite number of at least 0", least=0.0)
+    path = trusted_path(K, y, lambda_min)
+    if path.early:
+        warnings.warn(
+            f"svm_path: rounding ends the path at lambda = {path.lambda_end:.3g}",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return path
+
+
+def trusted_path(K: Floats, y: Floats, lambda_min: float) -> RegularizationPath:
+    """`svm_path` of a K and labels that need no check; `early` says what the warning says."""
+    K, centre = _centred(K)
     gram = DenseGram(K)
     alpha, pins, tail = _start(gram, y)
     F = gram.times(y * alpha)
     sign = float(y[pins[0]])
     rest = -float(np.mean(F[pins]))  # the pins stay on the margin with offset = sign lambda + rest
     lam = float(np.max(-sign * (F[y == -sign] + rest))) / 2
+    make = partial(RegularizationPath, K, centre, y, alpha, tail)
     if lam <= max(lambda_min, 1e-12 * np.abs(gram.diagonal()).max()):
         end = max(lam, lambda_min)
         offset = rest + sign * lam + tail * (end - max(lam, 0.0))
-        return RegularizationPath(K, y, alpha, tail, constant(end, offset))
+        return make(constant(end, offset))
     floor = max(lambda_min, _LAST * lam)
     state = Homotopy(
         gram, y, alpha.copy(), lam, bias=True, offset=sign * lam + rest, elbow=pins,
@@ -87,16 +104,37 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> Regulari
     )  # fmt: skip
     record = _Record(floor, (lam, state.offset))
     sound, ended = _follow(gram, state, record)
-    path = RegularizationPath(K, y, alpha, tail, record.pieces(lambda_min if state.left == 0 else floor))
+    path = make(record.pieces(lambda_min if state.left == 0 else floor))
+    end = _blurred_below(gram, path, state.F)
+    early = end > lambda_min > 0
     if ended and len(path.breakpoints) and path.kkt_residual(path.breakpoints[-1]) <= 2 * _TOLERANCE:
-        return path
-    path = RegularizationPath(K, y, alpha, tail, record.pieces(floor, sound))
-    warnings.warn(
-        f"svm_path: rounding ends the path at lambda = {path.lambda_end:.3g}",
-        ConvergenceWarning,
-        stacklevel=2,
-    )
-    return path
+        return path if end <= path.lambda_end else make(record.pieces(end), early=early)
+    return make(record.pieces(max(floor, end), sound), early=True)
+
+
+def _centred(K: Floats) -> tuple[Floats, Floats | float]:
+    """K without a constant that outweighs what varies, and what was taken from each row of the kernel.
+
+    Since sum(y alpha) = 0, the path of HKH, with H = I - 11'/m, is that of K, and f(x) has
+    k(x) - mean of the rows of K where it had k(x).
+    """
+    mean = K.mean(axis=0)
+    level = float(mean.mean())
+    if level <= _LEVEL * (float(np.trace(K)) / len(K) - level):
+        return K, 0.0
+    K = K - mean
+    K -= mean[:, None]
+    K += level
+    return (K + K.T) / 2, mean
+
+
+def _blurred_below(gram: DenseGram, path: RegularizationPath, F: Floats) -> float:
+    """The lambda below which the rounding of F / lambda may exceed `_BLURRED`; 0 if F does not vanish with it."""
+    if len(path.breakpoints) == 0:
+        return 0.0
+    alpha = path.alpha(path.breakpoints[-1])
+    bound = _EPS * float(alpha.sum()) * float(np.abs(gram.diagonal()).max()) / _BLURRED
+    return bound if bound > np.abs(F).max() and bound < path.breakpoints[-1] else 0.0
 
 
 def _follow(gram: DenseGram, state: Homotopy, record: _Record) -> tuple[int, bool]:
@@ -289,5 +327,6 @@ def _check_problem(K: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
     y = check_labels(y, len(K), allow=(-1, 1)).astype(np.float64)
     if np.all(y == y[0]):
         raise ValueError(f"all {len(y)} labels are {y[0]:+.0f}; expected both -1 and +1")
+    check_scale(K, "K")
     check_semidefinite(K)
     return K, y

@@ -6,7 +6,7 @@ the matrix positive definite exactly where the system bordered by the sum is reg
 The Gram matrix is U'DU with a unit upper triangle U. Points come as a column, and leave by an update of the
 rows below theirs with a positive multiple of theirs; both are stable, and so are solutions, however
 ill-conditioned the elbow is: what they leave of the equations is rounding. (An explicit inverse is not: its
-residuals grow with the condition.) The pivot D of a point is its squared distance from the span of those
+residuals grow with the condition.) The right sides are two more columns of U, so that a solution costs one pass. The pivot D of a point is its squared distance from the span of those
 before. Below `_DEPENDENT` of its own square it is made of the rounding of the data, and the point stays out.
 """
 
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from preflearn.checks import Floats
+from preflearn.checks import Floats, Ids
 from preflearn.ground.compiled import njit
 
 _DEPENDENT = 1e-14
@@ -28,34 +28,51 @@ class Elbow(NamedTuple):
     places: NDArray[np.int64]  # (capacity,)
     factor: Floats  # (capacity, capacity): U, with D on the diagonal
     mirror: Floats  # (capacity, capacity): U' below the diagonal, so that all loops run along rows
+    right: Floats  # (2, capacity): solutions b of U'D b = values, and of U'D b = ones
 
 
-def new_elbow(block: Floats, places: NDArray[np.int64], capacity: int, tau: float) -> Elbow:
+def new_elbow(block: Floats, places: Ids, values: Floats, capacity: int, tau: float) -> Elbow:
     """The elbow of these places of a block, with room for so many points."""
     filled, square = np.zeros(capacity, dtype=np.int64), (capacity, capacity)
-    elbow = Elbow(np.zeros(1, dtype=np.int64), filled, np.zeros(square), np.zeros(square))
-    for place in places:
-        enter(elbow, block, int(place), tau, 2 * _DEPENDENT)
+    right = np.zeros((2, capacity))
+    elbow = Elbow(np.zeros(1, dtype=np.int64), filled, np.zeros(square), np.zeros(square), right)
+    for place, value in zip(places.tolist(), values.tolist(), strict=True):
+        enter(elbow, block, place, value, tau, 2 * _DEPENDENT)
     return elbow
 
 
+def moved(elbow: Elbow, places: Ids, capacity: int) -> Elbow:
+    """The same points, at these places of another block, with room for so many."""
+    n = len(places)
+    other = new_elbow(np.zeros((0, 0)), places[:0], np.zeros(0), capacity, 0.0)
+    other.size[0], other.places[:n], other.right[:, :n] = n, places, elbow.right[:, :n]
+    other.factor[:n, :n], other.mirror[:n, :n] = elbow.factor[:n, :n], elbow.mirror[:n, :n]
+    return other
+
+
 @njit
-def enter(elbow, block, place, tau, least):
+def enter(elbow, block, place, value, tau, least):
     """Take a point in, its pivot at the `least`; False, and nothing changes, if it depends on the others."""
-    factor, n = elbow.factor, elbow.size[0]
-    own = pivot = block[place, place] + tau
+    factor, right, n = elbow.factor, elbow.right, elbow.size[0]
     column = np.empty(n)
     for k in range(n):
         column[k] = block[place, elbow.places[k]] + tau
-    _forward(factor, column)
-    for k in range(n):
-        pivot -= column[k] * column[k] / factor[k, k]
+    own = pivot = block[place, place] + tau
+    one = 1.0
+    for i in range(n):
+        entry = column[i]
+        for j in range(i + 1, n):
+            column[j] -= entry * factor[i, j]
+        pivot -= entry * entry / factor[i, i]
+        value -= entry * right[0, i]
+        one -= entry * right[1, i]
     pivot = max(pivot, least * own)
     if pivot <= _DEPENDENT * own:
         return False
     for k in range(n):
         factor[k, n] = elbow.mirror[n, k] = column[k] / factor[k, k]
-    factor[n, n], elbow.places[n] = pivot, place
+    factor[n, n], right[0, n], right[1, n] = pivot, value / pivot, one / pivot
+    elbow.places[n] = place
     elbow.size[0] = n + 1
     return True
 
@@ -63,10 +80,10 @@ def enter(elbow, block, place, tau, least):
 @njit
 def leave(elbow, place):
     """Let a point go; those behind it move up."""
-    factor, n, first = elbow.factor, elbow.size[0] - 1, 0
+    factor, right, n, first = elbow.factor, elbow.right, elbow.size[0] - 1, 0
     while elbow.places[first] != place:
         first += 1
-    share, gone = factor[first, first], np.empty(n)
+    share, gone, value, one = factor[first, first], np.empty(n), right[0, first], right[1, first]
     for j in range(first, n):
         elbow.places[j], gone[j] = elbow.places[j + 1], factor[first, j + 1]
     for i in range(first):
@@ -80,6 +97,9 @@ def leave(elbow, place):
         for j in range(i + 1, n):
             gone[j] -= weight * factor[i + 1, j + 1]
             factor[i, j] = factor[i + 1, j + 1] + ratio * gone[j]
+        value -= weight * right[0, i + 1]
+        one -= weight * right[1, i + 1]
+        right[0, i], right[1, i] = right[0, i + 1] + ratio * value, right[1, i + 1] + ratio * one
     for i in range(first, n):
         for j in range(i):
             elbow.mirror[i, j] = factor[j, i]
@@ -87,41 +107,26 @@ def leave(elbow, place):
 
 
 @njit
-def solve(elbow, values, total, tau):
-    """delta and delta_0 with K delta + delta_0 = values on these points and sum(delta) = total.
+def solve(elbow, delta, total, tau):
+    """Write delta with K delta + shift = values and sum(delta) = total on these points; return the shift.
 
-    Without bias (tau = 0) delta_0 is 0, and the sum is free.
+    Without bias (tau = 0) the shift is 0, and the sum is free.
     """
-    delta, shift = _solved(elbow, values), 0.0
-    if tau > 0 and len(delta) > 0:
-        ones = _solved(elbow, np.ones(len(delta)))
-        excess, unit = -total, 0.0
-        for k in range(len(delta)):
-            excess += delta[k]
-            unit += ones[k]
-        shift = excess / unit
-        for k in range(len(delta)):
-            delta[k] -= shift * ones[k]
-    return delta, shift + tau * total
-
-
-@njit
-def _solved(elbow, values):
-    x, n = values.copy(), len(values)
-    _forward(elbow.factor, x)
-    for i in range(n):
-        x[i] /= elbow.factor[i, i]
+    n, excess, unit = elbow.size[0], -total, 0.0
+    ones = np.empty(n)
+    for k in range(n):
+        delta[k], ones[k] = elbow.right[0, k], elbow.right[1, k]
     for i in range(n - 1, -1, -1):
-        value = x[i]
+        value, one = delta[i], ones[i]
         for j in range(i):
-            x[j] -= value * elbow.mirror[i, j]
-    return x
-
-
-@njit
-def _forward(factor, x):
-    """Solve U' z = x in place."""
-    for i in range(len(x)):
-        value = x[i]
-        for j in range(i + 1, len(x)):
-            x[j] -= value * factor[i, j]
+            delta[j] -= value * elbow.mirror[i, j]
+        if tau > 0:
+            for j in range(i):
+                ones[j] -= one * elbow.mirror[i, j]
+        excess += value
+        unit += one
+    if tau == 0 or n == 0:
+        return tau * total
+    for k in range(n):
+        delta[k] -= excess / unit * ones[k]
+    return excess / unit + tau * total

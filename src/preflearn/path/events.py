@@ -52,6 +52,8 @@ class Watch(NamedTuple):
     F: Floats
     side: Floats
     elbow: Elbow
+    moves: Floats  # (capacity,): change of the weights of the elbow per unit of time
+    dF: Floats
 
 
 class Trace(NamedTuple):
@@ -81,27 +83,27 @@ def follow(law, watch, trace, offset, margin, left, spare, least):
     """
     time, watched = 0.0, len(watch.y)
     hit, resting = np.zeros(watched, dtype=np.bool_), np.zeros(watched, dtype=np.bool_)
-    events, slope, moves, dF = len(trace.moves), 0.0, watch.alpha, watch.F
+    events, slope = len(trace.moves), _directions(law, watch)
     for count in range(events + 1):
         trace.times[count], trace.offsets[count] = time, offset
         status, ended = 0, count == events or left <= least
         if not ended:
-            status, slope, moves, dF = _turn(law, watch, hit, resting, margin, left + spare)
+            status, slope = _turn(law, watch, slope, hit, resting, margin, left + spare)
         for i in range(watched):
             trace.alphas[count, i] = watch.alpha[i]
         if ended or status != 0:
             return count, left, status
-        for k in range(len(moves)):
+        for k in range(watch.elbow.size[0]):
             place = watch.elbow.places[k]
-            trace.inside[count, place], trace.moves[count, place] = True, moves[k]
-        passed = _advance(law, watch, hit, resting, moves, dF, margin, left, least)
+            trace.inside[count, place], trace.moves[count, place] = True, watch.moves[k]
+        passed = _advance(law, watch, hit, resting, margin, left, least)
         time, offset = time + passed, offset + passed * slope
         margin, left = margin - passed * law.drop, left - passed
     return events, left, 0
 
 
 @njit
-def _turn(law, watch, hit, resting, margin, horizon):
+def _turn(law, watch, slope, hit, resting, margin, horizon):
     """Find the elbow and its directions from here on, by pivots; `resting` tells who stays on the margin."""
     elbow, watched = watch.elbow, len(watch.y)
     parked = np.zeros(watched, dtype=np.bool_)  # they depend on the elbow
@@ -111,61 +113,59 @@ def _turn(law, watch, hit, resting, margin, horizon):
         resting[i] = watch.side[i] != 0 and (hit[i] or gap <= law.near)
         total += resting[i]
     limit = 20 + 4 * total
-    slope, moves, dF = _directions(law, watch)
     for count in range(10 * limit):
         if elbow.size[0] == 0 and law.tau > 0:
-            return EMPTY, slope, moves, dF
-        choice, most = _violator(law, watch, resting, parked, moves, dF, horizon, count > limit)
+            return EMPTY, slope
+        choice, most = _violator(law, watch, resting, parked, horizon, count > limit)
         if choice < 0:
-            return 0, slope, moves, dF
+            return 0, slope
         if watch.side[choice] == 0:
             leave(elbow, choice)
             at_one = watch.alpha[choice] > 0.5
             watch.alpha[choice], watch.side[choice] = (1.0, -1.0) if at_one else (0.0, 1.0)
             resting[choice] = True
         elif elbow.size[0] == len(elbow.places):
-            return FULL, slope, moves, dF
-        elif enter(elbow, watch.block, choice, law.tau, 0.0):
+            return FULL, slope
+        elif enter(elbow, watch.block, choice, -law.drop * watch.y[choice], law.tau, 0.0):
             watch.side[choice] = 0.0
             resting[choice] = False
-            parked = np.zeros(watched, dtype=np.bool_)
+            for i in range(watched):
+                parked[i] = False
         else:
             parked[choice] = True
             if most > _DEVIATION:
-                return UNSURE, slope, moves, dF
+                return UNSURE, slope
             continue
-        slope, moves, dF = _directions(law, watch)
-    return LOST, slope, moves, dF
+        slope = _directions(law, watch)
+    return LOST, slope
 
 
 @njit
 def _directions(law, watch):
-    """Changes of the offset, of the weights of the elbow, and of F, per unit of time."""
-    places, values = watch.elbow.places, np.empty(watch.elbow.size[0])
-    for k in range(len(values)):
-        values[k] = -law.drop * watch.y[places[k]]
-    moves, slope = solve(watch.elbow, values, law.inflow, law.tau)
-    dF = combine(watch.block, places, moves)
+    """Changes of the weights of the elbow, of F, and of the offset (returned) per unit of time."""
+    places, n = watch.elbow.places, watch.elbow.size[0]
+    slope = solve(watch.elbow, watch.moves, law.inflow, law.tau)
+    dF = combine(watch.block, places, watch.moves[:n])
     for i in range(len(dF)):
-        dF[i] += slope
-    for k in range(len(moves)):
-        moves[k] *= watch.y[places[k]]
-    return slope, moves, dF
+        watch.dF[i] = dF[i] + slope
+    for k in range(n):
+        watch.moves[k] *= watch.y[places[k]]
+    return slope
 
 
 @njit
-def _violator(law, watch, resting, parked, moves, dF, horizon, first):
+def _violator(law, watch, resting, parked, horizon, first):
     """The point whose direction is wrong: by the most, or the first of them against cycles; -1: none."""
-    choice, most, slack = -1, 0.0, _rounding(law, moves)
-    wrong = np.zeros(len(dF))
-    for k in range(len(moves)):
-        i = watch.elbow.places[k]
+    choice, most, slack = -1, 0.0, _rounding(law, watch)
+    wrong = np.zeros(len(watch.dF))
+    for k in range(watch.elbow.size[0]):
+        i, move = watch.elbow.places[k], watch.moves[k]
         low, high = watch.alpha[i] <= BOUND, watch.alpha[i] >= 1 - BOUND
-        excess = horizon * (-moves[k] if low else moves[k] if high else 0.0)
+        excess = horizon * (-move if low else move if high else 0.0)
         wrong[i] = excess if excess > BOUND else 0.0
-    for i in range(len(dF)):
+    for i in range(len(wrong)):
         if resting[i] and not parked[i]:
-            excess = -watch.side[i] * (watch.y[i] * dF[i] + law.drop)
+            excess = -watch.side[i] * (watch.y[i] * watch.dF[i] + law.drop)
             wrong[i] = excess / law.unit if excess > slack else 0.0
         if wrong[i] > most * (1 + _TIE) and not (first and choice >= 0):
             choice, most = i, wrong[i]
@@ -173,21 +173,21 @@ def _violator(law, watch, resting, parked, moves, dF, horizon, first):
 
 
 @njit
-def _advance(law, watch, hit, resting, moves, dF, margin, left, least):
+def _advance(law, watch, hit, resting, margin, left, least):
     """Go on to the next event, by at most `left`; returns the time that passed."""
-    places, passed = watch.elbow.places, left
-    for k in range(len(moves)):
+    places, moves, dF, passed = watch.elbow.places, watch.moves, watch.dF, left
+    for k in range(watch.elbow.size[0]):
         alpha, speed = watch.alpha[places[k]], abs(moves[k])
         if speed * left > BOUND:
             passed = min(passed, (1 - alpha if moves[k] > 0 else alpha) / speed)
-    wait, slack = np.empty(len(dF)), _rounding(law, moves)
+    wait, slack = np.empty(len(dF)), _rounding(law, watch)
     for i in range(len(dF)):
         wait[i], closing = np.inf, -watch.side[i] * (watch.y[i] * dF[i] + law.drop)
         if closing > slack and not resting[i]:
             wait[i] = max(watch.side[i] * (watch.y[i] * watch.F[i] - margin), 0.0) / closing
             passed = min(passed, wait[i])
     passed = left if left - passed <= _END * least else max(passed, 0.0)
-    for k in range(len(moves)):
+    for k in range(watch.elbow.size[0]):
         i = places[k]
         watch.alpha[i] = min(max(watch.alpha[i] + passed * moves[k], 0.0), 1.0)
     for i in range(len(dF)):
@@ -197,11 +197,11 @@ def _advance(law, watch, hit, resting, moves, dF, margin, left, least):
 
 
 @njit
-def _rounding(law, moves):
+def _rounding(law, watch):
     """A slope of F below this is rounding."""
     total = 0.0
-    for move in moves:
-        total += abs(move)
+    for k in range(watch.elbow.size[0]):
+        total += abs(watch.moves[k])
     return _SLOPE * law.unit + _EPS * law.largest * total
 
 

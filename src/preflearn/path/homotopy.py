@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from preflearn.checks import Floats, Ids
 from preflearn.ground.gram import Gram, fixed
-from preflearn.path.elbow import new_elbow, solve
+from preflearn.path.elbow import Elbow, moved, new_elbow, solve
 from preflearn.path.events import (
     BOUND,
     EMPTY,
@@ -41,6 +41,8 @@ from preflearn.path.events import (
 )
 
 _EVENTS = 80  # in one stretch
+_MANY_EVENTS = 250  # in one stretch where everybody is watched
+_FEW = 1000  # points who are all watched
 _WATCHED = 200  # beside twice the elbow
 _ROOM = 50  # of the elbow, for more points
 _SETTLED = 1e-12  # relative to the largest F: smaller errors are left alone
@@ -112,6 +114,7 @@ class Homotopy:
         self._room, self.drift, self.lost = _ROOM, 0.0, False
         self.elbow = self._told = np.sort(elbow)
         self._kept = self._missed, np.zeros((0, 0))  # who was watched last, if few events have passed since
+        self._carried: tuple[Ids, Elbow] | None = None
         self._spread()
 
     @property
@@ -125,19 +128,22 @@ class Homotopy:
             ids, watch, trace = self._watch()
             start = self.offset, self.margin, self.left, self._spare, self._least
             count, left, status = follow(law, watch, trace, *start)
+            self._carried = None
             if status == FULL:
                 self._room *= 2
+            if status == FULL and count == 0:
                 continue
             sound = self._sound(law, ids, watch.block, trace, count)
             if sound == count or sound > 0:
                 break
         if sound < count:
             left, status = self.left - float(trace.times[sound]), 0
-        return self._commit(ids, trace, count, sound, left, status)
+        return self._commit(ids, watch.elbow, trace, count, sound, left, status)
 
     def refresh(self) -> float:
         """Compute F anew and put the elbow on the margin; return the violation before."""
         self._spread()
+        self._carried = None
         excess, side = self.y * self.F - self.margin, self._side()
         violation = np.where(side == 0, np.abs(excess), -side * excess).max()
         self._settle()
@@ -160,8 +166,8 @@ class Homotopy:
         if max(self.drift, abs(total)) <= _SETTLED * max(self.margin, float(np.abs(self.F).max())):
             return
         block = fixed(self._gram.block(index, index))
-        elbow = new_elbow(block, np.arange(len(index)), len(index), law.tau)
-        delta, shift = solve(elbow, error, total, law.tau)
+        elbow, delta = new_elbow(block, np.arange(len(index)), error, len(index), law.tau), error.copy()
+        shift = solve(elbow, delta, total, law.tau)
         alpha, before = np.clip(self.alpha[index] + y * delta, 0.0, 1.0), self.alpha.copy()
         self.alpha[index] = alpha
         self.F += self._gram.times(self.y * (self.alpha - before)) + shift
@@ -183,19 +189,30 @@ class Homotopy:
         gaps = side * (self.y * self.F - self.margin)
         gaps[self._missed] = gaps[self._told] = gaps[self.elbow] = 0.0
         number = max(_WATCHED + 2 * len(self.elbow), int(np.count_nonzero(gaps <= limit)))
-        number = min(number, len(gaps))
-        ids = np.sort(np.argpartition(gaps, number - 1)[:number])
-        if np.isin(ids[gaps[ids] <= limit], self._kept[0]).all():
+        if len(gaps) <= max(_FEW, 1.5 * number):
+            ids = np.arange(len(gaps))
+        else:
+            ids = np.sort(np.argpartition(gaps, number - 1)[:number])
+        known = self._kept[0]
+        if len(known) == len(gaps) or (len(known) and np.isin(ids[gaps[ids] <= limit], known).all()):
             ids, block = self._kept
         else:
             block = fixed(self._gram.block(ids, ids))
         self._kept, places = (ids, block), np.searchsorted(ids, self.elbow)
-        elbow = new_elbow(block, places, min(len(ids), len(places) + self._room), self._law.tau)
-        watch = Watch(block, self.y[ids], self.alpha[ids], self.F[ids], side[ids], elbow)
-        return ids, watch, new_trace(_EVENTS, len(ids))
+        room, values = min(len(ids), len(places) + self._room), -self._law.drop * self.y[self.elbow]
+        if self._carried is None:
+            elbow = new_elbow(block, places, values, room, self._law.tau)
+        else:
+            known, elbow = self._carried
+            elbow = moved(elbow, np.searchsorted(ids, known[elbow.places[: elbow.size[0]]]), room)
+        nothing = np.zeros((2, len(ids)))
+        watch = Watch(block, self.y[ids], self.alpha[ids], self.F[ids], side[ids], elbow, *nothing)
+        return ids, watch, new_trace(_EVENTS if len(ids) < len(gaps) else _MANY_EVENTS, len(ids))
 
     def _sound(self, law: Law, ids: Ids, block: Floats, trace: Trace, count: int) -> int:
         """How many of the events stand although not everybody was watched; 0 or less if none does."""
+        if len(ids) == len(self.y):
+            return count
         change = (trace.alphas[: count + 1] - self.alpha[ids]) * self.y[ids]
         some = change.any(axis=0)
         change, moved = change[:, some], ids[some]
@@ -221,7 +238,9 @@ class Homotopy:
         radius = np.sqrt(np.maximum(moves - along**2 * size, 0.0) + rounding)
         return np.column_stack([1 + along, trace.offsets[: len(change)], margins, radius])
 
-    def _commit(self, ids: Ids, trace: Trace, count: int, sound: int, left: float, status: int) -> Stretch:
+    def _commit(
+        self, ids: Ids, elbow: Elbow, trace: Trace, count: int, sound: int, left: float, status: int
+    ) -> Stretch:
         start, before = self.alpha.copy(), np.isin(ids, self._told)
         margins = self.margin - self._law.drop * trace.times[: sound + 1]
         if self._law.drop:
@@ -231,12 +250,13 @@ class Homotopy:
             self.elbow, self._told = ids[trace.inside[min(sound, count - 1)]], ids[inside[-1]]
         if status == EMPTY:
             self.elbow = self.elbow[:0]
-        else:
+        elif len(ids) < len(self.y):
             self._kept = self._kept[0][:0], self._kept[1]  # watch those who are near from here
         self.lost = status in (LOST, UNSURE)
         self.alpha[ids] = alphas[-1]
         self.F += self._gram.times(self.y * (self.alpha - start)) + (offsets[-1] - self.offset)
         self.offset, self.margin, self.left = float(offsets[-1]), float(margins[-1]), left
+        self._carried = (ids, elbow) if sound == count and status == 0 else None
         if sound == count:
             self._missed = self._missed[:0]
         self._settle()

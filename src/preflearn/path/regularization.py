@@ -78,10 +78,16 @@ class RegularizationPath:
         What happened: point `index` came to the margin ("enter"), or left it ("leave at 0", "leave at 1").
     lambda_end : float
         The path is known for all lambda >= lambda_end > 0, or lambda > 0 if this is 0.
+    early : bool
+        Rounding ended the path above the lambda that was asked for.
     """
 
-    def __init__(self, K: Floats, y: Floats, start: Floats, tail: float, pieces: Pieces):
+    def __init__(
+        self, K: Floats, centre: Floats | float, y: Floats, start: Floats, tail: float, pieces: Pieces,
+        early: bool = False,
+    ):  # fmt: skip
         self._K, self._y, self._start, self._tail, self._pieces = K, y, start, tail, pieces
+        self._centre, self.early = centre, early  # taken from the rows of each kernel; K is without it
         self._knots, self._offsets = pieces.knots, pieces.offsets
         self.breakpoints, self.lambda_end = self._knots[:-1], float(self._knots[-1])
         kinds = ("leave at 0", "leave at 1", "enter")
@@ -114,7 +120,8 @@ class RegularizationPath:
             If lambda is not positive and finite, or is below `lambda_end`.
         """
         lam = self._check(lam)
-        return self._offset(lam) / lam
+        shift = float(np.sum(self._centre * self._y * self.alpha(lam)))
+        return (self._offset(lam) - shift) / lam
 
     def decision_function(self, lam: float, K_new: ArrayLike) -> Floats:
         """f(x) at lambda of new points, shape (n,).
@@ -130,8 +137,10 @@ class RegularizationPath:
         ValueError
             On a bad lambda (as in `alpha`) or bad kernel values.
         """
-        K_new = self._check_kernel(K_new)
-        return K_new @ (self._y * self.alpha(lam)) / float(lam) + self.bias(lam)
+        return self._decide(self._check(lam), self._check_kernel(K_new))
+
+    def _decide(self, lam: float, K_new: Floats) -> Floats:
+        return (K_new @ (self._y * self.alpha(lam)) + self._offset(lam)) / lam
 
     def kkt_residual(self, lam: float) -> float:
         """The largest violation of the optimality conditions at lambda, over max(1, max |f|).
@@ -143,7 +152,7 @@ class RegularizationPath:
         ValueError
             If lambda is not positive and finite, or is below `lambda_end`.
         """
-        alpha, f = self.alpha(lam), self.decision_function(lam, self._K)
+        alpha, f = self.alpha(lam), self._decide(self._check(lam), self._K)
         excess = self._y * f - 1
         low, high = alpha <= BOUND, alpha >= 1 - BOUND
         wrong = np.where(low, -excess, np.where(high, excess, np.abs(excess)))
@@ -224,14 +233,27 @@ class RegularizationPath:
     def _blocks(self, K_new: Floats) -> Iterator[tuple[Floats, Floats]]:
         """Runs of knots, each ending where the next begins, and F of new points there, (n, knots)."""
         for first in range(0, len(self.breakpoints), _BLOCK):
-            pieces = range(first, min(first + _BLOCK, len(self.breakpoints)))
-            lams = self._knots[first : pieces[-1] + 2]
-            alphas = np.array([self._alpha_on(k, self._knots[k]) for k in pieces])
-            alphas = np.vstack([alphas, self._alpha_on(pieces[-1], lams[-1])])
+            last = min(first + _BLOCK, len(self.breakpoints)) - 1
+            lams = self._knots[first : last + 2]
+            alphas = np.vstack([self._alphas_at_knots(first, last), self._alpha_on(last, lams[-1])])
             moved = np.flatnonzero((alphas != alphas[0]).any(axis=0))
             change = (alphas - alphas[0])[:, moved] * self._y[moved]
             F = K_new @ (self._y * alphas[0])
-            yield lams, F[:, None] + K_new[:, moved] @ change.T + self._offsets[first : pieces[-1] + 2]
+            yield lams, F[:, None] + K_new[:, moved] @ change.T + self._offsets[first : last + 2]
+
+    def _alphas_at_knots(self, first: int, last: int) -> Floats:
+        """The weights where these pieces begin, shape (pieces, m)."""
+        pieces, leaves = self._pieces, self._leaves
+        alphas = np.tile(self._alpha_on(first, self._knots[first]), (last + 1 - first, 1))
+        begin, end = np.searchsorted(leaves[:, 0], [first, last], side="right")
+        for piece, point, weight in leaves[begin:end].tolist():
+            alphas[piece - first :, point] = weight
+        size = pieces.size[first : last + 1]
+        shift = pieces.first[first : last + 1] - np.cumsum(size) + size
+        place = np.arange(size.sum()) + np.repeat(shift, size)
+        row = np.repeat(np.arange(len(size)), size)
+        alphas[row, pieces.index[place]] = np.clip(pieces.values[place], 0.0, 1.0)
+        return alphas
 
     def _alpha_on(self, piece: int, lam: float) -> Floats:
         alpha, pieces = self._start.copy(), self._pieces
@@ -256,4 +278,5 @@ class RegularizationPath:
         return lam
 
     def _check_kernel(self, K_new: ArrayLike) -> Floats:
-        return check_array(K_new, "K of new points", ("n", len(self._y)))
+        """Values of a kernel between new points and those of the fit, less what K is without."""
+        return check_array(K_new, "K of new points", ("n", len(self._y))) - self._centre

@@ -1,0 +1,160 @@
+"""The theorem boxes of chapter 04, on random and on degenerate small problems."""
+
+import warnings
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from preflearn.pairs import Pairs
+from preflearn.svm import DegenerateBiasError, SVMCompare
+
+# Small integers: ties of all kinds, equal differences, null directions, contradictions.
+COORDINATE = st.integers(-2, 2)
+PROBLEMS = st.integers(1, 2).flatmap(
+    lambda p: st.tuples(
+        st.lists(st.tuples(*[COORDINATE] * p), min_size=1, max_size=4),
+        st.lists(st.tuples(*[COORDINATE] * p), min_size=1, max_size=4),
+        st.sampled_from([0.003, 0.05, 0.25, 1.0, 8.0, 100.0]),
+    )
+)
+UNBOUNDED_IN_PRINT = ([(1, 0)] * 3, [(0, 1), (0, 2)], 0.01)  # b = 1, and the ties' rows weigh 1.2 m C
+
+
+def fitted(preferences, ties, C):
+    """The machine on differences, all preferences won by the first item; None where b < 1."""
+    differences = np.array([*preferences, *ties], dtype=float)
+    y = np.repeat([1, 0], [len(preferences), len(ties)])
+    pairs = Pairs.from_arrays(differences, np.zeros_like(differences))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            machine = SVMCompare(C, kernel="linear", tol=1e-12).fit(pairs, y)
+        except DegenerateBiasError:
+            return None
+    return (differences, y, machine) if machine.bias_ <= -1 + 1e-9 else None
+
+
+def lp_value(differences, y, r, mu, nu):
+    """The objective of the linear program at a ranking function and a margin, with the least slacks."""
+    z = differences @ r
+    slack = np.maximum(0, np.where(y == 0, np.abs(z) - 1 + mu, 1 + mu - z))
+    return mu - slack.sum() / (nu * len(y))
+
+
+def lp_bound(differences, y, weights, kappa, radius):
+    """A bound on that objective over the ball, by weak duality, from signed multipliers of the pairs."""
+    size = np.abs(weights)
+    assert size.sum() + kappa == pytest.approx(1, abs=1e-9)
+    return size[y == 0].sum() - size[y != 0].sum() + kappa + radius * np.linalg.norm(weights @ differences)
+
+
+@example(UNBOUNDED_IN_PRINT)
+@example(([(1, 0)], [(0, 0)], 0.25))
+@example(([(0, 0)], [(1, 1)], 1.0))  # u = 0, radius 0
+@given(PROBLEMS)
+def test_the_quadratic_program_solves_the_linear_one(problem):
+    found = fitted(*problem)
+    assume(found is not None)
+    differences, y, machine = found
+    b, c = -machine.bias_, machine.dual_coef_
+    nu = np.abs(c).sum() / (problem[2] * len(y))
+    assert 0 < nu <= 1 + 1e-9
+    weights = c / np.abs(c).sum()
+    assert np.abs(weights).max() <= 1 / (nu * len(y)) + 1e-12
+    value = lp_value(differences, y, machine.coef_, 1 / b, nu)
+    bound = lp_bound(differences, y, weights, 0.0, np.linalg.norm(machine.coef_))
+    assert value == pytest.approx(bound, abs=1e-5 * max(1, 1 / nu))
+
+
+def test_rows_of_ties_weigh_more_than_pairs_where_b_is_one():
+    differences, y, machine = fitted(*UNBOUNDED_IN_PRINT)
+    assert machine.bias_ == pytest.approx(-1)
+    assert np.abs(machine.dual_coef_[y == 0]).max() < 1e-9
+    assert np.abs(machine.dual_coef_).sum() / (0.01 * len(y)) == pytest.approx(0.6)
+    # With the rows' weights, twice those of the preferences, nu would be 1.2: beyond 1 each mu pays.
+    value = [lp_value(differences, y, machine.coef_, mu, 1.2) for mu in (1, 10, 100)]
+    assert value[0] < value[1] < value[2]
+
+
+def solve_lp(differences, y, nu, radius):
+    """The program in cvxpy: value, r, mu, multipliers of the pairs and of the norm."""
+    w, mu, slack = cp.Variable(differences.shape[1]), cp.Variable(), cp.Variable(len(y), nonneg=True)
+    z = differences @ w
+    tied = y == 0
+    rows = [z[~tied] >= 1 + mu - slack[~tied], z[tied] <= 1 - mu + slack[tied]]
+    rows += [-z[tied] <= 1 - mu + slack[tied], mu <= 1, cp.norm(w) <= radius]
+    problem = cp.Problem(cp.Maximize(mu - cp.sum(slack) / (nu * len(y))), rows)
+    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9)
+    return problem.value, w.value, float(mu.value), rows
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 5, 6, 9, 11, 12])  # with b > 1
+def test_the_radius_of_the_quadratic_program_has_the_best_value_per_unit_and_no_other_comes_from_it(seed):
+    rng = np.random.default_rng(seed)
+    preferences, ties = rng.normal(1, 1, (6, 2)), rng.normal(0, 1, (5, 2))
+    differences, y, machine = fitted(preferences, ties, 10 ** rng.uniform(-1, 2))
+    assert machine.bias_ < -1.001
+    nu, radius = np.abs(machine.dual_coef_).sum() / (machine.C * len(y)), np.linalg.norm(machine.coef_)
+    value, r, mu, _ = solve_lp(differences, y, nu, radius)
+    assert value > 0
+    assert mu == pytest.approx(-1 / machine.bias_, abs=1e-4)
+    assert r == pytest.approx(machine.coef_, abs=1e-4)
+    # Back: the supergradient V(R) / R is the multiplier of the norm times R, which gives the cost.
+    cost = radius**2 / (mu * value * nu * len(y))
+    assert fitted(preferences, ties, cost)[2].coef_ == pytest.approx(r, abs=1e-4)
+    for other in radius * np.array([0.25, 0.5, 0.8, 1.25, 2.0, 4.0]):
+        at_other, r, mu, rows = solve_lp(differences, y, nu, other)
+        assert at_other / other < value / radius
+        if mu < 1 - 1e-3 and np.linalg.norm(r) > other * (1 - 1e-6):
+            on_preferences, eta = rows[0].dual_value.sum(), rows[4].dual_value / other
+            assert at_other == pytest.approx(1 - 2 * on_preferences + eta * other**2, abs=1e-5)
+            assert abs(on_preferences - 0.5) > 1e-4
+
+
+def test_without_the_bound_on_mu_a_solution_exists_that_no_quadratic_program_has():
+    """One preference of 3, one tie of 1, nu = 1, R = 0.1: mu = 5 is as good as any, and b = 1/5 < 1."""
+    differences, y = np.array([[3.0], [1.0]]), np.array([1, 0])
+    free = [lp_value(differences, y, np.array([0.1]), mu, 1.0) for mu in (5, *np.linspace(0, 20, 2001))]
+    assert free[0] == pytest.approx(max(free))
+    for C in np.geomspace(1e-3, 1e3, 200):
+        found = fitted([(3,)], [(1,)], C)
+        assert found is None or found[2].bias_ <= -1 + 1e-9
+
+
+# ---- The bias
+
+
+@given(PROBLEMS, st.integers(1, 3))
+def test_many_ties_keep_the_bias_at_or_below_minus_one(problem, surplus):
+    preferences, ties, C = problem
+    ties = (ties * (len(preferences) + surplus))[: len(preferences) + surplus]
+    differences = np.array([*preferences, *ties], dtype=float)
+    pairs = Pairs.from_arrays(differences, np.zeros_like(differences))
+    machine = SVMCompare(C, kernel="linear").fit(pairs, np.repeat([1, 0], [len(preferences), len(ties)]))
+    assert machine.bias_ <= -1 + 1e-7
+
+
+@pytest.mark.parametrize(("n_preferences", "n_ties", "limit"), [(3, 2, -1), (1, 1, -1), (5, 2, 1), (3, 1, 1)])
+def test_the_bias_as_the_cost_vanishes(n_preferences, n_ties, limit):
+    rng = np.random.default_rng(n_preferences)
+    differences = rng.normal(size=(n_preferences + n_ties, 3))
+    u, beta, cost = cp.Variable(3), cp.Variable(), 1e-5
+    z = differences @ u
+    hinges = cp.sum(cp.pos(1 - beta - z[:n_preferences]))
+    hinges += cp.sum(cp.pos(1 + beta + z[n_preferences:]) + cp.pos(1 + beta - z[n_preferences:]))
+    cp.Problem(cp.Minimize(cp.sum_squares(u) / (2 * cost) + hinges)).solve(solver=cp.CLARABEL)
+    assert float(beta.value) == pytest.approx(limit, abs=1e-3)
+
+
+@given(st.floats(-4, 4), st.floats(-4, 4))
+def test_a_tie_pays_twice_where_b_is_below_one(z, b):
+    rows = max(0, 1 - b + z) + max(0, 1 - b - z)
+    assert rows == pytest.approx(max(0, abs(z) - (b - 1)) + max(0, 1 - b - abs(z)))
+
+
+@given(st.floats(-5, 5))
+def test_the_two_rows_of_a_tie_in_rank2(z):
+    assert max(0, 1 - z) + max(0, 1 + z) == pytest.approx(2 + max(0, abs(z) - 1))
