@@ -1,0 +1,193 @@
+"""The proposition boxes of chapter 05, on all small cases, on random ones and on degenerate ones.
+
+Curves are drawn threshold by threshold and areas are fractions, so nothing here is the package's own sum.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations_with_replacement, pairwise, permutations, product
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+from preflearn.metrics import comparison_auc, comparison_roc
+from preflearn.pairs import Pairs
+from preflearn.svm import DegenerateBiasError, SVMCompare
+
+KINDS = list(product((-1, 0, 1), (-2, -1, 0, 1, 2)))  # a label and a difference
+
+
+def small_cases(m):
+    """All multisets of m labelled differences with a tie and a preference."""
+    for rows in combinations_with_replacement(KINDS, m):
+        y, d = zip(*rows, strict=True)
+        if 0 in y and set(y) != {0}:
+            yield y, d
+
+
+def drawn_curve(y, d):
+    """Rates at each threshold that changes a prediction, from above all to 0, and the closing point."""
+    n_ties = y.count(0)
+    points = []
+    for tau in [*sorted({abs(z) for z in d}, reverse=True), 0]:
+        called = [(z > tau) - (z < -tau) for z in d]
+        false = sum(c != 0 for c, label in zip(called, y, strict=True) if label == 0)
+        true = sum(c == label for c, label in zip(called, y, strict=True) if label != 0)
+        points.append((Fraction(false, n_ties), Fraction(true, len(y) - n_ties)))
+    return [*points, (Fraction(1), points[-1][1])]
+
+
+def area(points):
+    steps = pairwise(points)
+    return sum(((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in steps), Fraction(0))
+
+
+def skills(y, d):
+    """q, and A or None, by counting."""
+    right = [abs(z) for label, z in zip(y, d, strict=True) if label * z > 0]
+    ties = [abs(z) for label, z in zip(y, d, strict=True) if label == 0]
+    q = Fraction(len(right), len(y) - len(ties))
+    if not right:
+        return q, None
+    won = sum(Fraction((a > b) * 2 + (a == b), 2) for a in right for b in ties)
+    return q, won / (len(right) * len(ties))
+
+
+@pytest.mark.parametrize("m", [2, 3, 4])
+def test_the_area_is_the_product_of_two_skills_in_all_small_cases(m):
+    for y, d in small_cases(m):
+        curve, (q, A) = drawn_curve(y, d), skills(y, d)
+        assert curve[-1] == (1, q)
+        assert area(curve) == (0 if A is None else q * A)
+        perfect = all(label * z > 0 for label, z in zip(y, d, strict=True) if label) and min(
+            abs(z) for label, z in zip(y, d, strict=True) if label
+        ) > max(abs(z) for label, z in zip(y, d, strict=True) if not label)
+        assert (area(curve) == 1) == perfect  # (a)
+        if area(curve) > Fraction(1, 2):  # (e)
+            assert A is not None
+            assert min(q, A) > Fraction(1, 2)
+
+
+@pytest.mark.parametrize("m", [2, 3, 4])
+def test_the_package_draws_these_curves_in_all_small_cases(m):
+    for y, d in small_cases(m):
+        curve = drawn_curve(y, d)
+        assert comparison_auc(y, np.array(d, float)) == pytest.approx(float(area(curve)), abs=1e-15)
+        fpr, tpr, _ = comparison_roc(y, np.array(d, float))
+        assert {(float(a), float(b)) for a, b in curve} == set(zip(fpr.tolist(), tpr.tolist(), strict=True))
+
+
+def test_a_draw_of_difference_nought_leaves_the_curve_short_until_a_level_last_piece():
+    for y, d in small_cases(4):
+        *_, before, last = drawn_curve(y, d)
+        zero = any(label == 0 and z == 0 for label, z in zip(y, d, strict=True))
+        assert (before[0] < 1) == zero
+        assert before[1] == last[1]
+
+
+@pytest.mark.parametrize("y", [(1, 0), (-1, 0), (1, -1, 0), (1, 1, 0, 0), (-1, 1, 0, 0)])
+def test_no_skill_has_a_quarter_on_average(y):
+    """(b): under a continuous symmetric law all orders of sizes and all signs are equally likely."""
+    areas = [
+        area(drawn_curve(y, [s * (k + 1) for s, k in zip(signs, order, strict=True)]))
+        for order in permutations(range(len(y)))
+        for signs in product((-1, 1), repeat=len(y))
+    ]
+    assert sum(areas, Fraction(0)) / len(areas) == Fraction(1, 4)
+
+
+@pytest.mark.parametrize(("won", "lost", "drawn"), [*product((0, 1, 4), (0, 1, 3), (1, 2))])
+def test_constant_answers(won, lost, drawn):
+    """(c) and (d), also where one of the two never wins."""
+    if won + lost == 0:
+        return
+    y = (1,) * won + (-1,) * lost + (0,) * drawn
+    assert area(drawn_curve(y, (1,) * len(y))) == Fraction(won, 2 * (won + lost))
+    assert area(drawn_curve(y, (0,) * len(y))) == 0
+
+
+# ---- The machine at small cost
+
+
+def rescaled(D, y, sign):
+    """v and b of the proposition: sign -1 is case (a), +1 case (b)."""
+    P, T = y[y != 0, None] * D[y != 0], D[y == 0]
+    v, b = cp.Variable(D.shape[1]), cp.Variable()
+    if sign < 0:
+        loss = -len(P) * b - P.sum(axis=0) @ v + cp.sum(cp.pos(b + T @ v) + cp.pos(b - T @ v))
+    else:
+        loss = 2 * len(T) * b + cp.sum(cp.pos(-b - P @ v))
+    cp.Problem(cp.Minimize(cp.sum_squares(v) / 2 + loss)).solve(solver=cp.CLARABEL)
+    return v.value, float(b.value)
+
+
+def largest_cost(D, y, sign, v, b):
+    """Half of the cost up to which the proof's hinges stay as they are."""
+    z = D @ v
+    reach = (b + y * z)[y != 0] if sign < 0 else (np.abs(b) + np.abs(z))[y == 0]
+    return min(1 / max(reach.max(), 1e-9), 0.1)
+
+
+def original(D, y, C):
+    """u / C and beta of the machine, with all hinges as they are printed."""
+    w, beta = cp.Variable(D.shape[1]), cp.Variable()
+    z = D @ (C * w)
+    P, T = y != 0, y == 0
+    hinges = cp.sum(cp.pos(1 - beta - cp.multiply(y[P], z[P])))
+    hinges += cp.sum(cp.pos(1 + beta + z[T]) + cp.pos(1 + beta - z[T]))
+    cp.Problem(cp.Minimize(C * cp.sum_squares(w) / 2 + hinges)).solve(solver=cp.CLARABEL)
+    return w.value, float(beta.value)
+
+
+def machines():
+    rng = np.random.default_rng(0)
+    for case in range(24):
+        n0 = 1 + case % 4
+        n_plus = max(1, 2 * n0 + (-1, 1, -2, 3)[case // 6])
+        p = 1 + case % 3
+        D = rng.normal(size=(n0 + n_plus, p))
+        y = np.append(rng.choice([-1, 1], n_plus), np.zeros(n0, int))
+        if case % 5 == 1:
+            D[n_plus:] = 0  # draws of equal players
+        if case % 5 == 2:
+            D[:n_plus] = D[0]  # one decided match again and again, perhaps with contradictory results
+        if case % 5 == 3:
+            D = np.round(D)
+        yield pytest.param(D, y, id=f"{case}: {n_plus} decided, {n0} drawn")
+    for n0, n_plus in ((2, 3), (1, 3)):
+        yield pytest.param(np.zeros((n0 + n_plus, 2)), np.append(np.ones(n_plus, int), np.zeros(n0, int)))
+
+
+@pytest.mark.parametrize(("D", "y"), [*machines()])
+def test_at_small_cost_the_machine_is_one_vector_times_the_cost(D, y):
+    n0, n_plus = int(np.sum(y == 0)), int(np.sum(y != 0))
+    sign = -1 if n_plus < 2 * n0 else 1
+    v, b = rescaled(D, y, sign)
+    largest = largest_cost(D, y, sign, v, b)
+    for C in (largest, largest / 10):
+        w, beta = original(D, y, C)
+        np.testing.assert_allclose(w, v, atol=2e-3 * max(1, np.abs(v).max()))
+        assert abs(beta - sign) < 1.1 * C * (1 + np.abs(b) + np.abs(D @ v).max() * 2) + 1e-4
+    if sign > 0:
+        z = (y * (D @ v))[y != 0]
+        assert z.mean() >= v @ v / (2 * n0) - 1e-5 * max(1, v @ v)  # the plain mean, by Chebyshev
+    pairs = Pairs(np.vstack([D, np.zeros((1, D.shape[1]))]), [[k, len(D)] for k in range(len(D))])
+    if sign > 0:
+        with pytest.raises(DegenerateBiasError):
+            SVMCompare(largest / 10, "linear").fit(pairs, y)
+    else:
+        C = largest / 10
+        model = SVMCompare(C, "linear").fit(pairs, y)
+        scale = -C / model.bias_
+        np.testing.assert_allclose(model.decision_function(pairs), scale * (D @ v), atol=1e-3 * scale)
+
+
+def test_backwards_on_average_is_not_backwards_everywhere():
+    """Case (b) with a match that the reversed function still ranks rightly."""
+    D, y = np.array([[3.0], [-1.0], [1.0], [0.5]]), np.array([1, 1, 1, 0])
+    v, _ = rescaled(D, y, 1)
+    z = (y * (D @ v))[y != 0]
+    assert z.mean() > 0
+    assert z.min() < 0
