@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from preflearn.checks import Floats
-from preflearn.ground.compiled import njit
+from preflearn.compiled import njit
 
 _DEPENDENT = 1e-14
 
