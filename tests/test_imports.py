@@ -48,11 +48,12 @@ sys.meta_path.insert(0, Absent())
 """
 
 # What each folder or module may stand on; "path" serves two methods, which else know nothing of each other.
-GROUND = {"checks", "pairs", "counting", "metrics", "ground"}
+GROUND = {"checks", "compiled", "pairs", "counting", "metrics", "ground"}
 ALLOWED = {
     "checks": set(),
-    "pairs": {"checks"},
-    "counting": {"checks", "pairs"},
+    "compiled": set(),
+    "pairs": {"checks", "compiled"},
+    "counting": {"checks", "compiled", "pairs"},
     "metrics": {"checks", "pairs", "counting"},
     "ground": GROUND,
     "margins": GROUND,

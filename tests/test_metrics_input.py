@@ -101,6 +101,17 @@ def test_a_curve_needs_both_classes(measure):
         measure([1, 0], [1.0, 2.0], [1, 0])
 
 
+@pytest.mark.parametrize("wrong", [-128, -2, 2, 127])
+@pytest.mark.parametrize("kind", ["i1", "i8", "f8"])
+def test_labels_of_any_dtype_are_checked(wrong, kind):
+    labels, good = np.array([0, wrong, 1], dtype=kind), np.array([0, 1, -1], dtype=kind)
+    with pytest.raises(ValueError, match=rf"predicted\[1\] is {wrong}(\.0)?; expected one of \[-1, 0, 1\]"):
+        comparison_loss([0, 1, -1], labels)
+    with pytest.raises(ValueError, match=rf"y\[1\] is {wrong}(\.0)?; expected one of \[-1, 0, 1\]"):
+        comparison_loss(labels, [0, 1, -1])
+    assert comparison_loss(good, [0, 1, 1]) == comparison_loss([0, 1, 1], good) == 1 / 3
+
+
 def test_predicted_labels_and_scores_are_checked():
     with pytest.raises(ValueError, match=r"predicted\[1\] is 0.5; expected one of \[-1, 0, 1\]"):
         comparison_loss([1, 0], [1, 0.5])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from preflearn.checks import check_items, check_labels, check_query_ids
-from preflearn.pairs import Pairs, as_pairs
+from preflearn.pairs import Incidence, Pairs, as_pairs
 
 ITEMS = [[1.0, 0.0], [0.0, 2.0], [3.0, 3.0]]
 
@@ -194,6 +195,20 @@ def test_from_scores_pairs_all_items_of_a_query(rows, ties, named):
     assert dict(zip(map(tuple, pairs.index.tolist()), y.tolist(), strict=True)) == expected
     assert len(pairs) == len(expected)
     np.testing.assert_array_equal(pairs.items, X)
+
+
+@given(SCORED, st.sampled_from(["drop", "keep"]))
+def test_pairs_stand_in_the_order_of_queries_and_of_rows(rows, ties):
+    scores, qid = (np.array(column) for column in zip(*rows, strict=True))
+    expected = [
+        [i, j]
+        for query in sorted(set(qid.tolist()))
+        for i, j in combinations(np.flatnonzero(qid == query).tolist(), 2)
+        if ties == "keep" or scores[i] != scores[j]
+    ]
+    assume(expected)
+    pairs, _ = Pairs.from_scores(np.zeros((len(rows), 1)), scores, qid, ties=ties)
+    assert pairs.index.tolist() == expected
 
 
 @given(SCORED)
@@ -413,6 +428,23 @@ def test_the_operator_is_the_matrix(data, seed):
     ids, small = B.compacted()
     np.testing.assert_array_equal(small.matrix().toarray(), dense[:, ids])
     assert set(ids) == set(pairs.index.ravel())
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, 2), (3, 5), (3, 10_000), (40_000, 200), (40_000, 10_000)])
+def test_items_that_occur_are_found_among_few_and_many(m, n):
+    rng = np.random.default_rng(m + n)
+    first = rng.integers(0, n - 1, m)
+    index = np.column_stack([first, first + 1])
+    B = Incidence(index, n)
+    expected = sorted(set(index.ravel().tolist()))
+    assert B.occurring().tolist() == expected
+    ids, small = B.compacted()
+    assert ids.tolist() == expected
+    assert small.shape == (m, len(expected))
+    np.testing.assert_array_equal(ids[small.index], index)
+    f = rng.standard_normal((n, 2))  # more pairs than are subtracted at once
+    np.testing.assert_array_equal(B.differences(f), [f[i] - f[j] for i, j in index.tolist()])
+    np.testing.assert_array_equal(small.differences(f[ids]), B.differences(f))
 
 
 @given(comparisons(), st.integers(0, 2**31))

@@ -119,9 +119,10 @@ def check_array(values: ArrayLike, name: str, shape: tuple[int | str, ...], mean
     check_shape(array, name, shape, meaning)
     if array.size == 0:
         raise ValueError(f"{name} is empty (shape {array.shape}); expected at least one value")
-    wrong = ~np.isfinite(array)
-    more = int(np.count_nonzero(wrong)) - 1
-    refuse(wrong, array, name, "finite numbers" + f" ({more} more are not finite)" * (more > 0))
+    if not np.isfinite(array).all():
+        wrong = ~np.isfinite(array)
+        more = int(np.count_nonzero(wrong)) - 1
+        refuse(wrong, array, name, "finite numbers" + f" ({more} more are not finite)" * (more > 0))
     return array
 
 
@@ -135,7 +136,8 @@ def check_weights(sample_weight: ArrayLike | None, length: int) -> Floats:
     if sample_weight is None:
         return np.ones(length)
     weights = check_array(sample_weight, "sample_weight", (length,))
-    refuse((weights < 0) | (weights > LARGEST), weights, "sample_weight", "weights from 0 to 1e100")
+    if not 0 <= weights.min() <= weights.max() <= LARGEST:
+        refuse((weights < 0) | (weights > LARGEST), weights, "sample_weight", "weights from 0 to 1e100")
     if not weights.any():
         raise ValueError(f"all {length} values of sample_weight are 0; expected at least one positive weight")
     return weights
@@ -178,9 +180,14 @@ def check_labels(y: ArrayLike, n_pairs: int, allow: tuple[int, ...] = (-1, 0, 1)
     labels = array
     if array.dtype.kind not in "iuf":  # objects may be numbers; nothing else is
         labels = np.array([as_real(value) for value in array.tolist()])
-    meaning = "(+1 first better, -1 second better, 0 no difference)"
-    refuse(~np.isin(labels, allow), array, "y", f"one of {sorted(allow)} {meaning}")
-    return labels.astype(np.int8)
+    with np.errstate(invalid="ignore"):  # what is no small number is unequal below
+        small = labels.astype(np.int8, copy=False)
+    between = range(int(small.min(initial=0)), int(small.max(initial=0)) + 1)
+    strange = any(label not in allow and (small == label).any() for label in between)
+    if strange or (small is not labels and (small != labels).any()):
+        meaning = "(+1 first better, -1 second better, 0 no difference)"
+        refuse(~np.isin(labels, allow), array, "y", f"one of {sorted(allow)} {meaning}")
+    return small
 
 
 def check_kinds(y: NDArray, owner: str, ties: bool = True) -> None:
@@ -224,7 +231,8 @@ def check_query_ids(qid: ArrayLike | None, n_items: int) -> NDArray | None:
     check_shape(array, "qid", (n_items,), "one query id an item")
     refuse(pd.isna(array), array, "qid", "a query id for each item")
     try:
-        np.unique(array)
+        if array.dtype.kind == "O":
+            np.unique(array)
     except TypeError:
         raise ValueError(f"qid is {shown(qid)}; expected ids of one kind, which can be sorted") from None
     return array

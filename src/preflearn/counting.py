@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import Floats, check_array, check_labels, check_query_ids, check_weights
+from preflearn.checks import Floats, Ids, check_array, check_labels, check_query_ids, check_weights
+from preflearn.compiled import njit
 
 
 class Sweep(NamedTuple):
@@ -22,18 +23,19 @@ def sweep_threshold(y: ArrayLike, differences: ArrayLike, sample_weight: ArrayLi
     """Sort pairs by abs(difference) and add up their weights, in O(m log m)."""
     differences = check_array(differences, "differences", ("m",), "one difference a pair")
     y = check_labels(y, len(differences))
-    weights = check_weights(sample_weight, len(y))
-    kept = weights > 0
-    if not kept.all():
+    weights = None if sample_weight is None else check_weights(sample_weight, len(y))
+    if weights is not None:
+        kept = weights > 0
         differences, y, weights = differences[kept], y[kept], weights[kept]
     magnitudes = np.abs(differences)
-    order = np.argsort(-magnitudes)
-    magnitudes, y, weights = magnitudes[order], y[order], weights[order]
-    right = y * differences[order] > 0
-    last = np.append(np.flatnonzero(np.diff(magnitudes)), len(y) - 1)  # of each run of equal values
+    order = np.argsort(magnitudes)[::-1]
+    magnitudes, y, ahead = magnitudes[order], y[order], (differences > 0)[order]
+    right = (y != 0) & (magnitudes > 0) & (ahead == (y > 0))
+    last = np.append(np.flatnonzero(magnitudes[1:] != magnitudes[:-1]), len(y) - 1)  # of equal values
     # The totals come from sums in the same order, so that a perfect rate is 1 exactly.
     hits, preferences, false_alarms = (
-        np.cumsum(np.where(mask, weights, 0.0)) for mask in (right, y != 0, y == 0)
+        np.cumsum(mask if weights is None else np.where(mask, weights[order], 0.0), dtype=np.float64)
+        for mask in (right, y != 0, y == 0)
     )
     return Sweep(
         magnitudes[last], hits[last], false_alarms[last], float(preferences[-1]), float(false_alarms[-1])
@@ -58,52 +60,56 @@ def count_pairs(
     predicted = check_array(predicted, "predicted", (n,), "one value an item")
     qid = check_query_ids(qid, n)
     weights = check_weights(sample_weight, n)
-    query = np.zeros(n, dtype=np.int64) if qid is None else _codes(qid)
-    t, p = _codes(true), _codes(predicted)
-    in_query = _pairs_in_groups(query, query, weights)
-    same_true = _pairs_in_groups(query * n + t, query, weights)
-    same_predicted = _pairs_in_groups(query * n + p, query, weights)
-    same_both = _pairs_in_groups(_codes(query * n + t) * n + p, query, weights)
-    merged = np.maximum(same_predicted - same_both, 0.0)
-    return PairCounts(
-        wrong=2 * _inverted_pairs(t, p, query, weights) + merged,
-        separated=np.maximum(same_true - same_both, 0.0),
-        strict=np.maximum(in_query - same_true, 0.0),
-        tied=same_true,
-    )
+    rising, place = _order(predicted, qid), np.empty(n, dtype=np.int64)
+    place[rising[::-1]] = np.cumsum(_changes(predicted, qid, rising[::-1]))
+    order = _order(true, qid)
+    query = np.zeros(n, dtype=np.int64) if qid is None else np.cumsum(_changes(qid, None, order)) - 1
+    return PairCounts(*_count(query, _changes(true, qid, order), place[order], weights[order]))
 
 
-def _codes(values: NDArray) -> NDArray[np.int64]:
-    """Replace values by their places, 0 to k - 1, among the k distinct ones in order."""
-    return np.unique(values, return_inverse=True)[1].astype(np.int64).ravel()
+def _order(values: Floats, qid: NDArray | None) -> Ids:
+    """The order by query and by value; faster than `numpy.lexsort`."""
+    order = np.argsort(values)
+    return order if qid is None else order[np.argsort(qid[order], kind="stable")]
 
 
-def _pairs_in_groups(group: NDArray, query: NDArray, weights: Floats) -> Floats:
-    """For each query the sum of w_i w_j over i < j of the same group, a group being part of a query."""
-    _, member, code = np.unique(group, return_index=True, return_inverse=True)
-    squares_of_sums = np.bincount(code, weights) ** 2
-    sums_of_squares = np.bincount(code, weights**2)
-    pairs = np.maximum(squares_of_sums - sums_of_squares, 0.0) / 2
-    return np.bincount(query[member], pairs)  # pyright: ignore[reportReturnType]  (weighted: floats)
+def _changes(values: NDArray, qid: NDArray | None, order: Ids) -> NDArray[np.bool_]:
+    """Where, in this order, the value or the query is another than one place before; at the first it is."""
+    keys = [key[order] for key in (values, qid) if key is not None]
+    return np.append(True, np.any([key[1:] != key[:-1] for key in keys], axis=0))
 
 
-def _inverted_pairs(true: NDArray, predicted: NDArray, query: NDArray, weights: Floats) -> Floats:
-    """For each query the sum of w_i w_j over pairs with true_i < true_j and predicted_i > predicted_j.
+@njit
+def _count(query, new, place, weights):
+    """The fields of `PairCounts`, of items in the order of query and truth; `new` where one of both changes.
 
-    Two codes differ first at one bit, counted from the top; the larger has a one there. So each bit in
-    turn gives its share of the pairs: among items that agree in the bits above, ordered by truth, those
-    with a zero that stand behind ones.
+    The places of predictions are 1, 2, ... from the largest of the last query down to the least of the first,
+    equal ones sharing a place. Each item meets those that stand before it. A Fenwick tree has the weights of
+    those with less truth: element k sums those at the places from k - (k & -k) + 1 to k.
     """
-    n_bits = int(predicted.max()).bit_length()
-    key = (query << n_bits) + predicted
-    order = np.lexsort((predicted, true, query))  # equal truths in predicted order: no inversion
-    total = np.zeros(query.max() + 1)
-    for bit in range(n_bits - 1, -1, -1):
-        order = order[np.argsort(key[order] >> (bit + 1), kind="stable")]
-        above, w = key[order] >> (bit + 1), weights[order]
-        one = (key[order] >> bit) & 1
-        ones_before = np.append(0.0, np.cumsum(one * w)[:-1])
-        start = np.append(True, np.diff(above) != 0)
-        ones_before -= ones_before[start][np.cumsum(start) - 1]
-        total += np.bincount(query[order], np.where(one, 0.0, w * ones_before), minlength=len(total))
-    return total
+    wrong, separated, strict, tied = counts = np.zeros((4, query[-1] + 1))
+    tree, less, equal = np.zeros(place.max() + 1), np.zeros(place.max() + 1), np.zeros(place.max() + 1)
+    begin, all_less, all_equal = 0, 0.0, 0.0
+    for i in range(len(place)):
+        q, at, w = query[i], place[i], weights[i]
+        if new[i]:  # those met so far have less truth now, or belong to another query
+            for j in range(begin, i):
+                equal[place[j]] = 0.0
+                less[place[j]] += weights[j]
+                k = place[j]
+                while k < len(tree):
+                    tree[k] += weights[j]
+                    k += k & -k
+            all_less = all_less + all_equal if i > 0 and q == query[i - 1] else 0.0
+            begin, all_equal = i, 0.0
+        larger, k = 0.0, at - 1
+        while k > 0:
+            larger += tree[k]
+            k &= k - 1
+        wrong[q] += w * (2 * larger + less[at])
+        strict[q] += w * all_less
+        tied[q] += w * all_equal
+        separated[q] += w * (all_equal - equal[at])
+        equal[at] += w
+        all_equal += w
+    return counts

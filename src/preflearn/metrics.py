@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from preflearn.checks import (
     Floats,
+    as_array,
     as_floats,
     as_real,
     check_array,
@@ -65,10 +66,15 @@ def comparison_loss(y: ArrayLike, predicted: ArrayLike, sample_weight: ArrayLike
     >>> comparison_loss([1, 0, -1, -1], [1, 1, -1, 0])
     0.5
     """
-    predicted = check_array(predicted, "predicted", ("m",), "one label a pair")
-    refuse(~np.isin(predicted, (-1, 0, 1)), predicted, "predicted", "one of [-1, 0, 1]")
-    y = check_labels(y, len(predicted))
-    return float(np.average(predicted != y, weights=check_weights(sample_weight, len(y))))
+    found = as_array(predicted, "predicted")
+    small = found.dtype == np.int8 and found.ndim == 1 and found.size > 0  # as `predict` returns them
+    if not (small and -1 <= found.min() <= found.max() <= 1):
+        found = check_array(found, "predicted", ("m",), "one label a pair")
+        refuse(~np.isin(found, (-1, 0, 1)), found, "predicted", "one of [-1, 0, 1]")
+    wrong = found != check_labels(y, len(found))
+    if sample_weight is None:
+        return float(np.count_nonzero(wrong) / len(wrong))
+    return float(np.average(wrong, weights=check_weights(sample_weight, len(wrong))))
 
 
 def comparison_roc(
@@ -412,4 +418,4 @@ def threshold(differences: ArrayLike, tau: float) -> NDArray[np.int8]:
     require(limit >= 0, tau, "tau", "a threshold of at least 0")
     differences = as_floats(differences, "differences")
     refuse(np.isnan(differences), differences, "differences", "numbers")
-    return (differences > limit).astype(np.int8) - (differences < -limit).astype(np.int8)
+    return (differences > limit).view(np.int8) - (differences < -limit).view(np.int8)

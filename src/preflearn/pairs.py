@@ -26,8 +26,11 @@ from preflearn.checks import (
     check_selection,
     check_shape,
 )
+from preflearn.compiled import njit
 
 __all__ = ["DifferenceGram", "Incidence", "Pairs", "as_pairs"]
+
+_BLOCK = 1 << 15  # pairs
 
 
 class Incidence:
@@ -78,8 +81,10 @@ class Incidence:
     def differences(self, f: ArrayLike) -> Floats:
         """B f: the differences of scores, first minus second; f (n,) gives (m,), f (n, k) gives (m, k)."""
         f = _rows(f, "f", self.shape[1])
-        values = f[self.first]
-        values -= f[self.second]  # in place: one copy of m rows less
+        values = np.empty((len(self.index), *f.shape[1:]))
+        for start in range(0, len(values), _BLOCK):  # no copy of m rows beside the result
+            first, second = self.index[start : start + _BLOCK].T
+            np.subtract(f[first], f[second], out=values[start : start + _BLOCK])
         return values
 
     def adjoint(self, v: ArrayLike) -> Floats:
@@ -113,10 +118,23 @@ class Incidence:
         data = np.tile([1.0, -1.0], m)
         return sparse.csr_array((data, self.index.ravel(), np.arange(0, 2 * m + 1, 2)), shape=self.shape)
 
+    def occurring(self) -> Ids:
+        """The ids of the items that occur in a pair, in order."""
+        m, n = self.shape
+        if m < n >> 10:  # a few pairs of many items: sort their ids rather than mark all items
+            return np.unique(self.index)
+        marks = np.zeros(n, dtype=bool)
+        marks[self.index] = True
+        return np.flatnonzero(marks)
+
     def compacted(self) -> tuple[Ids, Incidence]:
         """The ids of the items that occur in a pair, in order, and B over these columns only."""
-        ids, place = np.unique(self.index, return_inverse=True)
-        return ids, Incidence(place.reshape(-1, 2), len(ids))
+        ids = self.occurring()
+        if len(ids) == self.shape[1]:
+            return ids, self
+        place = np.empty(self.shape[1], dtype=np.int64)
+        place[ids] = np.arange(len(ids))
+        return ids, Incidence(place[self.index], len(ids))
 
 
 class DifferenceGram:
@@ -255,11 +273,12 @@ class Pairs:
         scores = check_array(scores, "scores", (len(items),), "one value an item")
         qid = check_query_ids(qid, len(items))
         check_choice(ties, "ties", ("drop", "keep"))
-        index = _pairs_within_queries(len(items), qid)
-        first, second = scores[index[:, 0]], scores[index[:, 1]]
-        y = (first > second).astype(np.int8) - (first < second).astype(np.int8)
-        if ties == "drop":
-            index, y = index[y != 0], y[y != 0]
+        order, ends = np.arange(len(items)), np.array([len(items)])
+        if qid is not None:
+            order = np.argsort(qid, kind="stable")
+            query = qid[order]
+            ends = np.append(np.flatnonzero(query[1:] != query[:-1]) + 1, ends)
+        index, y = _pairs_of_queries(order, ends, scores[order], ties == "keep")
         check_left(len(index), len(items), " with different scores" * (ties == "drop"))
         return cls._trusted(items, index), y
 
@@ -377,10 +396,26 @@ def as_pairs(pairs: Pairs | ArrayLike) -> Pairs:
     return pairs
 
 
-def _pairs_within_queries(n_items: int, qid: NDArray | None) -> NDArray[np.int64]:
-    if qid is None:
-        return np.column_stack(np.triu_indices(n_items, 1))
-    order = np.argsort(qid, kind="stable")
-    _, starts = np.unique(qid[order], return_index=True)
-    groups = np.split(order, starts[1:])
-    return np.vstack([group[np.column_stack(np.triu_indices(len(group), 1))] for group in groups])
+@njit
+def _pairs_of_queries(order, ends, scores, keep_ties):
+    """Pairs of items of one query, and which of the two has the larger score.
+
+    Items in this order have these scores; queries end at these places. Each item meets those behind it.
+    """
+    total, start = 0, 0
+    for end in ends:
+        for i in range(start, end):
+            for j in range(i + 1, end):
+                total += keep_ties or scores[i] != scores[j]
+        start = end
+    index, labels = np.empty((total, 2), dtype=np.int64), np.empty(total, dtype=np.int8)
+    k, start = 0, 0
+    for end in ends:
+        for i in range(start, end):
+            for j in range(i + 1, end):
+                if keep_ties or scores[i] != scores[j]:
+                    index[k, 0], index[k, 1] = order[i], order[j]
+                    labels[k] = (scores[i] > scores[j]) - (scores[i] < scores[j])
+                    k += 1
+        start = end
+    return index, labels

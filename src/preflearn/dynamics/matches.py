@@ -27,6 +27,7 @@ from preflearn.checks import (
     refuse,
     shown,
 )
+from preflearn.compiled import njit
 from preflearn.pairs import Incidence
 
 ADVANTAGE = "advantage"  # the name of the feature for the home ground, or for the first move
@@ -65,11 +66,12 @@ class Matches:
     [[0, 1], [1, 2]]
     """
 
-    __slots__ = ("design", "features", "time")
+    __slots__ = ("_named", "design", "features", "time")
 
     design: Any  # a csr_array, of which stubs know too little
     time: Floats
     features: tuple[Hashable, ...]
+    _named: NDArray[np.bool_]  # which features are players
 
     def __init__(
         self, design: ArrayLike | sparse.sparray, time: ArrayLike, features: Iterable[Hashable]
@@ -78,6 +80,7 @@ class Matches:
         n_matches, n_features = self.design.shape
         if len(self.features) != n_features:
             raise ValueError(f"there are {len(self.features)} features; expected {n_features}, one a column")
+        self._named = np.array([isinstance(name, str) and name != ADVANTAGE for name in self.features])
         self.time = check_array(time, "time", (n_matches,), "one time a match")
         _check_order(self.time)
 
@@ -184,8 +187,8 @@ class Matches:
         """
         rows = check_selection(key, len(self))
         selected = Matches.__new__(Matches)
-        selected.time, selected.features = self.time[rows], self.features
-        selected.design = self.design[rows]
+        selected.time, selected.design = self.time[rows], self.design[rows]
+        selected.features, selected._named = self.features, self._named
         _check_order(selected.time)
         return selected
 
@@ -202,22 +205,33 @@ class Matches:
         ValueError
             If some row is a match of line-ups: not exactly one +1 and one -1 among these features.
         """
-        named = np.array([isinstance(name, str) and name != ADVANTAGE for name in self.features])
-        kept = named[self.design.indices]
-        row = np.repeat(np.arange(len(self)), np.diff(self.design.indptr))[kept]
-        column, value = self.design.indices[kept], self.design.data[kept]
-        plus, minus = value == 1, value == -1
-        counts = [np.bincount(row[mask], minlength=len(self)) for mask in (plus, minus, ~(plus | minus))]
-        wrong = (counts[0] != 1) | (counts[1] != 1) | (counts[2] != 0)
-        if wrong.any():
-            where = int(np.flatnonzero(wrong)[0])
-            raise ValueError(
-                f"match {where} has {counts[0][where]} players with +1, {counts[1][where]} with -1 and "
-                f"{counts[2][where]} with other entries; expected one +1 and one -1: two players, no line-ups"
-            )
-        ids = np.empty((len(self), 2), dtype=np.int64)
-        ids[row[plus], 0], ids[row[minus], 1] = column[plus], column[minus]
-        return ids
+        ids, wrong = _two_players(self.design.indptr, self.design.indices, self.design.data, self._named)
+        if wrong < 0:
+            return ids
+        row = slice(*self.design.indptr[wrong : wrong + 2])
+        values = self.design.data[row][self._named[self.design.indices[row]]]
+        first, second = np.count_nonzero(values == 1), np.count_nonzero(values == -1)
+        raise ValueError(
+            f"match {wrong} has {first} players with +1, {second} with -1 and "
+            f"{len(values) - first - second} with other entries; expected one +1 and one -1: two players, no "
+            "line-ups"
+        )
+
+
+@njit
+def _two_players(starts, columns, values, named):
+    """The columns of +1 and of -1 in each row, among those named, and a row that has others, or -1."""
+    ids = np.full((len(starts) - 1, 2), -1, dtype=np.int64)
+    for row in range(len(ids)):
+        for k in range(starts[row], starts[row + 1]):
+            if named[columns[k]]:
+                side = 0 if values[k] == 1 else 1
+                if abs(values[k]) != 1 or ids[row, side] >= 0:
+                    return ids, row
+                ids[row, side] = columns[k]
+        if ids[row, 0] < 0 or ids[row, 1] < 0:
+            return ids, row
+    return ids, -1
 
 
 def _check_design(design: Any) -> Any:

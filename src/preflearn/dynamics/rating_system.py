@@ -46,13 +46,18 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
     players_: tuple[Hashable, ...]
     ratings_: Floats
     before_: Floats
-    nu_: float
+
+    _places: dict[Hashable, int]  # of the players, in players_
+    _log_odds_before: list[Floats]  # before each match, and its outcome, a call of fit or partial_fit each
+    _y: list[NDArray[np.int8]]
+    _latest: float
+    _nu: float | None
 
     def _newcomer(self) -> dict[str, float]:
         """The fitted attributes with one value a player, and what they are for one who has not played."""
         raise NotImplementedError
 
-    def _rate(self, ids: NDArray[np.int64], boost: Floats, scores: Floats, time: Floats) -> Floats:
+    def _rate(self, ids: NDArray[np.int64], boost: Floats, y: NDArray[np.int8], time: Floats) -> Floats:
         """Move the players' values match by match; returns the log-odds d before each."""
         raise NotImplementedError
 
@@ -81,10 +86,10 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
             advantage where the matches have no feature "advantage".
         """
         added = self._checked(matches, y)
-        self.players_ = ()
+        self.players_, self._places = (), {}
         for name, value in self._newcomer().items():
             setattr(self, name, np.empty(0, dtype=type(value)))
-        self._log_odds_before, self._y, self._latest = np.empty(0), np.empty(0, dtype=np.int8), -math.inf
+        self._log_odds_before, self._y, self._latest = [], [], -math.inf
         return self._add(matches, *added)
 
     def partial_fit(self, matches: Matches, y: ArrayLike) -> Self:
@@ -110,19 +115,27 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         return check_labels(y, len(matches)), columns, boost
 
     def _add(self, matches: Matches, y: NDArray[np.int8], columns: NDArray[np.int64], boost: Floats) -> Self:
-        known = set(self.players_)
-        playing = [matches.features[column] for column in np.unique(columns)]
-        newcomers = [name for name in playing if name not in known]
+        playing = np.zeros(len(matches.features), dtype=bool)
+        playing[columns] = True
+        names = [matches.features[column] for column in np.flatnonzero(playing)]
+        newcomers = [name for name in names if name not in self._places]
+        self._places |= {name: k for k, name in enumerate(newcomers, len(self._places))}
         self.players_ += tuple(newcomers)
-        for name, value in self._newcomer().items():
+        for name, value in self._newcomer().items():  # always new arrays: the loops below work in place
             setattr(self, name, np.append(getattr(self, name), np.full(len(newcomers), value)))
-        ids = self._ids(matches, columns)
-        log_odds = self._rate(ids, boost, (y + 1) / 2, matches.time)
+        log_odds = self._rate(self._ids(matches, columns), boost, y, matches.time)
         self._latest = matches.time[-1]
-        self._log_odds_before = np.append(self._log_odds_before, log_odds)
-        self._y = np.append(self._y, y)
-        self.nu_ = _fit_nu(self._log_odds_before, self._y)
+        self._log_odds_before.append(log_odds)
+        self._y.append(y)
+        self._nu = None
         return self
+
+    @property
+    def nu_(self) -> float:
+        """The tie parameter: found when it is asked for, since each search goes over all matches."""
+        if self._nu is None:
+            self._nu = _fit_nu(np.concatenate(self._log_odds_before), np.concatenate(self._y))
+        return self._nu
 
     def decision_function(self, matches: Matches) -> Floats:
         """The present difference of ratings, first - second with the advantage, shape (N,).
@@ -168,8 +181,12 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
 
     def _ids(self, matches: Matches, columns: NDArray[np.int64]) -> NDArray[np.int64]:
         """Positions in players_ of the players in these columns; -1 for those without a rating."""
-        known: dict[Hashable, int] = {name: k for k, name in enumerate(self.players_)}
-        return np.array([known.get(name, -1) for name in matches.features])[columns]
+        playing = np.zeros(len(matches.features), dtype=bool)
+        playing[columns] = True
+        places = np.full(len(matches.features), -1)
+        for column in np.flatnonzero(playing):
+            places[column] = self._places.get(matches.features[column], -1)
+        return places[columns]
 
     def _present(self, matches: Matches, name: str) -> Floats:
         """For each match, an attribute of its players, shape (N, 2)."""

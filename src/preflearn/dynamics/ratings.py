@@ -25,10 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from preflearn.checks import LARGEST, Floats, check_number, check_real
+from preflearn.compiled import njit
 from preflearn.dynamics.matches import Matches
 from preflearn.dynamics.rating_system import RatingSystem
 
-_FIDE_NEW, _FIDE_USUAL, _FIDE_ELITE = 30.0, 15.0, 10.0  # K, in rating points
+_FIDE = np.array([30.0, 15.0, 10.0])  # K in rating points: of the new, the usual, the elite
 _FIDE_NEW_GAMES, _FIDE_ELITE_RATING = 30, 2400.0
 
 
@@ -45,8 +46,10 @@ class Elo(RatingSystem):
     ----------
     k : "fide" or float
         K in rating points. "fide": 30 in the first 30 games of a player, then 15; 10 for ever once his
-        rating reached 2400. These are the rules since 2011, and the default of the R package
-        PlayerRatings, which [Venuto2017]_ uses; before, the first K was 25.
+        rating reached 2400. These were the FIDE's rules from July 2011 to June 2014, and are the defaults of
+        the function fide() of the R package PlayerRatings, which [Venuto2017]_ uses (its elo() has one K,
+        27). Before, the first K was 25, so also in the years of the chess data, 1999 to 2009; since July 2014
+        the three are 40, 20 and 10.
     initial : float
         Rating of a new player. Only differences count, but for the 2400 of "fide".
     scale : float
@@ -110,32 +113,11 @@ class Elo(RatingSystem):
         elite = bool(self.initial >= _FIDE_ELITE_RATING)
         return {"ratings_": float(self.initial), "games_": 0, "elite_": elite}
 
-    def _rate(self, ids: NDArray[np.int64], boost: Floats, scores: Floats, time: Floats) -> Floats:
-        # Python's own numbers are several times faster here than elements of arrays.
-        ratings, games, elite = self.ratings_.tolist(), self.games_.tolist(), self.elite_.tolist()
-        fide = self._is_fide()
-        step_a = step_b = 0.0 if fide else float(self.k)
-        half_rate, tanh = math.log(10) / float(self.scale) / 2, math.tanh
-        first_before, second_before = [], []  # flat lists: a million tuples would burden the collector
-        for a, b, h, s in zip(*ids.T.tolist(), boost.tolist(), scores.tolist(), strict=True):
-            rating_a, rating_b = ratings[a], ratings[b]
-            first_before.append(rating_a)
-            second_before.append(rating_b)
-            if fide:
-                step_a = _FIDE_ELITE if elite[a] else _FIDE_NEW if games[a] < _FIDE_NEW_GAMES else _FIDE_USUAL
-                step_b = _FIDE_ELITE if elite[b] else _FIDE_NEW if games[b] < _FIDE_NEW_GAMES else _FIDE_USUAL
-            surprise = s - 0.5 - 0.5 * tanh(half_rate * (rating_a - rating_b + h))  # s - E
-            ratings[a] = rating_a = rating_a + step_a * surprise
-            ratings[b] = rating_b = rating_b - step_b * surprise
-            games[a] += 1
-            games[b] += 1
-            if rating_a >= _FIDE_ELITE_RATING:
-                elite[a] = True
-            if rating_b >= _FIDE_ELITE_RATING:
-                elite[b] = True
-        self.ratings_, self.games_, self.elite_ = np.array(ratings), np.array(games), np.array(elite)
-        self.before_ = np.column_stack([first_before, second_before])
-        return 2 * half_rate * (self.before_[:, 0] - self.before_[:, 1] + boost)
+    def _rate(self, ids: NDArray[np.int64], boost: Floats, y: NDArray[np.int8], time: Floats) -> Floats:
+        steps = _FIDE if self._is_fide() else np.full(3, float(self.k))
+        rate = math.log(10) / float(self.scale)
+        self.before_, log_odds = _elo(ids, boost, y, self.ratings_, self.games_, self.elite_, steps, rate)
+        return log_odds
 
     def _log_odds(self, matches: Matches, differences: Floats) -> Floats:
         return math.log(10) / float(self.scale) * differences
@@ -226,41 +208,12 @@ class Glicko(RatingSystem):
     def _newcomer(self) -> dict[str, float]:  # inf: not played yet, no growth
         return {"ratings_": float(self.initial), "deviations_": float(self.deviation), "last_": math.inf}
 
-    def _rate(self, ids: NDArray[np.int64], boost: Floats, scores: Floats, time: Floats) -> Floats:
-        ratings, variances, last = self.ratings_.tolist(), (self.deviations_**2).tolist(), self.last_.tolist()
-        clock = self._clock(time)
-        ends = np.ones(len(time), dtype=bool) if self.period is None else np.append(np.diff(clock) > 0, True)
+    def _rate(self, ids: NDArray[np.int64], boost: Floats, y: NDArray[np.int8], time: Floats) -> Floats:
+        clock, variances = self._clock(time), self.deviations_**2
+        ends = np.append(clock[1:] > clock[:-1], True) | (self.period is None)
         growth, largest = float(self.c) ** 2, float(self.deviation) ** 2
-        spread, sqrt, tanh = 3 * (_Q / math.pi) ** 2, math.sqrt, math.tanh
-        surprise, information = [0.0] * len(ratings), [0.0] * len(ratings)  # sums over the period
-        before, active = [], []
-        rows = zip(
-            *ids.T.tolist(), boost.tolist(), scores.tolist(), clock.tolist(), ends.tolist(), strict=True
-        )
-        for a, b, h, s, now, end in rows:
-            for player in (a, b):
-                if last[player] < now:
-                    variances[player] = min(variances[player] + growth * (now - last[player]), largest)
-                last[player] = now
-            before += ratings[a], ratings[b], variances[a], variances[b]
-            active += a, b
-            half = _Q / 2 * (ratings[a] - ratings[b] + h)
-            g = 1 / sqrt(1 + spread * variances[b])
-            excess = 0.5 * tanh(g * half)  # E - 1/2 of the first
-            surprise[a] += g * (s - 0.5 - excess)
-            information[a] += g * g * (0.25 - excess * excess)
-            g = 1 / sqrt(1 + spread * variances[a])
-            excess = 0.5 * tanh(g * half)
-            surprise[b] -= g * (s - 0.5 - excess)
-            information[b] += g * g * (0.25 - excess * excess)
-            if end:
-                for player in active:  # one who is listed twice has no news the second time
-                    variances[player] = 1 / (1 / variances[player] + _Q * _Q * information[player])
-                    ratings[player] += _Q * variances[player] * surprise[player]
-                    surprise[player] = information[player] = 0.0
-                active = []
-        self.ratings_, self.deviations_, self.last_ = np.array(ratings), np.sqrt(variances), np.array(last)
-        known = np.reshape(before, (-1, 4))
+        known = _glicko(ids, boost, y, clock, ends, self.ratings_, variances, self.last_, growth, largest)
+        self.deviations_ = np.sqrt(variances)
         self.before_, self.deviation_before_ = known[:, :2], np.sqrt(known[:, 2:])
         return _glicko_log_odds(self.before_[:, 0] - self.before_[:, 1] + boost, known[:, 2:])
 
@@ -282,3 +235,50 @@ _Q = math.log(10) / 400
 
 def _glicko_log_odds(differences: Floats, variances: Floats) -> Floats:
     return _Q * differences / np.sqrt(1 + 3 * (_Q / math.pi) ** 2 * variances.sum(axis=1))
+
+
+@njit
+def _elo(ids, boost, y, ratings, games, elite, steps, rate):
+    """Ratings before each match and the log-odds d of the first; what players have moves in place."""
+    before, log_odds = np.empty((len(y), 2)), np.empty(len(y))
+    for row in range(len(y)):
+        before[row, 0], before[row, 1] = ratings[ids[row, 0]], ratings[ids[row, 1]]
+        log_odds[row] = rate * (before[row, 0] - before[row, 1] + boost[row])
+        surprise = (y[row] - math.tanh(log_odds[row] / 2)) / 2  # s - E of the first
+        for side in range(2):
+            player = ids[row, side]
+            step = steps[2 if elite[player] else 0 if games[player] < _FIDE_NEW_GAMES else 1]
+            ratings[player] += step * surprise if side == 0 else -step * surprise
+            games[player] += 1
+            elite[player] |= ratings[player] >= _FIDE_ELITE_RATING
+    return before, log_odds
+
+
+@njit
+def _glicko(ids, boost, y, clock, ends, ratings, variances, last, growth, largest):
+    """Ratings and variances of both before each match, (N, 4); what players have moves in place."""
+    before, begin = np.empty((len(y), 4)), 0
+    surprise, information = np.zeros(len(ratings)), np.zeros(len(ratings))  # sums over the period
+    for row in range(len(y)):
+        now = clock[row]
+        for side in range(2):
+            player = ids[row, side]
+            if last[player] < now:
+                variances[player] = min(variances[player] + growth * (now - last[player]), largest)
+            last[player] = now
+            before[row, side], before[row, 2 + side] = ratings[player], variances[player]
+        half = _Q / 2 * (before[row, 0] - before[row, 1] + boost[row])
+        for side in range(2):
+            player, sign = ids[row, side], 1 - 2 * side
+            g = 1 / math.sqrt(1 + 3 * (_Q / math.pi) ** 2 * before[row, 3 - side])
+            excess = 0.5 * math.tanh(g * half)  # E - 1/2 of the first
+            surprise[player] += sign * g * (0.5 * y[row] - excess)
+            information[player] += g * g * (0.25 - excess * excess)
+        if ends[row]:
+            for played in range(begin, row + 1):
+                for player in ids[played]:  # one who is met twice has no news the second time
+                    variances[player] = 1 / (1 / variances[player] + _Q * _Q * information[player])
+                    ratings[player] += _Q * variances[player] * surprise[player]
+                    surprise[player] = information[player] = 0.0
+            begin = row + 1
+    return before

@@ -39,8 +39,11 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
     def decision_function(self, pairs: Pairs | ArrayLike) -> NDArray[np.float64]:
         """r(first) - r(second) for each pair, shape (m,), eq. 5 of [Venuto2017]_."""
         pairs = as_pairs(pairs)
-        ids, B = pairs.B.compacted()
-        return B.differences(self.rank_function(pairs.items[ids]))
+        B = pairs.B
+        ids, scores = B.occurring(), np.empty(len(pairs.items))
+        everyone = len(ids) == len(scores)
+        scores[ids] = self.rank_function(pairs.items if everyone else pairs.items[ids])
+        return B.differences(scores)
 
     def predict(self, pairs: Pairs | ArrayLike) -> NDArray[np.int8]:
         """Labels -1, 0, 1 for each pair, shape (m,)."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from preflearn.checks import Floats, Ids, check_array
-from preflearn.ground.compiled import njit
+from preflearn.compiled import njit
 
 _ROUNDING = 1e-15  # asymmetry below this share of the diagonal is left as it is
 _TILE = 256

@@ -6,8 +6,9 @@ the matrix positive definite exactly where the system bordered by the sum is reg
 The Gram matrix is U'DU with a unit upper triangle U. Points come as a column, and leave by an update of the
 rows below theirs with a positive multiple of theirs; both are stable, and so are solutions, however
 ill-conditioned the elbow is: what they leave of the equations is rounding. (An explicit inverse is not: its
-residuals grow with the condition.) The right sides are two more columns of U, so that a solution costs one pass. The pivot D of a point is its squared distance from the span of those
-before. Below `_DEPENDENT` of its own square it is made of the rounding of the data, and the point stays out.
+residuals grow with the condition.) The right sides are two more columns of U, so that a solution costs one
+pass. The pivot D of a point is its squared distance from the span of those before. Below `_DEPENDENT` of
+its own square it is made of the rounding of the data, and the point stays out.
 """
 
 from typing import NamedTuple
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from preflearn.checks import Floats, Ids
-from preflearn.ground.compiled import njit
+from preflearn.compiled import njit
 
 _DEPENDENT = 1e-14
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from preflearn.checks import Floats
-from preflearn.ground.compiled import njit
+from preflearn.compiled import njit
 from preflearn.ground.gram import combine
 from preflearn.path.elbow import Elbow, enter, leave, solve
 
