@@ -47,7 +47,6 @@ from preflearn.ground.outcomes import (
 )
 from preflearn.pairs import Pairs, as_pairs
 
-
 _TOL = 1e-12  # relative duality gap to stop at: Newton steps cost little more for it than for 1e-6
 _INACCURATE = 1e-6  # one that is worth a warning
 
@@ -65,9 +64,8 @@ def _fit(
     y = check_labels(y, len(pairs))
     weights = check_weights(sample_weight, len(y))
     check_scale(pairs.items, "items")
-    used = weights > 0
-    check_kinds(y[used], name, ties=False)
-    found = minimise(law, pairs.items, pairs.B[used], y[used], weights[used], alpha, _TOL)
+    check_kinds(y[weights > 0], name, ties=False)
+    found = minimise(law, pairs.items, pairs.B, y, weights, alpha, _TOL)
     if not found.gap <= _INACCURATE:
         warnings.warn(
             f"{name}: the duality gap is {found.gap:.1e} of the objective; expected at most {_INACCURATE:g}: "

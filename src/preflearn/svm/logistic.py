@@ -1,7 +1,7 @@
 """Comparisons with a logistic loss: the future work of [Venuto2017]_, section 6, for very many pairs.
 
-The scores of the n distinct items are linear in features that are computed once, n x D numbers. What a fit needs
-goes through these scores, so neither time nor memory grows with pairs times features.
+The scores of the n items are linear in features that are computed once, n x D numbers. A fit needs no more
+than these scores and their differences, so neither time nor memory grows with pairs times features.
 
 References
 ----------
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -39,7 +38,7 @@ from preflearn.ground.estimator import ComparisonEstimator
 from preflearn.ground.kernels import Kernel, check_kernel, gram_features, scale_gamma
 from preflearn.ground.likelihood import TieLaw, minimise
 from preflearn.ground.outcomes import Loss
-from preflearn.pairs import Incidence, Pairs
+from preflearn.pairs import Pairs
 from preflearn.svm.machine import Expansion, KernelProblem, check_bias, check_input
 
 
@@ -51,9 +50,8 @@ class LogisticCompare(ComparisonEstimator):
 
         F(w, beta) = mean_i log(1 + exp(-label_i (beta + w·d_i))) + alpha/2 w·w,
 
-    by Newton's method with conjugate gradients, until a duality gap proves the minimum. As in `SVMCompare`, the
-    ranking function is r(x) = -w·phi(x) / beta, and two items whose scores differ by at most 1 are predicted to be
-    equal.
+    by Newton's method, until a duality gap proves the minimum. As in `SVMCompare`, the ranking function is
+    r(x) = -w·phi(x) / beta, and two items whose scores differ by at most 1 are predicted to be equal.
 
     Parameters
     ----------
@@ -61,8 +59,8 @@ class LogisticCompare(ComparisonEstimator):
         Strength of the regularisation, positive; alpha = 1 / (C · number of flipped pairs) is the C of
         `SVMCompare`.
     kernel : str or callable
-        "linear": phi(x) = x, to be standardised beforehand, since w·w depends on the scale of the features; or
-        another one as in `SVMCompare`, but not "precomputed".
+        "linear": phi(x) = x, to be standardised beforehand, since w·w depends on the scale of the features;
+        or another one as in `SVMCompare`, but not "precomputed".
     gamma, degree, coef0
         As in `SVMCompare`.
     n_components : int
@@ -104,8 +102,8 @@ class LogisticCompare(ComparisonEstimator):
     the sum over preferences of s(-w·d). So beta < 0 wherever ties weigh at least as much as preferences.
     Otherwise it may be positive; then -w / beta would rank backwards, and `fit` raises DegenerateBiasError.
 
-    **Centring.** For the linear kernel and those of differences x - x' (rbf, laplacian) the items are centred, which
-    changes neither F nor its optimum.
+    **Centring.** For the linear kernel and those of differences x - x' (rbf, laplacian) the items are
+    centred, which changes neither F nor its optimum.
 
     Examples
     --------
@@ -163,13 +161,12 @@ class LogisticCompare(ComparisonEstimator):
         """
         alpha, tol, rng = self._check_parameters()
         pairs, y, weights = check_input(pairs, y, sample_weight)
-        kept = weights > 0
-        y, weights = y[kept], weights[kept]
-        check_kinds(y, "LogisticCompare")
-        B, features, self._centre, self._feature_map = self._features(pairs[kept], rng)
+        check_kinds(y[weights > 0], "LogisticCompare")
+        self._fit_features(pairs if weights.all() else pairs[weights > 0], rng)
+        features = self._feature_map(pairs.items - self._centre)
         ties, preferences = 2 * weights[y == 0].sum(), weights[y != 0].sum()  # of flipped rows
         law = TieLaw(_flipped_loss, start=math.log(preferences / ties), least=-math.inf)
-        found = minimise(law, features, B, y, weights / (ties + preferences), alpha, tol)
+        found = minimise(law, features, pairs.B, y, weights / (ties + preferences), alpha, tol)
         if not found.gap <= tol:
             warnings.warn(
                 f"LogisticCompare: the duality gap is {found.gap:.1e} of F; expected at most tol = {tol:g}: "
@@ -230,29 +227,27 @@ class LogisticCompare(ComparisonEstimator):
                 "numpy.random.RandomState or None"
             ) from None
 
-    def _features(
-        self, pairs: Pairs, rng: np.random.RandomState
-    ) -> tuple[Incidence, Floats, Floats, Callable[[Floats], Floats]]:
-        """B over the items that occur, their features, the centre of the items, and the map to features."""
+    def _fit_features(self, pairs: Pairs, rng: np.random.RandomState) -> None:
+        """Set the centre of the items, and the map from centred items to features."""
         check_scale(pairs.items, "items")
-        ids, B = pairs.B.compacted()
-        items, centre = pairs.items[ids], np.zeros(pairs.shape[2])
+        self._centre, self._feature_map = np.zeros(pairs.shape[2]), np.asarray
         if self.kernel == "linear":
-            return B, items, centre, np.asarray
+            return
+        ids, B = pairs.B.compacted()
+        items = pairs.items[ids]
         if self.kernel in ("rbf", "laplacian"):
-            centre = items.mean(axis=0)
-            items = items - centre
+            self._centre = items.mean(axis=0)
+            items = items - self._centre
         if self.approximation == "fourier":
             gamma = scale_gamma(self.gamma, items)
             sampler = RBFSampler(gamma=gamma, n_components=self.n_components, random_state=rng)
-            feature_map = sampler.fit(items).transform
+            self._feature_map = sampler.fit(items).transform
         else:  # phi(x) = k(x, landmarks) · projection, whose inner products are k exactly on the landmarks
             problem = KernelProblem.of(self, Pairs(items, B.index))
             chosen = rng.choice(len(problem.items), min(self.n_components, len(problem.items)), replace=False)
             landmarks = problem.items[chosen]
             projection = np.asarray(linalg.pinv(gram_features(problem.k(landmarks, landmarks)))).T
-            feature_map = Expansion(problem.k, landmarks, projection)
-        return B, feature_map(items), centre, feature_map
+            self._feature_map = Expansion(problem.k, landmarks, projection)
 
 
 def _flipped_loss(d: Floats, beta: float, y: NDArray) -> Loss:
