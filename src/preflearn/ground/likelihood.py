@@ -153,7 +153,7 @@ class _Problem(NamedTuple):
         short = pulls.min() / pulls
         pull = self.X.T @ self.B.adjoint(point.d * np.where(self.y, *short))
         bound = float(short @ point.sums[:, 2] - pull @ pull / (2 * self.alpha))
-        return max(0.0, point.value - bound) / max(point.value, _TINY)
+        return abs(point.value - bound) / max(point.value, _TINY)
 
     def times(self, point: _Point, v: Floats) -> Floats:
         """The Hessian times a vector."""
