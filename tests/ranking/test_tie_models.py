@@ -10,7 +10,7 @@ from scipy.stats import logistic, norm
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_predict
 
 from preflearn.ground.outcomes import LINKS, davidson_loss, ordinal_loss
 from preflearn.metrics import log_loss
@@ -306,6 +306,72 @@ def test_shifting_all_items_changes_nothing(model):
     pairs, y = compared(15)
     moved = Pairs(pairs.items + np.array([3.0, -2.0, 1.0]), pairs.index)
     np.testing.assert_allclose(clone(model).fit(moved, y).coef_, clone(model).fit(pairs, y).coef_, atol=1e-8)
+
+
+@every_model
+@pytest.mark.parametrize("offset", [2.0**17, 2.0**27])
+def test_a_large_offset_changes_nothing(model, offset):
+    pairs, y = compared(15)
+    items = np.round(pairs.items * 2**20) / 2**20  # so that the offset is added exactly
+    near = clone(model).fit(Pairs(items, pairs.index), y)
+    far = clone(model).fit(Pairs(items + offset, pairs.index), y)
+    np.testing.assert_allclose(far.coef_, near.coef_, rtol=1e-9)
+    assert tie_parameter(far) == pytest.approx(tie_parameter(near), rel=1e-9)
+
+
+@every_model
+def test_equal_items_have_no_weights(model):
+    pairs, y = compared(15)
+    fitted = clone(model).fit(Pairs(np.full((8, 2), 0.1), pairs.index), y)
+    assert fitted.coef_.tolist() == [0.0, 0.0]
+    assert fitted.dual_gap_ < 1e-12
+
+
+@every_model
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 10**6), alpha=st.sampled_from([1e-8, 1e-3, 10.0]), ties=st.booleans())
+def test_the_gap_is_small_and_true(model, seed, alpha, ties):
+    """Any other point has an objective above the bound that the gap leaves."""
+    pairs, y = compared(seed)
+    if not ties:
+        pairs, y = pairs[y != 0], y[y != 0]
+    fitted = clone(model).set_params(alpha=alpha).fit(pairs, y)
+    assert fitted.dual_gap_ <= 1e-9
+    bound = fitted.objective_ * (1 - fitted.dual_gap_)
+    rng = np.random.default_rng(seed)
+    for size in (1e-4, 1e-1, 1.0):
+        w = fitted.coef_ + size * rng.standard_normal(3)
+        t = tie_parameter(fitted) * (1 + size * rng.random()) if ties else -30.0 * isinstance(model, Davidson)
+        assert objective(fitted, pairs, y, w, t) >= bound * (1 - 1e-9)
+
+
+@every_model
+@pytest.mark.parametrize("kinds", [(-1, 1), (0, 1), (-1, 0), (-1, 0, 1)])
+@pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
+@pytest.mark.filterwarnings("ignore:Number of classes in training fold")
+def test_labels_that_scikit_learn_encoded_are_refused(model, kinds, method):
+    """Its cross_val_predict makes 0, 1, ... of them before it calls fit."""
+    pairs, y = compared(22, m=200)
+    kept = np.isin(y, kinds)
+    with pytest.raises((IndexError, ValueError), match=r"arrays used as indices|is 2; expected one of"):
+        cross_val_predict(clone(model), pairs[kept], y[kept], method=method, cv=3)
+    predicted = cross_val_predict(clone(model), pairs[kept], y[kept], cv=3)  # not encoded
+    assert np.mean(predicted == y[kept]) > 0.4
+
+
+@every_model
+@pytest.mark.parametrize("n", [40, 400])
+def test_one_hot_items_and_hessians_in_time(model, n, monkeypatch):
+    """Sparse features, on a chain of comparisons (badly conditioned), against a dense rotation of them."""
+    monkeypatch.setattr("preflearn.ground.likelihood._FEW", 3)
+    rng = np.random.default_rng(n)
+    index = np.repeat(np.column_stack([np.arange(n - 1), np.arange(1, n)]), 3, axis=0)
+    y = rng.choice([-1, 0, 1], len(index), p=[0.2, 0.3, 0.5])
+    sparse = clone(model).fit(Pairs(np.eye(n), index), y)
+    Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    dense = clone(model).fit(Pairs(Q, index), y)
+    np.testing.assert_allclose(sparse.coef_, Q @ dense.coef_, atol=1e-6)
+    assert sparse.objective_ == pytest.approx(dense.objective_, rel=1e-10)
 
 
 @every_model

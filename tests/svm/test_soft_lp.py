@@ -250,6 +250,41 @@ def test_invariances(seed, nu):
         )
 
 
+@settings(deadline=None, max_examples=15)
+@given(st.integers(0, 2**31), st.sampled_from(sorted(KERNELS)), st.sampled_from([0.05, 0.4, 0.9]))
+def test_items_and_pairs_that_are_left_out_do_not_matter(seed, kernel, nu):
+    """From two items and a guess on an eighth of the pairs, to the optimum over all of them."""
+    pairs, y = compared(seed, m=80, n=25)
+    K = pairwise_kernels(pairs.items, metric=kernel, **KERNELS[kernel])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("preflearn.svm.soft_lp._NEW", 2)
+        patch.setattr("preflearn.svm.soft_lp._FEW", 6)
+        lp = LPCompare(nu, 5.0, kernel, **KERNELS[kernel]).fit(pairs, y)
+    assert lp.objective_ == pytest.approx(soft_by_cvxpy(pairs, y, K, nu, 5.0, np.ones(len(y))), abs=1e-7)
+    assert lp.dual_gap_ < 1e-8
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "laplacian"])
+@pytest.mark.parametrize("offset", [1e3, 1e5])
+def test_offsets(kernel, offset):
+    """A kernel of differences does not see them. A linear one does: its functions depend on the origin."""
+    pairs, y = compared(6, m=61)
+    moved = Pairs(pairs.items + offset, pairs.index)
+    parameters = KERNELS[kernel]
+    far = LPCompare(0.4, 3.0, kernel, **parameters).fit(moved, y)
+    assert far.dual_gap_ < 1e-6
+    z = far.decision_function(moved)
+    slack = np.maximum(0, far.margin_ - margins(z, y))
+    assert far.margin_ - slack.sum() / (0.4 * len(y)) == pytest.approx(far.objective_, abs=1e-5)
+    if kernel == "linear" and offset < 1e4:  # beyond, cvxpy's answer is below our bound
+        K = (pairs.items - pairs.items.mean(axis=0)) @ moved.items.T / offset
+        expected = soft_by_cvxpy(pairs, y, K, 0.4, 3.0 * offset, np.ones(len(y)))
+        assert far.objective_ == pytest.approx(expected, abs=1e-5)
+    elif kernel != "linear":
+        near = LPCompare(0.4, 3.0, kernel, **parameters).fit(pairs, y)
+        assert far.objective_ == pytest.approx(near.objective_, abs=1e-4)
+
+
 def test_weights_count_pairs():
     pairs, y = compared(4, tie_share=0.6)
     weights = np.random.default_rng(0).integers(0, 4, len(y))

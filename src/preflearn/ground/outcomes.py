@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_expit, log_ndtr
+from scipy.special import log_ndtr
 
 from preflearn.checks import Floats
 
@@ -35,37 +35,48 @@ class Link(NamedTuple):
     pdf_slope: Callable[[Floats], Floats]  # f'/f
 
 
+def _log_logistic(x: Floats) -> Floats:
+    """A fifth of the time of scipy.special.log_expit."""
+    return np.minimum(x, 0.0) - np.log1p(np.exp(-np.abs(x)))
+
+
 LINKS = {
-    "logit": Link(log_expit, lambda x: log_expit(x) + log_expit(-x), lambda x: -np.tanh(x / 2)),
+    "logit": Link(
+        _log_logistic,
+        lambda x: -np.abs(x) - 2 * np.log1p(np.exp(-np.abs(x))),
+        lambda x: -np.tanh(x / 2),
+    ),
     "probit": Link(log_ndtr, lambda x: -(x**2 + math.log(2 * math.pi)) / 2, lambda x: -x),
 }
-
-
-def _log_softmax(d: Floats, t: float) -> Floats:
-    """Log-probabilities of -1, 0, 1 in Davidson's model with nu = e^t, shape (m, 3)."""
-    logits = np.stack([-d / 2, np.full_like(d, t), d / 2], axis=1)
-    logits -= logits.max(axis=1, keepdims=True)
-    return logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
 
 
 def davidson_probabilities(d: Floats, nu: float) -> Floats:
     """Probabilities of -1, 0, 1 in Davidson's model, shape (m, 3)."""
     with np.errstate(divide="ignore"):  # nu = 0 has no ties
-        return np.exp(_log_softmax(d, np.log(nu)))
+        _, tie, win, lose = _davidson(d, np.log(nu))
+    return np.column_stack([np.where(d < 0, win, lose), tie, np.where(d < 0, lose, win)])
+
+
+def _davidson(d: Floats, t: float) -> tuple[Floats, Floats, Floats, Floats]:
+    """log(e^{d/2} + e^t + e^{-d/2}); the probabilities of a tie, of the better item, and of the other one."""
+    half = np.abs(d) / 2
+    top = np.maximum(half, t)
+    win, tie, lose = np.exp(half - top), np.exp(t - top), np.exp(-half - top)
+    total = win + tie + lose
+    return top + np.log(total), tie / total, win / total, lose / total
 
 
 def davidson_loss(d: Floats, t: float, y: NDArray) -> Loss:
     """Davidson's model, for labels y."""
-    log_p = _log_softmax(d, t)
-    second, tie, first = np.exp(log_p.T)
-    mean, equal = (first - second) / 2, y == 0
+    size, tie, win, lose = _davidson(d, t)
+    mean, equal = np.copysign((win - lose) / 2, d), y == 0
     return Loss(
-        value=-log_p[np.arange(len(y)), y + 1],
+        value=size - np.where(equal, t, y * d / 2),
         d=mean - y / 2,
         t=tie - equal,
-        dd=first * second + tie * (first + second) / 4,
+        dd=win * lose + tie * (win + lose) / 4,
         dt=-mean * tie,
-        tt=tie * (first + second),
+        tt=tie * (win + lose),
     )
 
 
@@ -75,16 +86,16 @@ def ordinal_loss(d: Floats, t: float, y: NDArray, link: Link) -> Loss:
     Each is F(b) - F(a): after F is turned, since it is symmetric, so that the preferred or the one with the
     larger score comes first, b = d - t and a = -infinity for a preference; b = t - d, a = -t - d for a tie.
     """
-    ties = y == 0
-    turn = np.where(ties, np.where(d < 0, -1.0, 1.0), y)
-    x, side = turn * d, np.where(ties, 1.0, -1.0)
-    b = side * (t - x)
-    a = np.where(ties, -t - x, b)  # of preferences: any finite number
-    log_b = link.log_cdf(b)
-    value = -log_b - np.log(-np.expm1(np.where(ties, link.log_cdf(a) - log_b, -np.inf)))
+    ties = np.flatnonzero(y == 0)
+    turn = np.where(y == 0, np.where(d < 0, -1.0, 1.0), y)
+    side = np.where(y == 0, 1.0, -1.0)
+    b, a = side * (t - turn * d), -t - np.abs(d[ties])
+    value, lower, slope_lower = -link.log_cdf(b), np.zeros_like(b), np.zeros_like(b)
+    value[ties] -= np.log(-np.expm1(link.log_cdf(a) + value[ties]))
     upper = np.exp(link.log_pdf(b) + value)  # f(b) / (F(b) - F(a))
-    lower = np.where(ties, np.exp(link.log_pdf(a) + value), 0.0)
-    slope_upper, slope_lower = upper * link.pdf_slope(b), lower * link.pdf_slope(a)
+    lower[ties] = np.exp(link.log_pdf(a) + value[ties])
+    slope_upper = upper * link.pdf_slope(b)
+    slope_lower[ties] = lower[ties] * link.pdf_slope(a)
     bend = slope_lower - slope_upper  # factored: for small t, upper and lower are large
     return Loss(
         value=value,

@@ -37,6 +37,7 @@ from preflearn.checks import (
     check_weights,
 )
 from preflearn.ground.estimator import ComparisonEstimator
+from preflearn.ground.likelihood import TieLaw, minimise
 from preflearn.ground.outcomes import (
     LINKS,
     davidson_loss,
@@ -45,47 +46,39 @@ from preflearn.ground.outcomes import (
     ordinal_loss,
 )
 from preflearn.pairs import Pairs, as_pairs
-from preflearn.ranking.likelihood import MAX_ITERATIONS, TieLaw, most_likely
+
+_TOL = 1e-12  # relative duality gap to stop at: Newton steps cost little more for it than for 1e-6
+_INACCURATE = 1e-6  # one that is worth a warning
 
 
-class _LinearModel(ComparisonEstimator):
-    """A linear ranking function that is fitted with a parameter of ties."""
-
-    alpha: float
-
-    coef_: Floats
-    objective_: float
-    n_iter_: int
-
-    def _fit(
-        self, law: TieLaw, pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
-    ) -> float:
-        """Set the attributes that the models share, and return the parameter of ties."""
-        alpha = check_number(self, "alpha", positive=True, most=LARGEST)
-        pairs = as_pairs(pairs)
-        y = check_labels(y, len(pairs))
-        weights = check_weights(sample_weight, len(y))
-        check_scale(pairs.items, "items")
-        used = weights > 0
-        check_kinds(y[used], type(self).__name__, ties=False)
-        found = most_likely(law, pairs.items, pairs.B[used], y[used], weights[used], alpha)
-        if not found.converged:
-            warnings.warn(
-                f"{type(self).__name__}: no maximum was found in {MAX_ITERATIONS} steps: raise "
-                f"alpha = {alpha:g}, or standardise the features",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        self.coef_, self.objective_, self.n_iter_ = found.w, found.objective, found.n_iter
-        self.n_features_in_ = len(found.w)
-        return found.t
-
-    def rank_function(self, X: ArrayLike) -> Floats:
-        """Scores r(x) = w·x of items, shape (n,); larger is better."""
-        return self._checked_features(X) @ self.coef_
+def _fit(
+    model: Davidson | OrdinalComparison,
+    law: TieLaw,
+    pairs: Pairs | ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+) -> float:
+    """Set the attributes that the models share, and return the parameter of ties."""
+    name, alpha = type(model).__name__, check_number(model, "alpha", positive=True, most=LARGEST)
+    pairs = as_pairs(pairs)
+    y = check_labels(y, len(pairs))
+    weights = check_weights(sample_weight, len(y))
+    check_scale(pairs.items, "items")
+    check_kinds(y[weights > 0], name, ties=False)
+    found = minimise(law, pairs.items, pairs.B, y, weights, alpha, _TOL)
+    if not found.gap <= _INACCURATE:
+        warnings.warn(
+            f"{name}: the duality gap is {found.gap:.1e} of the objective; expected at most {_INACCURATE:g}: "
+            f"raise alpha = {alpha:g}, or standardise the features",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    model.coef_, model.objective_, model.dual_gap_ = found.w, found.objective, found.gap
+    model.n_iter_, model.n_features_in_ = found.n_iter, len(found.w)
+    return found.t
 
 
-class Davidson(_LinearModel):
+class Davidson(ComparisonEstimator):
     """The model of [Davidson1970]_: Bradley and Terry's, with ties between equals.
 
     For items of worth pi = e^r, a tie has a probability in proportion to the geometric mean of both::
@@ -110,8 +103,8 @@ class Davidson(_LinearModel):
         the data hold no ties: then this is the model of Bradley and Terry.
     tau_ : float
         2 log(nu) if nu > 1, else 0: a tie is the most probable outcome where abs(d) < tau_.
-    objective_ : float
-        The minimum.
+    objective_, dual_gap_ : float
+        The minimum, and the relative duality gap that proves it.
     n_iter_, n_features_in_ : int
 
     Notes
@@ -131,6 +124,10 @@ class Davidson(_LinearModel):
     [[0.14, 0.33, 0.53], [0.04, 0.22, 0.74], [0.01, 0.13, 0.86], [0.14, 0.33, 0.53]]
     """
 
+    coef_: Floats
+    objective_: float
+    dual_gap_: float
+    n_iter_: int
     nu_: float
 
     def __init__(self, alpha: float = 1e-3) -> None:
@@ -156,17 +153,21 @@ class Davidson(_LinearModel):
         ValueError
             If a parameter is out of range, all pairs are ties, or the data are not as described.
         """
-        t = self._fit(TieLaw(davidson_loss, start=0.0, least=-math.inf), pairs, y, sample_weight)
+        t = _fit(self, TieLaw(davidson_loss, start=0.0, least=-math.inf), pairs, y, sample_weight)
         self.nu_ = math.exp(t)
         self.tau_ = max(0.0, 2 * t)
         return self
+
+    def rank_function(self, X: ArrayLike) -> Floats:
+        """Scores r(x) = w·x of items, shape (n,); larger is better."""
+        return self._checked_features(X) @ self.coef_
 
     def predict_proba(self, pairs: Pairs | ArrayLike) -> Floats:
         """Probabilities of the outcomes -1, 0, 1 for each pair, shape (m, 3)."""
         return davidson_probabilities(self.decision_function(pairs), self.nu_)
 
 
-class OrdinalComparison(_LinearModel):
+class OrdinalComparison(ComparisonEstimator):
     """A preference is a noisy difference beyond a threshold: P(first) = F(d - t), P(second) = F(-d - t).
 
     F is the logistic function (the model of [RaoKupper1967]_) or the normal distribution function (that
@@ -192,8 +193,8 @@ class OrdinalComparison(_LinearModel):
         A tie is the most probable outcome where abs(d) < tau_. It solves 2F(d - t) + F(-d - t) = 1 and is
         smaller than t; it is 0 where 3F(-t) > 1 (for the logit, t < log 2): then a tie is never the most
         probable, and `predict` says 0 only at d = 0, where both preferences are equally probable.
-    objective_ : float
-        The minimum.
+    objective_, dual_gap_ : float
+        The minimum, and the relative duality gap that proves it.
     n_iter_, n_features_in_ : int
 
     Notes
@@ -210,6 +211,10 @@ class OrdinalComparison(_LinearModel):
     [[0.03, 0.47, 0.5], [0.0, 0.08, 0.92], [0.0, 0.01, 0.99], [0.03, 0.47, 0.5]]
     """
 
+    coef_: Floats
+    objective_: float
+    dual_gap_: float
+    n_iter_: int
     threshold_: float
 
     def __init__(self, link: Literal["logit", "probit"] = "logit", alpha: float = 1e-3) -> None:
@@ -221,7 +226,7 @@ class OrdinalComparison(_LinearModel):
         check_choice(self.link, "link", tuple(LINKS))
         link = LINKS[self.link]
         law = TieLaw(lambda d, t, y: ordinal_loss(d, t, y, link), start=1.0, least=0.0)
-        self.threshold_ = t = self._fit(law, pairs, y, sample_weight)
+        self.threshold_ = t = _fit(self, law, pairs, y, sample_weight)
 
         def excess(d: float) -> float:  # of P(first) over P(tie)
             first, second = np.exp(link.log_cdf(np.array([d - t, -d - t])))
@@ -229,6 +234,10 @@ class OrdinalComparison(_LinearModel):
 
         self.tau_ = float(brentq(excess, 0.0, t, xtol=1e-14)) if excess(0.0) < 0 else 0.0  # pyright: ignore[reportArgumentType]
         return self
+
+    def rank_function(self, X: ArrayLike) -> Floats:
+        """Scores r(x) = w·x of items, shape (n,); larger is better."""
+        return self._checked_features(X) @ self.coef_
 
     def predict_proba(self, pairs: Pairs | ArrayLike) -> Floats:
         """Probabilities of the outcomes -1, 0, 1 for each pair, shape (m, 3)."""
