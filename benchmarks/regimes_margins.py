@@ -24,7 +24,7 @@ from preflearn.margins import separability
 
 FEATURES, PAIRS = (10, 50, 200, 500), (500, 5_000, 20_000, 100_000)
 PEERS = {"MarginQP": ["SVC"], "MarginLP": ["LP, HiGHS interior point, all rows", "LP, HiGHS simplex, dual"]}
-LARGEST = 1e6  # features times pairs that a peer is run on
+LARGEST = 20_000, 1e6  # pairs, and features times pairs, that a peer is run on
 
 
 def timed(call: Callable[[], Any], repeats: int) -> tuple[float, Any]:
@@ -50,7 +50,7 @@ def regime(ours: str, m: int, p: int) -> list[object]:
     repeats = 3 if m * p <= 1e5 else 1
     seconds, weights = timed(lambda: METHODS[ours](*data), repeats)
     line: list[object] = [ours[-2:], p, m, seconds] + ["-"] * 4
-    if m * p <= LARGEST:
+    if m <= LARGEST[0] and m * p <= LARGEST[1]:
         runs = {name: timed(lambda name=name: METHODS[name](*data), repeats) for name in PEERS[ours]}
         best = min(runs, key=lambda name: runs[name][0])
         reached = objective(weights, *data)
