@@ -13,6 +13,7 @@ from toy_register import Toy, sha256
 from preflearn import datasets
 from preflearn.datasets import CorruptedFile, DatasetUnavailable
 from preflearn.datasets.items import sparse_matrix
+from preflearn.datasets.r_data import r_values
 from preflearn.datasets.registry import package_file
 from preflearn.datasets.sushi import coordinates
 
@@ -324,6 +325,39 @@ def test_r_tables_of_scored_items(toy, tmp_path):
     rdata.write_rda(tmp_path / "d.rda", {"PimaIndiansDiabetes": women})
     toy.add("diabetes", "PimaIndiansDiabetes.rda", (tmp_path / "d.rda").read_bytes())
     assert datasets.load_diabetes().scores.tolist() == [1.0, 0.0]
+
+
+def test_r_values_are_what_rdata_reads(tmp_path):
+    """Another reader, and all kinds of values that the registered files hold."""
+    table = pd.DataFrame({"a": [1.5, np.nan], "b": ["é", None], "c": pd.Categorical(["x", "y"])})
+    objects = {
+        "table": table,
+        "numbers": np.array([1, -2, 3], dtype=np.int32),
+        "truths": np.array([True, False]),
+        "matrix": np.arange(6.0).reshape(2, 3),
+        "nested": {"x": np.array([0.5]), "y": {"z": np.array(["t", "u"])}},
+    }
+    for compression in (None, "gzip", "bzip2", "xz"):
+        rdata.write_rda(tmp_path / "a.rda", objects, compression=compression)
+        found, expected = r_values((tmp_path / "a.rda").read_bytes()), rdata.read_rda(tmp_path / "a.rda")
+        assert list(found) == list(expected) == list(objects)
+        for name in ("numbers", "truths", "matrix"):
+            np.testing.assert_array_equal(found[name], expected[name])
+            assert found[name].dtype == expected[name].dtype
+        assert found["nested"]["x"].tolist() == [0.5]
+        assert found["nested"]["y"]["z"].tolist() == ["t", "u"]
+        for column in table:
+            left, right = found["table"][column], expected["table"][column]
+            assert left.isna().tolist() == right.isna().tolist()
+            assert left.dropna().tolist() == right.dropna().tolist()
+
+
+def test_r_values_that_are_unknown_are_named(tmp_path):
+    with pytest.raises(ValueError, match=r"begins with b'PK'; expected R data of version 2 or 3, in XDR"):
+        r_values(b"PK")
+    rdata.write_rda(tmp_path / "a.rda", {"z": np.array([1j])}, compression=None)
+    with pytest.raises(ValueError, match="a value of type 15; expected vectors, lists and S4 objects"):
+        r_values((tmp_path / "a.rda").read_bytes())
 
 
 def test_a_truncated_r_file_is_not_parsed(toy, tmp_path):

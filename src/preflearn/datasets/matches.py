@@ -208,7 +208,7 @@ def load_atp(levels: str | Sequence[str] = tuple(_ATP_FILES)) -> MatchData:
         outcome=np.where(won, 1, -1).astype(np.int8),
         surface=table["surface"],
         tourney_level=table["tourney_level"],
-        score=[score.strip() for score in table["score"].fillna("")],
+        score=[score.strip() for score in table["score"].fillna("").tolist()],
         level=table["level"],
     )
 

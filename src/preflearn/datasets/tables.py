@@ -1,14 +1,13 @@
 """Tables of registered files: separated values, R data (of which nothing is executed), archives."""
 
 import io
-import warnings
 import zipfile
 import zlib
 from typing import Any
 
 import pandas as pd
-import rdata
 
+from preflearn.datasets.r_data import r_values
 from preflearn.datasets.storage import read
 
 _LARGEST = 2**28  # bytes of an unpacked table
@@ -20,15 +19,8 @@ def csv_table(dataset: str, file: str, **how: Any) -> pd.DataFrame:
 
 
 def r_objects(dataset: str, file: str) -> dict[str, Any]:
-    """The objects of a registered R file, by name; vectors as arrays, data frames as DataFrame.
-
-    Objects of other classes (S4) come as namespaces of their slots.
-    """
-    parsed = rdata.parser.parse_data(read(dataset, file), extension=".rda")
-    with warnings.catch_warnings():
-        # One warning for each class that stays as it is; attributes of no interest have many.
-        warnings.filterwarnings("ignore", message="Missing constructor for R class")
-        return rdata.conversion.convert(parsed)
+    """The objects of a registered R file, by name; see `preflearn.datasets.r_data`."""
+    return r_values(read(dataset, file))
 
 
 def unpacked(archive: bytes, member: str) -> bytes:

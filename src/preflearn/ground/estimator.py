@@ -41,10 +41,10 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
     def decision_function(self, pairs: Pairs | ArrayLike) -> NDArray[np.float64]:
         """r(first) - r(second) for each pair, shape (m,), eq. 5 of [Venuto2017]_."""
         pairs = as_pairs(pairs)
-        B = pairs.B
-        ids, scores = B.occurring(), np.empty(len(pairs.items))
-        everyone = len(ids) == len(scores)
-        scores[ids] = self.rank_function(pairs.items if everyone else pairs.items[ids])
+        B, scores = pairs.B, np.empty(len(pairs.items))
+        # Among as many pairs as items most items occur, and finding out costs more than their scores.
+        ids = slice(None) if len(scores) <= len(pairs) else B.occurring()
+        scores[ids] = self.rank_function(pairs.items[ids])
         return B.differences(scores)
 
     def predict(self, pairs: Pairs | ArrayLike) -> NDArray[np.int8]:
