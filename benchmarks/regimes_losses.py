@@ -4,8 +4,8 @@ python benchmarks/regimes_losses.py             all
 python benchmarks/regimes_losses.py --quick     a tenth of the pairs
 
 Peers: L-BFGS of SciPy with gradients through the scores of the items, at its default tolerance and at 1e-13;
-Newton's method on the tie models with X'(B'WB)X; HiGHS on the whole linear program. CPU seconds of one thread,
-the best of three; "above" is the relative excess over the best objective found.
+Newton's method on the tie models with X'(B'WB)X; CPU seconds of one thread, the best of
+two; "above" is the relative excess over the best objective found.
 """
 
 from __future__ import annotations
