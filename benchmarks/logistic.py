@@ -32,9 +32,9 @@ class Fit(NamedTuple):
     bias: float
 
 
-def sgd(pairs: Pairs, y: np.ndarray) -> Fit:
-    """This package, by stochastic gradients."""
-    machine = LogisticCompare(ALPHA, random_state=0).fit(pairs, y)
+def logistic(pairs: Pairs, y: np.ndarray) -> Fit:
+    """This package."""
+    machine = LogisticCompare(ALPHA).fit(pairs, y)
     return Fit(machine.weights_, machine.bias_)
 
 
@@ -57,7 +57,7 @@ def regression(solver: str) -> Callable[[Pairs, np.ndarray], Fit]:
 
 
 METHODS: dict[str, Callable[[Pairs, np.ndarray], Fit]] = {
-    "LogisticCompare": sgd,
+    "LogisticCompare": logistic,
     "SVMCompare": svm,
     "LogisticRegression, newton-cholesky": regression("newton-cholesky"),
     "LogisticRegression, saga": regression("saga"),

@@ -262,13 +262,15 @@ class _Program(NamedTuple):
             tempting = np.where(prices > prices[items].max() * (1 + _TOLERANCE), prices, 0.0)
             new = _largest(tempting, max(_NEW, len(items) // 2))
             wrong = np.where(free | ((clearance < 0) == (bounded * side > 0)), 0.0, np.abs(clearance))
-            if abs(bound - objective) <= tol or not (len(new) or wrong.any()):
+            if abs(bound - objective) <= tol or (free.all() and not len(new)):
                 return point
             if objective > best:  # a step forward, which the items that it does without did not make
-                items, best = np.flatnonzero(point.coef), objective
+                items, best = np.flatnonzero(point.coef != 0), objective
             worst = _largest(wrong, _FEW)
+            if not (len(new) or len(worst)):  # all that is wrong lies exactly on its boundary
+                worst = np.flatnonzero(~free)
             free[worst], bounded[worst] = True, 0.0
-            items = np.append(items, new)
+            items = np.append(items, new) if len(items) + len(new) else np.zeros(1, dtype=np.int64)
 
     def restricted(self, items: Ids, free: NDArray[np.bool_], bounded: Floats) -> _Point:
         """The optimum over these items, where only free pairs have dual weights of their own.
