@@ -6,7 +6,8 @@ the matrix positive definite exactly where the system bordered by the sum is reg
 The Gram matrix is U'DU with a unit upper triangle U. Points come as a column, and leave by an update of the
 rows below theirs with a positive multiple of theirs; both are stable, and so are solutions, however
 ill-conditioned the elbow is: what they leave of the equations is rounding. (An explicit inverse is not: its
-residuals grow with the condition.) The right sides are two more columns of U, so that a solution costs one pass. The pivot D of a point is its squared distance from the span of those
+residuals grow with the condition.) The right sides are two more columns of U, so that a solution costs one
+pass. The pivot D of a point is its squared distance from the span of those
 before. Below `_DEPENDENT` of its own square it is made of the rounding of the data, and the point stays out.
 """
 
