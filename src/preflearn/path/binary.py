@@ -70,8 +70,8 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> Regulari
     -----
     A constant added to K changes the bias only. Where it dominates K, it is taken out first.
 
-    The path costs some ten to twenty fits of libsvm at a moderate C (measured, in `benchmarks/README.md`): for
-    one known C, fit; for the best of many, or of all, follow the path.
+    The path costs some ten to twenty fits of libsvm at a moderate C (`benchmarks/README.md` has the numbers):
+    for one known C, fit; for the best of many, or of all, follow the path.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def _centred(K: Floats) -> tuple[Floats, Floats | float]:
 
 
 def _blurred_below(gram: DenseGram, path: RegularizationPath, F: Floats) -> float:
-    """The lambda below which the rounding of F / lambda may exceed `_BLURRED`; 0 if F does not vanish with it."""
+    """The lambda below which the rounding of F / lambda may exceed `_BLURRED`; 0 if F stays above it."""
     if len(path.breakpoints) == 0:
         return 0.0
     alpha = path.alpha(path.breakpoints[-1])
