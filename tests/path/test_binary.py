@@ -468,3 +468,39 @@ def test_rounding_in_a_gram_matrix_is_no_asymmetry():
     K[280, 3] += 1e-6
     with pytest.raises(ValueError, match=r"K\[3, 280\] is .* but K\[280, 3\]"):
         svm_path(K, y)
+
+
+@pytest.mark.parametrize("kind", ["rbf", "linear", "narrow"])
+def test_a_constant_in_the_kernel_changes_nothing_but_the_bias(kind):
+    K, y = problem(kind, 60, seed=2)
+    path, shifted = svm_path(K, y, lambda_min=0.05), svm_path(K + 1e6, y, lambda_min=0.05)
+    for lam in between(path, 20, np.random.default_rng(0)):
+        lam = max(lam, 0.05)
+        f = path.decision_function(lam, K[:7])
+        np.testing.assert_allclose(shifted.decision_function(lam, K[:7] + 1e6), f, atol=1e-6)
+        assert shifted.bias(lam) == pytest.approx(path.bias(lam), abs=1e-4)  # 1e6 sum(y alpha) = 0
+        assert shifted.kkt_residual(lam) < 1e-7
+
+
+@pytest.mark.parametrize("scale", [1e-13, 1.0, 1e13])
+@pytest.mark.parametrize("kind", ["rbf", "linear", "narrow", "separable"])
+def test_the_path_ends_before_decisions_are_rounding(kind, scale):
+    K, y = problem(kind, 40, seed=1)
+    path = svm_path(scale * K, y)
+    lowest = max(path.lambda_end, 1e-16 * path.breakpoints[0])
+    for lam in np.geomspace(lowest, path.breakpoints[0], 40)[1:]:
+        # In a narrow kernel the elbow may rest 1e-12 of the largest F off the margin, at every lambda.
+        assert path.kkt_residual(lam) < (1e-3 if kind == "narrow" else 1e-5)
+
+
+def test_a_lambda_min_below_rounding_is_warned_about():
+    with pytest.warns(ConvergenceWarning, match="rounding ends the path"):
+        path = svm_path(np.eye(2), [1, -1], lambda_min=1e-14)
+    assert path.early
+    assert path.lambda_end > 1e-14
+
+
+def test_a_scale_beyond_all_products_is_refused():
+    K, y = problem("rbf", 10, seed=0)
+    with pytest.raises(ValueError, match="K holds values up to"):
+        svm_path(1e150 * K, y)

@@ -73,7 +73,7 @@ def test_equals_a_search_by_single_fits(method, share):
 def test_every_c_is_no_worse_than_a_fine_grid(share):
     train, valid = data(share, seed=3)
     gammas = GAMMA_GRID[1:3]
-    best = select_on_grid(train, valid, C_GRID, gammas, ["compare"])["compare"].every_C
+    best = select_on_grid(train, valid, C_GRID, gammas, ["compare"])["compare"].every_c
     single = SVMCompare(best.C, gamma=best.gamma).fit(*train)
     assert best.valid_error == pytest.approx(1 - single.score(*valid))
     assert best.bias_ == pytest.approx(single.bias_, abs=1e-6)
@@ -103,7 +103,7 @@ def test_methods_and_order_do_not_matter():
     assert list(every) == list(METHODS)
     alone = select_on_grid(train, valid, C_GRID, GAMMA_GRID, ["rank2"])["rank2"]
     np.testing.assert_array_equal(alone.by_error.coef_, every["rank2"].by_error.coef_)
-    assert every["rank"].every_C is None
+    assert every["rank"].every_c is None
 
 
 @pytest.mark.parametrize(

@@ -49,9 +49,10 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> Regulari
     y : array-like of shape (m,)
         Labels -1 and +1, both.
     lambda_min : float
-        Where to stop. At 0 the path ends where no event is left, or at 1e-9 of the first breakpoint. It
-        ends sooner, with a ConvergenceWarning, at the first event where a bound on the rounding of F (not
-        the rounding itself, which differs between machines) exceeds 1e-9 of the largest F.
+        Where to stop. At 0 the path ends where no event is left and F / lambda would be rounding, or at 1e-9
+        of the first breakpoint. It ends sooner, with a ConvergenceWarning, at the first event where a bound
+        on the rounding of F (not the rounding itself, which differs between machines) exceeds 1e-9 of the
+        largest F.
 
     Returns
     -------
@@ -64,6 +65,13 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> Regulari
         other than -1 and 1, one class only, or a negative lambda_min.
     ArithmeticError
         If rounding keeps the path from going on; stop at a larger lambda_min.
+
+    Notes
+    -----
+    A constant added to K changes the bias only. Where it dominates K, it is taken out first.
+
+    The path costs some ten to twenty fits of libsvm at a moderate C (`benchmarks/README.md` has the numbers):
+    for one known C, fit; for the best of many, or of all, follow the path.
 
     Examples
     --------
@@ -129,7 +137,7 @@ def _centred(K: Floats) -> tuple[Floats, Floats | float]:
 
 
 def _blurred_below(gram: DenseGram, path: RegularizationPath, F: Floats) -> float:
-    """The lambda below which the rounding of F / lambda may exceed `_BLURRED`; 0 if F does not vanish with it."""
+    """The lambda below which the rounding of F / lambda may exceed `_BLURRED`; 0 if F stays above it."""
     if len(path.breakpoints) == 0:
         return 0.0
     alpha = path.alpha(path.breakpoints[-1])

@@ -7,8 +7,8 @@ The Gram matrix is U'DU with a unit upper triangle U. Points come as a column, a
 rows below theirs with a positive multiple of theirs; both are stable, and so are solutions, however
 ill-conditioned the elbow is: what they leave of the equations is rounding. (An explicit inverse is not: its
 residuals grow with the condition.) The right sides are two more columns of U, so that a solution costs one
-pass. The pivot D of a point is its squared distance from the span of those before. Below `_DEPENDENT` of
-its own square it is made of the rounding of the data, and the point stays out.
+pass. The pivot D of a point is its squared distance from the span of those
+before. Below `_DEPENDENT` of its own square it is made of the rounding of the data, and the point stays out.
 """
 
 from typing import NamedTuple

@@ -53,7 +53,7 @@ class Watch(NamedTuple):
     side: Floats
     elbow: Elbow
     moves: Floats  # (capacity,): change of the weights of the elbow per unit of time
-    dF: Floats
+    dF: Floats  # noqa: N815
 
 
 class Trace(NamedTuple):

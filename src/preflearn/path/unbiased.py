@@ -57,7 +57,7 @@ def hinge_weights(gram: Gram, lams: Floats) -> Floats:
 
 
 def box_residual(gram: Gram, alpha: Floats, lam: float) -> float:
-    """The largest violation of the optimality conditions of `hinge_weights`, over the largest F; may be NaN."""
+    """The largest violation of the optimality conditions of `hinge_weights`, over the largest F (or NaN)."""
     F = gram.times(alpha)
     wrong = np.where(alpha <= BOUND, lam - F, np.where(alpha >= 1 - BOUND, F - lam, np.abs(F - lam)))
     return float(max(0.0, wrong.max()) / max(lam, np.abs(F).max()))

@@ -67,16 +67,22 @@ class SelectedMachine(ComparisonEstimator):
 
 
 class GridSelection(NamedTuple):
-    """What the search found for one method."""
+    """What the search found for a method; of several as good, that of smallest C, then of smallest gamma.
 
-    by_error: (
-        SelectedMachine  # of least validation error; of several, the smallest C, then the smallest gamma
-    )
-    by_auc: SelectedMachine  # of largest validation AUC; of several, as before
-    n_degenerate: int  # points of the grid with beta >= 0, which make no ranking function
-    every_C: (
-        SelectedMachine | None
-    )  # compare: of least validation error over all C; of several, the largest C
+    Attributes
+    ----------
+    by_error, by_auc : SelectedMachine
+        The least error, and the largest AUC, on the validation pairs.
+    n_degenerate : int
+        Points of the grid with beta >= 0, which make no ranking function.
+    every_c : SelectedMachine or None
+        For compare: the least error over all C up to the largest of the grid; of several, that of largest C.
+    """
+
+    by_error: SelectedMachine
+    by_auc: SelectedMachine
+    n_degenerate: int
+    every_c: SelectedMachine | None
 
 
 def select_on_grid(
@@ -149,7 +155,7 @@ class _Problem(NamedTuple):
     rows: Incidence  # the rows of `Pairs.flipped`: preferences, better item first, ties, and ties swapped
     labels: NDArray
     valid_items: Floats
-    valid_B: Incidence
+    valid_b: Incidence
     valid_y: NDArray
 
     @classmethod
@@ -231,7 +237,7 @@ class _Width(NamedTuple):
         """The machine of the best lambda of the path, in the middle of its interval; none without one."""
         if len(path.breakpoints) == 0:
             return []
-        rows, labels = Pairs(self.problem.valid_items, self.problem.valid_B.index).flipped(
+        rows, labels = Pairs(self.problem.valid_items, self.problem.valid_b.index).flipped(
             self.problem.valid_y
         )
         choice = path.select(_between(rows.B, self.valid_gram, self.problem.rows), labels)
@@ -254,7 +260,7 @@ class _Width(NamedTuple):
 
     def _judged(self, C: Floats, coef: Floats, bias: Floats, tau: Floats) -> _Machines:
         """With errors and areas on the validation pairs."""
-        y, z = self.problem.valid_y, self.problem.valid_B.differences(self.valid_gram @ coef)
+        y, z = self.problem.valid_y, self.problem.valid_b.differences(self.valid_gram @ coef)
         error, auc = np.full(len(C), np.inf), np.full(len(C), -np.inf)
         for k in np.flatnonzero(~(bias >= _NEGATIVE)):
             error[k] = comparison_loss(y, threshold(z[:, k], tau[k]))
