@@ -12,17 +12,22 @@ from __future__ import annotations
 
 from typing import Literal
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from preflearn.checks import Floats, check_kinds, check_number
-from preflearn.ground.estimator import ComparisonEstimator
+from preflearn.checks import check_kinds, check_number
 from preflearn.ground.kernels import Kernel
 from preflearn.pairs import Pairs
-from preflearn.svm.machine import HingeRows, KernelProblem, check_bias, check_gap, check_input, flipped_rows
+from preflearn.svm.machine import (
+    KernelMachine,
+    KernelProblem,
+    check_bias,
+    check_gap,
+    check_input,
+    preferences_first,
+)
 
 
-class SVMCompare(ComparisonEstimator):
+class SVMCompare(KernelMachine):
     """A ranking function learned from preferences and ties at once, in one quadratic program.
 
     Solves eq. 15 of [Venuto2017]_, whose dual is eq. 18, with d = Phi(first) - Phi(second)::
@@ -136,40 +141,16 @@ class SVMCompare(ComparisonEstimator):
         labels = y[kept]
         check_kinds(labels, "SVMCompare")
         problem = KernelProblem.of(self, pairs[kept], merge=self.kernel != "linear")
-        pair, direction = flipped_rows(labels)
-        significant = np.where(labels[pair] != 0, 1.0, -1.0)  # the labels of eq. 8
-        rows = HingeRows(pair, direction, C * weights[kept][pair], significant)
-        solution, dual_coef = problem.solve(rows, tol)
-        check_gap(self, solution.gap, f"lower C = {C:g}", tol)
+        dual_coef, found = problem.solve(labels, C * weights[kept], preferences_first(labels), True, tol)
+        check_gap(self, found.gap, f"lower C = {C:g}", tol)
         check_bias(
-            solution.bias,
+            found.bias,
             labels,
             f"C = {C:g}",
             "Raise C, give ties a larger sample_weight (where ties outweigh preferences, beta is at most "
             "-1), or use SVMRank",
         )
-        self.n_features_in_, self.bias_, self.tau_ = pairs.shape[2], solution.bias, 1.0
-        self.objective_, self.dual_gap_ = solution.objective, solution.gap
-        self.dual_coef_ = np.zeros(len(y))
-        self.dual_coef_[kept] = dual_coef
-        self.support_ = np.flatnonzero(self.dual_coef_)
-        self._expansion = problem.expansion(-1 / solution.bias * problem.B.adjoint(dual_coef))
-        if self.kernel == "linear":
-            self.coef_ = self._expansion.centres[0]
+        self._keep(problem, pairs, kept, dual_coef, -1 / found.bias)
+        self.objective_, self.dual_gap_, self.bias_ = found
+        self.tau_ = 1.0
         return self
-
-    def rank_function(self, X: ArrayLike) -> Floats:
-        """Scores r(x) of items, shape (n,); larger is better.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            With ``kernel="precomputed"``: rows of the kernel between these items and all items of the fit.
-
-        Raises
-        ------
-        ValueError
-            If X has another number of columns than the items of the fit.
-        """
-        X = self._checked_features(X)
-        return self._expansion(X)

@@ -1,7 +1,8 @@
 """The pieces that kernel machines for comparisons are built of.
 
 A fit goes through them in this order: the kernel problem (the distinct items and the incidence matrix over
-them), the rows of its hinges, their solution, and the ranking function as an expansion in kernels.
+them), its solution by the interior point, the dual, or both, and the ranking function as an expansion in
+kernels, with the certificate of exactly this function.
 """
 
 from __future__ import annotations
@@ -13,26 +14,32 @@ from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, Ids, check_labels, check_scale, check_weights
+from preflearn.ground.estimator import ComparisonEstimator
+from preflearn.ground.gram import block_of_differences, centred
 from preflearn.ground.kernels import (
     Kernel,
+    NotPositiveSemidefiniteError,
     check_kernel,
     distinct_items,
-    gram_features,
+    few_features,
+    indefinite,
     kernel_matrix,
     kernel_parameters,
 )
 from preflearn.pairs import Incidence, Pairs, as_pairs
-from preflearn.svm.solver import Hinges, Solution, minimise
+from preflearn.svm.dual import Certificate, Differences, Rows, certificate, maximise
+from preflearn.svm.interior import Hinges, minimise
 
 _NEGATIVE = -1e-8  # beta below this counts as negative; its unit is that of the margin
 _INACCURATE = 1e-6  # a duality gap, in units of the objective, that is worth a warning
 _USELESS = 1e-2  # one beyond which there is no answer
 _LARGEST, _SMALLEST = 1e16, 1e-100  # costs that floats can tell from 0 and infinity beside 1/2 u·u
-_BLOCK = 1 << 14  # rows of a temporary copy
+_SHIFTED = ("rbf", "laplacian")  # kernels of x - x' alone
+_DEFINITE = (*_SHIFTED, "cosine", "chi2", "additive_chi2")  # positive semi-definite on differences
+_RANK = 300  # up to this one, the interior point is the quicker method
 
 
 class DegenerateBiasError(ValueError):
@@ -112,26 +119,28 @@ class KernelProblem(NamedTuple):
         check_scale(items, "items")
         parameters = kernel_parameters(choice.kernel, items, choice.gamma, choice.degree, choice.coef0)
         k = partial(kernel_matrix, choice.kernel, **parameters)
+        if choice.kernel in _SHIFTED:  # an offset would spoil the squares in |x - x'|²
+            k = partial(_shifted, k, _middle(items))
         return cls(choice.kernel, k, ids, items, items, B)
 
     def gram(self) -> Floats:
         return self.k(self.items, self.centres)
 
-    def features(self) -> Floats:
-        """L of shape (n, r), whose inner products L L' are the kernel."""
-        return self.items if self.kernel == "linear" else gram_features(self.gram())
-
-    def solve(self, rows: HingeRows, tol: float) -> tuple[Solution, Floats]:
-        """Minimise 1/2 u·u plus the hinges.
+    def solve(
+        self, y: NDArray, cost: Floats, pairs: Ids, biased: bool, tol: float
+    ) -> tuple[Floats, Certificate]:
+        """Minimise 1/2 u·u plus the hinges of some pairs, preferences first: eq. 15, or eq. 3.
 
         Returns
         -------
-        solution : Solution
         dual_coef : ndarray of shape (m,)
             u = sum_i dual_coef[i] d_i over the pairs of the problem.
+        certificate : Certificate
+            Of these weights; the gap is relative.
         """
-        L, cost = self.features(), rows.cost
-        size = float(np.einsum("ij,ij->i", L, L).max())
+        cost = cost[pairs]
+        exact, reduced = self._differences(pairs)
+        size = exact.largest_square()
         for name, value in (("cost C · weight", cost.max()), ("cost · k(x, x)", cost.max() * size)):
             if value > _LARGEST:
                 raise ValueError(
@@ -142,17 +151,47 @@ class KernelProblem(NamedTuple):
             raise ValueError(
                 f"the smallest cost C · weight is {cost.min():.3g}; expected at least {_SMALLEST:g}"
             )
-        differences = feature_differences(self.B, L)
-        A = _DirectedRows(differences, rows.pair, rows.direction, self.B.shape[0])
-        solution = minimise(Hinges(A, cost, rows.label), tol)
-        return solution, A.summed(rows.direction * solution.dual)
+        rows = Rows.of(y[pairs], cost, biased)
+        s, found = _optimum(rows, exact, reduced, tol)
+        dual_coef = np.zeros(self.B.shape[0])
+        dual_coef[pairs] = rows.summed(rows.sign * s)
+        return dual_coef, found
+
+    def _differences(self, pairs: Ids) -> tuple[ItemDifferences | KernelDifferences, ItemDifferences | None]:
+        """The differences of some pairs, and those of few features with the same inner products, if any."""
+        B = self.B[pairs]
+        if self.kernel == "linear":
+            exact = ItemDifferences(B, self.items - _middle(self.items))
+            return exact, exact if exact.L.shape[1] <= _RANK else None
+        K = self.gram()
+        check_scale(K, "the Gram matrix")
+        rounding = float(np.finfo(np.float64).eps * np.abs(K).max())
+        if self.kernel not in _SHIFTED:
+            K = centred(K)
+        try:
+            L = few_features(K, _RANK, rounding, check=self.kernel not in _DEFINITE)
+        except NotPositiveSemidefiniteError:
+            raise indefinite(self.gram()) from None
+        return KernelDifferences(B, K), None if L is None else ItemDifferences(B, L)
 
     def expansion(self, item_coef: Floats) -> Expansion:
         """r(x) = sum_j item_coef_j k(x, x_j); a linear one is r(x) = w·x, with the one centre w."""
         if self.kernel == "linear":
-            return Expansion(self.k, (item_coef @ self.items)[None], np.ones(1))
+            middle = _middle(self.items)  # its part vanishes where the coefficients add up to 0
+            w = item_coef @ (self.items - middle) + item_coef.sum() * middle
+            return Expansion(self.k, w[None], np.ones(1))
         used = np.flatnonzero(item_coef)
         return Expansion(self.k, self.centres[used], item_coef[used])
+
+
+def _middle(items: Floats) -> Floats:
+    """Half way between the extremes of each feature."""
+    return items.min(axis=0) / 2 + items.max(axis=0) / 2
+
+
+def _shifted(k: Callable[[Floats, Floats], Floats], origin: Floats, X: Floats, Y: Floats) -> Floats:
+    moved = X - origin
+    return k(moved, moved if Y is X else Y - origin)
 
 
 def _columns(rows_of_gram: Floats, ids: Ids) -> Floats:
@@ -160,7 +199,7 @@ def _columns(rows_of_gram: Floats, ids: Ids) -> Floats:
     return rows_of_gram[:, ids]
 
 
-# ---- Differences of features, as operators of the incidence matrix
+# ---- Differences, as operators of the incidence matrix
 
 
 class ItemDifferences(NamedTuple):
@@ -178,80 +217,107 @@ class ItemDifferences(NamedTuple):
     def gram(self, weights: Floats) -> Floats:
         return self.L.T @ (self.B.laplacian(weights) @ self.L)
 
+    def block(self, pairs: Ids) -> Floats:
+        D = self.B[pairs].differences(self.L)
+        return D @ D.T
 
-class PairDifferences(NamedTuple):
-    """B L as the matrix D: cheaper where there are fewer pairs than items."""
+    def gram_times(self, a: Floats) -> Floats:
+        return self.times(self.adjoint(a))
 
-    D: Floats  # (m, r)
-
-    def times(self, u: Floats) -> Floats:
-        return self.D @ u
-
-    def adjoint(self, v: Floats) -> Floats:
-        return v @ self.D
-
-    def gram(self, weights: Floats) -> Floats:
-        total = np.zeros((self.D.shape[1],) * 2)
-        for start in range(0, len(weights), _BLOCK):
-            rows = slice(start, start + _BLOCK)
-            block = self.D[rows] * np.sqrt(weights[rows])[:, None]
-            total += block.T @ block
-        return total
+    def largest_square(self) -> float:
+        return float(np.einsum("ij,ij->i", self.L, self.L).max())
 
 
-def feature_differences(B: Incidence, L: Floats) -> ItemDifferences | PairDifferences:
-    """B L, up to an orthogonal map of the features, by whichever of the two operators has fewer rows."""
-    m, n = B.shape
-    if n <= m:
-        return ItemDifferences(B, np.ascontiguousarray(L))
-    D = B.differences(L)
-    if D.shape[1] > m:  # an orthogonal map of the features brings r down to m
-        D = np.asarray(linalg.qr(D.T, mode="r", overwrite_a=True)[0])[:m].T
-    return PairDifferences(np.ascontiguousarray(D))
+class KernelDifferences(NamedTuple):
+    """B K B'."""
+
+    B: Incidence
+    K: Floats  # (n, n)
+
+    def block(self, pairs: Ids) -> Floats:
+        return block_of_differences(self.K, np.ascontiguousarray(self.B.index[pairs]))
+
+    def gram_times(self, a: Floats) -> Floats:
+        return self.B.differences(self.K @ self.B.adjoint(a))
+
+    def largest_square(self) -> float:
+        return float(self.K.diagonal().max())
 
 
-# ---- The hinges of a machine
+class HingeMatrix(NamedTuple):
+    """The hinges' rows label · sign · difference, as the interior point multiplies by them."""
 
-
-class HingeRows(NamedTuple):
-    """Terms cost_i max(0, 1 - direction_i u·d[pair_i] - label_i beta), before the differences d are known.
-
-    The two copies of a tie have opposite differences; they are two rows here and share one difference.
-    """
-
-    pair: Ids
-    direction: Floats  # +1 or -1
-    cost: Floats  # positive
-    label: Floats  # +1 or -1; all 0 where there is no beta
-
-
-class _DirectedRows(NamedTuple):
-    """The matrix of the rows: direction_i times row pair_i of the differences."""
-
-    differences: ItemDifferences | PairDifferences
-    pair: Ids
-    direction: Floats
-    n_pairs: int
+    differences: ItemDifferences
+    rows: Rows
 
     def times(self, u: Floats) -> Floats:
-        return self.direction * self.differences.times(u)[self.pair]
+        return self.rows.label * self.rows.sign * self.rows.expanded(self.differences.times(u))
 
     def adjoint(self, v: Floats) -> Floats:
-        return self.differences.adjoint(self.summed(self.direction * v))
+        return self.differences.adjoint(self.rows.summed(self.rows.label * self.rows.sign * v))
 
     def gram(self, weights: Floats) -> Floats:
-        return self.differences.gram(self.summed(weights))
-
-    def summed(self, values: Floats) -> Floats:
-        """Values of the rows, added up for each pair."""
-        return np.asarray(np.bincount(self.pair, values, self.n_pairs), dtype=np.float64)
+        return self.differences.gram(self.rows.summed(weights))
 
 
-def flipped_rows(y: NDArray) -> tuple[Ids, Floats]:
-    """Pair and direction of the rows of eq. 8: each preference the right way, each tie in both orders."""
-    preferred, tied = np.flatnonzero(y), np.flatnonzero(y == 0)
-    one = np.ones(len(tied))
-    return np.concatenate([preferred, tied, tied]), np.concatenate([y[preferred], -one, one])
+def _optimum(
+    rows: Rows, exact: Differences, reduced: ItemDifferences | None, tol: float
+) -> tuple[Floats, Certificate]:
+    """The signed weights of the rows, and their own certificate, with a relative gap."""
+
+    def judged(s: Floats) -> tuple[Floats, Certificate]:
+        return s, certificate(rows, s, exact.gram_times(rows.summed(rows.sign * s)))
+
+    best = judged(np.zeros(len(rows.sign)))
+    if reduced is not None:
+        hinges = Hinges(HingeMatrix(reduced, rows), rows.cost, rows.label if rows.biased else 0 * rows.label)
+        best = judged(rows.feasible(rows.label * minimise(hinges, tol).dual))
+    if best[1].gap > tol:
+        best = min(best, judged(maximise(exact, rows, best[0], tol)), key=lambda found: found[1].gap)
+    return best
+
+
+# ---- Fitted machines
+
+
+class KernelMachine(ComparisonEstimator):
+    """A ranking function in the span of kernels at the items, with its certificate."""
+
+    kernel: Kernel
+    _expansion: Expansion
+
+    def _keep(
+        self, problem: KernelProblem, pairs: Pairs, kept: NDArray, dual_coef: Floats, scale: float
+    ) -> None:
+        """Remember r = scale · sum of dual_coef · d over the pairs that were kept."""
+        self.n_features_in_ = pairs.shape[2]
+        self.dual_coef_ = np.zeros(len(pairs))
+        self.dual_coef_[kept] = dual_coef
+        self.support_ = np.flatnonzero(self.dual_coef_)
+        self._expansion = problem.expansion(scale * problem.B.adjoint(dual_coef))
+        if self.kernel == "linear":
+            self.coef_ = self._expansion.centres[0]
+
+    def rank_function(self, X: ArrayLike) -> Floats:
+        """Scores r(x) of items, shape (n,); larger is better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            With ``kernel="precomputed"``: rows of the kernel between these items and all items of the fit.
+
+        Raises
+        ------
+        ValueError
+            If X has another number of columns than the items of the fit.
+        """
+        X = self._checked_features(X)
+        return self._expansion(X)
+
+
+def preferences_first(y: NDArray) -> Ids:
+    """The ids of the pairs, ties last."""
+    return np.append(np.flatnonzero(y), np.flatnonzero(y == 0))
 
 
 def check_gap(owner: object, gap: float, remedy: str, tol: float = 0.0) -> None:
