@@ -141,16 +141,15 @@ class SVMCompare(KernelMachine):
         labels = y[kept]
         check_kinds(labels, "SVMCompare")
         problem = KernelProblem.of(self, pairs[kept], merge=self.kernel != "linear")
-        dual_coef, found = problem.solve(labels, C * weights[kept], preferences_first(labels), True, tol)
-        check_gap(self, found.gap, f"lower C = {C:g}", tol)
+        found = problem.solve(labels, C * weights[kept], preferences_first(labels), True, tol)
+        check_gap(self, found.certificate.gap, f"lower C = {C:g}", tol)
         check_bias(
-            found.bias,
+            found.certificate.bias,
             labels,
             f"C = {C:g}",
             "Raise C, give ties a larger sample_weight (where ties outweigh preferences, beta is at most "
             "-1), or use SVMRank",
         )
-        self._keep(problem, pairs, kept, dual_coef, -1 / found.bias)
-        self.objective_, self.dual_gap_, self.bias_ = found
-        self.tau_ = 1.0
+        self._keep(found, pairs, kept, -1 / found.certificate.bias)
+        self.bias_, self.tau_ = found.certificate.bias, 1.0
         return self

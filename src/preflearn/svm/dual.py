@@ -112,12 +112,14 @@ class Certificate(NamedTuple):
     bias: float
 
 
-def certificate(rows: Rows, s: Floats, z: Floats) -> Certificate:
-    """Of weights and what follows from them, with the beta of least loss: the middle of all such."""
-    h, squared = rows.slopes(z), float(rows.summed(rows.sign * s) @ z)
+def certificate(rows: Rows, z: Floats, squared: float, dual: float) -> Certificate:
+    """Of a function: from its differences z of scores and u·u, with the beta of least loss, and a dual value.
+
+    Of several such beta, the middle.
+    """
+    h = rows.slopes(z)
     bias = _best_bias(rows, h) if rows.biased else 0.0
     objective = squared / 2 + float(rows.cost @ np.maximum(0.0, rows.label * (h - bias)))
-    dual = float(rows.label @ s) - squared / 2
     return Certificate(objective, abs(objective - dual) / objective, bias)
 
 

@@ -151,6 +151,8 @@ def _factored(hinges: Hinges, state: _State) -> _Newton | None:
     A, label, (v, w, s, xi) = hinges.A, hinges.label, state.positive
     weights = 1.0 / (xi / w + s / v)
     system = A.gram(weights)
+    if not np.isfinite(system).all():  # weights that overflow
+        return None
     system[np.diag_indices_from(system)] += 1.0
     try:
         factor = linalg.cho_factor(system, lower=True, overwrite_a=True, check_finite=False)

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, Ids, check_labels, check_scale, check_weights
@@ -30,7 +31,7 @@ from preflearn.ground.kernels import (
     kernel_parameters,
 )
 from preflearn.pairs import Incidence, Pairs, as_pairs
-from preflearn.svm.dual import Certificate, Differences, Rows, certificate, maximise
+from preflearn.svm.dual import Certificate, Rows, certificate, maximise
 from preflearn.svm.interior import Hinges, minimise
 
 _NEGATIVE = -1e-8  # beta below this counts as negative; its unit is that of the margin
@@ -88,6 +89,14 @@ class Expansion(NamedTuple):
         return self.k(X, self.centres) @ self.coef if len(self.coef) else np.zeros(len(X))
 
 
+class Solution(NamedTuple):
+    """A machine that was found, and what proves how good it is."""
+
+    dual_coef: Floats  # (m,) u = sum_i dual_coef[i] d_i over the pairs of the problem
+    expansion: Expansion
+    certificate: Certificate
+
+
 class KernelProblem(NamedTuple):
     """The distinct items that occur in some pairs, their kernel, and the incidence matrix over them."""
 
@@ -120,24 +129,14 @@ class KernelProblem(NamedTuple):
         parameters = kernel_parameters(choice.kernel, items, choice.gamma, choice.degree, choice.coef0)
         k = partial(kernel_matrix, choice.kernel, **parameters)
         if choice.kernel in _SHIFTED:  # an offset would spoil the squares in |x - x'|²
-            k = partial(_shifted, k, _middle(items))
+            k = partial(_shifted, k, _origin(items))
         return cls(choice.kernel, k, ids, items, items, B)
 
     def gram(self) -> Floats:
         return self.k(self.items, self.centres)
 
-    def solve(
-        self, y: NDArray, cost: Floats, pairs: Ids, biased: bool, tol: float
-    ) -> tuple[Floats, Certificate]:
-        """Minimise 1/2 u·u plus the hinges of some pairs, preferences first: eq. 15, or eq. 3.
-
-        Returns
-        -------
-        dual_coef : ndarray of shape (m,)
-            u = sum_i dual_coef[i] d_i over the pairs of the problem.
-        certificate : Certificate
-            Of these weights; the gap is relative.
-        """
+    def solve(self, y: NDArray, cost: Floats, pairs: Ids, biased: bool, tol: float) -> Solution:
+        """Minimise 1/2 u·u plus the hinges of some pairs, preferences first: eq. 15, or eq. 3."""
         cost = cost[pairs]
         exact, reduced = self._differences(pairs)
         size = exact.largest_square()
@@ -152,16 +151,44 @@ class KernelProblem(NamedTuple):
                 f"the smallest cost C · weight is {cost.min():.3g}; expected at least {_SMALLEST:g}"
             )
         rows = Rows.of(y[pairs], cost, biased)
-        s, found = _optimum(rows, exact, reduced, tol)
-        dual_coef = np.zeros(self.B.shape[0])
-        dual_coef[pairs] = rows.summed(rows.sign * s)
-        return dual_coef, found
+
+        def judged(s: Floats, u: Floats | None = None) -> Solution:
+            """The function of dual weights, or of the u that came with them."""
+            a = rows.summed(rows.sign * s)
+            z = exact.gram_times(a)
+            squared = float(a @ z)
+            dual = float(rows.label @ s) - squared / 2
+            if u is None:
+                expansion = self.expansion(exact.B.adjoint(a))
+            elif self.kernel == "linear":
+                expansion = Expansion(self.k, u[None], np.ones(1))
+            else:
+                expansion = self.expansion(linalg.lstsq(reduced.L.T, u)[0])
+            if u is not None or self.kernel not in _SHIFTED:
+                z = exact.B.differences(expansion(self.items))
+            squared = squared if u is None else float(u @ u)
+            dual_coef = np.zeros(self.B.shape[0])
+            dual_coef[pairs] = a
+            return Solution(dual_coef, expansion, certificate(rows, z, squared, dual))
+
+        s, found = np.zeros(len(rows.sign)), []
+        if reduced is not None:
+            hinges = Hinges(HingeMatrix(reduced, rows), rows.cost, rows.label if biased else 0 * rows.label)
+            inner = minimise(hinges, tol)
+            s = rows.feasible(rows.label * inner.dual)
+            found.append(judged(s))
+        if not found or found[0].certificate.gap > tol:
+            polished = maximise(exact, rows, s, tol)
+            found.append(judged(polished))
+            if reduced is not None and found[-1].certificate.gap > tol:
+                found += [judged(weights, inner.u) for weights in (s, polished)]
+        return min(found, key=lambda solution: solution.certificate.gap)
 
     def _differences(self, pairs: Ids) -> tuple[ItemDifferences | KernelDifferences, ItemDifferences | None]:
         """The differences of some pairs, and those of few features with the same inner products, if any."""
         B = self.B[pairs]
         if self.kernel == "linear":
-            exact = ItemDifferences(B, self.items - _middle(self.items))
+            exact = ItemDifferences(B, self.items - _origin(self.items))
             return exact, exact if exact.L.shape[1] <= _RANK else None
         K = self.gram()
         check_scale(K, "the Gram matrix")
@@ -177,16 +204,18 @@ class KernelProblem(NamedTuple):
     def expansion(self, item_coef: Floats) -> Expansion:
         """r(x) = sum_j item_coef_j k(x, x_j); a linear one is r(x) = w·x, with the one centre w."""
         if self.kernel == "linear":
-            middle = _middle(self.items)  # its part vanishes where the coefficients add up to 0
-            w = item_coef @ (self.items - middle) + item_coef.sum() * middle
+            origin = _origin(self.items)  # its part vanishes where the coefficients add up to 0
+            w = item_coef @ (self.items - origin) + item_coef.sum() * origin
             return Expansion(self.k, w[None], np.ones(1))
         used = np.flatnonzero(item_coef)
         return Expansion(self.k, self.centres[used], item_coef[used])
 
 
-def _middle(items: Floats) -> Floats:
-    """Half way between the extremes of each feature."""
-    return items.min(axis=0) / 2 + items.max(axis=0) / 2
+def _origin(items: Floats) -> Floats:
+    """A point among the items: 0 where their offset is less than their spread."""
+    low, high = items.min(axis=0), items.max(axis=0)
+    spread = np.where(high > low, high - low, np.where(low == 0, 1.0, np.abs(low)))
+    return spread * np.round((low / 2 + high / 2) / spread)
 
 
 def _shifted(k: Callable[[Floats, Floats], Floats], origin: Floats, X: Floats, Y: Floats) -> Floats:
@@ -260,23 +289,6 @@ class HingeMatrix(NamedTuple):
         return self.differences.gram(self.rows.summed(weights))
 
 
-def _optimum(
-    rows: Rows, exact: Differences, reduced: ItemDifferences | None, tol: float
-) -> tuple[Floats, Certificate]:
-    """The signed weights of the rows, and their own certificate, with a relative gap."""
-
-    def judged(s: Floats) -> tuple[Floats, Certificate]:
-        return s, certificate(rows, s, exact.gram_times(rows.summed(rows.sign * s)))
-
-    best = judged(np.zeros(len(rows.sign)))
-    if reduced is not None:
-        hinges = Hinges(HingeMatrix(reduced, rows), rows.cost, rows.label if rows.biased else 0 * rows.label)
-        best = judged(rows.feasible(rows.label * minimise(hinges, tol).dual))
-    if best[1].gap > tol:
-        best = min(best, judged(maximise(exact, rows, best[0], tol)), key=lambda found: found[1].gap)
-    return best
-
-
 # ---- Fitted machines
 
 
@@ -286,17 +298,16 @@ class KernelMachine(ComparisonEstimator):
     kernel: Kernel
     _expansion: Expansion
 
-    def _keep(
-        self, problem: KernelProblem, pairs: Pairs, kept: NDArray, dual_coef: Floats, scale: float
-    ) -> None:
-        """Remember r = scale · sum of dual_coef · d over the pairs that were kept."""
+    def _keep(self, solution: Solution, pairs: Pairs, kept: NDArray, scale: float) -> None:
+        """Remember r = scale · u·Phi; the solution is that of the pairs that were kept."""
         self.n_features_in_ = pairs.shape[2]
+        self.objective_, self.dual_gap_, _ = solution.certificate
         self.dual_coef_ = np.zeros(len(pairs))
-        self.dual_coef_[kept] = dual_coef
+        self.dual_coef_[kept] = solution.dual_coef
         self.support_ = np.flatnonzero(self.dual_coef_)
-        self._expansion = problem.expansion(scale * problem.B.adjoint(dual_coef))
+        self._expansion = solution.expansion._replace(coef=scale * solution.expansion.coef)
         if self.kernel == "linear":
-            self.coef_ = self._expansion.centres[0]
+            self.coef_ = self._expansion.coef @ self._expansion.centres
 
     def rank_function(self, X: ArrayLike) -> Floats:
         """Scores r(x) of items, shape (n,); larger is better.

@@ -118,9 +118,8 @@ class SVMRank(KernelMachine):
             used = np.flatnonzero(labels)
         else:  # of Table 2: a preference counts twice, a tie in both orders
             cost = np.where(labels != 0, 2.0, 1.0) * cost
-        dual_coef, found = problem.solve(labels, cost, used, False, tol)
-        check_gap(self, found.gap, f"lower C = {C:g}", tol)
-        self._keep(problem, pairs, kept, dual_coef, 1.0)
-        self.objective_, self.dual_gap_, _ = found
+        found = problem.solve(labels, cost, used, False, tol)
+        check_gap(self, found.certificate.gap, f"lower C = {C:g}", tol)
+        self._keep(found, pairs, kept, 1.0)
         self.tau_ = best_threshold(y, self.decision_function(pairs), weights)[0]
         return self
