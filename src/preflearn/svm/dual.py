@@ -34,6 +34,7 @@ _STEPS = 200  # of two weights before a Newton step, and one more for each weigh
 _NEWTON = 8  # steps in a block
 _ROUNDS = 20  # in which a Newton step puts weights on their bounds
 _RIDGE = 1e-13  # share of the trace, for equations of pairs that depend on each other
+_LEVEL = 1e-12  # share of the moves to which they add up to 0, unless the equations are beyond rounding
 _FRESH = 10  # blocks between two computations of z from scratch
 _STALLED = 30  # blocks without progress, in which rounding has taken over
 
@@ -47,6 +48,14 @@ class Differences(Protocol):
 
     def gram_times(self, a: Floats) -> Floats:
         """B K B'a, shape (m,)."""
+        ...
+
+    def block_effort(self, size: int) -> float:
+        """Of a block of so many pairs, in nanoseconds."""
+        ...
+
+    def times_effort(self) -> float:
+        """Of `gram_times`, in nanoseconds."""
         ...
 
 
@@ -112,15 +121,17 @@ class Certificate(NamedTuple):
     bias: float
 
 
-def certificate(rows: Rows, z: Floats, squared: float, dual: float) -> Certificate:
+def certificate(rows: Rows, z: Floats, squared: float, dual: float, noise: float) -> Certificate:
     """Of a function: from its differences z of scores and u·u, with the beta of least loss, and a dual value.
 
-    Of several such beta, the middle.
+    Of several such beta, the middle. The rounding of z, by about `noise`, counts as part of the gap.
     """
     h = rows.slopes(z)
     bias = _best_bias(rows, h) if rows.biased else 0.0
-    objective = squared / 2 + float(rows.cost @ np.maximum(0.0, rows.label * (h - bias)))
-    return Certificate(objective, abs(objective - dual) / objective, bias)
+    loss = rows.label * (h - bias)
+    objective = squared / 2 + float(rows.cost @ np.maximum(0.0, loss))
+    doubt = noise * float(np.linalg.norm(rows.cost[loss > -noise]))
+    return Certificate(objective, (abs(objective - dual) + doubt) / objective, bias)
 
 
 def _best_bias(rows: Rows, h: Floats) -> float:
@@ -132,8 +143,10 @@ def _best_bias(rows: Rows, h: Floats) -> float:
     return float((h[order[low]] + h[order[min(high, len(h) - 1)]]) / 2)
 
 
-def maximise(differences: Differences, rows: Rows, s: Floats, tol: float) -> Floats:
-    """The weights s of the optimum, from feasible ones.
+def maximise(
+    differences: Differences, rows: Rows, s: Floats, tol: float, limit: float = np.inf
+) -> tuple[Floats, float]:
+    """The weights s of the optimum from feasible ones, or the best ones that were met, and their gap.
 
     Parameters
     ----------
@@ -143,38 +156,45 @@ def maximise(differences: Differences, rows: Rows, s: Floats, tol: float) -> Flo
         Where to start, such as zeros.
     tol : float
         Duality gap, relative to the objective, to stop at; rounding may stop before.
+    limit : float
+        Effort to stop at, in nanoseconds of a machine that we measured: a count, so that runs agree.
     """
-    s, best, least, since = s.copy(), s.copy(), np.inf, 0
+    s, best, least, bound, primal = s.copy(), s.copy(), np.inf, np.inf, np.inf
     z = differences.gram_times(rows.summed(rows.sign * s))
     pairs, Q = np.zeros(0, dtype=np.int64), np.zeros((0, 0))
-    count = 0
-    while since < _STALLED:
+    count, since, effort = 0, 0, 0.0
+    while since < _STALLED and effort < limit:
         h, up, down = rows.slopes(z), s < rows.high, s > rows.low
         top, bottom = np.max(h[up], initial=-np.inf), np.min(h[down], initial=np.inf)
         if not rows.biased:
             top, bottom = max(top, 0.0), min(bottom, 0.0)
         bias = (top + bottom) / 2 if rows.biased else 0.0
-        dual, squared = float(rows.label @ s), float(rows.summed(rows.sign * s) @ z)
-        gap = squared - dual + float(rows.cost @ np.maximum(0.0, rows.label * (h - bias)))
-        since = 0 if gap < 0.9 * least else since + 1
-        if gap < least:
-            best, least = s.copy(), gap
-        if gap <= tol * (gap + dual - squared / 2) or not top > bottom:
+        squared = float(rows.summed(rows.sign * s) @ z)
+        value = squared / 2 + float(rows.cost @ np.maximum(0.0, rows.label * (h - bias)))
+        dual = float(rows.label @ s) - squared / 2
+        if value - dual < least * value:
+            best, least = s.copy(), (value - dual) / value
+        primal, since = min(primal, value), since + 1
+        if primal - dual < 0.99 * bound:
+            bound, since = primal - dual, 0
+        if least <= tol or not top > bottom:
             break
         chosen = _violators(rows, h - bias, up, down)
         if not np.array_equal(chosen, pairs):
             pairs, Q = chosen, differences.block(chosen)
+            effort += differences.block_effort(len(pairs))
         places, part = rows.of_block(pairs)
         weights, count = s[places], count + 1
-        _solve_block(Q, part, weights, h[places], _SHARE * float(top - bottom))
+        effort += _solve_block(Q, part, weights, h[places], _SHARE * float(top - bottom), limit - effort)
         change = np.zeros(len(s))
         change[places] = weights - s[places]
         s[places] = weights
+        effort += differences.times_effort() + 50 * len(s)
         if count % _FRESH:
             z = z + differences.gram_times(rows.summed(rows.sign * change))
         else:
             z = differences.gram_times(rows.summed(rows.sign * s))
-    return best
+    return rows.feasible(best), least
 
 
 def _violators(rows: Rows, h: Floats, up: NDArray, down: NDArray) -> Ids:
@@ -195,40 +215,45 @@ def _violators(rows: Rows, h: Floats, up: NDArray, down: NDArray) -> Ids:
     return np.sort(np.argpartition(wanted, -size)[-size:])
 
 
-def _solve_block(Q: Floats, rows: Rows, s: Floats, h: Floats, target: float) -> None:
+def _solve_block(Q: Floats, rows: Rows, s: Floats, h: Floats, target: float, limit: float) -> float:
     """Change s and h until they violate their conditions by less than the target, or enough was done."""
+    effort = 0.0
     for _ in range(_NEWTON):
         steps = _STEPS + np.count_nonzero((s > rows.low) & (s < rows.high))
-        if _descend(Q, rows.sign, rows.low, rows.high, s, h, target, steps, rows.biased) < steps:
-            return
-        _newton(Q, rows, s, h)
+        taken = _descend(Q, rows.sign, rows.low, rows.high, s, h, target, steps, rows.biased)
+        effort += 6.0 * taken * len(s)
+        if taken < steps or effort > limit:
+            break
+        effort += _newton(Q, rows, s, h)
+    return effort
 
 
-def _newton(Q: Floats, rows: Rows, s: Floats, h: Floats) -> None:
+def _newton(Q: Floats, rows: Rows, s: Floats, h: Floats) -> float:
     """Move the weights between their bounds towards the solution of their equations, in place.
 
     Those that would leave their bounds are put there, and the others solved again. Then the way to this
-    point is followed as far as the dual grows and the bounds allow.
+    point is followed as far as the dual grows and the bounds allow. Returns the effort.
     """
     free = np.flatnonzero((s > rows.low) & (s < rows.high))
-    if len(free) == 0:
-        return
     place = rows.expanded(np.arange(rows.n_pairs))[free]
     A = _signed(Q, place, rows.sign[free])
     low, high, slope = rows.low[free] - s[free], rows.high[free] - s[free], h[free]
     move, inner, ridge = np.zeros(len(free)), np.ones(len(free), dtype=np.bool_), _RIDGE * np.trace(A)
+    effort = 0.0
     for count in range(_ROUNDS):
+        size = float(np.count_nonzero(inner))
+        effort += size**3 / 30 + 10 * size**2
         moved = _equations(A, inner, slope, move, ridge, rows.biased)
         if moved is None:
-            return
+            return effort
         move[inner] = moved
         out = inner & ((move < low) | (move > high))
         if not out.any() or count == _ROUNDS - 1:
             break
         move[out], inner = np.clip(move, low, high)[out], inner & ~out
     curvature, rise = float(move @ (A @ move)), float(slope @ move)
-    if rise <= 0:
-        return
+    if rise <= 0 or (rows.biased and abs(move.sum()) > _LEVEL * np.abs(move).sum()):
+        return effort
     ends = np.where(move > 0, high, low)
     ahead = move != 0
     room = float(np.min(ends[ahead] / move[ahead], initial=1.0))
@@ -236,6 +261,7 @@ def _newton(Q: Floats, rows: Rows, s: Floats, h: Floats) -> None:
     s[free] = np.clip(s[free] + move, rows.low[free], rows.high[free])
     s[free[move >= high]], s[free[move <= low]] = rows.high[free[move >= high]], rows.low[free[move <= low]]
     h -= rows.sign * rows.expanded(np.bincount(place, rows.sign[free] * move, len(Q)) @ Q)
+    return effort
 
 
 def _equations(

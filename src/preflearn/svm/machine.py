@@ -26,6 +26,7 @@ from preflearn.ground.kernels import (
     check_kernel,
     distinct_items,
     few_features,
+    gram_features,
     indefinite,
     kernel_matrix,
     kernel_parameters,
@@ -40,7 +41,11 @@ _USELESS = 1e-2  # one beyond which there is no answer
 _LARGEST, _SMALLEST = 1e16, 1e-100  # costs that floats can tell from 0 and infinity beside 1/2 u·u
 _SHIFTED = ("rbf", "laplacian")  # kernels of x - x' alone
 _DEFINITE = (*_SHIFTED, "cosine", "chi2", "additive_chi2")  # positive semi-definite on differences
-_RANK = 300  # up to this one, the interior point is the quicker method
+_FEW = 300  # features that are looked for before anything else
+_DENSE = 1.2  # pairs per rank, beyond which most margins cannot be reached
+_ENOUGH = 1e-9  # a gap for which no second method is tried
+_HARD = 300  # cost · k(x, x) · (pairs per rank)^4, from which on less is tried of the dual
+_STEPS = 16  # of the interior point
 
 
 class DegenerateBiasError(ValueError):
@@ -138,7 +143,7 @@ class KernelProblem(NamedTuple):
     def solve(self, y: NDArray, cost: Floats, pairs: Ids, biased: bool, tol: float) -> Solution:
         """Minimise 1/2 u·u plus the hinges of some pairs, preferences first: eq. 15, or eq. 3."""
         cost = cost[pairs]
-        exact, reduced = self._differences(pairs)
+        exact, few = self._differences(pairs)
         size = exact.largest_square()
         for name, value in (("cost C · weight", cost.max()), ("cost · k(x, x)", cost.max() * size)):
             if value > _LARGEST:
@@ -152,54 +157,73 @@ class KernelProblem(NamedTuple):
             )
         rows = Rows.of(y[pairs], cost, biased)
 
-        def judged(s: Floats, u: Floats | None = None) -> Solution:
-            """The function of dual weights, or of the u that came with them."""
-            a = rows.summed(rows.sign * s)
-            z = exact.gram_times(a)
-            squared = float(a @ z)
-            dual = float(rows.label @ s) - squared / 2
-            if u is None:
-                expansion = self.expansion(exact.B.adjoint(a))
-            elif self.kernel == "linear":
-                expansion = Expansion(self.k, u[None], np.ones(1))
-            else:
-                expansion = self.expansion(linalg.lstsq(reduced.L.T, u)[0])
-            if u is not None or self.kernel not in _SHIFTED:
-                z = exact.B.differences(expansion(self.items))
-            squared = squared if u is None else float(u @ u)
-            dual_coef = np.zeros(self.B.shape[0])
-            dual_coef[pairs] = a
-            return Solution(dual_coef, expansion, certificate(rows, z, squared, dual))
-
-        s, found = np.zeros(len(rows.sign)), []
-        if reduced is not None:
+        found, inner, s = [], None, np.zeros(len(rows.sign))
+        rank = min(exact.rank if few is None else few.rank, len(self.ids))
+        limit = whole = _effort(rank, len(self.ids), len(rows.sign))
+        if len(pairs) > _DENSE * rank:  # the dual is quick only if C is small
+            limit /= 1 + float(cost.mean()) * size * (len(pairs) / rank) ** 4 / _HARD
+        s, gap = maximise(exact, rows, s, tol, limit)
+        found = [self._judged(rows, exact, s)]
+        if gap > max(tol, _ENOUGH):
+            reduced = exact.reduced() if few is None else few
             hinges = Hinges(HingeMatrix(reduced, rows), rows.cost, rows.label if biased else 0 * rows.label)
             inner = minimise(hinges, tol)
             s = rows.feasible(rows.label * inner.dual)
-            found.append(judged(s))
-        if not found or found[0].certificate.gap > tol:
-            polished = maximise(exact, rows, s, tol)
-            found.append(judged(polished))
-            if reduced is not None and found[-1].certificate.gap > tol:
-                found += [judged(weights, inner.u) for weights in (s, polished)]
-        return min(found, key=lambda solution: solution.certificate.gap)
+            found.append(self._judged(rows, exact, s))
+            if found[-1].certificate.gap > tol:
+                polished = maximise(exact, rows, s, tol, whole)[0]
+                found.append(self._judged(rows, exact, polished))
+                if found[-1].certificate.gap > max(tol, _INACCURATE):  # then dual_coef is only nearly u
+                    expansion, squared = self._of_features(reduced, inner.u), float(inner.u @ inner.u)
+                    found += [self._judged(rows, exact, w, expansion, squared) for w in (s, polished)]
+        best = min(found, key=lambda solution: solution.certificate.gap)
+        dual_coef = np.zeros(self.B.shape[0])
+        dual_coef[pairs] = best.dual_coef
+        return best._replace(dual_coef=dual_coef)
+
+    def _judged(
+        self,
+        rows: Rows,
+        exact: ItemDifferences | KernelDifferences,
+        s: Floats,
+        expansion: Expansion | None = None,
+        squared: float | None = None,
+    ) -> Solution:
+        """The function of dual weights, or another one with its u·u, and what they prove about it."""
+        a = rows.summed(rows.sign * s)
+        z = exact.gram_times(a)
+        own = float(a @ z)
+        if expansion is None:
+            expansion = self.expansion(exact.B.adjoint(a))
+        if squared is not None or self.kernel not in _SHIFTED:  # rounding of what is returned
+            z = exact.B.differences(expansion(self.items))
+        dual, squared = float(rows.label @ s) - own / 2, own if squared is None else squared
+        size = expansion.centres if self.kernel == "linear" else expansion.coef
+        noise = exact.rounding * float(np.linalg.norm(size))
+        return Solution(a, expansion, certificate(rows, z, squared, dual, noise))
+
+    def _of_features(self, reduced: ItemDifferences, u: Floats) -> Expansion:
+        """r = u·L, as a function of the kernel."""
+        if self.kernel == "linear":
+            return Expansion(self.k, u[None], np.ones(1))
+        return self.expansion(np.asarray(linalg.lstsq(reduced.L.T, u)[0]))
 
     def _differences(self, pairs: Ids) -> tuple[ItemDifferences | KernelDifferences, ItemDifferences | None]:
-        """The differences of some pairs, and those of few features with the same inner products, if any."""
+        """The differences of some pairs, and by few features with the same inner products, if such exist."""
         B = self.B[pairs]
         if self.kernel == "linear":
-            exact = ItemDifferences(B, self.items - _origin(self.items))
-            return exact, exact if exact.L.shape[1] <= _RANK else None
+            exact = ItemDifferences(B, self.items - _origin(self.items), _rounding(self.items))
+            return exact, exact
         K = self.gram()
         check_scale(K, "the Gram matrix")
-        rounding = float(np.finfo(np.float64).eps * np.abs(K).max())
+        rounding = _rounding(K)
         if self.kernel not in _SHIFTED:
             K = centred(K)
         try:
-            L = few_features(K, _RANK, rounding, check=self.kernel not in _DEFINITE)
+            L = few_features(K, _FEW, rounding, check=self.kernel not in _DEFINITE)
         except NotPositiveSemidefiniteError:
             raise indefinite(self.gram()) from None
-        return KernelDifferences(B, K), None if L is None else ItemDifferences(B, L)
+        return KernelDifferences(B, K, rounding), None if L is None else ItemDifferences(B, L)
 
     def expansion(self, item_coef: Floats) -> Expansion:
         """r(x) = sum_j item_coef_j k(x, x_j); a linear one is r(x) = w·x, with the one centre w."""
@@ -216,6 +240,11 @@ def _origin(items: Floats) -> Floats:
     low, high = items.min(axis=0), items.max(axis=0)
     spread = np.where(high > low, high - low, np.where(low == 0, 1.0, np.abs(low)))
     return spread * np.round((low / 2 + high / 2) / spread)
+
+
+def _rounding(values: Floats) -> float:
+    """Of one of these values."""
+    return float(np.finfo(np.float64).eps * np.abs(values).max())
 
 
 def _shifted(k: Callable[[Floats, Floats], Floats], origin: Floats, X: Floats, Y: Floats) -> Floats:
@@ -236,6 +265,7 @@ class ItemDifferences(NamedTuple):
 
     B: Incidence
     L: Floats  # (n, r)
+    rounding: float = 0.0  # of a feature as it was given
 
     def times(self, u: Floats) -> Floats:
         return self.B.differences(self.L @ u)
@@ -256,12 +286,23 @@ class ItemDifferences(NamedTuple):
     def largest_square(self) -> float:
         return float(np.einsum("ij,ij->i", self.L, self.L).max())
 
+    @property
+    def rank(self) -> int:
+        return self.L.shape[1]
+
+    def block_effort(self, size: int) -> float:
+        return 0.1 * size**2 * self.L.shape[1]
+
+    def times_effort(self) -> float:
+        return 2.0 * self.L.size
+
 
 class KernelDifferences(NamedTuple):
     """B K B'."""
 
     B: Incidence
     K: Floats  # (n, n)
+    rounding: float = 0.0  # of an entry of K
 
     def block(self, pairs: Ids) -> Floats:
         return block_of_differences(self.K, np.ascontiguousarray(self.B.index[pairs]))
@@ -271,6 +312,20 @@ class KernelDifferences(NamedTuple):
 
     def largest_square(self) -> float:
         return float(self.K.diagonal().max())
+
+    @property
+    def rank(self) -> int:
+        return len(self.K)
+
+    def reduced(self) -> ItemDifferences:
+        """The same by features, as many as the rank."""
+        return ItemDifferences(self.B, gram_features(self.K, self.rounding))
+
+    def block_effort(self, size: int) -> float:
+        return float(size * (len(self.K) + 2 * size))
+
+    def times_effort(self) -> float:
+        return 0.6 * self.K.size
 
 
 class HingeMatrix(NamedTuple):
@@ -287,6 +342,11 @@ class HingeMatrix(NamedTuple):
 
     def gram(self, weights: Floats) -> Floats:
         return self.differences.gram(self.rows.summed(weights))
+
+
+def _effort(rank: int, n_items: int, n_rows: int) -> float:
+    """Of the interior point, in nanoseconds: its steps, each a system of `rank` equations."""
+    return _STEPS * (0.2 * n_items * rank**2 + 0.04 * rank**3 + 300.0 * n_rows)
 
 
 # ---- Fitted machines
