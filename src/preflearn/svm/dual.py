@@ -102,8 +102,8 @@ class Rows(NamedTuple):
         """The rows of some pairs in order, and their places among all rows."""
         n_ties = len(self.sign) - self.n_pairs
         rows = np.append(pairs, pairs[pairs >= self.n_pairs - n_ties] + n_ties)
-        parts = (values[rows] for values in (self.sign, self.label, self.low, self.high))
-        return rows, Rows(len(pairs), *parts, self.biased)
+        sign, label, low, high = self.sign[rows], self.label[rows], self.low[rows], self.high[rows]
+        return rows, Rows(len(pairs), sign, label, low, high, self.biased)
 
     def feasible(self, s: Floats) -> Floats:
         """The weights, with the heavier side scaled down until their sum is 0."""

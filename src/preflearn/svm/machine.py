@@ -14,7 +14,6 @@ from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, Ids, check_labels, check_scale, check_weights
@@ -206,7 +205,7 @@ class KernelProblem(NamedTuple):
         """r = u·L, as a function of the kernel."""
         if self.kernel == "linear":
             return Expansion(self.k, u[None], np.ones(1))
-        return self.expansion(np.asarray(linalg.lstsq(reduced.L.T, u)[0]))
+        return self.expansion(np.linalg.lstsq(reduced.L.T, u, rcond=None)[0])
 
     def _differences(self, pairs: Ids) -> tuple[ItemDifferences | KernelDifferences, ItemDifferences | None]:
         """The differences of some pairs, and by few features with the same inner products, if such exist."""
@@ -289,6 +288,9 @@ class ItemDifferences(NamedTuple):
     @property
     def rank(self) -> int:
         return self.L.shape[1]
+
+    def reduced(self) -> ItemDifferences:
+        return self
 
     def block_effort(self, size: int) -> float:
         return 0.1 * size**2 * self.L.shape[1]
