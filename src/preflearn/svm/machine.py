@@ -205,7 +205,7 @@ class KernelProblem(NamedTuple):
         """r = u·L, as a function of the kernel."""
         if self.kernel == "linear":
             return Expansion(self.k, u[None], np.ones(1))
-        return self.expansion(np.linalg.lstsq(reduced.L.T, u, rcond=None)[0])
+        return self.expansion(np.linalg.lstsq(reduced.L.T, u, rcond=None)[0].astype(np.float64))
 
     def _differences(self, pairs: Ids) -> tuple[ItemDifferences | KernelDifferences, ItemDifferences | None]:
         """The differences of some pairs, and by few features with the same inner products, if such exist."""
