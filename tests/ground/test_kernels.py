@@ -56,6 +56,7 @@ def test_a_width_of_scale_is_defined_for_equal_items():
     assert scale_gamma("scale", 1e-170 * np.array([[1.0], [2.0]])) == 1.0  # the variance is no normal number
     X = np.random.default_rng(0).standard_normal((5, 3))
     gamma = scale_gamma("scale", X)
-    assert gamma == pytest.approx(1 / (3 * X.var()))
+    assert gamma == pytest.approx(1 / (3 * X.var(axis=0).mean()))
+    assert scale_gamma("scale", X + [1e5, -1e3, 0.0]) == pytest.approx(gamma)
     K = kernel_matrix("rbf", X, X, gamma=gamma, degree=3, coef0=1)
     assert K[0, 1] == pytest.approx(np.exp(-gamma * ((X[0] - X[1]) ** 2).sum()))

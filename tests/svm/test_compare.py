@@ -255,7 +255,7 @@ def test_weights_count_pairs(machine):
 
 
 def test_ties_within_the_margin_do_not_change_rank2():
-    """Table 2's two copies of a tie lose 2 max(1, |u·d|), a constant within the margin."""
+    """Table 2's two copies of a tie lose 2 + (|u·d| - 1)_+, a constant within the margin."""
     pairs, y = compared(5, m=30, n=40, tie_share=0.4, noise=0.0)
     rank = SVMRank(0.02, "linear").fit(pairs, y)
     rank2 = SVMRank(0.01, "linear", ties="duplicate").fit(pairs, y)
@@ -451,3 +451,107 @@ def test_compare_without_ties_and_rank_without():
     assert set(machine.predict(pairs[y != 0])) <= {-1, 0, 1}
     with pytest.raises(ValueError, match="ties is 'drop'"):
         SVMRank(ties="drop").fit(pairs, y)
+
+
+# ---- Certificates of what is returned
+
+
+def degenerate(rng):
+    """A small problem with copies of items, ties of any share, offsets and weights of any size."""
+    n, m, p = (int(rng.integers(*ends)) for ends in ((2, 25), (2, 50), (1, 5)))
+    X = rng.standard_normal((n, p)) if rng.random() < 0.7 else rng.integers(0, 3, (n, p)).astype(float)
+    X = X * 10.0 ** rng.choice([-2, 0, 0, 2]) + rng.standard_normal(p) * 10.0 ** rng.choice([-9, 1, 5])
+    first = rng.integers(0, n, m)
+    second = (first + rng.integers(1, n, m)) % n
+    d = (X[first] - X[second]) @ rng.standard_normal(p)
+    d = d / (d.std() or 1.0) + rng.choice([0, 0.3, 3]) * rng.standard_normal(m)
+    y = np.where(np.abs(d) <= np.quantile(np.abs(d), rng.choice([0.1, 0.5, 0.8])), 0, np.sign(d)).astype(int)
+    y[:2] = [1, 0]
+    weights = [np.ones(m), rng.uniform(0.1, 2, m), 10.0 ** rng.uniform(-6, 6, m)][rng.integers(3)]
+    return Pairs(X, np.column_stack([first, second])), y, weights
+
+
+def proved(machine, pairs, y, cost):
+    """The objective at the differences of scores that come out, and a dual value that dual_coef_ proves."""
+    z, a, tied = machine.decision_function(pairs), machine.dual_coef_, y == 0
+    sizes = np.abs(a)
+    assert (a * y >= -1e-12 * cost).all()
+    assert (sizes <= cost * (2 if isinstance(machine, SVMRank) else 1) * (1 + 1e-9)).all()
+    if isinstance(machine, SVMCompare):
+        z = -machine.bias_ * z
+        side = np.maximum(0, 1 + machine.bias_ + z) + np.maximum(0, 1 + machine.bias_ - z)
+        loss = np.where(tied, side, np.maximum(0, 1 - machine.bias_ - y * z))
+        weight, least = sizes[~tied].sum(), sizes[tied].sum()
+        most = 2 * cost[tied].sum() - least
+        slack = max(least - weight, weight - most, 0.0)
+        value = 2 * weight - 10 * (1 + abs(machine.bias_)) * slack
+    elif machine.ties == "ignore":
+        loss, value = np.where(tied, 0, np.maximum(0, 1 - y * z)), sizes.sum()
+    else:
+        loss = np.where(tied, np.maximum(0, 1 + z) + np.maximum(0, 1 - z), 2 * np.maximum(0, 1 - y * z))
+        value = sizes[~tied].sum() + (2 * cost - sizes)[tied].sum()
+    squared = a @ z
+    return squared / 2 + cost @ loss, value - squared / 2
+
+
+@settings(deadline=None, max_examples=60 if settings.get_current_profile_name() != "thorough" else 1000)
+@given(
+    st.integers(0, 2**31),
+    st.sampled_from([SVMCompare(), SVMRank(), SVMRank(ties="duplicate")]),
+    st.sampled_from(["linear", "rbf", "laplacian"]),
+    st.sampled_from([1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6]),
+)
+def test_returned_models_meet_their_certificate(seed, machine, kernel, C):
+    """Five problems each: the objective of what is returned is what is said, within the gap that is said."""
+    for part in range(5):
+        pairs, y, weights = degenerate(np.random.default_rng([seed, part]))
+        fitted = clone(machine).set_params(C=C, kernel=kernel)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                fitted.fit(pairs, y, weights)
+            except DegenerateBiasError:
+                continue
+            except ValueError as error:
+                refused = str(error)
+            else:
+                refused = ""
+        if refused:
+            assert "lower C" in refused
+            continue
+        kinds = [warning.category for warning in caught]
+        assert kinds == [ConvergenceWarning] * (fitted.dual_gap_ > 1e-6)
+        objective, dual = proved(fitted, pairs, y, C * weights)
+        assert objective == pytest.approx(fitted.objective_, rel=3 * fitted.dual_gap_ + 2e-6)
+        if not kinds:
+            assert objective - dual <= 3e-6 * objective
+
+
+@pytest.mark.parametrize("machine", [SVMCompare(3.0), SVMRank(3.0, ties="duplicate")])
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "laplacian"])
+def test_an_offset_of_the_items_changes_nothing(machine, kernel):
+    pairs, y = compared(11, m=60, n=30)
+    moved = Pairs(pairs.items + np.array([1e5, -3e4, 7.0]), pairs.index)
+    first, second = (clone(machine).set_params(kernel=kernel).fit(data, y) for data in (pairs, moved))
+    expected = first.decision_function(pairs)
+    np.testing.assert_allclose(second.decision_function(moved), expected, atol=1e-6)
+    assert second.objective_ == pytest.approx(first.objective_, rel=1e-8)
+    K = pairwise_kernels(pairs.items, metric="rbf", gamma=0.3)
+    given = clone(machine).set_params(kernel="precomputed")
+    first, second = (given.fit(Pairs(gram, pairs.index), y).objective_ for gram in (K, K + 1e6))
+    assert second == pytest.approx(first, rel=1e-6)
+
+
+@pytest.mark.parametrize(("n", "m"), [(400, 600), (900, 500)])
+def test_the_dual_and_the_interior_point_agree(n, m, monkeypatch):
+    """A Gram matrix of full rank, by blocks and by all its features."""
+    pairs, y = compared(12, m=m, n=n, p=6)
+    for machine in (SVMCompare(5.0, gamma=0.2), SVMRank(5.0, gamma=0.2)):
+        dual = clone(machine).fit(pairs, y)
+        monkeypatch.setattr("preflearn.svm.machine._effort", lambda *sizes: 0.0)
+        interior = clone(machine).fit(pairs, y)
+        monkeypatch.undo()
+        assert interior.objective_ == pytest.approx(dual.objective_, rel=1e-8)
+        np.testing.assert_allclose(
+            interior.decision_function(pairs), dual.decision_function(pairs), atol=1e-3
+        )

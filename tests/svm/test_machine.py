@@ -13,13 +13,13 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from preflearn.margins import MarginLP, MarginQP
 from preflearn.pairs import Pairs
 from preflearn.svm import LogisticCompare, LPCompare, SVMCompare, SVMRank
+from preflearn.svm.dual import Rows
 from preflearn.svm.machine import (
+    HingeMatrix,
     ItemDifferences,
+    KernelDifferences,
     KernelProblem,
-    PairDifferences,
-    _DirectedRows,
-    feature_differences,
-    flipped_rows,
+    preferences_first,
 )
 
 
@@ -36,52 +36,50 @@ def compared(seed, m, n, p=3):
 
 @settings(max_examples=40)
 @given(st.integers(0, 2**31), st.integers(2, 30), st.integers(2, 20), st.integers(1, 12))
-def test_differences_of_features_are_those_of_the_incidence_matrix(seed, m, n, r):
-    """Fewer rows than columns are turned by an orthogonal map, which keeps D D' and no more."""
+def test_differences_are_those_of_the_incidence_matrix(seed, m, n, r):
+    """Of features, and of their Gram matrix: products, blocks, and the system of the interior point."""
     pairs, _ = compared(seed, m, n)
     rng = np.random.default_rng(seed)
     L, weights, v = rng.standard_normal((n, r)), rng.uniform(0.1, 2, m), rng.standard_normal(m)
-    D = pairs.incidence().toarray() @ L
-    operator = feature_differences(pairs.B, L)
-    assert isinstance(operator, ItemDifferences if n <= m else PairDifferences)
-    np.testing.assert_allclose(operator.times(operator.adjoint(v)), D @ (D.T @ v), atol=1e-9)
-    gram = operator.gram(weights)
-    assert len(gram) == (min(m, r) if n > m else r)
-    np.testing.assert_allclose(
-        operator.times(gram @ operator.adjoint(v)), D @ (D.T * weights) @ D @ D.T @ v, atol=1e-7
-    )
-    if isinstance(operator, ItemDifferences):
-        u = rng.standard_normal(r)
-        np.testing.assert_allclose(operator.times(u), D @ u, atol=1e-12)
-        np.testing.assert_allclose(operator.adjoint(v), D.T @ v, atol=1e-12)
-        np.testing.assert_allclose(gram, (D.T * weights) @ D, atol=1e-11)
+    D, u = pairs.incidence().toarray() @ L, rng.standard_normal(r)
+    chosen = rng.permutation(m)[: m // 2 + 1]
+    of_features = ItemDifferences(pairs.B, L)
+    for operator in (of_features, KernelDifferences(pairs.B, L @ L.T)):
+        np.testing.assert_allclose(operator.gram_times(v), D @ (D.T @ v), atol=1e-9)
+        np.testing.assert_allclose(operator.block(chosen), D[chosen] @ D[chosen].T, atol=1e-10)
+        assert operator.largest_square() == pytest.approx((L**2).sum(axis=1).max())
+    np.testing.assert_allclose(of_features.times(u), D @ u, atol=1e-12)
+    np.testing.assert_allclose(of_features.adjoint(v), D.T @ v, atol=1e-12)
+    np.testing.assert_allclose(of_features.gram(weights), (D.T * weights) @ D, atol=1e-11)
 
 
-def test_blocks_of_rows_add_up(monkeypatch):
-    D, weights = np.random.default_rng(0).standard_normal((50, 4)), np.linspace(1, 2, 50)
-    monkeypatch.setattr("preflearn.svm.machine._BLOCK", 7)
-    np.testing.assert_allclose(PairDifferences(D).gram(weights), (D.T * weights) @ D)
-
-
+@pytest.mark.parametrize("biased", [True, False])
 @pytest.mark.parametrize("n", [6, 60])
-def test_rows_of_a_machine_are_the_flipped_pairs(n):
+def test_rows_of_a_machine_are_the_flipped_pairs(n, biased):
     """Eq. 8 by `Pairs.flipped`, whose order is another; both copies of a tie share one difference."""
     pairs, y = compared(n, 25, n)
-    pair, direction = flipped_rows(y)
+    order = preferences_first(y)
+    cost = np.linspace(1, 2, 25)
+    rows = Rows.of(y[order], cost, biased)
     flipped, labels = pairs.flipped(y)
     L = np.random.default_rng(0).standard_normal((n, 3))
-    dense = direction[:, None] * (pairs.incidence() @ L)[pair]
+    direction = rows.label * rows.sign
+    dense = direction[:, None] * (pairs.B[order].differences(L))[rows.expanded(np.arange(25))]
     expected = flipped.incidence() @ L
-    order, other = np.lexsort(dense.T), np.lexsort(expected.T)
-    np.testing.assert_allclose(dense[order], expected[other])
-    np.testing.assert_array_equal(np.where(y[pair] == 0, -1, 1)[order], labels[other])
-    A = _DirectedRows(feature_differences(pairs.B, L), pair, direction, len(pairs))
-    u, v = np.arange(1.0, 4.0), np.linspace(-1, 1, len(pair))
-    weights = np.linspace(1, 2, len(pair))
+    rank, other = np.lexsort(dense.T), np.lexsort(expected.T)
+    np.testing.assert_allclose(dense[rank], expected[other])
+    np.testing.assert_array_equal(rows.label[rank], labels[other] if biased else np.ones(len(labels)))
+    np.testing.assert_array_equal(rows.cost[:25], cost)
+    np.testing.assert_array_equal(rows.low, np.where(rows.label > 0, 0, -rows.cost))
+    A = HingeMatrix(ItemDifferences(pairs.B[order], L), rows)
+    u, v = np.arange(1.0, 4.0), np.linspace(-1, 1, len(labels))
+    weights = np.linspace(1, 2, len(labels))
     np.testing.assert_allclose(A.times(u), dense @ u)
     np.testing.assert_allclose(A.adjoint(v), dense.T @ v, atol=1e-12)
     np.testing.assert_allclose(A.gram(weights), (dense.T * weights) @ dense)
-    np.testing.assert_allclose(A.summed(v), [v[pair == i].sum() for i in range(len(pairs))])
+    pair = rows.expanded(np.arange(25))
+    np.testing.assert_allclose(rows.summed(v), [v[pair == i].sum() for i in range(25)])
+    np.testing.assert_allclose(rows.slopes(pairs.B[order].differences(L) @ u), rows.label * (1 - dense @ u))
 
 
 # ---- Kernel problems
@@ -102,13 +100,10 @@ def test_a_problem_keeps_the_differences_of_the_pairs(kernel):
     else:
         assert len(problem.ids) == len(np.unique(X[:7], axis=0)) < 7
         np.testing.assert_array_equal(problem.B.differences(problem.items), pairs.differences())
-    L = problem.features()
-    np.testing.assert_allclose(
-        problem.B.differences(problem.B.differences(L @ L.T).T),
-        pairs.incidence() @ K @ pairs.incidence().T,
-        atol=1e-12,
-    )
-    np.testing.assert_allclose(problem.gram(), L @ L.T, atol=1e-12)
+    exact, reduced = problem._differences(np.arange(len(index)))
+    expected = pairs.incidence() @ K @ pairs.incidence().T
+    for differences in (exact, reduced):
+        np.testing.assert_allclose(differences.block(np.arange(len(index))), expected, atol=1e-12)
     dual = rng.standard_normal(len(index))
     scores = problem.expansion(problem.B.adjoint(dual))(K if kernel == "precomputed" else X)
     np.testing.assert_allclose(scores, K @ (pairs.incidence().T @ dual), atol=1e-12)

@@ -80,6 +80,29 @@ def combine(matrix, rows, weights):
     return total
 
 
+@njit
+def block_of_differences(K, index):
+    """B K B' between the pairs of an index, without a matrix of all items beside K."""
+    block, row = np.empty((len(index), len(index))), np.empty(len(K))
+    for i in range(len(index)):
+        first, second = K[index[i, 0]], K[index[i, 1]]
+        for j in range(len(K)):
+            row[j] = first[j] - second[j]
+        for j in range(len(index)):
+            block[i, j] = row[index[j, 0]] - row[index[j, 1]]
+    return block
+
+
+def centred(K: Floats) -> Floats:
+    """K with row means and column means taken out: the inner products of centred items.
+
+    B K B' stays what it is, whatever constants are added to rows and columns of K.
+    """
+    means = (K.mean(axis=0) + K.mean(axis=1)) / 2
+    means -= means.mean() / 2
+    return K - (means[:, None] + means)
+
+
 def check_gram(K: ArrayLike) -> Floats:
     """Return K as a square, finite, symmetric matrix, or say which entry is wrong."""
     K = check_array(K, "K", ("m", "m"), "a square matrix")

@@ -18,6 +18,7 @@ Kernel = str | Callable[[Floats, Floats], Any]
 
 _RANK = 1e-13  # pivots below this share of the largest diagonal entry are rounding
 _NEGATIVE = 1e-9  # a remainder larger than this share is none
+_NOISE = 100  # times the rounding of an entry is that of what remains
 _BLOCK = 1 << 10
 _LEAST = np.finfo(np.float64).tiny
 
@@ -36,6 +37,8 @@ def check_kernel(kernel: Kernel) -> None:
 def scale_gamma(gamma: float | str, X: Floats) -> float:
     """The width of a kernel: a positive number as it is, "scale" as 1 / (p · variance of X).
 
+    The variance is the mean of those of the features, so that an offset of one changes nothing.
+
     Parameters
     ----------
     gamma : float or "scale"
@@ -52,7 +55,7 @@ def scale_gamma(gamma: float | str, X: Floats) -> float:
     0.5
     """
     if isinstance(gamma, str) and gamma == "scale":
-        variance = float(X.var())
+        variance = float(X.var(axis=0).mean())
         gamma = 1.0 / (X.shape[1] * variance) if variance > _LEAST else 1.0
     return check_real(gamma, "gamma", "'scale' or a positive number", least=_LEAST)
 
@@ -112,13 +115,15 @@ def kernel_matrix(kernel: Kernel, X: Floats, Y: Floats, **parameters: float) -> 
     return K
 
 
-def gram_features(K: Floats) -> Floats:
+def gram_features(K: Floats, rounding: float = 0.0) -> Floats:
     """Features L of least dimension with L L' = K, by a pivoted Cholesky factorisation.
 
     Parameters
     ----------
     K : ndarray of shape (n, n)
         A symmetric positive semi-definite matrix.
+    rounding : float
+        Of the entries of K, where it is more than that of their size.
 
     Returns
     -------
@@ -145,19 +150,52 @@ def gram_features(K: Floats) -> Floats:
     if not K.any():
         return np.zeros((len(K), 1))
     if top <= 0:
-        raise _indefinite(K)
-    (pstrf,) = linalg.get_lapack_funcs(("pstrf",), (K,))
-    factor, pivots, rank, _ = pstrf(K, tol=_RANK * top, lower=1)
+        raise indefinite(K)
+    factor, pivots, rank = _pivoted(K, max(_RANK * top, _NOISE * rounding))
     L = np.empty((len(K), rank))
     L[pivots - 1] = np.tril(factor)[:, :rank]
     for start in range(0, len(K), _BLOCK):
         rows = slice(start, start + _BLOCK)
-        if np.abs(K[rows] - L[rows] @ L.T).max() > _NEGATIVE * top:
-            raise _indefinite(K)
+        if np.abs(K[rows] - L[rows] @ L.T).max() > max(_NEGATIVE * top, _NOISE * rounding):
+            raise indefinite(K)
     return L
 
 
-def _indefinite(K: Floats) -> NotPositiveSemidefiniteError:
+def few_features(K: Floats, most: int, rounding: float, check: bool) -> Floats | None:
+    """`gram_features`, or None where there are more than `most`, found without a factorisation of K.
+
+    With `check`, K is tested all the same, by a Cholesky factorisation.
+    """
+    if len(K) > most:
+        part = np.linspace(0, len(K) - 1, most + 1).astype(np.int64)
+        corner = K[np.ix_(part, part)]
+        if _pivoted(corner, max(_RANK * float(K.diagonal().max()), _NOISE * rounding))[2] > most:
+            if check:
+                _check_definite(K, rounding)
+            return None
+    L = gram_features(K, rounding)
+    return L if L.shape[1] <= most else None
+
+
+def _pivoted(K: Floats, tolerance: float) -> tuple[Floats, NDArray, int]:
+    """LAPACK's pivoted Cholesky factor, its pivots from 1 on, and the rank."""
+    (pstrf,) = linalg.get_lapack_funcs(("pstrf",), (K,))
+    factor, pivots, rank, _ = pstrf(K, tol=tolerance, lower=1)
+    return factor, pivots, rank
+
+
+def _check_definite(K: Floats, rounding: float) -> None:
+    check_symmetric(K, "K", tolerance=1e-8)
+    moved = K.copy()
+    moved[np.diag_indices_from(moved)] += max(_NEGATIVE * float(K.diagonal().max()), _NOISE * rounding)
+    try:
+        linalg.cholesky(moved, lower=True, overwrite_a=True, check_finite=False)
+    except linalg.LinAlgError:
+        raise indefinite(K) from None
+
+
+def indefinite(K: Floats) -> NotPositiveSemidefiniteError:
+    """The error that says which eigenvalues K has."""
     eigenvalues = linalg.eigvalsh(K)
     return NotPositiveSemidefiniteError(
         f"the Gram matrix of the {len(K)} items has eigenvalues from {eigenvalues[0]:.3g} to "

@@ -1,6 +1,6 @@
 """The support vector comparison machine: sections 3.2 and 4 of [Venuto2017]_.
 
-It needs the Gram matrix of the n distinct items and the incidence matrix only, never a matrix over pairs.
+It needs the Gram matrix of the n distinct items and the incidence matrix only, never a matrix over all pairs.
 
 References
 ----------
@@ -12,17 +12,22 @@ from __future__ import annotations
 
 from typing import Literal
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from preflearn.checks import Floats, check_kinds, check_number
-from preflearn.ground.estimator import ComparisonEstimator
+from preflearn.checks import check_kinds, check_number
 from preflearn.ground.kernels import Kernel
 from preflearn.pairs import Pairs
-from preflearn.svm.machine import HingeRows, KernelProblem, check_bias, check_gap, check_input, flipped_rows
+from preflearn.svm.machine import (
+    KernelMachine,
+    KernelProblem,
+    check_bias,
+    check_gap,
+    check_input,
+    preferences_first,
+)
 
 
-class SVMCompare(ComparisonEstimator):
+class SVMCompare(KernelMachine):
     """A ranking function learned from preferences and ties at once, in one quadratic program.
 
     Solves eq. 15 of [Venuto2017]_, whose dual is eq. 18, with d = Phi(first) - Phi(second)::
@@ -50,15 +55,17 @@ class SVMCompare(ComparisonEstimator):
         Constant of the kernels poly and sigmoid.
     tol : float
         Duality gap, relative to the objective, at which to stop; rounding may stop the solver before, and
-        a gap above 1e-6 gives a ConvergenceWarning.
+        a gap above 1e-6 gives a ConvergenceWarning. |u - u*|² is at most twice the gap times the objective,
+        so 1e-6 tells nearly all pairs apart. The default is what rounding allows: the last steps are exact
+        equations and cost little, and pairs on the margin, many in a machine with a threshold, stay there.
 
     Attributes
     ----------
     support_ : ndarray of int
         Ids of the pairs with a dual weight.
     dual_coef_ : ndarray of shape (m,)
-        u = sum_i dual_coef_[i] d_i; at most C in absolute value. In eq. 18 it is v_i y_i for a preference,
-        and the difference of its two v for a tie.
+        u = sum_i dual_coef_[i] d_i, nearly so where rounding forbids it; at most C in absolute
+        value. In eq. 18 it is v_i y_i for a preference, and the difference of its two v for a tie.
     bias_ : float
         beta, negative; of several optimal ones, the middle.
     coef_ : ndarray of shape (p,)
@@ -66,14 +73,22 @@ class SVMCompare(ComparisonEstimator):
     tau_ : float
         1, the threshold of the comparison function.
     objective_, dual_gap_ : float
-        The minimum, and the relative duality gap that proves it.
+        Eq. 15 at the function that `rank_function` returns, and how far above the minimum it can be at
+        most, relative: by a feasible point of eq. 18 and the rounding of the scores.
     n_features_in_ : int
 
     Notes
     -----
-    The two copies of a tie have opposite differences. They share a row here, so the solver works with m
-    differences of features whose number is the rank of the Gram matrix of the n distinct items. Time and
-    memory grow linearly in m.
+    The two copies of a tie have opposite differences; they share a row here. **Which method**: with r the
+    rank of the Gram matrix of the n distinct items (at most the number of features, for the linear kernel),
+
+    - the dual by blocks of pairs, where m is at most about r or C is small. It needs K, n², and blocks of
+      at most 2,000 pairs, and is libsvm's method with Newton steps for the weights between their bounds;
+    - an interior-point method in r unknowns where m is far larger and C is large: a step costs n r² and
+      grows linearly in m. It is also what follows where the dual took a set share of its time.
+
+    What is returned is polished, and judged by its own objective. No matrix over pairs is formed. A
+    constant added to all items, or to rows and columns of a Gram matrix, changes nothing but rounding.
 
     At the optimum the dual weights of preferences and of ties have equal sums. Where beta > -1, each tie
     has a copy with slack, whose weight is C; so **if ties outweigh preferences, beta <= -1**. Otherwise
@@ -136,40 +151,15 @@ class SVMCompare(ComparisonEstimator):
         labels = y[kept]
         check_kinds(labels, "SVMCompare")
         problem = KernelProblem.of(self, pairs[kept], merge=self.kernel != "linear")
-        pair, direction = flipped_rows(labels)
-        significant = np.where(labels[pair] != 0, 1.0, -1.0)  # the labels of eq. 8
-        rows = HingeRows(pair, direction, C * weights[kept][pair], significant)
-        solution, dual_coef = problem.solve(rows, tol)
-        check_gap(self, solution.gap, f"lower C = {C:g}", tol)
+        found = problem.solve(labels, C * weights[kept], preferences_first(labels), True, tol)
+        check_gap(self, found.certificate.gap, f"lower C = {C:g}", tol)
         check_bias(
-            solution.bias,
+            found.certificate.bias,
             labels,
             f"C = {C:g}",
             "Raise C, give ties a larger sample_weight (where ties outweigh preferences, beta is at most "
             "-1), or use SVMRank",
         )
-        self.n_features_in_, self.bias_, self.tau_ = pairs.shape[2], solution.bias, 1.0
-        self.objective_, self.dual_gap_ = solution.objective, solution.gap
-        self.dual_coef_ = np.zeros(len(y))
-        self.dual_coef_[kept] = dual_coef
-        self.support_ = np.flatnonzero(self.dual_coef_)
-        self._expansion = problem.expansion(-1 / solution.bias * problem.B.adjoint(dual_coef))
-        if self.kernel == "linear":
-            self.coef_ = self._expansion.centres[0]
+        self._keep(found, pairs, kept, -1 / found.certificate.bias)
+        self.bias_, self.tau_ = found.certificate.bias, 1.0
         return self
-
-    def rank_function(self, X: ArrayLike) -> Floats:
-        """Scores r(x) of items, shape (n,); larger is better.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            With ``kernel="precomputed"``: rows of the kernel between these items and all items of the fit.
-
-        Raises
-        ------
-        ValueError
-            If X has another number of columns than the items of the fit.
-        """
-        X = self._checked_features(X)
-        return self._expansion(X)

@@ -1,7 +1,8 @@
 """The pieces that kernel machines for comparisons are built of.
 
 A fit goes through them in this order: the kernel problem (the distinct items and the incidence matrix over
-them), the rows of its hinges, their solution, and the ranking function as an expansion in kernels.
+them), its solution by the interior point, the dual, or both, and the ranking function as an expansion in
+kernels, with the certificate of exactly this function.
 """
 
 from __future__ import annotations
@@ -13,26 +14,37 @@ from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, Ids, check_labels, check_scale, check_weights
+from preflearn.ground.estimator import ComparisonEstimator
+from preflearn.ground.gram import block_of_differences, centred
 from preflearn.ground.kernels import (
     Kernel,
+    NotPositiveSemidefiniteError,
     check_kernel,
     distinct_items,
+    few_features,
     gram_features,
+    indefinite,
     kernel_matrix,
     kernel_parameters,
 )
 from preflearn.pairs import Incidence, Pairs, as_pairs
-from preflearn.svm.solver import Hinges, Solution, minimise
+from preflearn.svm.dual import Certificate, Rows, certificate, maximise
+from preflearn.svm.interior import Hinges, minimise
 
 _NEGATIVE = -1e-8  # beta below this counts as negative; its unit is that of the margin
 _INACCURATE = 1e-6  # a duality gap, in units of the objective, that is worth a warning
 _USELESS = 1e-2  # one beyond which there is no answer
 _LARGEST, _SMALLEST = 1e16, 1e-100  # costs that floats can tell from 0 and infinity beside 1/2 u·u
-_BLOCK = 1 << 14  # rows of a temporary copy
+_SHIFTED = ("rbf", "laplacian")  # kernels of x - x' alone
+_DEFINITE = (*_SHIFTED, "cosine", "chi2", "additive_chi2")  # positive semi-definite on differences
+_FEW = 300  # features that are looked for before anything else
+_DENSE = 1.2  # pairs per rank, beyond which most margins cannot be reached
+_ENOUGH = 1e-9  # a gap for which no second method is tried
+_HARD = 300  # cost · k(x, x) · (pairs per rank)^4, from which on less is tried of the dual
+_STEPS = 16  # of the interior point
 
 
 class DegenerateBiasError(ValueError):
@@ -81,6 +93,14 @@ class Expansion(NamedTuple):
         return self.k(X, self.centres) @ self.coef if len(self.coef) else np.zeros(len(X))
 
 
+class Solution(NamedTuple):
+    """A machine that was found, and what proves how good it is."""
+
+    dual_coef: Floats  # (m,) u = sum_i dual_coef[i] d_i over the pairs of the problem
+    expansion: Expansion
+    certificate: Certificate
+
+
 class KernelProblem(NamedTuple):
     """The distinct items that occur in some pairs, their kernel, and the incidence matrix over them."""
 
@@ -112,26 +132,18 @@ class KernelProblem(NamedTuple):
         check_scale(items, "items")
         parameters = kernel_parameters(choice.kernel, items, choice.gamma, choice.degree, choice.coef0)
         k = partial(kernel_matrix, choice.kernel, **parameters)
+        if choice.kernel in _SHIFTED:  # an offset would spoil the squares in |x - x'|²
+            k = partial(_shifted, k, _origin(items))
         return cls(choice.kernel, k, ids, items, items, B)
 
     def gram(self) -> Floats:
         return self.k(self.items, self.centres)
 
-    def features(self) -> Floats:
-        """L of shape (n, r), whose inner products L L' are the kernel."""
-        return self.items if self.kernel == "linear" else gram_features(self.gram())
-
-    def solve(self, rows: HingeRows, tol: float) -> tuple[Solution, Floats]:
-        """Minimise 1/2 u·u plus the hinges.
-
-        Returns
-        -------
-        solution : Solution
-        dual_coef : ndarray of shape (m,)
-            u = sum_i dual_coef[i] d_i over the pairs of the problem.
-        """
-        L, cost = self.features(), rows.cost
-        size = float(np.einsum("ij,ij->i", L, L).max())
+    def solve(self, y: NDArray, cost: Floats, pairs: Ids, biased: bool, tol: float) -> Solution:
+        """Minimise 1/2 u·u plus the hinges of some pairs, preferences first: eq. 15, or eq. 3."""
+        cost = cost[pairs]
+        exact, few = self._differences(pairs)
+        size = exact.largest_square()
         for name, value in (("cost C · weight", cost.max()), ("cost · k(x, x)", cost.max() * size)):
             if value > _LARGEST:
                 raise ValueError(
@@ -142,17 +154,101 @@ class KernelProblem(NamedTuple):
             raise ValueError(
                 f"the smallest cost C · weight is {cost.min():.3g}; expected at least {_SMALLEST:g}"
             )
-        differences = feature_differences(self.B, L)
-        A = _DirectedRows(differences, rows.pair, rows.direction, self.B.shape[0])
-        solution = minimise(Hinges(A, cost, rows.label), tol)
-        return solution, A.summed(rows.direction * solution.dual)
+        rows = Rows.of(y[pairs], cost, biased)
+
+        found, inner, s = [], None, np.zeros(len(rows.sign))
+        rank = min(exact.rank if few is None else few.rank, len(self.ids))
+        limit = whole = _effort(rank, len(self.ids), len(rows.sign))
+        if len(pairs) > _DENSE * rank:  # the dual is quick only if C is small
+            limit /= 1 + float(cost.mean()) * size * (len(pairs) / rank) ** 4 / _HARD
+        s, gap = maximise(exact, rows, s, tol, limit)
+        found = [self._judged(rows, exact, s)]
+        if gap > max(tol, _ENOUGH):
+            reduced = exact.reduced() if few is None else few
+            hinges = Hinges(HingeMatrix(reduced, rows), rows.cost, rows.label if biased else 0 * rows.label)
+            inner = minimise(hinges, tol)
+            s = rows.feasible(rows.label * inner.dual)
+            found.append(self._judged(rows, exact, s))
+            if found[-1].certificate.gap > tol:
+                polished = maximise(exact, rows, s, tol, whole)[0]
+                found.append(self._judged(rows, exact, polished))
+                if found[-1].certificate.gap > max(tol, _INACCURATE):  # then dual_coef is only nearly u
+                    expansion, squared = self._of_features(reduced, inner.u), float(inner.u @ inner.u)
+                    found += [self._judged(rows, exact, w, expansion, squared) for w in (s, polished)]
+        best = min(found, key=lambda solution: solution.certificate.gap)
+        dual_coef = np.zeros(self.B.shape[0])
+        dual_coef[pairs] = best.dual_coef
+        return best._replace(dual_coef=dual_coef)
+
+    def _judged(
+        self,
+        rows: Rows,
+        exact: ItemDifferences | KernelDifferences,
+        s: Floats,
+        expansion: Expansion | None = None,
+        squared: float | None = None,
+    ) -> Solution:
+        """The function of dual weights, or another one with its u·u, and what they prove about it."""
+        a = rows.summed(rows.sign * s)
+        z = exact.gram_times(a)
+        own = float(a @ z)
+        if expansion is None:
+            expansion = self.expansion(exact.B.adjoint(a))
+        if squared is not None or self.kernel not in _SHIFTED:  # rounding of what is returned
+            z = exact.B.differences(expansion(self.items))
+        dual, squared = float(rows.label @ s) - own / 2, own if squared is None else squared
+        size = expansion.centres if self.kernel == "linear" else expansion.coef
+        noise = exact.rounding * float(np.linalg.norm(size))
+        return Solution(a, expansion, certificate(rows, z, squared, dual, noise))
+
+    def _of_features(self, reduced: ItemDifferences, u: Floats) -> Expansion:
+        """r = u·L, as a function of the kernel."""
+        if self.kernel == "linear":
+            return Expansion(self.k, u[None], np.ones(1))
+        return self.expansion(np.linalg.lstsq(reduced.L.T, u, rcond=None)[0].astype(np.float64))
+
+    def _differences(self, pairs: Ids) -> tuple[ItemDifferences | KernelDifferences, ItemDifferences | None]:
+        """The differences of some pairs, and by few features with the same inner products, if such exist."""
+        B = self.B[pairs]
+        if self.kernel == "linear":
+            exact = ItemDifferences(B, self.items - _origin(self.items), _rounding(self.items))
+            return exact, exact
+        K = self.gram()
+        check_scale(K, "the Gram matrix")
+        rounding = _rounding(K)
+        if self.kernel not in _SHIFTED:
+            K = centred(K)
+        try:
+            L = few_features(K, _FEW, rounding, check=self.kernel not in _DEFINITE)
+        except NotPositiveSemidefiniteError:
+            raise indefinite(self.gram()) from None
+        return KernelDifferences(B, K, rounding), None if L is None else ItemDifferences(B, L)
 
     def expansion(self, item_coef: Floats) -> Expansion:
         """r(x) = sum_j item_coef_j k(x, x_j); a linear one is r(x) = w·x, with the one centre w."""
         if self.kernel == "linear":
-            return Expansion(self.k, (item_coef @ self.items)[None], np.ones(1))
+            origin = _origin(self.items)  # its part vanishes where the coefficients add up to 0
+            w = item_coef @ (self.items - origin) + item_coef.sum() * origin
+            return Expansion(self.k, w[None], np.ones(1))
         used = np.flatnonzero(item_coef)
         return Expansion(self.k, self.centres[used], item_coef[used])
+
+
+def _origin(items: Floats) -> Floats:
+    """A point among the items: 0 where their offset is less than their spread."""
+    low, high = items.min(axis=0), items.max(axis=0)
+    spread = np.where(high > low, high - low, np.where(low == 0, 1.0, np.abs(low)))
+    return spread * np.round((low / 2 + high / 2) / spread)
+
+
+def _rounding(values: Floats) -> float:
+    """Of one of these values."""
+    return float(np.finfo(np.float64).eps * np.abs(values).max())
+
+
+def _shifted(k: Callable[[Floats, Floats], Floats], origin: Floats, X: Floats, Y: Floats) -> Floats:
+    moved = X - origin
+    return k(moved, moved if Y is X else Y - origin)
 
 
 def _columns(rows_of_gram: Floats, ids: Ids) -> Floats:
@@ -160,7 +256,7 @@ def _columns(rows_of_gram: Floats, ids: Ids) -> Floats:
     return rows_of_gram[:, ids]
 
 
-# ---- Differences of features, as operators of the incidence matrix
+# ---- Differences, as operators of the incidence matrix
 
 
 class ItemDifferences(NamedTuple):
@@ -168,6 +264,7 @@ class ItemDifferences(NamedTuple):
 
     B: Incidence
     L: Floats  # (n, r)
+    rounding: float = 0.0  # of a feature as it was given
 
     def times(self, u: Floats) -> Floats:
         return self.B.differences(self.L @ u)
@@ -178,80 +275,122 @@ class ItemDifferences(NamedTuple):
     def gram(self, weights: Floats) -> Floats:
         return self.L.T @ (self.B.laplacian(weights) @ self.L)
 
+    def block(self, pairs: Ids) -> Floats:
+        D = self.B[pairs].differences(self.L)
+        return D @ D.T
 
-class PairDifferences(NamedTuple):
-    """B L as the matrix D: cheaper where there are fewer pairs than items."""
+    def gram_times(self, a: Floats) -> Floats:
+        return self.times(self.adjoint(a))
 
-    D: Floats  # (m, r)
+    def largest_square(self) -> float:
+        return float(np.einsum("ij,ij->i", self.L, self.L).max())
+
+    @property
+    def rank(self) -> int:
+        return self.L.shape[1]
+
+    def reduced(self) -> ItemDifferences:
+        return self
+
+    def block_effort(self, size: int) -> float:
+        return 0.1 * size**2 * self.L.shape[1]
+
+    def times_effort(self) -> float:
+        return 2.0 * self.L.size
+
+
+class KernelDifferences(NamedTuple):
+    """B K B'."""
+
+    B: Incidence
+    K: Floats  # (n, n)
+    rounding: float = 0.0  # of an entry of K
+
+    def block(self, pairs: Ids) -> Floats:
+        return block_of_differences(self.K, np.ascontiguousarray(self.B.index[pairs]))
+
+    def gram_times(self, a: Floats) -> Floats:
+        return self.B.differences(self.K @ self.B.adjoint(a))
+
+    def largest_square(self) -> float:
+        return float(self.K.diagonal().max())
+
+    @property
+    def rank(self) -> int:
+        return len(self.K)
+
+    def reduced(self) -> ItemDifferences:
+        """The same by features, as many as the rank."""
+        return ItemDifferences(self.B, gram_features(self.K, self.rounding))
+
+    def block_effort(self, size: int) -> float:
+        return float(size * (len(self.K) + 2 * size))
+
+    def times_effort(self) -> float:
+        return 0.6 * self.K.size
+
+
+class HingeMatrix(NamedTuple):
+    """The hinges' rows label · sign · difference, as the interior point multiplies by them."""
+
+    differences: ItemDifferences
+    rows: Rows
 
     def times(self, u: Floats) -> Floats:
-        return self.D @ u
+        return self.rows.label * self.rows.sign * self.rows.expanded(self.differences.times(u))
 
     def adjoint(self, v: Floats) -> Floats:
-        return v @ self.D
+        return self.differences.adjoint(self.rows.summed(self.rows.label * self.rows.sign * v))
 
     def gram(self, weights: Floats) -> Floats:
-        total = np.zeros((self.D.shape[1],) * 2)
-        for start in range(0, len(weights), _BLOCK):
-            rows = slice(start, start + _BLOCK)
-            block = self.D[rows] * np.sqrt(weights[rows])[:, None]
-            total += block.T @ block
-        return total
+        return self.differences.gram(self.rows.summed(weights))
 
 
-def feature_differences(B: Incidence, L: Floats) -> ItemDifferences | PairDifferences:
-    """B L, up to an orthogonal map of the features, by whichever of the two operators has fewer rows."""
-    m, n = B.shape
-    if n <= m:
-        return ItemDifferences(B, np.ascontiguousarray(L))
-    D = B.differences(L)
-    if D.shape[1] > m:  # an orthogonal map of the features brings r down to m
-        D = np.asarray(linalg.qr(D.T, mode="r", overwrite_a=True)[0])[:m].T
-    return PairDifferences(np.ascontiguousarray(D))
+def _effort(rank: int, n_items: int, n_rows: int) -> float:
+    """Of the interior point, in nanoseconds: its steps, each a system of `rank` equations."""
+    return _STEPS * (0.2 * n_items * rank**2 + 0.04 * rank**3 + 300.0 * n_rows)
 
 
-# ---- The hinges of a machine
+# ---- Fitted machines
 
 
-class HingeRows(NamedTuple):
-    """Terms cost_i max(0, 1 - direction_i u·d[pair_i] - label_i beta), before the differences d are known.
+class KernelMachine(ComparisonEstimator):
+    """A ranking function in the span of kernels at the items, with its certificate."""
 
-    The two copies of a tie have opposite differences; they are two rows here and share one difference.
-    """
+    kernel: Kernel
+    _expansion: Expansion
 
-    pair: Ids
-    direction: Floats  # +1 or -1
-    cost: Floats  # positive
-    label: Floats  # +1 or -1; all 0 where there is no beta
+    def _keep(self, solution: Solution, pairs: Pairs, kept: NDArray, scale: float) -> None:
+        """Remember r = scale · u·Phi; the solution is that of the pairs that were kept."""
+        self.n_features_in_ = pairs.shape[2]
+        self.objective_, self.dual_gap_, _ = solution.certificate
+        self.dual_coef_ = np.zeros(len(pairs))
+        self.dual_coef_[kept] = solution.dual_coef
+        self.support_ = np.flatnonzero(self.dual_coef_)
+        self._expansion = solution.expansion._replace(coef=scale * solution.expansion.coef)
+        if self.kernel == "linear":
+            self.coef_ = self._expansion.coef @ self._expansion.centres
+
+    def rank_function(self, X: ArrayLike) -> Floats:
+        """Scores r(x) of items, shape (n,); larger is better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            With ``kernel="precomputed"``: rows of the kernel between these items and all items of the fit.
+
+        Raises
+        ------
+        ValueError
+            If X has another number of columns than the items of the fit.
+        """
+        X = self._checked_features(X)
+        return self._expansion(X)
 
 
-class _DirectedRows(NamedTuple):
-    """The matrix of the rows: direction_i times row pair_i of the differences."""
-
-    differences: ItemDifferences | PairDifferences
-    pair: Ids
-    direction: Floats
-    n_pairs: int
-
-    def times(self, u: Floats) -> Floats:
-        return self.direction * self.differences.times(u)[self.pair]
-
-    def adjoint(self, v: Floats) -> Floats:
-        return self.differences.adjoint(self.summed(self.direction * v))
-
-    def gram(self, weights: Floats) -> Floats:
-        return self.differences.gram(self.summed(weights))
-
-    def summed(self, values: Floats) -> Floats:
-        """Values of the rows, added up for each pair."""
-        return np.asarray(np.bincount(self.pair, values, self.n_pairs), dtype=np.float64)
-
-
-def flipped_rows(y: NDArray) -> tuple[Ids, Floats]:
-    """Pair and direction of the rows of eq. 8: each preference the right way, each tie in both orders."""
-    preferred, tied = np.flatnonzero(y), np.flatnonzero(y == 0)
-    one = np.ones(len(tied))
-    return np.concatenate([preferred, tied, tied]), np.concatenate([y[preferred], -one, one])
+def preferences_first(y: NDArray) -> Ids:
+    """The ids of the pairs, ties last."""
+    return np.append(np.flatnonzero(y), np.flatnonzero(y == 0))
 
 
 def check_gap(owner: object, gap: float, remedy: str, tol: float = 0.0) -> None:

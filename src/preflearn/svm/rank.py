@@ -13,15 +13,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from preflearn.checks import Floats, check_choice, check_kinds, check_number
-from preflearn.ground.estimator import ComparisonEstimator
+from preflearn.checks import check_choice, check_kinds, check_number
 from preflearn.ground.kernels import Kernel
 from preflearn.metrics import best_threshold
 from preflearn.pairs import Pairs
-from preflearn.svm.machine import HingeRows, KernelProblem, check_gap, check_input, flipped_rows
+from preflearn.svm.machine import KernelMachine, KernelProblem, check_gap, check_input, preferences_first
 
 
-class SVMRank(ComparisonEstimator):
+class SVMRank(KernelMachine):
     """A ranking function learned from preferences, with a threshold learned afterwards.
 
     Solves eq. 3 of [Venuto2017]_, with d = Phi(first) - Phi(second)::
@@ -55,10 +54,11 @@ class SVMRank(ComparisonEstimator):
 
     Notes
     -----
-    The two copies of a tie in rank2 lose (1 - z)_+ + (1 + z)_+ = 2 max(1, |z|) at z = u·d. That is constant
+    The two copies of a tie in rank2 lose (1 - z)_+ + (1 + z)_+ = 2 + (|z| - 1)_+ at z = u·d. That is constant
     for |z| <= 1: a tie has no say until its difference exceeds the margin that preferences try to reach,
-    and then it counts like two preferences. rank and rank2 differ through such ties only, and by the
-    factor two on C.
+    and then it pulls with C, half as much as a preference that counts twice. So duplication makes the
+    numbers of rows equal, not the pull. rank and rank2 differ through such ties only, and by the factor two
+    on C.
 
     Examples
     --------
@@ -114,38 +114,13 @@ class SVMRank(ComparisonEstimator):
         labels, cost = y[kept], C * weights[kept]
         check_kinds(labels, "SVMRank", ties=False)
         problem = KernelProblem.of(self, pairs[kept], merge=self.kernel != "linear")
-        pair, direction = flipped_rows(labels)
+        used = preferences_first(labels)
         if self.ties == "ignore":
-            preferred = labels[pair] != 0
-            pair, direction = pair[preferred], direction[preferred]
+            used = np.flatnonzero(labels)
         else:  # of Table 2: a preference counts twice, a tie in both orders
             cost = np.where(labels != 0, 2.0, 1.0) * cost
-        rows = HingeRows(pair, direction, cost[pair], np.zeros(len(pair)))
-        solution, dual_coef = problem.solve(rows, tol)
-        check_gap(self, solution.gap, f"lower C = {C:g}", tol)
-        self.n_features_in_ = pairs.shape[2]
-        self.objective_, self.dual_gap_ = solution.objective, solution.gap
-        self.dual_coef_ = np.zeros(len(y))
-        self.dual_coef_[kept] = dual_coef
-        self.support_ = np.flatnonzero(self.dual_coef_)
-        self._expansion = problem.expansion(problem.B.adjoint(dual_coef))
-        if self.kernel == "linear":
-            self.coef_ = self._expansion.centres[0]
+        found = problem.solve(labels, cost, used, False, tol)
+        check_gap(self, found.certificate.gap, f"lower C = {C:g}", tol)
+        self._keep(found, pairs, kept, 1.0)
         self.tau_ = best_threshold(y, self.decision_function(pairs), weights)[0]
         return self
-
-    def rank_function(self, X: ArrayLike) -> Floats:
-        """Scores r(x) of items, shape (n,); larger is better.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            With ``kernel="precomputed"``: rows of the kernel between these items and all items of the fit.
-
-        Raises
-        ------
-        ValueError
-            If X has another number of columns than the items of the fit.
-        """
-        X = self._checked_features(X)
-        return self._expansion(X)

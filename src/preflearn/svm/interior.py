@@ -52,8 +52,10 @@ class Solution(NamedTuple):
     u: Floats
     bias: float
     dual: Floats  # one weight a row, in [0, cost]
-    objective: float
-    gap: float  # duality gap (with the violation of the dual's equation), relative to the objective
+    gap: (
+        float  # duality gap (with the violation of the dual's equation) of A' dual, relative to the objective
+    )
+    own_gap: float  # that of u, which rounding spoils later
 
 
 class _State(NamedTuple):
@@ -80,6 +82,7 @@ class _State(NamedTuple):
         return float(s @ v + xi @ w) / (2 * len(v))
 
 
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")  # where rounding has taken over
 def minimise(hinges: Hinges, tol: float) -> Solution:
     """Minimise 1/2 u·u + sum of hinges over u, and over beta if there are labels.
 
@@ -98,7 +101,8 @@ def minimise(hinges: Hinges, tol: float) -> Solution:
     """
     half, one = hinges.cost / 2, np.ones(len(hinges.cost))
     state = _State(0.0 * hinges.A.adjoint(one), 0.0, np.stack([half, half, one, 2 * one]))
-    best, least, since = _finished(hinges, state), np.inf, 0
+    best = own = _finished(hinges, state)
+    least, since = np.inf, 0
     for _ in range(_MAX_STEPS):
         newton = _factored(hinges, state)
         if newton is None:
@@ -112,9 +116,10 @@ def minimise(hinges: Hinges, tol: float) -> Solution:
         progress = mu < 0.9 * least or solution.gap < 0.9 * best.gap
         since, least = 0 if progress else since + 1, min(mu, least)
         best = min(best, solution, key=lambda found: found.gap)
+        own = min(own, solution, key=lambda found: found.own_gap)
         if best.gap <= tol or since > _STALLED:
             break
-    return best
+    return best._replace(u=own.u, bias=own.bias, own_gap=own.own_gap)
 
 
 class _Newton(NamedTuple):
@@ -151,6 +156,8 @@ def _factored(hinges: Hinges, state: _State) -> _Newton | None:
     A, label, (v, w, s, xi) = hinges.A, hinges.label, state.positive
     weights = 1.0 / (xi / w + s / v)
     system = A.gram(weights)
+    if not np.isfinite(system).all():  # weights that overflow
+        return None
     system[np.diag_indices_from(system)] += 1.0
     try:
         factor = linalg.cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
@@ -166,31 +173,17 @@ def _factored(hinges: Hinges, state: _State) -> _Newton | None:
 
 
 def _finished(hinges: Hinges, state: _State) -> Solution:
-    """A state with the best beta for its u, with dual weights put exactly at bounds that they tend to."""
+    """A state with its dual weights put exactly at bounds that they tend to."""
     A, cost, label = hinges
     v, w, s, xi = state.positive
     dual = np.where(v < _AT_BOUND * v.max() * s, 0.0, v)  # v.max() is far below the cost if separable
     dual = np.where((w < _AT_BOUND * cost * xi) & (dual > 0), cost, dual)
-    values = A.times(state.u)
-    bias = _best_bias(hinges, values) if label.any() else 0.0
-    loss = np.maximum(0.0, 1.0 - (values + label * bias))
-    objective = float(state.u @ state.u) / 2 + float(cost @ loss)
-    combined = A.adjoint(dual)
-    gap = abs(objective - float(dual.sum()) + float(combined @ combined) / 2)
-    gap += (1 + abs(bias)) * abs(float(label @ dual))
-    return Solution(state.u, bias, dual, objective, gap / objective)
+    combined, bias = A.adjoint(dual), state.bias
+    lower = float(dual.sum()) - float(combined @ combined) / 2 - (1 + abs(bias)) * abs(float(label @ dual))
 
+    def gap(u: Floats) -> float:
+        loss = np.maximum(0.0, 1.0 - hinges.margins(u, bias))
+        objective = float(u @ u) / 2 + float(cost @ loss)
+        return abs(objective - lower) / objective
 
-def _best_bias(hinges: Hinges, values: Floats) -> float:
-    """The beta of least loss for fixed u, by complementary slackness: the middle of all minimisers.
-
-    The loss is convex and piecewise linear in beta; its slope rises by cost_i at the point where row i
-    has margin 1, from minus the cost of all rows with label +1.
-    """
-    _, cost, label = hinges
-    points = label * (1.0 - values)
-    order = np.argsort(points)
-    slope = np.cumsum(cost[order]) - cost[label > 0].sum()
-    zero = 1e-12 * cost.sum()
-    low, high = np.searchsorted(slope, [-zero, zero])
-    return float((points[order[low]] + points[order[min(high, len(order) - 1)]]) / 2)
+    return Solution(state.u, bias, dual, gap(combined), gap(state.u))
