@@ -57,6 +57,6 @@ def test_a_width_of_scale_is_defined_for_equal_items():
     X = np.random.default_rng(0).standard_normal((5, 3))
     gamma = scale_gamma("scale", X)
     assert gamma == pytest.approx(1 / (3 * X.var(axis=0).mean()))
-    assert scale_gamma("scale", X + [1e5, -1e3, 0.0]) == pytest.approx(gamma)
+    assert scale_gamma("scale", X + np.array([1e5, -1e3, 0.0])) == pytest.approx(gamma)
     K = kernel_matrix("rbf", X, X, gamma=gamma, degree=3, coef0=1)
     assert K[0, 1] == pytest.approx(np.exp(-gamma * ((X[0] - X[1]) ** 2).sum()))

@@ -22,7 +22,7 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
     tau_: float = 1.0
     n_features_in_: int
     # As floats, which cannot be column numbers: scikit-learn's cross_val_predict encodes labels as 0, 1, ...
-    # before it fits probabilities or decisions, and so fails rather than reports what -1 as 0 and 1 as 1 gave.
+    # before it fits probabilities or decisions, and fails now; it would report what -1 as 0, 1 as 1 gave.
     classes_ = np.array([-1.0, 0.0, 1.0])
 
     def rank_function(self, X: ArrayLike) -> NDArray[np.float64]:

@@ -4,6 +4,16 @@ from preflearn.svm.compare import SVMCompare
 from preflearn.svm.logistic import LogisticCompare
 from preflearn.svm.machine import DegenerateBiasError
 from preflearn.svm.rank import SVMRank
+from preflearn.svm.selection import GridSelection, SelectedMachine, select_on_grid
 from preflearn.svm.soft_lp import LPCompare
 
-__all__ = ["DegenerateBiasError", "LPCompare", "LogisticCompare", "SVMCompare", "SVMRank"]
+__all__ = [
+    "DegenerateBiasError",
+    "GridSelection",
+    "LPCompare",
+    "LogisticCompare",
+    "SVMCompare",
+    "SVMRank",
+    "SelectedMachine",
+    "select_on_grid",
+]

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from preflearn.checks import Floats, Ids
-from preflearn.ground.compiled import njit
+from preflearn.compiled import njit
 
 _SMALL, _LARGE = 500, 2000  # pairs of a block, at least and at most
 _SHARE = 0.1  # of the violation of a block that is left to the next one

@@ -34,6 +34,7 @@ from preflearn.pairs import Incidence, Pairs, as_pairs
 from preflearn.svm.dual import Certificate, Rows, certificate, maximise
 from preflearn.svm.interior import Hinges, minimise
 
+_ON_MARGIN = 1e-6  # of 1: differences of support vectors are known to about the root of the gap
 _NEGATIVE = -1e-8  # beta below this counts as negative; its unit is that of the margin
 _INACCURATE = 1e-6  # a duality gap, in units of the objective, that is worth a warning
 _USELESS = 1e-2  # one beyond which there is no answer
@@ -45,6 +46,11 @@ _DENSE = 1.2  # pairs per rank, beyond which most margins cannot be reached
 _ENOUGH = 1e-9  # a gap for which no second method is tried
 _HARD = 300  # cost · k(x, x) · (pairs per rank)^4, from which on less is tried of the dual
 _STEPS = 16  # of the interior point
+
+
+def on_margin(z: Floats) -> Floats:
+    """Differences of scores; those on the margin but for rounding, which would choose tau, are put on it."""
+    return np.where(np.abs(np.abs(z) - 1) < _ON_MARGIN, np.sign(z), z)
 
 
 class DegenerateBiasError(ValueError):

@@ -27,12 +27,11 @@ from preflearn.path import RegularizationPath
 from preflearn.path.binary import trusted_path
 from preflearn.path.unbiased import box_residual, hinge_weights
 from preflearn.svm.compare import SVMCompare
-from preflearn.svm.machine import DegenerateBiasError
+from preflearn.svm.machine import DegenerateBiasError, on_margin
 from preflearn.svm.rank import SVMRank
 
 METHODS = ("rank", "rank2", "compare")
 _NEGATIVE = -1e-8  # beta below this counts as negative, as in SVMCompare
-_ON_MARGIN = 1e-8  # of 1: training pairs this near to the margin are on it, or rounding would choose tau
 _SOUND = 1e-7  # a violation of the optimality conditions below it, relative to the largest F
 
 
@@ -229,7 +228,7 @@ class _Width(NamedTuple):
                 ties = "ignore" if method == "rank" else "duplicate"
                 coef[:, k], _ = self._fitted(SVMRank(cost, gamma=self.gamma, ties=ties))
         z = self.problem.B.differences(self.gram @ coef)
-        z = np.where(np.abs(np.abs(z) - 1) < _ON_MARGIN, np.sign(z), z)
+        z = on_margin(z)
         tau = np.array([best_threshold(self.problem.y, column)[0] for column in z.T])
         return self._judged(C, coef, np.full(len(C), np.nan), tau)
 
