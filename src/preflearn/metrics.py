@@ -151,7 +151,8 @@ def comparison_auc(y: ArrayLike, differences: ArrayLike, sample_weight: ArrayLik
 
     - 1 if and only if all directions are right and each preference has a larger abs(d) than each tie;
     - at most the share of right directions, and 0 for a constant score;
-    - 1/4 on average for differences drawn from one continuous symmetric law, whatever the labels;
+    - 1/4 on average for differences drawn independently of each other from one continuous symmetric law,
+      whatever the labels;
     - half the share of the commoner of the labels -1 and 1, for the trivial predictor of eq. 20.
 
     Examples

@@ -38,7 +38,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
     ties nu = 0 and D = d. At nu = 2 it is D = 2d, two games of half the weight: E², 2E(1-E), (1-E)².
     """
 
-    classes_ = np.array([-1, 0, 1], dtype=np.int8)
+    classes_ = np.array([-1.0, 0.0, 1.0])  # see ComparisonEstimator
 
     initial: float
     advantage: float
