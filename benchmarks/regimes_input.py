@@ -14,11 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import rdata
 from _measure import markdown_table
 from numba import njit
 from scipy import sparse
 from sklearn.metrics import roc_curve
 
+from preflearn.datasets import fetch, load_nba
 from preflearn.dynamics import Elo, Glicko, Matches
 from preflearn.ground import ComparisonEstimator
 from preflearn.metrics import (
@@ -211,12 +213,21 @@ def rated(N: int, players: int, what: str, whose: str) -> Call:
     return one_by_one
 
 
+# ---- Files
+
+
+def loaded(games: int, what: str, whose: str) -> Call:
+    (path,) = fetch("nba", progress=False)
+    return load_nba if whose == "ours" else lambda: rdata.read_rda(path)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a tenth of the sizes")
     m = 1_000_000 if parser.parse_args().quick else 10_000_000
     rows = []
     for make, sizes, names, peer in [
+        (loaded, (69_377,), ("load_nba, kept",), "rdata.read_rda"),
         (scored, (m,), ("decision_function", "predict", "score"), "scores[index]"),
         (measured, (m,), ("comparison_loss",), "numpy"),
         (measured, (m,), ("comparison_auc", "comparison_roc", "best_threshold"), "sklearn's roc_curve"),

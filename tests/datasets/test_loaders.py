@@ -1,7 +1,10 @@
 """Loaders on small files that the tests write: what is read, in which order, of which type."""
 
 import io
+import shutil
+import warnings
 import zipfile
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,9 +14,8 @@ from scipy import sparse
 from toy_register import Toy, sha256
 
 from preflearn import datasets
-from preflearn.datasets import CorruptedFile, DatasetUnavailable
+from preflearn.datasets import CorruptedFile, DatasetUnavailable, tables
 from preflearn.datasets.items import sparse_matrix
-from preflearn.datasets.r_data import r_values
 from preflearn.datasets.registry import package_file
 from preflearn.datasets.sushi import coordinates
 
@@ -327,37 +329,177 @@ def test_r_tables_of_scored_items(toy, tmp_path):
     assert datasets.load_diabetes().scores.tolist() == [1.0, 0.0]
 
 
-def test_r_values_are_what_rdata_reads(tmp_path):
-    """Another reader, and all kinds of values that the registered files hold."""
-    table = pd.DataFrame({"a": [1.5, np.nan], "b": ["é", None], "c": pd.Categorical(["x", "y"])})
-    objects = {
-        "table": table,
-        "numbers": np.array([1, -2, 3], dtype=np.int32),
-        "truths": np.array([True, False]),
-        "matrix": np.arange(6.0).reshape(2, 3),
-        "nested": {"x": np.array([0.5]), "y": {"z": np.array(["t", "u"])}},
+def add_r_files(toy, folder, score=90.0):
+    """A small file for each loader of R files."""
+    games = {"date": [0.0, -1.0], "season": [1970.0, 1970.0], "neutral": [False, True]}
+    games |= {"team1": ["TRH", "é"], "team2": ["é", "LAL"], "score1": [score, 2.0], "score2": [80.0, 2.0]}
+    cars = {"mpg": [18.0, 15.5], "cylinders": [8.0, 4.0], "name": ["a", "b"]}
+    women = {"age": [50.0, 31.0], "diabetes": pd.Categorical(["pos", "neg"])}
+    files = {
+        ("nba", "nba_elo.rda"): {"nba_elo": pd.DataFrame(games)},
+        ("auto", "Auto.rda"): {"Auto": pd.DataFrame(cars)},
+        ("diabetes", "PimaIndiansDiabetes.rda"): {"PimaIndiansDiabetes": pd.DataFrame(women)},
+        ("mixture", "mixture.example.RData"): {
+            "mixture.example": {"x": np.eye(2), "y": np.array([0.0, 1.0])}
+        },
     }
-    for compression in (None, "gzip", "bzip2", "xz"):
-        rdata.write_rda(tmp_path / "a.rda", objects, compression=compression)
-        found, expected = r_values((tmp_path / "a.rda").read_bytes()), rdata.read_rda(tmp_path / "a.rda")
-        assert list(found) == list(expected) == list(objects)
-        for name in ("numbers", "truths", "matrix"):
-            np.testing.assert_array_equal(found[name], expected[name])
-            assert found[name].dtype == expected[name].dtype
-        assert found["nested"]["x"].tolist() == [0.5]
-        assert found["nested"]["y"]["z"].tolist() == ["t", "u"]
-        for column in table:
-            left, right = found["table"][column], expected["table"][column]
-            assert left.isna().tolist() == right.isna().tolist()
-            assert left.dropna().tolist() == right.dropna().tolist()
+    toy.rows.clear()
+    for (dataset, file), objects in files.items():
+        rdata.write_rda(folder / file, objects)
+        toy.add(dataset, file, (folder / file).read_bytes())
 
 
-def test_r_values_that_are_unknown_are_named(tmp_path):
-    with pytest.raises(ValueError, match=r"begins with b'PK'; expected R data of version 2 or 3, in XDR"):
-        r_values(b"PK")
-    rdata.write_rda(tmp_path / "a.rda", {"z": np.array([1j])}, compression=None)
-    with pytest.raises(ValueError, match="a value of type 15; expected vectors, lists and S4 objects"):
-        r_values((tmp_path / "a.rda").read_bytes())
+R_LOADERS = ("nba", "auto", "diabetes", "mixture")
+
+
+@pytest.fixture
+def parsed(monkeypatch):
+    """The files that are parsed from now on, by their contents."""
+    seen, parse = [], tables._r_objects
+    monkeypatch.setattr(tables, "_r_objects", lambda content: seen.append(content) or parse(content))
+    return seen
+
+
+def load(name):
+    return getattr(datasets, f"load_{name}")()
+
+
+def check_same(one, two):
+    for left, right in zip(one, two, strict=True):
+        if isinstance(left, pd.DataFrame):
+            pd.testing.assert_frame_equal(left, right, check_exact=True)
+        elif isinstance(left, np.ndarray):
+            np.testing.assert_array_equal(left, right, strict=True)
+            assert left.flags.writeable == right.flags.writeable
+            assert left.flags.fnc == right.flags.fnc
+        else:
+            assert left == right
+
+
+@pytest.mark.parametrize("name", R_LOADERS)
+def test_an_r_file_is_parsed_once(toy, tmp_path, parsed, name):
+    add_r_files(toy, tmp_path)
+    before = sorted(toy.mirror.rglob("*"))
+    first, second = load(name), load(name)
+    assert len(parsed) == 1
+    check_same(first, second)
+    (kept,) = [path for path in toy.cache.rglob("*") if path.is_file()]
+    assert kept == toy.cache / name / f"{toy.rows[R_LOADERS.index(name)]['file']}.npz"
+    assert sorted(toy.mirror.rglob("*")) == before
+
+
+def other_key(path):
+    arrays = dict(np.load(path))
+    np.savez(path, **arrays | {"key": "1 " + 64 * "0"})
+
+
+def other_numbers(path):
+    arrays = dict(np.load(path))
+    np.savez(path, **arrays | {"first_score": arrays["first_score"] + 1})
+
+
+def other_type(path):
+    arrays = dict(np.load(path))
+    np.savez(path, **arrays | {"season": arrays["season"].astype(float)})
+
+
+def fewer_columns(path):
+    arrays = dict(np.load(path))
+    arrays.pop("season")
+    np.savez(path, **arrays)
+
+
+def flipped_byte(path):
+    content = bytearray(path.read_bytes())
+    content[200] ^= 1
+    path.write_bytes(content)
+
+
+SPOILT = {
+    "empty": lambda path: path.write_bytes(b""),
+    "text": lambda path: path.write_text("no archive"),
+    "broken off": lambda path: path.write_bytes(path.read_bytes()[:-40]),
+    "flipped byte": flipped_byte,
+    "one array": lambda path: np.save(path.open("wb"), np.arange(3)),
+    "objects": lambda path: np.savez(path, key=np.array([{}, None], dtype=object)),
+    "no key": lambda path: np.savez(path, first=np.arange(3)),
+    "other key": other_key,
+    "other numbers": other_numbers,
+    "other type": other_type,
+    "fewer columns": fewer_columns,
+}
+
+
+@pytest.mark.parametrize("damage", SPOILT)
+def test_a_kept_table_that_is_not_what_was_written_is_made_again(toy, tmp_path, parsed, damage):
+    add_r_files(toy, tmp_path)
+    expected = load("nba")
+    kept = toy.cache / "nba" / "nba_elo.rda.npz"
+    whole = kept.read_bytes()
+    SPOILT[damage](kept)
+    assert kept.read_bytes() != whole
+    check_same(load("nba"), expected)
+    assert len(parsed) == 2
+    check_same(load("nba"), expected)
+    assert len(parsed) == 2, "it was made again"
+
+
+@pytest.mark.parametrize("place", ["", "nba", "nba/nba_elo.rda.npz"])
+def test_where_nothing_can_be_kept_a_file_is_parsed_each_time(toy, tmp_path, parsed, place):
+    """A file where a folder is wanted, or a folder for the file: that stops root too."""
+    add_r_files(toy, tmp_path)
+    expected = load("nba")
+    shutil.rmtree(toy.cache)
+    blocked = toy.cache / place
+    blocked.parent.mkdir(parents=True, exist_ok=True)
+    blocked.mkdir() if place.endswith("npz") else blocked.write_text("")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_same(load("nba"), expected)
+        check_same(load("nba"), expected)
+    assert len(parsed) == 3
+    assert [path for path in toy.cache.rglob("*") if path.is_file() and path != blocked] == []
+
+
+def test_a_changed_file_or_reader_is_parsed_anew_and_one_table_is_kept(toy, tmp_path, parsed, monkeypatch):
+    add_r_files(toy, tmp_path)
+    load("nba")
+    add_r_files(toy, tmp_path, score=91.0)
+    assert load("nba").matches["first_score"].tolist() == [2, 91]
+    monkeypatch.setattr(tables, "_READER", tables._READER + 1)
+    assert load("nba").matches["first_score"].tolist() == [2, 91]
+    assert len(parsed) == 3
+    assert len(list((toy.cache / "nba").iterdir())) == 1
+
+
+def test_a_kept_table_does_not_replace_the_file(toy, tmp_path):
+    """What was kept is used only for bytes that are verified."""
+    add_r_files(toy, tmp_path)
+    load("nba")
+    path = toy.mirror / "nba" / "nba_elo.rda"
+    path.write_bytes(path.read_bytes()[:-7])
+    with pytest.raises(CorruptedFile, match="truncated"):
+        load("nba")
+    path.unlink()
+    with pytest.raises(DatasetUnavailable):
+        load("nba")
+
+
+@pytest.mark.parametrize("name", ["jester", "movielens"])
+def test_kept_ratings_are_those_of_the_file(toy, monkeypatch, name):
+    """rdata writes no S4 objects, so that the parsed ones are made up here."""
+    row = {"x": np.array([0.0, 2.5, -1.0]), "i": np.array([1, 0, 1]), "p": np.array([0, 1, 1, 3])}
+    row |= {"Dim": np.array([2, 3]), "Dimnames": [np.array(["u", "v"]), np.array(["a", "é", "c"])]}
+    matrix, seen = SimpleNamespace(data=SimpleNamespace(**row)), []
+    objects = {"Jester5k": matrix, "MovieLense": matrix}
+    monkeypatch.setattr(tables, "_r_objects", lambda content: seen.append(content) or objects)
+    toy.add(name, {"jester": "Jester5k.rda", "movielens": "MovieLense.rda"}[name], b"bytes")
+    one, two = load(name), load(name)
+    assert seen == [b"bytes"]
+    assert one[1:] == two[1:] == (("u", "v"), ("a", "é", "c"), one.provenance)
+    assert {type(text) for names in two[1:3] for text in names} == {str}
+    check_same(*([x.ratings.data, x.ratings.indices, x.ratings.indptr] for x in (one, two)))
+    assert two.ratings.toarray().tolist() == [[0, 0, 2.5], [0, 0, -1]]
 
 
 def test_a_truncated_r_file_is_not_parsed(toy, tmp_path):

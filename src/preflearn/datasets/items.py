@@ -1,5 +1,6 @@
 """Items with scores, section 6 of [Zapien2009]_, and users' ratings, section 6 of [Tsivtsivadze2013]_."""
 
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy import sparse
 from sklearn.datasets import load_breast_cancer
 
 from preflearn.datasets.storage import provenance
-from preflearn.datasets.tables import r_objects
+from preflearn.datasets.tables import r_arrays
 
 
 class ScoredItems(NamedTuple):
@@ -57,8 +58,8 @@ def load_mixture() -> ScoredItems:
     -------
     ScoredItems
     """
-    mixture = r_objects("mixture", "mixture.example.RData")["mixture.example"]
-    features = pd.DataFrame(np.asarray(mixture["x"]), columns=["x1", "x2"])
+    mixture = r_arrays("mixture", "mixture.example.RData", lambda objects: objects["mixture.example"])
+    features = pd.DataFrame(mixture["x"], columns=["x1", "x2"])
     return _scored(features, mixture["y"], provenance("mixture"))
 
 
@@ -69,8 +70,9 @@ def load_auto() -> ScoredItems:
     -------
     ScoredItems
     """
-    cars = r_objects("auto", "Auto.rda")["Auto"]
-    return _scored(cars.drop(columns=["mpg", "name"]), cars["mpg"], provenance("auto"))
+    cars = r_arrays("auto", "Auto.rda", lambda objects: objects["Auto"].drop(columns="name"))
+    scores = cars.pop("mpg")
+    return _scored(pd.DataFrame(cars), scores, provenance("auto"))
 
 
 def load_diabetes() -> ScoredItems:
@@ -82,8 +84,14 @@ def load_diabetes() -> ScoredItems:
     -------
     ScoredItems
     """
-    women = r_objects("diabetes", "PimaIndiansDiabetes.rda")["PimaIndiansDiabetes"]
-    return _scored(women.drop(columns="diabetes"), women["diabetes"] == "pos", provenance("diabetes"))
+    women = r_arrays("diabetes", "PimaIndiansDiabetes.rda", _diabetes_columns)
+    scores = women.pop("diagnosed")
+    return _scored(pd.DataFrame(women), scores, provenance("diabetes"))
+
+
+def _diabetes_columns(objects: dict[str, Any]) -> pd.DataFrame:
+    women = objects["PimaIndiansDiabetes"]
+    return women.drop(columns="diabetes").assign(diagnosed=women["diabetes"] == "pos")
 
 
 def load_cancer() -> ScoredItems:
@@ -137,9 +145,14 @@ def _scored(features: pd.DataFrame, scores: ArrayLike, sources: tuple[dict[str, 
 
 
 def _ratings(dataset: str, file: str, name: str) -> Ratings:
-    slots = r_objects(dataset, file)[name].data
-    users, items = (tuple(str(entry) for entry in names) for names in slots.Dimnames)
-    return Ratings(sparse_matrix(slots), users, items, provenance(dataset, [file]))
+    matrix = r_arrays(dataset, file, lambda objects: _slots(objects[name].data))
+    users, items = (tuple(matrix.pop(names).tolist()) for names in ("users", "items"))
+    return Ratings(sparse_matrix(SimpleNamespace(**matrix)), users, items, provenance(dataset, [file]))
+
+
+def _slots(matrix: Any) -> dict[str, ArrayLike]:
+    users, items = matrix.Dimnames
+    return {"x": matrix.x, "i": matrix.i, "p": matrix.p, "Dim": matrix.Dim, "users": users, "items": items}
 
 
 def sparse_matrix(slots: Any) -> sparse.csr_array:

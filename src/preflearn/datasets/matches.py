@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from preflearn.datasets.registry import CorruptedFile
 from preflearn.datasets.storage import provenance, read
-from preflearn.datasets.tables import csv_table, r_objects, unpacked
+from preflearn.datasets.tables import csv_table, r_arrays, unpacked
 
 STARCRAFT = ("WoL", "HotS")
 _ATP_FILES = {"main": "atp_matches", "qual_chall": "atp_matches_qual_chall", "futures": "atp_matches_futures"}
@@ -87,16 +87,19 @@ def load_nba() -> MatchData:
         Also first_score, second_score, advantage (False on neutral ground) and season (the year in
         which it ends).
     """
-    games = r_objects("nba", "nba_elo.rda")["nba_elo"].dropna(subset=["score1", "score2"])
-    return _match_data(
-        "nba",
-        first=games["team1"],
-        second=games["team2"],
-        time=_days(games["date"], unit="D"),
+    return _match_data("nba", **r_arrays("nba", "nba_elo.rda", _nba_columns))
+
+
+def _nba_columns(objects: dict[str, Any]) -> dict[str, ArrayLike]:
+    games = objects["nba_elo"].dropna(subset=["score1", "score2"])
+    return {
+        "first": games["team1"].to_numpy(dtype="U"),
+        "second": games["team2"].to_numpy(dtype="U"),
+        "time": _days(games["date"], unit="D"),
         **_points(games["score1"], games["score2"]),
-        advantage=~games["neutral"].to_numpy(dtype=bool),
-        season=games["season"].to_numpy(dtype=np.int64),
-    )
+        "advantage": ~games["neutral"].to_numpy(dtype=bool),
+        "season": games["season"].to_numpy(dtype=np.int64),
+    }
 
 
 def load_football() -> FootballData:

@@ -107,7 +107,7 @@ def files_of(dataset: str, files: Sequence[str] | None = None) -> list[Registere
 
 
 def cache_folder() -> Path:
-    """The user's cache, laid out as ``<dataset>/<file>``."""
+    """The user's cache, laid out as ``<dataset>/<file>``; see also `preflearn.datasets.tables.r_arrays`."""
     return user_cache_path("preflearn", appauthor=False)
 
 

@@ -202,7 +202,7 @@ def _download(entry: RegisteredFile, progress: bool) -> Path:
     reason = ""
     for _ in range(2):  # connections break
         try:
-            return _stored(_answer(entry, progress), place)
+            return stored(_answer(entry, progress), place)
         except (OSError, ValueError) as error:  # no network, no space, or other bytes than expected
             reason = f"downloading {entry.url} failed ({type(error).__name__}: {str(error)[:400]})"
     raise registry.unavailable(entry, reason)  # here, since the error above keeps a connection open
@@ -228,7 +228,7 @@ def _answer(entry: RegisteredFile, progress: bool) -> bytes:
     return stream.getvalue()
 
 
-def _stored(content: bytes, place: Path) -> Path:
+def stored(content: bytes, place: Path) -> Path:
     """Write a file in one step; what killed processes left on the way is removed."""
     place.parent.mkdir(parents=True, exist_ok=True)
     for left in place.parent.glob(".incoming-*"):
