@@ -10,6 +10,7 @@ import argparse
 import math
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -224,6 +225,7 @@ def loaded(games: int, what: str, whose: str) -> Call:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a tenth of the sizes")
+    warnings.filterwarnings("ignore", message="Missing constructor for R class")  # rdata's
     m = 1_000_000 if parser.parse_args().quick else 10_000_000
     rows = []
     for make, sizes, names, peer in [
