@@ -157,7 +157,7 @@ def test_code_lines_are_counted_without_words():
         ({"path"}, 1000),
         ({"dynamics"}, 1900),
         ({"ranking"}, 500),
-        ({"datasets"}, 660),  # the plan says 650
+        ({"datasets"}, 710),  # the plan says 650; tables that are kept, parsed, take 40
         ({"bookrunner"}, 1920),  # the plan says 1,400
     ],
 )

@@ -504,3 +504,17 @@ def test_a_scale_beyond_all_products_is_refused():
     K, y = problem("rbf", 10, seed=0)
     with pytest.raises(ValueError, match="K holds values up to"):
         svm_path(1e150 * K, y)
+
+
+def test_the_last_of_the_best_intervals_ends_with_the_path():
+    """The lambda that is selected has the loss that is reported, also below the last breakpoint."""
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_normal((8, 2)), np.where(np.arange(8) % 2, 1, -1)
+        new, labels = rng.standard_normal((12, 2)), rng.choice([-1, 1], 12)
+        path = svm_path(rbf_kernel(X, gamma=0.5), y, lambda_min=10 ** rng.uniform(-2, -0.3))
+        if len(path.breakpoints):
+            K = rbf_kernel(new, X, gamma=0.5)
+            choice = path.select(K, labels)
+            f = path.decision_function(choice.lam, K)
+            assert np.mean(np.where(f >= 0, 1, -1) != labels) == pytest.approx(choice.loss)

@@ -466,3 +466,12 @@ def test_bad_input_is_named(model):
 def test_an_unknown_link_is_named():
     with pytest.raises(ValueError, match="link is 'cauchit'; expected 'logit' or 'probit'"):
         OrdinalComparison("cauchit").fit(*compared(0))
+
+
+@pytest.mark.parametrize(
+    "machine", [Davidson(), OrdinalComparison()], ids=lambda machine: type(machine).__name__
+)
+def test_weights_beyond_all_accuracy_are_refused(machine):
+    pairs = Pairs(np.arange(6.0)[:, None], [[1, 0], [2, 3], [4, 5], [3, 1]])
+    with pytest.raises(ValueError, match="found no optimum.*sample_weight up to 1e\\+99"):
+        machine.fit(pairs, [1, -1, 0, 1], np.full(4, 1e99))

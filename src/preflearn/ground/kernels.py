@@ -156,7 +156,8 @@ def gram_features(K: Floats, rounding: float = 0.0) -> Floats:
     L[pivots - 1] = np.tril(factor)[:, :rank]
     for start in range(0, len(K), _BLOCK):
         rows = slice(start, start + _BLOCK)
-        if np.abs(K[rows] - L[rows] @ L.T).max() > max(_NEGATIVE * top, _NOISE * rounding):
+        # Rounding spreads along a null vector, as 1 is of a centred K: what is left of it grows with n.
+        if np.abs(K[rows] - L[rows] @ L.T).max() > max(_NEGATIVE * top, _NOISE * len(K) * rounding):
             raise indefinite(K)
     return L
 

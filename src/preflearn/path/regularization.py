@@ -204,7 +204,9 @@ class RegularizationPath:
             best = int(np.argmin(losses))
             return Selection(float(lambdas[best]), float(losses[best]), lambdas, losses)
         lambdas, losses = self._zero_one(K_valid, check_labels(y_valid, len(K_valid), allow=(-1, 1)))
-        lower = np.append(lambdas[1:], min(lambdas[-1], self.breakpoints[-1]))
+        # The last interval ends with the path; one without an end is no wider than its half on this scale.
+        end = self.lambda_end or min(lambdas[-1], self.breakpoints[-1]) / 2
+        lower = np.append(lambdas[1:], end)
         width = np.where(losses <= losses.min(), np.log(lambdas / lower), -1.0)
         best = int(np.argmax(width))
         return Selection(float(np.sqrt(lambdas[best] * lower[best])), float(losses[best]), lambdas, losses)
