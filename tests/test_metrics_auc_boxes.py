@@ -11,6 +11,7 @@ from itertools import combinations_with_replacement, pairwise, permutations, pro
 import cvxpy as cp
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 from preflearn.metrics import comparison_auc, comparison_roc
 from preflearn.pairs import Pairs
@@ -191,3 +192,71 @@ def test_backwards_on_average_is_not_backwards_everywhere():
     z = (y * (D @ v))[y != 0]
     assert z.mean() > 0
     assert z.min() < 0
+
+
+# ---- The machine that is 0 at every cost
+
+
+def steepest(D, y, omega):
+    """How fast the hinges can fall from u = 0, beta = -1, over |u| <= 1 in each feature: a linear program."""
+    P, T = (y[:, None] * D)[y != 0], D[y == 0]
+    n0, p = T.shape
+    each, ones = -np.eye(n0), np.ones((n0, 1))
+    change = np.concatenate([-P.sum(axis=0), [-len(P)], np.full(n0, omega)])
+    above = np.block([[T, ones, each], [-T, ones, each], [np.zeros((n0, p)), 2 * ones, each]])
+    bounds = [(-1, 1)] * p + [(None, None)] + [(0, None)] * n0
+    return -linprog(change, above, np.zeros(3 * n0), bounds=bounds).fun
+
+
+def mean_against_mean(D, y):
+    """The same for the weight n+/n0, from the two means alone."""
+    P, T = (y[:, None] * D)[y != 0], D[y == 0]
+    n0, p = T.shape
+    change = np.concatenate([-P.mean(axis=0), np.full(n0, 1 / n0)])
+    above = np.block([[T, -np.eye(n0)], [-T, -np.eye(n0)]])
+    return -linprog(change, above, np.zeros(2 * n0), bounds=[(-1, 1)] * p + [(0, None)] * n0).fun
+
+
+def is_zero(D, y, omega, C):
+    pairs = Pairs(np.vstack([D, np.zeros((1, D.shape[1]))]), [[k, len(D)] for k in range(len(D))])
+    try:
+        model = SVMCompare(C, "linear").fit(pairs, y, np.where(y == 0, omega, 1.0))
+    except DegenerateBiasError:  # only a function that is not constant can move beta to 0
+        return False
+    return bool(np.abs(model.bias_ * model.decision_function(pairs)).max() < 1e-7)
+
+
+def noisy_machines():
+    rng = np.random.default_rng(1)
+    for case in range(20):
+        n0, n_plus, p = 2 + case % 5, 3 + case % 7, 1 + case % 3
+        D = rng.normal(size=(n_plus + n0, p))
+        y = np.append(np.where(D[:n_plus, 0] + 1.5 * rng.normal(size=n_plus) > 0, 1, -1), np.zeros(n0, int))
+        if case % 4 == 1:
+            D[n_plus:] = 0  # draws of equal players
+        if case % 4 == 2:
+            D[:n_plus] = D[0]
+        if case % 4 == 3:
+            D = np.round(D)
+        yield pytest.param(D, y, id=f"{case}: {n_plus} decided, {n0} drawn, {p} features")
+    yield pytest.param(np.zeros((4, 2)), np.array([1, -1, 1, 0]), id="no differences")
+    yield pytest.param(np.array([[2.0], [2.0], [0.0]]), np.array([1, -1, 0]), id="contradictions")
+    yield pytest.param(np.array([[1.0], [1.0]]), np.array([1, 0]), id="equal means")
+    yield pytest.param(np.array([[1.0], [1.0], [-1.0]]), np.array([1, 0, 0]), id="a draw both ways")
+
+
+@pytest.mark.parametrize(("D", "y"), [*noisy_machines()])
+def test_a_machine_is_zero_at_every_cost_or_at_none(D, y):
+    """(c), and that a larger weight of the draws can only add to the machines that are 0."""
+    ratio = np.sum(y != 0) / np.sum(y == 0)
+    zero = [steepest(D, y, c * ratio) < 1e-9 for c in (0.6, 1.0, 1.5)]
+    assert zero == sorted(zero)
+    assert zero[1] == (mean_against_mean(D, y) < 1e-9)
+    for c, expected in zip((0.6, 1.0, 1.5), zero, strict=True):
+        assert [is_zero(D, y, c * ratio, C) for C in (1e-3, 1.0, 100.0)] == [expected] * 3
+
+
+def test_both_kinds_of_machines_are_among_the_cases():
+    cases = [case.values for case in noisy_machines()]
+    zeros = [mean_against_mean(D, y) < 1e-9 for D, y in cases]
+    assert 5 < sum(zeros) < len(zeros) - 5
