@@ -260,3 +260,19 @@ def test_both_kinds_of_machines_are_among_the_cases():
     cases = [case.values for case in noisy_machines()]
     zeros = [mean_against_mean(D, y) < 1e-9 for D, y in cases]
     assert 5 < sum(zeros) < len(zeros) - 5
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_equal_weights_give_a_constant_machine_where_no_direction_is_steep(seed):
+    """(c) for equal weights, by a linear program over the unit box and by the machine's own program."""
+    rng = np.random.default_rng(seed)
+    n, n0, p = rng.integers(1, 8), rng.integers(1, 12), rng.integers(1, 4)
+    P, T = rng.integers(-3, 4, (n, p)), rng.integers(-3, 4, (n0, p))
+    u, h = cp.Variable(p), cp.Variable()
+    steep = cp.Problem(cp.Maximize(cp.sum(P @ u) / n - cp.sum(cp.abs(T @ u)) / n0), [cp.abs(u) <= 1])
+    constant = steep.solve(solver=cp.CLARABEL) < 1e-6
+    for C in (0.01, 1.0, 100.0):
+        ties = cp.sum(cp.pos(1 + h + T @ u) + cp.pos(1 + h - T @ u))
+        objective = cp.sum_squares(u) / 2 + C * (cp.sum(cp.pos(1 - h - P @ u)) + n / n0 * ties)
+        least = cp.Problem(cp.Minimize(objective)).solve(solver=cp.CLARABEL)
+        assert (least > 2 * C * n * (1 - 1e-7)) == constant
