@@ -195,7 +195,7 @@ def test_backwards_on_average_is_not_backwards_everywhere():
 
 @pytest.mark.parametrize("seed", range(30))
 def test_equal_weights_give_a_constant_machine_where_no_direction_is_steep(seed):
-    """The proposition on equal weights, by a linear program over the unit box and by the machine's own program."""
+    """The proposition on equal weights: a linear program over the unit box, and the machine's own."""
     rng = np.random.default_rng(seed)
     n, n0, p = rng.integers(1, 8), rng.integers(1, 12), rng.integers(1, 4)
     P, T = rng.integers(-3, 4, (n, p)), rng.integers(-3, 4, (n0, p))
