@@ -191,3 +191,19 @@ def test_backwards_on_average_is_not_backwards_everywhere():
     z = (y * (D @ v))[y != 0]
     assert z.mean() > 0
     assert z.min() < 0
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_equal_weights_give_a_constant_machine_where_no_direction_is_steep(seed):
+    """The proposition on equal weights: a linear program over the unit box, and the machine's own."""
+    rng = np.random.default_rng(seed)
+    n, n0, p = rng.integers(1, 8), rng.integers(1, 12), rng.integers(1, 4)
+    P, T = rng.integers(-3, 4, (n, p)), rng.integers(-3, 4, (n0, p))
+    u, h = cp.Variable(p), cp.Variable()
+    steep = cp.Problem(cp.Maximize(cp.sum(P @ u) / n - cp.sum(cp.abs(T @ u)) / n0), [cp.abs(u) <= 1])
+    constant = steep.solve(solver=cp.CLARABEL) < 1e-6
+    for C in (0.01, 1.0, 100.0):
+        ties = cp.sum(cp.pos(1 + h + T @ u) + cp.pos(1 + h - T @ u))
+        objective = cp.sum_squares(u) / 2 + C * (cp.sum(cp.pos(1 - h - P @ u)) + n / n0 * ties)
+        least = cp.Problem(cp.Minimize(objective)).solve(solver=cp.CLARABEL)
+        assert (least > 2 * C * n * (1 - 1e-7)) == constant
