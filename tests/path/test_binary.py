@@ -518,3 +518,26 @@ def test_the_last_of_the_best_intervals_ends_with_the_path():
             choice = path.select(K, labels)
             f = path.decision_function(choice.lam, K)
             assert np.mean(np.where(f >= 0, 1, -1) != labels) == pytest.approx(choice.loss)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_duality_gap_is_that_of_the_returned_function(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((30, 3)), np.where(np.arange(30) % 2, 1, -1)
+    K = (1 + X @ X.T) ** 3
+    path = svm_path(K, y, lambda_min=0.1)
+    for lam in (10.0, 1.0, 0.1):
+        alpha, f = path.alpha(lam), path.decision_function(lam, K)
+        w_w = (y * alpha) @ K @ (y * alpha) / lam**2
+        primal = lam / 2 * w_w + np.maximum(0, 1 - y * f).sum()
+        dual = alpha.sum() - lam / 2 * w_w
+        assert path.duality_gap(lam) == pytest.approx((primal - dual) / primal, abs=1e-10)
+        assert path.duality_gap(lam) < 1e-6
+
+
+def test_a_path_that_rounding_spoils_says_so():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 3)), np.where(np.arange(30) % 2, 1, -1)
+    with pytest.warns(ConvergenceWarning, match="at the end the duality gap is .* of the objective"):
+        path = svm_path((1 + X @ X.T) ** 3, y, lambda_min=1e-7)
+    assert path.duality_gap(1e-7) > 1e-6

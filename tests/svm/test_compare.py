@@ -557,3 +557,19 @@ def test_the_dual_and_the_interior_point_agree(n, m, monkeypatch):
         np.testing.assert_allclose(
             interior.decision_function(pairs), dual.decision_function(pairs), atol=1e-3
         )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_labels_that_say_nothing_give_equal_scores_exactly(seed):
+    """With ties that weigh as much as preferences, u = 0 is optimal for labels without a pattern."""
+    rng = np.random.default_rng(seed)
+    pairs = Pairs.from_arrays(rng.standard_normal((200, 3)), rng.standard_normal((200, 3)))
+    y = np.repeat([1, -1, 0], [50, 50, 100])
+    for C in (0.01, 1.0, 1e3):
+        machine = SVMCompare(C, kernel="linear").fit(pairs, y)
+        assert machine.bias_ == pytest.approx(-1, abs=1e-6)
+        assert not machine.decision_function(pairs).any()
+        assert machine.objective_ == pytest.approx(2 * C * 100)
+    y[:100] = np.where(pairs.differences()[:100, 0] > 0, 1, -1)
+    tiny = SVMCompare(1e-12, kernel="linear").fit(pairs, y)  # a small u that means something is kept
+    assert np.mean(np.sign(tiny.decision_function(pairs))[:100] == y[:100]) > 0.8

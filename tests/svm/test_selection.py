@@ -1,5 +1,6 @@
 """The search over a grid by paths against a search by one fit for each point."""
 
+import contextlib
 from itertools import product
 
 import numpy as np
@@ -134,3 +135,18 @@ def test_weights_without_bias_are_optimal_at_every_lambda(seed):
     alphas = hinge_weights(gram, lams)
     assert (alphas[0] == 1).all()
     assert max(box_residual(gram, alpha, lam) for alpha, lam in zip(alphas, lams, strict=True)) < 1e-9
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_c_is_no_worse_than_any_fit(seed):
+    """With few ties beta changes its sign along the path, also inside an interval of one loss."""
+    rng = np.random.default_rng(seed)
+    train, valid = (simulate_norm_pairs("l2", 40, 0.2, rng) for _ in range(2))
+    grid = np.geomspace(0.01, 100, 60)
+    found = select_on_grid(train[:2], valid[:2], grid[[0, -1]], [0.3], ["compare"])["compare"].every_c
+    errors = []
+    for C in grid:
+        with contextlib.suppress(DegenerateBiasError):
+            errors.append(1 - SVMCompare(C, gamma=0.3).fit(*train[:2]).score(*valid[:2]))
+    assert found.bias_ < 0
+    assert found.valid_error <= min(errors) + 1e-12

@@ -29,6 +29,7 @@ _LAST = 1e-9  # breakpoints below this part of the first are rounding
 _ACCURACY = 1e-9  # the path ends where the rounding of F may exceed this share of it
 _TOLERANCE = 5e-9  # or sooner, where the optimality conditions hold less well
 _EPS = 1.1e-16  # the rounding of one number
+_INACCURATE = 1e-6  # a duality gap, in units of the objective, that is worth a warning
 _BLURRED = 2e-7  # the optimality conditions at the end, where no event is left
 _LEVEL = 10.0  # a constant in K is taken out if it is so much larger than the rest
 _REFRESH = 100  # points for each stretch between two computations of F from scratch
@@ -85,6 +86,13 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> Regulari
     if path.early:
         warnings.warn(
             f"svm_path: rounding ends the path at lambda = {path.lambda_end:.3g}",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    if lambda_min > 0 and (gap := path.duality_gap(max(lambda_min, path.lambda_end))) > _INACCURATE:
+        warnings.warn(
+            f"svm_path: at the end the duality gap is {gap:.1e} of the objective; expected at most "
+            f"{_INACCURATE:g}: raise lambda_min, and see duality_gap",
             ConvergenceWarning,
             stacklevel=2,
         )

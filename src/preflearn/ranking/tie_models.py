@@ -49,6 +49,7 @@ from preflearn.pairs import Pairs, as_pairs
 
 _TOL = 1e-12  # relative duality gap to stop at: Newton steps cost little more for it than for 1e-6
 _INACCURATE = 1e-6  # one that is worth a warning
+_USELESS = 1e-2  # a gap beyond which there is no answer
 _LARGEST_LOG = 700.0  # of the parameter of ties, whose exponential a float can hold
 
 
@@ -67,9 +68,9 @@ def _fit(
     check_scale(pairs.items, "items")
     check_kinds(y[weights > 0], name, ties=False)
     found = minimise(law, pairs.items, pairs.B, y, weights, alpha, _TOL)
-    if not (found.gap <= 1 and found.t < _LARGEST_LOG):
+    if not (found.gap <= _USELESS and found.t < _LARGEST_LOG):
         raise ValueError(
-            f"{name} found no optimum (duality gap {found.gap:.1e} of the objective) with sample_weight up to "
+            f"{name} found no optimum (duality gap {found.gap:.1e} of the objective): weights go up to "
             f"{weights.max():.3g}; expected weights and features nearer to 1"
         )
     if not found.gap <= _INACCURATE:

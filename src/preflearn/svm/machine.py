@@ -34,6 +34,7 @@ from preflearn.pairs import Incidence, Pairs, as_pairs
 from preflearn.svm.dual import Certificate, Rows, certificate, maximise
 from preflearn.svm.interior import Hinges, minimise
 
+_NOTHING = 1e-12  # of the sum of sizes: differences of scores that are rounding
 _ON_MARGIN = 1e-6  # of 1: differences of support vectors are known to about the root of the gap
 _NEGATIVE = -1e-8  # beta below this counts as negative; its unit is that of the margin
 _INACCURATE = 1e-6  # a duality gap, in units of the objective, that is worth a warning
@@ -203,6 +204,9 @@ class KernelProblem(NamedTuple):
         if squared is not None or self.kernel not in _SHIFTED:  # rounding of what is returned
             z = exact.B.differences(expansion(self.items))
         dual, squared = float(rows.label @ s) - own / 2, own if squared is None else squared
+        if np.abs(z).max() <= _NOTHING * np.abs(a).sum() * exact.largest_square():
+            # u is what rounding leaves of a sum that cancels; its order of the items would mean nothing.
+            expansion, z, squared = expansion._replace(coef=0 * expansion.coef), 0 * z, 0.0
         size = expansion.centres if self.kernel == "linear" else expansion.coef
         noise = exact.rounding * float(np.linalg.norm(size))
         return Solution(a, expansion, certificate(rows, z, squared, dual, noise))

@@ -241,11 +241,19 @@ class _Width(NamedTuple):
         )
         choice = path.select(_between(rows.B, self.valid_gram, self.problem.rows), labels)
         edges = np.append(choice.lambdas, max(path.lambda_end, lambda_min))
+        inside = path.breakpoints[(path.breakpoints > edges[-1]) & (path.breakpoints < edges[0])]
+        edges = np.unique(np.append(edges, inside))[::-1]
+        # Between two of these lambda · beta is linear, and beta may change its sign once.
+        scaled = edges * np.array([path.bias(lam) for lam in edges])
+        turns = np.flatnonzero(scaled[1:] * scaled[:-1] < 0)
+        share = scaled[turns] / (scaled[turns] - scaled[turns + 1])
+        edges = np.sort(np.append(edges, edges[turns] + share * (edges[turns + 1] - edges[turns])))[::-1]
         middles = np.sqrt(edges[1:] * edges[:-1])
         degenerate = np.array([path.bias(lam) >= _NEGATIVE for lam in middles])
         if degenerate.all():
             return []
-        best = np.argmin(np.where(degenerate, np.inf, choice.losses))
+        losses = choice.losses[np.searchsorted(-choice.lambdas, -middles, side="right") - 1]
+        best = np.argmin(np.where(degenerate, np.inf, losses))
         return [self.compare(path, 1 / middles[[best]])]
 
     def _fitted(self, machine: SVMCompare | SVMRank) -> tuple[Floats, float]:
