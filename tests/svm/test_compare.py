@@ -524,7 +524,8 @@ def test_returned_models_meet_their_certificate(seed, machine, kernel, C):
         kinds = [warning.category for warning in caught]
         assert kinds == [ConvergenceWarning] * (fitted.dual_gap_ > 1e-6)
         objective, dual = proved(fitted, pairs, y, C * weights)
-        assert objective == pytest.approx(fitted.objective_, rel=3 * fitted.dual_gap_ + 2e-6)
+        order = 10 if kinds else 3  # beyond 1e-6 rounding decides, and is known by its order only
+        assert objective == pytest.approx(fitted.objective_, rel=order * fitted.dual_gap_ + 2e-6)
         if not kinds:
             assert objective - dual <= 3e-6 * objective
 

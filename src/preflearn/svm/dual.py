@@ -33,6 +33,7 @@ _SHARE = 0.1  # of the violation of a block that is left to the next one
 _STEPS = 200  # of two weights before a Newton step, and one more for each weight between its bounds
 _NEWTON = 8  # steps in a block
 _ROUNDS = 20  # in which a Newton step puts weights on their bounds
+_GIVEN = 0.2  # share of the equations that are constraints, beyond which the others are factored anew
 _RIDGE = 1e-13  # share of the trace, for equations of pairs that depend on each other
 _LEVEL = 1e-12  # share of the moves to which they add up to 0, unless the equations are beyond rounding
 _FRESH = 10  # blocks between two computations of z from scratch
@@ -238,15 +239,19 @@ def _newton(Q: Floats, rows: Rows, s: Floats, h: Floats) -> float:
     place = rows.expanded(np.arange(rows.n_pairs))[free]
     A = _signed(Q, place, rows.sign[free])
     low, high, slope = rows.low[free] - s[free], rows.high[free] - s[free], h[free]
-    move, inner, ridge = np.zeros(len(free)), np.ones(len(free), dtype=np.bool_), _RIDGE * np.trace(A)
+    slope = slope - slope.mean() * rows.biased  # a level changes nothing, but for rounding
+    move, inner, factored = np.zeros(len(free)), np.ones(len(free), dtype=np.bool_), None
     effort = 0.0
     for count in range(_ROUNDS):
         size = float(np.count_nonzero(inner))
-        effort += size**3 / 30 + 10 * size**2
-        moved = _equations(A, inner, slope, move, ridge, rows.biased)
-        if moved is None:
+        try:
+            if factored is None or size < (1 - _GIVEN) * len(factored.ids):
+                effort += size**3 / 30
+                factored = _Factored.of(A, np.flatnonzero(inner))
+            effort += factored.effort(inner)
+            move[inner] = factored.moves(A, slope, move, inner, rows.biased)
+        except linalg.LinAlgError:
             return effort
-        move[inner] = moved
         out = inner & ((move < low) | (move > high))
         if not out.any() or count == _ROUNDS - 1:
             break
@@ -264,21 +269,40 @@ def _newton(Q: Floats, rows: Rows, s: Floats, h: Floats) -> float:
     return effort
 
 
-def _equations(
-    A: Floats, inner: NDArray, slope: Floats, move: Floats, ridge: float, biased: bool
-) -> Floats | None:
-    """The moves of the inner weights that level their slopes, given those of the others."""
-    if not inner.any():
-        return None
-    system = A[np.ix_(inner, inner)]
-    system[np.diag_indices_from(system)] += ridge
-    right = slope[inner] - A[np.ix_(inner, ~inner)] @ move[~inner]
-    try:
-        factor = linalg.cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
-    except linalg.LinAlgError:
-        return None
-    solved, ones = linalg.cho_solve(factor, np.stack([right, np.ones(len(right))], axis=1)).T
-    return solved - (solved.sum() + move[~inner].sum()) / ones.sum() * ones if biased else solved
+class _Factored(NamedTuple):
+    """Equations A move = slope of some weights, factored: they serve while few of these moves are given."""
+
+    ids: Ids
+    factor: tuple
+
+    @classmethod
+    def of(cls, A: Floats, ids: Ids) -> _Factored:
+        system = A[np.ix_(ids, ids)]
+        system[np.diag_indices_from(system)] += _RIDGE * np.trace(A)
+        return cls(ids, linalg.cho_factor(system, lower=True, overwrite_a=True, check_finite=False))
+
+    def effort(self, inner: NDArray) -> float:
+        """Of `moves`, in nanoseconds."""
+        n = len(self.ids)
+        return n * (10.0 * n + (n - np.count_nonzero(inner)) * n / 5)
+
+    def moves(self, A: Floats, slope: Floats, move: Floats, inner: NDArray, biased: bool) -> Floats:
+        """The moves of the inner weights that level their slopes, given those of the others.
+
+        Each given move is a constraint, and so is their sum, 0, where there is a beta.
+        """
+        others = np.ones(len(A), dtype=np.bool_)
+        others[self.ids] = False
+        given = np.flatnonzero(~inner[self.ids])
+        pulls = np.zeros((len(self.ids), len(given) + biased))
+        pulls[given, np.arange(len(given))], pulls[:, len(given) :] = 1.0, 1.0
+        wanted = np.append(move[self.ids[given]], [-move[others].sum()] * biased)
+        right = slope[self.ids] - A[np.ix_(self.ids, others)] @ move[others]
+        solved = linalg.cho_solve(self.factor, np.column_stack([right, pulls]), check_finite=False)
+        x, pulled = solved[:, 0], solved[:, 1:]
+        for _ in range(2):  # again, for what rounding left
+            x = x - pulled @ np.linalg.solve(pulls.T @ pulled, pulls.T @ x - wanted)
+        return x[inner[self.ids]]
 
 
 @njit

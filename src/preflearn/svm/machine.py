@@ -45,7 +45,9 @@ _DEFINITE = (*_SHIFTED, "cosine", "chi2", "additive_chi2")  # positive semi-defi
 _FEW = 300  # features that are looked for before anything else
 _DENSE = 1.2  # pairs per rank, beyond which most margins cannot be reached
 _ENOUGH = 1e-9  # a gap for which no second method is tried
-_HARD = 300  # cost · k(x, x) · (pairs per rank)^4, from which on less is tried of the dual
+_HARD = 3000  # cost · k(x, x) · (pairs per rank)^4, from which on less is tried of the dual
+_FIRST = 0.25  # share of it that shows whether the dual is on its way
+_PROMISING, _NEAR = 0.5, 1e-2  # gaps after which the dual goes on, and on without this limit
 _STEPS = 16  # of the interior point
 
 
@@ -163,12 +165,16 @@ class KernelProblem(NamedTuple):
             )
         rows = Rows.of(y[pairs], cost, biased)
 
-        found, inner, s = [], None, np.zeros(len(rows.sign))
         rank = min(exact.rank if few is None else few.rank, len(self.ids))
-        limit = whole = _effort(rank, len(self.ids), len(rows.sign))
+        whole = _effort(rank, len(self.ids), len(rows.sign))
+        stages = [(whole, np.inf), (whole, _NEAR)]  # efforts, and the gap up to which they are worth it
         if len(pairs) > _DENSE * rank:  # the dual is quick only if C is small
-            limit /= 1 + float(cost.mean()) * size * (len(pairs) / rank) ** 4 / _HARD
-        s, gap = maximise(exact, rows, s, tol, limit)
+            limit = whole / (1 + float(cost.mean()) * size * (len(pairs) / rank) ** 4 / _HARD)
+            stages = [(_FIRST * limit, np.inf), (limit, _PROMISING), (whole, _NEAR)]
+        s, gap = np.zeros(len(rows.sign)), np.inf
+        for effort, worth in stages:
+            if max(tol, _ENOUGH) < gap <= worth:
+                s, gap = maximise(exact, rows, s, tol, effort)
         found = [self._judged(rows, exact, s)]
         if gap > max(tol, _ENOUGH):
             reduced = exact.reduced() if few is None else few
@@ -364,22 +370,11 @@ def _effort(rank: int, n_items: int, n_rows: int) -> float:
 # ---- Fitted machines
 
 
-class KernelMachine(ComparisonEstimator):
-    """A ranking function in the span of kernels at the items, with its certificate."""
+class ExpandedMachine(ComparisonEstimator):
+    """A ranking function in the span of kernels at the items."""
 
     kernel: Kernel
     _expansion: Expansion
-
-    def _keep(self, solution: Solution, pairs: Pairs, kept: NDArray, scale: float) -> None:
-        """Remember r = scale · u·Phi; the solution is that of the pairs that were kept."""
-        self.n_features_in_ = pairs.shape[2]
-        self.objective_, self.dual_gap_, _ = solution.certificate
-        self.dual_coef_ = np.zeros(len(pairs))
-        self.dual_coef_[kept] = solution.dual_coef
-        self.support_ = np.flatnonzero(self.dual_coef_)
-        self._expansion = solution.expansion._replace(coef=scale * solution.expansion.coef)
-        if self.kernel == "linear":
-            self.coef_ = self._expansion.coef @ self._expansion.centres
 
     def rank_function(self, X: ArrayLike) -> Floats:
         """Scores r(x) of items, shape (n,); larger is better.
@@ -396,6 +391,21 @@ class KernelMachine(ComparisonEstimator):
         """
         X = self._checked_features(X)
         return self._expansion(X)
+
+
+class KernelMachine(ExpandedMachine):
+    """One whose coefficients are sums of the pairs' dual weights, with its certificate."""
+
+    def _keep(self, solution: Solution, pairs: Pairs, kept: NDArray, scale: float) -> None:
+        """Remember r = scale · u·Phi; the solution is that of the pairs that were kept."""
+        self.n_features_in_ = pairs.shape[2]
+        self.objective_, self.dual_gap_, _ = solution.certificate
+        self.dual_coef_ = np.zeros(len(pairs))
+        self.dual_coef_[kept] = solution.dual_coef
+        self.support_ = np.flatnonzero(self.dual_coef_)
+        self._expansion = solution.expansion._replace(coef=scale * solution.expansion.coef)
+        if self.kernel == "linear":
+            self.coef_ = self._expansion.coef @ self._expansion.centres
 
 
 def preferences_first(y: NDArray) -> Ids:

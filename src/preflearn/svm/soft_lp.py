@@ -21,10 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linprog
 
 from preflearn.checks import Floats, Ids, as_real, check_kinds, check_number, check_scale, shown
-from preflearn.ground.estimator import ComparisonEstimator
 from preflearn.ground.kernels import Kernel
 from preflearn.pairs import Incidence, Pairs
-from preflearn.svm.machine import KernelProblem, check_gap, check_input
+from preflearn.svm.machine import ExpandedMachine, KernelProblem, check_gap, check_input
 
 _TOLERANCE = 1e-9  # of HiGHS, on rows of size 1, and of the gap to stop at
 _OPTIONS = {
@@ -36,7 +35,7 @@ _NEW = 20  # items that enter at a time
 _FEW = 1000  # pairs that are not worth a first guess
 
 
-class LPCompare(ComparisonEstimator):
+class LPCompare(ExpandedMachine):
     """A ranking function with few kernels and a large margin in its own values, with slack.
 
     Solves eq. 7 of [Venuto2017]_ for r(x) = sum_j a_j k(x_j, x) over the n distinct items of the pairs,
@@ -188,22 +187,6 @@ class LPCompare(ComparisonEstimator):
         if self.kernel == "linear":
             self.coef_ = self._expansion.centres[0]
         return self
-
-    def rank_function(self, X: ArrayLike) -> Floats:
-        """Scores r(x) of items, shape (n,); larger is better.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            With ``kernel="precomputed"``: rows of the kernel between these items and all items of the fit.
-
-        Raises
-        ------
-        ValueError
-            If X has another number of columns than the items of the fit.
-        """
-        X = self._checked_features(X)
-        return self._expansion(X)
 
 
 class _Point(NamedTuple):
