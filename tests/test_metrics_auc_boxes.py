@@ -56,6 +56,7 @@ def skills(y, d):
     return q, won / (len(right) * len(ties))
 
 
+@pytest.mark.theorem("prop-auc")
 @pytest.mark.parametrize("m", [2, 3, 4])
 def test_the_area_is_the_product_of_two_skills_in_all_small_cases(m):
     for y, d in small_cases(m):
@@ -80,6 +81,7 @@ def test_the_package_draws_these_curves_in_all_small_cases(m):
         assert {(float(a), float(b)) for a, b in curve} == set(zip(fpr.tolist(), tpr.tolist(), strict=True))
 
 
+@pytest.mark.theorem("prop-auc")
 def test_a_draw_of_difference_nought_leaves_the_curve_short_until_a_level_last_piece():
     for y, d in small_cases(4):
         *_, before, last = drawn_curve(y, d)
@@ -88,6 +90,7 @@ def test_a_draw_of_difference_nought_leaves_the_curve_short_until_a_level_last_p
         assert before[1] == last[1]
 
 
+@pytest.mark.theorem("prop-auc")
 @pytest.mark.parametrize("y", [(1, 0), (-1, 0), (1, -1, 0), (1, 1, 0, 0), (-1, 1, 0, 0)])
 def test_no_skill_has_a_quarter_on_average(y):
     """(b): under a continuous symmetric law all orders of sizes and all signs are equally likely."""
@@ -99,6 +102,7 @@ def test_no_skill_has_a_quarter_on_average(y):
     assert sum(areas, Fraction(0)) / len(areas) == Fraction(1, 4)
 
 
+@pytest.mark.theorem("prop-auc")
 @pytest.mark.parametrize(("won", "lost", "drawn"), [*product((0, 1, 4), (0, 1, 3), (1, 2))])
 def test_constant_answers(won, lost, drawn):
     """(c) and (d), also where one of the two never wins."""
@@ -161,6 +165,7 @@ def machines():
         yield pytest.param(np.zeros((n0 + n_plus, 2)), np.append(np.ones(n_plus, int), np.zeros(n0, int)))
 
 
+@pytest.mark.theorem("prop-small-cost")
 @pytest.mark.parametrize(("D", "y"), [*machines()])
 def test_at_small_cost_the_machine_is_one_vector_times_the_cost(D, y):
     n0, n_plus = int(np.sum(y == 0)), int(np.sum(y != 0))
@@ -185,6 +190,7 @@ def test_at_small_cost_the_machine_is_one_vector_times_the_cost(D, y):
         np.testing.assert_allclose(model.decision_function(pairs), scale * (D @ v), atol=1e-3 * scale)
 
 
+@pytest.mark.theorem("prop-small-cost")
 def test_backwards_on_average_is_not_backwards_everywhere():
     """Case (b) with a match that the reversed function still ranks rightly."""
     D, y = np.array([[3.0], [-1.0], [1.0], [0.5]]), np.array([1, 1, 1, 0])
@@ -245,6 +251,7 @@ def noisy_machines():
     yield pytest.param(np.array([[1.0], [1.0], [-1.0]]), np.array([1, 0, 0]), id="a draw both ways")
 
 
+@pytest.mark.theorem("prop-small-cost")
 @pytest.mark.parametrize(("D", "y"), [*noisy_machines()])
 def test_a_machine_is_zero_at_every_cost_or_at_none(D, y):
     """(c), and that a larger weight of the draws can only add to the machines that are 0."""
@@ -262,6 +269,7 @@ def test_both_kinds_of_machines_are_among_the_cases():
     assert 5 < sum(zeros) < len(zeros) - 5
 
 
+@pytest.mark.theorem("prop-small-cost")
 @pytest.mark.parametrize("seed", range(30))
 def test_equal_weights_give_a_constant_machine_where_no_direction_is_steep(seed):
     """(c) for equal weights, by a linear program over the unit box and by the machine's own program."""

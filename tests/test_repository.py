@@ -51,6 +51,22 @@ def test_constraints_pin_every_direct_dependency():
     assert names <= pinned
 
 
+def test_each_theorem_box_is_tried_by_a_test_that_names_it():
+    box = r"\{prf:(?:lemma|theorem|proposition|corollary)\}.*\n:label: (\S+)"
+    boxes = {
+        label
+        for path in NOTEBOOKS
+        for cell in cells(path, "markdown")
+        for label in re.findall(box, "".join(cell["source"]))
+    }
+    marker = re.compile(r"^@pytest\.mark\.theorem\(\"(\S+)\"\)", re.MULTILINE)
+    tried = {
+        label for path in (ROOT / "tests").rglob("test_*.py") for label in marker.findall(path.read_text())
+    }
+    assert boxes
+    assert tried == boxes
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_is_stripped_and_parameterised(path):
     code = cells(path)

@@ -174,6 +174,7 @@ problems = pytest.mark.parametrize(("P", "ties"), EXAMPLES)
 # ---- Chapter 02
 
 
+@pytest.mark.theorem("prop-separable")
 @problems
 def test_proposition_separability(P, ties):
     T = both_ways(ties)
@@ -196,6 +197,7 @@ def test_proposition_separability(P, ties):
         assert factor <= 1
 
 
+@pytest.mark.theorem("thm-margins")
 @problems
 def test_theorem_on_what_the_margins_maximise(P, ties):
     T = both_ways(ties)
@@ -231,6 +233,7 @@ def test_theorem_on_what_the_margins_maximise(P, ties):
         assert all(dot(w, w) * beta**2 >= dot(u, u) for w in optima)
 
 
+@pytest.mark.theorem("thm-margins")
 def test_without_ties_between_different_items_the_lp_has_many_best_multiples():
     P, T = ((1,),), ((0,),)
     for w in (2, 3, 100):
@@ -243,6 +246,7 @@ def test_without_ties_between_different_items_the_lp_has_many_best_multiples():
 # ---- Chapter 03
 
 
+@pytest.mark.theorem("lem-feasible")
 @settings(deadline=None, max_examples=300)
 @given(st.integers(0, 2**31))
 def test_lemma_feasible_points_correspond(seed):
@@ -266,6 +270,7 @@ def test_lemma_feasible_points_correspond(seed):
             assert (times(1 / mu, w), -1 / mu) == (tuple(u), beta)
 
 
+@pytest.mark.theorem("prop-cases")
 def test_proposition_on_the_other_cases():
     # (a) no ties: the QP's u is 0; the LP grows without end along (c mu + c - 1, c w), or is empty
     assert qp_optimum(((1,), (2,)), ())[0] == [0]
@@ -281,6 +286,7 @@ def test_proposition_on_the_other_cases():
     assert Fraction(-1, beta) == Fraction(1, 2)
 
 
+@pytest.mark.theorem("prop-cases")
 @problems
 def test_proposition_on_margin_one(P, ties):
     qp = qp_optimum(P, both_ways(ties))
@@ -289,6 +295,7 @@ def test_proposition_on_margin_one(P, ties):
         assert (beta == -1) == all(dot(u, d) == 0 for d in ties)
 
 
+@pytest.mark.theorem("thm-coincide")
 @problems
 def test_theorem_exactly_when_the_programs_coincide(P, ties):
     T = both_ways(ties)
@@ -324,6 +331,7 @@ def is_optimal(w, mu, P, T):
     return min(1 - t, s - 1) == mu
 
 
+@pytest.mark.theorem("thm-coincide")
 @problems
 @pytest.mark.parametrize("delta", [(1, 2, 3), (Fraction(1, 10), 1, 1), (1, 100, Fraction(1, 7))])
 def test_theorem_on_scaled_features(P, ties, delta):
@@ -344,6 +352,7 @@ def test_theorem_on_scaled_features(P, ties, delta):
     assert contained == (-1 / beta == mu)
 
 
+@pytest.mark.theorem("thm-coincide")
 def test_scaling_asks_for_some_optimum_not_for_the_shortest():
     # one preference (2, 1), one tie of equal items: mu = 1 at all scales, at weights that turn with the scale
     P, ties, delta = [[2, 1]], [[0, 0]], np.array([1.0, 2.0])
@@ -355,6 +364,7 @@ def test_scaling_asks_for_some_optimum_not_for_the_shortest():
     np.testing.assert_allclose(other[0] / delta[0] ** 2, 2 * other[1] / delta[1] ** 2)
 
 
+@pytest.mark.theorem("thm-coincide")
 @problems
 def test_theorem_some_linear_map_makes_the_margins_equal(P, ties):
     T = both_ways(ties)
@@ -370,3 +380,17 @@ def test_theorem_some_linear_map_makes_the_margins_equal(P, ties):
     A = np.linalg.cholesky(np.linalg.inv(sigma)).T  # A'A = sigma^-1
     pairs, y = package(P, ties)
     assert MarginQP().fit(pairs @ A.T, y).margin_ == pytest.approx(float(mu), rel=1e-6)
+
+
+@pytest.mark.theorem("thm-coincide")
+@given(
+    st.lists(st.integers(1, 9), min_size=1, max_size=4), st.lists(st.integers(-9, 9), min_size=1, max_size=4)
+)
+def test_theorem_one_feature_leaves_no_choice(beyond, drawn):
+    """(d): both margins are (s - t)/(s + t)."""
+    t = max(map(abs, drawn))
+    s = t + min(beyond)
+    pairs, y = package([(t + more,) for more in beyond], [(d,) for d in drawn])
+    exact = float(Fraction(s - t, s + t))
+    assert MarginLP().fit(pairs, y).margin_ == pytest.approx(exact, rel=1e-9)
+    assert MarginQP().fit(pairs, y).margin_ == pytest.approx(exact, rel=1e-9)

@@ -149,6 +149,7 @@ def test_default_settings_are_exact_to_a_millionth():
         assert machine.loss_ == pytest.approx(exact(pairs.differences(), y, 1e-4)[0], rel=1e-6)
 
 
+@pytest.mark.theorem("prop-ordinal")
 class TestOrdinalModel:
     """How the flipped logistic loss and the cumulative logit model are related."""
 

@@ -5,7 +5,7 @@ import warnings
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from preflearn.pairs import Pairs
@@ -51,6 +51,7 @@ def lp_bound(differences, y, weights, kappa, radius):
     return size[y == 0].sum() - size[y != 0].sum() + kappa + radius * np.linalg.norm(weights @ differences)
 
 
+@pytest.mark.theorem("thm-lp")
 @example(UNBOUNDED_IN_PRINT)
 @example(([(1, 0)], [(0, 0)], 0.25))
 @example(([(0, 0)], [(1, 1)], 1.0))  # u = 0, radius 0
@@ -69,6 +70,7 @@ def test_the_quadratic_program_solves_the_linear_one(problem):
     assert value == pytest.approx(bound, abs=1e-5 * max(1, 1 / nu))
 
 
+@pytest.mark.theorem("thm-lp")
 def test_rows_of_ties_weigh_more_than_pairs_where_b_is_one():
     differences, y, machine = fitted(*UNBOUNDED_IN_PRINT)
     assert machine.bias_ == pytest.approx(-1)
@@ -91,6 +93,7 @@ def solve_lp(differences, y, nu, radius):
     return problem.value, w.value, float(mu.value), rows
 
 
+@pytest.mark.theorem("thm-lp")
 @pytest.mark.parametrize("seed", [1, 2, 3, 5, 6, 9, 11, 12])  # with b > 1
 def test_the_radius_of_the_quadratic_program_has_the_best_value_per_unit_and_no_other_comes_from_it(seed):
     rng = np.random.default_rng(seed)
@@ -114,6 +117,7 @@ def test_the_radius_of_the_quadratic_program_has_the_best_value_per_unit_and_no_
             assert abs(on_preferences - 0.5) > 1e-4
 
 
+@pytest.mark.theorem("thm-lp")
 def test_without_the_bound_on_mu_a_solution_exists_that_no_quadratic_program_has():
     """One preference of 3, one tie of 1, nu = 1, R = 0.1: mu = 5 is as good as any, and b = 1/5 < 1."""
     differences, y = np.array([[3.0], [1.0]]), np.array([1, 0])
@@ -124,9 +128,62 @@ def test_without_the_bound_on_mu_a_solution_exists_that_no_quadratic_program_has
         assert found is None or found[2].bias_ <= -1 + 1e-9
 
 
+# ---- The representer
+
+
+@pytest.mark.theorem("lem-representer")
+@settings(max_examples=30)
+@given(
+    st.lists(st.tuples(*[COORDINATE] * 4), min_size=1, max_size=2),
+    st.lists(st.tuples(*[COORDINATE] * 4), min_size=1, max_size=2),
+    st.sampled_from([0.05, 1.0, 20.0]),
+)
+def test_the_weights_are_a_combination_of_the_differences(preferences, ties, C):
+    """In four dimensions, of which few differences fill a part: equal, zero and opposite ones among them."""
+    P, T = np.array(preferences, dtype=float), np.array(ties, dtype=float)
+    u, beta = cp.Variable(4), cp.Variable()
+    hinges = cp.sum(cp.pos(1 - beta - P @ u)) + cp.sum(cp.pos(1 + beta + T @ u) + cp.pos(1 + beta - T @ u))
+    cp.Problem(cp.Minimize(cp.sum_squares(u) / 2 + C * hinges)).solve(solver=cp.CLARABEL)
+    D = np.vstack([P, T, -T])
+    c, *_ = np.linalg.lstsq(D.T, u.value, rcond=1e-10)
+    np.testing.assert_allclose(c @ D, u.value, atol=2e-4)
+    items, a = np.vstack([0 * D, D]), np.append(-c, c)  # the rows' second items, then their first
+    assert a @ (items @ items.T) @ a == pytest.approx(u.value @ u.value, abs=1e-3)
+
+
 # ---- The bias
 
 
+@pytest.mark.theorem("prop-bias")
+@settings(max_examples=30)
+@given(PROBLEMS)
+def test_the_dual_weights_of_both_kinds_have_one_sum(problem):
+    """(a), on the multipliers of the primal program."""
+    preferences, ties, C = problem
+    P, T = np.array(preferences, dtype=float), np.array(ties, dtype=float)
+    u, beta = cp.Variable(P.shape[1]), cp.Variable()
+    slack = [cp.Variable(len(rows), nonneg=True) for rows in (P, T, T)]
+    sides = [1 - beta - P @ u, 1 + beta + T @ u, 1 + beta - T @ u]
+    constraints = [xi >= side for xi, side in zip(slack, sides, strict=True)]
+    objective = cp.sum_squares(u) / (2 * C) + sum(map(cp.sum, slack))
+    cp.Problem(cp.Minimize(objective), constraints).solve(solver=cp.CLARABEL)
+    of_preferences, *of_ties = (float(np.sum(row.dual_value)) for row in constraints)
+    assert of_preferences == pytest.approx(sum(of_ties), abs=1e-5)
+
+
+@pytest.mark.theorem("prop-bias")
+def test_beta_can_be_any_number_of_an_interval():
+    """(d): one preference of 3 and one tie of 1 at C = 1/20, where u = 1/10 with all weights at bounds."""
+
+    def objective(u, beta):
+        return u**2 / 2 + (max(0, 1 - beta - 3 * u) + max(0, 1 + beta + u) + max(0, 1 + beta - u)) / 20
+
+    best = min(objective(u, beta) for u in np.linspace(-1, 1, 201) for beta in np.linspace(-3, 3, 601))
+    flat = [beta for beta in np.linspace(-3, 3, 601) if objective(0.1, beta) <= best + 1e-12]
+    assert (min(flat), max(flat)) == (pytest.approx(-1.1), pytest.approx(-0.9))
+
+
+@pytest.mark.theorem("prop-bias")
 @given(PROBLEMS, st.integers(1, 3))
 def test_many_ties_keep_the_bias_at_or_below_minus_one(problem, surplus):
     preferences, ties, C = problem
@@ -137,6 +194,7 @@ def test_many_ties_keep_the_bias_at_or_below_minus_one(problem, surplus):
     assert machine.bias_ <= -1 + 1e-7
 
 
+@pytest.mark.theorem("prop-bias")
 @pytest.mark.parametrize(("n_preferences", "n_ties", "limit"), [(3, 2, -1), (1, 1, -1), (5, 2, 1), (3, 1, 1)])
 def test_the_bias_as_the_cost_vanishes(n_preferences, n_ties, limit):
     rng = np.random.default_rng(n_preferences)
