@@ -7,19 +7,21 @@ Peers are libsvm on the Gram matrix of the flipped pairs, built from the items' 
 tolerance of 1e-3, 1e-4, ... whose relative duality gap is at most 1e-6 (only this fit is timed), and the
 interior-point method in the rank of the items' Gram matrix, always. Seconds are CPU seconds of this process.
 A fit of libsvm is cut off after about a minute; its gap is printed then. It is left out beyond 8,000
-flipped pairs, whose matrix alone takes 500 MB.
+flipped pairs, whose matrix alone takes 500 MB; the interior point beyond a rank of 2,000. MB is the growth
+of the peak memory of a fresh process in our fit, and beside it the size of an m x m matrix.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 import warnings
 from collections.abc import Callable
 
 import numpy as np
-from _measure import markdown_table
+from _measure import markdown_table, peak_megabytes
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVC
 from svm import problem
@@ -27,9 +29,10 @@ from svm import problem
 from preflearn.ground.kernels import gram_features
 from preflearn.pairs import Incidence, Pairs
 from preflearn.svm import SVMCompare
+from preflearn.svm.differences import HingeMatrix, ItemDifferences
 from preflearn.svm.dual import Rows
 from preflearn.svm.interior import Hinges, minimise
-from preflearn.svm.machine import HingeMatrix, ItemDifferences, preferences_first
+from preflearn.svm.machine import preferences_first
 
 GAP = 1e-6
 FEATURES = 10
@@ -96,7 +99,17 @@ def interior(pairs: Pairs, y: np.ndarray, C: float, gamma: float) -> float:
     return minimise(Hinges(operator, rows.cost, rows.label), GAP).own_gap
 
 
+def fresh_fit(n: int, m: int, C: float, gamma: float) -> Callable[[], float]:
+    """A fit for the measurement of memory, compiled before."""
+    warnings.simplefilter("ignore")
+    compare(*problem(50, 30, FEATURES), 1.0, 0.1)
+    pairs, y = problem(m, n, FEATURES)
+    return lambda: compare(pairs, y, C, gamma)
+
+
 def shown(taken: float, gap: float) -> str:
+    if np.isnan(taken):
+        return "-"
     return f"{taken:.3g}" if gap <= GAP else f"{taken:.3g} (gap {gap:.0e})"
 
 
@@ -117,9 +130,10 @@ def line(n: int, m: int, C: float, gamma: float, patience: float) -> list[object
     if len(y) + np.count_nonzero(y == 0) <= 8000:
         peer = best_libsvm(pairs, y, C, gamma, patience)
     good = [taken for taken, gap in (point, peer) if gap <= GAP]
-    ratio = ours[0] / min(good) if good else np.nan
-    row = [n, m, C, gamma, ours[0], f"{ours[1]:.0e}", shown(*peer), shown(*point), ratio]
-    print(*row, flush=True)
+    ratio = f"{ours[0] / min(good):.2f}" if good else "no peer"
+    memory = [peak_megabytes(fresh_fit, n, m, C, gamma), 8e-6 * m**2]
+    row = [n, m, C, gamma, ours[0], f"{ours[1]:.0e}", shown(*peer), shown(*point), ratio, *memory]
+    print(markdown_table(row, []).splitlines()[0], file=sys.stderr, flush=True)
     return row
 
 
@@ -136,6 +150,7 @@ def main() -> None:
     sizes = [size for size in SIZES + LARGE if not quick or size[1] <= 2000]
     table = [line(n, m, C, gamma, arguments.patience) for n, m in sizes for C in COSTS for gamma in WIDTHS]
     header = ["items", "pairs", "C", "gamma", "ours s", "gap", "libsvm s", "interior point s", "ratio"]
+    header += ["MB", "m x m MB"]
     print(markdown_table(header, table))
 
 

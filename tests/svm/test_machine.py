@@ -13,14 +13,10 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from preflearn.margins import MarginLP, MarginQP
 from preflearn.pairs import Pairs
 from preflearn.svm import LogisticCompare, LPCompare, SVMCompare, SVMRank
+from preflearn.svm.differences import HingeMatrix, ItemDifferences, KernelDifferences
 from preflearn.svm.dual import Rows
-from preflearn.svm.machine import (
-    HingeMatrix,
-    ItemDifferences,
-    KernelDifferences,
-    KernelProblem,
-    preferences_first,
-)
+from preflearn.svm.machine import preferences_first
+from preflearn.svm.problem import KernelProblem
 
 
 def compared(seed, m, n, p=3):

@@ -19,12 +19,12 @@ from preflearn.ground.kernels import Kernel
 from preflearn.pairs import Pairs
 from preflearn.svm.machine import (
     KernelMachine,
-    KernelProblem,
     check_bias,
     check_gap,
     check_input,
     preferences_first,
 )
+from preflearn.svm.problem import KernelProblem
 
 
 class SVMCompare(KernelMachine):

@@ -236,6 +236,8 @@ def _newton(Q: Floats, rows: Rows, s: Floats, h: Floats) -> float:
     point is followed as far as the dual grows and the bounds allow. Returns the effort.
     """
     free = np.flatnonzero((s > rows.low) & (s < rows.high))
+    if not len(free):
+        return 0.0
     place = rows.expanded(np.arange(rows.n_pairs))[free]
     A = _signed(Q, place, rows.sign[free])
     low, high, slope = rows.low[free] - s[free], rows.high[free] - s[free], h[free]

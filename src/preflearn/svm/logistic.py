@@ -39,7 +39,8 @@ from preflearn.ground.kernels import Kernel, check_kernel, gram_features, scale_
 from preflearn.ground.likelihood import TieLaw, minimise
 from preflearn.ground.outcomes import Loss
 from preflearn.pairs import Pairs
-from preflearn.svm.machine import Expansion, KernelProblem, check_bias, check_input
+from preflearn.svm.machine import check_bias, check_input
+from preflearn.svm.problem import Expansion, KernelProblem
 
 
 class LogisticCompare(ComparisonEstimator):

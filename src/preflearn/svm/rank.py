@@ -19,12 +19,12 @@ from preflearn.metrics import best_threshold
 from preflearn.pairs import Pairs
 from preflearn.svm.machine import (
     KernelMachine,
-    KernelProblem,
     check_gap,
     check_input,
     on_margin,
     preferences_first,
 )
+from preflearn.svm.problem import KernelProblem
 
 
 class SVMRank(KernelMachine):

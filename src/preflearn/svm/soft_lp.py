@@ -23,7 +23,8 @@ from scipy.optimize import linprog
 from preflearn.checks import Floats, Ids, as_real, check_kinds, check_number, check_scale, shown
 from preflearn.ground.kernels import Kernel
 from preflearn.pairs import Incidence, Pairs
-from preflearn.svm.machine import ExpandedMachine, KernelProblem, check_gap, check_input
+from preflearn.svm.machine import ExpandedMachine, check_gap, check_input
+from preflearn.svm.problem import KernelProblem
 
 _TOLERANCE = 1e-9  # of HiGHS, on rows of size 1, and of the gap to stop at
 _OPTIONS = {

@@ -1,0 +1,240 @@
+"""The kernel problem of a fit: the distinct items and the incidence matrix over them, and its solution.
+
+The interior point, the dual, or both find it; a ranking function comes out as an expansion in kernels, with
+the certificate of exactly this function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Literal, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from preflearn.checks import Floats, Ids, check_scale
+from preflearn.ground.gram import centred
+from preflearn.ground.kernels import (
+    Kernel,
+    NotPositiveSemidefiniteError,
+    check_kernel,
+    distinct_items,
+    few_features,
+    indefinite,
+    kernel_matrix,
+    kernel_parameters,
+)
+from preflearn.pairs import Incidence, Pairs
+from preflearn.svm.differences import HingeMatrix, ItemDifferences, KernelDifferences
+from preflearn.svm.dual import Certificate, Rows, certificate, maximise
+from preflearn.svm.interior import Hinges, minimise
+
+_NOTHING = 1e-12  # of the sum of sizes: differences of scores that are rounding
+INACCURATE = 1e-6  # a duality gap, in units of the objective, that is worth a warning
+_LARGEST, _SMALLEST = 1e16, 1e-100  # costs that floats can tell from 0 and infinity beside 1/2 u·u
+_SHIFTED = ("rbf", "laplacian")  # kernels of x - x' alone
+_DEFINITE = (*_SHIFTED, "cosine", "chi2", "additive_chi2")  # positive semi-definite on differences
+_FEW = 300  # features that are looked for before anything else
+_DENSE = 1.2  # pairs per rank, beyond which most margins cannot be reached
+_ENOUGH = 1e-9  # a gap for which no second method is tried
+_HARD = 3000  # cost · k(x, x) · (pairs per rank)^4, from which on less is tried of the dual
+_FIRST = 0.25  # share of it that shows whether the dual is on its way
+_PROMISING, _NEAR = 0.5, 1e-2  # gaps after which the dual goes on, and on without this limit
+_STEPS = 16  # of the interior point
+
+
+class KernelChoice(Protocol):
+    """The parameters of an estimator that name its kernel; `SVMCompare` documents them."""
+
+    kernel: Kernel
+    gamma: float | Literal["scale"]
+    degree: float
+    coef0: float
+
+
+class Expansion(NamedTuple):
+    """A ranking function r(x) = sum_j coef_j k(x, centre_j)."""
+
+    k: Callable[[Floats, NDArray], Floats]
+    centres: NDArray
+    coef: Floats
+
+    def __call__(self, X: Floats) -> Floats:
+        """r of the rows of X, shape (n,)."""
+        return self.k(X, self.centres) @ self.coef if len(self.coef) else np.zeros(len(X))
+
+
+class Solution(NamedTuple):
+    """A machine that was found, and what proves how good it is."""
+
+    dual_coef: Floats  # (m,) u = sum_i dual_coef[i] d_i over the pairs of the problem
+    expansion: Expansion
+    certificate: Certificate
+
+
+class KernelProblem(NamedTuple):
+    """The distinct items that occur in some pairs, their kernel, and the incidence matrix over them."""
+
+    kernel: Kernel
+    k: Callable[[Floats, NDArray], Floats]  # (X, centres) to the matrix between them
+    ids: Ids  # (n,) rows of the pairs' items
+    items: Floats  # (n, p)
+    centres: NDArray  # the items as k takes them: their ids where the Gram matrix is given
+    B: Incidence  # (m, n)
+
+    @classmethod
+    def of(cls, choice: KernelChoice, pairs: Pairs, merge: bool = True) -> KernelProblem:
+        """The problem of some pairs; items with equal features become one if `merge`."""
+        check_kernel(choice.kernel)
+        if choice.kernel == "precomputed":
+            if len(set(pairs.items.shape)) > 1:
+                raise ValueError(
+                    f"the items of the pairs have shape {pairs.items.shape}; with kernel='precomputed' "
+                    "they are the (n, n) Gram matrix of all items"
+                )
+            ids, B = pairs.B.compacted()
+            return cls(choice.kernel, _columns, ids, pairs.items[ids], ids, B)
+        if merge:
+            ids, index = distinct_items(pairs)
+            B = Incidence(index, len(ids))
+        else:
+            ids, B = pairs.B.compacted()
+        items = pairs.items[ids]
+        check_scale(items, "items")
+        parameters = kernel_parameters(choice.kernel, items, choice.gamma, choice.degree, choice.coef0)
+        k = partial(kernel_matrix, choice.kernel, **parameters)
+        if choice.kernel in _SHIFTED:  # an offset would spoil the squares in |x - x'|²
+            k = partial(_shifted, k, _origin(items))
+        return cls(choice.kernel, k, ids, items, items, B)
+
+    def gram(self) -> Floats:
+        return self.k(self.items, self.centres)
+
+    def solve(self, y: NDArray, cost: Floats, pairs: Ids, biased: bool, tol: float) -> Solution:
+        """Minimise 1/2 u·u plus the hinges of some pairs, preferences first: eq. 15, or eq. 3."""
+        cost = cost[pairs]
+        exact, few = self._differences(pairs)
+        size = exact.largest_square()
+        for name, value in (("cost C · weight", cost.max()), ("cost · k(x, x)", cost.max() * size)):
+            if value > _LARGEST:
+                raise ValueError(
+                    f"the largest {name} is {value:.3g}; expected at most {_LARGEST:g}, since beyond 1/2 u·u "
+                    "is lost in rounding: lower C, or standardise the features"
+                )
+        if cost.min() < _SMALLEST:
+            raise ValueError(
+                f"the smallest cost C · weight is {cost.min():.3g}; expected at least {_SMALLEST:g}"
+            )
+        rows = Rows.of(y[pairs], cost, biased)
+
+        rank = min(exact.rank if few is None else few.rank, len(self.ids))
+        whole = _effort(rank, len(self.ids), len(rows.sign))
+        stages = [(whole, np.inf), (whole, _NEAR)]  # efforts, and the gap up to which they are worth it
+        if len(pairs) > _DENSE * rank:  # the dual is quick only if C is small
+            limit = whole / (1 + float(cost.mean()) * size * (len(pairs) / rank) ** 4 / _HARD)
+            stages = [(_FIRST * limit, np.inf), (limit, _PROMISING), (whole, _NEAR)]
+        s, gap = np.zeros(len(rows.sign)), np.inf
+        for effort, worth in stages:
+            if max(tol, _ENOUGH) < gap <= worth:
+                s, gap = maximise(exact, rows, s, tol, effort)
+        found = [self._judged(rows, exact, s)]
+        if gap > max(tol, _ENOUGH):
+            reduced = exact.reduced() if few is None else few
+            hinges = Hinges(HingeMatrix(reduced, rows), rows.cost, rows.label if biased else 0 * rows.label)
+            inner = minimise(hinges, tol)
+            s = rows.feasible(rows.label * inner.dual)
+            found.append(self._judged(rows, exact, s))
+            if found[-1].certificate.gap > tol:
+                polished = maximise(exact, rows, s, tol, whole)[0]
+                found.append(self._judged(rows, exact, polished))
+                if found[-1].certificate.gap > max(tol, INACCURATE):  # then dual_coef is only nearly u
+                    expansion, squared = self._of_features(reduced, inner.u), float(inner.u @ inner.u)
+                    found += [self._judged(rows, exact, w, expansion, squared) for w in (s, polished)]
+        best = min(found, key=lambda solution: solution.certificate.gap)
+        dual_coef = np.zeros(self.B.shape[0])
+        dual_coef[pairs] = best.dual_coef
+        return best._replace(dual_coef=dual_coef)
+
+    def _judged(
+        self,
+        rows: Rows,
+        exact: ItemDifferences | KernelDifferences,
+        s: Floats,
+        expansion: Expansion | None = None,
+        squared: float | None = None,
+    ) -> Solution:
+        """The function of dual weights, or another one with its u·u, and what they prove about it."""
+        a = rows.summed(rows.sign * s)
+        z = exact.gram_times(a)
+        own = float(a @ z)
+        if expansion is None:
+            expansion = self.expansion(exact.B.adjoint(a))
+        if squared is not None or self.kernel not in _SHIFTED:  # rounding of what is returned
+            z = exact.B.differences(expansion(self.items))
+        dual, squared = float(rows.label @ s) - own / 2, own if squared is None else squared
+        if np.abs(z).max() <= _NOTHING * np.abs(a).sum() * exact.largest_square():
+            # u is what rounding leaves of a sum that cancels; its order of the items would mean nothing.
+            expansion, z, squared = expansion._replace(coef=0 * expansion.coef), 0 * z, 0.0
+        size = expansion.centres if self.kernel == "linear" else expansion.coef
+        noise = exact.rounding * float(np.linalg.norm(size))
+        return Solution(a, expansion, certificate(rows, z, squared, dual, noise))
+
+    def _of_features(self, reduced: ItemDifferences, u: Floats) -> Expansion:
+        """r = u·L, as a function of the kernel."""
+        if self.kernel == "linear":
+            return Expansion(self.k, u[None], np.ones(1))
+        return self.expansion(np.linalg.lstsq(reduced.L.T, u, rcond=None)[0].astype(np.float64))
+
+    def _differences(self, pairs: Ids) -> tuple[ItemDifferences | KernelDifferences, ItemDifferences | None]:
+        """The differences of some pairs, and by few features with the same inner products, if such exist."""
+        B = self.B[pairs]
+        if self.kernel == "linear":
+            exact = ItemDifferences(B, self.items - _origin(self.items), _rounding(self.items))
+            return exact, exact
+        K = self.gram()
+        check_scale(K, "the Gram matrix")
+        rounding = _rounding(K)
+        if self.kernel not in _SHIFTED:
+            K = centred(K)
+        try:
+            L = few_features(K, _FEW, rounding, check=self.kernel not in _DEFINITE)
+        except NotPositiveSemidefiniteError:
+            raise indefinite(self.gram()) from None
+        return KernelDifferences(B, K, rounding), None if L is None else ItemDifferences(B, L)
+
+    def expansion(self, item_coef: Floats) -> Expansion:
+        """r(x) = sum_j item_coef_j k(x, x_j); a linear one is r(x) = w·x, with the one centre w."""
+        if self.kernel == "linear":
+            origin = _origin(self.items)  # its part vanishes where the coefficients add up to 0
+            w = item_coef @ (self.items - origin) + item_coef.sum() * origin
+            return Expansion(self.k, w[None], np.ones(1))
+        used = np.flatnonzero(item_coef)
+        return Expansion(self.k, self.centres[used], item_coef[used])
+
+
+def _origin(items: Floats) -> Floats:
+    """A point among the items: 0 where their offset is less than their spread."""
+    low, high = items.min(axis=0), items.max(axis=0)
+    spread = np.where(high > low, high - low, np.where(low == 0, 1.0, np.abs(low)))
+    return spread * np.round((low / 2 + high / 2) / spread)
+
+
+def _rounding(values: Floats) -> float:
+    """Of one of these values."""
+    return float(np.finfo(np.float64).eps * np.abs(values).max())
+
+
+def _shifted(k: Callable[[Floats, Floats], Floats], origin: Floats, X: Floats, Y: Floats) -> Floats:
+    moved = X - origin
+    return k(moved, moved if Y is X else Y - origin)
+
+
+def _columns(rows_of_gram: Floats, ids: Ids) -> Floats:
+    """The kernel of items that are given as rows of a Gram matrix, with those whose ids are given."""
+    return rows_of_gram[:, ids]
+
+
+def _effort(rank: int, n_items: int, n_rows: int) -> float:
+    """Of the interior point, in nanoseconds: its steps, each a system of `rank` equations."""
+    return _STEPS * (0.2 * n_items * rank**2 + 0.04 * rank**3 + 300.0 * n_rows)
