@@ -263,7 +263,8 @@ def _newton(Q: Floats, rows: Rows, s: Floats, h: Floats) -> float:
         return effort
     ends = np.where(move > 0, high, low)
     ahead = move != 0
-    room = float(np.min(ends[ahead] / move[ahead], initial=1.0))
+    with np.errstate(over="ignore"):  # tiny moves go any length
+        room = float(np.min(ends[ahead] / move[ahead], initial=1.0))
     move *= min(room, rise / curvature) if curvature > 0 else room
     s[free] = np.clip(s[free] + move, rows.low[free], rows.high[free])
     s[free[move >= high]], s[free[move <= low]] = rows.high[free[move >= high]], rows.low[free[move <= low]]
