@@ -87,18 +87,24 @@ def check_qp(qp, pairs, y):
     assert qp.margin_ == pytest.approx(-1 / qp.bias_)
 
 
+def checked(pairs, y):
+    """Both programs, after a comparison with independent formulations."""
+    lp, qp = MarginLP().fit(pairs, y), MarginQP().fit(pairs, y)
+    assert lp.margin_ == pytest.approx(lp_by_simplex_dual(pairs, y), abs=1e-7)
+    value, u = qp_by_cvxpy(pairs, y)
+    assert qp.u_ @ qp.u_ == pytest.approx(value, rel=1e-7)
+    np.testing.assert_allclose(qp.u_, u, atol=1e-6 * np.abs(u).max())
+    check_lp(lp, pairs, y)
+    check_qp(qp, pairs, y)
+    return lp, qp
+
+
 @pytest.mark.parametrize("labels", LABELS)
 @pytest.mark.parametrize("p", [1, 2, 3, 4, 5, 7, 9, 12, 16, 20])
 def test_optima_agree_with_independent_formulations(p, labels):
     for k, share in enumerate([0.01, 0.5, 0.95]):
         pairs, y = separable([p, k], p=p, tie_share=share, labels=labels)
-        lp, qp = MarginLP().fit(pairs, y), MarginQP().fit(pairs, y)
-        assert lp.margin_ == pytest.approx(lp_by_simplex_dual(pairs, y), abs=1e-7)
-        value, u = qp_by_cvxpy(pairs, y)
-        assert qp.u_ @ qp.u_ == pytest.approx(value, rel=1e-7)
-        np.testing.assert_allclose(qp.u_, u, atol=1e-6 * np.abs(u).max())
-        check_lp(lp, pairs, y)
-        check_qp(qp, pairs, y)
+        lp, qp = checked(pairs, y)
         # Lemma 3.1: the weights of the QP are feasible for the LP, and no better than its own.
         assert qp.margin_ <= lp.margin_ + 1e-10
         np.testing.assert_array_equal(qp.predict(pairs), y)
@@ -200,13 +206,7 @@ def test_a_scale_beyond_floats_is_reported():
 @pytest.mark.parametrize(("m", "p"), [(150, 100), (2500, 60), (40, 400)])
 def test_many_features(m, p):
     pairs, y = separable(m + p, m=m, p=p, tie_share=0.5, labels="both")
-    lp, qp = MarginLP().fit(pairs, y), MarginQP().fit(pairs, y)
-    assert lp.margin_ == pytest.approx(lp_by_simplex_dual(pairs, y), abs=1e-7)
-    value, u = qp_by_cvxpy(pairs, y)
-    assert qp.u_ @ qp.u_ == pytest.approx(value, rel=1e-7)
-    np.testing.assert_allclose(qp.u_, u, atol=1e-6 * np.abs(u).max())
-    check_lp(lp, pairs, y)
-    check_qp(qp, pairs, y)
+    lp, qp = checked(pairs, y)
     assert lp.kkt_residual_ < 1e-10
 
 
