@@ -206,7 +206,7 @@ def test_a_scale_beyond_floats_is_reported():
 @pytest.mark.parametrize(("m", "p"), [(150, 100), (2500, 60), (40, 400)])
 def test_many_features(m, p):
     pairs, y = separable(m + p, m=m, p=p, tie_share=0.5, labels="both")
-    lp, qp = checked(pairs, y)
+    lp, _ = checked(pairs, y)
     assert lp.kkt_residual_ < 1e-10
 
 
