@@ -240,7 +240,8 @@ class RegularizationPath:
             change = missed[:, 1:].astype(int) - missed[:, :-1]
             row, piece = np.nonzero(change)
             before, after = F[row, piece], F[row, piece + 1]
-            places.append(lams[piece] - (lams[piece] - lams[piece + 1]) * before / (before - after))
+            crossed = lams[piece] - (lams[piece] - lams[piece + 1]) * before / (before - after)
+            places.append(np.clip(crossed, lams[piece + 1], lams[piece]))  # rounding may pass the end
             changes.append(change[row, piece])
         place, change = np.concatenate(places), np.concatenate(changes)
         place, change = place[place > 0], change[place > 0]

@@ -248,7 +248,7 @@ class _Width(NamedTuple):
         turns = np.flatnonzero(scaled[1:] * scaled[:-1] < 0)
         share = scaled[turns] / (scaled[turns] - scaled[turns + 1])
         edges = np.sort(np.append(edges, edges[turns] + share * (edges[turns + 1] - edges[turns])))[::-1]
-        middles = np.sqrt(edges[1:] * edges[:-1])
+        middles = np.maximum(np.sqrt(edges[1:] * edges[:-1]), edges[1:])
         degenerate = np.array([path.bias(lam) >= _NEGATIVE for lam in middles])
         if degenerate.all():
             return []
