@@ -520,6 +520,18 @@ def test_the_last_of_the_best_intervals_ends_with_the_path():
             assert np.mean(np.where(f >= 0, 1, -1) != labels) == pytest.approx(choice.loss)
 
 
+def test_scores_that_reach_nought_at_the_end_cross_it_there():
+    """Affine combinations of kernel rows with f = 0 at the end, where rounding may put the crossing below it."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_normal((12, 2)), np.where(np.arange(12) % 2, 1, -1)
+        path = svm_path(rbf_kernel(X, gamma=0.5), y, lambda_min=10 ** rng.uniform(-4, -2))
+        a, b = rng.standard_normal((2, 50, 12))
+        f_a, f_b = (path.decision_function(path.lambda_end, rows)[:, None] for rows in (a, b))
+        choice = path.select((a * f_b - b * f_a) / (f_b - f_a), np.ones(50))
+        assert choice.lambdas[-1] >= path.lambda_end
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_the_duality_gap_is_that_of_the_returned_function(seed):
     rng = np.random.default_rng(seed)
