@@ -521,7 +521,7 @@ def test_the_last_of_the_best_intervals_ends_with_the_path():
 
 
 def test_scores_that_reach_nought_at_the_end_cross_it_there():
-    """Affine combinations of kernel rows with f = 0 at the end, where rounding may put the crossing below it."""
+    """Affine combinations of kernel rows with f = 0 at the end: rounding may put the crossing below it."""
     for seed in range(40):
         rng = np.random.default_rng(seed)
         X, y = rng.standard_normal((12, 2)), np.where(np.arange(12) % 2, 1, -1)
