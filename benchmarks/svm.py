@@ -47,6 +47,9 @@ def problem(m: int, n: int, p: int, seed: int = 0) -> tuple[Pairs, np.ndarray]:
     return Pairs(items, np.column_stack([first, second])), y.astype(int)
 
 
+SVMCompare().fit(*problem(50, 30, 2))  # in each process, before anything is measured: loads compiled code
+
+
 def objective(fit: Fit, y: np.ndarray) -> float:
     """Eq. 15 at what a solver found."""
     z, beta = fit.values, fit.bias
