@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from reference import rank, solve
 from scipy import optimize
 from scipy.sparse import csgraph, csr_array
 
@@ -35,31 +36,6 @@ def incidence(n, edges):
     return B
 
 
-def solved(A, b):
-    """The solution of A x = b in fractions, A regular."""
-    rows = [[*map(Fraction, map(int, row)), Fraction(int(value))] for row, value in zip(A, b, strict=True)]
-    for k in range(len(rows)):
-        pivot = next(i for i in range(k, len(rows)) if rows[i][k])
-        rows[k], rows[pivot] = rows[pivot], rows[k]
-        rows[k] = [value / rows[k][k] for value in rows[k]]
-        for i in range(len(rows)):
-            if i != k:
-                rows[i] = [a - rows[i][k] * c for a, c in zip(rows[i], rows[k], strict=True)]
-    return [row[-1] for row in rows]
-
-
-def exact_rank(A):
-    rows, rank = [list(map(Fraction, map(int, row))) for row in A], 0
-    for column in range(A.shape[1]):
-        pivot = next((row for row in rows[rank:] if row[column]), None)
-        if pivot is not None:
-            rows.remove(pivot)
-            rows = [[a - r[column] / pivot[column] * c for a, c in zip(r, pivot, strict=True)] for r in rows]
-            rows.insert(rank, pivot)
-            rank += 1
-    return rank
-
-
 @pytest.mark.theorem("prop-graph-null")
 @example((2, [(0, 1), (1, 0), (0, 1)]))
 @example((5, [(0, 1), (2, 3)]))
@@ -69,7 +45,7 @@ def test_what_differences_cannot_tell(graph):
     count, of = components(n, edges)
     B = incidence(n, edges)
     assert (Incidence(np.array(edges), n).differences(np.eye(n)) == B).all()
-    assert exact_rank(B) == n - count
+    assert rank(B.tolist()) == n - count
     for f in product((-1, 0, 2), repeat=n):
         constant = all(len({f[item] for item in np.flatnonzero(of == k)}) == 1 for k in range(count))
         assert (not (B @ f).any()) == constant
@@ -82,7 +58,7 @@ def test_a_ridge_centres_each_component(graph, ridge, seed):
     (n, edges), rng = graph, np.random.default_rng(seed)
     (count, of), B = components(n, edges), incidence(n, edges)
     y = rng.integers(-1, 2, len(edges))
-    least_squares = solved(2 * B.T @ B + ridge * np.eye(n, dtype=int), 2 * B.T @ y)
+    least_squares = solve((2 * B.T @ B + ridge * np.eye(n, dtype=int)).tolist(), (2 * B.T @ y).tolist())
     assert [sum(least_squares[item] for item in np.flatnonzero(of == k)) for k in range(count)] == [0] * count
 
     losses = rng.normal(size=(len(edges), 9))  # any functions of differences between -4 and 4

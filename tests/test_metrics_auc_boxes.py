@@ -11,6 +11,7 @@ from itertools import combinations_with_replacement, pairwise, permutations, pro
 import cvxpy as cp
 import numpy as np
 import pytest
+from reference import hinges
 from scipy.optimize import linprog
 
 from preflearn.metrics import comparison_auc, comparison_roc
@@ -140,9 +141,8 @@ def original(D, y, C):
     w, beta = cp.Variable(D.shape[1]), cp.Variable()
     z = D @ (C * w)
     P, T = y != 0, y == 0
-    hinges = cp.sum(cp.pos(1 - beta - cp.multiply(y[P], z[P])))
-    hinges += cp.sum(cp.pos(1 + beta + z[T]) + cp.pos(1 + beta - z[T]))
-    cp.Problem(cp.Minimize(C * cp.sum_squares(w) / 2 + hinges)).solve(solver=cp.CLARABEL)
+    slack = sum(hinges(cp.multiply(y[P], z[P]), z[T], beta))
+    cp.Problem(cp.Minimize(C * cp.sum_squares(w) / 2 + slack)).solve(solver=cp.CLARABEL)
     return w.value, float(beta.value)
 
 
@@ -280,7 +280,7 @@ def test_equal_weights_give_a_constant_machine_where_no_direction_is_steep(seed)
     steep = cp.Problem(cp.Maximize(cp.sum(P @ u) / n - cp.sum(cp.abs(T @ u)) / n0), [cp.abs(u) <= 1])
     constant = steep.solve(solver=cp.CLARABEL) < 1e-6
     for C in (0.01, 1.0, 100.0):
-        ties = cp.sum(cp.pos(1 + h + T @ u) + cp.pos(1 + h - T @ u))
-        objective = cp.sum_squares(u) / 2 + C * (cp.sum(cp.pos(1 - h - P @ u)) + n / n0 * ties)
+        preferences, ties = hinges(P @ u, T @ u, h)
+        objective = cp.sum_squares(u) / 2 + C * (preferences + n / n0 * ties)
         least = cp.Problem(cp.Minimize(objective)).solve(solver=cp.CLARABEL)
         assert (least > 2 * C * n * (1 - 1e-7)) == constant

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference import solve, times
 
 from preflearn.margins import MarginLP, MarginQP, cone_distance, separability
 
@@ -20,28 +21,6 @@ from preflearn.margins import MarginLP, MarginQP, cone_distance, separability
 
 def dot(a, b):
     return sum((x * z for x, z in zip(a, b, strict=True)), Fraction(0))
-
-
-def times(c, vector):
-    return tuple(c * x for x in vector)
-
-
-def solve(A, b):
-    """The one solution of A x = b, in fractions; None if there is none, or more than one."""
-    rows = [[Fraction(x) for x in [*row, value]] for row, value in zip(A, b, strict=True)]
-    columns = len(rows[0]) - 1
-    for k in range(columns):
-        pivot = next((i for i in range(k, len(rows)) if rows[i][k] != 0), None)
-        if pivot is None:
-            return None
-        rows[k], rows[pivot] = rows[pivot], rows[k]
-        rows[k] = times(1 / rows[k][k], rows[k])
-        for i in range(len(rows)):
-            if i != k and rows[i][k] != 0:
-                rows[i] = [x - rows[i][k] * z for x, z in zip(rows[i], rows[k], strict=True)]
-    if any(row[-1] != 0 for row in rows[columns:]):
-        return None
-    return [row[-1] for row in rows[:columns]]
 
 
 def basic_points(columns, target):

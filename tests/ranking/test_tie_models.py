@@ -1,4 +1,5 @@
 import pickle
+import re
 
 import cvxpy as cp
 import numpy as np
@@ -472,3 +473,20 @@ def test_weights_beyond_all_accuracy_are_refused():
     pairs = Pairs(np.arange(6.0)[:, None], [[1, 0], [2, 3], [4, 5], [3, 1]])
     with pytest.raises(ValueError, match=r"found no optimum.*weights go up to 1e\+99"):
         Davidson().fit(pairs, [1, -1, 0, 1], np.full(4, 1e99))
+
+
+@pytest.mark.parametrize("weight", [1e30, 1e60, 1e99])
+@pytest.mark.parametrize(
+    "machine", [Davidson(), OrdinalComparison()], ids=lambda machine: type(machine).__name__
+)
+def test_weights_beyond_all_accuracy_are_refused_or_the_optimum_is_proved(machine, weight):
+    pairs = Pairs(np.arange(6.0)[:, None], [[1, 0], [2, 3], [4, 5], [3, 1]])
+    refusal = ""
+    try:
+        machine.fit(pairs, [1, -1, 0, 1], np.full(4, weight))
+    except ValueError as error:
+        refusal = str(error)
+    if refusal:
+        assert re.search(r"found no optimum.*weights go up to 1e\+\d\d", refusal)
+    else:
+        assert machine.dual_gap_ <= 1e-6

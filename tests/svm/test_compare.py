@@ -4,8 +4,9 @@ import warnings
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from reference import hinges
 from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -58,8 +59,7 @@ def primal_by_cvxpy(pairs, y, K, C):
     d = pairs.incidence() @ square_root(K)
     u, beta = cp.Variable(d.shape[1]), cp.Variable()
     preferences, ties = d[y != 0] * y[y != 0][:, None], d[y == 0]
-    loss = cp.sum(cp.pos(1 - beta - preferences @ u))
-    loss += cp.sum(cp.pos(1 + beta + ties @ u)) + cp.sum(cp.pos(1 + beta - ties @ u))
+    loss = sum(hinges(preferences @ u, ties @ u, beta))
     problem = cp.Problem(cp.Minimize(cp.sum_squares(u) / 2 + C * loss))
     problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12)
     return problem.value, d @ u.value, float(beta.value)
@@ -144,6 +144,7 @@ def test_compare_equals_cvxpy(seed, kernel, C, tie_share, size):
     st.sampled_from([0.05, 1.0, 30.0]),
     st.sampled_from(["ignore", "duplicate"]),
 )
+@example(1184315, "rbf", 1.0, "duplicate")  # tau would be 1, where rounding scatters ten differences
 def test_rank_equals_cvxpy(seed, kernel, C, ties):
     pairs, y = compared(seed)
     K = pairwise_kernels(pairs.items, metric=kernel, **KERNELS[kernel])
@@ -153,7 +154,7 @@ def test_rank_equals_cvxpy(seed, kernel, C, ties):
     assert machine.objective_ == pytest.approx(value, rel=1e-6)
     np.testing.assert_allclose(ours, z, atol=1e-4)
     tau, loss = best_threshold(y, on_margin(ours))
-    assert machine.tau_ == pytest.approx(tau, abs=1e-9)
+    assert machine.tau_ == pytest.approx(tau, abs=2e-6)
     assert machine.score(pairs, y) == pytest.approx(1 - loss)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from reference import hinges
 
 from preflearn.pairs import Pairs
 from preflearn.svm import DegenerateBiasError, SVMCompare
@@ -142,8 +143,8 @@ def test_the_weights_are_a_combination_of_the_differences(preferences, ties, C):
     """In four dimensions, of which few differences fill a part: equal, zero and opposite ones among them."""
     P, T = np.array(preferences, dtype=float), np.array(ties, dtype=float)
     u, beta = cp.Variable(4), cp.Variable()
-    hinges = cp.sum(cp.pos(1 - beta - P @ u)) + cp.sum(cp.pos(1 + beta + T @ u) + cp.pos(1 + beta - T @ u))
-    cp.Problem(cp.Minimize(cp.sum_squares(u) / 2 + C * hinges)).solve(solver=cp.CLARABEL)
+    slack = sum(hinges(P @ u, T @ u, beta))
+    cp.Problem(cp.Minimize(cp.sum_squares(u) / 2 + C * slack)).solve(solver=cp.CLARABEL)
     D = np.vstack([P, T, -T])
     c, *_ = np.linalg.lstsq(D.T, u.value, rcond=1e-10)
     np.testing.assert_allclose(c @ D, u.value, atol=2e-4)
@@ -201,9 +202,8 @@ def test_the_bias_as_the_cost_vanishes(n_preferences, n_ties, limit):
     differences = rng.normal(size=(n_preferences + n_ties, 3))
     u, beta, cost = cp.Variable(3), cp.Variable(), 1e-5
     z = differences @ u
-    hinges = cp.sum(cp.pos(1 - beta - z[:n_preferences]))
-    hinges += cp.sum(cp.pos(1 + beta + z[n_preferences:]) + cp.pos(1 + beta - z[n_preferences:]))
-    cp.Problem(cp.Minimize(cp.sum_squares(u) / (2 * cost) + hinges)).solve(solver=cp.CLARABEL)
+    slack = sum(hinges(z[:n_preferences], z[n_preferences:], beta))
+    cp.Problem(cp.Minimize(cp.sum_squares(u) / (2 * cost) + slack)).solve(solver=cp.CLARABEL)
     assert float(beta.value) == pytest.approx(limit, abs=1e-3)
 
 

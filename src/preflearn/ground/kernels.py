@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
-from preflearn.checks import Floats, as_floats, check_real, check_scale, refuse, require
+from preflearn.checks import Floats, Ids, as_floats, check_real, check_scale, refuse, require
 from preflearn.ground.gram import check_symmetric
 from preflearn.pairs import Pairs
 
@@ -144,26 +144,31 @@ def gram_features(K: Floats, rounding: float = 0.0) -> Floats:
     >>> L.tolist()
     [[2.0], [1.0]]
     """
+    return pivoted_features(K, rounding)[0]
+
+
+def pivoted_features(K: Floats, rounding: float = 0.0) -> tuple[Floats, Ids]:
+    """`gram_features`, and an order (n,) of the items in which they are lower triangular."""
     check_scale(K, "the Gram matrix")
     check_symmetric(K, "K", tolerance=1e-8)
     top = float(K.diagonal().max())
     if not K.any():
-        return np.zeros((len(K), 1))
+        return np.zeros((len(K), 1)), np.arange(len(K))
     if top <= 0:
         raise indefinite(K)
     factor, pivots, rank = _pivoted(K, max(_RANK * top, _NOISE * rounding))
-    L = np.empty((len(K), rank))
-    L[pivots - 1] = np.tril(factor)[:, :rank]
+    L, order = np.empty((len(K), rank)), pivots.astype(np.int64) - 1
+    L[order] = np.tril(factor)[:, :rank]
     for start in range(0, len(K), _BLOCK):
         rows = slice(start, start + _BLOCK)
         # Rounding spreads along a null vector, as 1 is of a centred K: what is left of it grows with n.
         if np.abs(K[rows] - L[rows] @ L.T).max() > max(_NEGATIVE * top, _NOISE * len(K) * rounding):
             raise indefinite(K)
-    return L
+    return L, order
 
 
-def few_features(K: Floats, most: int, rounding: float, check: bool) -> Floats | None:
-    """`gram_features`, or None where there are more than `most`, found without a factorisation of K.
+def few_features(K: Floats, most: int, rounding: float, check: bool) -> tuple[Floats, Ids] | None:
+    """`pivoted_features`, or None where there are more than `most`, found without a factorisation of K.
 
     With `check`, K is tested all the same, by a Cholesky factorisation.
     """
@@ -174,8 +179,8 @@ def few_features(K: Floats, most: int, rounding: float, check: bool) -> Floats |
             if check:
                 _check_definite(K, rounding)
             return None
-    L = gram_features(K, rounding)
-    return L if L.shape[1] <= most else None
+    found = pivoted_features(K, rounding)
+    return found if found[0].shape[1] <= most else None
 
 
 def _pivoted(K: Floats, tolerance: float) -> tuple[Floats, NDArray, int]:

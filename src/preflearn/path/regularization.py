@@ -120,7 +120,7 @@ class RegularizationPath:
             If lambda is not positive and finite, or is below `lambda_end`.
         """
         lam = self._check(lam)
-        shift = float(np.sum(self._centre * self._y * self.alpha(lam)))
+        shift = float(np.sum(self._centre * self._y * self.alpha(lam))) if np.any(self._centre) else 0.0
         return (self._offset(lam) - shift) / lam
 
     def decision_function(self, lam: float, K_new: ArrayLike) -> Floats:

@@ -19,6 +19,7 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -28,7 +29,8 @@ from scipy import linalg
 from preflearn.checks import Floats, Ids
 from preflearn.compiled import njit
 
-_SMALL, _LARGE = 500, 2000  # pairs of a block, at least and at most
+_SMALL, _LARGE, _LARGEST = 500, 2000, 4000  # pairs of a block, at least and at most
+_ALL = 1.1
 _SHARE = 0.1  # of the violation of a block that is left to the next one
 _STEPS = 200  # of two weights before a Newton step, and one more for each weight between its bounds
 _NEWTON = 8  # steps in a block
@@ -38,6 +40,9 @@ _RIDGE = 1e-13  # share of the trace, for equations of pairs that depend on each
 _LEVEL = 1e-12  # share of the moves to which they add up to 0, unless the equations are beyond rounding
 _FRESH = 10  # blocks between two computations of z from scratch
 _STALLED = 30  # blocks without progress, in which rounding has taken over
+
+
+Patience = Sequence[tuple[float, float]]
 
 
 class Differences(Protocol):
@@ -145,7 +150,7 @@ def _best_bias(rows: Rows, h: Floats) -> float:
 
 
 def maximise(
-    differences: Differences, rows: Rows, s: Floats, tol: float, limit: float = np.inf
+    differences: Differences, rows: Rows, s: Floats, tol: float, patience: Patience = ()
 ) -> tuple[Floats, float]:
     """The weights s of the optimum from feasible ones, or the best ones that were met, and their gap.
 
@@ -157,14 +162,15 @@ def maximise(
         Where to start, such as zeros.
     tol : float
         Duality gap, relative to the objective, to stop at; rounding may stop before.
-    limit : float
-        Effort to stop at, in nanoseconds of a machine that we measured: a count, so that runs agree.
+    patience : sequence of (effort, gap)
+        Stop where so much effort leaves a larger gap. Efforts are nanoseconds of a machine that we measured:
+        counts, so that runs agree.
     """
     s, best, least, bound, primal = s.copy(), s.copy(), np.inf, np.inf, np.inf
     z = differences.gram_times(rows.summed(rows.sign * s))
     pairs, Q = np.zeros(0, dtype=np.int64), np.zeros((0, 0))
     count, since, effort = 0, 0, 0.0
-    while since < _STALLED and effort < limit:
+    while since < _STALLED:
         h, up, down = rows.slopes(z), s < rows.high, s > rows.low
         top, bottom = np.max(h[up], initial=-np.inf), np.min(h[down], initial=np.inf)
         if not rows.biased:
@@ -178,8 +184,9 @@ def maximise(
         primal, since = min(primal, value), since + 1
         if primal - dual < 0.99 * bound:
             bound, since = primal - dual, 0
-        if least <= tol or not top > bottom:
+        if least <= tol or not top > bottom or any(effort >= e and least > gap for e, gap in patience):
             break
+        limit = min((e for e, _ in patience if e > effort), default=np.inf)
         chosen = _violators(rows, h - bias, up, down)
         if not np.array_equal(chosen, pairs):
             pairs, Q = chosen, differences.block(chosen)
@@ -190,7 +197,7 @@ def maximise(
         change = np.zeros(len(s))
         change[places] = weights - s[places]
         s[places] = weights
-        effort += differences.times_effort() + 50 * len(s)
+        effort += differences.times_effort() + 2e5 + 50 * len(s)
         if count % _FRESH:
             z = z + differences.gram_times(rows.summed(rows.sign * change))
         else:
@@ -207,7 +214,7 @@ def _violators(rows: Rows, h: Floats, up: NDArray, down: NDArray) -> Ids:
         tied = values[rows.n_pairs - n_ties : rows.n_pairs]
         np.maximum(tied, values[rows.n_pairs :], out=tied)
     wrong, free = wrong[: rows.n_pairs], free[: rows.n_pairs]
-    size = int(np.clip(2 * free.sum(), _SMALL, _LARGE))
+    size = int(np.clip(2 * free.sum(), _SMALL, max(_LARGE, min(_ALL * free.sum(), _LARGEST))))
     if size >= rows.n_pairs:
         return np.arange(rows.n_pairs)
     most = np.argpartition(wrong, -(size // 2))[-(size // 2) :]
@@ -222,7 +229,7 @@ def _solve_block(Q: Floats, rows: Rows, s: Floats, h: Floats, target: float, lim
     for _ in range(_NEWTON):
         steps = _STEPS + np.count_nonzero((s > rows.low) & (s < rows.high))
         taken = _descend(Q, rows.sign, rows.low, rows.high, s, h, target, steps, rows.biased)
-        effort += 6.0 * taken * len(s)
+        effort += 8.0 * taken * len(s)
         if taken < steps or effort > limit:
             break
         effort += _newton(Q, rows, s, h)
@@ -287,7 +294,7 @@ class _Factored(NamedTuple):
     def effort(self, inner: NDArray) -> float:
         """Of `moves`, in nanoseconds."""
         n = len(self.ids)
-        return n * (10.0 * n + (n - np.count_nonzero(inner)) * n / 5)
+        return 1.5e5 + n * (5.0 * n + (n - np.count_nonzero(inner)) * n / 5)
 
     def moves(self, A: Floats, slope: Floats, move: Floats, inner: NDArray, biased: bool) -> Floats:
         """The moves of the inner weights that level their slopes, given those of the others.

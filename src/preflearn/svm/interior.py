@@ -74,8 +74,7 @@ class _State(NamedTuple):
 
     def longest(self, step: _State) -> float:
         """The longest step, at most 1, that keeps v, w, s, xi from becoming negative."""
-        shrinks = step.positive < 0
-        return float(np.min(-self.positive[shrinks] / step.positive[shrinks], initial=1.0))
+        return 1.0 / max(1.0, float(np.max(-step.positive / self.positive)))
 
     def complementarity(self) -> float:
         v, w, s, xi = self.positive

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from preflearn.checks import Floats, Ids, check_labels, check_weights
 from preflearn.ground.estimator import ComparisonEstimator
 from preflearn.ground.kernels import Kernel
+from preflearn.metrics import best_threshold, comparison_loss, threshold
 from preflearn.pairs import Pairs, as_pairs
 from preflearn.svm.problem import INACCURATE, Expansion, Solution
 
@@ -22,6 +23,15 @@ _USELESS = 1e-2  # a duality gap beyond which there is no answer
 def on_margin(z: Floats) -> Floats:
     """Differences of scores; those on the margin but for rounding, which would choose tau, are put on it."""
     return np.where(np.abs(np.abs(z) - 1) < _ON_MARGIN, np.sign(z), z)
+
+
+def clear_threshold(y: NDArray, z: Floats, sample_weight: Floats | None = None) -> float:
+    """tau of eq. 6, with the differences on the margin on one side of it, wherever rounding left them."""
+    tau, _ = best_threshold(y, on_margin(z), sample_weight)
+    if abs(tau - 1) >= _ON_MARGIN:
+        return tau
+    sides = (1 + _ON_MARGIN, 1 - _ON_MARGIN)
+    return min(sides, key=lambda side: comparison_loss(y, threshold(z, side), sample_weight))
 
 
 class DegenerateBiasError(ValueError):

@@ -38,9 +38,9 @@ _DEFINITE = (*_SHIFTED, "cosine", "chi2", "additive_chi2")  # positive semi-defi
 _FEW = 300  # features that are looked for before anything else
 _DENSE = 1.2  # pairs per rank, beyond which most margins cannot be reached
 _ENOUGH = 1e-9  # a gap for which no second method is tried
-_HARD = 3000  # cost · k(x, x) · (pairs per rank)^4, from which on less is tried of the dual
-_FIRST = 0.25  # share of it that shows whether the dual is on its way
-_PROMISING, _NEAR = 0.5, 1e-2  # gaps after which the dual goes on, and on without this limit
+_NEAR = 1e-2  # a gap after which the dual goes on
+# Shares of the effort of the interior point, and gaps that the dual must have reached by then.
+_DENSE_PATIENCE = [(0.08, 0.85), (0.2, 0.3), (0.5, 0.05), (1.0, 0.0)]
 _STEPS = 16  # of the interior point
 
 
@@ -130,31 +130,53 @@ class KernelProblem(NamedTuple):
 
         rank = min(exact.rank if few is None else few.rank, len(self.ids))
         whole = _effort(rank, len(self.ids), len(rows.sign))
-        stages = [(whole, np.inf), (whole, _NEAR)]  # efforts, and the gap up to which they are worth it
-        if len(pairs) > _DENSE * rank:  # the dual is quick only if C is small
-            limit = whole / (1 + float(cost.mean()) * size * (len(pairs) / rank) ** 4 / _HARD)
-            stages = [(_FIRST * limit, np.inf), (limit, _PROMISING), (whole, _NEAR)]
-        s, gap = np.zeros(len(rows.sign)), np.inf
-        for effort, worth in stages:
-            if max(tol, _ENOUGH) < gap <= worth:
-                s, gap = maximise(exact, rows, s, tol, effort)
+        patience = _patience(whole, len(pairs) > _DENSE * rank)
+        s, gap = maximise(exact, rows, np.zeros(len(rows.sign)), tol, patience)
         found = [self._judged(rows, exact, s)]
         if gap > max(tol, _ENOUGH):
-            reduced = exact.reduced() if few is None else few
-            hinges = Hinges(HingeMatrix(reduced, rows), rows.cost, rows.label if biased else 0 * rows.label)
-            inner = minimise(hinges, tol)
-            s = rows.feasible(rows.label * inner.dual)
-            found.append(self._judged(rows, exact, s))
-            if found[-1].certificate.gap > tol:
-                polished = maximise(exact, rows, s, tol, whole)[0]
-                found.append(self._judged(rows, exact, polished))
-                if found[-1].certificate.gap > max(tol, INACCURATE):  # then dual_coef is only nearly u
-                    expansion, squared = self._of_features(reduced, inner.u), float(inner.u @ inner.u)
-                    found += [self._judged(rows, exact, w, expansion, squared) for w in (s, polished)]
+            found += self._by_the_interior_point(
+                rows, exact, exact.reduced() if few is None else few, tol, whole
+            )
         best = min(found, key=lambda solution: solution.certificate.gap)
         dual_coef = np.zeros(self.B.shape[0])
         dual_coef[pairs] = best.dual_coef
         return best._replace(dual_coef=dual_coef)
+
+    def _by_the_interior_point(
+        self,
+        rows: Rows,
+        exact: ItemDifferences | KernelDifferences,
+        reduced: ItemDifferences,
+        tol: float,
+        whole: float,
+    ) -> list[Solution]:
+        """By its dual weights; if these are not good enough, also by its own u, and polished."""
+        hinges = Hinges(HingeMatrix(reduced, rows), rows.cost, rows.label if rows.biased else 0 * rows.label)
+        inner = minimise(hinges, tol)
+        s = rows.feasible(rows.label * inner.dual)
+        found = [self._judged(rows, exact, s)]
+        if found[0].certificate.gap <= tol:
+            return found
+        if inner.own_gap <= tol:
+            found.append(self._with_features(rows, exact, reduced, s, inner.u))
+        if found[-1].certificate.gap > tol:
+            polished, _ = maximise(exact, rows, s, tol, [(whole, 0.0)])
+            found.append(self._judged(rows, exact, polished))
+            if found[-1].certificate.gap > max(tol, INACCURATE):  # then dual_coef is only nearly u
+                found += [self._with_features(rows, exact, reduced, w, inner.u) for w in (s, polished)]
+        return found
+
+    def _with_features(
+        self,
+        rows: Rows,
+        exact: ItemDifferences | KernelDifferences,
+        reduced: ItemDifferences,
+        s: Floats,
+        u: Floats,
+    ) -> Solution:
+        """The function u, proved by dual weights."""
+        start = exact.B.adjoint(rows.summed(rows.sign * s))
+        return self._judged(rows, exact, s, self._of_features(reduced, u, start), float(u @ u))
 
     def _judged(
         self,
@@ -180,11 +202,12 @@ class KernelProblem(NamedTuple):
         noise = exact.rounding * float(np.linalg.norm(size))
         return Solution(a, expansion, certificate(rows, z, squared, dual, noise))
 
-    def _of_features(self, reduced: ItemDifferences, u: Floats) -> Expansion:
-        """r = u·L, as a function of the kernel."""
+    def _of_features(self, reduced: ItemDifferences, u: Floats, start: Floats) -> Expansion:
+        """r = u·L, as a function of the kernel; its coefficients are near those to start from."""
         if self.kernel == "linear":
             return Expansion(self.k, u[None], np.ones(1))
-        return self.expansion(np.linalg.lstsq(reduced.L.T, u, rcond=None)[0].astype(np.float64))
+        coef = reduced.coefficients(u, start)
+        return self.expansion(coef if self.kernel in _SHIFTED else coef - coef.mean())
 
     def _differences(self, pairs: Ids) -> tuple[ItemDifferences | KernelDifferences, ItemDifferences | None]:
         """The differences of some pairs, and by few features with the same inner products, if such exist."""
@@ -198,10 +221,10 @@ class KernelProblem(NamedTuple):
         if self.kernel not in _SHIFTED:
             K = centred(K)
         try:
-            L = few_features(K, _FEW, rounding, check=self.kernel not in _DEFINITE)
+            few = few_features(K, _FEW, rounding, check=self.kernel not in _DEFINITE)
         except NotPositiveSemidefiniteError:
             raise indefinite(self.gram()) from None
-        return KernelDifferences(B, K, rounding), None if L is None else ItemDifferences(B, L)
+        return KernelDifferences(B, K, rounding), None if few is None else ItemDifferences.triangular(B, *few)
 
     def expansion(self, item_coef: Floats) -> Expansion:
         """r(x) = sum_j item_coef_j k(x, x_j); a linear one is r(x) = w·x, with the one centre w."""
@@ -237,4 +260,11 @@ def _columns(rows_of_gram: Floats, ids: Ids) -> Floats:
 
 def _effort(rank: int, n_items: int, n_rows: int) -> float:
     """Of the interior point, in nanoseconds: its steps, each a system of `rank` equations."""
-    return _STEPS * (0.2 * n_items * rank**2 + 0.04 * rank**3 + 300.0 * n_rows)
+    return _STEPS * (1e6 + 0.045 * n_items * rank**2 + 0.02 * rank**3 + 400.0 * n_rows)
+
+
+def _patience(whole: float, dense: bool) -> list[tuple[float, float]]:
+    """When the dual is given up for the interior point, whose effort this is."""
+    if dense:
+        return [(share * whole, gap) for share, gap in _DENSE_PATIENCE]
+    return [(whole, _NEAR), (2 * whole, 0.0)]

@@ -15,13 +15,12 @@ from numpy.typing import ArrayLike
 
 from preflearn.checks import check_choice, check_kinds, check_number
 from preflearn.ground.kernels import Kernel
-from preflearn.metrics import best_threshold
 from preflearn.pairs import Pairs
 from preflearn.svm.machine import (
     KernelMachine,
     check_gap,
     check_input,
-    on_margin,
+    clear_threshold,
     preferences_first,
 )
 from preflearn.svm.problem import KernelProblem
@@ -129,5 +128,5 @@ class SVMRank(KernelMachine):
         found = problem.solve(labels, cost, used, False, tol)
         check_gap(self, found.certificate.gap, f"lower C = {C:g}", tol)
         self._keep(found, pairs, kept, 1.0)
-        self.tau_ = best_threshold(y, on_margin(self.decision_function(pairs)), weights)[0]
+        self.tau_ = clear_threshold(y, self.decision_function(pairs), weights)
         return self

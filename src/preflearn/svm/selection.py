@@ -21,13 +21,13 @@ from preflearn.checks import Floats, check_array, check_choice, check_kinds, che
 from preflearn.ground.estimator import ComparisonEstimator
 from preflearn.ground.gram import DenseGram, fixed
 from preflearn.ground.kernels import distinct_items, kernel_matrix
-from preflearn.metrics import best_threshold, comparison_auc, comparison_loss, threshold
+from preflearn.metrics import comparison_auc, comparison_loss, threshold
 from preflearn.pairs import Incidence, Pairs, as_pairs
 from preflearn.path import RegularizationPath
 from preflearn.path.binary import trusted_path
 from preflearn.path.unbiased import box_residual, hinge_weights
 from preflearn.svm.compare import SVMCompare
-from preflearn.svm.machine import DegenerateBiasError, on_margin
+from preflearn.svm.machine import DegenerateBiasError, clear_threshold
 from preflearn.svm.rank import SVMRank
 
 METHODS = ("rank", "rank2", "compare")
@@ -228,8 +228,7 @@ class _Width(NamedTuple):
                 ties = "ignore" if method == "rank" else "duplicate"
                 coef[:, k], _ = self._fitted(SVMRank(cost, gamma=self.gamma, ties=ties))
         z = self.problem.B.differences(self.gram @ coef)
-        z = on_margin(z)
-        tau = np.array([best_threshold(self.problem.y, column)[0] for column in z.T])
+        tau = np.array([clear_threshold(self.problem.y, column) for column in z.T])
         return self._judged(C, coef, np.full(len(C), np.nan), tau)
 
     def best_of_all(self, path: RegularizationPath, lambda_min: float) -> list[_Machines]:

@@ -1,0 +1,44 @@
+"""Answers by definition, slow and exact, that several test files compare with."""
+
+from fractions import Fraction
+
+import cvxpy as cp
+
+
+def times(c, vector):
+    return tuple(c * x for x in vector)
+
+
+def solve(A, b):
+    """The one solution of A x = b, in fractions; None if there is none, or more than one."""
+    rows = [[Fraction(x) for x in [*row, value]] for row, value in zip(A, b, strict=True)]
+    columns = len(rows[0]) - 1
+    for k in range(columns):
+        pivot = next((i for i in range(k, len(rows)) if rows[i][k] != 0), None)
+        if pivot is None:
+            return None
+        rows[k], rows[pivot] = rows[pivot], rows[k]
+        rows[k] = times(1 / rows[k][k], rows[k])
+        for i in range(len(rows)):
+            if i != k and rows[i][k] != 0:
+                rows[i] = [x - rows[i][k] * z for x, z in zip(rows[i], rows[k], strict=True)]
+    if any(row[-1] != 0 for row in rows[columns:]):
+        return None
+    return [row[-1] for row in rows[:columns]]
+
+
+def rank(vectors):
+    """How many of some vectors are independent, in fractions."""
+    chosen = []
+    for vector in vectors:
+        if any(vector) and (not chosen or solve(list(zip(*chosen, strict=True)), vector) is None):
+            chosen.append(vector)
+    return len(chosen)
+
+
+def hinges(won, drawn, beta):
+    """The slack of eq. 15, of all preferences and of both rows of all ties, for cvxpy.
+
+    won, drawn: u·d of the preferences, better item first, and of the ties.
+    """
+    return cp.sum(cp.pos(1 - beta - won)), cp.sum(cp.pos(1 + beta + drawn) + cp.pos(1 + beta - drawn))
