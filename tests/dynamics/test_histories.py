@@ -289,7 +289,7 @@ def test_chapter_runs_on_chess_files(tmp_path, monkeypatch, capsys):
     write_chess(tmp_path / "chess")
     monkeypatch.setenv("PREFLEARN_DATA", str(tmp_path))
     monkeypatch.setenv("PREFLEARN_OFFLINE", "1")
-    notebook = Path(__file__).parents[2] / "notebooks" / "05_matches.ipynb"
+    notebook = Path(__file__).parents[2] / "notebooks" / "07_matches.ipynb"
     names = {}
     for cell in json.loads(notebook.read_text("utf-8"))["cells"]:
         if cell["cell_type"] == "code":
