@@ -10,6 +10,7 @@
 and its own text lists only what it raises besides.
 """
 
+from preflearn.datasets.example import four_items
 from preflearn.datasets.items import (
     load_auto,
     load_cancer,
@@ -31,6 +32,7 @@ __all__ = [
     "DatasetUnavailable",
     "available",
     "fetch",
+    "four_items",
     "listing",
     "load_atp",
     "load_auto",
