@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from preflearn.checks import check_choice
+from preflearn.checks import require
 from preflearn.pairs import Pairs
 
 _ITEMS = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 0.0], [4.0, 1.0]])
@@ -51,5 +51,5 @@ def four_items(n_features: int = 1) -> FourItems:
     >>> pairs.differences().ravel().tolist(), y.tolist()
     ([1.0, 1.0, 2.0, 4.0], [1, 0, 1, 1])
     """
-    check_choice(n_features, "n_features", (1, 2))
+    require(n_features in (1, 2), n_features, "n_features", "1 or 2")
     return FourItems(Pairs(_ITEMS[:, :n_features], _INDEX), np.array([1, 0, 1, 1], dtype=np.int8))
