@@ -1,8 +1,20 @@
 """The machinery of the book: what a chapter calls, and what executes, checks and renders the chapters."""
 
+from bookrunner.explorers import explorer
 from bookrunner.ledger import check
 from bookrunner.parameters import check_profile
 from bookrunner.records import published, record, recorded
 from bookrunner.yardstick import BAND, Lead, best, lead
 
-__all__ = ["BAND", "Lead", "best", "check", "check_profile", "lead", "published", "record", "recorded"]
+__all__ = [
+    "BAND",
+    "Lead",
+    "best",
+    "check",
+    "check_profile",
+    "explorer",
+    "lead",
+    "published",
+    "record",
+    "recorded",
+]

@@ -1,0 +1,518 @@
+/* Explorers: figures of the book that a reader moves. Plain JavaScript and SVG; nothing is loaded.
+
+     <div class="explorer" data-explorer="KIND"><script type="application/json">DATA</script>
+       <div class="explorer-static">the static figure</div></div>
+
+   bookrunner.explorer writes this. A further kind is a function (box, data) in `explorers`, built from the
+   tools below, and a line in src/bookrunner/explorers.py that says what its data are. */
+(function () {
+  "use strict";
+
+  // ---- Mathematics: no page needed, the tests run it in node
+
+  const dot = (a, b) => a.reduce((sum, x, k) => sum + x * b[k], 0);
+
+  /** The place of the largest value of a function with one peak: a grid, then golden sections. */
+  function maximise(f, low, high, steps) {
+    let best = low, top = -Infinity;
+    const step = (high - low) / steps, golden = (Math.sqrt(5) - 1) / 2;
+    for (let k = 0; k <= steps; k++) {
+      const value = f(low + k * step);
+      if (value > top) [top, best] = [value, low + k * step];
+    }
+    let [a, b] = [Math.max(low, best - step), Math.min(high, best + step)];
+    for (let k = 0; k < 80; k++) {
+      const c = b - golden * (b - a), d = a + golden * (b - a);
+      if (f(c) < f(d)) a = c; else b = d;
+    }
+    return (a + b) / 2;
+  }
+
+  /** Rows after elimination with pivots, and the rank of the first n columns. */
+  function eliminate(rows, n) {
+    const A = rows.map(row => row.slice());
+    let rank = 0;
+    for (let column = 0; column < n && rank < A.length; column++) {
+      let pivot = rank;
+      for (let i = rank; i < A.length; i++) if (Math.abs(A[i][column]) > Math.abs(A[pivot][column])) pivot = i;
+      if (Math.abs(A[pivot][column]) < 1e-9) continue;
+      [A[rank], A[pivot]] = [A[pivot], A[rank]];
+      const head = A[rank].map(x => x / A[rank][column]);
+      A[rank] = head;
+      A.forEach((row, i) => { if (i !== rank) A[i] = row.map((x, k) => x - row[column] * head[k]); });
+      rank++;
+    }
+    return { A, rank };
+  }
+
+  /** Of n items and pairs (first, second) with labels y: B, its rank, components, least-squares scores f. */
+  function comparisonGraph(n, pairs, y) {
+    const unit = k => Array.from({ length: n }, (_, j) => +(j === k));
+    const B = pairs.map(([first, second]) => unit(first).map((x, j) => x - unit(second)[j]));
+    const component = Array.from({ length: n }, (_, j) => j);
+    pairs.forEach(([a, b]) => {
+      const [kept, gone] = [component[a], component[b]].sort((p, q) => p - q);
+      component.forEach((c, j) => { if (c === gone) component[j] = kept; });
+    });
+    // B'B f = B'y, and the scores of each component sum to zero: add the sum over j's component to row j.
+    const rows = component.map((c, j) => {
+      const row = component.map((other, k) => dot(B.map(r => r[j]), B.map(r => r[k])) + (other === c ? 1 : 0));
+      return [...row, dot(B.map(r => r[j]), y)];
+    });
+    const f = eliminate(rows, n).A.map(row => row[n]);
+    const names = [...new Set(component)];
+    return { B, f, Bf: B.map(row => dot(row, f)), rank: eliminate(B, n).rank,
+             component: component.map(c => names.indexOf(c)), count: names.length };
+  }
+
+  /** What two programs see of a direction: w = (cos, sin) of an angle are weights of the features as they
+      were. On data whose second feature is multiplied by `stretch`, the same ranking function has the
+      weights (cos, sin / stretch); s and t are for that vector made a unit vector. */
+  function marginProblem(preferences, ties) {
+    const worst = (angle, stretch) => {
+      const w = [Math.cos(angle), Math.sin(angle)], length = Math.hypot(w[0], w[1] / stretch);
+      let s = Infinity, t = -Infinity, preference = 0, tie = 0;
+      preferences.forEach((d, k) => { if (dot(w, d) < s) [s, preference] = [dot(w, d), k]; });
+      ties.forEach((d, k) => { if (Math.abs(dot(w, d)) > t) [t, tie] = [Math.abs(dot(w, d)), k]; });
+      const mu = s > t ? (s - t) / (s + t) : (s - t) / (Math.abs(s) + t || 1);
+      return { s: s / length, t: t / length, ratio: s / t, mu, gap: (s - t) / length, preference, tie };
+    };
+    // Directions with s > t form a convex cone: its middle, and how far it reaches.
+    const grid = Array.from({ length: 7200 }, (_, k) => (k * Math.PI) / 3600);
+    const good = grid.filter(angle => worst(angle, 1).gap > 0);
+    const middle = Math.atan2(...["sin", "cos"].map(f => good.reduce((sum, a) => sum + Math[f](a), 0)));
+    const reach = Math.max(0, ...good.map(a => Math.abs(near(a, middle) - middle))) + Math.PI / 3600;
+    const best = key => stretch => good.length
+      ? maximise(a => worst(a, stretch)[key], middle - reach, middle + reach, 2000) : null;
+    return { worst, middle, reach, lp: best("mu"), qp: best("gap") };
+  }
+
+  /** An angle by whole turns moved to within half a turn of another one. */
+  const near = (angle, other) => angle - 2 * Math.PI * Math.round((angle - other) / (2 * Math.PI));
+
+  /** Bias and scores at C: lambda beta and lambda u are linear in lambda = 1/C between knots. */
+  function pathAt(data, C) {
+    const lam = data.lambda, last = lam.length - 1;
+    const at = Math.min(Math.max(1 / C, lam[last]), lam[0]);
+    let k = 0;
+    while (k < last - 1 && lam[k + 1] > at) k++;
+    const share = last ? (lam[k] - at) / (lam[k] - lam[k + 1]) : 0;
+    const mix = (a, b) => ((1 - share) * lam[k] * a + (last ? share * lam[k + 1] * b : 0)) / at;
+    const next = Math.min(k + 1, last);
+    const scores = data.scores[k].map((u, j) => mix(u, data.scores[next][j]));
+    return { beta: mix(data.bias[k], data.bias[next]), scores };
+  }
+
+  /** Every C at which the bias is zero. */
+  function zeros(data) {
+    const F = data.lambda.map((lam, k) => lam * data.bias[k]), found = [];
+    for (let k = 0; k + 1 < F.length; k++)
+      if (F[k] * F[k + 1] < 0)
+        found.push(1 / (data.lambda[k] + ((data.lambda[k + 1] - data.lambda[k]) * F[k]) / (F[k] - F[k + 1])));
+    return found;
+  }
+
+  // ---- Tools: elements, numbers, scales, controls
+
+  function make(kind, attributes, parent, text) {
+    const node = /^(svg|g|path|line|circle|rect|text|clipPath)$/.test(kind)
+      ? document.createElementNS("http://www.w3.org/2000/svg", kind) : document.createElement(kind);
+    set(node, attributes);
+    if (text !== undefined) node.textContent = text;
+    if (parent) parent.append(node);
+    return node;
+  }
+
+  function set(node, attributes) {
+    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  }
+
+  /** A number as readers see it: so many digits after the point, and a minus sign. */
+  function number(x, digits = 2) {
+    if (!Number.isFinite(x)) return Number.isNaN(x) ? "–" : x < 0 ? "−∞" : "∞";
+    const text = Math.abs(x).toFixed(digits);
+    return (x < 0 && Number(text) !== 0 ? "−" : "") + text;
+  }
+
+  /** Three significant digits, without an exponent. */
+  const significant = x =>
+    number(x, Math.min(6, Math.max(0, 2 - Math.floor(Math.log10(Math.abs(x) || 1)))));
+
+  function scale([low, high], [from, to], log) {
+    const f = log ? Math.log10 : x => x, back = log ? x => 10 ** x : x => x;
+    const place = x => from + ((f(x) - f(low)) / (f(high) - f(low))) * (to - from);
+    place.invert = at => back(f(low) + ((at - from) / (to - from)) * (f(high) - f(low)));
+    place.ticks = () => {
+      const rough = log ? 1 : (high - low) / 4, power = 10 ** Math.floor(Math.log10(rough));
+      if (rough < 0) return [];  // rows of names, the first on top: no numbers
+      const step = [1, 2, 5, 10].map(k => k * power).find(s => s >= rough * 0.999), found = [];
+      for (let k = Math.ceil(f(low) / step - 1e-9); k * step <= f(high) + 1e-9; k++) found.push(back(k * step));
+      return found.map(x => [place(x), log ? significant(x) : number(x, Math.max(0, -Math.floor(Math.log10(step))))]);
+    };
+    return place;
+  }
+
+  let clips = 0;
+
+  /** A plot: `frame` sets scales and draws axes, `draw` has what moves; lengths are pixels of 340 a width. */
+  function plot(parent, name, height, pad = { left: 44, right: 10, top: 24, bottom: 42 }) {
+    const width = 340, id = `explorer-clip-${clips++}`;
+    const root = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": name }, parent);
+    const [right, bottom] = [width - pad.right, height - pad.bottom];
+    const box = { x: pad.left, y: pad.top, width: right - pad.left, height: bottom - pad.top };
+    make("rect", box, make("clipPath", { id }, root));
+    const axes = make("g", {}, root), inside = make("g", { "clip-path": `url(#${id})` }, root), front = make("g", {}, root);
+    const self = { root, box };
+    self.frame = (x, y, xlabel, ylabel, log = false) => {
+      self.x = scale(x, [pad.left, right], log);
+      self.y = scale(y, [bottom, pad.top]);
+      axes.replaceChildren();
+      self.x.ticks().forEach(([at, label]) => {
+        make("line", { class: "grid", x1: at, x2: at, y1: pad.top, y2: bottom }, axes);
+        make("text", { x: at, y: bottom + 16, "text-anchor": "middle" }, axes, label);
+      });
+      self.y.ticks().forEach(([at, label]) => {
+        make("line", { class: "grid", y1: at, y2: at, x1: pad.left, x2: right }, axes);
+        make("text", { x: pad.left - 6, y: at + 4, "text-anchor": "end" }, axes, label);
+      });
+      make("path", { class: "axis", d: `M${pad.left},${pad.top}V${bottom}H${right}` }, axes);
+      make("text", { x: (pad.left + right) / 2, y: height - 6, "text-anchor": "middle" }, axes, xlabel);
+      make("text", { x: 4, y: 14 }, axes, ylabel);
+    };
+    self.clear = () => { inside.replaceChildren(); front.replaceChildren(); };
+    self.line = (points, look) => make("path", { class: `line ${look}`,
+      d: "M" + points.map(([x, y]) => `${self.x(x).toFixed(2)},${self.y(y).toFixed(2)}`).join("L") }, inside);
+    self.mark = (shape, x, y, look, size = 6) => mark(front, shape, self.x(x), self.y(y), look, size);
+    self.text = (x, y, label, anchor = "start", dx = 0, dy = 0) =>
+      make("text", { x: self.x(x) + dx, y: self.y(y) + dy, "text-anchor": anchor, class: "halo" }, front, label);
+    self.drag = then => drag(root, (x, y) => then(self.x.invert(x), self.y.invert(y)));
+    return self;
+  }
+
+  const SHAPES = {
+    circle: "M-1,0A1,1 0 1 0 1,0A1,1 0 1 0 -1,0Z",
+    up: "M0,-1.15L1.1,0.85H-1.1Z",
+    down: "M0,1.15L1.1,-0.85H-1.1Z",
+    right: "M1.15,0L-0.85,1.1V-1.1Z",
+    left: "M-1.15,0L0.85,1.1V-1.1Z",
+    diamond: "M0,-1.3L1.3,0L0,1.3L-1.3,0Z",
+    square: "M-1,-1H1V1H-1Z",
+  };
+
+  function mark(parent, shape, x, y, look, size) {
+    const transform = `translate(${x.toFixed(2)},${y.toFixed(2)}) scale(${size})`;
+    return make("path", { d: SHAPES[shape], class: `mark ${look}`, transform }, parent);
+  }
+
+  /** Follow the pointer (mouse, finger, pen) from where it goes down, in the units of the view box. */
+  function drag(root, then) {
+    let held = null;
+    const move = event => {
+      if (event.pointerId !== held) return;
+      const at = root.getBoundingClientRect(), unit = root.viewBox.baseVal.width / at.width;
+      then((event.clientX - at.left) * unit, (event.clientY - at.top) * unit);
+    };
+    root.addEventListener("pointerdown", event => {
+      if (event.button !== 0) return;
+      held = event.pointerId;
+      root.setPointerCapture(held);
+      move(event);
+    });
+    root.addEventListener("pointermove", move);
+    for (const end of ["pointerup", "pointercancel"]) root.addEventListener(end, () => { held = null; });
+  }
+
+  /** A labelled slider; `show` says a value in words. Returns a function that moves it. */
+  function slider(parent, label, [min, max, step], show, then) {
+    const row = make("label", { class: "explorer-slider" }, parent);
+    make("span", {}, row, label);
+    const input = make("input", { type: "range", min, max, step }, row), output = make("output", {}, row);
+    input.addEventListener("input", () => then(Number(input.value)));
+    return value => {
+      input.value = value;
+      output.textContent = show(value);
+      input.setAttribute("aria-valuetext", show(value));
+    };
+  }
+
+  function button(parent, label, then) {
+    make("button", { type: "button" }, parent, label).addEventListener("click", then);
+  }
+
+  function legend(parent, entries) {
+    const list = make("p", { class: "explorer-legend" }, parent);
+    for (const [shape, look, label] of entries) {
+      const entry = make("span", {}, list);
+      mark(make("svg", { viewBox: "-10 -10 20 20", "aria-hidden": "true" }, entry), shape, 0, 0, look, 6);
+      entry.append(` ${label}`);
+    }
+  }
+
+  /** A table of texts; the first cell of a row heads it. */
+  function table(parent, caption) {
+    const node = make("table", { class: "explorer-table" }, make("div", { class: "explorer-scroll" }, parent));
+    make("caption", {}, node, caption);
+    const head = make("thead", {}, node), body = make("tbody", {}, node);
+    return (columns, rows) => {
+      const fill = (part, tag, lines) => part.replaceChildren(...lines.map(cells => {
+        const row = make("tr", {});
+        cells.forEach((cell, k) => make(k && tag === "td" ? "td" : "th", { scope: tag === "td" ? "row" : "col" }, row, cell));
+        return row;
+      }));
+      fill(head, "th", [columns]);
+      fill(body, "td", rows);
+    };
+  }
+
+  /** The sentence under an explorer; screen readers hear it when it changes. */
+  function sentence(parent) {
+    const node = make("p", { class: "explorer-state", role: "status", "aria-live": "polite" }, parent);
+    return text => { if (node.textContent !== text) node.textContent = text; };
+  }
+
+  const panels = parent => make("div", { class: "explorer-panels" }, parent);
+  const controls = parent => make("div", { class: "explorer-controls" }, parent);
+
+  // ---- The explorers
+
+  const explorers = {};
+
+  explorers.margins = (box, data) => {
+    const problem = marginProblem(data.preferences, data.ties), { worst, middle, reach } = problem;
+    const [least, most] = (data.stretch || [0.25, 4]).map(Math.log2), degrees = a => (near(a, 0) * 180) / Math.PI;
+    const state = { angle: middle - reach / 2, stretch: Math.min(Math.max(1, 2 ** least), 2 ** most) };
+    const top = controls(box);
+    const moveAngle = slider(top, "direction of w", [-180, 180, 0.5], v => `${number(v, 1)}°`,
+      v => { state.angle = (v * Math.PI) / 180; draw(); });
+    const moveStretch = slider(top, "stretch of feature 2", [least, most, 0.05], v => `× ${number(2 ** v)}`,
+      v => { state.stretch = 2 ** v; draw(); });
+    const lp = problem.lp(1);
+    button(top, "w of the LP", () => { if (lp !== null) { state.angle = lp; draw(); } });
+    button(top, "w of the QP", () => { if (lp !== null) { state.angle = problem.qp(state.stretch); draw(); } });
+    const row = panels(box);
+    const left = plot(make("div", {}, row), "Differences in the plane with the direction w", 352);
+    const both = make("div", {}, row);
+    const ratio = plot(both, "(s − t) / (s + t) against the direction of w", 176);
+    const gap = plot(both, "s − t against the direction of w", 176);
+    legend(box, [["up", "first", "preference, better item first"], ["circle", "tie", "tie, both orders"],
+      ["diamond", "lp", "LP"], ["square", "qp open", "QP"]]);
+    const fill = table(box, "s, t and s − t are those of the unit vector, on the stretched features");
+    const say = sentence(box);
+    left.drag((x, y) => {
+      if (x || y) { state.angle = Math.atan2(y * state.stretch, x); draw(); }  // weights of the features as they were
+    });
+    for (const panel of [ratio, gap]) panel.drag(x => { state.angle = (x * Math.PI) / 180; draw(); });
+
+    function plane(now) {
+      const { stretch, angle } = state, stretched = d => [d[0], d[1] * stretch];
+      const size = 1.12 * Math.max(...[...data.preferences, ...data.ties].flatMap(stretched).map(Math.abs));
+      const turn = Math.atan2(Math.sin(angle) / stretch, Math.cos(angle));
+      const along = (a, b) => [a * Math.cos(turn) - b * Math.sin(turn), a * Math.sin(turn) + b * Math.cos(turn)];
+      left.frame([-size, size], [-size, size], "difference in feature 1", "difference in feature 2, stretched");
+      left.clear();
+      const level = (a, look) => left.line([along(a, -3 * size), along(a, 3 * size)], look);
+      if (now.gap > 0) left.line([along(now.s, -3 * size), along(now.s, 3 * size), along(now.t, 3 * size), along(now.t, -3 * size)], "band");
+      level(now.s, "first");
+      level(now.t, "tie dashed");
+      left.line([[0, 0], along(0.72 * size, 0)], "arrow");
+      data.ties.forEach(d => left.mark("circle", ...stretched(d), "tie", 4.5));
+      data.preferences.forEach(d => left.mark("up", ...stretched(d), "first", 5.5));
+      const tie = data.ties[now.tie], sign = Math.sign(dot(along(1, 0), stretched(tie))) || 1;
+      left.mark("circle", ...stretched(data.preferences[now.preference]), "ring", 10);
+      left.mark("circle", ...stretched(tie).map(x => sign * x), "ring", 10);
+      for (const [at, name, side] of [[now.s, "s", 1], [now.t, "t", -1]])
+        left.text(...along(at, 0.78 * size * (Math.cos(turn) > 0 ? 1 : -1)), name, "middle", side * 9 * Math.cos(turn), 4 - side * 9 * Math.sin(turn));
+      left.mark("circle", ...along(0.72 * size, 0), "handle", 10);
+      left.text(...along(0.72 * size, 0), "w", "middle", 0, 4).setAttribute("class", "on-handle");
+    }
+
+    function curve(panel, key, label, found, now) {
+      const high = 1.25 * Math.max(...found.map(a => worst(a, state.stretch)[key]));
+      const wide = 1.25 * reach, at = near(state.angle, middle), turned = degrees(middle) - middle * 180 / Math.PI;
+      const degree = a => a * 180 / Math.PI + turned;
+      panel.frame([degree(middle - wide), degree(middle + wide)], [0, high], "direction of w in degrees", label);
+      panel.clear();
+      const points = Array.from({ length: 401 }, (_, k) => middle + (k / 200 - 1) * wide);
+      panel.line(points.map(a => [degree(a), Math.max(worst(a, state.stretch)[key], -high)]), key === "mu" ? "lp" : "qp");
+      found.forEach((a, k) => panel.mark(k ? "square" : "diamond", degree(a), worst(a, state.stretch)[key], k ? "qp open" : "lp", k ? 8 : 6));
+      if (Math.abs(at - middle) > wide) return;
+      panel.line([[degree(at), 0], [degree(at), high]], "cursor");
+      if (now[key] >= 0) panel.mark("circle", degree(at), now[key], "now", 5);
+    }
+
+    function draw() {
+      const { angle, stretch } = state, now = worst(angle, stretch);
+      moveAngle(Math.round(2 * degrees(angle)) / 2);
+      moveStretch(Math.log2(stretch));
+      plane(now);
+      const found = lp === null ? [] : [lp, problem.qp(stretch)], values = found.map(a => worst(a, stretch));
+      const line = (name, a, v) => [name, `${number(degrees(a), 1)}°`, number(v.s), number(v.t), number(v.ratio), number(v.mu, 3), number(v.gap, 3)];
+      fill(["", "w", "s", "t", "s/t", "(s−t)/(s+t)", "s−t"],
+        [line("now", angle, now), ...found.map((a, k) => line(["LP", "QP"][k], a, values[k]))]);
+      if (lp === null) return say("No direction separates these comparisons: s is never above t.");
+      curve(ratio, "mu", "(s − t) / (s + t)", found, now);
+      curve(gap, "gap", "s − t", found, now);
+      const apart = degrees(found[1] - found[0]), part = values[1].mu / values[0].mu;
+      const here = now.gap > 0 ? `w separates the comparisons with the margin ${number(now.mu, 3)}` : "w does not separate the comparisons";
+      say(`Feature 2 is stretched by ${number(stretch)}; ${here}. ` + (Math.abs(apart) < 0.05
+        ? "The QP has the direction of the LP." : `The QP's direction is ${number(Math.abs(apart), 1)} degrees from the LP's, with ${number(part)} of its margin.`));
+    }
+    draw();
+  };
+
+  explorers.graph = (box, data) => {
+    const n = data.items.length, names = data.items.map(String), middle = [170, 150];
+    const edges = data.pairs.map((pair, k) => ({ pair, y: data.y[k], on: true }));
+    for (let first = 1; first < n; first++)
+      for (let second = 0; second < first; second++)
+        if (!data.pairs.some(p => p.includes(first) && p.includes(second))) edges.push({ pair: [first, second], y: 1, on: false });
+    const place = names.map((_, k) => {
+      const turn = (2 * Math.PI * (k - 0.5)) / n - Math.PI / 2, radius = n === 4 ? 145 : 105;
+      return [middle[0] + radius * Math.cos(turn), middle[1] + radius * Math.sin(turn)];  // four: a square
+    });
+    const begin = JSON.stringify(edges.map(({ y, on }) => ({ y, on })));
+    const top = controls(box), row = panels(box);
+    button(top, "Start again", () => { JSON.parse(begin).forEach((old, k) => Object.assign(edges[k], old)); draw(); });
+    button(top, "All off", () => { edges.forEach(edge => { edge.on = false; }); draw(); });
+    const root = make("svg", { viewBox: "0 0 340 300", role: "group", "aria-label": "Comparison graph: each line is a switch, each label a button" }, make("div", {}, row));
+    const right = make("div", { style: `min-height: ${2.1 * (edges.length + 3)}em` }, row);
+    const fill = table(right, "The incidence matrix B, labels y, scores f by least squares"), say = sentence(box);
+
+    function press(node, then) {
+      node.addEventListener("click", then);
+      node.addEventListener("keydown", event => {
+        if (event.key === "Enter" || event.key === " ") { event.preventDefault(); then(); }
+      });
+    }
+
+    for (const edge of edges) {
+      const [a, b] = edge.pair.map(k => place[k]), [first, second] = edge.pair.map(k => names[k]);
+      const across = ![1, n - 1].includes(Math.abs(edge.pair[0] - edge.pair[1]));  // lines that cross: labels off the middle
+      const at = (share, k) => a[k] + share * (b[k] - a[k]), spot = across ? 0.33 : 0.5;
+      const ends = { x1: at(0.12, 0), y1: at(0.12, 1), x2: at(0.88, 0), y2: at(0.88, 1) };
+      edge.line = make("g", { role: "switch", tabindex: 0, class: "press", "aria-label": `comparison of ${first} with ${second}` }, root);
+      make("line", { ...ends, class: "hit" }, edge.line);
+      edge.drawn = make("line", { ...ends }, edge.line);
+      const turn = (Math.atan2(b[1] - a[1], b[0] - a[0]) * 180) / Math.PI;
+      const head = (share, flip) => make("path", { d: SHAPES.right, class: "mark ink", transform: `translate(${at(share, 0)},${at(share, 1)}) rotate(${turn + flip}) scale(7)` }, edge.line);
+      edge.heads = { 1: head(across ? 0.12 : 0.16, 180), "-1": head(across ? 0.88 : 0.84, 0) };
+      edge.label = make("g", { role: "button", tabindex: 0, class: "press", transform: `translate(${at(spot, 0)},${at(spot, 1)})` }, root);
+      make("circle", { r: 15, class: "label" }, edge.label);
+      edge.text = make("text", { y: 5, "text-anchor": "middle" }, edge.label);
+      press(edge.line, () => { edge.on = !edge.on; draw(); });
+      press(edge.label, () => { edge.y = edge.y === -1 ? 1 : edge.y - 1; draw(); });  // 1, 0, -1, and again
+    }
+    edges.forEach(edge => root.append(edge.label));  // above all lines
+    const nodes = place.map(([x, y], k) => {
+      const node = make("g", { transform: `translate(${x},${y})` }, root);
+      const circle = make("circle", { r: 19 }, node);
+      make("text", { y: 5, "text-anchor": "middle", class: "name" }, node, names[k]);
+      const score = make("text", { y: y < middle[1] ? -25 : 36, "text-anchor": "middle", class: "halo" }, node);
+      return { circle, score };
+    });
+
+    function draw() {
+      const on = edges.filter(edge => edge.on), y = on.map(edge => edge.y), m = on.length;
+      const { B, f, Bf, rank, component, count } = comparisonGraph(n, on.map(edge => edge.pair), y);
+      for (const edge of edges) {
+        const [first, second] = edge.pair.map(k => names[k]);
+        edge.line.setAttribute("aria-checked", edge.on);
+        edge.drawn.setAttribute("class", `edge ${!edge.on ? "off" : edge.y ? "" : "dotted"}`);
+        for (const y of [1, -1]) edge.heads[y].style.display = edge.on && edge.y === y ? "" : "none";
+        edge.label.style.display = edge.on ? "" : "none";
+        edge.text.textContent = ["−1", "0", "+1"][edge.y + 1];
+        const meaning = [`${second} is better`, "tie", `${first} is better`][edge.y + 1];
+        edge.label.setAttribute("aria-label", `label of ${first} with ${second}: ${meaning}; press to change`);
+      }
+      nodes.forEach(({ circle, score }, k) => {
+        circle.setAttribute("class", `node part-${component[k] % 4}`);
+        score.textContent = `${"ABCDEFGH"[component[k]] || "?"}: ${number(f[k])}`;
+      });
+      const entry = x => (x ? number(x, 0) : "0");
+      fill(["", ...names, "y", "Bf", "y − Bf"], [
+        ...on.map((edge, i) => [edge.pair.map(k => names[k]).join(", "), ...B[i].map(entry), entry(y[i]), number(Bf[i]), number(y[i] - Bf[i])]),
+        ["f", ...f.map(x => number(x)), "", "", ""]]);
+      const left = y.reduce((sum, label, i) => sum + (label - Bf[i]) ** 2, 0), cycles = m - rank;
+      const many = (k, word) => `${k} ${word}${k === 1 ? "" : "s"}`;
+      say(`${many(m, "comparison")} of ${n} items, ${many(count, "component")}: the rank of B is ${rank} = ${n} − ${count}. ` +
+        (cycles ? `${many(cycles, "independent cycle")}; scores leave ${number(left)} of |y|² = ${number(dot(y, y), 0)} unexplained. `
+                : m ? "No cycle, so Bf = y exactly. " : "") +
+        (count > 1 ? "Scores of different components cannot be compared; each component has mean zero." : "The scores have mean zero."));
+    }
+    draw();
+  };
+
+  explorers.bias = (box, data) => {
+    const names = data.items.map(String), ends = [1 / data.lambda[0], 1 / data.lambda[data.lambda.length - 1]];
+    const crossings = zeros(data), state = { C: Math.sqrt(ends[0] * ends[1]) };
+    const ranks = C => { const { beta, scores } = pathAt(data, C); return { beta, r: scores.map(u => -u / beta) }; };
+    const size = 1.25 * Math.max(1, ...ranks(ends[1]).r.map(Math.abs));
+    const top = controls(box), logs = ends.map(Math.log10);
+    const moveC = slider(top, "C", [logs[0], logs[1], (logs[1] - logs[0]) / 400], v => significant(10 ** v), v => { state.C = 10 ** v; draw(); });
+    if (crossings.length) {
+      button(top, "just below β = 0", () => { state.C = crossings[0] * 0.9; draw(); });
+      button(top, "just above", () => { state.C = crossings[0] * 1.1; draw(); });
+    }
+    const row = panels(box);
+    const left = plot(make("div", {}, row), "The bias β against C", 250), high = Math.max(1.1, ...data.bias) * 1.05;
+    const height = 66 + 34 * names.length;
+    const right = plot(make("div", {}, row), "r of each item", Math.max(height, 130), { left: 60, right: 62, top: 24, bottom: 42 });
+    const say = sentence(box);
+    const grid = [...Array.from({ length: 301 }, (_, k) => 10 ** (logs[0] + (k / 300) * (logs[1] - logs[0]))),
+                  ...data.lambda.map(lam => 1 / lam)].sort((a, b) => a - b);
+    const curve = grid.map(C => [C, pathAt(data, C).beta]), low = Math.min(-1.1, ...curve.map(p => p[1])) * 1.08;
+    left.frame(ends, [low, high], "C", "bias β", true);
+    right.frame([-size, size], [names.length - 0.5, -0.5], "r = −u / β", "item and its rank", false);
+    left.drag(C => { state.C = Math.min(Math.max(C, ends[0]), ends[1]); draw(); });
+
+    function draw() {
+      const { beta, r } = ranks(state.C), good = beta < 0, lost = Math.abs(beta) < 1e-6;
+      moveC(Math.log10(state.C));
+      left.clear();
+      left.line([[ends[0], 0], [ends[1], 0], [ends[1], high], [ends[0], high]], "warn");
+      left.text(ends[1], high, "β ≥ 0: upside down", "end", -6, 18);
+      left.line(curve, "bias");
+      left.line([[state.C, low], [state.C, high]], "cursor");
+      left.mark("circle", state.C, beta, "now", 6);
+      right.clear();
+      right.line([[0, -0.5], [0, names.length - 0.5]], "zero");
+      names.forEach((_, j) => right.line([[-size, j], [size, j]], "zero"));
+      const order = r.map((_, j) => j).sort((a, b) => r[b] - r[a]), level = 1e-9 * Math.max(...r.map(Math.abs));
+      r.forEach((value, j) => {
+        const at = Math.max(-size, Math.min(size, value)), shape = at === value ? "circle" : value > 0 ? "right" : "left";
+        const above = r.filter(other => other > value + level).length + 1;
+        right.text(-size, j, `${names[j]} (${above})`, "end", -6, 4);
+        if (!lost) right.mark(shape, at, j, good ? "second" : "first", 7);
+        right.text(size, j, lost ? "–" : significant(value), "end", 58, 4);
+      });
+      const words = order.map((j, k) => (k ? (Math.abs(r[order[k - 1]] - r[j]) <= level ? " = " : " > ") : "") + names[j]).join("");
+      const spread = r[order[0]] - r[order[r.length - 1]];
+      say(`C = ${significant(state.C)}, β = ${number(beta)}. ` + (lost ? "At β = 0 there is no ranking function."
+        : good ? `β < 0: the order is ${words}` + (spread <= 1 ? ", but no two items differ by more than 1: all are tied." : ".")
+        : `β ≥ 0: dividing by −β turns the order upside down, to ${words}. The package raises a DegenerateBiasError here.`));
+    }
+    draw();
+  };
+
+  // ---- Start
+
+  function start() {
+    for (const box of document.querySelectorAll("div.explorer")) {
+      const kind = explorers[box.dataset.explorer], source = box.querySelector("script");
+      if (!kind || !source || box.classList.contains("explorer-live")) continue;
+      const live = make("div", { class: "explorer-ui" });
+      try {
+        kind(live, JSON.parse(source.textContent));
+      } catch (error) {  // the static figure stays
+        console.error(`explorer ${box.dataset.explorer}:`, error);
+        continue;
+      }
+      box.append(live);
+      box.classList.add("explorer-live");
+    }
+  }
+
+  if (typeof module !== "undefined") module.exports = { comparisonGraph, marginProblem, pathAt, zeros, number, scale };
+  else if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
+  else start();
+})();

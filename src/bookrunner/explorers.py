@@ -1,0 +1,150 @@
+"""Explorers: figures that a reader moves. A chapter sends the numbers, a script of the page draws them.
+
+The script is `book/_static/explorers.js`. The static figure stands inside: it is what a plain notebook, a
+printed page and a browser without JavaScript show.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import json
+import math
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bookrunner.parameters import running_shell
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_FIELDS: dict[str, dict[str, tuple[int | str, ...]]] = {
+    "margins": {"preferences": ("m", 2), "ties": ("k", 2)},
+    "graph": {"items": ("n",), "pairs": ("m", 2), "y": ("m",)},
+    "bias": {"items": ("n",), "lambda": ("k",), "bias": ("k",), "scores": ("k", "n")},
+}
+"""What each kind needs, with the shape of each field; a letter stands for one length in the whole kind."""
+
+
+def explorer(
+    kind: str, data: Mapping[str, Any], *, fallback: Figure, alt: str, caption_state: str = ""
+) -> None:
+    """Show an explorer, with a static figure for where no script runs.
+
+    Parameters
+    ----------
+    kind : {"margins", "graph", "bias"}
+        "margins" turns a direction w and stretches a feature: ``preferences`` of shape (m, 2), better item
+        first, and ``ties``, (k, 2).
+        "graph" switches comparisons on and off: names of ``items``, ``pairs`` of shape (m, 2), labels ``y``.
+        "bias" moves C: names of ``items``, and at the knots of a path the decreasing ``lambda`` = 1/C, the
+        ``bias`` beta, and the ``scores`` <u, phi(x)> of the items, (knots, items).
+    data : mapping of str to arrays, lists, texts and finite numbers
+        What the kind needs; further entries are passed on.
+    fallback : matplotlib Figure
+        It is closed, so that a notebook does not show it twice.
+    alt : str
+        What the static figure shows, in words.
+    caption_state : str
+        A sentence under the static figure: the state of the explorer that it shows.
+
+    Raises
+    ------
+    ValueError
+        On an unknown kind, a missing field or a wrong shape, what is neither a finite number nor a text, an
+        item or a label that does not exist, or no alternative text.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> data = {"items": ["a", "b"], "pairs": [[1, 0]], "y": [1]}
+    >>> explorer("graph", data, fallback=Figure(), alt="An edge joins a and b.")
+    [explorer graph] An edge joins a and b.
+    """
+    if kind not in _FIELDS:
+        raise ValueError(f"there is no explorer {kind!r}; expected one of {sorted(_FIELDS)}")
+    if not isinstance(alt, str) or not alt.strip():
+        raise ValueError(f"the alternative text is {alt!r}; expected a sentence")
+    plain = _plain(data, "data")
+    _check(kind, plain)
+    text = f"[explorer {kind}] {' '.join(alt.split())} {caption_state}".rstrip()
+    figure = _picture(fallback, alt)
+    if running_shell() is None:
+        print(text)
+        return
+    from IPython.display import display
+
+    display({"text/html": _html(kind, plain, figure, caption_state), "text/plain": text}, raw=True)
+
+
+def _plain(value: Any, where: str) -> Any:
+    """Nested data as JSON has them; ValueError says where something else is."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        if wrong := [key for key in value if not isinstance(key, str)]:
+            raise ValueError(f"{where} has the key {wrong[0]!r}; expected a text")
+        return {key: _plain(part, f"{where}[{key!r}]") for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part, f"{where}[{k}]") for k, part in enumerate(value)]
+    if isinstance(value, str | bool) or (isinstance(value, int | float) and math.isfinite(value)):
+        return value
+    raise ValueError(f"{where} is {value!r}; expected a finite number, a text, or lists of these")
+
+
+def _check(kind: str, data: dict[str, Any]) -> None:
+    lengths: dict[str, int] = {}
+    for name, shape in _FIELDS[kind].items():
+        if name not in data:
+            raise ValueError(f"data has {sorted(data)}; expected {name!r} for {kind!r}")
+        try:
+            found = np.shape(data[name])
+        except ValueError:  # rows of different lengths
+            found = ()
+        wanted = tuple(
+            lengths.setdefault(s, n) if isinstance(s, str) else s for s, n in zip(shape, found, strict=False)
+        )
+        if len(found) != len(shape) or found != wanted or 0 in found:
+            raise ValueError(f"data[{name!r}] has the shape {found}; expected {shape} with {lengths}")
+    if kind == "graph":
+        for pair, label in zip(data["pairs"], data["y"], strict=True):
+            if not set(pair) <= set(range(lengths["n"])) or pair[0] == pair[1]:
+                raise ValueError(f"a pair is {pair}; expected two different items below {lengths['n']}")
+            if label not in (-1, 0, 1):
+                raise ValueError(f"a label is {label}; expected -1, 0 or 1")
+        if len({frozenset(pair) for pair in data["pairs"]}) < lengths["m"]:
+            raise ValueError(f"two of the pairs {data['pairs']} are of the same items; expected one of each")
+    if kind == "bias":
+        knots = data["lambda"]
+        if knots[-1] <= 0 or any(a <= b for a, b in pairwise(knots)):
+            raise ValueError(
+                f"lambda goes {knots[:3]} ... {knots[-1]}; expected positive, decreasing numbers"
+            )
+
+
+def _picture(figure: Figure, alt: str) -> str:
+    """The figure as an <img> that holds its SVG; the figure is closed."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    if running_shell() is not None:
+        import matplotlib.pyplot as plt
+
+        plt.close(figure)
+    source = base64.b64encode(buffer.getvalue()).decode("ascii")
+    alt = html.escape(" ".join(alt.split()))
+    return f'<img src="data:image/svg+xml;base64,{source}" alt="{alt}">'
+
+
+def _html(kind: str, data: dict[str, Any], picture: str, caption_state: str) -> str:
+    # A text with "</script>" must not end the element; JSON may write these signs as escapes.
+    inline = json.dumps(data).replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+    state = f"<p>{html.escape(caption_state)}</p>" if caption_state else ""
+    return (
+        f'<div class="explorer" data-explorer="{kind}">'
+        f'<script type="application/json">{inline}</script>'
+        f'<div class="explorer-static">{picture}{state}</div></div>'
+    )
