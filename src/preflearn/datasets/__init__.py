@@ -22,15 +22,17 @@ from preflearn.datasets.items import (
 from preflearn.datasets.matches import load_atp, load_chess, load_football, load_nba, load_starcraft
 from preflearn.datasets.object_ranking import OBJECT_RANKINGS, load_object_ranking
 from preflearn.datasets.registry import CorruptedFile, DatasetUnavailable
+from preflearn.datasets.sampling import disjoint_samples
 from preflearn.datasets.simulations import simulate_norm_pairs, simulate_separable_pairs, squared_norm
 from preflearn.datasets.storage import available, fetch, listing, provenance, unread, used, verify
-from preflearn.datasets.sushi import load_sushi
+from preflearn.datasets.sushi import load_sushi, simulate_sushi
 
 __all__ = [
     "OBJECT_RANKINGS",
     "CorruptedFile",
     "DatasetUnavailable",
     "available",
+    "disjoint_samples",
     "fetch",
     "four_items",
     "listing",
@@ -50,6 +52,7 @@ __all__ = [
     "provenance",
     "simulate_norm_pairs",
     "simulate_separable_pairs",
+    "simulate_sushi",
     "squared_norm",
     "unread",
     "used",

@@ -143,3 +143,29 @@ def _english_names(description: str, n_sushi: int) -> tuple[str, ...]:
     listed = description.split("*** ID for the item set B")[1].split("###")[0]
     found = dict(re.findall(r"^ ?(\d+):(.+?)\s*$", listed, flags=re.MULTILINE))
     return tuple(found[str(number)] for number in range(n_sushi))
+
+
+def simulate_sushi(rng: np.random.Generator, n_users: int = 2500) -> SushiData:
+    """Ratings in the form of the sushi data, for where these are not to be had.
+
+    Ten items a user, with seven random features of the item and seven of the user; their score is a noisy
+    linear function of both, rounded to five steps.
+
+    Parameters
+    ----------
+    rng : numpy Generator
+    n_users : int
+
+    Returns
+    -------
+    SushiData
+        With items without names, and no provenance.
+    """
+    user = np.repeat(np.arange(n_users), 10)
+    items = np.hstack([rng.normal(size=(len(user), 7)), rng.normal(size=(n_users, 7))[user]])
+    noise = rng.normal(scale=0.5, size=len(user))
+    scores = np.clip(np.round(2 + items @ rng.normal(size=14) / 4 + noise), 0, _BEST).astype(np.int8)
+    index = _pairs_of_neighbours(user, scores)
+    y = np.sign(scores[index[:, 0]] - scores[index[:, 1]]).astype(np.int8)
+    names = tuple(f"feature {k}" for k in range(14))
+    return SushiData(Pairs(items, index), y, names, (), scores, user, np.arange(len(user)), ())
