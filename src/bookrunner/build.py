@@ -11,10 +11,10 @@ from bookrunner.files import check_writable, clean_temporaries, digest, locked, 
 from bookrunner.keys import State, outdated_records
 from bookrunner.ledger import Claim, read_ledger
 from bookrunner.outputs import Executed, read_executed
-from bookrunner.pages import claims_page, match_checks, status_page
+from bookrunner.pages import claims_page, figures, match_checks, status_page, tally
 from bookrunner.project import Chapter, Project
 from bookrunner.records import write_recorded
-from bookrunner.render import read_contents, render
+from bookrunner.render import read_contents, render, repository
 from bookrunner.tasks import Outcome, Task, duration, run_tasks
 
 
@@ -177,6 +177,8 @@ def shown_chapters(project: Project, outcomes: Sequence[Outcome] = ()) -> dict[s
 def collect(project: Project, ledger: Mapping[str, Claim], shown: Mapping[str, Executed]) -> list[str]:
     """Write the pages of all executed chapters, of the claims and of the status into the book.
 
+    Beside them lies what the front page includes: the tally of verdicts, and the figures that it names.
+
     A page that has not changed is not touched; one whose notebook is gone is deleted.
 
     Returns
@@ -185,8 +187,10 @@ def collect(project: Project, ledger: Mapping[str, Claim], shown: Mapping[str, E
         Problems with the ledger.
     """
     checked, problems = match_checks(ledger, project.chapters, shown)
-    pages = {f"{name}.ipynb": notebook.page() for name, notebook in shown.items()}
-    pages |= {"claims.md": claims_page(checked), "status.md": status_page(shown)}
+    url, front = repository(project), project.book / "index.md"
+    pages = {f"{name}.ipynb": notebook.page(url) for name, notebook in shown.items()}
+    pages |= {"claims.md": claims_page(checked), "status.md": status_page(shown), "tally.md": tally(checked)}
+    pages |= figures(front.read_text("utf-8") if front.is_file() else "", shown)
     for name, text in pages.items():
         path = project.pages / name
         if not path.exists() or path.read_bytes() != text.encode():

@@ -36,8 +36,9 @@ _FIELDS = ("id", "where", "statement", "chapter", "verdict")
 _OPTIONAL = ("note", "ours")
 _ID = re.compile(r"P[1-5]-\d{2,3}")
 _PRINTED = "as printed"
-_MATH = re.compile(r"\$([^$]+)\$")
-_MARKS = {DEFINITION: "≡", "holds": "✓", "holds if": "✓", "typo": "✎", "fails": "✗", "open": "?"}
+_SPAN = re.compile(r"\$([^$]+)\$|(?<![\w*])\*(\S(?:[^*]*\S)?)\*(?![\w*])|`([^`]+)`")
+MARKS = {DEFINITION: "≡", "holds": "✓", "holds if": "◐", "typo": "✎", "fails": "✗", "open": "?"}
+"""A sign of its own for each verdict, always shown beside the word."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,8 @@ class Claim:
 
     @property
     def shown(self) -> str:
-        """A digest of what a chapter's badge shows; statement and note appear on the claims page only."""
-        return digest([self.id, self.where, self.verdict, self.ours])
+        """A digest of what a chapter's badge shows; the note appears on the claims page only."""
+        return digest([self.id, self.where, self.statement, self.verdict, self.ours])
 
 
 def load_ledger(path: str | Path | None = None) -> dict[str, Claim]:
@@ -225,9 +226,11 @@ def check(
         "as printed" and for amended forms: the condition under which the claim holds, or the
         corrected formula, such as ``{"as printed": False, "with at least one tie": True}``.
     evidence : str
-        One sentence: what was computed, on how much, to which tolerance. It may hold $math$.
+        One sentence: what was computed, on how much, to which tolerance. It may hold $math$, and
+        ``{value}`` where the value belongs.
     value : number or str, optional
-        The number that decides, such as the largest deviation.
+        The number that decides, such as the largest deviation; it follows the evidence as "Value: ..."
+        unless the sentence has a place for it.
     ours : bool or mapping of str to bool, optional
         Where `holds` is the answer of the authors' published numbers: that of the chapter's own.
     recorded : DataFrame, optional
@@ -294,19 +297,24 @@ def format_value(value: float | int | str) -> str:
 
 
 def evidence_line(result: Mapping) -> str:
-    """The evidence of a check as one line, with its value where there is one.
+    """The evidence of a check as it is read: a sentence, its value, and the date of a recorded run.
 
     Examples
     --------
-    >>> evidence_line({"evidence": "largest error on 200 problems.", "value": 1.5e-9})
-    'largest error on 200 problems: 1.5e-09'
+    >>> evidence_line({"evidence": "the largest error on 200 problems is {value}.", "value": 1.5e-9})
+    'The largest error on 200 problems is 1.5e-09.'
+    >>> evidence_line({"evidence": "On 200 problems both agree", "value": 0})
+    'On 200 problems both agree. Value: 0.'
     """
-    line = result["evidence"]
-    if result["value"] is not None:
-        line = f"{line.rstrip('.')}: {format_value(result['value'])}"
+    line, value = result["evidence"], result["value"]
+    if re.match(r"[a-z]{2}", line):
+        line = line[0].upper() + line[1:]
+    if value is not None and "{value}" not in line:
+        line = f"{line.rstrip('.')}. Value: {{value}}"
+    line = f"{line.rstrip('.')}.".replace("{value}", "" if value is None else format_value(value))
     if "recorded" not in result:
         return line
-    return f"{line.rstrip('.')}. From the full run recorded on {result['recorded']}."
+    return f"{line} From the full run recorded on {result['recorded']}."
 
 
 def _show(claim: Claim, result: dict) -> None:
@@ -348,26 +356,34 @@ def form_lines(result: Mapping) -> list[str]:
 
 
 def _badge_text(claim: Claim, result: dict) -> str:
-    lines = [f"{claim.id} ({claim.where}): {headline(result)}", evidence_line(result)]
+    lines = [f"{claim.id} ({claim.where}): {headline(result)}", claim.statement, evidence_line(result)]
     return "\n  ".join(lines + form_lines(result))
 
 
 def _badge_html(claim: Claim, result: dict) -> str:
     kind = claim.verdict.replace(" ", "-") if result["agrees"] else "contradiction"
-    mark = _MARKS[claim.verdict] if result["agrees"] else "⚠"
+    mark = MARKS[claim.verdict] if result["agrees"] else "⚠"
     forms = "".join(f"<li>{_text_html(line)}</li>" for line in form_lines(result))
     return (
         f'<div class="claim-badge claim-{kind}" id="check-{claim.id}">'
-        f'<p class="claim-head"><span class="claim-verdict"><span aria-hidden="true">{mark}</span> '
-        f"{html.escape(headline(result))}</span> "
-        f'<a class="claim-id" href="claims.html#{anchor(claim.id)}">{claim.id}</a> '
-        f'<span class="claim-where">{_text_html(claim.where)}</span></p>'
-        f'<p class="claim-evidence">{_text_html(evidence_line(result))}</p>'
+        f'<p class="claim-head"><span class="claim-verdict"><span class="claim-mark" aria-hidden="true">'
+        f"{mark}</span> {html.escape(headline(result))}</span> "
+        f'<span class="claim-where"><a class="claim-id" href="claims.html#{anchor(claim.id)}">{claim.id}</a>, '
+        f"{_text_html(claim.where)}</span></p>"
+        f'<p class="claim-statement">{_text_html(claim.statement)}</p>'
         + (f'<ul class="claim-forms">{forms}</ul>' if forms else "")
-        + "</div>"
+        + f'<p class="claim-evidence"><span class="claim-label">Evidence.</span> '
+        f"{_text_html(evidence_line(result))}</p></div>"
     )
 
 
 def _text_html(text: str) -> str:
-    """Escape a text; $math$ becomes what MathJax on the book's pages renders."""
-    return _MATH.sub(r'<span class="math notranslate nohighlight">\\(\1\\)</span>', html.escape(text, False))
+    """Escape a text; $math$ becomes what MathJax on the book's pages renders, *words* and `code` tags."""
+    return _SPAN.sub(_span_html, html.escape(text, False))
+
+
+def _span_html(span: re.Match) -> str:
+    math, emphasis, code = span.groups()
+    if math is not None:
+        return rf'<span class="math notranslate nohighlight">\({math}\)</span>'
+    return f"<em>{emphasis}</em>" if emphasis is not None else f"<code>{code}</code>"

@@ -95,13 +95,14 @@ class Executed:
         declared = self.notebook["metadata"]["preflearn"].get("data", [])
         return [dataset for dataset in declared if dataset not in read]
 
-    def page(self) -> str:
+    def page(self, repository: str = "") -> str:
         """The notebook as the book shows it, as JSON text that depends on its content alone.
 
         The machinery is left out: our machine-readable outputs, times of execution, the injected
-        parameters (a note states them) and the cell for the provenance.
+        parameters (a note states them) and the cell for the provenance. A first cell, which only those see
+        who download the notebook, says how to install the package, from `repository` where that is known.
         """
-        cells = []
+        cells = [_installation(repository)]
         for cell in self.notebook["cells"]:
             if _is_hidden(cell):
                 continue
@@ -130,6 +131,17 @@ def _clean(cell: dict[str, Any]) -> dict[str, Any]:
         if shown or "data" not in output:
             outputs.append(output | ({"data": shown} if shown else {}))
     return cell | {"metadata": metadata, "outputs": outputs}
+
+
+def _installation(repository: str) -> dict[str, Any]:
+    source = f"preflearn[book] @ git+{repository}" if repository else ".[book]"
+    place = "" if repository else " in a copy of the book's repository"
+    text = (
+        "To run this notebook, install the book's package into the environment of its kernel, once"
+        f'{place}:\n\n```\npip install "{source}"\n```'
+    )
+    metadata = {"tags": ["remove-cell"]}
+    return {"cell_type": "markdown", "id": "installation", "metadata": metadata, "source": text}
 
 
 def _parameter_note(parameters: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The pages that the book collects from its executed chapters: claims and status."""
+"""What the book collects from its executed chapters: claims, status, and what the front page shows."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 from bookrunner.ledger import (
     DEFINITION,
+    MARKS,
     VERDICTS,
     Claim,
     anchor,
@@ -128,11 +129,39 @@ def _summary(checked: list[Checked]) -> str:
     rows: list[list[Any]] = [["paper", "claims", *VERDICTS, "not yet checked"]]
     for paper in [*papers, "all"]:
         entries = [e for e in checked if paper in (e.claim.paper, "all")]
-        settled = [e for e in entries if e.result is not None or e.claim.verdict == DEFINITION]
-        verdicts = Counter(e.claim.verdict for e in settled)
-        waiting = len(entries) - len(settled)
+        verdicts = _settled(entries)
+        waiting = len(entries) - verdicts.total()
         rows.append([paper, len(entries), *(verdicts[v] for v in VERDICTS), waiting])
     return _table(rows)
+
+
+def _settled(entries: Iterable[Checked]) -> Counter[str]:
+    """How many claims have each verdict, of those that a chapter of this build settled."""
+    return Counter(e.claim.verdict for e in entries if e.result is not None or e.claim.verdict == DEFINITION)
+
+
+def tally(checked: list[Checked]) -> str:
+    """The verdicts as MyST Markdown for the front page: how many claims have each, with a link to them."""
+    verdicts = _settled(checked)
+    items = "".join(
+        f'<li class="claim-{verdict.replace(" ", "-")}"><strong>{verdicts[verdict]}</strong> '
+        f'<span aria-hidden="true">{MARKS[verdict]}</span> {verdict}</li>'
+        for verdict in VERDICTS
+    )
+    text = f"{verdicts.total()} claims settled in this build, by verdict:"
+    return f'<p>{text}</p>\n<ul class="claim-tally">{items}</ul>\n'
+
+
+def figures(page: str, executed: Mapping[str, Executed]) -> dict[str, str]:
+    """The figures of chapters that a page shows as ``chapters/NAME.svg``: the drawings by file name."""
+    drawn = {}
+    for notebook in executed.values():
+        for cell in notebook.notebook["cells"]:
+            name = cell["metadata"].get("mystnb", {}).get("figure", {}).get("name")
+            for output in cell.get("outputs", []) if name and f"chapters/{name}.svg" in page else []:
+                if svg := output.get("data", {}).get("image/svg+xml"):
+                    drawn[f"{name}.svg"] = "".join(svg)
+    return drawn
 
 
 def _entry(entry: Checked, place: str) -> str:
@@ -142,7 +171,8 @@ def _entry(entry: Checked, place: str) -> str:
         kind, verdict = ("contradiction" if entry.contradicts else kind), headline(result)
     elif claim.verdict != DEFINITION:
         kind, verdict = "unchecked", "not yet checked"
-    head = f"**{claim.id}**" + (f", {_plain(place)}" if place else "") + f": **{verdict}**"
+    mark = MARKS.get(kind.replace("-", " "), "…" if result is None else "⚠")
+    head = f"**{mark} {verdict}** {claim.id}" + (f", {_plain(place)}" if place else "")
     body = [head, claim.statement]
     if claim.note and (result is not None or claim.verdict == DEFINITION):
         body.append(f"*Note.* {claim.note}")

@@ -72,6 +72,13 @@ def read_contents(project: Project) -> dict[str, Any]:
     return contents
 
 
+def repository(project: Project) -> str:
+    """The address of the book's repository, from the configuration; "" until it is set there."""
+    path = project.root / "_config.yml"
+    about = (read_yaml(path) or {}).get("repository") if path.is_file() else None
+    return about.get("url", "") if isinstance(about, dict) else ""
+
+
 def render(project: Project) -> list[str]:
     """Render the book into ``_build/html`` and check its internal links.
 
@@ -132,8 +139,9 @@ def _is_awaited(line: str, missing: Mapping[str, str]) -> bool:
     """
     if any(f"/{name}.html" in f"/{line}" or line.endswith(f"chapters/{name}'") for name in missing):
         return True
-    target = re.search(r"(?:not found|undefined label|reference target)[^:]*: '?([\w:.-]+)'?", line)
-    return target is not None and any(target[1] in source for source in missing.values())
+    found = r"(?:not found|not readable|undefined label|reference target)[^:]*: '?(?:chapters/)?([\w:.-]+)"
+    target = re.search(found, line)
+    return target is not None and any(target[1].removesuffix(".svg") in text for text in missing.values())
 
 
 def _jupyter_book(project: Project, config: Path, toc: Path) -> list[str]:

@@ -1,0 +1,49 @@
+"use strict";
+
+// Boxes that scroll sideways: the classes more-left and more-right fade the edge behind which there is more
+// (book.css), and the keyboard reaches the box.
+const BOXES = [
+  "mjx-container[display]",
+  "pre",
+  ".output",
+  ".pst-scrollable-table-container",
+  ".claim-badge",
+].map((box) => `.bd-article ${box}`).join(", ");
+
+function cue(box) {
+  const hidden = box.scrollWidth - box.clientWidth;
+  box.classList.toggle("more-left", hidden > 2 && box.scrollLeft > 2);
+  box.classList.toggle("more-right", hidden > 2 && box.scrollLeft < hidden - 2);
+  if (hidden > 2) box.tabIndex = 0;
+}
+
+async function cues() {
+  if (window.MathJax?.startup) await MathJax.startup.promise;
+  const resized = new ResizeObserver((entries) => entries.forEach((entry) => cue(entry.target)));
+  for (const box of document.querySelectorAll(BOXES)) {
+    box.addEventListener("scroll", () => cue(box), { passive: true });
+    resized.observe(box);
+  }
+}
+
+// The search: a word inside a longer one ("incidence" in "coincidence") counts little, and what is shown of
+// a page has no formulas, which would be raw TeX.
+function search() {
+  const query = new URLSearchParams(location.search).get("q") ?? "";
+  const word = new RegExp(`(^|\\W)${_escapeRegExp(query.toLowerCase().trim())}`);
+  Object.assign(Scorer, {
+    partialTitle: 1,
+    partialTerm: 1,
+    score: ([, title, , , score]) => (word.test(title.toLowerCase()) ? score + 10 : score),
+  });
+  const plain = Search.htmlToText;
+  Search.htmlToText = (text, anchor) => {
+    const page = new DOMParser().parseFromString(text, "text/html");
+    page.querySelectorAll("div.math, details.hide, .headerlink, script, style").forEach((node) => node.remove());
+    page.querySelectorAll("span.math").forEach((node) => node.replaceWith("…"));
+    return plain(page.documentElement.outerHTML, anchor);
+  };
+}
+
+window.addEventListener("load", cues);
+if (document.getElementById("search-results")) search(); // after searchtools.js, and before it begins
