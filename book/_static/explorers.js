@@ -130,7 +130,7 @@
   /** A number as readers see it: so many digits after the point, and a minus sign. */
   function number(x, digits = 2) {
     if (!Number.isFinite(x)) return Number.isNaN(x) ? "–" : x < 0 ? "−∞" : "∞";
-    const text = Math.abs(x).toFixed(digits);
+    const text = (Math.abs(x) + 1e-9).toFixed(digits);  // 0.125 is 0.13, also when it is a bit less
     return (x < 0 && Number(text) !== 0 ? "−" : "") + text;
   }
 
@@ -147,7 +147,7 @@
       if (rough < 0) return [];  // rows of names, the first on top: no numbers
       const step = [1, 2, 5, 10].map(k => k * power).find(s => s >= rough * 0.999), found = [];
       for (let k = Math.ceil(f(low) / step - 1e-9); k * step <= f(high) + 1e-9; k++) found.push(back(k * step));
-      return found.map(x => [place(x), log ? significant(x) : number(x, Math.max(0, -Math.floor(Math.log10(step))))]);
+      return found.map(x => [place(x), number(x, Math.max(0, -Math.floor(Math.log10(log ? x * 1.001 : step))))]);
     };
     return place;
   }
@@ -287,8 +287,9 @@
     const moveStretch = slider(top, "stretch of feature 2", [least, most, 0.05], v => `× ${number(2 ** v)}`,
       v => { state.stretch = 2 ** v; draw(); });
     const lp = problem.lp(1);
-    button(top, "w of the LP", () => { if (lp !== null) { state.angle = lp; draw(); } });
-    button(top, "w of the QP", () => { if (lp !== null) { state.angle = problem.qp(state.stretch); draw(); } });
+    const pair = make("span", {}, top);
+    button(pair, "w of the LP", () => { if (lp !== null) { state.angle = lp; draw(); } });
+    button(pair, "w of the QP", () => { if (lp !== null) { state.angle = problem.qp(state.stretch); draw(); } });
     const row = panels(box);
     const left = plot(make("div", {}, row), "Differences in the plane with the direction w", 352);
     const both = make("div", {}, row);
@@ -296,7 +297,7 @@
     const gap = plot(both, "s − t against the direction of w", 176);
     legend(box, [["up", "first", "preference, better item first"], ["circle", "tie", "tie, both orders"],
       ["diamond", "lp", "LP"], ["square", "qp open", "QP"]]);
-    const fill = table(box, "s, t and s − t are those of the unit vector, on the stretched features");
+    const fill = table(box, "Of the unit vector on the stretched features; μ = (s − t)/(s + t)");
     const say = sentence(box);
     left.drag((x, y) => {
       if (x || y) { state.angle = Math.atan2(y * state.stretch, x); draw(); }  // weights of the features as they were
@@ -320,8 +321,13 @@
       const tie = data.ties[now.tie], sign = Math.sign(dot(along(1, 0), stretched(tie))) || 1;
       left.mark("circle", ...stretched(data.preferences[now.preference]), "ring", 10);
       left.mark("circle", ...stretched(tie).map(x => sign * x), "ring", 10);
-      for (const [at, name, side] of [[now.s, "s", 1], [now.t, "t", -1]])
-        left.text(...along(at, 0.78 * size * (Math.cos(turn) > 0 ? 1 : -1)), name, "middle", side * 9 * Math.cos(turn), 4 - side * 9 * Math.sin(turn));
+      const points = [...data.preferences, ...data.ties].map(stretched);  // the names of the lines keep away from them
+      const room = at => Math.min(...points.map(d => Math.hypot(d[0] - at[0], d[1] - at[1])), ...at.map(x => size - Math.abs(x)));
+      const apart = (11 * 2 * size) / left.box.width;
+      for (const [at, name] of [[now.s + apart, "s"], [now.t - apart, "t"]]) {
+        const places = [-0.9, -0.75, -0.6, 0.6, 0.75, 0.9].map(share => along(at, share * size));
+        left.text(...places.reduce((a, b) => (room(b) > room(a) ? b : a)), name, "middle", 0, 4);
+      }
       left.mark("circle", ...along(0.72 * size, 0), "handle", 10);
       left.text(...along(0.72 * size, 0), "w", "middle", 0, 4).setAttribute("class", "on-handle");
     }
@@ -342,15 +348,15 @@
 
     function draw() {
       const { angle, stretch } = state, now = worst(angle, stretch);
-      moveAngle(Math.round(2 * degrees(angle)) / 2);
+      moveAngle(degrees(angle));
       moveStretch(Math.log2(stretch));
       plane(now);
       const found = lp === null ? [] : [lp, problem.qp(stretch)], values = found.map(a => worst(a, stretch));
       const line = (name, a, v) => [name, `${number(degrees(a), 1)}°`, number(v.s), number(v.t), number(v.ratio), number(v.mu, 3), number(v.gap, 3)];
-      fill(["", "w", "s", "t", "s/t", "(s−t)/(s+t)", "s−t"],
+      fill(["", "w", "s", "t", "s/t", "μ", "s − t"],
         [line("now", angle, now), ...found.map((a, k) => line(["LP", "QP"][k], a, values[k]))]);
       if (lp === null) return say("No direction separates these comparisons: s is never above t.");
-      curve(ratio, "mu", "(s − t) / (s + t)", found, now);
+      curve(ratio, "mu", "μ = (s − t)/(s + t)", found, now);
       curve(gap, "gap", "s − t", found, now);
       const apart = degrees(found[1] - found[0]), part = values[1].mu / values[0].mu;
       const here = now.gap > 0 ? `w separates the comparisons with the margin ${number(now.mu, 3)}` : "w does not separate the comparisons";
@@ -456,13 +462,13 @@
     const row = panels(box);
     const left = plot(make("div", {}, row), "The bias β against C", 250), high = Math.max(1.1, ...data.bias) * 1.05;
     const height = 66 + 34 * names.length;
-    const right = plot(make("div", {}, row), "r of each item", Math.max(height, 130), { left: 60, right: 62, top: 24, bottom: 42 });
+    const right = plot(make("div", {}, row), "r of each item", Math.max(height, 250), { left: 60, right: 62, top: 24, bottom: 42 });
     const say = sentence(box);
     const grid = [...Array.from({ length: 301 }, (_, k) => 10 ** (logs[0] + (k / 300) * (logs[1] - logs[0]))),
                   ...data.lambda.map(lam => 1 / lam)].sort((a, b) => a - b);
     const curve = grid.map(C => [C, pathAt(data, C).beta]), low = Math.min(-1.1, ...curve.map(p => p[1])) * 1.08;
     left.frame(ends, [low, high], "C", "bias β", true);
-    right.frame([-size, size], [names.length - 0.5, -0.5], "r = −u / β", "item and its rank", false);
+    right.frame([-size, size], [names.length - 0.1, -0.5], "r = −u / β", "item (rank)", false);
     left.drag(C => { state.C = Math.min(Math.max(C, ends[0]), ends[1]); draw(); });
 
     function draw() {
@@ -475,16 +481,18 @@
       left.line([[state.C, low], [state.C, high]], "cursor");
       left.mark("circle", state.C, beta, "now", 6);
       right.clear();
-      right.line([[0, -0.5], [0, names.length - 0.5]], "zero");
+      right.line([[0, -0.5], [0, names.length - 0.1]], "zero");
       names.forEach((_, j) => right.line([[-size, j], [size, j]], "zero"));
       const order = r.map((_, j) => j).sort((a, b) => r[b] - r[a]), level = 1e-9 * Math.max(...r.map(Math.abs));
       r.forEach((value, j) => {
         const at = Math.max(-size, Math.min(size, value)), shape = at === value ? "circle" : value > 0 ? "right" : "left";
         const above = r.filter(other => other > value + level).length + 1;
         right.text(-size, j, `${names[j]} (${above})`, "end", -6, 4);
-        if (!lost) right.mark(shape, at, j, good ? "second" : "first", 7);
+        if (!lost) right.mark(good || shape !== "circle" ? shape : "down", at, j, good ? "second" : "first", 7);
         right.text(size, j, lost ? "–" : significant(value), "end", 58, 4);
       });
+      right.line([[-0.96 * size, names.length - 0.45], [-0.96 * size + 1, names.length - 0.45]], "arrow");
+      right.text(-0.96 * size + 1, names.length - 0.45, "the threshold, 1", "start", 6, 4);
       const words = order.map((j, k) => (k ? (Math.abs(r[order[k - 1]] - r[j]) <= level ? " = " : " > ") : "") + names[j]).join("");
       const spread = r[order[0]] - r[order[r.length - 1]];
       say(`C = ${significant(state.C)}, β = ${number(beta)}. ` + (lost ? "At β = 0 there is no ranking function."

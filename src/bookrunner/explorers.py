@@ -11,11 +11,10 @@ import html
 import io
 import json
 import math
+import reprlib
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from bookrunner.parameters import running_shell
 
@@ -83,7 +82,7 @@ def explorer(
 
 def _plain(value: Any, where: str) -> Any:
     """Nested data as JSON has them; ValueError says where something else is."""
-    if isinstance(value, np.ndarray | np.generic):
+    if hasattr(value, "tolist"):  # an array or a scalar of NumPy
         value = value.tolist()
     if isinstance(value, Mapping):
         if wrong := [key for key in value if not isinstance(key, str)]:
@@ -93,7 +92,7 @@ def _plain(value: Any, where: str) -> Any:
         return [_plain(part, f"{where}[{k}]") for k, part in enumerate(value)]
     if isinstance(value, str | bool) or (isinstance(value, int | float) and math.isfinite(value)):
         return value
-    raise ValueError(f"{where} is {value!r}; expected a finite number, a text, or lists of these")
+    raise ValueError(f"{where} is {reprlib.repr(value)}; expected a finite number, a text, or lists of these")
 
 
 def _check(kind: str, data: dict[str, Any]) -> None:
@@ -101,10 +100,7 @@ def _check(kind: str, data: dict[str, Any]) -> None:
     for name, shape in _FIELDS[kind].items():
         if name not in data:
             raise ValueError(f"data has {sorted(data)}; expected {name!r} for {kind!r}")
-        try:
-            found = np.shape(data[name])
-        except ValueError:  # rows of different lengths
-            found = ()
+        found = _shape(data[name])
         wanted = tuple(
             lengths.setdefault(s, n) if isinstance(s, str) else s for s, n in zip(shape, found, strict=False)
         )
@@ -117,23 +113,31 @@ def _check(kind: str, data: dict[str, Any]) -> None:
             if label not in (-1, 0, 1):
                 raise ValueError(f"a label is {label}; expected -1, 0 or 1")
         if len({frozenset(pair) for pair in data["pairs"]}) < lengths["m"]:
-            raise ValueError(f"two of the pairs {data['pairs']} are of the same items; expected one of each")
+            raise ValueError(
+                f"two of the pairs {reprlib.repr(data['pairs'])} are of the same items; expected one of each"
+            )
     if kind == "bias":
         knots = data["lambda"]
         if knots[-1] <= 0 or any(a <= b for a, b in pairwise(knots)):
-            raise ValueError(
-                f"lambda goes {knots[:3]} ... {knots[-1]}; expected positive, decreasing numbers"
-            )
+            raise ValueError(f"lambda is {reprlib.repr(knots)}; expected positive numbers that decrease")
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    """Lengths of nested lists, -1 where they differ."""
+    if not isinstance(value, list):
+        return ()
+    inner = {_shape(part) for part in value}
+    return (len(value), *(inner.pop() if len(inner) == 1 else (-1,) * bool(inner)))
 
 
 def _picture(figure: Figure, alt: str) -> str:
-    """The figure as an <img> that holds its SVG; the figure is closed."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
-    if running_shell() is not None:
-        import matplotlib.pyplot as plt
+    """The figure as an <img> that holds its SVG, the same text in every run; the figure is closed."""
+    import matplotlib.pyplot as plt
 
-        plt.close(figure)
+    buffer = io.BytesIO()
+    with plt.rc_context({"svg.hashsalt": "explorer"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    plt.close(figure)
     source = base64.b64encode(buffer.getvalue()).decode("ascii")
     alt = html.escape(" ".join(alt.split()))
     return f'<img src="data:image/svg+xml;base64,{source}" alt="{alt}">'

@@ -1,0 +1,217 @@
+import base64
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from sklearn.metrics.pairwise import rbf_kernel
+
+from bookrunner import explorer, explorers
+from preflearn.datasets import four_items, simulate_separable_pairs
+from preflearn.margins import MarginLP, MarginQP
+from preflearn.pairs import Pairs
+from preflearn.path import svm_path
+
+SCRIPT = Path(__file__).parents[2] / "book" / "_static" / "explorers.js"
+NODE = shutil.which("node")
+needs_node = pytest.mark.skipif(
+    NODE is None, reason="no node here: the numbers of explorers.js are not checked"
+)
+
+GRAPH = {"items": ["a", "b", "c"], "pairs": [[1, 0], [2, 1]], "y": [1, 0]}
+MARGINS = {"preferences": [[2.0, 1.0]], "ties": [[0.5, 0.0]]}
+BIAS = {"items": ["a", "b"], "lambda": [2.0, 1.0], "bias": [0.5, -1.0], "scores": [[1.0, 0.0], [2.0, 0.0]]}
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What explorers show, as if in a notebook: a list of bundles."""
+    bundles = []
+    monkeypatch.setattr(explorers, "running_shell", lambda: object())
+    monkeypatch.setattr("IPython.display.display", lambda bundle, raw: bundles.append(bundle))
+    return bundles
+
+
+def show(kind="graph", data=GRAPH, alt="What is seen.", **rest):
+    figure = Figure()
+    figure.subplots().plot([0, 1], [0, 1])
+    explorer(kind, data, fallback=figure, alt=alt, **rest)
+
+
+def test_html_holds_the_data_and_the_figure(shown):
+    data = MARGINS | {"preferences": np.array(MARGINS["preferences"]), "note": np.float64(0.5)}
+    show("margins", data, caption_state="Here nothing is stretched.")
+    text = shown[0]["text/html"]
+    assert text.startswith('<div class="explorer" data-explorer="margins">')
+    inline = re.search(r'<script type="application/json">(.*?)</script>', text)
+    assert json.loads(inline[1]) == MARGINS | {"note": 0.5}
+    picture = re.search(r'<img src="data:image/svg\+xml;base64,([^"]+)" alt="What is seen.">', text)
+    assert b"<svg" in base64.b64decode(picture[1])
+    assert "<p>Here nothing is stretched.</p>" in text
+    assert shown[0]["text/plain"] == "[explorer margins] What is seen. Here nothing is stretched."
+
+
+def test_the_same_explorer_is_the_same_text(shown):
+    for _ in range(2):
+        show()
+    assert shown[0] == shown[1]
+
+
+def test_texts_cannot_end_the_script_or_the_attribute(shown):
+    name = "</script><script>alert(1)</script> & <!-- \u2028"
+    show(data=GRAPH | {"items": [name, "b", "c"]}, alt='a "quoted" <b>', caption_state="<i> & so on")
+    text = shown[0]["text/html"]
+    assert text.count("</script>") == text.count("<script") == 1
+    assert "<!--" not in text
+    assert "\u2028" not in text
+    assert json.loads(text.partition('json">')[2].partition("</script>")[0])["items"][0] == name
+    assert 'alt="a &quot;quoted&quot; &lt;b&gt;"' in text
+    assert "<p>&lt;i&gt; &amp; so on</p>" in text
+
+
+def test_outside_of_a_notebook_a_line_is_printed(capsys):
+    show(alt="Two\n  lines.")
+    assert capsys.readouterr().out == "[explorer graph] Two lines.\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "message"),
+    [
+        ("grahp", GRAPH, "no explorer 'grahp'; expected one of"),
+        ("graph", {"items": ["a", "b"], "pairs": [[1, 0]]}, "expected 'y'"),
+        ("graph", GRAPH | {"y": [1, 0, 0]}, "'y'.*shape \\(3,\\)"),
+        ("graph", GRAPH | {"y": [1, 2]}, "a label is 2"),
+        ("graph", GRAPH | {"pairs": [[1, 0], [3, 1]]}, "a pair is \\[3, 1\\]"),
+        ("graph", GRAPH | {"pairs": [[1, 1], [2, 1]]}, "a pair is \\[1, 1\\]"),
+        ("graph", GRAPH | {"pairs": [[1, 0], [0, 1]]}, "of the same items"),
+        ("graph", GRAPH | {"pairs": [[1, 0], [2]]}, "'pairs'.*shape"),
+        ("graph", GRAPH | {3: 1}, "the key 3"),
+        ("graph", GRAPH | {"more": {1, 2}}, "data\\['more'\\] is"),
+        ("graph", GRAPH | {"more": None}, "data\\['more'\\] is None"),
+        ("margins", MARGINS | {"ties": [[0.5, np.nan]]}, "data\\['ties'\\]\\[0\\]\\[1\\] is nan"),
+        ("margins", MARGINS | {"ties": np.full((1, 2), np.inf)}, "is inf; expected a finite number"),
+        ("margins", MARGINS | {"ties": np.zeros((0, 2))}, "'ties'.*shape"),
+        ("margins", MARGINS | {"ties": [[1.0, 2.0, 3.0]]}, "'ties'.*shape"),
+        ("bias", BIAS | {"lambda": [1.0, 2.0]}, "lambda is \\[1.0, 2.0\\]"),
+        ("bias", BIAS | {"lambda": [1.0, 0.0]}, "expected positive"),
+        ("bias", BIAS | {"scores": [[1.0, 2.0]]}, "'scores'.*shape"),
+    ],
+)
+def test_wrong_data_are_named(kind, data, message):
+    with pytest.raises(ValueError, match=message):
+        show(kind, data)
+
+
+@pytest.mark.parametrize("alt", ["", "  ", None])
+def test_an_alternative_text_is_needed(alt):
+    with pytest.raises(ValueError, match="alternative text"):
+        show(alt=alt)
+
+
+def in_node(code, data):
+    """What `code`, a function of (script, data), returns in node."""
+    program = (
+        f"const script = require({json.dumps(str(SCRIPT))}), text = require('fs').readFileSync(0, 'utf8');"
+        f"console.log(JSON.stringify(({code})(script, JSON.parse(text))))"
+    )
+    done = subprocess.run([NODE, "-e", program], input=json.dumps(data), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@needs_node
+def test_margins_agree_with_the_solvers():
+    stretches, sets, expected = [0.25, 0.5, 1.0, 1.7, 4.0], [], []
+    for seed in (3, 7, 49):
+        pairs, y, *_ = simulate_separable_pairs(12, 2, 0.5, margin=0.2, rng=seed)
+        D = pairs.differences()
+        sets.append({"preferences": (y[y != 0, None] * D[y != 0]).tolist(), "ties": D[y == 0].tolist()})
+        lp = MarginLP().fit(pairs, y)
+        for stretch in stretches:
+            units = [1, stretch]
+            qp = MarginQP().fit(Pairs(pairs.items * units, pairs.index), y)
+            expected.append([*lp.coef_, lp.margin_, *(qp.u_ * units), qp.margin_, 2 / np.linalg.norm(qp.u_)])
+    code = """(script, {sets, stretches}) => sets.flatMap(({preferences, ties}) => {
+        const problem = script.marginProblem(preferences, ties);
+        return stretches.map(stretch => {
+            const [lp, qp] = [problem.lp(stretch), problem.qp(stretch)], at = problem.worst(qp, stretch);
+            return [lp, problem.worst(lp, stretch).mu, qp, at.mu, at.gap];
+        });
+    })"""
+    found = in_node(code, {"sets": sets, "stretches": stretches})
+    for (lp, lp_margin, qp, qp_margin, gap), (*w, mu, a, b, mu_qp, distance) in zip(
+        found, expected, strict=True
+    ):
+        for angle, direction in ((lp, w), (qp, [a, b])):
+            assert np.allclose(
+                [np.cos(angle), np.sin(angle)], direction / np.linalg.norm(direction), atol=1e-6
+            )
+        assert np.allclose([lp_margin, qp_margin, gap], [mu, mu_qp, distance], rtol=1e-6)
+
+
+@needs_node
+def test_comparisons_that_no_direction_separates():
+    data = {"preferences": [[1.0, 0.0]], "ties": [[2.0, 0.0], [0.0, 2.0]]}
+    code = "(script, {preferences, ties}) => script.marginProblem(preferences, ties).qp(1)"
+    assert in_node(code, data) is None
+
+
+@needs_node
+def test_graphs_agree_with_least_squares():
+    rng, cases = np.random.default_rng(0), [{"pairs": [], "y": []}]
+    every = np.array([(a, b) for a in range(5) for b in range(a)])
+    for size in (1, 2, 3, 4, 5, 7, 10):
+        pairs = rng.permuted(every[rng.choice(10, size, replace=False)], axis=1)
+        cases.append({"pairs": pairs.tolist(), "y": rng.integers(-1, 2, size).tolist()})
+    pairs, y = four_items()
+    cases.append({"pairs": pairs.index.tolist(), "y": y.tolist()})
+    code = "(script, cases) => cases.map(({pairs, y}) => script.comparisonGraph(5, pairs, y))"
+    for case, found in zip(cases, in_node(code, cases), strict=True):
+        index = np.reshape(case["pairs"], (-1, 2)).astype(int)
+        B = np.eye(5)[index[:, 0]] - np.eye(5)[index[:, 1]]
+        f = np.linalg.pinv(B) @ np.array(case["y"])  # the shortest solution: mean zero in each component
+        assert np.array_equal(np.reshape(found["B"], (-1, 5)), B)
+        assert np.allclose(found["f"], f, atol=1e-12)
+        assert np.allclose(found["Bf"], B @ f, atol=1e-12)
+        assert found["rank"] == np.linalg.matrix_rank(B) if len(B) else found["rank"] == 0
+        assert found["count"] == 5 - found["rank"] == len(set(found["component"]))
+
+
+@needs_node
+def test_bias_between_knots_is_that_of_the_path():
+    pairs, y = four_items(2)
+    flipped, y_tilde = pairs.flipped(y)
+    B, K = (
+        flipped.incidence().toarray(),
+        rbf_kernel(pairs.items, gamma=0.3),
+    )
+    path = svm_path(B @ K @ B.T, y_tilde, lambda_min=0.05)
+
+    def solution(lam):
+        return [path.bias(lam), *(K @ B.T @ (y_tilde * path.alpha(lam)) / lam)]
+
+    lam = np.array([100, *path.breakpoints, path.lambda_end])
+    at_knots, costs = np.array([solution(knot) for knot in lam]), np.geomspace(0.01, 20, 60)
+    data = {"lambda": lam.tolist(), "bias": at_knots[:, 0].tolist(), "scores": at_knots[:, 1:].tolist()}
+    code = """(script, {data, costs}) => ({
+        zeros: script.zeros(data),
+        at: costs.map(C => { const {beta, scores} = script.pathAt(data, C); return [beta, ...scores]; }),
+    })"""
+    found = in_node(code, {"data": data, "costs": costs.tolist()})
+    assert np.allclose(found["at"], [solution(1 / C) for C in costs], atol=1e-9)
+    (crossing,) = found["zeros"]
+    assert abs(path.bias(1 / crossing)) < 1e-9
+
+
+@needs_node
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [(-0.001, 2, "0.00"), (0.125, 2, "0.13"), (-1.5, 1, "−1.5"), (12, 0, "12"), ("Infinity", 2, "∞")],
+)
+def test_numbers_as_readers_see_them(value, digits, text):
+    code = "(script, [value, digits]) => script.number(Number(value), digits)"
+    assert in_node(code, [value, digits]) == text
