@@ -1,4 +1,4 @@
-"""The proposition boxes of chapter 05, on all small cases, on random ones and on degenerate ones.
+"""The proposition boxes of chapter 07, on all small cases, on random ones and on degenerate ones.
 
 Curves are drawn threshold by threshold and areas are fractions, so nothing here is the package's own sum.
 """
@@ -117,14 +117,14 @@ def test_constant_answers(won, lost, drawn):
 # ---- The machine at small cost
 
 
-def rescaled(D, y, sign):
-    """v and b of the proposition: sign -1 is case (a), +1 case (b)."""
+def rescaled(D, y, sign, omega=1.0):
+    """u_1 and beta_1 of the proposition, here v and b: sign -1 is case (a), +1 case (b)."""
     P, T = y[y != 0, None] * D[y != 0], D[y == 0]
     v, b = cp.Variable(D.shape[1]), cp.Variable()
     if sign < 0:
-        loss = -len(P) * b - P.sum(axis=0) @ v + cp.sum(cp.pos(b + T @ v) + cp.pos(b - T @ v))
+        loss = -len(P) * b - P.sum(axis=0) @ v + omega * cp.sum(cp.pos(b + T @ v) + cp.pos(b - T @ v))
     else:
-        loss = 2 * len(T) * b + cp.sum(cp.pos(-b - P @ v))
+        loss = 2 * omega * len(T) * b + cp.sum(cp.pos(-b - P @ v))
     cp.Problem(cp.Minimize(cp.sum_squares(v) / 2 + loss)).solve(solver=cp.CLARABEL)
     return v.value, float(b.value)
 
@@ -136,13 +136,13 @@ def largest_cost(D, y, sign, v, b):
     return min(1 / max(reach.max(), 1e-9), 0.1)
 
 
-def original(D, y, C):
+def original(D, y, C, omega):
     """u / C and beta of the machine, with all hinges as they are printed."""
     w, beta = cp.Variable(D.shape[1]), cp.Variable()
     z = D @ (C * w)
     P, T = y != 0, y == 0
-    slack = sum(hinges(cp.multiply(y[P], z[P]), z[T], beta))
-    cp.Problem(cp.Minimize(C * cp.sum_squares(w) / 2 + slack)).solve(solver=cp.CLARABEL)
+    preferences, ties = hinges(cp.multiply(y[P], z[P]), z[T], beta)
+    cp.Problem(cp.Minimize(C * cp.sum_squares(w) / 2 + preferences + omega * ties)).solve(solver=cp.CLARABEL)
     return w.value, float(beta.value)
 
 
@@ -166,26 +166,28 @@ def machines():
 
 
 @pytest.mark.theorem("prop-small-cost")
+@pytest.mark.parametrize("omega", [1.0, 0.7])
 @pytest.mark.parametrize(("D", "y"), [*machines()])
-def test_at_small_cost_the_machine_is_one_vector_times_the_cost(D, y):
+def test_at_small_cost_the_machine_is_one_vector_times_the_cost(D, y, omega):
     n0, n_plus = int(np.sum(y == 0)), int(np.sum(y != 0))
-    sign = -1 if n_plus < 2 * n0 else 1
-    v, b = rescaled(D, y, sign)
+    sign = -1 if n_plus < 2 * omega * n0 else 1
+    v, b = rescaled(D, y, sign, omega)
     largest = largest_cost(D, y, sign, v, b)
     for C in (largest, largest / 10):
-        w, beta = original(D, y, C)
+        w, beta = original(D, y, C, omega)
         np.testing.assert_allclose(w, v, atol=2e-3 * max(1, np.abs(v).max()))
         assert abs(beta - sign) < 1.1 * C * (1 + np.abs(b) + np.abs(D @ v).max() * 2) + 1e-4
     if sign > 0:
         z = (y * (D @ v))[y != 0]
-        assert z.mean() >= v @ v / (2 * n0) - 1e-5 * max(1, v @ v)  # the plain mean, by Chebyshev
+        assert z.mean() >= v @ v / (2 * omega * n0) - 1e-5 * max(1, v @ v)  # the plain mean, by Chebyshev
     pairs = Pairs(np.vstack([D, np.zeros((1, D.shape[1]))]), [[k, len(D)] for k in range(len(D))])
+    weight = np.where(y == 0, omega, 1.0)
     if sign > 0:
         with pytest.raises(DegenerateBiasError):
-            SVMCompare(largest / 10, "linear").fit(pairs, y)
+            SVMCompare(largest / 10, "linear").fit(pairs, y, weight)
     else:
         C = largest / 10
-        model = SVMCompare(C, "linear").fit(pairs, y)
+        model = SVMCompare(C, "linear").fit(pairs, y, weight)
         scale = -C / model.bias_
         np.testing.assert_allclose(model.decision_function(pairs), scale * (D @ v), atol=1e-3 * scale)
 
