@@ -1,0 +1,86 @@
+"""The numbers of the primer's small examples, computed, and found in its text."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from preflearn.datasets import four_items
+from preflearn.metrics import comparison_auc
+
+TEXT = (Path(__file__).parents[1] / "book" / "primer.md").read_text("utf-8")
+EXAMPLES = {
+    part.partition(")=")[0]: part.partition("*Four items.*")[2] for part in TEXT.split("\n(primer-")[1:]
+}
+PAIRS, Y = four_items()
+B, X = PAIRS.incidence().toarray(), PAIRS.items[:, 0]
+D, PREFER = B @ X, Y != 0
+
+
+def says(section, *texts):
+    return [text for text in texts if text not in EXAMPLES[section]] == []
+
+
+def test_every_section_has_a_label_and_an_example():
+    first = ["graph", "hinge", "slack", "duality", "kernel", "logistic"]
+    assert list(EXAMPLES) == [*first, "cv", "roc", "hull", "gaussian", "statespace"]
+    assert all(EXAMPLES.values())
+
+
+def test_graph_and_hinge():
+    cycle = np.array([1, 1, 1, -1])
+    assert not (B.T @ cycle).any()
+    assert len(B) - np.linalg.matrix_rank(B) == 1
+    assert says("graph", "$(1, 1, 1, -1)$", "$n - c = 3$")
+    hinges = [np.maximum(0, 1 - w * D[PREFER]).tolist() for w in (0.5, -0.5)]
+    assert hinges == [[0.5, 0, 0], [1.5, 2, 3]]
+    assert says("hinge", r"hinges are $\frac12$, 0 and 0", r"hinges are $\frac32$, 2 and 3")
+
+
+@pytest.mark.parametrize(("C", "w"), [(0.1, 0.3), (1.0, 1.0), (2.0, 1.0)])
+def test_slack_and_duality(C, w):
+    grid = np.linspace(0, 2, 20001)
+    slack = np.maximum(0, 1 - np.outer(grid, D[PREFER]))
+    best = np.argmin(grid**2 / 2 + C * slack.sum(axis=1))
+    assert grid[best] == pytest.approx(w)
+    if C < 1:
+        np.testing.assert_allclose(slack[best], [0.7, 0.4, 0], atol=1e-12)
+        assert says("slack", "$w = 0.3$, with slacks 0.7, 0.4 and 0")
+    v = np.array([1.0, 0, 0])  # without slack
+    assert v.sum() - (v @ D[PREFER]) ** 2 / 2 == 0.5 == (v @ D[PREFER]) ** 2 / 2
+    assert (D[PREFER] * 1.0 >= 1).all()
+
+
+def test_kernel():
+    K = np.outer(X, X) + np.outer(X, X) ** 2
+    rows = (" & ".join(f"{value:.0f}" for value in row) for row in K)
+    assert says("kernel", r" \\ ".join(rows), r"$20 + 2 - 2 \cdot 6 = 10$")
+    assert (B @ K @ B.T)[1, 1] == 10
+
+
+def test_logistic_and_validation():
+    probability = 1 / (1 + np.exp(-D[PREFER]))
+    loss = -np.log(probability)
+    assert says("logistic", *(f"{p:.3f}" for p in [*probability, probability.prod(), *loss, loss.sum()]))
+    w = np.linalg.lstsq(D[:3, None], Y[:3])[0][0]
+    assert (w, w * D[3]) == (pytest.approx(0.5), pytest.approx(2))
+
+
+def test_area_and_hulls():
+    assert says("roc", f"{comparison_auc(Y, D):.3f}")
+    pairs, _ = four_items(2)
+    values = pairs.differences() @ [1, 2]
+    assert values[PREFER].min() == 3
+    assert abs(values[~PREFER]).max() == 1
+    assert says("hull", "$w = (1, 2)$", "at least 3", "at most 1")
+
+
+def test_gaussian_and_state_space():
+    mean = B.T @ np.linalg.solve(B @ B.T + np.eye(4), Y)
+    np.testing.assert_allclose(15 * mean, [-7, 2, -2, 7])
+    np.testing.assert_allclose(np.diag(np.linalg.inv(np.eye(4) + B.T @ B)), 7 / 15)
+    np.testing.assert_allclose(np.linalg.solve(2 * B.T @ B + 2 * np.eye(4), 2 * B.T @ Y), mean)
+    covariance = 1 + np.minimum.outer(X, X)
+    assert np.diag(covariance).tolist() == [1, 2, 3, 5]
+    inverse = np.linalg.inv(covariance)
+    np.testing.assert_allclose(inverse[abs(np.subtract.outer(range(4), range(4))) > 1], 0, atol=1e-12)
