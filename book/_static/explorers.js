@@ -185,7 +185,7 @@
     self.mark = (shape, x, y, look, size = 6) => mark(front, shape, self.x(x), self.y(y), look, size);
     self.text = (x, y, label, anchor = "start", dx = 0, dy = 0) =>
       make("text", { x: self.x(x) + dx, y: self.y(y) + dy, "text-anchor": anchor, class: "halo" }, front, label);
-    self.drag = then => drag(root, (x, y) => then(self.x.invert(x), self.y.invert(y)));
+    self.drag = (then, grip) => drag(root, (x, y) => then(self.x.invert(x), self.y.invert(y)), grip);
     return self;
   }
 
@@ -204,33 +204,38 @@
     return make("path", { d: SHAPES[shape], class: `mark ${look}`, transform }, parent);
   }
 
-  /** Follow the pointer (mouse, finger, pen) from where it goes down, in the units of the view box. */
-  function drag(root, then) {
+  /** Follow the pointer (mouse, finger, pen) from where it goes down, in the units of the view box. A finger
+      that pans the page changes nothing: it acts when it moves sideways or is lifted, or on the grip alone. */
+  function drag(root, then, grip) {
     let held = null;
-    const move = event => {
+    const act = event => {
       if (event.pointerId !== held) return;
       const at = root.getBoundingClientRect(), unit = root.viewBox.baseVal.width / at.width;
       then((event.clientX - at.left) * unit, (event.clientY - at.top) * unit);
     };
     root.addEventListener("pointerdown", event => {
-      if (event.button !== 0) return;
+      const finger = event.pointerType === "touch";
+      if (event.button !== 0 || (finger && grip && !grip.contains(event.target))) return;
       held = event.pointerId;
       root.setPointerCapture(held);
-      move(event);
+      if (!finger) act(event);
     });
-    root.addEventListener("pointermove", move);
-    for (const end of ["pointerup", "pointercancel"]) root.addEventListener(end, () => { held = null; });
+    root.addEventListener("pointermove", act);
+    root.addEventListener("pointerup", event => { act(event); held = null; });
+    root.addEventListener("pointercancel", () => { held = null; });
+    if (grip) grip.addEventListener("touchstart", event => event.preventDefault(), { passive: false });
   }
 
   /** A labelled slider; `show` says a value in words. Returns a function that moves it. */
   function slider(parent, label, [min, max, step], show, then) {
     const row = make("label", { class: "explorer-slider" }, parent);
     make("span", {}, row, label);
-    const input = make("input", { type: "range", min, max, step }, row), output = make("output", {}, row);
+    const input = make("input", { type: "range", min, max, step, "aria-label": label }, row);
+    const shown = make("span", { class: "explorer-value", "aria-hidden": "true" }, row);
     input.addEventListener("input", () => then(Number(input.value)));
     return value => {
       input.value = value;
-      output.textContent = show(value);
+      shown.textContent = show(value);
       input.setAttribute("aria-valuetext", show(value));
     };
   }
@@ -256,7 +261,8 @@
     return (columns, rows) => {
       const fill = (part, tag, lines) => part.replaceChildren(...lines.map(cells => {
         const row = make("tr", {});
-        cells.forEach((cell, k) => make(k && tag === "td" ? "td" : "th", { scope: tag === "td" ? "row" : "col" }, row, cell));
+        cells.forEach((cell, k) => (k && tag === "td" ? make("td", {}, row, cell)
+          : make("th", { scope: tag === "td" ? "row" : "col" }, row, cell)));
         return row;
       }));
       fill(head, "th", [columns]);
@@ -299,9 +305,13 @@
       ["diamond", "lp", "LP"], ["square", "qp open", "QP"]]);
     const fill = table(box, "Of the unit vector on the stretched features; μ = (s − t)/(s + t)");
     const say = sentence(box);
+    const grip = make("g", { class: "grip" }, left.root);
+    make("circle", { r: 22, fill: "transparent" }, grip);
+    mark(grip, "circle", 0, 0, "ink", 10);
+    make("text", { y: 4, "text-anchor": "middle", class: "on-grip" }, grip, "w");
     left.drag((x, y) => {
       if (x || y) { state.angle = Math.atan2(y * state.stretch, x); draw(); }  // weights of the features as they were
-    });
+    }, grip);
     for (const panel of [ratio, gap]) panel.drag(x => { state.angle = (x * Math.PI) / 180; draw(); });
 
     function plane(now) {
@@ -328,8 +338,8 @@
         const places = [-0.9, -0.75, -0.6, 0.6, 0.75, 0.9].map(share => along(at, share * size));
         left.text(...places.reduce((a, b) => (room(b) > room(a) ? b : a)), name, "middle", 0, 4);
       }
-      left.mark("circle", ...along(0.72 * size, 0), "handle", 10);
-      left.text(...along(0.72 * size, 0), "w", "middle", 0, 4).setAttribute("class", "on-handle");
+      const [x, y] = along(0.72 * size, 0);
+      set(grip, { transform: `translate(${left.x(x)},${left.y(y)})` });
     }
 
     function curve(panel, key, label, found, now) {
@@ -352,9 +362,9 @@
       moveStretch(Math.log2(stretch));
       plane(now);
       const found = lp === null ? [] : [lp, problem.qp(stretch)], values = found.map(a => worst(a, stretch));
-      const line = (name, a, v) => [name, `${number(degrees(a), 1)}°`, number(v.s), number(v.t), number(v.ratio), number(v.mu, 3), number(v.gap, 3)];
-      fill(["", "w", "s", "t", "s/t", "μ", "s − t"],
-        [line("now", angle, now), ...found.map((a, k) => line(["LP", "QP"][k], a, values[k]))]);
+      const line = (name, a, v) => [name, `${number(degrees(a), 1)}°`, number(v.s), number(v.t), number(v.gap > 0 ? v.ratio : NaN), number(v.gap > 0 ? v.mu : NaN, 3), number(v.gap, 3)];
+      fill(["w of", "angle", "s", "t", "s/t", "μ", "s − t"],
+        [line("you", angle, now), ...found.map((a, k) => line(["LP", "QP"][k], a, values[k]))]);
       if (lp === null) return say("No direction separates these comparisons: s is never above t.");
       curve(ratio, "mu", "μ = (s − t)/(s + t)", found, now);
       curve(gap, "gap", "s − t", found, now);
@@ -435,7 +445,7 @@
         score.textContent = `${"ABCDEFGH"[component[k]] || "?"}: ${number(f[k])}`;
       });
       const entry = x => (x ? number(x, 0) : "0");
-      fill(["", ...names, "y", "Bf", "y − Bf"], [
+      fill(["pair", ...names, "y", "Bf", "y − Bf"], [
         ...on.map((edge, i) => [edge.pair.map(k => names[k]).join(", "), ...B[i].map(entry), entry(y[i]), number(Bf[i]), number(y[i] - Bf[i])]),
         ["f", ...f.map(x => number(x)), "", "", ""]]);
       const left = y.reduce((sum, label, i) => sum + (label - Bf[i]) ** 2, 0), cycles = m - rank;
@@ -450,14 +460,14 @@
 
   explorers.bias = (box, data) => {
     const names = data.items.map(String), ends = [1 / data.lambda[0], 1 / data.lambda[data.lambda.length - 1]];
-    const crossings = zeros(data), state = { C: Math.sqrt(ends[0] * ends[1]) };
+    const crossings = zeros(data), state = { C: ends[0] ** 0.25 * ends[1] ** 0.75 };
     const ranks = C => { const { beta, scores } = pathAt(data, C); return { beta, r: scores.map(u => -u / beta) }; };
     const size = 1.25 * Math.max(1, ...ranks(ends[1]).r.map(Math.abs));
     const top = controls(box), logs = ends.map(Math.log10);
     const moveC = slider(top, "C", [logs[0], logs[1], (logs[1] - logs[0]) / 400], v => significant(10 ** v), v => { state.C = 10 ** v; draw(); });
     if (crossings.length) {
-      button(top, "just below β = 0", () => { state.C = crossings[0] * 0.9; draw(); });
-      button(top, "just above", () => { state.C = crossings[0] * 1.1; draw(); });
+      button(top, "β just above 0", () => { state.C = crossings[0] * 0.9; draw(); });
+      button(top, "β just below 0", () => { state.C = crossings[0] * 1.1; draw(); });
     }
     const row = panels(box);
     const left = plot(make("div", {}, row), "The bias β against C", 250), high = Math.max(1.1, ...data.bias) * 1.05;
