@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from reference import solve, times
 
 from preflearn.margins import MarginLP, MarginQP, cone_distance, separability
+from preflearn.pairs import Pairs
 
 # ---- Exact answers by brute force
 
@@ -94,7 +95,7 @@ def extremes(w, P, T):
 
 
 def cone(w, P, T):
-    """Generators of G(w)."""
+    """Generators of C(w)."""
     s, t = extremes(w, P, T)
     best, worst = [d for d in P if dot(w, d) == s], [d for d in T if dot(w, d) == t]
     return [[x - z for x, z in zip(d, e, strict=True)] for d in best for e in worst]
@@ -222,6 +223,43 @@ def test_without_ties_between_different_items_the_lp_has_many_best_multiples():
     assert blow_up(P, T) is None  # and no factor makes the hulls touch
 
 
+def climbing_cycles(index, y):
+    """(preferences, ties) of each cycle that passes its preferences, at least one, upwards."""
+    steps = [(second, first, i, y[i]) for i, (first, second) in enumerate(index) if y[i] >= 0]
+    steps += [(first, second, i, -y[i]) for i, (first, second) in enumerate(index) if y[i] <= 0]
+
+    def onwards(path, edges, ups, ties):
+        for start, end, i, up in steps:
+            if start != path[-1] or i in edges or end < path[0]:  # a cycle begins at its least item
+                continue
+            if end == path[0]:
+                yield ups + up, ties + 1 - up
+            elif end not in path:
+                yield from onwards([*path, end], {*edges, i}, ups + up, ties + 1 - up)
+
+    return [(ups, ties) for item in set(np.ravel(index)) for ups, ties in onwards([item], set(), 0, 0) if ups]
+
+
+@pytest.mark.theorem("prop-cycles")
+@pytest.mark.parametrize(("n_items", "n_pairs"), [(2, 3), (3, 3), (3, 5), (4, 4), (4, 6), (5, 6), (5, 9)])
+def test_proposition_on_cycles(n_items, n_pairs):
+    rng, seen = np.random.default_rng(n_pairs), {True: set(), False: set()}
+    for _ in range(60):
+        index = np.array([rng.choice(n_items, 2, replace=False) for _ in range(n_pairs)])
+        y = np.append(rng.choice([-1, 0, 1], n_pairs - 2, p=[0.15, 0.7, 0.15]), [1, 0])
+        ratios = [Fraction(ties, ups) for ups, ties in climbing_cycles(index.tolist(), y.tolist())]
+        pairs, factor = Pairs(np.eye(n_items), index), min(ratios, default=None)
+        answer = separability(pairs, y)
+        assert answer.exact
+        assert answer.separable == (factor is None or factor > 1)
+        if answer.separable:
+            mu = 1.0 if factor is None else float((factor - 1) / (factor + 1))
+            assert MarginLP().fit(pairs, y).margin_ == pytest.approx(mu, abs=1e-9)
+        seen[answer.separable].add(factor)
+    assert seen[False]
+    assert n_items == 2 or len(seen[True]) > 1  # margins below 1, too
+
+
 # ---- Chapter 03
 
 
@@ -338,7 +376,7 @@ def test_scaling_asks_for_some_optimum_not_for_the_shortest():
     pairs, y = package(P, ties)
     assert MarginQP().fit(pairs * delta, y).margin_ == pytest.approx(1)
     shortest = MarginLP().fit(pairs, y).coef_ / delta**2
-    assert abs(shortest[0] - 2 * shortest[1]) > 0.1  # outside of G, which is the ray of (2, 1)
+    assert abs(shortest[0] - 2 * shortest[1]) > 0.1  # outside of C(w), the ray of (2, 1)
     other = delta * MarginLP().fit(pairs * delta, y).coef_  # optimal on the unscaled data too
     np.testing.assert_allclose(other[0] / delta[0] ** 2, 2 * other[1] / delta[1] ** 2)
 
