@@ -471,8 +471,8 @@
     }
     const row = panels(box);
     const left = plot(make("div", {}, row), "The bias β against C", 250), high = Math.max(1.1, ...data.bias) * 1.05;
-    const height = 66 + 34 * names.length;
-    const right = plot(make("div", {}, row), "r of each item", Math.max(height, 250), { left: 60, right: 62, top: 24, bottom: 42 });
+    const height = 66 + 34 * names.length, room = 14 + 7 * (4 + Math.max(...names.map(name => name.length)));
+    const right = plot(make("div", {}, row), "r of each item", Math.max(height, 250), { left: room, right: 62, top: 24, bottom: 42 });
     const say = sentence(box);
     const grid = [...Array.from({ length: 301 }, (_, k) => 10 ** (logs[0] + (k / 300) * (logs[1] - logs[0]))),
                   ...data.lambda.map(lam => 1 / lam)].sort((a, b) => a - b);

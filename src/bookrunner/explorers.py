@@ -39,7 +39,7 @@ def explorer(
     kind : {"margins", "graph", "bias"}
         "margins" turns a direction w and stretches a feature: ``preferences`` of shape (m, 2), better item
         first, and ``ties``, (k, 2).
-        "graph" switches comparisons on and off: names of ``items``, ``pairs`` of shape (m, 2), labels ``y``.
+        "graph" switches comparisons on and off: short names of ``items``, ``pairs`` (m, 2), labels ``y``.
         "bias" moves C: names of ``items``, and at the knots of a path the decreasing ``lambda`` = 1/C, the
         ``bias`` beta, and the ``scores`` <u, phi(x)> of the items, (knots, items).
     data : mapping of str to arrays, lists, texts and finite numbers
