@@ -174,7 +174,8 @@ def test_code_lines_are_counted_without_words():
         ({"dynamics"}, 1900),
         ({"ranking"}, 500),
         ({"datasets"}, 710),  # the plan says 650; tables that are kept, parsed, take 40
-        ({"bookrunner"}, 1920),  # the plan says 1,400
+        # the plan says 1,400; explorers take 105, what pages say of themselves and the front page 95
+        ({"bookrunner"}, 2120),
     ],
 )
 def test_a_folder_is_read_in_one_sitting(folders, most):

@@ -4,6 +4,7 @@
 // (book.css), and the keyboard reaches the box.
 const BOXES = [
   "mjx-container[display]",
+  "span.math",
   "pre",
   ".output",
   ".pst-scrollable-table-container",
@@ -47,3 +48,8 @@ function search() {
 
 window.addEventListener("load", cues);
 if (document.getElementById("search-results")) search(); // after searchtools.js, and before it begins
+
+// Paper is white.
+const root = document.documentElement.dataset;
+window.addEventListener("beforeprint", () => ([root.screen, root.theme] = [root.theme, "light"]));
+window.addEventListener("afterprint", () => (root.theme = root.screen));

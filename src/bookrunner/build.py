@@ -195,7 +195,7 @@ def collect(project: Project, ledger: Mapping[str, Claim], shown: Mapping[str, E
         path = project.pages / name
         if not path.exists() or path.read_bytes() != text.encode():
             write_atomically(path, text)
-    for path in project.pages.glob("*.ipynb"):
+    for path in [*project.pages.glob("*.ipynb"), *project.pages.glob("*.svg")]:
         if path.name not in pages:
             path.unlink()
     return problems

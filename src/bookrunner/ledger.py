@@ -311,7 +311,7 @@ def evidence_line(result: Mapping) -> str:
         line = line[0].upper() + line[1:]
     if value is not None and "{value}" not in line:
         line = f"{line.rstrip('.')}. Value: {{value}}"
-    line = f"{line.rstrip('.')}.".replace("{value}", "" if value is None else format_value(value))
+    line = line.replace("{value}", "" if value is None else format_value(value)).rstrip(".") + "."
     if "recorded" not in result:
         return line
     return f"{line} From the full run recorded on {result['recorded']}."
@@ -368,7 +368,7 @@ def _badge_html(claim: Claim, result: dict) -> str:
         f'<div class="claim-badge claim-{kind}" id="check-{claim.id}">'
         f'<p class="claim-head"><span class="claim-verdict"><span class="claim-mark" aria-hidden="true">'
         f"{mark}</span> {html.escape(headline(result))}</span> "
-        f'<span class="claim-where"><a class="claim-id" href="claims.html#{anchor(claim.id)}">{claim.id}</a>, '
+        f'<span class="claim-where"><a href="claims.html#{anchor(claim.id)}">{claim.id}</a>, '
         f"{_text_html(claim.where)}</span></p>"
         f'<p class="claim-statement">{_text_html(claim.statement)}</p>'
         + (f'<ul class="claim-forms">{forms}</ul>' if forms else "")

@@ -114,13 +114,12 @@ def claims_page(checked: list[Checked]) -> str:
     ]
     for paper in sorted({entry.claim.paper for entry in checked}):
         parts += [f"## Paper {paper}", f"The claims of {{cite:t}}`{_PAPERS[paper]}`."]
-        section = None
+        sections: dict[str, list[str]] = {}
         for entry in (e for e in checked if e.claim.paper == paper):
-            current, _, place = entry.claim.where.partition(",")
-            if current != section:
-                section = current
-                parts.append(f"### {section[:1].upper()}{section[1:]}")
-            parts.append(_entry(entry, place.strip()))
+            section, _, place = entry.claim.where.partition(",")
+            sections.setdefault(section[:1].upper() + section[1:], []).append(_entry(entry, place.strip()))
+        for section in sorted(sections, key=lambda title: [int(k) for k in re.findall(r"\d+", title)]):
+            parts += [f"### {section}", *sections[section]]
     return "\n\n".join(parts) + "\n"
 
 
@@ -174,6 +173,8 @@ def _entry(entry: Checked, place: str) -> str:
     mark = MARKS.get(kind.replace("-", " "), "…" if result is None else "⚠")
     head = f"**{mark} {verdict}** {claim.id}" + (f", {_plain(place)}" if place else "")
     body = [head, claim.statement]
+    if result is not None and (forms := form_lines(result)):
+        body.append("\n".join(f"- {_plain(form)}" for form in forms))
     if claim.note and (result is not None or claim.verdict == DEFINITION):
         body.append(f"*Note.* {claim.note}")
     if result is None:
@@ -181,8 +182,6 @@ def _entry(entry: Checked, place: str) -> str:
     else:
         link = f'<a href="{claim.chapter}.html#check-{claim.id}">chapter {claim.chapter[:2]}</a>'
         body.append(f"*Computed in {link}.* {_plain(evidence_line(result))}")
-        if forms := form_lines(result):
-            body.append("\n".join(f"- {_plain(form)}" for form in forms))
     inner = "\n\n".join(body)
     return f"({anchor(claim.id)})=\n::::{{container}} claim-entry claim-{kind}\n{inner}\n::::"
 

@@ -75,8 +75,9 @@ def read_contents(project: Project) -> dict[str, Any]:
 def repository(project: Project) -> str:
     """The address of the book's repository, from the configuration; "" until it is set there."""
     path = project.root / "_config.yml"
-    about = (read_yaml(path) or {}).get("repository") if path.is_file() else None
-    return about.get("url", "") if isinstance(about, dict) else ""
+    config = read_yaml(path) if path.is_file() else {}
+    about = config.get("repository") if isinstance(config, dict) else None
+    return about.get("url") or "" if isinstance(about, dict) else ""
 
 
 def render(project: Project) -> list[str]:
@@ -139,9 +140,9 @@ def _is_awaited(line: str, missing: Mapping[str, str]) -> bool:
     """
     if any(f"/{name}.html" in f"/{line}" or line.endswith(f"chapters/{name}'") for name in missing):
         return True
-    found = r"(?:not found|not readable|undefined label|reference target)[^:]*: '?(?:chapters/)?([\w:.-]+)"
-    target = re.search(found, line)
-    return target is not None and any(target[1].removesuffix(".svg") in text for text in missing.values())
+    label = re.search(r"(?:not found|undefined label|reference target)[^:]*: '?([\w:.-]+)'?", line)
+    target = label or re.search(r"chapters/([\w-]+)\.svg$", line)
+    return target is not None and any(target[1] in source for source in missing.values())
 
 
 def _jupyter_book(project: Project, config: Path, toc: Path) -> list[str]:

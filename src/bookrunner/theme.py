@@ -25,7 +25,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
 def _configure(app: Sphinx, config: Config) -> None:
     """Load what the pages need, once; where a repository is named, link to it and offer to run chapters."""
     # sphinx-mathjax-offline names the whole bundle here; mathjax3_config says which parts are loaded.
-    config.mathjax_path = "mathjax/startup.js"
+    config.mathjax_path = config.mathjax_path.replace("/tex-chtml.js", "/startup.js")
     # Jupyter Book adds every script of the static folder, to be run before the page is there; those in its
     # sub-folders are not for pages to load but take the place of the theme's.
     scripts = sorted(file for file in config.html_js_files if isinstance(file, str) and "/" not in file)

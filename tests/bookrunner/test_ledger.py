@@ -13,6 +13,7 @@ ENTRY = {"id": "P1-01", "where": "eq. 2", "statement": "A loss.", "chapter": "02
 
 
 def write(tmp_path, *entries):
+    tmp_path.mkdir(exist_ok=True)
     path = tmp_path / "claims.yml"
     path.write_text(json.dumps(entries))  # JSON is YAML
     return path
@@ -22,6 +23,7 @@ def write(tmp_path, *entries):
 def ledger(tmp_path, monkeypatch):
     (tmp_path / "book").mkdir()
     typo = ENTRY | {"id": "P1-02", "where": "a < b", "verdict": "typo", "note": "The sign."}
+    typo["statement"] = "Let `f` be *convex* in $x*y*z$."
     monkeypatch.setenv("PREFLEARN_ROOT", str(tmp_path))
     ours = ENTRY | {"id": "P1-03", "ours": "fails"}
     named = ENTRY | {"id": "P1-04", "verdict": "definition", "note": "By eq. 3."}
@@ -105,7 +107,9 @@ def test_anything_else_is_no_answer(holds):
 
 def test_check_prints_outside_a_notebook(ledger, capsys):
     check("P1-01", np.True_, "On 200\n problems.", np.float64(1.23456e-9))
-    assert capsys.readouterr().out == "P1-01 (eq. 2): holds\n  On 200 problems: 1.235e-09\n"
+    assert (
+        capsys.readouterr().out == "P1-01 (eq. 2): holds\n  A loss.\n  On 200 problems. Value: 1.235e-09.\n"
+    )
     check("P1-02", {"as printed": False, "with $-b$": True}, "At 3 points.")
     assert "with $-b$: holds" in capsys.readouterr().out
 
@@ -142,7 +146,32 @@ def test_a_verdict_from_a_recorded_run_says_so(ledger, capsys):
     table = pd.DataFrame({"a": [1]})
     table.attrs["date"] = "2026-01-02T03:04:05Z"
     check("P1-01", True, "On 20 data sets.", 3, recorded=table)
-    assert "On 20 data sets: 3. From the full run recorded on 2026-01-02." in capsys.readouterr().out
+    assert "On 20 data sets. Value: 3. From the full run recorded on 2026-01-02." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("evidence", "value", "line"),
+    [
+        ("the error is {value} on 5 sets", 0.12345, "The error is 0.1235 on 5 sets."),
+        ("m is 3.", None, "m is 3."),
+        ("$m$ is 3.", None, "$m$ is 3."),
+        ("m is 3.", "12 of 20.", "m is 3. Value: 12 of 20."),
+    ],
+)
+def test_evidence_reads_as_a_sentence(evidence, value, line):
+    assert module.evidence_line({"evidence": evidence, "value": value}) == line
+
+
+def test_each_verdict_has_a_sign_of_its_own():
+    assert set(module.MARKS) == set(VERDICTS)
+    assert len(set(module.MARKS.values())) == len(VERDICTS)
+
+
+def test_the_digest_of_a_badge_holds_the_statement(tmp_path):
+    first, second = (
+        load_ledger(write(tmp_path / name, ENTRY | {"statement": name}))["P1-01"] for name in "ab"
+    )
+    assert first.shown != second.shown
 
 
 def test_badge_escapes_texts_and_renders_mathematics(ledger):
@@ -157,4 +186,9 @@ def test_badge_escapes_texts_and_renders_mathematics(ledger):
     assert r">\(x&lt;y\)<" in badge
     assert "12,345" in badge
     assert "b&lt;0: holds" in badge
+    assert "✎</span> typo" in badge
+    shown = (
+        r'<code>f</code> be <em>convex</em> in <span class="math notranslate nohighlight">\(x*y*z\)</span>'
+    )
+    assert shown in badge
     assert "claim-contradiction" in module._badge_html(claim, result | {"agrees": False})

@@ -1,5 +1,6 @@
 import json
 import os
+from dataclasses import replace
 
 import pytest
 from toy_project import FIRST, LEDGER, edit_notebook, write_notebook, write_project
@@ -9,7 +10,7 @@ from bookrunner.command import main
 from bookrunner.ledger import load_ledger, read_ledger
 from bookrunner.links import broken_links
 from bookrunner.outputs import Executed
-from bookrunner.pages import match_checks, status_page
+from bookrunner.pages import claims_page, figures, match_checks, status_page, tally
 from bookrunner.project import Project
 from bookrunner.records import recorded
 from bookrunner.render import _is_awaited, toc_of_existing
@@ -19,7 +20,9 @@ CONFIG = """\
 title: A book
 execute: {execute_notebooks: "off"}
 bibtex_bibfiles: [references.bib]
+repository: {url: https://github.com/owner/name, branch: main}
 sphinx:
+  extra_extensions: [bookrunner.theme]
   config: {suppress_warnings: [mystnb.unknown_mime_type]}
 """
 
@@ -63,7 +66,9 @@ def test_page_shows_the_chapter_and_not_the_machinery(built):
     assert "emit_provenance" not in text
     assert "injected-parameters" not in text
     sources = ["".join(cell["source"]) for cell in page["cells"]]
-    assert "`profile = 'full'`" in sources[2]
+    assert 'pip install ".[book]"' in sources[0]
+    assert page["cells"][0]["metadata"]["tags"] == ["remove-cell"]
+    assert "`profile = 'full'`" in sources[3]
     outputs = page["cells"][-1]["outputs"]
     assert [output["output_type"] for output in outputs] == ["display_data", "display_data", "stream"]
     assert 'id="check-P1-01"' in "".join(outputs[0]["data"]["text/html"])
@@ -82,7 +87,7 @@ def test_a_full_run_is_recorded_with_its_provenance(built, monkeypatch):
 def test_pages_that_did_not_change_are_not_touched(built):
     project, _ = built
     before = {path: path.stat().st_mtime_ns for path in project.pages.iterdir()}
-    assert {path.name for path in before} == {"01_first.ipynb", "claims.md", "status.md"}
+    assert {path.name for path in before} == {"01_first.ipynb", "claims.md", "status.md", "tally.md"}
     stale = project.pages / "08_gone.ipynb"
     stale.write_text("{}")
     assert collect(project, read_ledger(project.book), shown_chapters(project)) == []
@@ -98,8 +103,37 @@ def test_claims_page_links_both_ways_and_counts(built):
     assert r"On 5 cases with $x_1 < 2$, \*exactly\*" in page
     assert "- with the sign turned: holds" in page
     assert "chapter is in preparation" in page
-    assert "**P1-03**, eq. 4: **definition**" in page
+    assert "**≡ definition** P1-03, eq. 4" in page
+    assert "**✎ typo** P1-02, eq. 3\n\nA formula.\n\n- as printed: fails" in page
     assert "*True by definition" in page
+
+
+def test_claims_page_has_each_section_once_in_the_order_of_the_paper(built):
+    project, _ = built
+    checked, _ = matched(project)
+    places = ("section 2.10, eq. 9", "section 2.2", "abstract", "section 2.10")
+    moved = [
+        replace(e, claim=replace(e.claim, id=f"P1-0{k}", where=where))
+        for k, (e, where) in enumerate(zip(checked, places, strict=True))
+    ]
+    titles = [line for line in claims_page(moved).splitlines() if line.startswith("###")]
+    assert titles == ["### Abstract", "### Section 2.2", "### Section 2.10"]
+
+
+def test_tally_counts_what_is_settled(built):
+    text = tally(matched(built[0])[0])
+    assert "3 claims settled" in text
+    assert '<li class="claim-holds"><strong>1</strong> <span aria-hidden="true">✓</span> holds</li>' in text
+    assert '<li class="claim-open"><strong>0</strong>' in text
+
+
+def test_figures_that_a_page_names_are_taken_from_the_chapters(built):
+    executed = executed_of(built[0])
+    cell = executed.notebook["cells"][-2]
+    cell["metadata"]["mystnb"] = {"figure": {"name": "fig-a"}}
+    cell["outputs"].append({"output_type": "display_data", "data": {"image/svg+xml": ["<svg>", "</svg>"]}})
+    assert figures("{figure} chapters/fig-a.svg", {"01_first": executed}) == {"fig-a.svg": "<svg></svg>"}
+    assert figures("{figure} chapters/fig-b.svg", {"01_first": executed}) == {}
 
 
 def test_status_page_has_times_versions_and_data(built):
@@ -166,7 +200,7 @@ def test_build_fails_on_a_contradiction(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "claim P1-01: contradiction: computed 'fails', the ledger says 'holds' (One case differs.)" in out
     assert (
-        "**contradiction: computed 'fails', the ledger says 'holds'**"
+        "**⚠ contradiction: computed 'fails', the ledger says 'holds'**"
         in (project.pages / "claims.md").read_text()
     )
 
@@ -218,7 +252,16 @@ def test_the_book_shows_what_was_asked_for_last_whatever_the_clock_says(tmp_path
 INDEX = """\
 # The book
 
+A book & its "words".
+
 See {doc}`chapters/01_first`, {doc}`chapters/02_second` and {eq}`eq-second`.
+
+```{include} chapters/tally.md
+```
+
+```{figure} chapters/fig-second.svg
+It waits.
+```
 
 ```{bibliography}
 ```
@@ -238,7 +281,7 @@ def rendered(tmp_path_factory):
         "".join(f"@misc{{{key}, title={{x}}, author={{A, B}}, year={{2000}}}}\n" for key in PAPERS.values())
     )
     (project.root / "_config.yml").write_text(CONFIG)
-    labelled = "# Second\n\n```{math}\n:label: eq-second\nx\n```\n"
+    labelled = "# Second, fig-second\n\n```{math}\n:label: eq-second\nx\n```\n"
     edit_notebook(project.notebooks / "02_second.ipynb", lambda nb: nb["cells"][0].update(source=labelled))
     status = build_book(project, ["1"])
     return project, status
@@ -250,8 +293,27 @@ def test_one_chapter_of_a_fresh_clone_builds_without_problems(rendered, capsys):
     html = project.build / "html"
     assert "check-P1-01" in (html / "chapters/01_first.html").read_text()
     assert not (html / "chapters/02_second.html").exists()
+    assert "3 claims settled" in (html / "index.html").read_text()
     assert build_book(project, ["1"]) == 0
     assert "up to date" in capsys.readouterr().out
+
+
+def test_one_line_of_configuration_leads_to_the_repository(rendered):
+    project, _ = rendered
+    page = (project.build / "html/chapters/01_first.html").read_text()
+    assert 'href="https://github.com/owner/name"' in page
+    binder = "https://mybinder.org/v2/gh/owner/name/main?urlpath=lab/tree/notebooks/01_first.ipynb"
+    assert f'href="{binder}"' in page
+    assert "pip install" not in page
+    downloaded = json.loads((project.build / "html/_sources/chapters/01_first.ipynb").read_text())
+    assert "preflearn[book] @ git+https://github.com/owner/name" in downloaded["cells"][0]["source"]
+
+
+def test_a_page_says_what_it_is_about(rendered):
+    page = (rendered[0].build / "html/index.html").read_text()
+    for name in ('name="description"', 'property="og:description"'):
+        assert f'<meta {name} content="A book &amp; its “words”." />' in page
+    assert '<meta property="og:title" content="The book" />' in page
 
 
 def test_damaged_pages_are_made_again(rendered, capsys):
@@ -273,14 +335,17 @@ def test_damaged_pages_are_made_again(rendered, capsys):
         ("index.md:3: WARNING: equation not found: eq-none", False),
         ("index.md:3: WARNING: undefined label: 'eq-second'", True),
         ("index.md:3: WARNING: undefined label: 'eq-none'", False),
+        ("index.md:9: WARNING: image file not readable: chapters/fig-second.svg", True),
+        ("index.md:9: WARNING: image file not readable: chapters/fig-third.svg", False),
         ('claims.md:13: WARNING: could not find bibtex key "eq-second"', False),
         ("02_second.html#check-P1-01", True),
         ("chapters/02_second.html", True),
+        ("chapters/fig-second.svg", True),
         ("12_second.html", False),
     ],
 )
 def test_only_what_is_about_chapters_without_a_page_is_awaited(line, awaited):
-    assert _is_awaited(line, {"02_second": ":label: eq-second"}) == awaited
+    assert _is_awaited(line, {"02_second": ":label: eq-second, fig-second"}) == awaited
 
 
 @pytest.mark.parametrize(
