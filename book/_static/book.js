@@ -20,10 +20,11 @@ function cue(box) {
 
 async function cues() {
   if (window.MathJax?.startup) await MathJax.startup.promise;
-  const resized = new ResizeObserver((entries) => entries.forEach((entry) => cue(entry.target)));
+  const resized = new ResizeObserver((entries) => entries.forEach((entry) => cue(entry.target.closest(BOXES))));
   for (const box of document.querySelectorAll(BOXES)) {
     box.addEventListener("scroll", () => cue(box), { passive: true });
     resized.observe(box);
+    if (box.firstElementChild) resized.observe(box.firstElementChild);
   }
 }
 
@@ -47,6 +48,9 @@ function search() {
 }
 
 window.addEventListener("load", cues);
+
+// Sphinx calls the bibliography a list, whose items it does not call so.
+document.querySelector(".citation-list")?.removeAttribute("role");
 if (document.getElementById("search-results")) search(); // after searchtools.js, and before it begins
 
 // Paper is white.
