@@ -1,35 +1,16 @@
 """The built book, read as its reader would: pages, figures, equations, verdicts, links."""
 
 import json
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import yaml
+from pages.builds import ROOT, build
 
 from bookrunner.ledger import load_ledger
 from bookrunner.links import broken_links
 
-ROOT = Path(__file__).parents[2]
-HTML = ROOT / "_build" / "html"
 CHAPTERS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
-
-
-def build():
-    command = [sys.executable, "-m", "bookrunner", "build"]
-    return subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, env=os.environ | {"TERM": "dumb"}
-    )
-
-
-@pytest.fixture(scope="module")
-def book():
-    done = build()
-    assert done.returncode == 0, done.stdout + done.stderr
-    return HTML
 
 
 def page(book, name):

@@ -1,0 +1,21 @@
+"""The built book, for all tests that read its pages: built once, by one process at a time."""
+
+import fcntl
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+HTML = ROOT / "_build" / "html"
+
+
+def build() -> subprocess.CompletedProcess[str]:
+    """Build the book as a reader does. Tests that run beside each other wait for each other here."""
+    (ROOT / "_build").mkdir(exist_ok=True)
+    with (ROOT / "_build" / "tests.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        command = [sys.executable, "-m", "bookrunner", "build"]
+        return subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, env=os.environ | {"TERM": "dumb"}
+        )

@@ -1,0 +1,200 @@
+// Questions to a built page, asked in the browser. Each answers with a list of sentences: what is wrong, and where.
+// An empty list means that all is well. Tests in Python ask probes.hidden, probes.layout and probes.axeFinds.
+window.probes = (() => {
+  const page = document.documentElement;
+  const main = document.querySelector("article") || document.body;
+  const SLACK = 2; // pixels: browsers round
+  const WIDE = "mjx-container, pre, table, figure, img, svg";
+
+  const addStyle = (text) => document.head.appendChild(Object.assign(document.createElement("style"), { textContent: text }));
+  addStyle("* { transition: none !important; scroll-behavior: auto !important }"); // all stands still when it is asked
+
+  const all = (selector, root = main) => [...root.querySelectorAll(selector)];
+  const style = (element) => getComputedStyle(element);
+  const shown = (element) => element.checkVisibility({ visibilityProperty: true, opacityProperty: true });
+  const isMath = (element) => element.closest("mjx-container") !== null && element.tagName !== "MJX-CONTAINER";
+  const sideways = (element) => /auto|scroll/.test(style(element).overflowX);
+  const overflow = (element) => element.scrollWidth - element.clientWidth;
+
+  // Text that is only for screen readers lies in a box of one pixel.
+  const forReaders = (element) => {
+    const box = element.getBoundingClientRect();
+    return box.width < 3 || box.height < 3;
+  };
+
+  // Elements whose text or drawing a reader sees, without the glyphs inside an equation; found once a round.
+  let seen = [];
+  const visible = (selector = "*") => seen.filter((element) => element.matches(selector));
+
+  const ancestors = (element) => {
+    const result = [];
+    for (let parent = element.parentElement; parent && parent !== page; parent = parent.parentElement) result.push(parent);
+    return result;
+  };
+
+  const name = (element) => {
+    const id = element.id || ancestors(element).find((parent) => parent.id && main.contains(parent))?.id;
+    const words = [...(element.innerText || element.alt || element.textContent).replace(/\s+/g, " ").trim()].slice(0, 40).join("");
+    const classes = [...element.classList].slice(0, 3).map((entry) => "." + entry).join("");
+    return `${element.tagName.toLowerCase()}${classes}${id ? ` in #${id}` : ""}${words ? ` "${words}"` : ""}`;
+  };
+
+  // Opens what is folded: it is read, too.
+  const unfold = () => {
+    all("details:not([open])").forEach((element) => element.setAttribute("open", ""));
+    all("button.toggle-button-hidden").forEach((button) => button.click());
+  };
+
+  // The page itself never scrolls sideways, and nothing lies beyond its edges.
+  const leaves = () => {
+    const width = page.clientWidth;
+    const wrong = page.scrollWidth > width ? [`the page is ${page.scrollWidth} wide in a window of ${width}`] : [];
+    const out = visible().filter((element) => {
+      const { left, right } = element.getBoundingClientRect();
+      return (right > width + SLACK || left < -SLACK) && !ancestors(element).some(sideways);
+    });
+    const outermost = out.filter((element) => !out.includes(element.parentElement));
+    const ends = (element) => ["left", "right"].map((side) => Math.round(element.getBoundingClientRect()[side]));
+    return wrong.concat(outermost.map((element) => `${name(element)} goes from ${ends(element).join(" to ")} of ${width}`));
+  };
+
+  // A wide thing scrolls in a box of its own; it neither spills out of the column of text nor is cut.
+  const spills = () => {
+    const right = main.getBoundingClientRect().right;
+    return visible(WIDE)
+      .filter((element) => element.getBoundingClientRect().right > right + SLACK)
+      .filter((element) => !ancestors(element).some(sideways))
+      .map((element) => `${name(element)} ends at ${Math.round(element.getBoundingClientRect().right)}, the text at ${Math.round(right)}`);
+  };
+  const cut = () =>
+    visible()
+      .filter((element) => element.clientWidth > 0 && !["inline", "contents"].includes(style(element).display))
+      .flatMap((element) => {
+        const { overflowX, overflowY } = style(element);
+        const wide = /hidden|clip/.test(overflowX) && overflow(element) > SLACK;
+        // A box that scrolls sideways also cuts, or scrolls, what is too tall for it.
+        const tall = overflowY !== "visible" && element.scrollHeight - element.clientHeight > SLACK;
+        return [
+          ...(wide ? [`${name(element)} shows ${element.clientWidth} of ${element.scrollWidth} in width`] : []),
+          ...(tall ? [`${name(element)} shows ${element.clientHeight} of ${element.scrollHeight} in height`] : []),
+        ];
+      });
+
+  // What can be scrolled says so: by an edge that fades or carries a shadow (the reader's own scroll bar may be
+  // hidden until it is touched), drawn on the box itself, on ::before or ::after, or on the box around it.
+  const cue = (element) => {
+    const drawn = (pseudo, box = element) => {
+      const { backgroundImage, boxShadow, maskImage, content } = getComputedStyle(box, pseudo);
+      const edge = /gradient/.test(backgroundImage) || /inset/.test(boxShadow) || /gradient/.test(maskImage);
+      return pseudo ? !["none", "normal"].includes(content) && (edge || content.length > 2) : edge;
+    };
+    return [null, "::before", "::after"].some((pseudo) => drawn(pseudo)) || drawn("::after", element.parentElement);
+  };
+  const scrolling = () => visible().filter((element) => sideways(element) && overflow(element) > SLACK);
+  const uncued = () =>
+    scrolling()
+      .filter((element) => !cue(element))
+      .map((element) => `${name(element)} scrolls ${element.scrollWidth} in ${element.clientWidth} without a cue`);
+
+  // An equation's number stands beside it, never on it. On a wide page a numbered equation needs no scrolling.
+  const numbered = () => visible("div.math").filter((element) => element.querySelector(".eqno"));
+  const numbers = () =>
+    numbered().flatMap((element) => {
+      const number = element.querySelector(".eqno").getBoundingClientRect();
+      const covered = all("mjx-math", element).some((formula) => {
+        const box = formula.getBoundingClientRect();
+        const frames = ancestors(formula).filter(sideways).map((frame) => frame.getBoundingClientRect());
+        const right = Math.min(box.right, ...frames.map((frame) => frame.right));
+        const left = Math.max(box.left, ...frames.map((frame) => frame.left));
+        return right > number.left + SLACK && left < number.right - SLACK
+          && box.bottom > number.top + SLACK && box.top < number.bottom - SLACK;
+      });
+      return covered ? [`${name(element)} runs into its number`] : [];
+    });
+  const equations = () => {
+    const boxes = innerWidth < 1000 ? [] : scrolling();
+    return numbered()
+      .filter((element) => boxes.some((box) => box.contains(element) || element.contains(box)))
+      .map((element) => `${name(element)} needs scrolling`);
+  };
+
+  // Targets of links must be shown, in the window, and below the fixed header; `follow` goes to each one first.
+  const hidden = (targets, follow) =>
+    targets.flatMap((target) => {
+      const element = document.getElementById(target);
+      if (!element) return [`#${target} is not there`];
+      if (follow) location.hash = "#" + encodeURIComponent(target);
+      const wrong = element.checkVisibility({ visibilityProperty: true }) ? misplaced(element) : "is not shown";
+      return wrong ? [`#${target} ${wrong}`] : [];
+    });
+  const misplaced = (element) => {
+    const box = element.getBoundingClientRect();
+    if (box.bottom < 0 || box.top > innerHeight - 8) return `is at ${Math.round(box.top)}, out of a window of ${innerHeight}`;
+    const line = Math.min(Math.max(box.height, 2), 20) / 2; // the middle of its first line
+    const over = document.elementFromPoint(Math.min(Math.max(box.left + 2, 0), innerWidth - 2), box.top + line);
+    const fixed = over && [over, ...ancestors(over)].find((parent) => /fixed|sticky/.test(style(parent).position));
+    return fixed && !fixed.contains(element) && !element.contains(fixed) ? `lies behind ${name(fixed)} at ${Math.round(box.top)}` : "";
+  };
+
+  const layout = () => {
+    // The copy of each equation for screen readers lies in a box of one pixel, but would count as content.
+    const hide = addStyle("mjx-assistive-mml { display: none !important }");
+    seen = all("*").filter((element) => !isMath(element) && shown(element) && !forReaders(element));
+    const questions = { leaves, spills, cut, uncued, numbers, equations };
+    const answers = Object.fromEntries(Object.entries(questions).map(([rule, question]) => [rule, question()]));
+    hide.remove();
+    return answers;
+  };
+
+  // One element for each look of text (colours, size, weight): the rules on colour judge looks, not elements.
+  const looks = () => {
+    const ground = (element) => {
+      const grounds = [];
+      for (const box of [element, ...ancestors(element), page]) {
+        const { backgroundColor, backgroundImage, opacity } = style(box);
+        grounds.push(backgroundColor, backgroundImage, opacity);
+        if (/^rgb\(/.test(backgroundColor)) break; // opaque
+      }
+      return grounds.join();
+    };
+    const found = new Map();
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+      const element = walker.currentNode.parentElement;
+      if (!walker.currentNode.data.trim() || !shown(element)) continue;
+      const { color, fontSize, fontWeight, textDecorationLine } = style(element);
+      const look = [element.tagName === "A", color, fontSize, fontWeight, textDecorationLine, ground(element)].join("|");
+      if (!found.has(look)) found.set(look, element);
+    }
+    return [...found.values()];
+  };
+  // axe walks through all elements, and most are glyphs of equations and words of code: here they become boxes
+  // of the same size and plain text, except where they are the example of a look.
+  const simplify = () => {
+    const examples = new Set(looks());
+    const formulas = all("mjx-math", document);
+    const boxes = formulas.map((formula) => formula.getBoundingClientRect());
+    formulas.forEach((formula, k) => {
+      formula.replaceChildren();
+      Object.assign(formula.style, { display: "inline-block", width: `${boxes[k].width}px`, height: `${boxes[k].height}px` });
+    });
+    for (const text of all("mjx-assistive-mml, pre", document))
+      if (![...examples].some((element) => text.contains(element))) text.replaceChildren(text.textContent);
+  };
+  const axeFinds = async () => {
+    const colours = ["color-contrast", "link-in-text-block"];
+    const off = Object.fromEntries([...colours, "region"].map((rule) => [rule, { enabled: false }]));
+    const usual = { resultTypes: ["violations"], preload: false };
+    const results = [
+      await axe.run({ include: looks() }, { ...usual, runOnly: colours }),
+      await axe.run(document, { ...usual, rules: off }),
+    ];
+    return results
+      .flatMap((result) => result.violations)
+      .filter((rule) => ["serious", "critical"].includes(rule.impact))
+      .flatMap((rule) => rule.nodes.map((node) =>
+        `${rule.id} (${rule.impact}): ${node.target.join(" ")} ${node.any[0]?.message ?? rule.help}`));
+  };
+
+  return { hidden, unfold, layout, simplify, axeFinds };
+})();
