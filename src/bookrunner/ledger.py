@@ -379,7 +379,8 @@ def _badge_html(claim: Claim, result: dict) -> str:
 
 def _text_html(text: str) -> str:
     """Escape a text; $math$ becomes what MathJax on the book's pages renders, *words* and `code` tags."""
-    return _SPAN.sub(_span_html, html.escape(text, False))
+    kept = text.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
+    return _SPAN.sub(_span_html, html.escape(kept, False))
 
 
 def _span_html(span: re.Match) -> str:
