@@ -40,7 +40,7 @@ _DENSE = 1.2  # pairs per rank, beyond which most margins cannot be reached
 _ENOUGH = 1e-9  # a gap for which no second method is tried
 _NEAR = 1e-2  # a gap after which the dual goes on
 # Shares of the effort of the interior point, and gaps that the dual must have reached by then.
-_DENSE_PATIENCE = [(0.08, 0.85), (0.2, 0.3), (0.5, 0.05), (1.0, 0.0)]
+_DENSE_PATIENCE = [(0.05, 0.9), (0.08, 0.85), (0.2, 0.3), (0.5, 0.05), (1.0, 0.0)]
 _STEPS = 16  # of the interior point
 
 
