@@ -192,11 +192,11 @@ def status_page(executed: Mapping[str, Executed]) -> str:
     for name, notebook in executed.items():
         run = notebook.run
         when = run["date"].replace("T", " ").removesuffix("Z")
-        took = duration(run["seconds"])
-        rows.append([f"{{doc}}`{name}`", took, notebook.n_code_cells, when, run["profile"]])
+        took = _whole(duration(run["seconds"]))
+        rows.append([f"{{doc}}`{name}`", took, notebook.n_code_cells, _whole(when), run["profile"]])
     total = sum(notebook.run["seconds"] for notebook in executed.values())
     cells = sum(notebook.n_code_cells for notebook in executed.values())
-    rows.append(["all", duration(total), cells, "", ""])
+    rows.append(["all", _whole(duration(total)), cells, "", ""])
     parts = [
         "# Status",
         "When each chapter was last computed, and with what. A chapter runs again if its notebook, the "
@@ -238,6 +238,11 @@ def _table(rows: list[list[Any]]) -> str:
     lines = ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
     lines.insert(1, "|" + " --- |" * len(rows[0]))
     return "\n".join(lines)
+
+
+def _whole(text: str) -> str:
+    """A text that is never broken between two lines."""
+    return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _plain(text: str) -> str:
