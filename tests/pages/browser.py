@@ -133,29 +133,26 @@ def inspect(
 ) -> dict[int, dict[str, list[str]]]:
     """What is wrong with a page, by width of the window and by rule.
 
-    One visit serves all: it begins at the last of the anchors in the window as it is, and goes on with the
-    other widths. `axe` is the script of axe.
+    One visit serves all. It begins at the last of the anchors in the window as it is, where links are
+    followed; then what is folded is opened, and the window turned. `axe` is the script of axe.
     """
     with opened(context, base, name + "".join(f"#{anchor}" for anchor in anchors[-1:])) as seen:
         first = seen.page.viewport_size["width"]
-        widths = sorted(WINDOWS, key=lambda width: width != first)
-        found: dict[int, dict[str, list[str]]] = {width: {rule: [] for rule in RULES} for width in widths}
+        (second,) = set(WINDOWS) - {first}
+        found: dict[int, dict[str, list[str]]] = {width: {rule: [] for rule in RULES} for width in WINDOWS}
         found[first]["landing"] = seen.ask("hidden", anchors[-1:], False)
-        for width in widths:
-            seen.resize(width)
-            found[width]["anchors"] = seen.ask("hidden", anchors, True)
+        found[first]["anchors"] = seen.ask("hidden", anchors, True)
         seen.ask("unfold")
-        for width in reversed(widths):
-            seen.resize(width)
-            found[width] |= seen.ask("layout")
+        found[first] |= seen.ask("layout")
+        seen.resize(second)
+        found[second] |= seen.ask("layout")
+        found[second]["equations"] = []  # MathJax fits them to the text of the window that opens a page
         seen.page.evaluate(axe)
         seen.ask("simplify")
-        for width in widths:
-            seen.resize(width)
-            found[width]["axe"] = seen.ask("axeFinds")
+        found[second]["axe"] = seen.ask("axeFinds")
+        seen.resize(first)
+        found[first]["axe"] = seen.ask("axeFinds")
         found[first] |= {"errors": seen.errors, "foreign": seen.foreign, "failed": seen.failed}
-        for width in widths[1:]:  # MathJax sizes its equations by the text of the window that opens a page
-            found[width]["equations"] = []
     return found
 
 

@@ -138,7 +138,8 @@ def forward_search(
     search = GridSearchCV(model, dict(grid), scoring=auc_scorer, cv=cv, refit=False, error_score=_CONSTANT)
     search.fit(pairs, y, sample_weight=sample_weight)
     scores = np.array([search.cv_results_[f"split{i}_test_score"] for i in range(len(cv))])
-    return ForwardSearch(clone(model).set_params(**search.best_params_), int(np.sum(scores == _CONSTANT)))
+    chosen: Any = clone(model)
+    return ForwardSearch(chosen.set_params(**search.best_params_), int(np.sum(scores == _CONSTANT)))
 
 
 class SeasonTests(NamedTuple):
@@ -187,7 +188,10 @@ def season_tests(ours: ArrayLike, theirs: ArrayLike, seed: int = 0) -> SeasonTes
     ours = check_array(ours, "ours", ("n",), "one value a season")
     gap = ours - check_array(theirs, "theirs", (len(ours),), "one value a season")
     won, unequal = int(np.sum(gap > 0)), int(np.sum(gap != 0))
-    sign, ranks = (binomtest(won, unequal).pvalue, wilcoxon(gap).pvalue) if unequal else (1.0, 1.0)
+    sign = ranks = 1.0
+    if unequal:
+        signed_ranks: Any = wilcoxon(gap)
+        sign, ranks = float(binomtest(won, unequal).pvalue), float(signed_ranks.pvalue)
     means = np.random.default_rng(seed).choice(gap, (_N_BOOTSTRAP, len(gap))).mean(axis=1)
     low, high = np.percentile(means, [2.5, 97.5])
-    return SeasonTests(won, float(sign), float(ranks), float(low), float(high))
+    return SeasonTests(won, sign, ranks, float(low), float(high))
