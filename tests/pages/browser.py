@@ -163,10 +163,14 @@ def page_names(html: Path) -> list[str]:
 
 
 def linked_anchors(html: Path) -> dict[str, list[str]]:
-    """The anchors of each page to which any page of the book links."""
-    found: dict[str, dict[str, None]] = {name: {} for name in page_names(html)}
-    for name in found:
-        for link, anchor in re.findall(r'href="([^":#]*)#([^"]+)"', (html / name).read_text("utf-8")):
+    """The anchors of each page to which some page of the book links, from the top of the page to its end."""
+    texts = {name: (html / name).read_text("utf-8") for name in page_names(html)}
+    found: dict[str, set[str]] = {name: set() for name in texts}
+    for name, text in texts.items():
+        for link, anchor in re.findall(r'href="([^":#]*)#([^"]+)"', text):
             target = (html / name).parent / unquote(link) if link else html / name
-            found[target.resolve().relative_to(html.resolve()).as_posix()][unquote(anchor)] = None
-    return {name: list(anchors) for name, anchors in found.items()}
+            found[target.resolve().relative_to(html.resolve()).as_posix()].add(unquote(anchor))
+    return {
+        name: sorted(anchors, key=lambda anchor: texts[name].find(f'id="{anchor}"'))
+        for name, anchors in found.items()
+    }
