@@ -169,11 +169,17 @@ def test_code_lines_are_counted_without_words():
     ("folders", "most"),
     [
         ({"ground"}, 1100),  # the plan says 600: checks of input take 190, smooth losses with their gap 160
-        ({"margins", "svm"}, 2010),  # the plan says 1,400: a method for each regime, the search by paths, P1's study
+        (
+            {"margins", "svm"},
+            2010,
+        ),  # the plan says 1,400: many regimes, the search by paths, P1's study
         ({"path"}, 1000),
         ({"dynamics"}, 1900),
         ({"ranking"}, 500),
-        ({"datasets"}, 760),  # the plan says 650; tables that are kept, parsed, take 40, samples and examples 50
+        (
+            {"datasets"},
+            760,
+        ),  # the plan says 650; tables kept parsed take 40, samples and examples 50
         # the plan says 1,400; explorers take 105, what pages say of themselves and the front page 95
         ({"bookrunner"}, 2120),
     ],

@@ -147,7 +147,8 @@ def search(page, words):
     field.press("Enter")
     page.wait_for_function(
         """words => new URLSearchParams(location.search).get("q") === words
-        && /found \\d+ page|did not match/.test(document.querySelector("#search-results .search-summary")?.innerText)
+        && /found \\d+ page|did not match/.test(
+            document.querySelector("#search-results .search-summary")?.innerText)
         && [...document.querySelectorAll("#search-results ul.search li")]
             .every((entry) => entry.querySelector("p.context, span"))""",
         arg=words,
