@@ -265,7 +265,7 @@ def check(
         "id": claim_id,
         "holds": None if holds is None else _forms(holds),
         "computed": computed,
-        "evidence": " ".join(evidence.split()),
+        "evidence": re.sub(r"[ \t\n]+", " ", evidence).strip(),  # no-break spaces stay
         "value": value,
     }
     if ours is not None:
