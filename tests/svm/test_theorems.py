@@ -1,4 +1,4 @@
-"""The theorem boxes of chapter 04, on random and on degenerate small problems."""
+"""The theorem boxes of chapters 04 to 06, on random and on degenerate small problems."""
 
 import warnings
 
@@ -216,3 +216,27 @@ def test_a_tie_pays_twice_where_b_is_below_one(z, b):
 @given(st.floats(-5, 5))
 def test_the_two_rows_of_a_tie_in_rank2(z):
     assert max(0, 1 - z) + max(0, 1 + z) == pytest.approx(2 + max(0, abs(z) - 1))
+
+
+# ---- Errors of comparisons, counted in flipped rows
+
+
+@pytest.mark.theorem("prop-flipped-errors")
+@given(
+    st.lists(st.tuples(st.integers(-4, 4), st.sampled_from([-1, 0, 1])), min_size=1, max_size=8),
+    st.sampled_from([-0.5, -1, -2, -3]),
+)
+def test_wrong_comparisons_are_wrong_flipped_rows(rows, beta):
+    """With differences of u that lie on the thresholds, too."""
+    differences, y = map(np.array, zip(*rows, strict=True))
+    predicted = [1 if d > -beta else -1 if d < beta else 0 for d in differences]
+    pairs = Pairs.from_arrays(differences[:, None], np.zeros((len(y), 1)))
+    flipped, labels = pairs.flipped(y)
+    said = np.where(beta + flipped.differences()[:, 0] > 0, 1, -1)
+    assert np.sum(predicted != y) == np.sum(said != labels)
+
+
+@pytest.mark.theorem("prop-flipped-errors")
+def test_with_a_positive_bias_a_tie_is_wrong_in_both_rows():
+    flipped, labels = Pairs.from_arrays([[0.1]], [[0.0]]).flipped([0])
+    assert np.sum((0.5 + flipped.differences()[:, 0] > 0) != (labels > 0)) == 2
