@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import rankdata, spearmanr
 
 from preflearn.datasets import four_items
 from preflearn.metrics import comparison_auc
@@ -22,7 +23,7 @@ def says(section, *texts):
 
 
 def test_every_section_has_a_label_and_an_example():
-    first = ["graph", "hinge", "slack", "duality", "kernel", "logistic"]
+    first = ["graph", "norm", "program", "hinge", "slack", "duality", "kernel", "svm", "logistic"]
     assert list(EXAMPLES) == [*first, "cv", "roc", "hull", "gaussian", "statespace"]
     assert all(EXAMPLES.values())
 
@@ -35,6 +36,40 @@ def test_graph_and_hinge():
     hinges = [np.maximum(0, 1 - w * D[PREFER]).tolist() for w in (0.5, -0.5)]
     assert hinges == [[0.5, 0, 0], [1.5, 2, 3]]
     assert says("hinge", r"hinges are $\frac12$, 0 and 0", r"hinges are $\frac32$, 2 and 3")
+
+
+def test_norms_and_ranks():
+    item = four_items(2).pairs.items[3]
+    norms = [np.linalg.norm(item, order) for order in (1, 2, np.inf)]
+    assert np.round(norms, 2).tolist() == [5, 4.12, 4]
+    assert says("norm", r"norms 5, $\sqrt{17} = 4.12$ and 4")
+    won = np.maximum(B, 0).T @ PREFER  # in the example the first item is never the worse one
+    assert spearmanr(X, X**2).statistic == pytest.approx(1)
+    assert rankdata(won).tolist() == [1.5, 3, 1.5, 4]
+    assert says("norm", f"{spearmanr(X, won).statistic:.3f}")
+
+
+def test_convex_sum_of_hinges():
+    def slope(w, ridge):
+        return ridge * w - D[PREFER][D[PREFER] * w < 1].sum()
+
+    assert [slope(w, 0) for w in (0.1, 0.3, 0.7, 1.1)] == [-7, -3, -1, 0]
+    assert says("program", "$-7$, $-3$, $-1$ and 0")
+    grid = np.linspace(0, 2, 20001)
+    total = grid**2 / 2 + np.maximum(0, 1 - np.outer(grid, D[PREFER])).sum(axis=1)
+    assert grid[np.argmin(total)] == pytest.approx(1)
+    assert (slope(1 - 1e-12, 1), slope(1, 1)) == (pytest.approx(0, abs=1e-9), 1)
+
+
+def test_support_vector_machine():
+    pairs, y = four_items(2)
+    rows, labels = pairs.flipped(y)
+    d, u, v = rows.differences(), np.array([1, 1]), np.array([1, 0, 0, 0.5, 0.5])
+    assert (d @ u - 1).tolist() == [1, 2, 4, -1, -1]
+    assert (labels * v @ d).tolist() == u.tolist()
+    assert labels @ v == 0
+    assert v.sum() - u @ u / 2 == u @ u / 2 == 1  # no gap: both are optimal
+    assert says("svm", "$u = (1, 1)$ and $\\beta = -1$", "1, 2 and 4 on the preferences", "$v = 1$")
 
 
 @pytest.mark.parametrize(("C", "w"), [(0.1, 0.3), (1.0, 1.0), (2.0, 1.0)])

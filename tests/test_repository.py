@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from chapter_size import chapter_size, prose_words
 from code_lines import by_folder, code_lines
 
 from bookrunner.ledger import DEFINITION, load_ledger
@@ -94,6 +95,35 @@ def test_notebook_reads_well(path):
     )
     assert 2 <= exercises <= 3
     assert solutions == exercises
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_chapter_is_read_in_one_sitting(path):
+    size = chapter_size(json.loads(path.read_text("utf-8"))["cells"])
+    assert 1500 <= size.words <= 3000
+    assert 8 <= size.code_cells <= 20
+    assert size.code_lines <= 300
+    assert size.longest <= 25
+    assert size.run <= 2
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_chapter_opens_with_its_box_and_has_the_four_items(path):
+    first = "".join(cells(path, "markdown")[0]["source"])
+    assert re.search(r"^#[^#].*\?$", first, re.MULTILINE), "a chapter asks a question"
+    assert "```{admonition} In one minute" in first
+    assert "four_items(" in "".join("".join(cell["source"]) for cell in cells(path))
+    assert "incidence matrix" in "".join("".join(cell["source"]) for cell in cells(path, "markdown"))
+
+
+def test_length_of_a_chapter_is_counted():
+    text = "# A title\n```{math}\n:label: x\nf = Bw\n```\nIt's $b$, by {ref}`a place <b>`:\n"
+    assert prose_words(text) == 5  # A title, It's, by, the place
+    code = {"cell_type": "code", "metadata": {}, "source": "a\nb\n"}
+    folded = code | {"metadata": {"tags": ["hide-input"]}}
+    words = {"cell_type": "markdown", "metadata": {}, "source": text}
+    size = chapter_size([code, folded, code, words, code])
+    assert (size.words, size.code_cells, size.code_lines, size.longest, size.run) == (5, 3, 6, 2, 3)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
