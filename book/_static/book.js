@@ -28,6 +28,15 @@ async function cues() {
   }
 }
 
+// A full stop after a formula does not begin the next line.
+for (const formula of document.querySelectorAll(".bd-article span.math")) {
+  const next = formula.nextSibling;
+  const mark = next?.nodeType === Node.TEXT_NODE && next.data.match(/^[.,;:?!)\]]+/)?.[0];
+  if (!mark) continue;
+  formula.append(mark);
+  next.data = next.data.slice(mark.length);
+}
+
 // The search: a word inside a longer one ("incidence" in "coincidence") counts little, and what is shown of
 // a page has no formulas, which would be raw TeX.
 function search() {
