@@ -90,6 +90,10 @@ def test_notebook_reads_well(path):
             assert about["figure"]["name"].startswith("fig-")
             assert len(about["image"]["alt"]) > 40
     text = "".join("".join(cell["source"]) for cell in cells(path, "markdown"))
+    figures = {
+        cell["metadata"]["mystnb"]["figure"]["name"] for cell in cells(path) if "mystnb" in cell["metadata"]
+    }
+    assert figures <= set(re.findall(r"\{numref\}`([^`]+)`", text)), "each figure is cited"
     exercises, solutions = (
         len(re.findall(rf"(?:```|:::)\{{{kind}\}}", text)) for kind in ("exercise", "solution")
     )
@@ -101,7 +105,7 @@ def test_notebook_reads_well(path):
 def test_chapter_is_read_in_one_sitting(path):
     size = chapter_size(json.loads(path.read_text("utf-8"))["cells"])
     assert 1500 <= size.words <= 3000
-    assert 8 <= size.code_cells <= 20
+    assert 10 <= size.code_cells <= 20
     assert size.code_lines <= 300
     assert size.longest <= 25
     assert size.run <= 2
@@ -210,8 +214,8 @@ def test_code_lines_are_counted_without_words():
             {"datasets"},
             760,
         ),  # the plan says 650; tables kept parsed take 40, samples and examples 50
-        # the plan says 1,400; explorers take 105, what pages say of themselves and the front page 95
-        ({"bookrunner"}, 2120),
+        # the plan says 1,400; explorers take 105, what pages say of themselves and the front page 110
+        ({"bookrunner"}, 2140),
     ],
 )
 def test_a_folder_is_read_in_one_sitting(folders, most):

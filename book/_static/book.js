@@ -50,7 +50,7 @@ function search() {
   const plain = Search.htmlToText;
   Search.htmlToText = (text, anchor) => {
     const page = new DOMParser().parseFromString(text, "text/html");
-    page.querySelectorAll("div.math, details.hide, .headerlink, script, style").forEach((node) => node.remove());
+    page.querySelectorAll("div.math, details.hide, .headerlink, #jb-print-toc, script, style").forEach((node) => node.remove());
     page.querySelectorAll("span.math").forEach((node) => node.replaceWith("…"));
     return plain(page.documentElement.outerHTML, anchor);
   };

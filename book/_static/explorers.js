@@ -207,22 +207,35 @@
   /** Follow the pointer (mouse, finger, pen) from where it goes down, in the units of the view box. A finger
       that pans the page changes nothing: it acts when it moves sideways or is lifted, or on the grip alone. */
   function drag(root, then, grip) {
-    let held = null;
+    let held = null, tap = null; // tap: where a finger went down that may still pan the page
     const act = event => {
-      if (event.pointerId !== held) return;
       const at = root.getBoundingClientRect(), unit = root.viewBox.baseVal.width / at.width;
       then((event.clientX - at.left) * unit, (event.clientY - at.top) * unit);
     };
     root.addEventListener("pointerdown", event => {
       const finger = event.pointerType === "touch";
-      if (event.button !== 0 || (finger && grip && !grip.contains(event.target))) return;
+      if (held !== null || event.button !== 0 || (finger && grip && !grip.contains(event.target))) return;
       held = event.pointerId;
+      tap = finger && !grip ? event : null;
       root.setPointerCapture(held);
       if (!finger) act(event);
     });
-    root.addEventListener("pointermove", act);
-    root.addEventListener("pointerup", event => { act(event); held = null; });
-    root.addEventListener("pointercancel", () => { held = null; });
+    root.addEventListener("pointermove", event => {
+      if (event.pointerId !== held) return;
+      if (tap) {
+        const across = Math.abs(event.clientX - tap.clientX), along = Math.abs(event.clientY - tap.clientY);
+        if (Math.max(across, along) < 8) return;
+        if (along >= across) held = null; // the page, until the finger is lifted
+        tap = null;
+      }
+      if (held !== null) act(event);
+    });
+    root.addEventListener("pointerup", event => {
+      if (event.pointerId !== held) return;
+      act(event);
+      held = null;
+    });
+    root.addEventListener("pointercancel", event => { if (event.pointerId === held) held = null; });
     if (grip) grip.addEventListener("touchstart", event => event.preventDefault(), { passive: false });
   }
 
@@ -270,10 +283,16 @@
     };
   }
 
-  /** The sentence under an explorer; screen readers hear it when it changes. */
+  /** The sentence under an explorer. Screen readers hear it when it has stayed the same for a while. */
   function sentence(parent) {
-    const node = make("p", { class: "explorer-state", role: "status", "aria-live": "polite" }, parent);
-    return text => { if (node.textContent !== text) node.textContent = text; };
+    const seen = make("p", { class: "explorer-state", "aria-hidden": "true" }, parent);
+    const heard = make("p", { class: "explorer-heard", role: "status", "aria-live": "polite" }, parent);
+    let wait = 0;
+    return text => {
+      seen.textContent = text;
+      clearTimeout(wait);
+      wait = setTimeout(() => { if (heard.textContent !== text) heard.textContent = text; }, 400);
+    };
   }
 
   const panels = parent => make("div", { class: "explorer-panels" }, parent);

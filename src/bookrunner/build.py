@@ -65,6 +65,7 @@ def build_book(
     ledger = read_ledger(project.book)
     if rendered:
         read_contents(project)
+        repository(project)
     state = State(project, ledger)
     with locked(project.build / "lock", "a build of this book"):
         recorded = project.root / "data" / "recorded"

@@ -255,6 +255,12 @@ def check(
         raise ValueError(f"there is no claim {claim_id!r} in the ledger of {len(ledger)} claims{hint}")
     if not isinstance(evidence, str) or not evidence.strip():
         raise ValueError(f"the evidence for {claim_id} is {evidence!r}; expected a sentence")
+    places = re.findall(r"[{}]|{value}", re.sub(r"\$[^$]*\$", "", evidence.replace("{value}", "")))
+    if places or ("{value}" in evidence and value is None):
+        raise ValueError(
+            f"the evidence for {claim_id} is {evidence!r} and the value {value!r}; expected a value for each "
+            "{value}, and no other braces outside $math$"
+        )
     if value is not None and isinstance(value := plain_scalar(f"the value for {claim_id}", value), bool):
         raise ValueError(f"the value for {claim_id} is {value!r}; expected a finite number or a text")
     claim, computed = ledger[claim_id], computed_verdict(holds)

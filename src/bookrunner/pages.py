@@ -98,7 +98,7 @@ def match_checks(
         entry = Checked(claim, results.get(claim.id), why)
         checked.append(entry)
         if entry.result and entry.contradicts:
-            problems.append(f"{claim.id}: {headline(entry.result)} ({entry.result['evidence']})")
+            problems.append(f"{claim.id}: {headline(entry.result)} ({evidence_line(entry.result)})")
     return checked, problems
 
 
@@ -147,7 +147,7 @@ def tally(checked: list[Checked]) -> str:
         f'<span aria-hidden="true">{MARKS[verdict]}</span> {verdict}</li>'
         for verdict in VERDICTS
     )
-    text = f"{verdicts.total()} claims settled in this build, by verdict:"
+    text = f"{verdicts.total()} claims judged in this build, by verdict:"
     return f'<p>{text}</p>\n<ul class="claim-tally">{items}</ul>\n'
 
 

@@ -73,11 +73,23 @@ def read_contents(project: Project) -> dict[str, Any]:
 
 
 def repository(project: Project) -> str:
-    """The address of the book's repository, from the configuration; "" until it is set there."""
+    """The address of the book's repository, from the configuration; "" until it is set there.
+
+    Raises
+    ------
+    ValueError
+        If it is not the address of a repository.
+    """
     path = project.root / "_config.yml"
     config = read_yaml(path) if path.is_file() else {}
     about = config.get("repository") if isinstance(config, dict) else None
-    return about.get("url") or "" if isinstance(about, dict) else ""
+    url = str(about.get("url") or "") if isinstance(about, dict) else ""
+    url = url.removesuffix("/").removesuffix(".git")
+    if url and not re.fullmatch(r"https://[^/\s]+/[^/\s]+/[^/\s]+", url):
+        raise ValueError(
+            f"_config.yml has the repository {url!r}; expected such as https://github.com/owner/name"
+        )
+    return url
 
 
 def render(project: Project) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 import re
 from typing import Any
 
@@ -12,6 +13,7 @@ from sphinx.config import Config
 
 _BINDER = {"binderhub_url": "https://mybinder.org", "notebook_interface": "jupyterlab"}
 _LENGTH = 200
+_FORMULA = "\N{OBJECT REPLACEMENT CHARACTER}"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
@@ -59,9 +61,16 @@ def _describe(
 
 
 def description(doctree: nodes.document) -> str:
-    """The first paragraph of a page that stands by itself and has no formula, cut between two words."""
-    for paragraph in doctree.findall(nodes.paragraph):
-        text = " ".join(paragraph.astext().split())
-        if isinstance(paragraph.parent, nodes.section) and not any(paragraph.findall(nodes.math)):
-            return text if len(text) <= _LENGTH else text[:_LENGTH].rsplit(" ", 1)[0] + " …"
-    return ""
+    """What a page says before its first section, in sentences without formulas, cut between two words."""
+    top = next(doctree.findall(nodes.section), doctree)
+    said: list[str] = []
+    blocks = itertools.takewhile(lambda node: not isinstance(node, nodes.section), top.children)
+    for block in blocks:
+        for paragraph in block.findall(nodes.paragraph):
+            copy = paragraph.deepcopy()
+            for formula in list(copy.findall(nodes.math)):
+                formula.replace_self(nodes.Text(_FORMULA))
+            sentences = re.split(r"(?<=[.?!]) (?=[A-Z])", " ".join(copy.astext().split()))
+            said += [one for one in sentences if _FORMULA not in one and re.fullmatch(r"[A-Z].*[.?!]", one)]
+    text = " ".join(said)
+    return text if len(text) <= _LENGTH else text[:_LENGTH].rsplit(" ", 1)[0] + " …"

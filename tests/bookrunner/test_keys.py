@@ -211,7 +211,7 @@ NOTEBOOK, CLAIMS = "notebooks/01_first.ipynb", "book/claims.yml"
         (_edit(NOTEBOOK, '["parameters"]', '["parameters", "hide-input"]'), ["notebook 01_first"]),
         (_edit(NOTEBOOK, '"outputs": []', '"outputs": [1]'), []),
         (_edit(CLAIMS, "eq. 2", "eq. 3"), ["claim P1-01"]),
-        (_edit(CLAIMS, "statement: x", "statement: y"), []),
+        (_edit(CLAIMS, "statement: x", "statement: y"), ["claim P1-01"]),  # the badge shows it
         (_write("data/published/P1_x.csv", "a\n3\n"), ["table data/published/P1_x.csv"]),
         (_write("data/published/P1_y.csv", "a\n3\n"), []),
         (_write("data/recorded/02_other_fit.csv", "a\n3\n"), ["table data/recorded/02_other_fit.csv"]),

@@ -124,6 +124,9 @@ def test_check_refuses(ledger):
         check("P1-1", True, "x")
     with pytest.raises(ValueError, match="evidence for P1-01"):
         check("P1-01", True, " ")
+    for evidence in ("At {value} points.", "The set {1}.", "Open {value", "The {val}."):
+        with pytest.raises(ValueError, match=r"a value for each \{value\}, and no other braces"):
+            check("P1-01", True, evidence, 1.0 if "{value}" not in evidence else None)
     with pytest.raises(ValueError, match="P1-04 is a definition"):
         check("P1-04", True, "x")
     for value in (float("nan"), float("inf"), True, [1], np.zeros(2)):

@@ -122,7 +122,7 @@ def test_claims_page_has_each_section_once_in_the_order_of_the_paper(built):
 
 def test_tally_counts_what_is_settled(built):
     text = tally(matched(built[0])[0])
-    assert "3 claims settled" in text
+    assert "3 claims judged" in text
     assert '<li class="claim-holds"><strong>1</strong> <span aria-hidden="true">✓</span> holds</li>' in text
     assert '<li class="claim-open"><strong>0</strong>' in text
 
@@ -293,7 +293,7 @@ def test_one_chapter_of_a_fresh_clone_builds_without_problems(rendered, capsys):
     html = project.build / "html"
     assert "check-P1-01" in (html / "chapters/01_first.html").read_text()
     assert not (html / "chapters/02_second.html").exists()
-    assert "3 claims settled" in (html / "index.html").read_text()
+    assert "3 claims judged" in (html / "index.html").read_text()
     assert build_book(project, ["1"]) == 0
     assert "up to date" in capsys.readouterr().out
 
@@ -309,10 +309,22 @@ def test_one_line_of_configuration_leads_to_the_repository(rendered):
     assert "preflearn[book] @ git+https://github.com/owner/name" in downloaded["cells"][0]["source"]
 
 
+def test_a_wrong_address_of_the_repository_is_refused_before_anything_runs(rendered, capsys):
+    project, _ = rendered
+    config = project.root / "_config.yml"
+    text = config.read_text()
+    try:
+        config.write_text(text.replace("https://github.com/owner/name", "not a url"))
+        with pytest.raises(ValueError, match=r"repository 'not a url'; expected such as https://"):
+            build_book(project, ["1"])
+    finally:
+        config.write_text(text)
+
+
 def test_a_page_says_what_it_is_about(rendered):
     page = (rendered[0].build / "html/index.html").read_text()
     for name in ('name="description"', 'property="og:description"'):
-        assert f'<meta {name} content="A book &amp; its “words”." />' in page
+        assert f'<meta {name} content="A book &amp; its “words”. See' in page
     assert '<meta property="og:title" content="The book" />' in page
 
 

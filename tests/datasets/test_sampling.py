@@ -50,6 +50,16 @@ def test_simulated_ratings_have_the_form_of_the_sushi_data():
     assert len(np.unique(data.pairs.items[:, 7:], axis=0)) == 40
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_simulated_sushi_is_enough_for_the_chapter_on_simulations(seed):
+    """Its samples of 100, 100 and 5,000 pairs, from a tenth to nine tenths of ties."""
+    rng = np.random.default_rng(seed)
+    sushi = simulate_sushi(rng, 5000)
+    for share in (0.1, 0.9):
+        samples = disjoint_samples(sushi.pairs, sushi.y, (100, 100, 5000), share, rng)
+        assert [round(np.mean(y == 0), 2) for _, y in samples] == [share] * 3
+
+
 def test_four_items_have_one_or_two_features():
     assert four_items(2).pairs.differences().tolist() == [[1, 1], [1, -1], [2, 1], [4, 1]]
     with pytest.raises(ValueError, match="n_features is 3; expected 1 or 2"):

@@ -124,6 +124,34 @@ def test_explorer_answers(browser, site, book, kind, by):
         assert [*seen.errors, *seen.foreign, *seen.failed] == []
 
 
+@pytest.mark.parametrize("kind", EXPLORERS)
+def test_a_finger_that_pans_the_page_moves_no_explorer(browser, site, book, kind):
+    (name,) = pages_with(book, f'data-explorer="{kind}"')
+    with window(browser, width=400) as context, opened(context, site, name) as seen:
+        explorer = seen.page.locator(f'.explorer[data-explorer="{kind}"]')
+        place = explorer.locator(".explorer-panels svg").last
+        place.scroll_into_view_if_needed()
+        shown = explorer.locator(".explorer-state").inner_text()
+        x, y, width, height = (place.bounding_box()[side] for side in ("x", "y", "width", "height"))
+        touch = seen.page.context.new_cdp_session(seen.page)
+        for step, event in enumerate(["touchStart", *8 * ["touchMove"], "touchEnd"]):
+            spot = {"x": x + width / 2 + 2 * step, "y": y + height / 2 - 9 * step}
+            points = [] if event == "touchEnd" else [spot]
+            touch.send("Input.dispatchTouchEvent", {"type": event, "touchPoints": points})
+        assert explorer.locator(".explorer-state").inner_text() == shown
+
+
+@pytest.mark.parametrize("kind", EXPLORERS)
+def test_explorer_fits_the_narrowest_telephone(browser, site, book, kind):
+    (name,) = pages_with(book, f'data-explorer="{kind}"')
+    with window(browser, width=400) as context, opened(context, site, name) as seen:
+        seen.page.set_viewport_size({"width": 320, "height": 640})
+        seen.page.wait_for_timeout(300)
+        ui = seen.page.locator(f'.explorer[data-explorer="{kind}"] .explorer-ui')
+        room, wanted = ui.evaluate("node => [node.closest('.cell_output').clientWidth, node.scrollWidth]")
+        assert wanted <= room
+
+
 def hold_and_move(page, by, x, y, way):
     """Press at a place, move sideways, and let go."""
     steps = [x + way * share for share in (0.5, 1)] if way else []
