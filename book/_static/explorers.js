@@ -285,8 +285,9 @@
 
   /** The sentence under an explorer. Screen readers hear it when it has stayed the same for a while. */
   function sentence(parent) {
-    const seen = make("p", { class: "explorer-state", "aria-hidden": "true" }, parent);
-    const heard = make("p", { class: "explorer-heard", role: "status", "aria-live": "polite" }, parent);
+    const both = make("div", { class: "explorer-said" }, parent);
+    const seen = make("p", { class: "explorer-state", "aria-hidden": "true" }, both);
+    const heard = make("p", { class: "explorer-heard", role: "status", "aria-live": "polite" }, both);
     let wait = 0;
     return text => {
       seen.textContent = text;
