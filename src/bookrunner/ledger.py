@@ -253,14 +253,7 @@ def check(
         close = difflib.get_close_matches(str(claim_id), ledger, n=3, cutoff=0.5)
         hint = f"; did you mean {' or '.join(close)}?" if close else ""
         raise ValueError(f"there is no claim {claim_id!r} in the ledger of {len(ledger)} claims{hint}")
-    if not isinstance(evidence, str) or not evidence.strip():
-        raise ValueError(f"the evidence for {claim_id} is {evidence!r}; expected a sentence")
-    places = re.findall(r"[{}]|{value}", re.sub(r"\$[^$]*\$", "", evidence.replace("{value}", "")))
-    if places or ("{value}" in evidence and value is None):
-        raise ValueError(
-            f"the evidence for {claim_id} is {evidence!r} and the value {value!r}; expected a value for each "
-            "{value}, and no other braces outside $math$"
-        )
+    _check_evidence(claim_id, evidence, value)
     if value is not None and isinstance(value := plain_scalar(f"the value for {claim_id}", value), bool):
         raise ValueError(f"the value for {claim_id} is {value!r}; expected a finite number or a text")
     claim, computed = ledger[claim_id], computed_verdict(holds)
@@ -279,6 +272,17 @@ def check(
     if recorded is not None:
         result["recorded"] = str(recorded.attrs.get("date", "an unknown date"))[:10]
     _show(claim, compared(claim, result))
+
+
+def _check_evidence(claim_id: str, evidence: str, value: float | int | str | None) -> None:
+    if not isinstance(evidence, str) or not evidence.strip():
+        raise ValueError(f"the evidence for {claim_id} is {evidence!r}; expected a sentence")
+    rest = re.sub(r"\$[^$]*\$", "", evidence.replace("{value}", ""))
+    if re.search("[{}]", rest) or ("{value}" in evidence and value is None):
+        raise ValueError(
+            f"the evidence for {claim_id} is {evidence!r} and the value {value!r}; expected a value for each "
+            "{value}, and no other braces outside $math$"
+        )
 
 
 def compared(claim: Claim, result: dict) -> dict:
