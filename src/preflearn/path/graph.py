@@ -19,8 +19,10 @@ from preflearn.ground.gram import combine
 from preflearn.path.elbow import DEPENDENT, Elbow, enter, leave, solve
 
 BOUND = 1e-12  # a weight this near to 0 or to its bound is there
-ENDED, REACHED, FULL, LOST = 1, 2, 3, 4  # why the loop stopped; see `follow`
+ENDED, QUIET, REACHED, FULL, LOST = 1, 2, 3, 4, 5  # why the loop stopped; see `follow`
+TOLERANCE = 2e-9  # of margins, in units of lambda: the path ends where their rounding may exceed it
 ON_MARGIN = 1e-11  # relative to lambda
+_FALL = 0.1  # of lambda in one stretch, after which g is computed anew
 _SHORT = 1e-12  # an event so near to the end, in units of what is left, is not followed
 _SLOPE = 1e-10  # a slope below it is rounding
 _EPS = 4e-16  # of the largest entry of the Gram matrix: the rounding of a slope, for each unit of moves
@@ -72,15 +74,19 @@ def new_trace(events: int) -> Trace:
 def follow(graph, state, trace, watched, reach, lam, end, rounding):
     """Follow the watched pairs from lambda on, until the trace is full, or down to the end.
 
-    `rounding` is that of g. Returns the number of pieces, and why it stopped before: at the end (ENDED),
-    since other pairs might come to the margin (REACHED), for want of room in the elbow (FULL), or since
-    rounding decides (LOST).
+    `rounding` is that of g. Returns the number of pieces, and why it stopped before: at the end (ENDED), far
+    from it though no event comes before it (QUIET), since other pairs might come to the margin (REACHED), for
+    want of room in the elbow (FULL), since rounding decides (LOST); or 0.
     """
     resting = np.empty(len(watched), dtype=np.int64)
-    base, slack = state.g / lam, directions(graph, state)
+    base, slack, least = state.g / lam, directions(graph, state), _FALL * lam
     trace.used[0], trace.knots[0] = 0, lam
     for piece in range(len(trace.knots) - 1):
         near = max(ON_MARGIN * lam, rounding)
+        if rounding > TOLERANCE * lam:
+            return piece, LOST
+        if lam < least:
+            return piece, 0
         slack, status = _turn(graph, state, trace, watched, resting, lam, near, piece, slack)
         if status != 0:
             return piece, status
@@ -88,11 +94,13 @@ def follow(graph, state, trace, watched, reach, lam, end, rounding):
         ended = passed >= (lam - end) * (1 - _SHORT)
         if len(watched) < len(graph.first) and _range(state, base, lam, passed) >= reach:
             return piece, REACHED
-        passed, lam = (lam - end, end) if ended else (passed, lam - passed)
+        if ended:
+            passed = lam - max(end, least)
+        lam = max(end, least) if ended else lam - passed
         _advance(graph, state, passed)
         trace.knots[piece + 1] = lam
         if ended:
-            return piece + 1, ENDED
+            return piece + 1, ENDED if end >= least else QUIET
     return len(trace.knots) - 1, 0
 
 

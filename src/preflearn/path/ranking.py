@@ -12,7 +12,8 @@ References
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from types import SimpleNamespace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,7 +29,9 @@ from preflearn.path.graph import (
     ENDED,
     FULL,
     LOST,
+    QUIET,
     REACHED,
+    TOLERANCE,
     Graph,
     State,
     Trace,
@@ -46,21 +49,10 @@ _REACH = 0.01  # of the first stretch
 _FEW = 1000  # pairs who are all watched
 _LAST = 1e-9  # breakpoints below this part of the first are rounding
 _SETTLED = 1e-12  # relative to the largest g: smaller errors of the elbow are left alone
-_TOLERANCE = 5e-9  # of the margins, in units of lambda: the path ends where rounding may exceed it
-_BLURRED = 1e-9  # of the margins, where no event is left
 _EPS = 1.1e-16  # the rounding of one number
 _NOTHING = 1e-13  # of the sum of sizes: scores that are rounding
 # What decides how many pairs are watched, in nanoseconds: to pass over a pair, to watch one for an event.
 _PASS, _WATCH, _SQUARE = 1.6, 4.0, 0.4
-
-
-class _Choice(NamedTuple):
-    """The parameters of the kernel."""
-
-    kernel: Kernel
-    gamma: float | Literal["scale"]
-    degree: float
-    coef0: float
 
 
 def ranksvm_path(
@@ -99,7 +91,7 @@ def ranksvm_path(
     -------
     RegularizationPath
         Its `status` is "complete", "max_events", or "rounding" where a bound on the rounding of the margins
-        exceeded 5e-9 before lambda_min; its `lambda_end` says how far it came.
+        exceeded 2e-9 before lambda_min; its `lambda_end` says how far it came.
 
     Raises
     ------
@@ -124,7 +116,7 @@ def ranksvm_path(
     y = _check_preferences(y, len(pairs))
     lambda_min = check_real(lambda_min, "lambda_min", "a finite number of at least 0", least=0.0)
     most = None if max_events is None else check_count(max_events, "max_events", 1)
-    space = ItemKernel.of(_Choice(kernel, gamma, degree, coef0), pairs)
+    space = ItemKernel.of(SimpleNamespace(kernel=kernel, gamma=gamma, degree=degree, coef0=coef0), pairs)
     problem = Problem.of(space, _gram(space), y)
     return RankingPath(problem, *_follow(problem.graph, lambda_min, most))
 
@@ -154,21 +146,22 @@ def _follow(graph: Graph, lambda_min: float, most: int | None) -> tuple[Course, 
     """The course of the weights down to lambda_min, and how it ended."""
     walk = _Walk(graph)
     if walk.lam <= _NOTHING * walk.size:
-        return walk.course(lambda_min), "complete"
+        return walk.course(), "complete"
     if lambda_min >= walk.lam:
         raise ValueError(
             f"lambda_min is {lambda_min:g}, and above {walk.lam:g} all weights are 1; expected a lambda_min "
             f"below {walk.lam:g}, the first breakpoint"
         )
-    end = max(lambda_min, _LAST * walk.lam)
+    end, quiet = max(lambda_min, _LAST * walk.lam), False
     while True:
         why = walk.advance(end, _EVENTS if most is None else min(_EVENTS, most - walk.count))
         if why == LOST:
-            return walk.course(walk.lam), "rounding"
+            return walk.course(), "complete" if quiet and lambda_min == 0 else "rounding"
         if why == ENDED:
-            return walk.course(end if lambda_min else walk.clear(end)), "complete"
+            return walk.course(), "complete"
         if walk.count == most:
-            return walk.course(walk.lam), "max_events"
+            return walk.course(), "max_events"
+        quiet = why == QUIET
 
 
 class _Walk:
@@ -193,7 +186,7 @@ class _Walk:
         self._settle()
         elbow = self._factor(self._elbow, np.full(len(self._elbow), -1.0), self._room)
         ids, worst = gaps(graph, self._side, self._g, self.lam, self._reach, self._rounding)
-        if max(worst, self._rounding / self.lam) > _TOLERANCE:
+        if worst > TOLERANCE:
             return LOST
         self._mark()
         state = State(self._alpha, self._side, self._g, elbow, np.zeros(self._room), np.empty(n))
@@ -212,26 +205,21 @@ class _Walk:
         self._note(trace, count)
         return why
 
-    def clear(self, end: float) -> float:
-        """The lambda below which, on the last piece, the rounding of f may exceed `_BLURRED`."""
-        bound = _EPS * float(self._alpha.sum()) * self._graph.largest / _BLURRED
-        return max(end, min(bound, float(np.concatenate(self._knots)[-2])))
-
-    def course(self, end: float) -> Course:
-        """Everything so far; the last knot is at the end."""
+    def course(self) -> Course:
+        """Everything so far."""
         sizes = [len(elbow) for elbow in self._elbows]
-        knots = np.concatenate(self._knots)
-        knots[-1] = end
+        marks = np.array([*self._marks, (self.count, self._noted)])
         return Course(
-            knots, np.concatenate(self._changes), np.array([*self._marks, (self.count, self._noted)]),
-            np.cumsum(sizes), np.concatenate(self._elbows), np.concatenate(self._alphas),
+            np.concatenate(self._knots), np.concatenate(self._changes), marks, np.cumsum(sizes),
+            np.concatenate(self._elbows), np.concatenate(self._alphas),
         )  # fmt: skip
 
     def _spread(self) -> float:
         """Compute g anew from the weights, and return a bound on its rounding."""
         q = net(self._graph, self._alpha)
         self._g[:] = combine(self._graph.K, np.flatnonzero(q), q[q != 0])
-        return _EPS * float(np.abs(q).sum()) * self._graph.largest
+        inner = float(self._alpha[self._elbow].sum())  # the other weights are whole numbers
+        return _EPS * (float(np.abs(q).sum()) + inner) * self._graph.largest
 
     def _settle(self) -> None:
         """Put the elbow on the margin again, from which rounding has moved it."""
