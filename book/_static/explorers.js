@@ -112,6 +112,33 @@
     return found;
   }
 
+  /** The ranking machine along its path: coefficients of lambda f on the items are linear between knots. */
+  function rankingPath(data) {
+    const lam = data.lambda, last = lam.length - 1;
+    const kernel = (a, b) => Math.exp(-data.gamma * ((a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2));
+    const rows = points => points.map(point => data.items.map(item => kernel(point, item)));
+    const own = rows(data.items), others = rows(data.valid);
+    const differences = (f, pairs) => pairs.map(([better, worse]) => f[better] - f[worse]);
+    const wrong = z => z.filter(x => !(x > 1e-9)).length / z.length;
+
+    function at(value) {
+      const now = Math.min(Math.max(value, lam[last]), lam[0]);
+      let [k, end] = [0, last];
+      while (end - k > 1) {
+        const middle = (k + end) >> 1;
+        if (lam[middle] >= now) k = middle; else end = middle;
+      }
+      const share = end > k ? (lam[k] - now) / (lam[k] - lam[end]) : 0;
+      const weights = data.coefficients[k].map((c, j) => ((1 - share) * c + share * data.coefficients[end][j]) / now);
+      const scores = own.map(row => dot(row, weights)), z = differences(scores, data.pairs);
+      const near = 1e-5 * Math.max(1, ...z.map(Math.abs)), ids = keep => z.flatMap((x, i) => (keep(x) ? [i] : []));
+      return { lambda: now, weights, scores, margins: z, inside: ids(x => x < 1 - near), on: ids(x => Math.abs(x - 1) <= near),
+               beyond: ids(x => x > 1 + near), training: wrong(z),
+               validation: wrong(differences(others.map(row => dot(row, weights)), data.valid_pairs)) };
+    }
+    return { at, rows };
+  }
+
   // ---- Tools: elements, numbers, scales, controls
 
   function make(kind, attributes, parent, text) {
@@ -532,6 +559,69 @@
     draw();
   };
 
+  explorers.path = (box, data) => {
+    const path = rankingPath(data), lam = data.lambda, ends = [lam[lam.length - 1], lam[0]], logs = ends.map(Math.log10);
+    const better = new Set(data.pairs.map(pair => pair[0])), side = 26;
+    const grid = Array.from({ length: 401 }, (_, k) => 10 ** (logs[0] + (k / 400) * (logs[1] - logs[0])));
+    const errors = grid.map(value => { const { training, validation } = path.at(value); return [value, training, validation]; });
+    const best = errors.reduce((a, b) => (b[2] < a[2] ? b : a));
+    const state = { lambda: 10 ** (0.35 * logs[0] + 0.65 * logs[1]) };
+    const move = value => { state.lambda = Math.min(Math.max(value, ends[0]), ends[1]); draw(); };
+    const top = controls(box);
+    const moveLambda = slider(top, "λ", [logs[0], logs[1], (logs[1] - logs[0]) / 400], v => significant(10 ** v), v => move(10 ** v));
+    const pair = make("span", {}, top);
+    button(pair, "Least validation error", () => move(best[0]));
+    button(pair, "First breakpoint", () => move(ends[1]));
+    const row = panels(box);
+    const left = plot(make("div", {}, row), "The ranking function in the plane, and the pairs on the margin", 320);
+    const right = plot(make("div", {}, row), "Share of pairs in the wrong order against lambda", 320);
+    legend(box, [["up", "first", "better class"], ["down", "second", "other class"], ["square", "heat", "the darker, the higher the score"]]);
+    const say = sentence(box);
+
+    const spans = [0, 1].map(k => {
+      const values = data.items.map(item => item[k]), room = 0.08 * (Math.max(...values) - Math.min(...values));
+      return [Math.min(...values) - room, Math.max(...values) + room];
+    });
+    left.frame(spans[0], spans[1], "feature 1", "feature 2");
+    const heat = make("g", {}), cells = [];
+    left.root.insertBefore(heat, left.root.children[1]);  // below the lines of the axes
+    const place = (span, k) => span[0] + ((k + 0.5) / side) * (span[1] - span[0]);
+    for (let j = 0; j < side; j++)
+      for (let i = 0; i < side; i++) {
+        const [width, height] = [left.box.width / side, left.box.height / side];
+        const corner = { x: left.box.x + i * width, y: left.box.y + left.box.height - (j + 1) * height };
+        cells.push({ point: [place(spans[0], i), place(spans[1], j)],
+                     node: make("rect", { ...corner, width: width + 0.3, height: height + 0.3, class: "heat" }, heat) });
+      }
+    const kernels = path.rows(cells.map(cell => cell.point));
+    const high = 1.15 * Math.max(0.02, ...errors.flatMap(line => line.slice(1)));
+    right.frame(ends, [0, high], "λ", "wrong pairs", true);
+    right.drag(move);
+
+    function draw() {
+      const now = path.at(state.lambda), level = kernels.map(row => dot(row, now.weights));
+      const [least, most] = [Math.min(...level), Math.max(...level)];
+      moveLambda(Math.log10(state.lambda));
+      cells.forEach((cell, k) => cell.node.setAttribute("fill-opacity", (0.6 * (level[k] - least) / (most - least || 1)).toFixed(3)));
+      left.clear();
+      now.on.forEach(i => left.line(data.pairs[i].map(j => data.items[j]), "thin"));
+      data.items.forEach((item, j) => left.mark(better.has(j) ? "up" : "down", ...item, better.has(j) ? "first" : "second", 5.5));
+      right.clear();
+      right.line(errors.map(line => [line[0], line[1]]), "second");
+      right.line(errors.map(line => [line[0], line[2]]), "first dashed");
+      right.text(ends[0], errors[0][1], "training", "start", 6, -8);
+      right.text(ends[0], errors[0][2], "validation", "start", 6, -8);
+      right.line([[state.lambda, 0], [state.lambda, high]], "cursor");
+      right.mark("circle", state.lambda, now.training, "now", 5);
+      right.mark("diamond", state.lambda, now.validation, "now", 5);
+      const many = (k, word) => `${k} pair${k === 1 ? "" : "s"} ${word}`;
+      say(`λ = ${significant(state.lambda)}: ${many(now.inside.length, "inside the margin")}, ${now.on.length} on it, ${now.beyond.length} beyond. ` +
+        `Wrong order: ${number(100 * now.training, 1)} % of the training pairs, ${number(100 * now.validation, 1)} % of the validation pairs` +
+        (now.validation <= best[2] + 1e-12 ? ", the least there is on this path." : `; the least is ${number(100 * best[2], 1)} % at λ = ${significant(best[0])}.`));
+    }
+    draw();
+  };
+
   // ---- Start
 
   function start() {
@@ -550,7 +640,7 @@
     }
   }
 
-  if (typeof module !== "undefined") module.exports = { comparisonGraph, marginProblem, pathAt, zeros, number, scale };
+  if (typeof module !== "undefined") module.exports = { comparisonGraph, marginProblem, pathAt, rankingPath, zeros, number, scale };
   else if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
   else start();
 })();

@@ -25,6 +25,15 @@ _FIELDS: dict[str, dict[str, tuple[int | str, ...]]] = {
     "margins": {"preferences": ("m", 2), "ties": ("k", 2)},
     "graph": {"items": ("n",), "pairs": ("m", 2), "y": ("m",)},
     "bias": {"items": ("n",), "lambda": ("k",), "bias": ("k",), "scores": ("k", "n")},
+    "path": {
+        "items": ("n", 2),
+        "pairs": ("m", 2),
+        "valid": ("q", 2),
+        "valid_pairs": ("v", 2),
+        "gamma": (),
+        "lambda": ("k",),
+        "coefficients": ("k", "n"),
+    },
 }
 """What each kind needs, with the shape of each field; a letter stands for one length in the whole kind."""
 
@@ -36,12 +45,15 @@ def explorer(
 
     Parameters
     ----------
-    kind : {"margins", "graph", "bias"}
+    kind : {"margins", "graph", "bias", "path"}
         "margins" turns a direction w and stretches a feature: ``preferences`` of shape (m, 2), better item
         first, and ``ties``, (k, 2).
         "graph" switches comparisons on and off: short names of ``items``, ``pairs`` (m, 2), labels ``y``.
         "bias" moves C: names of ``items``, and at the knots of a path the decreasing ``lambda`` = 1/C, the
         ``bias`` beta, and the ``scores`` <u, phi(x)> of the items, (knots, items).
+        "path" moves lambda: ``items`` in the plane and ``pairs`` of them, better item first, ``valid`` and
+        ``valid_pairs``, the Gaussian kernel's ``gamma``, and at the knots of a path the decreasing
+        ``lambda`` and the ``coefficients`` of lambda f on the items, (knots, items).
     data : mapping of str to arrays, lists, texts and finite numbers
         What the kind needs; further entries are passed on.
     fallback : matplotlib Figure
@@ -116,7 +128,13 @@ def _check(kind: str, data: dict[str, Any]) -> None:
             raise ValueError(
                 f"two of the pairs {reprlib.repr(data['pairs'])} are of the same items; expected one of each"
             )
-    if kind == "bias":
+    if kind == "path":
+        for field, sites in (("pairs", "items"), ("valid_pairs", "valid")):
+            if not {place for pair in data[field] for place in pair} <= set(range(len(data[sites]))):
+                raise ValueError(
+                    f"data[{field!r}] is {reprlib.repr(data[field])}; expected pairs of different {sites!r}"
+                )
+    if kind in ("bias", "path"):
         knots = data["lambda"]
         if knots[-1] <= 0 or any(a <= b for a, b in pairwise(knots)):
             raise ValueError(f"lambda is {reprlib.repr(knots)}; expected positive numbers that decrease")

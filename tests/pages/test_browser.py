@@ -81,6 +81,7 @@ EXPLORERS = {  # what to hold, how far to move it (none: a tap), what to focus, 
     "graph": ("[role=switch] .hit", 0, "[role=switch]", "Space"),
     "margins": (".grip", -60, "input[type=range]", "ArrowRight"),
     "bias": (".explorer-panels svg", -60, "input[type=range]", "ArrowRight"),
+    "path": (".explorer-panels div:last-child svg", -60, "input[type=range]", "ArrowRight"),
 }
 
 
