@@ -16,14 +16,14 @@ from types import SimpleNamespace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import Floats, Ids, check_count, check_labels, check_real, check_scale
+from preflearn.checks import Floats, check_count, check_labels, check_real, check_scale
 from preflearn.ground.expansion import SHIFTED, ItemKernel
 from preflearn.ground.gram import check_symmetric, combine, fixed
 from preflearn.ground.kernels import Kernel, check_definite
 from preflearn.pairs import Pairs, as_pairs
-from preflearn.path.elbow import Elbow, empty_elbow, solve
+from preflearn.path.elbow import solve
 from preflearn.path.graph import (
     BOUND,
     ENDED,
@@ -33,12 +33,13 @@ from preflearn.path.graph import (
     REACHED,
     TOLERANCE,
     Graph,
-    State,
     Trace,
-    elbow_of,
+    Watch,
     follow,
     gaps,
+    gather,
     net,
+    new_front,
     new_trace,
 )
 from preflearn.path.ranking_path import Course, Problem, RankingPath
@@ -184,26 +185,36 @@ class _Walk:
         graph, n = self._graph, len(self._graph.K)
         self._rounding = self._spread()
         self._settle()
-        elbow = self._factor(self._elbow, np.full(len(self._elbow), -1.0), self._room)
         ids, worst = gaps(graph, self._side, self._g, self.lam, self._reach, self._rounding)
         if worst > TOLERANCE:
             return LOST
         self._mark()
-        state = State(self._alpha, self._side, self._g, elbow, np.zeros(self._room), np.empty(n))
         trace = new_trace(events)
-        count, why = follow(graph, state, trace, ids, self._reach, self.lam, end, self._rounding)
+        count, why = self._follow(ids, trace, self._reach, end)
         if why == REACHED and count == 0:  # the next event is far away: look at all pairs for it
-            self._note(trace, 0)
-            trace, ids = new_trace(1), np.arange(len(self._side), dtype=np.int32)
-            count, why = follow(graph, state, trace, ids, np.inf, self.lam, end, self._rounding)
+            ids, trace = np.arange(len(self._side), dtype=np.int32), new_trace(1)
+            count, why = self._follow(ids, trace, np.inf, end)
         elif np.isfinite(self._reach):
             effort = (_PASS * len(self._side) + _SQUARE * n * n) / (_WATCH * max(len(ids), 1) * max(count, 1))
             self._reach *= min(2.0, max(0.5, effort**0.5))
         if why == FULL:
             self._room *= 2
-        self._elbow = elbow.places[: elbow.size[0]].copy()
-        self._note(trace, count)
         return why
+
+    def _follow(self, ids: NDArray[np.int32], trace: Trace, reach: float, end: float) -> tuple[int, int]:
+        """Follow these pairs, and note what happens."""
+        graph, nothing = self._graph, np.zeros((2, len(ids)))
+        watch = Watch(
+            ids, graph.first[ids], graph.second[ids], graph.bound[ids], self._alpha[ids],
+            self._side[ids].astype(np.float64), *nothing,
+        )  # fmt: skip
+        front = new_front(self._room, len(graph.K))
+        gather(graph.K, watch, front, np.searchsorted(ids, self._elbow), np.full(len(self._elbow), -1.0))
+        count, why = follow(graph, watch, front, self._g, trace, reach, self.lam, end, self._rounding)
+        self._alpha[ids], self._side[ids] = watch.alpha, watch.side
+        self._elbow = ids[front.elbow.places[: front.elbow.size[0]]].astype(np.int64)
+        self._note(trace, count)
+        return count, why
 
     def course(self) -> Course:
         """Everything so far."""
@@ -228,15 +239,11 @@ class _Walk:
         error = self.lam - (self._g[graph.first[free]] - self._g[graph.second[free]])
         if np.abs(error).max(initial=0.0) <= _SETTLED * max(self.lam, float(np.abs(self._g).max())):
             return
-        delta = error.copy()
-        solve(self._factor(free, error, len(free)), delta, 0.0, 0.0)
+        front, delta = new_front(len(free), len(graph.K)), error.copy()
+        gather(graph.K, graph, front, free, error)
+        solve(front.elbow, delta, 0.0, 0.0)
         self._alpha[free] = np.clip(self._alpha[free] + delta, 0.0, graph.bound[free])
         self._spread()
-
-    def _factor(self, pairs: Ids, values: Floats, room: int) -> Elbow:
-        elbow = empty_elbow(room)
-        elbow_of(self._graph, elbow, pairs, values)
-        return elbow
 
     def _mark(self) -> None:
         self._marks.append((self.count, self._noted))
