@@ -72,7 +72,7 @@ def test_bad_input_says_what_is_wrong():
         cross_validated_path(pairs, y, n_folds=12)
     with pytest.raises(ValueError, match="expected Pairs, whose items folds can split"):
         cross_validated_path(np.asarray(pairs), y)
-    with pytest.raises(ValueError, match="span is 0.5"):
+    with pytest.raises(ValueError, match=r"span is 0\.5"):
         cross_validated_path(pairs, y, qid, n_folds=2, span=0.5)
     with pytest.raises(ValueError, match="qid"):
         cross_validated_path(pairs, y, qid[:-1], n_folds=2)
