@@ -3,5 +3,13 @@
 from preflearn.path.binary import svm_path
 from preflearn.path.ranking import ranksvm_path
 from preflearn.path.regularization import RegularizationPath, Selection
+from preflearn.path.validation import CrossValidation, cross_validated_path
 
-__all__ = ["RegularizationPath", "Selection", "ranksvm_path", "svm_path"]
+__all__ = [
+    "CrossValidation",
+    "RegularizationPath",
+    "Selection",
+    "cross_validated_path",
+    "ranksvm_path",
+    "svm_path",
+]

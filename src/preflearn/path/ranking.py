@@ -12,18 +12,18 @@ References
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import Floats, Ids, check_count, check_labels, check_real, check_scale
+from preflearn.checks import Floats, check_count, check_labels, check_real, check_scale
 from preflearn.ground.expansion import SHIFTED, ItemKernel
 from preflearn.ground.gram import check_symmetric, combine, fixed
 from preflearn.ground.kernels import Kernel, check_definite
 from preflearn.pairs import Pairs, as_pairs
-from preflearn.path.elbow import Elbow, empty_elbow, solve
+from preflearn.path.elbow import solve
 from preflearn.path.graph import (
     BOUND,
     ENDED,
@@ -31,14 +31,16 @@ from preflearn.path.graph import (
     LOST,
     QUIET,
     REACHED,
+    SCALED,
     TOLERANCE,
     Graph,
-    State,
     Trace,
-    elbow_of,
+    Watch,
     follow,
     gaps,
+    gather,
     net,
+    new_front,
     new_trace,
 )
 from preflearn.path.ranking_path import Course, Problem, RankingPath
@@ -53,6 +55,14 @@ _EPS = 1.1e-16  # the rounding of one number
 _NOTHING = 1e-13  # of the sum of sizes: scores that are rounding
 # What decides how many pairs are watched, in nanoseconds: to pass over a pair, to watch one for an event.
 _PASS, _WATCH, _SQUARE = 1.6, 4.0, 0.4
+
+
+@dataclass
+class _Parameters:
+    kernel: Kernel
+    gamma: float | Literal["scale"]
+    degree: float
+    coef0: float
 
 
 def ranksvm_path(
@@ -83,7 +93,7 @@ def ranksvm_path(
         As in `SVMRank`; "precomputed": the items of the pairs are the Gram matrix.
     lambda_min : float
         Where to stop. At 0 the path ends at 1e-9 of the first breakpoint, or, where no event is left, as
-        soon as rounding would show in f.
+        soon as rounding would show in f; if no pair is inside the margin any more, it has no end.
     max_events : int, optional
         Stop after so many breakpoints.
 
@@ -91,7 +101,7 @@ def ranksvm_path(
     -------
     RegularizationPath
         Its `status` is "complete", "max_events", or "rounding" where a bound on the rounding of the margins
-        exceeded 2e-9 before lambda_min; its `lambda_end` says how far it came.
+        exceeded 1e-9 before lambda_min; its `lambda_end` says how far it came.
 
     Raises
     ------
@@ -110,13 +120,13 @@ def ranksvm_path(
     --------
     >>> path = ranksvm_path(Pairs([[0.0], [1.0], [3.0]], [[1, 0], [2, 1]]), [1, 1], "linear")
     >>> path.breakpoints.tolist(), path.decision_function(1.0, [[2.0]]).tolist()
-    ([6.0, 2.0], [2.0])
+    ([6.0, 2.0, 1.0], [2.0])
     """
     pairs = as_pairs(pairs)
     y = _check_preferences(y, len(pairs))
     lambda_min = check_real(lambda_min, "lambda_min", "a finite number of at least 0", least=0.0)
     most = None if max_events is None else check_count(max_events, "max_events", 1)
-    space = ItemKernel.of(SimpleNamespace(kernel=kernel, gamma=gamma, degree=degree, coef0=coef0), pairs)
+    space = ItemKernel.of(_Parameters(kernel, gamma, degree, coef0), pairs)
     problem = Problem.of(space, _gram(space), y)
     return RankingPath(problem, *_follow(problem.graph, lambda_min, most))
 
@@ -146,7 +156,7 @@ def _follow(graph: Graph, lambda_min: float, most: int | None) -> tuple[Course, 
     """The course of the weights down to lambda_min, and how it ended."""
     walk = _Walk(graph)
     if walk.lam <= _NOTHING * walk.size:
-        return walk.course(), "complete"
+        return walk.course()._replace(end=lambda_min), "complete"
     if lambda_min >= walk.lam:
         raise ValueError(
             f"lambda_min is {lambda_min:g}, and above {walk.lam:g} all weights are 1; expected a lambda_min "
@@ -159,6 +169,8 @@ def _follow(graph: Graph, lambda_min: float, most: int | None) -> tuple[Course, 
             return walk.course(), "complete" if quiet and lambda_min == 0 else "rounding"
         if why == ENDED:
             return walk.course(), "complete"
+        if why == SCALED:
+            return walk.course()._replace(end=lambda_min), "complete"
         if walk.count == most:
             return walk.course(), "max_events"
         quiet = why == QUIET
@@ -184,26 +196,40 @@ class _Walk:
         graph, n = self._graph, len(self._graph.K)
         self._rounding = self._spread()
         self._settle()
-        elbow = self._factor(self._elbow, np.full(len(self._elbow), -1.0), self._room)
-        ids, worst = gaps(graph, self._side, self._g, self.lam, self._reach, self._rounding)
+        ids, on, inside, worst = gaps(graph, self._side, self._g, self.lam, self._reach, self._rounding)
         if worst > TOLERANCE:
             return LOST
         self._mark()
-        state = State(self._alpha, self._side, self._g, elbow, np.zeros(self._room), np.empty(n))
         trace = new_trace(events)
-        count, why = follow(graph, state, trace, ids, self._reach, self.lam, end, self._rounding)
+        count, why = self._follow(ids, trace, self._reach, end, inside)
         if why == REACHED and count == 0:  # the next event is far away: look at all pairs for it
-            self._note(trace, 0)
-            trace, ids = new_trace(1), np.arange(len(self._side), dtype=np.int32)
-            count, why = follow(graph, state, trace, ids, np.inf, self.lam, end, self._rounding)
+            ids, trace = np.arange(len(self._side), dtype=np.int32), new_trace(1)
+            count, why = self._follow(ids, trace, np.inf, end, 0)
         elif np.isfinite(self._reach):
-            effort = (_PASS * len(self._side) + _SQUARE * n * n) / (_WATCH * max(len(ids), 1) * max(count, 1))
+            effort = (_PASS * len(self._side) + _SQUARE * n * n) / (
+                _WATCH * (len(ids) - on + 1) * max(count, 1)
+            )
             self._reach *= min(2.0, max(0.5, effort**0.5))
         if why == FULL:
             self._room *= 2
-        self._elbow = elbow.places[: elbow.size[0]].copy()
-        self._note(trace, count)
         return why
+
+    def _follow(
+        self, ids: NDArray[np.int32], trace: Trace, reach: float, end: float, inside: int
+    ) -> tuple[int, int]:
+        """Follow these pairs, and note what happens."""
+        graph, nothing = self._graph, np.zeros((2, len(ids)))
+        watch = Watch(
+            ids, graph.first[ids], graph.second[ids], graph.bound[ids], self._alpha[ids],
+            self._side[ids].astype(np.float64), *nothing,
+        )  # fmt: skip
+        front = new_front(self._room, len(graph.K))
+        gather(graph.K, watch, front, np.searchsorted(ids, self._elbow), np.full(len(self._elbow), -1.0))
+        count, why = follow(graph, watch, front, self._g, trace, reach, self.lam, end, self._rounding, inside)
+        self._alpha[ids], self._side[ids] = watch.alpha, watch.side
+        self._elbow = ids[front.elbow.places[: front.elbow.size[0]]].astype(np.int64)
+        self._note(trace, count)
+        return count, why
 
     def course(self) -> Course:
         """Everything so far."""
@@ -211,7 +237,7 @@ class _Walk:
         marks = np.array([*self._marks, (self.count, self._noted)])
         return Course(
             np.concatenate(self._knots), np.concatenate(self._changes), marks, np.cumsum(sizes),
-            np.concatenate(self._elbows), np.concatenate(self._alphas),
+            np.concatenate(self._elbows), np.concatenate(self._alphas), self.lam,
         )  # fmt: skip
 
     def _spread(self) -> float:
@@ -228,15 +254,11 @@ class _Walk:
         error = self.lam - (self._g[graph.first[free]] - self._g[graph.second[free]])
         if np.abs(error).max(initial=0.0) <= _SETTLED * max(self.lam, float(np.abs(self._g).max())):
             return
-        delta = error.copy()
-        solve(self._factor(free, error, len(free)), delta, 0.0, 0.0)
+        front, delta = new_front(len(free), len(graph.K)), error.copy()
+        gather(graph.K, graph, front, free, error)
+        solve(front.elbow, delta, 0.0, 0.0)
         self._alpha[free] = np.clip(self._alpha[free] + delta, 0.0, graph.bound[free])
         self._spread()
-
-    def _factor(self, pairs: Ids, values: Floats, room: int) -> Elbow:
-        elbow = empty_elbow(room)
-        elbow_of(self._graph, elbow, pairs, values)
-        return elbow
 
     def _mark(self) -> None:
         self._marks.append((self.count, self._noted))

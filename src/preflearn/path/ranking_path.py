@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from preflearn.checks import Floats, Ids, check_array, check_labels
 from preflearn.ground.expansion import ItemKernel
 from preflearn.pairs import Pairs, as_pairs
-from preflearn.path.elbow import empty_elbow
-from preflearn.path.graph import Graph, State, elbow_of, net, rerun
+from preflearn.path.graph import Front, Graph, gather, net, new_front, rerun
 from preflearn.path.inversions import Inversions
-from preflearn.path.regularization import SHORT, RegularizationPath, Selection, steps
+from preflearn.path.regularization import SHORT, RegularizationPath, Selection, steps, widest
 
 _ON = 1e-9  # from the margin, in units of 1 and the largest score
 
@@ -32,6 +31,7 @@ class Course(NamedTuple):
     first: Ids  # (stretches + 1,)
     pairs: Ids
     weights: Floats
+    end: float  # from the last knot down to it f stays, and the weights fall in proportion to lambda
 
 
 class Sets(NamedTuple):
@@ -73,11 +73,14 @@ class RankingPath(RegularizationPath):
 
     def __init__(self, problem: Problem, course: Course, status: str):
         self._problem, self._course = problem, course
-        kept = course.knots[1:] < course.knots[:-1] * (1 - SHORT)
-        turned = np.zeros(len(kept) + 1, dtype=bool)
-        turned[np.concatenate([[0], np.cumsum(kept)])[course.changes[:, 0]]] = True
-        knots = course.knots[:-1][kept]
-        super().__init__(knots[turned[: len(knots)]], float(course.knots[-1]), status)
+        knots = np.append(course.knots, course.end) if course.end < course.knots[-1] else course.knots
+        kept = knots[1:] < knots[:-1] * (1 - SHORT)
+        turned = np.zeros(len(knots), dtype=bool)
+        place = np.append(0, np.cumsum(kept))
+        turned[place[course.changes[:, 0]]] = True
+        turned[place[len(course.knots) - 1]] |= course.end < course.knots[-1]
+        knots = knots[:-1][kept]
+        super().__init__(knots[turned[: len(knots)]], course.end, status)
 
     @property
     def events(self) -> list[tuple[float, int, str]]:
@@ -175,7 +178,7 @@ class RankingPath(RegularizationPath):
             places.append(place)
             changes.append(change)
         lambdas, counts = steps(count, float(self.breakpoints[0]), places, changes)
-        return self._widest(lambdas, counts / len(y))
+        return widest(lambdas, counts / len(y), self._end(lambdas))
 
     def _losses(self, pairs: Pairs, y: NDArray, loss: Callable[[NDArray, Floats], float]) -> Floats:
         """The loss at each breakpoint."""
@@ -189,17 +192,22 @@ class RankingPath(RegularizationPath):
         """Runs of knots, each ending where the next begins, and g = lambda f of items there, (n, knots)."""
         space, graph = self._problem.space, self._problem.graph
         k = space.k(self._features(X), space.centres)
+        g = (k @ self._net(self._course.knots[0]))[:, None]
         for stretch in range(len(self._course.marks) - 1):
             knots, changes = self._stretch(stretch)
             if len(knots) < 2:
                 continue
-            state = self._state(stretch)
+            front, alpha = self._start(stretch)
             nets = np.zeros((len(knots), len(graph.K)))
-            nets[0] = net(graph, state.alpha)
-            rerun(graph, state, knots, changes, 0.0, nets)
+            nets[0] = net(graph, alpha)
+            rerun(graph, front, alpha, knots, changes, 0.0, nets)
             moved = np.flatnonzero((nets != nets[0]).any(axis=0))
             change = (nets - nets[0])[:, moved]
-            yield knots, (k @ nets[0])[:, None] + k[:, moved] @ change.T
+            g = (k @ nets[0])[:, None] + k[:, moved] @ change.T
+            yield knots, g
+        last, end = self._course.knots[-1], self._course.end
+        if end < last:
+            yield np.array([last, end]), g[:, -1:] * np.array([1.0, end / last])
 
     def _values(self, lam: float) -> tuple[float, float]:
         graph, alpha = self._problem.graph, self._weights(lam)
@@ -219,16 +227,18 @@ class RankingPath(RegularizationPath):
     def _weights(self, lam: float) -> Floats:
         """Of the distinct pairs, at most as large as their number."""
         knots = self._course.knots
-        if len(self._course.marks) == 1 or lam >= knots[0]:
+        if lam >= knots[0]:
             return self._problem.graph.bound.copy()
+        if lam < knots[-1]:
+            return self._weights(knots[-1]) * (lam / knots[-1])
         piece = min(int(np.searchsorted(-knots, -lam, side="right")), len(knots) - 1) - 1
         stretch = int(np.searchsorted(self._course.marks[:-1, 0], piece, side="right")) - 1
-        state = self._state(stretch)
-        rerun(self._problem.graph, state, *self._stretch(stretch), lam, np.zeros((0, 0)))
-        return state.alpha
+        front, alpha = self._start(stretch)
+        rerun(self._problem.graph, front, alpha, *self._stretch(stretch), lam, np.zeros((0, 0)))
+        return alpha
 
-    def _state(self, stretch: int) -> State:
-        """The weights where a stretch begins, and its margin set, ready to go on."""
+    def _start(self, stretch: int) -> tuple[Front, Floats]:
+        """The margin set where a stretch begins, ready to go on, and all weights."""
         course, graph = self._course, self._problem.graph
         before = course.changes[: course.marks[stretch, 1]]
         part = slice(course.first[stretch], course.first[stretch + 1])
@@ -237,9 +247,9 @@ class RankingPath(RegularizationPath):
         alpha[course.pairs[part]] = course.weights[part]
         _, changes = self._stretch(stretch)
         room = part.stop - part.start + int(np.count_nonzero(changes[:, 2] < 0))
-        elbow = empty_elbow(room)
-        elbow_of(graph, elbow, course.pairs[part], np.full(part.stop - part.start, -1.0))
-        return State(alpha, np.zeros(0, dtype=np.int8), np.zeros(0), elbow, np.zeros(room), np.zeros(0))
+        front = new_front(room, len(graph.K))
+        gather(graph.K, graph, front, course.pairs[part], np.full(part.stop - part.start, -1.0))
+        return front, alpha
 
     def _stretch(self, stretch: int) -> tuple[Floats, Ids]:
         """Knots and changes of a stretch, counted from its beginning."""
