@@ -132,7 +132,7 @@ def _check(kind: str, data: dict[str, Any]) -> None:
         for field, sites in (("pairs", "items"), ("valid_pairs", "valid")):
             if not {place for pair in data[field] for place in pair} <= set(range(len(data[sites]))):
                 raise ValueError(
-                    f"data[{field!r}] is {reprlib.repr(data[field])}; expected pairs of different {sites!r}"
+                    f"data[{field!r}] is {reprlib.repr(data[field])}; expected pairs of {sites!r}"
                 )
     if kind in ("bias", "path"):
         knots = data["lambda"]

@@ -14,7 +14,7 @@ from bookrunner import explorer, explorers
 from preflearn.datasets import four_items, simulate_separable_pairs
 from preflearn.margins import MarginLP, MarginQP
 from preflearn.pairs import Pairs
-from preflearn.path import svm_path
+from preflearn.path import ranksvm_path, svm_path
 
 SCRIPT = Path(__file__).parents[2] / "book" / "_static" / "explorers.js"
 NODE = shutil.which("node")
@@ -24,6 +24,15 @@ needs_node = pytest.mark.skipif(
 
 GRAPH = {"items": ["a", "b", "c"], "pairs": [[1, 0], [2, 1]], "y": [1, 0]}
 MARGINS = {"preferences": [[2.0, 1.0]], "ties": [[0.5, 0.0]]}
+PATH = {
+    "items": [[0.0, 0.0], [1.0, 0.0]],
+    "pairs": [[0, 1]],
+    "valid": [[0.0, 1.0]],
+    "valid_pairs": [[0, 0]],
+    "gamma": 1.0,
+    "lambda": [2.0, 1.0],
+    "coefficients": [[1.0, -1.0], [0.5, -0.5]],
+}
 BIAS = {"items": ["a", "b"], "lambda": [2.0, 1.0], "bias": [0.5, -1.0], "scores": [[1.0, 0.0], [2.0, 0.0]]}
 
 
@@ -99,6 +108,10 @@ def test_outside_of_a_notebook_a_line_is_printed(capsys):
         ("bias", BIAS | {"lambda": [1.0, 2.0]}, "lambda is \\[1.0, 2.0\\]"),
         ("bias", BIAS | {"lambda": [1.0, 0.0]}, "expected positive"),
         ("bias", BIAS | {"scores": [[1.0, 2.0]]}, "'scores'.*shape"),
+        ("path", PATH | {"pairs": [[0, 2]]}, "data\\['pairs'\\] is \\[\\[0, 2\\]\\]"),
+        ("path", PATH | {"valid_pairs": [[1, 0]]}, "expected pairs of 'valid'"),
+        ("path", PATH | {"gamma": [1.0]}, "'gamma'.*shape"),
+        ("path", PATH | {"lambda": [1.0, 1.0]}, "lambda is \\[1.0, 1.0\\]"),
     ],
 )
 def test_wrong_data_are_named(kind, data, message):
@@ -205,6 +218,43 @@ def test_bias_between_knots_is_that_of_the_path():
     assert np.allclose(found["at"], [solution(1 / C) for C in costs], atol=1e-9)
     (crossing,) = found["zeros"]
     assert abs(path.bias(1 / crossing)) < 1e-9
+
+
+@needs_node
+def test_ranking_path_between_knots_is_that_of_the_package():
+    rng = np.random.default_rng(0)
+    X, classes = rng.normal(size=(14, 2)), np.repeat([1.0, 0.0], 7)
+    X[:7] += 0.7
+    X = X.round(3)
+    (pairs, y), gamma = Pairs.from_scores(X, classes), 0.8
+    others = rng.normal(size=(8, 2)).round(3)
+    valid, y_valid = Pairs.from_scores(others, np.repeat([1.0, 0.0], 4))
+    path = ranksvm_path(pairs, y, gamma=gamma)
+    knots = np.append(path.breakpoints, 0.8 * path.breakpoints[-1])
+    better, better_valid = (
+        np.where((label > 0)[:, None], some.index, some.index[:, ::-1])
+        for some, label in ((pairs, y), (valid, y_valid))
+    )
+    data = {
+        "items": pairs.items.tolist(),
+        "pairs": better.tolist(),
+        "valid": valid.items.tolist(),
+        "valid_pairs": better_valid.tolist(),
+        "gamma": gamma,
+        "lambda": knots.tolist(),
+        "coefficients": [pairs.B.adjoint(y * path.alpha(lam)).tolist() for lam in knots],
+    }
+    places = np.geomspace(knots[0], knots[-1], 80)
+    code = "(script, {data, places}) => places.map(script.rankingPath(data).at)"
+    for lam, found in zip(places, in_node(code, {"data": data, "places": places.tolist()}), strict=True):
+        assert np.allclose(found["margins"], path.margins(lam), atol=1e-7)
+        assert np.allclose(found["scores"], path.decision_function(lam, pairs.items), atol=1e-7)
+        assert [found[name] for name in ("inside", "on", "beyond")] == [s.tolist() for s in path.sets(lam)]
+        assert found["training"] == np.mean(path.margins(lam) <= 1e-9)
+        wrong = y_valid * path.decision_function(lam, valid) <= 1e-9
+        assert found["validation"] == np.mean(wrong)
+    first = in_node("(script, data) => script.rankingPath(data).at(1e9)", data)
+    assert first["lambda"] == knots[0]  # beyond the path: its end
 
 
 @needs_node

@@ -1,0 +1,320 @@
+"""The theorem boxes of chapter 08, on random and on degenerate small problems."""
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from path.small_problems import KINDS, small_problem
+from scipy.optimize import linprog, nnls
+from sklearn.linear_model import lars_path
+from sklearn.metrics.pairwise import pairwise_kernels
+
+from preflearn.pairs import Pairs
+from preflearn.path import ranksvm_path
+
+SEEDS = range(4 * len(KINDS))  # each kind with both kernels
+TIGHT = {"solver": cp.CLARABEL, "tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}
+FAR = 1e-3  # of the first breakpoint: how far down paths are looked at
+
+
+class Problem:
+    """A small problem with the rows d_i of D, P K P' = D D', and its path."""
+
+    def __init__(self, seed):
+        self.pairs, y, kernel = small_problem(seed)
+        options = {key: value for key, value in kernel.items() if key != "kernel"}
+        values, U = np.linalg.eigh(pairwise_kernels(self.pairs.items, metric=kernel["kernel"], **options))
+        kept = values > 1e-11 * max(values.max(), 1e-300)
+        P = y[:, None] * self.pairs.incidence().toarray()
+        self.D = P @ (U[:, kept] * np.sqrt(values[kept])) if kept.any() else np.zeros((len(P), 1))
+        self.path = ranksvm_path(self.pairs, y, **kernel)
+        knots = self.path.breakpoints
+        self.knots = knots[knots >= max(self.path.lambda_end, FAR * knots[0])] if len(knots) else knots
+        self.first = (self.D @ self.D.sum(axis=0)).max()
+
+    def residual(self, alpha, lam):
+        return np.abs(alpha - np.clip(alpha + 1 - self.D @ (self.D.T @ alpha) / lam, 0, 1)).max()
+
+    def g(self, lam):
+        return self.D.T @ self.path.alpha(lam)
+
+    def pieces(self):
+        return [(a, b) for a, b in zip(self.knots[:-1], self.knots[1:], strict=True) if b < (1 - 1e-6) * a]
+
+
+@pytest.fixture(scope="module", params=SEEDS)
+def problem(request):
+    return Problem(request.param)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def vertex(D, target, low, high, rng):
+    """Some weights between `low` and `high` with D'weights = target, an extreme point of all of them."""
+    U, size, _ = np.linalg.svd(D.T, full_matrices=False)
+    A = U[:, size > 1e-9 * max(size[0], 1e-12)].T
+    bounds = np.column_stack([low, high])
+    program = linprog(rng.normal(size=len(D)), A_eq=A @ D.T, b_eq=A @ target, bounds=bounds)
+    return program.x if program.status == 0 else None
+
+
+def another(problem, lam, rng):
+    """An optimal vertex at lam: weights off the margin are given, those on it are any with the same g."""
+    alpha = problem.path.alpha(lam)
+    z = problem.D @ (problem.D.T @ alpha) / lam
+    on = np.abs(z - 1) < 1e-8
+    if on.any():
+        D = problem.D[on]
+        found = vertex(D, D.T @ alpha[on], np.zeros(len(D)), np.ones(len(D)), rng)
+        alpha[on] = alpha[on] if found is None else found
+    return alpha
+
+
+@pytest.mark.theorem("thm-ranking-path")
+def test_one_function_and_the_conditions_of_its_weights(problem, rng):
+    D, lam = problem.D, 0.3 * max(problem.first, 1e-3)
+    f = cp.Variable(D.shape[1])
+    cp.Problem(cp.Minimize(cp.sum(cp.pos(1 - D @ f)) + lam / 2 * cp.sum_squares(f))).solve(**TIGHT)
+    alpha = problem.path.alpha(lam)
+    assert problem.residual(alpha, lam) < 1e-8
+    assert np.allclose(D.T @ alpha / lam, f.value, atol=1e-5 * max(1, np.abs(f.value).max()))
+
+    def dual(a):
+        return a.sum() - np.sum((D.T @ a) ** 2) / (2 * lam)
+
+    other = another(problem, lam, rng)
+    assert dual(other) == pytest.approx(dual(alpha), rel=1e-7)
+    for a in (rng.uniform(size=len(D)), np.clip(alpha + rng.normal(size=len(D)), 0, 1), np.ones(len(D))):
+        same = np.allclose(D.T @ a, D.T @ alpha, atol=1e-6)
+        assert (problem.residual(a, lam) < 1e-7) == (dual(a) > dual(alpha) - 1e-9)
+        assert same or dual(a) < dual(alpha)
+
+
+@pytest.mark.theorem("thm-ranking-path")
+def test_each_division_belongs_to_one_interval_with_a_line(problem):
+    seen, last = set(), None
+    for lam, lower in problem.pieces():
+        places = [lam + s * (lower - lam) for s in (0.2, 0.5, 0.8)]
+        sets = [tuple(map(tuple, problem.path.sets(place))) for place in places]
+        assert sets[0] == sets[1] == sets[2]
+        assert sets[0] == last or sets[0] not in seen  # never left and met again
+        last = sets[0]
+        seen.add(last)
+        values = [problem.g(place) for place in (lam, *places, lower)]
+        scale = 1e-8 * max(1, *map(np.linalg.norm, values))
+        line = [values[0] + s * (values[-1] - values[0]) for s in (0.2, 0.5, 0.8)]
+        assert all(np.linalg.norm(a - b) < scale for a, b in zip(line, values[1:-1], strict=True))
+        above = problem.g(lam * (1 + 1e-10))  # continuous where pieces meet
+        assert np.linalg.norm(above - values[0]) < 1e-6 * max(1, np.linalg.norm(above))
+    assert len(seen) <= 3 ** min(len(problem.D), 30)
+
+
+@pytest.mark.theorem("thm-ranking-path")
+def test_the_beginning(problem):
+    total, ones = problem.D.sum(axis=0), np.ones(len(problem.D))
+    assert problem.first >= -1e-12
+    if problem.first < 1e-12:
+        assert np.linalg.norm(total) < 1e-6
+        assert len(problem.path.breakpoints) == 0
+        assert np.abs(problem.path.margins(0.01)).max() < 1e-6
+        return
+    assert np.linalg.norm(total) > 0
+    assert problem.path.breakpoints[0] == pytest.approx(problem.first)
+    for lam in problem.first * np.array([1, 1.001, 3]):
+        assert problem.residual(ones, lam) < 1e-9
+        assert np.allclose(problem.path.margins(lam), problem.D @ total / lam, atol=1e-8)
+    for lam in problem.first * np.array([1.001, 3]):
+        assert problem.path.alpha(lam).tolist() == ones.tolist()
+    assert problem.residual(ones, 0.999 * problem.first) > 1e-4
+
+
+@pytest.mark.theorem("thm-ranking-path")
+def test_the_end_is_the_shortest_function_with_the_least_sum_of_hinges(problem):
+    path, D = problem.path, problem.D
+    if len(path.breakpoints) == 0:
+        assert problem.first < 1e-12
+        least = cp.Problem(cp.Minimize(cp.sum(cp.pos(1 - D @ (f := cp.Variable(D.shape[1])))))).solve(**TIGHT)
+        assert least == pytest.approx(len(D), rel=1e-6)  # f = 0 is as good as any
+        return
+    if path.breakpoints[-1] < 1e-3 * path.breakpoints[0] or path.lambda_end > 0.4 * path.breakpoints[-1]:
+        return  # what lies below is not seen, or seen too badly by another solver
+    ends = [path.margins(s * path.breakpoints[-1]) for s in (1, 0.9, 0.5)]
+    assert np.allclose(ends[0], ends[1], atol=1e-7)
+    assert np.allclose(ends[1], ends[2], atol=1e-7)
+    f = cp.Variable(D.shape[1])
+    hinges = cp.sum(cp.pos(1 - D @ f))
+    least = cp.Problem(cp.Minimize(hinges)).solve(**TIGHT)
+    assert np.maximum(0, 1 - ends[2]).sum() == pytest.approx(least, abs=1e-6)
+    shortest = cp.Problem(cp.Minimize(cp.sum_squares(f)), [hinges <= least + 1e-9]).solve(cp.CLARABEL)
+    lam = 0.5 * path.breakpoints[-1]
+    assert np.sum((problem.g(lam) / lam) ** 2) == pytest.approx(shortest, rel=1e-3, abs=1e-6)
+
+
+@pytest.mark.theorem("thm-ranking-path")
+def test_any_optimal_weights_at_the_ends_interpolate(problem, rng):
+    for lam, lower in problem.pieces():
+        first, second = another(problem, lam, rng), another(problem, lower, rng)
+        for s in (0.1, 0.5, 0.9):
+            mean = (1 - s) * first + s * second
+            assert problem.residual(mean, (1 - s) * lam + s * lower) < 1e-6
+
+
+@pytest.mark.theorem("thm-direction")
+def test_the_direction_is_a_projection(problem, rng):
+    D = problem.D
+    for lam, lower in problem.pieces():
+        alpha = another(problem, lam, rng)  # any optimal weights will do
+        alpha[alpha < 1e-9], alpha[alpha > 1 - 1e-9] = 0, 1
+        f = D.T @ alpha / lam
+        on = np.abs(D @ f - 1) < 1e-8
+        rays = np.vstack([D[on & (alpha > 0)], -D[on & (alpha < 1)]])
+        h = rays.T @ nnls(rays.T, f, maxiter=10_000)[0] if len(rays) else 0 * f
+        middle = (lam + lower) / 2
+        ahead = lam * f - (lam - middle) * h
+        assert np.linalg.norm(ahead - problem.g(middle)) < 1e-6 * max(1, np.linalg.norm(ahead))
+        if not on.any():
+            assert not h.any()
+            continue
+        Bh = D[on] @ h  # the signs of the proof
+        assert np.all(Bh[alpha[on] == 1] > 1 - 1e-6)
+        assert np.all(Bh[alpha[on] == 0] < 1 + 1e-6)
+        inner = (alpha[on] > 0) & (alpha[on] < 1)
+        assert np.allclose(Bh[inner], 1, atol=1e-6)
+        low, high = (np.where(alpha[on] == bound, 0, 50) for bound in (1, 0))
+        eta = vertex(D[on], h, -low, high, rng)
+        if eta is not None:
+            assert np.all((np.abs(Bh - 1) < 1e-6) | (np.abs(eta) < 1e-6))
+            step = 1e-3 * min(lam - lower, 0.02)  # the weights stay in [0, 1], the other pairs where they are
+            after = alpha.copy()
+            after[on] -= step * eta
+            if after.min() >= 0 and after.max() <= 1:
+                assert problem.residual(after, lam - step) < 1e-7
+            if inner.all():
+                assert np.allclose(D[on] @ D[on].T @ eta, 1, atol=1e-6)
+
+
+def solved(objective, parameter, variable, values):
+    found = []
+    for value in values:
+        parameter.value = value
+        cp.Problem(objective).solve(**TIGHT)
+        found.append(np.atleast_1d(variable.value).copy())
+    return np.array(found)
+
+
+def bends(points):
+    """The share of places around which a row of points is not a line, and the largest step."""
+    size = max(1e-2, np.abs(points).max())
+    return np.mean(np.abs(np.diff(points, 2, axis=0)).max(axis=1) > 2e-6 * size), np.abs(
+        np.diff(points, axis=0)
+    ).max()
+
+
+@pytest.mark.theorem("thm-linear-paths")
+@pytest.mark.parametrize("seed", range(6))
+def test_paths_are_linear_in_the_weight_of_the_piecewise_linear_part(seed):
+    draw = np.random.default_rng(seed)
+    p = 1 + seed % 3
+    A, b = draw.normal(size=(8, p)), draw.normal(size=8)
+    if seed % 2:  # degenerate: repeated and equal rows
+        A, b = A.round(), b.round()
+    f, t = cp.Variable(p), cp.Parameter(nonneg=True)
+    small = 0.1 * cp.sum_squares(f)  # one solution
+    quadratic = [
+        cp.sum_squares(A @ f - b) / 2,
+        cp.sum(cp.huber(A @ f - b, 0.4)),
+        cp.sum_squares(cp.pos(b - A @ f)),
+    ]
+    linear = [cp.norm1(f), cp.max(A[:4] @ f + b[:4]), cp.norm_inf(f - 1)]
+    objective = cp.Minimize(quadratic[seed % 3] + small + t * linear[(seed + seed // 3) % 3])
+    places = np.linspace(0.02, 5, 120)
+    points = solved(objective, t, f, places)
+    share, step = bends(points)
+    assert share < 0.2
+    k = int(np.argmax(np.abs(np.diff(points, axis=0)).max(axis=1)))  # no jump in the longest step
+    assert bends(solved(objective, t, f, np.linspace(*places[k : k + 2], 41)))[1] < 0.75 * step + 1e-6
+
+
+@pytest.mark.theorem("thm-linear-paths")
+@pytest.mark.parametrize("seed", range(4))
+def test_with_hinges_they_are_linear_in_the_inverse(seed):
+    draw = np.random.default_rng(seed)
+    D = draw.normal(size=(6, 2))
+    D = D.round() if seed % 2 else D
+    f, lam, C = cp.Variable(2), cp.Parameter(nonneg=True), cp.Parameter(nonneg=True)
+    hinges = cp.sum(cp.pos(1 - D @ f))
+    places = np.linspace(0.1, 8, 120)
+    by_lam = solved(cp.Minimize(hinges + lam * cp.sum_squares(f) / 2), lam, f, places)
+    by_C = solved(cp.Minimize(C * hinges + cp.sum_squares(f) / 2), C, f, places)
+    assert bends(by_C)[0] < 0.2
+    assert bends(places[:, None] * by_lam)[0] < 0.2
+    assert bends(by_lam)[0] > 0.2  # and not f itself
+
+
+@pytest.mark.theorem("thm-linear-paths")
+def test_without_one_solution_there_may_be_a_jump():
+    grid = np.linspace(-1, 2, 3001)
+    best = [grid[np.argmin(np.maximum(0, 1 - grid) + lam * np.abs(grid))] for lam in (0.99, 1.01)]
+    assert np.allclose(best, [1, 0], atol=1e-9)
+
+
+@pytest.mark.theorem("thm-linear-paths")
+def test_a_linear_path_without_a_piecewise_linear_part():
+    """The hypotheses suffice and are not necessary: the cubic example of the chapter."""
+    grid = np.linspace(-1, 2, 30_001)
+    loss = np.where(grid < 0, 2 / 3 - grid, np.where(grid < 1, grid**3 / 3 - grid + 2 / 3, 0))
+    assert np.diff(loss, 2).min() > -1e-12
+    for lam in np.linspace(0.01, 2, 50):
+        best = grid[np.argmin(loss + lam * (np.abs(grid) + grid**2 / 2))]
+        assert best == pytest.approx(max(0, 1 - lam), abs=2e-4)
+
+
+def hard_lasso(p):
+    X, target = np.ones((1, 1)), np.ones(1)
+    for _ in range(p - 1):
+        lams = len(target) * lars_path(X, target, method="lasso")[0]
+        size = 0.9 * lams[lams > 1e-9 * lams[0]].min() / (2 * target @ target + 1)
+        column = np.append(2 * size * target, size)
+        X = np.column_stack([np.vstack([X, np.zeros(X.shape[1])]), column])
+        target = np.append(target, 1.0)
+    return X, target
+
+
+def embedded(X, target):
+    """Differences of the pairs of the proposition, and the lasso's breakpoints and weights, at c lambda."""
+    lams, _, b = lars_path(X, target, method="lasso")
+    c = np.abs(b).max()
+    k = int(np.abs(np.linalg.solve(X, target)).sum() / c) + 1
+    D = np.vstack([c * X.T, -c * X.T, np.tile(target / k, (k, 1))])
+    weights = np.vstack([1 - np.maximum(0, b) / c, 1 - np.maximum(0, -b) / c, np.ones((k, len(lams)))])
+    assert k <= len(target) + 1
+    assert 0 <= weights.min() <= weights.max() <= 1
+    return D, c * len(target) * lams, weights.T
+
+
+@pytest.mark.theorem("prop-long")
+@pytest.mark.parametrize("p", [1, 2, 3, 4, 5])
+def test_hard_lassos_are_paths_of_preferences(p):
+    D, lams, weights = embedded(*hard_lasso(p))
+    assert np.sum(lams > 1e-12 * lams[0]) == (3**p - 1) // 2
+    assert len(D) <= 2 * p + 2
+    means = ((lams[:-1] + lams[1:]) / 2, (weights[:-1] + weights[1:]) / 2)
+    for places, rows in ((lams[:-1], weights[:-1]), means):
+        for lam, alpha in zip(places, rows, strict=True):
+            z = D @ (D.T @ alpha) / lam
+            assert np.abs(alpha - np.clip(alpha + 1 - z, 0, 1)).max() < 1e-5
+
+
+@pytest.mark.theorem("prop-long")
+@pytest.mark.parametrize("seed", range(8))
+def test_any_lasso_is_a_path_of_preferences(seed):
+    draw = np.random.default_rng(seed)
+    p = 1 + seed % 4
+    D, lams, _ = embedded(draw.normal(size=(p, p)), draw.normal(size=p))
+    path = ranksvm_path(Pairs.from_arrays(D, np.zeros_like(D)), np.ones(len(D)), "linear")
+    lams = lams[lams > 1e-9 * lams[0]]
+    found = np.array([np.abs(path.breakpoints / lam - 1).min() for lam in lams])
+    assert found.max() < 1e-6  # each breakpoint of the lasso is one of the path
+    assert len(path.breakpoints[path.breakpoints > 1e-6 * lams[0]]) == len(lams)
