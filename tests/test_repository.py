@@ -210,8 +210,8 @@ def test_code_lines_are_counted_without_words():
             {"margins", "svm"},
             2010,
         ),  # the plan says 1,400: many regimes, the search by paths, P1's study
-        # the plan says 1,000 and one engine: points are watched on blocks of their Gram matrix, all pairs of
-        # few items by the scores of the items; one loop for both would be some three times slower on points
+        # the plan says 1,000 and one engine; there are two loops: points are followed on blocks of their Gram
+        # matrix, and many pairs of few items by the scores of the items
         ({"path"}, 1700),
         ({"dynamics"}, 1900),
         ({"ranking"}, 500),
