@@ -258,9 +258,10 @@ def row(name: str, case: Case, repeats: int, megabytes: float) -> list[object]:
     sizes, count = margin_sets(path), len(path.breakpoints)
     some = path.breakpoints[:: max(1, count // 200)]
     worst = max(path.kkt_residual(at) for at in some)
+    m, margin_set = len(path.alpha(lam)), f"{sizes.mean():.0f}, {sizes.max()}"
     return [
-        name, len(path.alpha(lam)), count, count / len(path.alpha(lam)), f"{sizes.mean():.0f}, {sizes.max()}", seconds,
-        1e6 * seconds / count, megabytes, f"{worst:.0e}", solve, f"{solved:.0e}", seconds / solve, path.status,
+        name, m, count, count / m, margin_set, seconds, 1e6 * seconds / count, megabytes, f"{worst:.0e}",
+        solve, f"{solved:.0e}", seconds / solve, path.status,
     ]  # fmt: skip
 
 

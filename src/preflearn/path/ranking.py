@@ -18,10 +18,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import Floats, check_count, check_labels, check_real, check_scale
-from preflearn.ground.expansion import SHIFTED, ItemKernel
-from preflearn.ground.gram import check_symmetric, combine, fixed
-from preflearn.ground.kernels import Kernel, check_definite
+from preflearn.checks import Floats, check_count, check_labels, check_real
+from preflearn.ground.expansion import ItemKernel
+from preflearn.ground.gram import combine, fixed
+from preflearn.ground.kernels import Kernel
 from preflearn.pairs import Pairs, as_pairs
 from preflearn.path.elbow import solve
 from preflearn.path.graph import (
@@ -127,7 +127,7 @@ def ranksvm_path(
     lambda_min = check_real(lambda_min, "lambda_min", "a finite number of at least 0", least=0.0)
     most = None if max_events is None else check_count(max_events, "max_events", 1)
     space = ItemKernel.of(_Parameters(kernel, gamma, degree, coef0), pairs)
-    problem = Problem.of(space, _gram(space), y)
+    problem = Problem.of(space, fixed(space.centred_gram()[0]), y)
     return RankingPath(problem, *_follow(problem.graph, lambda_min, most))
 
 
@@ -140,16 +140,6 @@ def _check_preferences(y: ArrayLike, m: int) -> Floats:
             "the ranking SVM has no loss for ties, so leave them out (pairs[y != 0], y[y != 0])"
         )
     return y.astype(np.float64)
-
-
-def _gram(space: ItemKernel) -> Floats:
-    """The Gram matrix of the items, without its offset, and surely positive semi-definite."""
-    K = space.centred_gram()
-    check_scale(K, "the Gram matrix")
-    check_symmetric(K, "K")
-    if space.kernel not in ("linear", *SHIFTED):
-        check_definite(K, float(np.finfo(np.float64).eps * np.abs(K).max()))
-    return fixed(K)
 
 
 def _follow(graph: Graph, lambda_min: float, most: int | None) -> tuple[Course, str]:
