@@ -177,7 +177,7 @@ def few_features(K: Floats, most: int, rounding: float, check: bool) -> tuple[Fl
         corner = K[np.ix_(part, part)]
         if _pivoted(corner, max(_RANK * float(K.diagonal().max()), _NOISE * rounding))[2] > most:
             if check:
-                _check_definite(K, rounding)
+                check_definite(K, rounding)
             return None
     found = pivoted_features(K, rounding)
     return found if found[0].shape[1] <= most else None
@@ -190,7 +190,8 @@ def _pivoted(K: Floats, tolerance: float) -> tuple[Floats, NDArray, int]:
     return factor, pivots, rank
 
 
-def _check_definite(K: Floats, rounding: float) -> None:
+def check_definite(K: Floats, rounding: float) -> None:
+    """Raise unless K is positive semi-definite but for rounding, by a Cholesky factorisation."""
     check_symmetric(K, "K", tolerance=1e-8)
     moved = K.copy()
     moved[np.diag_indices_from(moved)] += max(_NEGATIVE * float(K.diagonal().max()), _NOISE * rounding)

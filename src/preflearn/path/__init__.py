@@ -1,7 +1,8 @@
 """P2: all solutions of a machine at once, for every regularization parameter."""
 
 from preflearn.path.binary import svm_path
+from preflearn.path.ranking import ranksvm_path
 from preflearn.path.reduced import reduced_graph
 from preflearn.path.regularization import RegularizationPath, Selection
 
-__all__ = ["RegularizationPath", "Selection", "reduced_graph", "svm_path"]
+__all__ = ["RegularizationPath", "Selection", "ranksvm_path", "reduced_graph", "svm_path"]

@@ -21,9 +21,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, check_labels, check_real, check_scale
 from preflearn.ground.gram import DenseGram, check_gram, check_semidefinite
+from preflearn.path.binary_path import BinaryPath, Pieces, constant
 from preflearn.path.events import BOUND
 from preflearn.path.homotopy import Homotopy, Stretch
-from preflearn.path.regularization import Pieces, RegularizationPath, constant
 
 _LAST = 1e-9  # breakpoints below this part of the first are rounding
 _ACCURACY = 1e-9  # the path ends where the rounding of F may exceed this share of it
@@ -35,7 +35,7 @@ _LEVEL = 10.0  # a constant in K is taken out if it is so much larger than the r
 _REFRESH = 100  # points for each stretch between two computations of F from scratch
 
 
-def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> RegularizationPath:
+def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> BinaryPath:
     """All solutions of the support vector machine with bias, for every C = 1/lambda.
 
     Solves, for each lambda, the problem of [Hastie2004]_::
@@ -83,7 +83,7 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> Regulari
     K, y = _check_problem(K, y)
     lambda_min = check_real(lambda_min, "lambda_min", "a finite number of at least 0", least=0.0)
     path = trusted_path(K, y, lambda_min)
-    if path.early:
+    if path.status == "rounding":
         warnings.warn(
             f"svm_path: rounding ends the path at lambda = {path.lambda_end:.3g}",
             ConvergenceWarning,
@@ -99,8 +99,8 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> Regulari
     return path
 
 
-def trusted_path(K: Floats, y: Floats, lambda_min: float) -> RegularizationPath:
-    """`svm_path` of a K and labels that need no check; `early` says what the warning says."""
+def trusted_path(K: Floats, y: Floats, lambda_min: float) -> BinaryPath:
+    """`svm_path` of a K and labels that need no check; its status is "rounding" where `svm_path` warns."""
     K, centre = _centred(K)
     gram = DenseGram(K)
     alpha, pins, tail = _start(gram, y)
@@ -108,7 +108,7 @@ def trusted_path(K: Floats, y: Floats, lambda_min: float) -> RegularizationPath:
     sign = float(y[pins[0]])
     rest = -float(np.mean(F[pins]))  # the pins stay on the margin with offset = sign lambda + rest
     lam = float(np.max(-sign * (F[y == -sign] + rest))) / 2
-    make = partial(RegularizationPath, K, centre, y, alpha, tail)
+    make = partial(BinaryPath, K, centre, y, alpha, tail)
     if lam <= max(lambda_min, 1e-12 * np.abs(gram.diagonal()).max()):
         end = max(lam, lambda_min)
         offset = rest + sign * lam + tail * (end - max(lam, 0.0))
@@ -122,10 +122,10 @@ def trusted_path(K: Floats, y: Floats, lambda_min: float) -> RegularizationPath:
     sound, ended = _follow(gram, state, record)
     path = make(record.pieces(lambda_min if state.left == 0 else floor))
     end = _blurred_below(gram, path, state.F)
-    early = end > lambda_min > 0
+    status = "rounding" if end > lambda_min > 0 else "complete"
     if ended and len(path.breakpoints) and path.kkt_residual(path.breakpoints[-1]) <= 2 * _TOLERANCE:
-        return path if end <= path.lambda_end else make(record.pieces(end), early=early)
-    return make(record.pieces(max(floor, end), sound), early=True)
+        return path if end <= path.lambda_end else make(record.pieces(end), status=status)
+    return make(record.pieces(max(floor, end), sound), status="rounding")
 
 
 def _centred(K: Floats) -> tuple[Floats, Floats | float]:
@@ -144,7 +144,7 @@ def _centred(K: Floats) -> tuple[Floats, Floats | float]:
     return (K + K.T) / 2, mean
 
 
-def _blurred_below(gram: DenseGram, path: RegularizationPath, F: Floats) -> float:
+def _blurred_below(gram: DenseGram, path: BinaryPath, F: Floats) -> float:
     """The lambda below which the rounding of F / lambda may exceed `_BLURRED`; 0 if F stays above it."""
     if len(path.breakpoints) == 0:
         return 0.0

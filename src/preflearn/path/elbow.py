@@ -8,7 +8,7 @@ rows below theirs with a positive multiple of theirs; both are stable, and so ar
 ill-conditioned the elbow is: what they leave of the equations is rounding. (An explicit inverse is not: its
 residuals grow with the condition.) The right sides are two more columns of U, so that a solution costs one
 pass. The pivot D of a point is its squared distance from the span of those
-before. Below `_DEPENDENT` of its own square it is made of the rounding of the data, and the point stays out.
+before. Below `DEPENDENT` of its own square it is made of the rounding of the data, and the point stays out.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from preflearn.checks import Floats, Ids
 from preflearn.compiled import njit
 
-_DEPENDENT = 1e-14
+DEPENDENT = 1e-14
 
 
 class Elbow(NamedTuple):
@@ -32,34 +32,39 @@ class Elbow(NamedTuple):
     right: Floats  # (2, capacity): solutions b of U'D b = values, and of U'D b = ones
 
 
-def new_elbow(block: Floats, places: Ids, values: Floats, capacity: int, tau: float) -> Elbow:
-    """The elbow of these places of a block, with room for so many points."""
+def empty_elbow(capacity: int) -> Elbow:
+    """Nobody yet, and room for so many points."""
     filled, square = np.zeros(capacity, dtype=np.int64), (capacity, capacity)
     right = np.zeros((2, capacity))
-    elbow = Elbow(np.zeros(1, dtype=np.int64), filled, np.zeros(square), np.zeros(square), right)
+    return Elbow(np.zeros(1, dtype=np.int64), filled, np.zeros(square), np.zeros(square), right)
+
+
+def new_elbow(block: Floats, places: Ids, values: Floats, capacity: int, tau: float) -> Elbow:
+    """The elbow of these places of a block, with room for so many points."""
+    elbow = empty_elbow(capacity)
     for place, value in zip(places.tolist(), values.tolist(), strict=True):
-        enter(elbow, block, place, value, tau, 2 * _DEPENDENT)
+        column = block[place, elbow.places[: elbow.size[0]]] + tau
+        enter(elbow, column, block[place, place] + tau, place, value, 2 * DEPENDENT)
     return elbow
 
 
 def moved(elbow: Elbow, places: Ids, capacity: int) -> Elbow:
     """The same points, at these places of another block, with room for so many."""
     n = len(places)
-    other = new_elbow(np.zeros((0, 0)), places[:0], np.zeros(0), capacity, 0.0)
+    other = empty_elbow(capacity)
     other.size[0], other.places[:n], other.right[:, :n] = n, places, elbow.right[:, :n]
     other.factor[:n, :n], other.mirror[:n, :n] = elbow.factor[:n, :n], elbow.mirror[:n, :n]
     return other
 
 
 @njit
-def enter(elbow, block, place, value, tau, least):
-    """Take a point in, its pivot at the `least`; False, and nothing changes, if it depends on the others."""
+def enter(elbow, column, own, place, value, least):
+    """Take a point in, its pivot at the `least`; False, and nothing changes, if it depends on the others.
+
+    `column` has its inner products with the others, in their order (it is used up), and `own` its square.
+    """
     factor, right, n = elbow.factor, elbow.right, elbow.size[0]
-    column = np.empty(n)
-    for k in range(n):
-        column[k] = block[place, elbow.places[k]] + tau
-    own = pivot = block[place, place] + tau
-    one = 1.0
+    pivot, one = own, 1.0
     for i in range(n):
         entry = column[i]
         for j in range(i + 1, n):
@@ -68,7 +73,7 @@ def enter(elbow, block, place, value, tau, least):
         value -= entry * right[0, i]
         one -= entry * right[1, i]
     pivot = max(pivot, least * own)
-    if pivot <= _DEPENDENT * own:
+    if pivot <= DEPENDENT * own:
         return False
     for k in range(n):
         factor[k, n] = elbow.mirror[n, k] = column[k] / factor[k, k]

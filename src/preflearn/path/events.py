@@ -126,7 +126,7 @@ def _turn(law, watch, slope, slack, hit, resting, margin, horizon):
             resting[choice] = True
         elif elbow.size[0] == len(elbow.places):
             return FULL, slope, slack
-        elif enter(elbow, watch.block, choice, -law.drop * watch.y[choice], law.tau, 0.0):
+        elif _enter(law, watch, choice):
             watch.side[choice] = 0.0
             resting[choice] = False
             for i in range(watched):
@@ -138,6 +138,16 @@ def _turn(law, watch, slope, slack, hit, resting, margin, horizon):
             continue
         slope, slack = _directions(law, watch)
     return LOST, slope, slack
+
+
+@njit
+def _enter(law, watch, choice):
+    """Take a watched point into the elbow, unless it depends on it."""
+    elbow, row = watch.elbow, watch.block[choice]
+    column = np.empty(elbow.size[0])
+    for k in range(len(column)):
+        column[k] = row[elbow.places[k]] + law.tau
+    return enter(elbow, column, row[choice] + law.tau, choice, -law.drop * watch.y[choice], 0.0)
 
 
 @njit

@@ -35,12 +35,13 @@ from preflearn.checks import (
     shown,
 )
 from preflearn.ground.estimator import ComparisonEstimator
+from preflearn.ground.expansion import Expansion
 from preflearn.ground.kernels import Kernel, check_kernel, gram_features, scale_gamma
 from preflearn.ground.likelihood import TieLaw, minimise
 from preflearn.ground.outcomes import Loss
 from preflearn.pairs import Pairs
 from preflearn.svm.machine import check_bias, check_input
-from preflearn.svm.problem import Expansion, KernelProblem
+from preflearn.svm.problem import KernelProblem
 
 
 class LogisticCompare(ComparisonEstimator):

@@ -6,26 +6,15 @@ the certificate of exactly this function.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from preflearn.checks import Floats, Ids, check_scale
+from preflearn.ground.expansion import SHIFTED, Expansion, ItemKernel, origin
 from preflearn.ground.gram import centred
-from preflearn.ground.kernels import (
-    Kernel,
-    NotPositiveSemidefiniteError,
-    check_kernel,
-    distinct_items,
-    few_features,
-    indefinite,
-    kernel_matrix,
-    kernel_parameters,
-)
-from preflearn.pairs import Incidence, Pairs
+from preflearn.ground.kernels import NotPositiveSemidefiniteError, few_features, indefinite
 from preflearn.svm.differences import HingeMatrix, ItemDifferences, KernelDifferences
 from preflearn.svm.dual import Certificate, Rows, certificate, maximise
 from preflearn.svm.interior import Hinges, minimise
@@ -33,8 +22,7 @@ from preflearn.svm.interior import Hinges, minimise
 _NOTHING = 1e-12  # of the sum of sizes: differences of scores that are rounding
 INACCURATE = 1e-6  # a duality gap, in units of the objective, that is worth a warning
 _LARGEST, _SMALLEST = 1e16, 1e-100  # costs that floats can tell from 0 and infinity beside 1/2 u·u
-_SHIFTED = ("rbf", "laplacian")  # kernels of x - x' alone
-_DEFINITE = (*_SHIFTED, "cosine", "chi2", "additive_chi2")  # positive semi-definite on differences
+_DEFINITE = (*SHIFTED, "cosine", "chi2", "additive_chi2")  # positive semi-definite on differences
 _FEW = 300  # features that are looked for before anything else
 _DENSE = 1.2  # pairs per rank, beyond which most margins cannot be reached
 _ENOUGH = 1e-9  # a gap for which no second method is tried
@@ -42,27 +30,6 @@ _NEAR = 1e-2  # a gap after which the dual goes on
 # Shares of the effort of the interior point, and gaps that the dual must have reached by then.
 _DENSE_PATIENCE = [(0.05, 0.9), (0.08, 0.85), (0.2, 0.3), (0.5, 0.05), (1.0, 0.0)]
 _STEPS = 16  # of the interior point
-
-
-class KernelChoice(Protocol):
-    """The parameters of an estimator that name its kernel; `SVMCompare` documents them."""
-
-    kernel: Kernel
-    gamma: float | Literal["scale"]
-    degree: float
-    coef0: float
-
-
-class Expansion(NamedTuple):
-    """A ranking function r(x) = sum_j coef_j k(x, centre_j)."""
-
-    k: Callable[[Floats, NDArray], Floats]
-    centres: NDArray
-    coef: Floats
-
-    def __call__(self, X: Floats) -> Floats:
-        """r of the rows of X, shape (n,)."""
-        return self.k(X, self.centres) @ self.coef if len(self.coef) else np.zeros(len(X))
 
 
 class Solution(NamedTuple):
@@ -73,43 +40,8 @@ class Solution(NamedTuple):
     certificate: Certificate
 
 
-class KernelProblem(NamedTuple):
+class KernelProblem(ItemKernel):
     """The distinct items that occur in some pairs, their kernel, and the incidence matrix over them."""
-
-    kernel: Kernel
-    k: Callable[[Floats, NDArray], Floats]  # (X, centres) to the matrix between them
-    ids: Ids  # (n,) rows of the pairs' items
-    items: Floats  # (n, p)
-    centres: NDArray  # the items as k takes them: their ids where the Gram matrix is given
-    B: Incidence  # (m, n)
-
-    @classmethod
-    def of(cls, choice: KernelChoice, pairs: Pairs, merge: bool = True) -> KernelProblem:
-        """The problem of some pairs; items with equal features become one if `merge`."""
-        check_kernel(choice.kernel)
-        if choice.kernel == "precomputed":
-            if len(set(pairs.items.shape)) > 1:
-                raise ValueError(
-                    f"the items of the pairs have shape {pairs.items.shape}; with kernel='precomputed' "
-                    "they are the (n, n) Gram matrix of all items"
-                )
-            ids, B = pairs.B.compacted()
-            return cls(choice.kernel, _columns, ids, pairs.items[ids], ids, B)
-        if merge:
-            ids, index = distinct_items(pairs)
-            B = Incidence(index, len(ids))
-        else:
-            ids, B = pairs.B.compacted()
-        items = pairs.items[ids]
-        check_scale(items, "items")
-        parameters = kernel_parameters(choice.kernel, items, choice.gamma, choice.degree, choice.coef0)
-        k = partial(kernel_matrix, choice.kernel, **parameters)
-        if choice.kernel in _SHIFTED:  # an offset would spoil the squares in |x - x'|²
-            k = partial(_shifted, k, _origin(items))
-        return cls(choice.kernel, k, ids, items, items, B)
-
-    def gram(self) -> Floats:
-        return self.k(self.items, self.centres)
 
     def solve(self, y: NDArray, cost: Floats, pairs: Ids, biased: bool, tol: float) -> Solution:
         """Minimise 1/2 u·u plus the hinges of some pairs, preferences first: eq. 15, or eq. 3."""
@@ -192,7 +124,7 @@ class KernelProblem(NamedTuple):
         own = float(a @ z)
         if expansion is None:
             expansion = self.expansion(exact.B.adjoint(a))
-        if squared is not None or self.kernel not in _SHIFTED:  # rounding of what is returned
+        if squared is not None or self.kernel not in SHIFTED:  # rounding of what is returned
             z = exact.B.differences(expansion(self.items))
         dual, squared = float(rows.label @ s) - own / 2, own if squared is None else squared
         if np.abs(z).max() <= _NOTHING * np.abs(a).sum() * exact.largest_square():
@@ -207,18 +139,18 @@ class KernelProblem(NamedTuple):
         if self.kernel == "linear":
             return Expansion(self.k, u[None], np.ones(1))
         coef = reduced.coefficients(u, start)
-        return self.expansion(coef if self.kernel in _SHIFTED else coef - coef.mean())
+        return self.expansion(coef if self.kernel in SHIFTED else coef - coef.mean())
 
     def _differences(self, pairs: Ids) -> tuple[ItemDifferences | KernelDifferences, ItemDifferences | None]:
         """The differences of some pairs, and by few features with the same inner products, if such exist."""
         B = self.B[pairs]
         if self.kernel == "linear":
-            exact = ItemDifferences(B, self.items - _origin(self.items), _rounding(self.items))
+            exact = ItemDifferences(B, self.items - origin(self.items), _rounding(self.items))
             return exact, exact
         K = self.gram()
         check_scale(K, "the Gram matrix")
         rounding = _rounding(K)
-        if self.kernel not in _SHIFTED:
+        if self.kernel not in SHIFTED:
             K = centred(K)
         try:
             few = few_features(K, _FEW, rounding, check=self.kernel not in _DEFINITE)
@@ -226,36 +158,10 @@ class KernelProblem(NamedTuple):
             raise indefinite(self.gram()) from None
         return KernelDifferences(B, K, rounding), None if few is None else ItemDifferences.triangular(B, *few)
 
-    def expansion(self, item_coef: Floats) -> Expansion:
-        """r(x) = sum_j item_coef_j k(x, x_j); a linear one is r(x) = w·x, with the one centre w."""
-        if self.kernel == "linear":
-            origin = _origin(self.items)  # its part vanishes where the coefficients add up to 0
-            w = item_coef @ (self.items - origin) + item_coef.sum() * origin
-            return Expansion(self.k, w[None], np.ones(1))
-        used = np.flatnonzero(item_coef)
-        return Expansion(self.k, self.centres[used], item_coef[used])
-
-
-def _origin(items: Floats) -> Floats:
-    """A point among the items: 0 where their offset is less than their spread."""
-    low, high = items.min(axis=0), items.max(axis=0)
-    spread = np.where(high > low, high - low, np.where(low == 0, 1.0, np.abs(low)))
-    return spread * np.round((low / 2 + high / 2) / spread)
-
 
 def _rounding(values: Floats) -> float:
     """Of one of these values."""
     return float(np.finfo(np.float64).eps * np.abs(values).max())
-
-
-def _shifted(k: Callable[[Floats, Floats], Floats], origin: Floats, X: Floats, Y: Floats) -> Floats:
-    moved = X - origin
-    return k(moved, moved if Y is X else Y - origin)
-
-
-def _columns(rows_of_gram: Floats, ids: Ids) -> Floats:
-    """The kernel of items that are given as rows of a Gram matrix, with those whose ids are given."""
-    return rows_of_gram[:, ids]
 
 
 def _effort(rank: int, n_items: int, n_rows: int) -> float:

@@ -23,8 +23,8 @@ from preflearn.ground.gram import DenseGram, fixed
 from preflearn.ground.kernels import distinct_items, kernel_matrix
 from preflearn.metrics import comparison_auc, comparison_loss, threshold
 from preflearn.pairs import Incidence, Pairs, as_pairs
-from preflearn.path import RegularizationPath
 from preflearn.path.binary import trusted_path
+from preflearn.path.binary_path import BinaryPath
 from preflearn.path.unbiased import box_residual, hinge_weights
 from preflearn.svm.compare import SVMCompare
 from preflearn.svm.machine import DegenerateBiasError, clear_threshold
@@ -199,10 +199,10 @@ class _Width(NamedTuple):
         )
         return cls(problem, gamma, gram, valid_gram, _between(problem.rows, gram, problem.rows))
 
-    def path(self, lambda_min: float) -> RegularizationPath:
+    def path(self, lambda_min: float) -> BinaryPath:
         return trusted_path(fixed(self.K), self.problem.labels.astype(np.float64), lambda_min)
 
-    def compare(self, path: RegularizationPath, C: Floats) -> _Machines:
+    def compare(self, path: BinaryPath, C: Floats) -> _Machines:
         """SVMCompare for each C."""
         coef, bias = np.zeros((len(self.problem.items), len(C))), np.zeros(len(C))
         for k, cost in enumerate(C):
@@ -231,7 +231,7 @@ class _Width(NamedTuple):
         tau = np.array([clear_threshold(self.problem.y, column) for column in z.T])
         return self._judged(C, coef, np.full(len(C), np.nan), tau)
 
-    def best_of_all(self, path: RegularizationPath, lambda_min: float) -> list[_Machines]:
+    def best_of_all(self, path: BinaryPath, lambda_min: float) -> list[_Machines]:
         """The machine of the best lambda of the path, in the middle of its interval; none without one."""
         if len(path.breakpoints) == 0:
             return []

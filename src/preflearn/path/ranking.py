@@ -1,0 +1,264 @@
+"""The entire regularization path of the ranking SVM, on all pairs, for every lambda at once.
+
+With g = lambda f, the dual weights and g are piecewise linear in lambda [Zapien2009]_. `ranksvm_path` starts
+at the largest lambda where anything changes and follows them down, in the space of the n items: the m pairs
+meet the n x n Gram matrix of the items through the incidence matrix only (`preflearn.path.graph`).
+
+References
+----------
+.. [Zapien2009] K. Zapien, G. Gasso, T. Gärtner, S. Canu, "Model selection for ranking SVM using
+   regularization path", Machine Learning, InTech, 2009.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from preflearn.checks import Floats, Ids, check_count, check_labels, check_real, check_scale
+from preflearn.ground.expansion import SHIFTED, ItemKernel
+from preflearn.ground.gram import check_symmetric, combine, fixed
+from preflearn.ground.kernels import Kernel, check_definite
+from preflearn.pairs import Pairs, as_pairs
+from preflearn.path.elbow import Elbow, empty_elbow, solve
+from preflearn.path.graph import (
+    BOUND,
+    ENDED,
+    FULL,
+    LOST,
+    REACHED,
+    Graph,
+    State,
+    Trace,
+    elbow_of,
+    follow,
+    gaps,
+    net,
+    new_trace,
+)
+from preflearn.path.ranking_path import Course, Problem, RankingPath
+
+_EVENTS = 400  # in one stretch
+_ROOM = 50  # of the elbow at first
+_REACH = 0.01  # of the first stretch
+_FEW = 1000  # pairs who are all watched
+_LAST = 1e-9  # breakpoints below this part of the first are rounding
+_SETTLED = 1e-12  # relative to the largest g: smaller errors of the elbow are left alone
+_TOLERANCE = 5e-9  # of the margins, in units of lambda: the path ends where rounding may exceed it
+_BLURRED = 1e-9  # of the margins, where no event is left
+_EPS = 1.1e-16  # the rounding of one number
+_NOTHING = 1e-13  # of the sum of sizes: scores that are rounding
+# What decides how many pairs are watched, in nanoseconds: to pass over a pair, to watch one for an event.
+_PASS, _WATCH, _SQUARE = 1.6, 4.0, 0.4
+
+
+class _Choice(NamedTuple):
+    """The parameters of the kernel."""
+
+    kernel: Kernel
+    gamma: float | Literal["scale"]
+    degree: float
+    coef0: float
+
+
+def ranksvm_path(
+    pairs: Pairs | ArrayLike,
+    y: ArrayLike,
+    kernel: Kernel = "rbf",
+    *,
+    gamma: float | Literal["scale"] = "scale",
+    degree: float = 3,
+    coef0: float = 1.0,
+    lambda_min: float = 0.0,
+    max_events: int | None = None,
+) -> RankingPath:
+    """All solutions of the ranking SVM, for every lambda, on the full graph.
+
+    Solves, for each lambda, eq. 6 of [Zapien2009]_, with P = diag(y) B::
+
+        minimise sum_i max(0, 1 - y_i (f(first_i) - f(second_i))) + lambda/2 |f|^2,
+        f(x) = 1/lambda sum_i alpha_i y_i (k(first_i, x) - k(second_i, x)),    0 <= alpha_i <= 1.
+
+    Parameters
+    ----------
+    pairs : Pairs or array-like of shape (m, 2, p)
+        Cycles of preferences are allowed. Equal pairs are kept as one with a weight.
+    y : array-like of shape (m,)
+        +1 first better, -1 second better. A tie has no hinge: drop it before.
+    kernel, gamma, degree, coef0
+        As in `SVMRank`; "precomputed": the items of the pairs are the Gram matrix.
+    lambda_min : float
+        Where to stop. At 0 the path ends at 1e-9 of the first breakpoint, or, where no event is left, as
+        soon as rounding would show in f.
+    max_events : int, optional
+        Stop after so many breakpoints.
+
+    Returns
+    -------
+    RegularizationPath
+        Its `status` is "complete", "max_events", or "rounding" where a bound on the rounding of the margins
+        exceeded 5e-9 before lambda_min; its `lambda_end` says how far it came.
+
+    Raises
+    ------
+    NotPositiveSemidefiniteError
+        If the kernel is not positive semi-definite on the items.
+    ValueError
+        On bad pairs, labels (ties among them), kernels or parameters, a Gram matrix that is not symmetric,
+        or a lambda_min that is not below the first breakpoint.
+
+    Notes
+    -----
+    An event costs products with a few rows of the Gram matrix of the items (n x n), which with vectors of
+    length m is all that is stored; `benchmarks/README.md` has times.
+
+    Examples
+    --------
+    >>> path = ranksvm_path(Pairs([[0.0], [1.0], [3.0]], [[1, 0], [2, 1]]), [1, 1], "linear")
+    >>> path.breakpoints.tolist(), path.decision_function(1.0, [[2.0]]).tolist()
+    ([6.0, 2.0], [2.0])
+    """
+    pairs = as_pairs(pairs)
+    y = _check_preferences(y, len(pairs))
+    lambda_min = check_real(lambda_min, "lambda_min", "a finite number of at least 0", least=0.0)
+    most = None if max_events is None else check_count(max_events, "max_events", 1)
+    space = ItemKernel.of(_Choice(kernel, gamma, degree, coef0), pairs)
+    problem = Problem.of(space, _gram(space), y)
+    return RankingPath(problem, *_follow(problem.graph, lambda_min, most))
+
+
+def _check_preferences(y: ArrayLike, m: int) -> Floats:
+    y = check_labels(y, m)
+    if not np.all(y):
+        place = int(np.argmin(y != 0))
+        raise ValueError(
+            f"y[{place}] is 0, a tie, one of {np.count_nonzero(y == 0)}; expected preferences, -1 or +1: "
+            "the ranking SVM has no loss for ties, so leave them out (pairs[y != 0], y[y != 0])"
+        )
+    return y.astype(np.float64)
+
+
+def _gram(space: ItemKernel) -> Floats:
+    """The Gram matrix of the items, without its offset, and surely positive semi-definite."""
+    K = space.centred_gram()
+    check_scale(K, "the Gram matrix")
+    check_symmetric(K, "K")
+    if space.kernel not in ("linear", *SHIFTED):
+        check_definite(K, float(np.finfo(np.float64).eps * np.abs(K).max()))
+    return fixed(K)
+
+
+def _follow(graph: Graph, lambda_min: float, most: int | None) -> tuple[Course, str]:
+    """The course of the weights down to lambda_min, and how it ended."""
+    walk = _Walk(graph)
+    if walk.lam <= _NOTHING * walk.size:
+        return walk.course(lambda_min), "complete"
+    if lambda_min >= walk.lam:
+        raise ValueError(
+            f"lambda_min is {lambda_min:g}, and above {walk.lam:g} all weights are 1; expected a lambda_min "
+            f"below {walk.lam:g}, the first breakpoint"
+        )
+    end = max(lambda_min, _LAST * walk.lam)
+    while True:
+        why = walk.advance(end, _EVENTS if most is None else min(_EVENTS, most - walk.count))
+        if why == LOST:
+            return walk.course(walk.lam), "rounding"
+        if why == ENDED:
+            return walk.course(end if lambda_min else walk.clear(end)), "complete"
+        if walk.count == most:
+            return walk.course(walk.lam), "max_events"
+
+
+class _Walk:
+    """Where the path is, and everything that has happened so far."""
+
+    def __init__(self, graph: Graph):
+        m, n = len(graph.first), len(graph.K)
+        self._graph, self._alpha, self._side = graph, graph.bound.copy(), np.full(m, -1, dtype=np.int8)
+        self._g, self._elbow = np.empty(n), np.zeros(0, dtype=np.int64)
+        self._room, self._reach, self._all = _ROOM, np.inf if m <= _FEW else _REACH, m <= _FEW
+        self._rounding = self._spread()
+        self.lam = float((self._g[graph.first] - self._g[graph.second]).max())
+        self.size = self._rounding / _EPS
+        self.count, self._noted = 0, 0
+        self._knots, self._changes = [np.array([self.lam])], [np.zeros((0, 3), dtype=np.int64)]
+        self._marks, self._elbows, self._alphas = [], [self._elbow], [np.zeros(0)]
+
+    def advance(self, end: float, events: int) -> int:
+        """Follow some events; returns what `follow` does."""
+        graph, n = self._graph, len(self._graph.K)
+        self._rounding = self._spread()
+        self._settle()
+        elbow = self._factor(self._elbow, np.full(len(self._elbow), -1.0), self._room)
+        ids, worst = gaps(graph, self._side, self._g, self.lam, self._reach, self._rounding)
+        if max(worst, self._rounding / self.lam) > _TOLERANCE:
+            return LOST
+        self._mark()
+        state = State(self._alpha, self._side, self._g, elbow, np.zeros(self._room), np.empty(n))
+        trace = new_trace(events)
+        count, why = follow(graph, state, trace, ids, self._reach, self.lam, end, self._rounding)
+        if why == REACHED and count == 0:  # the next event is far away: look at all pairs for it
+            self._note(trace, 0)
+            trace, ids = new_trace(1), np.arange(len(self._side), dtype=np.int32)
+            count, why = follow(graph, state, trace, ids, np.inf, self.lam, end, self._rounding)
+        elif np.isfinite(self._reach):
+            effort = (_PASS * len(self._side) + _SQUARE * n * n) / (_WATCH * max(len(ids), 1) * max(count, 1))
+            self._reach *= min(2.0, max(0.5, effort**0.5))
+        if why == FULL:
+            self._room *= 2
+        self._elbow = elbow.places[: elbow.size[0]].copy()
+        self._note(trace, count)
+        return why
+
+    def clear(self, end: float) -> float:
+        """The lambda below which, on the last piece, the rounding of f may exceed `_BLURRED`."""
+        bound = _EPS * float(self._alpha.sum()) * self._graph.largest / _BLURRED
+        return max(end, min(bound, float(np.concatenate(self._knots)[-2])))
+
+    def course(self, end: float) -> Course:
+        """Everything so far; the last knot is at the end."""
+        sizes = [len(elbow) for elbow in self._elbows]
+        knots = np.concatenate(self._knots)
+        knots[-1] = end
+        return Course(
+            knots, np.concatenate(self._changes), np.array([*self._marks, (self.count, self._noted)]),
+            np.cumsum(sizes), np.concatenate(self._elbows), np.concatenate(self._alphas),
+        )  # fmt: skip
+
+    def _spread(self) -> float:
+        """Compute g anew from the weights, and return a bound on its rounding."""
+        q = net(self._graph, self._alpha)
+        self._g[:] = combine(self._graph.K, np.flatnonzero(q), q[q != 0])
+        return _EPS * float(np.abs(q).sum()) * self._graph.largest
+
+    def _settle(self) -> None:
+        """Put the elbow on the margin again, from which rounding has moved it."""
+        graph, alpha = self._graph, self._alpha[self._elbow]
+        free = self._elbow[(alpha > BOUND) & (alpha < graph.bound[self._elbow] - BOUND)]
+        error = self.lam - (self._g[graph.first[free]] - self._g[graph.second[free]])
+        if np.abs(error).max(initial=0.0) <= _SETTLED * max(self.lam, float(np.abs(self._g).max())):
+            return
+        delta = error.copy()
+        solve(self._factor(free, error, len(free)), delta, 0.0, 0.0)
+        self._alpha[free] = np.clip(self._alpha[free] + delta, 0.0, graph.bound[free])
+        self._spread()
+
+    def _factor(self, pairs: Ids, values: Floats, room: int) -> Elbow:
+        elbow = empty_elbow(room)
+        elbow_of(self._graph, elbow, pairs, values)
+        return elbow
+
+    def _mark(self) -> None:
+        self._marks.append((self.count, self._noted))
+        self._elbows.append(self._elbow)
+        self._alphas.append(self._alpha[self._elbow])
+
+    def _note(self, trace: Trace, count: int) -> None:
+        changes = trace.changes[: trace.used[0]].copy()
+        changes[:, 0] += self.count
+        self._knots.append(trace.knots[1 : count + 1].copy())
+        self._changes.append(changes)
+        self.lam = float(trace.knots[count])
+        self.count, self._noted = self.count + count, self._noted + len(changes)

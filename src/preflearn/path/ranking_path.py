@@ -1,0 +1,249 @@
+"""What the path of the ranking SVM answers, at every lambda, from the changes of its margin set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from preflearn.checks import Floats, Ids, check_array, check_labels
+from preflearn.ground.expansion import ItemKernel
+from preflearn.pairs import Pairs, as_pairs
+from preflearn.path.elbow import empty_elbow
+from preflearn.path.graph import Graph, State, elbow_of, net, rerun
+from preflearn.path.inversions import Inversions
+from preflearn.path.regularization import SHORT, RegularizationPath, Selection, steps
+
+_ON = 1e-9  # from the margin, in units of 1 and the largest score
+
+
+class Course(NamedTuple):
+    """A path in arrays. Piece k holds from knot k down to knot k + 1.
+
+    Stretch s begins with piece and change ``marks[s]``, and with the margin set
+    ``pairs[first[s] : first[s + 1]]``, at these weights; the last mark is the end.
+    """
+
+    knots: Floats  # (pieces + 1,)
+    changes: Ids  # (c, 3): piece, pair, and its weight as a share of its bound, or -1 where it comes in
+    marks: Ids  # (stretches + 1, 2)
+    first: Ids  # (stretches + 1,)
+    pairs: Ids
+    weights: Floats
+
+
+class Sets(NamedTuple):
+    """Ids of the pairs by their margin y (f(first) - f(second)): the partition of section 5 of [Zapien2009]_.
+
+    Attributes
+    ----------
+    inside, on, beyond : ndarray of int
+        The margin is below 1, equal to it (but for rounding), above it.
+    """
+
+    inside: Ids
+    on: Ids
+    beyond: Ids
+
+
+class Problem(NamedTuple):
+    """Preferences over distinct items, with equal ones merged."""
+
+    space: ItemKernel
+    graph: Graph
+    place: Ids  # (m,): which distinct pair each pair is
+    chosen: Ids  # of each distinct pair, the first pair that is it
+    index: Ids  # (m, 2): better item and other item
+
+    @classmethod
+    def of(cls, space: ItemKernel, K: Floats, y: Floats) -> Self:
+        """The problem of pairs with labels -1 and +1."""
+        index = np.where((y > 0)[:, None], space.B.index, space.B.index[:, ::-1])
+        key = index[:, 0] * len(K) + index[:, 1]
+        key, chosen, place, count = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
+        first, second = (key // len(K)).astype(np.int32), (key % len(K)).astype(np.int32)
+        graph = Graph(K, float(np.abs(K.diagonal()).max()), first, second, count.astype(np.float64))
+        return cls(space, graph, place, chosen, index)
+
+
+class RankingPath(RegularizationPath):
+    """The solutions of the ranking SVM for all lambda, as made by `ranksvm_path`."""
+
+    def __init__(self, problem: Problem, course: Course, status: str):
+        self._problem, self._course = problem, course
+        kept = course.knots[1:] < course.knots[:-1] * (1 - SHORT)
+        turned = np.zeros(len(kept) + 1, dtype=bool)
+        turned[np.concatenate([[0], np.cumsum(kept)])[course.changes[:, 0]]] = True
+        knots = course.knots[:-1][kept]
+        super().__init__(knots[turned[: len(knots)]], float(course.knots[-1]), status)
+
+    @property
+    def events(self) -> list[tuple[float, int, str]]:
+        course, chosen = self._course, self._problem.chosen
+        kinds = ("leave at 0", "leave at 1", "enter")
+        return [
+            (lam, pair, kinds[weight])
+            for lam, pair, weight in zip(
+                course.knots[course.changes[:, 0]].tolist(), chosen[course.changes[:, 1]].tolist(),
+                course.changes[:, 2].tolist(), strict=True,
+            )
+        ]  # fmt: skip
+
+    def alpha(self, lam: float) -> Floats:
+        """The dual weights at lambda, shape (m,), each in [0, 1]; equal pairs have equal weights."""
+        problem = self._problem
+        return (self._weights(self._check(lam)) / problem.graph.bound)[problem.place]
+
+    def decision_function(self, lam: float, X: ArrayLike | Pairs) -> Floats:
+        """Scores f(x) of items at lambda, shape (n,); of Pairs, their differences first - second, (m,)."""
+        lam = self._check(lam)
+        space, q = self._problem.space, self._net(lam)
+        f = space.expansion(q / lam)
+        if isinstance(X, Pairs):
+            return X.B.differences(f(self._features(X.items)))
+        return f(self._features(X))
+
+    def margins(self, lam: float) -> Floats:
+        """y (f(first) - f(second)) of the pairs of the fit, shape (m,)."""
+        lam, graph = self._check(lam), self._problem.graph
+        g = graph.K @ self._net(lam)
+        return ((g[graph.first] - g[graph.second]) / lam)[self._problem.place]
+
+    def sets(self, lam: float) -> Sets:
+        """Which pairs are inside, on, and beyond the margin at lambda."""
+        margins = self.margins(lam)
+        near = np.abs(margins - 1) <= _ON * max(1.0, float(np.abs(margins).max()))
+        return Sets(*(np.flatnonzero(s) for s in (~near & (margins < 1), near, ~near & (margins > 1))))
+
+    def kkt_residual(self, lam: float) -> float:
+        """max |alpha - clip(alpha + 1 - yBf, 0, 1)| at lambda, with f computed anew from alpha."""
+        alpha = self.alpha(lam)
+        return float(np.abs(alpha - np.clip(alpha + 1 - self.margins(lam), 0.0, 1.0)).max())
+
+    def objective(self, lam: float) -> float:
+        """The minimum of eq. 6: the sum of hinges, and lambda/2 times the squared norm of f."""
+        return self._values(self._check(lam))[0]
+
+    def duality_gap(self, lam: float) -> float:
+        """How far `objective` may be above the minimum, by eq. 8, relative to its value."""
+        primal, dual = self._values(self._check(lam))
+        return max(0.0, primal - dual) / primal if primal > 0 else 0.0
+
+    def select(
+        self,
+        pairs_valid: Pairs | ArrayLike,
+        y_valid: ArrayLike,
+        loss: Callable[[NDArray, Floats], float] | None = None,
+    ) -> Selection:
+        """The lambda with the least validation loss.
+
+        Without `loss` it is the pair error, the share of pairs in the wrong order, as a function of every
+        lambda up to the first breakpoint: between breakpoints scores move on lines, and the places where two
+        items change their order are computed. Then ``losses[i]`` holds from ``lambdas[i]`` down to
+        ``lambdas[i + 1]``, and the best lambda is the geometric middle of the widest of the best intervals.
+        Items with equal features are never in order. With `loss`, it is its least value over the
+        breakpoints, at the largest such lambda.
+
+        Parameters
+        ----------
+        pairs_valid : Pairs or array-like of shape (m', 2, p)
+        y_valid : array-like of shape (m',)
+            Labels -1 or +1; with `loss`, whatever it takes.
+        loss : callable, optional
+            ``loss(y_valid, differences)``, smaller is better.
+
+        Raises
+        ------
+        ValueError
+            On bad pairs or labels, or if the path has no breakpoint.
+        """
+        self._check_choice()
+        pairs = as_pairs(pairs_valid)
+        if loss is not None:
+            return self._least(self._losses(pairs, np.asarray(y_valid), loss))
+        y = check_labels(y_valid, len(pairs), allow=(-1, 1))
+        items, merged = np.unique(pairs.items, axis=0, return_inverse=True)
+        index = merged.ravel()[np.where((y > 0)[:, None], pairs.index, pairs.index[:, ::-1])]
+        count, places, changes, inversions = 0, [], [], None
+        for lams, g in self._blocks(items):
+            if inversions is None:
+                inversions = Inversions(index, g[:, 0])
+                count = inversions.wrong
+            place, change = inversions.follow(lams, g)
+            places.append(place)
+            changes.append(change)
+        lambdas, counts = steps(count, float(self.breakpoints[0]), places, changes)
+        return self._widest(lambdas, counts / len(y))
+
+    def _losses(self, pairs: Pairs, y: NDArray, loss: Callable[[NDArray, Floats], float]) -> Floats:
+        """The loss at each breakpoint."""
+        found, wanted = [], set(self.breakpoints.tolist())
+        for lams, g in self._blocks(pairs.items):
+            here = [k for k, lam in enumerate(lams.tolist()[:-1]) if lam in wanted]
+            found += [float(loss(y, pairs.B.differences(g[:, k]) / lams[k])) for k in here]
+        return np.array(found)
+
+    def _blocks(self, X: Floats) -> Iterator[tuple[Floats, Floats]]:
+        """Runs of knots, each ending where the next begins, and g = lambda f of items there, (n, knots)."""
+        space, graph = self._problem.space, self._problem.graph
+        k = space.k(self._features(X), space.centres)
+        for stretch in range(len(self._course.marks) - 1):
+            knots, changes = self._stretch(stretch)
+            if len(knots) < 2:
+                continue
+            state = self._state(stretch)
+            nets = np.zeros((len(knots), len(graph.K)))
+            nets[0] = net(graph, state.alpha)
+            rerun(graph, state, knots, changes, 0.0, nets)
+            moved = np.flatnonzero((nets != nets[0]).any(axis=0))
+            change = (nets - nets[0])[:, moved]
+            yield knots, (k @ nets[0])[:, None] + k[:, moved] @ change.T
+
+    def _values(self, lam: float) -> tuple[float, float]:
+        graph, alpha = self._problem.graph, self._weights(lam)
+        q = net(graph, alpha)
+        g = graph.K @ q
+        half = float(q @ g) / (2 * lam)
+        hinges = np.maximum(0.0, 1 - (g[graph.first] - g[graph.second]) / lam)
+        return float(graph.bound @ hinges) + half, float(alpha.sum()) - half
+
+    def _net(self, lam: float) -> Floats:
+        return net(self._problem.graph, self._weights(lam))
+
+    def _features(self, X: ArrayLike) -> Floats:
+        space = self._problem.space
+        return check_array(X, "X", ("n", space.items.shape[1]), "the features of the fit")
+
+    def _weights(self, lam: float) -> Floats:
+        """Of the distinct pairs, at most as large as their number."""
+        knots = self._course.knots
+        if len(self._course.marks) == 1 or lam >= knots[0]:
+            return self._problem.graph.bound.copy()
+        piece = min(int(np.searchsorted(-knots, -lam, side="right")), len(knots) - 1) - 1
+        stretch = int(np.searchsorted(self._course.marks[:-1, 0], piece, side="right")) - 1
+        state = self._state(stretch)
+        rerun(self._problem.graph, state, *self._stretch(stretch), lam, np.zeros((0, 0)))
+        return state.alpha
+
+    def _state(self, stretch: int) -> State:
+        """The weights where a stretch begins, and its margin set, ready to go on."""
+        course, graph = self._course, self._problem.graph
+        before = course.changes[: course.marks[stretch, 1]]
+        part = slice(course.first[stretch], course.first[stretch + 1])
+        alpha, left = graph.bound.copy(), before[before[:, 2] >= 0]
+        alpha[left[:, 1]] = left[:, 2] * graph.bound[left[:, 1]]  # of several, the last one counts
+        alpha[course.pairs[part]] = course.weights[part]
+        _, changes = self._stretch(stretch)
+        room = part.stop - part.start + int(np.count_nonzero(changes[:, 2] < 0))
+        elbow = empty_elbow(room)
+        elbow_of(graph, elbow, course.pairs[part], np.full(part.stop - part.start, -1.0))
+        return State(alpha, np.zeros(0, dtype=np.int8), np.zeros(0), elbow, np.zeros(room), np.zeros(0))
+
+    def _stretch(self, stretch: int) -> tuple[Floats, Ids]:
+        """Knots and changes of a stretch, counted from its beginning."""
+        (piece, change), (end, last) = self._course.marks[stretch : stretch + 2]
+        changes = self._course.changes[change:last].copy()
+        changes[:, 0] -= piece
+        return self._course.knots[piece : end + 1], changes
