@@ -9,10 +9,21 @@ import numba
 def njit(function: Callable[..., Any]) -> Any:
     """Compile a function at its first call; later processes load it from the cache, if there is one.
 
+    Sums are added in the order in which they are written.
+
     numba raises where neither the package, nor the user's cache, nor NUMBA_CACHE_DIR can be written. Then the
     function is compiled anew in each process.
     """
+    return _compiled(function)
+
+
+def njit_sums(function: Callable[..., Any]) -> Any:
+    """`njit`, but sums and extremes are added up in parts, as the processor likes it; of finite numbers."""
+    return _compiled(function, fastmath={"reassoc", "contract", "nsz", "nnan"})
+
+
+def _compiled(function: Callable[..., Any], **options: Any) -> Any:
     try:
-        return numba.njit(cache=True)(function)
+        return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no locator available for the file
-        return numba.njit(function)
+        return numba.njit(**options)(function)

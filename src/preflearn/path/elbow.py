@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from preflearn.checks import Floats, Ids
-from preflearn.compiled import njit
+from preflearn.compiled import njit, njit_sums
 
 DEPENDENT = 1e-14
 
@@ -28,7 +28,6 @@ class Elbow(NamedTuple):
     size: NDArray[np.int64]  # (1,)
     places: NDArray[np.int64]  # (capacity,)
     factor: Floats  # (capacity, capacity): U, with D on the diagonal
-    mirror: Floats  # (capacity, capacity): U' below the diagonal, so that all loops run along rows
     right: Floats  # (2, capacity): solutions b of U'D b = values, and of U'D b = ones
 
 
@@ -36,7 +35,7 @@ def empty_elbow(capacity: int) -> Elbow:
     """Nobody yet, and room for so many points."""
     filled, square = np.zeros(capacity, dtype=np.int64), (capacity, capacity)
     right = np.zeros((2, capacity))
-    return Elbow(np.zeros(1, dtype=np.int64), filled, np.zeros(square), np.zeros(square), right)
+    return Elbow(np.zeros(1, dtype=np.int64), filled, np.zeros(square), right)
 
 
 def new_elbow(block: Floats, places: Ids, values: Floats, capacity: int, tau: float) -> Elbow:
@@ -53,7 +52,7 @@ def moved(elbow: Elbow, places: Ids, capacity: int) -> Elbow:
     n = len(places)
     other = empty_elbow(capacity)
     other.size[0], other.places[:n], other.right[:, :n] = n, places, elbow.right[:, :n]
-    other.factor[:n, :n], other.mirror[:n, :n] = elbow.factor[:n, :n], elbow.mirror[:n, :n]
+    other.factor[:n, :n] = elbow.factor[:n, :n]
     return other
 
 
@@ -76,7 +75,7 @@ def enter(elbow, column, own, place, value, least):
     if pivot <= DEPENDENT * own:
         return False
     for k in range(n):
-        factor[k, n] = elbow.mirror[n, k] = column[k] / factor[k, k]
+        factor[k, n] = column[k] / factor[k, k]
     factor[n, n], right[0, n], right[1, n] = pivot, value / pivot, one / pivot
     elbow.places[n] = place
     elbow.size[0] = n + 1
@@ -106,9 +105,6 @@ def leave(elbow, place):
         value -= weight * right[0, i + 1]
         one -= weight * right[1, i + 1]
         right[0, i], right[1, i] = right[0, i + 1] + ratio * value, right[1, i + 1] + ratio * one
-    for i in range(first, n):
-        for j in range(i):
-            elbow.mirror[i, j] = factor[j, i]
     elbow.size[0] = n
 
 
@@ -118,21 +114,25 @@ def solve(elbow, delta, total, tau):
 
     Without bias (tau = 0) the shift is 0, and the sum is free.
     """
-    n, excess, unit = elbow.size[0], -total, 0.0
-    ones = np.empty(n)
-    for k in range(n):
-        delta[k], ones[k] = elbow.right[0, k], elbow.right[1, k]
+    n, factor, excess, unit = elbow.size[0], elbow.factor, -total, 0.0
+    ones = np.empty(n if tau > 0 else 0)
     for i in range(n - 1, -1, -1):
-        value, one = delta[i], ones[i]
-        for j in range(i):
-            delta[j] -= value * elbow.mirror[i, j]
-        if tau > 0:
-            for j in range(i):
-                ones[j] -= one * elbow.mirror[i, j]
-        excess += value
-        unit += one
+        delta[i] = elbow.right[0, i] - _behind(factor[i], delta, i, n)
+        excess += delta[i]
     if tau == 0 or n == 0:
         return tau * total
+    for i in range(n - 1, -1, -1):
+        ones[i] = elbow.right[1, i] - _behind(factor[i], ones, i, n)
+        unit += ones[i]
     for k in range(n):
         delta[k] -= excess / unit * ones[k]
     return excess / unit + tau * total
+
+
+@njit_sums
+def _behind(row, values, i, n):
+    """The sum of the products of a row and these values, behind place i."""
+    total = 0.0
+    for j in range(i + 1, n):
+        total += row[j] * values[j]
+    return total

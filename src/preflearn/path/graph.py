@@ -1,9 +1,10 @@
 """The event loop of the ranking path over the pairs of a graph, compiled.
 
 See `preflearn.path.ranking` for the problem. All that the loop moves are the scores g = lambda f of the n
-items: an event costs a few rows of their Gram matrix, however many pairs there are. Pairs that are far from
-the margin are not looked at: where f differs from that of the start by less than `reach`, up to a constant,
-no pair that was further away has come to the margin. Where it differs by more, the loop stops.
+items: an event costs one row of length n for each pair on the margin, however many pairs there are. Pairs
+that are far from the margin are not looked at: while f differs from that of the start by less than `reach`,
+up to a constant, no pair that was further away has come to the margin. Where it differs by more, the loop
+stops.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from preflearn.checks import Floats, Ids
-from preflearn.compiled import njit
+from preflearn.compiled import njit, njit_sums
 from preflearn.ground.gram import combine
-from preflearn.path.elbow import DEPENDENT, Elbow, enter, leave, solve
+from preflearn.path.elbow import DEPENDENT, Elbow, empty_elbow, enter, leave, solve
 
 BOUND = 1e-12  # a weight this near to 0 or to its bound is there
-ENDED, REACHED, FULL, LOST = 1, 2, 3, 4  # why the loop stopped; see `follow`
+ENDED, QUIET, REACHED, FULL, LOST = 1, 2, 3, 4, 5  # why the loop stopped; see `follow`
+TOLERANCE = 2e-9  # of margins, in units of lambda: the path ends where their rounding may exceed it
 ON_MARGIN = 1e-11  # relative to lambda
+_FALL = 0.1  # of lambda in one stretch, after which g is computed anew
 _SHORT = 1e-12  # an event so near to the end, in units of what is left, is not followed
 _SLOPE = 1e-10  # a slope below it is rounding
 _EPS = 4e-16  # of the largest entry of the Gram matrix: the rounding of a slope, for each unit of moves
@@ -39,14 +42,30 @@ class Graph(NamedTuple):
     bound: Floats  # (m,)
 
 
-class State(NamedTuple):
-    """Where the path is; changed in place. The side is 0 in the elbow, 1 at weight 0, -1 at the bound."""
+class Watch(NamedTuple):
+    """Some pairs, their weights, and how far from the margin they are.
 
-    alpha: Floats  # (m,)
-    side: NDArray[np.int8]  # (m,)
-    g: Floats  # (n,): lambda times the scores
-    elbow: Elbow  # its places are pairs
-    moves: Floats  # (capacity,): change of the weights of the elbow while lambda falls by 1
+    The side is 0 in the elbow, 1 at weight 0, -1 at the bound; gaps are those of g, positive on the right
+    side, and `closing` is what they lose while lambda falls by 1.
+    """
+
+    ids: NDArray[np.int32]  # (w,)
+    first: NDArray[np.int32]  # (w,)
+    second: NDArray[np.int32]  # (w,)
+    bound: Floats  # (w,)
+    alpha: Floats  # (w,)
+    side: Floats  # (w,)
+    gap: Floats  # (w,)
+    closing: Floats  # (w,)
+
+
+class Front(NamedTuple):
+    """The elbow, and what moves while lambda falls by 1."""
+
+    elbow: Elbow
+    rows: Floats  # (capacity, n): the differences of rows of K
+    slots: Ids  # (capacity,): which row is whose
+    moves: Floats  # (capacity,): change of the weights
     dg: Floats  # (n,)
 
 
@@ -68,68 +87,76 @@ def new_trace(events: int) -> Trace:
     return Trace(np.zeros(events + 1), room, np.zeros(1, dtype=np.int64))
 
 
+def new_front(room: int, n: int) -> Front:
+    """Nobody yet, and room for so many pairs of n items."""
+    rows = np.empty((room, n))
+    return Front(empty_elbow(room), rows, np.arange(room), np.zeros(room), np.zeros(n))
+
+
 @njit
-def follow(graph, state, trace, watched, reach, lam, end, rounding):
+def follow(graph, watch, front, g, trace, reach, lam, end, rounding):
     """Follow the watched pairs from lambda on, until the trace is full, or down to the end.
 
-    `rounding` is that of g. Returns the number of pieces, and why it stopped before: at the end (ENDED),
-    since other pairs might come to the margin (REACHED), for want of room in the elbow (FULL), or since
-    rounding decides (LOST).
+    `rounding` is that of g. Returns the number of pieces, and why it stopped before: at the end (ENDED), far
+    from it though no event comes before it (QUIET), since other pairs might come to the margin (REACHED), for
+    want of room in the elbow (FULL), since rounding decides (LOST); or 0.
     """
-    resting = np.empty(len(watched), dtype=np.int64)
-    base, slack = state.g / lam, directions(graph, state)
+    base, least, slack = g / lam, _FALL * lam, _directions(graph, front)
     trace.used[0], trace.knots[0] = 0, lam
+    for k in range(len(watch.ids)):
+        watch.gap[k] = watch.side[k] * (g[watch.first[k]] - g[watch.second[k]] - lam)
     for piece in range(len(trace.knots) - 1):
         near = max(ON_MARGIN * lam, rounding)
-        slack, status = _turn(graph, state, trace, watched, resting, lam, near, piece, slack)
+        if rounding > TOLERANCE * lam:
+            return piece, LOST
+        if lam < least:
+            return piece, 0
+        slack, status = _turn(graph, watch, front, trace, lam, near, piece, slack)
         if status != 0:
             return piece, status
-        passed = _wait(graph, state, watched, lam, slack, near, lam - end)
+        passed = _wait(watch, front, slack, near, lam - end)
         ended = passed >= (lam - end) * (1 - _SHORT)
-        if len(watched) < len(graph.first) and _range(state, base, lam, passed) >= reach:
+        if lam - passed <= 0 or _range(g, front.dg, base, passed, 1 / (lam - passed)) >= reach:
             return piece, REACHED
-        passed, lam = (lam - end, end) if ended else (passed, lam - passed)
-        _advance(graph, state, passed)
+        if ended:
+            passed = lam - max(end, least)
+        lam = max(end, least) if ended else lam - passed
+        _advance(watch, front, g, passed)
         trace.knots[piece + 1] = lam
         if ended:
-            return piece + 1, ENDED
+            return piece + 1, ENDED if end >= least else QUIET
     return len(trace.knots) - 1, 0
 
 
 @njit
-def _turn(graph, state, trace, watched, resting, lam, near, piece, slack):
+def _turn(graph, watch, front, trace, lam, near, piece, slack):
     """Find the elbow and its directions from here on, by pivots among the pairs that are on the margin."""
-    elbow, n = state.elbow, 0
-    for k in range(len(watched)):
-        pair = watched[k]
-        if state.side[pair] != 0:
-            gap = state.g[graph.first[pair]] - state.g[graph.second[pair]] - lam
-            if state.side[pair] * gap <= near:
-                resting[n] = pair
-                n += 1
-    parked = np.zeros(len(watched), dtype=np.bool_)  # they depend on the elbow
-    limit = 20 + 4 * (n + elbow.size[0])
+    elbow, resting, n = front.elbow, np.empty(len(watch.ids), dtype=np.int64), 0
+    for k in range(len(watch.ids)):
+        if watch.gap[k] <= near and watch.side[k] != 0:
+            resting[n] = k
+            n += 1
+    parked = np.zeros(n + elbow.size[0], dtype=np.bool_)  # they depend on the elbow
+    limit = 20 + 4 * len(parked)
     for count in range(10 * limit):
-        choice, most = _violator(graph, state, resting, n, parked, lam, slack, count > limit)
+        choice, most = _violator(watch, front, resting, n, parked, lam, slack, count > limit)
         if choice < 0:
             return slack, 0
         if trace.used[0] == len(trace.changes):
             return slack, LOST
-        pair = resting[choice] if choice < n else elbow.places[choice - n]
         if choice >= n:
-            full = state.alpha[pair] > 0.5 * graph.bound[pair]
-            leave(elbow, pair)
-            state.alpha[pair], state.side[pair] = (graph.bound[pair], -1) if full else (0.0, 1)
-            _note(trace, piece, pair, 1 if full else 0)
-            if n == len(resting):
-                return slack, LOST
-            resting[n], parked[n] = pair, False
+            k = elbow.places[choice - n]
+            full = watch.alpha[k] > 0.5 * watch.bound[k]
+            dismiss(front, choice - n)
+            watch.alpha[k], watch.side[k], watch.gap[k] = (watch.bound[k], -1, 0) if full else (0, 1, 0)
+            _note(trace, piece, watch.ids[k], 1 if full else 0)
+            resting[n], parked[n] = k, False
             n += 1
         elif elbow.size[0] == len(elbow.places):
             return slack, FULL
-        elif admit(graph, elbow, pair, -1.0, 0.0):
-            state.side[pair] = 0
-            _note(trace, piece, pair, -1)
+        elif admit(graph.K, watch, front, resting[choice], -1.0, 0.0):
+            watch.side[resting[choice]], watch.gap[resting[choice]] = 0, 0
+            _note(trace, piece, watch.ids[resting[choice]], -1)
             n -= 1
             resting[choice] = resting[n]
             parked[:] = False
@@ -138,7 +165,7 @@ def _turn(graph, state, trace, watched, resting, lam, near, piece, slack):
             if most > _DEVIATION:
                 return slack, LOST
             continue
-        slack = directions(graph, state)
+        slack = _directions(graph, front)
     return slack, LOST
 
 
@@ -150,50 +177,54 @@ def _note(trace, piece, pair, weight):
 
 
 @njit
-def admit(graph, elbow, pair, value, least):
+def admit(K, pairs, front, pair, value, least):
     """Take a pair into the elbow, its pivot at the `least`, unless it depends on it."""
-    K, i, j = graph.K, graph.first[pair], graph.second[pair]
-    column = np.empty(elbow.size[0])
-    for k in range(len(column)):
-        a, b = graph.first[elbow.places[k]], graph.second[elbow.places[k]]
-        column[k] = (K[i, a] - K[i, b]) - (K[j, a] - K[j, b])
-    return enter(elbow, column, (K[i, i] - K[i, j]) - (K[j, i] - K[j, j]), pair, value, least)
+    elbow, i, j = front.elbow, pairs.first[pair], pairs.second[pair]
+    n = elbow.size[0]
+    row, column = front.rows[front.slots[n]], np.empty(n)
+    for k in range(len(row)):
+        row[k] = K[i, k] - K[j, k]
+    for k in range(n):
+        column[k] = row[pairs.first[elbow.places[k]]] - row[pairs.second[elbow.places[k]]]
+    return enter(elbow, column, row[i] - row[j], pair, value, least)
 
 
 @njit
-def directions(graph, state):
+def dismiss(front, k):
+    """Let the pair at this place of the elbow go."""
+    slot = front.slots[k]
+    leave(front.elbow, front.elbow.places[k])
+    for other in range(k, front.elbow.size[0]):
+        front.slots[other] = front.slots[other + 1]
+    front.slots[front.elbow.size[0]] = slot
+
+
+@njit
+def _directions(graph, front):
     """Write the changes of the elbow's weights, and of g, while lambda falls by 1; return their rounding."""
-    elbow, total = state.elbow, 0.0
-    solve(elbow, state.moves, 0.0, 0.0)
-    gain, mark = np.zeros(len(graph.K)), np.zeros(len(graph.K), dtype=np.bool_)
-    for k in range(elbow.size[0]):
-        pair, move = elbow.places[k], state.moves[k]
-        gain[graph.first[pair]] += move
-        gain[graph.second[pair]] -= move
-        mark[graph.first[pair]] = mark[graph.second[pair]] = True
-        total += abs(move)
-    rows = np.flatnonzero(mark)
-    state.dg[:] = combine(graph.K, rows, gain[rows])
-    return _SLOPE + _EPS * graph.largest * total
+    n = front.elbow.size[0]
+    solve(front.elbow, front.moves, 0.0, 0.0)
+    front.dg[:] = combine(front.rows, front.slots, front.moves[:n])
+    return _SLOPE + _EPS * graph.largest * np.abs(front.moves[:n]).sum()
 
 
 @njit
-def _violator(graph, state, resting, n, parked, lam, slack, first):
+def _violator(watch, front, resting, n, parked, lam, slack, first):
     """The resting pair, or the place in the elbow behind them, whose direction is wrong; -1: none.
 
     It is that with the largest violation, or the first one, against cycles.
     """
     choice, most = -1, 0.0
-    for c in range(n + state.elbow.size[0]):
+    for c in range(n + front.elbow.size[0]):
         wrong = 0.0
         if c >= n:
-            pair, move = state.elbow.places[c - n], state.moves[c - n]
-            low, high = state.alpha[pair] <= BOUND, state.alpha[pair] >= graph.bound[pair] - BOUND
+            k, move = front.elbow.places[c - n], front.moves[c - n]
+            low, high = watch.alpha[k] <= BOUND, watch.alpha[k] >= watch.bound[k] - BOUND
             wrong = lam * (-move if low else move if high else 0.0)
             wrong = wrong if wrong > BOUND else 0.0
         elif not parked[c]:
-            pair = resting[c]
-            wrong = -state.side[pair] * (state.dg[graph.first[pair]] - state.dg[graph.second[pair]] + 1)
+            k = resting[c]
+            wrong = -watch.side[k] * (front.dg[watch.first[k]] - front.dg[watch.second[k]] + 1)
             wrong = wrong if wrong > slack else 0.0
         if wrong > most * (1 + _TIE) and not (first and choice >= 0):
             choice, most = c, wrong
@@ -201,49 +232,47 @@ def _violator(graph, state, resting, n, parked, lam, slack, first):
 
 
 @njit
-def _wait(graph, state, watched, lam, slack, near, left):
+def _wait(watch, front, slack, near, left):
     """How far lambda falls until the next event, at most by what is left."""
-    elbow, passed = state.elbow, left
-    for k in range(elbow.size[0]):
-        alpha, move = state.alpha[elbow.places[k]], state.moves[k]
+    passed, dg = left, front.dg
+    for k in range(front.elbow.size[0]):
+        place, move = front.elbow.places[k], front.moves[k]
         if abs(move) * left > BOUND:
-            room = graph.bound[elbow.places[k]] - alpha if move > 0 else alpha
+            room = watch.bound[place] - watch.alpha[place] if move > 0 else watch.alpha[place]
             passed = min(passed, room / abs(move))
-    g, dg = state.g, state.dg
-    for k in range(len(watched)):
-        pair = watched[k]
-        i, j, side = graph.first[pair], graph.second[pair], state.side[pair]
-        closing, gap = -side * (dg[i] - dg[j] + 1), side * (g[i] - g[j] - lam)
+    for k in range(len(watch.ids)):
+        watch.closing[k] = -watch.side[k] * (dg[watch.first[k]] - dg[watch.second[k]] + 1)
+    for k in range(len(watch.ids)):
+        gap, closing = watch.gap[k], watch.closing[k]
         if gap < passed * closing and closing > slack and gap > near:
             passed = gap / closing
     return max(passed, 0.0)
 
 
-@njit
-def _range(state, base, lam, passed):
+@njit_sums
+def _range(g, dg, base, passed, inverse):
     """By how much the scores f will have moved against each other since the start."""
-    left = lam - passed
-    if left <= 0:
-        return np.inf
-    low = high = (state.g[0] + passed * state.dg[0]) / left - base[0]
+    low = high = (g[0] + passed * dg[0]) * inverse - base[0]
     for j in range(1, len(base)):
-        moved = (state.g[j] + passed * state.dg[j]) / left - base[j]
+        moved = (g[j] + passed * dg[j]) * inverse - base[j]
         low, high = min(low, moved), max(high, moved)
     return high - low
 
 
 @njit
-def _advance(graph, state, passed):
-    for k in range(state.elbow.size[0]):
-        pair = state.elbow.places[k]
-        state.alpha[pair] = min(max(state.alpha[pair] + passed * state.moves[k], 0.0), graph.bound[pair])
-    for j in range(len(state.g)):
-        state.g[j] += passed * state.dg[j]
+def _advance(watch, front, g, passed):
+    for k in range(front.elbow.size[0]):
+        place = front.elbow.places[k]
+        watch.alpha[place] = min(max(watch.alpha[place] + passed * front.moves[k], 0.0), watch.bound[place])
+    for k in range(len(watch.gap)):
+        watch.gap[k] -= passed * watch.closing[k]
+    for j in range(len(g)):
+        g[j] += passed * front.dg[j]
 
 
 @njit
 def gaps(graph, side, g, lam, reach, rounding):
-    """Pairs out of the elbow within this reach of the margin, in terms of f, and the worst violation."""
+    """Pairs in the elbow, or within this reach of the margin in terms of f; and the worst violation."""
     found, n, worst = np.empty(len(side), dtype=np.int32), 0, 0.0
     limit = max(reach * lam, 2 * max(ON_MARGIN * lam, rounding))
     for pair in range(len(side)):
@@ -256,10 +285,10 @@ def gaps(graph, side, g, lam, reach, rounding):
 
 
 @njit
-def elbow_of(graph, elbow, pairs, values):
+def gather(K, pairs, front, places, values):
     """Fill an empty elbow with these pairs."""
-    for k in range(len(pairs)):
-        admit(graph, elbow, pairs[k], values[k], 2 * DEPENDENT)
+    for k in range(len(places)):
+        admit(K, pairs, front, places[k], values[k], 2 * DEPENDENT)
 
 
 @njit
@@ -273,30 +302,30 @@ def net(graph, v):
 
 
 @njit
-def rerun(graph, state, knots, changes, lam, nets):
+def rerun(graph, front, alpha, knots, changes, lam, nets):
     """Carry the weights from the first of these knots down to lambda, by the changes that were noted.
 
     Rows of `nets`, if there are any, become B'alpha at the knots; the first has to be given.
     """
-    used = 0
+    elbow, used = front.elbow, 0
     for piece in range(len(knots) - 1):
         while used < len(changes) and changes[used, 0] == piece:
             pair, weight = changes[used, 1], changes[used, 2]
             if weight < 0:
-                admit(graph, state.elbow, pair, -1.0, 2 * DEPENDENT)
+                admit(graph.K, graph, front, pair, -1.0, 2 * DEPENDENT)
             else:
-                leave(state.elbow, pair)
-                state.alpha[pair] = weight * graph.bound[pair]
+                dismiss(front, np.argmax(elbow.places[: elbow.size[0]] == pair))
+                alpha[pair] = weight * graph.bound[pair]
             used += 1
-        solve(state.elbow, state.moves, 0.0, 0.0)
+        solve(elbow, front.moves, 0.0, 0.0)
         passed = knots[piece] - max(lam, knots[piece + 1])
-        for k in range(state.elbow.size[0]):
-            pair = state.elbow.places[k]
-            state.alpha[pair] = min(max(state.alpha[pair] + passed * state.moves[k], 0.0), graph.bound[pair])
+        for k in range(elbow.size[0]):
+            pair = elbow.places[k]
+            alpha[pair] = min(max(alpha[pair] + passed * front.moves[k], 0.0), graph.bound[pair])
         if len(nets):
             nets[piece + 1] = nets[piece]
-            for k in range(state.elbow.size[0]):
-                pair, moved = state.elbow.places[k], passed * state.moves[k]
+            for k in range(elbow.size[0]):
+                pair, moved = elbow.places[k], passed * front.moves[k]
                 nets[piece + 1, graph.first[pair]] += moved
                 nets[piece + 1, graph.second[pair]] -= moved
         if lam >= knots[piece + 1]:

@@ -12,30 +12,34 @@ References
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from types import SimpleNamespace
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import Floats, Ids, check_count, check_labels, check_real, check_scale
+from preflearn.checks import Floats, check_count, check_labels, check_real, check_scale
 from preflearn.ground.expansion import SHIFTED, ItemKernel
 from preflearn.ground.gram import check_symmetric, combine, fixed
 from preflearn.ground.kernels import Kernel, check_definite
 from preflearn.pairs import Pairs, as_pairs
-from preflearn.path.elbow import Elbow, empty_elbow, solve
+from preflearn.path.elbow import solve
 from preflearn.path.graph import (
     BOUND,
     ENDED,
     FULL,
     LOST,
+    QUIET,
     REACHED,
+    TOLERANCE,
     Graph,
-    State,
     Trace,
-    elbow_of,
+    Watch,
     follow,
     gaps,
+    gather,
     net,
+    new_front,
     new_trace,
 )
 from preflearn.path.ranking_path import Course, Problem, RankingPath
@@ -46,21 +50,10 @@ _REACH = 0.01  # of the first stretch
 _FEW = 1000  # pairs who are all watched
 _LAST = 1e-9  # breakpoints below this part of the first are rounding
 _SETTLED = 1e-12  # relative to the largest g: smaller errors of the elbow are left alone
-_TOLERANCE = 5e-9  # of the margins, in units of lambda: the path ends where rounding may exceed it
-_BLURRED = 1e-9  # of the margins, where no event is left
 _EPS = 1.1e-16  # the rounding of one number
 _NOTHING = 1e-13  # of the sum of sizes: scores that are rounding
 # What decides how many pairs are watched, in nanoseconds: to pass over a pair, to watch one for an event.
 _PASS, _WATCH, _SQUARE = 1.6, 4.0, 0.4
-
-
-class _Choice(NamedTuple):
-    """The parameters of the kernel."""
-
-    kernel: Kernel
-    gamma: float | Literal["scale"]
-    degree: float
-    coef0: float
 
 
 def ranksvm_path(
@@ -99,7 +92,7 @@ def ranksvm_path(
     -------
     RegularizationPath
         Its `status` is "complete", "max_events", or "rounding" where a bound on the rounding of the margins
-        exceeded 5e-9 before lambda_min; its `lambda_end` says how far it came.
+        exceeded 2e-9 before lambda_min; its `lambda_end` says how far it came.
 
     Raises
     ------
@@ -124,7 +117,7 @@ def ranksvm_path(
     y = _check_preferences(y, len(pairs))
     lambda_min = check_real(lambda_min, "lambda_min", "a finite number of at least 0", least=0.0)
     most = None if max_events is None else check_count(max_events, "max_events", 1)
-    space = ItemKernel.of(_Choice(kernel, gamma, degree, coef0), pairs)
+    space = ItemKernel.of(SimpleNamespace(kernel=kernel, gamma=gamma, degree=degree, coef0=coef0), pairs)
     problem = Problem.of(space, _gram(space), y)
     return RankingPath(problem, *_follow(problem.graph, lambda_min, most))
 
@@ -154,21 +147,22 @@ def _follow(graph: Graph, lambda_min: float, most: int | None) -> tuple[Course, 
     """The course of the weights down to lambda_min, and how it ended."""
     walk = _Walk(graph)
     if walk.lam <= _NOTHING * walk.size:
-        return walk.course(lambda_min), "complete"
+        return walk.course(), "complete"
     if lambda_min >= walk.lam:
         raise ValueError(
             f"lambda_min is {lambda_min:g}, and above {walk.lam:g} all weights are 1; expected a lambda_min "
             f"below {walk.lam:g}, the first breakpoint"
         )
-    end = max(lambda_min, _LAST * walk.lam)
+    end, quiet = max(lambda_min, _LAST * walk.lam), False
     while True:
         why = walk.advance(end, _EVENTS if most is None else min(_EVENTS, most - walk.count))
         if why == LOST:
-            return walk.course(walk.lam), "rounding"
+            return walk.course(), "complete" if quiet and lambda_min == 0 else "rounding"
         if why == ENDED:
-            return walk.course(end if lambda_min else walk.clear(end)), "complete"
+            return walk.course(), "complete"
         if walk.count == most:
-            return walk.course(walk.lam), "max_events"
+            return walk.course(), "max_events"
+        quiet = why == QUIET
 
 
 class _Walk:
@@ -191,47 +185,52 @@ class _Walk:
         graph, n = self._graph, len(self._graph.K)
         self._rounding = self._spread()
         self._settle()
-        elbow = self._factor(self._elbow, np.full(len(self._elbow), -1.0), self._room)
         ids, worst = gaps(graph, self._side, self._g, self.lam, self._reach, self._rounding)
-        if max(worst, self._rounding / self.lam) > _TOLERANCE:
+        if worst > TOLERANCE:
             return LOST
         self._mark()
-        state = State(self._alpha, self._side, self._g, elbow, np.zeros(self._room), np.empty(n))
         trace = new_trace(events)
-        count, why = follow(graph, state, trace, ids, self._reach, self.lam, end, self._rounding)
+        count, why = self._follow(ids, trace, self._reach, end)
         if why == REACHED and count == 0:  # the next event is far away: look at all pairs for it
-            self._note(trace, 0)
-            trace, ids = new_trace(1), np.arange(len(self._side), dtype=np.int32)
-            count, why = follow(graph, state, trace, ids, np.inf, self.lam, end, self._rounding)
+            ids, trace = np.arange(len(self._side), dtype=np.int32), new_trace(1)
+            count, why = self._follow(ids, trace, np.inf, end)
         elif np.isfinite(self._reach):
             effort = (_PASS * len(self._side) + _SQUARE * n * n) / (_WATCH * max(len(ids), 1) * max(count, 1))
             self._reach *= min(2.0, max(0.5, effort**0.5))
         if why == FULL:
             self._room *= 2
-        self._elbow = elbow.places[: elbow.size[0]].copy()
-        self._note(trace, count)
         return why
 
-    def clear(self, end: float) -> float:
-        """The lambda below which, on the last piece, the rounding of f may exceed `_BLURRED`."""
-        bound = _EPS * float(self._alpha.sum()) * self._graph.largest / _BLURRED
-        return max(end, min(bound, float(np.concatenate(self._knots)[-2])))
+    def _follow(self, ids: NDArray[np.int32], trace: Trace, reach: float, end: float) -> tuple[int, int]:
+        """Follow these pairs, and note what happens."""
+        graph, nothing = self._graph, np.zeros((2, len(ids)))
+        watch = Watch(
+            ids, graph.first[ids], graph.second[ids], graph.bound[ids], self._alpha[ids],
+            self._side[ids].astype(np.float64), *nothing,
+        )  # fmt: skip
+        front = new_front(self._room, len(graph.K))
+        gather(graph.K, watch, front, np.searchsorted(ids, self._elbow), np.full(len(self._elbow), -1.0))
+        count, why = follow(graph, watch, front, self._g, trace, reach, self.lam, end, self._rounding)
+        self._alpha[ids], self._side[ids] = watch.alpha, watch.side
+        self._elbow = ids[front.elbow.places[: front.elbow.size[0]]].astype(np.int64)
+        self._note(trace, count)
+        return count, why
 
-    def course(self, end: float) -> Course:
-        """Everything so far; the last knot is at the end."""
+    def course(self) -> Course:
+        """Everything so far."""
         sizes = [len(elbow) for elbow in self._elbows]
-        knots = np.concatenate(self._knots)
-        knots[-1] = end
+        marks = np.array([*self._marks, (self.count, self._noted)])
         return Course(
-            knots, np.concatenate(self._changes), np.array([*self._marks, (self.count, self._noted)]),
-            np.cumsum(sizes), np.concatenate(self._elbows), np.concatenate(self._alphas),
+            np.concatenate(self._knots), np.concatenate(self._changes), marks, np.cumsum(sizes),
+            np.concatenate(self._elbows), np.concatenate(self._alphas),
         )  # fmt: skip
 
     def _spread(self) -> float:
         """Compute g anew from the weights, and return a bound on its rounding."""
         q = net(self._graph, self._alpha)
         self._g[:] = combine(self._graph.K, np.flatnonzero(q), q[q != 0])
-        return _EPS * float(np.abs(q).sum()) * self._graph.largest
+        inner = float(self._alpha[self._elbow].sum())  # the other weights are whole numbers
+        return _EPS * (float(np.abs(q).sum()) + inner) * self._graph.largest
 
     def _settle(self) -> None:
         """Put the elbow on the margin again, from which rounding has moved it."""
@@ -240,15 +239,11 @@ class _Walk:
         error = self.lam - (self._g[graph.first[free]] - self._g[graph.second[free]])
         if np.abs(error).max(initial=0.0) <= _SETTLED * max(self.lam, float(np.abs(self._g).max())):
             return
-        delta = error.copy()
-        solve(self._factor(free, error, len(free)), delta, 0.0, 0.0)
+        front, delta = new_front(len(free), len(graph.K)), error.copy()
+        gather(graph.K, graph, front, free, error)
+        solve(front.elbow, delta, 0.0, 0.0)
         self._alpha[free] = np.clip(self._alpha[free] + delta, 0.0, graph.bound[free])
         self._spread()
-
-    def _factor(self, pairs: Ids, values: Floats, room: int) -> Elbow:
-        elbow = empty_elbow(room)
-        elbow_of(self._graph, elbow, pairs, values)
-        return elbow
 
     def _mark(self) -> None:
         self._marks.append((self.count, self._noted))

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from preflearn.checks import Floats, Ids, check_array, check_labels
 from preflearn.ground.expansion import ItemKernel
 from preflearn.pairs import Pairs, as_pairs
-from preflearn.path.elbow import empty_elbow
-from preflearn.path.graph import Graph, State, elbow_of, net, rerun
+from preflearn.path.graph import Front, Graph, gather, net, new_front, rerun
 from preflearn.path.inversions import Inversions
 from preflearn.path.regularization import SHORT, RegularizationPath, Selection, steps
 
@@ -193,10 +192,10 @@ class RankingPath(RegularizationPath):
             knots, changes = self._stretch(stretch)
             if len(knots) < 2:
                 continue
-            state = self._state(stretch)
+            front, alpha = self._start(stretch)
             nets = np.zeros((len(knots), len(graph.K)))
-            nets[0] = net(graph, state.alpha)
-            rerun(graph, state, knots, changes, 0.0, nets)
+            nets[0] = net(graph, alpha)
+            rerun(graph, front, alpha, knots, changes, 0.0, nets)
             moved = np.flatnonzero((nets != nets[0]).any(axis=0))
             change = (nets - nets[0])[:, moved]
             yield knots, (k @ nets[0])[:, None] + k[:, moved] @ change.T
@@ -223,12 +222,12 @@ class RankingPath(RegularizationPath):
             return self._problem.graph.bound.copy()
         piece = min(int(np.searchsorted(-knots, -lam, side="right")), len(knots) - 1) - 1
         stretch = int(np.searchsorted(self._course.marks[:-1, 0], piece, side="right")) - 1
-        state = self._state(stretch)
-        rerun(self._problem.graph, state, *self._stretch(stretch), lam, np.zeros((0, 0)))
-        return state.alpha
+        front, alpha = self._start(stretch)
+        rerun(self._problem.graph, front, alpha, *self._stretch(stretch), lam, np.zeros((0, 0)))
+        return alpha
 
-    def _state(self, stretch: int) -> State:
-        """The weights where a stretch begins, and its margin set, ready to go on."""
+    def _start(self, stretch: int) -> tuple[Front, Floats]:
+        """The margin set where a stretch begins, ready to go on, and all weights."""
         course, graph = self._course, self._problem.graph
         before = course.changes[: course.marks[stretch, 1]]
         part = slice(course.first[stretch], course.first[stretch + 1])
@@ -237,9 +236,9 @@ class RankingPath(RegularizationPath):
         alpha[course.pairs[part]] = course.weights[part]
         _, changes = self._stretch(stretch)
         room = part.stop - part.start + int(np.count_nonzero(changes[:, 2] < 0))
-        elbow = empty_elbow(room)
-        elbow_of(graph, elbow, course.pairs[part], np.full(part.stop - part.start, -1.0))
-        return State(alpha, np.zeros(0, dtype=np.int8), np.zeros(0), elbow, np.zeros(room), np.zeros(0))
+        front = new_front(room, len(graph.K))
+        gather(graph.K, graph, front, course.pairs[part], np.full(part.stop - part.start, -1.0))
+        return front, alpha
 
     def _stretch(self, stretch: int) -> tuple[Floats, Ids]:
         """Knots and changes of a stretch, counted from its beginning."""
