@@ -4,5 +4,14 @@ from preflearn.path.binary import svm_path
 from preflearn.path.ranking import ranksvm_path
 from preflearn.path.reduced import reduced_graph
 from preflearn.path.regularization import RegularizationPath, Selection
+from preflearn.path.validation import CrossValidation, cross_validated_path
 
-__all__ = ["RegularizationPath", "Selection", "ranksvm_path", "reduced_graph", "svm_path"]
+__all__ = [
+    "CrossValidation",
+    "RegularizationPath",
+    "Selection",
+    "cross_validated_path",
+    "ranksvm_path",
+    "reduced_graph",
+    "svm_path",
+]

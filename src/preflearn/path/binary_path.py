@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from preflearn.checks import Floats, Ids, check_array, check_labels
 from preflearn.path.events import BOUND
-from preflearn.path.regularization import SHORT, RegularizationPath, Selection, steps
+from preflearn.path.regularization import SHORT, RegularizationPath, Selection, steps, widest
 
 _BLOCK = 128  # breakpoints whose decision values are computed by one matrix product
 
@@ -201,7 +201,8 @@ class BinaryPath(RegularizationPath):
             losses = np.array([float(loss(np.asarray(y_valid), f)) for f in values])
             return self._least(losses)
         lambdas, losses = self._zero_one(K_valid, check_labels(y_valid, len(K_valid), allow=(-1, 1)))
-        return self._widest(lambdas, losses)
+        # An interval without an end is no wider than its half on this scale.
+        return widest(lambdas, losses, self.lambda_end or min(lambdas[-1], self.breakpoints[-1]) / 2)
 
     def _zero_one(self, K_valid: Floats, y_valid: NDArray) -> tuple[Floats, Floats]:
         wrong, places, changes = 0, [], []

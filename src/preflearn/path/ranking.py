@@ -12,7 +12,7 @@ References
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -54,6 +54,14 @@ _EPS = 1.1e-16  # the rounding of one number
 _NOTHING = 1e-13  # of the sum of sizes: scores that are rounding
 # What decides how many pairs are watched, in nanoseconds: to pass over a pair, to watch one for an event.
 _PASS, _WATCH, _SQUARE = 1.6, 4.0, 0.4
+
+
+@dataclass
+class _Parameters:
+    kernel: Kernel
+    gamma: float | Literal["scale"]
+    degree: float
+    coef0: float
 
 
 def ranksvm_path(
@@ -111,13 +119,13 @@ def ranksvm_path(
     --------
     >>> path = ranksvm_path(Pairs([[0.0], [1.0], [3.0]], [[1, 0], [2, 1]]), [1, 1], "linear")
     >>> path.breakpoints.tolist(), path.decision_function(1.0, [[2.0]]).tolist()
-    ([6.0, 2.0], [2.0])
+    ([6.0, 2.0, 1.0], [2.0])
     """
     pairs = as_pairs(pairs)
     y = _check_preferences(y, len(pairs))
     lambda_min = check_real(lambda_min, "lambda_min", "a finite number of at least 0", least=0.0)
     most = None if max_events is None else check_count(max_events, "max_events", 1)
-    space = ItemKernel.of(SimpleNamespace(kernel=kernel, gamma=gamma, degree=degree, coef0=coef0), pairs)
+    space = ItemKernel.of(_Parameters(kernel, gamma, degree, coef0), pairs)
     problem = Problem.of(space, _gram(space), y)
     return RankingPath(problem, *_follow(problem.graph, lambda_min, most))
 

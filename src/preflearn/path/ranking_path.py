@@ -13,7 +13,7 @@ from preflearn.ground.expansion import ItemKernel
 from preflearn.pairs import Pairs, as_pairs
 from preflearn.path.graph import Front, Graph, gather, net, new_front, rerun
 from preflearn.path.inversions import Inversions
-from preflearn.path.regularization import SHORT, RegularizationPath, Selection, steps
+from preflearn.path.regularization import SHORT, RegularizationPath, Selection, steps, widest
 
 _ON = 1e-9  # from the margin, in units of 1 and the largest score
 
@@ -174,7 +174,7 @@ class RankingPath(RegularizationPath):
             places.append(place)
             changes.append(change)
         lambdas, counts = steps(count, float(self.breakpoints[0]), places, changes)
-        return self._widest(lambdas, counts / len(y))
+        return widest(lambdas, counts / len(y), self.lambda_end)
 
     def _losses(self, pairs: Pairs, y: NDArray, loss: Callable[[NDArray, Floats], float]) -> Floats:
         """The loss at each breakpoint."""

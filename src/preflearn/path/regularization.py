@@ -61,15 +61,6 @@ class RegularizationPath(ABC):
             raise ValueError(f"lambda is {lam}, below the end of the path at {self.lambda_end}")
         return lam
 
-    def _widest(self, lambdas: Floats, losses: Floats) -> Selection:
-        """The geometric middle of the widest interval of least loss."""
-        # The last interval ends with the path; one without an end is no wider than its half on this scale.
-        end = self.lambda_end or min(lambdas[-1], self.breakpoints[-1]) / 2
-        lower = np.append(lambdas[1:], end)
-        width = np.where(losses <= losses.min(), np.log(lambdas / lower), -1.0)
-        best = int(np.argmax(width))
-        return Selection(float(np.sqrt(lambdas[best] * lower[best])), float(losses[best]), lambdas, losses)
-
     def _least(self, losses: Floats) -> Selection:
         """The largest breakpoint of least loss."""
         best = int(np.argmin(losses))
@@ -78,6 +69,14 @@ class RegularizationPath(ABC):
     def _check_choice(self) -> None:
         if len(self.breakpoints) == 0:
             raise ValueError("the path has no breakpoint: every C gives the same weights, nothing to select")
+
+
+def widest(lambdas: Floats, losses: Floats, end: float) -> Selection:
+    """The geometric middle of the widest interval of least loss; the last one goes down to the end."""
+    lower = np.append(lambdas[1:], end)
+    width = np.where(losses <= losses.min(), np.log(lambdas / lower), -1.0)
+    best = int(np.argmax(width))
+    return Selection(float(np.sqrt(lambdas[best] * lower[best])), float(losses[best]), lambdas, losses)
 
 
 def steps(count: float, start: float, places: list[Floats], changes: list[Floats]) -> tuple[Floats, Floats]:

@@ -1,0 +1,147 @@
+"""The choice of lambda, and of the width of a kernel, by cross-validation along whole paths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.model_selection import KFold
+
+from preflearn.checks import Floats, Ids, check_count, check_labels, check_query_ids, check_real
+from preflearn.ground.kernels import Kernel, scale_gamma
+from preflearn.pairs import Pairs
+from preflearn.path.ranking import ranksvm_path
+from preflearn.path.regularization import Selection, steps, widest
+
+
+class CrossValidation(NamedTuple):
+    """The best width and lambda, and all curves.
+
+    Attributes
+    ----------
+    gamma, lam, loss : float
+        The best ones; lambda is that of a fit on all pairs.
+    gammas : tuple of float
+        The widths that were tried.
+    curves : tuple of Selection
+        One a width: the pair error over the folds, as a function of every lambda.
+    """
+
+    gamma: float
+    lam: float
+    loss: float
+    gammas: tuple[float, ...]
+    curves: tuple[Selection, ...]
+
+
+def cross_validated_path(
+    pairs: Pairs,
+    y: ArrayLike,
+    groups: ArrayLike | None = None,
+    kernel: Kernel = "rbf",
+    *,
+    gammas: Sequence[float | Literal["scale"]] = ("scale",),
+    degree: float = 3,
+    coef0: float = 1.0,
+    n_folds: int = 5,
+    span: float = 1e4,
+    random_state: int = 0,
+) -> CrossValidation:
+    """The pair error of held-out items, exact over the continuum of lambda, for some widths of the kernel.
+
+    Folds split items, or groups of them such as queries, and never pairs: pairs that share an item are not
+    independent. A pair trains if both items are outside the fold, and validates if both are in it; others do
+    neither. Curves of folds with different numbers m of training pairs are merged on the scale lambda / m,
+    on which the objective is a mean loss plus (lambda / m)/2 |f|^2, and given for all pairs.
+
+    Parameters
+    ----------
+    pairs : Pairs
+    y : array-like of shape (m,)
+        Labels -1 and +1.
+    groups : array-like of shape (n,), optional
+        A group for each item of the pairs, such as its query; None: each item is one of its own.
+    kernel, degree, coef0
+        As in `ranksvm_path`.
+    gammas : sequence of float or "scale"
+        Widths, of which each has its paths.
+    n_folds : int
+    span : float
+        Each path runs from its first breakpoint to this part of it.
+    random_state : int
+        Of the folds.
+
+    Raises
+    ------
+    ValueError
+        On bad input as in `ranksvm_path`, or folds without pairs to train or to validate.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 2))
+    >>> pairs, y = Pairs.from_scores(X, X @ [1.0, 2.0] + rng.normal(size=60))
+    >>> cross_validated_path(pairs, y, kernel="linear").loss < 0.25
+    True
+    """
+    if not isinstance(pairs, Pairs):
+        raise ValueError(f"pairs is a {type(pairs).__name__}; expected Pairs, whose items folds can split")
+    y = check_labels(y, len(pairs), allow=(-1, 1))
+    check_real(span, "span", "a number above 1", least=1.0 + 1e-6)
+    folds = _folds(pairs, groups, n_folds, random_state)
+    widths = tuple(scale_gamma(gamma, pairs.items[pairs.B.occurring()]) for gamma in gammas)
+    m = len(pairs)
+    curves = []
+    for gamma in widths:
+        parts = []
+        for train, valid in folds:
+            fold, labels = pairs[train], y[train]
+            trace = partial(ranksvm_path, fold, labels, kernel, gamma=gamma, degree=degree, coef0=coef0)
+            first = trace(max_events=1).breakpoints
+            if len(first) == 0:
+                raise ValueError(
+                    "a fold has a path without breakpoints; expected fewer folds, or other pairs"
+                )
+            path = trace(lambda_min=first[0] / span)
+            parts.append((path.select(pairs[valid], y[valid]), path.lambda_end, len(train), len(valid)))
+        curves.append(_merged(parts, m))
+    best = min(range(len(curves)), key=lambda k: curves[k].loss)
+    return CrossValidation(widths[best], curves[best].lam, curves[best].loss, widths, tuple(curves))
+
+
+def _folds(pairs: Pairs, groups: ArrayLike | None, n_folds: int, seed: int) -> list[tuple[Ids, Ids]]:
+    """Pairs that train and pairs that validate, for each fold of groups of items."""
+    n_folds = check_count(n_folds, "n_folds", 2)
+    n = len(pairs.items)
+    checked = check_query_ids(groups, n)
+    group = np.arange(n) if checked is None else checked
+    used = np.unique(group[pairs.B.occurring()])
+    if len(used) < n_folds:
+        raise ValueError(f"n_folds is {n_folds}; expected at most {len(used)}, the number of groups of items")
+    found = []
+    for k, (_, part) in enumerate(KFold(n_folds, shuffle=True, random_state=seed).split(used)):
+        held = np.isin(group, used[part])[pairs.index].sum(axis=1)
+        train, valid = np.flatnonzero(held == 0), np.flatnonzero(held == 2)
+        if len(train) == 0 or len(valid) == 0:
+            raise ValueError(
+                f"fold {k} has {len(train)} pairs to train and {len(valid)} to validate; expected both: use "
+                "fewer folds, or groups of items that are compared with each other"
+            )
+        found.append((train, valid))
+    return found
+
+
+def _merged(parts: list[tuple[Selection, float, int, int]], m: int) -> Selection:
+    """One curve of the share of wrong pairs over all folds, on the scale of m pairs."""
+    start = max(curve.lambdas[0] / size for curve, _, size, _ in parts) * m
+    end = max(last / size for _, last, size, _ in parts) * m
+    places = [curve.lambdas[1:] / size * m for curve, _, size, _ in parts]
+    changes: list[Floats] = [np.diff(curve.losses) * count for curve, _, _, count in parts]
+    first = sum(float(curve.losses[0]) * count for curve, _, _, count in parts)
+    lambdas, wrong = steps(first, start, places, changes)
+    kept = lambdas > end
+    total = sum(count for *_, count in parts)
+    return widest(lambdas[kept], np.round(wrong[kept]) / total, end)

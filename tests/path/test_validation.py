@@ -1,0 +1,78 @@
+"""Cross-validation along whole paths: folds of items, one scale of lambda, and the merged curve."""
+
+import numpy as np
+import pytest
+
+from preflearn.pairs import Pairs
+from preflearn.path import cross_validated_path, ranksvm_path
+from preflearn.path.validation import _folds
+
+
+def queries(n_queries, size, seed):
+    rng = np.random.default_rng(seed)
+    qid = np.repeat(np.arange(n_queries), size)
+    X = rng.standard_normal((len(qid), 2))
+    pairs, y = Pairs.from_scores(X, X @ [1.0, -1.0] + rng.standard_normal(len(qid)), qid)
+    return pairs, y, qid
+
+
+def test_folds_split_items_and_never_pairs():
+    pairs, _, qid = queries(6, 5, seed=0)
+    for groups in (qid, None):
+        held_out = []
+        for train, valid in _folds(pairs, groups, 3, seed=1):
+            assert not set(pairs.index[train].ravel()) & set(pairs.index[valid].ravel())
+            held_out += valid.tolist()
+        assert len(held_out) == len(set(held_out))
+        if groups is not None:  # no pair lies between queries: each validates once
+            assert sorted(held_out) == list(range(len(pairs)))
+
+
+@pytest.mark.parametrize("grouped", [True, False])
+def test_merged_curve_is_the_mean_over_folds_at_equal_lambda_over_m(grouped):
+    pairs, y, qid = queries(6, 7, seed=2)
+    groups = qid if grouped else None
+    found = cross_validated_path(pairs, y, groups, gammas=(0.2, 1.0), n_folds=3, span=300.0, random_state=4)
+    for gamma, curve in zip(found.gammas, found.curves, strict=True):
+        parts = []
+        for train, valid in _folds(pairs, groups, 3, seed=4):
+            start = ranksvm_path(pairs[train], y[train], gamma=gamma, max_events=1).breakpoints[0]
+            fold = ranksvm_path(pairs[train], y[train], gamma=gamma, lambda_min=start / 300)
+            parts.append((fold, train, valid))
+        inner = np.sqrt(curve.lambdas[1:] * curve.lambdas[:-1])[::5]
+        for lam in inner:
+            wrong = [
+                np.count_nonzero(
+                    np.sign(fold.decision_function(lam * len(train) / len(y), pairs[valid])) != y[valid]
+                )
+                for fold, train, valid in parts
+            ]
+            share = sum(wrong) / sum(len(valid) for *_, valid in parts)
+            place = np.searchsorted(-curve.lambdas, -lam, side="right") - 1
+            assert curve.losses[place] == pytest.approx(share, abs=1e-12)
+    assert found.loss == min(curve.loss for curve in found.curves)
+    assert found.gamma == found.gammas[int(np.argmin([curve.loss for curve in found.curves]))]
+
+
+def test_all_data_twice_moves_lambda_only():
+    """Each pair twice: the same curve, at twice the lambda."""
+    pairs, y, qid = queries(5, 5, seed=3)
+    once = cross_validated_path(pairs, y, qid, n_folds=5, span=50.0)
+    doubled = pairs[np.tile(np.arange(len(y)), 2)]
+    twice = cross_validated_path(doubled, np.tile(y, 2), qid, n_folds=5, span=50.0)
+    assert (twice.loss, twice.lam) == (once.loss, pytest.approx(2 * once.lam, rel=1e-9))
+    np.testing.assert_allclose(twice.curves[0].lambdas, 2 * once.curves[0].lambdas, rtol=1e-9)
+
+
+def test_bad_input_says_what_is_wrong():
+    pairs, y, qid = queries(4, 3, seed=0)
+    with pytest.raises(ValueError, match="expected at most 4, the number of groups"):
+        cross_validated_path(pairs, y, qid, n_folds=5)
+    with pytest.raises(ValueError, match="pairs to train and 0 to validate"):
+        cross_validated_path(pairs, y, n_folds=12)
+    with pytest.raises(ValueError, match="expected Pairs, whose items folds can split"):
+        cross_validated_path(np.asarray(pairs), y)
+    with pytest.raises(ValueError, match=r"span is 0\.5"):
+        cross_validated_path(pairs, y, qid, n_folds=2, span=0.5)
+    with pytest.raises(ValueError, match="qid"):
+        cross_validated_path(pairs, y, qid[:-1], n_folds=2)

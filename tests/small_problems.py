@@ -1,0 +1,90 @@
+"""300 small problems on which paths are tried: generic ones, and every kind of degeneracy.
+
+`small_problem(seed)` for seeds 0 to 299: `KINDS[seed % 12]` says what it is made of, and kernels take turns.
+"""
+
+import numpy as np
+
+from preflearn.pairs import Pairs
+
+COUNT = 300
+KINDS = (
+    "generic",  # normal features: no two events at one lambda
+    "integers",  # small integer features: ties in times of events, dependent differences
+    "duplicated pairs",
+    "equal items",  # differences of zero, and pairs that are alike though their items are others
+    "cycles",  # pairs in both orders and closed cycles: no function fits all
+    "queries",  # pairs within queries only, from scores of few levels
+    "one pair",
+    "symmetric start",  # several pairs maximise lambda_0
+    "polygon",  # items on a circle: whole orbits of pairs come to the margin at once
+    "transitive",  # all pairs of an order, on a line
+    "balanced",  # pairs whose sum is nearly or exactly zero: lambda_0 is small or zero
+    "mixture",  # two classes, all pairs between them
+)
+
+
+def small_problem(seed):
+    """A problem: pairs (2 to 12 items, 1 to 40 pairs), labels -1 and +1, and the arguments of its kernel."""
+    rng = np.random.default_rng(seed)
+    kind, turn = KINDS[seed % len(KINDS)], seed // len(KINDS)
+    kernel = {"kernel": "linear"} if turn % 2 == 0 else {"kernel": "rbf", "gamma": (0.5, 2.0)[turn // 2 % 2]}
+    n = int(rng.integers(3, 13))
+    X = rng.normal(size=(n, int(rng.integers(1, 4))))
+    index = _random_pairs(rng, n, int(rng.integers(2, 31)))
+    if kind in ("integers", "queries", "balanced"):
+        X = rng.integers(-2, 3, size=X.shape).astype(float)
+    if kind == "duplicated pairs":
+        index = np.repeat(index[:13], rng.integers(1, 4, min(13, len(index))), axis=0)
+    elif kind == "equal items":
+        X[rng.integers(n, size=n // 2)] = X[0]
+        X[-1] = X[-2]
+    elif kind == "cycles":
+        ring = rng.permutation(n)[: int(rng.integers(2, n + 1))]
+        index = np.vstack([index[:12], index[: int(rng.integers(1, 12)), ::-1], _ring(ring)])
+    elif kind == "queries":
+        scores, queries = rng.integers(0, 3, n), rng.integers(0, 3, n)
+        every = [(a, b) for a in range(n) for b in range(n) if queries[a] == queries[b]]
+        better = [(a, b) for a, b in every if scores[a] > scores[b]]
+        index = np.array(better or [(0, 1)])
+    elif kind == "one pair":
+        X, index = X[:2], np.array([[0, 1]])
+        if turn % 5 == 4:
+            X[1] = X[0]
+    elif kind == "symmetric start":
+        half = rng.integers(-2, 3, size=(int(rng.integers(1, 6)), 2)).astype(float)
+        X = np.vstack([np.column_stack([half[:, 0], half[:, 1]]), np.column_stack([half[:, 0], -half[:, 1]])])
+        X = np.vstack([X, np.zeros((1, 2))])
+        index = np.array([(k, len(X) - 1) for k in range(len(X) - 1)])
+        index = index[: len(index) if turn % 3 else 2 * (len(index) // 2)]
+    elif kind == "polygon":
+        angle = 2 * np.pi * np.arange(n - 1) / (n - 1)
+        X = np.vstack([np.column_stack([np.cos(angle), np.sin(angle)]), [[0.0, 0.0]]])
+        if turn % 2:
+            X = np.round(X, 12)
+        ends = [(k, n - 1) for k in range(n - 1)]
+        index = np.array(ends + [((k + 1) % (n - 1), k) for k in range((n - 1) // 2)])
+    elif kind == "transitive":
+        order = np.sort(rng.integers(0, 10, size=min(n, 9)) if turn % 2 else rng.normal(size=min(n, 9)))
+        X = order[:, None].astype(float)
+        index = np.array([(a, b) for a in range(len(X)) for b in range(a)])
+    elif kind == "balanced":
+        ring = _ring(rng.permutation(n))
+        index = ring if turn % 4 == 0 else np.vstack([ring, index[: turn % 4]])
+    elif kind == "mixture":
+        classes = np.arange(n) < max(1, n // 2)
+        X[classes] += 0.7
+        index = np.array([(a, b) for a in np.flatnonzero(classes) for b in np.flatnonzero(~classes)])
+    index = index[:40]
+    y = rng.choice([-1, 1], size=len(index))  # the order in which a pair is written says nothing
+    index = np.where((y > 0)[:, None], index, index[:, ::-1])
+    return Pairs(X, index), y, kernel
+
+
+def _random_pairs(rng, n, m):
+    first = rng.integers(n, size=m)
+    return np.column_stack([first, (first + rng.integers(1, n, size=m)) % n])
+
+
+def _ring(items):
+    return np.column_stack([items, np.roll(items, -1)])
