@@ -48,8 +48,8 @@ def reduced_graph(scores: ArrayLike, qid: ArrayLike | None = None) -> NDArray[np
     than those of all pairs.
 
     The paper does not say which item of a level is chosen; here it is the first one. Shuffle the items to
-    choose at random: in a file whose order has a meaning, such as the year of a car, the first items give much
-    worse rankings. If fewer pairs are what is wanted, pairs of the full graph at random are better than either.
+    choose at random: where the order of the file has a meaning, such as the year of a car, the first items
+    give worse rankings still. If fewer pairs are wanted, take some of the full graph at random.
 
     The text leaves room for other readings. This one gives all counts of Table 1 (199, 656, 767 and 568). So
     does the graph of all items of a level against the maximum of the level below, and of the maximum against
