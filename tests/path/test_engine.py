@@ -1,4 +1,4 @@
-"""The engine without bias, on an operator: the dual of the ranking machine, 0 <= alpha <= 1 only."""
+"""The weights along the ranking path, as solutions of the dual (eq. 8): 0 <= alpha <= 1 only."""
 
 import itertools
 
@@ -9,16 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 
-from preflearn.ground.gram import DenseGram
-from preflearn.pairs import Incidence
-from preflearn.path import homotopy
-from preflearn.path.homotopy import Homotopy
+from preflearn.pairs import Pairs
+from preflearn.path import ranking, ranksvm_path
 
 KINDS = ("rbf", "linear", "integers", "duplicates")
 
 
 def full_graph(kind, n, seed):
-    """B K B' of all pairs of n items, the better one first: of rank n - 1 at most."""
+    """All pairs of n items, the better one first, on their Gram matrix: B K B' has rank n - 1 at most."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, 2))
     if kind == "integers":
@@ -28,38 +26,24 @@ def full_graph(kind, n, seed):
     order = np.argsort(-(X[:, 0] + rng.standard_normal(n)))
     index = np.array(list(itertools.combinations(order, 2)))
     K = rbf_kernel(X, gamma=0.5) if kind in ("rbf", "duplicates") else X @ X.T
-    return Incidence(index, n).gram(K)
+    return Pairs(K, index)
 
 
-def dense(gram):
-    everyone = np.arange(gram.B.shape[0])
-    return gram.block(everyone, everyone)
+def dense(pairs):
+    everyone = np.arange(len(pairs))
+    return pairs.B.gram(pairs.items).block(everyone, everyone)
 
 
-def ranking_path(gram, least=1e-3):
-    """Margins and weights along the path, by the engine, from the first margin where a weight moves."""
-    m = len(gram.diagonal())
-    F = gram.times(np.ones(m))
-    first = float(F.max())
-    if first <= 1e-9:
-        return np.ones(1), np.ones((1, m))
-    state = Homotopy(
-        gram, np.ones(m), np.ones(m), first, elbow=np.zeros(0, dtype=np.int64), left=first * (1 - least),
-        spare=first * least,
-    )  # fmt: skip
-    margins, alphas = [], []
-    for _ in range(100 + 10 * m):
-        stretch = state.advance()
-        for margin, row in zip(stretch.margins, stretch.alphas, strict=True):
-            alpha = stretch.start.copy()
-            alpha[stretch.ids] = row
-            margins.append(margin)
-            alphas.append(alpha)
-        assert state.offset == 0
-        assert not state.lost
-        if state.done:
-            return np.array(margins), np.array(alphas)
-    raise AssertionError("the path did not end")
+def weights(pairs, least=1e-3):
+    """Knots and weights along the path, from the first breakpoint on."""
+    one = np.ones(len(pairs), dtype=int)
+    first = ranksvm_path(pairs, one, "precomputed", max_events=1).breakpoints
+    if len(first) == 0:
+        return np.ones(1), np.ones((1, len(pairs)))
+    path = ranksvm_path(pairs, one, "precomputed", lambda_min=first[0] * least)
+    assert path.status == "complete"
+    knots = np.append(path.breakpoints, path.lambda_end)
+    return knots, np.array([path.alpha(lam) for lam in knots])
 
 
 def violation(Q, alpha, margin):
@@ -77,21 +61,21 @@ def between(margins, alphas):
 
 @settings(deadline=None, max_examples=60)
 @given(st.sampled_from(KINDS), st.integers(2, 14), st.integers(0, 2**31))
-def test_optimality_without_bias(kind, n, seed):
-    gram = full_graph(kind, n, seed)
-    Q = dense(gram)
-    for margin, alpha in between(*ranking_path(gram)):
+def test_optimality(kind, n, seed):
+    pairs = full_graph(kind, n, seed)
+    Q = dense(pairs)
+    for margin, alpha in between(*weights(pairs)):
         assert ((alpha >= 0) & (alpha <= 1)).all()
         assert violation(Q, alpha, margin) < 1e-9
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_duals_by_cvxpy(kind):
-    gram = full_graph(kind, 7, seed=1)
-    Q = dense(gram)
+    pairs = full_graph(kind, 7, seed=1)
+    Q = dense(pairs)
     values, vectors = np.linalg.eigh(Q)
     root = vectors * np.sqrt(np.maximum(values, 0))
-    margins, alphas = ranking_path(gram)
+    margins, alphas = weights(pairs)
     for lam in np.geomspace(1.2 * margins[-1], 0.8 * margins[0], 6):
         alpha = cp.Variable(len(Q))
         dual = cp.sum_squares(root.T @ alpha) / 2 - lam * cp.sum(alpha)
@@ -120,37 +104,34 @@ def brute_force(Q, lam):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(3))
 def test_duals_by_brute_force(kind, seed):
-    gram = full_graph(kind, 4, seed)
-    Q = dense(gram)
-    margins, alphas = ranking_path(gram)
+    pairs = full_graph(kind, 4, seed)
+    Q = dense(pairs)
+    margins, alphas = weights(pairs)
     for lam, alpha in zip(margins, alphas, strict=True):
         assert alpha @ Q @ alpha / 2 - lam * alpha.sum() == pytest.approx(brute_force(Q, lam), abs=1e-9)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_operator_and_who_is_watched_do_not_matter(kind, monkeypatch):
-    gram = full_graph(kind, 12, seed=3)
-    margins, alphas = ranking_path(gram)
-    other, weights = ranking_path(DenseGram(dense(gram)))
-    monkeypatch.setattr(homotopy, "_EVENTS", 7)
-    monkeypatch.setattr(homotopy, "_WATCHED", 3)
-    monkeypatch.setattr(homotopy, "_ROOM", 1)
-    few, theirs = ranking_path(gram)
-    Q = dense(gram)
+def test_who_is_watched_does_not_matter(kind, monkeypatch):
+    pairs = full_graph(kind, 12, seed=3)
+    margins, alphas = weights(pairs)
+    for name, value in (("_FEW", 3), ("_EVENTS", 7), ("_ROOM", 1), ("_REACH", 1e-4)):
+        monkeypatch.setattr(ranking, name, value)
+    few, theirs = weights(pairs)
+    Q = dense(pairs)
     for lam in np.geomspace(1.1 * margins[-1], 0.9 * margins[0], 30):
         duals = []
-        for knots, found in ((margins, alphas), (other, weights), (few, theirs)):
+        for knots, found in ((margins, alphas), (few, theirs)):
             place = np.flatnonzero(knots >= lam)[-1]
             share = (knots[place] - lam) / (knots[place] - knots[place + 1])
-            duals.append(Q @ ((1 - share) * found[place] + share * found[place + 1]))  # F is unique
+            duals.append(Q @ ((1 - share) * found[place] + share * found[place + 1]))  # Bg is unique
         np.testing.assert_allclose(duals[1], duals[0], atol=1e-8 * margins[0])
-        np.testing.assert_allclose(duals[2], duals[0], atol=1e-8 * margins[0])
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_full_graph_of_many_dependent_pairs(kind):
-    gram = full_graph(kind, 30, seed=1)
-    Q = dense(gram)
-    margins, alphas = ranking_path(gram)
+    pairs = full_graph(kind, 30, seed=1)
+    Q = dense(pairs)
+    margins, alphas = weights(pairs)
     assert len(margins) > 100
     assert max(violation(Q, alpha, margin) for margin, alpha in zip(margins, alphas, strict=True)) < 1e-9

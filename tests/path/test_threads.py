@@ -13,7 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
 from preflearn.datasets import simulate_norm_pairs
-from preflearn.path import svm_path
+from preflearn.pairs import Pairs
+from preflearn.path import ranksvm_path, svm_path
 
 LIBRARIES = ("OPENBLAS", "OMP", "MKL", "BLIS", "NUMBA")
 LAMBDA_MIN = 1e-3
@@ -83,6 +84,38 @@ def ends(name):
     return {"breakpoints": path.breakpoints.tolist(), "end": path.lambda_end, "residual": residual}
 
 
+def two_classes(n, p, seed, **kernel):
+    rng = np.random.default_rng(seed)
+    scores = rng.random(n) < 0.5
+    pairs, y = Pairs.from_scores(rng.standard_normal((n, p)) + scores[:, None], scores)
+    return pairs, y, kernel
+
+
+def levels(n, p, seed, **kernel):
+    """Items on a grid of integers, and scores of few levels: events at one lambda, dependent differences."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-2, 3, (n, p)).astype(float)
+    pairs, y = Pairs.from_scores(X, rng.integers(0, 4, n))
+    return pairs, y, kernel
+
+
+RANKINGS = {
+    "two classes": lambda: two_classes(400, 8, 0, kernel="rbf", gamma=0.125),
+    "two classes, narrow": lambda: two_classes(60, 5, 1, kernel="rbf", gamma=5.0),
+    "two classes, linear": lambda: two_classes(200, 20, 2, kernel="linear"),
+    "levels": lambda: levels(80, 3, 3, kernel="rbf", gamma=0.5),
+    "levels, linear": lambda: levels(80, 3, 4, kernel="linear"),
+}
+
+
+def ranking_ends(name):
+    pairs, y, kernel = RANKINGS[name]()
+    first = ranksvm_path(pairs, y, max_events=1, **kernel).breakpoints[0]
+    path = ranksvm_path(pairs, y, lambda_min=first / 1e4, **kernel)
+    residual = max(path.kkt_residual(lam) for lam in path.breakpoints[:: 1 + len(path.breakpoints) // 100])
+    return {"breakpoints": path.breakpoints.tolist(), "end": path.lambda_end, "residual": residual}
+
+
 @pytest.fixture(scope="module")
 def runs():
     """The paths of all cases with one and with two threads."""
@@ -101,7 +134,7 @@ def runs():
     return found
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*CASES, *RANKINGS])
 def test_the_number_of_threads_changes_nothing(runs, name):
     one, two = (run[name] for run in runs)
     assert len(one["breakpoints"]) == len(two["breakpoints"]) > 0
@@ -112,4 +145,4 @@ def test_the_number_of_threads_changes_nothing(runs, name):
 
 
 if __name__ == "__main__":
-    print(json.dumps({name: ends(name) for name in CASES}))
+    print(json.dumps({name: ends(name) for name in CASES} | {name: ranking_ends(name) for name in RANKINGS}))

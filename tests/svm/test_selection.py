@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 from preflearn.datasets import simulate_norm_pairs
-from preflearn.ground.gram import DenseGram
 from preflearn.metrics import comparison_auc
-from preflearn.path.unbiased import box_residual, hinge_weights
 from preflearn.svm import DegenerateBiasError, SVMCompare, SVMRank
 from preflearn.svm import selection as module
 from preflearn.svm.selection import METHODS, select_on_grid
@@ -122,15 +120,6 @@ def test_a_grid_without_a_ranking_function():
     train, valid = data(0.1, n=40)
     with pytest.raises(DegenerateBiasError, match="whole grid"):
         select_on_grid(train, valid, [1e-4, 1e-3], [0.5], ["compare"])
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_weights_without_bias_are_optimal_at_every_lambda(seed):
-    X = np.random.default_rng(seed).standard_normal((30, 4))
-    gram, lams = DenseGram(X @ X.T), np.geomspace(300.0, 1e-3, 25)
-    alphas = hinge_weights(gram, lams)
-    assert (alphas[0] == 1).all()
-    assert max(box_residual(gram, alpha, lam) for alpha, lam in zip(alphas, lams, strict=True)) < 1e-9
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from preflearn.checks import Floats, Ids, check_scale
-from preflearn.ground.gram import centred
+from preflearn.ground.gram import centred, check_symmetric
 from preflearn.ground.kernels import (
     Kernel,
+    check_definite,
     check_kernel,
     distinct_items,
     kernel_matrix,
@@ -83,13 +84,26 @@ class ItemKernel(NamedTuple):
         """The kernel between the items, shape (n, n)."""
         return self.k(self.items, self.centres)
 
-    def centred_gram(self) -> Floats:
-        """The Gram matrix up to constants of rows and columns, which B K B' does not see: without offset."""
+    def centred_gram(self) -> tuple[Floats, float]:
+        """The Gram matrix up to constants of rows and columns, which B K B' does not see, and its rounding.
+
+        Raises
+        ------
+        ValueError
+            If it is not symmetric, or not positive semi-definite by more than rounding.
+        """
         if self.kernel == "linear":
             moved = self.items - origin(self.items)
-            return moved @ moved.T
+            K = moved @ moved.T
+            return K, rounding(K)
         K = self.gram()
-        return K if self.kernel in SHIFTED else centred(K)
+        check_scale(K, "the Gram matrix")
+        check_symmetric(K, "K")
+        noise = rounding(K)
+        if self.kernel not in SHIFTED:
+            K = centred(K)
+            check_definite(K, noise)
+        return K, noise
 
     def expansion(self, item_coef: Floats) -> Expansion:
         """r(x) = sum_j item_coef_j k(x, x_j); a linear one is r(x) = w·x, with the one centre w."""
@@ -106,6 +120,11 @@ def origin(items: Floats) -> Floats:
     low, high = items.min(axis=0), items.max(axis=0)
     spread = np.where(high > low, high - low, np.where(low == 0, 1.0, np.abs(low)))
     return spread * np.round((low / 2 + high / 2) / spread)
+
+
+def rounding(values: Floats) -> float:
+    """Of one of these values."""
+    return float(np.finfo(np.float64).eps * np.abs(values).max())
 
 
 def _shifted(k: Callable[[Floats, Floats], Floats], middle: Floats, X: Floats, Y: Floats) -> Floats:

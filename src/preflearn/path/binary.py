@@ -115,7 +115,7 @@ def trusted_path(K: Floats, y: Floats, lambda_min: float) -> BinaryPath:
         return make(constant(end, offset))
     floor = max(lambda_min, _LAST * lam)
     state = Homotopy(
-        gram, y, alpha.copy(), lam, bias=True, offset=sign * lam + rest, elbow=pins,
+        gram, y, alpha.copy(), lam, offset=sign * lam + rest, elbow=pins,
         left=lam - lambda_min, spare=lambda_min, least=floor - lambda_min,
     )  # fmt: skip
     record = _Record(floor, (lam, state.offset))
@@ -314,7 +314,7 @@ def _start(gram: DenseGram, y: Floats) -> tuple[Floats, NDArray[np.int64], float
     linear = -gram.times((y == -sign) * 1.0)[big]
     first = int(np.argmin(linear))
     state = Homotopy(
-        DenseGram(gram.block(big, big)), np.ones(len(big)), np.zeros(len(big)), 0.0, bias=True, drop=0.0,
+        DenseGram(gram.block(big, big)), np.ones(len(big)), np.zeros(len(big)), 0.0, drop=0.0,
         inflow=1.0, linear=linear, offset=-linear[first], elbow=np.array([first]), left=float(len(small)),
         least=BOUND,
     )  # fmt: skip

@@ -201,8 +201,7 @@ class BinaryPath(RegularizationPath):
             losses = np.array([float(loss(np.asarray(y_valid), f)) for f in values])
             return self._least(losses)
         lambdas, losses = self._zero_one(K_valid, check_labels(y_valid, len(K_valid), allow=(-1, 1)))
-        # An interval without an end is no wider than its half on this scale.
-        return widest(lambdas, losses, self.lambda_end or min(lambdas[-1], self.breakpoints[-1]) / 2)
+        return widest(lambdas, losses, self._end(lambdas))
 
     def _zero_one(self, K_valid: Floats, y_valid: NDArray) -> tuple[Floats, Floats]:
         wrong, places, changes = 0, [], []

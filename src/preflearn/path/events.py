@@ -29,7 +29,7 @@ class Law(NamedTuple):
     """What stays fixed: rates of the margin and of sum(y alpha), units, and the rounding of a margin.
 
     `unit` is one of slopes, `largest` the largest entry of the Gram matrix.
-    tau is 0 without bias, otherwise what is added to the Gram matrix (see `preflearn.path.elbow`).
+    tau is what is added to the Gram matrix (see `preflearn.path.elbow`).
     """
 
     drop: float
@@ -78,7 +78,7 @@ def follow(law, watch, trace, offset, margin, left, spare, least):
     """Follow events until the trace is full, or at most `least` of the time `left` remains.
 
     Directions are judged over the time left + spare. Returns the number of events, the time that is left,
-    and 0, or why it stopped before: no point is left in the elbow of a problem with bias (EMPTY), there is
+    and 0, or why it stopped before: no point is left in the elbow (EMPTY), there is
     no room for another (FULL), no direction was found (LOST), or it hangs on rounding (UNSURE).
     """
     time, watched = 0.0, len(watch.y)
@@ -114,7 +114,7 @@ def _turn(law, watch, slope, slack, hit, resting, margin, horizon):
         total += resting[i]
     limit = 20 + 4 * total
     for count in range(10 * limit):
-        if elbow.size[0] == 0 and law.tau > 0:
+        if elbow.size[0] == 0:
             return EMPTY, slope, slack
         choice, most = _violator(law, watch, slack, resting, parked, horizon, count > limit)
         if choice < 0:

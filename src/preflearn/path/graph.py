@@ -20,8 +20,8 @@ from preflearn.ground.gram import combine
 from preflearn.path.elbow import DEPENDENT, Elbow, empty_elbow, enter, leave, solve
 
 BOUND = 1e-12  # a weight this near to 0 or to its bound is there
-ENDED, QUIET, REACHED, FULL, LOST = 1, 2, 3, 4, 5  # why the loop stopped; see `follow`
-TOLERANCE = 2e-9  # of margins, in units of lambda: the path ends where their rounding may exceed it
+ENDED, QUIET, SCALED, REACHED, FULL, LOST = 1, 2, 3, 4, 5, 6  # why the loop stopped; see `follow`
+TOLERANCE = 1e-9  # of margins, in units of lambda: the path ends where their rounding may exceed it
 ON_MARGIN = 1e-11  # relative to lambda
 _FALL = 0.1  # of lambda in one stretch, after which g is computed anew
 _SHORT = 1e-12  # an event so near to the end, in units of what is left, is not followed
@@ -94,12 +94,14 @@ def new_front(room: int, n: int) -> Front:
 
 
 @njit
-def follow(graph, watch, front, g, trace, reach, lam, end, rounding):
+def follow(graph, watch, front, g, trace, reach, lam, end, rounding, inside):
     """Follow the watched pairs from lambda on, until the trace is full, or down to the end.
 
-    `rounding` is that of g. Returns the number of pieces, and why it stopped before: at the end (ENDED), far
-    from it though no event comes before it (QUIET), since other pairs might come to the margin (REACHED), for
-    want of room in the elbow (FULL), since rounding decides (LOST); or 0.
+    `rounding` is that of g, and so many other pairs are inside the margin. Returns the number of pieces, and
+    why it stopped before: at the end (ENDED), far from it though no event comes before it (QUIET), since no
+    pair is inside the margin any more (SCALED: f stays, and weights fall as lambda does), since other pairs
+    might come to the margin (REACHED), for want of room in the elbow (FULL), since rounding decides (LOST);
+    or 0.
     """
     base, least, slack = g / lam, _FALL * lam, _directions(graph, front)
     trace.used[0], trace.knots[0] = 0, lam
@@ -111,7 +113,7 @@ def follow(graph, watch, front, g, trace, reach, lam, end, rounding):
             return piece, LOST
         if lam < least:
             return piece, 0
-        slack, status = _turn(graph, watch, front, trace, lam, near, piece, slack)
+        slack, status = _turn(graph, watch, front, trace, lam, near, piece, slack, inside)
         if status != 0:
             return piece, status
         passed = _wait(watch, front, slack, near, lam - end)
@@ -129,19 +131,20 @@ def follow(graph, watch, front, g, trace, reach, lam, end, rounding):
 
 
 @njit
-def _turn(graph, watch, front, trace, lam, near, piece, slack):
+def _turn(graph, watch, front, trace, lam, near, piece, slack, inside):
     """Find the elbow and its directions from here on, by pivots among the pairs that are on the margin."""
     elbow, resting, n = front.elbow, np.empty(len(watch.ids), dtype=np.int64), 0
     for k in range(len(watch.ids)):
         if watch.gap[k] <= near and watch.side[k] != 0:
             resting[n] = k
             n += 1
+        inside += watch.gap[k] > near and watch.side[k] < 0
     parked = np.zeros(n + elbow.size[0], dtype=np.bool_)  # they depend on the elbow
     limit = 20 + 4 * len(parked)
     for count in range(10 * limit):
         choice, most = _violator(watch, front, resting, n, parked, lam, slack, count > limit)
         if choice < 0:
-            return slack, 0
+            return slack, 0 if inside > 0 else SCALED
         if trace.used[0] == len(trace.changes):
             return slack, LOST
         if choice >= n:
@@ -272,16 +275,22 @@ def _advance(watch, front, g, passed):
 
 @njit
 def gaps(graph, side, g, lam, reach, rounding):
-    """Pairs in the elbow, or within this reach of the margin in terms of f; and the worst violation."""
-    found, n, worst = np.empty(len(side), dtype=np.int32), 0, 0.0
-    limit = max(reach * lam, 2 * max(ON_MARGIN * lam, rounding))
+    """Pairs on the margin, or within this reach of it in terms of f.
+
+    Also how many of these are on it, how many of the others inside it, and the worst violation.
+    """
+    found, n, on, inside, worst = np.empty(len(side), dtype=np.int32), 0, 0, 0, 0.0
+    near = 2 * max(ON_MARGIN * lam, rounding)
+    limit = max(reach * lam, near)
     for pair in range(len(side)):
         gap = side[pair] * (g[graph.first[pair]] - g[graph.second[pair]] - lam)
+        inside += side[pair] < 0 and gap > limit
         if side[pair] == 0 or gap <= limit:
             found[n] = pair
             n += 1
+            on += side[pair] == 0 or gap <= near
             worst = max(worst, -gap)
-    return found[:n].copy(), worst / lam
+    return found[:n].copy(), on, inside, worst / lam
 
 
 @njit

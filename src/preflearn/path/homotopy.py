@@ -4,10 +4,10 @@ Weights alpha in [0, 1] with signs y and F = K (y alpha) + linear + offset are k
 
     alpha_i = 0 and y_i F_i >= margin,   alpha_i = 1 and y_i F_i <= margin,   y_i F_i = margin,
 
-where the margin falls at the rate `drop`. With bias, sum(y alpha) grows at the rate `inflow`, and the offset
-is its multiplier; without, there are the bounds only, and the offset stays 0. Between two events everything
-is linear in time. At an event the directions solve a complementarity problem of the points on the margin, by
-pivots: it says what enters and leaves, however many points arrive at once.
+where the margin falls at the rate `drop`, sum(y alpha) grows at the rate `inflow`, and the offset is its
+multiplier. Between two events everything is linear in time. At an event the directions solve a
+complementarity problem of the points on the margin, by pivots: it says what enters and leaves, however many
+points arrive at once.
 
 K is an operator (`preflearn.ground.gram.Gram`). Few points come near the margin during some eighty events, so
 only these are watched (`preflearn.path.events`), on their block of K. Afterwards one block gives F of the
@@ -79,8 +79,8 @@ class Homotopy:
     y, alpha : ndarray of shape (m,)
         Signs and weights; alpha is changed in place.
     linear : ndarray of shape (m,) or float
-    offset, margin, drop, inflow, bias
-        See the module. `inflow` is for problems with bias.
+    offset, margin, drop, inflow
+        See the module.
     elbow : ndarray of int
         Points on the margin whose weights may move; others are found.
     left, spare, least : float
@@ -91,7 +91,7 @@ class Homotopy:
     ----------
     F : ndarray of shape (m,)
     elbow : ndarray of int
-        Empty in a problem with bias: no point is left on the margin; whoever goes on chooses one.
+        Empty where no point is left on the margin; whoever goes on chooses one.
     drift : float
         How far from the margin rounding had moved the elbow.
     lost : bool
@@ -100,13 +100,13 @@ class Homotopy:
 
     def __init__(
         self, gram: Gram, y: Floats, alpha: Floats, margin: float, *, elbow: Ids, left: float,
-        spare: float = 0.0, least: float = 0.0, drop: float = 1.0, bias: bool = False, inflow: float = 0.0,
+        spare: float = 0.0, least: float = 0.0, drop: float = 1.0, inflow: float = 0.0,
         offset: float = 0.0, linear: Floats | float = 0.0,
     ):  # fmt: skip
         diagonal = gram.diagonal()
         mean = float(np.mean(diagonal)) or 1.0
         self._norms, self._largest = np.sqrt(np.maximum(diagonal, 0.0)), float(np.abs(diagonal).max())
-        self._law = Law(drop, inflow, mean if bias else 0.0, 1.0 if drop else mean, self._largest, 0.0)
+        self._law = Law(drop, inflow, mean, 1.0 if drop else mean, self._largest, 0.0)
         self._gram, self.y, self.alpha, self._linear = gram, y, alpha, linear
         self.offset, self.margin = offset, margin
         self.left, self._spare, self._least = left, spare, least
@@ -161,7 +161,7 @@ class Homotopy:
         index = self.elbow[(alpha > BOUND) & (alpha < 1 - BOUND)]
         y = self.y[index]
         error = y * self.margin - self.F[index]
-        total = 0.0 if law.inflow or not law.tau else -float(np.sum(self.y * self.alpha))
+        total = 0.0 if law.inflow else -float(np.sum(self.y * self.alpha))
         self.drift = float(np.abs(error).max(initial=0.0))
         if max(self.drift, abs(total)) <= _SETTLED * max(self.margin, float(np.abs(self.F).max())):
             return

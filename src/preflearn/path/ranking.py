@@ -18,10 +18,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import Floats, check_count, check_labels, check_real, check_scale
-from preflearn.ground.expansion import SHIFTED, ItemKernel
-from preflearn.ground.gram import check_symmetric, combine, fixed
-from preflearn.ground.kernels import Kernel, check_definite
+from preflearn.checks import Floats, check_count, check_labels, check_real
+from preflearn.ground.expansion import ItemKernel
+from preflearn.ground.gram import combine, fixed
+from preflearn.ground.kernels import Kernel
 from preflearn.pairs import Pairs, as_pairs
 from preflearn.path.elbow import solve
 from preflearn.path.graph import (
@@ -31,6 +31,7 @@ from preflearn.path.graph import (
     LOST,
     QUIET,
     REACHED,
+    SCALED,
     TOLERANCE,
     Graph,
     Trace,
@@ -92,7 +93,7 @@ def ranksvm_path(
         As in `SVMRank`; "precomputed": the items of the pairs are the Gram matrix.
     lambda_min : float
         Where to stop. At 0 the path ends at 1e-9 of the first breakpoint, or, where no event is left, as
-        soon as rounding would show in f.
+        soon as rounding would show in f; if no pair is inside the margin any more, it has no end.
     max_events : int, optional
         Stop after so many breakpoints.
 
@@ -100,7 +101,7 @@ def ranksvm_path(
     -------
     RegularizationPath
         Its `status` is "complete", "max_events", or "rounding" where a bound on the rounding of the margins
-        exceeded 2e-9 before lambda_min; its `lambda_end` says how far it came.
+        exceeded 1e-9 before lambda_min; its `lambda_end` says how far it came.
 
     Raises
     ------
@@ -126,7 +127,7 @@ def ranksvm_path(
     lambda_min = check_real(lambda_min, "lambda_min", "a finite number of at least 0", least=0.0)
     most = None if max_events is None else check_count(max_events, "max_events", 1)
     space = ItemKernel.of(_Parameters(kernel, gamma, degree, coef0), pairs)
-    problem = Problem.of(space, _gram(space), y)
+    problem = Problem.of(space, fixed(space.centred_gram()[0]), y)
     return RankingPath(problem, *_follow(problem.graph, lambda_min, most))
 
 
@@ -141,21 +142,11 @@ def _check_preferences(y: ArrayLike, m: int) -> Floats:
     return y.astype(np.float64)
 
 
-def _gram(space: ItemKernel) -> Floats:
-    """The Gram matrix of the items, without its offset, and surely positive semi-definite."""
-    K = space.centred_gram()
-    check_scale(K, "the Gram matrix")
-    check_symmetric(K, "K")
-    if space.kernel not in ("linear", *SHIFTED):
-        check_definite(K, float(np.finfo(np.float64).eps * np.abs(K).max()))
-    return fixed(K)
-
-
 def _follow(graph: Graph, lambda_min: float, most: int | None) -> tuple[Course, str]:
     """The course of the weights down to lambda_min, and how it ended."""
     walk = _Walk(graph)
     if walk.lam <= _NOTHING * walk.size:
-        return walk.course(), "complete"
+        return walk.course()._replace(end=lambda_min), "complete"
     if lambda_min >= walk.lam:
         raise ValueError(
             f"lambda_min is {lambda_min:g}, and above {walk.lam:g} all weights are 1; expected a lambda_min "
@@ -168,6 +159,8 @@ def _follow(graph: Graph, lambda_min: float, most: int | None) -> tuple[Course, 
             return walk.course(), "complete" if quiet and lambda_min == 0 else "rounding"
         if why == ENDED:
             return walk.course(), "complete"
+        if why == SCALED:
+            return walk.course()._replace(end=lambda_min), "complete"
         if walk.count == most:
             return walk.course(), "max_events"
         quiet = why == QUIET
@@ -193,23 +186,27 @@ class _Walk:
         graph, n = self._graph, len(self._graph.K)
         self._rounding = self._spread()
         self._settle()
-        ids, worst = gaps(graph, self._side, self._g, self.lam, self._reach, self._rounding)
+        ids, on, inside, worst = gaps(graph, self._side, self._g, self.lam, self._reach, self._rounding)
         if worst > TOLERANCE:
             return LOST
         self._mark()
         trace = new_trace(events)
-        count, why = self._follow(ids, trace, self._reach, end)
+        count, why = self._follow(ids, trace, self._reach, end, inside)
         if why == REACHED and count == 0:  # the next event is far away: look at all pairs for it
             ids, trace = np.arange(len(self._side), dtype=np.int32), new_trace(1)
-            count, why = self._follow(ids, trace, np.inf, end)
+            count, why = self._follow(ids, trace, np.inf, end, 0)
         elif np.isfinite(self._reach):
-            effort = (_PASS * len(self._side) + _SQUARE * n * n) / (_WATCH * max(len(ids), 1) * max(count, 1))
+            effort = (_PASS * len(self._side) + _SQUARE * n * n) / (
+                _WATCH * (len(ids) - on + 1) * max(count, 1)
+            )
             self._reach *= min(2.0, max(0.5, effort**0.5))
         if why == FULL:
             self._room *= 2
         return why
 
-    def _follow(self, ids: NDArray[np.int32], trace: Trace, reach: float, end: float) -> tuple[int, int]:
+    def _follow(
+        self, ids: NDArray[np.int32], trace: Trace, reach: float, end: float, inside: int
+    ) -> tuple[int, int]:
         """Follow these pairs, and note what happens."""
         graph, nothing = self._graph, np.zeros((2, len(ids)))
         watch = Watch(
@@ -218,7 +215,7 @@ class _Walk:
         )  # fmt: skip
         front = new_front(self._room, len(graph.K))
         gather(graph.K, watch, front, np.searchsorted(ids, self._elbow), np.full(len(self._elbow), -1.0))
-        count, why = follow(graph, watch, front, self._g, trace, reach, self.lam, end, self._rounding)
+        count, why = follow(graph, watch, front, self._g, trace, reach, self.lam, end, self._rounding, inside)
         self._alpha[ids], self._side[ids] = watch.alpha, watch.side
         self._elbow = ids[front.elbow.places[: front.elbow.size[0]]].astype(np.int64)
         self._note(trace, count)
@@ -230,7 +227,7 @@ class _Walk:
         marks = np.array([*self._marks, (self.count, self._noted)])
         return Course(
             np.concatenate(self._knots), np.concatenate(self._changes), marks, np.cumsum(sizes),
-            np.concatenate(self._elbows), np.concatenate(self._alphas),
+            np.concatenate(self._elbows), np.concatenate(self._alphas), self.lam,
         )  # fmt: skip
 
     def _spread(self) -> float:

@@ -31,6 +31,7 @@ class Course(NamedTuple):
     first: Ids  # (stretches + 1,)
     pairs: Ids
     weights: Floats
+    end: float  # from the last knot down to it f stays, and the weights fall in proportion to lambda
 
 
 class Sets(NamedTuple):
@@ -72,11 +73,14 @@ class RankingPath(RegularizationPath):
 
     def __init__(self, problem: Problem, course: Course, status: str):
         self._problem, self._course = problem, course
-        kept = course.knots[1:] < course.knots[:-1] * (1 - SHORT)
-        turned = np.zeros(len(kept) + 1, dtype=bool)
-        turned[np.concatenate([[0], np.cumsum(kept)])[course.changes[:, 0]]] = True
-        knots = course.knots[:-1][kept]
-        super().__init__(knots[turned[: len(knots)]], float(course.knots[-1]), status)
+        knots = np.append(course.knots, course.end) if course.end < course.knots[-1] else course.knots
+        kept = knots[1:] < knots[:-1] * (1 - SHORT)
+        turned = np.zeros(len(knots), dtype=bool)
+        place = np.append(0, np.cumsum(kept))
+        turned[place[course.changes[:, 0]]] = True
+        turned[place[len(course.knots) - 1]] |= course.end < course.knots[-1]
+        knots = knots[:-1][kept]
+        super().__init__(knots[turned[: len(knots)]], course.end, status)
 
     @property
     def events(self) -> list[tuple[float, int, str]]:
@@ -174,7 +178,7 @@ class RankingPath(RegularizationPath):
             places.append(place)
             changes.append(change)
         lambdas, counts = steps(count, float(self.breakpoints[0]), places, changes)
-        return widest(lambdas, counts / len(y), self.lambda_end)
+        return widest(lambdas, counts / len(y), self._end(lambdas))
 
     def _losses(self, pairs: Pairs, y: NDArray, loss: Callable[[NDArray, Floats], float]) -> Floats:
         """The loss at each breakpoint."""
@@ -188,6 +192,7 @@ class RankingPath(RegularizationPath):
         """Runs of knots, each ending where the next begins, and g = lambda f of items there, (n, knots)."""
         space, graph = self._problem.space, self._problem.graph
         k = space.k(self._features(X), space.centres)
+        g = (k @ self._net(self._course.knots[0]))[:, None]
         for stretch in range(len(self._course.marks) - 1):
             knots, changes = self._stretch(stretch)
             if len(knots) < 2:
@@ -198,7 +203,11 @@ class RankingPath(RegularizationPath):
             rerun(graph, front, alpha, knots, changes, 0.0, nets)
             moved = np.flatnonzero((nets != nets[0]).any(axis=0))
             change = (nets - nets[0])[:, moved]
-            yield knots, (k @ nets[0])[:, None] + k[:, moved] @ change.T
+            g = (k @ nets[0])[:, None] + k[:, moved] @ change.T
+            yield knots, g
+        last, end = self._course.knots[-1], self._course.end
+        if end < last:
+            yield np.array([last, end]), g[:, -1:] * np.array([1.0, end / last])
 
     def _values(self, lam: float) -> tuple[float, float]:
         graph, alpha = self._problem.graph, self._weights(lam)
@@ -218,8 +227,10 @@ class RankingPath(RegularizationPath):
     def _weights(self, lam: float) -> Floats:
         """Of the distinct pairs, at most as large as their number."""
         knots = self._course.knots
-        if len(self._course.marks) == 1 or lam >= knots[0]:
+        if lam >= knots[0]:
             return self._problem.graph.bound.copy()
+        if lam < knots[-1]:
+            return self._weights(knots[-1]) * (lam / knots[-1])
         piece = min(int(np.searchsorted(-knots, -lam, side="right")), len(knots) - 1) - 1
         stretch = int(np.searchsorted(self._course.marks[:-1, 0], piece, side="right")) - 1
         front, alpha = self._start(stretch)

@@ -61,6 +61,10 @@ class RegularizationPath(ABC):
             raise ValueError(f"lambda is {lam}, below the end of the path at {self.lambda_end}")
         return lam
 
+    def _end(self, lambdas: Floats) -> float:
+        """Where the last interval ends: one without an end is no wider than its half on this scale."""
+        return self.lambda_end or float(min(lambdas[-1], self.breakpoints[-1])) / 2
+
     def _least(self, losses: Floats) -> Selection:
         """The largest breakpoint of least loss."""
         best = int(np.argmin(losses))

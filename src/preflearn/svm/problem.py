@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from preflearn.checks import Floats, Ids, check_scale
 from preflearn.ground.expansion import SHIFTED, Expansion, ItemKernel, origin
+from preflearn.ground.expansion import rounding as rounding_of
 from preflearn.ground.gram import centred
 from preflearn.ground.kernels import NotPositiveSemidefiniteError, few_features, indefinite
 from preflearn.svm.differences import HingeMatrix, ItemDifferences, KernelDifferences
@@ -145,11 +146,11 @@ class KernelProblem(ItemKernel):
         """The differences of some pairs, and by few features with the same inner products, if such exist."""
         B = self.B[pairs]
         if self.kernel == "linear":
-            exact = ItemDifferences(B, self.items - origin(self.items), _rounding(self.items))
+            exact = ItemDifferences(B, self.items - origin(self.items), rounding_of(self.items))
             return exact, exact
         K = self.gram()
         check_scale(K, "the Gram matrix")
-        rounding = _rounding(K)
+        rounding = rounding_of(K)
         if self.kernel not in SHIFTED:
             K = centred(K)
         try:
@@ -157,11 +158,6 @@ class KernelProblem(ItemKernel):
         except NotPositiveSemidefiniteError:
             raise indefinite(self.gram()) from None
         return KernelDifferences(B, K, rounding), None if few is None else ItemDifferences.triangular(B, *few)
-
-
-def _rounding(values: Floats) -> float:
-    """Of one of these values."""
-    return float(np.finfo(np.float64).eps * np.abs(values).max())
 
 
 def _effort(rank: int, n_items: int, n_rows: int) -> float:

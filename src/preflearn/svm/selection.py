@@ -19,13 +19,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from preflearn.checks import Floats, check_array, check_choice, check_kinds, check_labels, refuse
 from preflearn.ground.estimator import ComparisonEstimator
-from preflearn.ground.gram import DenseGram, fixed
+from preflearn.ground.gram import fixed
 from preflearn.ground.kernels import distinct_items, kernel_matrix
 from preflearn.metrics import comparison_auc, comparison_loss, threshold
 from preflearn.pairs import Incidence, Pairs, as_pairs
+from preflearn.path import ranksvm_path
 from preflearn.path.binary import trusted_path
 from preflearn.path.binary_path import BinaryPath
-from preflearn.path.unbiased import box_residual, hinge_weights
 from preflearn.svm.compare import SVMCompare
 from preflearn.svm.machine import DegenerateBiasError, clear_threshold
 from preflearn.svm.rank import SVMRank
@@ -219,11 +219,14 @@ class _Width(NamedTuple):
         m = len(self.problem.labels)
         preferences = np.flatnonzero(self.problem.labels > 0)
         rows = preferences if method == "rank" else np.append(preferences, np.arange(m))
-        gram = DenseGram(DenseGram(self.K).block(rows, rows))
+        pairs = Pairs(self.gram, self.problem.rows.index[rows])
+        first = float(pairs.B.gram(self.gram).times(np.ones(len(rows))).max())
+        end = max(0.0, min(1 / C.max(), first / 2))
+        path = ranksvm_path(pairs, np.ones(len(rows), dtype=int), "precomputed", lambda_min=end)
         coef = np.zeros((len(self.problem.items), len(C)))
-        for k, (cost, alpha) in enumerate(zip(C, hinge_weights(gram, 1 / C), strict=True)):
-            if box_residual(gram, alpha, 1 / cost) <= _SOUND:
-                coef[:, k] = self.problem.rows.adjoint(cost * np.bincount(rows, alpha, m))
+        for k, cost in enumerate(C):
+            if 1 / cost >= path.lambda_end and path.kkt_residual(1 / cost) <= _SOUND:
+                coef[:, k] = cost * pairs.B.adjoint(path.alpha(1 / cost))
             else:
                 ties = "ignore" if method == "rank" else "duplicate"
                 coef[:, k], _ = self._fitted(SVMRank(cost, gamma=self.gamma, ties=ties))
