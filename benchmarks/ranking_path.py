@@ -256,8 +256,7 @@ def row(name: str, case: Case, repeats: int, megabytes: float) -> list[object]:
     seconds, solve = alternate([case.path, lambda: by_us(case, lam)], repeats)
     _, solved = one_solve(case, lam, by_us)
     sizes, count = margin_sets(path), len(path.breakpoints)
-    some = path.breakpoints[:: max(1, count // 200)]
-    worst = max(path.kkt_residual(at) for at in some)
+    worst = path.worst_residual()
     m, margin_set = len(path.alpha(lam)), f"{sizes.mean():.0f}, {sizes.max()}"
     return [
         name, m, count, count / m, margin_set, seconds, 1e6 * seconds / count, megabytes, f"{worst:.0e}",

@@ -574,8 +574,10 @@
     button(pair, "First breakpoint", () => move(ends[1]));
     const row = panels(box);
     const left = plot(make("div", {}, row), "The ranking function in the plane, and the pairs on the margin", 320);
-    const right = plot(make("div", {}, row), "Share of pairs in the wrong order against lambda", 320);
-    legend(box, [["up", "first", "better class"], ["down", "second", "other class"], ["square", "heat", "the darker, the higher the score"]]);
+    const right = plot(make("div", {}, row), "Share of pairs in the wrong order against lambda", 320,
+      { left: 44, right: 18, top: 24, bottom: 42 });
+    legend(box, [["up", "first", "better class"], ["down", "second", "other class"], ["square", "heat", "the denser, the higher the score"],
+      ["circle", "lp", "training error"], ["diamond", "qp", "validation error"]]);
     const say = sentence(box);
 
     const spans = [0, 1].map(k => {
@@ -591,7 +593,7 @@
         const [width, height] = [left.box.width / side, left.box.height / side];
         const corner = { x: left.box.x + i * width, y: left.box.y + left.box.height - (j + 1) * height };
         cells.push({ point: [place(spans[0], i), place(spans[1], j)],
-                     node: make("rect", { ...corner, width: width + 0.3, height: height + 0.3, class: "heat" }, heat) });
+                     node: make("rect", { ...corner, width, height, class: "heat" }, heat) });
       }
     const kernels = path.rows(cells.map(cell => cell.point));
     const high = 1.15 * Math.max(0.02, ...errors.flatMap(line => line.slice(1)));
@@ -607,13 +609,11 @@
       now.on.forEach(i => left.line(data.pairs[i].map(j => data.items[j]), "thin"));
       data.items.forEach((item, j) => left.mark(better.has(j) ? "up" : "down", ...item, better.has(j) ? "first" : "second", 5.5));
       right.clear();
-      right.line(errors.map(line => [line[0], line[1]]), "second");
-      right.line(errors.map(line => [line[0], line[2]]), "first dashed");
-      right.text(ends[0], errors[0][1], "training", "start", 6, -8);
-      right.text(ends[0], errors[0][2], "validation", "start", 6, -8);
+      right.line(errors.map(line => [line[0], line[1]]), "lp");
+      right.line(errors.map(line => [line[0], line[2]]), "qp dashed");
       right.line([[state.lambda, 0], [state.lambda, high]], "cursor");
-      right.mark("circle", state.lambda, now.training, "now", 5);
-      right.mark("diamond", state.lambda, now.validation, "now", 5);
+      right.mark("circle", state.lambda, now.training, "lp", 6);
+      right.mark("diamond", state.lambda, now.validation, "qp", 6);
       const many = (k, word) => `${k} pair${k === 1 ? "" : "s"} ${word}`;
       say(`λ = ${significant(state.lambda)}: ${many(now.inside.length, "inside the margin")}, ${now.on.length} on it, ${now.beyond.length} beyond. ` +
         `Wrong order: ${number(100 * now.training, 1)} % of the training pairs, ${number(100 * now.validation, 1)} % of the validation pairs` +

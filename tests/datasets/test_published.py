@@ -12,6 +12,7 @@ from preflearn.datasets import DatasetUnavailable
 from preflearn.datasets.storage import read
 from preflearn.margins import MarginLP, MarginQP
 from preflearn.pairs import Pairs
+from preflearn.path import reduced_graph
 
 
 @pytest.fixture(autouse=True)
@@ -117,6 +118,19 @@ def test_scored_items(name, n_features, n_pairs):
 def test_cancer_has_the_pairs_of_table_1():
     data = datasets.load_cancer()
     assert len(Pairs.from_scores(data.X, data.scores)[0]) == 75_684
+
+
+def test_the_tables_of_p2():
+    """Two misprints of Table 2: a tree has one edge less than vertices, and parts add up to the whole."""
+    tables = published("P2_tables").set_index("dataset")
+    for name, size in {"Mixtures": 200, "Auto": 392, "Diabetes": 768, "Cancer": 569}.items():
+        row = tables.loc[name]
+        assert row["train_constraints"] + 2 * row["test_instances"] == size
+        assert name == "Auto" or row["train_instances"] == row["train_constraints"] - 1
+        assert row["test_constraints"] == row["test_instances"]
+    cancer = datasets.load_cancer()
+    printed = tables.loc["Cancer", ["all_constraints", "reduced_constraints", "features"]].tolist()
+    assert printed == [75_684, len(reduced_graph(cancer.scores)), cancer.X.shape[1]]
 
 
 # [Tsivtsivadze2013], section 6

@@ -178,7 +178,12 @@ def test_answers_fit_together():
         assert (kind == "enter") != inside.get(pair, False)
         inside[pair] = kind == "enter"
         assert abs(path.margins(lam)[pair] - 1) < 1e-8
+    every = max(path.kkt_residual(lam) for lam in path.breakpoints)
+    assert path.worst_residual() == pytest.approx(every, abs=1e-12)
     for lam in path.breakpoints[0] * np.array([3.0, 0.5, 0.1, 0.01]):
+        alpha, margins = path.alpha(lam), path.margins(lam)
+        by_hand = np.abs(alpha - np.clip(alpha + 1 - margins, 0, 1)).max()
+        assert path.kkt_residual(lam) == pytest.approx(by_hand, abs=1e-12)
         sets, alpha, margins = path.sets(lam), path.alpha(lam), path.margins(lam)
         assert sorted(np.concatenate(sets).tolist()) == list(range(len(y)))
         np.testing.assert_array_equal(alpha[sets.inside], 1.0)

@@ -2,6 +2,7 @@
 
 from preflearn.path.binary import svm_path
 from preflearn.path.ranking import ranksvm_path
+from preflearn.path.reduced import reduced_graph
 from preflearn.path.regularization import RegularizationPath, Selection
 from preflearn.path.validation import CrossValidation, cross_validated_path
 
@@ -11,5 +12,6 @@ __all__ = [
     "Selection",
     "cross_validated_path",
     "ranksvm_path",
+    "reduced_graph",
     "svm_path",
 ]

@@ -311,10 +311,24 @@ def net(graph, v):
 
 
 @njit
-def rerun(graph, front, alpha, knots, changes, lam, nets):
+def residual(graph, alpha, lam):
+    """max |share - clip(share + 1 - margin, 0, 1)|, the share of its bound that a weight has; f is anew."""
+    q, worst = net(graph, alpha), 0.0
+    rows = np.flatnonzero(q)
+    g = combine(graph.K, rows, q[rows])
+    for pair in range(len(alpha)):
+        share = alpha[pair] / graph.bound[pair]
+        excess = 1 - (g[graph.first[pair]] - g[graph.second[pair]]) / lam
+        worst = max(worst, abs(share - min(max(share + excess, 0.0), 1.0)))
+    return worst
+
+
+@njit
+def rerun(graph, front, alpha, knots, changes, lam, nets, residuals):
     """Carry the weights from the first of these knots down to lambda, by the changes that were noted.
 
-    Rows of `nets`, if there are any, become B'alpha at the knots; the first has to be given.
+    Rows of `nets`, if there are any, become B'alpha at the knots; the first has to be given. `residuals`, if
+    there are any, become those of the optimality conditions where the pieces begin.
     """
     elbow, used = front.elbow, 0
     for piece in range(len(knots) - 1):
@@ -326,6 +340,8 @@ def rerun(graph, front, alpha, knots, changes, lam, nets):
                 dismiss(front, np.argmax(elbow.places[: elbow.size[0]] == pair))
                 alpha[pair] = weight * graph.bound[pair]
             used += 1
+        if len(residuals):
+            residuals[piece] = residual(graph, alpha, knots[piece])
         solve(elbow, front.moves, 0.0, 0.0)
         passed = knots[piece] - max(lam, knots[piece + 1])
         for k in range(elbow.size[0]):

@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from preflearn.checks import Floats, Ids, check_array, check_labels
 from preflearn.ground.expansion import ItemKernel
 from preflearn.pairs import Pairs, as_pairs
-from preflearn.path.graph import Front, Graph, gather, net, new_front, rerun
+from preflearn.path.graph import Front, Graph, gather, net, new_front, rerun, residual
 from preflearn.path.inversions import Inversions
 from preflearn.path.regularization import SHORT, RegularizationPath, Selection, steps, widest
 
+_NONE, _NOTHING = np.zeros(0), np.zeros((0, 0))
 _ON = 1e-9  # from the margin, in units of 1 and the largest score
 
 
@@ -122,8 +123,18 @@ class RankingPath(RegularizationPath):
 
     def kkt_residual(self, lam: float) -> float:
         """max |alpha - clip(alpha + 1 - yBf, 0, 1)| at lambda, with f computed anew from alpha."""
-        alpha = self.alpha(lam)
-        return float(np.abs(alpha - np.clip(alpha + 1 - self.margins(lam), 0.0, 1.0)).max())
+        lam = self._check(lam)
+        return float(residual(self._problem.graph, self._weights(lam), lam))
+
+    def worst_residual(self) -> float:
+        """The largest `kkt_residual` of all breakpoints, on one way along the path."""
+        worst = self.kkt_residual(self.breakpoints[-1]) if len(self.breakpoints) else 0.0
+        for stretch in range(len(self._course.marks) - 1):
+            knots, changes = self._stretch(stretch)
+            residuals = np.zeros(len(knots) - 1)
+            rerun(self._problem.graph, *self._start(stretch), knots, changes, 0.0, _NOTHING, residuals)
+            worst = max(worst, float(residuals.max(initial=0.0)))
+        return worst
 
     def objective(self, lam: float) -> float:
         """The minimum of eq. 6: the sum of hinges, and lambda/2 times the squared norm of f."""
@@ -200,7 +211,7 @@ class RankingPath(RegularizationPath):
             front, alpha = self._start(stretch)
             nets = np.zeros((len(knots), len(graph.K)))
             nets[0] = net(graph, alpha)
-            rerun(graph, front, alpha, knots, changes, 0.0, nets)
+            rerun(graph, front, alpha, knots, changes, 0.0, nets, _NONE)
             moved = np.flatnonzero((nets != nets[0]).any(axis=0))
             change = (nets - nets[0])[:, moved]
             g = (k @ nets[0])[:, None] + k[:, moved] @ change.T
@@ -234,7 +245,7 @@ class RankingPath(RegularizationPath):
         piece = min(int(np.searchsorted(-knots, -lam, side="right")), len(knots) - 1) - 1
         stretch = int(np.searchsorted(self._course.marks[:-1, 0], piece, side="right")) - 1
         front, alpha = self._start(stretch)
-        rerun(self._problem.graph, front, alpha, *self._stretch(stretch), lam, np.zeros((0, 0)))
+        rerun(self._problem.graph, front, alpha, *self._stretch(stretch), lam, _NOTHING, _NONE)
         return alpha
 
     def _start(self, stretch: int) -> tuple[Front, Floats]:

@@ -1,0 +1,118 @@
+"""The reduced graph of [Zapien2009]_: its pairs, its counts, its rank, and what it claims."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from scipy.sparse import csgraph, csr_array
+
+from preflearn import datasets
+from preflearn.pairs import Pairs
+from preflearn.path import reduced_graph
+
+
+@st.composite
+def scored(draw):
+    """Scores of few levels and query ids, where some query has two levels."""
+    n = draw(st.integers(2, 9))
+    scores = draw(st.lists(st.integers(-2, 2), min_size=n, max_size=n))
+    qid = draw(st.lists(st.integers(0, 2), min_size=n, max_size=n))
+    if len({(q, s) for q, s in zip(qid, scores, strict=True)}) == len(set(qid)):
+        scores[0], scores[1], qid[0], qid[1] = 0, 1, 0, 0
+    return scores, qid
+
+
+def spelled_out(scores, qid):
+    """The same by the sentence of the paper, one query and level after the other."""
+    pairs = []
+    for query in sorted(set(qid)):
+        levels = sorted({s for s, q in zip(scores, qid, strict=True) if q == query})
+        members = [[i for i, s in enumerate(scores) if s == level and qid[i] == query] for level in levels]
+        for place, level in enumerate(members):
+            if place < len(members) - 1:
+                pairs += [(level[0], other) for other in level[1:]]
+            if place > 0:
+                pairs += [(item, members[place - 1][0]) for item in level]
+    return pairs
+
+
+@given(scored())
+@example(([0, 1, 1, 2], [0, 0, 0, 0]))
+def test_it_is_what_the_paper_says(problem):
+    scores, qid = problem
+    index = reduced_graph(scores, qid)
+    assert Counter(map(tuple, index.tolist())) == Counter(spelled_out(scores, qid))
+    assert index.dtype == np.int64
+    count = 0
+    for query in set(qid):
+        sizes = Counter(s for s, q in zip(scores, qid, strict=True) if q == query)
+        if len(sizes) > 1:
+            lowest, highest = sizes[min(sizes)], sizes[max(sizes)]
+            count += 2 * sizes.total() - lowest - highest - len(sizes) + 1
+    assert len(index) == count
+
+
+@given(scored())
+def test_each_query_is_connected_and_the_order_follows(problem):
+    """A path leads down from any item to each one that it beats, and to no item that beats it."""
+    scores, qid = map(np.array, problem)
+    index, n = reduced_graph(scores, qid), len(scores)
+    graph = csr_array((np.ones(len(index)), index.T), (n, n))
+    reached = np.isfinite(csgraph.shortest_path(graph))
+    same = qid[:, None] == qid
+    beats = same & (scores[:, None] > scores)
+    assert reached[beats].all()
+    assert not reached[beats.T].any()
+    assert not reached[~same].any()
+    with_pairs = np.isin(qid, qid[index].ravel())
+    assert csgraph.connected_components(graph, False)[0] == len(set(qid[with_pairs])) + np.sum(~with_pairs)
+
+
+def test_ids_and_scores_of_any_kind():
+    scores, qid = [0.5, -np.pi, 0.5, 7, 0.0, -0.0], ["b", "b", "b", "a", "a", "a"]
+    expected = {(4, 5), (3, 4), (0, 1), (2, 1)}
+    assert set(map(tuple, reduced_graph(scores, qid).tolist())) == expected
+    assert set(map(tuple, reduced_graph(np.exp(scores), np.array(qid)).tolist())) == expected
+    assert reduced_graph([True, False]).tolist() == [[0, 1]]
+
+
+def test_the_chosen_item_is_the_first_of_its_level():
+    assert reduced_graph([0, 0, 1, 1, 0]).tolist() == [[0, 1], [0, 4], [2, 0], [3, 0]]
+
+
+def test_time_grows_no_faster_than_sorting():
+    rng = np.random.default_rng(0)
+    n = 200_000
+    index = reduced_graph(rng.integers(0, 1000, n), rng.integers(0, 50, n))
+    assert len(index) < 2 * n
+
+
+@pytest.mark.parametrize(
+    ("scores", "qid", "message"),
+    [
+        ([[1, 2]], None, r"scores has shape \(1, 2\)"),
+        ([1, np.nan], None, r"scores\[1\] is nan"),
+        ([1, 2], [0], r"qid has shape \(1,\)"),
+        ([1, 2], [0, None], r"qid\[1\] is None"),
+        ([3, 3, 3], None, "no pair is left of 3 items: .* with different scores"),
+        ([1, 2], ["a", "b"], "no pair is left of 2 items: .* with different scores"),
+        ([], None, "scores is empty"),
+    ],
+)
+def test_bad_input_is_named(scores, qid, message):
+    with pytest.raises(ValueError, match=message):
+        reduced_graph(scores, qid)
+
+
+@pytest.mark.parametrize(
+    ("name", "n_reduced"), [("mixture", 199), ("auto", 656), ("diabetes", 767), ("cancer", 568)]
+)
+def test_the_counts_of_table_1(name, n_reduced):
+    if name != "cancer" and not datasets.available(name):
+        pytest.skip(f"{name} is not here")
+    data = getattr(datasets, f"load_{name}")()
+    index = reduced_graph(data.scores)
+    assert len(index) == n_reduced
+    assert len(Pairs(data.X, index)) == n_reduced  # no item meets itself

@@ -1,0 +1,286 @@
+"""The boxes of chapter 09: what a ranking leaves open, the reduced graph, its rank and its solutions."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from reference import rank
+from scipy.sparse import csgraph, csr_array
+from sklearn.metrics.pairwise import rbf_kernel
+
+from preflearn.pairs import Incidence, Pairs
+from preflearn.path import ranksvm_path, reduced_graph
+
+
+def drawn(seed, n=6, m=9):
+    """Items with two features, the last two equal, and pairs of them, some twice."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 2))
+    X[-1] = X[-2]
+    index = np.array([rng.permutation(n)[:2] for _ in range(m)])
+    return X, index[rng.integers(0, m, m + 2)]
+
+
+def first_lambda(gram):
+    return float(gram.times(np.ones(gram.B.shape[0])).max())
+
+
+def weights_at(gram, lams):
+    """The dual weights at some lambda, by the package's path."""
+    one, first = np.ones(gram.B.shape[0]), first_lambda(gram)
+    if min(lams) >= first:
+        return [one for _ in lams]
+    path = ranksvm_path(Pairs(gram.K, gram.B.index), one, "precomputed", lambda_min=min(lams) / 2)
+    return [path.alpha(lam) for lam in lams]
+
+
+def residual(gram, alpha, lam):
+    """Of the optimality conditions, from the weights alone."""
+    z = gram.times(alpha) / lam
+    return np.abs(alpha - np.clip(alpha + 1 - z, 0, 1)).max()
+
+
+def is_optimal(gram, alpha, lam):
+    return residual(gram, alpha, lam) < 1e-8
+
+
+@pytest.mark.theorem("prop-cut")
+@given(st.integers(0, 2**31), st.floats(0.01, 3.0))
+@settings(max_examples=40, deadline=None)
+def test_a_cut_is_no_part_of_a_ranking(seed, share):
+    """The same weights are optimal for the other kernel, and all its scores move by sum beta_j g(x_j)."""
+    X, index = drawn(seed)
+    rng = np.random.default_rng(seed)
+    B, K = Incidence(index, len(X)), rbf_kernel(X, gamma=0.5)
+    g, c = rng.standard_normal(len(X)), rng.standard_normal()
+    other = K + g[:, None] + g + c
+    grams = B.gram(K), B.gram(other)
+    identity = np.eye(len(index))
+    np.testing.assert_allclose(grams[0].times(identity), grams[1].times(identity), atol=1e-12)
+    lam = share * first_lambda(grams[0])
+    if lam < 1e-6:
+        return
+    alpha = weights_at(grams[0], [lam])[0]
+    assert is_optimal(grams[0], alpha, lam)
+    assert is_optimal(grams[1], alpha, lam)
+    beta = B.adjoint(alpha) / lam
+    assert abs(beta.sum()) < 1e-12 * max(1, np.abs(beta).max()) * len(X)
+    np.testing.assert_allclose(other @ beta, K @ beta + g @ beta, atol=1e-9 * (1 + np.abs(beta).sum()))
+    np.testing.assert_allclose((K + c) @ beta, K @ beta, atol=1e-9 * (1 + np.abs(beta).sum()))  # (a)
+    origin = rng.standard_normal(2)  # (b): the linear kernel, with another origin
+    moved, w = X - origin, X.T @ beta
+    np.testing.assert_allclose(
+        moved @ moved.T @ beta, X @ w - origin @ w, atol=1e-8 * (1 + np.abs(beta).sum())
+    )
+
+
+@pytest.mark.theorem("prop-repeated")
+@given(st.integers(0, 2**31), st.integers(2, 4), st.floats(0.01, 1.5))
+@settings(max_examples=40, deadline=None)
+def test_lambda_over_m_carries_over(seed, h, share):
+    X, index = drawn(seed)
+    K = rbf_kernel(X, gamma=0.5)
+    once, often = (Incidence(np.tile(index, (k, 1)), len(X)).gram(K) for k in (1, h))
+    lam = share * first_lambda(once)
+    if lam < 1e-6:
+        return
+    alpha = weights_at(once, [lam])[0]
+    assert is_optimal(often, np.tile(alpha, h), h * lam)
+    again = weights_at(often, [h * lam])[0]
+    assert is_optimal(often, again, h * lam)
+    scores = [K @ gram.B.adjoint(a) / t for gram, a, t in ((once, alpha, lam), (often, again, h * lam))]
+    np.testing.assert_allclose(*map(once.B.differences, scores), atol=1e-6)
+
+
+def levels_of(scores):
+    values, sizes = np.unique(scores, return_counts=True)
+    return len(values), sizes
+
+
+@pytest.mark.theorem("prop-reduced")
+@given(st.lists(st.integers(0, 3), min_size=2, max_size=9))
+@example([0, 1, 1, 2])
+@example([0, 1])
+@example([0, 0, 1, 1])
+def test_the_reduced_graph(scores):
+    """Its number of pairs, how many of them close a cycle, and the triangle with a pair that follows."""
+    L, sizes = levels_of(scores)
+    if L == 1:
+        return
+    n, index = len(scores), reduced_graph(scores)
+    graph = csr_array((np.ones(len(index)), index.T), (n, n))
+    assert len(index) == 2 * n - sizes[0] - sizes[-1] - L + 1
+    assert csgraph.connected_components(graph, False)[0] == 1
+    spare = len(index) - (n - 1)
+    assert spare == np.sum(sizes[1:-1] - 1)
+    assert len(index) <= max(n - 1, 2 * n - 4)  # (a)
+    pairs = set(map(tuple, index.tolist()))
+    triangles = [(a, o, b) for a, o in pairs for p, b in pairs if o == p and (a, b) in pairs]
+    assert (len(triangles) > 0) == (spare > 0)
+    scores = np.array(scores)
+    assert all(scores[a] == scores[o] > scores[b] for a, o, b in triangles)
+    reached = np.isfinite(csgraph.shortest_path(graph))
+    assert reached[scores[:, None] > scores].all()  # (b)
+    assert not reached[scores[:, None] < scores].any()
+    if L == 2:
+        assert spare == 0
+
+
+@st.composite
+def graphs_and_features(draw):
+    n = draw(st.integers(2, 5))
+    edges = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)).filter(lambda edge: edge[0] != edge[1])
+    edges = draw(st.lists(edges, min_size=1, max_size=7))
+    p = draw(st.integers(1, 4))
+    rows = st.lists(st.integers(-2, 2), min_size=p, max_size=p)
+    return n, edges, draw(st.lists(rows, min_size=n, max_size=n))
+
+
+def incidence(n, edges):
+    return [[(j == a) - (j == b) for j in range(n)] for a, b in edges]
+
+
+def product(A, B):
+    return [
+        [sum(Fraction(x) * y for x, y in zip(row, column, strict=True)) for column in zip(*B, strict=True)]
+        for row in A
+    ]
+
+
+def transposed(A):
+    return list(map(list, zip(*A, strict=True)))
+
+
+def components(n, edges):
+    first, second = np.array(edges).T
+    return csgraph.connected_components(csr_array((np.ones(len(edges)), (first, second)), (n, n)), False)
+
+
+@pytest.mark.theorem("prop-rank")
+@given(graphs_and_features())
+@example((4, [(2, 0), (2, 1), (3, 0), (3, 1)], [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]))
+@example((3, [(1, 0), (2, 1)], [[0, 1], [1, 0], [1, 0]]))
+def test_rank_exactly(problem):
+    n, edges, X = problem
+    B, K = incidence(n, edges), product(X, transposed(X))
+    gram = product(product(B, K), transposed(B))
+    count, labels = components(n, edges)
+    # V: vectors of sum zero on each component; of K restricted to it, the dimension of the null space.
+    V = [[(j == i) - (j == list(labels).index(labels[i])) for j in range(n)] for i in range(n)]
+    V = [v for v in V if any(v)]
+    null = len(V) - rank(product(V, K))
+    assert rank(B) == len(V) == n - count
+    assert rank(gram) == n - count - null
+    forest = len(edges) == n - count
+    assert (rank(gram) == len(edges)) == (forest and null == 0)
+    assert rank(gram) <= len(X[0])  # (c)
+    joined = [(i, j) for i in range(n) for j in range(i) if labels[i] == labels[j]]
+    inner = [*edges, *joined[:3]]  # (a): more pairs within components
+    wider = incidence(n, inner)
+    assert rank(product(product(wider, K), transposed(wider))) == rank(gram)
+    if any(X[i] == X[j] for i, j in joined):  # (c): equal items
+        assert null > 0
+
+
+@pytest.mark.theorem("prop-rank")
+@given(graphs_and_features())
+def test_rank_with_a_gaussian_kernel(problem):
+    """(b): of distinct items its matrix is positive definite, so that only cycles make B K B' singular."""
+    n, edges, X = problem
+    X = np.array(X, dtype=float)
+    distinct = len(np.unique(X, axis=0)) == n
+    K = rbf_kernel(X, gamma=1.0)
+    assert (np.linalg.eigvalsh(K).min() > 1e-5) == distinct
+    if distinct:
+        B = np.array(incidence(n, edges))
+        cut = np.linalg.eigvalsh(B @ K @ B.T)
+        assert np.sum(cut > 1e-5) == n - components(n, edges)[0]
+
+
+@pytest.mark.theorem("prop-implies")
+@given(
+    st.lists(st.tuples(st.integers(-2, 2), st.integers(0, 1)), min_size=2, max_size=9), st.integers(0, 2**31)
+)
+def test_margins_of_the_reduced_graph_imply_all(problem, seed):
+    """(a): any scores that keep its margins keep those of all pairs; they can be built level by level."""
+    scores, qid = np.array([*problem, (0, 2), (1, 2)]).T
+    rng, index = np.random.default_rng(seed), reduced_graph(scores, qid)
+    f = rng.standard_normal(len(scores))
+    for _ in range(len(scores) ** 2):  # lift the better item where a margin is missing
+        for better, worse in index:
+            f[better] = max(f[better], f[worse] + 1)
+    assert (f[index[:, 0]] - f[index[:, 1]] >= 1 - 1e-12).all()
+    every, y = Pairs.from_scores(f[:, None], scores, qid)
+    gain = y * every.differences()[:, 0]
+    assert (gain >= 1 - 1e-9).all()
+    chosen = set(index[:, 1])
+    for (i, j), value in zip(every.index.tolist(), gain, strict=True):
+        worse = i if scores[i] < scores[j] else j
+        assert worse in chosen or value >= 2 - 1e-9
+
+
+def weight_at(x, index, lam):
+    """w of the linear machine with one feature, by bisection on its slope."""
+    d = np.subtract(*np.array(x)[np.array(index).T])
+
+    def slope(w):
+        return lam * w - d[d * w < 1].sum()
+
+    low, high = -1e6, 1e6
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if slope(middle) < 0 else (low, middle)
+    return (low + high) / 2
+
+
+@pytest.mark.theorem("prop-implies")
+@pytest.mark.parametrize("lam", [1e-3, 0.1, 0.3, 1.0, 1.99, 2.0, 5.0, 1e3])
+def test_the_counterexamples(lam):
+    x, scores = [0.0, 3.0, 2.0], [0, 0, 1]
+    assert reduced_graph(scores).tolist() == [[0, 1], [2, 0]]
+    full, reduced = weight_at(x, [[2, 0], [2, 1]], lam), weight_at(x, reduced_graph(scores), lam)
+    assert full == pytest.approx(min(1 / lam, 1 / 2), rel=1e-9)
+    assert reduced == pytest.approx(-min(1 / lam, 1 / 3), rel=1e-9)
+    x, scores = [0.0, 0.8, 1.0, 1.5], [0, 0, 0, 1]
+    full, reduced = weight_at(x, [[3, 0], [3, 1], [3, 2]], lam), weight_at(x, reduced_graph(scores), lam)
+    assert full > 0
+    assert reduced == pytest.approx(-min(0.3 / lam, 1.0), rel=1e-9)
+
+
+@pytest.mark.theorem("prop-implies")
+def test_two_items_have_one_graph():
+    assert reduced_graph([3, 1]).tolist() == [[0, 1]]
+    assert reduced_graph([1, 3]).tolist() == [[1, 0]]
+
+
+@pytest.mark.theorem("prop-identity")
+@pytest.mark.parametrize("lower", [3, 4, 7, 12])
+@pytest.mark.parametrize("upper", [1, 2, 5])
+def test_the_path_of_the_identity(lower, upper):
+    if lower < upper + 2:
+        return
+    n = lower + upper
+    scores = np.repeat([0, 1], [lower, upper])
+    index = reduced_graph(scores)
+    inner = scores[index[:, 0]] == 0
+    gram = Incidence(index, n).gram(np.eye(n))
+    first, second = lower - upper, n / (2 * lower - 1)
+    assert second < first
+    lams = np.unique(np.append(np.linspace(0.01, 1.2 * first, 60), [first, second]))[::-1]
+    for lam, alpha in zip(lams, weights_at(gram, lams), strict=True):
+        if lam >= first:
+            a, b = 1.0, 1.0
+        elif lam >= second:
+            a, b = (upper + lam) / lower, 1.0
+        else:
+            a, b = lam * (2 * upper + 1) / n, lam * (2 * lower - 1) / n
+        np.testing.assert_allclose(alpha, np.where(inner, a, b), atol=1e-10)
+        assert residual(gram, np.where(inner, a, b), lam) < 1e-12
+        if lam <= second:
+            f = gram.B.adjoint(alpha) / lam
+            expected = np.where(scores == 1, 2 * lower - 1, -(2 * upper + 1)) / n
+            expected[0] = (lower - upper - 1) / n
+            np.testing.assert_allclose(f, expected, atol=1e-10)
+            np.testing.assert_allclose(gram.B.differences(f), 1.0, atol=1e-10)
