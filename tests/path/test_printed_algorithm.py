@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from path.small_problems import COUNT, small_problem
 from sklearn.metrics.pairwise import pairwise_kernels
+from small_problems import COUNT, small_problem
 
 from preflearn.path import ranksvm_path
 

@@ -3,10 +3,10 @@
 import cvxpy as cp
 import numpy as np
 import pytest
-from path.small_problems import KINDS, small_problem
 from scipy.optimize import linprog, nnls
 from sklearn.linear_model import lars_path
 from sklearn.metrics.pairwise import pairwise_kernels
+from small_problems import KINDS, small_problem
 
 from preflearn.pairs import Pairs
 from preflearn.path import ranksvm_path
