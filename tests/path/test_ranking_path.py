@@ -357,3 +357,44 @@ def test_bad_input_says_what_is_wrong():
     loop = ranksvm_path(Pairs(np.eye(2), [[0, 1], [1, 0]]), [1, 1])
     with pytest.raises(ValueError, match="no breakpoint"):
         loop.select(pairs, y)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_items_that_are_nearly_equal(seed):
+    """Pairs that depend on each other but for 1e-7 are replayed as they were followed."""
+    rng = np.random.default_rng(seed)
+    base = rng.integers(-2, 3, (3, 2)).astype(float)
+    X = base[rng.integers(3, size=6)] + 1e-7 * rng.standard_normal((6, 2))
+    first = rng.integers(6, size=6)
+    index = np.column_stack([first, (first + rng.integers(1, 6, size=6)) % 6])
+    path = ranksvm_path(Pairs(X, index), np.ones(6, dtype=int), "linear")
+    assert path.worst_residual() < 1e-6
+    for lam in path.breakpoints[:1] * np.array([0.9, 0.1, 1e-2, 1e-3]):
+        assert path.kkt_residual(max(lam, path.lambda_end)) < 1e-8
+
+
+def test_equal_scores_are_wrong_whoever_comes_first():
+    """A feature that is the same in all training pairs moves no score."""
+    path = ranksvm_path(Pairs([[0.0, 0.0], [1.0, 0.0]], [[1, 0]]), [1], "linear")
+    for index in ([[1, 0]], [[0, 1]]):
+        assert path.select(Pairs([[5.0, 1.0], [5.0, 2.0]], index), [1]).loss == 1.0
+    pairs, y = two_classes(20, seed=0)
+    narrow = ranksvm_path(pairs, y, gamma=1e8)
+    valid, _ = two_classes(20, seed=1)
+    for labels in (np.ones(len(valid), dtype=int), -np.ones(len(valid), dtype=int)):
+        assert narrow.select(valid, labels).loss == 1.0
+
+
+def test_the_end_is_sound_and_the_path_cannot_be_changed():
+    pairs, y = two_classes(20, seed=0)
+    path = ranksvm_path(pairs, y, gamma=0.5)
+    assert path.kkt_residual(path.lambda_end or 1e-6) < 1e-8
+    with pytest.raises(ValueError, match="read-only"):
+        path.breakpoints[0] = 1.0
+    assert repr(path).startswith(f"<RankingPath: {len(path.breakpoints)} breakpoints down to")
+    with pytest.raises(ValueError, match="the loss at the breakpoints"):
+        path.select(pairs, y, loss=lambda labels, z: float("nan"))
+    with pytest.raises(ValueError, match="rescale the features"):
+        ranksvm_path(Pairs(pairs.items * 1e-100, pairs.index), y, "linear")
+    flat = ranksvm_path(Pairs(np.zeros((3, 3)), [[0, 1], [1, 2]]), [1, 1], "precomputed")
+    assert len(flat.breakpoints) == 0

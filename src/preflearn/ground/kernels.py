@@ -193,6 +193,8 @@ def _pivoted(K: Floats, tolerance: float) -> tuple[Floats, NDArray, int]:
 def check_definite(K: Floats, rounding: float) -> None:
     """Raise unless K is positive semi-definite but for rounding, by a Cholesky factorisation."""
     check_symmetric(K, "K", tolerance=1e-8)
+    if not K.any():
+        return
     moved = K.copy()
     moved[np.diag_indices_from(moved)] += max(_NEGATIVE * float(K.diagonal().max()), _NOISE * rounding)
     try:

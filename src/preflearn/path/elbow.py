@@ -58,7 +58,7 @@ def moved(elbow: Elbow, places: Ids, capacity: int) -> Elbow:
 
 @njit
 def enter(elbow, column, own, place, value, least):
-    """Take a point in, its pivot at the `least`; False, and nothing changes, if it depends on the others.
+    """Take a point in; False, and nothing changes, if it depends on the others and no `least` pivot is given.
 
     `column` has its inner products with the others, in their order (it is used up), and `own` its square.
     """
@@ -71,9 +71,10 @@ def enter(elbow, column, own, place, value, least):
         pivot -= entry * entry / factor[i, i]
         value -= entry * right[0, i]
         one -= entry * right[1, i]
-    pivot = max(pivot, least * own)
     if pivot <= DEPENDENT * own:
-        return False
+        if least == 0:
+            return False
+        pivot = least * own
     for k in range(n):
         factor[k, n] = column[k] / factor[k, k]
     factor[n, n], right[0, n], right[1, n] = pivot, value / pivot, one / pivot

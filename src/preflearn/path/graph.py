@@ -24,6 +24,7 @@ ENDED, QUIET, SCALED, REACHED, FULL, LOST = 1, 2, 3, 4, 5, 6  # why the loop sto
 TOLERANCE = 1e-9  # of margins, in units of lambda: the path ends where their rounding may exceed it
 ON_MARGIN = 1e-11  # relative to lambda
 _FALL = 0.1  # of lambda in one stretch, after which g is computed anew
+_NEARLY = 0.999
 _SHORT = 1e-12  # an event so near to the end, in units of what is left, is not followed
 _SLOPE = 1e-10  # a slope below it is rounding
 _EPS = 4e-16  # of the largest entry of the Gram matrix: the rounding of a slope, for each unit of moves
@@ -103,30 +104,32 @@ def follow(graph, watch, front, g, trace, reach, lam, end, rounding, inside):
     might come to the margin (REACHED), for want of room in the elbow (FULL), since rounding decides (LOST);
     or 0.
     """
-    base, least, slack = g / lam, _FALL * lam, _directions(graph, front)
+    base, slack = g / lam, _directions(graph, front)
+    least = max(_FALL * lam, rounding / TOLERANCE)
     trace.used[0], trace.knots[0] = 0, lam
     for k in range(len(watch.ids)):
         watch.gap[k] = watch.side[k] * (g[watch.first[k]] - g[watch.second[k]] - lam)
     for piece in range(len(trace.knots) - 1):
         near = max(ON_MARGIN * lam, rounding)
-        if rounding > TOLERANCE * lam:
+        if rounding > _NEARLY * TOLERANCE * lam:
             return piece, LOST
-        if lam < least:
-            return piece, 0
         slack, status = _turn(graph, watch, front, trace, lam, near, piece, slack, inside)
         if status != 0:
             return piece, status
         passed = _wait(watch, front, slack, near, lam - end)
-        ended = passed >= (lam - end) * (1 - _SHORT)
+        ended, stop = passed >= (lam - end) * (1 - _SHORT), max(end, least)
+        short = ended or lam - passed < stop
+        if short:
+            passed = lam - stop
         if lam - passed <= 0 or _range(g, front.dg, base, passed, 1 / (lam - passed)) >= reach:
             return piece, REACHED
-        if ended:
-            passed = lam - max(end, least)
-        lam = max(end, least) if ended else lam - passed
+        lam = stop if short else lam - passed
         _advance(watch, front, g, passed)
         trace.knots[piece + 1] = lam
         if ended:
             return piece + 1, ENDED if end >= least else QUIET
+        if short:
+            return piece + 1, 0
     return len(trace.knots) - 1, 0
 
 
@@ -181,7 +184,7 @@ def _note(trace, piece, pair, weight):
 
 @njit
 def admit(K, pairs, front, pair, value, least):
-    """Take a pair into the elbow, its pivot at the `least`, unless it depends on it."""
+    """Take a pair into the elbow, unless it depends on it and no `least` pivot is given."""
     elbow, i, j = front.elbow, pairs.first[pair], pairs.second[pair]
     n = elbow.size[0]
     row, column = front.rows[front.slots[n]], np.empty(n)
@@ -302,11 +305,14 @@ def gather(K, pairs, front, places, values):
 
 @njit
 def net(graph, v):
-    """B'v."""
+    """B'v; whole weights first, whose sums are exact."""
     q = np.zeros(len(graph.K))
-    for pair in range(len(v)):
-        q[graph.first[pair]] += v[pair]
-        q[graph.second[pair]] -= v[pair]
+    for part in range(2):
+        for pair in range(len(v)):
+            whole = v[pair] == 0 or v[pair] == graph.bound[pair]
+            if whole == (part == 0):
+                q[graph.first[pair]] += v[pair]
+                q[graph.second[pair]] -= v[pair]
     return q
 
 

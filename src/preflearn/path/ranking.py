@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import Floats, check_count, check_labels, check_real
+from preflearn.checks import Floats, check_count, check_labels, check_real, require
 from preflearn.ground.expansion import ItemKernel
 from preflearn.ground.gram import combine, fixed
 from preflearn.ground.kernels import Kernel
@@ -52,6 +52,7 @@ _FEW = 1000  # pairs who are all watched
 _LAST = 1e-9  # breakpoints below this part of the first are rounding
 _SETTLED = 1e-12  # relative to the largest g: smaller errors of the elbow are left alone
 _EPS = 1.1e-16  # the rounding of one number
+_SMALLEST = 1e-100  # entry of a Gram matrix whose square is above 0
 _NOTHING = 1e-13  # of the sum of sizes: scores that are rounding
 # What decides how many pairs are watched, in nanoseconds: to pass over a pair, to watch one for an event.
 _PASS, _WATCH, _SQUARE = 1.6, 4.0, 0.4
@@ -95,7 +96,7 @@ def ranksvm_path(
         Where to stop. At 0 the path ends at 1e-9 of the first breakpoint, or, where no event is left, as
         soon as rounding would show in f; if no pair is inside the margin any more, it has no end.
     max_events : int, optional
-        Stop after so many breakpoints.
+        Stop after at most so many breakpoints.
 
     Returns
     -------
@@ -128,6 +129,11 @@ def ranksvm_path(
     most = None if max_events is None else check_count(max_events, "max_events", 1)
     space = ItemKernel.of(_Parameters(kernel, gamma, degree, coef0), pairs)
     problem = Problem.of(space, fixed(space.centred_gram()[0]), y)
+    largest, expected = (
+        problem.graph.largest,
+        f"0, or {_SMALLEST:g} to {1 / _SMALLEST:g}: rescale the features",
+    )
+    require(largest == 0 or _SMALLEST <= largest <= 1 / _SMALLEST, largest, "the largest k(x, x)", expected)
     return RankingPath(problem, *_follow(problem.graph, lambda_min, most))
 
 

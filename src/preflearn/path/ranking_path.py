@@ -127,7 +127,10 @@ class RankingPath(RegularizationPath):
         return float(residual(self._problem.graph, self._weights(lam), lam))
 
     def worst_residual(self) -> float:
-        """The largest `kkt_residual` of all breakpoints, on one way along the path."""
+        """The largest `kkt_residual` of all breakpoints, and of some places between them.
+
+        It takes a product with the Gram matrix and a pass over the pairs for each: many times the path.
+        """
         worst = self.kkt_residual(self.breakpoints[-1]) if len(self.breakpoints) else 0.0
         for stretch in range(len(self._course.marks) - 1):
             knots, changes = self._stretch(stretch)
@@ -157,7 +160,7 @@ class RankingPath(RegularizationPath):
         lambda up to the first breakpoint: between breakpoints scores move on lines, and the places where two
         items change their order are computed. Then ``losses[i]`` holds from ``lambdas[i]`` down to
         ``lambdas[i + 1]``, and the best lambda is the geometric middle of the widest of the best intervals.
-        Items with equal features are never in order. With `loss`, it is its least value over the
+        Items with equal kernel values are never in order. With `loss`, it is its least value over the
         breakpoints, at the largest such lambda.
 
         Parameters
@@ -179,9 +182,10 @@ class RankingPath(RegularizationPath):
             return self._least(self._losses(pairs, np.asarray(y_valid), loss))
         y = check_labels(y_valid, len(pairs), allow=(-1, 1))
         items, merged = np.unique(pairs.items, axis=0, return_inverse=True)
-        index = merged.ravel()[np.where((y > 0)[:, None], pairs.index, pairs.index[:, ::-1])]
+        k, alike = np.unique(self._kernel(items), axis=0, return_inverse=True)
+        index = alike.ravel()[merged.ravel()][np.where((y > 0)[:, None], pairs.index, pairs.index[:, ::-1])]
         count, places, changes, inversions = 0, [], [], None
-        for lams, g in self._blocks(items):
+        for lams, g in self._blocks(k):
             if inversions is None:
                 inversions = Inversions(index, g[:, 0])
                 count = inversions.wrong
@@ -194,15 +198,18 @@ class RankingPath(RegularizationPath):
     def _losses(self, pairs: Pairs, y: NDArray, loss: Callable[[NDArray, Floats], float]) -> Floats:
         """The loss at each breakpoint."""
         found, wanted = [], set(self.breakpoints.tolist())
-        for lams, g in self._blocks(pairs.items):
+        for lams, g in self._blocks(self._kernel(pairs.items)):
             here = [k for k, lam in enumerate(lams.tolist()[:-1]) if lam in wanted]
             found += [float(loss(y, pairs.B.differences(g[:, k]) / lams[k])) for k in here]
         return np.array(found)
 
-    def _blocks(self, X: Floats) -> Iterator[tuple[Floats, Floats]]:
+    def _kernel(self, X: Floats) -> Floats:
+        """Between new items and those of the fit."""
+        return self._problem.space.k(self._features(X), self._problem.space.centres)
+
+    def _blocks(self, k: Floats) -> Iterator[tuple[Floats, Floats]]:
         """Runs of knots, each ending where the next begins, and g = lambda f of items there, (n, knots)."""
-        space, graph = self._problem.space, self._problem.graph
-        k = space.k(self._features(X), space.centres)
+        graph = self._problem.graph
         g = (k @ self._net(self._course.knots[0]))[:, None]
         for stretch in range(len(self._course.marks) - 1):
             knots, changes = self._stretch(stretch)

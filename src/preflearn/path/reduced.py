@@ -68,7 +68,7 @@ def reduced_graph(scores: ArrayLike, qid: ArrayLike | None = None) -> NDArray[np
     order = np.lexsort((scores, query))  # stable: the first item of a level comes first
     query, scores = query[order], scores[order]
     lowest = np.diff(query, prepend=-1) > 0
-    starts = np.flatnonzero(lowest | (np.diff(scores, prepend=np.nan) != 0))
+    starts = np.flatnonzero(lowest | np.append(True, scores[1:] != scores[:-1]))
     lowest, maximum = lowest[starts], order[starts]
     level = np.repeat(np.arange(len(starts)), np.diff(starts, append=n))
     inside = ~np.append(lowest[1:], True)[level]

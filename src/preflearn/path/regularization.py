@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from preflearn.checks import Floats
+from preflearn.checks import Floats, check_real, refuse
 
 SHORT = 1e-12  # a piece shorter than this share of lambda
 
@@ -38,6 +38,13 @@ class RegularizationPath(ABC):
 
     def __init__(self, breakpoints: Floats, lambda_end: float, status: str):
         self.breakpoints, self.lambda_end, self.status = breakpoints, lambda_end, status
+        breakpoints.setflags(write=False)
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__}: {len(self.breakpoints)} breakpoints down to {self.lambda_end:g}, "
+            f"{self.status}>"
+        )
 
     @property
     @abstractmethod
@@ -54,9 +61,7 @@ class RegularizationPath(ABC):
     def duality_gap(self, lam: float) -> float: ...
 
     def _check(self, lam: float) -> float:
-        lam = float(lam)
-        if not (0 < lam < np.inf):
-            raise ValueError(f"lambda is {lam}; expected a positive finite number (1/C)")
+        lam = check_real(lam, "lambda", "a positive finite number (1/C)", least=np.finfo(np.float64).tiny)
         if lam < self.lambda_end:
             raise ValueError(f"lambda is {lam}, below the end of the path at {self.lambda_end}")
         return lam
@@ -67,12 +72,14 @@ class RegularizationPath(ABC):
 
     def _least(self, losses: Floats) -> Selection:
         """The largest breakpoint of least loss."""
+        refuse(~np.isfinite(losses), losses, "the loss at the breakpoints", "finite numbers")
         best = int(np.argmin(losses))
         return Selection(float(self.breakpoints[best]), float(losses[best]), self.breakpoints, losses)
 
     def _check_choice(self) -> None:
         if len(self.breakpoints) == 0:
-            raise ValueError("the path has no breakpoint: every C gives the same weights, nothing to select")
+            reason = "rounding hides them" if self.status == "rounding" else "every C gives the same weights"
+            raise ValueError(f"the path has no breakpoint ({reason}): there is nothing to select")
 
 
 def widest(lambdas: Floats, losses: Floats, end: float) -> Selection:

@@ -91,6 +91,8 @@ def cross_validated_path(
         raise ValueError(f"pairs is a {type(pairs).__name__}; expected Pairs, whose items folds can split")
     y = check_labels(y, len(pairs), allow=(-1, 1))
     check_real(span, "span", "a number above 1", least=1.0 + 1e-6)
+    if isinstance(gammas, str) or not np.iterable(gammas) or len(gammas) == 0:
+        raise ValueError(f"gammas is {gammas!r}; expected a sequence of widths, such as [0.1, 'scale']")
     folds = _folds(pairs, groups, n_folds, random_state)
     widths = tuple(scale_gamma(gamma, pairs.items[pairs.B.occurring()]) for gamma in gammas)
     m = len(pairs)
