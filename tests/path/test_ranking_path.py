@@ -369,7 +369,8 @@ def test_items_that_are_nearly_equal(seed):
     index = np.column_stack([first, (first + rng.integers(1, 6, size=6)) % 6])
     path = ranksvm_path(Pairs(X, index), np.ones(6, dtype=int), "linear")
     assert path.worst_residual() < 1e-6
-    for lam in path.breakpoints[:1] * np.array([0.9, 0.1, 1e-2, 1e-3]):
+    start = path.breakpoints[0] if len(path.breakpoints) else 1.0
+    for lam in start * np.array([0.9, 0.1, 1e-2, 1e-3]):
         assert path.kkt_residual(max(lam, path.lambda_end)) < 1e-8
 
 
