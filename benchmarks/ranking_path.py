@@ -33,7 +33,7 @@ from preflearn.svm.problem import KernelProblem
 
 SPAN = 1e4  # from the first breakpoint to the end
 REFITS = 100
-PATIENCE = 120.0  # seconds for one solve by a peer
+PATIENCE = 30.0  # seconds for one solve by a peer
 
 
 class Case(NamedTuple):
@@ -302,6 +302,7 @@ def peers(cases: list[tuple[str, str]]) -> None:
     for name, kernel in cases:
         case = data_case(name, kernel)
         lam = first_breakpoint(case) / SPAN
+        by_us(case, 100 * lam)  # compiled
         for peer, solve in PEERS.items():
             if peer != "SVMRank" and importlib.util.find_spec(peer) is None:
                 continue
