@@ -180,7 +180,7 @@ def test_rank_exactly(problem):
     inner = [*edges, *joined[:3]]  # (a): more pairs within components
     wider = incidence(n, inner)
     assert rank(product(product(wider, K), transposed(wider))) == rank(gram)
-    if any(X[i] == X[j] for i, j in joined):  # (c): equal items
+    if any(X[i] == X[j] for i, j in joined):  # (d): equal items
         assert null > 0
 
 
