@@ -136,7 +136,12 @@
                beyond: ids(x => x > 1 + near), training: wrong(z),
                validation: wrong(differences(others.map(row => dot(row, weights)), data.valid_pairs)) };
     }
-    return { at, rows };
+
+    // Whole steps 0 to 400, even on a logarithmic scale, reach both ends.
+    const low = Math.log10(lam[last]), range = Math.log10(lam[0]) - low;
+    const steps = Array.from({ length: 401 }, (_, k) => (k === 0 ? lam[last] : k === 400 ? lam[0] : 10 ** (low + (k / 400) * range)));
+    const step = value => Math.round((400 * (Math.log10(value) - low)) / range);
+    return { at, rows, steps, step };
   }
 
   // ---- Tools: elements, numbers, scales, controls
@@ -562,21 +567,19 @@
   explorers.path = (box, data) => {
     const path = rankingPath(data), lam = data.lambda, ends = [lam[lam.length - 1], lam[0]], logs = ends.map(Math.log10);
     const better = new Set(data.pairs.map(pair => pair[0])), side = 26;
-    const grid = Array.from({ length: 401 }, (_, k) => 10 ** (logs[0] + (k / 400) * (logs[1] - logs[0])));
-    const errors = grid.map(value => { const { training, validation } = path.at(value); return [value, training, validation]; });
-    const best = errors.reduce((a, b) => (b[2] < a[2] ? b : a));
+    const errors = path.steps.map(value => { const { training, validation } = path.at(value); return [value, training, validation]; });
     const state = { lambda: 10 ** (0.35 * logs[0] + 0.65 * logs[1]) };
     const move = value => { state.lambda = Math.min(Math.max(value, ends[0]), ends[1]); draw(); };
     const top = controls(box);
-    const moveLambda = slider(top, "λ", [logs[0], logs[1], (logs[1] - logs[0]) / 400], v => significant(10 ** v), v => move(10 ** v));
+    const moveLambda = slider(top, "λ", [0, 400, 1], () => significant(state.lambda), step => move(path.steps[step]));
     const pair = make("span", {}, top);
-    button(pair, "Least validation error", () => move(best[0]));
+    button(pair, "Least validation error", () => move(data.best));
     button(pair, "First breakpoint", () => move(ends[1]));
     const row = panels(box);
     const left = plot(make("div", {}, row), "The ranking function in the plane, and the pairs on the margin", 320);
     const right = plot(make("div", {}, row), "Share of pairs in the wrong order against lambda", 320,
       { left: 44, right: 18, top: 24, bottom: 42 });
-    legend(box, [["up", "first", "better class"], ["down", "second", "other class"], ["square", "heat", "the denser, the higher the score"],
+    legend(box, [["up", "first", "better class"], ["down", "second", "other class"], ["square", "heat", "the stronger the shading, the higher the score"],
       ["circle", "lp", "training error"], ["diamond", "qp", "validation error"]]);
     const say = sentence(box);
 
@@ -603,7 +606,7 @@
     function draw() {
       const now = path.at(state.lambda), level = kernels.map(row => dot(row, now.weights));
       const [least, most] = [Math.min(...level), Math.max(...level)];
-      moveLambda(Math.log10(state.lambda));
+      moveLambda(path.step(state.lambda));
       cells.forEach((cell, k) => cell.node.setAttribute("fill-opacity", (0.6 * (level[k] - least) / (most - least || 1)).toFixed(3)));
       left.clear();
       now.on.forEach(i => left.line(data.pairs[i].map(j => data.items[j]), "thin"));
@@ -617,7 +620,7 @@
       const many = (k, word) => `${k} pair${k === 1 ? "" : "s"} ${word}`;
       say(`λ = ${significant(state.lambda)}: ${many(now.inside.length, "inside the margin")}, ${now.on.length} on it, ${now.beyond.length} beyond. ` +
         `Wrong order: ${number(100 * now.training, 1)} % of the training pairs, ${number(100 * now.validation, 1)} % of the validation pairs` +
-        (now.validation <= best[2] + 1e-12 ? ", the least there is on this path." : `; the least is ${number(100 * best[2], 1)} % at λ = ${significant(best[0])}.`));
+        (now.validation <= data.best_error + 1e-9 ? ", the least there is on this path." : `; the least is ${number(100 * data.best_error, 1)} % at λ = ${significant(data.best)}.`));
     }
     draw();
   };

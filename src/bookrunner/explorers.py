@@ -33,6 +33,8 @@ _FIELDS: dict[str, dict[str, tuple[int | str, ...]]] = {
         "gamma": (),
         "lambda": ("k",),
         "coefficients": ("k", "n"),
+        "best": (),
+        "best_error": (),
     },
 }
 """What each kind needs, with the shape of each field; a letter stands for one length in the whole kind."""
@@ -53,7 +55,8 @@ def explorer(
         ``bias`` beta, and the ``scores`` <u, phi(x)> of the items, (knots, items).
         "path" moves lambda: ``items`` in the plane and ``pairs`` of them, better item first, ``valid`` and
         ``valid_pairs``, the Gaussian kernel's ``gamma``, and at the knots of a path the decreasing
-        ``lambda`` and the ``coefficients`` of lambda f on the items, (knots, items).
+        ``lambda`` and the ``coefficients`` of lambda f on the items, (knots, items); ``best`` is a lambda of
+        least validation error on the whole path, ``best_error``.
     data : mapping of str to arrays, lists, texts and finite numbers
         What the kind needs; further entries are passed on.
     fallback : matplotlib Figure
@@ -138,6 +141,8 @@ def _check(kind: str, data: dict[str, Any]) -> None:
         knots = data["lambda"]
         if knots[-1] <= 0 or any(a <= b for a, b in pairwise(knots)):
             raise ValueError(f"lambda is {reprlib.repr(knots)}; expected positive numbers that decrease")
+    if kind == "path" and not knots[-1] <= data["best"] <= knots[0]:
+        raise ValueError(f"best is {data['best']}; expected a lambda from {knots[-1]} to {knots[0]}")
 
 
 def _shape(value: Any) -> tuple[int, ...]:

@@ -32,6 +32,8 @@ PATH = {
     "gamma": 1.0,
     "lambda": [2.0, 1.0],
     "coefficients": [[1.0, -1.0], [0.5, -0.5]],
+    "best": 1.5,
+    "best_error": 0.0,
 }
 BIAS = {"items": ["a", "b"], "lambda": [2.0, 1.0], "bias": [0.5, -1.0], "scores": [[1.0, 0.0], [2.0, 0.0]]}
 
@@ -111,6 +113,8 @@ def test_outside_of_a_notebook_a_line_is_printed(capsys):
         ("path", PATH | {"pairs": [[0, 2]]}, "data\\['pairs'\\] is \\[\\[0, 2\\]\\]"),
         ("path", PATH | {"valid_pairs": [[1, 0]]}, "expected pairs of 'valid'"),
         ("path", PATH | {"gamma": [1.0]}, "'gamma'.*shape"),
+        ("path", PATH | {"best": 2.5}, "best is 2.5; expected a lambda from 1.0 to 2.0"),
+        ("path", {key: value for key, value in PATH.items() if key != "best_error"}, "expected 'best_error'"),
         ("path", PATH | {"lambda": [1.0, 1.0]}, "lambda is \\[1.0, 1.0\\]"),
     ],
 )
@@ -255,6 +259,15 @@ def test_ranking_path_between_knots_is_that_of_the_package():
         assert found["validation"] == np.mean(wrong)
     first = in_node("(script, data) => script.rankingPath(data).at(1e9)", data)
     assert first["lambda"] == knots[0]  # beyond the path: its end
+    choice = path.select(valid, y_valid)
+    chosen = in_node(
+        "(script, {data, lam}) => script.rankingPath(data).at(lam)", {"data": data, "lam": choice.lam}
+    )
+    assert chosen["validation"] == pytest.approx(choice.loss)
+    code = "(script, data) => (({steps, step}) => [steps, steps.map(step)])(script.rankingPath(data))"
+    steps, back = in_node(code, data)
+    assert [steps[0], steps[-1]] == [knots[-1], knots[0]]  # the slider reaches both ends
+    assert back == list(range(401))
 
 
 @needs_node

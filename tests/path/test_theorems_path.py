@@ -285,11 +285,11 @@ def hard_lasso(p):
 def embedded(X, target):
     """Differences of the pairs of the proposition, and the lasso's breakpoints and weights, at c lambda."""
     lams, _, b = lars_path(X, target, method="lasso")
-    c = np.abs(b).max()
-    k = int(np.abs(np.linalg.solve(X, target)).sum() / c) + 1
-    D = np.vstack([c * X.T, -c * X.T, np.tile(target / k, (k, 1))])
-    weights = np.vstack([1 - np.maximum(0, b) / c, 1 - np.maximum(0, -b) / c, np.ones((k, len(lams)))])
-    assert k <= len(target) + 1
+    whole = np.abs(np.linalg.solve(X, target)).sum()
+    assert np.abs(b).sum(axis=0).max() <= whole * (1 + 1e-9)  # the first sentence of the proof
+    c = 1.01 * whole
+    D = np.vstack([c * X.T, -c * X.T, target])
+    weights = np.vstack([1 - np.maximum(0, b) / c, 1 - np.maximum(0, -b) / c, np.ones(len(lams))])
     assert 0 <= weights.min() <= weights.max() <= 1
     return D, c * len(target) * lams, weights.T
 
@@ -299,7 +299,7 @@ def embedded(X, target):
 def test_hard_lassos_are_paths_of_preferences(p):
     D, lams, weights = embedded(*hard_lasso(p))
     assert np.sum(lams > 1e-12 * lams[0]) == (3**p - 1) // 2
-    assert len(D) <= 2 * p + 2
+    assert len(D) == 2 * p + 1
     means = ((lams[:-1] + lams[1:]) / 2, (weights[:-1] + weights[1:]) / 2)
     for places, rows in ((lams[:-1], weights[:-1]), means):
         for lam, alpha in zip(places, rows, strict=True):
@@ -318,3 +318,10 @@ def test_any_lasso_is_a_path_of_preferences(seed):
     found = np.array([np.abs(path.breakpoints / lam - 1).min() for lam in lams])
     assert found.max() < 1e-6  # each breakpoint of the lasso is one of the path
     assert len(path.breakpoints[path.breakpoints > 1e-6 * lams[0]]) == len(lams)
+
+
+@pytest.mark.theorem("prop-long")
+def test_a_lasso_without_a_target_is_a_path_without_breakpoints():
+    X = np.array([[1.0, 2, 0], [0, 1, 3], [1, 0, 1]])
+    D = np.vstack([X.T, -X.T, np.zeros(3)])  # any c > 0
+    assert len(ranksvm_path(Pairs.from_arrays(D, np.zeros_like(D)), np.ones(7), "linear").breakpoints) == 0
