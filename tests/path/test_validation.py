@@ -68,7 +68,7 @@ def test_bad_input_says_what_is_wrong():
     pairs, y, qid = queries(4, 3, seed=0)
     with pytest.raises(ValueError, match="expected at most 4, the number of groups"):
         cross_validated_path(pairs, y, qid, n_folds=5)
-    with pytest.raises(ValueError, match="pairs to train and 0 to validate"):
+    with pytest.raises(ValueError, match="none of the 12 folds has pairs to train and pairs to validate"):
         cross_validated_path(pairs, y, n_folds=12)
     with pytest.raises(ValueError, match="expected Pairs, whose items folds can split"):
         cross_validated_path(np.asarray(pairs), y)

@@ -54,8 +54,9 @@ def cross_validated_path(
 
     Folds split items, or groups of them such as queries, and never pairs: pairs that share an item are not
     independent. A pair trains if both items are outside the fold, and validates if both are in it; others do
-    neither. Curves of folds with different numbers m of training pairs are merged on the scale lambda / m,
-    on which the objective is a mean loss plus (lambda / m)/2 |f|^2, and given for all pairs.
+    neither, and a fold without one or the other is left out. Curves of folds with different numbers m of
+    training pairs are merged on the scale lambda / m, on which the objective is a mean loss plus
+    (lambda / m)/2 |f|^2, and given for all pairs.
 
     Parameters
     ----------
@@ -77,7 +78,7 @@ def cross_validated_path(
     Raises
     ------
     ValueError
-        On bad input as in `ranksvm_path`, or folds without pairs to train or to validate.
+        On bad input as in `ranksvm_path`, or if no fold has pairs to train and pairs to validate.
 
     Examples
     --------
@@ -115,7 +116,7 @@ def cross_validated_path(
 
 
 def _folds(pairs: Pairs, groups: ArrayLike | None, n_folds: int, seed: int) -> list[tuple[Ids, Ids]]:
-    """Pairs that train and pairs that validate, for each fold of groups of items."""
+    """Pairs that train and pairs that validate, for each fold of groups of items that has both."""
     n_folds = check_count(n_folds, "n_folds", 2)
     n = len(pairs.items)
     checked = check_query_ids(groups, n)
@@ -124,15 +125,16 @@ def _folds(pairs: Pairs, groups: ArrayLike | None, n_folds: int, seed: int) -> l
     if len(used) < n_folds:
         raise ValueError(f"n_folds is {n_folds}; expected at most {len(used)}, the number of groups of items")
     found = []
-    for k, (_, part) in enumerate(KFold(n_folds, shuffle=True, random_state=seed).split(used)):
+    for _, part in KFold(n_folds, shuffle=True, random_state=seed).split(used):
         held = np.isin(group, used[part])[pairs.index].sum(axis=1)
         train, valid = np.flatnonzero(held == 0), np.flatnonzero(held == 2)
-        if len(train) == 0 or len(valid) == 0:
-            raise ValueError(
-                f"fold {k} has {len(train)} pairs to train and {len(valid)} to validate; expected both: use "
-                "fewer folds, or groups of items that are compared with each other"
-            )
-        found.append((train, valid))
+        if len(train) and len(valid):
+            found.append((train, valid))
+    if not found:
+        raise ValueError(
+            f"none of the {n_folds} folds has pairs to train and pairs to validate; use fewer folds, or "
+            "groups of items that are compared with each other"
+        )
     return found
 
 
