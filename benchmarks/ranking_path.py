@@ -5,6 +5,7 @@ python benchmarks/ranking_path.py --quick      the mixture only
 python benchmarks/ranking_path.py --refits     with 100 cold and 100 warm refits (many minutes)
 python benchmarks/ranking_path.py --hard       constructed cases
 python benchmarks/ranking_path.py --growth     sub-samples of Auto
+python benchmarks/ranking_path.py --kkt        the optimality conditions at every breakpoint (many minutes)
 python benchmarks/ranking_path.py --peers      one solve by Clarabel, OSQP and PIQP (those that are installed)
 """
 
@@ -256,7 +257,8 @@ def row(name: str, case: Case, repeats: int, megabytes: float) -> list[object]:
     seconds, solve = alternate([case.path, lambda: by_us(case, lam)], repeats)
     _, solved = one_solve(case, lam, by_us)
     sizes, count = margin_sets(path), len(path.breakpoints)
-    worst = path.worst_residual()
+    some = path.breakpoints[:: max(1, count // 500)]
+    worst = max(path.kkt_residual(at) for at in some)
     m, margin_set = len(path.alpha(lam)), f"{sizes.mean():.0f}, {sizes.max()}"
     return [
         name, m, count, count / m, margin_set, seconds, 1e6 * seconds / count, megabytes, f"{worst:.0e}",
@@ -274,7 +276,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    for option in ("quick", "refits", "hard", "growth", "peers"):
+    for option in ("quick", "refits", "hard", "growth", "kkt", "peers"):
         parser.add_argument(f"--{option}", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -285,6 +287,10 @@ def main() -> None:
         print(markdown_table(HEADER, rows))
     elif options.growth:
         growth()
+    elif options.kkt:
+        found = [(name, kernel, data_case(name, kernel).path()) for name, kernel in cases]
+        rows = [[f"{n}, {k}", len(p.breakpoints), f"{p.worst_residual():.0e}"] for n, k, p in found]
+        print(markdown_table(["case", "breakpoints", "largest KKT residual"], rows))
     elif options.peers:
         peers(cases)
     elif options.refits:
