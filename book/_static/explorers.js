@@ -579,7 +579,7 @@
     const left = plot(make("div", {}, row), "The ranking function in the plane, and the pairs on the margin", 320);
     const right = plot(make("div", {}, row), "Share of pairs in the wrong order against lambda", 320,
       { left: 44, right: 18, top: 24, bottom: 42 });
-    legend(box, [["up", "first", "better class"], ["down", "second", "other class"], ["square", "heat", "the stronger the shading, the higher the score"],
+    legend(box, [["up", "first", "better class"], ["down", "second", "other class"], ["square", "heat", "stronger shading: higher score"],
       ["circle", "lp", "training error"], ["diamond", "qp", "validation error"]]);
     const say = sentence(box);
 
