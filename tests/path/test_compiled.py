@@ -8,7 +8,7 @@ from pathlib import Path
 
 import preflearn
 from preflearn import compiled
-from preflearn.path import graph
+from preflearn.path import graph_events
 
 CODE = """
 import numpy as np
@@ -38,7 +38,7 @@ def test_import_and_run_without_any_folder_for_a_cache(tmp_path):
 
 def test_compiled_code_is_of_all_files_of_the_package(tmp_path, monkeypatch):
     """numba would keep a function whose own file stayed, though a function that it calls has changed."""
-    assert graph.follow._cache._cache_file._source_stamp == compiled._stamp()
+    assert graph_events.follow._cache._cache_file._source_stamp == compiled._stamp()
     monkeypatch.setattr(compiled, "__file__", str(tmp_path / "compiled.py"))
     (tmp_path / "other.py").write_text("x = 1\n")
     before = compiled._stamp.__wrapped__()

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from preflearn.checks import Floats, Ids, check_array, check_labels
 from preflearn.path.events import BOUND
-from preflearn.path.regularization import SHORT, RegularizationPath, Selection, steps, widest
+from preflearn.path.regularization import SHORT, RegularizationPath, Selection, named, steps, widest
 
 _BLOCK = 128  # breakpoints whose decision values are computed by one matrix product
 
@@ -72,13 +72,7 @@ class BinaryPath(RegularizationPath):
 
     @property
     def events(self) -> list[tuple[float, int, str]]:
-        changes, kinds = self._pieces.changes, ("leave at 0", "leave at 1", "enter")
-        return [
-            (lam, point, kinds[weight])
-            for lam, (point, weight) in zip(
-                self._knots[changes[:, 0]].tolist(), changes[:, 1:].tolist(), strict=True
-            )
-        ]
+        return named(self._knots, self._pieces.changes)
 
     def alpha(self, lam: float) -> Floats:
         """The dual weights at lambda, shape (m,), each in [0, 1]; those of libsvm are C times as large.

@@ -2,7 +2,7 @@
 
 With g = lambda f, the dual weights and g are piecewise linear in lambda [Zapien2009]_. `ranksvm_path` starts
 at the largest lambda where anything changes and follows them down, in the space of the n items: the m pairs
-meet the n x n Gram matrix of the items through the incidence matrix only (`preflearn.path.graph`).
+meet the n x n Gram matrix of the items through the incidence matrix only (`preflearn.path.graph_events`).
 
 References
 ----------
@@ -24,8 +24,8 @@ from preflearn.ground.gram import combine, fixed
 from preflearn.ground.kernels import Kernel
 from preflearn.pairs import Pairs, as_pairs
 from preflearn.path.elbow import solve
-from preflearn.path.graph import (
-    BOUND,
+from preflearn.path.graph import BOUND, Graph, gather, net, new_front
+from preflearn.path.graph_events import (
     ENDED,
     FULL,
     LOST,
@@ -33,14 +33,10 @@ from preflearn.path.graph import (
     REACHED,
     SCALED,
     TOLERANCE,
-    Graph,
     Trace,
     Watch,
     follow,
     gaps,
-    gather,
-    net,
-    new_front,
     new_trace,
 )
 from preflearn.path.ranking_path import Course, Problem, RankingPath

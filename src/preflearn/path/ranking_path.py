@@ -13,7 +13,7 @@ from preflearn.ground.expansion import ItemKernel
 from preflearn.pairs import Pairs, as_pairs
 from preflearn.path.graph import Front, Graph, gather, net, new_front, rerun, residual
 from preflearn.path.inversions import Inversions
-from preflearn.path.regularization import SHORT, RegularizationPath, Selection, steps, widest
+from preflearn.path.regularization import SHORT, RegularizationPath, Selection, named, steps, widest
 
 _NONE, _NOTHING = np.zeros(0), np.zeros((0, 0))
 _ON = 1e-9  # from the margin, in units of 1 and the largest score
@@ -85,15 +85,9 @@ class RankingPath(RegularizationPath):
 
     @property
     def events(self) -> list[tuple[float, int, str]]:
-        course, chosen = self._course, self._problem.chosen
-        kinds = ("leave at 0", "leave at 1", "enter")
-        return [
-            (lam, pair, kinds[weight])
-            for lam, pair, weight in zip(
-                course.knots[course.changes[:, 0]].tolist(), chosen[course.changes[:, 1]].tolist(),
-                course.changes[:, 2].tolist(), strict=True,
-            )
-        ]  # fmt: skip
+        changes = self._course.changes.copy()
+        changes[:, 1] = self._problem.chosen[changes[:, 1]]
+        return named(self._course.knots, changes)
 
     def alpha(self, lam: float) -> Floats:
         """The dual weights at lambda, shape (m,), each in [0, 1]; equal pairs have equal weights."""

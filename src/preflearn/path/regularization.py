@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from preflearn.checks import Floats, check_real, refuse
+from preflearn.checks import Floats, Ids, check_real, refuse
 
 SHORT = 1e-12  # a piece shorter than this share of lambda
 
@@ -80,6 +80,16 @@ class RegularizationPath(ABC):
         if len(self.breakpoints) == 0:
             reason = "rounding hides them" if self.status == "rounding" else "every C gives the same weights"
             raise ValueError(f"the path has no breakpoint ({reason}): there is nothing to select")
+
+
+def named(knots: Floats, changes: Ids) -> list[tuple[float, int, str]]:
+    """The events of changes (piece, index, weight) of the margin set; the weight is -1 where one comes in."""
+    kinds = ("leave at 0", "leave at 1", "enter")
+    lams = knots[changes[:, 0]].tolist()
+    return [
+        (lam, index, kinds[weight])
+        for lam, (index, weight) in zip(lams, changes[:, 1:].tolist(), strict=True)
+    ]
 
 
 def widest(lambdas: Floats, losses: Floats, end: float) -> Selection:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import KFold
 
 from preflearn.checks import Floats, Ids, check_count, check_labels, check_query_ids, check_real
 from preflearn.ground.kernels import Kernel, scale_gamma
 from preflearn.pairs import Pairs
 from preflearn.path.ranking import ranksvm_path
+from preflearn.path.ranking_path import RankingPath
 from preflearn.path.regularization import Selection, steps, widest
 
 
@@ -35,6 +36,15 @@ class CrossValidation(NamedTuple):
     loss: float
     gammas: tuple[float, ...]
     curves: tuple[Selection, ...]
+
+
+class _Part(NamedTuple):
+    """The curve of one fold, and where its path ends."""
+
+    curve: Selection
+    end: float
+    n_train: int
+    n_valid: int
 
 
 def cross_validated_path(
@@ -96,21 +106,11 @@ def cross_validated_path(
         raise ValueError(f"gammas is {gammas!r}; expected a sequence of widths, such as [0.1, 'scale']")
     folds = _folds(pairs, groups, n_folds, random_state)
     widths = tuple(scale_gamma(gamma, pairs.items[pairs.B.occurring()]) for gamma in gammas)
-    m = len(pairs)
     curves = []
     for gamma in widths:
-        parts = []
-        for train, valid in folds:
-            fold, labels = pairs[train], y[train]
-            trace = partial(ranksvm_path, fold, labels, kernel, gamma=gamma, degree=degree, coef0=coef0)
-            first = trace(max_events=1).breakpoints
-            if len(first) == 0:
-                raise ValueError(
-                    "a fold has a path without breakpoints; expected fewer folds, or other pairs"
-                )
-            path = trace(lambda_min=first[0] / span)
-            parts.append((path.select(pairs[valid], y[valid]), path.lambda_end, len(train), len(valid)))
-        curves.append(_merged(parts, m))
+        trace = partial(ranksvm_path, kernel=kernel, gamma=gamma, degree=degree, coef0=coef0)
+        parts = [_curve(trace, pairs, y, train, valid, span) for train, valid in folds]
+        curves.append(_merged(parts, len(pairs)))
     best = min(range(len(curves)), key=lambda k: curves[k].loss)
     return CrossValidation(widths[best], curves[best].lam, curves[best].loss, widths, tuple(curves))
 
@@ -138,7 +138,19 @@ def _folds(pairs: Pairs, groups: ArrayLike | None, n_folds: int, seed: int) -> l
     return found
 
 
-def _merged(parts: list[tuple[Selection, float, int, int]], m: int) -> Selection:
+def _curve(
+    trace: Callable[..., RankingPath], pairs: Pairs, y: NDArray, train: Ids, valid: Ids, span: float
+) -> _Part:
+    """The pair error of one fold along its path."""
+    fold, labels = pairs[train], y[train]
+    first = trace(fold, labels, max_events=1).breakpoints
+    if len(first) == 0:
+        raise ValueError("a fold has a path without breakpoints; expected fewer folds, or other pairs")
+    path = trace(fold, labels, lambda_min=first[0] / span)
+    return _Part(path.select(pairs[valid], y[valid]), path.lambda_end, len(train), len(valid))
+
+
+def _merged(parts: list[_Part], m: int) -> Selection:
     """One curve of the share of wrong pairs over all folds, on the scale of m pairs."""
     start = max(curve.lambdas[0] / size for curve, _, size, _ in parts) * m
     end = max(last / size for _, last, size, _ in parts) * m

@@ -1,0 +1,247 @@
+"""The event loop of the ranking path over the pairs of a graph, compiled.
+
+See `preflearn.path.ranking` for the problem. All that the loop moves are the scores g = lambda f of the n
+items: an event costs one row of length n for each pair on the margin, however many pairs there are. Pairs
+that are far from the margin are not looked at: while f differs from that of the start by less than `reach`,
+up to a constant, no pair that was further away has come to the margin. Where it differs by more, the loop
+stops.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from preflearn.checks import Floats, Ids
+from preflearn.compiled import njit, njit_sums
+from preflearn.ground.gram import combine
+from preflearn.path.elbow import solve
+from preflearn.path.graph import BOUND, admit, dismiss
+
+ENDED, QUIET, SCALED, REACHED, FULL, LOST = 1, 2, 3, 4, 5, 6  # why the loop stopped; see `follow`
+TOLERANCE = 1e-9  # of margins, in units of lambda: the path ends where their rounding may exceed it
+ON_MARGIN = 1e-11  # relative to lambda
+_FALL = 0.1  # of lambda in one stretch, after which g is computed anew
+_NEARLY = 0.999
+_SHORT = 1e-12  # an event so near to the end, in units of what is left, is not followed
+_SLOPE = 1e-10  # a slope below it is rounding
+_EPS = 4e-16  # of the largest entry of the Gram matrix: the rounding of a slope, for each unit of moves
+_TIE = 1e-6  # of violations that differ by less, the first counts, or rounding would choose
+_DEVIATION = 1e-6  # a pair that depends on the elbow, and departs from it faster: rounding decides
+_PIVOTS = 8  # room for so many changes of the elbow an event
+
+
+class Watch(NamedTuple):
+    """Some pairs, their weights, and how far from the margin they are.
+
+    The side is 0 in the elbow, 1 at weight 0, -1 at the bound; gaps are those of g, positive on the right
+    side, and `closing` is what they lose while lambda falls by 1.
+    """
+
+    ids: NDArray[np.int32]  # (w,)
+    first: NDArray[np.int32]  # (w,)
+    second: NDArray[np.int32]  # (w,)
+    bound: Floats  # (w,)
+    alpha: Floats  # (w,)
+    side: Floats  # (w,)
+    gap: Floats  # (w,)
+    closing: Floats  # (w,)
+
+
+class Trace(NamedTuple):
+    """What happened: from knot k on piece k holds.
+
+    It begins with the changes (k, pair, weight) of the elbow: the weight is -1 where a pair came in, and
+    where it left 0, or 1 for its bound.
+    """
+
+    knots: Floats  # (events + 1,)
+    changes: Ids  # (room, 3)
+    used: Ids  # (1,)
+
+
+def new_trace(events: int) -> Trace:
+    """Room for so many events."""
+    room = np.zeros((_PIVOTS * (events + 8), 3), dtype=np.int64)
+    return Trace(np.zeros(events + 1), room, np.zeros(1, dtype=np.int64))
+
+
+@njit
+def follow(graph, watch, front, g, trace, reach, lam, end, rounding, inside):
+    """Follow the watched pairs from lambda on, until the trace is full, or down to the end.
+
+    `rounding` is that of g, and so many other pairs are inside the margin. Returns the number of pieces, and
+    why it stopped before: at the end (ENDED), far from it though no event comes before it (QUIET), since no
+    pair is inside the margin any more (SCALED: f stays, and weights fall as lambda does), since other pairs
+    might come to the margin (REACHED), for want of room in the elbow (FULL), since rounding decides (LOST);
+    or 0.
+    """
+    base, slack = g / lam, _directions(graph, front)
+    least = max(_FALL * lam, rounding / TOLERANCE)
+    trace.used[0], trace.knots[0] = 0, lam
+    for k in range(len(watch.ids)):
+        watch.gap[k] = watch.side[k] * (g[watch.first[k]] - g[watch.second[k]] - lam)
+    for piece in range(len(trace.knots) - 1):
+        near = max(ON_MARGIN * lam, rounding)
+        if rounding > _NEARLY * TOLERANCE * lam:
+            return piece, LOST
+        slack, status = _turn(graph, watch, front, trace, lam, near, piece, slack, inside)
+        if status != 0:
+            return piece, status
+        passed = _wait(watch, front, slack, near, lam - end)
+        ended, stop = passed >= (lam - end) * (1 - _SHORT), max(end, least)
+        short = ended or lam - passed < stop
+        if short:
+            passed = lam - stop
+        if lam - passed <= 0 or _range(g, front.dg, base, passed, 1 / (lam - passed)) >= reach:
+            return piece, REACHED
+        lam = stop if short else lam - passed
+        _advance(watch, front, g, passed)
+        trace.knots[piece + 1] = lam
+        if ended:
+            return piece + 1, ENDED if end >= least else QUIET
+        if short:
+            return piece + 1, 0
+    return len(trace.knots) - 1, 0
+
+
+@njit
+def _turn(graph, watch, front, trace, lam, near, piece, slack, inside):
+    """Find the elbow and its directions from here on, by pivots among the pairs that are on the margin."""
+    elbow, resting, n = front.elbow, np.empty(len(watch.ids), dtype=np.int64), 0
+    for k in range(len(watch.ids)):
+        if watch.gap[k] <= near and watch.side[k] != 0:
+            resting[n] = k
+            n += 1
+        inside += watch.gap[k] > near and watch.side[k] < 0
+    parked = np.zeros(n + elbow.size[0], dtype=np.bool_)  # they depend on the elbow
+    limit = 20 + 4 * len(parked)
+    for count in range(10 * limit):
+        choice, most = _violator(watch, front, resting, n, parked, lam, slack, count > limit)
+        if choice < 0:
+            return slack, 0 if inside > 0 else SCALED
+        if trace.used[0] == len(trace.changes):
+            return slack, LOST
+        if choice >= n:
+            k = elbow.places[choice - n]
+            full = watch.alpha[k] > 0.5 * watch.bound[k]
+            dismiss(front, choice - n)
+            watch.alpha[k], watch.side[k], watch.gap[k] = (watch.bound[k], -1, 0) if full else (0, 1, 0)
+            _note(trace, piece, watch.ids[k], 1 if full else 0)
+            resting[n], parked[n] = k, False
+            n += 1
+        elif elbow.size[0] == len(elbow.places):
+            return slack, FULL
+        elif admit(graph.K, watch, front, resting[choice], -1.0, 0.0):
+            watch.side[resting[choice]], watch.gap[resting[choice]] = 0, 0
+            _note(trace, piece, watch.ids[resting[choice]], -1)
+            n -= 1
+            resting[choice] = resting[n]
+            parked[:] = False
+        else:
+            parked[choice] = True
+            if most > _DEVIATION:
+                return slack, LOST
+            continue
+        slack = _directions(graph, front)
+    return slack, LOST
+
+
+@njit
+def _note(trace, piece, pair, weight):
+    row = trace.changes[trace.used[0]]
+    row[0], row[1], row[2] = piece, pair, weight
+    trace.used[0] += 1
+
+
+@njit
+def _directions(graph, front):
+    """Write the changes of the elbow's weights, and of g, while lambda falls by 1; return their rounding."""
+    n = front.elbow.size[0]
+    solve(front.elbow, front.moves, 0.0, 0.0)
+    front.dg[:] = combine(front.rows, front.slots, front.moves[:n])
+    return _SLOPE + _EPS * graph.largest * np.abs(front.moves[:n]).sum()
+
+
+@njit
+def _violator(watch, front, resting, n, parked, lam, slack, first):
+    """The resting pair, or the place in the elbow behind them, whose direction is wrong; -1: none.
+
+    It is that with the largest violation, or the first one, against cycles.
+    """
+    choice, most = -1, 0.0
+    for c in range(n + front.elbow.size[0]):
+        wrong = 0.0
+        if c >= n:
+            k, move = front.elbow.places[c - n], front.moves[c - n]
+            low, high = watch.alpha[k] <= BOUND, watch.alpha[k] >= watch.bound[k] - BOUND
+            wrong = lam * (-move if low else move if high else 0.0)
+            wrong = wrong if wrong > BOUND else 0.0
+        elif not parked[c]:
+            k = resting[c]
+            wrong = -watch.side[k] * (front.dg[watch.first[k]] - front.dg[watch.second[k]] + 1)
+            wrong = wrong if wrong > slack else 0.0
+        if wrong > most * (1 + _TIE) and not (first and choice >= 0):
+            choice, most = c, wrong
+    return choice, most
+
+
+@njit
+def _wait(watch, front, slack, near, left):
+    """How far lambda falls until the next event, at most by what is left."""
+    passed, dg = left, front.dg
+    for k in range(front.elbow.size[0]):
+        place, move = front.elbow.places[k], front.moves[k]
+        if abs(move) * left > BOUND:
+            room = watch.bound[place] - watch.alpha[place] if move > 0 else watch.alpha[place]
+            passed = min(passed, room / abs(move))
+    for k in range(len(watch.ids)):
+        watch.closing[k] = -watch.side[k] * (dg[watch.first[k]] - dg[watch.second[k]] + 1)
+    for k in range(len(watch.ids)):
+        gap, closing = watch.gap[k], watch.closing[k]
+        if gap < passed * closing and closing > slack and gap > near:
+            passed = gap / closing
+    return max(passed, 0.0)
+
+
+@njit_sums
+def _range(g, dg, base, passed, inverse):
+    """By how much the scores f will have moved against each other since the start."""
+    low = high = (g[0] + passed * dg[0]) * inverse - base[0]
+    for j in range(1, len(base)):
+        moved = (g[j] + passed * dg[j]) * inverse - base[j]
+        low, high = min(low, moved), max(high, moved)
+    return high - low
+
+
+@njit
+def _advance(watch, front, g, passed):
+    for k in range(front.elbow.size[0]):
+        place = front.elbow.places[k]
+        watch.alpha[place] = min(max(watch.alpha[place] + passed * front.moves[k], 0.0), watch.bound[place])
+    for k in range(len(watch.gap)):
+        watch.gap[k] -= passed * watch.closing[k]
+    for j in range(len(g)):
+        g[j] += passed * front.dg[j]
+
+
+@njit
+def gaps(graph, side, g, lam, reach, rounding):
+    """Pairs on the margin, or within this reach of it in terms of f.
+
+    Also how many of these are on it, how many of the others inside it, and the worst violation.
+    """
+    found, n, on, inside, worst = np.empty(len(side), dtype=np.int32), 0, 0, 0, 0.0
+    near = 2 * max(ON_MARGIN * lam, rounding)
+    limit = max(reach * lam, near)
+    for pair in range(len(side)):
+        gap = side[pair] * (g[graph.first[pair]] - g[graph.second[pair]] - lam)
+        inside += side[pair] < 0 and gap > limit
+        if side[pair] == 0 or gap <= limit:
+            found[n] = pair
+            n += 1
+            on += side[pair] == 0 or gap <= near
+            worst = max(worst, -gap)
+    return found[:n].copy(), on, inside, worst / lam
