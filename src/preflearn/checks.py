@@ -223,18 +223,20 @@ def check_index(index: ArrayLike, n_items: int) -> NDArray[np.int64]:
     return array.astype(np.int64, copy=False)
 
 
-def check_query_ids(qid: ArrayLike | None, n_items: int) -> NDArray | None:
+def check_query_ids(
+    qid: ArrayLike | None, n_items: int, name: str = "qid", kind: str = "query id"
+) -> NDArray | None:
     """Return query ids as an (n,) array that can be sorted, or None where there is only one query."""
     if qid is None:
         return None
-    array = as_array(qid, "qid")
-    check_shape(array, "qid", (n_items,), "one query id an item")
-    refuse(pd.isna(array), array, "qid", "a query id for each item")
+    array = as_array(qid, name)
+    check_shape(array, name, (n_items,), f"one {kind} an item")
+    refuse(pd.isna(array), array, name, f"a {kind} for each item")
     try:
         if array.dtype.kind == "O":
             np.unique(array)
     except TypeError:
-        raise ValueError(f"qid is {shown(qid)}; expected ids of one kind, which can be sorted") from None
+        raise ValueError(f"{name} is {shown(qid)}; expected ids of one kind, which can be sorted") from None
     return array
 
 

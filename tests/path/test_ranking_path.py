@@ -399,3 +399,19 @@ def test_the_end_is_sound_and_the_path_cannot_be_changed():
         ranksvm_path(Pairs(pairs.items * 1e-100, pairs.index), y, "linear")
     flat = ranksvm_path(Pairs(np.zeros((3, 3)), [[0, 1], [1, 2]]), [1, 1], "precomputed")
     assert len(flat.breakpoints) == 0
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+def test_a_wide_kernel_is_not_lost_beside_1(kernel):
+    """k - 1 falls in proportion to gamma; of the Gaussian one B K B' tends to that of 2 x·x."""
+    pairs, y = two_classes(40, 3)
+    wide, wider = (ranksvm_path(pairs, y, kernel, gamma=gamma) for gamma in (1e-10, 1e-11))
+    end = max(wide.lambda_end / 1e-10, wider.lambda_end / 1e-11, 0.03)
+    assert end < 1e-4 * wide.breakpoints[0] / 1e-10
+    for lam in np.geomspace(end, 2 * wide.breakpoints[0] / 1e-10, 20):
+        margins = wide.margins(1e-10 * lam)
+        np.testing.assert_allclose(wider.margins(1e-11 * lam), margins, atol=1e-4)
+        np.testing.assert_allclose(y * wide.decision_function(1e-10 * lam, pairs), margins, atol=1e-8)
+        if kernel == "rbf":
+            linear = ranksvm_path(pairs, y, "linear", lambda_min=lam / 4)
+            np.testing.assert_allclose(linear.margins(lam / 2), margins, atol=1e-4)

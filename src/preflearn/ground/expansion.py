@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 from preflearn.checks import Floats, Ids, check_scale
 from preflearn.ground.gram import centred, check_symmetric
 from preflearn.ground.kernels import (
+    SHIFTED,
     Kernel,
     check_definite,
     check_kernel,
     distinct_items,
+    kernel_less_one,
     kernel_matrix,
     kernel_parameters,
 )
 from preflearn.pairs import Incidence, Pairs
-
-SHIFTED = ("rbf", "laplacian")  # kernels of x - x' alone
 
 
 class KernelChoice(Protocol):
@@ -54,6 +54,7 @@ class ItemKernel(NamedTuple):
     items: Floats  # (n, p)
     centres: NDArray  # the items as k takes them: their ids where the Gram matrix is given
     B: Incidence  # (m, n)
+    less_one: Callable[[Floats, NDArray], Floats]  # k - 1 of a kernel of x - x', which may be wide; else k
 
     @classmethod
     def of(cls, choice: KernelChoice, pairs: Pairs, merge: bool = True) -> Self:
@@ -66,7 +67,7 @@ class ItemKernel(NamedTuple):
                     "they are the (n, n) Gram matrix of all items"
                 )
             ids, B = pairs.B.compacted()
-            return cls(choice.kernel, _columns, ids, pairs.items[ids], ids, B)
+            return cls(choice.kernel, _columns, ids, pairs.items[ids], ids, B, _columns)
         if merge:
             ids, index = distinct_items(pairs)
             B = Incidence(index, len(ids))
@@ -75,10 +76,12 @@ class ItemKernel(NamedTuple):
         items = pairs.items[ids]
         check_scale(items, "items")
         parameters = kernel_parameters(choice.kernel, items, choice.gamma, choice.degree, choice.coef0)
-        k = partial(kernel_matrix, choice.kernel, **parameters)
+        k = less_one = partial(kernel_matrix, choice.kernel, **parameters)
         if choice.kernel in SHIFTED:  # an offset would spoil the squares in |x - x'|²
             k = partial(_shifted, k, origin(items))
-        return cls(choice.kernel, k, ids, items, items, B)
+            less_one = partial(kernel_less_one, choice.kernel, parameters["gamma"])
+            less_one = partial(_shifted, less_one, origin(items))
+        return cls(choice.kernel, k, ids, items, items, B, less_one)
 
     def gram(self) -> Floats:
         """The kernel between the items, shape (n, n)."""
@@ -96,12 +99,11 @@ class ItemKernel(NamedTuple):
             moved = self.items - origin(self.items)
             K = moved @ moved.T
             return K, rounding(K)
-        K = self.gram()
+        K = self.less_one(self.items, self.centres)
         check_scale(K, "the Gram matrix")
         check_symmetric(K, "K")
-        noise = rounding(K)
+        noise, K = rounding(K), centred(K)
         if self.kernel not in SHIFTED:
-            K = centred(K)
             check_definite(K, noise)
         return K, noise
 

@@ -8,7 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
-from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+from sklearn.metrics.pairwise import (
+    PAIRWISE_KERNEL_FUNCTIONS,
+    euclidean_distances,
+    manhattan_distances,
+    pairwise_kernels,
+)
 
 from preflearn.checks import Floats, Ids, as_floats, check_real, check_scale, refuse, require
 from preflearn.ground.gram import check_symmetric
@@ -16,6 +21,7 @@ from preflearn.pairs import Pairs
 
 Kernel = str | Callable[[Floats, Floats], Any]
 
+SHIFTED = ("rbf", "laplacian")  # kernels of x - x' alone
 _RANK = 1e-13  # pivots below this share of the largest diagonal entry are rounding
 _NEGATIVE = 1e-9  # a remainder larger than this share is none
 _NOISE = 100  # times the rounding of an entry is that of what remains
@@ -113,6 +119,14 @@ def kernel_matrix(kernel: Kernel, X: Floats, Y: Floats, **parameters: float) -> 
     expected = "finite values (standardise the features, or lower degree)"
     refuse(~np.isfinite(K), K, "the kernel", expected)
     return K
+
+
+def kernel_less_one(kernel: Kernel, gamma: float, X: Floats, Y: Floats) -> Floats:
+    """k(x, x') - 1 of one of `SHIFTED`, to full precision where k is wide, and 1 would hide the rest."""
+    distances = (
+        manhattan_distances(X, Y) if kernel == "laplacian" else euclidean_distances(X, Y, squared=True)
+    )
+    return np.expm1(-gamma * distances)
 
 
 def gram_features(K: Floats, rounding: float = 0.0) -> Floats:

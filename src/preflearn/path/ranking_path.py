@@ -98,7 +98,7 @@ class RankingPath(RegularizationPath):
         """Scores f(x) of items at lambda, shape (n,); of Pairs, their differences first - second, (m,)."""
         lam = self._check(lam)
         space, q = self._problem.space, self._net(lam)
-        f = space.expansion(q / lam)
+        f = space.expansion(q / lam)._replace(k=space.less_one)
         if isinstance(X, Pairs):
             return X.B.differences(f(self._features(X.items)))
         return f(self._features(X))
@@ -199,7 +199,7 @@ class RankingPath(RegularizationPath):
 
     def _kernel(self, X: Floats) -> Floats:
         """Between new items and those of the fit."""
-        return self._problem.space.k(self._features(X), self._problem.space.centres)
+        return self._problem.space.less_one(self._features(X), self._problem.space.centres)
 
     def _blocks(self, k: Floats) -> Iterator[tuple[Floats, Floats]]:
         """Runs of knots, each ending where the next begins, and g = lambda f of items there, (n, knots)."""

@@ -119,7 +119,7 @@ def _folds(pairs: Pairs, groups: ArrayLike | None, n_folds: int, seed: int) -> l
     """Pairs that train and pairs that validate, for each fold of groups of items that has both."""
     n_folds = check_count(n_folds, "n_folds", 2)
     n = len(pairs.items)
-    checked = check_query_ids(groups, n)
+    checked = check_query_ids(groups, n, "groups", "group")
     group = np.arange(n) if checked is None else checked
     used = np.unique(group[pairs.B.occurring()])
     if len(used) < n_folds:

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from preflearn.checks import Floats, Ids, check_scale
-from preflearn.ground.expansion import SHIFTED, Expansion, ItemKernel, origin
+from preflearn.ground.expansion import Expansion, ItemKernel, origin
 from preflearn.ground.expansion import rounding as rounding_of
 from preflearn.ground.gram import centred
-from preflearn.ground.kernels import NotPositiveSemidefiniteError, few_features, indefinite
+from preflearn.ground.kernels import SHIFTED, NotPositiveSemidefiniteError, few_features, indefinite
 from preflearn.svm.differences import HingeMatrix, ItemDifferences, KernelDifferences
 from preflearn.svm.dual import Certificate, Rows, certificate, maximise
 from preflearn.svm.interior import Hinges, minimise
