@@ -70,13 +70,14 @@ def combine(matrix, rows, weights):
     total = np.zeros(columns)
     for k in range(0, n - 3, 4):
         a, b, c, d = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
-        first, second, third, fourth = rows[k], rows[k + 1], rows[k + 2], rows[k + 3]
+        first, second = matrix[rows[k]], matrix[rows[k + 1]]
+        third, fourth = matrix[rows[k + 2]], matrix[rows[k + 3]]
         for j in range(columns):
-            low = a * matrix[first, j] + b * matrix[second, j]
-            total[j] += low + (c * matrix[third, j] + d * matrix[fourth, j])
+            total[j] += (a * first[j] + b * second[j]) + (c * third[j] + d * fourth[j])
     for k in range(n - n % 4, n):
+        row = matrix[rows[k]]
         for j in range(columns):
-            total[j] += weights[k] * matrix[rows[k], j]
+            total[j] += weights[k] * row[j]
     return total
 
 

@@ -24,8 +24,8 @@ class Graph(NamedTuple):
 
     K: Floats  # (n, n)
     largest: float  # entry of K
-    first: NDArray[np.int32]  # (m,)
-    second: NDArray[np.int32]  # (m,)
+    first: NDArray[np.uint32]  # (m,), unsigned, since compiled code asks whether other ids are negative
+    second: NDArray[np.uint32]  # (m,)
     bound: Floats  # (m,)
 
 

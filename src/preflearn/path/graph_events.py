@@ -41,8 +41,8 @@ class Watch(NamedTuple):
     """
 
     ids: NDArray[np.int32]  # (w,)
-    first: NDArray[np.int32]  # (w,)
-    second: NDArray[np.int32]  # (w,)
+    first: NDArray[np.uint32]  # (w,)
+    second: NDArray[np.uint32]  # (w,)
     bound: Floats  # (w,)
     alpha: Floats  # (w,)
     side: Floats  # (w,)
@@ -198,9 +198,8 @@ def _wait(watch, front, slack, near, left):
             room = watch.bound[place] - watch.alpha[place] if move > 0 else watch.alpha[place]
             passed = min(passed, room / abs(move))
     for k in range(len(watch.ids)):
-        watch.closing[k] = -watch.side[k] * (dg[watch.first[k]] - dg[watch.second[k]] + 1)
-    for k in range(len(watch.ids)):
-        gap, closing = watch.gap[k], watch.closing[k]
+        gap, closing = watch.gap[k], -watch.side[k] * (dg[watch.first[k]] - dg[watch.second[k]] + 1)
+        watch.closing[k] = closing
         if gap < passed * closing and closing > slack and gap > near:
             passed = gap / closing
     return max(passed, 0.0)
@@ -209,11 +208,20 @@ def _wait(watch, front, slack, near, left):
 @njit_sums
 def _range(g, dg, base, passed, inverse):
     """By how much the scores f will have moved against each other since the start."""
+    n = len(base)
     low = high = (g[0] + passed * dg[0]) * inverse - base[0]
-    for j in range(1, len(base)):
+    low2, low3, low4, high2, high3, high4 = low, low, low, high, high, high
+    for j in range(1, n - 3, 4):  # in four parts, which do not wait for each other
+        one = (g[j] + passed * dg[j]) * inverse - base[j]
+        two = (g[j + 1] + passed * dg[j + 1]) * inverse - base[j + 1]
+        three = (g[j + 2] + passed * dg[j + 2]) * inverse - base[j + 2]
+        four = (g[j + 3] + passed * dg[j + 3]) * inverse - base[j + 3]
+        low, low2, low3, low4 = min(low, one), min(low2, two), min(low3, three), min(low4, four)
+        high, high2, high3, high4 = max(high, one), max(high2, two), max(high3, three), max(high4, four)
+    for j in range(n - (n - 1) % 4, n):
         moved = (g[j] + passed * dg[j]) * inverse - base[j]
         low, high = min(low, moved), max(high, moved)
-    return high - low
+    return max(high, high2, high3, high4) - min(low, low2, low3, low4)
 
 
 @njit
@@ -228,6 +236,15 @@ def _advance(watch, front, g, passed):
 
 
 @njit
+def tally(q, watch, sign):
+    """Add B'alpha of those who are not on the margin to q, or take it off: whole numbers, so it is exact."""
+    for k in range(len(watch.ids)):
+        if watch.side[k] != 0:
+            q[watch.first[k]] += sign * watch.alpha[k]
+            q[watch.second[k]] -= sign * watch.alpha[k]
+
+
+@njit
 def gaps(graph, side, g, lam, reach, rounding):
     """Pairs on the margin, or within this reach of it in terms of f.
 
@@ -238,10 +255,11 @@ def gaps(graph, side, g, lam, reach, rounding):
     limit = max(reach * lam, near)
     for pair in range(len(side)):
         gap = side[pair] * (g[graph.first[pair]] - g[graph.second[pair]] - lam)
-        inside += side[pair] < 0 and gap > limit
-        if side[pair] == 0 or gap <= limit:
+        if gap <= limit:  # as on the margin, where it is 0
             found[n] = pair
             n += 1
-            on += side[pair] == 0 or gap <= near
+            on += gap <= near
             worst = max(worst, -gap)
+        else:
+            inside += side[pair] < 0
     return found[:n].copy(), on, inside, worst / lam

@@ -38,6 +38,7 @@ from preflearn.path.graph_events import (
     follow,
     gaps,
     new_trace,
+    tally,
 )
 from preflearn.path.ranking_path import Course, Problem, RankingPath
 
@@ -173,8 +174,9 @@ class _Walk:
 
     def __init__(self, graph: Graph):
         m, n = len(graph.first), len(graph.K)
-        self._graph, self._alpha, self._side = graph, graph.bound.copy(), np.full(m, -1, dtype=np.int8)
+        self._graph, self._alpha, self._side = graph, graph.bound.copy(), np.full(m, -1.0)
         self._g, self._elbow = np.empty(n), np.zeros(0, dtype=np.int64)
+        self._resting = net(graph, self._alpha)  # B'alpha of all who are not in the elbow
         self._room, self._reach, self._all = _ROOM, np.inf if m <= _FEW else _REACH, m <= _FEW
         self._rounding = self._spread()
         self.lam = float((self._g[graph.first] - self._g[graph.second]).max())
@@ -213,11 +215,13 @@ class _Walk:
         graph, nothing = self._graph, np.zeros((2, len(ids)))
         watch = Watch(
             ids, graph.first[ids], graph.second[ids], graph.bound[ids], self._alpha[ids],
-            self._side[ids].astype(np.float64), *nothing,
+            self._side[ids], *nothing,
         )  # fmt: skip
+        tally(self._resting, watch, -1.0)
         front = new_front(self._room, len(graph.K))
         gather(graph.K, watch, front, np.searchsorted(ids, self._elbow), np.full(len(self._elbow), -1.0))
         count, why = follow(graph, watch, front, self._g, trace, reach, self.lam, end, self._rounding, inside)
+        tally(self._resting, watch, 1.0)
         self._alpha[ids], self._side[ids] = watch.alpha, watch.side
         self._elbow = ids[front.elbow.places[: front.elbow.size[0]]].astype(np.int64)
         self._note(trace, count)
@@ -234,9 +238,12 @@ class _Walk:
 
     def _spread(self) -> float:
         """Compute g anew from the weights, and return a bound on its rounding."""
-        q = net(self._graph, self._alpha)
-        self._g[:] = combine(self._graph.K, np.flatnonzero(q), q[q != 0])
-        inner = float(self._alpha[self._elbow].sum())  # the other weights are whole numbers
+        graph, elbow, q = self._graph, self._elbow, self._resting.copy()
+        alpha = self._alpha[elbow]
+        np.add.at(q, graph.first[elbow], alpha)
+        np.subtract.at(q, graph.second[elbow], alpha)
+        self._g[:] = combine(graph.K, np.flatnonzero(q), q[q != 0])
+        inner = float(alpha.sum())  # the other weights are whole numbers
         return _EPS * (float(np.abs(q).sum()) + inner) * self._graph.largest
 
     def _settle(self) -> None:

@@ -64,7 +64,7 @@ class Problem(NamedTuple):
         index = np.where((y > 0)[:, None], space.B.index, space.B.index[:, ::-1])
         key = index[:, 0] * len(K) + index[:, 1]
         key, chosen, place, count = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
-        first, second = (key // len(K)).astype(np.int32), (key % len(K)).astype(np.int32)
+        first, second = (key // len(K)).astype(np.uint32), (key % len(K)).astype(np.uint32)
         graph = Graph(K, float(np.abs(K.diagonal()).max()), first, second, count.astype(np.float64))
         return cls(space, graph, place, chosen, index)
 
