@@ -65,9 +65,17 @@ def _gather(matrix, rows, columns):
 
 @njit
 def combine(matrix, rows, weights):
-    """The sum of the first of these rows, each times its weight; four at a time, for memory traffic."""
+    """The sum of the first of these rows, each times its weight."""
+    total = np.empty(matrix.shape[1])
+    combine_into(total, matrix, rows, weights)
+    return total
+
+
+@njit
+def combine_into(total, matrix, rows, weights):
+    """Write `combine`; four rows at a time, for memory traffic."""
     columns, n = matrix.shape[1], len(weights)
-    total = np.zeros(columns)
+    total[:] = 0
     for k in range(0, n - 3, 4):
         a, b, c, d = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
         first, second = matrix[rows[k]], matrix[rows[k + 1]]
@@ -78,7 +86,6 @@ def combine(matrix, rows, weights):
         row = matrix[rows[k]]
         for j in range(columns):
             total[j] += weights[k] * row[j]
-    return total
 
 
 @njit

@@ -50,9 +50,9 @@ def admit(K, pairs, front, pair, value, least):
     """Take a pair into the elbow, unless it depends on it and no `least` pivot is given."""
     elbow, i, j = front.elbow, pairs.first[pair], pairs.second[pair]
     n = elbow.size[0]
-    row, column = front.rows[front.slots[n]], np.empty(n)
+    row, column, one, other = front.rows[front.slots[n]], np.empty(n), K[i], K[j]
     for k in range(len(row)):
-        row[k] = K[i, k] - K[j, k]
+        row[k] = one[k] - other[k]
     for k in range(n):
         column[k] = row[pairs.first[elbow.places[k]]] - row[pairs.second[elbow.places[k]]]
     return enter(elbow, column, row[i] - row[j], pair, value, least)
@@ -70,7 +70,8 @@ def dismiss(front, k):
 
 @njit
 def gather(K, pairs, front, places, values):
-    """Fill an empty elbow with these pairs."""
+    """Fill the elbow anew with these pairs."""
+    front.elbow.size[0] = 0
     for k in range(len(places)):
         admit(K, pairs, front, places[k], values[k], 2 * DEPENDENT)
 

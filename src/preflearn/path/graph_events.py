@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from preflearn.checks import Floats, Ids
 from preflearn.compiled import njit, njit_sums
-from preflearn.ground.gram import combine
+from preflearn.ground.gram import combine_into
 from preflearn.path.elbow import solve
 from preflearn.path.graph import BOUND, admit, dismiss
 
@@ -159,10 +159,12 @@ def _note(trace, piece, pair, weight):
 @njit
 def _directions(graph, front):
     """Write the changes of the elbow's weights, and of g, while lambda falls by 1; return their rounding."""
-    n = front.elbow.size[0]
+    n, total = front.elbow.size[0], 0.0
     solve(front.elbow, front.moves, 0.0, 0.0)
-    front.dg[:] = combine(front.rows, front.slots, front.moves[:n])
-    return _SLOPE + _EPS * graph.largest * np.abs(front.moves[:n]).sum()
+    combine_into(front.dg, front.rows, front.slots, front.moves[:n])
+    for k in range(n):
+        total += abs(front.moves[k])
+    return _SLOPE + _EPS * graph.largest * total
 
 
 @njit

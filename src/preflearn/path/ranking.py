@@ -177,7 +177,7 @@ class _Walk:
         self._graph, self._alpha, self._side = graph, graph.bound.copy(), np.full(m, -1.0)
         self._g, self._elbow = np.empty(n), np.zeros(0, dtype=np.int64)
         self._resting = net(graph, self._alpha)  # B'alpha of all who are not in the elbow
-        self._room, self._reach, self._all = _ROOM, np.inf if m <= _FEW else _REACH, m <= _FEW
+        self._front, self._reach = new_front(_ROOM, n), np.inf if m <= _FEW else _REACH
         self._rounding = self._spread()
         self.lam = float((self._g[graph.first] - self._g[graph.second]).max())
         self.size = self._rounding / _EPS
@@ -205,7 +205,7 @@ class _Walk:
             )
             self._reach *= min(2.0, max(0.5, effort**0.5))
         if why == FULL:
-            self._room *= 2
+            self._front = new_front(2 * len(self._front.rows), n)
         return why
 
     def _follow(
@@ -218,7 +218,7 @@ class _Walk:
             self._side[ids], *nothing,
         )  # fmt: skip
         tally(self._resting, watch, -1.0)
-        front = new_front(self._room, len(graph.K))
+        front = self._front
         gather(graph.K, watch, front, np.searchsorted(ids, self._elbow), np.full(len(self._elbow), -1.0))
         count, why = follow(graph, watch, front, self._g, trace, reach, self.lam, end, self._rounding, inside)
         tally(self._resting, watch, 1.0)
