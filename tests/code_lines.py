@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
-import ast
-import io
-import tokenize
 from collections import Counter
 from pathlib import Path
 
+from bookrunner.files import working_lines
+
 SOURCE = Path(__file__).parents[1] / "src"
-_SILENT = {
-    tokenize.COMMENT,
-    tokenize.NL,
-    tokenize.NEWLINE,
-    tokenize.INDENT,
-    tokenize.DEDENT,
-    tokenize.ENDMARKER,
-}
 
 
 def code_lines(source: str) -> int:
     """Lines of Python that hold code."""
-    docstrings: set[int] = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Expr) and isinstance(getattr(node.value, "value", None), str):
-            docstrings.update(range(node.lineno, node.end_lineno + 1))
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    lines = {
-        line
-        for token in tokens
-        if token.type not in _SILENT
-        for line in range(token.start[0], token.end[0] + 1)
-    }
-    return len(lines - docstrings)
+    return len(working_lines(source.encode()))
 
 
 def by_folder() -> Counter[str]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import hashlib
 import json
 import os
 import tempfile
 import time
+import tokenize
 from collections.abc import Iterable, Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +40,38 @@ def file_hashes(paths: Iterable[Path], root: Path) -> dict[str, str]:
         for path in sorted(paths)
         if path.is_file()
     }
+
+
+def code_hashes(paths: Iterable[Path], root: Path) -> dict[str, str]:
+    """`file_hashes` of Python files without their docstrings, comments and blank lines: of what they do."""
+    files = [path for path in sorted(paths) if path.is_file()]
+    return {path.relative_to(root).as_posix(): digest(b"\n".join(_working(path))) for path in files}
+
+
+def _working(path: Path) -> list[bytes]:
+    source = path.read_bytes()
+    try:
+        return working_lines(source)
+    except (SyntaxError, tokenize.TokenError):
+        return [source]
+
+
+def working_lines(source: bytes) -> list[bytes]:
+    """Lines of a Python file without docstrings, comments and blank lines.
+
+    Examples
+    --------
+    >>> working_lines(b"# why\\nx = 1  # said\\n\\n")
+    [b'x = 1  # said']
+    """
+    said: set[int] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(getattr(node.value, "value", None), str):
+            said.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    words = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+    tokens = [token for token in tokenize.tokenize(BytesIO(source).readline) if token.type not in words]
+    kept = {line for token in tokens[1:-1] for line in range(token.start[0], token.end[0] + 1)} - said
+    return [line for number, line in enumerate(source.splitlines(), 1) if number in kept]
 
 
 def write_atomically(path: Path, text: str) -> Path:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bookrunner.files import digest, file_hashes
+from bookrunner.files import code_hashes, digest
 from bookrunner.ledger import Claim
 from bookrunner.outputs import Executed, payloads
 from bookrunner.project import Chapter, Project
@@ -35,7 +35,7 @@ class State:
         source = Path(__file__).parents[1]
         modules = [path for name in ("preflearn", "bookrunner") for path in (source / name).rglob("*.py")]
         self._known: dict[str, str | None] = {
-            **{f"module {name}": content for name, content in file_hashes(modules, source).items()},
+            **{f"module {name}": content for name, content in code_hashes(modules, source).items()},
             **{f"version {name}": number for name, number in main_versions().items()},
             **{f"claim {claim.id}": claim.shown for claim in ledger.values()},
         }

@@ -18,7 +18,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bookrunner.files import digest, file_hashes, write_atomically
+from bookrunner.files import code_hashes, digest, write_atomically
 from bookrunner.parameters import is_plain, running_shell
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ def emit_provenance(parameters: Iterable[str] = ()) -> None:
     used, unread = (datasets.used(), datasets.unread()) if datasets is not None else ([], {})
     loaded = (m for name, m in sys.modules.items() if name.split(".")[0] in ("preflearn", "bookrunner"))
     paths = [Path(path) for module in loaded if (path := getattr(module, "__file__", None))]
-    modules = {f"module {name}": content for name, content in file_hashes(paths, _SOURCE).items()}
+    modules = {f"module {name}": content for name, content in code_hashes(paths, _SOURCE).items()}
     files = {f"data {note['dataset']}/{note['file']}": note["sha256"] for note in used}
     sets = {f"dataset {name}": "here" if here else None for name, here in unread.items()}
     read = modules | files | sets | _READ

@@ -38,7 +38,7 @@ record("fit", {"loss": 0.5})
 if Path("edits").exists():
     Path("../data/published/P1_x.csv").write_text("a\\n2\\n")
     path = Path(metrics.__file__)
-    path.write_text(path.read_text() + "# edited while it ran\\n")"""
+    path.write_text(path.read_text() + "edited = True\\n")"""
 
 
 @pytest.fixture(scope="module")
@@ -217,8 +217,10 @@ NOTEBOOK, CLAIMS = "notebooks/01_first.ipynb", "book/claims.yml"
         (_write("data/recorded/02_other_fit.csv", "a\n3\n"), ["table data/recorded/02_other_fit.csv"]),
         (_write("data/recorded/02_other_x.csv", "a\n3\n"), []),
         (_write("../mirror/toy/a.txt", "other"), ["data toy/a.txt"]),
-        (_edit("src/preflearn/metrics.py", "def ", "\ndef "), ["module preflearn/metrics.py"]),
-        (_edit("src/bookrunner/command.py", "def ", "\ndef "), []),
+        (_edit("src/preflearn/metrics.py", "return ", "return -"), ["module preflearn/metrics.py"]),
+        (_edit("src/preflearn/metrics.py", "\n\ndef ", "\n\n# what it does\n\ndef "), []),
+        (_edit("src/preflearn/metrics.py", '"""How well', '"""How good'), []),
+        (_edit("src/bookrunner/command.py", "return ", "return -"), []),
     ],
 )
 def test_each_input_counts_and_nothing_else(house, change, changed):
