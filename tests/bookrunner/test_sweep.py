@@ -1,10 +1,9 @@
 import csv
 import io
 import sys
-import threading
 
 import pytest
-from distributed import LocalCluster
+from distributed import Client, LocalCluster
 from toy_project import write_notebook, write_project
 
 from bookrunner import tasks
@@ -102,11 +101,15 @@ def test_a_cluster_without_workers_is_named(tmp_path, monkeypatch, capfd):
     project = write_project(tmp_path, LEDGER, first="1")
     options = {"processes": False, "dashboard_address": None, "scheduler_port": 0}
     with LocalCluster(n_workers=0, threads_per_worker=1, **options) as cluster:
-        later = threading.Timer(2, cluster.scale, [1])
-        later.start()
+        begin = Client.get_executor
+
+        def with_a_worker(client):  # which comes after the wait, however slow the machine is
+            cluster.scale(1)
+            return begin(client)
+
+        monkeypatch.setattr(Client, "get_executor", with_a_worker)
         address = cluster.scheduler_address
         _, (outcome,) = run_sweep(project, "first", {"seed": [1]}, scheduler=address)
-        later.join()
     assert outcome.status == "done"
     assert f"the scheduler at {address} has no workers; waiting for the first" in capfd.readouterr().err
 
