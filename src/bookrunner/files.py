@@ -9,9 +9,8 @@ import json
 import os
 import tempfile
 import time
-import tokenize
 from collections.abc import Iterable, Iterator
-from io import BytesIO
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,15 +44,15 @@ def file_hashes(paths: Iterable[Path], root: Path) -> dict[str, str]:
 def code_hashes(paths: Iterable[Path], root: Path) -> dict[str, str]:
     """`file_hashes` of Python files without their docstrings, comments and blank lines: of what they do."""
     files = [path for path in sorted(paths) if path.is_file()]
-    return {path.relative_to(root).as_posix(): digest(b"\n".join(_working(path))) for path in files}
+    return {path.relative_to(root).as_posix(): _code_digest(path.read_bytes()) for path in files}
 
 
-def _working(path: Path) -> list[bytes]:
-    source = path.read_bytes()
+@cache
+def _code_digest(source: bytes) -> str:
     try:
-        return working_lines(source)
-    except (SyntaxError, tokenize.TokenError):
-        return [source]
+        return digest(b"\n".join(working_lines(source)))
+    except SyntaxError:
+        return digest(source)
 
 
 def working_lines(source: bytes) -> list[bytes]:
@@ -64,14 +63,15 @@ def working_lines(source: bytes) -> list[bytes]:
     >>> working_lines(b"# why\\nx = 1  # said\\n\\n")
     [b'x = 1  # said']
     """
-    said: set[int] = set()
+    lines, said, text = source.splitlines(), set[int](), set[int]()
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Expr) and isinstance(getattr(node.value, "value", None), str):
+        if isinstance(node, (ast.Constant, ast.JoinedStr)) and node.lineno != node.end_lineno:
+            text.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        elif isinstance(node, ast.Expr) and isinstance(getattr(node.value, "value", None), str):
             said.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-    words = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
-    tokens = [token for token in tokenize.tokenize(BytesIO(source).readline) if token.type not in words]
-    kept = {line for token in tokens[1:-1] for line in range(token.start[0], token.end[0] + 1)} - said
-    return [line for number, line in enumerate(source.splitlines(), 1) if number in kept]
+    words = (number for number, line in enumerate(lines, 1) if not line.strip() or line.lstrip()[:1] == b"#")
+    silent = said.union(set(words) - text)
+    return [line for number, line in enumerate(lines, 1) if number not in silent]
 
 
 def write_atomically(path: Path, text: str) -> Path:
