@@ -1,0 +1,211 @@
+"""Ranking pursuit, its combination with regression, and kernel matching pursuit (sections 3 and 4 of P3).
+
+References
+----------
+.. [Tsivtsivadze2013] E. Tsivtsivadze, T. Heskes, "Semi-supervised ranking pursuit".
+.. [Vincent2002] P. Vincent, Y. Bengio, "Kernel matching pursuit", Machine Learning 48, 2002.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from preflearn.checks import Floats, Ids, check_choice, check_count, check_real, require
+from preflearn.ground.kernels import Kernel
+from preflearn.pursuit.dictionary import Dictionary
+from preflearn.pursuit.forms import QuadraticForm, form_of
+from preflearn.pursuit.greedy import Backfit, Search, Step, followed, steps
+from preflearn.pursuit.learner import Functions, Held, ScoredItemsEstimator, functions_of, held_out, scored
+from preflearn.pursuit.near_optimal import NearOptimal, beam_search
+
+
+class RankingPursuit(ScoredItemsEstimator):
+    """A sparse ranking function, one kernel function a step, each by the exact decrease of the loss.
+
+    With L~ = mix I + (1 - mix) L, eq. 5 of [Tsivtsivadze2013]_, the loss of f = sum_j a_j k_j on the training
+    items is (s - f)'L~(s - f), eq. 2 and 4. At mix = 0 that is the sum over pairs of one query of
+    ((s_i - s_j) - (f_i - f_j))²; at mix = 1 the sum of (s_i - f_i)², the loss of kernel matching pursuit
+    [Vincent2002]_, twice the one that section 4 prints. In a query of q items L weighs what is not constant
+    with q, against 1 of I: so mix = 1/2 is nearly all ranking in a long query.
+
+    Parameters
+    ----------
+    n_basis : int
+        The largest number P of functions.
+    kernel, gamma, degree, coef0
+        As in `SVMRank`; "precomputed": X holds the values of N functions, shape (n, N).
+    mix : float
+        beta of eq. 5, from 0 (ranking) to 1 (kernel matching pursuit).
+    backfit : False, "after" or "pre"
+        False: coefficients stay as they are found (Figure 1). "after": the function that lowers the loss most
+        at the old coefficients, then all are refitted (orthogonal matching pursuit). "pre": the function of
+        least loss after all are refitted (orthogonal least squares).
+    dictionary : array-like of shape (N, p), optional
+        Centres of the functions; None: the training items.
+    patience : int, optional
+        With validation: stop when the error has not fallen for so many steps. None: never before n_basis.
+    block_size : int
+        Columns of the dictionary that are computed at a time.
+    memory : float
+        Bytes for the dictionary's values: all in float64 if they fit, else in float32 (choices are verified
+        in float64), else they are computed anew at each step.
+
+    Attributes
+    ----------
+    basis_ : ndarray of int, shape (P,)
+        Rows of the dictionary in the order in which they were chosen; without back-fitting one may come back.
+    coef_ : ndarray of shape (P,)
+    losses_ : ndarray of shape (steps + 1,)
+        The loss on the training items after 0, 1, ... steps, also those that validation did not keep.
+    validation_errors_ : ndarray of shape (steps + 1,)
+        With validation: disagreement error (pairs of different scores), or mean squared error at mix = 1.
+    n_features_in_ : int
+
+    Notes
+    -----
+    The pursuit ends early where no function lowers the loss by more than rounding, as when n_basis exceeds
+    the rank of the dictionary. A query of one item, or one of equal scores, is no error: the first adds
+    nothing to the loss, the second pulls f to a constant. Where all scores are equal, basis_ is empty. At
+    mix = 0 the level of f means nothing. Equal decreases (to 1e-9) go to the first function.
+
+    Examples
+    --------
+    >>> X, y = [[0.0], [1.0], [2.0], [5.0]], [0.0, 1.0, 4.0, 3.0]
+    >>> model = RankingPursuit(n_basis=2, gamma=0.5).fit(X, y)
+    >>> model.basis_.tolist(), model.score(X, y)
+    ([2, 3], 1.0)
+    """
+
+    def __init__(
+        self,
+        n_basis: int = 10,
+        kernel: Kernel = "rbf",
+        *,
+        gamma: float | Literal["scale"] = "scale",
+        degree: float = 3,
+        coef0: float = 1.0,
+        mix: float = 0.0,
+        backfit: Backfit = "after",
+        dictionary: ArrayLike | None = None,
+        patience: int | None = None,
+        block_size: int = 1024,
+        memory: float = 1e9,
+    ) -> None:
+        self.n_basis = n_basis
+        self.kernel: Kernel = kernel
+        self.gamma: float | Literal["scale"] = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.mix = mix
+        self.backfit: Backfit = backfit
+        self.dictionary = dictionary
+        self.patience = patience
+        self.block_size = block_size
+        self.memory = memory
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        validation: tuple[ArrayLike, ...] | None = None,
+        graph: object | None = None,
+    ) -> RankingPursuit:
+        """Learn from scored items.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+        y : array-like of shape (n,)
+            Scores; larger is better.
+        qid : array-like of shape (n,), optional
+            Query ids: only items with equal ids are compared. None: one query.
+        validation : tuple (X, y) or (X, y, qid), optional
+            Items that choose the number of functions: the first one of least error.
+        graph : matrix W of shape (n, n), sparse or dense, optional
+            In place of qid: the weight of each pair in eq. 2; of a directed graph (W + W') / 2.
+
+        Raises
+        ------
+        ValueError
+            On bad parameters, shapes or values, or where no two items are compared and mix < 1.
+        """
+        most = check_count(self.n_basis, "n_basis", 1)
+        mix = check_real(self.mix, "mix", "a number from 0 (ranking) to 1 (regression)", least=0.0, most=1.0)
+        if self.backfit is not False:
+            check_choice(self.backfit, "backfit", ("after", "pre"))
+        patience = None if self.patience is None else check_count(self.patience, "patience", 1)
+        X, y = scored(X, y)
+        form = form_of(len(X), qid, graph, mix)
+        held = held_out(validation, X.shape[1])
+        functions = functions_of(self, X, self.dictionary)
+        search = self._search(functions, X, form, y, self.backfit)
+        error = None if held is None else _held_error(held, functions.seen(mix), mix)
+        self._models, errors = followed(steps(search), most, error, patience)
+        self.losses_ = np.array([model.loss for model in self._models])
+        best = len(self._models) - 1
+        if held is not None:
+            self.validation_errors_, best = errors, int(np.argmin(errors))
+        elif hasattr(self, "validation_errors_"):
+            del self.validation_errors_
+        self._functions, self._training, self.n_features_in_ = functions, (X, form, y), X.shape[1]
+        self.basis_, self.coef_ = self.stage(best)
+        return self
+
+    def stage(self, p: int) -> tuple[Ids, Floats]:
+        """The functions and coefficients after p steps, p from 0 to ``len(losses_) - 1``."""
+        check_is_fitted(self, "n_features_in_")
+        size = len(self._models)
+        require(0 <= check_count(p, "p", 0) < size, p, "p", f"a number of steps, from 0 to {size - 1}")
+        return self._models[p].basis, self._models[p].coef
+
+    def near_optimal(self, epsilon: float = 0.1, beam: int = 10) -> NearOptimal:
+        """Other models of as many functions whose loss is at most (1 + epsilon) times the least one found.
+
+        A beam over the pursuit with all coefficients refitted ("pre"), on the training items of the fit. With
+        ``beam=1`` it is the pursuit itself.
+
+        Parameters
+        ----------
+        epsilon : float
+        beam : int
+            How many sets of functions are kept at each step, and the largest number of models.
+        """
+        epsilon = check_real(epsilon, "epsilon", "a number of at least 0", least=0.0)
+        beam = check_count(beam, "beam", 1)
+        check_is_fitted(self, "n_features_in_")
+        search = self._search(self._functions, *self._training, "pre")
+        models = beam_search(search, max(1, len(self.basis_)), epsilon, beam)
+        return NearOptimal(models, self._values)
+
+    def _search(
+        self, functions: Functions, X: Floats, form: QuadraticForm, y: Floats, backfit: Backfit
+    ) -> Search:
+        seen = functions.seen(self.mix)
+        dictionary = Dictionary(seen, X, form, form.times(y), self.block_size, self.memory)
+        return Search(dictionary, form, y, backfit)
+
+    def _values(self, X: ArrayLike, model: Step) -> Floats:
+        """A model's scores of items, up to a constant at mix = 0."""
+        X = self._features(X)
+        return self._functions.seen(self.mix).columns(X, model.basis) @ model.coef
+
+
+def _held_error(held: Held, functions: Functions, mix: float) -> Callable[[Step], float]:
+    """The error of a model on held-out items; a function's values there are computed once."""
+    columns: dict[int, Floats] = {}
+
+    def error(model: Step) -> float:
+        predicted = np.zeros(len(held.X))
+        for k, coef in zip(model.basis.tolist(), model.coef.tolist(), strict=True):
+            if k not in columns:
+                columns[k] = functions.columns(held.X, np.array([k]))[:, 0]
+            predicted += coef * columns[k]
+        return float(np.mean(np.square(held.y - predicted))) if mix == 1 else held.error(predicted)
+
+    return error

@@ -1,0 +1,97 @@
+"""The loss of pairs as a quadratic form: by its definition, with explicit Laplacians."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from preflearn.pairs import Incidence
+from preflearn.pursuit.forms import GraphForm, QueryForm, form_of
+
+
+def loss_by_definition(W, v):
+    """1/2 sum_ij W_ij (v_i - v_j)², eq. 2 before it is a matrix form."""
+    return sum(W[i][j] * (v[i] - v[j]) ** 2 for i in range(len(v)) for j in range(len(v))) / 2
+
+
+def relevant(qid):
+    same = np.equal.outer(qid, qid).astype(float)
+    np.fill_diagonal(same, 0.0)
+    return same
+
+
+queries = st.lists(st.integers(0, 3), min_size=2, max_size=9)
+
+
+@given(queries, st.floats(0, 1), st.integers(0, 99))
+def test_query_form_is_the_sum_over_pairs_and_items(qid, mix, seed):
+    rng = np.random.default_rng(seed)
+    codes = np.unique(qid, return_inverse=True)[1]
+    form, W = QueryForm(codes, mix), relevant(codes)
+    V = rng.integers(-5, 6, (len(qid), 3)).astype(float)
+    L = mix * np.eye(len(qid)) + (1 - mix) * (np.diag(W.sum(axis=1)) - W)
+    expected = [(1 - mix) * loss_by_definition(W, v) + mix * v @ v for v in V.T]
+    assert form.squares(V) == pytest.approx(expected, abs=1e-9)
+    assert form.times(V) == pytest.approx(L @ V, abs=1e-9)
+    assert form.times(V[:, 0]) == pytest.approx(L @ V[:, 0], abs=1e-9)
+    assert form.root(form.root(V)) == pytest.approx(L @ V, abs=1e-9)
+
+
+@given(queries, st.floats(0, 1), st.integers(0, 99))
+def test_graph_form_is_that_of_its_symmetric_part(qid, mix, seed):
+    rng = np.random.default_rng(seed)
+    n = len(qid)
+    W = rng.integers(0, 3, (n, n)) * (rng.random((n, n)) < 0.5)
+    W[0, 1] = 2
+    form = form_of(n, None, W, mix)
+    V = rng.normal(size=(n, 2))
+    off = W - np.diag(np.diag(W))
+    expected = [(1 - mix) * loss_by_definition(off, v) + mix * v @ v for v in V.T]
+    assert form.squares(V) == pytest.approx(expected, rel=1e-9)
+    assert np.einsum("ij,ij->j", V, form.times(V)) == pytest.approx(expected, rel=1e-9)
+    assert np.square(form.root(V)).sum(axis=0) == pytest.approx(expected, rel=1e-9)
+
+
+def test_graph_of_all_pairs_of_a_query_is_the_query_form():
+    codes = np.array([1, 0, 1, 2, 0, 1])
+    by_query, by_graph = QueryForm(codes, 0.3), GraphForm(sparse.csr_array(relevant(codes)), 0.3)
+    V = np.random.default_rng(0).normal(size=(6, 4))
+    assert by_graph.times(V) == pytest.approx(by_query.times(V))
+    assert by_graph.squares(V) == pytest.approx(by_query.squares(V))
+
+
+def test_laplacian_of_the_books_incidence_matrix_is_that_of_all_pairs():
+    """P3's L is B'B."""
+    index = np.array([(i, j) for i in range(4) for j in range(i + 1, 4)])
+    B, v = Incidence(index, 4), np.array([1.0, -2.0, 0.5, 4.0])
+    assert QueryForm(np.zeros(4, dtype=np.int64)).times(v) == pytest.approx(B.adjoint(B.differences(v)))
+
+
+def test_a_large_constant_spoils_nothing():
+    codes, v = np.array([0, 0, 1, 1]), np.array([1.0, 2.0, 5.0, 3.0])
+    for form in (QueryForm(codes), GraphForm(sparse.csr_array(relevant(codes)))):
+        assert form.squares((v + 1e12)[:, None]) == pytest.approx([5.0], rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((3, [0, 1, 2], None, 0.0), "no two of the 3 items are compared"),
+        ((2, [0, 0], np.ones((2, 2)), 0.0), "expected one of them"),
+        ((3, None, np.ones((2, 2)), 0.0), r"graph has shape \(2, 2\); expected \(3, 3\)"),
+        ((3, None, sparse.eye_array(2), 0.0), r"graph has shape \(2, 2\); expected \(3, 3\)"),
+        ((2, None, np.array([[0, -1], [0, 0]]), 0.0), "weights"),
+        ((2, None, np.array([[0, np.nan], [0, 0]]), 0.0), r"graph\[0, 1\] is nan"),
+        ((2, None, sparse.csr_array(np.array([[0, np.inf], [0, 0]])), 0.0), "weights of graph"),
+        ((2, None, np.eye(2), 0.0), "expected an edge"),
+        ((3, [0, 1], None, 0.0), "qid"),
+    ],
+)
+def test_bad_graphs_are_named(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        form_of(*arguments)
+
+
+def test_regression_needs_no_pair():
+    assert form_of(2, [0, 1], None, 1.0).times(np.array([2.0, 3.0])).tolist() == [2.0, 3.0]
