@@ -47,7 +47,7 @@ sys.meta_path.insert(0, Absent())
 {body}
 """
 
-# What each folder or module may stand on; "path" serves two methods, which else know nothing of each other.
+# What each folder or module may stand on; "path" serves three methods, which else know nothing of each other.
 GROUND = {"checks", "compiled", "pairs", "counting", "metrics", "ground"}
 ALLOWED = {
     "checks": set(),
@@ -59,7 +59,7 @@ ALLOWED = {
     "margins": GROUND,
     "svm": GROUND | {"path"},
     "path": GROUND,
-    "pursuit": GROUND,
+    "pursuit": GROUND | {"path"},
     "dynamics": GROUND,
     "analogy": GROUND | {"path"},
     "ranking": GROUND,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import rankdata, spearmanr
+from scipy.stats import rankdata, spearmanr, wilcoxon
 
 from preflearn.datasets import four_items
 from preflearn.metrics import comparison_auc
@@ -24,7 +24,8 @@ def says(section, *texts):
 
 def test_every_section_has_a_label_and_an_example():
     first = ["graph", "norm", "program", "hinge", "slack", "duality", "kernel", "svm", "logistic"]
-    assert list(EXAMPLES) == [*first, "cv", "roc", "hull", "gaussian", "statespace"]
+    later = ["leastsquares", "cv", "signedrank", "roc", "hull", "gaussian", "statespace"]
+    assert list(EXAMPLES) == first + later
     assert all(EXAMPLES.values())
 
 
@@ -99,6 +100,42 @@ def test_logistic_and_validation():
     assert says("logistic", *(f"{p:.3f}" for p in [*probability, probability.prod(), *loss, loss.sum()]))
     w = np.linalg.lstsq(D[:3, None], Y[:3])[0][0]
     assert (w, w * D[3]) == (pytest.approx(0.5), pytest.approx(2))
+
+
+def test_pursuit_and_ridge():
+    def left(functions):
+        """The squared length of B(s - Va) for the best a, and a."""
+        columns = B @ np.column_stack(functions)
+        a = np.linalg.lstsq(columns, B @ s)[0]
+        return np.sum((B @ s - columns @ a) ** 2), a
+
+    s = np.array([0, 1, 1, 2])
+    assert (B @ s).tolist() == [1, 0, 1, 2]
+    (by_x, a), (by_square, _), (by_both, both) = left([X]), left([X**2]), left([X, X**2])
+    assert (a, by_x) == (pytest.approx(0.5), pytest.approx(0.5))
+    residue = s - X / 2
+    assert residue.tolist() == [0, 0.5, 0, 0]
+    step = (B @ X**2) @ (B @ residue) / np.sum((B @ X**2) ** 2)
+    assert step == pytest.approx(-1 / 410)
+    pursued = np.sum((B @ (residue - step * X**2)) ** 2)
+    assert (by_square, by_both) == (pytest.approx(6 - 45**2 / 410), pytest.approx(1 / 2 - 11 / 278))
+    np.testing.assert_allclose((B @ X) @ B @ (X**2 - 46 / 11 * X), 0, atol=1e-12)
+    assert says("leastsquares", f"= {by_square:.2f}$", f"leaves {pursued:.3f}", f"= {by_both:.3f}$")
+    assert says("leastsquares", f"becomes {both[0]:.3f}", r"\frac12 - \frac{11}{278}")
+    design, target = np.append(B @ X, np.sqrt(22)), np.append(B @ s, 0)  # a ridge is one more row
+    assert np.linalg.lstsq(design[:, None], target)[0] == pytest.approx(1 / 4)
+
+
+def test_signed_rank():
+    assert wilcoxon(D).pvalue == 1 / 8
+    assert wilcoxon([-1, *D[1:]]).pvalue == 3 / 8
+    assert rankdata(abs(D)).tolist() == [1.5, 1.5, 3, 4]
+    assert wilcoxon(range(1, 6)).pvalue == 2 / 2**5
+    thresholds = 0.05 / np.array([3, 2, 1])
+    passed = np.cumprod(np.array([0.01, 0.03, 0.04]) <= thresholds)
+    assert passed.tolist() == [1, 0, 0]
+    first, second, third = (f"{threshold:.3g}" for threshold in thresholds)
+    assert says("signedrank", r"$p = \frac18$", r"$p = \frac38$", f"{first}, {second} and {third}")
 
 
 def test_area_and_hulls():

@@ -144,6 +144,30 @@
     return { at, rows, steps, step };
   }
 
+  /** Ranking pursuit on a line: what a step has left over, and what each function would take from it next. */
+  function rankingPursuit(data) {
+    const column = (rows, k) => rows.map(row => row[k]), x = column(data.train, 0), query = column(data.train, 1), s = column(data.train, 2);
+    const kernel = (a, c) => Math.exp(-data.gamma * (a - c) ** 2), gram = x.map(c => x.map(a => kernel(a, c)));
+    const groups = [0, 1].map(q => query.flatMap((other, i) => (other === q ? [i] : []))), size = query.map(q => groups[q].length);
+    const means = v => groups.map(ids => ids.reduce((sum, i) => sum + v[i], 0) / (ids.length || 1));
+    const centred = v => { const mean = means(v); return v.map((a, i) => a - mean[query[i]]); };
+    // u'(beta I + (1 - beta) L) v; L takes the mean of its query from each entry, times the query's size.
+    const form = (beta, u, v) => beta * dot(u, v) + (1 - beta) * dot(centred(u).map((a, i) => a * size[i]), v);
+    const curve = (m, p, places) => places.map(a =>
+      data.basis[m].slice(0, p).reduce((sum, j, k) => sum + data.coefficients[m][p - 1][k] * kernel(a, x[j]), 0));
+
+    function at(m, p) {
+      const beta = data.mix[m], f = curve(m, p, x), residual = s.map((value, i) => value - f[i]), loss = form(beta, residual, residual);
+      const gains = gram.map(k => { const norm = form(beta, k, k); return norm > 1e-12 ? form(beta, k, residual) ** 2 / norm : 0; });
+      return { f, residual, means: means(residual), loss, gains, next: gains.indexOf(Math.max(...gains)) };
+    }
+
+    /** How much the mean of a query weighs in the loss, for 1 of deviations from it: one number a size. */
+    const weights = m => [...new Set(groups.map(ids => ids.length))].filter(Boolean)
+      .map(n => data.mix[m] / (data.mix[m] + (1 - data.mix[m]) * n));
+    return { at, curve, weights };
+  }
+
   // ---- Tools: elements, numbers, scales, controls
 
   function make(kind, attributes, parent, text) {
@@ -283,6 +307,18 @@
       shown.textContent = show(value);
       input.setAttribute("aria-valuetext", show(value));
     };
+  }
+
+  /** Radio buttons; the first is chosen at the beginning. */
+  function choice(parent, label, names, then) {
+    const row = make("span", { class: "explorer-choice", role: "radiogroup", "aria-label": label }, parent), name = `explorer-choice-${clips++}`;
+    make("span", { "aria-hidden": "true" }, row, label);
+    names.forEach((text, k) => {
+      const one = make("label", {}, row), input = make("input", { type: "radio", name }, one);
+      one.append(` ${text}`);
+      input.checked = k === 0;
+      input.addEventListener("change", () => then(k));
+    });
   }
 
   function button(parent, label, then) {
@@ -625,6 +661,71 @@
     draw();
   };
 
+  explorers.pursuit = (box, data) => {
+    const pursuit = rankingPursuit(data), last = data.basis[0].length, state = { mix: 0, step: 1 };
+    const go = step => { state.step = Math.min(Math.max(Math.round(step), 0), last); draw(); };
+    const best = () => data.errors[state.mix].indexOf(Math.min(...data.errors[state.mix]));
+    const top = controls(box);
+    const moveStep = slider(top, "step", [0, last, 1], v => `${v} of ${last}`, go);
+    choice(top, "mix", data.mix.map(String), k => { state.mix = k; draw(); });
+    const both = make("span", {}, top);
+    button(both, "Next function", () => go(state.step + 1));
+    button(both, "Least validation error", () => go(best()));
+    const row = panels(box), first = make("div", {}, row), second = make("div", {}, row);
+    const scores = plot(first, "Scores of the items and the function of this step, with the centres of its parts", 260);
+    const gains = plot(first, "What each function of the dictionary would take from the loss", 150);
+    const left = plot(second, "The residual of each item, and the mean of each query", 200);
+    const errors = plot(second, "Training loss and validation error along the steps", 210, { left: 44, right: 18, top: 24, bottom: 42 });
+    legend(box, [["up", "first", "query 1"], ["down", "second", "query 2"], ["up", "first faint", "smaller: validation items"],
+      ["diamond", "now", "centre of a function"], ["circle", "lp", "training loss"], ["square", "qp", "validation error"]]);
+    const say = sentence(box), looks = [["up", "first"], ["down", "second"]], curves = ["first", "second dashed"];
+
+    const items = [...data.train, ...data.valid], x = data.train.map(item => item[0]), extent = values => [Math.min(...values), Math.max(...values)];
+    const [from, to] = extent(items.map(item => item[0])), span = [from - 0.03 * (to - from), to + 0.03 * (to - from)];
+    const places = Array.from({ length: 120 }, (_, k) => span[0] + (k / 119) * (span[1] - span[0]));
+    const [low, high] = extent(items.map(item => item[2])), floor = low - 0.2 * (high - low), roof = high + 0.1 * (high - low);
+    const foot = floor + 0.055 * (roof - floor);  // centres are marked above the numbers of the axis
+    scores.frame(span, [floor, roof], "x", "score s; f, and f at each query's level");
+    errors.frame([0, last], [0, 1.05], "step", "training loss, validation error");
+    errors.drag(go);
+
+    function draw() {
+      const { mix, step } = state, now = pursuit.at(mix, step), f = pursuit.curve(mix, step, places);
+      const share = data.losses[mix].map(loss => loss / data.losses[mix][0]), wrong = data.errors[mix], entered = data.basis[mix].slice(0, step);
+      const size = 1.1 * Math.max(...now.residual.map(Math.abs)) || 1;
+      moveStep(step);
+      for (const panel of [scores, gains, left, errors]) panel.clear();
+      now.means.forEach((mean, q) => scores.line(places.map((a, k) => [a, f[k] + mean]), curves[q]));
+      scores.line(places.map((a, k) => [a, f[k]]), "now");
+      data.valid.forEach(([a, q, s]) => scores.mark(looks[q][0], a, s, `${looks[q][1]} faint`, 3));
+      data.train.forEach(([a, q, s]) => scores.mark(looks[q][0], a, s, looks[q][1], 5));
+      entered.forEach((j, k) => scores.mark("diamond", x[j], foot, "now", k === step - 1 ? 7 : 4));
+      if (Math.abs(2 * f[119] - roof - floor) < roof - floor) scores.text(places[119], f[119], "f", "end", -2, -6);
+
+      left.frame(span, [-size, size], "x", "residual s − f, and its mean in each query");
+      left.line([[span[0], 0], [span[1], 0]], "axis");
+      now.means.forEach((mean, q) => left.line([[span[0], mean], [span[1], mean]], curves[q]));
+      data.train.forEach(([a, q], i) => left.mark(looks[q][0], a, now.residual[i], looks[q][1], 5));
+
+      const taken = now.gains.map(gain => (100 * gain) / (now.loss || 1)), most = taken[now.next];
+      gains.frame(span, [0, Math.max(1.2 * most, 0.1)], "centre of a function", "percent of the loss that it would take");
+      taken.forEach((part, j) => gains.line([[x[j], 0], [x[j], part]], "thin"));
+      gains.mark("diamond", x[now.next], most, "now", 5);
+
+      errors.line(share.map((value, k) => [k, value]), "lp");
+      errors.line(wrong.map((value, k) => [k, value]), "qp dashed");
+      errors.line([[step, 0], [step, 1.05]], "cursor");
+      errors.mark("circle", step, share[step], "lp", 6);
+      errors.mark("square", step, wrong[step], "qp", 5);
+      const percent = value => `${number(100 * value, 1)}\u00a0%`, where = j => `at ${number(x[j])}`;
+      say(`Mix ${data.mix[mix]}: the mean residual of a query counts ${pursuit.weights(mix).map(percent).join(" or ")} of what deviations from it count. Step ${step}: ` +
+        (step ? `the function ${where(entered[step - 1])} has entered` : "no function yet") + `; ${percent(share[step])} of the first loss is left. ` +
+        `Validation error ${percent(wrong[step])}` + (wrong[step] <= wrong[best()] + 1e-9 ? ", the least." : `; the least is ${percent(wrong[best()])} at step ${best()}.`) +
+        (step < last ? ` Next: the function ${where(data.basis[mix][step])}.` : ""));
+    }
+    draw();
+  };
+
   // ---- Start
 
   function start() {
@@ -643,7 +744,7 @@
     }
   }
 
-  if (typeof module !== "undefined") module.exports = { comparisonGraph, marginProblem, pathAt, rankingPath, zeros, number, scale };
+  if (typeof module !== "undefined") module.exports = { comparisonGraph, marginProblem, pathAt, rankingPath, rankingPursuit, zeros, number, scale };
   else if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
   else start();
 })();

@@ -36,6 +36,16 @@ _FIELDS: dict[str, dict[str, tuple[int | str, ...]]] = {
         "best": (),
         "best_error": (),
     },
+    "pursuit": {
+        "train": ("n", 3),
+        "valid": ("v", 3),
+        "gamma": (),
+        "mix": ("k",),
+        "basis": ("k", "p"),
+        "coefficients": ("k", "p", "p"),
+        "losses": ("k", "s"),
+        "errors": ("k", "s"),
+    },
 }
 """What each kind needs, with the shape of each field; a letter stands for one length in the whole kind."""
 
@@ -47,7 +57,7 @@ def explorer(
 
     Parameters
     ----------
-    kind : {"margins", "graph", "bias", "path"}
+    kind : {"margins", "graph", "bias", "path", "pursuit"}
         "margins" turns a direction w and stretches a feature: ``preferences`` of shape (m, 2), better item
         first, and ``ties``, (k, 2).
         "graph" switches comparisons on and off: short names of ``items``, ``pairs`` (m, 2), labels ``y``.
@@ -57,6 +67,10 @@ def explorer(
         ``valid_pairs``, the Gaussian kernel's ``gamma``, and at the knots of a path the decreasing
         ``lambda`` and the ``coefficients`` of lambda f on the items, (knots, items); ``best`` is a lambda of
         least validation error on the whole path, ``best_error``.
+        "pursuit" adds functions exp(-``gamma`` (x - c)^2) with centres c on items of a line: ``train`` and
+        ``valid`` items, a row (x, query 0 or 1, score) each, the values of ``mix``, and for each of them
+        the items ``basis`` in the order they enter, ``coefficients``, whose row p - 1 begins with those of
+        step p, and after 0, 1, ... functions the training ``losses`` and the validation ``errors``.
     data : mapping of str to arrays, lists, texts and finite numbers
         What the kind needs; further entries are passed on.
     fallback : matplotlib Figure
@@ -137,6 +151,16 @@ def _check(kind: str, data: dict[str, Any]) -> None:
                 raise ValueError(
                     f"data[{field!r}] is {reprlib.repr(data[field])}; expected pairs of {sites!r}"
                 )
+    if kind == "pursuit":
+        if wrong := {row[1] for row in data["train"] + data["valid"]} - {0, 1}:
+            raise ValueError(f"a query is {min(wrong)}; expected 0 or 1")
+        if wrong := {item for row in data["basis"] for item in row} - set(range(lengths["n"])):
+            raise ValueError(f"the basis has the item {min(wrong)}; expected items below {lengths['n']}")
+        if not 0 <= min(data["mix"]) <= max(data["mix"]) <= 1:
+            raise ValueError(f"mix is {data['mix']}; expected numbers from 0 to 1")
+        if lengths["s"] != lengths["p"] + 1 or min(row[0] for row in data["losses"]) <= 0:
+            found = f"{reprlib.repr(data['losses'])}; expected a positive one at step 0"
+            raise ValueError(f"losses are {found}, and {lengths['p']} more")
     if kind in ("bias", "path"):
         knots = data["lambda"]
         if knots[-1] <= 0 or any(a <= b for a, b in pairwise(knots)):

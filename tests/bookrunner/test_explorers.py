@@ -15,6 +15,7 @@ from preflearn.datasets import four_items, simulate_separable_pairs
 from preflearn.margins import MarginLP, MarginQP
 from preflearn.pairs import Pairs
 from preflearn.path import ranksvm_path, svm_path
+from preflearn.pursuit import RankingPursuit
 
 SCRIPT = Path(__file__).parents[2] / "book" / "_static" / "explorers.js"
 NODE = shutil.which("node")
@@ -34,6 +35,16 @@ PATH = {
     "coefficients": [[1.0, -1.0], [0.5, -0.5]],
     "best": 1.5,
     "best_error": 0.0,
+}
+PURSUIT = {
+    "train": [[0.0, 0, 1.0], [1.0, 0, 2.0], [2.0, 1, 3.0], [4.0, 1, 0.0]],
+    "valid": [[0.5, 0, 1.0], [1.5, 0, 1.5]],
+    "gamma": 1.0,
+    "mix": [0, 1],
+    "basis": [[3], [2]],
+    "coefficients": [[[-3.0]], [[3.0]]],
+    "losses": [[20.0, 2.0], [14.0, 5.0]],
+    "errors": [[0.5, 0.0], [0.5, 0.5]],
 }
 BIAS = {"items": ["a", "b"], "lambda": [2.0, 1.0], "bias": [0.5, -1.0], "scores": [[1.0, 0.0], [2.0, 0.0]]}
 
@@ -116,6 +127,13 @@ def test_outside_of_a_notebook_a_line_is_printed(capsys):
         ("path", PATH | {"best": 2.5}, "best is 2.5; expected a lambda from 1.0 to 2.0"),
         ("path", {key: value for key, value in PATH.items() if key != "best_error"}, "expected 'best_error'"),
         ("path", PATH | {"lambda": [1.0, 1.0]}, "lambda is \\[1.0, 1.0\\]"),
+        ("pursuit", PURSUIT | {"valid": [[0.5, 2, 1.0]]}, "a query is 2; expected 0 or 1"),
+        ("pursuit", PURSUIT | {"basis": [[3], [4]]}, "the basis has the item 4; expected items below 4"),
+        ("pursuit", PURSUIT | {"mix": [0, 0.5, 1]}, "'basis'.*shape"),
+        ("pursuit", PURSUIT | {"mix": [0, 1.5]}, "mix is \\[0, 1.5\\]; expected numbers from 0 to 1"),
+        ("pursuit", PURSUIT | {"errors": [[0.5], [0.5]]}, "'errors'.*shape"),
+        ("pursuit", PURSUIT | {"losses": [[20.0], [14.0]], "errors": [[0.5], [0.5]]}, "and 1 more"),
+        ("pursuit", PURSUIT | {"losses": [[0.0, 0.0], [14.0, 5.0]]}, "a positive one at step 0"),
     ],
 )
 def test_wrong_data_are_named(kind, data, message):
@@ -268,6 +286,49 @@ def test_ranking_path_between_knots_is_that_of_the_package():
     steps, back = in_node(code, data)
     assert [steps[0], steps[-1]] == [knots[-1], knots[0]]  # the slider reaches both ends
     assert back == list(range(401))
+
+
+@needs_node
+def test_pursuit_step_by_step_is_that_of_the_package():
+    rng, mixes, gamma, size = np.random.default_rng(0), [0, 0.3, 1], 20.0, 6
+    x, scores, places = rng.uniform(size=21).round(3), rng.normal(size=21).round(3), rng.uniform(size=9)
+    query = np.array([0, 1] * 8 + [0] * 5)  # 13 and 8 items
+    fits = [RankingPursuit(size, gamma=gamma, mix=mix).fit(x[:, None], scores, query) for mix in mixes]
+    coefs = np.zeros((len(mixes), size, size))
+    for fit, rows in zip(fits, coefs, strict=True):
+        for p in range(1, size + 1):
+            rows[p - 1, :p] = fit.stage(p)[1]
+    data = {
+        "train": np.column_stack([x, query, scores]).tolist(),
+        "gamma": gamma,
+        "mix": mixes,
+        "basis": [fit.basis_.tolist() for fit in fits],
+        "coefficients": coefs.tolist(),
+    }
+    code = """(script, {data, places}) => {
+        const {at, curve, weights} = script.rankingPursuit(data), steps = [0, 1, 2, 3, 4, 5, 6];
+        return data.mix.map((_, m) =>
+            [weights(m), steps.map(p => at(m, p)), steps.map(p => curve(m, p, places))]);
+    }"""
+    found = in_node(code, {"data": data, "places": places.tolist()})
+    same, K = query[:, None] == query, rbf_kernel(x[:, None], gamma=gamma)
+    laplacian = np.diag(same.sum(axis=1)) - same
+    for mix, fit, (weights, steps, curves) in zip(mixes, fits, found, strict=True):
+        form = mix * np.eye(21) + (1 - mix) * laplacian
+        ones, apart = 1.0 * (query == 0), np.eye(21)[0] - np.eye(21)[-1]  # in the query of 13 items
+        assert weights[0] == pytest.approx(ones @ form @ ones / 13 / (apart @ form @ apart / 2))
+        assert len(weights) == 2
+        assert np.allclose([step["loss"] for step in steps], fit.losses_, rtol=1e-9)
+        assert [step["next"] for step in steps[:-1]] == fit.basis_.tolist()
+        for p, (step, curve) in enumerate(zip(steps, curves, strict=True)):
+            basis, coef = fit.stage(p)
+            residual = scores - K[:, basis] @ coef
+            assert np.allclose(step["residual"], residual, atol=1e-9)
+            assert np.allclose(step["means"], [residual[query == q].mean() for q in (0, 1)], atol=1e-9)
+            gains = (K @ form @ residual) ** 2 / np.diag(K @ form @ K)
+            assert np.allclose(step["gains"], gains, atol=1e-9)
+            there = np.exp(-gamma * (places[:, None] - x[basis]) ** 2) @ coef
+            assert np.allclose(curve, there, atol=1e-9)
 
 
 @needs_node

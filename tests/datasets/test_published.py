@@ -149,6 +149,27 @@ def test_ratings(name, shape, n_ratings, low, high):
     assert low <= data.ratings.data.min() < data.ratings.data.max() <= high
 
 
+def test_the_tables_of_p3():
+    """Table 5 repeats Table 1, half the scores make all numbers but one worse, one row is not printed."""
+    tables = published("P3_tables")
+    assert tables.groupby(["table", "task"]).size().to_list() == [18, 21, 18, 21, 21, 18]
+    wide = tables.pivot(index=["table", "task", "method"], columns="group", values="value")
+    assert wide.columns.to_list() == ["20-40", "40-60", "60-80"]
+    assert not wide.isna().any().any()
+    jester, half_jester, movielens, half_movielens = (wide.loc[number, "ranking"] for number in range(1, 5))
+    assert set(half_jester.index) == set(half_movielens.index) == {*jester.index, "SS Ranking Pursuit"}
+    crrp, regression = wide.loc[5, "ranking"], wide.loc[5, "regression"]
+    np.testing.assert_array_equal(crrp.loc[jester.index], jester)
+    assert set(crrp.index) - set(jester.index) == {"CRRP"} == set(crrp.index) - set(regression.index)
+    for half in (half_jester, half_movielens):  # the methods of Table 2 stand in the order of Table 4
+        assert (half.idxmin() == "SS Ranking Pursuit").all()
+    assert (half_jester.loc[jester.index] > jester).all().all()
+    better = half_movielens.loc[movielens.index] <= movielens
+    assert better.stack().loc[lambda found: found].index.to_list() == [("Matching Pursuit", "40-60")]
+    regressors = ["RLS", "Matching Pursuit"]
+    assert (regression.loc[regressors].max() < regression.drop(regressors).min()).all()
+
+
 # [Maystre2019], Table 2
 
 
