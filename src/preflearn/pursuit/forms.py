@@ -31,10 +31,6 @@ class QuadraticForm(Protocol):
         """The diagonal of V'L~V, shape (k,), for V of shape (n, k); not negative."""
         ...
 
-    def parts(self) -> Ids:
-        """A number for each connected part of the graph, shape (n,): L v = 0 where v is constant on it."""
-        ...
-
 
 class QueryForm:
     """All pairs of items of one query, each of weight 1; a product costs O(n).
@@ -57,19 +53,15 @@ class QueryForm:
         self.n, self.mix, self.query = len(query), mix, query
         self.sizes = np.bincount(query).astype(np.float64)
         self._weight = (1 - mix) * self.sizes[query]
-        # Items in the order of their queries, for sums of several columns by reduceat.
-        self._alone = len(self.sizes) == 1
-        sorted_already = bool((np.diff(query) >= 0).all())
-        self._order = None if sorted_already else np.argsort(query, kind="stable")
-        self._starts = np.append(0, np.cumsum(self.sizes[:-1])).astype(np.int64)
+        if len(self.sizes) > 1:
+            entries = (np.ones(self.n), query, np.arange(self.n + 1))
+            self._members = sparse.csr_array(entries, shape=(self.n, len(self.sizes))).T.tocsr()
 
     def means(self, V: Floats) -> Floats:
         """The mean of each item's query, for V of shape (n,) or (n, k)."""
-        if self._alone:
+        if len(self.sizes) == 1:
             return V.mean(axis=0, keepdims=True)
-        rows = V if self._order is None else V[self._order]
-        sums = np.add.reduceat(rows, self._starts, axis=0)
-        return (sums / _as_column(self.sizes, V))[self.query]
+        return ((self._members @ V) / _as_column(self.sizes, V))[self.query]
 
     def centred(self, V: Floats) -> Floats:
         """V less the mean of each query."""
@@ -91,9 +83,6 @@ class QueryForm:
         product = _as_column(np.sqrt(self.mix + self._weight), V) * (V - means)
         return product + np.sqrt(self.mix) * means if self.mix else product
 
-    def parts(self) -> Ids:
-        return self.query
-
 
 class GraphForm:
     """Pairs with weights, by the Laplacian of a symmetric sparse matrix W; a product costs O(edges).
@@ -106,7 +95,7 @@ class GraphForm:
     """
 
     def __init__(self, W: sparse.csr_array, mix: float = 0.0):
-        self.n, self.mix, self._W = int(W.indptr.size) - 1, mix, W
+        self.n, self.mix = len(W.indptr) - 1, mix
         edges = sparse.triu(W, k=1).tocoo()
         weights = np.sqrt((1 - mix) * edges.data)
         n_edges, rows = len(weights), np.arange(len(weights))
@@ -128,9 +117,6 @@ class GraphForm:
         """R V with R'R = L~: a row for each edge, and n more where mix is not 0."""
         rows = self._edges @ V
         return np.concatenate([rows, np.sqrt(self.mix) * V]) if self.mix else rows
-
-    def parts(self) -> Ids:
-        return sparse.csgraph.connected_components(self._W, directed=False)[1].astype(np.int64)
 
 
 def form_of(n: int, qid: ArrayLike | None, graph: object | None, mix: float) -> QueryForm | GraphForm:

@@ -78,7 +78,7 @@ class RankingPursuit(ScoredItemsEstimator):
     >>> X, y = [[0.0], [1.0], [2.0], [5.0]], [0.0, 1.0, 4.0, 3.0]
     >>> model = RankingPursuit(n_basis=2, gamma=0.5).fit(X, y)
     >>> model.basis_.tolist(), model.score(X, y)
-    ([2, 3], 1.0)
+    ([0, 2], 1.0)
     """
 
     def __init__(

@@ -1,0 +1,440 @@
+"""RLS and RankRLS: exact on small cases, by definition, and every query left out as by refitting."""
+
+from fractions import Fraction
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from reference import solve
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
+from threadpoolctl import threadpool_limits
+
+from preflearn.ground.kernels import NotPositiveSemidefiniteError
+from preflearn.metrics import disagreement_error
+from preflearn.pairs import Pairs
+from preflearn.pursuit.rls import RLS, RankRLS
+
+BOTH = pytest.mark.parametrize("model", [RLS, RankRLS])
+ALPHAS = [0.01, 0.3, 1.0, 20.0]
+
+
+def laplacian(W):
+    W = (np.asarray(W) + np.transpose(W)) / 2
+    return np.diag(W.sum(axis=0)) - W
+
+
+def same_query(qid):
+    qid = np.asarray(qid)
+    return (qid[:, None] == qid).astype(float) - np.eye(len(qid))
+
+
+def task(n=24, n_queries=5, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, X[:, 0] ** 2 + rng.normal(size=n), rng.integers(0, n_queries, n)
+
+
+def by_definition(model, K, y, L, alpha):
+    """The coefficients a = L(s - Ka) / alpha, with the Laplacian spelled out; L is I for RLS."""
+    L = np.eye(len(K)) if model is RLS else L
+    return np.linalg.solve(L @ K + alpha * np.eye(len(K)), L @ y)
+
+
+@st.composite
+def problems(draw):
+    """Items on a small grid, some equal, with scores and queries."""
+    n = draw(st.integers(2, 8))
+    X = draw(st.lists(st.tuples(*[st.integers(-2, 2)] * 2), min_size=n, max_size=n))
+    y = draw(st.lists(st.integers(-3, 3), min_size=n, max_size=n))
+    qid = [0, 0, *draw(st.lists(st.integers(0, 2), min_size=n - 2, max_size=n - 2))]
+    return np.array(X, dtype=float), np.array(y, dtype=float), np.array(qid)
+
+
+# ---- The minimum
+
+
+@BOTH
+@given(problem=problems(), alpha=st.sampled_from([Fraction(1, 8), Fraction(1), Fraction(5)]))
+def test_the_normal_equations_in_fractions(model, problem, alpha):
+    X, y, qid = problem
+    n = len(X)
+    K = [[Fraction(int(v)) for v in row] for row in X @ X.T]
+    L = [[Fraction(int(v)) for v in row] for row in laplacian(same_query(qid))]
+    if model is RLS:
+        L = [[Fraction(i == j) for j in range(n)] for i in range(n)]
+    A = [[sum(L[i][k] * K[k][j] for k in range(n)) + alpha * (i == j) for j in range(n)] for i in range(n)]
+    s = [Fraction(int(v)) for v in y]
+    a = solve(A, [sum(L[i][k] * s[k] for k in range(n)) for i in range(n)])
+    f = [sum(K[i][k] * a[k] for k in range(n)) for i in range(n)]
+    loss = sum(L[i][j] * (s[i] - f[i]) * (s[j] - f[j]) for i in range(n) for j in range(n))
+    found = model(float(alpha), "linear").fit(X, y, qid)
+    assert_allclose(found.coef_, np.array(a, dtype=float), atol=1e-11)
+    objective = loss + alpha * sum(x * z for x, z in zip(a, f, strict=True))
+    assert found.objective_ == pytest.approx(float(objective), abs=1e-9)
+    if model is RankRLS:
+        for query in set(qid):
+            assert sum(x for x, q in zip(a, qid, strict=True) if q == query) == 0
+    assert found.basis_.tolist() == list(range(n))
+
+
+@BOTH
+def test_no_coefficients_do_better(model):
+    X, y, qid = task(12, 3)
+    K = rbf_kernel(X, gamma=0.5)
+    found = model(0.7, gamma=0.5).fit(X, y, qid)
+    root = np.linalg.cholesky(K + 1e-12 * np.eye(12))
+    L = np.eye(12) if model is RLS else laplacian(same_query(qid))
+    a = cp.Variable(12)
+    loss = cp.quad_form(y - K @ a, cp.psd_wrap(L)) + 0.7 * cp.sum_squares(root.T @ a)
+    problem = cp.Problem(cp.Minimize(loss))
+    problem.solve(solver="CLARABEL")
+    assert found.objective_ == pytest.approx(problem.value, rel=1e-6)
+    residual = y - K @ found.coef_
+    assert found.objective_ == pytest.approx(residual @ L @ residual + 0.7 * found.coef_ @ K @ found.coef_)
+    level = [f - f.mean() for f in (found.rank_function(X), K @ a.value)]
+    assert_allclose(level[0], level[1], atol=1e-3)
+
+
+@BOTH
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear", "poly", "precomputed", "callable"])
+def test_by_definition(model, kernel):
+    X, y, qid = task()
+    alike = {"rbf": rbf_kernel, "laplacian": laplacian_kernel}
+    K = alike[kernel](X, gamma=0.3) if kernel in alike else X @ X.T
+    if kernel == "poly":
+        K = (0.3 * K + 1) ** 3
+    choice = (lambda X, Y: X @ Y.T) if kernel == "callable" else kernel
+    for alpha in ALPHAS:
+        found = model(alpha, choice, gamma=0.3).fit(K if kernel == "precomputed" else X, y, qid)
+        expected = by_definition(model, K, y, laplacian(same_query(qid)), alpha)
+        assert_allclose(found.coef_, expected, rtol=1e-8, atol=1e-8 * np.abs(expected).max())
+        assert_allclose(found.rank_function(K if kernel == "precomputed" else X), K @ expected, atol=1e-7)
+
+
+def test_two_items_by_hand():
+    """Their difference d = f_1 - f_0 has the loss (5 - d)² and the penalty alpha d² / D."""
+    found = RankRLS(3.0, "linear").fit([[0.0], [2.0]], [1.0, 6.0])
+    D = 4.0  # |x_1 - x_0|²
+    assert np.diff(found.rank_function([[0.0], [2.0]]))[0] == pytest.approx(5 * D / (D + 3.0))
+    assert_allclose(found.coef_, np.array([-1, 1]) * 5 / (D + 3.0))
+
+
+# ---- Several alphas
+
+
+@BOTH
+@pytest.mark.parametrize("compared", ["queries", "graph"])
+def test_all_alphas_at_once_are_each_alone(model, compared):
+    X, y, qid = task()
+    kind = {"qid": qid} if compared == "queries" else {"graph": sparse.csr_array(same_query(qid))}
+    held = task(seed=1)
+    found = model(ALPHAS).fit(X, y, validation=held, **kind)
+    assert found.alphas_.tolist() == ALPHAS
+    assert found.coefs_.shape == (4, len(X))
+    for alpha, coef, error in zip(ALPHAS, found.coefs_, found.errors_, strict=True):
+        alone = model(alpha).fit(X, y, **kind)
+        assert not hasattr(alone, "errors_")
+        assert_allclose(coef, alone.coef_, atol=1e-10)
+        predicted = alone.rank_function(held[0])
+        wrong = disagreement_error(held[1], predicted, held[2], ties="drop")
+        assert error == pytest.approx(np.mean((held[1] - predicted) ** 2) if model is RLS else wrong)
+    best = int(np.argmin(found.errors_))
+    assert found.alpha_ == ALPHAS[best]
+    assert_allclose(found.coef_, found.coefs_[best])
+    assert found.objective_ == pytest.approx(model(found.alpha_).fit(X, y, **kind).objective_)
+
+
+def test_of_equal_errors_the_largest_alpha():
+    X, y = np.arange(6.0)[:, None], np.arange(6.0)
+    found = RankRLS([1.0, 5.0, 0.1], "linear").fit(X, y, validation=(X, y))
+    assert found.errors_.tolist() == [0, 0, 0]
+    assert found.alpha_ == 5.0
+    assert RankRLS([2.0], "linear").fit(X, y).alpha_ == 2.0  # nothing to choose
+
+
+def test_errors_of_an_earlier_fit_are_gone():
+    X, y, qid = task()
+    found = RankRLS([1.0, 2.0]).fit(X, y, qid)
+    assert len(found.errors_) == 2
+    assert not hasattr(found.set_params(alpha=1.0).fit(X, y, qid), "errors_")
+
+
+# ---- Leaving out a query
+
+
+def refitted(model, X, y, qid, alpha, kernel="rbf"):
+    scores = np.zeros(len(X))
+    for query in np.unique(qid):
+        out = qid == query
+        others = model(alpha, kernel, gamma=0.4).fit(X[~out], y[~out], qid[~out])
+        scores[out] = others.rank_function(X[out])
+    return scores
+
+
+@BOTH
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+def test_leaving_out_a_query_is_refitting(model, kernel):
+    X, y, qid = task()
+    qid[:3] = [7, 8, 9]  # of one item each
+    X[5] = X[6]
+    for alpha in (0.1, 2.0):
+        found = model(alpha, kernel, gamma=0.4).fit(X, y, qid).leave_query_out()
+        assert_allclose(found, refitted(model, X, y, qid, alpha, kernel), atol=1e-8)
+
+
+@BOTH
+def test_it_chooses_alpha(model):
+    X, y, qid = task(40, 8)
+    found = model(ALPHAS, gamma=0.4).fit(X, y, qid)
+    for alpha, error in zip(ALPHAS, found.errors_, strict=True):
+        scores = refitted(model, X, y, qid, alpha)
+        wrong = disagreement_error(y, scores, qid, ties="drop")
+        assert error == pytest.approx(np.mean((y - scores) ** 2) if model is RLS else wrong)
+    assert_allclose(found.leave_query_out(), refitted(model, X, y, qid, found.alpha_), atol=1e-8)
+
+
+def test_without_anything_to_learn_from_all_are_tied():
+    X, qid = np.arange(5.0)[:, None], [0, 0, 0, 1, 1]
+    left = RankRLS(1.0).fit(X, [1.0, 2.0, 3.0, 0.1, 0.1], qid).leave_query_out()
+    assert left[:3].tolist() == [0, 0, 0]  # the other query's scores are equal
+    assert np.all(np.diff(left[3:]))
+
+
+def test_leaving_out_a_query_of_a_precomputed_gram():
+    X, y, qid = task()
+    found = RankRLS(0.5, "precomputed").fit(rbf_kernel(X, gamma=0.4), y, qid)
+    assert_allclose(found.leave_query_out(), refitted(RankRLS, X, y, qid, 0.5), atol=1e-8)
+
+
+# ---- Graphs
+
+
+def test_the_graph_of_the_queries():
+    X, y, qid = task()
+    by_queries = RankRLS(0.3).fit(X, y, qid)
+    for graph in (same_query(qid), sparse.csr_array(same_query(qid)), same_query(qid) + 3 * np.eye(len(X))):
+        found = RankRLS(0.3).fit(X, y, graph=graph)
+        assert_allclose(found.coef_, by_queries.coef_, atol=1e-9)
+        assert found.objective_ == pytest.approx(by_queries.objective_)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_a_directed_graph_with_weights(kernel):
+    X, y, _ = task(15)
+    W = np.random.default_rng(3).exponential(size=(15, 15)) * (
+        np.random.default_rng(4).random((15, 15)) < 0.3
+    )
+    found = RankRLS(0.3, kernel, gamma=0.5).fit(X, y, graph=W)
+    K = rbf_kernel(X, gamma=0.5) if kernel == "rbf" else X @ X.T
+    L = laplacian(W)
+    assert_allclose(found.coef_, by_definition(RankRLS, K, y, L, 0.3), atol=1e-9)
+    residual = y - K @ found.coef_
+    penalty = 0.3 * found.coef_ @ K @ found.coef_
+    by_pairs = 0.5 * np.sum(W * np.subtract.outer(residual, residual) ** 2)
+    assert found.objective_ == pytest.approx(by_pairs + penalty)
+
+
+def test_a_graph_changes_nothing_for_rls():
+    X, y, _ = task()
+    found = RLS().fit(X, y, graph=np.ones((24, 24)))
+    assert_allclose(found.coef_, RLS().fit(X, y).coef_)
+
+
+# ---- What changes nothing
+
+
+@given(problem=problems(), seed=st.integers(0, 99))
+def test_the_order_of_the_items(problem, seed):
+    X, y, qid = problem
+    order = np.random.default_rng(seed).permutation(len(X))
+    for model in (RLS, RankRLS):
+        found = model(0.5, gamma=0.3).fit(X[order], y[order], qid[order])
+        assert_allclose(found.coef_, model(0.5, gamma=0.3).fit(X, y, qid).coef_[order], atol=1e-11)
+
+
+@given(problem=problems(), shift=st.sampled_from([-5.0, 1e3, 1e6]))
+def test_constants_of_queries_and_of_items(problem, shift):
+    X, y, qid = problem
+    here = RankRLS(0.5, "linear").fit(X, y, qid)
+    assert_allclose(RankRLS(0.5, "linear").fit(X, y + shift * qid, qid).coef_, here.coef_, atol=1e-8)
+    moved = RankRLS(0.5, "linear").fit(X + shift, y, qid)
+    assert_allclose(moved.coef_, here.coef_, atol=1e-8)
+    pairs = Pairs(X + shift, [[0, 1]])
+    assert_allclose(moved.decision_function(pairs), here.decision_function(Pairs(X, [[0, 1]])), atol=1e-7)
+
+
+def test_a_constant_in_the_kernel():
+    X, y, qid = task()
+    K = rbf_kernel(X)
+    here = RankRLS(0.5, "precomputed").fit(K, y, qid)
+    assert_allclose(RankRLS(0.5, "precomputed").fit(K + 9, y, qid).coef_, here.coef_, atol=1e-11)
+
+
+@BOTH
+def test_scores_and_weights_scale(model):
+    X, y, qid = task()
+    here = model(0.5).fit(X, y, qid)
+    assert_allclose(model(0.5).fit(X, 1e3 * y, qid).coef_, 1e3 * here.coef_)
+    graph = RankRLS(5.0).fit(X, y, graph=10 * same_query(qid))
+    assert_allclose(graph.coef_, RankRLS(0.5).fit(X, y, qid).coef_, atol=1e-9)
+
+
+def test_an_item_twice_is_an_item_of_twice_the_weight():
+    X, y, _ = task(10)
+    twice = RankRLS(0.5).set_params(gamma=0.3).fit(np.vstack([X, X[:1]]), np.append(y, y[0]))
+    weights = np.append(2.0, np.ones(9))
+    once = RankRLS(0.5, gamma=0.3).fit(X, y, graph=np.outer(weights, weights))
+    assert_allclose(twice.rank_function(X), once.rank_function(X), atol=1e-9)
+    assert twice.coef_[0] == pytest.approx(twice.coef_[-1])
+
+
+def test_an_item_with_two_scores_gets_their_mean():
+    X, y, _ = task(10)
+    split = RankRLS(0.5, gamma=0.3).fit(np.vstack([X, X[:1]]), np.append(y, y[0] + 4))
+    joined = RankRLS(0.5, gamma=0.3).fit(np.vstack([X, X[:1]]), [y[0] + 2, *y[1:], y[0] + 2])
+    assert_allclose(split.rank_function(X), joined.rank_function(X), atol=1e-10)
+
+
+@pytest.mark.parametrize("compared", ["qid", "graph"])
+def test_equal_scores_and_queries_of_one_item(compared):
+    X, y, _ = task(6)
+    qid = np.array([0, 0, 1, 1, 2, 2])
+    kind = {"qid": qid} if compared == "qid" else {"graph": same_query(qid)}
+    assert not RankRLS().fit(X, 0.1 * qid + 0.7, **kind).coef_.any()
+    qid[-1] = 3
+    kind = {"qid": qid} if compared == "qid" else {"graph": same_query(qid)}
+    found = RankRLS().fit(X, y, **kind)
+    assert not found.coef_[4:].any()
+    assert found.coef_[:4].all()
+
+
+def test_a_wide_kernel_is_a_linear_one():
+    """k - 1 = -gamma |x - x'|² + ..., and 2 gamma x·x' is what differences see of it."""
+    X, y, qid = task()
+    gamma = 1e-10
+    for kind in ({"qid": qid}, {"graph": same_query(qid)}):
+        wide = RankRLS(2 * gamma, gamma=gamma).fit(X + 5, y, **kind)
+        flat = RankRLS(1.0, "linear").fit(X + 5, y, **kind)
+        assert_allclose(wide.coef_ * 2 * gamma, flat.coef_, atol=1e-7)
+        level = [f - f.mean() for f in (wide.rank_function(X + 5), flat.rank_function(X + 5))]
+        assert_allclose(level[0], level[1], atol=1e-7)
+        assert wide.score(X + 5, y, qid) == flat.score(X + 5, y, qid)
+    several = RankRLS([2 * gamma, 1.0], gamma=gamma).fit(X + 5, y, qid)
+    assert_allclose(several.coefs_[0] * 2 * gamma, RankRLS(1.0, "linear").fit(X, y, qid).coef_, atol=1e-7)
+
+
+@BOTH
+def test_one_thread_and_two(model):
+    X, y, qid = task(150, 20)
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            fit = model(ALPHAS).fit(X, y, qid)
+            found.append([fit.coefs_, fit.errors_, fit.leave_query_out()])
+    for one, two in zip(*found, strict=True):
+        assert_allclose(one, two, atol=1e-10)
+
+
+# ---- The contract
+
+
+@BOTH
+def test_it_is_an_estimator(model):
+    X, y, qid = task()
+    found = model([0.1, 1.0], kernel="poly", degree=2).fit(X, y, qid)
+    copy = clone(found)
+    assert copy.get_params() == found.get_params()
+    assert list(copy.get_params()) == ["alpha", "coef0", "degree", "gamma", "kernel"]
+    assert not hasattr(copy, "coef_")
+    assert_allclose(copy.fit(X, y, qid).coef_, found.coef_)
+    assert found.n_features_in_ == 3
+    clone(model(np.array([1.0, 2.0]))).fit(X, y, qid)
+    pairs, labels = Pairs.from_scores(X, y, qid)
+    scores = found.rank_function(X)
+    assert_allclose(found.decision_function(pairs), pairs.B.differences(scores), atol=1e-9)
+    wrong = disagreement_error(y, scores, qid, ties="drop")
+    assert found.score(X, y, qid) == pytest.approx(1 - wrong)
+    assert np.mean(found.predict(pairs) != labels) == pytest.approx(wrong)
+
+
+def test_a_gram_that_is_nearly_semidefinite():
+    """An eigenvalue of -1e-10 passes for rounding; it is taken for 0 where it exceeds alpha."""
+    K = np.diag([1.0, 1.0, -1e-10])
+    one = RLS(1e-13, "precomputed").fit(K, [1.0, 2.0, 0.0], [0, 1, 1])
+    several = RLS([1e-13, 1.0], "precomputed").fit(K, [1.0, 2.0, 0.0], [0, 1, 1])
+    assert_allclose(one.coef_, [1, 2, 0], atol=1e-9)
+    assert_allclose(several.coefs_[0], [1, 2, 0], atol=1e-9)
+    falling = np.diag([1.0, -1e-10, -1e-10])
+    assert_allclose(RLS(1e-13, "precomputed").fit(falling, [1.0, 0.0, 0.0]).coef_, [1, 0, 0], atol=1e-9)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("parameters", "arguments", "message"),
+    [
+        ({"alpha": 0.0}, {}, "alpha is 0.0; expected a positive number, or several"),
+        ({"alpha": -1}, {}, "alpha is -1; expected a positive number"),
+        ({"alpha": "x"}, {}, "alpha is 'x'; expected a positive number"),
+        ({"alpha": None}, {}, "alpha is None; expected a positive number"),
+        ({"alpha": True}, {}, "alpha is True; expected a positive number"),
+        ({"alpha": np.nan}, {}, "alpha is nan; expected a positive number"),
+        ({"alpha": []}, {}, "alpha is empty; expected at least one"),
+        ({"alpha": [[1.0]]}, {}, r"alpha has shape \(1, 1\); expected \(k,\)"),
+        ({"alpha": [1.0, [2.0]]}, {}, "alpha must be an array of numbers"),
+        ({"alpha": [1.0, 0.0]}, {}, r"alpha\[1\] is 0.0; expected a positive number"),
+        ({"alpha": [1.0, 2.0]}, {}, "without validation leaves out one query .*, and there is 1"),
+        ({"alpha": 1e-30}, {}, "alpha is 1e-30; expected at least .* lost in rounding"),
+        ({"kernel": "wide"}, {}, "kernel is 'wide'"),
+        ({"gamma": -1.0}, {}, "gamma is -1.0"),
+        ({}, {"X": [[1.0], [np.nan], [2.0]]}, r"X\[1, 0\] is nan"),
+        ({}, {"y": [1.0, 2.0]}, r"y has shape \(2,\)"),
+        ({}, {"qid": [1, 2]}, r"qid has shape \(2,\)"),
+        ({}, {"qid": [0, 0, 1], "graph": np.ones((3, 3))}, "both qid and graph are given"),
+        ({}, {"graph": -np.ones((3, 3))}, "weights of graph"),
+        ({}, {"graph": np.ones((2, 2))}, r"graph has shape \(2, 2\)"),
+        ({}, {"validation": [1, 2]}, "validation is a list"),
+        ({}, {"validation": ([[1.0, 2.0]], [1.0])}, "the X of validation has shape"),
+        ({"kernel": "precomputed"}, {}, r"X has shape \(3, 1\).*'precomputed'"),
+    ],
+)
+def test_bad_input_is_named(model, parameters, arguments, message):
+    given = {"X": [[0.0], [1.0], [3.0]], "y": [0.0, 1.0, 1.5], **arguments}
+    with pytest.raises(ValueError, match=message):
+        model(**parameters).fit(**given)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "K", [[[1.0, 2.0], [2.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]], [[-1.0, 0.0], [0.0, -1.0]]]
+)
+def test_an_indefinite_gram_is_refused(model, K):
+    for alpha in (1.0, [1.0, 10.0]):
+        with pytest.raises(NotPositiveSemidefiniteError, match="eigenvalues from -"):
+            model(alpha, "precomputed").fit(K, [1.0, 2.0], validation=(np.eye(2), [1.0, 2.0]))
+    with pytest.raises(ValueError, match="expected a symmetric"):
+        model(1.0, "precomputed").fit([[1.0, 0.5], [0.0, 1.0]], [1.0, 2.0])
+
+
+def test_nothing_to_compare():
+    with pytest.raises(ValueError, match="no two of the 2 items are compared"):
+        RankRLS().fit([[0.0], [1.0]], [0.0, 1.0], [0, 1])
+    with pytest.raises(ValueError, match="no two of the 2 items are compared"):
+        RankRLS().fit([[0.0], [1.0]], [0.0, 1.0], graph=np.eye(2))
+    RLS().fit([[0.0], [1.0]], [0.0, 1.0], [0, 1])
+
+
+def test_nothing_to_leave_out():
+    X, y, qid = task()
+    with pytest.raises(ValueError, match=r"leave_query_out leaves out .* there is 1"):
+        RankRLS().fit(X, y).leave_query_out()
+    with pytest.raises(ValueError, match=r"leave_query_out leaves out .* had a graph"):
+        RankRLS().fit(X, y, graph=same_query(qid)).leave_query_out()
+    with pytest.raises(ValueError, match="had a graph; expected qid"):
+        RankRLS([1.0, 2.0]).fit(X, y, graph=same_query(qid))
+    with pytest.raises(ValueError, match="no pair is left"):
+        RankRLS([1.0, 2.0]).fit(X, qid, qid)
