@@ -21,8 +21,8 @@ Backfit = Literal[False, "after", "pre"]
 
 TIE = 1e-9  # decreases that differ by less than this share are equal: the first function is chosen
 NOTHING = 1e-20  # of the first loss: a smaller decrease is rounding
-_DEPENDENT = 1e-11  # of its square: what is left of a function that the chosen ones span
-_CONSTANT = 1e-28  # of the largest square: a function that is constant within each query
+DEPENDENT = 1e-11  # of its square: what is left of a function that the chosen ones span
+CONSTANT = 1e-28  # of the largest square: a function that is constant within each query
 _AGREE = 1e-6  # an updated product that is off by more is computed anew
 _FEW = 8
 
@@ -43,7 +43,7 @@ class Search:
         self._r = scores.astype(np.float64)  # a copy
         self._product = dictionary.first.copy()  # K'L~r
         self._left = dictionary.squares.copy()  # q'L~q of each function, were it the next
-        floor = _CONSTANT * float(dictionary.squares.max(initial=0.0))
+        floor = CONSTANT * float(dictionary.squares.max(initial=0.0))
         self._closed = ~(dictionary.squares > floor)
         self._error = None if dictionary.spread is None else np.zeros(len(self._left))
         self._Q, self._LQ = np.empty((0, form.n)), np.empty((0, form.n))
@@ -129,7 +129,7 @@ class Search:
             inner += part
         square = float(self._form.squares(q[:, None])[0])
         whole = square + float(inner @ inner)
-        return q, inner, float(np.sqrt(square)) if square > _DEPENDENT * whole else 0.0
+        return q, inner, float(np.sqrt(square)) if square > DEPENDENT * whole else 0.0
 
     def _refreshed(self) -> bool:
         """Compute K'L~r anew; whether that changed anything."""
@@ -148,7 +148,7 @@ class Search:
             self._error += abs(amount) * self._dictionary.spread * float(np.linalg.norm(Lq))
         if self._backfit:
             self._left -= np.square(product)
-            self._closed |= self._left <= _DEPENDENT * self._dictionary.squares
+            self._closed |= self._left <= DEPENDENT * self._dictionary.squares
             self._closed[chosen] = True
             self._grow(q, Lq, inner, size, amount)
         self._order.append(chosen)
@@ -170,7 +170,7 @@ class Search:
     def _verified(self, found: Floats, error: Floats) -> Floats:
         """Decreases in full precision wherever one might be the largest, and 0 elsewhere."""
         below = self._left if self._backfit == "pre" else self._dictionary.squares
-        surely = np.maximum(below - self._left_error(), _DEPENDENT * self._dictionary.squares)
+        surely = np.maximum(below - self._left_error(), DEPENDENT * self._dictionary.squares)
         most = np.where(self._closed, 0.0, np.square(np.abs(self._product) + error) / surely)
         exact, done = np.zeros(len(found)), np.zeros(len(found), dtype=bool)
         ids = np.argsort(-found, kind="stable")[:_FEW]
@@ -193,7 +193,7 @@ class Search:
         """The decreases of a few functions from their columns."""
         columns = self._dictionary.columns(ids)
         below = self._form.squares(columns)
-        floor = _DEPENDENT * below
+        floor = DEPENDENT * below
         if self._backfit == "pre":
             below = below - np.square(self._LQ[: len(self._along)] @ columns).sum(axis=0)
         product = columns.T @ self._form.times(self._r)

@@ -1,0 +1,401 @@
+"""The experiments of [Tsivtsivadze2013]_, section 6: many small problems, widths and parameters, quickly.
+
+For one user and one width of the Gaussian kernel a method has a family of solutions along its second
+parameter: the number of functions of a pursuit, alpha of the least squares, lambda of the ranking SVM. All of
+a family come from one search, one factorisation or one path, and here on plain arrays, because a fit by an
+estimator would spend most of its time on checks. The tests hold each family to the estimator it stands for.
+
+References
+----------
+.. [Tsivtsivadze2013] E. Tsivtsivadze, T. Heskes, "Semi-supervised ranking pursuit".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial.distance import cdist
+
+from preflearn.checks import Floats, Ids, check_array, check_choice, check_count, check_real, refuse, require
+from preflearn.compiled import njit
+from preflearn.pairs import Pairs
+from preflearn.path import ranksvm_path
+from preflearn.pursuit.greedy import CONSTANT, DEPENDENT, NOTHING, TIE, Backfit
+from preflearn.pursuit.rank_svm import CANCELLED
+from preflearn.pursuit.rls import ridge
+from preflearn.pursuit.users import UserTask
+
+_RANK = 1e-13  # of the largest eigenvalue: smaller ones are rounding
+_BACKFITS = (False, "after", "pre")
+_WIDE = 1.0  # where gamma d² is below it for all items, k - 1 tells more of k than k
+
+
+class Problem(NamedTuple):
+    """A user's task by squared distances, which serve all widths.
+
+    Attributes
+    ----------
+    train : ndarray of shape (n, n)
+    test : ndarray of shape (t', n)
+        Of distinct items, so that what is alike is exactly tied.
+    alike : ndarray of int, shape (t,)
+        Which row of `test` each test item has.
+    y_train, y_test : ndarray of shape (n,), (t,)
+    """
+
+    train: Floats
+    test: Floats
+    alike: Ids
+    y_train: Floats
+    y_test: Floats
+
+    @classmethod
+    def of(cls, task: UserTask) -> Self:
+        """The problem of a task."""
+        items, alike = np.unique(task.X_test, axis=0, return_inverse=True)
+        train, test = (
+            cdist(X, task.X_train, "sqeuclidean").astype(np.float64) for X in (task.X_train, items)
+        )
+        return cls(train, test, alike.ravel(), task.y_train, task.y_test)
+
+    def kernel(self, gamma: float, constant: bool) -> tuple[Floats, Floats]:
+        """exp(-gamma d²) between the training items, and what follows a sum of its columns.
+
+        Rows of the second are the kernel at the distinct test items, its mean over the training items, and
+        what was taken from each kernel value: 1 of a wide kernel unless the `constant` matters, else 0.
+        """
+        wide = not constant and gamma * max(self.train.max(), self.test.max()) < _WIDE
+        k = np.expm1 if wide else np.exp
+        K, T = k(-gamma * self.train), k(-gamma * self.test)
+        return K, np.vstack([T, K.mean(axis=0), np.full(len(K), float(wide))])
+
+
+class Family(NamedTuple):
+    """Solutions at all levels of the second parameter.
+
+    Attributes
+    ----------
+    values : ndarray of shape (levels, t' + 2)
+        For each, the sum of what follows (see `Problem.kernel`).
+    n_basis : ndarray of int, shape (levels,)
+        Functions with a coefficient.
+    """
+
+    values: Floats
+    n_basis: Ids
+
+
+class Method(NamedTuple):
+    """A learner, and the levels of its second parameter that are tried.
+
+    Attributes
+    ----------
+    name : str
+    levels : sequence
+        Of any kind; for the reader.
+    solve : callable
+        (problem, gamma) to a Family.
+    """
+
+    name: str
+    levels: Sequence[Any]
+    solve: Callable[[Problem, float], Family]
+
+
+# ---- Methods
+
+
+def by_least_squares(name: str, alphas: ArrayLike, ranking: bool) -> Method:
+    """RLS or RankRLS at every alpha, from one eigendecomposition.
+
+    Of RankRLS in one query of n items the coefficients add up to 0, and (HKH + alpha/n I) a = Hs with
+    H = I - 11'/n.
+
+    Parameters
+    ----------
+    name : str
+    alphas : array-like of shape (levels,)
+        Positive.
+    ranking : bool
+        RankRLS, else RLS.
+    """
+    alphas = _positive(alphas, "alphas")
+
+    def solve(problem: Problem, gamma: float) -> Family:
+        K, follow = problem.kernel(gamma, not ranking)
+        s = problem.y_train
+        if ranking:
+            K, s = _centred(_centred(K).T), s - s.mean()
+        w, U = np.linalg.eigh(K)
+        added = alphas / len(s) if ranking else alphas
+        coef = U @ ((U.T @ s)[:, None] / (np.maximum(w, 0.0)[:, None] + added))
+        return Family((follow @ coef).T, np.full(len(alphas), len(s)))
+
+    return Method(name, tuple(alphas.tolist()), solve)
+
+
+def by_sparse_least_squares(name: str, sizes: Sequence[int], alphas: ArrayLike, seed: int = 0) -> Method:
+    """Sparse RankRLS: random functions, of which each size holds those of the smaller sizes; and every alpha.
+
+    The levels are (size, alpha).
+
+    Parameters
+    ----------
+    name : str
+    sizes : sequence of int
+        All training items where there are fewer.
+    alphas : array-like of shape (k,)
+        Not negative: section 5 prints no regularizer, which is 0.
+    seed : int
+        The `random_state` of `SparseRankRLS`.
+    """
+    sizes, alphas = _counts(sizes, "sizes"), check_array(alphas, "alphas", ("levels",))
+    refuse(alphas < 0, alphas, "alphas", "numbers of at least 0")
+
+    def solve(problem: Problem, gamma: float) -> Family:
+        K, follow = problem.kernel(gamma, False)
+        columns, target = _rooted(K, 0.0), _rooted(problem.y_train[:, None], 0.0)[:, 0]
+        order, values = np.random.RandomState(seed).permutation(len(K)), []  # `SparseRankRLS` draws so
+        for ids in (order[:size] for size in sizes):
+            e, V = np.linalg.eigh(K[np.ix_(ids, ids)] + follow[-1, 0])
+            V = V[:, e > _RANK * e[-1]] / np.sqrt(e[e > _RANK * e[-1]])  # V'K_RR V = I
+            coef = ridge(columns[:, ids] @ V, target, alphas) @ V.T
+            if not alphas.all():
+                coef[alphas == 0] = ridge(columns[:, ids], target, alphas[alphas == 0])
+            values.append(coef @ follow[:, ids].T)
+        return Family(np.vstack(values), np.repeat(np.minimum(sizes, len(K)), len(alphas)))
+
+    return Method(name, [(size, alpha) for size in sizes for alpha in alphas.tolist()], solve)
+
+
+def by_ranking_svm(name: str, shares: ArrayLike) -> Method:
+    """RankSVM at shares of the first breakpoint of each path, above which all pairs have weight 1.
+
+    In this unit one lambda suits users with few and with many pairs, and all widths of the kernel, whose
+    norms of differences shrink as it widens. Where rounding ends a path, so do its levels.
+    """
+    shares = _positive(shares, "shares")
+
+    def solve(problem: Problem, gamma: float) -> Family:
+        K, follow = problem.kernel(gamma, False)
+        pairs, labels = Pairs.from_scores(K, problem.y_train)
+        path = ranksvm_path(pairs, labels, "precomputed", max_events=1)
+        first = path.breakpoints[0] if len(path.breakpoints) else 1.0
+        if first * shares.min() < path.lambda_end:
+            path = ranksvm_path(pairs, labels, "precomputed", lambda_min=first * shares.min())
+        lams = np.maximum(first * shares, path.lambda_end)
+        alphas = np.array([path.alpha(lam) for lam in lams])
+        coef = pairs.B.adjoint((labels * alphas).T) / lams
+        used = np.abs(coef) > CANCELLED * np.abs(coef).max(axis=0)
+        return Family((follow @ coef).T, used.sum(axis=0))
+
+    return Method(name, tuple(shares.tolist()), solve)
+
+
+def by_pursuit(name: str, stages: Sequence[int], mix: float = 0.0, backfit: Backfit = "after") -> Method:
+    """Ranking pursuit after some numbers of steps, its combination with regression, or matching pursuit.
+
+    Parameters
+    ----------
+    name : str
+    stages : sequence of int
+        Numbers of steps; a pursuit that ends before stays where it is.
+    mix, backfit
+        As in `RankingPursuit`.
+    """
+    stages = _counts(stages, "stages")
+    mix = check_real(mix, "mix", "a number from 0 to 1", least=0.0, most=1.0)
+    require(backfit in _BACKFITS, backfit, "backfit", "False, 'after' or 'pre'")
+
+    def solve(problem: Problem, gamma: float) -> Family:
+        K, follow = problem.kernel(gamma, mix > 0)
+        columns, target = _rooted(K, mix).T, _rooted(problem.y_train[:, None], mix)[:, 0]
+        kind = _BACKFITS.index(backfit)
+        sums, used = _pursued(np.ascontiguousarray(columns), target, follow.T.copy(), max(stages), kind)
+        return Family(*(found[np.array(stages) - 1] for found in (sums, used)))
+
+    return Method(name, tuple(stages), solve)
+
+
+def _rooted(V: Floats, mix: float) -> Floats:
+    """R V with R R = mix I + (1 - mix) L, where all n items are one query."""
+    mean, n = V.mean(axis=0), len(V)
+    return np.sqrt(mix + (1 - mix) * n) * (V - mean) + np.sqrt(mix) * mean
+
+
+def _centred(V: Floats) -> Floats:
+    return V - V.mean(axis=0)
+
+
+def _counts(values: Sequence[int], name: str) -> list[int]:
+    """Numbers from 1 on."""
+    require(len(values) > 0, values, name, "at least one number")
+    return [check_count(value, f"{name}[{i}]", 1) for i, value in enumerate(values)]
+
+
+def _positive(values: ArrayLike, name: str) -> Floats:
+    values = check_array(values, name, ("levels",))
+    refuse(values <= 0, values, name, "positive numbers")
+    return values
+
+
+# ---- Errors
+
+
+class Errors(NamedTuple):
+    """What solutions are judged by, each an array of one shape, such as (tasks, widths, levels).
+
+    Attributes
+    ----------
+    disagreement : ndarray
+        Normalised disagreement error of eq. 1 on the test items, over pairs of different scores.
+    disagreement_with_ties : ndarray
+        The same over all pairs, as eq. 1 is printed.
+    squared : ndarray
+        Mean squared error of f on the test items.
+    squared_levelled : ndarray
+        The same after a constant has been added to f, so that its mean over the training items is theirs.
+    n_basis : ndarray
+        Functions with a coefficient.
+    """
+
+    disagreement: Floats
+    disagreement_with_ties: Floats
+    squared: Floats
+    squared_levelled: Floats
+    n_basis: Floats
+
+
+def errors_of(problem: Problem, family: Family) -> Errors:
+    """The errors of a family, each of shape (levels,)."""
+    values, (mean, constant) = family.values[:, problem.alike], family.values[:, -2:].T
+    wrong, separated, strict, pairs = _disagreements(values, problem.y_test)
+    moved = problem.y_train.mean() - mean
+    return Errors(
+        wrong / (2 * strict),
+        (wrong + separated) / (2 * pairs),
+        np.square(values + constant[:, None] - problem.y_test).mean(axis=1),
+        np.square(values + moved[:, None] - problem.y_test).mean(axis=1),
+        family.n_basis.astype(np.float64),
+    )
+
+
+def curves(method: Method, problems: Sequence[Problem], gammas: ArrayLike) -> Errors:
+    """The errors of a method on some tasks, at all widths and levels: arrays (tasks, widths, levels).
+
+    Parameters
+    ----------
+    method : Method
+    problems : sequence of Problem
+    gammas : array-like of shape (widths,)
+        Of the kernel exp(-gamma d²).
+
+    Raises
+    ------
+    ValueError
+        On a gamma that is not positive, or where there are no problems.
+
+    Examples
+    --------
+    >>> from preflearn.pursuit.users import Counts
+    >>> X, y, none = np.arange(12.0)[:, None], np.arange(12.0) ** 2, np.zeros(0, dtype=np.int64)
+    >>> task = UserTask(X[::2], y[::2], X[1::2], y[1::2], X[:0], y[:0], 0, none, Counts(0, 0, 0, 0))
+    >>> method, gammas = by_pursuit("pursuit", [1, 2, 3]), [0.01, 0.1, 1.0]
+    >>> width, level = tuned(curves(method, [Problem.of(task)], gammas))
+    >>> gammas[width], method.levels[level]
+    (0.01, 1)
+    >>> judged(method, [Problem.of(task)], gammas[width], level).disagreement.tolist()
+    [0.0]
+    """
+    gammas = _positive(gammas, "gammas")
+    if len(problems) == 0:
+        raise ValueError("there are no problems; expected at least one")
+    found = [
+        [errors_of(problem, method.solve(problem, float(gamma))) for gamma in gammas] for problem in problems
+    ]
+    return Errors(*np.moveaxis(np.array(found), 2, 0))
+
+
+def tuned(errors: Errors, measure: str = "disagreement") -> tuple[int, int]:
+    """The width and the level (places in their lists) of least mean error over the tasks of `curves`."""
+    check_choice(measure, "measure", Errors._fields)
+    means = getattr(errors, measure).mean(axis=0)
+    width, level = np.unravel_index(np.argmin(means), means.shape)
+    return int(width), int(level)
+
+
+def judged(method: Method, problems: Sequence[Problem], gamma: float, level: int) -> Errors:
+    """The errors at one width and one level (its place in `Method.levels`): arrays (tasks,)."""
+    places = len(method.levels)
+    require(0 <= level < places, level, "level", f"a place in method.levels, from 0 to {places - 1}")
+    return Errors(*(values[:, 0, level] for values in curves(method, problems, [gamma])))
+
+
+@njit
+def _disagreements(values, scores):
+    """Of each row of values: what its pairs in the wrong order count (2 a pair, 1 if tied in values), the
+    pairs of equal scores it tells apart; and how many pairs have different scores, and how many there are."""
+    wrong, separated, strict = np.zeros(len(values)), np.zeros(len(values)), 0
+    for i in range(len(scores)):
+        for j in range(i):
+            truth = np.sign(scores[i] - scores[j])
+            strict += truth != 0
+            for row in range(len(values)):
+                gap = abs(truth - np.sign(values[row, i] - values[row, j]))
+                if truth == 0:
+                    separated[row] += gap
+                else:
+                    wrong[row] += gap
+    return wrong, separated, strict, len(scores) * (len(scores) - 1) // 2
+
+
+@njit
+def _pursued(columns, target, follow, most, kind):
+    """`greedy.Search` on a few items: rows of `columns` are R k_j, `target` is R s, `kind` 0 is without
+    back-fitting, 1 is "after", 2 is "pre". Returns sums of `follow` (N, e), (most, e), and their sizes."""
+    N, n = columns.shape
+    values, sizes = np.zeros((most, follow.shape[1])), np.zeros(most, dtype=np.int64)
+    Q, F = np.empty((most, n)), np.empty((most, follow.shape[1]))
+    r, f, used = target.copy(), np.zeros(follow.shape[1]), np.zeros(N, dtype=np.bool_)
+    squares = np.empty(N)
+    for j in range(N):
+        squares[j] = columns[j] @ columns[j]
+    left, closed = squares.copy(), ~(squares > CONSTANT * squares.max())
+    least, p, decreases = NOTHING * (r @ r), 0, np.empty(N)
+    while p < most:
+        for j in range(N):
+            decreases[j] = 0 if closed[j] else (columns[j] @ r) ** 2 / (left[j] if kind == 2 else squares[j])
+        largest = decreases.max()
+        if not largest > least:
+            break
+        chosen = np.argmax(decreases >= largest * (1 - TIE))
+        q, e, whole = columns[chosen].copy(), follow[chosen].copy(), squares[chosen]
+        for _ in range(2 if kind else 0):
+            for k in range(p):
+                part = Q[k] @ q
+                q -= part * Q[k]
+                e -= part * F[k]
+        size = np.sqrt(q @ q)
+        if size**2 <= DEPENDENT * whole:
+            closed[chosen] = True
+            continue
+        Q[p], F[p] = q / size, e / size
+        amount = Q[p] @ r
+        if not amount**2 > least:
+            closed[chosen] = True
+            continue
+        r -= amount * Q[p]
+        f += amount * F[p]
+        used[chosen] = True
+        if kind:
+            for j in range(N):
+                left[j] -= (columns[j] @ Q[p]) ** 2
+                closed[j] = closed[j] or left[j] <= DEPENDENT * squares[j]
+            closed[chosen] = True
+        values[p], sizes[p] = f, used.sum()
+        p += 1
+    values[p:], sizes[p:] = f, used.sum()
+    return values, sizes

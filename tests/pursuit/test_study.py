@@ -1,0 +1,205 @@
+"""The families of `study` are those of the estimators, and its errors those of `metrics`."""
+
+import numpy as np
+import pytest
+
+from preflearn.metrics import disagreement_error
+from preflearn.pursuit import (
+    RLS,
+    Errors,
+    Problem,
+    RankingPursuit,
+    RankRLS,
+    RankSVM,
+    SparseRankRLS,
+    UserTask,
+    by_least_squares,
+    by_pursuit,
+    by_ranking_svm,
+    by_sparse_least_squares,
+    curves,
+    judged,
+    tuned,
+)
+from preflearn.pursuit.study import errors_of
+from preflearn.pursuit.users import Counts
+
+ALPHAS = [0.01, 0.5, 30.0]
+GAMMA = 0.05
+
+
+def task(seed, n=14, t=9, scale=1.0):
+    """Scores of few levels, and a test item that occurs twice."""
+    rng = np.random.default_rng(seed)
+    X, y = scale * rng.normal(size=(n + t, 4)), rng.integers(0, 5, n + t).astype(float)
+    X[n + 1], y[n : n + 3], y[:2] = X[n], [1, 2, 4], [1, 2]
+    none = np.zeros(0, dtype=np.int64)
+    return UserTask(X[:n], y[:n], X[n:], y[n:], X[:0], y[:0], seed, none, Counts(0, 0, 0, 0))
+
+
+def fits(task, method, fitted):
+    """Each level of a family against the estimator `fitted(k)`: f up to a constant, its level, its size."""
+    family = method.solve(Problem.of(task), GAMMA)
+    problem = Problem.of(task)
+    assert len(method.levels) == len(family.values)
+    for k, (values, size) in enumerate(zip(family.values, family.n_basis, strict=True)):
+        model = fitted(k)
+        f = model.rank_function(task.X_test)
+        np.testing.assert_allclose(values[problem.alike] + values[-1], f, rtol=1e-6, atol=1e-7)
+        level = model.rank_function(task.X_train).mean()
+        assert values[-2] + values[-1] == pytest.approx(level, rel=1e-6, abs=1e-7)
+        assert size == len(set(model.basis_.tolist()))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("learner", [RLS, RankRLS])
+def test_least_squares_are_the_estimators(seed, learner):
+    data, method = task(seed), by_least_squares("", ALPHAS, ranking=learner is RankRLS)
+    fits(data, method, lambda k: learner(ALPHAS[k], gamma=GAMMA).fit(data.X_train, data.y_train))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sparse_least_squares_are_the_estimator(seed):
+    data, method = task(seed), by_sparse_least_squares("", [2, 5, 40], [0.0, *ALPHAS], seed=seed)
+
+    def fitted(k):
+        size, alpha = method.levels[k]
+        model = SparseRankRLS(size, alpha, gamma=GAMMA, random_state=seed)
+        return model.fit(data.X_train, data.y_train)
+
+    fits(data, method, fitted)
+
+
+@pytest.mark.parametrize("mix", [0.0, 0.1, 0.5, 1.0])
+@pytest.mark.parametrize("backfit", [False, "after", "pre"])
+def test_pursuits_are_the_estimator(mix, backfit):
+    data, method = task(4), by_pursuit("", [1, 2, 5, 8, 11], mix, backfit)
+
+    def fitted(k):
+        model = RankingPursuit(method.levels[k], gamma=GAMMA, mix=mix, backfit=backfit)
+        return model.fit(data.X_train, data.y_train)
+
+    fits(data, method, fitted)
+
+
+def test_a_pursuit_that_ends_stays_where_it_is():
+    data, stages = task(5), range(1, 60)
+    family = by_pursuit("", stages).solve(Problem.of(data), 3.0)
+    model = RankingPursuit(60, gamma=3.0).fit(data.X_train, data.y_train)
+    last = len(model.losses_) - 1
+    assert last == 13  # of 14 functions on 14 items whose constant is lost
+    assert (family.values[last - 1 :] == family.values[-1]).all()
+    assert family.n_basis[-1] == last
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ranking_svms_are_the_estimator(seed):
+    data, shares = task(seed), [2.0, 0.9, 0.3, 0.02]
+    path = RankSVM(1e6, gamma=GAMMA).fit(data.X_train, data.y_train).path_
+    lams = np.array(shares) * path.breakpoints[0]
+    fits(
+        data,
+        by_ranking_svm("", shares),
+        lambda k: RankSVM(1 / lams[k], gamma=GAMMA).fit(data.X_train, data.y_train),
+    )
+
+
+def methods():
+    return [
+        by_least_squares("RLS", ALPHAS, ranking=False),
+        by_least_squares("RankRLS", ALPHAS, ranking=True),
+        by_sparse_least_squares("Sparse RankRLS", [3, 6], [0.0, *ALPHAS]),
+        by_ranking_svm("RankSVM", [1.0, 0.1]),
+        *(by_pursuit("Pursuit", [1, 3, 9], mix, kind) for mix in (0, 0.5, 1) for kind in (False, "after")),
+    ]
+
+
+def test_errors_are_those_of_metrics():
+    data = task(6)
+    problem = Problem.of(data)
+    for method in methods():
+        family = method.solve(problem, GAMMA)
+        errors = errors_of(problem, family)
+        assert all(values.shape == (len(method.levels),) for values in errors)
+        for k, values in enumerate(family.values):
+            f, y = values[problem.alike] + values[-1], data.y_test
+            assert errors.disagreement[k] == pytest.approx(disagreement_error(y, f, ties="drop"))
+            assert errors.disagreement_with_ties[k] == pytest.approx(disagreement_error(y, f, ties="keep"))
+            assert errors.squared[k] == pytest.approx(np.mean((f - y) ** 2))
+            level = data.y_train.mean() - values[-2] - values[-1]
+            assert errors.squared_levelled[k] == pytest.approx(np.mean((f + level - y) ** 2))
+            assert errors.n_basis[k] == family.n_basis[k]
+
+
+@pytest.mark.parametrize("method", methods(), ids=lambda method: method.name)
+def test_narrow_and_wide_kernels(method):
+    """A narrow kernel knows nothing of new items. The order by a wide one is found although 1 hides it."""
+    for data in (task(7), task(7, scale=100.0)):
+        problem = Problem.of(data)
+        found = curves(method, [problem], 2.0 ** np.array([-60, -40, -15, 0, 15]))
+        assert all(np.isfinite(values).all() for values in found)
+        assert (found.disagreement[:, -1] == 0.5).all()
+        family = method.solve(problem, 2.0**15)
+        assert (family.values[:, :-2] == 0).all()
+
+
+def test_a_wide_kernel_is_that_of_squared_distances():
+    """1 - gamma d² in the limit: with alpha in proportion to gamma the order no longer changes."""
+    problem, order = Problem.of(task(8)), []
+    for gamma in (1e-11, 1e-14, 1e-17):
+        family = by_least_squares("", [gamma], ranking=True).solve(problem, gamma)
+        order.append(family.values[0, :-2])
+    np.testing.assert_allclose(order[1], order[0], rtol=1e-6)
+    np.testing.assert_allclose(order[2], order[1], rtol=1e-6)
+
+
+def test_equal_test_items_are_tied():
+    problem = Problem.of(task(9))
+    assert len(problem.test) == 8
+    assert problem.alike[0] == problem.alike[1]
+
+
+def test_choice_and_judgement():
+    problems = [Problem.of(task(seed)) for seed in range(6)]
+    method, gammas = by_pursuit("", [1, 2, 4]), [0.01, 0.1, 1.0]
+    found = curves(method, problems, gammas)
+    assert all(values.shape == (6, 3, 3) for values in found)
+    for measure in Errors._fields:
+        width, level = tuned(found, measure)
+        means = getattr(found, measure).mean(axis=0)
+        assert means[width, level] == means.min()
+    width, level = tuned(found)
+    errors = judged(method, problems[:2], gammas[width], level)
+    for one, all_of_them in zip(errors, found, strict=True):
+        np.testing.assert_array_equal(one, all_of_them[:2, width, level])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: by_least_squares("", [1.0, 0.0], ranking=True),
+            r"alphas\[1\] is 0.0; expected positive numbers",
+        ),
+        (lambda: by_sparse_least_squares("", [3, 0], [1.0]), r"sizes\[1\] is 0; expected a whole number"),
+        (
+            lambda: by_sparse_least_squares("", [3], [-1.0]),
+            r"alphas\[0\] is -1.0; expected numbers of at least 0",
+        ),
+        (lambda: by_ranking_svm("", []), "shares is empty"),
+        (lambda: by_pursuit("", [1.5]), r"stages\[0\] is 1.5"),
+        (lambda: by_pursuit("", []), r"stages is \[\]; expected at least one"),
+        (lambda: by_pursuit("", [1], mix=2), "mix is 2; expected a number from 0"),
+        (lambda: by_pursuit("", [1], backfit="before"), "backfit is 'before'; expected"),  # type: ignore[arg-type]
+        (lambda: curves(methods()[0], [], [1.0]), "there are no problems"),
+        (lambda: curves(methods()[0], [Problem.of(task(0))], [-1.0]), r"gammas\[0\] is -1.0"),
+        (lambda: judged(methods()[0], [Problem.of(task(0))], 1.0, 3), "level is 3; expected a place"),
+        (
+            lambda: tuned(curves(methods()[0], [Problem.of(task(0))], [1.0]), "error"),
+            "measure is 'error'; expected 'disagreement' or",
+        ),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,148 @@
+"""Tasks of section 6.1 of P3: who is a reference, who is tested, what are features, and what is hidden."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from preflearn import datasets
+from preflearn.pursuit import user_tasks
+
+
+def table(rows, n_items):
+    """Ratings from one dict (item to rating) a user; what is stored was rated, a 0 too."""
+    users = [user for user, row in enumerate(rows) for _ in row]
+    items = [item for row in rows for item in row]
+    values = [value for row in rows for value in row.values()]
+    return sparse.csr_array((values, (users, items)), shape=(len(rows), n_items))
+
+
+@pytest.fixture
+def small():
+    """Users 0 to 2 have 3 ratings, user 3 has 4; 4 to 6 have 6, of which user 6 has all equal ones."""
+    rows = [
+        {0: 5, 1: -2, 2: 0},
+        {1: 0, 2: 0, 3: 7},
+        {3: 1, 4: 2, 5: 9},
+        {0: 1, 1: 2, 2: 3, 3: 4},
+        {0: 1, 1: 2, 2: 3, 3: 4, 4: 5, 5: 6},
+        {0: 9, 1: 0, 2: -9, 3: 8, 4: 1, 5: -1},
+        dict.fromkeys(range(6), 3),
+    ]
+    return table(rows, 6)
+
+
+def many(rng, users=80, items=40):
+    share = np.linspace(0.2, 1, users)[:, None]
+    rated = rng.random((users, items)) < share
+    return sparse.csr_array(np.where(rated, rng.integers(1, 30, (users, items)), 0))
+
+
+def test_features_are_ratings_of_references_and_medians(small):
+    assert small.nnz == 31  # with three zeros
+    tasks = user_tasks(small, (3, 4), 2, np.random.default_rng(0), least=5, most=6)
+    assert sorted(task.user for task in tasks) == [4, 5]
+    expected = np.array([[5, 0, 2], [-2, 0, 2], [0, 0, 2], [0, 7, 1], [0, 0, 2], [0, 0, 9]])
+    for task in tasks:
+        assert task.references.tolist() == [0, 1, 2]  # user 3 with 4 ratings is of the next group
+        assert task.counts[:3] == (3, 3, 3)
+        own = small[[task.user]].toarray()[0]
+        items = [np.flatnonzero(own == y)[0] for y in np.append(task.y_train, task.y_test)]
+        assert sorted(items) == list(range(6))
+        assert len(task.y_train) == len(task.y_test) == 3
+        np.testing.assert_array_equal(np.vstack([task.X_train, task.X_test]), expected[items])
+        assert task.X_hidden.shape == (0, 3)
+        assert task.y_hidden.shape == (0,)
+
+
+def test_who_says_nothing_is_passed_over_and_counted(small):
+    seen = set()
+    for seed in range(20):
+        tasks = user_tasks(small, (3, 4), 2, np.random.default_rng(seed), least=5, most=6)
+        assert 6 not in {task.user for task in tasks}
+        seen |= {task.counts.passed_over for task in tasks}
+    assert seen == {0, 1}  # drawn before the other two, or not at all
+    with pytest.raises(ValueError, match=r"n_tasks is 3; expected at most 2: 3 users .* and of 1 a half"):
+        user_tasks(small, (3, 4), 3, np.random.default_rng(0), least=5, most=6)
+
+
+def test_references_are_drawn_once_and_are_not_tested():
+    ratings = many(np.random.default_rng(0))
+    n_ratings = np.diff(ratings.indptr)
+    tasks = user_tasks(ratings, (20, 30), 25, np.random.default_rng(1), n_reference=7, least=15, most=38)
+    users, references = [task.user for task in tasks], tasks[0].references
+    assert len(set(users)) == 25
+    assert len(references) == 7
+    assert all(task.references is references for task in tasks)
+    assert not set(users) & set(references.tolist())
+    assert ((n_ratings[references] >= 20) & (n_ratings[references] < 30)).all()
+    assert ((n_ratings[users] >= 15) & (n_ratings[users] <= 38)).all()
+    assert tasks[0].counts.group == np.sum((n_ratings >= 20) & (n_ratings < 30)) > 7
+    assert tasks[0].counts.candidates == np.sum((n_ratings >= 15) & (n_ratings <= 38)) - 7
+    for task in tasks:
+        assert len(task.y_train) - len(task.y_test) in (0, 1)
+        assert len(task.y_train) + len(task.y_test) == n_ratings[task.user]
+
+
+def test_equal_seeds_give_equal_tasks_whatever_is_hidden():
+    ratings = many(np.random.default_rng(0))
+    one, other, part = (
+        user_tasks(ratings, (20, 30), 10, np.random.default_rng(5), least=15, hidden=hidden)
+        for hidden in (0.0, 0.0, 0.5)
+    )
+    for first, second, third in zip(one, other, part, strict=True):
+        for a, b in zip(first[:6], second[:6], strict=True):
+            np.testing.assert_array_equal(a, b)
+        assert first.user == third.user
+        np.testing.assert_array_equal(first.X_test, third.X_test)
+        np.testing.assert_array_equal(first.X_train, np.vstack([third.X_train, third.X_hidden]))
+        np.testing.assert_array_equal(first.y_train, np.append(third.y_train, third.y_hidden))
+        assert len(third.y_hidden) == len(first.y_train) // 2
+    different = user_tasks(ratings, (20, 30), 10, np.random.default_rng(6), least=15)
+    assert [task.user for task in different] != [task.user for task in one]
+
+
+def test_the_ratings_stay_as_they_are(small):
+    before = small.copy()
+    user_tasks(small, (3, 4), 1, np.random.default_rng(0), least=5, most=6)
+    assert small.nnz == before.nnz
+    np.testing.assert_array_equal(small.data, before.data)
+
+
+@pytest.mark.parametrize(("name", "sizes"), [("jester", (350, 1191, 1681)), ("movielens", (289, 143, 86))])
+def test_the_counts_of_the_groups(name, sizes):
+    if not datasets.available(name):
+        pytest.skip(f"{name} is not here")
+    ratings = getattr(datasets, f"load_{name}")().ratings
+    for low, size in zip((20, 40, 60), sizes, strict=True):
+        task = user_tasks(ratings, (low, low + 20), 300, np.random.default_rng(0))[-1]
+        assert task.counts.group == size
+        assert task.counts.references == min(size, 300) == task.X_test.shape[1]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"ratings": np.ones((4, 4))}, "ratings is a ndarray; expected a sparse matrix"),
+        ({"ratings": sparse.csr_array([[1.0, np.nan]])}, r"the ratings\[1\] is nan"),
+        ({"ratings": sparse.csr_array((2, 2))}, "the ratings is empty"),
+        (
+            {"ratings": sparse.csr_array(([1.0, 2.0], [0, 0], [0, 2]), shape=(1, 2))},
+            "ratings holds 1 entries twice",
+        ),
+        ({"group": (3,)}, r"group has shape \(1,\)"),
+        ({"group": (0, 4)}, "the lower end of group is 0; expected a whole number of at least 1"),
+        ({"group": (4, 4)}, "the upper end of group is 4; expected a whole number of at least 5"),
+        ({"group": (100, 120)}, "no user has 100 to below 120 ratings"),
+        ({"n_tasks": 0}, "n_tasks is 0"),
+        ({"n_reference": 0}, "n_reference is 0"),
+        ({"least": 1}, "least is 1"),
+        ({"most": 0.5}, "most is 0.5"),
+        ({"hidden": 1.0}, "hidden is 1.0; expected a share from 0 to below 1"),
+        ({"hidden": -0.1}, "hidden is -0.1"),
+        ({"n_tasks": 50}, "n_tasks is 50; expected at most 2"),
+    ],
+)
+def test_bad_input_is_named(small, change, message):
+    arguments = {"ratings": small, "group": (3, 4), "n_tasks": 2, "least": 5, "most": 6} | change
+    with pytest.raises(ValueError, match=message):
+        user_tasks(rng=np.random.default_rng(0), **arguments)
