@@ -1,0 +1,589 @@
+"""Pursuit in several views: each step against brute force, Figure 2 as printed, and what it costs."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import clone
+
+from preflearn.metrics import disagreement_error
+from preflearn.pairs import Pairs
+from preflearn.pursuit import RankingPursuit, SemiSupervisedRankingPursuit, co_pursuit
+from preflearn.pursuit.co_pursuit import decreases, least_norm
+from preflearn.pursuit.forms import QueryForm
+
+TWO = ([0, 1], [2, 3])
+THREE = ([0, 1], [1, 2, 3], (slice(2, 4), "laplacian"))
+GAMMA = 0.4
+
+
+def laplacian(qid):
+    same = np.equal.outer(qid, qid).astype(float)
+    return np.diag(same.sum(axis=1)) - same
+
+
+def root(L):
+    values, vectors = np.linalg.eigh(L)
+    return np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
+
+
+def rbf(X, Y):
+    return np.exp(-GAMMA * np.square(X[:, None] - Y[None]).sum(axis=-1))
+
+
+def absolute(X, Y):
+    return np.exp(-GAMMA * np.abs(X[:, None] - Y[None]).sum(axis=-1))
+
+
+def values(views, X, centres):
+    """The functions of each view at the rows of X."""
+    chosen = [(view, rbf) if isinstance(view, list) else (view[0], absolute) for view in views]
+    return [k(X[:, columns], centres[:, columns]) for columns, k in chosen]
+
+
+def problem(seed, n=9, n_unscored=13, p=4):
+    rng = np.random.default_rng(seed)
+    qid, other = rng.integers(0, 2, n), rng.integers(1, 4, n_unscored)
+    qid[:2], other[:2] = 0, 1
+    return rng.normal(size=(n, p)), rng.normal(size=n), qid, rng.normal(size=(n_unscored, p)), other
+
+
+def agreement(fbar, L, nu):
+    return nu * sum((f - g) @ L @ (f - g) for f in fbar.T for g in fbar.T)
+
+
+def objective(s, f, L, fbar, Lbar, nu):
+    """(3), as it is printed; f (n, M), fbar (l, M)."""
+    return sum((s - g) @ L @ (s - g) for g in f.T) + agreement(fbar, Lbar, nu)
+
+
+def least(columns, residues, bars, apart, R, Rbar, nu):
+    """Coefficients and sum of least squares: residues (n, M), and apart (l, M), the views as they are."""
+    M = columns.shape[1]
+    rows, right = [], []
+    for v in range(M):
+        block = np.zeros((len(R), M))
+        block[:, v] = R @ columns[:, v]
+        rows, right = [*rows, block], [*right, R @ residues[:, v]]
+        for u in range(M):
+            block = np.zeros((len(Rbar), M))
+            block[:, v] += np.sqrt(nu) * Rbar @ bars[:, v]
+            block[:, u] -= np.sqrt(nu) * Rbar @ bars[:, u]
+            rows = [*rows, block]
+            right = [*right, -np.sqrt(nu) * Rbar @ (apart[:, v] - apart[:, u])]
+    A, b = np.vstack(rows), np.concatenate(right)
+    a = np.linalg.lstsq(A, b, rcond=1e-10)[0]
+    return a, float(np.square(b - A @ a).sum())
+
+
+def brute_force(K, Kbar, s, L, Lbar, nu, n_basis, shared, printed):
+    """All choices at each step; with `printed`, lines 1 to 9 of Figure 2."""
+    M, N = len(K), K[0].shape[1]
+    R, Rbar = root(L), root(Lbar)
+    f, fbar = np.zeros((len(s), M)), np.zeros((len(Lbar), M))
+    basis, coefs, found = [], [], [objective(s, f, L, fbar, Lbar, nu)]
+    for _ in range(n_basis):
+        residues = s[:, None] - (f.mean(axis=1, keepdims=True) + 0 * f if printed else f)
+        apart = np.zeros_like(fbar) if printed else fbar
+        choices = [(j,) * M for j in range(N)] if shared else list(product(range(N), repeat=M))
+        tried = []
+        for choice in choices:
+            columns = np.column_stack([K[v][:, j] for v, j in enumerate(choice)])
+            bars = np.column_stack([Kbar[v][:, j] for v, j in enumerate(choice)])
+            tried.append((*least(columns, residues, bars, apart, R, Rbar, nu), columns, bars))
+        sums = np.array([sums for _, sums, _, _ in tried])
+        best = int(np.argmin(sums))
+        a, _, columns, bars = tried[best]
+        f, fbar = f + a * columns, fbar + a * bars
+        basis.append(list(choices[best]))
+        coefs.append(a)
+        found.append(objective(s, f, L, fbar, Lbar, nu))
+    return basis, np.array(coefs).T, found
+
+
+# ---- Each step
+
+
+@pytest.mark.parametrize("algorithm", ["corrected", "printed"])
+@pytest.mark.parametrize(
+    ("views", "shared", "n"), [(TWO, True, 9), (TWO, False, 8), (THREE, True, 9), (THREE, False, 4)]
+)
+@pytest.mark.parametrize(("nu", "seed"), [(0.0, 0), (0.3, 1), (20.0, 2)])
+def test_each_step_is_that_of_brute_force(views, shared, n, nu, seed, algorithm):
+    X, s, qid, Xbar, other = problem(seed, n=n)
+    settings = {"algorithm": algorithm, "shared_index": shared, "gamma": GAMMA}
+    model = SemiSupervisedRankingPursuit(views, 4, nu, **settings).fit(X, s, qid, Xbar, other)
+    K, Kbar = values(views, X, X), values(views, Xbar, X)
+    printed = algorithm == "printed"
+    basis, coefs, found = brute_force(K, Kbar, s, laplacian(qid), laplacian(other), nu, 4, shared, printed)
+    assert model.basis_.tolist() == basis
+    assert model.coefs_ == pytest.approx(coefs, rel=1e-6)
+    assert model.objectives_ == pytest.approx(found, rel=1e-9)
+    f = np.column_stack([K[v][:, model.basis_[:, v]] @ coefs[v] for v in range(len(views))])
+    assert model.predict_views(X) == pytest.approx(f, rel=1e-6)
+    assert model.rank_function(X) == pytest.approx(f.mean(axis=1), rel=1e-6)
+
+
+@given(
+    st.integers(0, 300),
+    st.floats(0, 1e4),
+    st.booleans(),
+    st.sampled_from([TWO[:1], TWO, THREE]),
+    st.booleans(),
+)
+def test_the_objective_is_3_at_each_step_and_never_rises(seed, nu, shared, views, graph):
+    X, s, qid, Xbar, other = problem(seed, n=6)
+    L, Lbar = laplacian(qid), laplacian(other)
+    compared = {"qid": qid, "qid_unscored": other}
+    if graph:
+        weights = [np.random.default_rng(seed).uniform(0, 1, size=same.shape) for same in (L, Lbar)]
+        L, Lbar = (np.diag((W + W.T).sum(axis=1) / 2) - (W + W.T) / 2 for W in weights)
+        compared = {"graph": weights[0], "graph_unscored": sparse.csr_array(weights[1])}
+    model = SemiSupervisedRankingPursuit(views, 6, nu, shared_index=shared, gamma=GAMMA)
+    model.fit(X, s, X_unscored=Xbar, **compared)
+    assert (np.diff(model.objectives_) < 0).all()
+    K, Kbar = values(views, X, X), values(views, Xbar, X)
+    f, fbar = np.zeros((len(X), len(views))), np.zeros((len(Xbar), len(views)))
+    for p, expected in enumerate(model.objectives_):
+        for v in range(len(views) if p else 0):
+            chosen, a = model.basis_[p - 1, v], model.coefs_[v, p - 1]
+            f[:, v] += a * K[v][:, chosen]
+            fbar[:, v] += a * Kbar[v][:, chosen]
+        assert objective(s, f, L, fbar, Lbar, nu) == pytest.approx(expected, rel=1e-7, abs=1e-9)
+
+
+@pytest.mark.parametrize("nu", [0.0, 3.0])
+def test_one_view_is_the_supervised_pursuit(nu):
+    X, s, qid, Xbar, other = problem(3, n=20)
+    one = SemiSupervisedRankingPursuit([slice(None)], 8, nu).fit(X, s, qid, Xbar, other)
+    printed = clone(one).set_params(algorithm="printed").fit(X, s, qid, Xbar, other)
+    expected = RankingPursuit(8, backfit=False).fit(X, s, qid)
+    for model in (one, printed):
+        assert model.basis_[:, 0].tolist() == expected.basis_.tolist()
+        assert model.coefs_[0] == pytest.approx(expected.coef_)
+        assert model.objectives_ == pytest.approx(expected.losses_)
+
+
+def test_without_agreement_an_exhaustive_search_is_a_pursuit_a_view():
+    X, s, qid, *_ = problem(4, n=20)
+    model = SemiSupervisedRankingPursuit(TWO, 5, 0.0, shared_index=False).fit(X, s, qid)
+    for v, columns in enumerate(TWO):
+        alone = RankingPursuit(5, backfit=False).fit(X[:, columns], s, qid)
+        assert model.basis_[:, v].tolist() == alone.basis_.tolist()
+        assert model.coefs_[v] == pytest.approx(alone.coef_)
+
+
+def test_without_unscored_items_the_views_agree_on_the_scored_ones():
+    X, s, qid, *_ = problem(5)
+    model = SemiSupervisedRankingPursuit(TWO, 4).fit(X, s, qid)
+    same = SemiSupervisedRankingPursuit(TWO, 4).fit(X, s, qid, X, qid)
+    assert same.basis_.tolist() == model.basis_.tolist()
+    assert same.objectives_ == pytest.approx(model.objectives_)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_it_ends_at_the_minimum_over_all_coefficients(shared):
+    rng = np.random.default_rng(0)
+    K, Kbar, s = rng.normal(size=(8, 6)), rng.normal(size=(10, 6)), rng.normal(size=8)
+    views = [(slice(0, 3), "precomputed"), (slice(3, 6), "precomputed")]
+    model = SemiSupervisedRankingPursuit(views, 5000, shared_index=shared).fit(K, s, X_unscored=Kbar)
+    assert len(model.basis_) < 500
+    assert (np.diff(model.objectives_) < 0).all()
+    R, Rbar, zero = root(laplacian([0] * 8)), root(laplacian([0] * 10)), np.zeros((8, 3))
+    blocks = [[R @ K[:, :3], zero], [zero, R @ K[:, 3:]]]
+    A = np.block([*blocks, [np.sqrt(2) * Rbar @ Kbar[:, :3], -np.sqrt(2) * Rbar @ Kbar[:, 3:]]])
+    b = np.concatenate([R @ s, R @ s, np.zeros(10)])
+    a = np.linalg.lstsq(A, b)[0]
+    assert model.objectives_[-1] == pytest.approx(np.square(b - A @ a).sum(), rel=1e-12)
+
+
+# ---- What section 3.1 says
+
+
+@given(st.integers(0, 300), st.integers(2, 4), st.floats(0, 10))
+def test_gradient_and_matrix_are_those_of_the_printed_objective(seed, M, nu):
+    """By central differences, which are exact for a quadratic function but for rounding."""
+    rng = np.random.default_rng(seed)
+    L, Lbar = laplacian(rng.integers(0, 2, 5)), laplacian(rng.integers(0, 2, 6))
+    K, Kbar, r, a = rng.normal(size=(5, M)), rng.normal(size=(6, M)), rng.normal(size=5), rng.normal(size=M)
+
+    def value(a):
+        return objective(r, a * K, L, a * Kbar, Lbar, nu)
+
+    g = np.diag(K.T @ L @ K)
+    H = Kbar.T @ Lbar @ Kbar
+    g_nu = 2 * nu * (M - 1) * np.diag(H)
+    others = (H * (1 - np.eye(M))) @ a
+    printed = 2 * (g + g_nu) * a - 2 * K.T @ L @ r - 4 * nu * others
+    measured = [(value(a + step) - value(a - step)) / 2 for step in np.eye(M)]
+    assert printed == pytest.approx(measured, abs=1e-9 * (1 + nu) * 100)
+    A = np.diag(g + g_nu) - 2 * nu * H * (1 - np.eye(M))
+    assert np.linalg.eigvalsh(A).min() > -1e-12 * np.abs(A).max()
+    best = least(K, np.outer(r, np.ones(M)), Kbar, 0 * Kbar, root(L), root(Lbar), nu)
+    assert least_norm(A, K.T @ L @ r, np.zeros(M)) == pytest.approx(best[0], abs=1e-6)
+
+
+def pair_of_items(step, bar):
+    """Two scored and two unscored items and one function a view, which rises by `step`, and by `bar`."""
+    return {"X": [[0, 0], step], "y": [0, 1], "X_unscored": [[0, 0], bar]}
+
+
+ONE_EACH = [([0], "precomputed"), ([1], "precomputed")]
+
+
+def test_figure_2_raises_objective_3():
+    """Both views rise by 1 where scored, by 1 and -1 where unscored: a step is a fifth of the residue."""
+    data = pair_of_items([1, 1], [1, -1])
+    printed = SemiSupervisedRankingPursuit(ONE_EACH, 60, algorithm="printed").fit(**data)
+    assert printed.objectives_[:3] == pytest.approx([2, 1.6, 1.856])
+    assert printed.coefs_[:, :2].tolist() == pytest.approx(np.array([[0.2, 0.16], [0.2, 0.16]]))
+    assert printed.objectives_[-1] == pytest.approx(8, rel=1e-4)  # four times that of no function at all
+    corrected = SemiSupervisedRankingPursuit(ONE_EACH, 60).fit(**data)
+    assert corrected.objectives_ == pytest.approx([2, 1.6])
+
+
+def test_one_residue_for_all_views_raises_objective_3_without_agreement():
+    """The second view is constant, so that the first one has to be twice the scores for their mean to fit."""
+    data = pair_of_items([1, 0], [1, 0])
+    printed = SemiSupervisedRankingPursuit(ONE_EACH, 40, 0.0, algorithm="printed").fit(**data)
+    assert printed.objectives_[:3] == pytest.approx([2, 1, 1.25])
+    assert printed.predict_views([[1, 0]])[0] == pytest.approx([2, 0])
+    corrected = SemiSupervisedRankingPursuit(ONE_EACH, 40, 0.0).fit(**data)
+    assert corrected.objectives_ == pytest.approx([2, 1])
+    assert corrected.predict_views([[1, 0]])[0] == pytest.approx([1, 0])
+
+
+@given(st.integers(0, 300), st.floats(0, 100), st.booleans())
+def test_figure_2_never_raises_the_loss_of_the_mean(seed, nu, shared):
+    """J(0) = M r'Lr bounds J(a), which is at least M times the loss of the mean, as that is convex."""
+    X, s, qid, Xbar, other = problem(seed)
+    settings = {"algorithm": "printed", "shared_index": shared, "gamma": GAMMA}
+    L, last = laplacian(qid), np.inf
+    model = SemiSupervisedRankingPursuit(TWO, 6, nu, **settings).fit(X, s, qid, Xbar, other)
+    K = values(TWO, X, X)
+    for p in range(len(model.basis_) + 1):
+        r = s - sum(K[v][:, model.basis_[:p, v]] @ model.coefs_[v, :p] for v in range(2)) / 2
+        assert r @ L @ r <= last * (1 + 1e-12)
+        last = r @ L @ r
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_the_matrix_may_be_singular(shared):
+    """Functions that are constant within every query have g = 0, and lower nothing."""
+    rng = np.random.default_rng(0)
+    qid = np.repeat([0, 1, 2], 4)
+    X, s = rng.normal(size=(3, 4))[qid], rng.normal(size=12)
+    model = SemiSupervisedRankingPursuit(TWO, 5, shared_index=shared).fit(X, s, qid, X, qid)
+    assert model.basis_.shape == (0, 2)
+    assert model.coefs_.shape == (2, 0)
+    assert len(model.objectives_) == 1
+    assert model.rank_function(X).tolist() == [0] * 12
+    X[:, 2:] = rng.normal(size=(12, 2))  # the second view has something to say
+    model = SemiSupervisedRankingPursuit(TWO, 5, 1.0, shared_index=shared).fit(X, s, qid, X, qid)
+    assert (model.coefs_[0] == 0).all()
+    assert (np.diff(model.objectives_) < 0).all()
+
+
+def test_scores_that_are_constant_within_every_query_leave_nothing_to_fit():
+    X, _, _, Xbar, other = problem(16)
+    qid = np.repeat([0, 1, 2], 3)
+    model = SemiSupervisedRankingPursuit(TWO).fit(X, np.array([0.1, 0.3, 1e3])[qid], qid, Xbar, other)
+    assert model.basis_.shape == (0, 2)
+
+
+def test_least_norm_and_decrease_of_singular_systems():
+    floor = np.zeros(3)
+    A = np.array([[2.0, -2, 0], [-2, 2, 0], [0, 0, 0]])  # agreement of two functions alike, and a constant
+    e = np.array([1.0, -1, 0])
+    assert least_norm(A, e, floor) == pytest.approx(np.linalg.pinv(A) @ e)
+    assert decreases(A[None], e[None], floor) == pytest.approx([0.5])
+    assert decreases(A[None, :2, :2], e[None, :2], floor[:2]) == pytest.approx([0.5])
+    size = np.diag([1e-8, 1.0, 1e6])  # views of other sizes
+    found = least_norm(size @ A @ size, size @ e, floor)
+    assert A @ size @ found == pytest.approx(e)
+    assert found == pytest.approx([5e-9, -0.5, 0], abs=1e-7)
+
+
+@given(st.integers(0, 500), st.integers(1, 4), st.integers(1, 4))
+def test_decreases_are_those_of_the_pseudo_inverse(seed, M, rank):
+    rng = np.random.default_rng(seed)
+    F = rng.normal(size=(7, rank, M))
+    A, e = np.swapaxes(F, 1, 2) @ F, np.einsum("krm,kr->km", F, rng.normal(size=(7, rank)))
+    expected = [x @ np.linalg.pinv(B, rcond=1e-10, hermitian=True) @ x for B, x in zip(A, e, strict=True)]
+    assert decreases(A, e, np.zeros(M)) == pytest.approx(expected, rel=1e-5)
+    for B, x in zip(A, e, strict=True):
+        found = np.linalg.pinv(B, rcond=1e-10, hermitian=True) @ x
+        assert least_norm(B, x, np.zeros(M)) == pytest.approx(found, rel=1e-4, abs=1e-5)
+
+
+def test_centres_among_the_unscored_items_would_make_their_order_count():
+    """As printed, kbar_i = k(qbar_gamma, qbar_i): the choice of a step changes with the order of the file."""
+    X, s, qid, Xbar, other = problem(6)
+    L, n = laplacian(qid), len(X)
+
+    def first(order, centres):
+        Kbar = values(TWO, Xbar[order], centres)
+        return brute_force(values(TWO, X, X), Kbar, s, L, laplacian(other[order]), 1.0, 1, True, True)[0]
+
+    orders = [np.random.default_rng(seed).permutation(len(Xbar)) for seed in range(20)]
+    assert len({first(order, Xbar[order][:n])[0][0] for order in orders}) > 1
+    assert len({first(order, X)[0][0] for order in orders}) == 1
+
+
+# ---- What it costs
+
+
+class Counted:
+    """A kernel that counts the entries it computes, by how many items they are of."""
+
+    def __init__(self):
+        self.entries = 0
+
+    def __call__(self, X, Y):
+        self.entries += len(X) * len(Y)
+        return np.exp(-np.square(X[:, None] - Y[None]).sum(axis=-1))
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+def counted_fit(monkeypatch, n_unscored, n_basis, shared=True, algorithm="corrected", kept=0):
+    """Entries of the kernel, and of vectors multiplied by Laplacians, in a fit with 7 scored items."""
+    monkeypatch.setattr(co_pursuit, "_KEPT", kept)
+    products = [0]
+    for name in ("times", "root", "squares"):
+        plain = getattr(QueryForm, name)
+
+        def counting(self, V, plain=plain):
+            products[0] += V.size
+            return plain(self, V)
+
+        monkeypatch.setattr(QueryForm, name, counting)
+    X, s, qid, *_ = problem(0, n=7)
+    Xbar = np.random.default_rng(1).normal(size=(n_unscored, 4))
+    kernel = Counted()
+    model = SemiSupervisedRankingPursuit(
+        [([0], kernel), ([1, 2], kernel)], n_basis, shared_index=shared, algorithm=algorithm
+    )
+    model.fit(X, s, qid, Xbar, np.arange(n_unscored) // 5)
+    assert len(model.basis_) == n_basis
+    monkeypatch.undo()
+    return np.array([kernel.entries, products[0]])
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_cost_is_linear_in_the_unscored_items_for_a_block_laplacian(monkeypatch, shared):
+    at = [counted_fit(monkeypatch, size, 3, shared) for size in (100, 200, 400)]
+    assert (at[2] - at[1] == 2 * (at[1] - at[0])).all()
+
+
+def test_a_step_computes_each_function_once_an_item_and_a_view(monkeypatch):
+    few, more = (counted_fit(monkeypatch, 50, steps)[0] for steps in (2, 5))
+    n, n_unscored, M = 7, 50, 2
+    assert more - few == 3 * M * (n + n_unscored) * (n + 1)  # the chosen one once more
+    few, more = (counted_fit(monkeypatch, 50, steps, algorithm="printed")[0] for steps in (2, 5))
+    assert more - few == 3 * M * (n * (n + 1) + n_unscored)  # increments alone agree: by B + C, known before
+
+
+def test_an_exhaustive_step_costs_no_more_of_unscored_items_than_a_shared_one(monkeypatch):
+    """The printed n^M (M^3 + M^2 l) a step is n^M M^3 + M n l, after products of all pairs of functions."""
+    each = []
+    for shared in (True, False):
+        few, more = (counted_fit(monkeypatch, 50, steps, shared) for steps in (2, 5))
+        each.append((more - few).tolist())
+    assert each[0] == each[1]
+
+
+def test_kept_values_are_computed_once(monkeypatch):
+    few, more = (counted_fit(monkeypatch, 50, steps, kept=10**6)[0] for steps in (2, 5))
+    assert few == more == 2 * 7 * (7 + 50)
+
+
+def test_memory_and_blocks_change_nothing(monkeypatch):
+    X, s, qid, Xbar, other = problem(7, n=15, n_unscored=40)
+    for shared in (True, False):
+        model = SemiSupervisedRankingPursuit(TWO, 6, shared_index=shared).fit(X, s, qid, Xbar, other)
+        for tile, block in ((64, 1024), (1 << 20, 4), (50, 3)):
+            monkeypatch.setattr(co_pursuit, "_KEPT", 0)
+            monkeypatch.setattr(co_pursuit, "_TILE", tile)
+            monkeypatch.setattr(co_pursuit, "_CHOICES", 13)
+            again = clone(model).set_params(block_size=block).fit(X, s, qid, Xbar, other)
+            monkeypatch.undo()
+            assert again.basis_.tolist() == model.basis_.tolist()
+            assert again.coefs_ == pytest.approx(model.coefs_)
+
+
+# ---- What changes nothing
+
+seeds, algorithms = st.integers(0, 300), st.sampled_from(["corrected", "printed"])
+
+
+@given(seeds, algorithms, st.booleans())
+def test_order_of_items_and_of_views_changes_nothing(seed, algorithm, shared):
+    X, s, qid, Xbar, other = problem(seed)
+    rng = np.random.default_rng(seed)
+    order, unscored = rng.permutation(len(X)), rng.permutation(len(Xbar))
+    settings = {"algorithm": algorithm, "shared_index": shared, "gamma": GAMMA}
+    one = SemiSupervisedRankingPursuit(TWO, 3, **settings).fit(X, s, qid, Xbar, other)
+    again = clone(one).fit(X[order], s[order], qid[order], Xbar[unscored], other[unscored])
+    assert order[again.basis_].tolist() == one.basis_.tolist()
+    assert again.coefs_ == pytest.approx(one.coefs_, rel=1e-6)
+    turned = clone(one).set_params(views=TWO[::-1]).fit(X, s, qid, Xbar, other)
+    assert turned.basis_[:, ::-1].tolist() == one.basis_.tolist()
+    assert turned.coefs_[::-1] == pytest.approx(one.coefs_, rel=1e-6)
+
+
+@given(seeds, algorithms, st.floats(-1e3, 1e3), st.floats(0.1, 1e3))
+def test_a_shift_of_scores_changes_nothing_and_a_scale_scales(seed, algorithm, shift, scale):
+    X, s, qid, Xbar, other = problem(seed)
+    one = SemiSupervisedRankingPursuit(TWO, 3, algorithm=algorithm, gamma=GAMMA)
+    one.fit(X, s, qid, Xbar, other)
+    again = clone(one).fit(X, scale * s + shift * (1 + qid), qid, Xbar, other)
+    assert again.basis_.tolist() == one.basis_.tolist()
+    assert again.coefs_ == pytest.approx(scale * one.coefs_, rel=1e-6)
+
+
+@given(seeds)
+def test_two_equal_views_are_one(seed):
+    X, s, qid, Xbar, other = problem(seed)
+    two = SemiSupervisedRankingPursuit([[0, 1], [0, 1]], 3, 5.0, gamma=GAMMA).fit(X, s, qid, Xbar, other)
+    one = SemiSupervisedRankingPursuit([[0, 1]], 3, gamma=GAMMA).fit(X, s, qid)
+    assert two.basis_.tolist() == np.repeat(one.basis_, 2, axis=1).tolist()
+    assert two.coefs_ == pytest.approx(np.repeat(one.coefs_, 2, axis=0))
+    assert two.objectives_ == pytest.approx(2 * one.objectives_)
+
+
+def test_more_weight_of_agreement_brings_views_closer():
+    X, s, qid, Xbar, other = problem(8)
+    L = laplacian(other)
+    apart = []
+    for nu in (0, 0.01, 1, 100, 1e6):
+        model = SemiSupervisedRankingPursuit(TWO, 1, nu, dictionary=X[:1]).fit(X, s, qid, Xbar, other)
+        apart.append(agreement(model.predict_views(Xbar), L, 1.0))
+    assert (np.diff(apart) < 0).all()
+    assert apart[-1] < 1e-6 * apart[0]
+
+
+def test_wide_kernels_keep_their_digits():
+    """As gamma falls, (k - 1) / gamma tends to -|x - x'|²: the choices and the differences of scores too."""
+    X, s, qid, Xbar, other = problem(9)
+    models = [
+        SemiSupervisedRankingPursuit(TWO, 4, gamma=gamma).fit(X, s, qid, Xbar, other)
+        for gamma in (1e-7, 1e-13)
+    ]
+    pairs = Pairs(Xbar, [[i, i + 1] for i in range(12)])
+    first, second = (model.decision_function(pairs) for model in models)
+    assert models[0].basis_.tolist() == models[1].basis_.tolist()
+    assert first == pytest.approx(second, rel=1e-4, abs=1e-6)
+    assert models[0].objectives_ == pytest.approx(models[1].objectives_, rel=1e-5)
+
+
+# ---- The estimator
+
+
+def test_views_by_columns_masks_slices_and_kernels():
+    X, s, qid, Xbar, other = problem(10)
+    models = [
+        SemiSupervisedRankingPursuit(views, 4).fit(X, s, qid, Xbar, other)
+        for views in (
+            TWO,
+            (slice(0, 2), np.array([False, False, True, True])),
+            [(np.array([0, 1]), "rbf"), ([2, 3], "rbf")],
+        )
+    ]
+    assert len({str(model.basis_.tolist()) for model in models}) == 1
+    kernels = SemiSupervisedRankingPursuit(["linear", absolute], 3).fit(X, s, qid, Xbar, other)
+    linear, other_view = X @ X[kernels.basis_[:, 0]].T, absolute(X, X[kernels.basis_[:, 1]])
+    expected = np.column_stack([linear @ kernels.coefs_[0], other_view @ kernels.coefs_[1]])
+    assert kernels.predict_views(X) == pytest.approx(expected)
+
+
+def test_scale_is_that_of_the_columns_of_a_view():
+    X, s, *_ = problem(11)
+    X[:, 2:] *= 1000
+    model = SemiSupervisedRankingPursuit(TWO, 4, 0.0).fit(X, s)
+    X[:, 2:] /= 1000
+    assert SemiSupervisedRankingPursuit(TWO, 4, 0.0).fit(X, s).coefs_ == pytest.approx(model.coefs_)
+
+
+def test_a_dictionary_gives_the_centres():
+    X, s, qid, Xbar, other = problem(12)
+    centres = np.random.default_rng(0).normal(size=(5, 4))
+    model = SemiSupervisedRankingPursuit(TWO, 3, gamma=GAMMA, dictionary=centres)
+    model.fit(X, s, qid, Xbar, other)
+    K, Kbar = values(TWO, X, centres), values(TWO, Xbar, centres)
+    basis, coefs, _ = brute_force(K, Kbar, s, laplacian(qid), laplacian(other), 1.0, 3, True, False)
+    assert model.basis_.tolist() == basis
+    assert model.coefs_ == pytest.approx(coefs)
+
+
+def test_validation_keeps_the_steps_of_least_error():
+    X, s, qid, Xbar, other = problem(13, n=40)
+    Xheld, sheld, qheld, *_ = problem(14, n=30)
+    whole = SemiSupervisedRankingPursuit(TWO, 12).fit(X, s, qid, Xbar, other)
+    held = clone(whole).fit(X, s, qid, Xbar, other, validation=(Xheld, sheld, qheld))
+    errors = []
+    for p in range(13):
+        part = SemiSupervisedRankingPursuit(TWO, max(p, 1)).fit(X, s, qid, Xbar, other)
+        predicted = part.rank_function(Xheld) * (p > 0)
+        errors.append(disagreement_error(sheld, predicted, qheld, ties="drop"))
+    assert held.validation_errors_ == pytest.approx(errors)
+    assert len(held.basis_) == held.coefs_.shape[1] == int(np.argmin(errors))
+    assert held.objectives_ == pytest.approx(whole.objectives_)
+    hasty = clone(whole).set_params(patience=1)
+    hasty.fit(X, s, qid, Xbar, other, validation=(Xheld, sheld, qheld))
+    rises = np.flatnonzero(np.array(errors[1:]) >= np.minimum.accumulate(errors)[:-1])
+    assert len(hasty.validation_errors_) == rises[0] + 2
+    assert not hasattr(held.fit(X, s), "validation_errors_")
+
+
+def test_predictions_are_those_of_the_mean():
+    X, s, qid, Xbar, other = problem(15)
+    model = SemiSupervisedRankingPursuit(TWO, 4).fit(X, s, qid, Xbar, other)
+    pairs = Pairs(Xbar, [[0, 1], [3, 2], [4, 4 + 1]])
+    f = model.predict_views(Xbar).mean(axis=1)
+    assert model.decision_function(pairs) == pytest.approx(f[[0, 3, 4]] - f[[1, 2, 5]])
+    assert model.predict(pairs).tolist() == np.sign(f[[0, 3, 4]] - f[[1, 2, 5]]).tolist()
+    error = disagreement_error(s, model.rank_function(X), qid, ties="drop")
+    assert model.score(X, s, qid) == pytest.approx(1 - error)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "data", "message"),
+    [
+        ({"nu": -1}, {}, "nu is -1; expected a number of at least 0"),
+        ({"nu": np.nan}, {}, "nu is nan"),
+        ({"nu": True}, {}, "nu is True"),
+        ({"n_basis": 0}, {}, "n_basis is 0"),
+        ({"patience": 0}, {}, "patience is 0"),
+        ({"block_size": 0}, {}, "block_size is 0"),
+        ({"algorithm": "other"}, {}, "algorithm is 'other'; expected 'corrected' or 'printed'"),
+        ({"shared_index": 1}, {}, "shared_index is 1"),
+        ({"views": []}, {}, "views is .*; expected a sequence of at least one view"),
+        ({"views": "rbf"}, {}, "views is 'rbf'"),
+        ({"views": 2}, {}, "views is 2"),
+        ({"views": [[0], [4]]}, {}, r"views\[1\]\[0\] is 4; expected a column number, from 0 to 3"),
+        ({"views": [[0], []]}, {}, r"views\[1\]"),
+        ({"views": [[0], slice(9, 9)]}, {}, r"views\[1\] is .*; expected at least one column"),
+        ({"views": [[0.5]]}, {}, r"views\[0\] is \[0.5\]; expected column numbers, a slice, a kernel"),
+        ({"views": ["other"]}, {}, "kernel is 'other'"),
+        ({"views": [([0], "precomputed"), [1]]}, {}, r"the views have \[1, 9\] functions"),
+        ({"views": [[0], [1]] * 4, "shared_index": False}, {}, r"9\^8 choices; .* use shared_index=True"),
+        ({"dictionary": [[1.0]]}, {}, "dictionary has shape"),
+        ({}, {"X_unscored": [[1.0]]}, r"X_unscored has shape \(1, 1\); expected \(l, 4\)"),
+        ({}, {"X_unscored": np.full((2, 4), np.nan)}, r"X_unscored\[0, 0\] is nan"),
+        ({}, {"X_unscored": np.zeros((2, 4)), "qid_unscored": [0, 1]}, "of the unscored items: no two of"),
+        ({}, {"X_unscored": None, "qid_unscored": [0, 1]}, "X_unscored is not"),
+        ({}, {"X_unscored": None, "graph_unscored": np.ones((2, 2))}, "X_unscored is not"),
+        ({}, {"qid": np.arange(9)}, "no two of the 9 items are compared"),
+        ({}, {"validation": ([[1.0]], [1])}, "the X of validation"),
+    ],
+)
+def test_bad_input_is_named(parameters, data, message):
+    X, s, _, Xbar, _ = problem(0)
+    model = SemiSupervisedRankingPursuit(**{"views": TWO, **parameters})
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, s, **{"X_unscored": Xbar, **data})
