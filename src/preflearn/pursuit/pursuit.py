@@ -93,7 +93,7 @@ class RankingPursuit(ScoredItemsEstimator):
         backfit: Backfit = "after",
         dictionary: ArrayLike | None = None,
         patience: int | None = None,
-        block_size: int = 1024,
+        block_size: int = 256,
         memory: float = 1e9,
     ) -> None:
         self.n_basis = n_basis
