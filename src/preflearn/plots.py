@@ -47,6 +47,16 @@ _STYLES = {
     "two-sided hinge": ("vermillion", "o"),
     "probit": ("purple", "D"),
     "logit": ("green", "v"),
+    # learners from scored items
+    "RLS": ("grey", "P"),
+    "Matching Pursuit": ("orange", "v"),
+    "RankSVM": ("blue", "s"),
+    "RankRLS": ("green", "D"),
+    "Sparse RankRLS": ("sky", "^"),
+    "Ranking Pursuit": ("vermillion", "o"),
+    "Ranking Pursuit, penalised": ("black", "h"),
+    "SS Ranking Pursuit": ("black", "X"),
+    "CRRP": ("purple", "*"),
     # models of matches
     "elo": ("orange", "h"),
     "glicko": ("green", "p"),

@@ -1,0 +1,153 @@
+"""The boxes of chapter 10: back-fitting, what the loss says of the order, the level, random subsets."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics.pairwise import rbf_kernel
+
+from preflearn.pursuit import RLS, RankingPursuit, RankRLS, SparseRankRLS
+
+seeds = st.integers(0, 2**31)
+
+
+def graph_problem(seed, n=9):
+    """Weights of a graph in parts, scores, and functions: some equal, zero, or constant on each part."""
+    rng = np.random.default_rng(seed)
+    part = rng.integers(0, 3, n)
+    part[:2] = 0
+    W = np.triu(rng.integers(0, 3, (n, n)) * np.equal.outer(part, part), 1)
+    W[0, 1] = 1
+    W = (W + W.T).astype(float)
+    K = rng.normal(size=(n, 12))
+    K[:, 3], K[:, 5], K[:, 7] = K[:, 2], 0.0, part
+    K[:, 8] = K[:, 0] - 2 * K[:, 1] + part
+    s = rng.normal(size=n) if seed % 3 else rng.integers(0, 3, n).astype(float)
+    return W, np.diag(W.sum(axis=1)) - W, K, s
+
+
+def least(V, L, s):
+    """The least loss over the span of the columns of V."""
+    values, vectors = np.linalg.eigh(L)
+    root = np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
+    a = np.linalg.lstsq(root @ V, root @ s, rcond=1e-10)[0] if V.shape[1] else np.zeros(0)
+    r = s - V @ a
+    return float(r @ L @ r)
+
+
+@pytest.mark.theorem("prop-pursuit-backfit")
+@pytest.mark.parametrize("backfit", ["after", "pre"])
+@given(seeds)
+@settings(max_examples=40, deadline=None)
+def test_pursuit_with_back_fitting(backfit, seed):
+    W, L, K, s = graph_problem(seed)
+    model = RankingPursuit(12, "precomputed", backfit=backfit).fit(K, s, graph=W)
+    tiny, chosen = 1e-9 * (s @ L @ s + 1e-12), []
+    parts = len(s) - np.linalg.matrix_rank(L)
+    for p in range(len(model.losses_)):
+        basis, coef = model.stage(p)
+        r = s - K[:, basis] @ coef
+        assert np.abs(K[:, basis].T @ L @ r).max(initial=0) < 1e-8 * (1 + np.abs(s).max())  # (a)
+        assert model.losses_[p] == pytest.approx(least(K[:, basis], L, s), abs=tiny)
+        if p:  # (b)
+            V, k = K[:, chosen], K[:, basis[-1]]
+            rest = s - V @ model.stage(p - 1)[1]
+            fall, below = model.losses_[p - 1] - model.losses_[p], least(V, L, k)
+            assert fall == pytest.approx((k @ L @ rest) ** 2 / below, rel=1e-6, abs=tiny)
+            assert fall >= (k @ L @ rest) ** 2 / (k @ L @ k) * (1 - 1e-8) - tiny
+        chosen = basis.tolist()
+    assert len(set(chosen)) == len(chosen) <= np.linalg.matrix_rank(L @ K) <= len(s) - parts  # (c)
+    assert not {5, 7} & set(chosen)
+    assert np.all(np.diff(model.losses_) < 0)
+    assert model.losses_[-1] == pytest.approx(least(K, L, s), abs=tiny)  # (d)
+
+
+@pytest.mark.theorem("prop-pursuit-order")
+@given(seeds)
+def test_the_loss_bounds_the_pairs_in_the_wrong_order(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 8))
+    s = rng.integers(0, 4, n) * rng.choice([0.3, 1.0, 5.0])
+    f = s + rng.normal(size=n) * rng.choice([0.1, 1, 3]) if rng.random() < 0.7 else np.full(n, 1.0)
+    pairs = [(i, j) for i, j in combinations(range(n), 2) if rng.random() < 0.7]
+    gaps = np.array([s[i] - s[j] for i, j in pairs])
+    found = np.array([f[i] - f[j] for i, j in pairs])
+    if not gaps.any():
+        return
+    loss, least_gap = np.sum((gaps - found) ** 2), np.abs(gaps[gaps != 0]).min()
+    wrong = np.sum((gaps != 0) & (gaps * found <= 0))
+    assert wrong <= loss / least_gap**2 + 1e-9
+    t = 1 + rng.random() * 100  # no bound in the other direction
+    assert np.all(gaps * (t * gaps) >= 0)
+    assert np.sum((gaps - t * gaps) ** 2) == pytest.approx((t - 1) ** 2 * np.sum(gaps**2))
+
+
+def one_query(seed):
+    """Items of one query, two of them equal, and scores, some of them tied."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(int(rng.integers(3, 12)), 2))
+    X[-1] = X[0]
+    s = rng.normal(size=len(X)) + 10 * rng.normal() if seed % 2 else rng.integers(0, 3, len(X)) + 4.0
+    return rng, X, s, rbf_kernel(X, gamma=0.7)
+
+
+@pytest.mark.theorem("prop-pursuit-level")
+@given(seeds, st.floats(0.0, 1.0))
+@settings(max_examples=40, deadline=None)
+def test_one_query_is_regression_with_a_free_level(seed, beta):
+    rng, X, s, K = one_query(seed)
+    q = len(s)
+    r, L = rng.normal(size=q), q * np.eye(q) - 1.0
+    tilde, m = beta * np.eye(q) + (1 - beta) * L, r.mean()
+    formula = (beta + (1 - beta) * q) * np.sum((r - m) ** 2) + beta * q * m**2
+    assert r @ tilde @ r == pytest.approx(formula)
+    # (a) regularised least squares with a level, by its equations, and RankRLS
+    alpha = float(10 ** rng.uniform(-1, 2))
+    system = np.block([[np.zeros((1, 1)), np.ones((1, q))], [np.ones((q, 1)), K + alpha * np.eye(q)]])
+    b, *a = np.linalg.solve(system, np.append(0.0, s))
+    gap = K @ a + b - RankRLS(alpha=q * alpha, gamma=0.7).fit(X, s).rank_function(X)
+    assert np.ptp(gap) < 1e-8 * (1 + np.abs(s).max())
+    # and the objective is RLS with a level, which moves when it is fitted: RLS of s - b gives the same a
+    again = RLS(alpha=alpha, gamma=0.7).fit(X, s - b).rank_function(X)
+    assert again + b == pytest.approx(K @ a + b, abs=1e-7 * (1 + np.abs(s).max()))
+
+
+@pytest.mark.theorem("prop-pursuit-level")
+@pytest.mark.parametrize("backfit", [False, "after", "pre"])
+@given(seeds, st.floats(0.05, 0.95))
+@settings(max_examples=20, deadline=None)
+def test_beta_is_the_weight_of_the_level(backfit, seed, beta):
+    _, _, s, K = one_query(seed)
+    q = len(s)
+    fit = {"n_basis": 3, "kernel": "precomputed", "backfit": backfit}
+    scaled = RankingPursuit(mix=beta, **fit).fit(K, s, graph=np.full((q, q), 1 / q))  # L / q
+    printed = RankingPursuit(mix=beta * q / (beta * q + 1 - beta), **fit).fit(K, s)
+    assert scaled.basis_.tolist() == printed.basis_.tolist()
+    assert scaled.rank_function(K) == pytest.approx(printed.rank_function(K), rel=1e-6, abs=1e-8)
+    ranking = RankingPursuit(mix=0, **fit).fit(K, s)
+    centred = RankingPursuit(mix=1, **fit).fit(K - K.mean(axis=0), s - s.mean()) if np.ptp(s) else ranking
+    assert ranking.basis_.tolist() == centred.basis_.tolist()
+    assert ranking.coef_ == pytest.approx(centred.coef_, rel=1e-6)
+
+
+@pytest.mark.theorem("prop-pursuit-subset")
+@given(seeds)
+@settings(max_examples=40, deadline=None)
+def test_the_subset_of_regressors(seed):
+    rng = np.random.default_rng(seed)
+    X, s = rng.normal(size=(10, 2)), rng.normal(size=10)
+    qid = rng.integers(0, 3, 10)
+    qid[:2] = 0
+    alpha, K = float(10 ** rng.uniform(-2, 3)), rbf_kernel(X, gamma=1.5)
+    small = SparseRankRLS(int(rng.integers(1, 6)), alpha, gamma=1.5, random_state=seed % 1000).fit(X, s, qid)
+    R = small.basis_
+    tilde = K[:, R] @ np.linalg.solve(K[np.ix_(R, R)], K[R])
+    other = RankRLS(alpha=alpha, kernel="precomputed").fit((tilde + tilde.T) / 2, s, qid)
+    assert small.rank_function(X) == pytest.approx(tilde @ other.coef_, abs=1e-7)
+    # (b) without the penalty, with all items: no loss, whatever the kernel
+    whole = SparseRankRLS(10, 0.0, gamma=float(10 ** rng.uniform(0, 1)), random_state=0).fit(X, s, qid)
+    left = s - whole.rank_function(X)
+    for query in np.unique(qid):
+        assert np.ptp(left[qid == query]) < 1e-5
