@@ -135,6 +135,7 @@ def test_it_is_an_estimator():
     [
         ({"C": 0.0}, {}, "C is 0.0; expected a positive number"),
         ({"C": "best"}, {}, "C is 'best'"),
+        ({"C": np.array([1.0, 2.0])}, {}, "C is array.*; expected a positive number"),
         ({"C": "path"}, {}, "validation is missing with C='path'"),
         ({}, {"validation": ([[0.0]], [1.0])}, "no pair is left of 1 items"),
         ({}, {"validation": ([[0.0], [1.0]], [1.0, 2.0])}, "validation is given with C=1.0"),

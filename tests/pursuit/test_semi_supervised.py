@@ -570,6 +570,10 @@ def test_predictions_are_those_of_the_mean():
         ({"views": [[0], slice(9, 9)]}, {}, r"views\[1\] is .*; expected at least one column"),
         ({"views": [[0.5]]}, {}, r"views\[0\] is \[0.5\]; expected column numbers, a slice, a kernel"),
         ({"views": ["other"]}, {}, "kernel is 'other'"),
+        ({"kernel": "linear"}, {"X": 1e90 * problem(0)[0]}, "functions of view 0 are up to .*e.1"),
+        ({"kernel": "linear"}, {"X_unscored": np.eye(4) * 1e200}, "functions of view 0 are up to .*e.2"),
+        ({"gamma": 1e-300}, {}, "functions of view 0 are up to .*e-"),
+        ({}, {"y": 1e-160 * problem(0)[1]}, "the differences of the scores y are up to .*; expected 0, or"),
         ({"views": [([0], "precomputed"), [1]]}, {}, r"the views have \[1, 9\] functions"),
         ({"views": [[0], [1]] * 4, "shared_index": False}, {}, r"9\^8 choices; .* use shared_index=True"),
         ({"dictionary": [[1.0]]}, {}, "dictionary has shape"),
@@ -586,4 +590,4 @@ def test_bad_input_is_named(parameters, data, message):
     X, s, _, Xbar, _ = problem(0)
     model = SemiSupervisedRankingPursuit(**{"views": TWO, **parameters})
     with pytest.raises(ValueError, match=message):
-        model.fit(X, s, **{"X_unscored": Xbar, **data})
+        model.fit(**{"X": X, "y": s, "X_unscored": Xbar, **data})

@@ -199,3 +199,9 @@ def test_an_indefinite_gram_is_refused():
         SparseRankRLS(2, 1.0, "precomputed").fit([[1.0, 2.0], [2.0, 1.0]], [1.0, 2.0])
     with pytest.raises(ValueError, match="no two of the 2 items are compared"):
         SparseRankRLS().fit([[0.0], [1.0]], [0.0, 1.0], [0, 1])
+
+
+def test_functions_whose_squares_are_no_floats_are_left_out():
+    X = 1e-90 * np.array([[1.0], [2.0], [4.0]])
+    model = SparseRankRLS(2, 0.0, "linear", random_state=0).fit(X, [1.0, 2.0, 4.0])
+    assert model.coef_.tolist() == [0.0, 0.0]

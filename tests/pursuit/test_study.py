@@ -189,6 +189,11 @@ def test_choice_and_judgement():
         (lambda: by_ranking_svm("", []), "shares is empty"),
         (lambda: by_pursuit("", [1.5]), r"stages\[0\] is 1.5"),
         (lambda: by_pursuit("", []), r"stages is \[\]; expected at least one"),
+        (lambda: by_pursuit("", 5), "stages is 5; expected at least one"),  # type: ignore[arg-type]
+        (
+            lambda: Problem.of(task(0)._replace(y_test=np.full(9, 2.0))),
+            "y_test of user .* holds 9 times 2; expected different scores",
+        ),
         (lambda: by_pursuit("", [1], mix=2), "mix is 2; expected a number from 0"),
         (lambda: by_pursuit("", [1], backfit="before"), "backfit is 'before'; expected"),  # type: ignore[arg-type]
         (lambda: curves(methods()[0], [], [1.0]), "there are no problems"),

@@ -139,10 +139,11 @@ def test_the_counts_of_the_groups(name, sizes):
         ({"most": 0.5}, "most is 0.5"),
         ({"hidden": 1.0}, "hidden is 1.0; expected a share from 0 to below 1"),
         ({"hidden": -0.1}, "hidden is -0.1"),
+        ({"rng": 0}, "rng is 0; expected a numpy.random.Generator"),
         ({"n_tasks": 50}, "n_tasks is 50; expected at most 2"),
     ],
 )
 def test_bad_input_is_named(small, change, message):
     arguments = {"ratings": small, "group": (3, 4), "n_tasks": 2, "least": 5, "most": 6} | change
     with pytest.raises(ValueError, match=message):
-        user_tasks(rng=np.random.default_rng(0), **arguments)
+        user_tasks(**{"rng": np.random.default_rng(0)} | arguments)

@@ -7,6 +7,7 @@ from preflearn.pursuit.semi_supervised import SemiSupervisedRankingPursuit
 from preflearn.pursuit.sparse_rls import SparseRankRLS
 from preflearn.pursuit.study import (
     Errors,
+    Family,
     Method,
     Problem,
     by_least_squares,
@@ -14,6 +15,7 @@ from preflearn.pursuit.study import (
     by_ranking_svm,
     by_sparse_least_squares,
     curves,
+    errors_of,
     judged,
     tuned,
 )
@@ -22,6 +24,7 @@ from preflearn.pursuit.users import UserTask, user_tasks
 __all__ = [
     "RLS",
     "Errors",
+    "Family",
     "Method",
     "Problem",
     "RankRLS",
@@ -35,6 +38,7 @@ __all__ = [
     "by_ranking_svm",
     "by_sparse_least_squares",
     "curves",
+    "errors_of",
     "judged",
     "tuned",
     "user_tasks",

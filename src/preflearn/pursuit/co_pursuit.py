@@ -15,7 +15,7 @@ import numpy as np
 from preflearn.checks import Floats, Ids
 from preflearn.pursuit.forms import GraphForm, QueryForm
 from preflearn.pursuit.greedy import NOTHING, TIE, Step
-from preflearn.pursuit.learner import Functions
+from preflearn.pursuit.learner import Functions, check_size
 
 _TILE = 1 << 20  # values of functions that are computed at a time
 _KEPT = 1 << 25  # values up to which all are kept
@@ -126,10 +126,14 @@ class Side(NamedTuple):
             for v, table in enumerate(self.tables):
                 columns = table.columns(part)
                 largest[v] = max(largest[v], columns.max(), -columns.min())
+                if largest[v] > 1:  # before its square
+                    check_size(float(largest[v]), f"the values of the functions of view {v}")
                 roots.append(self.form.root(columns))
                 squares[part, v] = np.einsum("ij,ij->j", roots[v], roots[v])
             for v, u in pairs:
                 cross[v, u][part] = np.einsum("ij,ij->j", roots[v], roots[u])
+        for v, size in enumerate(largest.tolist()):
+            check_size(size, f"the values of the functions of view {v}")
         return squares, rounding(self.form, largest), cross
 
     def all_products(self, n_functions: int, width: int, pair: Pair) -> Floats:
@@ -211,6 +215,7 @@ class CoPursuit:
         self._scored, self._unscored, self._systems = scored, unscored, systems
         self._nu, self._printed, self._M = nu, printed, len(scored.tables)
         self._s = scores - np.median(scores)  # only differences matter, and are exact to more digits
+        check_size(float(np.abs(self._s).max()), "the differences of the scores y")
         self._f = np.zeros((scored.form.n, self._M))
         self._fbar = np.zeros((unscored.form.n if unscored else 0, self._M))
         self._order: list[Ids] = []

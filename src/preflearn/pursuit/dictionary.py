@@ -9,7 +9,7 @@ import numpy as np
 from preflearn.checks import Floats, Ids, check_count, check_real
 from preflearn.compiled import njit_sums
 from preflearn.pursuit.forms import QuadraticForm
-from preflearn.pursuit.learner import Functions
+from preflearn.pursuit.learner import Functions, check_size
 
 _HALF = 2.0**-24  # the relative rounding of float32
 
@@ -58,18 +58,22 @@ class Dictionary:
         n, N = len(X), functions.size
         self._edges = [*range(0, N, block_size), N]
         self._full: Floats | None = None
-        self._panels: list[np.ndarray] | None = None
+        self._panels: list[tuple[float, np.ndarray]] | None = None  # values are unit times panel
         self.spread: Floats | None = None
         entries = n * N / 2 + block_size * N / 2 if functions.own else n * N
         if 8 * n * N <= memory:
             self._full = np.empty((n, N))
         elif 4 * entries <= memory:
             self._panels, self.spread = [], np.empty(N)
-        self.first, self.squares = np.empty(N), np.empty(N)
+        self.first, self.squares, largest = np.empty(N), np.empty(N), 0.0
         for part, columns in self._blocks():
+            largest = max(largest, float(np.abs(columns).max()))
+            if largest > 1:  # before products of it
+                check_size(largest, "the values of the functions")
             self.first[part] = columns.T @ start
             self.squares[part] = form.squares(columns)
             self._keep(part, columns)
+        check_size(largest, "the values of the functions")
 
     def _blocks(self) -> Iterator[tuple[slice, Floats]]:
         for begin, end in zip(self._edges[:-1], self._edges[1:], strict=True):
@@ -82,7 +86,8 @@ class Dictionary:
         elif self._panels is not None and self.spread is not None:
             self.spread[part] = _HALF * np.sqrt(np.einsum("ij,ij->j", columns, columns))
             below = columns[part.start :] if self._functions.own else columns
-            self._panels.append(below.astype(np.float32))
+            unit = float(np.exp2(np.floor(np.log2(max(np.abs(below).max(), 1e-200)))))
+            self._panels.append((unit, (below / unit).astype(np.float32)))
 
     def columns(self, ids: Ids) -> Floats:
         """The columns with these ids, shape (n, k), in float64."""
@@ -99,11 +104,11 @@ class Dictionary:
             for part, columns in self._blocks():
                 total[part] = columns.T @ v
             return total
-        for begin, panel in zip(self._edges, self._panels, strict=False):
+        for begin, (unit, panel) in zip(self._edges, self._panels, strict=False):
             if self._functions.own:
-                _add_triangle(panel, v, begin, total)
+                _add_triangle(panel, unit * v, begin, total)
             else:
-                _add_panel(panel, v, total[begin : begin + panel.shape[1]])
+                _add_panel(panel, unit * v, total[begin : begin + panel.shape[1]])
         return total
 
 

@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from preflearn.checks import Floats, Ids, as_floats, check_query_ids, check_shape, refuse
+from preflearn.checks import LARGEST, Floats, Ids, as_floats, check_query_ids, check_shape, refuse, require
 
 
 class QuadraticForm(Protocol):
     """L~ = mix I + (1 - mix) L, eq. 5 of [Tsivtsivadze2013]_, for a graph with the Laplacian L."""
 
     n: int
+    mix: float
 
     def times(self, V: Floats) -> Floats:
         """L~ V, for V of shape (n,) or (n, k)."""
@@ -133,7 +134,8 @@ def form_of(n: int, qid: ArrayLike | None, graph: object | None, mix: float) -> 
     Raises
     ------
     ValueError
-        If both are given, a weight is negative or not finite, or where no pair is left and mix < 1.
+        If both are given, a weight is negative, below 1e-100 but not 0, or above 1e100,
+        or where no pair is left and mix < 1.
     """
     if graph is None:
         checked = check_query_ids(qid, n)
@@ -149,8 +151,17 @@ def form_of(n: int, qid: ArrayLike | None, graph: object | None, mix: float) -> 
         form, pairs = GraphForm(W, mix), W.nnz > 0
     if mix < 1 and not pairs:
         what = "an edge" if graph is not None else "a query with two items"
-        raise ValueError(f"no two of the {n} items are compared; expected {what}, or mix=1 (regression)")
+        raise ValueError(
+            f"no two of the {n} items are compared; expected {what} (regression needs none: mix=1, or RLS)"
+        )
     return form
+
+
+def levelled(form: QueryForm | GraphForm, y: Floats) -> Floats:
+    """Scores less that of the first item of their query, so that equal ones are 0 exactly."""
+    if isinstance(form, GraphForm):  # which takes differences
+        return y
+    return y - y[np.unique(form.query, return_index=True)[1]][form.query]
 
 
 def graph_weights(graph: object, n: int) -> sparse.csr_array:
@@ -166,8 +177,11 @@ def graph_weights(graph: object, n: int) -> sparse.csr_array:
         refuse(~np.isfinite(dense), dense, "graph", "finite weights")
     if W.shape != (n, n):
         raise ValueError(f"graph has shape {W.shape}; expected ({n}, {n}): the weight of each pair of items")
-    wrong = ~np.isfinite(values) | (values < 0)
-    refuse(wrong, values, "the weights of graph", "finite numbers of at least 0")
+    wrong = ~((values == 0) | ((values >= 1 / LARGEST) & (values <= LARGEST)))
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        expected = f"0, or from {1 / LARGEST:g} to {LARGEST:g}"
+        require(False, float(values[k]), f"the weight graph[{W.row[k]}, {W.col[k]}]", expected)
     kept = (W.row != W.col) & (values > 0)
     W = sparse.coo_array((values[kept], (W.row[kept], W.col[kept])), shape=(n, n)).tocsr()
     return sparse.csr_array((W + W.T) / 2)

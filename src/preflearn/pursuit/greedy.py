@@ -13,11 +13,12 @@ from typing import Literal, NamedTuple, Self
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from preflearn.checks import Floats, Ids
+from preflearn.checks import Floats, Ids, require
 from preflearn.pursuit.dictionary import Dictionary
 from preflearn.pursuit.forms import QuadraticForm
 
 Backfit = Literal[False, "after", "pre"]
+BACKFITS = (False, "after", "pre")
 
 TIE = 1e-9  # decreases that differ by less than this share are equal: the first function is chosen
 NOTHING = 1e-20  # of the first loss: a smaller decrease is rounding
@@ -25,6 +26,13 @@ DEPENDENT = 1e-11  # of its square: what is left of a function that the chosen o
 CONSTANT = 1e-28  # of the largest square: a function that is constant within each query
 _AGREE = 1e-6  # an updated product that is off by more is computed anew
 _FEW = 8
+_SMALL = 1e-130  # beyond, squares of products leave the floats
+
+
+def check_backfit(value: object) -> None:
+    """Raise ValueError unless a parameter is one of `BACKFITS`."""
+    good = value is False or (isinstance(value, str) and value in BACKFITS)
+    require(good, value, "backfit", "False, 'after' or 'pre'")
 
 
 class Step(NamedTuple):
@@ -51,6 +59,13 @@ class Search:
         self._order: list[int] = []
         self._amounts: list[float] = []
         self.loss = float(form.squares(self._r[:, None])[0])
+        sizes = self.loss**0.5, float(dictionary.squares.max(initial=0.0)) ** 0.5
+        product = sizes[0] * sizes[1]
+        if not (product == 0 or _SMALL <= product <= 1 / _SMALL):
+            raise ValueError(
+                f"in the loss the scores have the norm {sizes[0]:.3g}, the functions up to {sizes[1]:.3g}; "
+                f"expected a product from {_SMALL:g} to {1 / _SMALL:g}: rescale scores, features or weights"
+            )
         self.least = NOTHING * self.loss
 
     def fork(self) -> Self:
@@ -116,6 +131,12 @@ class Search:
             if not amount * amount > self.least:
                 self._closed[chosen] = True
                 return False
+        r = self._r - amount * q
+        loss = float(self._form.squares(r[:, None])[0])
+        if loss > self.loss * (1 + TIE):
+            self._closed[chosen] = True
+            return False
+        self._r, self.loss = r, loss
         self._append(chosen, q, Lq, inner, size, amount)
         return True
 
@@ -141,7 +162,6 @@ class Search:
         return changed
 
     def _append(self, chosen: int, q: Floats, Lq: Floats, inner: Floats, size: float, amount: float) -> None:
-        self._r -= amount * q
         product = self._dictionary.times(Lq)
         self._product -= amount * product
         if self._error is not None and self._dictionary.spread is not None:
@@ -153,7 +173,6 @@ class Search:
             self._grow(q, Lq, inner, size, amount)
         self._order.append(chosen)
         self._amounts.append(amount / size)
-        self.loss = float(self._form.squares(self._r[:, None])[0])
 
     def _grow(self, q: Floats, Lq: Floats, inner: Floats, size: float, amount: float) -> None:
         p = len(self._along)

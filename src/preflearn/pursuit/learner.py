@@ -11,7 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import Floats, Ids, check_array, check_items, check_query_ids, check_scale
+from preflearn.checks import (
+    LARGEST,
+    Floats,
+    Ids,
+    check_array,
+    check_items,
+    check_query_ids,
+    check_scale,
+    shown,
+)
 from preflearn.ground.expansion import KernelChoice, origin
 from preflearn.ground.kernels import (
     SHIFTED,
@@ -28,7 +37,7 @@ class Functions(NamedTuple):
     """A dictionary of functions k(x, centre_j), j = 0 ... N - 1, as columns of values at items."""
 
     k: Callable[[Floats, NDArray], Floats]
-    less_one: Callable[[Floats, NDArray], Floats]  # k - 1 of a kernel of x - x', which may be wide; else k
+    less_one: Callable[[Floats, NDArray], Floats]  # k but for a constant a function, which may be large
     centres: NDArray
     own: bool  # whether the centres are the training items, and k is symmetric
 
@@ -60,18 +69,25 @@ def functions_of(choice: KernelChoice, X: Floats, dictionary: ArrayLike | None =
             raise ValueError("dictionary is given with kernel='precomputed', where the columns of X are it")
         return Functions(_picked, _picked, np.arange(X.shape[1]), False)
     check_scale(X, "X")
-    centres = X if dictionary is None else check_array(dictionary, "dictionary", ("N", X.shape[1]))
+    centres = X if dictionary is None else check_array(dictionary, "dictionary", ("N", X.shape[1])).copy()
     parameters = kernel_parameters(choice.kernel, X, choice.gamma, choice.degree, choice.coef0)
     k = less_one = partial(kernel_matrix, choice.kernel, **parameters)
     if choice.kernel in SHIFTED:  # an offset would spoil the squares in |x - x'|²
         middle = origin(centres)
         k = partial(_moved, k, middle)
         less_one = partial(_moved, partial(kernel_less_one, choice.kernel, parameters["gamma"]), middle)
-    return Functions(k, less_one, centres, dictionary is None and not callable(choice.kernel))
+    own = dictionary is None and not callable(choice.kernel)
+    if choice.kernel == "linear":  # x·c but for a constant, which an offset of x would make large
+        less_one, own = partial(_moved_items, k, origin(X)), False
+    return Functions(k, less_one, centres, own)
 
 
 def _moved(k: Callable[[Floats, Floats], Floats], middle: Floats, X: Floats, Y: Floats) -> Floats:
     return k(X - middle, Y - middle)
+
+
+def _moved_items(k: Callable[[Floats, Floats], Floats], middle: Floats, X: Floats, Y: Floats) -> Floats:
+    return k(X - middle, Y)
 
 
 def _picked(X: Floats, ids: Ids) -> Floats:
@@ -96,8 +112,8 @@ def held_out(validation: object | None, n_features: int) -> Held | None:
         return None
     if not isinstance(validation, tuple) or len(validation) not in (2, 3):
         raise ValueError(
-            f"validation is a {type(validation).__name__}; expected a tuple (X, y) or (X, y, qid) of items "
-            "that do not train"
+            f"validation is {shown(validation)}; expected a tuple (X, y) or (X, y, qid) of items that do not "
+            "train"
         )
     X = check_array(validation[0], "the X of validation", ("n", n_features), "the features of the fit")
     y = check_array(validation[1], "the y of validation", (len(X),), "one score an item")
@@ -107,11 +123,25 @@ def held_out(validation: object | None, n_features: int) -> Held | None:
 
 
 def scored(X: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
-    """Items (n, p) and their scores (n,), checked."""
-    X = check_items(X, "X")
-    y = check_array(y, "y", (len(X),), "one score an item")
+    """Items (n, p) and their scores (n,), checked; copies, since a fit keeps them."""
+    X = check_items(X, "X").copy()
+    y = check_array(y, "y", (len(X),), "one score an item").copy()
     check_scale(y, "y")
     return X, y
+
+
+def summed(columns: Callable[[Floats, Ids], Floats], X: Floats, basis: Ids, coef: Floats) -> Floats:
+    """The sum of these functions, of which there may be none, at the rows of X, shape (n,)."""
+    return columns(X, basis) @ coef if len(basis) else np.zeros(len(X))
+
+
+def check_size(largest: float, name: str) -> None:
+    """Raise ValueError where squares of values of this size, times weights, might leave the floats."""
+    if not (largest == 0 or 1 / LARGEST <= largest <= LARGEST):
+        raise ValueError(
+            f"{name} are up to {largest:.3g} in size; expected 0, or from {1 / LARGEST:g} to {LARGEST:g}, "
+            "since the squares of others leave the range of floats: rescale"
+        )
 
 
 class ScoredItemsEstimator(BaseEstimator):
@@ -154,7 +184,7 @@ class ScoredItemsEstimator(BaseEstimator):
         return self._sum(self._functions_checked().differ, X)
 
     def _sum(self, columns: Callable[[Floats, Ids], Floats], X: Floats) -> Floats:
-        return columns(X, self.basis_) @ self.coef_ if len(self.basis_) else np.zeros(len(X))
+        return summed(columns, X, self.basis_, self.coef_)
 
     def _functions_checked(self) -> Functions:
         check_is_fitted(self, "n_features_in_")

@@ -14,9 +14,18 @@ from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 from scipy.stats import rankdata
 
-from preflearn.checks import Floats, check_choice, check_query_ids
+from preflearn.checks import (
+    LARGEST,
+    Floats,
+    check_array,
+    check_choice,
+    check_query_ids,
+    check_scale,
+    refuse,
+    require,
+)
 from preflearn.metrics import disagreement_error
-from preflearn.pursuit.forms import QueryForm, form_of
+from preflearn.pursuit.forms import QueryForm, form_of, levelled
 from preflearn.pursuit.greedy import Search, Step
 
 Aggregate = Literal["mean", "median", "borda"]
@@ -48,7 +57,7 @@ class NearOptimal:
         X: ArrayLike,
         aggregate: Aggregate = "mean",
         qid: ArrayLike | None = None,
-        weights: Floats | None = None,
+        weights: ArrayLike | None = None,
     ) -> Floats:
         """One score an item, shape (n,).
 
@@ -56,8 +65,8 @@ class NearOptimal:
         ----------
         aggregate : {"mean", "median", "borda"}
             Of the models' scores less their mean in each query, or of their ranks in the query.
-        weights : ndarray of shape (models,), optional
-            Of the mean and of the ranks, such as those of `validated_weights`; None: equal ones.
+        weights : array-like of shape (models,), optional
+            At least 0. Of the mean and of the ranks, such as those of `validated_weights`; None: equal ones.
         """
         check_choice(aggregate, "aggregate", ("mean", "median", "borda"))
         scores = self.predict_models(X)
@@ -68,6 +77,10 @@ class NearOptimal:
         if aggregate == "borda":
             for code in range(int(query.max()) + 1):
                 scores[query == code] = rankdata(scores[query == code], axis=0)
+        if weights is not None:
+            weights = check_array(weights, "weights", (len(self.models),), "one a model")
+            refuse((weights < 0) | (weights > LARGEST), weights, "weights", f"numbers from 0 to {LARGEST:g}")
+            require(bool(weights.any()), weights, "weights", "at least one positive number")
         return np.average(scores, axis=1, weights=weights)
 
     def agreement(self, X: ArrayLike, qid: ArrayLike | None = None) -> Floats:
@@ -87,7 +100,9 @@ class NearOptimal:
         """
         scores = self.predict_models(X)
         form = form_of(len(scores), qid, None, 0.0)
-        weights, _ = nnls(form.root(scores), form.root(np.asarray(y, dtype=np.float64)))
+        y = check_array(y, "y", (len(scores),), "one score an item")
+        check_scale(y, "y")
+        weights, _ = nnls(form.root(scores), form.root(levelled(form, y)))
         size = len(self.models)
         return weights / weights.sum() if weights.any() else np.full(size, 1 / size)
 

@@ -15,12 +15,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import Floats, Ids, check_choice, check_count, check_real, require
+from preflearn.checks import Floats, Ids, check_count, check_real, require
 from preflearn.ground.kernels import Kernel
 from preflearn.pursuit.dictionary import Dictionary
-from preflearn.pursuit.forms import QuadraticForm, form_of
-from preflearn.pursuit.greedy import Backfit, Search, Step, followed, steps
-from preflearn.pursuit.learner import Functions, Held, ScoredItemsEstimator, functions_of, held_out, scored
+from preflearn.pursuit.forms import QuadraticForm, form_of, levelled
+from preflearn.pursuit.greedy import Backfit, Search, Step, check_backfit, followed, steps
+from preflearn.pursuit.learner import (
+    Functions,
+    Held,
+    ScoredItemsEstimator,
+    check_size,
+    functions_of,
+    held_out,
+    scored,
+    summed,
+)
 from preflearn.pursuit.near_optimal import NearOptimal, beam_search
 
 
@@ -133,18 +142,20 @@ class RankingPursuit(ScoredItemsEstimator):
         Raises
         ------
         ValueError
-            On bad parameters, shapes or values, or where no two items are compared and mix < 1.
+            On bad parameters, shapes or values, sizes whose squares leave the floats, or where no two items
+            are compared and mix < 1.
         """
         most = check_count(self.n_basis, "n_basis", 1)
         mix = check_real(self.mix, "mix", "a number from 0 (ranking) to 1 (regression)", least=0.0, most=1.0)
-        if self.backfit is not False:
-            check_choice(self.backfit, "backfit", ("after", "pre"))
+        check_backfit(self.backfit)
         patience = None if self.patience is None else check_count(self.patience, "patience", 1)
         X, y = scored(X, y)
         form = form_of(len(X), qid, graph, mix)
         held = held_out(validation, X.shape[1])
         functions = functions_of(self, X, self.dictionary)
-        search = self._search(functions, X, form, y, self.backfit)
+        s = y if mix else levelled(form, y)
+        check_size(float(np.abs(s).max()), "the scores y" if mix else "the differences of the scores y")
+        search = self._search(functions, X, form, s, self.backfit)
         error = None if held is None else _held_error(held, functions.seen(mix), mix)
         self._models, errors = followed(steps(search), most, error, patience)
         self.losses_ = np.array([model.loss for model in self._models])
@@ -153,7 +164,7 @@ class RankingPursuit(ScoredItemsEstimator):
             self.validation_errors_, best = errors, int(np.argmin(errors))
         elif hasattr(self, "validation_errors_"):
             del self.validation_errors_
-        self._functions, self._training, self.n_features_in_ = functions, (X, form, y), X.shape[1]
+        self._functions, self._training, self.n_features_in_ = functions, (X, form, s), X.shape[1]
         self.basis_, self.coef_ = self.stage(best)
         return self
 
@@ -186,14 +197,14 @@ class RankingPursuit(ScoredItemsEstimator):
     def _search(
         self, functions: Functions, X: Floats, form: QuadraticForm, y: Floats, backfit: Backfit
     ) -> Search:
-        seen = functions.seen(self.mix)
+        seen = functions.seen(form.mix)
         dictionary = Dictionary(seen, X, form, form.times(y), self.block_size, self.memory)
         return Search(dictionary, form, y, backfit)
 
     def _values(self, X: ArrayLike, model: Step) -> Floats:
         """A model's scores of items, up to a constant at mix = 0."""
         X = self._features(X)
-        return self._functions.seen(self.mix).columns(X, model.basis) @ model.coef
+        return summed(self._functions.seen(self._training[1].mix).columns, X, model.basis, model.coef)
 
 
 def _held_error(held: Held, functions: Functions, mix: float) -> Callable[[Step], float]:

@@ -127,7 +127,7 @@ class RankSVM(ScoredItemsEstimator):
         """
         X, y = scored(X, y)
         held = held_out(validation, X.shape[1])
-        if (held is None) == (self.C == "path"):
+        if (held is None) == (isinstance(self.C, str) and self.C == "path"):
             found = "missing with C='path'" if held is None else f"given with C={self.C!r}"
             raise ValueError(f"validation is {found}; expected both or neither: validation chooses C")
         lam = None if held else 1 / check_number(self, "C", positive=True, most=1e100)

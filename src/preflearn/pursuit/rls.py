@@ -26,10 +26,11 @@ from preflearn.ground.kernels import (
     kernel_matrix,
     pivoted_features,
 )
-from preflearn.pursuit.forms import GraphForm, QueryForm, form_of
+from preflearn.pursuit.forms import GraphForm, QueryForm, form_of, levelled
 from preflearn.pursuit.learner import Functions, Held, ScoredItemsEstimator, functions_of, held_out, scored
 
 _EPS = float(np.finfo(np.float64).eps)
+_TINY = 1e-150  # its square is hardly a float
 _FLOOR = 10 * _EPS  # alpha below this share of a trace is lost beside the matrix that it is added to
 
 
@@ -312,7 +313,7 @@ class _System(NamedTuple):
 def ridge(D: Floats, target: Floats, alphas: Floats) -> Floats:
     """The w of least norm with |target - D w|² + alpha |w|² least, for each alpha >= 0, shape (k, r)."""
     U, sizes, V = linalg.svd(D, full_matrices=False, check_finite=False)
-    kept = sizes > _EPS * max(D.shape) * sizes[0]
+    kept = sizes > max(_EPS * max(D.shape) * sizes[0], _TINY)
     U, sizes, V = U[:, kept], sizes[kept], V[kept]
     return (sizes * (target @ U) / (np.square(sizes) + alphas[:, None])) @ V
 
@@ -342,13 +343,6 @@ def functions_between(choice: KernelChoice, X: Floats) -> Functions:
     if isinstance(choice.kernel, str) and choice.kernel == "precomputed":
         check_shape(X, "X", ("n", "n"), "with kernel='precomputed' the Gram matrix of the items")
     return functions_of(choice, X)
-
-
-def levelled(form: QueryForm | GraphForm, y: Floats) -> Floats:
-    """Scores less that of the first item of their query, so that equal ones are 0 exactly."""
-    if isinstance(form, GraphForm):  # whose root takes differences
-        return y
-    return y - y[np.unique(form.query, return_index=True)[1]][form.query]
 
 
 def check_alphas(alpha: object, least: float, expected: str) -> Floats:

@@ -19,9 +19,9 @@ from preflearn.checks import Floats, Ids, check_count, check_scale
 from preflearn.ground.expansion import rounding
 from preflearn.ground.gram import check_symmetric
 from preflearn.ground.kernels import SHIFTED, Kernel, indefinite
-from preflearn.pursuit.forms import form_of
+from preflearn.pursuit.forms import form_of, levelled
 from preflearn.pursuit.learner import Functions, held_out, scored
-from preflearn.pursuit.rls import Regularised, check_alphas, functions_between, levelled, ridge
+from preflearn.pursuit.rls import Regularised, check_alphas, functions_between, ridge
 
 _RANK = 1e-13  # eigenvalues below this share of the largest are rounding
 _NEGATIVE = 1e-9  # a negative one of a larger share is none

@@ -23,13 +23,12 @@ from preflearn.checks import Floats, Ids, check_array, check_choice, check_count
 from preflearn.compiled import njit
 from preflearn.pairs import Pairs
 from preflearn.path import ranksvm_path
-from preflearn.pursuit.greedy import CONSTANT, DEPENDENT, NOTHING, TIE, Backfit
+from preflearn.pursuit.greedy import BACKFITS, CONSTANT, DEPENDENT, NOTHING, TIE, Backfit, check_backfit
 from preflearn.pursuit.rank_svm import CANCELLED
 from preflearn.pursuit.rls import ridge
 from preflearn.pursuit.users import UserTask
 
 _RANK = 1e-13  # of the largest eigenvalue: smaller ones are rounding
-_BACKFITS = (False, "after", "pre")
 _WIDE = 1.0  # where gamma d² is below it for all items, k - 1 tells more of k than k
 
 
@@ -54,7 +53,12 @@ class Problem(NamedTuple):
 
     @classmethod
     def of(cls, task: UserTask) -> Self:
-        """The problem of a task."""
+        """The problem of a task, some test items of which differ in their scores."""
+        if np.ptp(task.y_test) == 0:
+            raise ValueError(
+                f"y_test of user {task.user} holds {len(task.y_test)} times {task.y_test[0]:g}; expected "
+                "different scores, whose order can be judged"
+            )
         items, alike = np.unique(task.X_test, axis=0, return_inverse=True)
         train, test = (
             cdist(X, task.X_train, "sqeuclidean").astype(np.float64) for X in (task.X_train, items)
@@ -208,12 +212,12 @@ def by_pursuit(name: str, stages: Sequence[int], mix: float = 0.0, backfit: Back
     """
     stages = _counts(stages, "stages")
     mix = check_real(mix, "mix", "a number from 0 to 1", least=0.0, most=1.0)
-    require(backfit in _BACKFITS, backfit, "backfit", "False, 'after' or 'pre'")
+    check_backfit(backfit)
 
     def solve(problem: Problem, gamma: float) -> Family:
         K, follow = problem.kernel(gamma, mix > 0)
         columns, target = _rooted(K, mix).T, _rooted(problem.y_train[:, None], mix)[:, 0]
-        kind = _BACKFITS.index(backfit)
+        kind = BACKFITS.index(backfit)
         sums, used = _pursued(np.ascontiguousarray(columns), target, follow.T.copy(), max(stages), kind)
         return Family(*(found[np.array(stages) - 1] for found in (sums, used)))
 
@@ -232,7 +236,7 @@ def _centred(V: Floats) -> Floats:
 
 def _counts(values: Sequence[int], name: str) -> list[int]:
     """Numbers from 1 on."""
-    require(len(values) > 0, values, name, "at least one number")
+    require(np.ndim(values) == 1 and len(values) > 0, values, name, "at least one number, in a sequence")
     return [check_count(value, f"{name}[{i}]", 1) for i, value in enumerate(values)]
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from preflearn.checks import Floats, Ids, check_array, check_count, check_real, check_shape
+from preflearn.checks import Floats, Ids, check_array, check_count, check_real, check_shape, require
 
 
 class Counts(NamedTuple):
@@ -116,6 +116,7 @@ def user_tasks(
     [(11, 8), (15, 8), (13, 8)]
     """
     ratings = _checked(ratings)
+    require(isinstance(rng, np.random.Generator), rng, "rng", "a numpy.random.Generator")
     n_tasks, n_reference = check_count(n_tasks, "n_tasks", 1), check_count(n_reference, "n_reference", 1)
     hidden = check_real(hidden, "hidden", "a share from 0 to below 1", least=0.0, most=1 - 1e-9)
     n_ratings = np.diff(ratings.indptr)

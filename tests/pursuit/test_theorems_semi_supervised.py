@@ -1,0 +1,161 @@
+"""The theorem boxes of chapter 11, on random and on degenerate small problems."""
+
+import numpy as np
+import pytest
+from scipy.linalg import block_diag
+
+from preflearn.pursuit import SemiSupervisedRankingPursuit
+
+SEEDS = range(60)
+
+
+class Problem:
+    """Functions of M views on scored and unscored items in queries: k (M, n), kbar (M, l), and a model F.
+
+    Small whole numbers, so that functions are often constant in a query, equal, or parallel.
+    """
+
+    def __init__(self, seed):
+        self.rng = rng = np.random.default_rng(seed)
+        self.M, self.nu = int(rng.integers(1, 4)), float(rng.choice([0.0, 0.5, 3.0]))
+        self.L, self.Lbar = (laplacian(rng.integers(1, 4, size=rng.integers(1, 4))) for _ in range(2))
+        high = 2 if seed % 2 else 5
+        self.k, self.kbar = self.values(high)
+        self.f, self.fbar = self.values(5)
+        self.s = rng.integers(0, 4, size=len(self.L)).astype(float)
+
+    def values(self, high):
+        shapes = (self.M, len(self.L)), (self.M, len(self.Lbar))
+        return [self.rng.integers(0, high, size=shape).astype(float) for shape in shapes]
+
+    def loss(self, f):
+        return float((self.s - f) @ self.L @ (self.s - f))
+
+    def objective(self, f, fbar):
+        apart = [(x - y) @ self.Lbar @ (x - y) for x in fbar for y in fbar]
+        return sum(self.loss(one) for one in f) + self.nu * sum(apart)
+
+    def stepped(self, a):
+        return self.f + a[:, None] * self.k, self.fbar + a[:, None] * self.kbar
+
+    def printed(self, a, r):
+        fits = [(r - x) @ self.L @ (r - x) for x in a[:, None] * self.k]
+        apart = [
+            (x - y) @ self.Lbar @ (x - y) for x in a[:, None] * self.kbar for y in a[:, None] * self.kbar
+        ]
+        return sum(fits) + self.nu * sum(apart)
+
+    def system(self):
+        """G of the page, entry by entry."""
+        G = np.empty((self.M, self.M))
+        for v in range(self.M):
+            for u in range(self.M):
+                if v == u:
+                    own = self.kbar[v] @ self.Lbar @ self.kbar[v]
+                    G[v, v] = self.k[v] @ self.L @ self.k[v] + 2 * self.nu * (self.M - 1) * own
+                else:
+                    G[v, u] = -2 * self.nu * self.kbar[v] @ self.Lbar @ self.kbar[u]
+        return G
+
+    def side(self):
+        """h of the page."""
+        h = np.empty(self.M)
+        for v in range(self.M):
+            pull = sum(self.kbar[v] @ self.Lbar @ (self.fbar[v] - other) for other in self.fbar)
+            h[v] = self.k[v] @ self.L @ (self.s - self.f[v]) - 2 * self.nu * pull
+        return h
+
+
+def laplacian(sizes):
+    return block_diag(*[size * np.eye(size) - 1 for size in sizes.tolist()])
+
+
+@pytest.fixture(params=SEEDS)
+def problem(request):
+    return Problem(request.param)
+
+
+@pytest.mark.theorem("prop-v-steps")
+def test_a_corrected_step_lowers_the_objective_by_what_is_said_and_no_step_by_more(problem):
+    G, h = problem.system(), problem.side()
+    a = np.linalg.pinv(G, rcond=1e-10) @ h
+    start = problem.objective(problem.f, problem.fbar)
+    least = problem.objective(*problem.stepped(a))
+    assert start - least == pytest.approx(h @ a, rel=1e-9, abs=1e-8)
+    assert h @ a >= -1e-9
+    for _ in range(20):
+        other = a + problem.rng.normal(size=problem.M) * 10.0 ** problem.rng.integers(-3, 2)
+        assert problem.objective(*problem.stepped(other)) >= least - 1e-8
+
+
+@pytest.mark.theorem("prop-v-steps")
+def test_a_printed_step_never_raises_the_loss_of_the_average(problem):
+    average = problem.f.mean(axis=0)
+    r = problem.s - average
+    G, e = problem.system(), problem.k @ problem.L @ r
+    a = np.linalg.pinv(G, rcond=1e-10) @ e
+    for _ in range(20):
+        other = a + problem.rng.normal(size=problem.M)
+        assert problem.printed(other, r) >= problem.printed(a, r) - 1e-8
+    stepped = average + (a[:, None] * problem.k).mean(axis=0)
+    singles = [problem.loss(average + x) for x in a[:, None] * problem.k]
+    assert problem.loss(stepped) <= np.mean(singles) + 1e-9
+    assert np.mean(singles) <= problem.printed(a, r) / problem.M + 1e-8
+    assert problem.printed(a, r) / problem.M <= problem.loss(average) + 1e-8
+
+
+@pytest.mark.theorem("prop-v-steps")
+def test_the_printed_algorithm_raises_the_objective_on_the_four_items():
+    X, s = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 0.0], [4.0, 1.0]]), [0.0, 1.0, 1.0, 2.0]
+    model = SemiSupervisedRankingPursuit(
+        [[0], [1]], 6, nu=0.0, algorithm="printed", kernel="precomputed"
+    ).fit(X, s)
+    assert (np.diff(model.objectives_)[1:] > 0).all()
+    first = np.cumsum(model.coefs_[0])
+    losses = [4 * 4 * np.var(s - a * X[:, 0]) for a in first]
+    assert losses[-1] > losses[0]  # of view 1
+    corrected = SemiSupervisedRankingPursuit([[0], [1]], 6, nu=0.0, kernel="precomputed").fit(X, s)
+    assert (np.diff(corrected.objectives_) < 0).all()
+
+
+@pytest.mark.theorem("thm-v-average")
+def test_the_mean_loss_of_views_is_that_of_the_average_and_their_disagreement(problem):
+    M, f = problem.M, problem.f
+    W = problem.rng.integers(0, 3, size=(f.shape[1],) * 2)
+    W = np.triu(W, 1) + np.triu(W, 1).T
+    general = np.diag(W.sum(axis=1)) - W
+    for L in (problem.L, general):
+        problem.L = L
+        losses = [problem.loss(one) for one in f]
+        apart = sum((x - y) @ L @ (x - y) for x in f for y in f)
+        average = problem.loss(f.mean(axis=0))
+        assert np.mean(losses) == pytest.approx(average + apart / (2 * M**2), rel=1e-12, abs=1e-9)
+        assert average <= np.mean(losses) + 1e-9
+        equal = abs(np.mean(losses) - average) < 1e-9
+        assert equal == all(abs((x - y) @ L @ (x - y)) < 1e-9 for x in f for y in f)
+        assert M * average <= problem.objective(f, problem.fbar) + 1e-9
+
+
+@pytest.mark.theorem("prop-v-definite")
+@pytest.mark.parametrize("seed", range(400))
+def test_the_system_is_singular_exactly_where_the_proposition_says(seed):
+    problem = Problem(seed)
+    G, h = problem.system(), problem.side()
+    values = np.linalg.eigvalsh(G)
+    assert values[0] >= -1e-9 * max(values[-1], 1)
+    varies = np.array([one @ problem.L @ one > 0 for one in problem.k])
+    free = np.flatnonzero(~varies)
+    # Rows: a_v Lbar kbar_v less a_u Lbar kbar_u, for the a that (a) leaves free.
+    rows = [np.zeros((1, len(free)))]
+    for v in range(problem.M):
+        for u in range(problem.M):
+            columns = np.zeros((len(problem.Lbar), problem.M))
+            columns[:, v] += problem.Lbar @ problem.kbar[v]
+            columns[:, u] -= problem.Lbar @ problem.kbar[u]
+            rows.append(problem.nu * columns[:, free])
+    has_null = len(free) > 0 and np.linalg.matrix_rank(np.vstack(rows)) < len(free)
+    assert has_null == (values[0] < 1e-9)
+    if varies.all():
+        assert values[0] > 1e-9
+    a = np.linalg.pinv(G, rcond=1e-10) @ h
+    assert np.allclose(G @ a, h, rtol=0, atol=1e-8 * max(1.0, np.abs(h).max()))
