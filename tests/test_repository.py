@@ -213,8 +213,8 @@ def test_code_lines_are_counted_without_words():
         # the plan says 1,000 and one engine; there are two loops: points are followed on blocks of their Gram
         # matrix, and many pairs of few items by the scores of the items
         ({"path"}, 1700),
-        # the plan says 700 for one pursuit; a dictionary in blocks and the near-optimal models take 180, least
-        # squares and RankSVM 390, the views 400, the users' tasks and the study of their tables 300
+        # the plan says 700 for one pursuit; a dictionary in blocks and near-optimal models take 180, least squares
+        # and RankSVM 390, the views 400, the tasks of users and the study of their tables 300
         ({"pursuit"}, 1840),
         ({"dynamics"}, 1900),
         ({"ranking"}, 500),
@@ -223,7 +223,7 @@ def test_code_lines_are_counted_without_words():
             760,
         ),  # the plan says 650; tables kept parsed take 40, samples and examples 50
         # the plan says 1,400; explorers take 120, what pages say of themselves and the front page 110
-        ({"bookrunner"}, 2200),
+        ({"bookrunner"}, 2204),
     ],
 )
 def test_a_folder_is_read_in_one_sitting(folders, most):

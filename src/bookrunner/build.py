@@ -8,7 +8,7 @@ from typing import Any
 
 from bookrunner.execution import GENEROUS, Limits
 from bookrunner.files import check_writable, clean_temporaries, digest, locked, read_json, write_atomically
-from bookrunner.keys import State, outdated_records
+from bookrunner.keys import State, code_of_numbers, outdated_records
 from bookrunner.ledger import Claim, read_ledger
 from bookrunner.outputs import Executed, read_executed
 from bookrunner.pages import claims_page, figures, match_checks, status_page, tally
@@ -148,7 +148,7 @@ def _keep(project: Project, outcome: Outcome) -> None:
         "python": versions["python"],
         "parameters": executed.provenance["parameters"],
         "wall_time_s": run["seconds"],
-        "code": {k: v[:12] for k, v in run["inputs"].items() if k.startswith("module preflearn")},
+        "code": {k: v[:12] for k, v in code_of_numbers(run["inputs"]).items()},
     }
     for payload in executed.records:
         write_recorded(project.root / "data" / "recorded", chapter.name, payload, provenance)
