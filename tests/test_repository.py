@@ -213,8 +213,8 @@ def test_code_lines_are_counted_without_words():
         # the plan says 1,000 and one engine; there are two loops: points are followed on blocks of their Gram
         # matrix, and many pairs of few items by the scores of the items
         ({"path"}, 1700),
-        # the plan says 700 for one pursuit; a dictionary in blocks and near-optimal models take 180, least squares
-        # and RankSVM 390, the views 400, the tasks of users and the study of their tables 300
+        # the plan says 700 for one pursuit; a dictionary in blocks and near-optimal models take 180, least
+        # squares and RankSVM 390, the views 400, the tasks of users and the study of their tables 300
         ({"pursuit"}, 1840),
         ({"dynamics"}, 1900),
         ({"ranking"}, 500),
