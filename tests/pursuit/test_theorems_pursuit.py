@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import rbf_kernel
 
 from preflearn.pursuit import RLS, RankingPursuit, RankRLS, SparseRankRLS
@@ -45,7 +47,7 @@ def test_pursuit_with_back_fitting(backfit, seed):
     W, L, K, s = graph_problem(seed)
     model = RankingPursuit(12, "precomputed", backfit=backfit).fit(K, s, graph=W)
     tiny, chosen = 1e-9 * (s @ L @ s + 1e-12), []
-    parts = len(s) - np.linalg.matrix_rank(L)
+    parts, part = connected_components(W, directed=False)
     for p in range(len(model.losses_)):
         basis, coef = model.stage(p)
         r = s - K[:, basis] @ coef
@@ -57,9 +59,14 @@ def test_pursuit_with_back_fitting(backfit, seed):
             fall, below = model.losses_[p - 1] - model.losses_[p], least(V, L, k)
             assert fall == pytest.approx((k @ L @ rest) ** 2 / below, rel=1e-6, abs=tiny)
             assert fall >= (k @ L @ rest) ** 2 / (k @ L @ k) * (1 - 1e-8) - tiny
+            spanned = [j for j in range(12) if least(V, L, K[:, j]) < 1e-18 * (K[:, j] @ L @ K[:, j])]
+            assert np.abs(K[:, spanned].T @ L @ rest).max(initial=0) < 1e-6 * (1 + np.abs(s).max())
+            assert basis[-1] not in spanned
         chosen = basis.tolist()
     assert len(set(chosen)) == len(chosen) <= np.linalg.matrix_rank(L @ K) <= len(s) - parts  # (c)
-    assert not {5, 7} & set(chosen)
+    level = [j for j in range(12) if all(np.ptp(K[part == c, j]) == 0 for c in range(parts))]
+    assert {5, 7} <= set(level)
+    assert not set(level) & set(chosen)
     assert np.all(np.diff(model.losses_) < 0)
     assert model.losses_[-1] == pytest.approx(least(K, L, s), abs=tiny)  # (d)
 
@@ -79,6 +86,7 @@ def test_the_loss_bounds_the_pairs_in_the_wrong_order(seed):
     loss, least_gap = np.sum((gaps - found) ** 2), np.abs(gaps[gaps != 0]).min()
     wrong = np.sum((gaps != 0) & (gaps * found <= 0))
     assert wrong <= loss / least_gap**2 + 1e-9
+    assert wrong == 0 or loss >= least_gap**2 * (1 - 1e-9)
     t = 1 + rng.random() * 100  # no bound in the other direction
     assert np.all(gaps * (t * gaps) >= 0)
     assert np.sum((gaps - t * gaps) ** 2) == pytest.approx((t - 1) ** 2 * np.sum(gaps**2))
@@ -87,10 +95,10 @@ def test_the_loss_bounds_the_pairs_in_the_wrong_order(seed):
 def one_query(seed):
     """Items of one query, two of them equal, and scores, some of them tied."""
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(int(rng.integers(3, 12)), 2))
+    X = rng.normal(size=(int(rng.integers(2, 12)), 2))
     X[-1] = X[0]
     s = rng.normal(size=len(X)) + 10 * rng.normal() if seed % 2 else rng.integers(0, 3, len(X)) + 4.0
-    return rng, X, s, rbf_kernel(X, gamma=0.7)
+    return rng, X, s, np.exp(-0.7 * cdist(X, X, "sqeuclidean"))  # equal items exactly equal
 
 
 @pytest.mark.theorem("prop-pursuit-level")
@@ -103,6 +111,13 @@ def test_one_query_is_regression_with_a_free_level(seed, beta):
     tilde, m = beta * np.eye(q) + (1 - beta) * L, r.mean()
     formula = (beta + (1 - beta) * q) * np.sum((r - m) ** 2) + beta * q * m**2
     assert r @ tilde @ r == pytest.approx(formula)
+    free = np.linalg.lstsq(np.ones((q, 1)), r, rcond=None)[1][0]  # the least over b of |r - b|^2
+    assert r @ L @ r == pytest.approx(q * free)
+    # the step of ranking pursuit: the function that is best with a level, where it has something to explain
+    model = RankingPursuit(1, "precomputed").fit(K, s)
+    bases = [np.column_stack([np.ones(q), k]) for k in K.T]
+    fits = [s - V @ np.linalg.lstsq(V, s, rcond=None)[0] for V in bases]
+    assert model.losses_[-1] == pytest.approx(q * min(map(np.dot, fits, fits)), abs=1e-9 * (s @ s))
     # (a) regularised least squares with a level, by its equations, and RankRLS
     alpha = float(10 ** rng.uniform(-1, 2))
     system = np.block([[np.zeros((1, 1)), np.ones((1, q))], [np.ones((q, 1)), K + alpha * np.eye(q)]])
