@@ -21,6 +21,7 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.metrics.pairwise import rbf_kernel
 
 from preflearn.pursuit import RankingPursuit, RankRLS, SemiSupervisedRankingPursuit
+from preflearn.pursuit.forms import QueryForm
 
 P_FEATURES, PER_QUERY, GAMMA = 20, 100, 0.05
 
@@ -31,6 +32,19 @@ def problem(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     X = rng.normal(size=(n, P_FEATURES))
     y = X[:, 0] + np.sin(2 * X[:, 1]) + 0.3 * rng.normal(size=n)
     return X, y, np.arange(n) // PER_QUERY
+
+
+def dense_laplacian(qid: np.ndarray) -> np.ndarray:
+    """L of all pairs of items of one query."""
+    same = np.equal.outer(qid, qid).astype(float)
+    return np.diag(same.sum(axis=1)) - same
+
+
+def measured(run: Callable, *arguments: object) -> tuple[float, float]:
+    """Seconds of one run, and the MB by which memory grows in another one."""
+    start = time.perf_counter()
+    run(*arguments)
+    return time.perf_counter() - start, peak_megabytes(partial, run, *arguments)
 
 
 # ---- Pursuit
@@ -53,9 +67,7 @@ def textbook(K: np.ndarray, L: np.ndarray, s: np.ndarray, n_basis: int) -> tuple
 
 def run_textbook(n: int, n_basis: int) -> tuple[list[int], np.ndarray]:
     X, y, qid = problem(n)
-    same = np.equal.outer(qid, qid).astype(float)
-    L = np.diag(same.sum(axis=1)) - same
-    return textbook(rbf_kernel(X, gamma=GAMMA), L, y, n_basis)
+    return textbook(rbf_kernel(X, gamma=GAMMA), dense_laplacian(qid), y, n_basis)
 
 
 def run_ours(n: int, n_basis: int, memory: float = 1e9) -> RankingPursuit:
@@ -76,42 +88,22 @@ def against_textbook(repeats: int) -> None:
 
 
 def large(n: int = 20_000, n_basis: int = 100) -> None:
-    seconds = {}
-    for p in (1, n_basis):
-        start = time.perf_counter()
-        run_ours(n, p)
-        seconds[p] = time.perf_counter() - start
-    step = (seconds[n_basis] - seconds[1]) / (n_basis - 1)
+    first, _ = measured(run_ours, n, 1)
+    whole, memory = measured(run_ours, n, n_basis)
+    step = (whole - first) / (n_basis - 1)
     kept = np.ones((n // 2, n), dtype=np.float32)
     (reading,) = alternate([lambda: kept.sum(dtype=np.float32)], 5)
-    memory = peak_megabytes(partial, run_ours, n, n_basis)
-    header = [
-        "n",
-        "P",
-        "whole s",
-        "set-up and one step s",
-        "a step s",
-        "reading what is kept s",
-        "ratio",
-        "MB",
-    ]
-    rows = [[n, n_basis, seconds[n_basis], seconds[1], step, reading, step / reading, memory]]
-    print(markdown_table(header, rows))
+    header = ["n", "P", "whole s", "set-up and one step s", "a step s", "reading what is kept s"]
+    rows = [[n, n_basis, whole, first, step, reading, step / reading, memory]]
+    print(markdown_table([*header, "ratio", "MB"], rows))
 
 
 def growth() -> None:
-    rows = []
-    for n in (2500, 5000, 10_000):
-        for p in (25, 100):
-            start = time.perf_counter()
-            run_ours(n, p)
-            rows.append([n, p, time.perf_counter() - start, peak_megabytes(partial, run_ours, n, p)])
-    for memory in (1e9, 3e8, 0.0):
-        start = time.perf_counter()
-        run_ours(10_000, 25, memory)
-        taken = time.perf_counter() - start
-        used = peak_megabytes(partial, run_ours, 10_000, 25, memory)
-        rows.append([f"10000, memory = {memory:g}", 25, taken, used])
+    rows = [[n, p, *measured(run_ours, n, p)] for n in (2500, 5000, 10_000) for p in (25, 100)]
+    rows += [
+        [f"10000, memory = {memory:g}", 25, *measured(run_ours, 10_000, 25, memory)]
+        for memory in (1e9, 3e8, 0.0)
+    ]
     print(markdown_table(["n", "P", "s", "MB"], rows))
 
 
@@ -122,8 +114,7 @@ ALPHAS = tuple(10.0**k for k in np.linspace(-3, 3, 20))
 
 def dense_rankrls(X: np.ndarray, y: np.ndarray, qid: np.ndarray, alpha: float) -> np.ndarray:
     """(LK + alpha I) a = Ls, with L dense."""
-    same = np.equal.outer(qid, qid).astype(float)
-    L, K = np.diag(same.sum(axis=1)) - same, rbf_kernel(X, gamma=GAMMA)
+    L, K = dense_laplacian(qid), rbf_kernel(X, gamma=GAMMA)
     return K @ np.linalg.solve(L @ K + alpha * np.eye(len(K)), L @ y)
 
 
@@ -142,8 +133,10 @@ def rls(folder: str | None, repeats: int) -> None:
             peers["rlscore, one alpha"] = partial(learner, regparam=100.0 / PER_QUERY)
         for name, peer in peers.items():
             ours, theirs = alternate([one, peer], repeats)
-            predicted = peer() if name.startswith("dense") else np.ravel(learner(regparam=1.0).predict(X))
-            spread = np.abs(center(predicted - one().rank_function(X), qid)).max()
+            predicted = (
+                np.asarray(peer()) if name.startswith("dense") else np.ravel(learner(regparam=1.0).predict(X))
+            )
+            spread = np.abs(QueryForm(qid).centred(predicted - one().rank_function(X))).max()
             rows.append([n, name, ours, theirs, ours / theirs, f"{spread:.0e}"])
         if folder:
 
@@ -155,11 +148,6 @@ def rls(folder: str | None, repeats: int) -> None:
             ours, theirs = alternate([many, solved], repeats)
             rows.append([n, "rlscore, 20 alphas", ours, theirs, ours / theirs, "-"])
     print(markdown_table(["n", "peer", "ours s", "peer s", "ours / peer", "scores differ by"], rows))
-
-
-def center(values: np.ndarray, qid: np.ndarray) -> np.ndarray:
-    means = np.bincount(qid, values) / np.bincount(qid)
-    return values - means[qid]
 
 
 # ---- Unscored items

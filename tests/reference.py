@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 import cvxpy as cp
+import numpy as np
 
 
 def times(c, vector):
@@ -42,3 +43,14 @@ def hinges(won, drawn, beta):
     won, drawn: u·d of the preferences, better item first, and of the ties.
     """
     return cp.sum(cp.pos(1 - beta - won)), cp.sum(cp.pos(1 + beta + drawn) + cp.pos(1 + beta - drawn))
+
+
+def same_query(qid):
+    """W of all pairs of items of one query, a dense matrix."""
+    return np.equal.outer(qid, qid).astype(float) - np.eye(len(qid))
+
+
+def laplacian(W):
+    """L = D - W of a graph, of a directed one that of (W + W') / 2, a dense matrix."""
+    W = (np.asarray(W) + np.transpose(W)) / 2
+    return np.diag(W.sum(axis=0)) - W

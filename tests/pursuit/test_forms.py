@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reference import laplacian, same_query
 from scipy import sparse
 
 from preflearn.pairs import Incidence
@@ -15,12 +16,6 @@ def loss_by_definition(W, v):
     return sum(W[i][j] * (v[i] - v[j]) ** 2 for i in range(len(v)) for j in range(len(v))) / 2
 
 
-def relevant(qid):
-    same = np.equal.outer(qid, qid).astype(float)
-    np.fill_diagonal(same, 0.0)
-    return same
-
-
 queries = st.lists(st.integers(0, 3), min_size=2, max_size=9)
 
 
@@ -28,9 +23,9 @@ queries = st.lists(st.integers(0, 3), min_size=2, max_size=9)
 def test_query_form_is_the_sum_over_pairs_and_items(qid, mix, seed):
     rng = np.random.default_rng(seed)
     codes = np.unique(qid, return_inverse=True)[1]
-    form, W = QueryForm(codes, mix), relevant(codes)
+    form, W = QueryForm(codes, mix), same_query(codes)
     V = rng.integers(-5, 6, (len(qid), 3)).astype(float)
-    L = mix * np.eye(len(qid)) + (1 - mix) * (np.diag(W.sum(axis=1)) - W)
+    L = mix * np.eye(len(qid)) + (1 - mix) * laplacian(W)
     expected = [(1 - mix) * loss_by_definition(W, v) + mix * v @ v for v in V.T]
     assert form.squares(V) == pytest.approx(expected, abs=1e-9)
     assert form.times(V) == pytest.approx(L @ V, abs=1e-9)
@@ -55,7 +50,7 @@ def test_graph_form_is_that_of_its_symmetric_part(qid, mix, seed):
 
 def test_graph_of_all_pairs_of_a_query_is_the_query_form():
     codes = np.array([1, 0, 1, 2, 0, 1])
-    by_query, by_graph = QueryForm(codes, 0.3), GraphForm(sparse.csr_array(relevant(codes)), 0.3)
+    by_query, by_graph = QueryForm(codes, 0.3), GraphForm(sparse.csr_array(same_query(codes)), 0.3)
     V = np.random.default_rng(0).normal(size=(6, 4))
     assert by_graph.times(V) == pytest.approx(by_query.times(V))
     assert by_graph.squares(V) == pytest.approx(by_query.squares(V))
@@ -70,7 +65,7 @@ def test_laplacian_of_the_books_incidence_matrix_is_that_of_all_pairs():
 
 def test_a_large_constant_spoils_nothing():
     codes, v = np.array([0, 0, 1, 1]), np.array([1.0, 2.0, 5.0, 3.0])
-    for form in (QueryForm(codes), GraphForm(sparse.csr_array(relevant(codes)))):
+    for form in (QueryForm(codes), GraphForm(sparse.csr_array(same_query(codes)))):
         assert form.squares((v + 1e12)[:, None]) == pytest.approx([5.0], rel=1e-4)
 
 

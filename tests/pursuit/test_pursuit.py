@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reference import laplacian, same_query
 from sklearn.base import clone
 from sklearn.linear_model import orthogonal_mp
 
@@ -13,9 +14,9 @@ from preflearn.pursuit import RankingPursuit
 BACKFITS = (False, "after", "pre")
 
 
-def laplacian(qid, mix=0.0):
-    same = np.equal.outer(qid, qid).astype(float)
-    return mix * np.eye(len(qid)) + (1 - mix) * (np.diag(same.sum(axis=1)) - same)
+def mixed(qid, mix=0.0):
+    """L~ of eq. 5."""
+    return mix * np.eye(len(qid)) + (1 - mix) * laplacian(same_query(qid))
 
 
 def rbf(X, Y, gamma):
@@ -67,7 +68,7 @@ def problem(seed, n=14, p=2):
 def test_each_step_is_that_of_brute_force(seed, mix, backfit):
     X, s, qid = problem(seed)
     model = RankingPursuit(5, gamma=0.7, mix=mix, backfit=backfit).fit(X, s, qid)
-    chosen, coef, losses = brute_force(rbf(X, X, 0.7), laplacian(qid, mix), s, 5, backfit)
+    chosen, coef, losses = brute_force(rbf(X, X, 0.7), mixed(qid, mix), s, 5, backfit)
     assert model.basis_.tolist() == chosen
     assert model.losses_ == pytest.approx(losses, rel=1e-9)
     assert model.coef_ == pytest.approx(coef, rel=1e-6)
@@ -106,7 +107,7 @@ def test_residual_is_orthogonal_to_the_chosen_functions(backfit, mix):
     for p in range(11):
         basis, coef = model.stage(p)
         K = rbf(X, X[basis], 1 / (2 * X.var(axis=0).mean()))
-        L = laplacian(qid, mix)
+        L = mixed(qid, mix)
         assert np.abs(K.T @ L @ (s - K @ coef)).max(initial=0) < 1e-9
         assert model.losses_[p] == pytest.approx(least(K, L, s)[1])
         assert len(set(basis.tolist())) == p
@@ -189,7 +190,7 @@ def test_an_edge_of_weight_two_is_an_edge_twice():
 
 def test_graph_of_the_queries_gives_the_model_of_the_queries():
     X, s, qid = problem(8)
-    W = np.equal.outer(qid, qid).astype(float)
+    W = same_query(qid)
     one, other = RankingPursuit(5).fit(X, s, qid), RankingPursuit(5).fit(X, s, graph=W)
     assert other.basis_.tolist() == one.basis_.tolist()
     assert other.coef_ == pytest.approx(one.coef_)
@@ -199,7 +200,7 @@ def test_more_functions_than_the_rank_end_early():
     X, s, qid = problem(5)
     model = RankingPursuit(99, "linear").fit(X, s, qid)
     assert len(model.basis_) == 2
-    assert model.losses_[-1] == pytest.approx(least(X, laplacian(qid), s)[1])
+    assert model.losses_[-1] == pytest.approx(least(X, mixed(qid), s)[1])
 
 
 def test_equal_scores_need_no_function():
@@ -264,7 +265,7 @@ def test_predictions_follow_the_label_convention():
 def test_near_optimal_models_are_near_optimal():
     X, s, qid = problem(14, n=12)
     found = RankingPursuit(3, gamma=1.0).fit(X, s, qid).near_optimal(epsilon=0.5, beam=400)
-    K, L = rbf(X, X, 1.0), laplacian(qid)
+    K, L = rbf(X, X, 1.0), mixed(qid)
     every = {
         (a, b, c): least(K[:, [a, b, c]], L, s)[1] for a in range(12) for b in range(a) for c in range(b)
     }

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from reference import solve
+from reference import laplacian, same_query, solve
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
@@ -21,16 +21,6 @@ from preflearn.pursuit.rls import RLS, RankRLS
 
 BOTH = pytest.mark.parametrize("model", [RLS, RankRLS])
 ALPHAS = [0.01, 0.3, 1.0, 20.0]
-
-
-def laplacian(W):
-    W = (np.asarray(W) + np.transpose(W)) / 2
-    return np.diag(W.sum(axis=0)) - W
-
-
-def same_query(qid):
-    qid = np.asarray(qid)
-    return (qid[:, None] == qid).astype(float) - np.eye(len(qid))
 
 
 def task(n=24, n_queries=5, seed=0):

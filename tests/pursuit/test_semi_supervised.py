@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reference import laplacian, same_query
 from scipy import sparse
 from sklearn.base import clone
 
@@ -18,11 +19,6 @@ from preflearn.pursuit.forms import QueryForm
 TWO = ([0, 1], [2, 3])
 THREE = ([0, 1], [1, 2, 3], (slice(2, 4), "laplacian"))
 GAMMA = 0.4
-
-
-def laplacian(qid):
-    same = np.equal.outer(qid, qid).astype(float)
-    return np.diag(same.sum(axis=1)) - same
 
 
 def root(L):
@@ -118,7 +114,9 @@ def test_each_step_is_that_of_brute_force(views, shared, n, nu, seed, algorithm)
     model = SemiSupervisedRankingPursuit(views, 4, nu, **settings).fit(X, s, qid, Xbar, other)
     K, Kbar = values(views, X, X), values(views, Xbar, X)
     printed = algorithm == "printed"
-    basis, coefs, found = brute_force(K, Kbar, s, laplacian(qid), laplacian(other), nu, 4, shared, printed)
+    basis, coefs, found = brute_force(
+        K, Kbar, s, laplacian(same_query(qid)), laplacian(same_query(other)), nu, 4, shared, printed
+    )
     assert model.basis_.tolist() == basis
     assert model.coefs_ == pytest.approx(coefs, rel=1e-6)
     assert model.objectives_ == pytest.approx(found, rel=1e-9)
@@ -136,7 +134,7 @@ def test_each_step_is_that_of_brute_force(views, shared, n, nu, seed, algorithm)
 )
 def test_the_objective_is_3_at_each_step_and_never_rises(seed, nu, shared, views, graph):
     X, s, qid, Xbar, other = problem(seed, n=6)
-    L, Lbar = laplacian(qid), laplacian(other)
+    L, Lbar = laplacian(same_query(qid)), laplacian(same_query(other))
     compared = {"qid": qid, "qid_unscored": other}
     if graph:
         weights = [np.random.default_rng(seed).uniform(0, 1, size=same.shape) for same in (L, Lbar)]
@@ -192,7 +190,11 @@ def test_it_ends_at_the_minimum_over_all_coefficients(shared):
     model = SemiSupervisedRankingPursuit(views, 5000, shared_index=shared).fit(K, s, X_unscored=Kbar)
     assert len(model.basis_) < 500
     assert (np.diff(model.objectives_) < 0).all()
-    R, Rbar, zero = root(laplacian([0] * 8)), root(laplacian([0] * 10)), np.zeros((8, 3))
+    R, Rbar, zero = (
+        root(laplacian(same_query([0] * 8))),
+        root(laplacian(same_query([0] * 10))),
+        np.zeros((8, 3)),
+    )
     blocks = [[R @ K[:, :3], zero], [zero, R @ K[:, 3:]]]
     A = np.block([*blocks, [np.sqrt(2) * Rbar @ Kbar[:, :3], -np.sqrt(2) * Rbar @ Kbar[:, 3:]]])
     b = np.concatenate([R @ s, R @ s, np.zeros(10)])
@@ -207,7 +209,7 @@ def test_it_ends_at_the_minimum_over_all_coefficients(shared):
 def test_gradient_and_matrix_are_those_of_the_printed_objective(seed, M, nu):
     """By central differences, which are exact for a quadratic function but for rounding."""
     rng = np.random.default_rng(seed)
-    L, Lbar = laplacian(rng.integers(0, 2, 5)), laplacian(rng.integers(0, 2, 6))
+    L, Lbar = laplacian(same_query(rng.integers(0, 2, 5))), laplacian(same_query(rng.integers(0, 2, 6)))
     K, Kbar, r, a = rng.normal(size=(5, M)), rng.normal(size=(6, M)), rng.normal(size=5), rng.normal(size=M)
 
     def value(a):
@@ -261,7 +263,7 @@ def test_figure_2_never_raises_the_loss_of_the_mean(seed, nu, shared):
     """J(0) = M r'Lr bounds J(a), which is at least M times the loss of the mean, as that is convex."""
     X, s, qid, Xbar, other = problem(seed)
     settings = {"algorithm": "printed", "shared_index": shared, "gamma": GAMMA}
-    L, last = laplacian(qid), np.inf
+    L, last = laplacian(same_query(qid)), np.inf
     model = SemiSupervisedRankingPursuit(TWO, 6, nu, **settings).fit(X, s, qid, Xbar, other)
     K = values(TWO, X, X)
     for p in range(len(model.basis_) + 1):
@@ -322,11 +324,13 @@ def test_decreases_are_those_of_the_pseudo_inverse(seed, M, rank):
 def test_centres_among_the_unscored_items_would_make_their_order_count():
     """As printed, kbar_i = k(qbar_gamma, qbar_i): the choice of a step changes with the order of the file."""
     X, s, qid, Xbar, other = problem(6)
-    L, n = laplacian(qid), len(X)
+    L, n = laplacian(same_query(qid)), len(X)
 
     def first(order, centres):
         Kbar = values(TWO, Xbar[order], centres)
-        return brute_force(values(TWO, X, X), Kbar, s, L, laplacian(other[order]), 1.0, 1, True, True)[0]
+        return brute_force(
+            values(TWO, X, X), Kbar, s, L, laplacian(same_query(other[order])), 1.0, 1, True, True
+        )[0]
 
     orders = [np.random.default_rng(seed).permutation(len(Xbar)) for seed in range(20)]
     assert len({first(order, Xbar[order][:n])[0][0] for order in orders}) > 1
@@ -458,7 +462,7 @@ def test_two_equal_views_are_one(seed):
 
 def test_more_weight_of_agreement_brings_views_closer():
     X, s, qid, Xbar, other = problem(8)
-    L = laplacian(other)
+    L = laplacian(same_query(other))
     apart = []
     for nu in (0, 0.01, 1, 100, 1e6):
         model = SemiSupervisedRankingPursuit(TWO, 1, nu, dictionary=X[:1]).fit(X, s, qid, Xbar, other)
@@ -515,7 +519,9 @@ def test_a_dictionary_gives_the_centres():
     model = SemiSupervisedRankingPursuit(TWO, 3, gamma=GAMMA, dictionary=centres)
     model.fit(X, s, qid, Xbar, other)
     K, Kbar = values(TWO, X, centres), values(TWO, Xbar, centres)
-    basis, coefs, _ = brute_force(K, Kbar, s, laplacian(qid), laplacian(other), 1.0, 3, True, False)
+    basis, coefs, _ = brute_force(
+        K, Kbar, s, laplacian(same_query(qid)), laplacian(same_query(other)), 1.0, 3, True, False
+    )
     assert model.basis_.tolist() == basis
     assert model.coefs_ == pytest.approx(coefs)
 

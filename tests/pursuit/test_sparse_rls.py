@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from reference import solve
+from reference import laplacian, same_query, solve
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
@@ -16,12 +16,6 @@ from sklearn.metrics.pairwise import rbf_kernel
 from preflearn.ground.kernels import NotPositiveSemidefiniteError
 from preflearn.pursuit.rls import RankRLS
 from preflearn.pursuit.sparse_rls import SparseRankRLS
-
-
-def laplacian(qid):
-    qid = np.asarray(qid)
-    W = (qid[:, None] == qid).astype(float)
-    return np.diag(W.sum(axis=0)) - W
 
 
 def task(n=24, n_queries=5, seed=0):
@@ -39,7 +33,7 @@ def test_the_normal_equations_in_fractions(seed, alpha):
     rng = np.random.default_rng(seed)
     X, y, qid = rng.integers(-3, 4, (6, 2)), rng.integers(-3, 4, 6), [0, 0, 0, 1, 1, 2]
     found = SparseRankRLS(2, float(alpha), "linear", random_state=seed).fit(X, y, qid)
-    K, L = X @ X[found.basis_].T, laplacian(qid).astype(int)
+    K, L = X @ X[found.basis_].T, laplacian(same_query(qid)).astype(int)
     A = [[Fraction(int(v)) for v in row] for row in K.T @ L @ K]
     penalty = K[found.basis_].tolist()
     A = [[v + alpha * k for v, k in zip(*rows, strict=True)] for rows in zip(A, penalty, strict=True)]
@@ -57,14 +51,14 @@ def test_no_coefficients_do_better(alpha):
     found = SparseRankRLS(6, alpha, gamma=0.4, random_state=1).fit(X, y, qid)
     K = rbf_kernel(X, X[found.basis_], gamma=0.4)
     a = cp.Variable(6)
-    loss = cp.quad_form(y - K @ a, cp.psd_wrap(laplacian(qid)))
+    loss = cp.quad_form(y - K @ a, cp.psd_wrap(laplacian(same_query(qid))))
     problem = cp.Problem(cp.Minimize(loss + alpha * cp.quad_form(a, cp.psd_wrap(K[found.basis_]))))
     problem.solve(solver="CLARABEL")
     assert found.objective_ == pytest.approx(problem.value, rel=1e-7)
     assert_allclose(found.coef_, a.value, atol=1e-4)
     residual = y - K @ found.coef_
     penalty = alpha * found.coef_ @ K[found.basis_] @ found.coef_
-    assert found.objective_ == pytest.approx(residual @ laplacian(qid) @ residual + penalty)
+    assert found.objective_ == pytest.approx(residual @ laplacian(same_query(qid)) @ residual + penalty)
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear", "poly", "precomputed"])
@@ -112,7 +106,7 @@ def test_without_a_penalty_the_coefficients_of_least_norm():
 def test_graphs(alpha):
     X, y, qid = task()
     by_queries = SparseRankRLS(6, alpha, random_state=0).fit(X, y, qid)
-    W = np.diag(np.diag(laplacian(qid))) - laplacian(qid)
+    W = same_query(qid)
     for graph in (W, sparse.csr_array(W), 2 * np.triu(W)):  # of a directed one (W + W') / 2
         found = SparseRankRLS(6, alpha, random_state=0).fit(X, y, graph=graph)
         assert_allclose(found.coef_, by_queries.coef_, atol=1e-8)
@@ -139,7 +133,7 @@ def test_a_wide_kernel(alpha):
     found = SparseRankRLS(3, alpha, gamma=1e-10, random_state=3).fit(X + 4, y)
     squares = np.square(X[:, None] - X[found.basis_]).sum(axis=2).astype(int)
     Z = [[-gamma * int(d) + (gamma * int(d)) ** 2 / 2 for d in row] for row in squares]  # to 1e-27
-    L = laplacian(np.zeros(8)).astype(int)
+    L = laplacian(same_query(np.zeros(8))).astype(int)
     LZ = [[sum(int(L[i, k]) * Z[k][j] for k in range(8)) for j in range(3)] for i in range(8)]
     A = [
         [sum(Z[k][i] * LZ[k][j] for k in range(8)) + Fraction(alpha) * (1 + Z[r][j]) for j in range(3)]
