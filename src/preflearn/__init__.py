@@ -2,15 +2,15 @@
 
 Five papers, one incidence matrix; each folder is the face of one paper's methods::
 
-    from preflearn.pairs import Pairs             the comparisons, and their incidence matrix B
-    from preflearn import metrics                 losses of comparison functions
-    from preflearn.margins import MarginLP        P1: margins of separable comparisons
-    from preflearn.svm import SVMCompare          P1: support vector comparison machines
-    from preflearn.path import ranksvm_path       P2: whole regularization paths
-    from preflearn.pursuit import RankingPursuit  P3: sparse rankings of scored items
-    from preflearn.dynamics import Elo            P4: matches in time
-    from preflearn.ranking import Davidson        baselines: models of ties
-    from preflearn import datasets, plots         public data, simulations; the look of the figures
+    from preflearn.pairs import Pairs                  the comparisons, and their incidence matrix B
+    from preflearn import metrics                      losses of comparison functions
+    from preflearn.margins import MarginLP             P1: margins of separable comparisons
+    from preflearn.svm import SVMCompare               P1: support vector comparison machines
+    from preflearn.path import ranksvm_path            P2: whole regularization paths
+    from preflearn.pursuit import RankingPursuit       P3: sparse rankings of scored items
+    from preflearn.dynamics import DynamicComparisons  P4: scores that move in time, learned from matches
+    from preflearn.ranking import Davidson             baselines: models of ties
+    from preflearn import datasets, plots              public data, simulations; the look of the figures
 
 Modules are imported by name, so that one method does not load the others.
 """

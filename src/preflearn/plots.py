@@ -63,6 +63,10 @@ _STYLES = {
     "davidson": ("purple", "*"),
     "ordinal": ("sky", "d"),
     "trivial": ("grey", "X"),
+    # inference
+    "exact": ("black", "x"),
+    "EP": ("blue", "s"),
+    "reverse-KL": ("vermillion", "D"),
 }
 
 _RC = {

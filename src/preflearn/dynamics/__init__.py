@@ -1,5 +1,17 @@
 """P4: matches in time, and what can be learned of players whose strength changes."""
 
+from preflearn.dynamics.approximations import Periodic, SquaredExponential
+from preflearn.dynamics.composite import Covariance, covariance_from
+from preflearn.dynamics.covariance import (
+    Affine,
+    Constant,
+    Linear,
+    Matern12,
+    Matern32,
+    Matern52,
+    PiecewiseConstant,
+    Wiener,
+)
 from preflearn.dynamics.histories import (
     FEATURES,
     SeasonSplit,
@@ -18,21 +30,39 @@ from preflearn.dynamics.protocol import (
     season_tests,
 )
 from preflearn.dynamics.ratings import Elo, Glicko
+from preflearn.dynamics.simulated import simulate_matches
+from preflearn.dynamics.state_size import least_state_size
+from preflearn.dynamics.state_space import StateSpace
 
 __all__ = [
     "FEATURES",
+    "Affine",
+    "Constant",
+    "Covariance",
     "Elo",
     "ForwardSearch",
     "Glicko",
+    "Linear",
     "Matches",
+    "Matern12",
+    "Matern32",
+    "Matern52",
+    "Periodic",
+    "PiecewiseConstant",
     "SeasonSplit",
     "SeasonTests",
+    "SquaredExponential",
+    "StateSpace",
+    "Wiener",
     "auc_scorer",
+    "covariance_from",
     "forward_search",
     "forward_splits",
+    "least_state_size",
     "match_features",
     "scaled_pairs",
     "score_differences",
     "season_split",
     "season_tests",
+    "simulate_matches",
 ]

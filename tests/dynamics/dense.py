@@ -1,0 +1,341 @@
+"""Slow, obvious twins of the engine of P4: exact posteriors, EP and reverse-KL with dense Gram matrices.
+
+Nothing here knows of state spaces. An *entry* is a number x != 0 of the design, in the order of the rows; to
+each belongs one unknown, the score of its feature at the time of its match. E entries, N matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import block_diag
+from scipy.special import gammaln, ive, log_expit, log_ndtr, logsumexp
+from scipy.stats import multivariate_normal
+
+Density = Callable[[np.ndarray, np.ndarray], np.ndarray]  # log p(y | d)
+
+
+# ---- Likelihoods (Table 1), and their integrals against a Gaussian
+
+
+def _ordinal(log_cdf, margin) -> Density:
+    """F(d - margin) for a win, F(-d - margin) for a loss, the rest for a tie; F is symmetric."""
+
+    def density(y, d):
+        inner, outer = log_cdf(margin - np.abs(d)), log_cdf(-margin - np.abs(d))
+        with np.errstate(divide="ignore"):
+            tie = inner + np.log(-np.expm1(outer - inner))
+        return np.where(y == 0, tie, log_cdf(y * d - margin))
+
+    return density
+
+
+def probit() -> Density:
+    return lambda y, d: log_ndtr(y * d)
+
+
+def logit() -> Density:
+    return lambda y, d: log_expit(y * d)
+
+
+def ordinal_probit(margin) -> Density:
+    return _ordinal(log_ndtr, margin)
+
+
+def ordinal_logit(margin) -> Density:
+    return _ordinal(log_expit, margin)
+
+
+def poisson() -> Density:
+    return lambda y, d: y * d - np.exp(d) - gammaln(y + 1)
+
+
+def gaussian(variance) -> Density:
+    return lambda y, d: -0.5 * ((y - d) ** 2 / variance + np.log(2 * np.pi * variance))
+
+
+def skellam(base_rate) -> Density:
+    """The difference of two Poisson counts, with the rates base_rate·e^(d/2) and base_rate·e^(-d/2)."""
+
+    def density(y, d):
+        log_bessel = np.log(ive(np.abs(y), 2 * base_rate)) + 2 * base_rate
+        return -2 * base_rate * np.cosh(d / 2) + y * d / 2 + log_bessel
+
+    return density
+
+
+_Z = np.linspace(-14, 14, 2801)  # the trapezoid rule: exponentially accurate, the integrands are analytic
+_LOG_WEIGHTS = -0.5 * _Z**2 - np.log(np.sqrt(2 * np.pi)) + np.log(_Z[1] - _Z[0])
+
+
+def log_partition(density: Density, y, mean, variance):
+    """log E p(y | u) over u ~ N(mean, variance), and its two derivatives by the mean; arrays (N,).
+
+    With the mean m and the variance w of u under N(mean, variance)·p, the derivatives of log Z are
+    (m - mean)/variance and w/variance² - 1/variance: differentiate the Gaussian under the integral.
+    """
+    y, mean, deviation = _columns(y, mean, variance)
+    logs = _LOG_WEIGHTS + density(y, mean + deviation * _Z)
+    value = logsumexp(logs, axis=1)
+    tilted = np.exp(logs - value[:, None])
+    first = tilted @ _Z
+    second = np.sum(tilted * (_Z - first[:, None]) ** 2, axis=1)
+    deviation = deviation[:, 0]
+    return value, first / deviation, (second - 1) / deviation**2
+
+
+def expected(density: Density, y, mean, variance):
+    """E log p(y | u) over u ~ N(mean, variance), and its two derivatives by the mean; arrays (N,)."""
+    y, mean, deviation = _columns(y, mean, variance)
+    values, weights = density(y, mean + deviation * _Z), np.exp(_LOG_WEIGHTS)
+    deviation = deviation[:, 0]
+    return values @ weights, values @ (weights * _Z) / deviation, values @ (weights * (_Z**2 - 1)) / deviation**2
+
+
+def _columns(y, mean, variance):
+    return [np.asarray(a, dtype=float)[:, None] for a in (y, mean, np.sqrt(variance))]
+
+
+# ---- The problem with all scores side by side
+
+
+class Problem:
+    """Matches with a covariance a feature (one for all, or a dict name -> covariance with "*" for the rest).
+
+    .row .feature .x .time (E,)     .gram (E, E), zero between features     .design (N, E): u = design @ scores
+    """
+
+    def __init__(self, matches, covariance):
+        entries = matches.design.tocoo()
+        self.row, self.feature = entries.coords
+        self.x, self.time = entries.data, matches.time[self.row]
+        self.features = list(matches.features)
+        self.covariance = covariance
+        self.gram = np.zeros((len(self.x), len(self.x)))
+        for m in np.unique(self.feature):
+            mine = np.flatnonzero(self.feature == m)
+            self.gram[np.ix_(mine, mine)] = self.covariance_of(m).gram(self.time[mine])
+        self.design = np.zeros((len(matches), len(self.x)))
+        self.design[self.row, np.arange(len(self.x))] = self.x
+
+    def covariance_of(self, m):
+        if not isinstance(self.covariance, dict):
+            return self.covariance
+        return self.covariance.get(self.features[m], self.covariance.get("*"))
+
+    def with_new(self, m, times):
+        """The Gram of the entries, then of the new times of feature m: (E + T, E + T)."""
+        mine, n = np.flatnonzero(self.feature == m), len(self.x)
+        both = np.concatenate([self.time[mine], times])
+        whole = block_diag(self.gram, np.zeros((len(times), len(times))))
+        ids = np.concatenate([mine, np.arange(n, n + len(times))])
+        whole[np.ix_(ids, ids)] = self.covariance_of(m).gram(both)
+        return whole
+
+
+# ---- (1) The exact posterior for a Gaussian likelihood
+
+
+@dataclass(frozen=True)
+class Exact:
+    mean: np.ndarray  # of the scores of the entries
+    covariance: np.ndarray
+    log_evidence: float
+
+
+def exact_gaussian(problem: Problem, y, variance) -> Exact:
+    """y = design·s + noise, with s ~ N(0, gram): condition the joint Gaussian of s and y on y."""
+    return _conditioned(problem.gram, problem.design, y, variance)
+
+
+def exact_gaussian_scores(problem: Problem, y, variance, m, times):
+    """Mean and standard deviation of the score of feature m at any times."""
+    gram = problem.with_new(m, times)
+    design = np.hstack([problem.design, np.zeros((len(problem.design), len(times)))])
+    posterior = _conditioned(gram, design, y, variance)
+    new = slice(len(problem.x), None)
+    return posterior.mean[new], np.sqrt(np.diag(posterior.covariance)[new])
+
+
+def _conditioned(gram, design, y, variance) -> Exact:
+    outcomes = design @ gram @ design.T + variance * np.eye(len(design))
+    gain = np.linalg.solve(outcomes, design @ gram).T
+    log_evidence = float(multivariate_normal(np.zeros(len(design)), outcomes).logpdf(y))
+    return Exact(gain @ y, gram - gain @ design @ gram, log_evidence)
+
+
+# ---- (2) EP and reverse-KL: Algorithm 1 with sites exp(alpha·s - beta·s²/2)
+
+
+@dataclass(frozen=True)
+class State:
+    """Sites, and what follows from them; all arrays (E,) but the covariance, which is (E, E)."""
+
+    alpha: np.ndarray
+    beta: np.ndarray
+    mean: np.ndarray
+    covariance: np.ndarray
+    log_z: float  # the sum over features of log ∫ prior x sites
+
+    @property
+    def variance(self):
+        return np.diag(self.covariance)
+
+    @property
+    def cavity(self):
+        """Mean and variance of each entry's score without its own site."""
+        precision = 1 / self.variance - self.beta
+        return (self.mean / self.variance - self.alpha) / precision, 1 / precision
+
+
+def state(problem: Problem, alpha, beta) -> State:
+    """q ∝ N(s | 0, K)·exp(alpha's - s'Bs/2): covariance (K⁻¹ + B)⁻¹ = (I + KB)⁻¹K, mean = covariance·alpha.
+
+    ∫ of it is det(I + KB)^(-1/2)·exp(alpha'·covariance·alpha/2).
+    """
+    system = np.eye(len(alpha)) + problem.gram * beta
+    covariance = np.linalg.solve(system, problem.gram)
+    covariance = (covariance + covariance.T) / 2
+    mean = covariance @ alpha
+    return State(alpha, beta, mean, covariance, -0.5 * np.linalg.slogdet(system)[1] + 0.5 * alpha @ mean)
+
+
+def prior(problem: Problem) -> State:
+    return state(problem, np.zeros(len(problem.x)), np.zeros(len(problem.x)))
+
+
+def ep_sites(problem: Problem, density: Density, y, q: State):
+    """The sites after one full update, and EP's estimate of the log marginal likelihood at q's sites.
+
+    Under the cavity times p(y | x's) the score s_m has mean c + v·x·d1 and variance v + v²·x²·d2. The site is
+    the ratio of that Gaussian and of the cavity.
+    """
+    cavity_mean, cavity_variance = q.cavity
+    x, row = problem.x, problem.row
+    log_z, d1, d2 = log_partition(
+        density, y, problem.design @ cavity_mean, problem.design**2 @ cavity_variance
+    )
+    tilted_mean = cavity_mean + cavity_variance * x * d1[row]
+    tilted_variance = cavity_variance + cavity_variance**2 * x**2 * d2[row]
+    alpha = tilted_mean / tilted_variance - cavity_mean / cavity_variance
+    beta = 1 / tilted_variance - 1 / cavity_variance
+    return alpha, beta, q.log_z + log_z.sum() - _log_site_masses(q, cavity_mean, cavity_variance).sum()
+
+
+def _log_site_masses(q: State, c, v):
+    """log ∫ N(s | c, v)·exp(alpha·s - beta·s²/2) ds: complete the square."""
+    return (
+        -0.5 * np.log1p(v * q.beta)
+        + (q.alpha * c - 0.5 * q.beta * c**2 + 0.5 * q.alpha**2 * v) / (1 + v * q.beta)
+    )
+
+
+def kl_sites(problem: Problem, density: Density, y, q: State):
+    """The sites after one full update, and the bound on the log marginal likelihood at q.
+
+    A stationary q has the natural parameters of the prior plus the derivatives of E log p by E s (alpha) and by
+    E s² (-beta/2). With m = E s and v = E s² - m² these are x·d1 - m·x²·d2 and x²·d2/2.
+    """
+    x, row = problem.x, problem.row
+    value, d1, d2 = expected(density, y, problem.design @ q.mean, problem.design**2 @ q.variance)
+    alpha = x * d1[row] - q.mean * x**2 * d2[row]
+    beta = -(x**2) * d2[row]
+    sites = q.alpha * q.mean - q.beta * (q.variance + q.mean**2) / 2
+    return alpha, beta, value.sum() - sites.sum() + q.log_z
+
+
+def kl_bound(problem: Problem, density: Density, y, mean, covariance):
+    """E log p - KL(q | prior) for any q = N(mean, covariance), block by block a feature: no sites."""
+    value = expected(density, y, problem.design @ mean, problem.design**2 @ np.diag(covariance))[0].sum()
+    ratio = np.linalg.solve(problem.gram, covariance)
+    distance = mean @ np.linalg.solve(problem.gram, mean) + np.trace(ratio) - len(mean)
+    return value - 0.5 * (distance - np.linalg.slogdet(ratio)[1])
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """The last state, its evidence, and the course of residual and evidence, one an evaluation of the map."""
+
+    state: State
+    log_evidence: float
+    n_iter: int
+    residuals: np.ndarray
+    evidences: np.ndarray
+    history: tuple = ()
+
+    @property
+    def converged(self):
+        return bool(self.residuals[-1] < 1e-9)
+
+
+def fixed_point(
+    problem: Problem, density: Density, y, method, rate=1.0, tol=1e-13, max_iter=2000, start=None, keep=False
+) -> Fixed:
+    """Algorithm 1: all sites at once, damped by the rate, until a full update changes none.
+
+    The change of a site is measured in units of its feature's posterior standard deviation, sqrt(v)·|d alpha|
+    and v·|d beta|. Stops as well where something is no longer finite, or a cavity no longer a Gaussian.
+    """
+    y = np.asarray(y, dtype=float)
+    update = {"ep": ep_sites, "kl": kl_sites}[method]
+    q = prior(problem) if start is None else start
+    residuals, evidences, history = [], [], []
+    with np.errstate(all="ignore"):
+        for _ in range(max_iter):
+            alpha, beta, evidence = update(problem, density, y, q)
+            v = q.variance
+            change = np.max(np.maximum(np.sqrt(v) * np.abs(alpha - q.alpha), v * np.abs(beta - q.beta)))
+            residuals.append(change)
+            evidences.append(evidence)
+            if keep:
+                history.append(q)
+            if not change < 1e12 or change < tol:
+                break
+            q = state(problem, q.alpha + rate * (alpha - q.alpha), q.beta + rate * (beta - q.beta))
+    return Fixed(q, evidences[-1], len(residuals), np.array(residuals), np.array(evidences), tuple(history))
+
+
+def scores(problem: Problem, q: State, m, times):
+    """Mean and standard deviation of the score of feature m at any times, given the sites."""
+    times = np.asarray(times, dtype=float)
+    wider = replace_gram(problem, problem.with_new(m, times))
+    nothing = np.zeros(len(times))
+    whole = state(wider, np.concatenate([q.alpha, nothing]), np.concatenate([q.beta, nothing]))
+    new = slice(len(problem.x), None)
+    return whole.mean[new], np.sqrt(whole.variance[new])
+
+
+def replace_gram(problem: Problem, gram):
+    copy = object.__new__(Problem)
+    copy.__dict__.update(problem.__dict__, gram=gram)
+    return copy
+
+
+# ---- (3) Brute force: features whose scores stay constant, any likelihood
+
+
+@dataclass(frozen=True)
+class Brute:
+    mean: np.ndarray  # (M,)
+    variance: np.ndarray
+    log_evidence: float
+
+
+def brute_force(design, variances, density: Density, y, n_points=161, width=8.0) -> Brute:
+    """The posterior of 1 to 3 constant scores on a product grid, by the trapezoid rule.
+
+    design (N, M), variances (M,): those of the prior.
+    """
+    design, y = np.asarray(design, dtype=float), np.asarray(y, dtype=float)
+    axis = np.linspace(-width, width, n_points)
+    axes = np.meshgrid(*[axis * np.sqrt(v) for v in variances], indexing="ij")
+    points = np.stack([a.ravel() for a in axes], axis=1)
+    logs = -0.5 * np.sum(points**2 / variances, axis=1) + len(variances) * np.log((axis[1] - axis[0]) / np.sqrt(2 * np.pi))
+    for x, outcome in zip(design, y, strict=True):
+        logs = logs + density(np.array(outcome), points @ x)
+    log_evidence = logsumexp(logs)
+    weights = np.exp(logs - log_evidence)
+    mean = weights @ points
+    return Brute(mean, weights @ (points - mean) ** 2, float(log_evidence))
