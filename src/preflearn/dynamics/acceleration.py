@@ -6,8 +6,8 @@ residuals r = f(x) - x, and differences dx, dr of the last iterates and residual
 
     x <- x + rate r - sum_j gamma_j (dx_j + rate dr_j),   gamma = argmin |r - sum_j gamma_j dr_j|.
 
-A fixed point of this is one of f, and the other way round (dr spans what moved). Differences are kept in single
-precision: they say where to go, and the residual, in double precision, whether it is there.
+Differences are kept in single precision: they say where to go, and the residual, in double precision, whether
+it is there.
 
 References
 ----------
@@ -19,6 +19,7 @@ References
 from __future__ import annotations
 
 import math
+from collections import deque
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +32,8 @@ from preflearn.dynamics.team import slices
 _DEPTH = 12  # how many differences are kept
 _HISTORY = 1_000_000_000  # bytes of them, at most
 _LEAST_RATE = 1 / 64
-_GROWTH = 4.0  # of the residual, at which a step counts as failed
+_GROWTH = 10.0  # of the residual, at which a step counts as failed: over the least
+_MEMORY = 6  # of so many accepted evaluations
 _ROUNDING = 1e-12  # of a bound, relative
 _RIDGE = 1e-14
 _RECOVERY = 1.25  # of the rate, a step that succeeds
@@ -78,10 +80,15 @@ def iterate(update_map: UpdateMap, *, rate: float | str, tol: float, max_iter: i
         Whether the residual of the last evaluation is at most tol. `entries` are what it evaluated.
     """
     trace = Trace([], [], [], [])
-    step = _Plain(update_map, rate) if isinstance(rate, float) else _Mixing(update_map)
+    step = _Mixing(update_map) if rate == "auto" else _Plain(update_map, float(rate))
     for evaluation in range(max_iter):
         found = update_map.evaluate()
         good = step.accepts(found)
+        if evaluation == 0 and not good:
+            raise ValueError(
+                f"the likelihood overflows before anything is learned (its logarithm is {found.evidence:g}); "
+                "expected a prior variance at which outcomes of this size occur: a smaller one"
+            )
         trace.residual.append(found.residual)
         trace.evidence.append(found.evidence)
         trace.accepted.append(good)
@@ -107,7 +114,10 @@ class _Plain:
         sites += self.rate * (self._map.updated - sites)
 
     def retreat(self) -> None:
-        raise FloatingPointError(f"the pseudo-observations overflow at rate {self.rate:g}")
+        raise ValueError(
+            f"the pseudo-observations overflow at rate {self.rate:g}; expected a rate at which sweeps converge: "
+            "take a smaller one, or 'auto'"
+        )
 
 
 class _Mixing:
@@ -121,22 +131,25 @@ class _Mixing:
         self._x, self._r = np.zeros(size), np.zeros(size)  # of the last accepted evaluation
         self._gram = np.zeros((depth, depth))  # of the turns
         self._n_moves = -1  # since the last failure; the first evaluation has none before it
-        self._bound, self._least = -math.inf, math.inf
-        self.rate = 1.0
+        self._bound = -math.inf
+        self._residuals: deque[float] = deque(maxlen=_MEMORY)
+        most = int(np.diff(update_map.schedule.rows).max())  # features in one match
+        self.rate = min(1.0, 2 / most)  # enough for reverse-KL with a Gaussian likelihood: chapter 13
 
     def accepts(self, found: Update) -> bool:
         """Uphill in the bound of reverse-KL; for EP, which has none, without a leap of the residual."""
         if not math.isfinite(found.residual):
             return False
-        first = self._bound == -math.inf
-        if self._map.ep:
-            good = found.residual <= _GROWTH * self._least or self.rate <= _LEAST_RATE
+        if not self._residuals:  # the start
+            good = True
+        elif self._map.ep:
+            good = found.residual <= _GROWTH * min(self._residuals) or self.rate <= _LEAST_RATE
         else:
             good = found.evidence >= self._bound - _ROUNDING * abs(self._bound)
-        if good or first:
-            self._bound = found.evidence if math.isfinite(found.evidence) else self._bound
-            self._least = min(self._least, found.residual)
-        return good or first
+        if good:
+            self._bound = max(self._bound, found.evidence)
+            self._residuals.append(found.residual)
+        return good
 
     def advance(self) -> None:
         """Note the difference to the evaluation before, and make the mixed step."""
@@ -147,7 +160,16 @@ class _Mixing:
 
         def note(part: slice) -> Floats:
             return _note(
-                entries, updated, self._x, self._r, self._moves, self._turns, slot, count, part.start, part.stop
+                entries,
+                updated,
+                self._x,
+                self._r,
+                self._moves,
+                self._turns,
+                slot,
+                count,
+                part.start,
+                part.stop,
             )
 
         products = np.sum(share(note, self._parts), axis=0)

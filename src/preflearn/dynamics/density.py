@@ -13,36 +13,57 @@ from __future__ import annotations
 
 import math
 
+from preflearn.checks import LARGEST
 from preflearn.compiled import njit
 from preflearn.dynamics.normal import log_interval, log_ndtr
 
 PROBIT, LOGIT, ORDINAL_PROBIT, ORDINAL_LOGIT, POISSON, GAUSSIAN, SKELLAM = range(7)
-LARGEST_EXPONENT = 230.0  # rates of points are at most e^230 = 1e100, so that products of two are finite
+_LARGEST_EXPONENT = math.log(LARGEST)
 
 
 @njit
 def density(kind, a, b, y, u):
-    """log p(y | u) and its first two derivatives in u."""
-    if kind == PROBIT or kind == ORDINAL_PROBIT:
+    """log p(y | u) but for `log_constant`, and its first two derivatives in u."""
+    if kind in (PROBIT, ORDINAL_PROBIT):
         if y == 0:
             return log_interval(u, a)
         value, first, second = log_ndtr(y * u - a)
         return value, y * first, second
-    if kind == LOGIT or kind == ORDINAL_LOGIT:
-        if y == 0:
-            return _logistic_tie(a, u)
+    if kind in (LOGIT, ORDINAL_LOGIT):
+        if y == 0:  # (1 - e^{-2a}) / ((1 + e^{-(a + u)}) (1 + e^{-(a - u)}))
+            value_up, first_up, second_up = log_logistic(a + u)
+            value_down, first_down, second_down = log_logistic(a - u)
+            return value_up + value_down, first_up - first_down, second_up + second_down
         value, first, second = log_logistic(y * u - a)
         return value, y * first, second
     if kind == POISSON:
-        rate = math.exp(min(u, LARGEST_EXPONENT))
-        return y * u - rate - math.lgamma(y + 1), y - rate, -rate
+        rate = bounded_exp(u)
+        return y * u - rate, y - rate, -rate
     if kind == GAUSSIAN:
         first = (y - u) / a
-        return -0.5 * (math.log(2 * math.pi * a) + first * (y - u)), first, -1 / a
-    up = a * math.exp(min(u / 2, LARGEST_EXPONENT))
-    down = a * math.exp(min(-u / 2, LARGEST_EXPONENT))
-    value = 0.5 * y * u - up - down + log_bessel(abs(y), 2 * a)
-    return value, 0.5 * (y - up + down), -0.25 * (up + down)
+        return -0.5 * first * (y - u), first, -1 / a
+    up, down = a * bounded_exp(0.5 * u), a * bounded_exp(-0.5 * u)
+    return 0.5 * y * u - up - down, 0.5 * (y - up + down), -0.25 * (up + down)
+
+
+@njit
+def log_constant(kind, a, y):
+    """The part of log p(y | u) that does not depend on u."""
+    if kind == ORDINAL_LOGIT and y == 0:
+        return math.log(-math.expm1(-2 * a))
+    if kind == POISSON:
+        return -math.lgamma(y + 1)
+    if kind == GAUSSIAN:
+        return -0.5 * math.log(2 * math.pi * a)
+    if kind == SKELLAM:
+        return log_bessel(abs(y), 2 * a)
+    return 0.0
+
+
+@njit
+def bounded_exp(x):
+    """e^x, but at most 1e100: rates of points are bounded so that products of two are finite."""
+    return math.exp(min(x, _LARGEST_EXPONENT))
 
 
 @njit
@@ -53,15 +74,6 @@ def log_logistic(u):
     smaller = decay * larger
     value = min(u, 0.0) - math.log1p(decay)
     return value, smaller if u > 0 else larger, -larger * smaller
-
-
-@njit
-def _logistic_tie(margin, u):
-    """P = (1 - e^{-2 margin}) / ((1 + e^{-(margin + u)}) (1 + e^{-(margin - u)}))."""
-    value_up, first_up, second_up = log_logistic(margin + u)
-    value_down, first_down, second_down = log_logistic(margin - u)
-    value = math.log(-math.expm1(-2 * margin)) + value_up + value_down
-    return value, first_up - first_down, second_up + second_down
 
 
 @njit

@@ -63,8 +63,8 @@ class ScoreProcess:
         early, later = place == 0, place > 0
         if n > 0 and early.any() and any(AGE in block.varies for block in self._space.blocks):
             raise ValueError(
-                f"a time is {time[early][0]:g}, before the feature's first match, at {self._time[0]:g}; expected "
-                "times from it on, since the covariance has origin='first'"
+                f"a time is {time[early][0]:g}, before the feature's first match, at {self._time[0]:g}; "
+                "expected times from it on, since the covariance has origin='first'"
             )
         covariance[early] = self._space.initial(time[early])
         if later.any():

@@ -1,4 +1,4 @@
-"""EP and reverse-KL: the update of all pseudo-observations, given the posterior (Algorithm 1 of [Maystre2019]_).
+"""EP and reverse-KL: the update of all pseudo-observations (Algorithm 1 of [Maystre2019]_).
 
 A match has the outcome y, whose likelihood depends on z = x·s, a sum over its features m. To each of them the
 match is a pseudo-observation exp(alpha s_m - beta s_m²/2). With the mean c_m and variance v_m of the score,
@@ -6,8 +6,8 @@ match is a pseudo-observation exp(alpha s_m - beta s_m²/2). With the mean c_m a
     EP (3.1.1)           alpha = (x_m d1 - c_m x_m² d2) / D,  beta = -x_m² d2 / D,   D = 1 + v_m x_m² d2,
     reverse-KL (3.1.2)   alpha =  x_m d1 - c_m x_m² d2,       beta = -x_m² d2,
 
-where EP leaves the match's own pseudo-observation out of c_m and v_m (the cavity), and d1, d2 are derivatives in
-the mean of z: of log E p(y | z) for EP, of E log p(y | z) for reverse-KL. They are derived in chapter 13.
+where EP leaves the match's own pseudo-observation out of c_m and v_m (the cavity), and d1, d2 are derivatives
+in the mean of z: of log E p(y | z) for EP, of E log p(y | z) for reverse-KL. They are derived in chapter 13.
 
 References
 ----------

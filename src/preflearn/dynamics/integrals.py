@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from preflearn.compiled import njit
 from preflearn.dynamics.density import (
     GAUSSIAN,
-    LARGEST_EXPONENT,
     LOGIT,
     ORDINAL_LOGIT,
     ORDINAL_PROBIT,
     POISSON,
     PROBIT,
     SKELLAM,
+    bounded_exp,
     density,
-    log_bessel,
+    log_constant,
 )
 from preflearn.dynamics.logistic import logistic_expected, logistic_partition
 from preflearn.dynamics.nodes import GRID, NARROW, average, resolves
@@ -34,7 +36,7 @@ _WIN_ON_GRID = log_ndtr_table(GRID)
 @njit
 def log_partition(kind, a, b, y, mean, variance):
     """log E p(y | u), u ~ N(mean, variance), and its first two derivatives in the mean."""
-    if kind == PROBIT or kind == ORDINAL_PROBIT:
+    if kind in (PROBIT, ORDINAL_PROBIT):
         scale = 1 / math.sqrt(1 + variance)
         if y == 0:
             value, first, second = log_interval(mean * scale, a * scale)
@@ -42,12 +44,15 @@ def log_partition(kind, a, b, y, mean, variance):
         value, first, second = log_ndtr((y * mean - a) * scale)
         return value, y * first * scale, second * scale * scale
     if kind == GAUSSIAN:
-        return density(GAUSSIAN, a + variance, b, y, mean)
+        value, first, second = density(kind, a + variance, b, y, mean)
+        return value + log_constant(kind, a + variance, y), first, second
     if variance == 0:
-        return density(kind, a, b, y, mean)
-    if kind == LOGIT or kind == ORDINAL_LOGIT:
-        return logistic_partition(y, a, mean, variance)
-    return tilted(kind, a, b, y, mean, variance)
+        value, first, second = density(kind, a, b, y, mean)
+    elif kind in (LOGIT, ORDINAL_LOGIT):
+        value, first, second = logistic_partition(y, a, mean, variance)
+    else:
+        value, first, second = tilted(kind, a, b, y, mean, variance)
+    return value + log_constant(kind, a, y), first, second
 
 
 @njit
@@ -55,22 +60,42 @@ def expected(kind, a, b, y, mean, variance):
     """E log p(y | u), u ~ N(mean, variance), and its first two derivatives in the mean."""
     if kind == GAUSSIAN:
         value, first, second = density(kind, a, b, y, mean)
-        return value - 0.5 * variance / a, first, second
-    if kind == POISSON:
-        rate = math.exp(min(mean + 0.5 * variance, LARGEST_EXPONENT))
-        return y * mean - rate - math.lgamma(y + 1), y - rate, -rate
-    if kind == SKELLAM:  # E e^{u/2} = e^{mean/2 + variance/8}, and E e^{-u/2} likewise
-        up = a * math.exp(min(0.5 * mean + 0.125 * variance, LARGEST_EXPONENT))
-        down = a * math.exp(min(-0.5 * mean + 0.125 * variance, LARGEST_EXPONENT))
-        value = 0.5 * y * mean - up - down + log_bessel(abs(y), 2 * a)
-        return value, 0.5 * (y - up + down), -0.25 * (up + down)
-    if variance == 0:
-        return density(kind, a, b, y, mean)
-    if kind == LOGIT or kind == ORDINAL_LOGIT:
-        return logistic_expected(y, a, mean, variance)
+        value -= 0.5 * variance / a
+    elif kind == POISSON:
+        rate = bounded_exp(mean + 0.5 * variance)
+        value, first, second = y * mean - rate, y - rate, -rate
+    elif kind == SKELLAM:
+        up, down = (
+            a * bounded_exp(0.5 * mean + 0.125 * variance),
+            a * bounded_exp(-0.5 * mean + 0.125 * variance),
+        )
+        value, first, second = 0.5 * y * mean - up - down, 0.5 * (y - up + down), -0.25 * (up + down)
+    elif variance == 0:
+        value, first, second = density(kind, a, b, y, mean)
+    elif kind in (LOGIT, ORDINAL_LOGIT):
+        value, first, second = logistic_expected(y, a, mean, variance)
+    else:
+        value, first, second = _probit_expected(kind, a, b, y, mean, variance)
+    return value + log_constant(kind, a, y), first, second
+
+
+@njit
+def _probit_expected(kind, a, b, y, mean, variance):
     if variance <= NARROW:
         return narrow_average(kind, a, b, y, mean, variance)
     if y != 0 and resolves(y * mean - a, variance):
         value, first, second = average(_WIN_ON_GRID, y * mean - a, variance)
         return value, y * first, second
     return averaged(kind, a, b, y, mean, variance)
+
+
+@njit
+def each_row(ep, kind, a, b, y, mean, variance):
+    """`log_partition`, or else `expected`, of arrays: shape (3, n)."""
+    result = np.empty((3, len(y)))
+    for n in range(len(y)):
+        if ep:
+            result[:, n] = log_partition(kind, a, b, y[n], mean[n], variance[n])
+        else:
+            result[:, n] = expected(kind, a, b, y[n], mean[n], variance[n])
+    return result

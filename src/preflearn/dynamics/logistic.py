@@ -24,7 +24,7 @@ _MOST = 300.0  # e^-300 is a normal number
 
 @njit
 def logistic_partition(y, margin, mean, variance):
-    """log E p(y | u), u ~ N(mean, variance), and its first two derivatives in the mean.
+    """log E p(y | u), u ~ N(mean, variance), but for `log_constant`, and two derivatives in the mean.
 
     The error is below 1e-11.
     """
@@ -51,13 +51,13 @@ def _partition(margin, mean, variance):
         y = 0.0 if margin > 0 else 1.0
         value, first, second = tilted(ORDINAL_LOGIT, margin, 0.0, y, mean, variance)
         return value, abs(first), second
-    sinh_margin, cosh_margin = math.sinh(margin), math.cosh(margin)
+    growth, cosh_margin = (math.exp(margin), math.cosh(margin)) if margin > 0 else (0.0, 1.0)
     total = slope = bend = 0.0
     if narrow:
         deviation = math.sqrt(variance)
         for k in range(len(POINTS)):
             u = mean + deviation * POINTS[k]
-            chance, change, turn = _chance(sinh_margin, cosh_margin, u, math.exp(-abs(u)))
+            chance, change, turn = _chance(growth, cosh_margin, u, math.exp(-abs(u)))
             total += WEIGHTS[k] * chance
             slope += WEIGHTS[k] * change
             bend += WEIGHTS[k] * turn
@@ -69,7 +69,7 @@ def _partition(margin, mean, variance):
             while 0 <= k < len(GRID):
                 u = GRID[k]
                 weight = SPACING[k] * math.exp(scale * (u - anchor) * (u + anchor - 2 * mean))
-                chance, change, turn = _chance(sinh_margin, cosh_margin, u, _DECAY[k])
+                chance, change, turn = _chance(growth, cosh_margin, u, _DECAY[k])
                 if not weight * chance > 1e-17 * total:
                     break
                 total += weight * chance
@@ -82,30 +82,29 @@ def _partition(margin, mean, variance):
 
 
 @njit
-def _chance(sinh_margin, cosh_margin, u, decay):
-    """F(u), or T(u) where there is a margin, and two derivatives; decay is e^-|u|."""
-    if sinh_margin == 0:
+def _chance(growth, cosh_margin, u, decay):
+    """F(u), or T(u) / (1 - e^-2m) where growth = e^m is not 0, and two derivatives; decay is e^-|u|."""
+    if growth == 0:
         even = 1 / (1 + decay)
         chance = even if u > 0 else decay * even
         change = decay * even * even
         return chance, change, change * (1 - 2 * chance)
     shrink = 1 / (1 + (2 * cosh_margin + decay) * decay)
-    chance = 2 * sinh_margin * decay * shrink
+    chance = growth * decay * shrink
     steep = math.copysign((1 - decay * decay) * shrink, -u)  # (log T)'
     return chance, chance * steep, chance * (2 * steep * steep - (1 + decay * decay) * shrink)
 
 
 @njit
 def logistic_expected(y, margin, mean, variance):
-    """E log p(y | u), u ~ N(mean, variance), and its first two derivatives in the mean.
+    """E log p(y | u), u ~ N(mean, variance), but for `log_constant`, and two derivatives in the mean.
 
-    A tie is (1 - e^{-2 margin}) F(margin + u) F(margin - u). The error is below 1e-11.
+    The probability of a tie is proportional to F(margin + u) F(margin - u). The error is below 1e-11.
     """
     if y == 0:
         value_up, first_up, second_up = _expected_win(margin + mean, variance)
         value_down, first_down, second_down = _expected_win(margin - mean, variance)
-        value = math.log(-math.expm1(-2 * margin)) + value_up + value_down
-        return value, first_up - first_down, second_up + second_down
+        return value_up + value_down, first_up - first_down, second_up + second_down
     value, first, second = _expected_win(y * mean - margin, variance)
     return value, y * first, second
 

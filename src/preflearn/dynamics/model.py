@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import Floats, Ids, as_real, check_array, require, shown
+from preflearn.checks import Floats, Ids, as_real, check_array, check_count, require, shown
 from preflearn.dynamics.acceleration import iterate
 from preflearn.dynamics.composite import Covariance, covariance_from
 from preflearn.dynamics.forecast import ScoreProcess
@@ -37,7 +37,7 @@ REST = "*"  # stands for all features that a mapping of covariances does not nam
 
 
 class DynamicComparisons(BaseEstimator):
-    """Scores as independent Gaussian processes in time, from the outcomes of matches (eqs. 1 to 4, Algorithm 1).
+    """Scores as Gaussian processes in time, from the outcomes of matches (eqs. 1 to 4, Algorithm 1).
 
     The score s_m(t) of feature m has a prior with mean 0 and covariance k_m(t, t'), and a match at time t has
     an outcome of likelihood p(y | x·s(t)). The posterior is approximated by a Gaussian in which features are
@@ -171,7 +171,7 @@ class DynamicComparisons(BaseEstimator):
         if matches.time[0] < self.matches_.time[-1]:
             raise ValueError(
                 f"the first match is at time {matches.time[0]:g}, before the last one that was learned, at "
-                f"{self.matches_.time[-1]:g}; expected later matches only: fit them all together, sorted by time"
+                f"{self.matches_.time[-1]:g}; expected later matches only: fit all together, sorted by time"
             )
         sites = np.zeros((len(self.pseudo_observations_) + matches.design.nnz, 2))
         sites[: len(self.pseudo_observations_)] = self.pseudo_observations_
@@ -233,7 +233,8 @@ class DynamicComparisons(BaseEstimator):
         column = self._column.get(feature)
         if column is None:
             raise ValueError(
-                f"{shown(feature)} is no feature of the matches; expected one of {shown(list(self.features_))}"
+                f"{shown(feature)} is no feature of the matches; expected one of "
+                f"{shown(list(self.features_))}"
             )
         at = np.asarray(time, dtype=np.float64) if np.isscalar(time) else None
         times = check_array(np.atleast_1d(time), "time", ("k",), "times")
@@ -296,8 +297,7 @@ class DynamicComparisons(BaseEstimator):
         mapping = self.covariance if isinstance(self.covariance, Mapping) else {REST: self.covariance}
         header = {
             "covariance": [
-                [name, k.describe()]
-                for name, k in zip(encoded_names(mapping), mapping.values(), strict=True)
+                [name, k.describe()] for name, k in zip(encoded_names(mapping), mapping.values(), strict=True)
             ],
             "one_covariance": not isinstance(self.covariance, Mapping),
             "likelihood": self.likelihood.describe(),
@@ -323,7 +323,9 @@ class DynamicComparisons(BaseEstimator):
         if column not in self._processes:
             if self._by_feature is None:
                 design = self.matches_.design
-                entries = sparse.csr_array((np.arange(design.nnz), design.indices, design.indptr), design.shape)
+                entries = sparse.csr_array(
+                    (np.arange(design.nnz), design.indices, design.indptr), design.shape
+                )
                 rows = np.repeat(np.arange(len(self.matches_)), np.diff(design.indptr))
                 by_feature = entries.tocsc()
                 self._by_feature = by_feature.indptr, by_feature.data, rows
@@ -352,7 +354,7 @@ class DynamicComparisons(BaseEstimator):
                 f"for {REST!r}, all others"
             )
         distinct = {k: place for place, k in enumerate(dict.fromkeys(self.covariance.values()))}
-        rest = distinct.get(self.covariance.get(REST), -1)
+        rest = distinct[self.covariance[REST]] if REST in self.covariance else -1
         space_of = [distinct[self.covariance[m]] if m in self.covariance else rest for m in features]
         return [k.state_space() for k in distinct], np.array(space_of, dtype=np.int64)
 
@@ -369,8 +371,8 @@ class DynamicComparisons(BaseEstimator):
         require(0 < as_real(self.tol) < np.inf, self.tol, "tol", "a positive number")
         for name in ("max_iter", "n_threads"):
             value = getattr(self, name)
-            good = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1
-            require(good or (value is None and name == "n_threads"), value, name, "a whole number from 1 on")
+            if value is not None or name == "max_iter":
+                check_count(value, name, least=1)
 
 
 _OPTIONS = ("method", "rate", "tol", "max_iter", "n_threads")

@@ -86,7 +86,17 @@ def _sums(kind, a, b, y, mean, variance, mode, width, tilt):
             sum_11 += weight * first * first
             sum_2 += weight * second
             rise, fall = rise + more * (1 + rise), fall + less * (1 - fall)
-    return top, slope, total * step, sum_u / total, sum_uu / total, sum_0 / total, sum_1 / total, sum_11 / total, sum_2 / total
+    return (
+        top,
+        slope,
+        total * step,
+        sum_u / total,
+        sum_uu / total,
+        sum_0 / total,
+        sum_1 / total,
+        sum_11 / total,
+        sum_2 / total,
+    )
 
 
 @njit

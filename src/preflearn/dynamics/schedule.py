@@ -56,9 +56,9 @@ class Schedule(NamedTuple):
         The matches, in parts of about equal work.
     """
 
-    order: Ids
-    entry_order: Ids
-    rank: Ids
+    order: NDArray
+    entry_order: NDArray
+    rank: NDArray
     rows: Ids
     coefficients: Floats
     visits: tuple[NDArray, NDArray, NDArray]
@@ -103,7 +103,7 @@ def aligned(n_rows: int, n_columns: int) -> Floats:
     return spare[begin : begin + n_rows * n_columns].reshape(n_rows, n_columns)
 
 
-def _rearranged(indptr: NDArray, order: Ids) -> tuple[Ids, Ids]:
+def _rearranged(indptr: NDArray, order: NDArray) -> tuple[Ids, NDArray]:
     """Where rows begin if they stand in another order, and which entry comes where."""
     lengths = np.diff(indptr)[order]
     rows = np.concatenate([[0], np.cumsum(lengths)])
@@ -112,7 +112,7 @@ def _rearranged(indptr: NDArray, order: Ids) -> tuple[Ids, Ids]:
     return rows, entry_order
 
 
-def _visits(columns: NDArray, indptr: NDArray, entry_order: Ids) -> NDArray:
+def _visits(columns: NDArray, indptr: NDArray, entry_order: NDArray) -> NDArray:
     """Entries by feature, and by time within a feature: a transposition, in linear time."""
     here = np.empty(len(entry_order), dtype=np.int32)
     here[entry_order] = np.arange(len(entry_order), dtype=np.int32)

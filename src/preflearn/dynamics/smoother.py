@@ -9,8 +9,8 @@ Forward, with the prediction N(m, P) of the state before a visit, p = h·m, k = 
     u = 1/(1 + beta c),   m+ = m + k (alpha - beta p) u,   P+ = P - k k' beta u.
 
 Backward, r and N say what the later visits tell: given them too, the state after the visit has mean
-m+ + P+ r and covariance P+ - P+ N P+ (the smoother of Bryson and Frazier, [deJong1989]_). Before the visit they
-are, with e = (alpha - beta p) u, w = beta u, t = N k, q = k·t::
+m+ + P+ r and covariance P+ - P+ N P+ (the smoother of Bryson and Frazier, [deJong1989]_). Before the visit
+they are, with e = (alpha - beta p) u, w = beta u, t = N k, q = k·t::
 
     r + h (e - w k·r),   N - w (h t' + t h') + (w + w² q) h h',
 
@@ -38,7 +38,9 @@ from preflearn.compiled import njit_free, njit_free_inside
 
 ALPHA, BETA, MEAN, VARIANCE = 0, 1, 2, 3  # the columns of an entry: a match of two features is 64 bytes
 _SMALL = 1e-200  # a product of factors is turned into a sum of logarithms before it falls below
-_BLOCK = 2048  # visits that are fetched together: loads that do not wait for each other, and stay in the cache
+_BLOCK = (
+    2048  # visits that are fetched together: loads that do not wait for each other, and stay in the cache
+)
 
 
 def packed(A: Floats, Q: Floats) -> Floats:
@@ -49,7 +51,7 @@ def packed(A: Floats, Q: Floats) -> Floats:
     size = A.shape[1]
     rows, columns = np.triu_indices(size)
     both = np.hstack([A.reshape(len(A), -1), Q[:, rows, columns]])
-    width = {2: 8, 3: 16}.get(size, both.shape[1])  # whole cache lines
+    width = {2: 8, 3: 16}.get(size) or both.shape[1]  # whole cache lines
     table = np.zeros((max(len(A), 1), width))
     table[: len(A), : both.shape[1]] = both
     return table
