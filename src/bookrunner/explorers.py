@@ -46,6 +46,7 @@ _FIELDS: dict[str, dict[str, tuple[int | str, ...]]] = {
         "losses": ("k", "s"),
         "errors": ("k", "s"),
     },
+    "match": {"players": (2,), "mean": (2,), "std": (2,)},
 }
 """What each kind needs, with the shape of each field; a letter stands for one length in the whole kind."""
 
@@ -57,7 +58,7 @@ def explorer(
 
     Parameters
     ----------
-    kind : {"margins", "graph", "bias", "path", "pursuit"}
+    kind : {"margins", "graph", "bias", "path", "pursuit", "match"}
         "margins" turns a direction w and stretches a feature: ``preferences`` of shape (m, 2), better item
         first, and ``ties``, (k, 2).
         "graph" switches comparisons on and off: short names of ``items``, ``pairs`` (m, 2), labels ``y``.
@@ -71,6 +72,8 @@ def explorer(
         ``valid`` items, a row (x, query 0 or 1, score) each, the values of ``mix``, and for each of them
         the items ``basis`` in the order they enter, ``coefficients``, whose row p - 1 begins with those of
         step p, and after 0, 1, ... functions the training ``losses`` and the validation ``errors``.
+        "match" moves two ``players``, short names, before their match, which the first won: ``mean`` and
+        ``std`` of their scores beforehand; means at most 6 apart, standard deviations from 0.5 to 4.
     data : mapping of str to arrays, lists, texts and finite numbers
         What the kind needs; further entries are passed on.
     fallback : matplotlib Figure
@@ -142,15 +145,11 @@ def _check(kind: str, data: dict[str, Any]) -> None:
             if label not in (-1, 0, 1):
                 raise ValueError(f"a label is {label}; expected -1, 0 or 1")
         if len({frozenset(pair) for pair in data["pairs"]}) < lengths["m"]:
-            raise ValueError(
-                f"two of the pairs {reprlib.repr(data['pairs'])} are of the same items; expected one of each"
-            )
+            raise ValueError(f"two of {reprlib.repr(data['pairs'])} are of the same items; expected one")
     if kind == "path":
-        for field, sites in (("pairs", "items"), ("valid_pairs", "valid")):
-            if not {place for pair in data[field] for place in pair} <= set(range(len(data[sites]))):
-                raise ValueError(
-                    f"data[{field!r}] is {reprlib.repr(data[field])}; expected pairs of {sites!r}"
-                )
+        for some, sites in (("pairs", "items"), ("valid_pairs", "valid")):
+            if not {place for pair in data[some] for place in pair} <= set(range(len(data[sites]))):
+                raise ValueError(f"data[{some!r}] is {reprlib.repr(data[some])}; expected pairs of {sites!r}")
     if kind == "pursuit":
         if wrong := {row[1] for row in data["train"] + data["valid"]} - {0, 1}:
             raise ValueError(f"a query is {min(wrong)}; expected 0 or 1")
@@ -161,6 +160,10 @@ def _check(kind: str, data: dict[str, Any]) -> None:
         if lengths["s"] != lengths["p"] + 1 or min(row[0] for row in data["losses"]) <= 0:
             found = f"{reprlib.repr(data['losses'])}; expected a positive one at step 0"
             raise ValueError(f"losses are {found}, and {lengths['p']} more")
+    if kind == "match" and not 0.5 <= min(data["std"]) <= max(data["std"]) <= 4:
+        raise ValueError(f"standard deviations are {data['std']}; expected 0.5 to 4, as on the sliders")
+    if kind == "match" and abs(data["mean"][0] - data["mean"][1]) > 6:
+        raise ValueError(f"the means are {data['mean']}; expected at most 6 between them, as on the slider")
     if kind in ("bias", "path"):
         knots = data["lambda"]
         if knots[-1] <= 0 or any(a <= b for a, b in pairwise(knots)):

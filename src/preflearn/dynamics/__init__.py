@@ -45,6 +45,7 @@ from preflearn.dynamics.ratings import Elo, Glicko
 from preflearn.dynamics.simulated import simulate_matches
 from preflearn.dynamics.state_size import least_state_size
 from preflearn.dynamics.state_space import StateSpace
+from preflearn.dynamics.weekly import exact_weekly_moments, weekly_moments, weeks_of
 
 __all__ = [
     "FEATURES",
@@ -77,6 +78,7 @@ __all__ = [
     "Wiener",
     "auc_scorer",
     "covariance_from",
+    "exact_weekly_moments",
     "forward_search",
     "forward_splits",
     "least_state_size",
@@ -88,4 +90,6 @@ __all__ = [
     "season_split",
     "season_tests",
     "simulate_matches",
+    "weekly_moments",
+    "weeks_of",
 ]

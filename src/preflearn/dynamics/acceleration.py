@@ -4,7 +4,11 @@ Where many players share few matches, what moves all their scores together takes
 lies in a few directions, so Anderson's mixing [Anderson1965]_ finds it from the last evaluations: with
 residuals r = f(x) - x, and differences dx, dr of the last iterates and residuals,
 
-    x <- x + rate r - sum_j gamma_j (dx_j + rate dr_j),   gamma = argmin |r - sum_j gamma_j dr_j|.
+    x <- x + rate r - sum_j gamma_j (dx_j + rate dr_j),
+
+and gamma such that |w (r - sum_j gamma_j dr_j)| is least. Here x holds alpha and log beta, so that no beta becomes
+negative, and the weights w turn changes of both into units of the posterior standard deviation. The plain part, x + rate r, is taken in alpha and beta, where it is a
+natural gradient of the bound of reverse-KL: if it is short enough, the bound rises.
 
 Differences are kept in single precision: they say where to go, and the residual, in double precision, whether
 it is there.
@@ -31,13 +35,18 @@ from preflearn.dynamics.team import slices
 
 _DEPTH = 12  # how many differences are kept
 _HISTORY = 1_000_000_000  # bytes of them, at most
+_ABSURD = 1e10  # a residual at which the evidence is rounding
 _LEAST_RATE = 1 / 64
 _GROWTH = 10.0  # of the residual, at which a step counts as failed: over the least
 _MEMORY = 6  # of so many accepted evaluations
 _ROUNDING = 1e-12  # of a bound, relative
 _RIDGE = 1e-14
 _RECOVERY = 1.25  # of the rate, a step that succeeds
-_BLOCK = 1024  # numbers of one turn that stay in the fastest cache
+_APPROACH = 3  # sweeps of EP before those of reverse-KL
+_BLOCK = 512  # entries of one turn that stay in the fastest cache
+_TINY = 1e-300  # stands for a beta of 0, which has no logarithm
+_LOG_TINY = math.log(_TINY)
+_LEAP = 20.0  # of log beta, in one step
 
 
 class Trace(NamedTuple):
@@ -79,6 +88,8 @@ def iterate(update_map: UpdateMap, *, rate: float | str, tol: float, max_iter: i
     converged : bool
         Whether the residual of the last evaluation is at most tol. `entries` are what it evaluated.
     """
+    if rate == "auto" and not update_map.ep and not update_map.entries[:, 1].any():
+        _approach(update_map)
     trace = Trace([], [], [], [])
     step = _Mixing(update_map) if rate == "auto" else _Plain(update_map, float(rate))
     for evaluation in range(max_iter):
@@ -100,6 +111,21 @@ def iterate(update_map: UpdateMap, *, rate: float | str, tol: float, max_iter: i
     return trace, False
 
 
+def _approach(update_map: UpdateMap) -> None:
+    """Sweeps of EP, from which reverse-KL sets out.
+
+    However wide the prior is, EP's pseudo-observations are moderate. Those of reverse-KL come from averages
+    over the prior, where a likelihood may be e^-1000.
+    """
+    update_map.ep = True
+    for _ in range(_APPROACH):
+        if not update_map.evaluate().residual < _ABSURD:
+            update_map.entries[:, :2] = 0.0
+            break
+        update_map.entries[:, :2] = update_map.updated
+    update_map.ep = False
+
+
 class _Plain:
     """Algorithm 1 with a fixed learning rate."""
 
@@ -115,8 +141,8 @@ class _Plain:
 
     def retreat(self) -> None:
         raise ValueError(
-            f"the pseudo-observations overflow at rate {self.rate:g}; expected a rate at which sweeps converge: "
-            "take a smaller one, or 'auto'"
+            f"the pseudo-observations overflow at rate {self.rate:g}; expected a rate at which "
+            "sweeps converge: take a smaller one, or 'auto'"
         )
 
 
@@ -127,10 +153,11 @@ class _Mixing:
         self._map, self._parts = update_map, slices(len(update_map.entries))
         size = 2 * len(update_map.entries)
         depth = int(np.clip(_HISTORY // (8 * size), 2, _DEPTH))
-        self._moves, self._turns = np.zeros((2, depth, size), dtype=np.float32)  # dx, dr
+        self._steps = np.zeros((depth, size), dtype=np.float32)  # dx + rate dr
+        self._turns = np.zeros((depth, size), dtype=np.float32)  # w dr
         self._x, self._r = np.zeros(size), np.zeros(size)  # of the last accepted evaluation
         self._gram = np.zeros((depth, depth))  # of the turns
-        self._n_moves = -1  # since the last failure; the first evaluation has none before it
+        self._n_steps = -1  # since the last failure; the first evaluation has none before it
         self._bound = -math.inf
         self._residuals: deque[float] = deque(maxlen=_MEMORY)
         most = int(np.diff(update_map.schedule.rows).max())  # features in one match
@@ -138,7 +165,7 @@ class _Mixing:
 
     def accepts(self, found: Update) -> bool:
         """Uphill in the bound of reverse-KL; for EP, which has none, without a leap of the residual."""
-        if not math.isfinite(found.residual):
+        if not found.residual < _ABSURD:  # true for NaN
             return False
         if not self._residuals:  # the start
             good = True
@@ -153,41 +180,40 @@ class _Mixing:
 
     def advance(self) -> None:
         """Note the difference to the evaluation before, and make the mixed step."""
-        entries, updated = self._map.entries, self._map.updated.reshape(-1)
-        depth, slot = len(self._gram), max(self._n_moves, 0) % len(self._gram)
-        count = min(self._n_moves + 1, depth)
+        entries, updated, depth = self._map.entries, self._map.updated, len(self._gram)
+        slot, count = max(self._n_steps, 0) % depth, min(self._n_steps + 1, depth)
         share = self._map.team.share
 
         def note(part: slice) -> Floats:
+            memory = self._x, self._r, self._steps, self._turns
             return _note(
-                entries,
-                updated,
-                self._x,
-                self._r,
-                self._moves,
-                self._turns,
-                slot,
-                count,
-                part.start,
-                part.stop,
+                self._map.ep, entries, updated, *memory, slot, count, self.rate, part.start, part.stop
             )
 
         products = np.sum(share(note, self._parts), axis=0)
         self._gram[slot, :count] = self._gram[:count, slot] = products[0, :count]
-        gamma = _least_squares(self._gram[:count, :count], products[1, :count])
-        self._n_moves += 1
+        gamma = np.zeros(0)
+        if np.isfinite(products).all():
+            gamma = _least_squares(self._gram[:count, :count], products[1, :count])
+            self._n_steps += 1
+        else:  # a leap beyond single precision: begin anew
+            self._n_steps = -1
 
         def mix(part: slice) -> None:
-            _mix(entries, updated, self._r, self._moves, self._turns, gamma, self.rate, part.start, part.stop)
+            _mix(entries, updated, self._steps, gamma, self.rate, part.start, part.stop)
 
         share(mix, self._parts)
         self.rate = min(1.0, _RECOVERY * self.rate)
 
     def retreat(self) -> None:
-        """Back to the last accepted evaluation, and from there a plain step at half the rate."""
-        self.rate /= 2
-        self._n_moves = -1
-        self._map.entries[:, :2] = (self._x + self.rate * self._r).reshape(-1, 2)
+        """Back to the last accepted evaluation, and from there a plain step; at half the rate if it failed."""
+        if self._n_steps <= 0:
+            self.rate /= 2
+        self._n_steps = -1
+        sites, x, r = self._map.entries, self._x.reshape(-1, 2), self._r.reshape(-1, 2)
+        before, after = np.exp(x[:, 1]), np.exp(x[:, 1] + r[:, 1])
+        sites[:, 0] = x[:, 0] + self.rate * r[:, 0]
+        sites[:, 1] = before + self.rate * (after - before)
 
 
 def _least_squares(gram: Floats, target: Floats) -> Floats:
@@ -200,39 +226,48 @@ def _least_squares(gram: Floats, target: Floats) -> Floats:
 
 
 @njit_free_sums
-def _note(entries, updated, x, r, moves, turns, slot, count, begin, end):
-    """Move x and r to the present evaluation; products of the new turn, and of r, with all turns."""
+def _note(ep, entries, updated, x, r, steps, turns, slot, count, rate, begin, end):
+    """Move x and r to the present evaluation; products of the new turn, and of w r, with all turns."""
     products = np.zeros((2, len(turns)))
-    begin, end = 2 * begin, 2 * end
-    for i in range(begin, end):
-        here = entries[i // 2, i % 2]
-        residual = updated[i] - here
-        if count > 0:
-            moves[slot, i], turns[slot, i] = here - x[i], residual - r[i]
-        x[i], r[i] = here, residual
+    weighted = np.empty(2 * _BLOCK)
     for low in range(begin, end, _BLOCK):
         high = min(low + _BLOCK, end)
+        for e in range(low, high):
+            alpha, beta, v = entries[e, 0], entries[e, 1], entries[e, 3]
+            if ep:
+                v /= 1.0 + beta * v
+            z = math.log(max(beta, _TINY))
+            to_alpha, to_z = updated[e, 0] - alpha, math.log(max(updated[e, 1], _TINY)) - z
+            w_alpha, w_z = math.sqrt(v), v * beta
+            i = 2 * e
+            if count > 0:
+                d_alpha, d_z = to_alpha - r[i], to_z - r[i + 1]
+                s_alpha, s_z = alpha - x[i] + rate * d_alpha, z - x[i + 1] + rate * d_z
+                if x[i + 1] < _LOG_TINY + 1.0:  # a beta of 0 before tells nothing of its logarithm
+                    d_z, s_z = 0.0, 0.0
+                steps[slot, i], steps[slot, i + 1] = s_alpha, s_z
+                turns[slot, i], turns[slot, i + 1] = w_alpha * d_alpha, w_z * d_z
+            x[i], x[i + 1], r[i], r[i + 1] = alpha, z, to_alpha, to_z
+            weighted[i - 2 * low], weighted[i - 2 * low + 1] = w_alpha * to_alpha, w_z * to_z
         for j in range(count):
             with_turn, with_residual = 0.0, 0.0
-            for i in range(low, high):
-                turn = np.float64(turns[j, i])
-                with_turn += turn * turns[slot, i]
-                with_residual += turn * r[i]
+            for i in range(2 * (high - low)):
+                turn = np.float64(turns[j, 2 * low + i])
+                with_turn += turn * turns[slot, 2 * low + i]
+                with_residual += turn * weighted[i]
             products[0, j] += with_turn
             products[1, j] += with_residual
     return products
 
 
 @njit_free
-def _mix(entries, updated, r, moves, turns, gamma, rate, begin, end):
-    """The mixed step. A pseudo-observation whose beta would be negative takes the plain one."""
-    for entry in range(begin, end):
-        i = 2 * entry
-        alpha, beta = entries[entry, 0] + rate * r[i], entries[entry, 1] + rate * r[i + 1]
-        plain_alpha, plain_beta = alpha, beta
+def _mix(entries, updated, steps, gamma, rate, begin, end):
+    """The plain step, and what the last ones add to it."""
+    for e in range(begin, end):
+        move_alpha, move_z = 0.0, 0.0
         for j in range(len(gamma)):
-            alpha -= gamma[j] * (moves[j, i] + rate * turns[j, i])
-            beta -= gamma[j] * (moves[j, i + 1] + rate * turns[j, i + 1])
-        if beta < 0.0:
-            alpha, beta = plain_alpha, plain_beta
-        entries[entry, 0], entries[entry, 1] = alpha, beta
+            move_alpha += gamma[j] * steps[j, 2 * e]
+            move_z += gamma[j] * steps[j, 2 * e + 1]
+        entries[e, 0] += rate * (updated[e, 0] - entries[e, 0]) - move_alpha
+        beta = entries[e, 1] + rate * (updated[e, 1] - entries[e, 1])
+        entries[e, 1] = beta * math.exp(-min(max(move_z, -_LEAP), _LEAP))

@@ -15,13 +15,14 @@ _NEGLIGIBLE = 45.0  # e^-45 = 3e-20
 def skellam_wins(base: float, mean: Floats, variance: Floats) -> Floats:
     """P(X > Y), X and Y Poisson with rates base e^{u/2} and base e^{-u/2}, u ~ N(mean, variance); shape (n,).
 
-    One more point for X wins a match that is tied, one more for Y ties one that X leads by a point. So P(X > Y)
-    given u has the derivative
+    One more point for X wins a match that is tied, one more for Y ties one that X leads by a point. So
+    P(X > Y) given u has the derivative
 
-        (base/2) (e^{u/2} P(X = Y) + e^{-u/2} P(X = Y + 1)) = (base/2) exp(-2 base cosh(u/2)) (e^{u/2} I_0 + I_1),
+        (base/2) (e^{u/2} P(X = Y) + e^{-u/2} P(X = Y + 1))
+            = (base/2) exp(-2 base cosh(u/2)) (e^{u/2} I_0(2 base) + I_1(2 base)),
 
-    the Bessel functions I at 2 base; and the average of a function that rises from 0 to 1 with the slope w is
-    the integral of w(x) Phi((mean - x) / deviation). By Gauss and Legendre on panels; the error is below 1e-12.
+    and the average of a function that rises from 0 to 1 with the slope w is the integral of
+    w(x) Phi((mean - x) / deviation). By Gauss and Legendre on panels; the error is below 1e-12.
     """
     deviation = np.sqrt(variance)
     reach = 0.0

@@ -95,7 +95,8 @@ def each_row(ep, kind, a, b, y, mean, variance):
     result = np.empty((3, len(y)))
     for n in range(len(y)):
         if ep:
-            result[:, n] = log_partition(kind, a, b, y[n], mean[n], variance[n])
+            terms = log_partition(kind, a, b, y[n], mean[n], variance[n])
         else:
-            result[:, n] = expected(kind, a, b, y[n], mean[n], variance[n])
+            terms = expected(kind, a, b, y[n], mean[n], variance[n])
+        result[0, n], result[1, n], result[2, n] = terms
     return result

@@ -1,6 +1,7 @@
-"""Likelihoods: how the outcome y of a match depends on the difference d of two scores (Table 1 of [Maystre2019]_).
+"""Likelihoods: how the outcome y of a match depends on the difference d of two scores.
 
-A likelihood answers scalar questions only and knows nothing of time or inference.
+Those of Table 1 of [Maystre2019]_, the ordinal logit and the Skellam distribution. A likelihood answers
+scalar questions only, and knows nothing of time or inference.
 
 References
 ----------
@@ -319,10 +320,10 @@ class Gaussian(Likelihood):
 
 @dataclass(frozen=True)
 class Skellam(Likelihood):
-    """The difference y = ..., -1, 0, 1, ... of two Poisson counts, of rates base_rate e^{d/2} and base_rate e^{-d/2}.
+    """y = ..., -1, 0, 1, ... is the difference of two Poisson counts of points, as in [Karlis2009]_.
 
-    With I the modified Bessel function, p(y | d) = exp(y d/2 - 2 base_rate cosh(d/2)) I_|y|(2 base_rate); used
-    for goals by [Karlis2009]_.
+    With the rates r e^{d/2} and r e^{-d/2}, r the base rate, and I the modified Bessel function,
+    p(y | d) = exp(y d/2 - 2 r cosh(d/2)) I_|y|(2 r).
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """EP and reverse-KL for the logistic likelihoods, compiled: win and tie.
 
-A win has the probability F(u) = 1 / (1 + e^-u), a tie T(u) = sinh(m) / (cosh(m) + cosh(u)), m the margin. Their
-poles are at a distance pi from the real line, so that few nodes suffice, and their derivatives are averaged as
-they are: log E P has the derivatives E P' / E P and E P'' / E P - (E P' / E P)².
+A win has the probability F(u) = 1 / (1 + e^-u), a tie T(u) = sinh(m) / (cosh(m) + cosh(u)), m the margin.
+Their poles are at a distance pi from the real line, so that few nodes suffice, and their derivatives are
+averaged as they are: log E P has the derivatives E P' / E P and E P'' / E P - (E P' / E P)².
 """
 
 from __future__ import annotations
@@ -26,18 +26,20 @@ _MOST = 300.0  # e^-300 is a normal number
 def logistic_partition(y, margin, mean, variance):
     """log E p(y | u), u ~ N(mean, variance), but for `log_constant`, and two derivatives in the mean.
 
-    The error is below 1e-11.
+    As F(u) = e^u F(-u) and e^u N(u; mean, variance) = e^{mean + variance/2} N(u; mean + variance, variance),
+
+        log E F(u) = mean + variance/2 + log E F(v),   v ~ N(-mean - variance, variance).
+
+    Of the two normal distributions the one with more wins is taken, so that nothing underflows.
     """
+    if y != 0:
+        mean = y * mean - margin
+    reflected = y != 0 and mean < -0.5 * variance
+    center = abs(mean) if y == 0 else -mean - variance if reflected else mean
+    value, first, second = _partition(margin if y == 0 else 0.0, center, variance)
     if y == 0:
-        value, first, second = _partition(margin, abs(mean), variance)
         return value, math.copysign(first, -mean), second
-    mean = y * mean - margin
-    if mean >= -0.5 * variance:
-        value, first, second = _partition(0.0, mean, variance)
-    else:
-        # F(u) = e^u F(-u), and e^u N(u; mean, variance) = e^{mean + variance/2} N(u; mean + variance, variance):
-        # log E F(u) = mean + variance/2 + log E F(-v), v ~ N(mean + variance, variance), and nothing underflows.
-        value, first, second = _partition(0.0, -mean - variance, variance)
+    if reflected:
         value, first = value + mean + 0.5 * variance, 1 - first
     return value, y * first, second
 

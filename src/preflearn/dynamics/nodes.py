@@ -1,8 +1,8 @@
-"""Fixed nodes for averages over N(mean, variance): for narrow ones by Gauss and Hermite, for wide ones a grid.
+"""Fixed nodes for averages over N(mean, variance): Gauss and Hermite for narrow ones, a grid for wide ones.
 
 The grid is u_k = 6 sinh(0.08 k): dense around 0, where the logistic and probit likelihoods change within a
-unit or two, and ever wider outside, where they are almost linear, quadratic or exponential. A function that is
-tabulated there is averaged at the cost of one exponential a node. The rule of both is the trapezoid rule in k.
+unit or two, and ever wider outside, where they are almost linear, quadratic or exponential. What is tabulated
+there is averaged, by the trapezoid rule in k, at the cost of one exponential a node.
 """
 
 from __future__ import annotations
@@ -19,22 +19,23 @@ POINTS = _points  # of a standard normal variable
 WEIGHTS = _weights / _weights.sum()
 NARROW = 0.5  # the largest variance for these: their error is below 1e-12
 
-_STRETCH, _STEP, _HALF = 6.0, 0.08, 100
-GRID = _STRETCH * np.sinh(_STEP * np.arange(-_HALF, _HALF + 1))
-SPACING = _STRETCH * _STEP * np.cosh(_STEP * np.arange(-_HALF, _HALF + 1)) / math.sqrt(2 * math.pi)
+STRETCH, STEP, _HALF = 6.0, 0.08, 100
+SHARE = 0.65  # the largest spacing, in standard deviations: exp(-2 pi² / 0.65²) = 5e-21
+GRID = STRETCH * np.sinh(STEP * np.arange(-_HALF, _HALF + 1))
+SPACING = STRETCH * STEP * np.cosh(STEP * np.arange(-_HALF, _HALF + 1)) / math.sqrt(2 * math.pi)
 
 
 @njit
 def resolves(mean, variance):
     """Whether the grid is dense enough for N(mean, variance), and reaches far enough."""
     deviation = math.sqrt(variance)
-    return math.hypot(_STRETCH, mean) * _STEP < 0.8 * deviation and abs(mean) + 9 * deviation < GRID[-1]
+    return math.hypot(STRETCH, mean) * STEP < SHARE * deviation and abs(mean) + 9 * deviation < GRID[-1]
 
 
 @njit
 def nearest(mean):
     """Number of the grid's node next to the mean."""
-    return _HALF + round(math.asinh(mean / _STRETCH) / _STEP)
+    return _HALF + round(math.asinh(mean / STRETCH) / STEP)
 
 
 @njit

@@ -27,14 +27,15 @@ _LOG_SQRT_2PI = math.log(_SQRT_2PI)
 
 def _excess_exactly(x: Floats) -> Floats:
     """q by its continued fraction 1/(x + 2/(x + 3/(x + ...))), or from erfcx where that converges slowly."""
-    fraction = x
+    fraction = np.array(x)
     for term in range(200, 1, -1):
         fraction = x + term / fraction
-    return np.where(x > 3, 1 / fraction, math.sqrt(2 / math.pi) / erfcx(x / math.sqrt(2)) - x)
+    hazard = math.sqrt(2 / math.pi) / erfcx(x / math.sqrt(2))
+    return np.where(x > 3, 1 / fraction, hazard - x)
 
 
 def _pieces() -> Floats:
-    """Coefficients, from the highest down, of (bend + x) q(x) in each piece of bend / (bend + x), from 0 to 1.
+    """Coefficients, the highest power first, of (bend + x) q(x) in each piece of bend / (bend + x).
 
     Interpolated at Chebyshev nodes; the relative error of q is below 1e-15.
     """
@@ -42,7 +43,7 @@ def _pieces() -> Floats:
     t = (np.arange(_PIECES)[:, None] + (1 + nodes) / 2) / _PIECES
     x = _BEND * (1 - t) / t
     values = (_BEND + x) * _excess_exactly(x)
-    return np.ascontiguousarray(np.linalg.solve(np.vander(nodes), values.T).T)
+    return np.array(np.linalg.solve(np.vander(nodes), values.T).T, dtype=np.float64, order="C")
 
 
 _COEFFICIENTS = _pieces()

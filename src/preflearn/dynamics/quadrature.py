@@ -1,8 +1,8 @@
 """Integrals of a log-concave likelihood against a normal distribution, compiled.
 
-Both use the trapezoid rule after u = center + stretch sinh(t): in t the integrands are analytic in a strip
-and fall fast on both sides, so the rule converges exponentially, and the nodes that a standard deviation needs
-grow with its logarithm only.
+By the trapezoid rule after u = center + stretch sinh(t): in t the integrands are analytic in a strip and fall
+fast on both sides, so that the rule converges exponentially, and the number of nodes grows with the logarithm
+of the standard deviation only.
 """
 
 from __future__ import annotations
@@ -11,10 +11,7 @@ import math
 
 from preflearn.compiled import njit
 from preflearn.dynamics.density import POISSON, SKELLAM, density
-from preflearn.dynamics.nodes import POINTS, WEIGHTS
-
-_STEP = 0.15  # in t
-_SHARE = 0.8  # of a standard deviation: exp(-2 pi² / 0.8²) = 1e-13
+from preflearn.dynamics.nodes import POINTS, SHARE, STEP, STRETCH, WEIGHTS
 
 
 @njit
@@ -50,8 +47,8 @@ def _stretching(kind, a, y, mode):
         return max(mode, 0.0), 1.0, 0.1
     if kind == SKELLAM:
         return mode, 8.0, 0.04
-    stretch = 3.0 + (a if y == 0 else 0.0)
-    return y * a, stretch, _STEP * 3 / stretch
+    stretch = STRETCH + (a if y == 0 else 0.0)
+    return y * a, stretch, STEP * STRETCH / stretch
 
 
 @njit
@@ -62,7 +59,7 @@ def _sums(kind, a, b, y, mean, variance, mode, width, tilt):
     variance is tiny.
     """
     center, stretch, step = _stretching(kind, a, y, mode)
-    step = min(step, _SHARE * width / math.hypot(stretch, mode - center))
+    step = min(step, SHARE * width / math.hypot(stretch, mode - center))
     top, slope, _ = density(kind, a, b, y, mode)
     start = math.asinh((mode - center) / stretch)
     up, down = 0.5 * stretch * math.exp(start), 0.5 * stretch * math.exp(-start)
@@ -101,10 +98,10 @@ def _sums(kind, a, b, y, mean, variance, mode, width, tilt):
 
 @njit
 def tilted(kind, a, b, y, mean, variance):
-    """log E p(y | u), u ~ N(mean, variance), and its first two derivatives in the mean.
+    """log E p(y | u), u ~ N(mean, variance), but for `log_constant`, and two derivatives in the mean.
 
-    With q the density that is proportional to p(y | u) N(u; mean, variance), and l = log p(y | u), they are E_q l'
-    and E_q l'' + Var_q l'; the same as (E_q u - mean) / variance and (Var_q u / variance - 1) / variance,
+    With q the density that is proportional to p(y | u) N(u; mean, variance), and l = log p(y | u), they are
+    E_q l' and E_q l'' + Var_q l'; equally (E_q u - mean) / variance and (Var_q u / variance - 1) / variance,
     which do not cancel where q is much narrower than the normal distribution.
     """
     mode, width = _mode(kind, a, b, y, mean, variance)
@@ -120,7 +117,7 @@ def tilted(kind, a, b, y, mean, variance):
 
 @njit
 def averaged(kind, a, b, y, mean, variance):
-    """E log p(y | u), u ~ N(mean, variance), and its first two derivatives in the mean."""
+    """E log p(y | u), u ~ N(mean, variance), but for `log_constant`, and two derivatives in the mean."""
     top, slope, _, _, _, value, first, _, second = _sums(
         kind, a, b, y, mean, variance, mean, math.sqrt(variance), 0.0
     )

@@ -50,7 +50,7 @@ def packed(A: Floats, Q: Floats) -> Floats:
     """
     size = A.shape[1]
     rows, columns = np.triu_indices(size)
-    both = np.hstack([A.reshape(len(A), -1), Q[:, rows, columns]])
+    both = np.hstack([A.reshape(len(A), size * size), Q[:, rows, columns]])
     width = {2: 8, 3: 16}.get(size) or both.shape[1]  # whole cache lines
     table = np.zeros((max(len(A), 1), width))
     table[: len(A), : both.shape[1]] = both

@@ -1,0 +1,335 @@
+"""The theorem boxes of chapter 13, sentence by sentence."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.special import log_ndtr
+from scipy.stats import t as student
+
+from preflearn.dynamics import (
+    Constant,
+    DynamicComparisons,
+    Gaussian,
+    Logit,
+    Matches,
+    Matern12,
+    Matern32,
+    OrdinalProbit,
+    Poisson,
+    Probit,
+    Wiener,
+)
+
+COVARIANCES = [
+    Constant(1.0),
+    Constant(0.5) + Matern12(1.0, lengthscale=4.0),
+    Constant(0.3) + Wiener(0.4),
+    Matern12(2.0, lengthscale=1.0),
+]
+
+
+def fitted(covariance, likelihood, method, X, time, y, **options):
+    names = [f"m{k}" for k in range(X.shape[1])]
+    model = DynamicComparisons(covariance, likelihood, method, **({"tol": 1e-12} | options))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.fit(Matches(X, time, names), y)
+
+
+def moments(model, time):
+    found = [model.scores(name, time) for name in model.features_]
+    return np.transpose([mean for mean, _ in found]), np.transpose([sd**2 for _, sd in found])
+
+
+def exact(covariance, noise, X, time, y):
+    """Means and variances of all features at all matches, and the evidence, by dense matrices."""
+    K, (n, M) = covariance.gram(time), X.shape
+    C = (X @ X.T) * K + noise * np.eye(n)
+    root = np.linalg.solve(C, y)
+    mean = np.transpose([(K * X[:, m]) @ root for m in range(M)])
+    variance = [np.diag(K - (K * X[:, m]) @ np.linalg.solve(C, (K * X[:, m]).T)) for m in range(M)]
+    return mean, np.transpose(variance), -(np.linalg.slogdet(2 * np.pi * C)[1] + y @ root) / 2
+
+
+def differences(n, M, rng):
+    X = np.zeros((n, M))
+    for row in X:
+        row[rng.choice(M, 2, replace=False)] = 1, -1
+    return X
+
+
+def hybrid(log_density, x, c, v, n=1201):
+    """Mean and variance of two scores after one match, by a grid."""
+    s = [m + np.sqrt(w) * np.linspace(-12, 12, n) for m, w in zip(c, v, strict=True)]
+    first, second = np.meshgrid(*s, indexing="ij")
+    logs = log_density(x[0] * first + x[1] * second)
+    logs = logs - (first - c[0]) ** 2 / (2 * v[0]) - (second - c[1]) ** 2 / (2 * v[1])
+    p = np.exp(logs - logs.max())
+    p /= p.sum()
+    sides = p.sum(axis=1), p.sum(axis=0)
+    mean = np.array([a @ b for a, b in zip(sides, s, strict=True)])
+    return mean, np.array([a @ b**2 for a, b in zip(sides, s, strict=True)]) - mean**2, s, p
+
+
+DENSITIES = {
+    "probit": lambda u: log_ndtr(u),
+    "logit": lambda u: -np.logaddexp(0, -u),
+    "Gaussian": lambda u: -((u - 3) ** 2) / 0.2,
+    "steep": lambda u: log_ndtr(5 * (u - 0.5)),
+    "flat": lambda u: np.zeros_like(u),
+    "two peaks": lambda u: np.logaddexp(-((u - 2) ** 2) / 0.1, -((u + 2) ** 2) / 0.1),
+    "Student": lambda u: student(1.5, loc=4.0, scale=0.3).logpdf(u),
+}
+CONCAVE = ("probit", "logit", "Gaussian", "steep", "flat")
+
+
+@pytest.mark.theorem("prop-inference-ep")
+@pytest.mark.parametrize("name", DENSITIES)
+def test_ep_of_one_match(name):
+    rng = np.random.default_rng(3)
+    signs = []
+    for _ in range(6):
+        x, c = rng.choice([-2.0, -1, 1, 1.5], size=2), rng.normal(size=2)
+        v = rng.uniform(0.2, 2.0, size=2)
+        mean, variance, s, p = hybrid(DENSITIES[name], x, c, v)
+        total = x**2 @ v
+        u = (x[0] * s[0][:, None] + x[1] * s[1][None]).ravel()
+        center = u @ p.ravel()
+        d1 = (center - x @ c) / total
+        d2 = (u**2 @ p.ravel() - center**2 - total) / total**2
+        np.testing.assert_allclose(mean, c + v * x * d1, atol=1e-7)  # (a)
+        np.testing.assert_allclose(variance, v + v**2 * x**2 * d2, atol=1e-7)
+        D = 1 + v * x**2 * d2
+        assert (D > 0).all()  # (b)
+        alpha, beta = (x * d1 - c * x**2 * d2) / D, -(x**2) * d2 / D
+        np.testing.assert_allclose(1 / (1 / v + beta), variance, atol=1e-7)
+        np.testing.assert_allclose((c / v + alpha) / (1 / v + beta), mean, atol=1e-7)
+        assert ((beta >= -1e-9) == (d2 <= 1e-9)).all()  # (c)
+        signs.append(d2)
+        marginals = p.sum(axis=1), p.sum(axis=0)
+        assert cross_entropy(mean, variance, marginals, s) < min(
+            cross_entropy(
+                mean + 0.05 * rng.normal(size=2), variance * rng.uniform(0.8, 1.25, 2), marginals, s
+            )
+            for _ in range(10)
+        )
+    if name in CONCAVE:
+        assert max(signs) < 1e-9
+    else:
+        assert max(signs) > 0.01  # the condition is needed
+
+
+def cross_entropy(mean, variance, marginals, s):
+    return sum(
+        w @ ((x - m) ** 2 / (2 * q) + np.log(q) / 2)
+        for w, x, m, q in zip(marginals, s, mean, variance, strict=True)
+    )
+
+
+@pytest.mark.theorem("prop-inference-ep")
+def test_one_site_matches_a_whole_process():
+    """(d): at other times too, mean and variance are those of the exact posterior of one match."""
+    K = Matern12(1.5, lengthscale=2.0)
+    time = np.array([0.0, 1.0, 2.5])
+    X = np.array([[1.0, -1.0]])
+    model = fitted(K, Probit(), "ep", X, time[1:2], [1])
+    root = np.linalg.cholesky(K.gram(time))
+    nodes, weights = np.polynomial.hermite_e.hermegauss(24)
+    z = np.stack(np.meshgrid(*[nodes] * 4, indexing="ij")).reshape(4, -1)
+    w = np.prod(np.stack(np.meshgrid(*[weights / weights.sum()] * 4, indexing="ij")).reshape(4, -1), axis=0)
+    first = root @ z[:3]
+    second = np.sqrt(1.5) * z[3]
+    p = w * np.exp(log_ndtr(first[1] - second))
+    p /= p.sum()
+    mean = first @ p
+    cov = (first * p) @ first.T - np.outer(mean, mean)
+    found = model.scores("m0", time)
+    np.testing.assert_allclose(found[0], mean, atol=1e-8)
+    np.testing.assert_allclose(found[1] ** 2, np.diag(cov), atol=1e-8)
+    beta = model.pseudo_observations_[0, 1]
+    whole = np.linalg.inv(np.linalg.inv(K.gram(time)) + np.diag([0, beta, 0]))
+    np.testing.assert_allclose(whole, cov, atol=1e-8)
+
+
+def kl_bound(at, likelihood, X, y, K, nodes, weights):
+    n, M = X.shape
+    mean, lower = at[: n * M].reshape(M, n), np.zeros((M, n, n))
+    lower[:, *np.tril_indices(n)] = at[n * M :].reshape(M, -1)
+    root, total = np.linalg.inv(np.linalg.cholesky(K)), 0.0
+    for m in range(M):
+        L = root @ lower[m]
+        total += np.log(np.diag(L)).sum() - ((L**2).sum() + ((root @ mean[m]) ** 2).sum() - n) / 2
+    for k in range(n):
+        sd = np.sqrt((X[k] ** 2) @ (lower[:, k] ** 2).sum(axis=1))
+        u = X[k] @ mean[:, k] + sd * nodes
+        total += weights @ likelihood.log_density(np.full(len(u), float(y[k])), u)
+    return total
+
+
+@pytest.mark.theorem("prop-inference-kl")
+@pytest.mark.parametrize(
+    ("likelihood", "y"),
+    [(Probit(), [1, 1, -1]), (Logit(), [1, -1, 1]), (OrdinalProbit(0.4), [0, 1, -1]), (Poisson(), [2, 0, 1])],
+    ids=repr,
+)
+def test_the_bound_has_one_stationary_point_of_this_form(likelihood, y):
+    K, time, X = COVARIANCES[1], np.array([0.0, 1, 3]), np.array([[1.0, -1, 0], [0, 1, -1], [1, -1, 0]])
+    model = fitted(K, likelihood, "kl", X, time, np.array(y))
+    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+    weights = weights / weights.sum()
+    gram = K.gram(time)
+    sites = np.zeros((3, 3, 2))
+    sites[X != 0] = model.pseudo_observations_
+    assert (sites[..., 1] >= 0).all()  # (b)
+    mean, cov = [], []
+    for m in range(3):
+        cov.append(np.linalg.inv(np.linalg.inv(gram) + np.diag(sites[:, m, 1])))  # (a)
+        mean.append(cov[-1] @ sites[:, m, 0])
+    factors = np.concatenate([np.linalg.cholesky(part)[np.tril_indices(3)] for part in cov])
+    at = np.concatenate([np.concatenate(mean), factors])
+    problem = (likelihood, X, y, gram, nodes, weights)
+    top = kl_bound(at, *problem)
+    assert top == pytest.approx(model.log_marginal_likelihood_, abs=1e-6)
+    step = 1e-4 * np.eye(len(at))
+    slopes = [(kl_bound(at + h, *problem) - kl_bound(at - h, *problem)) / 2e-4 for h in step]
+    np.testing.assert_allclose(slopes, 0, atol=1e-5)
+    rng = np.random.default_rng(1)
+    for _ in range(30):
+        a, b = (np.concatenate([rng.normal(size=9), np.abs(rng.normal(size=18)) + 0.05]) for _ in range(2))
+        ends, middle = kl_bound(a, *problem) + kl_bound(b, *problem), kl_bound((a + b) / 2, *problem)
+        assert ends / 2 < middle
+        assert kl_bound(a, *problem) < top
+
+
+@pytest.mark.theorem("thm-inference-gaussian")
+@pytest.mark.parametrize("covariance", [*COVARIANCES, Matern32(1.0, lengthscale=2.0)], ids=repr)
+def test_gaussian_rows_of_one_feature_take_one_iteration(covariance):
+    """(a)"""
+    rng = np.random.default_rng(2)
+    time, X = np.arange(1.0, 7), np.eye(2)[rng.integers(0, 2, 6)] * rng.choice([-2.0, 1, 0.5], (6, 1))
+    y = rng.normal(size=6)
+    mean, variance, evidence = exact(covariance, 0.5, X, time, y)
+    for method in ("ep", "kl"):
+        model = fitted(covariance, Gaussian(0.5), method, X, time, y, rate=1.0, tol=1e-9)
+        assert len(model.trace_) == 2  # the second evaluation finds nothing to do
+        np.testing.assert_allclose(moments(model, time), (mean, variance), atol=1e-9)
+        assert model.log_marginal_likelihood_ == pytest.approx(evidence, abs=1e-9)
+
+
+@pytest.mark.theorem("thm-inference-gaussian")
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("covariance", [*COVARIANCES, Matern32(1.0, lengthscale=2.0)], ids=repr)
+def test_gaussian_means_are_exact_and_variances_are_ordered(covariance, size):
+    """(b), (c), and (e) for differences."""
+    rng = np.random.default_rng(size)
+    time, X, y = np.sort(rng.uniform(0.1, 6, 12)), differences(12, 4, rng), rng.normal(size=12)
+    if size == 3:
+        X = np.column_stack([X, np.ones(12)])
+    mean, variance, evidence = exact(covariance, 0.8, X, time, y)
+    ep = fitted(covariance, Gaussian(0.8), "ep", X, time, y)
+    kl = fitted(covariance, Gaussian(0.8), "kl", X, time, y)
+    (ep_mean, ep_variance), (kl_mean, kl_variance) = moments(ep, time), moments(kl, time)
+    np.testing.assert_allclose(ep_mean, mean, atol=1e-8)
+    np.testing.assert_allclose(kl_mean, mean, atol=1e-8)
+    K = covariance.gram(time)
+    block = [np.diag(np.linalg.solve(np.eye(12) + K * X[:, m] ** 2 / 0.8, K)) for m in range(X.shape[1])]
+    np.testing.assert_allclose(kl_variance, np.transpose(block), atol=1e-9)
+    assert (kl_variance < variance + 1e-12).all()
+    assert (kl_variance < ep_variance + 1e-12).all()
+    assert kl.log_marginal_likelihood_ < evidence
+    if size == 2 and covariance in COVARIANCES:
+        assert (ep_variance < variance + 1e-10).all()
+
+
+@pytest.mark.theorem("thm-inference-gaussian")
+def test_eps_variances_have_one_fixed_point_and_rise_to_it():
+    """(c): from 0 the precisions of the sites only grow; other starts end at the same place."""
+    rng = np.random.default_rng(5)
+    for M, size in ((3, 2), (5, 2), (4, 3)):
+        time, X = np.sort(rng.uniform(0, 4, 9)), differences(9, M, rng)
+        if size == 3:
+            X = np.column_stack([X, rng.choice([0.5, 1.0], 9)])
+        K, used = COVARIANCES[1].gram(time), X != 0
+
+        def swept(beta, K=K, X=X, used=used):
+            after = np.transpose(
+                [np.diag(np.linalg.solve(np.eye(9) + K * beta[:, m], K)) for m in range(X.shape[1])]
+            )
+            cavity = 1 / (1 / after - beta)
+            others = (X**2 * cavity).sum(axis=1, keepdims=True) - X**2 * cavity
+            return np.where(used, X**2 / (0.6 + others), 0)
+
+        ends = []
+        for start in (0 * X, X**2 / 0.6, np.where(used, rng.exponential(5.0, X.shape), 0)):
+            beta = start
+            for _ in range(400):
+                last, beta = beta, swept(beta)
+                if not start.any():
+                    assert (beta >= last - 1e-12).all()
+            ends.append(beta)
+        np.testing.assert_allclose(ends[1], ends[0], atol=1e-9)
+        np.testing.assert_allclose(ends[2], ends[0], atol=1e-9)
+
+
+@pytest.mark.theorem("thm-inference-gaussian")
+@pytest.mark.parametrize(
+    ("rows", "longest"),
+    [
+        ([(0, 1)], 1),
+        ([(0, 1), (1, 2), (2, 3)], 3),
+        ([(0, 1), (0, 2), (0, 3)], 2),
+        ([(0, 1), (2, 3)], 1),
+        ([(0, 1, 2), (2, 3, 4)], 2),
+    ],
+)
+def test_ep_is_exact_on_forests(rows, longest):
+    """(d)"""
+    X = np.zeros((len(rows), 5))
+    for row, members in zip(X, rows, strict=True):
+        row[list(members)] = [1, -1, 0.5][: len(members)]
+    X = X[:, X.any(axis=0)]
+    time, y = np.arange(len(rows), dtype=float), np.arange(1.0, len(rows) + 1)
+    model = fitted(COVARIANCES[1], Gaussian(0.3), "ep", X, time, y, rate=1.0, tol=1e-10)
+    assert len(model.trace_) == longest + 1
+    mean, variance, evidence = exact(COVARIANCES[1], 0.3, X, time, y)
+    np.testing.assert_allclose(moments(model, time), (mean, variance), atol=1e-9)
+    assert model.log_marginal_likelihood_ == pytest.approx(evidence, abs=1e-9)
+
+
+@pytest.mark.theorem("thm-inference-gaussian")
+def test_two_matches_of_a_pair_are_a_cycle():
+    X, time, y = np.array([[1.0, -1], [1, -1]]), np.array([0.0, 1]), np.array([1.0, 0])
+    model = fitted(COVARIANCES[1], Gaussian(0.3), "ep", X, time, y)
+    _, variance, evidence = exact(COVARIANCES[1], 0.3, X, time, y)
+    assert (moments(model, time)[1] < variance - 1e-3).all()
+    assert model.log_marginal_likelihood_ < evidence - 1e-3
+
+
+@pytest.mark.theorem("prop-inference-rates")
+@pytest.mark.parametrize("k", [1, 2, 3, 6])
+def test_rates_of_reverse_kl(k):
+    rng = np.random.default_rng(k)
+    n, M = 8, k + 2
+    X = np.zeros((n, M))
+    for row in X:
+        row[rng.choice(M, k, replace=False)] = rng.choice([-1.0, 1.0], k)
+    X[:3] = X[0]
+    X = X[:, X.any(axis=0)]
+    time, y, noise = np.arange(1.0, n + 1), rng.normal(size=n), 0.01
+    K = COVARIANCES[1].gram(time)
+    precision = np.kron(np.eye(X.shape[1]), np.linalg.inv(K))
+    design = np.hstack([np.diag(X[:, m]) for m in range(X.shape[1])])
+    D = precision + np.diag((design**2).sum(axis=0)) / noise
+    J = precision + design.T @ design / noise
+    rho = np.linalg.eigvals(np.linalg.solve(D, J)).real
+    assert rho.min() > 0
+    assert rho.max() <= k + 1e-9
+    options = {"rate": 1.0 if k <= 2 else 1.9 / k, "max_iter": 5000, "tol": 1e-8}
+    assert fitted(COVARIANCES[1], Gaussian(noise), "kl", X, time, y, **options).converged_
+    limit = 2 / rho.max()
+    if limit < 0.95:
+        options |= {"rate": 1.04 * limit, "max_iter": 400}
+        assert not fitted(COVARIANCES[1], Gaussian(noise), "kl", X, time, y, **options).converged_
+        options |= {"rate": 0.96 * limit, "max_iter": 5000}
+        assert fitted(COVARIANCES[1], Gaussian(noise), "kl", X, time, y, **options).converged_
