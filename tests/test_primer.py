@@ -1,10 +1,13 @@
 """The numbers of the primer's small examples, computed, and found in its text."""
 
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import rankdata, spearmanr, wilcoxon
+from scipy.integrate import quad
+from scipy.special import expit
+from scipy.stats import multivariate_normal, norm, rankdata, spearmanr, wilcoxon
 
 from preflearn.datasets import four_items
 from preflearn.metrics import comparison_auc
@@ -24,8 +27,10 @@ def says(section, *texts):
 
 def test_every_section_has_a_label_and_an_example():
     first = ["graph", "norm", "program", "hinge", "slack", "duality", "kernel", "svm", "logistic"]
-    later = ["leastsquares", "cv", "signedrank", "roc", "hull", "gaussian", "statespace"]
-    assert list(EXAMPLES) == first + later
+    later = ["leastsquares", "cv", "signedrank", "roc", "hull"]
+    moving = ["gaussian", "natural", "gp", "brownian", "statespace", "kalman"]
+    inference = ["kl", "fixedpoint", "quadrature"]
+    assert list(EXAMPLES) == first + later + moving + inference
     assert all(EXAMPLES.values())
 
 
@@ -147,12 +152,109 @@ def test_area_and_hulls():
     assert says("hull", "$w = (1, 2)$", "at least 3", "at most 1")
 
 
-def test_gaussian_and_state_space():
+def test_gaussian_conditioning_and_divergence():
     mean = B.T @ np.linalg.solve(B @ B.T + np.eye(4), Y)
     np.testing.assert_allclose(15 * mean, [-7, 2, -2, 7])
-    np.testing.assert_allclose(np.diag(np.linalg.inv(np.eye(4) + B.T @ B)), 7 / 15)
     np.testing.assert_allclose(np.linalg.solve(2 * B.T @ B + 2 * np.eye(4), 2 * B.T @ Y), mean)
-    covariance = 1 + np.minimum.outer(X, X)
-    assert np.diag(covariance).tolist() == [1, 2, 3, 5]
-    inverse = np.linalg.inv(covariance)
+    posterior = np.linalg.inv(np.eye(4) + B.T @ B)
+    np.testing.assert_allclose(15 * posterior, 2 + 5 * np.eye(4) + abs(B.T @ B - 2 * np.eye(4)))
+    variance = posterior[0, 0] + posterior[3, 3] - 2 * posterior[0, 3]
+    assert says("gaussian", f"= {variance:.3f}$", f"have {14 / 15:.3f}", r"$\frac{1}{15}(-7, 2, -2, 7)$")
+    evidence = [multivariate_normal.logpdf(Y, cov=s * B @ B.T + np.eye(4)) for s in (1, 0)]
+    assert says("gaussian", *(f"${value:.2f}$" for value in evidence))
+
+    def divergence(v, w):
+        return (np.log(w / v) + v / w - 1) / 2
+
+    full, reverse = posterior[0, 0], 1 / (1 + 2)
+    assert np.diag(np.linalg.inv(posterior)) == pytest.approx(3)
+    assert says("kl", f"= {full:.3f}$", f"= {reverse:.3f}$")
+    assert says("kl", rf"q \,\|\, p)$ is {divergence(reverse, full):.3f}")
+    assert says("kl", rf"p \,\|\, q)$ is {divergence(full, reverse):.3f}")
+
+
+def test_natural_parameters():
+    alpha, beta = D / 2, np.full(4, 1 / 2)
+    both, without = (np.array([alpha[:k].sum(), 1 + beta[:k].sum()]) for k in (4, 3))
+    assert (both.tolist(), without.tolist()) == ([4, 3], [2, 2.5])
+
+    def log_product(s):
+        return norm.logpdf(D, s, np.sqrt(2)).sum() + norm.logpdf(s)
+
+    s = 1.7
+    assert log_product(s) - log_product(0) == pytest.approx(both @ [s, -(s**2) / 2])
+    assert says("natural", "$(4, 3)$", "mean 0.8 and variance 0.4", r"mean $\frac43$ and variance $\frac13$")
+
+
+def test_processes_in_time():
+    def covariance(t, u):
+        return np.exp(-abs(np.subtract.outer(t, u)) / 2)
+
+    weights = np.linalg.solve(covariance(X, X), covariance(X, [3.0]))[:, 0]
+    variance = 1 - covariance([3.0], X)[0] @ weights
+    np.testing.assert_allclose(weights[:2], 0, atol=1e-12)
+    assert weights[2] == pytest.approx(weights[3])
+    assert says("gp", f"${weights[2]:.3f}\\,(s(2) + s(4))$", f"variance {variance:.3f}")
+    factors, noise = np.exp(-np.array([1, 2]) / 2), 1 - np.exp(-np.array([1, 2]))
+    assert says("brownian", *(f"{value:.3f}" for value in [*factors, *noise]), "would add 2")
+    wiener = 1 + np.minimum.outer(X, X)
+    assert np.diag(wiener).tolist() == [1, 2, 3, 5]
+    inverse = np.linalg.inv(wiener)
     np.testing.assert_allclose(inverse[abs(np.subtract.outer(range(4), range(4))) > 1], 0, atol=1e-12)
+
+
+def test_filter_and_smoother():
+    mean, variance, kept = Fraction(0), Fraction(1), []
+    for gap, seen in zip([0, 1, 1, 2], Y.tolist(), strict=True):
+        ahead = mean, variance + gap
+        gain = ahead[1] / (ahead[1] + 1)
+        mean, variance = mean + gain * (seen - mean), ahead[1] - gain * ahead[1]
+        kept.append((*ahead, mean, variance))
+    smoothed = [(mean, variance)]
+    for (_, _, mean, variance), (m, v, _, _) in zip(kept[-2::-1], kept[:0:-1], strict=True):
+        J, (later, spread) = variance / v, smoothed[0]
+        smoothed.insert(0, (mean + J * (later - m), variance + J**2 * (spread - v)))
+    means, variances = ([moments[k] for moments in kept] for k in (2, 3))
+    assert means == [Fraction(text) for text in ("1/2", "1/5", "9/13", "43/47")]
+    assert variances == [Fraction(text) for text in ("1/2", "3/5", "8/13", "34/47")]
+    assert says("kalman", r"means are $\frac12$, $\frac15$, $\frac9{13}$ and $\frac{43}{47}$")
+    assert says("kalman", r"variances $\frac12$, $\frac35$, $\frac8{13}$ and $\frac{34}{47}$")
+    for values in zip(*smoothed, strict=True):
+        assert says("kalman", rf"$\frac1{{47}}({', '.join(str(47 * value) for value in values)})$")
+    K = 1 + np.minimum.outer(X, X)
+    np.testing.assert_allclose(K @ np.linalg.solve(K + np.eye(4), Y), [float(m) for m, _ in smoothed])
+    dense = np.linalg.inv(np.linalg.inv(K) + np.eye(4))
+    np.testing.assert_allclose(np.diag(dense), [float(v) for _, v in smoothed])
+
+
+def test_fixed_points():
+    neighbours = 2 * np.eye(4) - B.T @ B
+    solution = np.linalg.solve(np.eye(4) + B.T @ B, B.T @ Y)
+    np.testing.assert_allclose((B.T @ Y + neighbours @ solution) / 3, solution)
+    np.testing.assert_allclose(np.linalg.eigvalsh(neighbours / 3), [-2 / 3, 0, 0, 2 / 3], atol=1e-12)
+    left = {}
+    for rate in (1, 3 / 4):
+        f = np.zeros(4)
+        for _ in range(5):
+            f = (1 - rate) * f + rate * (B.T @ Y + neighbours @ f) / 3
+        left[rate] = np.linalg.norm(f - solution) / np.linalg.norm(solution)
+    assert left[1] <= (2 / 3) ** 5
+    assert left[3 / 4] == pytest.approx(1 / 4**5)
+    assert says("fixedpoint", f"= {(2 / 3) ** 5:.3f}$", f"= {left[3 / 4]:.3f}$")
+    assert min(np.linalg.eigvalsh(neighbours / 2)) == pytest.approx(-1)
+
+
+def test_quadrature():
+    points, weights = np.polynomial.hermite_e.hermegauss(3)
+    np.testing.assert_allclose(points, [-np.sqrt(3), 0, np.sqrt(3)], atol=1e-12)
+    np.testing.assert_allclose(weights / weights.sum(), [1 / 6, 2 / 3, 1 / 6])
+    grid = np.arange(-40, 41)
+    for variance, digits in ((1, 6), (100, 3)):
+        scale = np.sqrt(variance)
+        exact = quad(lambda u, s=scale: expit(u) * norm.pdf(u, 1, s), -12 * scale, 12 * scale, points=[0])[0]
+        rule = weights / weights.sum() @ expit(1 + scale * points)
+        trapezoid = norm.pdf(grid) @ expit(1 + scale * grid)
+        assert says("quadrature", f"{exact:.{digits}f}", f"{rule:.{digits}f}")
+        text = r"$4 \cdot 10^{-9}$" if variance == 1 else f"rule {trapezoid:.3f}"
+        assert says("quadrature", text)
+        assert variance > 1 or trapezoid - exact == pytest.approx(4e-9, abs=5e-10)

@@ -168,6 +168,110 @@
     return { at, curve, weights };
   }
 
+  /** Of the standard normal distribution: log Phi(u) and the hazard phi(u) / Phi(u), to about 1e-14. */
+  function normal(u) {
+    const t = Math.abs(u), half = Math.exp(-u * u / 2) / Math.sqrt(2 * Math.PI);
+    if (t < 2.5) {
+      let [term, sum] = [u, u];  // Phi = 1/2 + phi (u + u^3/3 + u^5/15 + ...)
+      for (let k = 3; Math.abs(term) > 1e-17 * Math.abs(sum); k += 2) { term *= u * u / k; sum += term; }
+      const below = 0.5 + half * sum;
+      return [Math.log(below), half / below];
+    }
+    let tail = t;  // phi(t) / Phi(-t), a continued fraction: the further out, the fewer parts
+    for (let k = 8 + Math.ceil(400 / (t * t)); k > 0; k--) tail = t + k / tail;
+    return u < 0 ? [-u * u / 2 - Math.log(Math.sqrt(2 * Math.PI) * tail), tail]
+      : [Math.log1p(-half / tail), half / (1 - half / tail)];
+  }
+
+  const cdf = u => Math.exp(normal(u)[0]);
+  const bell = (mean, std) => x => Math.exp(-(((x - mean) / std) ** 2) / 2) / (std * Math.sqrt(2 * Math.PI));
+
+  /** Nodes t and weights for means under N(0, 1): equal steps, whose error falls exponentially. */
+  const NODES = Array.from({ length: 241 }, (_, k) => (k - 120) / 10)
+    .map(t => [t, bell(0, 1)(t) / 10]);
+
+  /** Evidence, mean and standard deviation of the density N(x | mean, std^2) f(x), f from 0 to 1. */
+  function tilted(mean, std, f) {
+    const w = NODES.map(([t, weight]) => weight * f(mean + std * t)), Z = w.reduce((sum, x) => sum + x, 0);
+    const at = NODES.reduce((sum, [t], k) => sum + t * w[k], 0) / Z;
+    const spread = Math.sqrt(NODES.reduce((sum, [t], k) => sum + (t - at) ** 2 * w[k], 0) / Z);
+    return { Z, mean: mean + std * at, std: std * spread };
+  }
+
+  /** Two players with independent scores N(mean, std^2); the first won, which had the probability
+      Phi(s1 - s2). The prior, the exact posterior, and the factorised Gaussians of EP and of reverse-KL. */
+  function oneMatch(mean, std) {
+    const v = std.map(x => x * x), V = v[0] + v[1], mu = mean[0] - mean[1], sign = [1, -1];
+    /** Two independent Gaussians; `again` is the probability that the first wins the next match. */
+    const pair = (means, stds, evidence) => {
+      const difference = [means[0] - means[1], Math.hypot(...stds)];
+      return { mean: means, std: stds, difference, again: cdf(difference[0] / Math.hypot(1, difference[1])), evidence };
+    };
+    const likelihoods = [0, 1].map(i => {  // of one score, the other one integrated out
+      const j = 1 - i, room = Math.hypot(1, std[j]);
+      return s => cdf(sign[i] * (s - mean[j]) / room);
+    });
+
+    function exact() {
+      const one = [0, 1].map(i => tilted(mean[i], std[i], likelihoods[i])), gap = tilted(mu, Math.sqrt(V), cdf);
+      const densities = [0, 1].map(i => s => bell(mean[i], std[i])(s) * likelihoods[i](s) / one[i].Z);
+      return { mean: one.map(x => x.mean), std: one.map(x => x.std), difference: [gap.mean, gap.std], densities,
+               again: tilted(mu, Math.sqrt(V), d => cdf(d) ** 2).Z / gap.Z, evidence: Math.log(gap.Z) };
+    }
+
+    /** The cavities are the prior, so one update is the fixed point. */
+    function ep() {
+      const room = Math.sqrt(1 + V), z = mu / room, [evidence, h] = normal(z), slope = h / room, bend = h * (z + h) / (1 + V);
+      return pair(mean.map((m, i) => m + sign[i] * v[i] * slope), v.map(x => Math.sqrt(x - x * x * bend)), evidence);
+    }
+
+    /** At the fixed point both sites have the precision b = -E (log Phi)''(d) of their own posterior: its one
+        root. The plain iteration of b does not converge for wide priors. */
+    function kl() {
+      const near = NODES.slice(35, -35);  // nothing grows here that a weight of 1e-17 would not outdo
+      let middle = mu, slope = 0, bend = 0;
+      const after = b => v.map(x => 1 / (1 / x + b)), width = left => Math.sqrt(left[0] + left[1]);
+      const excess = b => {
+        const spread = width(after(b));
+        for (let step = 1, k = 0; Math.abs(step) > 1e-12 && k < 50; k++) {  // Newton: middle = mu + V E h(d)
+          [slope, bend] = [0, 0];
+          for (const [t, weight] of near) {
+            const d = middle + spread * t, h = normal(d)[1];
+            slope += weight * h;
+            bend += weight * h * (d + h);  // h' = -h (d + h)
+          }
+          step = (middle - mu - V * slope) / (1 + V * bend);
+          middle -= step;
+        }
+        return b - bend;
+      };
+      const left = after(root(excess, 0, 1)), spread = width(left), shift = v.map((x, i) => sign[i] * x * slope);
+      const expected = near.reduce((sum, [t, weight]) => sum + weight * normal(middle + spread * t)[0], 0);
+      const [one, other] = left.map((x, i) => (x / v[i] + shift[i] ** 2 / v[i] - 1 - Math.log(x / v[i])) / 2);  // KL(q | prior)
+      return pair(mean.map((m, i) => m + shift[i]), left.map(Math.sqrt), expected - one - other);
+    }
+    return { prior: pair(mean, std, null), exact: exact(), ep: ep(), kl: kl() };
+  }
+
+  /** Where f, negative at a and positive at b, is zero: false position, which halves an end that stays (Illinois). */
+  function root(f, a, b) {
+    let [below, above, side] = [f(a), f(b), 0];
+    for (let k = 0; k < 100; k++) {
+      const c = (a * above - b * below) / (above - below), value = f(c);
+      if (Math.abs(value) < 1e-11) return c;
+      if (value < 0) {
+        [a, below] = [c, value];
+        if (side < 0) above /= 2;
+        side = -1;
+      } else {
+        [b, above] = [c, value];
+        if (side > 0) below /= 2;
+        side = 1;
+      }
+    }
+    throw new Error(`no root after 100 steps, between ${a} and ${b}`);
+  }
+
   // ---- Tools: elements, numbers, scales, controls
 
   function make(kind, attributes, parent, text) {
@@ -253,6 +357,7 @@
     left: "M-1.15,0L0.85,1.1V-1.1Z",
     diamond: "M0,-1.3L1.3,0L0,1.3L-1.3,0Z",
     square: "M-1,-1H1V1H-1Z",
+    dashes: "M-1.6,-0.2H-0.3V0.2H-1.6ZM0.3,-0.2H1.6V0.2H0.3Z",
   };
 
   function mark(parent, shape, x, y, look, size) {
@@ -726,6 +831,83 @@
     draw();
   };
 
+  explorers.match = (box, data) => {
+    const names = data.players.map(String), lead = `prior lead of ${names[0]}`, centre = (data.mean[0] + data.mean[1]) / 2, far = 6;
+    const state = { gap: data.mean[0] - data.mean[1], std: data.std.slice() };
+    const at = gap => oneMatch([centre + gap / 2, centre - gap / 2], state.std), gaps = Array.from({ length: 33 }, (_, k) => (k / 16 - 1) * far);
+    const percent = x => `${number(100 * x, 1)}\u00a0%`;
+    const go = gap => { state.gap = Math.min(Math.max(gap, -far), far); draw(); };
+    const top = controls(box);
+    const moveGap = slider(top, lead, [-far, far, 0.1], v => number(v, 1), go);
+    const moveStd = names.map((name, i) => slider(top, `prior std of ${name}`, [-1, 2, 0.05], v => number(2 ** v),
+      v => { state.std[i] = 2 ** v; widths(); draw(); }));
+    const both = make("span", {}, top);
+    button(both, "The favourite won", () => go(far / 2));
+    button(both, "The outsider won", () => go(-far / 2));
+    const row = panels(box), first = make("div", {}, row), second = make("div", {}, row);
+    const scores = names.map((name, i) => plot(first, `Score of ${name}: prior, exact posterior, EP and reverse-KL`, 210));
+    const spreads = plot(second, "Standard deviations after the match against the prior lead", 210);
+    const evidences = plot(second, "Log evidence and bound against the prior lead", 210);
+    for (const panel of [spreads, evidences]) panel.drag(go);
+    legend(box, [["dashes", "tie", "prior"], ["circle", "now open", "exact posterior (grey)"], ["square", "ep", "EP"], ["diamond", "kl", "reverse-KL"]]);
+    const fill = table(box, `Before and after the match. Lead: ${names.join(" − ")}. Next win: chance of ${names[0]}. Evidence: its logarithm, or KL's bound of it.`), say = sentence(box);
+    const methods = [["exact", "circle", "now open", "area"], ["ep", "square", "ep", "ep"], ["kl", "diamond", "kl", "kl chain"]];
+    const low = () => 1.1 * along[0].kl.evidence;
+    let along = [];
+
+    /** What depends on the prior standard deviations alone: the curves along the slider, and the axes. */
+    function widths() {
+      along = gaps.map(at);
+      const reach = far / 2 + 2.2 * Math.max(...state.std);
+      scores.forEach((panel, i) => panel.frame([centre - reach, centre + reach], [0, 0.46 / along[0].kl.std[i]], "score",
+        `density of ${names[i]}, who ${["won", "lost"][i]}`));
+      spreads.frame([-far, far], [0, 1.25 * Math.max(...state.std)], lead, "std after the match");
+      evidences.frame([-far, far], [low(), -0.08 * low()], lead, "log evidence; bound of reverse-KL");
+    }
+
+    function draw() {
+      const { gap } = state, now = at(gap), { prior, exact, ep, kl } = now;
+      moveGap(gap);
+      moveStd.forEach((move, i) => move(Math.log2(state.std[i])));
+      scores.forEach((panel, i) => {
+        const curve = ({ mean, std }, f) => Array.from({ length: 121 }, (_, k) => mean[i] + (k / 12 - 5) * std[i]).map(s => [s, f(s)]);
+        panel.clear();
+        panel.line(curve(prior, bell(prior.mean[i], prior.std[i])), "tie dashed");
+        for (const [name, shape, look, line] of methods) {
+          const { mean, std } = now[name], f = name === "exact" ? exact.densities[i] : bell(mean[i], std[i]);
+          panel.line(curve(now[name], f), line);
+          panel.mark(shape, mean[i], f(mean[i]), look, name === "exact" ? 8 : 4);
+        }
+      });
+      const draws = (panel, value) => {
+        for (const [name, shape, look, line] of methods) {
+          panel.line(gaps.map((x, k) => [x, value(along[k][name])]), name === "exact" ? "broad" : line);
+          panel.mark(shape, gap, value(now[name]), look, name === "exact" ? 8 : 4);
+        }
+      };
+      for (const panel of [spreads, evidences]) panel.clear();
+      spreads.line([[gap, 0], [gap, 1.25 * Math.max(...state.std)]], "cursor");
+      evidences.line([[gap, low()], [gap, -low()]], "cursor");
+      names.forEach((_, i) => draws(spreads, one => one.std[i]));
+      draws(evidences, one => one.evidence);
+      const ends = along[32].exact.std, close = Math.abs(spreads.y(ends[0]) - spreads.y(ends[1])) < 36;
+      names.forEach((name, i) => spreads.text(far, ends[i], name, "end", -4, close && i === +(ends[0] >= ends[1]) ? 18 : -6));
+
+      const line = (title, value, digits) => [title, ...[prior, exact, ep, kl].map(one => number(value(one), digits))];
+      fill(["quantity", "prior", "exact", "EP", "KL"], [
+        ...names.flatMap((name, i) => [line(`${name}: mean`, one => one.mean[i]), line(`${name}: std`, one => one.std[i])]),
+        line("lead: mean", one => one.difference[0]), line("lead: std", one => one.difference[1]),
+        line("next win", one => one.again, 3),
+        ["evidence", "–", ...[exact, ep, kl].map(one => number(one.evidence))]]);
+      const short = names.map((name, i) => `${percent(1 - kl.std[i] / exact.std[i])} (${name})`).join(" and ");
+      say(`${names[0]}'s win had a chance of ${percent(prior.again)}: ` + (Math.abs(gap) < 0.05 ? "there was no favourite. " : gap > 0 ? "the favourite won. " : "the outsider won. ") +
+        `EP has the exact means, standard deviations and log evidence, ${number(exact.evidence, 3)}. The standard deviations of reverse-KL are ${short} too small, its bound is ${number(exact.evidence - kl.evidence, 3)} lower. ` +
+        `${names[0]} would win again with ${percent(exact.again)}, by EP ${percent(ep.again)}, by reverse-KL ${percent(kl.again)}.`);
+    }
+    widths();
+    draw();
+  };
+
   // ---- Start
 
   function start() {
@@ -744,7 +926,7 @@
     }
   }
 
-  if (typeof module !== "undefined") module.exports = { comparisonGraph, marginProblem, pathAt, rankingPath, rankingPursuit, zeros, number, scale };
+  if (typeof module !== "undefined") module.exports = { comparisonGraph, marginProblem, oneMatch, pathAt, rankingPath, rankingPursuit, zeros, number, scale };
   else if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
   else start();
 })();

@@ -8,6 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from scipy.optimize import minimize
+from scipy.special import log_ndtr, ndtr
+from scipy.stats import norm
 from sklearn.metrics.pairwise import rbf_kernel
 
 from bookrunner import explorer, explorers
@@ -46,6 +49,7 @@ PURSUIT = {
     "losses": [[20.0, 2.0], [14.0, 5.0]],
     "errors": [[0.5, 0.0], [0.5, 0.5]],
 }
+MATCH = {"players": ["a", "b"], "mean": [-1.0, 1.0], "std": [2.0, 0.5]}
 BIAS = {"items": ["a", "b"], "lambda": [2.0, 1.0], "bias": [0.5, -1.0], "scores": [[1.0, 0.0], [2.0, 0.0]]}
 
 
@@ -134,6 +138,10 @@ def test_outside_of_a_notebook_a_line_is_printed(capsys):
         ("pursuit", PURSUIT | {"errors": [[0.5], [0.5]]}, "'errors'.*shape"),
         ("pursuit", PURSUIT | {"losses": [[20.0], [14.0]], "errors": [[0.5], [0.5]]}, "and 1 more"),
         ("pursuit", PURSUIT | {"losses": [[0.0, 0.0], [14.0, 5.0]]}, "a positive one at step 0"),
+        ("match", MATCH | {"players": ["a", "b", "c"]}, "'players'.*shape \\(3,\\)"),
+        ("match", MATCH | {"std": [2.0, 0.25]}, "deviations are \\[2.0, 0.25\\]; expected 0.5 to 4"),
+        ("match", MATCH | {"std": [5.0, 1.0]}, "deviations are \\[5.0, 1.0\\]; expected 0.5 to 4"),
+        ("match", MATCH | {"mean": [4.0, -3.0]}, "the means are \\[4.0, -3.0\\]; expected at most 6"),
     ],
 )
 def test_wrong_data_are_named(kind, data, message):
@@ -329,6 +337,84 @@ def test_pursuit_step_by_step_is_that_of_the_package():
             assert np.allclose(step["gains"], gains, atol=1e-9)
             there = np.exp(-gamma * (places[:, None] - x[basis]) ** 2) @ coef
             assert np.allclose(curve, there, atol=1e-9)
+
+
+MATCHES = [  # prior means and standard deviations; wide priors, and an outsider's win
+    ([0.0, 0.0], [1.0, 1.0]),
+    ([-1.0, 1.0], [2.0, 1.5]),
+    ([2.5, -0.5], [0.5, 4.0]),
+    ([-3.0, 3.0], [4.0, 4.0]),
+    ([-1.0, 5.0], [0.5, 0.5]),
+    ([5.0, -1.0], [4.0, 0.5]),
+]
+
+
+def posterior(mean, std):
+    """Two scores after the match that the first won, on a grid of the plane: scores, and their density."""
+    scores = [m + s * np.linspace(-10, 10, 601) for m, s in zip(mean, std, strict=True)]
+    one, other = (norm.pdf(x, m, s) for x, m, s in zip(scores, mean, std, strict=True))
+    return scores, np.outer(one, other) * ndtr(scores[0][:, None] - scores[1])
+
+
+def bound(mean, std, place, spread):
+    """Of the log evidence, by independent Gaussians (place, spread): E log Phi(s1 - s2) - KL(q | prior)."""
+    t = np.linspace(-10, 10, 401)
+    lead = place[0] - place[1] + np.hypot(*spread) * t
+    divergence = np.log(std / spread) + (spread**2 + (place - mean) ** 2) / (2 * std**2) - 0.5
+    return norm.pdf(t) @ log_ndtr(lead) * 0.05 - divergence.sum()
+
+
+@needs_node
+@pytest.mark.parametrize(("mean", "std"), MATCHES)
+def test_exact_posterior_of_a_match_and_expectation_propagation(mean, std):
+    (first, second), joint = posterior(mean, std)
+    cell, total = (first[1] - first[0]) * (second[1] - second[0]), joint.sum()
+    lead = first[:, None] - second
+    density = [joint.sum(axis=1) / total / (first[1] - first[0])]
+    density.append(joint.sum(axis=0) / total / (second[1] - second[0]))
+    code = """(script, {mean, std, places}) => {
+        const {prior, exact, ep} = script.oneMatch(mean, std);
+        return {prior, exact, ep, densities: places.map((x, i) => x.map(exact.densities[i]))};
+    }"""
+    found = in_node(code, {"mean": mean, "std": std, "places": [first.tolist(), second.tolist()]})
+    exact, ep = found["exact"], found["ep"]
+    assert np.allclose(found["densities"], density, atol=1e-9)
+    for i, (place, share) in enumerate(((first[:, None], joint), (second, joint))):
+        average = (place * share).sum() / total
+        spread = np.sqrt(((place - average) ** 2 * share).sum() / total)
+        assert np.allclose([exact["mean"][i], exact["std"][i]], [average, spread], atol=1e-8)
+        assert np.allclose([ep["mean"][i], ep["std"][i]], [average, spread], atol=1e-8)  # moments match
+    average = (lead * joint).sum() / total
+    spread = np.sqrt(((lead - average) ** 2 * joint).sum() / total)
+    assert np.allclose(exact["difference"], [average, spread], atol=1e-8)
+    assert exact["again"] == pytest.approx((ndtr(lead) * joint).sum() / total, abs=1e-8)
+    assert exact["evidence"] == pytest.approx(np.log(total * cell), abs=1e-8)
+    assert ep["evidence"] == pytest.approx(exact["evidence"], abs=1e-8)
+    assert found["prior"]["again"] == pytest.approx(total * cell, abs=1e-8)
+    assert ep["difference"] == pytest.approx([average, np.hypot(*ep["std"])])  # wider: no correlation
+    assert ep["difference"][1] > spread
+
+
+@needs_node
+@pytest.mark.parametrize(("mean", "std"), MATCHES)
+def test_reverse_kl_of_a_match_has_the_greatest_bound(mean, std):
+    code = "(script, {mean, std}) => script.oneMatch(mean, std)"
+    found = in_node(code, {"mean": mean, "std": std})
+    kl, exact, mean, std = found["kl"], found["exact"], np.array(mean), np.array(std)
+
+    def loss(x):  # in units of the prior
+        return -bound(mean, std, mean + std * x[:2], std * np.exp(x[2:]))
+
+    best = minimize(loss, np.zeros(4), method="BFGS", options={"gtol": 1e-7})
+    assert np.allclose(kl["mean"], mean + std * best.x[:2], atol=1e-5)
+    assert np.allclose(kl["std"], std * np.exp(best.x[2:]), atol=1e-5)
+    assert kl["evidence"] == pytest.approx(bound(mean, std, np.array(kl["mean"]), np.array(kl["std"])))
+    assert kl["evidence"] == pytest.approx(-best.fun, abs=1e-9)
+    assert kl["evidence"] < exact["evidence"]
+    assert np.all(np.array(kl["std"]) < exact["std"])
+    lead = np.subtract(*kl["mean"]), np.hypot(*kl["std"])
+    assert kl["difference"] == pytest.approx(lead)
+    assert kl["again"] == pytest.approx(ndtr(lead[0] / np.hypot(1, lead[1])))
 
 
 @needs_node

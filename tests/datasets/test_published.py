@@ -170,7 +170,35 @@ def test_the_tables_of_p3():
     assert (regression.loc[regressors].max() < regression.drop(regressors).min()).all()
 
 
-# [Maystre2019], Table 2
+# [Maystre2019], section 4 and appendix B
+
+
+def test_the_tables_of_p4():
+    """The tables agree where they repeat each other; ties need a margin, unless points are modelled."""
+    tables = published("P4_tables")
+    assert tables.groupby("place").size().to_list() == [5, 31, 40, 8, 8, 100, 6]
+    keys = ["dataset", "model", "likelihood", "quantity"]
+    table = {place: rows.set_index(keys)["value"].sort_index() for place, rows in tables.groupby("place")}
+    assert all(rows.index.is_unique and rows.notna().all() for rows in table.values())
+    ties = table["Table 2"].xs("ties", level="quantity").droplevel(["model", "likelihood"])
+    assert set(ties[ties == 1].index) == {"World football", "ChessBase small", "ChessBase full"}
+    loss = table["Table 3"].xs("loss", level="quantity").droplevel("likelihood").unstack("model")
+    np.testing.assert_allclose(loss["Random"], np.log(2 + ties[loss.index]), atol=5e-4)
+    assert (loss.idxmin(axis=1) == "Ours").all()
+    repeated = {"Table 4": tables["likelihood"] == "Probit", "Table 5": tables["model"] == "Basic"}
+    for place, same in repeated.items():
+        rows = tables[(tables["place"] == place) & (tables["quantity"] == "loss") & same].set_index("dataset")
+        assert len(rows) == 2
+        assert (rows["value"] == loss["Ours"][rows.index]).all()
+    parameters = table["Table 8"].unstack("quantity")
+    assert len(parameters) == 26
+    ordinal = parameters.index.get_level_values("likelihood").isin(["Probit", "Logit"])
+    tied = ties[parameters.index.get_level_values("dataset")].to_numpy() == 1
+    np.testing.assert_array_equal(parameters["margin"].notna(), ordinal & tied)
+    stationary = parameters[["smoothness", "matern_variance", "lengthscale"]].notna()
+    assert (stationary.all(axis=1) == stationary.any(axis=1)).all()
+    seconds = table["Figure 6"].droplevel(["dataset", "model", "likelihood"])
+    assert seconds["seconds_1_threads"] / seconds["seconds_16_threads"] == pytest.approx(5.74, abs=0.005)
 
 
 def test_tennis():

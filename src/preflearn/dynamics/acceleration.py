@@ -6,9 +6,10 @@ residuals r = f(x) - x, and differences dx, dr of the last iterates and residual
 
     x <- x + rate r - sum_j gamma_j (dx_j + rate dr_j),
 
-and gamma such that |w (r - sum_j gamma_j dr_j)| is least. Here x holds alpha and log beta, so that no beta becomes
-negative, and the weights w turn changes of both into units of the posterior standard deviation. The plain part, x + rate r, is taken in alpha and beta, where it is a
-natural gradient of the bound of reverse-KL: if it is short enough, the bound rises.
+and gamma such that |w (r - sum_j gamma_j dr_j)| is least. Here x holds alpha and log beta, so that no beta
+becomes negative, and the weights w turn changes of both into units of the posterior standard deviation. The
+plain part, x + rate r, is taken in alpha and beta, where it is a natural gradient of the bound of reverse-KL:
+if it is short enough, the bound rises.
 
 Differences are kept in single precision: they say where to go, and the residual, in double precision, whether
 it is there.
@@ -35,14 +36,14 @@ from preflearn.dynamics.team import slices
 
 _DEPTH = 12  # how many differences are kept
 _HISTORY = 1_000_000_000  # bytes of them, at most
-_ABSURD = 1e10  # a residual at which the evidence is rounding
+_REACH = 10.0  # posterior standard deviations that a step of reverse-KL may take
+_PATIENCE = 30  # evaluations of EP without a new least residual
 _LEAST_RATE = 1 / 64
 _GROWTH = 10.0  # of the residual, at which a step counts as failed: over the least
 _MEMORY = 6  # of so many accepted evaluations
 _ROUNDING = 1e-12  # of a bound, relative
 _RIDGE = 1e-14
 _RECOVERY = 1.25  # of the rate, a step that succeeds
-_APPROACH = 3  # sweeps of EP before those of reverse-KL
 _BLOCK = 512  # entries of one turn that stay in the fastest cache
 _TINY = 1e-300  # stands for a beta of 0, which has no logarithm
 _LOG_TINY = math.log(_TINY)
@@ -88,8 +89,6 @@ def iterate(update_map: UpdateMap, *, rate: float | str, tol: float, max_iter: i
     converged : bool
         Whether the residual of the last evaluation is at most tol. `entries` are what it evaluated.
     """
-    if rate == "auto" and not update_map.ep and not update_map.entries[:, 1].any():
-        _approach(update_map)
     trace = Trace([], [], [], [])
     step = _Mixing(update_map) if rate == "auto" else _Plain(update_map, float(rate))
     for evaluation in range(max_iter):
@@ -109,21 +108,6 @@ def iterate(update_map: UpdateMap, *, rate: float | str, tol: float, max_iter: i
         if evaluation < max_iter - 1:
             step.advance() if good else step.retreat()
     return trace, False
-
-
-def _approach(update_map: UpdateMap) -> None:
-    """Sweeps of EP, from which reverse-KL sets out.
-
-    However wide the prior is, EP's pseudo-observations are moderate. Those of reverse-KL come from averages
-    over the prior, where a likelihood may be e^-1000.
-    """
-    update_map.ep = True
-    for _ in range(_APPROACH):
-        if not update_map.evaluate().residual < _ABSURD:
-            update_map.entries[:, :2] = 0.0
-            break
-        update_map.entries[:, :2] = update_map.updated
-    update_map.ep = False
 
 
 class _Plain:
@@ -160,12 +144,15 @@ class _Mixing:
         self._n_steps = -1  # since the last failure; the first evaluation has none before it
         self._bound = -math.inf
         self._residuals: deque[float] = deque(maxlen=_MEMORY)
+        self._least, self._since = math.inf, 0  # the least residual, and evaluations since
+        self._reach = 1.0  # the rate is cut to it: a leap would end where the bound is rounding
+        self._both = True  # alpha and beta are mixed
         most = int(np.diff(update_map.schedule.rows).max())  # features in one match
         self.rate = min(1.0, 2 / most)  # enough for reverse-KL with a Gaussian likelihood: chapter 13
 
     def accepts(self, found: Update) -> bool:
         """Uphill in the bound of reverse-KL; for EP, which has none, without a leap of the residual."""
-        if not found.residual < _ABSURD:  # true for NaN
+        if not math.isfinite(found.residual):
             return False
         if not self._residuals:  # the start
             good = True
@@ -176,19 +163,27 @@ class _Mixing:
         if good:
             self._bound = max(self._bound, found.evidence)
             self._residuals.append(found.residual)
+            self._reach = math.inf if self._map.ep else _REACH / max(found.residual, _REACH)
+            self._watch(found.residual)
         return good
+
+    def _watch(self, residual: float) -> None:
+        """Where mixing gets nowhere in EP, leave beta alone: its sweeps converge, and feel alpha little."""
+        self._since = 0 if residual < self._least else self._since + 1
+        self._least = min(self._least, residual)
+        if self._map.ep and self._both and self._since > _PATIENCE:
+            self._both, self._n_steps = False, -1
 
     def advance(self) -> None:
         """Note the difference to the evaluation before, and make the mixed step."""
         entries, updated, depth = self._map.entries, self._map.updated, len(self._gram)
         slot, count = max(self._n_steps, 0) % depth, min(self._n_steps + 1, depth)
-        share = self._map.team.share
+        share, rate = self._map.team.share, min(self.rate, self._reach)
 
         def note(part: slice) -> Floats:
             memory = self._x, self._r, self._steps, self._turns
-            return _note(
-                self._map.ep, entries, updated, *memory, slot, count, self.rate, part.start, part.stop
-            )
+            how = self._map.ep, self._both, rate
+            return _note(*how, entries, updated, *memory, slot, count, part.start, part.stop)
 
         products = np.sum(share(note, self._parts), axis=0)
         self._gram[slot, :count] = self._gram[:count, slot] = products[0, :count]
@@ -200,20 +195,21 @@ class _Mixing:
             self._n_steps = -1
 
         def mix(part: slice) -> None:
-            _mix(entries, updated, self._steps, gamma, self.rate, part.start, part.stop)
+            _mix(self._both, rate, entries, updated, self._steps, gamma, part.start, part.stop)
 
         share(mix, self._parts)
         self.rate = min(1.0, _RECOVERY * self.rate)
 
     def retreat(self) -> None:
-        """Back to the last accepted evaluation, and from there a plain step; at half the rate if it failed."""
+        """Back to the last accepted evaluation, and a plain step from there; if that failed, at half the rate."""
         if self._n_steps <= 0:
             self.rate /= 2
         self._n_steps = -1
         sites, x, r = self._map.entries, self._x.reshape(-1, 2), self._r.reshape(-1, 2)
+        rate = min(self.rate, self._reach)
         before, after = np.exp(x[:, 1]), np.exp(x[:, 1] + r[:, 1])
-        sites[:, 0] = x[:, 0] + self.rate * r[:, 0]
-        sites[:, 1] = before + self.rate * (after - before)
+        sites[:, 0] = x[:, 0] + rate * r[:, 0]
+        sites[:, 1] = before + rate * (after - before)
 
 
 def _least_squares(gram: Floats, target: Floats) -> Floats:
@@ -226,7 +222,7 @@ def _least_squares(gram: Floats, target: Floats) -> Floats:
 
 
 @njit_free_sums
-def _note(ep, entries, updated, x, r, steps, turns, slot, count, rate, begin, end):
+def _note(ep, both, rate, entries, updated, x, r, steps, turns, slot, count, begin, end):
     """Move x and r to the present evaluation; products of the new turn, and of w r, with all turns."""
     products = np.zeros((2, len(turns)))
     weighted = np.empty(2 * _BLOCK)
@@ -238,7 +234,7 @@ def _note(ep, entries, updated, x, r, steps, turns, slot, count, rate, begin, en
                 v /= 1.0 + beta * v
             z = math.log(max(beta, _TINY))
             to_alpha, to_z = updated[e, 0] - alpha, math.log(max(updated[e, 1], _TINY)) - z
-            w_alpha, w_z = math.sqrt(v), v * beta
+            w_alpha, w_z = math.sqrt(v), v * beta if both else 0.0
             i = 2 * e
             if count > 0:
                 d_alpha, d_z = to_alpha - r[i], to_z - r[i + 1]
@@ -261,7 +257,7 @@ def _note(ep, entries, updated, x, r, steps, turns, slot, count, rate, begin, en
 
 
 @njit_free
-def _mix(entries, updated, steps, gamma, rate, begin, end):
+def _mix(both, rate, entries, updated, steps, gamma, begin, end):
     """The plain step, and what the last ones add to it."""
     for e in range(begin, end):
         move_alpha, move_z = 0.0, 0.0
@@ -270,4 +266,4 @@ def _mix(entries, updated, steps, gamma, rate, begin, end):
             move_z += gamma[j] * steps[j, 2 * e + 1]
         entries[e, 0] += rate * (updated[e, 0] - entries[e, 0]) - move_alpha
         beta = entries[e, 1] + rate * (updated[e, 1] - entries[e, 1])
-        entries[e, 1] = beta * math.exp(-min(max(move_z, -_LEAP), _LEAP))
+        entries[e, 1] = beta if not both else beta * math.exp(-min(max(move_z, -_LEAP), _LEAP))
