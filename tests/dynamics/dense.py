@@ -67,7 +67,11 @@ def skellam(base_rate) -> Density:
 
 
 _Z = np.linspace(-12, 12, 1201)  # the trapezoid rule: exponentially accurate, the integrands are analytic
-_LOG_WEIGHTS = -0.5 * _Z**2 - np.log(np.sqrt(2 * np.pi)) + np.log(_Z[1] - _Z[0])
+_FAR = np.linspace(-32, 32, 3201)  # an outcome may be a great surprise to a cavity
+
+
+def _log_weights(z):
+    return -0.5 * z**2 - np.log(np.sqrt(2 * np.pi)) + np.log(z[1] - z[0])
 
 
 def log_partition(density: Density, y, mean, variance):
@@ -77,11 +81,11 @@ def log_partition(density: Density, y, mean, variance):
     (m - mean)/variance and w/variance² - 1/variance: differentiate the Gaussian under the integral.
     """
     y, mean, deviation = _columns(y, mean, variance)
-    logs = _LOG_WEIGHTS + density(y, mean + deviation * _Z)
+    logs = _log_weights(_FAR) + density(y, mean + deviation * _FAR)
     value = logsumexp(logs, axis=1)
     tilted = np.exp(logs - value[:, None])
-    first = tilted @ _Z
-    second = np.sum(tilted * (_Z - first[:, None]) ** 2, axis=1)
+    first = tilted @ _FAR
+    second = np.sum(tilted * (_FAR - first[:, None]) ** 2, axis=1)
     deviation = deviation[:, 0]
     return value, first / deviation, (second - 1) / deviation**2
 
@@ -89,7 +93,7 @@ def log_partition(density: Density, y, mean, variance):
 def expected(density: Density, y, mean, variance):
     """E log p(y | u) over u ~ N(mean, variance), and its two derivatives by the mean; arrays (N,)."""
     y, mean, deviation = _columns(y, mean, variance)
-    values, weights = density(y, mean + deviation * _Z), np.exp(_LOG_WEIGHTS)
+    values, weights = density(y, mean + deviation * _Z), np.exp(_log_weights(_Z))
     deviation = deviation[:, 0]
     return (
         values @ weights,

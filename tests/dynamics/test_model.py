@@ -415,14 +415,10 @@ def test_a_fit_leaves_its_input_alone_and_forgets_the_fit_before():
     np.testing.assert_array_equal(matches.time, time)
     np.testing.assert_array_equal(y, outcomes)
     y[:] = 0
-    later = Matches([[1, -1, 0, 0]], [9.0], NAMES)
-    np.testing.assert_allclose(
-        curves(model.update(later, [1])),
-        curves(
-            fitted(Matches(np.vstack([design, [[1, -1, 0, 0]]]), np.append(time, 9.0), NAMES), [*outcomes, 1])
-        ),
-        atol=1e-9,
-    )
+    one_more = [[1.0, -1, 0, 0]]
+    whole = Matches(np.vstack([design, one_more]), np.append(time, 9.0), NAMES)
+    updated = model.update(Matches(one_more, [9.0], NAMES), [1])
+    np.testing.assert_allclose(curves(updated), curves(fitted(whole, [*outcomes, 1])), atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -467,7 +463,9 @@ def test_outcomes_are_as_many_as_matches(y):
     ],
 )
 def test_parameters_are_positive(make, wrong):
-    with pytest.raises(ValueError, match=r"(margin|variance|base_rate|lengthscale) is .*expected a (positive )?number"):
+    with pytest.raises(
+        ValueError, match=r"(margin|variance|base_rate|lengthscale) is .*expected a (positive )?number"
+    ):
         make(wrong)
 
 

@@ -30,12 +30,12 @@ from typing import NamedTuple
 import numpy as np
 
 from preflearn.checks import Floats
-from preflearn.compiled import njit_free, njit_free_sums
+from preflearn.compiled import njit_free, njit_free_inside, njit_free_sums
 from preflearn.dynamics.inference import Update, UpdateMap
 from preflearn.dynamics.team import slices
 
 _DEPTH = 12  # how many differences are kept
-_HISTORY = 1_000_000_000  # bytes of them, at most
+_HISTORY = 700_000_000  # bytes of them, at most
 _REACH = 10.0  # posterior standard deviations that a step of reverse-KL may take
 _PATIENCE = 30  # evaluations of EP without a new least residual
 _LEAST_RATE = 1 / 64
@@ -46,7 +46,7 @@ _RIDGE = 1e-14
 _RECOVERY = 1.25  # of the rate, a step that succeeds
 _BLOCK = 512  # entries of one turn that stay in the fastest cache
 _TINY = 1e-300  # stands for a beta of 0, which has no logarithm
-_LOG_TINY = math.log(_TINY)
+_CLOSE = 1e-3
 _LEAP = 20.0  # of log beta, in one step
 
 
@@ -201,13 +201,13 @@ class _Mixing:
         self.rate = min(1.0, _RECOVERY * self.rate)
 
     def retreat(self) -> None:
-        """Back to the last accepted evaluation, and a plain step from there; if that failed, at half the rate."""
+        """A plain step from the last accepted evaluation; if one from there failed, at half its rate."""
         if self._n_steps <= 0:
             self.rate /= 2
         self._n_steps = -1
         sites, x, r = self._map.entries, self._x.reshape(-1, 2), self._r.reshape(-1, 2)
         rate = min(self.rate, self._reach)
-        before, after = np.exp(x[:, 1]), np.exp(x[:, 1] + r[:, 1])
+        before, after = x[:, 1], np.maximum(x[:, 1], _TINY) * np.exp(r[:, 1])
         sites[:, 0] = x[:, 0] + rate * r[:, 0]
         sites[:, 1] = before + rate * (after - before)
 
@@ -232,18 +232,18 @@ def _note(ep, both, rate, entries, updated, x, r, steps, turns, slot, count, beg
             alpha, beta, v = entries[e, 0], entries[e, 1], entries[e, 3]
             if ep:
                 v /= 1.0 + beta * v
-            z = math.log(max(beta, _TINY))
-            to_alpha, to_z = updated[e, 0] - alpha, math.log(max(updated[e, 1], _TINY)) - z
+            to_alpha, to_z = updated[e, 0] - alpha, _log_ratio(updated[e, 1], beta)
             w_alpha, w_z = math.sqrt(v), v * beta if both else 0.0
             i = 2 * e
             if count > 0:
                 d_alpha, d_z = to_alpha - r[i], to_z - r[i + 1]
-                s_alpha, s_z = alpha - x[i] + rate * d_alpha, z - x[i + 1] + rate * d_z
-                if x[i + 1] < _LOG_TINY + 1.0:  # a beta of 0 before tells nothing of its logarithm
+                s_alpha = alpha - x[i] + rate * d_alpha
+                s_z = _log_ratio(beta, x[i + 1]) + rate * d_z
+                if x[i + 1] < 2 * _TINY:  # a beta of 0 before tells nothing of its logarithm
                     d_z, s_z = 0.0, 0.0
                 steps[slot, i], steps[slot, i + 1] = s_alpha, s_z
                 turns[slot, i], turns[slot, i + 1] = w_alpha * d_alpha, w_z * d_z
-            x[i], x[i + 1], r[i], r[i + 1] = alpha, z, to_alpha, to_z
+            x[i], x[i + 1], r[i], r[i + 1] = alpha, beta, to_alpha, to_z
             weighted[i - 2 * low], weighted[i - 2 * low + 1] = w_alpha * to_alpha, w_z * to_z
         for j in range(count):
             with_turn, with_residual = 0.0, 0.0
@@ -256,6 +256,17 @@ def _note(ep, both, rate, entries, updated, x, r, steps, turns, slot, count, beg
     return products
 
 
+@njit_free_inside
+def _log_ratio(a, b):
+    """log(a/b), by a series where they are close, as most are: the next term is below 1e-24."""
+    a, b = max(a, _TINY), max(b, _TINY)
+    t = (a - b) / (a + b)
+    if abs(t) < _CLOSE:
+        s = t * t
+        return 2.0 * t * (1.0 + s * (1.0 / 3.0 + s * (0.2 + s / 7.0)))
+    return math.log(a) - math.log(b)
+
+
 @njit_free
 def _mix(both, rate, entries, updated, steps, gamma, begin, end):
     """The plain step, and what the last ones add to it."""
@@ -266,4 +277,6 @@ def _mix(both, rate, entries, updated, steps, gamma, begin, end):
             move_z += gamma[j] * steps[j, 2 * e + 1]
         entries[e, 0] += rate * (updated[e, 0] - entries[e, 0]) - move_alpha
         beta = entries[e, 1] + rate * (updated[e, 1] - entries[e, 1])
-        entries[e, 1] = beta if not both else beta * math.exp(-min(max(move_z, -_LEAP), _LEAP))
+        if both:
+            beta *= math.exp(-min(max(move_z, -_LEAP), _LEAP))
+        entries[e, 1] = beta

@@ -47,6 +47,24 @@ def density(kind, a, b, y, u):
 
 
 @njit
+def density_beside(kind, a, b, y, u, x):
+    """log p(y | u + x) - log p(y | u), the same of the first derivative, and the second one at u + x.
+
+    Counts may have logarithms so large that their difference would be all rounding.
+    """
+    if kind == POISSON:
+        more = _exp_beside(u, x)
+        return y * x - more, -more, -bounded_exp(u + x)
+    if kind == SKELLAM:
+        more, less = a * _exp_beside(0.5 * u, 0.5 * x), a * _exp_beside(-0.5 * u, -0.5 * x)
+        total = bounded_exp(0.5 * (u + x)) + bounded_exp(-0.5 * (u + x))
+        return 0.5 * y * x - more - less, 0.5 * (less - more), -0.25 * a * total
+    value, first, _ = density(kind, a, b, y, u)
+    value_beside, first_beside, second = density(kind, a, b, y, u + x)
+    return value_beside - value, first_beside - first, second
+
+
+@njit
 def log_constant(kind, a, y):
     """The part of log p(y | u) that does not depend on u."""
     if kind == ORDINAL_LOGIT and y == 0:
@@ -64,6 +82,12 @@ def log_constant(kind, a, y):
 def bounded_exp(x):
     """e^x, but at most 1e100: rates of points are bounded so that products of two are finite."""
     return math.exp(min(x, _LARGEST_EXPONENT))
+
+
+@njit
+def _exp_beside(u, x):
+    """e^{u + x} - e^u, with all digits where x is small."""
+    return bounded_exp(u) * math.expm1(x) if abs(x) < 1 else bounded_exp(u + x) - bounded_exp(u)
 
 
 @njit

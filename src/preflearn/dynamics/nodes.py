@@ -20,7 +20,7 @@ WEIGHTS = _weights / _weights.sum()
 NARROW = 0.5  # the largest variance for these: their error is below 1e-12
 
 STRETCH, STEP, _HALF = 6.0, 0.08, 100
-SHARE = 0.65  # the largest spacing, in standard deviations: exp(-2 pi² / 0.65²) = 5e-21
+SHARE = 0.75  # the largest spacing, in standard deviations: exp(-2 pi² / 0.75²) = 6e-16
 GRID = STRETCH * np.sinh(STEP * np.arange(-_HALF, _HALF + 1))
 SPACING = STRETCH * STEP * np.cosh(STEP * np.arange(-_HALF, _HALF + 1)) / math.sqrt(2 * math.pi)
 
@@ -29,7 +29,7 @@ SPACING = STRETCH * STEP * np.cosh(STEP * np.arange(-_HALF, _HALF + 1)) / math.s
 def resolves(mean, variance):
     """Whether the grid is dense enough for N(mean, variance), and reaches far enough."""
     deviation = math.sqrt(variance)
-    return math.hypot(STRETCH, mean) * STEP < SHARE * deviation and abs(mean) + 9 * deviation < GRID[-1]
+    return math.hypot(STRETCH, 1.5 * mean) * STEP < SHARE * deviation and abs(mean) + 9 * deviation < GRID[-1]
 
 
 @njit

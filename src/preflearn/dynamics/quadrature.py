@@ -10,19 +10,22 @@ from __future__ import annotations
 import math
 
 from preflearn.compiled import njit
-from preflearn.dynamics.density import POISSON, SKELLAM, density
+from preflearn.dynamics.density import POISSON, SKELLAM, density, density_beside
 from preflearn.dynamics.nodes import POINTS, SHARE, STEP, STRETCH, WEIGHTS
 
 
 @njit
 def _mode(kind, a, b, y, mean, variance):
     """Where log p(y | u) - (u - mean)² / (2 variance) is largest, to a tenth of its width; with the width."""
-    low = high = mode = mean
+    mode = mean
+    if kind == POISSON:  # at the mode e^u = y - (u - mean) / variance
+        mode = min(mean, math.log(y + 1 + max(mean, 0.0) / variance))
+    elif kind == SKELLAM:
+        most = 2 * math.log((abs(y) + 2 * abs(mean) / variance) / a + 2)
+        mode = min(max(mean, -most), most)
     _, first, second = density(kind, a, b, y, mode)
-    if first > 0:
-        high += variance * first
-    else:
-        low += variance * first
+    other = mean + variance * first  # since first falls
+    low, high = min(mode, other), max(mode, other)
     before = math.inf
     for _ in range(500):
         slope = first - (mode - mean) / variance
@@ -46,7 +49,8 @@ def _stretching(kind, a, y, mode):
     if kind == POISSON:
         return max(mode, 0.0), 1.0, 0.1
     if kind == SKELLAM:
-        return mode, 8.0, 0.04
+        stretch = 8 + 2 * math.log1p(40 / a)  # where the rates are felt
+        return mode, stretch, 0.32 / stretch
     stretch = STRETCH + (a if y == 0 else 0.0)
     return y * a, stretch, STEP * STRETCH / stretch
 
@@ -59,7 +63,7 @@ def _sums(kind, a, b, y, mean, variance, mode, width, tilt):
     variance is tiny.
     """
     center, stretch, step = _stretching(kind, a, y, mode)
-    step = min(step, SHARE * width / math.hypot(stretch, mode - center))
+    step = min(step, SHARE * width / math.hypot(stretch, 1.5 * (mode - center)))
     top, slope, _ = density(kind, a, b, y, mode)
     start = math.asinh((mode - center) / stretch)
     up, down = 0.5 * stretch * math.exp(start), 0.5 * stretch * math.exp(-start)
@@ -69,8 +73,7 @@ def _sums(kind, a, b, y, mean, variance, mode, width, tilt):
         rise, fall = (0.0, 0.0) if direction < 0 else (more, less)  # e^t - 1 and 1 - e^-t, t from the mode
         while True:
             u = up * rise + down * fall
-            value, first, second = density(kind, a, b, y, mode + u)
-            value, first = value - top, first - slope
+            value, first, second = density_beside(kind, a, b, y, mode, u)
             exponent = -0.5 * u * (u + 2 * (mode - mean)) / variance
             weight = math.exp(exponent + value * tilt) * (up * (1 + rise) + down * (1 - fall))
             if not weight > 1e-17 * total:
@@ -110,8 +113,9 @@ def tilted(kind, a, b, y, mean, variance):
     )
     offset = mode - mean
     value = top - 0.5 * offset * offset / variance + math.log(total / math.sqrt(2 * math.pi * variance))
-    if width * width < 0.5 * variance:
-        return value, (offset + u) / variance, ((uu - u * u) / variance - 1) / variance
+    spread = max((uu - u * u) / variance, 4e-16)  # so that 1 + variance * second is positive
+    if spread < 0.5:
+        return value, (offset + u) / variance, (spread - 1) / variance
     return value, slope + first, second + square - first * first
 
 
