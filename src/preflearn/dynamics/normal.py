@@ -89,7 +89,7 @@ def log_interval(center, half):
     With Z cut to this interval these are -E Z' and Var Z - 1, where Z' = Z + center.
     """
     c = abs(center)
-    if half * (c + 1) < 0.7:
+    if half * (c + 1) < 0.2:
         value, first, second = _narrow_interval(c, half)
     elif c <= half:
         value, first, second = _interval_around_0(c, half)
@@ -103,7 +103,7 @@ def _narrow_interval(c, h):
     """By the series of phi around c: P = 2 h phi(c) sum_j He_2j(c) h^2j / (2j+1)!; first is |first|."""
     total, slope, bend = 1.0, 0.0, 0.0
     below, hermite, scale = 1.0, c, 1.0  # He_{2j-2}, He_{2j-1}
-    for j in range(1, 9):
+    for j in range(1, 6):
         scale *= h * h / (2 * j * (2 * j + 1))
         above = c * hermite - (2 * j - 1) * below
         total += scale * above

@@ -1,0 +1,244 @@
+"""The likelihoods as objects: outcomes, forecasts, densities, and what they refuse."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from preflearn.dynamics import (
+    Gaussian,
+    Likelihood,
+    Logit,
+    OrdinalLogit,
+    OrdinalProbit,
+    Poisson,
+    Probit,
+    Skellam,
+    likelihood_from,
+)
+
+ALL = [
+    Probit(),
+    Logit(),
+    OrdinalProbit(margin=0.4),
+    OrdinalLogit(margin=0.7),
+    Poisson(),
+    Gaussian(variance=3.0, margin=0.5),
+    Gaussian(variance=140.0),
+    Skellam(base_rate=1.4),
+]
+RESULTS = ALL[:4]
+POINTS = np.arange(-400.0, 401.0)
+
+
+@pytest.mark.parametrize("likelihood", ALL, ids=repr)
+def test_a_likelihood_is_a_value(likelihood):
+    assert eval(repr(likelihood)) == likelihood
+    assert likelihood_from(likelihood.describe()) == likelihood
+    assert hash(likelihood_from(likelihood.describe())) == hash(likelihood)
+    assert likelihood.parameters.shape == (2,)
+    assert len({other for other in ALL if other == likelihood}) == 1
+    assert isinstance(likelihood, Likelihood)
+    with pytest.raises(AttributeError):
+        likelihood.margin = 1.0
+
+
+def test_the_order_of_parameters():
+    np.testing.assert_array_equal(Gaussian(variance=3.0, margin=0.5).parameters, [3, 0.5])
+    np.testing.assert_array_equal(OrdinalProbit(0.4).parameters, [0.4, 0])
+    assert sorted(likelihood.kind for likelihood in [*RESULTS, Poisson(), Gaussian(), Skellam()]) == [
+        *range(7)
+    ]
+
+
+# ---- Probabilities
+
+
+@pytest.mark.parametrize("likelihood", ALL, ids=repr)
+def test_densities_add_to_one(likelihood):
+    d = np.array([-30.0, -2.0, 0.0, 0.3, 5.0])
+    if isinstance(likelihood, Gaussian):
+        y = np.arange(-200, 200, 0.01)
+        total = [np.exp(likelihood.log_density(y, np.full(len(y), at))).sum() * 0.01 for at in d]
+    else:
+        d = d if likelihood in RESULTS else d[1:]
+        y = POINTS[~likelihood._impossible(POINTS)[0]]
+        total = [np.exp(likelihood.log_density(y, np.full(len(y), at))).sum() for at in d]
+    np.testing.assert_allclose(total, 1, rtol=1e-12)
+
+
+def test_densities_are_those_of_scipy():
+    d, points = np.linspace(-3, 3, 25), np.arange(25.0)
+    up, down = 1.4 * np.exp(d / 2), 1.4 * np.exp(-d / 2)
+    for found, expected in (
+        (Probit().log_density(np.ones(25), d), stats.norm.logcdf(d)),
+        (Logit().log_density(-np.ones(25), d), stats.logistic.logsf(d)),
+        (OrdinalProbit(0.4).log_density(-np.ones(25), d), stats.norm.logcdf(-d - 0.4)),
+        (OrdinalLogit(0.7).log_density(np.ones(25), d), stats.logistic.logcdf(d - 0.7)),
+        (Poisson().log_density(points, d), stats.poisson.logpmf(points, np.exp(d))),
+        (Gaussian(3.0).log_density(points, d), stats.norm.logpdf(points, d, math.sqrt(3))),
+        (Skellam(1.4).log_density(points - 12, d), stats.skellam.logpmf(points - 12, up, down)),
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("likelihood", ALL, ids=repr)
+def test_densities_are_log_concave(likelihood):
+    d = np.linspace(-12, 12, 2401)
+    for y in (-1.0, 0.0, 1.0, 4.0):
+        if not likelihood._impossible(np.array([y]))[0].any():
+            values = likelihood.log_density(np.full(len(d), y), d)
+            assert (np.diff(values, 2) <= 1e-9 * np.maximum(1, abs(values[1:-1]))).all()
+
+
+@pytest.mark.parametrize("likelihood", ALL, ids=repr)
+def test_forecasts_add_to_one_and_mirror(likelihood):
+    rng = np.random.default_rng(0)
+    mean, variance = rng.uniform(-50, 50, 500), 10 ** rng.uniform(-12, 6, 500)
+    variance[:50] = 0
+    found = likelihood.probabilities(mean, variance)
+    assert found.shape == (500, 3 if likelihood.has_ties else 2)
+    assert (found >= 0).all()
+    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-14)
+    np.testing.assert_allclose(likelihood.probabilities(-mean, variance), found[:, ::-1], atol=1e-12)
+    rising = likelihood.probabilities(np.linspace(-50, 50, 99), np.full(99, 0.3))
+    assert (np.diff(rising[:, -1]) > -1e-12).all()
+
+
+@pytest.mark.parametrize("likelihood", RESULTS, ids=repr)
+def test_forecasts_are_integrals(likelihood):
+    mean, variance = np.array([0.0, -0.7, 3.0]), np.array([0.01, 2.0, 30.0])
+    raw = likelihood._results(mean, variance)
+    np.testing.assert_allclose(raw.sum(axis=1), 1, rtol=1e-12)
+    np.testing.assert_allclose(likelihood.probabilities(mean, variance), raw, rtol=1e-12)
+    x = np.linspace(-10, 10, 20_001)
+    weights = stats.norm.pdf(x) * (x[1] - x[0])
+    for row, expected in enumerate(raw):
+        d = mean[row] + np.sqrt(variance[row]) * x
+        win = np.exp(likelihood.log_density(np.ones(len(x)), d)) @ weights
+        assert win == pytest.approx(expected[-1], rel=1e-10)
+
+
+def difference_of_counts(base, mean, variance):
+    """Loss, tie and win by sums over the points of both sides, and over u."""
+    x = np.linspace(-9, 9, 61)
+    weights = stats.norm.pdf(x) / stats.norm.pdf(x).sum()
+    k, results = np.arange(250), np.zeros(3)
+    for u, weight in zip(mean + math.sqrt(variance) * x, weights, strict=True):
+        first = stats.poisson.pmf(k, base * math.exp(u / 2))
+        second = stats.poisson.pmf(k, base * math.exp(-u / 2))
+        less = first @ (1 - np.cumsum(second))
+        more = second @ (1 - np.cumsum(first))
+        results += weight * np.array([less, first @ second, more])
+    return results
+
+
+@pytest.mark.parametrize(("mean", "variance"), [(0.0, 0.2), (0.8, 0.05), (-1.5, 0.0), (0.4, 1.0)])
+def test_points_are_forecast_jointly(mean, variance):
+    for base in (0.02, 1.4, 30.0):
+        expected = difference_of_counts(base, mean, variance)
+        found = Skellam(base).probabilities([mean], [variance])[0]
+        np.testing.assert_allclose(found, expected, atol=1e-10)
+    joint = Poisson().probabilities([mean / 2], [variance / 4])[0]  # rates e^u and e^-u
+    np.testing.assert_allclose(joint, difference_of_counts(1.0, mean, variance), atol=1e-10)
+
+
+@pytest.mark.parametrize("base_rate", [1e-6, 0.1, 100.0, 1e6])
+def test_chances_of_counts_add_to_one_before_they_are_scaled(base_rate):
+    rng = np.random.default_rng(1)
+    mean, variance = rng.uniform(-50, 50, 300), 10 ** rng.uniform(-12, 6, 300)
+    raw = Skellam(base_rate)._results(mean, variance)
+    np.testing.assert_allclose(raw.sum(axis=1), 1, atol=1e-11)
+
+
+def test_gaussian_points():
+    """Of whole points a margin of half a point makes 0 a tie; without a margin there are no ties."""
+    mean, variance = np.array([0.0, 2.0]), np.array([1.0, 5.0])
+    deviation = np.sqrt(variance + 140)
+    found = Gaussian(140.0, margin=0.5).probabilities(mean, variance)
+    np.testing.assert_allclose(found[:, 2], stats.norm.sf(0.5, mean, deviation), rtol=1e-12)
+    np.testing.assert_allclose(found[:, 0], stats.norm.cdf(-0.5, mean, deviation), rtol=1e-12)
+    two = Gaussian(140.0).probabilities(mean, variance)
+    np.testing.assert_allclose(two[:, 1], stats.norm.cdf(mean / deviation), rtol=1e-12)
+
+
+# ---- Integrals of arrays (their digits: test_integrals)
+
+
+@pytest.mark.parametrize("likelihood", ALL, ids=repr)
+def test_integrals_of_arrays(likelihood):
+    y, mean, variance = np.array([1, 1]), [0.2, -3], [0.5, 2]
+    value, first, second = likelihood.log_partition(y, mean, variance)
+    bound, kl_first, kl_second = likelihood.expected(y, mean, variance)
+    x = np.linspace(-12, 12, 40_001)
+    weights = stats.norm.pdf(x) * (x[1] - x[0])
+    for row in range(2):
+        d = mean[row] + math.sqrt(variance[row]) * x
+        log_p = likelihood.log_density(np.ones(len(x)), d)
+        total = np.exp(log_p) @ weights
+        moment = np.exp(log_p) * x @ weights / total
+        spread = np.exp(log_p) * (x - moment) ** 2 @ weights / total
+        found = value[row], first[row], second[row]
+        expected = math.log(total), moment / math.sqrt(variance[row]), (spread - 1) / variance[row]
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+        found = bound[row], kl_first[row], kl_second[row]
+        slope, bend = log_p * x @ weights, log_p * (x**2 - 1) @ weights
+        expected = log_p @ weights, slope / math.sqrt(variance[row]), bend / variance[row]
+        np.testing.assert_allclose(found, expected, rtol=1e-8)
+
+
+# ---- Bad input
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: OrdinalProbit(margin=0.0), r"margin is 0\.0; expected a positive number"),
+        (lambda: OrdinalProbit(margin=-1), "margin is -1; expected a positive number"),
+        (lambda: OrdinalLogit(margin=math.nan), "margin is nan; expected a positive number"),
+        (lambda: OrdinalLogit(margin="wide"), "margin is 'wide'; expected a positive number"),
+        (lambda: Gaussian(variance=0), "variance is 0; expected a positive number"),
+        (lambda: Gaussian(margin=-0.5), r"margin is -0\.5; expected a number of at least 0"),
+        (lambda: Gaussian(variance=math.inf), "variance is inf; expected a positive number"),
+        (lambda: Skellam(base_rate=0), "base_rate is 0; expected a number from 1e-6 to 1e6"),
+        (lambda: Skellam(base_rate=True), "base_rate is True"),
+        (lambda: likelihood_from({"kind": "Cauchy"}), "the kind is 'Cauchy'; expected one of Probit, Logit"),
+        (lambda: likelihood_from({"kind": "Probit", "margin": 1.0}), "the parameters of Probit"),
+        (lambda: likelihood_from({"kind": "OrdinalProbit"}), r"the parameters of OrdinalProbit is \[\]"),
+        (lambda: likelihood_from({"kind": "OrdinalProbit", "margin": -1.0}), r"margin is -1\.0"),
+        (lambda: likelihood_from("Probit"), "the description of a likelihood is 'Probit'; expected a dict"),
+    ],
+)
+def test_bad_parameters_are_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "y", "message"),
+    [
+        (Probit(), [1, 0, -1], r"y\[1\] is 0\.0; expected one of \[-1, 1\], for Probit"),
+        (Logit(), [1, -1, 2], r"y\[2\] is 2\.0; expected one of \[-1, 1\], for Logit"),
+        (OrdinalProbit(1.0), [1, 0, 0.5], r"y\[2\] is 0\.5; expected one of \[-1, 0, 1\]"),
+        (OrdinalLogit(1.0), [3, 0, 0], r"y\[0\] is 3\.0; expected one of \[-1, 0, 1\]"),
+        (Poisson(), [1, 0, -1], r"y\[2\] is -1\.0; expected numbers of points \(whole, from 0 to 1e\+09\)"),
+        (Poisson(), [1, 1.5, 1], r"y\[1\] is 1\.5; expected numbers of points"),
+        (Skellam(), [1, 1.5, 1], r"y\[1\] is 1\.5; expected whole differences of points"),
+        (Gaussian(), [1, 1e101, 1], r"y\[1\] is 1e\+101; expected differences of points"),
+        (Gaussian(), [1, math.nan, 1], r"y\[1\] is nan; expected finite numbers"),
+        (Probit(), [1, -1], r"y has shape \(2,\); expected \(3,\): one outcome a match"),
+    ],
+)
+def test_impossible_outcomes_are_named(likelihood, y, message):
+    with pytest.raises(ValueError, match=message):
+        likelihood.check(y, 3)
+
+
+def test_moments_are_checked():
+    with pytest.raises(ValueError, match=r"variance\[1\] is -1\.0; expected a variance of at least 0"):
+        Probit().probabilities([0.0, 0.0], [1.0, -1.0])
+    with pytest.raises(ValueError, match=r"variance has shape \(1,\); expected \(2,\)"):
+        Probit().probabilities([0.0, 0.0], [1.0])
+    with pytest.raises(ValueError, match=r"mean\[0\] is nan"):
+        Probit().log_partition([1], [math.nan], [1.0])
