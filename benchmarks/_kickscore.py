@@ -1,4 +1,4 @@
-"""kickscore 0.2.0 as a peer, in a process of its own, by the Python of an environment that has kickscore.
+"""kickscore 0.2.0 as a peer, in a process of its own: by our Python if it has kickscore, or by another one.
 
 python -m venv PEER; PEER/bin/pip install kickscore==0.2.0     then: --peer PEER/bin/python
 
@@ -7,7 +7,10 @@ That process runs this file, which imports nothing of ours: it reads a problem, 
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 import json
+import operator
 import os
 import subprocess
 import sys
@@ -21,11 +24,8 @@ __all__ = ["Peer", "add_peer_option"]
 
 
 def add_peer_option(parser: Any) -> None:
-    parser.add_argument(
-        "--peer",
-        default=os.environ.get("KICKSCORE_PYTHON"),
-        help="the Python of an environment with kickscore; by default what KICKSCORE_PYTHON names",
-    )
+    own = sys.executable if importlib.util.find_spec("kickscore") else None
+    parser.add_argument("--peer", default=own, help="the Python of another environment, with kickscore")
 
 
 class Peer:
@@ -56,12 +56,16 @@ class Peer:
         problem = folder / "problem.npz"
         np.savez(problem, players=players, outcomes=outcomes, time=time, model=json.dumps(model))
         self._process = subprocess.Popen(
-            [python, __file__, str(problem)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [python, __file__, str(problem)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},  # its matrices are of size 1 to 3
+            text=True,
         )
         self.set_up_seconds: float = self._answer()["seconds"]
 
     def iterate(self, count: int, tol: float = 0.0) -> dict[str, float]:
-        """Plain sweeps from where it is: "seconds", "iterations", and "megabytes" beyond the data."""
+        """Plain sweeps from where it is: "seconds", "processor" seconds, "iterations", "megabytes"."""
         return self._ask(command="iterate", count=count, tol=tol)
 
     def restart(self) -> float:
@@ -110,7 +114,7 @@ class _Kickscore:
         self.folder = problem.parent
 
     def restart(self) -> dict[str, float]:
-        import kickscore  # pyright: ignore[reportMissingImports]
+        import kickscore
 
         self.before = _peak_megabytes()
         begin = time.perf_counter()
@@ -118,7 +122,7 @@ class _Kickscore:
         model = kickscore.TernaryModel(self.model_of["margin"]) if ties else kickscore.BinaryModel()
         for player in range(self.players.max() + 1):
             kernels = [getattr(kickscore.kernel, name)(*values) for name, values in self.model_of["kernels"]]
-            model.add_item(str(player), sum(kernels[1:], start=kernels[0]))
+            model.add_item(str(player), functools.reduce(operator.add, kernels))
         rows = zip(self.players.tolist(), self.outcomes.tolist(), self.time.tolist(), strict=True)
         for (first, second), y, t in rows:
             winner, loser = (second, first) if y < 0 else (first, second)
@@ -133,16 +137,18 @@ class _Kickscore:
 
         Set-up is done before; the time that it takes to find the residual is not counted.
         """
-        seconds, done = 0.0, 0
+        seconds, processor, done = 0.0, 0.0, 0
         while done < count:
             before = self._sites() if tol > 0 else None
-            begin = time.perf_counter()
+            begin, worked = time.perf_counter(), time.process_time()
             self.model.fit(max_iter=1)
             seconds += time.perf_counter() - begin
+            processor += time.process_time() - worked
             done += 1
             if before is not None and self._change(before) <= tol:
                 break
-        return {"seconds": seconds, "iterations": done, "megabytes": _peak_megabytes() - self.before}
+        grown = _peak_megabytes() - self.before
+        return {"seconds": seconds, "processor": processor, "iterations": done, "megabytes": grown}
 
     def at(self, sites: str) -> dict[str, float]:
         for (fitters, places), values in zip(self._entries(), np.load(sites).transpose(1, 0, 2), strict=True):

@@ -37,7 +37,7 @@ def _nba() -> Sport:
     games = load_nba().matches
     covariance = Constant(0.003) + Matern12(0.152, 3.324)
     peer = {"kernels": [["Constant", [0.003]], ["Exponential", [0.152, 3.324]]], "margin": None}
-    return Sport(*_in_years(games[games["time"] < "2019"]), covariance, Probit(), peer)
+    return Sport(*_in_years(games.query("time < '2019'")), covariance, Probit(), peer)
 
 
 def _atp() -> Sport:

@@ -1,8 +1,8 @@
 """DynamicComparisons by EP against kickscore 0.2.0: an iteration, the whole fit, memory, the same answer.
 
-python benchmarks/dynamics.py --peer PEER/bin/python            ten minutes; see _kickscore.py for PEER
-python benchmarks/dynamics.py NBA ATP                           without a peer: ours only
-python benchmarks/dynamics.py --peer ... --whole                half an hour: also the peer's own whole fits
+python benchmarks/dynamics.py               ten minutes; ours alone where kickscore is not installed
+python benchmarks/dynamics.py NBA ATP       two of the four data sets
+python benchmarks/dynamics.py --whole       an hour: the peer's whole fits are run, too, not only computed
 """
 
 from __future__ import annotations
@@ -39,16 +39,22 @@ def fitted(data: Sport, **options: Any) -> DynamicComparisons:
     return DynamicComparisons(data.covariance, data.likelihood, **options).fit(data.matches, data.y)
 
 
-def seconds_of(call: Callable[[], object]) -> float:
-    begin = time.perf_counter()
+def seconds_of(call: Callable[[], object]) -> np.ndarray:
+    """Of the clock, and of the processors."""
+    begin = np.array([time.perf_counter(), time.process_time()])
     call()
-    return time.perf_counter() - begin
+    return np.array([time.perf_counter(), time.process_time()]) - begin
 
 
-def sweep_seconds(data: Sport, n_threads: int) -> float:
+def sweep_seconds(data: Sport, n_threads: int) -> np.ndarray:
     """Of one plain iteration: that of Algorithm 1, with evidence and residual."""
     plain = partial(fitted, data, rate=1.0, tol=1e-300, n_threads=n_threads)
     return (seconds_of(partial(plain, max_iter=SWEEPS + 1)) - seconds_of(partial(plain, max_iter=1))) / SWEEPS
+
+
+def fit_seconds(data: Sport, n_threads: int) -> float:
+    fit = partial(fitted, data, tol=TOL, n_threads=n_threads)
+    return statistics.median(seconds_of(fit)[0] for _ in range(TURNS))
 
 
 # ---- Processes of their own
@@ -65,7 +71,7 @@ def first_fits(connection: Any) -> None:
     """Seconds of the first fit of a process, and of the same again."""
     data = sport("NBA")
     fit = partial(fitted, data, tol=TOL, n_threads=1)
-    connection.send([seconds_of(fit), seconds_of(fit)])
+    connection.send([float(seconds_of(fit)[0]), float(seconds_of(fit)[0])])
 
 
 def compile_seconds() -> list[float]:
@@ -106,82 +112,78 @@ def moments(data: Sport, model: DynamicComparisons) -> np.ndarray:
 
 def against_peer(name: str, data: Sport, python: str, whole: bool) -> dict[str, list]:
     """Rows of the tables, by table."""
-    ours: dict[int, list[float]] = {1: [], 2: []}
-    theirs: list[float] = []
+    turns: list[list[float]] = []
     with tempfile.TemporaryDirectory() as folder:
         peer = Peer(python, Path(folder), data.matches.players(), data.y, data.matches.time, data.peer)
         compiling = peer.iterate(1)["seconds"]
         for _ in range(TURNS):
-            theirs.append(peer.iterate(2)["seconds"] / 2)
-            for n_threads, taken in ours.items():
-                taken.append(sweep_seconds(data, n_threads))
-        a_sweep, (one, two) = statistics.median(theirs), map(statistics.median, ours.values())
+            run = peer.iterate(3)
+            theirs = [run["seconds"] / 3, run["processor"] / 3]
+            turns.append([*sweep_seconds(data, 1), *sweep_seconds(data, 2), *theirs])
+        one, work, two, _, a_sweep, their_work = np.median(turns, axis=0)
         sweeps = fitted(data, rate=1.0, tol=TOL, max_iter=5000).n_iter_
-        accelerated = fitted(data, tol=TOL)
-        fits = [
-            statistics.median(
-                seconds_of(partial(fitted, data, tol=TOL, n_threads=threads)) for _ in range(TURNS)
-            )
-            for threads in (1, 2)
-        ]
-        set_up, how = peer.set_up_seconds, "computed"
-        the_fit, megabytes = sweeps * a_sweep, peer.iterate(1)["megabytes"]
+        fits = [fit_seconds(data, threads) for threads in (1, 2)]
+        set_up, the_fit, megabytes, how = peer.set_up_seconds, sweeps * a_sweep, run["megabytes"], "computed"
         if whole:
             set_up, how = peer.restart(), "measured"
             run = peer.iterate(5000, TOL)
-            the_fit, sweeps, megabytes = run["seconds"], int(run["iterations"]), run["megabytes"]
+            the_fit, sweeps = run["seconds"], int(run["iterations"])
             own, own_moments = peer.moments()
         model = fitted(data, tol=FIXED_POINT, max_iter=5000)
         our_moments = moments(data, model)
         peer.restart()
         there, at_ours = peer.at(by_side(data, model.pseudo_observations_))
         peer.close()
-    n = len(data.y)
+    evaluations, apart = fitted(data, tol=TOL).n_iter_, np.abs(at_ours - our_moments).max(axis=(0, 1))
     tables: dict[str, list] = {
-        "An iteration": [[name, n, one, two, a_sweep, a_sweep / one, a_sweep / two]],
-        "The whole fit, set-up included": [
+        "An iteration": [
             [
-                name, accelerated.n_iter_, *fits, sweeps, set_up, set_up + the_fit, how,
-                *((set_up + the_fit) / taken for taken in fits), the_fit / fits[1],
-                peak_megabytes(whole_fit, name), megabytes, compiling - a_sweep,
+                name, len(data.y), work, their_work, their_work / work,
+                one, two, a_sweep, a_sweep / one, a_sweep / two,
+            ]
+        ],
+        "The whole fit": [
+            [
+                name, evaluations, *fits, sweeps, the_fit, how, *(the_fit / taken for taken in fits),
+                set_up, compiling - a_sweep, peak_megabytes(whole_fit, name), megabytes,
             ]
         ],
         "The same answer": [
             [
-                name, model.trace_["residual"].iloc[-1], there["residual"],
-                f"{np.abs(at_ours - our_moments)[..., 0].max():.1e}",
-                f"{np.abs(at_ours - our_moments)[..., 1].max():.1e}",
-                f"{model.log_marginal_likelihood_:.7f}", f"{there['log_likelihood']:.7f}",
+                name, model.trace_["residual"].to_numpy()[-1], there["residual"],
+                *(f"{gap:.1e}" for gap in apart),
+                *(f"{value:.7f}" for value in (model.log_marginal_likelihood_, there["log_likelihood"])),
             ]
         ],
     }  # fmt: skip
     if whole:
-        distance = np.abs(own_moments - our_moments).max()
-        tables["The peer where its own sweeps end"] = [[name, own["log_likelihood"], float(distance)]]
+        distance = float(np.abs(own_moments - our_moments).max())
+        tables["The peer where its own sweeps end"] = [[name, own["log_likelihood"], distance]]
     return tables
 
 
 HEADERS = {
-    "An iteration": "data|matches|ours s, 1 thread|2 threads|kickscore s|ratio|ratio, 2 threads",
-    "The whole fit, set-up included": (
-        "data|evaluations|ours s, 1 thread|2 threads|sweeps of kickscore|its set-up s|its fit with set-up s|"
-        "how|ratio|ratio, 2 threads|ratio without its set-up|ours MB|kickscore MB|it compiles s"
+    "An iteration": (
+        "data|matches|ours, processor s|kickscore|ratio|ours, 1 thread s|2 threads|kickscore|ratio|2 threads"
+    ),
+    "The whole fit": (
+        "data|evaluations|ours with set-up, 1 thread s|2 threads|sweeps of kickscore|its fit, set up, s|"
+        "how|ratio|2 threads|its set-up s|it compiles s|ours MB|kickscore MB"
     ),
     "The same answer": (
         "data|our residual|kickscore's, there|means differ by|standard deviations by|our evidence|kickscore's"
     ),
     "The peer where its own sweeps end": "data|log-likelihood|moments differ by",
-    "Without a peer": "data|matches|an iteration s, 1 thread|2 threads|whole fit s|evaluations|MB",
+    "Without a peer": "data|matches|an iteration s, 1 thread|2 threads|whole fit s|2 threads|evaluations|MB",
 }
 
 
 def alone(name: str, data: Sport) -> dict[str, list]:
-    one, two = (sweep_seconds(data, threads) for threads in (1, 2))
-    fit = seconds_of(partial(fitted, data, tol=TOL))
+    sweeps = [sweep_seconds(data, threads)[0] for threads in (1, 2)]
+    fits = [fit_seconds(data, threads) for threads in (1, 2)]
     evaluations = fitted(data, tol=TOL).n_iter_
-    return {
-        "Without a peer": [[name, len(data.y), one, two, fit, evaluations, peak_megabytes(whole_fit, name)]]
-    }
+    row = [name, len(data.y), *sweeps, *fits, evaluations, peak_megabytes(whole_fit, name)]
+    return {"Without a peer": [row]}
 
 
 def main() -> None:

@@ -31,7 +31,7 @@ def run(data: Any, **options: Any) -> tuple[DynamicComparisons, int, float]:
     begin = time.perf_counter()
     model.fit(data.matches, data.y)
     taken = time.perf_counter() - begin
-    count = int(np.argmax(model.trace_["residual"] <= TOL)) + 1
+    count = int(np.argmax(model.trace_["residual"].to_numpy() <= TOL)) + 1
     return model, count, taken * count / model.n_iter_
 
 
@@ -49,8 +49,8 @@ def row(name: str, method: str, rate: float) -> list[object]:
     quick, evaluations, seconds = run(data, method=method)
     mean, std = distance(plain, quick)
     gap = quick.log_marginal_likelihood_ - plain.log_marginal_likelihood_
-    ends = [f"{model.trace_['residual'].iloc[-1]:.0e}" for model in (plain, quick)]
-    taken_back = int((~quick.trace_["accepted"]).sum())
+    ends = [f"{model.trace_['residual'].to_numpy()[-1]:.0e}" for model in (plain, quick)]
+    taken_back = int((~quick.trace_["accepted"].to_numpy()).sum())
     found = [name, sweeps, evaluations, evaluations / sweeps, taken_back, plain_seconds, seconds, *ends]
     return [*found, f"{mean:.0e}", f"{std:.0e}", f"{gap:.0e}"]
 

@@ -72,7 +72,7 @@ def whole(n_matches: int, n_players: int) -> list[float]:
     """Seconds, evaluations and evidence of a fit to the default tolerance on two threads; peak MB."""
     fit(*problem(100, 20), n_threads=2)
     model, seconds = fit(*problem(n_matches, n_players), n_threads=2)
-    residual = float(model.trace_["residual"].iloc[-1])
+    residual = float(model.trace_["residual"].to_numpy()[-1])
     return [seconds, model.n_iter_, residual, model.log_marginal_likelihood_, _peak_kilobytes() / 1024]
 
 

@@ -20,10 +20,12 @@ from preflearn.dynamics import (
     Matern52,
     OrdinalLogit,
     OrdinalProbit,
+    Periodic,
     PiecewiseConstant,
     Poisson,
     Probit,
     Skellam,
+    SquaredExponential,
     Wiener,
 )
 
@@ -358,6 +360,31 @@ def test_what_does_not_converge_says_so():
         assert not fitted(Constant(1.0), Probit(), matches, y, "kl", max_iter=2).converged_
 
 
+def test_an_overflow_says_what_to_do():
+    rows = line_ups(np.random.default_rng(0), "same 5v5")
+    with pytest.raises(ValueError, match="overflow at rate 1; expected a rate at which sweeps converge"):
+        fitted(Constant(30.0), Gaussian(0.5), rows, np.arange(10), "ep", rate=1.0, max_iter=1000)
+    with pytest.raises(ValueError, match=r"the likelihood overflows .* expected a prior variance"):
+        fitted(Constant(1e100), Gaussian(1e-100), matches_of([[1e90]]), [1.0], "kl")
+
+
+@both_methods
+def test_what_is_kept_is_what_was_accepted(method):
+    """Also where the sweeps end too early: sites and evidence are of one state."""
+    matches = line_ups(np.random.default_rng(0), "same 5v5")
+    y = np.resize([1, -1], 10)
+    problem = dense.Problem(matches, Constant(30.0))
+    update = {"ep": dense.ep_sites, "kl": dense.kl_sites}[method]
+    for max_iter in range(1, 12):
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+            model = fitted(Constant(30.0), Probit(), matches, y, method, max_iter=max_iter)
+        q = dense.state(problem, *model.pseudo_observations_.T)
+        evidence = update(problem, dense.probit(), y, q)[2]
+        assert model.log_marginal_likelihood_ == pytest.approx(evidence, rel=1e-7)
+        accepted = model.trace_["evidence"][model.trace_["accepted"]].iloc[-1]
+        assert model.log_marginal_likelihood_ == accepted
+
+
 # ---- Degenerate schedules
 
 
@@ -385,11 +412,70 @@ def test_gaps_of_centuries_and_of_an_instant(covariance, method):
 
 
 @both_methods
-def test_repeated_identical_outcomes(method):
-    matches = matches_of(np.tile([1.0, -1.0], (25, 1)))
-    model = fitted(Constant(1.0), Probit(), matches, np.ones(25), method, max_iter=2000)
-    assert_equals_dense(model, dense.probit(), np.ones(25), rate=0.4)
-    assert model.scores("f0", 0.0)[0] == pytest.approx(-model.scores("f1", 0.0)[0], abs=1e-9)
+@pytest.mark.parametrize("row", [[1.0], [1.0, -1.0]], ids=["one feature", "two players"])
+@pytest.mark.parametrize("variance", [1.0, 30.0])
+@pytest.mark.parametrize("name", ["probit", "ordinal logit"])
+def test_repeated_identical_outcomes(method, row, variance, name):
+    """All pseudo-observations of a feature move in step: Algorithm 1 at rate 1 falls into a two-cycle."""
+    likelihood, density, _ = LIKELIHOODS[name]
+    model = fitted(Constant(variance), likelihood, matches_of([row] * 25), np.ones(25), method)
+    assert_equals_dense(model, density, np.ones(25), rate=0.3)
+    if len(row) == 2:
+        assert model.scores("f0", 0.0)[0] == pytest.approx(-model.scores("f1", 0.0)[0], abs=1e-8)
+
+
+@both_methods
+@pytest.mark.parametrize("n", [300, 3000])
+def test_hundreds_of_identical_outcomes(method, n):
+    """No pseudo-observation moves much, but their sum does. By symmetry all are equal: the twin is small."""
+    alpha, beta = 0.0, 0.0
+    for _ in range(400):
+        variance = 1 / (1 + n * beta)
+        mean = n * alpha * variance
+        if method == "ep":
+            variance = 1 / (1 + (n - 1) * beta)
+            mean = (n - 1) * alpha * variance
+            _, d1, d2 = dense.log_partition(dense.probit(), [1], [2 * mean], [2 * variance])
+            new = (d1[0] - mean * d2[0]) / (1 + variance * d2[0]), -d2[0] / (1 + variance * d2[0])
+        else:
+            _, d1, d2 = dense.expected(dense.probit(), [1], [2 * mean], [2 * variance])
+            new = d1[0] - mean * d2[0], -d2[0]
+        alpha, beta = (0.8 * old + 0.2 * to for old, to in zip((alpha, beta), new, strict=True))
+    model = fitted(Constant(1.0), Probit(), matches_of([[1.0, -1.0]] * n), np.ones(n), method, tol=1e-9)
+    assert model.converged_
+    variance = 1 / (1 + n * beta)
+    assert model.scores("f0", 0.0) == pytest.approx((n * alpha * variance, np.sqrt(variance)), abs=1e-5)
+
+
+@both_methods
+def test_features_that_are_seen_once(method):
+    rng = np.random.default_rng(13)
+    design = np.kron(np.eye(4), [1.0, -1.0, 0.5])
+    y = rng.choice([1, -1], 4)
+    for covariance in COVARIANCES:
+        model = fitted(covariance, Probit(), matches_of(design), y, method)
+        assert_equals_dense(model, dense.probit(), y)
+
+
+@both_methods
+@pytest.mark.parametrize(
+    "covariance", [Periodic(0.5, 1.0, 2.0), SquaredExponential(0.5, 1.0) + Constant(0.2)]
+)
+def test_approximate_covariances(covariance, method):
+    """As the dense twin of the state-space model to rounding, and as that of the covariance to its error."""
+    rng = np.random.default_rng(14)
+    matches = random_matches(rng)
+    y = rng.choice([1, -1], len(matches))
+    model = fitted(covariance, Probit(), matches, y, method)
+    exact = dense.Problem(matches, covariance)
+    implied = dense.Problem(matches, dense.Implied(covariance.state_space()))
+    for problem, atol in ((implied, 1e-8), (exact, 1e-2)):
+        q = dense.fixed_point(problem, dense.probit(), y, method, rate=0.5).state
+        for m, name in enumerate(model.features_):
+            mine = problem.feature == m
+            mean, deviation = model.scores(name, problem.time[mine])
+            np.testing.assert_allclose(mean, q.mean[mine], atol=atol)
+            np.testing.assert_allclose(deviation, np.sqrt(q.variance[mine]), atol=atol)
 
 
 @both_methods
