@@ -201,7 +201,7 @@ def main() -> None:
         rows = against_peer(name, data, chosen.peer, chosen.whole) if chosen.peer else alone(name, data)
         for title, found in rows.items():
             tables.setdefault(title, []).extend(found)
-            print(title, *found, flush=True)
+            print(name, title, flush=True)
     for title, rows in tables.items():
         print(f"\n{title}\n\n{markdown_table(HEADERS[title].split('|'), rows)}")
     cold, warm = compile_seconds()

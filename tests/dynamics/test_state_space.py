@@ -370,3 +370,23 @@ def test_overflow():
         model.initial(np.array([1e80]))
     with pytest.raises(ValueError, match="the covariance overflows"):
         (Linear() * Linear() * Linear() * Linear()).state_space().transitions(np.zeros(1), np.full(1, 1e100))
+
+
+@pytest.mark.parametrize(
+    "covariance",
+    [
+        Constant(2.0) * Wiener(origin="first"),
+        Constant(2.0) * Affine(origin="first"),
+        Linear(origin="first") * Constant(3.0),
+    ],
+)
+def test_a_factor_without_noise_needs_no_first_time(covariance):
+    """What stands still multiplies no noise of the other factor's past."""
+    time = np.array([1.0, 2.5, 2.5, 7.0])
+    space = covariance.state_space()
+    assert not any("age" in key for key in space.depends if isinstance(key, str))
+    A, Q = space.transitions(time[:-1], time[1:])
+    P, h = space.initial(time[:1])[0], space.measurement
+    for k in range(3):
+        P = A[k] @ P @ A[k].T + Q[k]
+        assert h @ P @ h == pytest.approx(covariance.gram(time)[k + 1, k + 1], rel=1e-12)

@@ -37,7 +37,7 @@ from preflearn.dynamics.team import slices
 _DEPTH = 12  # how many differences are kept
 _HISTORY = 700_000_000  # bytes of them, at most
 _REACH = 10.0  # posterior standard deviations that a step of reverse-KL may take
-_PATIENCE = 30  # evaluations of EP without a new least residual
+_PATIENCE = 12  # evaluations of EP without a new least residual
 _LEAST_RATE = 1 / 64
 _GROWTH = 10.0  # of the residual, at which a step counts as failed: over the least
 _MEMORY = 6  # of so many accepted evaluations
@@ -87,9 +87,11 @@ def iterate(update_map: UpdateMap, *, rate: float | str, tol: float, max_iter: i
     -------
     trace : Trace
     converged : bool
-        Whether the residual of the last evaluation is at most tol. `entries` are what it evaluated.
+        Whether the residual of the last evaluation is at most tol. `entries` are those of the last evaluation
+        that was accepted.
     """
     trace = Trace([], [], [], [])
+    good = False
     step = _Mixing(update_map) if rate == "auto" else _Plain(update_map, float(rate))
     for evaluation in range(max_iter):
         found = update_map.evaluate()
@@ -107,6 +109,8 @@ def iterate(update_map: UpdateMap, *, rate: float | str, tol: float, max_iter: i
             return trace, True
         if evaluation < max_iter - 1:
             step.advance() if good else step.retreat()
+    if not good:
+        step.restore()
     return trace, False
 
 
@@ -117,7 +121,7 @@ class _Plain:
         self._map, self.rate = update_map, rate
 
     def accepts(self, found: Update) -> bool:
-        return math.isfinite(found.residual)
+        return math.isfinite(found.residual) and math.isfinite(found.evidence)
 
     def advance(self) -> None:
         sites = self._map.entries[:, :2]
@@ -128,6 +132,8 @@ class _Plain:
             f"the pseudo-observations overflow at rate {self.rate:g}; expected a rate at which "
             "sweeps converge: take a smaller one, or 'auto'"
         )
+
+    restore = retreat
 
 
 class _Mixing:
@@ -146,13 +152,13 @@ class _Mixing:
         self._residuals: deque[float] = deque(maxlen=_MEMORY)
         self._least, self._since = math.inf, 0  # the least residual, and evaluations since
         self._reach = 1.0  # the rate is cut to it: a leap would end where the bound is rounding
-        self._both = True  # alpha and beta are mixed
+        self._most_rate = 1.0
         most = int(np.diff(update_map.schedule.rows).max())  # features in one match
         self.rate = min(1.0, 2 / most)  # enough for reverse-KL with a Gaussian likelihood: chapter 13
 
     def accepts(self, found: Update) -> bool:
         """Uphill in the bound of reverse-KL; for EP, which has none, without a leap of the residual."""
-        if not math.isfinite(found.residual):
+        if not (math.isfinite(found.residual) and math.isfinite(found.evidence)):
             return False
         if not self._residuals:  # the start
             good = True
@@ -168,11 +174,12 @@ class _Mixing:
         return good
 
     def _watch(self, residual: float) -> None:
-        """Where mixing gets nowhere in EP, leave beta alone: its sweeps converge, and feel alpha little."""
+        """Where EP goes round in a circle, or mixing gets nowhere, make smaller steps from now on."""
         self._since = 0 if residual < self._least else self._since + 1
         self._least = min(self._least, residual)
-        if self._map.ep and self._both and self._since > _PATIENCE:
-            self._both, self._n_steps = False, -1
+        if self._map.ep and self._since > _PATIENCE and self._most_rate > _LEAST_RATE:
+            self._most_rate /= 2
+            self.rate, self._n_steps, self._since = self._most_rate, -1, 0
 
     def advance(self) -> None:
         """Note the difference to the evaluation before, and make the mixed step."""
@@ -182,7 +189,7 @@ class _Mixing:
 
         def note(part: slice) -> Floats:
             memory = self._x, self._r, self._steps, self._turns
-            how = self._map.ep, self._both, rate
+            how = self._map.ep, rate
             return _note(*how, entries, updated, *memory, slot, count, part.start, part.stop)
 
         products = np.sum(share(note, self._parts), axis=0)
@@ -195,10 +202,10 @@ class _Mixing:
             self._n_steps = -1
 
         def mix(part: slice) -> None:
-            _mix(self._both, rate, entries, updated, self._steps, gamma, part.start, part.stop)
+            _mix(rate, entries, updated, self._steps, gamma, part.start, part.stop)
 
         share(mix, self._parts)
-        self.rate = min(1.0, _RECOVERY * self.rate)
+        self.rate = min(self._most_rate, _RECOVERY * self.rate)
 
     def retreat(self) -> None:
         """A plain step from the last accepted evaluation; if one from there failed, at half its rate."""
@@ -207,9 +214,13 @@ class _Mixing:
         self._n_steps = -1
         sites, x, r = self._map.entries, self._x.reshape(-1, 2), self._r.reshape(-1, 2)
         rate = min(self.rate, self._reach)
-        before, after = x[:, 1], np.maximum(x[:, 1], _TINY) * np.exp(r[:, 1])
+        before, after = x[:, 1], np.exp(np.log(np.maximum(x[:, 1], _TINY)) + r[:, 1])
         sites[:, 0] = x[:, 0] + rate * r[:, 0]
         sites[:, 1] = before + rate * (after - before)
+
+    def restore(self) -> None:
+        """Back to the last accepted evaluation."""
+        self._map.entries[:, :2] = self._x.reshape(-1, 2)
 
 
 def _least_squares(gram: Floats, target: Floats) -> Floats:
@@ -222,7 +233,7 @@ def _least_squares(gram: Floats, target: Floats) -> Floats:
 
 
 @njit_free_sums
-def _note(ep, both, rate, entries, updated, x, r, steps, turns, slot, count, begin, end):
+def _note(ep, rate, entries, updated, x, r, steps, turns, slot, count, begin, end):
     """Move x and r to the present evaluation; products of the new turn, and of w r, with all turns."""
     products = np.zeros((2, len(turns)))
     weighted = np.empty(2 * _BLOCK)
@@ -233,7 +244,7 @@ def _note(ep, both, rate, entries, updated, x, r, steps, turns, slot, count, beg
             if ep:
                 v /= 1.0 + beta * v
             to_alpha, to_z = updated[e, 0] - alpha, _log_ratio(updated[e, 1], beta)
-            w_alpha, w_z = math.sqrt(v), v * beta if both else 0.0
+            w_alpha, w_z = math.sqrt(v), v * beta
             i = 2 * e
             if count > 0:
                 d_alpha, d_z = to_alpha - r[i], to_z - r[i + 1]
@@ -268,7 +279,7 @@ def _log_ratio(a, b):
 
 
 @njit_free
-def _mix(both, rate, entries, updated, steps, gamma, begin, end):
+def _mix(rate, entries, updated, steps, gamma, begin, end):
     """The plain step, and what the last ones add to it."""
     for e in range(begin, end):
         move_alpha, move_z = 0.0, 0.0
@@ -277,6 +288,4 @@ def _mix(both, rate, entries, updated, steps, gamma, begin, end):
             move_z += gamma[j] * steps[j, 2 * e + 1]
         entries[e, 0] += rate * (updated[e, 0] - entries[e, 0]) - move_alpha
         beta = entries[e, 1] + rate * (updated[e, 1] - entries[e, 1])
-        if both:
-            beta *= math.exp(-min(max(move_z, -_LEAP), _LEAP))
-        entries[e, 1] = beta
+        entries[e, 1] = beta * math.exp(-min(max(move_z, -_LEAP), _LEAP))

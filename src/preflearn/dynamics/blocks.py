@@ -240,11 +240,13 @@ class Kronecker:
 
     def noise(self, start: Floats, end: Floats, first: Floats | None) -> Floats:
         """P(end) - A P(start) A' of the products, multiplied out, so that no terms cancel."""
-        (P, Q), (P2, Q2) = (
-            (_carried(block, start, end, first), block.noise(start, end, first))
-            for block in (self.left, self.right)
-        )
-        return self._folded(Q, P2) + self._folded(P, Q2) + self._folded(Q, Q2)
+        left, right = (block.noise(start, end, first) for block in (self.left, self.right))
+        noise = self._folded(left, right)
+        if self.left.noisy:
+            noise += self._folded(left, _carried(self.right, start, end, first))
+        if self.right.noisy:
+            noise += self._folded(_carried(self.left, start, end, first), right)
+        return noise
 
     def _folded(self, left: Floats, right: Floats) -> Floats:
         both = _kronecker(left, right)

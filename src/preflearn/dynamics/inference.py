@@ -141,5 +141,8 @@ def _match(ep, kind, a, b, outcomes, rows, coefficients, entries, updated, begin
                 scale = 1.0
             updated[e, 0] = (slope - c * bend) * scale
             updated[e, 1] = -bend * scale
-            worst = max(worst, v * (updated[e, 0] - alpha) ** 2, (v * (updated[e, 1] - beta)) ** 2)
+            change = max(v * (updated[e, 0] - alpha) ** 2, (v * (updated[e, 1] - beta)) ** 2)
+            change += 0.0 * (updated[e, 0] + updated[e, 1])  # NaN where one of them is no number
+            if not change <= worst:
+                worst = change if change > worst else math.inf
     return total + 0.5 * math.log(product), math.sqrt(worst)

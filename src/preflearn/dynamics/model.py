@@ -21,10 +21,22 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import Floats, Ids, as_real, check_array, check_count, require, shown
-from preflearn.dynamics.acceleration import iterate
+from preflearn.checks import (
+    Floats,
+    Ids,
+    as_floats,
+    as_real,
+    check_array,
+    check_count,
+    check_flag,
+    check_real,
+    refuse,
+    require,
+    shown,
+)
+from preflearn.dynamics.acceleration import Trace, iterate
 from preflearn.dynamics.composite import Covariance, covariance_from
-from preflearn.dynamics.forecast import ScoreProcess
+from preflearn.dynamics.forecast import ScoreProcesses
 from preflearn.dynamics.inference import UpdateMap
 from preflearn.dynamics.likelihood import Likelihood, likelihood_from
 from preflearn.dynamics.matches import Matches
@@ -168,6 +180,8 @@ class DynamicComparisons(BaseEstimator):
         _check_matches(matches)
         self._check_parameters()
         outcomes = self.likelihood.check(y, len(matches))
+        if self.likelihood != self._likelihood:  # by set_params
+            self.likelihood.check(self.outcomes_, len(self.matches_))
         if matches.time[0] < self.matches_.time[-1]:
             raise ValueError(
                 f"the first match is at time {matches.time[0]:g}, before the last one that was learned, at "
@@ -180,19 +194,20 @@ class DynamicComparisons(BaseEstimator):
         )
 
     def _iterate(self, matches: Matches, outcomes: Floats, sites: Floats) -> Self:
-        spaces, space_of = self._spaces(matches.features)
-        with Team(self.n_threads or os.cpu_count() or 1) as team:
-            schedule = schedule_of(matches, spaces, space_of)
+        prior = _Prior(self.covariance)
+        space_of = prior.of(matches.features)
+        with Team(int(self.n_threads or os.cpu_count() or 1)) as team:
+            schedule = schedule_of(matches, prior.spaces, space_of)
             update_map = UpdateMap(schedule, self.likelihood, outcomes, ep=self.method == "ep", team=team)
             update_map.entries[:, :2] = sites[schedule.entry_order]
-            trace, converged = iterate(update_map, rate=self.rate, tol=self.tol, max_iter=self.max_iter)
+            trace, converged = iterate(update_map, rate=self.rate, tol=self.tol, max_iter=int(self.max_iter))
         self.matches_, self.outcomes_, self.features_ = matches, outcomes, matches.features
         self.pseudo_observations_ = np.empty_like(sites)
         self.pseudo_observations_[schedule.entry_order] = update_map.entries[:, :2]
-        self.log_marginal_likelihood_ = trace.evidence[-1]
+        self.log_marginal_likelihood_ = trace.evidence[np.flatnonzero(trace.accepted)[-1]]
         self.trace_ = pd.DataFrame(trace._asdict())
         self.n_iter_, self.converged_ = len(trace.residual), converged
-        self._forget()
+        self._remember(prior, space_of)
         if not converged:
             warnings.warn(
                 f"no convergence in {self.n_iter_} sweeps: the last one would change a pseudo-observation by "
@@ -203,11 +218,11 @@ class DynamicComparisons(BaseEstimator):
             )
         return self
 
-    def _forget(self) -> None:
-        """Drop what was derived from the state before."""
+    def _remember(self, prior: _Prior, space_of: Ids) -> None:
+        """The model that the state belongs to, whatever becomes of the parameters; drop what was derived."""
+        self._prior, self._space_of, self._likelihood = prior, space_of, self.likelihood
         self._column = {name: k for k, name in enumerate(self.features_)}
-        self._spaces_, self._space_of = self._spaces(self.features_)
-        self._processes: dict[int, ScoreProcess] = {}
+        self._processes: dict[int, tuple[Ids, ScoreProcesses]] = {}
         self._by_feature: Any = None
 
     def scores(self, feature: Hashable, time: ArrayLike) -> tuple[NDArray, NDArray]:
@@ -230,17 +245,21 @@ class DynamicComparisons(BaseEstimator):
             If the feature was in no match, or its prior is not defined at a time.
         """
         check_is_fitted(self, "matches_")
-        column = self._column.get(feature)
+        try:
+            column = self._column.get(feature)
+        except TypeError:  # not hashable
+            column = None
         if column is None:
             raise ValueError(
                 f"{shown(feature)} is no feature of the matches; expected one of "
                 f"{shown(list(self.features_))}"
             )
-        at = np.asarray(time, dtype=np.float64) if np.isscalar(time) else None
-        times = check_array(np.atleast_1d(time), "time", ("k",), "times")
-        mean, variance = self._process(column).moments(times)
+        at = as_floats(time, "time")
+        times = check_array(np.atleast_1d(at), "time", ("k",), "times")
+        place, processes = self._processes_of(int(self._space_of[column]))
+        mean, variance = processes.moments(np.full(len(times), place[column]), times)
         std = np.sqrt(variance)
-        return (mean[0], std[0]) if at is not None else (mean, std)
+        return (mean[0], std[0]) if at.ndim == 0 else (mean, std)
 
     def moments(self, matches: Matches) -> tuple[Floats, Floats]:
         """Mean and variance of the difference of scores x·s(t) of each match, shape (N,) both.
@@ -253,11 +272,16 @@ class DynamicComparisons(BaseEstimator):
         design = matches.design
         mean, variance = np.zeros(design.nnz), np.zeros(design.nnz)
         time = np.repeat(matches.time, np.diff(design.indptr))
-        order = np.argsort(design.indices, kind="stable")
-        present, begin = np.unique(design.indices[order], return_index=True)
-        for column, entries in zip(present, np.split(order, begin[1:]), strict=True):
-            process = self._process_of(matches.features[column])
-            mean[entries], variance[entries] = process.moments(time[entries])
+        present, where = np.unique(design.indices, return_inverse=True)
+        names = tuple(matches.features[k] for k in present)
+        column = np.array([self._column.get(name, -1) for name in names])
+        space_of = np.where(column < 0, self._prior.of(names, where=column < 0), self._space_of[column])
+        of_entry = space_of[where]
+        order = np.argsort(of_entry, kind="stable")
+        spaces, begin = np.unique(of_entry[order], return_index=True)
+        for space, entries in zip(spaces, np.split(order, begin[1:]), strict=True):
+            place, processes = self._processes_of(int(space))
+            mean[entries], variance[entries] = processes.moments(place[column[where[entries]]], time[entries])
         x = design.data
         starts = design.indptr[:-1]
         return np.add.reduceat(x * mean, starts), np.add.reduceat(x * x * variance, starts)
@@ -275,7 +299,8 @@ class DynamicComparisons(BaseEstimator):
         -------
         ndarray of shape (N, 3) or (N, 2)
         """
-        return self.likelihood.probabilities(*self.moments(matches))
+        mean, variance = self.moments(matches)
+        return self._likelihood.probabilities(mean, variance)
 
     def predict(self, matches: Matches) -> NDArray[np.int8]:
         """The most probable outcome of each match: 1, 0 or -1, shape (N,)."""
@@ -294,17 +319,17 @@ class DynamicComparisons(BaseEstimator):
             If the file can't be written.
         """
         check_is_fitted(self, "matches_")
-        mapping = self.covariance if isinstance(self.covariance, Mapping) else {REST: self.covariance}
+        mapping = self._prior.covariances
         header = {
             "covariance": [
                 [name, k.describe()] for name, k in zip(encoded_names(mapping), mapping.values(), strict=True)
             ],
-            "one_covariance": not isinstance(self.covariance, Mapping),
-            "likelihood": self.likelihood.describe(),
-            "options": {name: getattr(self, name) for name in _OPTIONS},
+            "one_covariance": self._prior.one,
+            "likelihood": self._likelihood.describe(),
+            "options": {name: _plain(getattr(self, name)) for name in _OPTIONS},
             "features": encoded_names(self.features_),
             "evidence": self.log_marginal_likelihood_,
-            "converged": self.converged_,
+            "converged": bool(self.converged_),
         }
         design = self.matches_.design
         arrays = {
@@ -318,45 +343,30 @@ class DynamicComparisons(BaseEstimator):
         }
         write_npz(path, header, arrays)
 
-    def _process(self, column: int) -> ScoreProcess:
-        """Of one of the features that were learned."""
-        if column not in self._processes:
+    def _processes_of(self, space: int) -> tuple[Ids, ScoreProcesses]:
+        """Those of one covariance, and the place of each feature among them, the last one if never seen."""
+        if space not in self._processes:
             if self._by_feature is None:
                 design = self.matches_.design
                 entries = sparse.csr_array(
                     (np.arange(design.nnz), design.indices, design.indptr), design.shape
-                )
+                ).tocsc()
                 rows = np.repeat(np.arange(len(self.matches_)), np.diff(design.indptr))
-                by_feature = entries.tocsc()
-                self._by_feature = by_feature.indptr, by_feature.data, rows
+                self._by_feature = entries.indptr.astype(np.int64), entries.data, rows
             starts, entries, rows = self._by_feature
-            mine = entries[starts[column] : starts[column + 1]]
-            space = self._spaces_[self._space_of[column]]
-            time = self.matches_.time[rows[mine]]
-            self._processes[column] = ScoreProcess(space, time, *self.pseudo_observations_[mine].T)
-        return self._processes[column]
-
-    def _process_of(self, name: Hashable) -> ScoreProcess:
-        """Also of a feature that was never seen: its prior."""
-        if name in self._column:
-            return self._process(self._column[name])
-        spaces, _ = self._spaces((name,))
-        return ScoreProcess(spaces[0], *np.zeros((3, 0)))
-
-    def _spaces(self, features: tuple[Hashable, ...]) -> tuple[list[StateSpace], Ids]:
-        """The state-space models of all covariances, and which of them each feature has."""
-        if not isinstance(self.covariance, Mapping):
-            return [self.covariance.state_space()], np.zeros(len(features), dtype=np.int64)
-        missing = [name for name in features if name not in self.covariance]
-        if missing and REST not in self.covariance:
-            raise ValueError(
-                f"the feature {shown(missing[0])} has no covariance; expected one for each feature, or one "
-                f"for {REST!r}, all others"
+            mine = np.flatnonzero(self._space_of == space)
+            lengths = np.diff(starts)[mine]
+            start = np.concatenate([[0], np.cumsum(lengths)])
+            visits = entries[np.arange(start[-1]) + np.repeat(starts[mine] - start[:-1], lengths)]
+            place = np.full(len(starts), len(mine))
+            place[mine] = np.arange(len(mine))
+            sites = self.pseudo_observations_[visits].T.copy()
+            start = np.append(start, start[-1])
+            processes = ScoreProcesses(
+                self._prior.spaces[space], start, self.matches_.time[rows[visits]], *sites
             )
-        distinct = {k: place for place, k in enumerate(dict.fromkeys(self.covariance.values()))}
-        rest = distinct[self.covariance[REST]] if REST in self.covariance else -1
-        space_of = [distinct[self.covariance[m]] if m in self.covariance else rest for m in features]
-        return [k.state_space() for k in distinct], np.array(space_of, dtype=np.int64)
+            self._processes[space] = place, processes
+        return self._processes[space]
 
     def _check_parameters(self) -> None:
         for k in self.covariance.values() if isinstance(self.covariance, Mapping) else [self.covariance]:
@@ -365,14 +375,43 @@ class DynamicComparisons(BaseEstimator):
             raise ValueError("covariance is an empty mapping; expected a covariance for each feature")
         good = isinstance(self.likelihood, Likelihood)
         require(good, self.likelihood, "likelihood", "a likelihood, such as Probit()")
-        require(self.method in ("ep", "kl"), self.method, "method", "'ep' or 'kl'")
-        good = self.rate == "auto" or 0 < as_real(self.rate) <= 1
+        good = isinstance(self.method, str) and self.method in ("ep", "kl")
+        require(good, self.method, "method", "'ep' or 'kl'")
+        good = self.rate == "auto" if isinstance(self.rate, str) else 0 < as_real(self.rate) <= 1
         require(good, self.rate, "rate", "'auto', or a number above 0 and up to 1")
         require(0 < as_real(self.tol) < np.inf, self.tol, "tol", "a positive number")
         for name in ("max_iter", "n_threads"):
             value = getattr(self, name)
             if value is not None or name == "max_iter":
                 check_count(value, name, least=1)
+
+
+class _Prior:
+    """The covariances of a fit, and their state-space models."""
+
+    def __init__(self, covariance: Covariance | Mapping[Hashable, Covariance]) -> None:
+        self.one = not isinstance(covariance, Mapping)
+        self.covariances = dict(covariance) if isinstance(covariance, Mapping) else {REST: covariance}
+        places: dict[Covariance, int] = {}
+        self._place = {name: places.setdefault(k, len(places)) for name, k in self.covariances.items()}
+        self.spaces: list[StateSpace] = [k.state_space() for k in places]
+
+    def of(self, names: tuple[Hashable, ...], where: NDArray[np.bool_] | None = None) -> Ids:
+        """Which of the models features have, those at `where` only; -1 elsewhere."""
+        rest = self._place.get(REST)
+        if self.one:
+            return np.zeros(len(names), dtype=np.int64)
+        wanted = range(len(names)) if where is None else np.flatnonzero(where)
+        found = np.full(len(names), -1)
+        for k in wanted:
+            place = self._place.get(names[k], rest)
+            if place is None:
+                raise ValueError(
+                    f"the feature {shown(names[k])} has no covariance; expected one for each feature, or one "
+                    f"for {REST!r}, all others"
+                )
+            found[k] = place
+        return found
 
 
 _OPTIONS = ("method", "rate", "tol", "max_iter", "n_threads")
@@ -393,6 +432,16 @@ def load(path: str | os.PathLike[str]) -> DynamicComparisons:
         If the file is something else, damaged, or of another version of the format.
     """
     header, arrays = read_npz(path)
+    try:
+        return _read(header, arrays)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ValueError(
+            f"{path} is damaged, its parts do not fit together ({what}); expected a file that `save` wrote"
+        ) from None
+
+
+def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparisons:
     names = decoded_names(name for name, _ in header["covariance"])
     covariances = {
         name: covariance_from(found) for name, (_, found) in zip(names, header["covariance"], strict=True)
@@ -402,17 +451,29 @@ def load(path: str | os.PathLike[str]) -> DynamicComparisons:
         likelihood_from(header["likelihood"]),
         **header["options"],
     )
+    model._check_parameters()
     features = decoded_names(header["features"])
     shape = (len(arrays["time"]), len(features))
-    design = sparse.csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape)
+    indices = arrays["indices"]
+    require(indices.dtype.kind == "i", indices.dtype, "the type of indices", "integers")
+    refuse((indices < 0) | (indices >= len(features)), indices, "indices", "columns of the design")
+    design = sparse.csr_array((arrays["data"], indices, arrays["indptr"]), shape)
     model.matches_, model.features_ = Matches(design, arrays["time"], features), features
-    model.outcomes_, model.pseudo_observations_ = arrays["outcomes"], arrays["pseudo_observations"]
-    model.log_marginal_likelihood_, model.converged_ = header["evidence"], header["converged"]
-    columns = {name.removeprefix("trace_"): array for name, array in arrays.items() if "trace_" in name}
-    model.trace_ = pd.DataFrame(columns)
+    model.outcomes_ = model.likelihood.check(arrays["outcomes"], shape[0])
+    sites = check_array(arrays["pseudo_observations"], "pseudo_observations", (model.matches_.design.nnz, 2))
+    model.pseudo_observations_ = sites
+    model.log_marginal_likelihood_ = check_real(header["evidence"], "evidence")
+    model.converged_ = check_flag(header["converged"], "converged")
+    model.trace_ = pd.DataFrame({name: arrays[f"trace_{name}"] for name in Trace._fields})
     model.n_iter_ = len(model.trace_)
-    model._forget()
+    prior = _Prior(model.covariance)
+    model._remember(prior, prior.of(features))
     return model
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy as one of Python."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _check_matches(matches: Matches) -> None:

@@ -125,20 +125,24 @@ def _group(space: StateSpace, mine: NDArray[np.bool_], start: Ids, when: Floats,
     lengths = np.diff(start)
     features = np.flatnonzero(mine & (lengths > 0))
     first = start[features]
-    begins, step[first] = _distinct([when[first]])
+    begins, step[first] = distinct([when[first]])
     initial = space.initial(when[first][begins])
     later = np.repeat(mine, lengths)
     later[first] = False
     later = np.flatnonzero(later)
-    steps = [when[later - 1], when[later]]
-    if AGE in space.depends:
-        steps.append(np.repeat(when[np.minimum(start[:-1], len(when) - 1)], lengths)[later])
-    kinds, step[later] = _distinct(space.keys(*steps))
-    table = packed(*space.transitions(*(times[kinds] for times in steps)))
+    ages = _first_times(start, when, later) if AGE in space.depends else None
+    kinds, step[later] = distinct(space.keys(when[later - 1], when[later], ages))
+    some = later[kinds]
+    table = packed(*space.transitions(when[some - 1], when[some], _first_times(start, when, some)))
     return Group(space.size, (space.measurement, initial, table), _parts(features, lengths[features]))
 
 
-def _distinct(keys: Iterable[NDArray]) -> tuple[Ids, Ids]:
+def _first_times(start: Ids, when: Floats, visits: Ids) -> Floats:
+    """Of the features that have these visits."""
+    return when[start[np.searchsorted(start, visits, side="right") - 1]]
+
+
+def distinct(keys: Iterable[NDArray]) -> tuple[Ids, Ids]:
     """One position for each distinct row of the keys, and the number of its row for each position."""
     codes: Any = None
     for key in keys:

@@ -354,16 +354,19 @@ def _return(size, row, r, N, t, B):
 
 
 @njit_free
-def states(alpha, beta, step, h, initial, table):
-    """What one feature's visits say at each of them, for forecasts at any time.
+def states(alpha, beta, start, step, h, initial, table):
+    """What the visits of some features say at each of them, for forecasts at any time.
 
     Parameters
     ----------
     alpha, beta : ndarray of shape (n,)
-        Its pseudo-observations, in the order of time.
+        Pseudo-observations, by feature and in the order of time.
+    start : ndarray of int, shape (M + 1,)
+        Where the visits of each feature begin.
     step : ndarray of int, shape (n,)
+        The row of `table` for the transition to a visit from the one before.
     h, initial, table : ndarray
-        As in `smooth`; `initial` (K, K).
+        As in `smooth`; `initial` (M, K, K), one a feature.
 
     Returns
     -------
@@ -373,25 +376,29 @@ def states(alpha, beta, step, h, initial, table):
         r and N of the top of this module, given this visit and those after it.
     """
     size, n = len(h), len(alpha)
-    after, before = np.zeros((n, size + size * size)), np.zeros((n, size + size * size))
+    after, before = np.empty((n, size + size * size)), np.empty((n, size + size * size))
     m, r, t = np.zeros(size), np.zeros(size), np.zeros(size)
-    P, N, B = initial.copy(), np.zeros((size, size)), np.zeros((size, size))
+    P, N, B = np.zeros((size, size)), np.zeros((size, size)), np.zeros((size, size))
     kept = np.empty((n, 2 + size))  # p, u, k
-    for i in range(n):
-        if i > 0:
-            _predict(size, table[step[i]], m, P, t, B)
-        kept[i, 0], _, kept[i, 1] = _learn(size, h, alpha[i], beta[i], m, P, kept[i, 2:])
-        for a in range(size):
-            after[i, a] = m[a]
-            for b in range(size):
-                after[i, size + a * size + b] = P[a, b]
-    for i in range(n - 1, -1, -1):
-        kr, q = _later(size, kept[i, 2:], r, N, t)
-        _absorb(size, h, alpha[i], beta[i], kept[i, 0], kept[i, 1], kr, q, r, N, t)
-        for a in range(size):
-            before[i, a] = r[a]
-            for b in range(size):
-                before[i, size + a * size + b] = N[a, b]
-        if i > 0:
-            _return(size, table[step[i]], r, N, t, B)
+    for feature in range(len(start) - 1):
+        first, last = start[feature], start[feature + 1]
+        m[:], P[:] = 0.0, initial[feature]
+        for i in range(first, last):
+            if i > first:
+                _predict(size, table[step[i]], m, P, t, B)
+            kept[i, 0], _, kept[i, 1] = _learn(size, h, alpha[i], beta[i], m, P, kept[i, 2:])
+            for a in range(size):
+                after[i, a] = m[a]
+                for b in range(size):
+                    after[i, size + a * size + b] = P[a, b]
+        r[:], N[:] = 0.0, 0.0
+        for i in range(last - 1, first - 1, -1):
+            kr, q = _later(size, kept[i, 2:], r, N, t)
+            _absorb(size, h, alpha[i], beta[i], kept[i, 0], kept[i, 1], kr, q, r, N, t)
+            for a in range(size):
+                before[i, a] = r[a]
+                for b in range(size):
+                    before[i, size + a * size + b] = N[a, b]
+            if i > first:
+                _return(size, table[step[i]], r, N, t, B)
     return after, before

@@ -34,7 +34,7 @@ def least_state_size(
     It looks at k on the grid start, start + step, ... only. The score's future depends on its past through
     the state at the present t, hence:
 
-    * the covariances of what is up to t with what is from t on have at most rank K (eq. 7 of
+    * the covariances of what is up to t with what is from t on have at most rank K (section 3.2 of
       [Maystre2019]_), and this rank is enough if A, Q and h may depend on the times;
     * if A depends on the gap alone, k(t - a, t + b) = h' A(b) c(t, a). Then *all* rows of covariances of
       something in the past with what is b later, whatever t is, lie in one space of K dimensions

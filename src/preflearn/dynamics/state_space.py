@@ -20,7 +20,7 @@ OVERFLOW: Any = {"over": "ignore", "invalid": "ignore"}  # check_finite says so 
 
 
 class StateSpace:
-    """A Gaussian process in time as a Markov chain of vectors: eqs. 7 and 8 of [Maystre2019]_.
+    """A Gaussian process in time as a Markov chain of vectors (section 3.2 of [Maystre2019]_).
 
     The state x of a feature is Gaussian with mean 0 at its first time t, then x(t') = A x(t) + noise of
     covariance Q, and its score is s = h'x. With P(t) the covariance of x(t), k(t, t') = h' A P(t) h for
