@@ -37,7 +37,10 @@ from preflearn.dynamics.team import slices
 _DEPTH = 12  # how many differences are kept
 _HISTORY = 700_000_000  # bytes of them, at most
 _REACH = 10.0  # posterior standard deviations that a step of reverse-KL may take
-_PATIENCE = 12  # evaluations of EP without a new least residual
+_PATIENCE = 30  # evaluations of EP without a new least residual, which must be
+_PROGRESS = 0.98  # of the last one
+_LEAST_STEADY = 1 / 8  # where EP goes on at a smaller rate
+_SLACK, _FALL = 5.0, 0.5  # nats, and share of itself, by which EP's evidence may fall
 _LEAST_RATE = 1 / 64
 _GROWTH = 10.0  # of the residual, at which a step counts as failed: over the least
 _MEMORY = 6  # of so many accepted evaluations
@@ -148,42 +151,61 @@ class _Mixing:
         self._x, self._r = np.zeros(size), np.zeros(size)  # of the last accepted evaluation
         self._gram = np.zeros((depth, depth))  # of the turns
         self._n_steps = -1  # since the last failure; the first evaluation has none before it
-        self._bound = -math.inf
         self._residuals: deque[float] = deque(maxlen=_MEMORY)
-        self._least, self._since = math.inf, 0  # the least residual, and evaluations since
+        self._evidences: deque[float] = deque(maxlen=_MEMORY)
+        self._first, self._least, self._since = (
+            math.inf,
+            math.inf,
+            0,
+        )  # residuals; evaluations since the least
+        self._patience, self._anew = _PATIENCE, False
         self._reach = 1.0  # the rate is cut to it: a leap would end where the bound is rounding
         self._most_rate = 1.0
         most = int(np.diff(update_map.schedule.rows).max())  # features in one match
         self.rate = min(1.0, 2 / most)  # enough for reverse-KL with a Gaussian likelihood: chapter 13
 
     def accepts(self, found: Update) -> bool:
-        """Uphill in the bound of reverse-KL; for EP, which has none, without a leap of the residual."""
+        """Uphill in the bound of reverse-KL; for EP, which has none, without a leap."""
         if not (math.isfinite(found.residual) and math.isfinite(found.evidence)):
             return False
-        if not self._residuals:  # the start
-            good = True
-        elif self._map.ep:
-            good = found.residual <= _GROWTH * min(self._residuals) or self.rate <= _LEAST_RATE
-        else:
-            good = found.evidence >= self._bound - _ROUNDING * abs(self._bound)
+        good = not self._residuals or (self._leaps_not(found) if self._map.ep else self._rises(found))
         if good:
-            self._bound = max(self._bound, found.evidence)
             self._residuals.append(found.residual)
-            self._reach = math.inf if self._map.ep else _REACH / max(found.residual, _REACH)
-            self._watch(found.residual)
+            self._evidences.append(found.evidence)
+            if self._map.ep:
+                self._watch(found.residual)
+            else:
+                self._reach = _REACH / max(found.residual, _REACH)
         return good
 
+    def _rises(self, found: Update) -> bool:
+        return found.evidence >= self._evidences[-1] - _ROUNDING * abs(self._evidences[-1])
+
+    def _leaps_not(self, found: Update) -> bool:
+        """Neither the largest change, nor the evidence: a leap of many pseudo-observations in step."""
+        calm = found.residual <= _GROWTH * min(self._residuals) or self.rate <= _LEAST_RATE
+        best = max(self._evidences)
+        return calm and (self.rate <= _LEAST_STEADY or found.evidence >= best - _SLACK - _FALL * abs(best))
+
     def _watch(self, residual: float) -> None:
-        """Where EP goes round in a circle, or mixing gets nowhere, make smaller steps from now on."""
-        self._since = 0 if residual < self._least else self._since + 1
+        """Where EP goes round in a circle, make smaller steps; from the start, if it is worse than there."""
+        self._first = residual if self._first == math.inf else self._first
+        self._since = 0 if residual < _PROGRESS * self._least else self._since + 1
         self._least = min(self._least, residual)
-        if self._map.ep and self._since > _PATIENCE and self._most_rate > _LEAST_RATE:
-            self._most_rate /= 2
-            self.rate, self._n_steps, self._since = self._most_rate, -1, 0
+        if self._since > self._patience:
+            self._most_rate = max(self._most_rate / 2, _LEAST_STEADY)
+            self._patience *= 2
+            self.rate, self._n_steps, self._since, self._least = self._most_rate, -1, 0, math.inf
+            self._anew = residual > self._first
 
     def advance(self) -> None:
         """Note the difference to the evaluation before, and make the mixed step."""
         entries, updated, depth = self._map.entries, self._map.updated, len(self._gram)
+        if self._anew:
+            entries[:, :2], self._anew = 0.0, False
+            self._residuals.clear()
+            self._evidences.clear()
+            return
         slot, count = max(self._n_steps, 0) % depth, min(self._n_steps + 1, depth)
         share, rate = self._map.team.share, min(self.rate, self._reach)
 

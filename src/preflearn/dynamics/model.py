@@ -106,9 +106,9 @@ class DynamicComparisons(BaseEstimator):
     >>> model = DynamicComparisons(Wiener(variance=0.5), Probit()).fit(matches, [1, 1, 1])
     >>> mean, std = model.scores("Ann", [1.0, 4.0, 9.0])
     >>> mean.round(3).tolist(), std.round(3).tolist()
-    ([0.23, 0.643, 0.643], [0.669, 1.233, 2.003])
+    ([0.428, 0.821, 0.821], [0.63, 1.221, 1.998])
     >>> model.predict_proba(Matches([[1, -1, 0]], [5.0], ["Ann", "Bob", "Cy"])).round(3).tolist()
-    [[0.395, 0.605]]
+    [[0.387, 0.613]]
     """
 
     _estimator_type = "classifier"
