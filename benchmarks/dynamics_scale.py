@@ -45,16 +45,19 @@ def problem(n_matches: int, n_players: int) -> tuple[Any, Any, OrdinalProbit]:
     return matches, y, OrdinalProbit(margin=margin)
 
 
-def fit(matches: Any, y: Any, likelihood: OrdinalProbit, **options: Any) -> tuple[DynamicComparisons, float]:
+def fit(
+    matches: Any, y: Any, likelihood: OrdinalProbit, **options: Any
+) -> tuple[DynamicComparisons, np.ndarray]:
+    """The model; seconds of the clock, and of the processors."""
     covariance = Constant(CONSTANT) + Matern12(MOVING, LENGTHSCALE)
     model = DynamicComparisons(covariance, likelihood, **options)
-    begin = time.perf_counter()
+    begin = np.array([time.perf_counter(), time.process_time()])
     model.fit(matches, y)
-    return model, time.perf_counter() - begin
+    return model, np.array([time.perf_counter(), time.process_time()]) - begin
 
 
 def measured(n_matches: int, n_players: int, n_threads: int, rate: str) -> list[float]:
-    """Seconds of set-up and of an iteration, and by how many MB the peak memory grew with the first fit."""
+    """Seconds of set-up; of an iteration, and of processors in it; MB of the fit, and of the process."""
     warnings.simplefilter("ignore", ConvergenceWarning)
     timed = partial(fit, rate=RATES[rate], tol=1e-300, n_threads=n_threads)
     timed(*problem(100, 20), max_iter=3)  # loads compiled code
@@ -63,17 +66,17 @@ def measured(n_matches: int, n_players: int, n_threads: int, rate: str) -> list[
     _, one = timed(*data, max_iter=1)
     sweeps = max(SWEEPS, 200_000 // n_matches)
     _, many = timed(*data, max_iter=sweeps + 1)
-    grown = _peak_kilobytes() / 1024 - before
+    peak = _peak_kilobytes() / 1024
     sweep = (many - one) / sweeps
-    return [one - sweep, sweep, grown, _peak_kilobytes() / 1024]
+    return [one[0] - sweep[0], *sweep, peak - before, peak]
 
 
 def whole(n_matches: int, n_players: int) -> list[float]:
-    """Seconds, evaluations and evidence of a fit to the default tolerance on two threads; peak MB."""
+    """A fit to the default tolerance on two threads: seconds, of processors too, evaluations, and more."""
     fit(*problem(100, 20), n_threads=2)
     model, seconds = fit(*problem(n_matches, n_players), n_threads=2)
     residual = float(model.trace_["residual"].to_numpy()[-1])
-    return [seconds, model.n_iter_, residual, model.log_marginal_likelihood_, _peak_kilobytes() / 1024]
+    return [*seconds, model.n_iter_, residual, model.log_marginal_likelihood_, _peak_kilobytes() / 1024]
 
 
 def _resident_megabytes() -> float:
@@ -97,14 +100,14 @@ def apart(call: Callable[..., Any], *arguments: object) -> Any:
     return found
 
 
-def limits() -> dict[int, float]:
-    """Prints what the memory does; GB/s of the best stream by the number of threads."""
+def limits() -> dict[int, tuple[float, float]]:
+    """Prints what the memory does; by threads, GB/s of the best stream and ns of a line at random."""
     rows, best = [], {}
     for threads in (1, 2):
         streams = stream_gigabytes(threads)
-        best[threads] = max(streams.values())
         orders = [line_nanoseconds(threads, order) for order in ("random", "stretches", "ascending")]
         changed = [line_nanoseconds(threads, order, write=True) for order in ("random", "ascending")]
+        best[threads] = max(streams.values()), changed[0]
         rows.append([threads, *streams.values(), *orders, *changed])
     header = ["threads", "triad GB/s", "read GB/s", "update GB/s", "line, random ns", "in stretches ns"]
     header += ["ascending ns", "changed, random ns", "changed, ascending ns"]
@@ -112,24 +115,26 @@ def limits() -> dict[int, float]:
     return best
 
 
-def chess(gigabytes: dict[int, float]) -> None:
+def chess(memory: dict[int, tuple[float, float]]) -> None:
     rows = []
-    for threads in (1, 2):
-        least = MATCHES * bytes_per_match() / gigabytes[threads] / 1e9
+    for threads, (gigabytes, nanoseconds) in memory.items():
+        least = MATCHES * bytes_per_match() / gigabytes / 1e9
+        at_random = MATCHES * 2 * nanoseconds / 1e9
         for rate in RATES:
-            set_up, sweep, grown, peak = apart(measured, MATCHES, PLAYERS, threads, rate)
-            rows.append([threads, rate, set_up, sweep, least, sweep / least, grown, peak])
+            set_up, sweep, work, grown, peak = apart(measured, MATCHES, PLAYERS, threads, rate)
+            rows.append([threads, rate, set_up, sweep, work, least, sweep / least, at_random, grown, peak])
             print(*rows[-1], flush=True)
     header = [
         "threads",
         "sweeps",
         "set-up s",
         "an iteration s",
-        f"{bytes_per_match()} bytes a match s",
-        "ratio",
+        "processor s",
+        f"{bytes_per_match()} bytes s",
     ]
-    print(markdown_table([*header, "fit MB", "process MB"], rows))
-    print("\nWhole fit: ", *apart(whole, MATCHES, PLAYERS), "(s, evaluations, residual, evidence, MB)")
+    print(markdown_table([*header, "ratio", "2 random lines s", "fit MB", "process MB"], rows))
+    header = ["whole fit s", "processor s", "evaluations", "residual", "evidence", "process MB"]
+    print(f"\n{markdown_table(header, [apart(whole, MATCHES, PLAYERS)])}")
 
 
 def growth() -> None:
@@ -137,11 +142,15 @@ def growth() -> None:
     for n_matches in SIZES:
         n_players = round(n_matches * PLAYERS / MATCHES)
         costs = [apart(measured, n_matches, n_players, threads, rate) for threads in (1, 2) for rate in RATES]
-        rows.append([n_matches, *(cost[1] / n_matches * 1e9 for cost in costs), costs[-1][0], costs[-1][-1]])
+        each = [seconds / n_matches * 1e9 for cost in costs for seconds in cost[1:3]]
+        rows.append([n_matches, *each, costs[-1][0], costs[-1][-1]])
         print(*rows[-1], flush=True)
-    header = ["matches", *(f"{rate}, {threads} threads: ns a match" for threads in (1, 2) for rate in RATES)]
+    header = ["matches"]
+    for threads in (1, 2):
+        for rate in RATES:
+            header += [f"{rate}, {threads} threads: ns a match", "of processors"]
     print(markdown_table([*header, "set-up s", "process MB"], rows))
-    ratio = np.array(rows[-1][1:5]) / np.array(rows[1][1:5])
+    ratio = np.array(rows[-1][1:9]) / np.array(rows[1][1:9])
     print(f"\ncost of a match at 10^7 against 10^5: {np.round(ratio, 2).tolist()}")
 
 
@@ -150,11 +159,11 @@ def main() -> None:
     parser.add_argument("--growth", action="store_true")
     parser.add_argument("--limits", action="store_true")
     chosen = parser.parse_args()
-    gigabytes = limits()
+    memory = limits()
     if chosen.growth:
         growth()
     elif not chosen.limits:
-        chess(gigabytes)
+        chess(memory)
 
 
 if __name__ == "__main__":

@@ -113,8 +113,12 @@ class State:
 
 
 def code_of_numbers(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The modules of the package among some inputs, by which a recorded number may change."""
-    return {k: v for k, v in inputs.items() if k.startswith("module preflearn") and k != _LOOKS}
+    """The modules of the package among some inputs, by which a recorded number may change.
+
+    An __init__ is the face of its folder: it imports names and computes nothing.
+    """
+    modules = {k: v for k, v in inputs.items() if k.startswith("module preflearn") and k != _LOOKS}
+    return {k: v for k, v in modules.items() if not k.endswith("/__init__.py")}
 
 
 def outdated_records(project: Project, state: State) -> list[str]:

@@ -25,21 +25,6 @@ def njit_sums(function: Callable[..., Any]) -> Any:
     return _compiled(function, fastmath={"reassoc", "contract", "nsz", "nnan"})
 
 
-def njit_free(function: Callable[..., Any]) -> Any:
-    """`njit`, for loops that several threads share: other Python code runs meanwhile, and x / 0 is inf or NaN."""
-    return _compiled(function, nogil=True, error_model="numpy")
-
-
-def njit_free_inside(function: Callable[..., Any]) -> Any:
-    """`njit_free`, as part of each loop that calls it: arguments that are constants there are constants here."""
-    return _compiled(function, nogil=True, error_model="numpy", forceinline=True)
-
-
-def njit_free_sums(function: Callable[..., Any]) -> Any:
-    """`njit_free` and `njit_sums` in one."""
-    return _compiled(function, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
-
-
 def _compiled(function: Callable[..., Any], **options: Any) -> Any:
     try:
         compiled = numba.njit(cache=True, **options)(function)

@@ -247,7 +247,8 @@ def test_a_full_run_ignores_what_it_writes_and_is_flagged_when_its_code_changes(
     path.write_text(
         path.read_text().replace('"module preflearn/metrics.py": "', '"module preflearn/metrics.py": "0')
     )
-    looks = '# code: {"module preflearn/plots.py": "0"}\n'  # the look of the figures changes no number
+    # neither the look of the figures nor the face of a folder changes a number
+    looks = '# code: {"module preflearn/plots.py": "0", "module preflearn/svm/__init__.py": "0"}\n'
     (house.root / "data/recorded/02_looks.csv").write_text(f"{looks}a\n1\n")
     (house.root / "data/recorded/03_old.csv").write_text("a\n1\n")
     (house.root / "data/recorded/04_odd.csv").write_text("# code: [1]\na\n1\n")

@@ -30,9 +30,8 @@ from typing import NamedTuple
 import numpy as np
 
 from preflearn.checks import Floats
-from preflearn.compiled import njit_free, njit_free_inside, njit_free_sums
 from preflearn.dynamics.inference import Update, UpdateMap
-from preflearn.dynamics.team import slices
+from preflearn.dynamics.team import njit_free, njit_free_inside, njit_free_sums, slices
 
 _DEPTH = 12  # how many differences are kept
 _HISTORY = 700_000_000  # bytes of them, at most

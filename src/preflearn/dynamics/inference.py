@@ -23,12 +23,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from preflearn.checks import Floats
-from preflearn.compiled import njit_free
 from preflearn.dynamics.integrals import expected, log_partition
 from preflearn.dynamics.likelihood import Likelihood
 from preflearn.dynamics.schedule import Schedule, aligned
 from preflearn.dynamics.smoother import smooth
-from preflearn.dynamics.team import Team
+from preflearn.dynamics.team import Team, njit_free
 
 _LARGE = 1e200
 

@@ -34,7 +34,7 @@ import math
 import numpy as np
 
 from preflearn.checks import Floats, Ids
-from preflearn.compiled import njit_free, njit_free_inside
+from preflearn.dynamics.team import njit_free, njit_free_inside
 
 ALPHA, BETA, MEAN, VARIANCE = 0, 1, 2, 3  # the columns of an entry: a match of two features is 64 bytes
 _SMALL = 1e-200  # a product of factors is turned into a sum of logarithms before it falls below

@@ -6,8 +6,25 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
+from preflearn.compiled import _compiled
+
 _CHUNK = 15_000  # entries or matches: some tenths of a millisecond of work
 _MOST_CHUNKS = 64
+
+
+def njit_free(function: Callable[..., Any]) -> Any:
+    """`preflearn.compiled.njit` for threads: other Python code runs meanwhile, and x / 0 is inf or NaN."""
+    return _compiled(function, nogil=True, error_model="numpy")
+
+
+def njit_free_inside(function: Callable[..., Any]) -> Any:
+    """`njit_free`, as part of each loop that calls it: what is constant there is constant here."""
+    return _compiled(function, nogil=True, error_model="numpy", forceinline=True)
+
+
+def njit_free_sums(function: Callable[..., Any]) -> Any:
+    """`njit_free`, but sums are added up in parts, as the processor likes it."""
+    return _compiled(function, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
 
 
 class Team:
