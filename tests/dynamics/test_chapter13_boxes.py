@@ -8,6 +8,7 @@ from scipy.special import log_ndtr
 from scipy.stats import t as student
 
 from preflearn.dynamics import (
+    Affine,
     Constant,
     DynamicComparisons,
     Gaussian,
@@ -298,6 +299,17 @@ def test_ep_is_exact_on_forests(rows, longest):
 
 
 @pytest.mark.theorem("thm-inference-gaussian")
+def test_eps_variances_can_be_above_the_exact_ones_where_rows_are_no_differences():
+    """(e) needs its condition; (b) and (c) do not."""
+    X, y = np.array([[1.0, 1, 1], [1, 1, -1]]), np.array([1.0, 0.3])
+    mean, variance, _ = exact(Constant(1.0), 0.3, X, np.zeros(2), y)
+    ep = moments(fitted(Constant(1.0), Gaussian(0.3), "ep", X, np.zeros(2), y), np.zeros(2))
+    np.testing.assert_allclose(ep[0], mean, atol=1e-8)
+    assert (ep[1] / variance)[0, 2] == pytest.approx(3.29, abs=0.01)
+    assert (ep[1] >= 1 / (1 + 2 / 0.3) - 1e-9).all()
+
+
+@pytest.mark.theorem("thm-inference-gaussian")
 def test_two_matches_of_a_pair_are_a_cycle():
     X, time, y = np.array([[1.0, -1], [1, -1]]), np.array([0.0, 1]), np.array([1.0, 0])
     model = fitted(COVARIANCES[1], Gaussian(0.3), "ep", X, time, y)
@@ -342,3 +354,18 @@ def test_rates_of_reverse_kl(k, noise):
             assert left[-1] < max(1.05 * left[len(left) // 2], 1e-9)
             if rate < 1:  # at rate 1 residuals may fall to rounding in a few sweeps
                 assert left[-1] <= 50 * left[0] * max(factor, 1 - rate) ** (len(left) - 1) + 1e-10
+
+
+@pytest.mark.theorem("prop-inference-rates")
+def test_ep_has_no_such_rates():
+    """Rows of two features, rate 1, a covariance that extrapolates: reverse-KL converges, EP does not."""
+    rng = np.random.default_rng(29)
+    time, X, y = np.sort(rng.uniform(0, 5, 10)), differences(10, 5, rng), rng.normal(size=10)
+    residual = {}
+    for method in ("ep", "kl"):
+        model = fitted(
+            Affine(1.0, 1.0, origin=0.0), Gaussian(0.002), method, X, time, y, rate=1.0, max_iter=400
+        )
+        residual[method] = model.trace_["residual"].to_numpy()
+    assert residual["ep"][-1] > 1e3 * residual["ep"][100]
+    assert residual["kl"][-1] < 0.1 * residual["kl"][100]
