@@ -63,9 +63,9 @@ def measured(n_matches: int, n_players: int, n_threads: int, rate: str) -> list[
     timed(*problem(100, 20), max_iter=3)  # loads compiled code
     data = problem(n_matches, n_players)
     before = _resident_megabytes()
-    _, one = timed(*data, max_iter=1)
+    one = timed(*data, max_iter=1)[1]
     sweeps = max(SWEEPS, 200_000 // n_matches)
-    _, many = timed(*data, max_iter=sweeps + 1)
+    many = timed(*data, max_iter=sweeps + 1)[1]
     peak = _peak_kilobytes() / 1024
     sweep = (many - one) / sweeps
     return [one[0] - sweep[0], *sweep, peak - before, peak]
