@@ -126,8 +126,12 @@ class _Plain:
         return math.isfinite(found.residual) and math.isfinite(found.evidence)
 
     def advance(self) -> None:
-        sites = self._map.entries[:, :2]
-        sites += self.rate * (self._map.updated - sites)
+        entries, updated, nothing = self._map.entries, self._map.updated, np.zeros((0, 0), dtype=np.float32)
+
+        def step(part: slice) -> None:
+            _mix(self.rate, entries, updated, nothing, np.zeros(0), part.start, part.stop)
+
+        self._map.team.share(step, slices(len(entries)))
 
     def retreat(self) -> None:
         raise ValueError(
@@ -309,4 +313,4 @@ def _mix(rate, entries, updated, steps, gamma, begin, end):
             move_z += gamma[j] * steps[j, 2 * e + 1]
         entries[e, 0] += rate * (updated[e, 0] - entries[e, 0]) - move_alpha
         beta = entries[e, 1] + rate * (updated[e, 1] - entries[e, 1])
-        entries[e, 1] = beta * math.exp(-min(max(move_z, -_LEAP), _LEAP))
+        entries[e, 1] = beta if move_z == 0.0 else beta * math.exp(-min(max(move_z, -_LEAP), _LEAP))

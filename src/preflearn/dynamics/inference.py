@@ -95,7 +95,7 @@ class UpdateMap:
             group, part = task
             return smooth(group.size, self.entries, self.schedule.visits, group.model, part, cavity=cavity)
 
-        return math.fsum(self.team.share(one, work))
+        return _sum(self.team.share(one, work))
 
     def _match_all(self) -> tuple[float, float]:
         schedule = self.schedule
@@ -107,7 +107,15 @@ class UpdateMap:
             )  # fmt: skip
 
         found = self.team.share(one, schedule.chunks)
-        return math.fsum(part[0] for part in found), max(part[1] for part in found)
+        return _sum([part[0] for part in found]), max(part[1] for part in found)
+
+
+def _sum(parts: list[float]) -> float:
+    """Without rounding, in any order; infinite where it overflows, which the caller looks for."""
+    try:
+        return math.fsum(parts)
+    except (OverflowError, ValueError):  # beyond the largest number, or infinities of both signs
+        return math.inf
 
 
 @njit_free
@@ -126,23 +134,24 @@ def _match(ep, kind, a, b, outcomes, rows, coefficients, entries, updated, begin
             value, d1, d2 = expected(kind, a, b, outcomes[n], mean, variance)
         total += value
         for e in range(rows[n], rows[n + 1]):
-            alpha, beta, c, v = entries[e]
-            slope, bend = coefficients[e] * d1, coefficients[e] ** 2 * d2
+            alpha, beta, c, v = entries[e, 0], entries[e, 1], entries[e, 2], entries[e, 3]
+            x = coefficients[e]
+            slope, bend = x * d1, x * x * d2
+            new_alpha, new_beta = slope - c * bend, -bend
             if ep:  # the cavity's integral of the present pseudo-observation is taken out of the evidence
-                total -= 0.5 * (alpha * (alpha * v + 2.0 * c) - beta * c * c) / (1.0 + beta * v)
-                product *= 1.0 + beta * v
-                if product > _LARGE:
-                    total += 0.5 * math.log(product)
-                    product = 1.0
-                scale = 1.0 / (1.0 + v * bend)
-                v /= 1.0 + beta * v
+                spread, scale = 1.0 + beta * v, 1.0 / (1.0 + v * bend)
+                rest = 1.0 / spread
+                total -= 0.5 * rest * (alpha * (alpha * v + 2.0 * c) - beta * c * c)
+                product *= spread
+                new_alpha, new_beta, v = new_alpha * scale, new_beta * scale, v * rest
             else:
                 total -= alpha * c - 0.5 * beta * (v + c * c)
-                scale = 1.0
-            updated[e, 0] = (slope - c * bend) * scale
-            updated[e, 1] = -bend * scale
-            change = max(v * (updated[e, 0] - alpha) ** 2, (v * (updated[e, 1] - beta)) ** 2)
-            change += 0.0 * (updated[e, 0] + updated[e, 1])  # NaN where one of them is no number
-            if not change <= worst:
+            updated[e, 0], updated[e, 1] = new_alpha, new_beta
+            moved, turned = new_alpha - alpha, v * (new_beta - beta)
+            change = max(v * moved * moved, turned * turned) + 0.0 * (new_alpha + new_beta)
+            if not change <= worst:  # NaN where one of them is no number
                 worst = change if change > worst else math.inf
+        if product > _LARGE:
+            total += 0.5 * math.log(product)
+            product = 1.0
     return total + 0.5 * math.log(product), math.sqrt(worst)

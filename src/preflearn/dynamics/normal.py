@@ -21,6 +21,7 @@ from preflearn.checks import Floats
 from preflearn.compiled import njit
 
 _PIECES, _DEGREE, _BEND = 64, 7, 3.0
+_SMALL = 1e-3
 _SQRT_2PI = math.sqrt(2 * math.pi)
 _LOG_SQRT_2PI = math.log(_SQRT_2PI)
 
@@ -63,10 +64,11 @@ def excess(x):
     place = _BEND * _PIECES * shrink
     piece = min(int(place), _PIECES - 1)
     row, t = _COEFFICIENTS[piece], 2 * (place - piece) - 1
-    value = row[0]
-    for power in range(1, _DEGREE + 1):
-        value = value * t + row[power]
-    return value * shrink
+    square, even, odd = t * t, row[_DEGREE % 2], row[1 - _DEGREE % 2]
+    for power in range(2, _DEGREE, 2):  # two sums side by side: neither waits for the other
+        even = even * square + row[power + _DEGREE % 2]
+        odd = odd * square + row[power + 1 - _DEGREE % 2]
+    return (even + t * odd) * shrink
 
 
 @njit
@@ -79,7 +81,8 @@ def log_ndtr(z):
     density = math.exp(-0.5 * z * z) / _SQRT_2PI
     other = density / (z + excess(z))  # Phi(-z)
     hazard = density / (1 - other)
-    return math.log1p(-other), hazard, -hazard * (z + hazard)
+    value = math.log(1 - other) if other > _SMALL else math.log1p(-other)  # which takes three times as long
+    return value, hazard, -hazard * (z + hazard)
 
 
 @njit

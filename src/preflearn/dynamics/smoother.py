@@ -197,12 +197,18 @@ def _smooth_2(kept, step, h, initial, table, cavity):
         if i > 0:
             row = step[i]
             a11, a12, a21, a22 = table[row, 0], table[row, 1], table[row, 2], table[row, 3]
-            m1, m2 = a11 * m1 + a12 * m2, a21 * m1 + a22 * m2
-            b11, b12 = a11 * P11 + a12 * P12, a11 * P12 + a12 * P22
-            b21, b22 = a21 * P11 + a22 * P12, a21 * P12 + a22 * P22
-            P11 = b11 * a11 + b12 * a12 + table[row, 4]
-            P12 = b11 * a21 + b12 * a22 + table[row, 5]
-            P22 = b21 * a21 + b22 * a22 + table[row, 6]
+            if a12 == 0.0 and a21 == 0.0:  # as of a constant plus a Matérn 1/2 process
+                m1, m2 = a11 * m1, a22 * m2
+                P11 = a11 * a11 * P11 + table[row, 4]
+                P12 = a11 * a22 * P12 + table[row, 5]
+                P22 = a22 * a22 * P22 + table[row, 6]
+            else:
+                m1, m2 = a11 * m1 + a12 * m2, a21 * m1 + a22 * m2
+                b11, b12 = a11 * P11 + a12 * P12, a11 * P12 + a12 * P22
+                b21, b22 = a21 * P11 + a22 * P12, a21 * P12 + a22 * P22
+                P11 = b11 * a11 + b12 * a12 + table[row, 4]
+                P12 = b11 * a21 + b12 * a22 + table[row, 5]
+                P22 = b21 * a21 + b22 * a22 + table[row, 6]
         alpha, beta = kept[i, 0], kept[i, 1]
         k1, k2 = P11 * h1 + P12 * h2, P12 * h1 + P22 * h2
         p, c = h1 * m1 + h2 * m2, h1 * k1 + h2 * k2
@@ -236,10 +242,14 @@ def _smooth_2(kept, step, h, initial, table, cavity):
             N22 += h2 * (f * h2 - 2.0 * w * t2)
             row = step[i]
             a11, a12, a21, a22 = table[row, 0], table[row, 1], table[row, 2], table[row, 3]
-            r1, r2 = a11 * r1 + a21 * r2, a12 * r1 + a22 * r2
-            b11, b12 = N11 * a11 + N12 * a21, N11 * a12 + N12 * a22
-            b21, b22 = N12 * a11 + N22 * a21, N12 * a12 + N22 * a22
-            N11, N12, N22 = a11 * b11 + a21 * b21, a11 * b12 + a21 * b22, a12 * b12 + a22 * b22
+            if a12 == 0.0 and a21 == 0.0:
+                r1, r2 = a11 * r1, a22 * r2
+                N11, N12, N22 = a11 * a11 * N11, a11 * a22 * N12, a22 * a22 * N22
+            else:
+                r1, r2 = a11 * r1 + a21 * r2, a12 * r1 + a22 * r2
+                b11, b12 = N11 * a11 + N12 * a21, N11 * a12 + N12 * a22
+                b21, b22 = N12 * a11 + N22 * a21, N12 * a12 + N22 * a22
+                N11, N12, N22 = a11 * b11 + a21 * b21, a11 * b12 + a21 * b22, a12 * b12 + a22 * b22
     return total + 0.5 * math.log(product)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from preflearn.compiled import _compiled
 
-_CHUNK = 15_000  # entries or matches: some tenths of a millisecond of work
+_CHUNK = 8_000  # entries or matches: some tenths of a millisecond of work
 _MOST_CHUNKS = 64
 
 

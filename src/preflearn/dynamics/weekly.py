@@ -97,7 +97,7 @@ def exact_weekly_moments(
     """`weekly_moments` of the exact posterior, where outcomes are Gaussian (footnote 5 of [Maystre2019]_).
 
     One Kalman filter runs over the states of all features together. With M features of state size K and rows
-    of few entries it takes time O(N (MK)²), where the Gram matrix of all outcomes takes O(N³).
+    of few entries it takes time O(N (MK)² K), where the Gram matrix of all outcomes takes O(N³).
 
     Parameters
     ----------
@@ -154,8 +154,9 @@ class _Joint:
         """Of the score difference of a match, at its time."""
         if self._time[row] > self._now:
             times = np.array([self._now]), self._time[row : row + 1]
-            A, Q = (np.kron(self._eye, part[0]) for part in self._space.transitions(*times))
-            self._mean, self._cov = A @ self._mean, A @ self._cov @ A.T + Q
+            A, Q = (part[0] for part in self._space.transitions(*times))
+            self._mean = (self._mean.reshape(-1, len(A)) @ A.T).ravel()
+            self._cov = _moved(A, _moved(A, self._cov).T) + np.kron(self._eye, Q)
             self._now = self._time[row]
         x = self._rows[row]
         return float(x @ self._mean), float(x @ self._cov @ x)
@@ -165,6 +166,11 @@ class _Joint:
         told = self._cov @ self._rows[row]
         self._mean = self._mean + told * (outcome - mean) / (variance + noise)
         self._cov = self._cov - np.outer(told, told) / (variance + noise)
+
+
+def _moved(A: Floats, matrix: Floats) -> Floats:
+    """A times each block of rows: the product with a block-diagonal matrix, without its zeros."""
+    return (A @ matrix.reshape(-1, len(A), len(matrix))).reshape(matrix.shape)
 
 
 def _check_weeks(weeks: Sequence[slice]) -> None:
