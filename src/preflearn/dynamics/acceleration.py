@@ -237,11 +237,12 @@ class _Mixing:
         if self._n_steps <= 0:
             self.rate /= 2
         self._n_steps = -1
-        sites, x, r = self._map.entries, self._x.reshape(-1, 2), self._r.reshape(-1, 2)
-        rate = min(self.rate, self._reach)
-        before, after = x[:, 1], np.exp(np.log(np.maximum(x[:, 1], _TINY)) + r[:, 1])
-        sites[:, 0] = x[:, 0] + rate * r[:, 0]
-        sites[:, 1] = before + rate * (after - before)
+        entries, rate = self._map.entries, min(self.rate, self._reach)
+
+        def step(part: slice) -> None:
+            _plain_from(rate, entries, self._x, self._r, part.start, part.stop)
+
+        self._map.team.share(step, self._parts)
 
     def restore(self) -> None:
         """Back to the last accepted evaluation."""
@@ -301,6 +302,15 @@ def _log_ratio(a, b):
         s = t * t
         return 2.0 * t * (1.0 + s * (1.0 / 3.0 + s * (0.2 + s / 7.0)))
     return math.log(a) - math.log(b)
+
+
+@njit_free
+def _plain_from(rate, entries, x, r, begin, end):
+    """The plain step from x, with residual r."""
+    for e in range(begin, end):
+        alpha, beta = x[2 * e], x[2 * e + 1]
+        entries[e, 0] = alpha + rate * r[2 * e]
+        entries[e, 1] = beta + rate * (math.exp(math.log(max(beta, _TINY)) + r[2 * e + 1]) - beta)
 
 
 @njit_free

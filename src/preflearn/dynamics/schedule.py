@@ -106,7 +106,7 @@ def aligned(n_rows: int, n_columns: int) -> Floats:
 def _rearranged(indptr: NDArray, order: NDArray) -> tuple[Ids, NDArray]:
     """Where rows begin if they stand in another order, and which entry comes where."""
     lengths = np.diff(indptr)[order]
-    rows = np.concatenate([[0], np.cumsum(lengths)])
+    rows = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     entry_order = np.arange(rows[-1], dtype=np.int32)
     entry_order += np.repeat((indptr[:-1][order] - rows[:-1]).astype(np.int32), lengths)
     return rows, entry_order
