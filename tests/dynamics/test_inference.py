@@ -401,6 +401,7 @@ def test_simultaneous_matches(method):
 
 
 @both_methods
+@pytest.mark.filterwarnings("ignore:the lengthscale .* is very short:UserWarning")
 @pytest.mark.parametrize("covariance", [Matern12(1.0, 0.5), Matern52(1.0, 0.5), Constant(0.5) + Wiener(0.01)])
 def test_gaps_of_centuries_and_of_an_instant(covariance, method):
     rng = np.random.default_rng(12)

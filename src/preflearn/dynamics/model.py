@@ -40,12 +40,11 @@ from preflearn.dynamics.forecast import ScoreProcesses
 from preflearn.dynamics.inference import UpdateMap
 from preflearn.dynamics.likelihood import Likelihood, likelihood_from
 from preflearn.dynamics.matches import Matches
+from preflearn.dynamics.prior import REST, Prior
 from preflearn.dynamics.schedule import schedule_of
-from preflearn.dynamics.state_space import StateSpace
 from preflearn.dynamics.storage import decoded_names, encoded_names, read_npz, write_npz
 from preflearn.dynamics.team import Team
-
-REST = "*"  # stands for all features that a mapping of covariances does not name
+from preflearn.dynamics.units import warn_of_lengths
 
 
 class DynamicComparisons(BaseEstimator):
@@ -164,10 +163,13 @@ class DynamicComparisons(BaseEstimator):
         -----
         ConvergenceWarning
             If `max_iter` sweeps were not enough.
+        UserWarning
+            If a length scale is absurd for the span of the data, as where units of time are mixed up.
         """
         _check_matches(matches)
         self._check_parameters()
         outcomes = self.likelihood.check(y, len(matches))
+        warn_of_lengths(self.covariance, matches.time)
         return self._iterate(matches, outcomes, np.zeros((matches.design.nnz, 2)))
 
     def update(self, matches: Matches, y: ArrayLike) -> Self:
@@ -194,7 +196,7 @@ class DynamicComparisons(BaseEstimator):
         )
 
     def _iterate(self, matches: Matches, outcomes: Floats, sites: Floats) -> Self:
-        prior = _Prior(self.covariance)
+        prior = Prior(self.covariance)
         space_of = prior.of(matches.features)
         with Team(int(self.n_threads or os.cpu_count() or 1)) as team:
             schedule = schedule_of(matches, prior.spaces, space_of)
@@ -218,7 +220,7 @@ class DynamicComparisons(BaseEstimator):
             )
         return self
 
-    def _remember(self, prior: _Prior, space_of: Ids) -> None:
+    def _remember(self, prior: Prior, space_of: Ids) -> None:
         """The model that the state belongs to, whatever becomes of the parameters; drop what was derived."""
         self._prior, self._space_of, self._likelihood = prior, space_of, self.likelihood
         self._column = {name: k for k, name in enumerate(self.features_)}
@@ -386,34 +388,6 @@ class DynamicComparisons(BaseEstimator):
                 check_count(value, name, least=1)
 
 
-class _Prior:
-    """The covariances of a fit, and their state-space models."""
-
-    def __init__(self, covariance: Covariance | Mapping[Hashable, Covariance]) -> None:
-        self.one = not isinstance(covariance, Mapping)
-        self.covariances = dict(covariance) if isinstance(covariance, Mapping) else {REST: covariance}
-        places: dict[Covariance, int] = {}
-        self._place = {name: places.setdefault(k, len(places)) for name, k in self.covariances.items()}
-        self.spaces: list[StateSpace] = [k.state_space() for k in places]
-
-    def of(self, names: tuple[Hashable, ...], where: NDArray[np.bool_] | None = None) -> Ids:
-        """Which of the models features have, those at `where` only; -1 elsewhere."""
-        rest = self._place.get(REST)
-        if self.one:
-            return np.zeros(len(names), dtype=np.int64)
-        wanted = range(len(names)) if where is None else np.flatnonzero(where)
-        found = np.full(len(names), -1)
-        for k in wanted:
-            place = self._place.get(names[k], rest)
-            if place is None:
-                raise ValueError(
-                    f"the feature {shown(names[k])} has no covariance; expected one for each feature, or one "
-                    f"for {REST!r}, all others"
-                )
-            found[k] = place
-        return found
-
-
 _OPTIONS = ("method", "rate", "tol", "max_iter", "n_threads")
 
 
@@ -466,7 +440,7 @@ def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparis
     model.converged_ = check_flag(header["converged"], "converged")
     model.trace_ = pd.DataFrame({name: arrays[f"trace_{name}"] for name in Trace._fields})
     model.n_iter_ = len(model.trace_)
-    prior = _Prior(model.covariance)
+    prior = Prior(model.covariance)
     model._remember(prior, prior.of(features))
     return model
 
