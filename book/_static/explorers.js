@@ -253,6 +253,58 @@
     return { prior: pair(mean, std, null), exact: exact(), ep: ep(), kl: kl() };
   }
 
+  /** Scores over years: mean and standard deviation of a player at a time, linear between the grid's times,
+      null where there is no curve (std 0); and the probit's chances of a match at that time. */
+  function scoreTimelines({ years, mean, std }) {
+    const last = years.length - 1;
+
+    function at(i, time) {
+      let [k, end] = [0, last];
+      while (end - k > 1) {
+        const middle = (k + end) >> 1;
+        if (years[middle] <= time) k = middle; else end = middle;
+      }
+      const share = (time - years[k]) / (years[end] - years[k]);
+      if (!(share >= 0 && share <= 1) || (share < 1 && !std[i][k]) || (share > 0 && !std[i][end])) return null;
+      const mix = values => (1 - share) * values[i][k] + share * values[i][end];
+      return { mean: mix(mean), std: mix(std) };
+    }
+
+    /** Noise of variance 1 is added to the difference of the scores; within the margin it is a tie. */
+    function chances(one, other, margin = 0) {
+      const gap = one.mean - other.mean, room = Math.hypot(1, one.std, other.std);
+      const win = cdf((gap - margin) / room), loss = cdf((-gap - margin) / room);
+      return { win, tie: Math.max(0, 1 - win - loss), loss };
+    }
+
+    /** The grid's times of a curve, in unbroken pieces. */
+    const pieces = keep => years.reduce((found, _, k) => {
+      if (keep(k)) { if (k && keep(k - 1)) found[found.length - 1].push(k); else found.push([k]); }
+      return found;
+    }, []);
+    return { at, chances, pieces };
+  }
+
+  /** Heights of labels, [wanted middle, height] each from the top, moved as little as keeps them apart and
+      between the ends: neighbours that touch make one block, which stands at the mean of their wishes. */
+  function apart(wishes, low, high) {
+    const blocks = [];
+    for (const [middle, height] of wishes) {
+      let block = { sizes: [height], size: height, top: middle - height / 2 };
+      for (;;) {
+        block.at = Math.max(low, Math.min(block.top, high - block.size));
+        const above = blocks[blocks.length - 1];
+        if (!above || above.at + above.size <= block.at + 1e-9) break;
+        blocks.pop();
+        const [n, m] = [above.sizes.length, block.sizes.length];
+        block = { sizes: [...above.sizes, ...block.sizes], size: above.size + block.size,
+                  top: (n * above.top + m * (block.top - above.size)) / (n + m) };
+      }
+      blocks.push(block);
+    }
+    return blocks.flatMap(({ at, sizes }) => sizes.map(height => (at += height) - height / 2));
+  }
+
   /** Where f, negative at a and positive at b, is zero: false position, which halves an end that stays (Illinois). */
   function root(f, a, b) {
     let [below, above, side] = [f(a), f(b), 0];
@@ -345,6 +397,29 @@
     self.mark = (shape, x, y, look, size = 6) => mark(front, shape, self.x(x), self.y(y), look, size);
     self.text = (x, y, label, anchor = "start", dx = 0, dy = 0) =>
       make("text", { x: self.x(x) + dx, y: self.y(y) + dy, "text-anchor": anchor, class: "halo" }, front, label);
+    /** Where the reader is: a line across the plot, with a handle on the axis. */
+    self.cursor = x => {
+      const at = self.x(x);
+      make("line", { class: "cursor", x1: at, x2: at, y1: pad.top, y2: bottom }, inside);
+      make("rect", { class: "handle", x: at - 13, y: bottom - 7, width: 26, height: 12, rx: 6 }, front);
+      for (const [shape, side] of [["left", -1], ["right", 1]]) mark(front, shape, at + 6 * side, bottom - 1, "on-handle", 3.5);
+    };
+    /** Labels beside points, to the right (side 1) or to the left (-1), one above the other where they are
+        near; a thin line leads to a label that had to move. */
+    self.labels = entries => {
+      for (const side of [-1, 1]) {
+        const all = entries.filter(entry => entry.side === side).map(entry => ({ ...entry, at: self.x(entry.x), from: self.y(entry.y) }));
+        all.sort((a, b) => a.from - b.from);
+        const middles = apart(all.map(({ from, lines }) => [from, 15 * lines.length]), pad.top, bottom - 8);
+        all.forEach(({ at, from, lines, look }, k) => {
+          if (Math.abs(middles[k] - from) > 7) make("path", { class: `line ${look || "thin"}`, d: `M${at},${from}L${at + 11 * side},${middles[k]}` }, front);
+          const width = 6.7 * Math.max(...lines.map(line => line.length)), height = 15 * lines.length;
+          make("rect", { class: "plate", x: at + 11 * side - (side < 0 ? width : 0), y: middles[k] - height / 2, width, height }, front);
+          lines.forEach((line, row) => make("text", { x: at + 12 * side, y: middles[k] + 15 * (row - lines.length / 2) + 12,
+            "text-anchor": side > 0 ? "start" : "end", class: "halo" }, front, line));
+        });
+      }
+    };
     self.drag = (then, grip) => drag(root, (x, y) => then(self.x.invert(x), self.y.invert(y)), grip);
     return self;
   }
@@ -368,6 +443,7 @@
   /** Follow the pointer (mouse, finger, pen) from where it goes down, in the units of the view box. A finger
       that pans the page changes nothing: it acts when it moves sideways or is lifted, or on the grip alone. */
   function drag(root, then, grip) {
+    if (!grip) root.classList.add("slide");
     let held = null, tap = null; // tap: where a finger went down that may still pan the page
     const act = event => {
       const at = root.getBoundingClientRect(), unit = root.viewBox.baseVal.width / at.width;
@@ -424,6 +500,21 @@
       input.checked = k === 0;
       input.addEventListener("change", () => then(k));
     });
+  }
+
+  /** A list to pick one name from, beside the look that it gets; `then` gets its number. */
+  function picker(parent, label, names, [shape, look, line], then) {
+    const row = make("label", { class: "explorer-pick" }, parent);
+    const sample = make("svg", { viewBox: "0 0 40 20", "aria-hidden": "true" }, row);
+    make("path", { class: `line ${line}`, d: "M0,10H40" }, sample);
+    mark(sample, shape, 20, 10, look, 5);
+    const list = make("select", { "aria-label": label }, row);
+    names.forEach(([value, name]) => make("option", { value }, list, name));
+    list.addEventListener("change", () => then(Number(list.value)));
+    return (value, taken) => {  // what the other lists show cannot be picked
+      list.value = value;
+      for (const option of list.options) option.disabled = +option.value !== value && taken.includes(+option.value);
+    };
   }
 
   function button(parent, label, then) {
@@ -545,7 +636,7 @@
       panel.line(points.map(a => [degree(a), Math.max(worst(a, state.stretch)[key], -high)]), key === "mu" ? "lp" : "qp");
       found.forEach((a, k) => panel.mark(k ? "square" : "diamond", degree(a), worst(a, state.stretch)[key], k ? "qp open" : "lp", k ? 8 : 6));
       if (Math.abs(at - middle) > wide) return;
-      panel.line([[degree(at), 0], [degree(at), high]], "cursor");
+      panel.cursor(degree(at));
       if (now[key] >= 0) panel.mark("circle", degree(at), now[key], "now", 5);
     }
 
@@ -681,7 +772,7 @@
       left.line([[ends[0], 0], [ends[1], 0], [ends[1], high], [ends[0], high]], "warn");
       left.text(ends[1], high, "β ≥ 0: upside down", "end", -6, 18);
       left.line(curve, "bias");
-      left.line([[state.C, low], [state.C, high]], "cursor");
+      left.cursor(state.C);
       left.mark("circle", state.C, beta, "now", 6);
       right.clear();
       right.line([[0, -0.5], [0, names.length - 0.1]], "zero");
@@ -755,7 +846,7 @@
       right.clear();
       right.line(errors.map(line => [line[0], line[1]]), "lp");
       right.line(errors.map(line => [line[0], line[2]]), "qp dashed");
-      right.line([[state.lambda, 0], [state.lambda, high]], "cursor");
+      right.cursor(state.lambda);
       right.mark("circle", state.lambda, now.training, "lp", 6);
       right.mark("diamond", state.lambda, now.validation, "qp", 6);
       const many = (k, word) => `${k} pair${k === 1 ? "" : "s"} ${word}`;
@@ -819,7 +910,7 @@
 
       errors.line(share.map((value, k) => [k, value]), "lp");
       errors.line(wrong.map((value, k) => [k, value]), "qp dashed");
-      errors.line([[step, 0], [step, 1.05]], "cursor");
+      errors.cursor(step);
       errors.mark("circle", step, share[step], "lp", 6);
       errors.mark("square", step, wrong[step], "qp", 5);
       const percent = value => `${number(100 * value, 1)}\u00a0%`, where = j => `at ${number(x[j])}`;
@@ -851,7 +942,8 @@
     for (const panel of [spreads, evidences]) panel.drag(go);
     legend(box, [["dashes", "tie", "prior"], ["circle", "now open", "exact posterior (grey)"], ["square", "ep", "EP"], ["diamond", "kl", "reverse-KL"]]);
     const fill = table(box, `Before and after the match. Lead: ${names.join(" − ")}. Next win: chance of ${names[0]}. Evidence: its logarithm, or KL's bound of it.`), say = sentence(box);
-    const methods = [["exact", "circle", "now open", "area"], ["ep", "square", "ep", "ep"], ["kl", "diamond", "kl", "kl chain"]];
+    const methods = [["exact", "circle", "now open", "area", "exact", 1.7], ["ep", "square", "ep", "ep", "EP", 1.1],
+      ["kl", "diamond", "kl", "kl chain", "KL", 0.5]];  // last: the name at the curve, and how many std from the mean
     const low = () => 1.1 * along[0].kl.evidence;
     let along = [];
 
@@ -873,11 +965,16 @@
         const curve = ({ mean, std }, f) => Array.from({ length: 121 }, (_, k) => mean[i] + (k / 12 - 5) * std[i]).map(s => [s, f(s)]);
         panel.clear();
         panel.line(curve(prior, bell(prior.mean[i], prior.std[i])), "tie dashed");
-        for (const [name, shape, look, line] of methods) {
+        const away = [1, -1][i];  // where the score has gone, from the prior
+        const flank = ({ mean, std }, f, share, side, name) => ({ x: mean[i] + side * share * std[i], y: f(mean[i] + side * share * std[i]), side, lines: [name] });
+        const names = [flank(prior, bell(prior.mean[i], prior.std[i]), 1.2, -away, "prior")];
+        for (const [name, shape, look, line, label, share] of methods) {
           const { mean, std } = now[name], f = name === "exact" ? exact.densities[i] : bell(mean[i], std[i]);
           panel.line(curve(now[name], f), line);
           panel.mark(shape, mean[i], f(mean[i]), look, name === "exact" ? 8 : 4);
+          names.push(flank(now[name], f, share, away, label));
         }
+        panel.labels(names);
       });
       const draws = (panel, value) => {
         for (const [name, shape, look, line] of methods) {
@@ -886,12 +983,12 @@
         }
       };
       for (const panel of [spreads, evidences]) panel.clear();
-      spreads.line([[gap, 0], [gap, 1.25 * Math.max(...state.std)]], "cursor");
-      evidences.line([[gap, low()], [gap, -low()]], "cursor");
       names.forEach((_, i) => draws(spreads, one => one.std[i]));
       draws(evidences, one => one.evidence);
-      const ends = along[32].exact.std, close = Math.abs(spreads.y(ends[0]) - spreads.y(ends[1])) < 36;
-      names.forEach((name, i) => spreads.text(far, ends[i], name, "end", -4, close && i === +(ends[0] >= ends[1]) ? 18 : -6));
+      for (const panel of [spreads, evidences]) panel.cursor(gap);
+      const side = gap < 0 ? 1 : -1, beside = (value, name, look) => ({ x: gap, y: value, side, look, lines: [`${name} ${number(value)}`] });
+      spreads.labels(names.flatMap((name, i) => [beside(exact.std[i], `${name}: exact, EP`, "ep"), beside(kl.std[i], `${name}: KL`, "kl")]));
+      evidences.labels([beside(exact.evidence, "exact, EP", "ep"), beside(kl.evidence, "KL", "kl")]);
 
       const line = (title, value, digits) => [title, ...[prior, exact, ep, kl].map(one => number(value(one), digits))];
       fill(["quantity", "prior", "exact", "EP", "KL"], [
@@ -906,6 +1003,117 @@
     }
     widths();
     draw();
+  };
+
+  explorers.timelines = (box, data) => {
+    const names = data.players, { years, mean, std, margin = 0 } = data, { at, chances, pieces } = scoreTimelines(data);
+    const both = k => std[state.chosen[0]][k] && std[state.chosen[1]][k];
+    const state = { chosen: (data.chosen || names.slice(0, 2)).map(name => names.indexOf(name)), month: 0, span: years };
+    const time = () => Math.min(Math.max(state.month / 12, state.span[0]), state.span[1]);  // the cursor moves by whole months
+    const month = m => `${"Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ")[((m % 12) + 12) % 12]} ${Math.floor(m / 12)}`;
+    const months = () => [Math.ceil(12 * state.span[0] - 0.1), Math.floor(12 * state.span[1] + 0.1)], percent = x => `${number(100 * x, 1)}\u00a0%`;
+    const go = m => { state.month = Math.min(Math.max(Math.round(m), months()[0]), months()[1]); draw(); };
+    const looks = [["circle", "second", "second"], ["square", "first", "first dashed"], ["diamond", "lp", "lp chain"], ["up", "qp", "qp dots"]];
+    const slots = looks.slice(0, Math.min(4, names.length));
+    while (state.chosen.length < slots.length) state.chosen.push(-1);
+
+    const top = controls(box), every = names.map((name, i) => [i, name]);
+    const pick = slots.map((look, slot) => picker(top, `${["first", "second", "third", "fourth"][slot]} curve`,
+      slot < 2 ? every : [[-1, "–"], ...every], look, i => {
+        state.chosen[slot] = i;
+        axes();
+        if (slot < 2 && !state.chosen.slice(0, 2).every(k => at(k, time()))) meet(); else go(state.month);
+      }));
+    const moveMonth = slider(top, "month", [0, 1, 1], month, go), input = top.querySelector("input");
+    const row = panels(box), [scores, results] = ["Scores over the years, mean and one standard deviation up and down",
+      "Chances of a match between the first two over the years"].map(name => plot(make("div", {}, row), name, 300));
+    for (const panel of [scores, results]) panel.drag(x => go(12 * x));
+    const say = sentence(box);
+
+    /** Names that fit beside the cursor in one line, or above their values. */
+    const beside = (name, value) => (name.length + value.length < 21 ? [`${name} ${value}`] : [name, value]);
+
+    /** Both axes hold the curves that are shown, and no more. */
+    function axes() {
+      const shown = state.chosen.filter(i => i >= 0), used = pieces(k => shown.some(i => std[i][k])).flat();
+      const ends = [-1, 1].map(sign => sign * Math.max(...shown.flatMap(i => used.flatMap(k => (std[i][k] ? [sign * mean[i][k] + std[i][k]] : [])))));
+      const room = 0.06 * (ends[1] - ends[0]);
+      state.span = [years[used[0]], Math.max(years[used[used.length - 1]], years[used[0]] + 1 / 6)];
+      set(input, { min: months()[0], max: months()[1] });
+      scores.frame(state.span, [ends[0] - room, ends[1] + room], "year", "score: mean ± one std");
+      results.frame(state.span, [0, 105], "year", "chance in percent, if they met");
+      state.chosen.forEach((i, slot) => pick[slot](i, shown));
+    }
+
+    function draw() {
+      const now = time(), side = now < (state.span[0] + state.span[1]) / 2 ? 1 : -1, values = state.chosen.map(i => (i < 0 ? null : at(i, now)));
+      moveMonth(state.month);
+      for (const panel of [scores, results]) { panel.clear(); panel.cursor(now); }
+      state.chosen.forEach((i, slot) => {
+        if (i < 0) return;
+        for (const piece of pieces(k => std[i][k])) {
+          const edge = sign => piece.map(k => [years[k], mean[i][k] + sign * std[i][k]]);
+          scores.line([...edge(1), ...edge(-1).reverse()], `${slots[slot][1]} spread`);
+          scores.line(edge(0), slots[slot][2]);
+        }
+      });
+      const said = value => `${number(value.mean)} ± ${number(value.std)}`, labels = [];
+      values.forEach((value, slot) => {
+        if (!value) return;
+        scores.mark(slots[slot][0], now, value.mean, slots[slot][1], 5);
+        labels.push({ x: now, y: value.mean, side, look: slots[slot][1], lines: beside(names[state.chosen[slot]], said(value)) });
+      });
+      scores.labels(labels);
+      absent(labels, now, side);
+
+      const [one, other] = values, [first, second] = state.chosen.map(i => names[i]), meeting = one && other;
+      const kinds = [["win", first, slots[0]], ["tie", "", ["dashes", "tie", "tie dots"]], ["loss", second, slots[1]]]
+        .filter(([kind]) => margin || kind !== "tie");
+      for (const piece of pieces(both)) {
+        const along = piece.map(k => chances(...state.chosen.slice(0, 2).map(i => at(i, years[k])), margin));
+        for (const [kind, , look] of kinds) results.line(piece.map((k, j) => [years[k], 100 * along[j][kind]]), look[2]);
+      }
+      const chance = meeting && chances(one, other, margin);
+      if (meeting) {
+        for (const [kind, , look] of kinds) results.mark(look[0], now, 100 * chance[kind], look[1], 5);
+        results.labels(kinds.map(([kind, name, look]) => ({ x: now, y: 100 * chance[kind], side, look: look[1],
+          lines: name ? beside(name, `wins ${percent(chance[kind])}`) : [`tie ${percent(chance[kind])}`] })));
+      }
+      const texts = state.chosen.flatMap((i, slot) => (i < 0 ? [] : [`${names[i]} ${values[slot] ? said(values[slot]) : "has no curve then"}`]));
+      const told = ([kind, name]) => `${name ? `${name} wins` : "it is a tie"} with a chance of ${percent(chance[kind])}`;
+      say(`${month(state.month)}: ` + (meeting ? `if they met, ${kinds.map(told).join(", ")}` : `${first} and ${second} could not meet`) +
+        `. Scores: ${texts.join(", ")}.`);
+    }
+
+    /** A curve that the cursor does not meet has its name, and its mark, where other curves and names are far. */
+    function absent(labels, now, side) {
+      const shown = state.chosen.filter(i => i >= 0), wide = name => 7 * name.length, cursor = scores.x(now), taken = [];
+      for (const { y, lines } of labels) {
+        const far = cursor + side * (16 + Math.max(...lines.map(wide))), height = 15 * labels.length * lines.length / 2;
+        taken.push([Math.min(cursor - 8, far), Math.max(cursor + 8, far), scores.y(y) - height, scores.y(y) + height]);
+      }
+      state.chosen.forEach((i, slot) => {
+        if (i < 0 || at(i, now)) return;
+        const half = wide(names[i]) / 2, { x, width } = scores.box;
+        const places = pieces(k => std[i][k]).flat().filter((_, n, all) => n % Math.ceil(all.length / 30) === 0).flatMap(k => [-13, 20].map(off => {
+          const a = Math.min(Math.max(scores.x(years[k]), x + half), x + width - half), b = scores.y(mean[i][k]) + off;
+          const near = shown.flatMap(j => years.flatMap((year, l) => (std[j][l] && Math.abs(scores.x(year) - a) < half ? [Math.abs(scores.y(mean[j][l]) - b + 4)] : [])));
+          const clear = taken.every(([left, right, up, down]) => a + half < left || a - half > right || b < up || b - 14 > down);
+          return { k, a, b, room: clear ? Math.min(20, ...near) - Math.abs(a - cursor) / 100 : -Infinity };
+        }));
+        const { k, a, b } = places.reduce((best, place) => (place.room > best.room ? place : best));
+        taken.push([a - half, a + half, b - 14, b]);
+        scores.mark(slots[slot][0], years[k], mean[i][k], slots[slot][1], 5);
+        scores.text(scores.x.invert(a), scores.y.invert(b), names[i], "middle");
+      });
+    }
+    /** To the middle of the time when the first two could meet. */
+    function meet() {
+      const shared = pieces(both).flat();
+      go(12 * (shared.length ? years[shared[shared.length >> 1]] : (state.span[0] + state.span[1]) / 2));
+    }
+    axes();
+    meet();
   };
 
   // ---- Start
@@ -926,7 +1134,7 @@
     }
   }
 
-  if (typeof module !== "undefined") module.exports = { comparisonGraph, marginProblem, oneMatch, pathAt, rankingPath, rankingPursuit, zeros, number, scale };
+  if (typeof module !== "undefined") module.exports = { apart, comparisonGraph, marginProblem, oneMatch, pathAt, rankingPath, rankingPursuit, scoreTimelines, zeros, number, scale };
   else if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
   else start();
 })();

@@ -47,6 +47,7 @@ _FIELDS: dict[str, dict[str, tuple[int | str, ...]]] = {
         "errors": ("k", "s"),
     },
     "match": {"players": (2,), "mean": (2,), "std": (2,)},
+    "timelines": {"players": ("n",), "years": ("t",), "mean": ("n", "t"), "std": ("n", "t")},
 }
 """What each kind needs, with the shape of each field; a letter stands for one length in the whole kind."""
 
@@ -58,7 +59,7 @@ def explorer(
 
     Parameters
     ----------
-    kind : {"margins", "graph", "bias", "path", "pursuit", "match"}
+    kind : {"margins", "graph", "bias", "path", "pursuit", "match", "timelines"}
         "margins" turns a direction w and stretches a feature: ``preferences`` of shape (m, 2), better item
         first, and ``ties``, (k, 2).
         "graph" switches comparisons on and off: short names of ``items``, ``pairs`` (m, 2), labels ``y``.
@@ -74,6 +75,10 @@ def explorer(
         step p, and after 0, 1, ... functions the training ``losses`` and the validation ``errors``.
         "match" moves two ``players``, short names, before their match, which the first won: ``mean`` and
         ``std`` of their scores beforehand; means at most 6 apart, standard deviations from 0.5 to 4.
+        "timelines" moves a day along scores: short names of ``players``, increasing ``years``, 2005.25 for
+        April 2005, and at these ``mean`` and ``std`` of the scores, (players, years), both NaN where a player
+        has no curve. ``chosen``: the two to four players shown first, else the first two; a ``margin``, for
+        chances of ties, is that of `preflearn.dynamics.OrdinalProbit`.
     data : mapping of str to arrays, lists, texts and finite numbers
         What the kind needs; further entries are passed on.
     fallback : matplotlib Figure
@@ -100,7 +105,7 @@ def explorer(
         raise ValueError(f"there is no explorer {kind!r}; expected one of {sorted(_FIELDS)}")
     if not isinstance(alt, str) or not alt.strip():
         raise ValueError(f"the alternative text is {alt!r}; expected a sentence")
-    plain = _plain(data, "data")
+    plain = _plain(_without_gaps(data) if kind == "timelines" else data, "data")
     _check(kind, plain)
     text = f"[explorer {kind}] {' '.join(alt.split())} {caption_state}".rstrip()
     figure = _picture(fallback, alt)
@@ -110,6 +115,21 @@ def explorer(
     from IPython.display import display
 
     display({"text/html": _html(kind, plain, figure, caption_state), "text/plain": text}, raw=True)
+
+
+def _without_gaps(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Timelines in thousandths, enough for a picture. JSON has no NaN: where there is no curve, std is 0."""
+    import numpy as np
+
+    if missing := {"years", "mean", "std"} - set(data):
+        raise ValueError(f"data has {sorted(data)}; expected {min(missing)!r} for 'timelines'")
+    years, mean, std = (np.asarray(data[name], dtype=float) for name in ("years", "mean", "std"))
+    gone = np.isnan(mean)
+    if not np.array_equal(gone, np.isnan(std)) or (std < 0.001).any():
+        found = f"data['std'] {std.shape} is below 0.001, or not NaN as data['mean'] {mean.shape} is"
+        raise ValueError(f"{found}; expected neither")
+    mean, std = (np.where(gone, 0, values).round(3) for values in (mean, std))
+    return {**data, "years": years.round(3), "mean": mean, "std": std}
 
 
 def _plain(value: Any, where: str) -> Any:
@@ -164,12 +184,31 @@ def _check(kind: str, data: dict[str, Any]) -> None:
         raise ValueError(f"standard deviations are {data['std']}; expected 0.5 to 4, as on the sliders")
     if kind == "match" and abs(data["mean"][0] - data["mean"][1]) > 6:
         raise ValueError(f"the means are {data['mean']}; expected at most 6 between them, as on the slider")
+    if kind == "timelines":
+        _check_timelines(data, lengths)
     if kind in ("bias", "path"):
         knots = data["lambda"]
         if knots[-1] <= 0 or any(a <= b for a, b in pairwise(knots)):
             raise ValueError(f"lambda is {reprlib.repr(knots)}; expected positive numbers that decrease")
     if kind == "path" and not knots[-1] <= data["best"] <= knots[0]:
         raise ValueError(f"best is {data['best']}; expected a lambda from {knots[-1]} to {knots[0]}")
+
+
+def _check_timelines(data: dict[str, Any], lengths: dict[str, int]) -> None:
+    players, years, margin = data["players"], data["years"], data.get("margin", 0)
+    if len({name for name in players if isinstance(name, str) and len(name) <= 20}) < lengths["n"]:
+        raise ValueError(f"players are {players}; expected different texts of at most 20 characters")
+    if wrong := [name for name, std in zip(players, data["std"], strict=True) if not any(std)]:
+        raise ValueError(f"{wrong[0]!r} has NaN at all years; expected a curve")
+    if any(a >= b for a, b in pairwise(years)) or years[-1] - years[0] < 1 / 6:
+        raise ValueError(f"years are {reprlib.repr(years)}; expected two months at least, increasing")
+    chosen = data.get("chosen", players[:2])
+    if not 2 <= len([name for name in players if name in chosen]) == len(chosen) <= 4:
+        raise ValueError(f"chosen are {chosen}; expected two to four different players of {players}")
+    if not isinstance(margin, int | float) or margin < 0:
+        raise ValueError(f"margin is {margin!r}; expected a number of at least 0")
+    if lengths["n"] * lengths["t"] > 10_000:  # some 130 kB
+        raise ValueError(f"there are {lengths['n']} x {lengths['t']} points; expected at most 10000")
 
 
 def _shape(value: Any) -> tuple[int, ...]:
@@ -195,7 +234,12 @@ def _picture(figure: Figure, alt: str) -> str:
 
 def _html(kind: str, data: dict[str, Any], picture: str, caption_state: str) -> str:
     # A text with "</script>" must not end the element; JSON may write these signs as escapes.
-    inline = json.dumps(data).replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+    inline = (
+        json.dumps(data, separators=(",", ":"))
+        .replace("&", "\\u0026")
+        .replace("<", "\\u003c")
+        .replace(">", "\\u003e")
+    )
     state = f"<p>{html.escape(caption_state)}</p>" if caption_state else ""
     return (
         f'<div class="explorer" data-explorer="{kind}">'

@@ -15,6 +15,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from bookrunner import explorer, explorers
 from preflearn.datasets import four_items, simulate_separable_pairs
+from preflearn.dynamics import OrdinalProbit, Probit
 from preflearn.margins import MarginLP, MarginQP
 from preflearn.pairs import Pairs
 from preflearn.path import ranksvm_path, svm_path
@@ -50,7 +51,15 @@ PURSUIT = {
     "errors": [[0.5, 0.0], [0.5, 0.5]],
 }
 MATCH = {"players": ["a", "b"], "mean": [-1.0, 1.0], "std": [2.0, 0.5]}
+TIMELINES = {
+    "players": ["a", "b"],
+    "years": [2000.0, 2000.5, 2001.0],
+    "mean": [[np.nan, 1.0, 1.5], [0.0, -1.0, np.nan]],
+    "std": [[np.nan, 0.5, 0.25], [1.0, 0.001, np.nan]],
+}
 BIAS = {"items": ["a", "b"], "lambda": [2.0, 1.0], "bias": [0.5, -1.0], "scores": [[1.0, 0.0], [2.0, 0.0]]}
+
+MANY = {"years": 1000 + np.arange(6001) / 4, "mean": np.ones((2, 6001)), "std": np.ones((2, 6001))}
 
 
 @pytest.fixture
@@ -99,6 +108,24 @@ def test_texts_cannot_end_the_script_or_the_attribute(shown):
     assert "<p>&lt;i&gt; &amp; so on</p>" in text
 
 
+def inline(bundle):
+    return bundle["text/html"].partition('json">')[2].partition("</script>")[0]
+
+
+def test_timelines_are_rounded_and_gaps_have_std_0(shown):
+    show("timelines", TIMELINES | {"margin": np.float64(0.25), "chosen": np.array(["b", "a"])})
+    expected = {"margin": 0.25, "chosen": ["b", "a"], "mean": [[0, 1, 1.5], [0, -1, 0]]}
+    expected["std"] = [[0, 0.5, 0.25], [1, 0.001, 0]]
+    assert json.loads(inline(shown[0])) == TIMELINES | expected
+
+
+def test_the_largest_timelines_are_a_small_page(shown):
+    rng = np.random.default_rng(0)
+    data = {"players": [f"player {k:013d}" for k in range(40)], "years": 1900 + np.arange(250) / 3}
+    show("timelines", data | {"mean": rng.normal(size=(40, 250)), "std": rng.uniform(0.1, 1, (40, 250))})
+    assert len(inline(shown[0])) < 150_000
+
+
 def test_outside_of_a_notebook_a_line_is_printed(capsys):
     show(alt="Two\n  lines.")
     assert capsys.readouterr().out == "[explorer graph] Two lines.\n"
@@ -142,6 +169,32 @@ def test_outside_of_a_notebook_a_line_is_printed(capsys):
         ("match", MATCH | {"std": [2.0, 0.25]}, "deviations are \\[2.0, 0.25\\]; expected 0.5 to 4"),
         ("match", MATCH | {"std": [5.0, 1.0]}, "deviations are \\[5.0, 1.0\\]; expected 0.5 to 4"),
         ("match", MATCH | {"mean": [4.0, -3.0]}, "the means are \\[4.0, -3.0\\]; expected at most 6"),
+        ("timelines", {"players": ["a", "b"], "years": [1], "mean": [[1], [2]]}, "expected 'std'"),
+        ("timelines", TIMELINES | {"std": np.ones((2, 3))}, "\\(2, 3\\) is below 0.001, or not NaN as"),
+        ("timelines", TIMELINES | {"std": np.ones((2, 2))}, "'std'\\] \\(2, 2\\).*'mean'\\] \\(2, 3\\)"),
+        ("timelines", TIMELINES | {"mean": np.ones((2, 3)), "std": np.zeros((2, 3))}, "below 0.001"),
+        (
+            "timelines",
+            TIMELINES | {"mean": np.full((2, 3), np.inf), "std": np.ones((2, 3))},
+            "is inf; expected",
+        ),
+        ("timelines", TIMELINES | {"mean": [[1.0]], "std": [[1.0]]}, "'mean'.*shape \\(1, 1\\)"),
+        ("timelines", TIMELINES | {"players": ["a", "a"]}, "expected different texts"),
+        ("timelines", TIMELINES | {"players": ["a", "b" * 21]}, "at most 20 characters"),
+        (
+            "timelines",
+            TIMELINES | {key: [[1, 1, 1], [np.nan] * 3] for key in ("mean", "std")},
+            "'b' has NaN at all",
+        ),
+        ("timelines", TIMELINES | {"years": [2000, 2002, 2001]}, "years are \\[2000.0, 2002.0, 2001.0\\]"),
+        ("timelines", TIMELINES | {"years": [2000, 2000.05, 2000.1]}, "expected two months at least"),
+        ("timelines", TIMELINES | {"years": [2000, np.nan, 2001]}, "is nan; expected a finite number"),
+        ("timelines", TIMELINES | {"chosen": ["a"]}, "chosen are \\['a'\\]; expected two to four"),
+        ("timelines", TIMELINES | {"chosen": ["a", "a"]}, "expected two to four different players"),
+        ("timelines", TIMELINES | {"chosen": ["a", "c"]}, "of \\['a', 'b'\\]"),
+        ("timelines", TIMELINES | {"margin": -0.1}, "margin is -0.1; expected a number of at least 0"),
+        ("timelines", TIMELINES | {"margin": "0.1"}, "margin is '0.1'"),
+        ("timelines", TIMELINES | MANY, "there are 2 x 6001 points; expected at most 10000"),
     ],
 )
 def test_wrong_data_are_named(kind, data, message):
@@ -415,6 +468,55 @@ def test_reverse_kl_of_a_match_has_the_greatest_bound(mean, std):
     lead = np.subtract(*kl["mean"]), np.hypot(*kl["std"])
     assert kl["difference"] == pytest.approx(lead)
     assert kl["again"] == pytest.approx(ndtr(lead[0] / np.hypot(1, lead[1])))
+
+
+@needs_node
+def test_timelines_are_linear_and_chances_those_of_the_package(shown):
+    show("timelines", TIMELINES)
+    code = """(script, {data, times, pairs}) => {
+        const lines = script.scoreTimelines(data);
+        return {at: [0, 1].map(i => times.map(time => lines.at(i, time))), pieces: lines.pieces(k => k !== 1),
+                chances: pairs.map(([m1, m2, s1, s2, margin]) =>
+                    lines.chances({mean: m1, std: s1}, {mean: m2, std: s2}, margin))};
+    }"""
+    rng = np.random.default_rng(0)
+    pairs = np.column_stack([rng.normal(size=(40, 2)) * [2, 2], rng.uniform(0.001, 3, (40, 2)), np.zeros(40)])
+    pairs[20:, 4] = rng.uniform(0.01, 2, 20)
+    pairs[0, :4] = 6, -6, 0.001, 0.001  # far out
+    times = [1999.9, 2000, 2000.1, 2000.5, 2000.6, 2000.75, 2001, 2001.1]
+    found = in_node(code, {"data": json.loads(inline(shown[0])), "times": times, "pairs": pairs.tolist()})
+    inside = [[k for k in range(8) if begin <= times[k] <= begin + 0.5] for begin in (2000.5, 2000)]
+    years, rows = TIMELINES["years"], zip(found["at"], inside, (slice(1, 3), slice(0, 2)), strict=True)
+    for i, (values, here, grid) in enumerate(rows):
+        assert [k for k in range(8) if values[k] is not None] == here
+        for name in ("mean", "std"):
+            expected = np.interp(np.array(times)[here], years[grid], TIMELINES[name][i][grid])
+            assert np.allclose([values[k][name] for k in here], expected, atol=1e-12)
+    assert found["pieces"] == [[0], [2]]
+    for (m1, m2, s1, s2, margin), chance in zip(pairs, found["chances"], strict=True):
+        model = OrdinalProbit(margin) if margin else Probit()
+        expected = model.probabilities([m1 - m2], [s1**2 + s2**2])[0]
+        kinds = ("loss", "tie", "win") if margin else ("loss", "win")
+        assert np.allclose([chance[kind] for kind in kinds], expected, rtol=1e-9, atol=1e-13)
+        assert chance["tie"] >= 0
+        assert margin or chance["tie"] == pytest.approx(0, abs=1e-15)
+        assert chance["win"] == pytest.approx(ndtr((m1 - m2 - margin) / np.sqrt(1 + s1**2 + s2**2)))
+
+
+@needs_node
+def test_labels_keep_apart_and_within_the_plot():
+    rng = np.random.default_rng(0)
+    cases = [[[100, 15], [130, 15]], [[100, 15], [100, 15]], [[0, 30], [10, 15], [250, 30]]]
+    cases += [[[middle, 30] for middle in np.sort(rng.uniform(24, 258, 4))] for _ in range(40)]
+    code = "(script, cases) => cases.map(wishes => script.apart(wishes, 24, 258))"
+    answers = in_node(code, cases)
+    assert answers[0] == [100, 130]  # nothing moves
+    assert answers[1] == [92.5, 107.5]  # both move half the way
+    for wishes, middles in zip(cases, answers, strict=True):
+        height = np.array(wishes)[:, 1]
+        assert np.all(np.diff(middles) >= (height[1:] + height[:-1]) / 2 - 1e-9)
+        assert middles[0] - height[0] / 2 >= 24
+        assert middles[-1] + height[-1] / 2 <= 258 + 1e-9
 
 
 @needs_node
