@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.optimize import minimize_scalar
 from scipy.special import expit
-from scipy.stats import multivariate_normal, norm, rankdata, spearmanr, wilcoxon
+from scipy.stats import multivariate_normal, norm, rankdata, sem, spearmanr, wilcoxon
 
 from preflearn.datasets import four_items
 from preflearn.metrics import comparison_auc
@@ -30,7 +31,8 @@ def test_every_section_has_a_label_and_an_example():
     later = ["leastsquares", "cv", "signedrank", "roc", "hull"]
     moving = ["gaussian", "natural", "gp", "brownian", "statespace", "kalman"]
     inference = ["kl", "fixedpoint", "quadrature"]
-    assert list(EXAMPLES) == first + later + moving + inference
+    choosing = ["evidence", "logloss", "paired", "randomsearch"]
+    assert list(EXAMPLES) == first + later + moving + inference + choosing
     assert all(EXAMPLES.values())
 
 
@@ -258,3 +260,63 @@ def test_quadrature():
         text = r"$4 \cdot 10^{-9}$" if variance == 1 else f"rule {trapezoid:.3f}"
         assert says("quadrature", text)
         assert variance > 1 or trapezoid - exact == pytest.approx(4e-9, abs=5e-10)
+
+
+def test_evidence():
+    def log_evidence(variance):
+        return multivariate_normal.logpdf(Y, cov=variance * B @ B.T + np.eye(4) / 4)
+
+    assert says("evidence", *(f"{log_evidence(v):.2f}$ for $\\theta = {v}$" for v in (0, 1, 10, 100)))
+    best = minimize_scalar(
+        lambda v: -log_evidence(v), bounds=(0, 1), method="bounded", options={"xatol": 1e-9}
+    )
+    gain, cost = -best.fun - log_evidence(0), np.log(4) / 2
+    assert says("evidence", f"= {best.x:.3f}$, with ${-best.fun:.2f}$", f"gains {gain:.2f}", f"= {cost:.2f}$")
+    assert gain > cost
+    covariance, factors = B @ B.T + np.eye(4) / 4, []
+    for n in range(4):  # each label given the earlier ones
+        weights = np.linalg.solve(covariance[:n, :n], covariance[:n, n])
+        variance = covariance[n, n] - weights @ covariance[:n, n]
+        factors.append(norm.logpdf(Y[n], weights @ Y[:n], np.sqrt(variance)))
+    assert sum(factors) == pytest.approx(log_evidence(1))
+    first, second, third, last = (f"${value:.3f}$" for value in factors)
+    assert says("evidence", f"logarithms {first}, {second}, {third} and {last}")
+
+
+def test_log_loss_and_differences():
+    losses = {w: np.log1p(np.exp(-w * D[PREFER])) for w in (1, 1 / 2)}
+    for loss in losses.values():
+        first, second, third = (f"{p:.3f}" for p in np.exp(-loss))
+        assert says("logloss", f"{first}, {second} and {third}", rf"$\bar\ell = {loss.mean():.3f}$")
+        assert loss.max() < np.log(2)  # all are hits
+    found = [-0.7 * np.log(p) - 0.3 * np.log(1 - p) for p in (0.6, 0.7)]
+    assert says("logloss", f"loss is {found[0]:.3f}", f"has {found[1]:.3f}", f"{found[0] - found[1]:.3f}")
+    assert found[0] - found[1] == pytest.approx(0.7 * np.log(7 / 6) + 0.3 * np.log(3 / 4))
+    differences = losses[1 / 2] - losses[1]
+    first, second, third = (f"{value:.3f}" for value in differences)
+    assert says("paired", f"{first}, {second} and {third}", rf"$\bar\delta = {differences.mean():.3f}$")
+    error, *alone = (sem(values) for values in (differences, losses[1 / 2], losses[1]))
+    assert says("paired", f"error {error:.3f}", f"errors {alone[0]:.3f} and {alone[1]:.3f}")
+    assert says("paired", f"would be {np.hypot(*alone):.3f}")
+
+    def blocked(day):
+        size, total = np.bincount(day), np.bincount(day, differences)
+        rest = total - size * differences.mean()
+        return np.sqrt(len(size) / (len(size) - 1) * np.sum(rest**2)) / len(day)
+
+    assert blocked([0, 1, 2]) == pytest.approx(error)
+    assert says("paired", f"standard error is {blocked([0, 0, 1]):.3f}")
+
+
+def test_random_search():
+    def loss(w):
+        tie = (np.log1p(np.exp(-w)) + np.log1p(np.exp(w))) / 2
+        return np.log1p(np.exp(-w * D[PREFER])).sum() + tie
+
+    best = minimize_scalar(loss, bounds=(0.1, 10), method="bounded")
+    assert says("randomsearch", f"{best.fun:.3f} at the best", f"$w = {best.x:.2f}$")
+    for factor in (1.1, 1.25):
+        share = 2 * np.log(factor) / np.log(100)
+        assert says("randomsearch", f"{factor} ", f"{1 - (1 - share) ** 20:.3f}")
+    assert 1 - 0.95**58 < 0.95 < 1 - 0.95**59
+    assert abs(0.05 - 0.997**1000) < 1e-3

@@ -1,0 +1,234 @@
+"""Forecasts of each match from all earlier ones, as in section 4 of [Maystre2019]_, without a fit a day.
+
+All matches are laid out once. One that is still to come is a pseudo-observation that says nothing
+(alpha = beta = 0), so one pass of the smoother finds its forecast along with the posterior of the past. Then
+its outcome is revealed, and one sweep follows over what is known, but for the matches whose moments stayed as
+they were. A new outcome hardly moves old pseudo-observations, and those that move are swept again at every
+later time: so the sweeps stay close to the fixed point.
+
+References
+----------
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
+   time-dynamics", KDD 2019.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+
+from preflearn.checks import Floats, as_real, check_count, require
+from preflearn.dynamics.inference import UpdateMap, _match
+from preflearn.dynamics.matches import Matches
+from preflearn.dynamics.model import DynamicComparisons
+from preflearn.dynamics.prior import Prior
+from preflearn.dynamics.schedule import Schedule, schedule_of
+from preflearn.dynamics.team import Team, njit_free
+
+_STILL = 1e-3  # posterior standard deviations: a match whose moments moved by less is not updated
+_MOST = 0.1  # posterior standard deviations by which a sweep may move what was known before
+_LEAST_RATE = 1 / 64
+_RECOVERY = 1.02
+
+
+class OneStepAhead(NamedTuple):
+    """Forecasts of the matches from `start` on, each from all matches of earlier times.
+
+    Attributes
+    ----------
+    probabilities : ndarray of shape (N - start, 3) or (N - start, 2)
+        Of loss, tie and win of the first, or of loss and win where the likelihood has no ties.
+    mean, variance : ndarray of shape (N - start,)
+        Of the difference of scores x·s.
+    residual : ndarray of shape (T,)
+        One a time: the largest change that an undamped sweep would make there in a pseudo-observation of an
+        earlier time, in units of the posterior standard deviation (that of `DynamicComparisons.tol`). It
+        says how far the forecasts are from those of a refit.
+    """
+
+    probabilities: Floats
+    mean: Floats
+    variance: Floats
+    residual: Floats
+
+
+def one_step_ahead(
+    model: DynamicComparisons, matches: Matches, y: ArrayLike, start: int, *, sweeps: int = 1
+) -> OneStepAhead:
+    """Forecast each match from `start` on, from all matches of earlier times (section 4 of [Maystre2019]_).
+
+    Parameters
+    ----------
+    model : DynamicComparisons
+        Its parameters say what is fitted; it is not changed.
+    matches : Matches
+    y : array-like of shape (N,)
+        Their outcomes.
+    start : int
+        The first match that is forecast. Some match must be earlier.
+    sweeps : int
+        After each time. More come closer to a refit and take as many times as long.
+
+    Returns
+    -------
+    OneStepAhead
+
+    Raises
+    ------
+    ValueError
+        On a start out of range, and as `DynamicComparisons.fit`.
+
+    References
+    ----------
+    .. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
+       time-dynamics", KDD 2019.
+
+    Examples
+    --------
+    >>> from preflearn.dynamics import Constant, DynamicComparisons, Matches, Probit, one_step_ahead
+    >>> matches = Matches([[1, -1], [1, -1], [1, -1]], [0, 1, 2], ["Ann", "Bob"])
+    >>> ahead = one_step_ahead(DynamicComparisons(Constant(1.0), Probit()), matches, [1, 1, -1], start=1)
+    >>> ahead.probabilities.round(3).tolist()
+    [[0.268, 0.732], [0.179, 0.821]]
+    """
+    require(isinstance(model, DynamicComparisons), model, "model", "a DynamicComparisons")
+    fitted: Any = clone(model)
+    first = _first_forecast(matches, start)
+    outcomes = fitted.fit(matches[:first], np.asarray(y)[:first]).likelihood.check(y, len(matches))
+    check_count(sweeps, "sweeps", least=1)
+    prior = Prior(fitted.covariance)
+    with Team(int(fitted.n_threads or os.cpu_count() or 1)) as team:
+        schedule = schedule_of(matches, prior.spaces, prior.of(matches.features))
+        update_map = UpdateMap(schedule, fitted.likelihood, outcomes, ep=fitted.method == "ep", team=team)
+        update_map.entries[:, :2] = _without_news(fitted.pseudo_observations_, schedule)
+        ahead = _Ahead(update_map, matches, fitted.rate, first)
+        for begin, end in _times(matches.time, first):
+            for _ in range(sweeps):
+                ahead.sweep(begin, end)
+    mean, variance = ahead.mean[start:], ahead.variance[start:]
+    probabilities = fitted.likelihood.probabilities(mean, variance)
+    return OneStepAhead(probabilities, mean, variance, np.array(ahead.residual))
+
+
+def _first_forecast(matches: Matches, start: int) -> int:
+    """The first match at the time of match `start`."""
+    require(isinstance(matches, Matches), matches, "matches", "Matches")
+    good = isinstance(start, int | np.integer) and 0 < start < len(matches)
+    require(good, start, "start", f"the number of a match, from 1 to {len(matches) - 1}")
+    first = int(np.searchsorted(matches.time, matches.time[start]))
+    if first == 0:
+        raise ValueError(
+            f"match {start} is at time {matches.time[start]:g}, as the first one is; expected a start that "
+            "has an earlier match to learn from"
+        )
+    return first
+
+
+def _times(time: Floats, first: int) -> list[tuple[int, int]]:
+    """Begin and end of the matches at each time, from match `first` on."""
+    cuts = [*(first + np.flatnonzero(np.diff(time[first:])) + 1).tolist(), len(time)]
+    return list(zip([first, *cuts[:-1]], cuts, strict=True))
+
+
+def _without_news(sites: Floats, schedule: Schedule) -> Floats:
+    """Pseudo-observations of the past in the order of the schedule, and zeros for what is to come."""
+    all_sites = np.zeros((len(schedule.entry_order), 2))
+    all_sites[: len(sites)] = sites
+    return all_sites[schedule.entry_order]
+
+
+class _Ahead:
+    """The state that moves on in time: pseudo-observations of all that is revealed."""
+
+    def __init__(self, update_map: UpdateMap, matches: Matches, rate: float | str, revealed: int) -> None:
+        self._map, self._design, self._revealed = update_map, matches.design, revealed
+        order = update_map.schedule.entry_order
+        self._here = np.empty(len(order), dtype=np.int64)
+        self._here[order] = np.arange(len(order))
+        self._seen = np.full((len(order), 2), np.inf)  # the moments of the last update
+        self.mean, self.variance = np.zeros(len(matches)), np.zeros(len(matches))
+        self.residual: list[float] = []
+        most = int(np.diff(matches.design.indptr).max())
+        self._most_rate = min(1.0, 2 / most) if rate == "auto" else as_real(rate)
+        self._rate = self._most_rate
+
+    def sweep(self, begin: int, end: int) -> None:
+        """Forecast the matches begin..end, once; reveal them; update what is revealed and has moved."""
+        update_map, schedule = self._map, self._map.schedule
+        update_map.smooth()
+        if begin == self._revealed:
+            self._forecast(begin, end)
+        self._revealed = end
+
+        def update(part: slice) -> float:
+            return _update(
+                begin, end, schedule.order, self._seen, update_map.ep, *update_map._likelihood,
+                update_map._outcomes, schedule.rows, schedule.coefficients, update_map.entries,
+                update_map.updated, part.start, part.stop,
+            )  # fmt: skip
+
+        change = max(update_map.team.share(update, schedule.chunks))
+        if not math.isfinite(change):
+            raise ValueError(
+                f"pseudo-observations overflow before match {begin}; expected a prior variance at which "
+                "outcomes of this size occur"
+            )
+        self.residual[-1] = change
+        while self._rate * change > _MOST and self._rate > _LEAST_RATE:
+            self._rate /= 2
+        self._step(end)
+        self._rate = min(self._most_rate, _RECOVERY * self._rate)
+
+    def _step(self, end: int) -> None:
+        update_map, schedule = self._map, self._map.schedule
+
+        def step(part: slice) -> None:
+            rows = schedule.order, schedule.rows, part.start, part.stop
+            _step(self._rate, end, update_map.entries, update_map.updated, *rows)
+
+        update_map.team.share(step, schedule.chunks)
+
+    def _forecast(self, begin: int, end: int) -> None:
+        low, high = self._design.indptr[begin], self._design.indptr[end]
+        x, moments = self._design.data[low:high], self._map.entries[self._here[low:high], 2:]
+        starts = self._design.indptr[begin:end] - low
+        self.mean[begin:end] = np.add.reduceat(x * moments[:, 0], starts)
+        self.variance[begin:end] = np.add.reduceat(x * x * moments[:, 1], starts)
+        self.residual.append(0.0)
+
+
+@njit_free
+def _update(
+    known, revealed, order, seen, ep, kind, a, b, outcomes, rows, coefficients, entries, updated, begin, end
+):
+    """Update the matches before `revealed` that moved; the largest change of those before `known`."""
+    worst = 0.0
+    for n in range(begin, end):
+        if order[n] >= revealed:
+            continue
+        moved = False
+        for e in range(rows[n], rows[n + 1]):
+            v = entries[e, 3]
+            far, wide = entries[e, 2] - seen[e, 0], entries[e, 3] - seen[e, 1]
+            moved |= not (far * far <= _STILL * _STILL * v and abs(wide) <= _STILL * v)
+        if moved:
+            change = _match(ep, kind, a, b, outcomes, rows, coefficients, entries, updated, n, n + 1)[1]
+            seen[rows[n] : rows[n + 1]] = entries[rows[n] : rows[n + 1], 2:]
+            if order[n] < known and not change <= worst:  # NaN where one of them is no number
+                worst = change if change > worst else math.inf
+    return worst
+
+
+@njit_free
+def _step(rate, revealed, entries, updated, order, rows, begin, end):
+    """Of Algorithm 1, for the matches before `revealed`."""
+    for n in range(begin, end):
+        if order[n] < revealed:
+            for e in range(rows[n], rows[n + 1]):
+                entries[e, 0] += rate * (updated[e, 0] - entries[e, 0])
+                entries[e, 1] += rate * (updated[e, 1] - entries[e, 1])

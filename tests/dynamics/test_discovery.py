@@ -1,0 +1,271 @@
+"""The search for a covariance: what it tries, and that it finds a known truth."""
+
+import math
+
+import numpy as np
+import pytest
+
+from preflearn.dynamics import (
+    Affine,
+    Constant,
+    DynamicComparisons,
+    Gaussian,
+    Linear,
+    Matches,
+    Matern12,
+    Matern32,
+    Matern52,
+    OrdinalProbit,
+    Probit,
+    Wiener,
+    covariance_from,
+    discover_covariance,
+    in_words,
+)
+from preflearn.dynamics.discovery import BASES
+from preflearn.dynamics.structures import Grammar, covariance_of, structure_at
+
+SPAN = 1000.0
+PROBIT = Probit()
+
+
+def simulated(covariance, n=400, players=6, seed=0, noise=None):
+    """Results of the probit model; with a noise, differences of points of this variance."""
+    rng = np.random.default_rng(seed)
+    times = np.sort(rng.uniform(0, SPAN, n)).round()
+    who = np.array([rng.permutation(players)[:2] for _ in range(n)])
+    scores, design = np.zeros((n, 2)), np.zeros((n, players))
+    for m in range(players):
+        rows, sides = np.nonzero(who == m)
+        gram = covariance.gram(times[rows])
+        scores[rows, sides] = rng.multivariate_normal(np.zeros(len(rows)), gram)
+        design[rows, m] = 1.0 - 2 * sides
+    d = scores[:, 0] - scores[:, 1] + rng.normal(scale=math.sqrt(noise or 1.0), size=n)
+    return Matches(design, times, [f"player {m}" for m in range(players)]), d if noise else np.sign(d)
+
+
+def best_of(found):
+    return found.table.loc[found.table["bic"].idxmin(), "structure"]
+
+
+# ---- What is tried
+
+
+def labels(grammar, candidates):
+    return {grammar.label(starts[0]) for starts in candidates}
+
+
+def test_singles_come_first_with_lengths_over_the_span():
+    grammar = Grammar([Constant(5.0), Wiener(3.0, "first"), Matern32(7.0, 8.0)], SPAN / 2, 4)
+    constant, wiener, matern = [[covariance_of(start) for start in starts] for starts in grammar.singles(0.3)]
+    assert constant == [Constant(0.3)]
+    assert wiener == [Wiener(0.3 / (SPAN / 2), "first")]
+    assert matern == [Matern32(0.3, length) for length in (10.0, 100.0, 1000.0)]
+
+
+def test_neighbours_differ_by_one_part():
+    grammar = Grammar([Constant(), Wiener(origin="first"), Matern12(), Matern32()], SPAN / 2, 3)
+    constant, _, matern, _ = grammar.singles(0.3)
+    both = constant[0] + matern[0]
+    assert labels(grammar, grammar.next_to(both)) - {"Constant + Matern12"} == {
+        "Constant + Wiener + Matern12",  # one term more
+        "Constant + Matern12 + Matern12",
+        "Constant + Matern12 + Matern32",
+        "Constant + Wiener * Matern12",  # one factor more
+        "Constant + Matern12 * Matern32",
+        "Wiener + Matern12",  # one replaced
+        "Matern12 + Matern12",
+        "Matern12 + Matern32",
+        "Constant + Wiener",
+        "Constant + Matern32",
+    }  # dropping one leads back to singles, which were tried
+    assert grammar.next_to(both) == []  # nothing is tried twice
+    fresh = Grammar([Constant(), Wiener(origin="first"), Matern12(), Matern32()], SPAN / 2, 3)
+    assert {"Constant", "Matern12"} < labels(fresh, fresh.next_to(both))  # one dropped
+
+
+def test_structures_that_say_nothing_new_are_left_out():
+    grammar = Grammar(list(BASES), SPAN / 2, 4)
+    constant, affine, wiener, matern, *_ = grammar.singles(0.3)
+    found = labels(
+        grammar, grammar.next_to(constant[0]) + grammar.next_to(wiener[0]) + grammar.next_to(affine[0])
+    )
+    assert "Constant + Affine" not in found  # a line has a level of its own
+    assert "Wiener + Wiener" not in found
+    assert not any("Constant *" in label or "* Constant" in label for label in found)
+    assert not any(label == "Matern12 * Matern12" for label in labels(grammar, grammar.next_to(matern[0])))
+
+
+def test_a_part_in_place_of_another_keeps_its_length():
+    grammar = Grammar([Matern12(), Matern52(), Constant()], SPAN / 2, 2)
+    term = grammar.singles(0.3)[0][0][0]
+    moved = (term._replace(parts=(Matern12(1.0, 77.0),)), grammar.singles(0.3) and term)
+    fresh = Grammar([Matern12(), Matern52(), Constant()], SPAN / 2, 2)
+    starts = next(s for s in fresh.next_to(moved[:1]) if fresh.label(s[0]) == "Matern52")
+    assert [covariance_of(start) for start in starts] == [Matern52(0.3, 77.0)]
+
+
+def test_parameters_go_back_into_the_structure():
+    """Of a sum of products: its variance comes out of the first factor, and the others keep theirs."""
+    grammar = Grammar([Affine(origin="first"), Matern12(), Constant()], SPAN / 2, 3)
+    affine, matern, constant = grammar.singles(0.3)
+    product = next(
+        starts[0] for starts in grammar.next_to(affine[0]) if grammar.label(starts[0]) == "Affine * Matern12"
+    )
+    structure = product + constant[0]
+    assert covariance_of(structure_at(covariance_of(structure), structure)) == covariance_of(structure)
+    first, *_ = matern
+    moved = structure_at(Matern12(2.0, 33.0), first)
+    assert covariance_of(moved) == Matern12(2.0, 33.0)
+    assert moved[0].variance == 2.0
+
+
+# ---- The truth
+
+
+def test_it_finds_a_constant():
+    matches, y = simulated(Constant(1.0))
+    found = discover_covariance(matches, y, Probit(), bases=[Constant(), Wiener(origin="first"), Matern12()])
+    assert best_of(found) == "Constant"
+    assert isinstance(found.model.covariance, Constant)
+    assert found.model.covariance.variance == pytest.approx(1.0, rel=0.9)
+
+
+def test_it_finds_memory():
+    matches, y = simulated(Matern12(2.0, 100.0))
+    found = discover_covariance(matches, y, Probit(), bases=[Constant(), Wiener(origin="first"), Matern12()])
+    assert best_of(found) == "Matern12"
+    covariance = found.model.covariance
+    assert isinstance(covariance, Matern12)
+    assert 50 < covariance.lengthscale < 200
+
+
+def test_it_finds_a_sum_and_reports_it():
+    matches, y = simulated(Constant(1.0) + Matern12(1.0, 40.0), n=500, noise=0.1)
+    bases = [Constant(), Wiener(origin="first"), Matern12()]
+    found = discover_covariance(matches, y, Gaussian(variance=1.0), bases=bases, unit="week")
+    assert best_of(found) == "Constant + Matern12"
+    assert found.maximum.converged
+    likelihood = found.model.likelihood
+    assert isinstance(likelihood, Gaussian)
+    assert likelihood.variance == pytest.approx(0.1, rel=0.8)
+    table = found.table
+    expected = [
+        "step",
+        "structure",
+        "evidence",
+        "n_parameters",
+        "bic",
+        "converged",
+        "covariance",
+        "error",
+        "seconds",
+    ]
+    assert list(table) == expected
+    np.testing.assert_allclose(table["bic"], table["n_parameters"] * math.log(500) - 2 * table["evidence"])
+    assert table["structure"].is_unique
+    steps = table.groupby("step")["bic"].min().cummin()
+    assert steps.iloc[-1] == steps.iloc[-2]  # the last step found nothing better
+    assert steps.iloc[1] < steps.iloc[0]
+    best = table.loc[table["bic"].idxmin()]
+    assert best["n_parameters"] == 4
+    assert found.maximum.evidence == pytest.approx(best["evidence"], abs=0.05)
+    lines = found.report.splitlines()
+    assert lines[0].startswith(
+        f"{len(table)} structures were tried in 3 steps. The smallest BIC, {best['bic']:.1f}"
+    )
+    assert "is that of Constant + Matern12" in lines[0]
+    assert lines[1].startswith("Next is ")
+    told = in_words(found.model.covariance, "week", span=float(np.ptp(matches.time)))
+    assert "\n".join(lines[2:]) == told
+
+
+def test_a_part_that_no_longer_pays_is_dropped():
+    """A product is one parameter dearer than its factor; from a structure that has too much it goes back."""
+    matches, y = simulated(Matern12(2.0, 100.0))
+    found = discover_covariance(matches, y, Probit(), bases=[Matern12(), Matern32()], max_parts=2)
+    rows = found.table.set_index("structure")
+    for label in ("Matern12 + Matern12", "Matern12 + Matern32", "Matern12 * Matern32"):
+        assert rows.loc[label, "evidence"] > rows.loc["Matern12", "evidence"] - 0.1  # it contains it
+        assert rows.loc[label, "bic"] > rows.loc["Matern12", "bic"]
+    assert rows.loc["Matern12 * Matern32", "n_parameters"] == 3  # one variance, two lengths
+    assert best_of(found) == "Matern12"
+
+
+def test_candidates_are_what_they_say():
+    matches, y = simulated(Constant(1.0), n=150)
+    found = discover_covariance(matches, y, Probit(), bases=[Constant(), Matern12()], max_parts=2)
+    for row in found.table.itertuples():
+        covariance = eval(row.covariance, {"Constant": Constant, "Matern12": Matern12})
+        assert covariance_from(covariance.describe()) == covariance
+        model = DynamicComparisons(covariance, Probit()).fit(matches, y)
+        assert model.log_marginal_likelihood_ == pytest.approx(row.evidence, abs=1e-3)
+
+
+# ---- Options, and failures
+
+
+def test_other_features_are_maximised_along():
+    rng = np.random.default_rng(0)
+    base, _ = simulated(Constant(1.0), n=200)
+    design = np.column_stack([base.design.toarray(), np.ones(200)])
+    d = design @ np.r_[rng.normal(size=6), 0.8] + rng.normal(size=200)
+    matches = Matches(design, base.time, [*base.features, "advantage"])
+    found = discover_covariance(
+        matches, np.sign(d), Probit(), bases=[Constant()], others={"advantage": Constant(0.01)}
+    )
+    assert set(found.model.covariance) == {"*", "advantage"}
+    assert found.model.covariance["advantage"].variance > 0.1
+    assert found.table["n_parameters"].tolist() == [2]
+    assert "all other features:" in found.report
+
+
+def test_any_number_of_processes_finds_the_same():
+    matches, y = simulated(Constant(1.0), n=100)
+    options = {"bases": [Constant(), Linear(origin="first")], "max_parts": 2, "method": "kl"}
+    one, two = (discover_covariance(matches, y, Probit(), n_jobs=n, **options) for n in (1, 2))
+    assert one.table.drop(columns="seconds").equals(two.table.drop(columns="seconds"))
+    assert one.report == two.report
+
+
+def test_a_base_that_fails_is_told():
+    matches, y = simulated(Constant(1.0), n=100)
+    bases = [Wiener(origin=500.0), Constant()]  # no covariance before its origin
+    found = discover_covariance(matches, y, OrdinalProbit(margin=0.3), bases=bases)
+    assert best_of(found) == "Constant"
+    failed = found.table[found.table["error"] != ""]
+    assert failed["structure"].tolist() == ["Wiener", "Wiener + Constant"]
+    assert failed["evidence"].isna().all()
+    assert np.isinf(failed["bic"]).all()
+    with pytest.raises(ValueError, match=r"no base could be fitted: .*origin"):
+        discover_covariance(matches, y, Probit(), bases=bases[:1])
+
+
+def test_bases_of_one_class_are_told_apart():
+    matches, y = simulated(Constant(1.0), n=60)
+    bases = [Wiener(origin="first"), Wiener(origin=-100.0)]
+    found = discover_covariance(matches, y, Probit(), bases=bases, max_parts=1)
+    assert found.table["structure"].tolist() == [repr(base) for base in bases]
+
+
+def test_bad_input():
+    matches, y = simulated(Constant(1.0), n=20)
+
+    def refused(message, matches=matches, y=y, likelihood=PROBIT, **options):
+        with pytest.raises(ValueError, match=message):
+            discover_covariance(matches, y, likelihood, **options)
+
+    refused("matches is .*; expected Matches", matches=[1, 2])
+    refused("likelihood is 'probit'; expected a likelihood", likelihood="probit")
+    refused(r"y\[0\] is 3", y=[3] * 20)
+    refused("bases is .*; expected at least one covariance", bases=[])
+    refused(r"bases\[0\] is .*; expected a covariance that is no sum", bases=[Constant() + Matern12()])
+    refused(r"bases\[1\] is 'Matern12'", bases=[Constant(), "Matern12"])
+    refused(r"bases\[1\] is Constant.*; expected each base once", bases=[Constant(), Constant()])
+    refused(r"a name in others is '\*'", others={"*": Constant()})
+    refused("method is 'mcmc'", method="mcmc")
+    refused("max_parts is 0", max_parts=0)
+    refused("unit is ''; expected a word", unit="", bases=[Constant()])
+    refused(
+        "the time of all matches is 5", matches=Matches(matches.design, np.full(20, 5.0), matches.features)
+    )

@@ -1,0 +1,428 @@
+"""Hyperparameters: their names, the gradient of the evidence, its maximum, and the random search."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from scipy import optimize
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+from preflearn.dynamics import (
+    Constant,
+    DynamicComparisons,
+    Gaussian,
+    Logit,
+    Matches,
+    Matern12,
+    OrdinalLogit,
+    OrdinalProbit,
+    Periodic,
+    Poisson,
+    Probit,
+    Skellam,
+    Wiener,
+    evidence_gradient,
+    hyperparameters,
+    maximise_evidence,
+    parameters_of,
+    random_search,
+    with_parameters,
+)
+
+MOVING = Constant(0.3) + Matern12(0.6, 1.5)
+
+
+def small(seed=0, n=40, outcomes=(1, 0, -1), names=("Ann", "Bob", "Cy", "Dee")):
+    rng = np.random.default_rng(seed)
+    design = np.array([rng.permutation(np.r_[1.0, -1.0, np.zeros(len(names) - 2)]) for _ in range(n)])
+    return Matches(design, np.sort(rng.integers(0, 40, n) / 4), names), rng.choice(outcomes, n)
+
+
+def telling(seed=0, n=60, margin=0.3):
+    """Players whose scores differ: the evidence has a maximum within."""
+    matches, _ = small(seed, n)
+    rng = np.random.default_rng(seed + 100)
+    d = matches.design @ np.array([1.2, 0.4, -0.4, -1.2]) + rng.normal(size=n)
+    return matches, np.where(np.abs(d) < margin, 0, np.sign(d)) if margin else np.sign(d)
+
+
+def series(seed=0, n=200, covariance=MOVING, noise=0.2):
+    """One feature a row: measurements of three processes, whose posterior is Gaussian."""
+    rng = np.random.default_rng(seed)
+    which, times = rng.integers(0, 3, n), np.sort(rng.integers(0, 400, n) / 8)
+    y = rng.normal(scale=math.sqrt(noise), size=n)
+    for k in range(3):
+        gram = covariance.gram(times[which == k])
+        y[which == k] += rng.multivariate_normal(np.zeros(len(gram)), gram)
+    return Matches(np.eye(3)[which], times, ["a", "b", "c"]), y
+
+
+# ---- Names
+
+
+def test_names_are_readable_and_unique():
+    covariance = Constant(1.0) + Matern12(2.0, 3.0) * Periodic(4.0, 5.0, 6.0) + Matern12(7.0, 8.0)
+    found = parameters_of(DynamicComparisons(covariance, OrdinalProbit(margin=0.4)))
+    assert found == {
+        "Constant.variance": 1.0,
+        "Matern12.variance": 2.0,
+        "Matern12.lengthscale": 3.0,
+        "Periodic.variance": 4.0,
+        "Periodic.lengthscale": 5.0,
+        "Periodic.period": 6.0,
+        "Matern12_2.variance": 7.0,
+        "Matern12_2.lengthscale": 8.0,
+        "likelihood.margin": 0.4,
+    }
+
+
+def test_names_of_a_mapping_begin_with_the_feature():
+    covariance = {"advantage": Constant(1.0), ("a", "b"): Constant(2.0), "*": Wiener(3.0, "first")}
+    found = parameters_of(DynamicComparisons(covariance, Gaussian(variance=4.0, margin=0.5)))
+    assert list(found) == [
+        "advantage: Constant.variance",
+        "('a', 'b'): Constant.variance",
+        "*: Wiener.variance",
+        "likelihood.variance",
+    ]
+    with pytest.raises(
+        ValueError, match=r"two parameters are called '1: Constant.variance'; expected .* print"
+    ):
+        parameters_of(DynamicComparisons({1: Constant(), "1": Constant()}, Probit()))
+
+
+def test_values_go_where_their_names_say():
+    covariance = {"advantage": Constant(1.0), "*": Constant(2.0) + Matern12(3.0, 4.0)}
+    model = DynamicComparisons(covariance, Skellam(1.4), "kl", tol=1e-4)
+    changed = with_parameters(model, {"*: Matern12.lengthscale": 9, "likelihood.base_rate": 1.5})
+    assert changed.covariance == {"advantage": Constant(1.0), "*": Constant(2.0) + Matern12(3.0, 9.0)}
+    assert (changed.likelihood, changed.method, changed.tol) == (Skellam(1.5), "kl", 1e-4)
+    assert model.covariance == covariance
+    with pytest.raises(
+        ValueError, match=r"a parameter is 'Matern.variance'; expected one of advantage: Const"
+    ):
+        with_parameters(model, {"Matern.variance": 1.0})
+    for wrong in (0, -1.0, np.nan, "1", True):
+        with pytest.raises(
+            ValueError, match=r"advantage: Constant.variance is .*; expected a positive number"
+        ):
+            with_parameters(model, {"advantage: Constant.variance": wrong})
+    with pytest.raises(ValueError, match="model is Probit"):
+        parameters_of(Probit())
+
+
+# ---- The gradient
+
+
+@pytest.mark.parametrize("method", ["ep", "kl"])
+@pytest.mark.parametrize(
+    ("likelihood", "outcomes"),
+    [
+        (Probit(), (1, -1)),
+        (Logit(), (1, -1)),
+        (OrdinalProbit(margin=0.4), (1, 0, -1)),
+        (OrdinalLogit(margin=0.4), (1, 0, -1)),
+        (Gaussian(variance=0.7), (-1.5, 0.2, 2.0)),
+        (Skellam(base_rate=1.2), (-2, 0, 1)),
+        (Poisson(), (0, 1, 3)),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_gradient_is_that_of_refitted_models(method, likelihood, outcomes):
+    matches, y = small(outcomes=outcomes)
+    model = DynamicComparisons(MOVING, likelihood, method, tol=1e-13, max_iter=500)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # rounding may be above this tol
+        found = evidence_gradient(model.fit(matches, y))
+
+        def evidence(name, step):
+            value = parameters_of(model)[name] * math.exp(step)
+            return with_parameters(model, {name: value}).fit(matches, y).log_marginal_likelihood_
+
+        step = 1e-3
+        for name, derivative in found.items():
+            # of fourth order in the step
+            near, far = (evidence(name, k * step) - evidence(name, -k * step) for k in (1, 2))
+            expected = (8 * near - far) / (12 * step)
+            assert derivative == pytest.approx(expected, rel=1e-5, abs=1e-7), name
+
+
+def test_gradient_with_own_covariances_of_features():
+    matches, y = small(n=30, outcomes=(1, -1), names=("Ann", "Bob", "Cy", "advantage"))
+    model = DynamicComparisons({"advantage": Constant(0.2), "*": MOVING}, Probit(), tol=1e-12).fit(matches, y)
+    one = evidence_gradient(model, ["advantage: Constant.variance"])
+    assert list(one.index) == ["advantage: Constant.variance"]
+    values = [
+        with_parameters(model, {one.index[0]: 0.2 * math.exp(h)}).fit(matches, y).log_marginal_likelihood_
+        for h in (-1e-3, 1e-3)
+    ]
+    assert one.iloc[0] == pytest.approx((values[1] - values[0]) / 2e-3, rel=1e-5)
+    assert evidence_gradient(model).loc[one.index[0]] == one.iloc[0]
+
+
+def test_gradient_of_measurements_is_that_of_the_dense_formula():
+    """d log N(y; 0, C) = (a'dC a - tr C^-1 dC)/2, a = C^-1 y."""
+    matches, y = series()
+    which, t = matches.design.indices, matches.time
+    same, gap = which[:, None] == which, np.abs(t[:, None] - t)
+    decay = 0.6 * np.exp(-gap / 1.5) * same
+    derivatives = {
+        "Constant.variance": 0.3 * same,
+        "Matern12.variance": decay,
+        "Matern12.lengthscale": decay * gap / 1.5,
+        "likelihood.variance": 0.2 * np.eye(len(y)),
+    }
+    C = 0.3 * same + decay + 0.2 * np.eye(len(y))
+    a, inverse = np.linalg.solve(C, y), np.linalg.inv(C)
+    expected = [(a @ d @ a - np.sum(inverse * d)) / 2 for d in derivatives.values()]
+    for method in ("ep", "kl"):
+        model = DynamicComparisons(MOVING, Gaussian(variance=0.2), method, tol=1e-12).fit(matches, y)
+        exact = -0.5 * (y @ a + np.linalg.slogdet(2 * np.pi * C)[1])
+        assert model.log_marginal_likelihood_ == pytest.approx(exact, rel=1e-10)
+        found = evidence_gradient(model)
+        assert list(found.index) == list(derivatives)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_gradient_needs_a_fit_with_these_parameters():
+    matches, y = small(outcomes=(1, -1))
+    model = DynamicComparisons(Constant(1.0), Probit())
+    with pytest.raises(NotFittedError):
+        evidence_gradient(model)
+    model.fit(matches, y).set_params(covariance=Constant(2.0))
+    with pytest.raises(ValueError, match="the model's parameters were changed since its fit"):
+        evidence_gradient(model)
+    with pytest.raises(ValueError, match=r"a parameter is 'variance'; expected one of Constant.variance"):
+        evidence_gradient(model.fit(matches, y), ["variance"])
+
+
+# ---- The maximum
+
+
+def test_maximum_is_that_of_brute_force():
+    matches, y = telling()
+    start = DynamicComparisons(Constant(1.0), OrdinalProbit(margin=0.3), tol=1e-9)
+
+    def minus_evidence(at):
+        values = dict(zip(("Constant.variance", "likelihood.margin"), np.exp(at).tolist(), strict=True))
+        return -with_parameters(start, values).fit(matches, y).log_marginal_likelihood_
+
+    best = optimize.brute(minus_evidence, ((-6, 2), (-4, 1)), Ns=9, finish=optimize.fmin, full_output=True)
+    found = maximise_evidence(start, matches, y, gtol=1e-5)
+    assert found.converged
+    assert found.at_bound == ()
+    assert found.evidence == pytest.approx(-best[1], abs=1e-7)
+    np.testing.assert_allclose(np.log(list(found.parameters.values())), best[0], atol=1e-3)
+
+
+def test_certificates_are_those_of_what_is_returned():
+    matches, y = series(1)
+    start = DynamicComparisons(Constant(1.0) + Matern12(1.0, 5.0), Gaussian(variance=1.0))
+    found = maximise_evidence(start, matches, y)
+    assert found.converged
+    np.testing.assert_array_equal(found.gradient, evidence_gradient(found.model))
+    assert np.abs(found.gradient).max() <= 1e-2
+    assert found.evidence == found.model.log_marginal_likelihood_ == found.trace["evidence"].max()
+    assert found.parameters == parameters_of(found.model)
+    assert found.model.converged_
+    assert list(found.trace) == [*found.parameters, "evidence", "gradient", "n_iter"]
+    assert len(found.trace) < 30
+    assert found.trace["evidence"].iloc[0] == pytest.approx(start.fit(matches, y).log_marginal_likelihood_)
+    step = np.log(found.trace[list(found.parameters)]).diff().abs().iloc[1].max()
+    assert step <= 1.001  # the first one changes nothing by more than a factor of e
+    fresh = with_parameters(start, found.parameters).fit(matches, y)
+    assert found.evidence == pytest.approx(fresh.log_marginal_likelihood_, abs=1e-6)
+
+
+def test_reverse_kl_maximises_its_bound():
+    matches, y = telling(margin=0)
+    start = DynamicComparisons(Constant(1.0), Logit(), "kl", tol=1e-9)
+    found = maximise_evidence(start, matches, y, gtol=1e-4)
+    assert found.converged
+    values = [
+        with_parameters(start, {"Constant.variance": found.parameters["Constant.variance"] * factor})
+        .fit(matches, y)
+        .log_marginal_likelihood_
+        for factor in (0.9, 1.1)
+    ]
+    assert max(values) < found.evidence
+
+
+def test_what_is_fixed_stays():
+    matches, y = series(1)
+    start = DynamicComparisons(MOVING, Gaussian(variance=0.2))
+    free = maximise_evidence(start, matches, y)
+    found = maximise_evidence(start, matches, y, fixed=["Matern12.lengthscale", "likelihood.variance"])
+    assert found.parameters["Matern12.lengthscale"] == 1.5
+    assert found.parameters["likelihood.variance"] == 0.2
+    assert list(found.gradient.index) == ["Constant.variance", "Matern12.variance"]
+    assert found.converged
+    assert found.evidence < free.evidence
+
+
+def test_a_maximum_at_a_bound_is_reported():
+    matches, y = small(outcomes=(1, -1))
+    start = DynamicComparisons(Constant(1.0), Probit())
+    found = maximise_evidence(start, matches, y, bounds={"Constant.variance": (0.5, 2.0)})
+    assert found.at_bound == ("Constant.variance",)
+    assert found.converged
+    assert found.parameters["Constant.variance"] == pytest.approx(0.5)
+    assert found.gradient.iloc[0] < -1e-2
+
+
+def test_default_bounds_are_wide_and_lengths_fit_the_span():
+    matches, _ = small()
+    span = float(np.ptp(matches.time))
+    limits = hyperparameters._limits(
+        {"Constant.variance": 2.0, "Matern12.lengthscale": 1.0},
+        ["Constant.variance", "Matern12.lengthscale"],
+        {},
+        span,
+    )
+    np.testing.assert_allclose(limits, [(2e-6, 2e6), (span / 1000, span * 100)])
+    assert (
+        hyperparameters._limits({"Matern12.lengthscale": 1e9}, ["Matern12.lengthscale"], {}, span)[0][1]
+        == 1e9
+    )
+    assert hyperparameters._limits({"Matern12.lengthscale": 3.0}, ["Matern12.lengthscale"], {}, 0.0) == [
+        (pytest.approx(3e-6), pytest.approx(3e6))
+    ]
+
+
+def test_it_says_where_no_maximum_was_reached():
+    matches, y = series(1)
+    start = DynamicComparisons(Constant(1.0) + Matern12(1.0, 20.0), Gaussian(variance=5.0))
+    with pytest.warns(
+        ConvergenceWarning, match=r"no maximum of the evidence in \d+ evaluations: a derivative"
+    ):
+        found = maximise_evidence(start, matches, y, max_iter=1)
+    assert not found.converged
+
+
+def test_it_goes_back_from_where_no_fit_is_possible(monkeypatch):
+    matches, y = telling(n=400, margin=0)
+    start = DynamicComparisons(Constant(1.0), Probit())
+    free = maximise_evidence(start, matches, y, gtol=1e-4)
+    best = free.parameters["Constant.variance"]
+    fit = hyperparameters.quietly_fitted
+
+    def fails_below(model, *rest):
+        if model.covariance.variance < 0.9 * best:
+            raise ValueError("the likelihood overflows")
+        return fit(model, *rest)
+
+    monkeypatch.setattr(hyperparameters, "quietly_fitted", fails_below)
+    start.set_params(covariance=Constant(2 * best))
+    found = maximise_evidence(start, matches, y, gtol=1e-4)
+    assert found.trace["evidence"].isna().any()
+    assert found.converged
+    assert found.parameters["Constant.variance"] == pytest.approx(best, rel=1e-2)
+    start.set_params(covariance=Constant(0.5 * best))
+    with pytest.raises(ValueError, match="the likelihood overflows"):
+        maximise_evidence(start, matches, y)
+
+
+def test_bad_input_of_the_maximum():
+    matches, y = small(outcomes=(1, -1))
+    start = DynamicComparisons(Constant(1.0), Probit())
+
+    def refused(message, *arguments, **options):
+        with pytest.raises(ValueError, match=message):
+            maximise_evidence(*(arguments or (start, matches, y)), **options)
+
+    refused("model is Constant", Constant(), matches, y)
+    refused("matches is .*; expected Matches", start, [[1, -1]], y)
+    refused(r"y\[0\] is 3", start, matches, np.where(np.arange(len(y)) == 0, 3, y))
+    refused("a fixed parameter is 'a'; expected one of Constant.variance", fixed=["a"])
+    refused("at least one of Constant.variance to be free", fixed=["Constant.variance"])
+    refused("a parameter with bounds is 'a'; expected one of Constant.variance", bounds={"a": (1, 2)})
+    for wrong in ((2, 1), (0, 1), (1, np.inf), (1, 1), 3, "ab", (1, 2, 3)):
+        refused(r"bounds\['Constant.variance'\] is .*two positive", bounds={"Constant.variance": wrong})
+    refused("Constant.variance is 1.0; expected a start within", bounds={"Constant.variance": (2, 3)})
+    refused("gtol is 0; expected a positive number", gtol=0)
+    refused("max_iter is 0", max_iter=0)
+    impatient = DynamicComparisons(Constant(1.0), Probit(), max_iter=1)
+    refused("expected enough sweeps for a fit at the start", impatient, matches, y)
+
+
+# ---- Random search
+
+RANGES = {"Matern12.variance": (0.01, 10.0), "Matern12.lengthscale": (0.1, 100.0)}
+
+
+def test_search_is_reproducible_for_any_number_of_processes():
+    matches, y = small(outcomes=(1, -1))
+    model = DynamicComparisons(MOVING, Probit())
+    one = random_search(model, matches, y, RANGES, 20, random_state=5)
+    two = random_search(model, matches, y, RANGES, 20, random_state=np.random.default_rng(5), n_jobs=2)
+    assert one.configurations.equals(two.configurations)
+    assert one.model.log_marginal_likelihood_ == two.model.log_marginal_likelihood_
+    other = random_search(model, matches, y, RANGES, 20, random_state=6)
+    assert not one.configurations.equals(other.configurations)
+
+
+def test_search_keeps_the_best_and_all_others():
+    matches, y = small(outcomes=(1, -1))
+    model = DynamicComparisons(MOVING, Probit())
+    found = random_search(model, matches, y, RANGES, 200, random_state=0)
+    table = found.configurations
+    assert list(table) == [*RANGES, "evidence", "converged", "n_iter", "error"]
+    for name, (low, high) in RANGES.items():
+        place = (np.log(table[name]) - math.log(low)) / math.log(high / low)
+        assert place.between(0, 1).all()
+        assert abs(place.mean() - 0.5) < 0.08  # four standard errors, of uniform draws
+    assert found.best == table["evidence"].argmax()
+    best = table.iloc[found.best]
+    assert found.model.covariance == Constant(0.3) + Matern12(*best[list(RANGES)])
+    assert found.model.log_marginal_likelihood_ == best["evidence"]
+    again = with_parameters(model, table.loc[7, list(RANGES)].to_dict()).fit(matches, y)
+    assert again.log_marginal_likelihood_ == table.loc[7, "evidence"]
+
+
+def test_search_says_where_the_best_is_near_the_boundary():
+    matches, y = small(outcomes=(1, -1))  # random outcomes: the less variance, the better
+    model = DynamicComparisons(Constant(1.0), Probit())
+    found = random_search(model, matches, y, {"Constant.variance": (0.5, 50)}, 60, random_state=0)
+    assert found.near_boundary == ("Constant.variance",)
+    matches, y = telling(margin=0)
+    best = maximise_evidence(model, matches, y).parameters["Constant.variance"]
+    around = {"Constant.variance": (best / 20, best * 20)}
+    assert random_search(model, matches, y, around, 60, random_state=0).near_boundary == ()
+
+
+def test_search_loses_nothing_by_a_failure():
+    matches, y = small(outcomes=(0, 1, 3))
+    model = DynamicComparisons(Constant(1.0), Poisson(), "kl")
+    found = random_search(model, matches, y, {"Constant.variance": (0.1, 1e90)}, 20, random_state=0)
+    table = found.configurations
+    failed = table["error"] != ""
+    assert 0 < failed.sum() < 20
+    assert table.loc[failed, "evidence"].isna().all()
+    assert table.loc[failed, "error"].str.contains("overflows").all()
+    assert table.loc[found.best, "converged"]
+    with pytest.raises(ValueError, match=r"none of 3 configurations converged .*overflows"):
+        random_search(model, matches, y, {"Constant.variance": (1e88, 1e90)}, 3, random_state=0)
+    model.set_params(max_iter=1)
+    with pytest.raises(ValueError, match=r"none of 3 configurations converged .*too few sweeps"):
+        random_search(model, matches, y, {"Constant.variance": (0.1, 0.2)}, 3, random_state=0)
+
+
+def test_bad_input_of_the_search():
+    matches, y = small(outcomes=(1, -1))
+    model = DynamicComparisons(Constant(1.0), Probit())
+    good = {"Constant.variance": (0.1, 1.0)}
+
+    def refused(message, ranges=good, n=3, random_state=0, model=model, y=y):
+        with pytest.raises(ValueError, match=message):
+            random_search(model, matches, y, ranges, n, random_state=random_state)
+
+    refused("ranges is {}; expected a range of at least one of Constant.variance", ranges={})
+    refused("ranges is", ranges=[(1, 2)])
+    refused("a parameter with a range is 'variance'", ranges={"variance": (1, 2)})
+    refused(r"ranges\['Constant.variance'\] is \(1, 0.5\)", ranges={"Constant.variance": (1, 0.5)})
+    refused("n_configurations is 0", n=0)
+    refused("random_state is None; expected a seed, or a numpy Generator", random_state=None)
+    refused("random_state is -1", random_state=-1)
+    refused("model is None", model=None)
+    refused(r"y\[0\] is 2", y=[2] * len(y))

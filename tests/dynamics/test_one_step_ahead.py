@@ -1,0 +1,145 @@
+"""Forecasts from all earlier matches: those of a refit at every time, at the cost of a sweep."""
+
+import numpy as np
+import pytest
+
+from preflearn.dynamics import (
+    Constant,
+    DynamicComparisons,
+    Gaussian,
+    Logit,
+    Matches,
+    Matern12,
+    Matern32,
+    OrdinalProbit,
+    Poisson,
+    Probit,
+    Wiener,
+    one_step_ahead,
+)
+
+CASES = {
+    "probit": (Constant(0.3) + Matern12(0.8, 20.0), Probit()),
+    "ties": (Matern32(1.0, 15.0), OrdinalProbit(margin=0.3)),
+    "logit": (Constant(0.5) + Wiener(0.02, "first"), Logit()),
+    "points": (Matern12(1.0, 10.0), Gaussian(2.0)),
+    "counts": (Matern12(0.3, 10.0), Poisson()),
+}
+
+
+def season(seed, likelihood, n=120, n_players=7, n_times=30):
+    """Matches at times that repeat, as days do."""
+    rng = np.random.default_rng(seed)
+    design = np.zeros((n, n_players))
+    for row in design:
+        row[rng.choice(n_players, 2, replace=False)] = 1.0, -1.0
+    time = np.sort(rng.integers(0, n_times, n)).astype(float)
+    d = design @ np.linspace(-1, 1, n_players) + rng.normal(size=n)
+    outcomes = {"Poisson": rng.poisson(np.exp(0.5 * d)), "Gaussian": d}
+    signs = np.where(np.abs(d) < 0.3, 0, np.sign(d)) if likelihood.has_ties else np.sign(d)
+    return Matches(design, time, [f"p{k}" for k in range(n_players)]), outcomes.get(
+        type(likelihood).__name__, signs
+    )
+
+
+def refits(model, matches, y, start):
+    """Slow and obvious: a fit to convergence for each match."""
+    found = []
+    for n in range(start, len(matches)):
+        earlier = np.searchsorted(matches.time, matches.time[n])
+        model.fit(matches[:earlier], y[:earlier])
+        found.append((model.predict_proba(matches[n : n + 1])[0], *model.moments(matches[n : n + 1])))
+    return [np.array(parts) for parts in zip(*found, strict=True)]
+
+
+@pytest.mark.parametrize("method", ["ep", "kl"])
+@pytest.mark.parametrize("case", CASES)
+def test_forecasts_are_those_of_refits(case, method):
+    covariance, likelihood = CASES[case]
+    matches, y = season(0, likelihood)
+    model = DynamicComparisons(covariance, likelihood, method, tol=1e-9)
+    probabilities, mean, variance = refits(model, matches, y, start=108)
+    once, often = (one_step_ahead(model, matches, y, 108, sweeps=sweeps) for sweeps in (1, 40))
+    np.testing.assert_allclose(often.probabilities, probabilities, atol=2e-3)
+    np.testing.assert_allclose(often.mean, mean[:, 0], atol=5e-3)
+    np.testing.assert_allclose(often.variance, variance[:, 0], rtol=5e-3)
+    np.testing.assert_allclose(once.probabilities, probabilities, atol=0.12)
+    assert abs(once.probabilities - probabilities).mean() < 0.02
+    assert once.residual.shape == (len(np.unique(matches.time[108:])),)
+    assert often.residual.max() < once.residual.max()
+
+
+def test_what_comes_later_changes_no_forecast():
+    covariance, likelihood = CASES["ties"]
+    matches, y = season(1, likelihood)
+    model = DynamicComparisons(covariance, likelihood)
+    other = np.array(y)
+    day = np.searchsorted(matches.time, matches.time[100])
+    other[day:] = -other[day:]
+    found, changed = (one_step_ahead(model, matches, outcomes, 80) for outcomes in (y, other))
+    end = np.searchsorted(matches.time, matches.time[100], side="right") - 80
+    np.testing.assert_array_equal(found.probabilities[:end], changed.probabilities[:end])
+    assert np.any(found.probabilities[end:] != changed.probabilities[end:])
+
+
+def test_matches_of_the_same_time_are_not_used():
+    """A start within a day is forecast from the days before it."""
+    covariance, likelihood = CASES["probit"]
+    matches, y = season(2, likelihood)
+    first = int(np.searchsorted(matches.time, matches.time[100]))
+    last = int(np.searchsorted(matches.time, matches.time[100], side="right")) - 1
+    assert last > first  # a day of several matches
+    model = DynamicComparisons(covariance, likelihood)
+    whole, part = (one_step_ahead(model, matches, y, start).probabilities for start in (first, last))
+    np.testing.assert_array_equal(whole[last - first :], part)
+
+
+def test_the_number_of_threads_changes_nothing():
+    covariance, likelihood = CASES["probit"]
+    matches, y = season(3, likelihood, n=9000, n_players=60, n_times=40)
+    found = [
+        one_step_ahead(DynamicComparisons(covariance, likelihood, n_threads=n), matches, y, 8000)
+        for n in (1, 2)
+    ]
+    np.testing.assert_array_equal(found[0].mean, found[1].mean)
+
+
+def test_a_sweep_that_would_leap_is_damped():
+    """One logit match after the other, prior variance 64: plain sweeps at rate 1 run in circles."""
+    matches = Matches(np.tile([1.0, -1.0], (12, 1)), np.arange(12.0), ["a", "b"])
+    model = DynamicComparisons(Constant(64.0), Logit(), "kl")
+    found = one_step_ahead(model, matches, np.ones(12), 1, sweeps=60)
+    wanted = refits(DynamicComparisons(Constant(64.0), Logit(), "kl", tol=1e-9), matches, np.ones(12), 1)[0]
+    np.testing.assert_allclose(found.probabilities, wanted, atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        (0, "start is 0; expected the number of a match, from 1 to 119"),
+        (120, "start is 120"),
+        (1.5, "start is 1.5"),
+        (1, "at time 0, as the first one is"),
+    ],
+)
+def test_bad_starts(start, message):
+    matches, y = season(0, Probit())
+    with pytest.raises(ValueError, match=message):
+        one_step_ahead(DynamicComparisons(Constant(1.0), Probit()), matches, y, start)
+
+
+def test_bad_input():
+    matches, y = season(0, Probit())
+    model = DynamicComparisons(Constant(1.0), Probit())
+    with pytest.raises(ValueError, match="expected a DynamicComparisons"):
+        one_step_ahead("Elo", matches, y, 90)
+    with pytest.raises(ValueError, match="expected Matches"):
+        one_step_ahead(model, [[1, -1]], y, 90)
+    with pytest.raises(ValueError, match="one outcome a match"):
+        one_step_ahead(model, matches, y[:-1], 90)
+    with pytest.raises(ValueError, match="sweeps"):
+        one_step_ahead(model, matches, y, 90, sweeps=0)
+    later = np.array(y)
+    later[110] = 3
+    with pytest.raises(ValueError, match=r"y\[110\] is 3"):
+        one_step_ahead(model, matches, later, 90)
