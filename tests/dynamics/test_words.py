@@ -43,8 +43,8 @@ def numbers(text):
         ),
         (
             Wiener(0.01 / 365.25, origin="first"),
-            "Wiener: a random walk from 0 at each feature's first match; its variance grows by 0.01 a year, so "
-            "a change has standard deviation 0.1 over one year and twice that over 4.",
+            "Wiener: a random walk from 0 at each feature's first match; its variance grows by 0.01 a year, "
+            "so a change has standard deviation 0.1 over one year and twice that over 4.",
         ),
         (
             Linear((0.5 / 365.25) ** 2, origin=20.0),

@@ -2,8 +2,8 @@
 
 What Poisson-exp forces. With one score a team, the points of the two teams of a match have the rates e^d and
 e^-d, where d is the difference of their scores (Table 1). Their product is 1, whoever plays: the geometric
-mean of the two rates is one point. Teams of basketball make a hundred each, and football's two goals and a
-half a match are more than the two of equal teams.
+mean of the two rates is one point. But teams of the NBA make a hundred points each, and in international
+football, with 1.8 goals for the home team and 1.2 for the other on average, it is 1.5.
 
 What mends it. A feature that is +1 in both rows of a match, of score c, gives rates whose product is e^{2c}:
 the right level of points, but the same one in all matches. Two features a team, attack and defence, give ::
