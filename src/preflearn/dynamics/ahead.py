@@ -3,8 +3,8 @@
 All matches are laid out once. One that is still to come is a pseudo-observation that says nothing
 (alpha = beta = 0), so one pass of the smoother finds its forecast along with the posterior of the past. Then
 its outcome is revealed, and one sweep follows over what is known, but for the matches whose moments stayed as
-they were. A new outcome hardly moves old pseudo-observations, and those that move are swept again at every
-later time: so the sweeps stay close to the fixed point.
+they were. Where a history is long, a new outcome hardly moves old pseudo-observations, and a sweep a time is
+enough; where it is not, sweeps are repeated before the next forecast.
 
 References
 ----------
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from preflearn.checks import Floats, as_real, check_count, require
+from preflearn.checks import Floats, as_real, require
 from preflearn.dynamics.inference import UpdateMap, _match
 from preflearn.dynamics.matches import Matches
 from preflearn.dynamics.model import DynamicComparisons
@@ -30,8 +30,9 @@ from preflearn.dynamics.prior import Prior
 from preflearn.dynamics.schedule import Schedule, schedule_of
 from preflearn.dynamics.team import Team, njit_free
 
-_STILL = 1e-3  # posterior standard deviations: a match whose moments moved by less is not updated
-_MOST = 0.1  # posterior standard deviations by which a sweep may move what was known before
+_STILL = 0.05  # of the tolerance: a match whose moments moved by less is not updated
+_MOST_SWEEPS = 100  # at one time
+_PROGRESS = 0.95  # of the change before, in a sweep at the same time: with less, the rate is halved
 _LEAST_RATE = 1 / 64
 _RECOVERY = 1.02
 
@@ -46,9 +47,9 @@ class OneStepAhead(NamedTuple):
     mean, variance : ndarray of shape (N - start,)
         Of the difference of scores x·s.
     residual : ndarray of shape (T,)
-        One a time: the largest change that an undamped sweep would make there in a pseudo-observation of an
-        earlier time, in units of the posterior standard deviation (that of `DynamicComparisons.tol`). It
-        says how far the forecasts are from those of a refit.
+        One a time: the largest change that an undamped sweep would make in a pseudo-observation of an earlier
+        time, in units of the posterior standard deviation (that of `DynamicComparisons.tol`). It says how
+        far the forecasts are from those of a refit, and is above `tol` where 100 sweeps were not enough.
     """
 
     probabilities: Floats
@@ -58,7 +59,7 @@ class OneStepAhead(NamedTuple):
 
 
 def one_step_ahead(
-    model: DynamicComparisons, matches: Matches, y: ArrayLike, start: int, *, sweeps: int = 1
+    model: DynamicComparisons, matches: Matches, y: ArrayLike, start: int, *, tol: float = 0.02
 ) -> OneStepAhead:
     """Forecast each match from `start` on, from all matches of earlier times (section 4 of [Maystre2019]_).
 
@@ -71,8 +72,9 @@ def one_step_ahead(
         Their outcomes.
     start : int
         The first match that is forecast. Some match must be earlier.
-    sweeps : int
-        After each time. More come closer to a refit and take as many times as long.
+    tol : float
+        Before each forecast, what is known is swept until `residual` is at most tol. On the NBA's games 0.02
+        takes a sweep a day, and the log loss is that of refits to 1e-5.
 
     Returns
     -------
@@ -100,16 +102,16 @@ def one_step_ahead(
     fitted: Any = clone(model)
     first = _first_forecast(matches, start)
     outcomes = fitted.fit(matches[:first], np.asarray(y)[:first]).likelihood.check(y, len(matches))
-    check_count(sweeps, "sweeps", least=1)
+    require(0 < as_real(tol) < np.inf, tol, "tol", "a positive number")
     prior = Prior(fitted.covariance)
     with Team(int(fitted.n_threads or os.cpu_count() or 1)) as team:
         schedule = schedule_of(matches, prior.spaces, prior.of(matches.features))
         update_map = UpdateMap(schedule, fitted.likelihood, outcomes, ep=fitted.method == "ep", team=team)
         update_map.entries[:, :2] = _without_news(fitted.pseudo_observations_, schedule)
-        ahead = _Ahead(update_map, matches, fitted.rate, first)
+        ahead = _Ahead(update_map, matches, fitted.rate, float(tol))
         for begin, end in _times(matches.time, first):
-            for _ in range(sweeps):
-                ahead.sweep(begin, end)
+            ahead.forecast(begin, end)
+            ahead.reveal(begin, end)
     mean, variance = ahead.mean[start:], ahead.variance[start:]
     probabilities = fitted.likelihood.probabilities(mean, variance)
     return OneStepAhead(probabilities, mean, variance, np.array(ahead.residual))
@@ -145,8 +147,8 @@ def _without_news(sites: Floats, schedule: Schedule) -> Floats:
 class _Ahead:
     """The state that moves on in time: pseudo-observations of all that is revealed."""
 
-    def __init__(self, update_map: UpdateMap, matches: Matches, rate: float | str, revealed: int) -> None:
-        self._map, self._design, self._revealed = update_map, matches.design, revealed
+    def __init__(self, update_map: UpdateMap, matches: Matches, rate: float | str, tol: float) -> None:
+        self._map, self._design, self._tol = update_map, matches.design, tol
         order = update_map.schedule.entry_order
         self._here = np.empty(len(order), dtype=np.int64)
         self._here[order] = np.arange(len(order))
@@ -157,69 +159,76 @@ class _Ahead:
         self._most_rate = min(1.0, 2 / most) if rate == "auto" else as_real(rate)
         self._rate = self._most_rate
 
-    def sweep(self, begin: int, end: int) -> None:
-        """Forecast the matches begin..end, once; reveal them; update what is revealed and has moved."""
-        update_map, schedule = self._map, self._map.schedule
-        update_map.smooth()
-        if begin == self._revealed:
-            self._forecast(begin, end)
-        self._revealed = end
-
-        def update(part: slice) -> float:
-            return _update(
-                begin, end, schedule.order, self._seen, update_map.ep, *update_map._likelihood,
-                update_map._outcomes, schedule.rows, schedule.coefficients, update_map.entries,
-                update_map.updated, part.start, part.stop,
-            )  # fmt: skip
-
-        change = max(update_map.team.share(update, schedule.chunks))
-        if not math.isfinite(change):
-            raise ValueError(
-                f"pseudo-observations overflow before match {begin}; expected a prior variance at which "
-                "outcomes of this size occur"
-            )
-        self.residual[-1] = change
-        while self._rate * change > _MOST and self._rate > _LEAST_RATE:
-            self._rate /= 2
-        self._step(end)
-        self._rate = min(self._most_rate, _RECOVERY * self._rate)
-
-    def _step(self, end: int) -> None:
-        update_map, schedule = self._map, self._map.schedule
-
-        def step(part: slice) -> None:
-            rows = schedule.order, schedule.rows, part.start, part.stop
-            _step(self._rate, end, update_map.entries, update_map.updated, *rows)
-
-        update_map.team.share(step, schedule.chunks)
-
-    def _forecast(self, begin: int, end: int) -> None:
+    def forecast(self, begin: int, end: int) -> None:
+        """Note the forecasts of matches begin..end, from what is known before them."""
+        before = math.inf
+        for sweep in range(_MOST_SWEEPS):
+            self._map.smooth()
+            change = self._update(begin)
+            if change <= self._tol or sweep == _MOST_SWEEPS - 1:
+                break
+            if change > _PROGRESS * before:
+                self._rate = max(self._rate / 2, _LEAST_RATE)
+            self._step(begin)
+            before = change
+        self.residual.append(change)
         low, high = self._design.indptr[begin], self._design.indptr[end]
         x, moments = self._design.data[low:high], self._map.entries[self._here[low:high], 2:]
         starts = self._design.indptr[begin:end] - low
         self.mean[begin:end] = np.add.reduceat(x * moments[:, 0], starts)
         self.variance[begin:end] = np.add.reduceat(x * x * moments[:, 1], starts)
-        self.residual.append(0.0)
+
+    def reveal(self, begin: int, end: int) -> None:
+        """Make a step with the outcomes of matches begin..end, too."""
+        if not math.isfinite(self._update(end)):
+            raise ValueError(
+                f"pseudo-observations overflow at match {begin}; expected a prior variance at which "
+                "outcomes of this size occur"
+            )
+        self._step(end)
+        self._rate = min(self._most_rate, _RECOVERY * self._rate)
+
+    def _update(self, revealed: int) -> float:
+        """By Algorithm 1, where moments moved; the largest change that it would make."""
+        update_map, schedule, still = self._map, self._map.schedule, _STILL * self._tol
+
+        def update(part: slice) -> float:
+            return _update(
+                still, revealed, schedule.order, self._seen, update_map.ep, *update_map._likelihood,
+                update_map._outcomes, schedule.rows, schedule.coefficients, update_map.entries,
+                update_map.updated, part.start, part.stop,
+            )  # fmt: skip
+
+        return max(update_map.team.share(update, schedule.chunks))
+
+    def _step(self, revealed: int) -> None:
+        update_map, schedule = self._map, self._map.schedule
+
+        def step(part: slice) -> None:
+            rows = schedule.order, schedule.rows, part.start, part.stop
+            _step(self._rate, revealed, update_map.entries, update_map.updated, *rows)
+
+        update_map.team.share(step, schedule.chunks)
 
 
 @njit_free
 def _update(
-    known, revealed, order, seen, ep, kind, a, b, outcomes, rows, coefficients, entries, updated, begin, end
+    still, until, order, seen, ep, kind, a, b, outcomes, rows, coefficients, entries, updated, begin, end
 ):
-    """Update the matches before `revealed` that moved; the largest change of those before `known`."""
+    """Update the matches before `until` whose moments moved; the largest change."""
     worst = 0.0
     for n in range(begin, end):
-        if order[n] >= revealed:
+        if order[n] >= until:
             continue
         moved = False
         for e in range(rows[n], rows[n + 1]):
             v = entries[e, 3]
             far, wide = entries[e, 2] - seen[e, 0], entries[e, 3] - seen[e, 1]
-            moved |= not (far * far <= _STILL * _STILL * v and abs(wide) <= _STILL * v)
+            moved |= not (far * far <= still * still * v and abs(wide) <= still * v)
         if moved:
             change = _match(ep, kind, a, b, outcomes, rows, coefficients, entries, updated, n, n + 1)[1]
             seen[rows[n] : rows[n + 1]] = entries[rows[n] : rows[n + 1], 2:]
-            if order[n] < known and not change <= worst:  # NaN where one of them is no number
+            if not change <= worst:  # NaN where one of them is no number
                 worst = change if change > worst else math.inf
     return worst
 

@@ -28,6 +28,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from preflearn.checks import LARGEST, Floats, Ids, check_count, check_labels, check_real, require, shown
+from preflearn.dynamics.ahead import one_step_ahead
 from preflearn.dynamics.composite import Covariance
 from preflearn.dynamics.covariance import Affine, Constant, Matern12, Matern32, Wiener
 from preflearn.dynamics.likelihood import (
@@ -42,7 +43,6 @@ from preflearn.dynamics.likelihood import (
 )
 from preflearn.dynamics.matches import ADVANTAGE, Matches
 from preflearn.dynamics.model import DynamicComparisons
-from preflearn.dynamics.ahead import one_step_ahead
 from preflearn.dynamics.points import result_probabilities, scoring_matches
 from preflearn.dynamics.prior import REST
 from preflearn.dynamics.rating_system import RatingSystem, earlier_forecasts
@@ -255,6 +255,7 @@ def forecast_results(
     *,
     share: float = 0.7,
     advantage: str | None = None,
+    tol: float = 0.02,
 ) -> ResultForecasts:
     """Forecast the games of the test set, each from all games of earlier days (section 4 of [Maystre2019]_).
 
@@ -268,6 +269,8 @@ def forecast_results(
         Of games in the training set, see `training_size`.
     advantage : str, optional
         The column that becomes the feature "advantage".
+    tol : float
+        Of `one_step_ahead`. Rating systems have none.
 
     Returns
     -------
@@ -300,11 +303,11 @@ def forecast_results(
     if isinstance(model, RatingSystem):
         probabilities = earlier_forecasts(model, matches, y, start)
     elif isinstance(likelihood, Poisson):
-        ahead = one_step_ahead(model, matches, y, 2 * start)
+        ahead = one_step_ahead(model, matches, y, 2 * start, tol=tol)
         moments = ahead.mean.reshape(-1, 2), ahead.variance.reshape(-1, 2)
         probabilities = result_probabilities(*moments, ties=ties)
     else:
-        probabilities = one_step_ahead(model, matches, y, start).probabilities
+        probabilities = one_step_ahead(model, matches, y, start, tol=tol).probabilities
     return ResultForecasts(probabilities, outcomes[start:])
 
 
