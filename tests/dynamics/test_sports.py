@@ -188,14 +188,16 @@ def test_observations_are_what_the_likelihood_has():
 
 
 @pytest.mark.parametrize("likelihood", [OrdinalProbit(0.3), Gaussian(2.0, margin=0.5)], ids=repr)
-def test_forecasts_are_one_step_ahead(likelihood):
+def test_forecasts_are_those_of_a_refit_each_day(likelihood):
     frame, model = season(), DynamicComparisons(MOVING, likelihood)
     found = forecast_results(model, frame)  # from game 42 on, the third of its day
     assert found.outcomes.tolist() == frame["outcome"].tolist()[42:]
     matches, y = observations(frame, likelihood)
     np.testing.assert_array_equal(found.probabilities, one_step_ahead(model, matches, y, 42).probabilities)
-    fitted = DynamicComparisons(MOVING, likelihood).fit(matches[:40], y[:40])  # of the days before
-    np.testing.assert_allclose(found.probabilities[:2], fitted.predict_proba(matches[42:44]), atol=1e-5)
+    close = forecast_results(model, frame, tol=1e-8).probabilities
+    for row, known in enumerate(np.searchsorted(matches.time, matches.time[42:])):
+        refit = DynamicComparisons(MOVING, likelihood).fit(matches[:known], y[:known])
+        np.testing.assert_allclose(close[[row]], refit.predict_proba(matches[[42 + row]]), atol=1e-5)
     assert not hasattr(model, "matches_")
 
 
