@@ -422,7 +422,20 @@ def test_bad_input_of_the_search():
     refused("a parameter with a range is 'variance'", ranges={"variance": (1, 2)})
     refused(r"ranges\['Constant.variance'\] is \(1, 0.5\)", ranges={"Constant.variance": (1, 0.5)})
     refused("n_configurations is 0", n=0)
-    refused("random_state is None; expected a seed, or a numpy Generator", random_state=None)
+    refused("random_state is None; expected a seed, a whole number", random_state=None)
     refused("random_state is -1", random_state=-1)
+    for found in (True, 1.5, "a", [1]):
+        refused("random_state is", random_state=found)
     refused("model is None", model=None)
     refused(r"y\[0\] is 2", y=[2] * len(y))
+
+
+def test_a_search_stays_in_the_range_of_the_likelihood():
+    """Differences of points so wide that the evidence would have a base rate above the largest allowed."""
+    y = np.round(np.random.default_rng(1).normal(0, 5000, 40))
+    matches = Matches(np.tile([[1, -1]], (40, 1)), np.arange(40.0), ["a", "b"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = maximise_evidence(DynamicComparisons(Constant(0.01), Skellam(1e5)), matches, y)
+    assert found.parameters["likelihood.base_rate"] == pytest.approx(1e6, rel=1e-3)
+    assert "likelihood.base_rate" in found.at_bound

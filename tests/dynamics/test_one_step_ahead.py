@@ -1,7 +1,10 @@
 """Forecasts from all earlier matches: those of a refit at every time, at the cost of a sweep."""
 
+import warnings
+
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.dynamics import (
     Constant,
@@ -119,6 +122,7 @@ def test_sweeps_that_run_in_circles_are_damped():
         (0, "start is 0; expected the number of a match, from 1 to 119"),
         (120, "start is 120"),
         (1.5, "start is 1.5"),
+        (True, "start is True"),
         (1, "at time 0, as the first one is"),
     ],
 )
@@ -143,3 +147,41 @@ def test_bad_input():
     later[110] = 3
     with pytest.raises(ValueError, match=r"y\[110\] is 3"):
         one_step_ahead(model, matches, later, 90)
+
+
+@pytest.mark.parametrize("method", ["ep", "kl"])
+@pytest.mark.parametrize("points", [50.0, 1000.0])
+def test_a_surprise_that_no_sweep_survives(points, method):
+    """A first step of reverse-KL overshoots to rates of e^19: the model is fitted anew instead."""
+    matches = Matches([[1, -1]] * 6, [0, 1, 1, 2, 3, 3], ["a", "b"])
+    y = [0, 0, 0, points, points, 0]
+    model = DynamicComparisons(Constant(10.0), Poisson(), method)
+    found = one_step_ahead(model, matches, y, 3)
+    wanted = model.fit(matches[:4], y[:4]).moments(matches[4:])[0]
+    np.testing.assert_allclose(found.mean[1:], wanted, rtol=1e-3)
+
+
+def test_small_rates_do_not_pretend_to_have_converged():
+    matches, y = season(5, Probit(), n=60, n_players=6, n_times=60)
+    found, wanted = (
+        one_step_ahead(
+            DynamicComparisons(Constant(1.0), Probit(), rate=rate, max_iter=10_000), matches, y, 50
+        )
+        for rate in (0.02, "auto")
+    )
+    np.testing.assert_allclose(found.mean, wanted.mean, atol=0.05)
+
+
+def test_what_did_not_converge_is_said():
+    matches, y = season(5, Probit(), n=60, n_players=6, n_times=60)
+    with pytest.warns(ConvergenceWarning, match=r"no convergence before \d+ of \d+ times"):
+        found = one_step_ahead(
+            DynamicComparisons(Constant(1.0), Probit(), rate=1e-4, max_iter=2), matches, y, 50
+        )
+    assert found.residual.max() > 0.02
+
+
+def test_lengths_are_judged_by_the_whole_span():
+    matches, y = season(6, Probit())
+    with warnings.catch_warnings(action="error"):
+        one_step_ahead(DynamicComparisons(Matern12(1.0, lengthscale=200.0), Probit()), matches, y, 8)

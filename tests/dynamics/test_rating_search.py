@@ -209,3 +209,22 @@ def test_bad_input_is_named():
     y = np.append(np.ones(30), np.zeros(30))  # no ties before, so nu is 0
     with pytest.raises(ValueError, match="each of 3 configurations gives some outcome the probability 0"):
         select_rating(Elo(k=20), matches, y, {"k": (10, 30)}, 3, random_state=0, start=30)
+
+
+@pytest.mark.parametrize(
+    ("system", "name"), [(Elo(k=20.0, likelihood=Logit()), "k"), (Elo(k=20.0), "rate"), (GRADIENT, "scale")]
+)
+def test_a_parameter_that_does_nothing_is_not_searched(system, name):
+    with pytest.raises(ValueError, match=f"a parameter with a range is '{name}'; expected one of"):
+        select_rating(system, *played(8), {name: (0.1, 1.0)}, 3, random_state=0)
+
+
+@pytest.mark.parametrize("random_state", [None, True, 1.5, -1, "a"])
+def test_bad_seeds(random_state):
+    with pytest.raises(ValueError, match="random_state is"):
+        select_rating(GRADIENT, *played(8), RANGES, 3, random_state=random_state)
+
+
+def test_ranges_that_are_none():
+    with pytest.raises(ValueError, match="ranges is None; expected a range of at least one of"):
+        select_rating(GRADIENT, *played(8), None, 3, random_state=0)

@@ -276,7 +276,9 @@ def test_losses_and_hits():
 def test_what_had_probability_zero_costs_infinity():
     sure = ResultForecasts(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1, 1], dtype=np.int8))
     assert sure.losses().tolist() == [np.inf, 0]
-    assert score_table({"sure": sure}).loc["sure", "loss"] == np.inf
+    assert score_table({"sure": sure}).loc["sure", ["loss", "loss_error"]].tolist() == [np.inf, np.inf]
+    with pytest.raises(ValueError, match="both give the outcome of game 0 the probability 0"):
+        loss_difference(sure, sure)
 
 
 def test_the_table_has_standard_errors():

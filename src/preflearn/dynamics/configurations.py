@@ -17,7 +17,7 @@ import pandas as pd
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike
 
-from preflearn.checks import Floats, as_real, check_count, require, shown
+from preflearn.checks import Floats, check_count, require, shown
 from preflearn.dynamics.hyperparameters import checked_outcomes, quietly_fitted
 from preflearn.dynamics.matches import Matches
 from preflearn.dynamics.model import DynamicComparisons
@@ -26,6 +26,7 @@ from preflearn.dynamics.parameters import (
     changed,
     check_names,
     check_range,
+    generator,
     parameters_of,
     with_parameters,
 )
@@ -117,11 +118,10 @@ def random_search(
     some = isinstance(ranges, Mapping) and len(ranges) > 0
     require(some, ranges, "ranges", f"a range of at least one of {', '.join(known)}")
     check_names(ranges, known, "a parameter with a range")
-    seeded = isinstance(random_state, np.random.Generator) or as_real(random_state) >= 0
-    require(seeded, random_state, "random_state", "a seed, or a numpy Generator")
+    rng = generator(random_state)
     limits = np.log([check_range(found, f"ranges[{name!r}]") for name, found in ranges.items()])
     n = check_count(n_configurations, "n_configurations", least=1)
-    at = np.random.default_rng(random_state).uniform(*limits.T, size=(n, len(limits)))
+    at = rng.uniform(*limits.T, size=(n, len(limits)))
     drawn = pd.DataFrame(np.exp(at), columns=list(ranges))
     one = changed(model, n_threads=1)
     n_blocks = min(n, _BLOCKS * effective_n_jobs(n_jobs))

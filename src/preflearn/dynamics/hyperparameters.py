@@ -32,13 +32,21 @@ from preflearn.checks import LARGEST, Floats, check_count, check_real, require
 from preflearn.dynamics.inference import UpdateMap
 from preflearn.dynamics.matches import Matches
 from preflearn.dynamics.model import DynamicComparisons
-from preflearn.dynamics.parameters import Range, check_names, check_range, parameters_of, with_parameters
+from preflearn.dynamics.parameters import (
+    Range,
+    changed,
+    check_names,
+    check_range,
+    parameters_of,
+    with_parameters,
+)
 from preflearn.dynamics.prior import Prior
 from preflearn.dynamics.schedule import schedule_of
 from preflearn.dynamics.team import Team
 
 _STEP = 1e-4  # of a logarithm: truncation and rounding are both below 1e-7 of the evidence's scale
 _WIDE = 1e6  # a parameter may change by this factor, if no bounds are given
+_BASE_RATES = 1e-6, 1e6  # of Skellam; differences of the gradient stay within, too
 _LEAST_LENGTHS, _MOST_SPANS = 1000, 100  # bounds of lengths of time: from span/1000 to 100 spans
 
 
@@ -277,7 +285,7 @@ class _Search:
 
     def __call__(self, at: Floats) -> tuple[float, Floats]:
         values = dict(zip(self._free, np.exp(at).tolist(), strict=True))
-        fitted = self._fit(with_parameters(self._model, values))
+        fitted = self._fit(values)
         if fitted is None:
             self._rows.append({**values, "evidence": math.nan, "gradient": math.nan, "n_iter": 0})
             return self._bowl(at)
@@ -291,16 +299,17 @@ class _Search:
             self._best, self._at, self._gradient = fitted, at.copy(), gradient
         return -evidence / self._scale, -gradient / self._scale
 
-    def _fit(self, model: DynamicComparisons) -> DynamicComparisons | None:
+    def _fit(self, values: dict[str, float]) -> DynamicComparisons | None:
         """From the best fit's pseudo-observations; if that fails, from nothing; None if that fails, too."""
         if self._best is None:
-            fitted = quietly_fitted(model, self._matches, self._outcomes)
+            fitted = quietly_fitted(changed(self._model), self._matches, self._outcomes)
             require(fitted.converged_, fitted.n_iter_, "max_iter", "enough sweeps for a fit at the start")
             return fitted
         for sites in (self._best.pseudo_observations_, None):
             try:
+                model = with_parameters(self._model, values)
                 fitted = quietly_fitted(model, self._matches, self._outcomes, sites)
-            except ValueError:  # the likelihood overflows
+            except ValueError:  # out of the likelihood's range, or it overflows
                 continue
             if fitted.converged_:
                 return fitted
@@ -375,5 +384,6 @@ def _limits(values: dict[str, float], free: list[str], bounds: dict[str, Range],
         elif span > 0 and name.endswith(("lengthscale", "period")):
             low = min(span / _LEAST_LENGTHS, values[name])
             high = max(span * _MOST_SPANS, values[name])
-        limits.append((max(low, 1 / LARGEST), min(high, LARGEST)))
+        least, most = _BASE_RATES if name.endswith("base_rate") else (1 / LARGEST, LARGEST)
+        limits.append((max(low, least * (1 + 2 * _STEP)), min(high, most * (1 - 2 * _STEP))))
     return limits

@@ -9,6 +9,7 @@ import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 
 from preflearn.checks import LARGEST, as_real, check_real, require, shown
@@ -148,3 +149,11 @@ def check_range(found: Any, name: str) -> Range:
     good = 1 / LARGEST <= low < high <= LARGEST
     require(good, found, name, "two positive numbers, the smaller one first")
     return low, high
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """The source of randomness of a search; a seed gives the same draws each time."""
+    whole = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
+    good = isinstance(random_state, np.random.Generator) or bool(whole and random_state >= 0)
+    require(good, random_state, "random_state", "a seed, a whole number of at least 0, or a numpy Generator")
+    return np.random.default_rng(random_state)

@@ -18,15 +18,18 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from preflearn.checks import LARGEST, Floats, as_real, check_count, check_labels, require
+from preflearn.checks import Floats, as_real, check_count, check_labels, require
 from preflearn.dynamics.likelihood import Likelihood, likelihood_from
 from preflearn.dynamics.matches import Matches
+from preflearn.dynamics.parameters import check_range, generator
 from preflearn.dynamics.rating_system import RatingSystem, earlier_forecasts
+from preflearn.dynamics.ratings import Elo
 from preflearn.metrics import log_loss
 
 _EDGE = 0.05  # of a range's logarithm: nearer to an end counts as near the boundary
 _BLOCKS = 8  # of configurations, a process: small enough that no process waits long for another
 _MARGIN = "likelihood.margin"  # as `parameters_of` calls it
+_OF_ELO_WITHOUT = ("k", "initial", "scale")  # a likelihood: with one they do nothing
 
 
 class RatingSearch(NamedTuple):
@@ -118,7 +121,7 @@ def select_rating(
     n = check_count(n_configurations, "n_configurations", least=1)
     if start is None:
         start = _first_with_earlier(matches.time)
-    at = np.random.default_rng(random_state).uniform(*np.log(limits).T, size=(n, len(limits)))
+    at = generator(random_state).uniform(*np.log(limits).T, size=(n, len(limits)))
     drawn = pd.DataFrame(np.exp(at), columns=list(ranges))
     systems = [_with_values(system, values) for values in drawn.to_dict("records")]
     blocks = np.array_split(np.arange(n), min(n, _BLOCKS * effective_n_jobs(n_jobs)))
@@ -151,27 +154,20 @@ def _first_with_earlier(time: Floats) -> int:
 
 def _limits(system: RatingSystem, ranges: Mapping[str, tuple[float, float]]) -> Floats:
     """Least and largest values, shape (number of ranges, 2); the system allows both."""
-    numbers = [name for name, value in system.get_params().items() if not math.isnan(as_real(value))]
     likelihood = getattr(system, "likelihood", None)
+    idle = () if not isinstance(system, Elo) else ("rate",) if likelihood is None else _OF_ELO_WITHOUT
+    values = system.get_params().items()
+    numbers = [name for name, value in values if name not in idle and not math.isnan(as_real(value))]
     if isinstance(likelihood, Likelihood) and likelihood.has_ties:
         numbers.append(_MARGIN)
-    require(len(ranges) > 0, ranges, "ranges", f"a range of at least one of {', '.join(numbers)}")
+    some = isinstance(ranges, Mapping) and len(ranges) > 0
+    require(some, ranges, "ranges", f"a range of at least one of {', '.join(numbers)}")
     for name in ranges:
         require(name in numbers, name, "a parameter with a range", f"one of {', '.join(numbers)}")
-    limits = np.array([_range(found, f"ranges[{name!r}]") for name, found in ranges.items()])
+    limits = np.array([check_range(found, f"ranges[{name!r}]") for name, found in ranges.items()])
     for ends in limits.T.tolist():
         _with_values(system, dict(zip(ranges, ends, strict=True)))._check_parameters()
     return limits
-
-
-def _range(found: Any, name: str) -> tuple[float, float]:
-    try:
-        low, high = (as_real(value) for value in found)
-    except (TypeError, ValueError):
-        low, high = math.nan, math.nan
-    good = 1 / LARGEST <= low < high <= LARGEST
-    require(good, found, name, "two positive numbers, the smaller one first")
-    return low, high
 
 
 def _with_values(system: RatingSystem, values: Mapping[str, float]) -> RatingSystem:

@@ -351,20 +351,26 @@ def loss_difference(ours: ResultForecasts, theirs: ResultForecasts) -> LossDiffe
     Raises
     ------
     ValueError
-        If they are not forecasts of the same games.
+        If they are not forecasts of the same games, or both give an outcome the probability 0.
     """
     if not np.array_equal(ours.outcomes, theirs.outcomes):
         raise ValueError(
             f"ours has {len(ours.outcomes)} outcomes, theirs {len(theirs.outcomes)}, and they differ; "
             "expected forecasts of the same games"
         )
+    both = np.isinf(ours.losses()) & np.isinf(theirs.losses())
+    if both.any():
+        raise ValueError(
+            f"both give the outcome of game {np.argmax(both)} the probability 0; expected one that does not"
+        )
     return LossDifference(*_average(ours.losses() - theirs.losses()))
 
 
 def _average(values: Floats) -> tuple[float, float]:
-    """The mean and its standard error; infinite or NaN where a loss is infinite."""
-    with np.errstate(invalid="ignore"):
-        return float(values.mean()), float(values.std() / math.sqrt(len(values)))
+    """The mean and its standard error; both infinite where a loss is."""
+    if not np.isfinite(values).all():
+        return float(values.mean()), math.inf
+    return float(values.mean()), float(values.std() / math.sqrt(len(values)))
 
 
 # ---- Figure 5
