@@ -109,7 +109,7 @@ def _rearranged(indptr: NDArray, order: NDArray) -> tuple[Ids, NDArray]:
     rows = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     entry_order = np.arange(rows[-1], dtype=np.int32)
     entry_order += np.repeat((indptr[:-1][order] - rows[:-1]).astype(np.int32), lengths)
-    return rows, entry_order
+    return rows, entry_order  # pyright: ignore[reportReturnType]  (four bytes are enough)
 
 
 def _visits(columns: NDArray, indptr: NDArray, entry_order: NDArray) -> NDArray:
