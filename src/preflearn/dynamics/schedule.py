@@ -1,3 +1,5 @@
+# Row numbers of four bytes are enough, and are called Ids as those of eight:
+# pyright: reportReturnType=false
 """The flat arrays over which inference runs: the entries of matches, and the visits of features.
 
 An entry of the design is one feature in one match. Matches are read in turn, and features visit their own
@@ -109,7 +111,7 @@ def _rearranged(indptr: NDArray, order: NDArray) -> tuple[Ids, NDArray]:
     rows = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     entry_order = np.arange(rows[-1], dtype=np.int32)
     entry_order += np.repeat((indptr[:-1][order] - rows[:-1]).astype(np.int32), lengths)
-    return rows, entry_order  # pyright: ignore[reportReturnType]  (four bytes are enough)
+    return rows, entry_order
 
 
 def _visits(columns: NDArray, indptr: NDArray, entry_order: NDArray) -> NDArray:

@@ -26,6 +26,8 @@ from preflearn.checks import (
     require,
 )
 
+_MOST_ITEMS = 10**8  # a table of this length is made
+
 
 def naive_probabilities(index: ArrayLike, y: ArrayLike, asked: ArrayLike, smoothing: float = 1.0) -> Floats:
     """Chances of pairs by their own past comparisons only: "naive" in section 4.2.3 of [Maystre2019]_.
@@ -68,10 +70,9 @@ def naive_probabilities(index: ArrayLike, y: ArrayLike, asked: ArrayLike, smooth
     pairs, wanted = _check_pairs(index, "index"), _check_pairs(asked, "asked")
     labels = check_labels(y, len(pairs), allow=(-1, 1))
     a = check_real(smoothing, "smoothing", "a positive number", 1 / LARGEST, LARGEST)
-    items, places = np.unique(np.concatenate([pairs, wanted]), return_inverse=True)
-    pairs, wanted = np.split(places.reshape(-1, 2), [len(pairs)])
+    n = int(max(pairs.max(), wanted.max())) + 1
     better, worse = np.where(labels > 0, pairs.T, pairs.T[::-1])
-    wins: Any = sparse.csr_array((np.ones(len(labels)), (better, worse)), shape=2 * (len(items),))
+    wins: Any = sparse.csr_array((np.ones(len(labels)), (better, worse)), shape=(n, n))
     first, second = wanted.T
     chances = np.column_stack([wins[second, first], wins[first, second]]) + a
     return chances / chances.sum(axis=1, keepdims=True)
@@ -82,7 +83,8 @@ def _check_pairs(values: ArrayLike, name: str) -> Ids:
     check_shape(array, name, ("m", 2), "first and second item of a pair")
     require(len(array) > 0, values, name, "at least one pair")
     require(array.dtype.kind in "iu", values, name, "integers, the numbers of items")
-    refuse(array < 0, array, name, "the number of an item, from 0 on")
+    outside = (array < 0) | (array >= _MOST_ITEMS)
+    refuse(outside, array, name, f"the number of an item, from 0 to below {_MOST_ITEMS:,}")
     same = array[:, 0] == array[:, 1]
     if same.any():
         row = np.argmax(same)
