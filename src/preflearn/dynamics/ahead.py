@@ -110,7 +110,7 @@ def one_step_ahead(
     >>> matches = Matches([[1, -1], [1, -1], [1, -1]], [0, 1, 2], ["Ann", "Bob"])
     >>> ahead = one_step_ahead(DynamicComparisons(Constant(1.0), Probit()), matches, [1, 1, -1], start=1)
     >>> ahead.probabilities.round(3).tolist()
-    [[0.268, 0.732], [0.179, 0.821]]
+    [[0.283, 0.717], [0.204, 0.796]]
     """
     require(isinstance(model, DynamicComparisons), model, "model", "a DynamicComparisons")
     require(0 < as_real(tol) < np.inf, tol, "tol", "a positive number")
