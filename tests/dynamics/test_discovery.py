@@ -258,7 +258,11 @@ def test_bad_input():
     refused("matches is .*; expected Matches", matches=[1, 2])
     refused("likelihood is 'probit'; expected a likelihood", likelihood="probit")
     refused(r"y\[0\] is 3", y=[3] * 20)
-    refused("bases is .*; expected at least one covariance", bases=[])
+    for bases in ([], None, Constant(), 3):
+        refused("bases is .*; expected at least one covariance, in a list", bases=bases)
+    refused(r"others is \[1\]; expected a mapping", others=[1])
+    for n_jobs in ("a", 0, None, True):
+        refused("n_jobs is .*; expected a whole number of processes", n_jobs=n_jobs, bases=[Constant()])
     refused(r"bases\[0\] is .*; expected a covariance that is no sum", bases=[Constant() + Matern12()])
     refused(r"bases\[1\] is 'Matern12'", bases=[Constant(), "Matern12"])
     refused(r"bases\[1\] is Constant.*; expected each base once", bases=[Constant(), Constant()])

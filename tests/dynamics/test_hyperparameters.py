@@ -1,6 +1,7 @@
 """Hyperparameters: their names, the gradient of the evidence, its maximum, and the random search."""
 
 import math
+import re
 import warnings
 
 import numpy as np
@@ -110,6 +111,8 @@ def test_values_go_where_their_names_say():
             with_parameters(model, {"advantage: Constant.variance": wrong})
     with pytest.raises(ValueError, match="model is Probit"):
         parameters_of(Probit())
+    with pytest.raises(ValueError, match="values is None; expected a mapping of names to numbers"):
+        with_parameters(model, None)
 
 
 # ---- The gradient
@@ -195,6 +198,13 @@ def test_gradient_needs_a_fit_with_these_parameters():
         evidence_gradient(model)
     with pytest.raises(ValueError, match=r"a parameter is 'variance'; expected one of Constant.variance"):
         evidence_gradient(model.fit(matches, y), ["variance"])
+    for wrong in ("Constant.variance", 3):
+        with pytest.raises(ValueError, match=r"names is .*; expected None, or a list of names"):
+            evidence_gradient(model, wrong)
+    before = evidence_gradient(model)
+    with pytest.raises(ValueError, match=r"with method 'kl' the evidence is .*; expected the method of"):
+        evidence_gradient(model.set_params(method="kl"))
+    np.testing.assert_array_equal(evidence_gradient(model.set_params(method="ep")), before)
 
 
 # ---- The maximum
@@ -337,6 +347,9 @@ def test_bad_input_of_the_maximum():
     refused("a fixed parameter is 'a'; expected one of Constant.variance", fixed=["a"])
     refused("at least one of Constant.variance to be free", fixed=["Constant.variance"])
     refused("a parameter with bounds is 'a'; expected one of Constant.variance", bounds={"a": (1, 2)})
+    for wrong in (None, 3, "Constant.variance"):
+        refused("fixed is .*; expected a list of names", fixed=wrong)
+    refused("bounds is .*; expected a mapping of names to pairs", bounds=[("Constant.variance", (1, 2))])
     for wrong in ((2, 1), (0, 1), (1, np.inf), (1, 1), 3, "ab", (1, 2, 3)):
         refused(r"bounds\['Constant.variance'\] is .*two positive", bounds={"Constant.variance": wrong})
     refused("Constant.variance is 1.0; expected a start within", bounds={"Constant.variance": (2, 3)})
@@ -413,9 +426,9 @@ def test_bad_input_of_the_search():
     model = DynamicComparisons(Constant(1.0), Probit())
     good = {"Constant.variance": (0.1, 1.0)}
 
-    def refused(message, ranges=good, n=3, random_state=0, model=model, y=y):
+    def refused(message, ranges=good, n=3, random_state=0, model=model, y=y, n_jobs=1):
         with pytest.raises(ValueError, match=message):
-            random_search(model, matches, y, ranges, n, random_state=random_state)
+            random_search(model, matches, y, ranges, n, random_state=random_state, n_jobs=n_jobs)
 
     refused("ranges is {}; expected a range of at least one of Constant.variance", ranges={})
     refused("ranges is", ranges=[(1, 2)])
@@ -428,6 +441,49 @@ def test_bad_input_of_the_search():
         refused("random_state is", random_state=found)
     refused("model is None", model=None)
     refused(r"y\[0\] is 2", y=[2] * len(y))
+    for n_jobs in ("a", 0, None, True, 1.5):
+        refused("n_jobs is .*; expected a whole number of processes", n_jobs=n_jobs)
+
+
+# ---- Lengths that are absurd for the span
+
+YEARS = {"Matern12.lengthscale": (1e-5, 1e-4)}
+
+
+@pytest.mark.parametrize(
+    ("ranges", "warned"),
+    [
+        (YEARS, "lengthscale 0.0001 is very short"),
+        ({"Matern12.lengthscale": (1e5, 1e6)}, "lengthscale 100000 is very long"),
+        ({"Matern12.lengthscale": (1e-5, 1e6)}, None),
+        ({"Matern12.variance": (0.1, 1.0)}, None),
+    ],
+)
+def test_a_search_warns_once_where_all_lengths_are_absurd(ranges, warned):
+    matches, y = small(outcomes=(1, -1))
+    model = DynamicComparisons(MOVING, Probit())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        random_search(model, matches, y, ranges, 12, random_state=0)
+    assert len(caught) == (warned is not None)
+    for warning in caught:
+        assert warning.category is UserWarning
+        assert re.search(warned, str(warning.message))
+
+
+def test_a_maximum_warns_once_where_all_lengths_are_absurd():
+    matches, y = small(outcomes=(1, -1))
+    model = DynamicComparisons(Constant(0.3) + Matern12(0.6, 5e-5), Probit())
+
+    def warned(**options):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            maximise_evidence(model, matches, y, max_iter=2, gtol=1e9, **options)
+        return [str(warning.message)[:27] for warning in caught]
+
+    assert warned(bounds=YEARS) == ["the lengthscale 0.0001 is v"]
+    assert warned(fixed=["Matern12.lengthscale"]) == ["the lengthscale 5e-05 is ve"]
+    assert warned() == []  # it may leave what is absurd
 
 
 def test_a_search_stays_in_the_range_of_the_likelihood():

@@ -171,8 +171,13 @@ def test_bad_games_are_refused(change, message):
         ([[0.0, np.nan]], [[1.0, 1.0]], "mean"),
         ([0.0, 1.0], [1.0, 1.0], "mean has shape"),
         ([[0.0, 1.0]], [[1.0, 1.0], [1.0, 1.0]], "variance has shape"),
+        (None, [[1.0, 1.0]], "mean is None; expected an array of numbers"),
+        ([[0.0, "x"]], [[1.0, 1.0]], r"mean\[0, 1\] is 'x'; expected a number"),
+        ([[0.0, 1.0]], {"a": 1}, "variance is {'a': 1}; expected an array of numbers"),
     ],
 )
 def test_bad_moments_are_refused(mean, variance, message):
     with pytest.raises(ValueError, match=message):
         result_probabilities(mean, variance)
+    with pytest.raises(ValueError, match="ties is 3; expected True or False"):
+        result_probabilities([[0.0, 1.0]], [[1.0, 1.0]], ties=3)

@@ -225,6 +225,21 @@ def test_bad_seeds(random_state):
         select_rating(GRADIENT, *played(8), RANGES, 3, random_state=random_state)
 
 
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"n_jobs": "a"}, "n_jobs is 'a'; expected a whole number of processes"),
+        ({"n_jobs": 0}, "n_jobs is 0; expected a whole number of processes"),
+        ({"n_jobs": True}, "n_jobs is True"),
+        ({"start": True}, "start is True; expected the number of a match, or None"),
+        ({"start": "a"}, "start is 'a'; expected the number of a match"),
+    ],
+)
+def test_bad_options(option, message):
+    with pytest.raises(ValueError, match=message):
+        select_rating(GRADIENT, *played(8), RANGES, 3, random_state=0, **option)
+
+
 def test_ranges_that_are_none():
     with pytest.raises(ValueError, match="ranges is None; expected a range of at least one of"):
         select_rating(GRADIENT, *played(8), None, 3, random_state=0)

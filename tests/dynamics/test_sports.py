@@ -30,11 +30,9 @@ from preflearn.dynamics.sports import (
     bradley_terry_probabilities,
     forecast_results,
     interaction_model,
-    loss_difference,
     observations,
     published_model,
     random_split,
-    score_table,
     training_size,
 )
 from preflearn.metrics import log_loss
@@ -161,6 +159,31 @@ def test_models_that_table_8_has_not(names, message):
         published_model(TABLE, *names)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda table: None, "table is a NoneType; expected a DataFrame"),
+        (lambda table: table.drop(columns="place"), r"table has columns .*; expected also \['place'\], once"),
+        (
+            lambda table: table[table["quantity"] != "constant_variance"],
+            r"the model has \['rate', .*\] in Table 8; expected also 'constant_variance'",
+        ),
+        (
+            lambda table: table.assign(value="wide"),
+            r"the values of Table 8\[0\] is 'wide'; expected a number",
+        ),
+        (lambda table: table.assign(likelihood="Cauchit"), "the likelihood of the model is 'Cauchit'"),
+        (
+            lambda table: table.assign(value=table["value"].where(table["quantity"] != "smoothness", 2.5)),
+            "the smoothness of the model is 2.5; expected 0.5 or 1.5",
+        ),
+    ],
+)
+def test_tables_that_are_none(change, message):
+    with pytest.raises(ValueError, match=message):
+        published_model(change(TABLE), "NBA basketball", "Ours")
+
+
 # ---- Forecasts
 
 
@@ -170,8 +193,21 @@ def test_the_first_seventy_percent():
         ValueError, match=r"share is 1\.0; expected one that leaves games on both sides, of 9"
     ):
         training_size(9, 1.0)
-    with pytest.raises(ValueError, match="share is 'half'"):
-        training_size(9, "half")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((9, "half"), "share is 'half'; expected a number from 0 to 1"),
+        ((10, None), "share is None; expected a number from 0 to 1"),
+        (("a",), "n_games is 'a'; expected a whole number of at least 2"),
+        ((10.5,), "n_games is 10.5; expected a whole number"),
+        ((1,), "n_games is 1; expected a whole number of at least 2"),
+    ],
+)
+def test_bad_sizes(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        training_size(*arguments)
 
 
 def test_observations_are_what_the_likelihood_has():
@@ -260,6 +296,38 @@ def test_ties_need_a_probability(model, message):
         forecast_results(model, season())
 
 
+@pytest.mark.parametrize(
+    ("model", "frame", "message"),
+    [
+        (None, season(), "model is None; expected a DynamicComparisons or a rating system"),
+        (Elo(), None, "frame is a NoneType; expected a DataFrame"),
+        (Elo(), season().drop(columns="outcome"), r"frame has columns .*; expected also \['outcome'\]"),
+        (Elo(), season().drop(columns="second"), r"the frame has columns .*; expected also \['second'\]"),
+        (DynamicComparisons(MOVING, "Probit"), season(), "likelihood is 'Probit'; expected None, or a"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_what_cannot_be_forecast(model, frame, message):
+    with pytest.raises(ValueError, match=message):
+        forecast_results(model, frame)
+
+
+@pytest.mark.parametrize(
+    ("frame", "likelihood", "message"),
+    [
+        (None, None, "frame is a NoneType; expected a DataFrame"),
+        (season().drop(columns="time"), Probit(), r"columns .*; expected also \['time'\]"),
+        (season().drop(columns="second_score"), Gaussian(2.0), r"expected also \['second_score'\]"),
+        (season().drop(columns="first_score"), Poisson(), r"expected also \['first_score'\]"),
+        (season(), "Probit", "likelihood is 'Probit'; expected None, or a likelihood"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_bad_observations(frame, likelihood, message):
+    with pytest.raises(ValueError, match=message):
+        observations(frame, likelihood)
+
+
 # ---- Scores
 
 
@@ -276,33 +344,6 @@ def test_losses_and_hits():
 def test_what_had_probability_zero_costs_infinity():
     sure = ResultForecasts(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1, 1], dtype=np.int8))
     assert sure.losses().tolist() == [np.inf, 0]
-    assert score_table({"sure": sure}).loc["sure", ["loss", "loss_error"]].tolist() == [np.inf, np.inf]
-    with pytest.raises(ValueError, match="both give the outcome of game 0 the probability 0"):
-        loss_difference(sure, sure)
-
-
-def test_the_table_has_standard_errors():
-    rng = np.random.default_rng(0)
-    p = rng.uniform(size=1000)
-    y = np.where(rng.uniform(size=1000) < p, 1, -1).astype(np.int8)
-    forecasts = ResultForecasts(np.column_stack([1 - p, p]), y)
-    row = score_table(
-        {"true": forecasts, "random": forecasts._replace(probabilities=np.full((1000, 2), 0.5))}
-    )
-    assert row.index.tolist() == ["true", "random"]
-    assert row.loc["true", "loss_error"] == pytest.approx(forecasts.losses().std() / np.sqrt(1000))
-    assert row.loc["random"].tolist() == pytest.approx([np.log(2), 0, 0.5, 0])
-    assert abs(row.loc["true", "loss"] - 0.5) < 4 * row.loc["true", "loss_error"]
-
-
-def test_differences_are_paired():
-    y = np.array([1, 1, -1, 1], dtype=np.int8)
-    ours = ResultForecasts(np.array([[0.2, 0.8], [0.5, 0.5], [0.6, 0.4], [0.3, 0.7]]), y)
-    theirs = ours._replace(probabilities=np.full((4, 2), 0.5))
-    gap = ours.losses() - np.log(2)
-    assert loss_difference(ours, theirs) == pytest.approx((gap.mean(), gap.std() / 2))
-    with pytest.raises(ValueError, match="forecasts of the same games"):
-        loss_difference(ours, theirs._replace(outcomes=-y))
 
 
 def test_a_tie_without_a_column_is_refused():
@@ -323,6 +364,15 @@ def test_the_random_split_of_starcraft(n, sizes):
     assert all((np.diff(part) > 0).all() for part in parts)
     with pytest.raises(ValueError, match="n_games is 3"):
         random_split(3, np.random.default_rng(0))
+    with pytest.raises(ValueError, match="n_games is 0"):
+        random_split(0, None)
+    with pytest.raises(ValueError, match="rng is None; expected a numpy Generator"):
+        random_split(10, None)
+
+
+def test_interactions_need_matches():
+    with pytest.raises(ValueError, match="matches is None; expected Matches"):
+        interaction_model(None, 1, 1)
 
 
 def test_interactions_learn_rock_paper_scissors():
@@ -360,6 +410,7 @@ def test_bradley_terry_is_at_the_least_objective():
         ([1, 0], None, 0.1, r"y\[1\] is 0"),
         ([1, 1], None, 0.0, "regularization is 0.0; expected a positive number"),
         ([1, 1], Matches([[1, -1]], [0], ["Ann", "Cy"]), 0.1, "other features"),
+        ([1, 1], [[1, -1]], 0.1, "asked is .*; expected Matches"),
     ],
 )
 def test_bad_bradley_terry(y, asked, alpha, message):

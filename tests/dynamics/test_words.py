@@ -163,5 +163,8 @@ def test_bad_input():
     for wrong in ("", 3, None):
         with pytest.raises(ValueError, match=r"unit is .*; expected a word"):
             in_words(Constant(), wrong)
+    for wrong in ("days", "Day", " year", "SECONDS"):
+        with pytest.raises(ValueError, match=r"unit is '.*'; expected '[a-z]*', in the singular"):
+            in_words(Constant(), wrong)
     with pytest.raises(ValueError, match="span is 0; expected a positive number"):
         in_words(Constant(), span=0)

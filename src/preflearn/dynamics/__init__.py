@@ -63,16 +63,13 @@ if TYPE_CHECKING:
     from preflearn.dynamics.ratings import Elo, Glicko
     from preflearn.dynamics.simulated import simulate_matches
     from preflearn.dynamics.sports import (
-        LossDifference,
         ResultForecasts,
         bradley_terry_probabilities,
         forecast_results,
         interaction_model,
-        loss_difference,
         observations,
         published_model,
         random_split,
-        score_table,
         training_size,
     )
     from preflearn.dynamics.trueskill import TrueSkill
@@ -94,7 +91,6 @@ __all__ = [
     "Likelihood",
     "Linear",
     "Logit",
-    "LossDifference",
     "Matches",
     "Matern12",
     "Matern32",
@@ -131,7 +127,6 @@ __all__ = [
     "least_state_size",
     "likelihood_from",
     "load",
-    "loss_difference",
     "match_features",
     "maximise_evidence",
     "observations",
@@ -143,7 +138,6 @@ __all__ = [
     "result_probabilities",
     "scaled_pairs",
     "score_differences",
-    "score_table",
     "scoring_matches",
     "season_split",
     "season_tests",
@@ -177,16 +171,13 @@ _LATER = {
     "ratings": ("Elo", "Glicko"),
     "simulated": ("simulate_matches",),
     "sports": (
-        "LossDifference",
         "ResultForecasts",
         "bradley_terry_probabilities",
         "forecast_results",
         "interaction_model",
-        "loss_difference",
         "observations",
         "published_model",
         "random_split",
-        "score_table",
         "training_size",
     ),
     "trueskill": ("TrueSkill",),

@@ -16,7 +16,6 @@ References
 from __future__ import annotations
 
 import math
-import os
 import warnings
 from typing import Any, NamedTuple
 
@@ -26,12 +25,12 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, as_real, require
+from preflearn.dynamics.acceleration import _Plain
+from preflearn.dynamics.fits import laid_out, quietly_fitted
 from preflearn.dynamics.inference import UpdateMap, _match
 from preflearn.dynamics.matches import Matches
 from preflearn.dynamics.model import DynamicComparisons
-from preflearn.dynamics.prior import Prior
-from preflearn.dynamics.schedule import schedule_of
-from preflearn.dynamics.team import Team, njit_free
+from preflearn.dynamics.team import njit_free
 from preflearn.dynamics.units import warn_of_lengths
 
 _STILL = 0.05  # of the tolerance: a match whose moments moved by less is not updated
@@ -97,7 +96,7 @@ def one_step_ahead(
     Notes
     -----
     Every time takes a pass over all matches, so a test set takes time in proportion to times x matches: some
-    20 s for the NBA's 3,234 days and 67,642 games, on two threads.
+    25 s of processor time for the NBA's 3,234 days and 67,642 games.
 
     References
     ----------
@@ -119,10 +118,7 @@ def one_step_ahead(
     fitted._check_parameters()
     outcomes = fitted.likelihood.check(y, len(matches))
     warn_of_lengths(fitted.covariance, matches.time)
-    prior = Prior(fitted.covariance)
-    with Team(int(fitted.n_threads or os.cpu_count() or 1)) as team:
-        schedule = schedule_of(matches, prior.spaces, prior.of(matches.features))
-        update_map = UpdateMap(schedule, fitted.likelihood, outcomes, ep=fitted.method == "ep", team=team)
+    with laid_out(fitted, matches, outcomes) as update_map:
         ahead = _Ahead(update_map, matches, outcomes, fitted, float(tol))
         ahead.fit(first)
         for begin, end in _times(matches.time, first):
@@ -175,6 +171,7 @@ class _Ahead:
         tol: float,
     ) -> None:
         self._map, self._matches, self._outcomes = update_map, matches, outcomes
+        update_map.updated[:] = 0  # so that a step leaves what is not revealed as it is
         self._model, self._tol = model, tol
         order = update_map.schedule.entry_order
         self._here = np.empty(len(order), dtype=np.int64)
@@ -184,17 +181,15 @@ class _Ahead:
         self.residual: list[float] = []
         most = int(np.diff(matches.design.indptr).max())
         self._most_rate = min(1.0, 2 / most) if model.rate == "auto" else as_real(model.rate)
-        self._rate = self._most_rate
+        self._plain = _Plain(update_map, self._most_rate)
 
     def fit(self, known: int) -> None:
         """Take the pseudo-observations of the first matches from a fit of them, from nothing."""
         some, y = self._matches[:known], self._outcomes[:known]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # `check` looks at the residuals
-            self._model._iterate(some, y, np.zeros((some.design.nnz, 2)))
+        quietly_fitted(self._model, some, y)  # `check` looks at the residuals
         self._map.entries[self._here[: some.design.nnz], :2] = self._model.pseudo_observations_
         self._seen[:] = np.inf
-        self._rate = self._most_rate
+        self._plain.rate = self._most_rate
 
     def forecast(self, begin: int, end: int) -> None:
         """Note the forecasts of matches begin..end, from what is known before them."""
@@ -219,19 +214,19 @@ class _Ahead:
             if change <= self._tol or not math.isfinite(change):
                 return change
             slow = change > _PROGRESS * before
-            self._rate = max(self._rate / 2, _LEAST_RATE) if slow else self._faster()
-            self._step(known)
+            self._plain.rate = max(self._plain.rate / 2, _LEAST_RATE) if slow else self._faster()
+            self._plain.advance()
             before = change
         return before
 
     def _faster(self) -> float:
-        return min(self._most_rate, _RECOVERY * self._rate)
+        return min(self._most_rate, _RECOVERY * self._plain.rate)
 
     def reveal(self, begin: int, end: int) -> None:
         """Make a step with the outcomes of matches begin..end, too."""
         if math.isfinite(self._update(end)):
-            self._step(end)
-            self._rate = self._faster()
+            self._plain.advance()
+            self._plain.rate = self._faster()
         else:
             self.fit(end)
 
@@ -260,15 +255,6 @@ class _Ahead:
 
         return max(update_map.team.share(update, schedule.chunks))
 
-    def _step(self, revealed: int) -> None:
-        update_map, schedule = self._map, self._map.schedule
-
-        def step(part: slice) -> None:
-            rows = schedule.order, schedule.rows, part.start, part.stop
-            _step(self._rate, revealed, update_map.entries, update_map.updated, *rows)
-
-        update_map.team.share(step, schedule.chunks)
-
 
 @njit_free
 def _update(
@@ -293,13 +279,3 @@ def _update(
             if not change <= worst:  # NaN where one of them is no number
                 worst = change if change > worst else math.inf
     return worst
-
-
-@njit_free
-def _step(rate, revealed, entries, updated, order, rows, begin, end):
-    """Of Algorithm 1, for the matches before `revealed`."""
-    for n in range(begin, end):
-        if order[n] < revealed:
-            for e in range(rows[n], rows[n + 1]):
-                entries[e, 0] += rate * (updated[e, 0] - entries[e, 0])
-                entries[e, 1] += rate * (updated[e, 1] - entries[e, 1])

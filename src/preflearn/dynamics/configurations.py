@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike
 
-from preflearn.checks import Floats, check_count, require, shown
-from preflearn.dynamics.hyperparameters import checked_outcomes, quietly_fitted
+from preflearn.checks import Floats, require, shown
+from preflearn.dynamics.draws import Draws, check_jobs, in_blocks
+from preflearn.dynamics.fits import quietly_fitted
+from preflearn.dynamics.hyperparameters import checked_outcomes, warn_of_ranges
 from preflearn.dynamics.matches import Matches
 from preflearn.dynamics.model import DynamicComparisons
 from preflearn.dynamics.parameters import (
@@ -26,13 +27,9 @@ from preflearn.dynamics.parameters import (
     changed,
     check_names,
     check_range,
-    generator,
     parameters_of,
     with_parameters,
 )
-
-_EDGE = 0.05  # of a range's logarithm: nearer to an end counts as near the boundary
-_BLOCKS = 8  # of configurations, a process: small enough that no process waits long for another
 
 
 class RandomSearch(NamedTuple):
@@ -97,6 +94,11 @@ def random_search(
     ValueError
         As `DynamicComparisons.fit`; on unknown names, or ranges that are none; if no fit converged.
 
+    Warns
+    -----
+    UserWarning
+        Once, if each length of time in a range, or one without a range, is absurd for the data's span.
+
     References
     ----------
     .. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
@@ -118,37 +120,30 @@ def random_search(
     some = isinstance(ranges, Mapping) and len(ranges) > 0
     require(some, ranges, "ranges", f"a range of at least one of {', '.join(known)}")
     check_names(ranges, known, "a parameter with a range")
-    rng = generator(random_state)
-    limits = np.log([check_range(found, f"ranges[{name!r}]") for name, found in ranges.items()])
-    n = check_count(n_configurations, "n_configurations", least=1)
-    at = rng.uniform(*limits.T, size=(n, len(limits)))
-    drawn = pd.DataFrame(np.exp(at), columns=list(ranges))
-    one = changed(model, n_threads=1)
-    n_blocks = min(n, _BLOCKS * effective_n_jobs(n_jobs))
-    blocks = [drawn.iloc[rows] for rows in np.array_split(np.arange(n), n_blocks)]
-    done: Any = Parallel(n_jobs=n_jobs, max_nbytes=None)(
-        delayed(_evaluated)(one, matches, outcomes, block) for block in blocks
-    )
-    table = drawn.join(pd.DataFrame([row for rows in done for row in rows]))
+    limits = {name: check_range(found, f"ranges[{name!r}]") for name, found in ranges.items()}
+    warn_of_ranges(model, limits, matches.time)
+    processes, drawn = check_jobs(n_jobs), Draws(limits, n_configurations, random_state)
+    configurations, one = drawn.table.to_dict("records"), changed(model, n_threads=1)
+    rows = in_blocks(_evaluated, configurations, processes, one, matches, outcomes)
+    table = drawn.table.join(pd.DataFrame(rows))
     good = np.where(table["converged"], table["evidence"], -np.inf)
     if not np.isfinite(good).any():
+        why = shown(table["error"].max() or "too few sweeps")
         raise ValueError(
-            f"none of {n} configurations converged ({shown(table['error'].max() or 'too few sweeps')}); "
+            f"none of {len(table)} configurations converged ({why}); "
             "expected ranges in which fits do, or a larger max_iter"
         )
     best = int(good.argmax())
-    place = (at[best] - limits[:, 0]) / np.diff(limits)[:, 0]
-    near = tuple(name for name, where in zip(ranges, place, strict=True) if not _EDGE <= where <= 1 - _EDGE)
-    fitted = with_parameters(model, drawn.iloc[best].to_dict()).fit(matches, outcomes)
-    return RandomSearch(table, best, fitted, near)
+    fitted = quietly_fitted(with_parameters(model, configurations[best]), matches, outcomes)
+    return RandomSearch(table, best, fitted, drawn.near_boundary(best))
 
 
 def _evaluated(
-    model: DynamicComparisons, matches: Matches, outcomes: Floats, configurations: pd.DataFrame
+    configurations: list[dict[str, float]], model: DynamicComparisons, matches: Matches, outcomes: Floats
 ) -> list[dict[str, Any]]:
     """The evidence of each configuration, whatever happens to the others."""
     rows = []
-    for values in configurations.to_dict("records"):
+    for values in configurations:
         try:
             fitted = quietly_fitted(with_parameters(model, values), matches, outcomes)
             row = (fitted.log_marginal_likelihood_, fitted.converged_, fitted.n_iter_, "")

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -27,7 +27,9 @@ from sklearn.exceptions import ConvergenceWarning
 from preflearn.checks import Floats, check_count, require
 from preflearn.dynamics.composite import Covariance, Product, Sum
 from preflearn.dynamics.covariance import Affine, Constant, Matern12, Matern32, Matern52, Wiener
-from preflearn.dynamics.hyperparameters import EvidenceMaximum, maximise_evidence, quietly_fitted
+from preflearn.dynamics.draws import check_jobs
+from preflearn.dynamics.fits import quietly_fitted
+from preflearn.dynamics.hyperparameters import EvidenceMaximum, maximise_evidence
 from preflearn.dynamics.likelihood import Gaussian, Likelihood
 from preflearn.dynamics.matches import Matches
 from preflearn.dynamics.model import DynamicComparisons
@@ -158,6 +160,7 @@ def discover_covariance(
     outcomes = likelihood.check(y, len(matches))
     half = float(np.ptp(matches.time)) / 2
     require(half > 0, float(matches.time[0]), "the time of all matches", "matches at several times")
+    require(isinstance(others, Mapping | None), others, "others", "a mapping of features to covariances")
     require(REST not in (others or {}), REST, "a name in others", "names of features")
     in_words(Constant(), unit)  # refuses a bad unit before the search
     others = dict(others or {})
@@ -167,7 +170,7 @@ def discover_covariance(
     noise = likelihood.variance if isinstance(likelihood, Gaussian) else 1.0
     tried = grammar.singles(_FIRST * noise)
     best, rows = _Found((), likelihood, others, {"bic": math.inf}), list[dict[str, Any]]()
-    with Parallel(n_jobs=n_jobs, max_nbytes=None) as parallel:
+    with Parallel(n_jobs=check_jobs(n_jobs), max_nbytes=None) as parallel:
         for step in count(1):
             found: Any = parallel(
                 delayed(_maximum)(model, matches, outcomes, best, grammar.label(starts[0]), starts)
@@ -188,8 +191,8 @@ def discover_covariance(
 
 
 def _check_bases(bases: Sequence[Covariance]) -> list[Covariance]:
-    listed = list(bases)
-    require(len(listed) > 0, bases, "bases", "at least one covariance")
+    listed = list(bases) if isinstance(bases, Iterable) else []
+    require(len(listed) > 0, bases, "bases", "at least one covariance, in a list")
     for k, base in enumerate(listed):
         good = isinstance(base, Covariance) and not isinstance(base, Sum | Product)
         require(good, base, f"bases[{k}]", "a covariance that is no sum and no product")

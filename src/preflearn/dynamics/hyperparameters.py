@@ -16,7 +16,6 @@ References
 from __future__ import annotations
 
 import math
-import os
 import warnings
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -29,7 +28,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from preflearn.checks import LARGEST, Floats, check_count, check_real, require
-from preflearn.dynamics.inference import UpdateMap
+from preflearn.dynamics.fits import laid_out, quietly_fitted
 from preflearn.dynamics.matches import Matches
 from preflearn.dynamics.model import DynamicComparisons
 from preflearn.dynamics.parameters import (
@@ -41,13 +40,13 @@ from preflearn.dynamics.parameters import (
     with_parameters,
 )
 from preflearn.dynamics.prior import Prior
-from preflearn.dynamics.schedule import schedule_of
-from preflearn.dynamics.team import Team
+from preflearn.dynamics.units import _MOST_LENGTHS, _MOST_SPANS, warn_of_lengths
 
+_SAME = 1e-9  # of the evidence: what rounding may change
 _STEP = 1e-4  # of a logarithm: truncation and rounding are both below 1e-7 of the evidence's scale
 _WIDE = 1e6  # a parameter may change by this factor, if no bounds are given
+_LENGTHS = "lengthscale", "period"  # names of parameters that are lengths of time
 _BASE_RATES = 1e-6, 1e6  # of Skellam; differences of the gradient stay within, too
-_LEAST_LENGTHS, _MOST_SPANS = 1000, 100  # bounds of lengths of time: from span/1000 to 100 spans
 
 
 def evidence_gradient(model: DynamicComparisons, names: Iterable[str] | None = None) -> pd.Series:
@@ -94,7 +93,7 @@ def evidence_gradient(model: DynamicComparisons, names: Iterable[str] | None = N
     Raises
     ------
     ValueError
-        If a name is unknown, or the parameters were changed since the fit.
+        If a name is unknown, or the parameters or the method were changed since the fit.
 
     References
     ----------
@@ -115,28 +114,33 @@ def evidence_gradient(model: DynamicComparisons, names: Iterable[str] | None = N
     if not (same and model.likelihood == model._likelihood):
         raise ValueError("the model's parameters were changed since its fit; expected a fit with these")
     values = parameters_of(model)
+    good = names is None or (isinstance(names, Iterable) and not isinstance(names, str))
+    require(good, names, "names", "None, or a list of names")
     names = list(values) if names is None else list(names)
     check_names(names, values, "a parameter")
+    now, then = _evidence_at(model, model), model.log_marginal_likelihood_
+    if not abs(now - then) <= _SAME * max(1.0, abs(then)):
+        raise ValueError(
+            f"with method {model.method!r} the evidence is {now:.10g}, at the fit it was {then:.10g}; "
+            "expected the method of the fit"
+        )
+    return _gradient(model, names)
+
+
+def _gradient(fitted: DynamicComparisons, names: list[str]) -> pd.Series:
+    values = parameters_of(fitted)
 
     def shifted(name: str, step: float) -> float:
-        return _evidence_at(
-            with_parameters(model, {name: values[name] * math.exp(step)}),
-            model.matches_,
-            model.outcomes_,
-            model.pseudo_observations_,
-        )
+        return _evidence_at(with_parameters(fitted, {name: values[name] * math.exp(step)}), fitted)
 
     found = [(shifted(name, _STEP) - shifted(name, -_STEP)) / (2 * _STEP) for name in names]
     return pd.Series(found, index=names, dtype=float)
 
 
-def _evidence_at(model: DynamicComparisons, matches: Matches, outcomes: Floats, sites: Floats) -> float:
-    """The evidence of given pseudo-observations under the model's parameters."""
-    prior = Prior(model.covariance)
-    with Team(int(model.n_threads or os.cpu_count() or 1)) as team:
-        schedule = schedule_of(matches, prior.spaces, prior.of(matches.features))
-        update_map = UpdateMap(schedule, model.likelihood, outcomes, ep=model.method == "ep", team=team)
-        update_map.entries[:, :2] = sites[schedule.entry_order]
+def _evidence_at(model: DynamicComparisons, fitted: DynamicComparisons) -> float:
+    """Of the pseudo-observations of a fitted model, under the parameters of another."""
+    with laid_out(model, fitted.matches_, fitted.outcomes_) as update_map:
+        update_map.entries[:, :2] = fitted.pseudo_observations_[update_map.schedule.entry_order]
         return update_map.evaluate().evidence
 
 
@@ -224,6 +228,8 @@ def maximise_evidence(
     -----
     ConvergenceWarning
         If a larger derivative is left.
+    UserWarning
+        Once, if a length of time that is fixed, or each between its bounds, is absurd for the data's span.
 
     References
     ----------
@@ -242,11 +248,15 @@ def maximise_evidence(
     ({'Constant.variance': 0.16}, True)
     """
     outcomes = checked_outcomes(model, matches, y)
+    require(isinstance(fixed, Iterable) and not isinstance(fixed, str), fixed, "fixed", "a list of names")
+    require(isinstance(bounds, Mapping | None), bounds, "bounds", "a mapping of names to pairs of numbers")
     values, fixed = parameters_of(model), list(fixed)
     check_names(fixed, values, "a fixed parameter")
     free = [name for name in values if name not in fixed]
     require(len(free) > 0, fixed, "fixed", f"at least one of {', '.join(values)} to be free")
-    limits = np.log(_limits(values, free, dict(bounds or {}), float(np.ptp(matches.time))))
+    ranges = _limits(values, free, dict(bounds or {}), float(np.ptp(matches.time)))
+    limits = np.log(ranges)
+    warn_of_ranges(model, dict(zip(free, ranges, strict=True)), matches.time)
     check_real(gtol, "gtol", "a positive number", np.finfo(float).tiny)
     search = _Search(model, matches, outcomes, free, limits, gtol)
     minimize(
@@ -290,7 +300,7 @@ class _Search:
             self._rows.append({**values, "evidence": math.nan, "gradient": math.nan, "n_iter": 0})
             return self._bowl(at)
         evidence = fitted.log_marginal_likelihood_
-        gradient = evidence_gradient(fitted, self._free).to_numpy()
+        gradient = _gradient(fitted, self._free).to_numpy()
         left = self._left(at, gradient)
         self._rows.append({**values, "evidence": evidence, "gradient": left, "n_iter": fitted.n_iter_})
         if self._best is None:
@@ -354,22 +364,21 @@ class _Search:
         )
 
 
-def quietly_fitted(
-    model: DynamicComparisons, matches: Matches, outcomes: Floats, sites: Floats | None = None
-) -> DynamicComparisons:
-    """Fitted without a word on convergence: `converged_` is looked at."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return model._iterate(
-            matches, outcomes, np.zeros((matches.design.nnz, 2)) if sites is None else sites
-        )
-
-
 def checked_outcomes(model: DynamicComparisons, matches: Matches, y: ArrayLike) -> Floats:
+    """The outcomes, after a check of all that a search begins with."""
     require(isinstance(model, DynamicComparisons), model, "model", "a DynamicComparisons")
     require(isinstance(matches, Matches) and len(matches) > 0, matches, "matches", "Matches, at least one")
     model._check_parameters()
     return model.likelihood.check(y, len(matches))
+
+
+def warn_of_ranges(model: DynamicComparisons, ranges: Mapping[str, Range], time: Floats) -> None:
+    """Warn, as a fit does, where not even the best of a range is a length for data of this span."""
+    span, nearest = float(np.ptp(time)), {}
+    for name, (low, high) in ranges.items():
+        if span > 0 and name.endswith(_LENGTHS):
+            nearest[name] = min(max(span / _MOST_LENGTHS, low), high)
+    warn_of_lengths(with_parameters(model, nearest).covariance, time)
 
 
 def _limits(values: dict[str, float], free: list[str], bounds: dict[str, Range], span: float) -> list[Range]:
@@ -381,8 +390,8 @@ def _limits(values: dict[str, float], free: list[str], bounds: dict[str, Range],
             low, high = check_range(bounds[name], f"bounds[{name!r}]")
             expected = f"a start within its bounds {low:g} and {high:g}"
             require(low <= values[name] <= high, values[name], name, expected)
-        elif span > 0 and name.endswith(("lengthscale", "period")):
-            low = min(span / _LEAST_LENGTHS, values[name])
+        elif span > 0 and name.endswith(_LENGTHS):
+            low = min(span / _MOST_LENGTHS, values[name])
             high = max(span * _MOST_SPANS, values[name])
         least, most = _BASE_RATES if name.endswith("base_rate") else (1 / LARGEST, LARGEST)
         limits.append((max(low, least * (1 + 2 * _STEP)), min(high, most * (1 - 2 * _STEP))))

@@ -9,7 +9,6 @@ import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
 from sklearn.base import clone
 
 from preflearn.checks import LARGEST, as_real, check_real, require, shown
@@ -75,6 +74,7 @@ def with_parameters(model: DynamicComparisons, values: Mapping[str, float]) -> D
     Constant(variance=2.0)
     """
     descriptions = _Descriptions(model)
+    require(isinstance(values, Mapping), values, "values", "a mapping of names to numbers")
     check_names(values, descriptions.places, "a parameter")
     for name, value in values.items():
         owner, key = descriptions.places[name]
@@ -136,12 +136,14 @@ def _numbers(name: str, leaf: dict[str, Any]) -> list[tuple[str, dict[str, Any],
 
 
 def check_names(names: Iterable[str], known: Iterable[str], what: str) -> None:
+    """Raise ValueError that shows the first name that is not known; `what` says of what it is a name."""
     known = list(known)
     for name in names:
         require(name in known, name, what, f"one of {', '.join(known)}")
 
 
 def check_range(found: Any, name: str) -> Range:
+    """Return the least and the largest value of a range, positive and different, or say what it is."""
     try:
         low, high = (as_real(value) for value in found)
     except (TypeError, ValueError):
@@ -149,11 +151,3 @@ def check_range(found: Any, name: str) -> Range:
     good = 1 / LARGEST <= low < high <= LARGEST
     require(good, found, name, "two positive numbers, the smaller one first")
     return low, high
-
-
-def generator(random_state: Any) -> np.random.Generator:
-    """The source of randomness of a search; a seed gives the same draws each time."""
-    whole = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
-    good = isinstance(random_state, np.random.Generator) or bool(whole and random_state >= 0)
-    require(good, random_state, "random_state", "a seed, a whole number of at least 0, or a numpy Generator")
-    return np.random.default_rng(random_state)

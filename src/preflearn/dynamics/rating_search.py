@@ -14,20 +14,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from preflearn.checks import Floats, as_real, check_count, check_labels, require
+from preflearn.checks import Floats, as_real, check_labels, require
+from preflearn.dynamics.draws import Draws, check_jobs, in_blocks
 from preflearn.dynamics.likelihood import Likelihood, likelihood_from
 from preflearn.dynamics.matches import Matches
-from preflearn.dynamics.parameters import check_range, generator
+from preflearn.dynamics.parameters import Range, check_range
 from preflearn.dynamics.rating_system import RatingSystem, earlier_forecasts
 from preflearn.dynamics.ratings import Elo
 from preflearn.metrics import log_loss
 
-_EDGE = 0.05  # of a range's logarithm: nearer to an end counts as near the boundary
-_BLOCKS = 8  # of configurations, a process: small enough that no process waits long for another
 _MARGIN = "likelihood.margin"  # as `parameters_of` calls it
 _OF_ELO_WITHOUT = ("k", "initial", "scale")  # a likelihood: with one they do nothing
 
@@ -58,7 +56,7 @@ def select_rating(
     system: RatingSystem,
     matches: Matches,
     y: ArrayLike,
-    ranges: Mapping[str, tuple[float, float]],
+    ranges: Mapping[str, Range],
     n_configurations: int = 1000,
     *,
     random_state: np.random.Generator | int,
@@ -118,31 +116,25 @@ def select_rating(
     require(isinstance(matches, Matches), matches, "matches", "Matches")
     labels = check_labels(y, len(matches))
     limits = _limits(system, ranges)
-    n = check_count(n_configurations, "n_configurations", least=1)
+    processes = check_jobs(n_jobs)
+    drawn = Draws(limits, n_configurations, random_state)
     if start is None:
         start = _first_with_earlier(matches.time)
-    at = generator(random_state).uniform(*np.log(limits).T, size=(n, len(limits)))
-    drawn = pd.DataFrame(np.exp(at), columns=list(ranges))
-    systems = [_with_values(system, values) for values in drawn.to_dict("records")]
-    blocks = np.array_split(np.arange(n), min(n, _BLOCKS * effective_n_jobs(n_jobs)))
-    done: Any = Parallel(n_jobs=n_jobs, max_nbytes=None)(
-        delayed(_losses)([systems[k] for k in block], matches, labels, start) for block in blocks
-    )
-    losses = np.concatenate(done)
+    require(not isinstance(start, bool), start, "start", "the number of a match, or None")
+    systems = [_with_values(system, values) for values in drawn.table.to_dict("records")]
+    losses = np.array(in_blocks(_losses, systems, processes, matches, labels, start))
     best = int(losses.argmin())
     if not np.isfinite(losses[best]):
         raise ValueError(
-            f"each of {n} configurations gives some outcome the probability 0; expected a later start, "
-            "before which all outcomes occur"
+            f"each of {len(systems)} configurations gives some outcome the probability 0; expected a later "
+            "start, before which all outcomes occur"
         )
-    place = (at[best] - np.log(limits[:, 0])) / np.diff(np.log(limits))[:, 0]
-    near = tuple(name for name, z in zip(ranges, place, strict=True) if not _EDGE <= z <= 1 - _EDGE)
-    return RatingSearch(drawn.assign(loss=losses), best, systems[best], near)
+    return RatingSearch(drawn.table.assign(loss=losses), best, systems[best], drawn.near_boundary(best))
 
 
-def _losses(systems: list[RatingSystem], matches: Matches, y: NDArray[np.int8], start: int) -> Floats:
+def _losses(systems: list[RatingSystem], matches: Matches, y: NDArray[np.int8], start: int) -> list[float]:
     forecasts = (earlier_forecasts(system, matches, y, start) for system in systems)
-    return np.array([log_loss(y[start:], probabilities) for probabilities in forecasts])
+    return [log_loss(y[start:], probabilities) for probabilities in forecasts]
 
 
 def _first_with_earlier(time: Floats) -> int:
@@ -152,8 +144,8 @@ def _first_with_earlier(time: Floats) -> int:
     return int(later[0])
 
 
-def _limits(system: RatingSystem, ranges: Mapping[str, tuple[float, float]]) -> Floats:
-    """Least and largest values, shape (number of ranges, 2); the system allows both."""
+def _limits(system: RatingSystem, ranges: Mapping[str, Range]) -> dict[str, Range]:
+    """Least and largest values, which the system allows both."""
     likelihood = getattr(system, "likelihood", None)
     idle = () if not isinstance(system, Elo) else ("rate",) if likelihood is None else _OF_ELO_WITHOUT
     values = system.get_params().items()
@@ -164,9 +156,9 @@ def _limits(system: RatingSystem, ranges: Mapping[str, tuple[float, float]]) -> 
     require(some, ranges, "ranges", f"a range of at least one of {', '.join(numbers)}")
     for name in ranges:
         require(name in numbers, name, "a parameter with a range", f"one of {', '.join(numbers)}")
-    limits = np.array([check_range(found, f"ranges[{name!r}]") for name, found in ranges.items()])
-    for ends in limits.T.tolist():
-        _with_values(system, dict(zip(ranges, ends, strict=True)))._check_parameters()
+    limits = {name: check_range(found, f"ranges[{name!r}]") for name, found in ranges.items()}
+    for end in range(2):
+        _with_values(system, {name: found[end] for name, found in limits.items()})._check_parameters()
     return limits
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -27,7 +27,17 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from preflearn.checks import LARGEST, Floats, Ids, check_count, check_labels, check_real, require, shown
+from preflearn.checks import (
+    LARGEST,
+    Floats,
+    Ids,
+    as_floats,
+    check_count,
+    check_labels,
+    check_real,
+    require,
+    shown,
+)
 from preflearn.dynamics.ahead import one_step_ahead
 from preflearn.dynamics.composite import Covariance
 from preflearn.dynamics.covariance import Affine, Constant, Matern12, Matern32, Wiener
@@ -51,7 +61,9 @@ from preflearn.dynamics.trueskill import TrueSkill
 
 YEAR = 365.25  # days
 _SHARED = 1e-9  # probabilities that differ by less share the first place
+_COLUMNS = ["place", "dataset", "model", "likelihood", "quantity", "value"]
 _MATERN = {0.5: Matern12, 1.5: Matern32}
+_RESULTS = {"Probit": (OrdinalProbit, Probit), "Logit": (OrdinalLogit, Logit)}  # with and without ties
 
 
 # ---- Table 8
@@ -93,7 +105,7 @@ def published_model(
     Raises
     ------
     ValueError
-        If the table has no such model, or several.
+        If the table has no such model, or several; if a column or a value of the model is missing.
 
     Examples
     --------
@@ -104,6 +116,7 @@ def published_model(
     >>> model.likelihood, model.covariance
     (OrdinalProbit(margin=0.5), Constant(variance=0.3) + Wiener(variance=2.0, origin='first'))
     """
+    _check_columns(table, "table", _COLUMNS)
     name, values = _of_table_8(table, dataset, model, likelihood)
     if model == "TrueSkill":
         return TrueSkill(
@@ -132,7 +145,24 @@ def _of_table_8(
             f"model {shown(model)} of {shown(dataset)} with likelihood {shown(likelihood)} {found}; "
             "expected one of its models, and its likelihood where there are several"
         )
-    return names[0], dict(zip(rows["quantity"], rows["value"].astype(float), strict=True))
+    values = as_floats(rows["value"], "the values of Table 8")
+    return names[0], _Values(zip(rows["quantity"], values.tolist(), strict=True))
+
+
+class _Values(dict[str, float]):
+    """By quantity; one that the table does not have is named."""
+
+    def __missing__(self, quantity: str) -> float:
+        raise ValueError(f"the model has {list(self)} in Table 8; expected also {quantity!r}")
+
+
+def _check_columns(frame: Any, name: str, columns: list[str]) -> None:
+    """Raise unless `frame` is a DataFrame with each of these columns once."""
+    if not isinstance(frame, pd.DataFrame):
+        raise ValueError(f"{name} is a {type(frame).__name__}; expected a DataFrame")
+    missing = [column for column in columns if list(frame).count(column) != 1]
+    if missing:
+        raise ValueError(f"{name} has columns {shown(list(frame))}; expected also {missing}, once each")
 
 
 def _has_ties(table: pd.DataFrame, dataset: str) -> bool:
@@ -145,7 +175,8 @@ def _likelihood(name: str, values: Mapping[str, float], ties: bool) -> Likelihoo
         return Gaussian(values["noise_variance"], margin=0.5 if ties else 0.0)
     if name == "Poisson-exp":
         return Poisson()
-    with_ties, without = {"Probit": (OrdinalProbit, Probit), "Logit": (OrdinalLogit, Logit)}[name]
+    require(name in _RESULTS, name, "the likelihood of the model", "Probit, Logit, Gaussian or Poisson-exp")
+    with_ties, without = _RESULTS[name]
     return with_ties(values["margin"]) if "margin" in values else without()
 
 
@@ -157,7 +188,9 @@ def _covariance(values: Mapping[str, float]) -> Covariance:
     if "wiener_variance" in values:
         return constant + Wiener(values["wiener_variance"] / YEAR, origin="first")
     if "matern_variance" in values:
-        matern = _MATERN[values["smoothness"]]
+        smoothness = values["smoothness"]
+        require(smoothness in _MATERN, smoothness, "the smoothness of the model", "0.5 or 1.5")
+        matern = _MATERN[smoothness]
         return constant + matern(values["matern_variance"], lengthscale=YEAR * values["lengthscale"])
     return constant
 
@@ -208,8 +241,9 @@ def training_size(n_games: int, share: float = 0.7) -> int:
     >>> training_size(67_642)
     47349
     """
-    size = math.floor(check_real(share, "share", "a number from 0 to 1", 0, 1) * n_games)
-    require(0 < size < n_games, share, "share", f"one that leaves games on both sides, of {n_games}")
+    n = check_count(n_games, "n_games", least=2)
+    size = math.floor(check_real(share, "share", "a number from 0 to 1", 0, 1) * n)
+    require(0 < size < n, share, "share", f"one that leaves games on both sides, of {n}")
     return size
 
 
@@ -241,6 +275,8 @@ def observations(
     >>> [observations(frame, law)[1].tolist() for law in (Probit(), Gaussian(3.0), Poisson())]
     [[1], [2], [2.0, 0.0]]
     """
+    good = likelihood is None or isinstance(likelihood, Likelihood)
+    require(good, likelihood, "likelihood", "None, or a likelihood, such as Probit()")
     if isinstance(likelihood, Poisson):
         return scoring_matches(frame, advantage=advantage)
     if isinstance(likelihood, Gaussian | Skellam):
@@ -291,6 +327,9 @@ def forecast_results(
     >>> forecasts.probabilities.round(3).tolist(), forecasts.hits().tolist()
     ([[0.158, 0.842], [0.307, 0.693]], [1.0, 1.0])
     """
+    good = isinstance(model, DynamicComparisons | RatingSystem)
+    require(good, model, "model", "a DynamicComparisons or a rating system")
+    _check_columns(frame, "frame", ["outcome"])
     likelihood = getattr(model, "likelihood", None)
     outcomes = check_labels(frame["outcome"], len(frame))
     start, ties = training_size(len(frame), share), bool((outcomes == 0).any())
@@ -311,68 +350,6 @@ def forecast_results(
     return ResultForecasts(probabilities, outcomes[start:])
 
 
-def score_table(forecasts: Mapping[str, ResultForecasts]) -> pd.DataFrame:
-    """Average log loss and accuracy of forecasts: rows of Tables 3 to 5 of [Maystre2019]_.
-
-    Parameters
-    ----------
-    forecasts : mapping of str to ResultForecasts
-
-    Returns
-    -------
-    DataFrame
-        Index: the names. Columns: loss (nats), accuracy, and their standard errors loss_error and
-        accuracy_error, where games count as independent.
-
-    Examples
-    --------
-    >>> even = ResultForecasts(np.full((4, 2), 0.5), np.array([1, -1, 1, 1], dtype=np.int8))
-    >>> score_table({"Random": even}).round(3).to_dict("index")
-    {'Random': {'loss': 0.693, 'loss_error': 0.0, 'accuracy': 0.5, 'accuracy_error': 0.0}}
-    """
-    rows = {}
-    for name, forecast in forecasts.items():
-        (loss, loss_error), (accuracy, accuracy_error) = map(_average, (forecast.losses(), forecast.hits()))
-        rows[name] = loss, loss_error, accuracy, accuracy_error
-    columns = ["loss", "loss_error", "accuracy", "accuracy_error"]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
-
-
-class LossDifference(NamedTuple):
-    """What `loss_difference` returns: the mean of ours minus theirs, in nats, and its standard error."""
-
-    mean: float
-    error: float
-
-
-def loss_difference(ours: ResultForecasts, theirs: ResultForecasts) -> LossDifference:
-    """By how much the log loss of one forecast differs from another's, game by game; below 0, ours is better.
-
-    Raises
-    ------
-    ValueError
-        If they are not forecasts of the same games, or both give an outcome the probability 0.
-    """
-    if not np.array_equal(ours.outcomes, theirs.outcomes):
-        raise ValueError(
-            f"ours has {len(ours.outcomes)} outcomes, theirs {len(theirs.outcomes)}, and they differ; "
-            "expected forecasts of the same games"
-        )
-    both = np.isinf(ours.losses()) & np.isinf(theirs.losses())
-    if both.any():
-        raise ValueError(
-            f"both give the outcome of game {np.argmax(both)} the probability 0; expected one that does not"
-        )
-    return LossDifference(*_average(ours.losses() - theirs.losses()))
-
-
-def _average(values: Floats) -> tuple[float, float]:
-    """The mean and its standard error; both infinite where a loss is."""
-    if not np.isfinite(values).all():
-        return float(values.mean()), math.inf
-    return float(values.mean()), float(values.std() / math.sqrt(len(values)))
-
-
 # ---- Figure 5
 
 
@@ -387,6 +364,7 @@ def random_split(n_games: int, rng: np.random.Generator) -> tuple[Ids, Ids, Ids]
     [30828, 12331, 18498]
     """
     check_count(n_games, "n_games", least=4)
+    require(isinstance(rng, np.random.Generator), rng, "rng", "a numpy Generator")
     train, validation, test = np.split(rng.permutation(n_games), [n_games // 2, 7 * n_games // 10])
     return np.sort(train), np.sort(validation), np.sort(test)
 
@@ -408,6 +386,7 @@ def interaction_model(
     DynamicComparisons
         Not fitted.
     """
+    require(isinstance(matches, Matches), matches, "matches", "Matches")
     players = [name for name in matches.features if isinstance(name, str)]
     covariance: dict[Hashable, Covariance] = dict.fromkeys(players, Constant(player_variance))
     covariance[REST] = Constant(interaction_variance)
@@ -448,6 +427,8 @@ def bradley_terry_probabilities(
     [[0.2606, 0.7394]]
     """
     alpha = check_real(regularization, "regularization", "a positive number", 1 / LARGEST, LARGEST)
+    for name, found in (("matches", matches), ("asked", asked)):
+        require(isinstance(found, Matches), found, name, "Matches")
     if matches.features != asked.features:
         raise ValueError("the matches asked for have other features; expected the same, in the same order")
     signed = matches.design.multiply(check_labels(y, len(matches), allow=(-1, 1))[:, None]).tocsr()

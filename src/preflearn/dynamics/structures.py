@@ -143,6 +143,7 @@ def fixed_in(model: DynamicComparisons, structure: Structure) -> list[str]:
 
 
 def covariance_of(structure: Structure) -> Covariance:
+    """The sum of its products, each with its variance in the first factor."""
     products = (reduce(mul, (_scaled(term.parts[0], term.variance), *term.parts[1:])) for term in structure)
     return reduce(add, products)
 

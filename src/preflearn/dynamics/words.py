@@ -66,7 +66,7 @@ def in_words(
     Raises
     ------
     ValueError
-        If `covariance` is none, the unit is no word, or the span is not positive.
+        If `covariance` is none, the unit is no word or in the plural, or the span is not positive.
 
     References
     ----------
@@ -82,6 +82,8 @@ def in_words(
     Together: a difference of two scores has standard deviation 0.894; of its variance 10 % is from Constant and 90 % from Matern12.
     """  # noqa: E501
     require(isinstance(unit, str) and unit.strip() != "", unit, "unit", "a word, such as 'day'")
+    meant = unit.strip().lower().removesuffix("s")
+    require(unit in _SECONDS or meant not in _SECONDS, unit, "unit", f"{meant!r}, in the singular")
     clock = _Clock(unit)
     after = clock.year if span is None else check_real(span, "span", "a positive number", least=1e-100)
     if isinstance(covariance, Mapping):
