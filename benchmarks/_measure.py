@@ -6,7 +6,7 @@ import multiprocessing
 import resource
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 __all__ = ["alternate", "markdown_table", "peak_megabytes"]
@@ -70,3 +70,9 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> s
 
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(map(cell, line)) + " |" for line in lines)
+
+
+def print_tables(headers: Mapping[str, str], tables: Mapping[str, Sequence[Sequence[object]]]) -> None:
+    """Markdown tables under their titles; the columns of each header are set apart by "|"."""
+    for title, rows in tables.items():
+        print(f"\n{title}\n\n{markdown_table(headers[title].split('|'), rows)}")

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from _kickscore import Peer, add_peer_option
-from _measure import markdown_table, peak_megabytes
+from _measure import peak_megabytes, print_tables
 from _sports import SPORTS, Sport, sport
 from sklearn.exceptions import ConvergenceWarning
 
@@ -202,8 +202,7 @@ def main() -> None:
         for title, found in rows.items():
             tables.setdefault(title, []).extend(found)
             print(name, title, flush=True)
-    for title, rows in tables.items():
-        print(f"\n{title}\n\n{markdown_table(HEADERS[title].split('|'), rows)}")
+    print_tables(HEADERS, tables)
     cold, warm = compile_seconds()
     print(f"\nThe first fit of a process takes {cold:.1f} s longer without compiled code on the disk,")
     print(f"{warm:.2f} s longer with it.")

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from _gauss_seidel import sweep_through_time
-from _measure import markdown_table, peak_megabytes
+from _measure import peak_megabytes, print_tables
 from _posterior_mode import posterior_mode
 from _rivals import run_rival
 from _sports import sport
@@ -280,8 +280,7 @@ def main() -> None:
             for title, rows in found.items():
                 tables.setdefault(title, []).extend(rows)
                 print(title, *rows[0], sep="; ", flush=True)
-    for title, rows in tables.items():
-        print(f"\n{title}\n\n{markdown_table(HEADERS[title].split('|'), rows)}")
+    print_tables(HEADERS, tables)
     cold, warm = compile_seconds()
     print(f"\nThe first fit of a process takes {cold:.1f} s longer without compiled code on the disk,")
     print(f"{warm:.2f} s longer with it. The peers compile nothing.")
