@@ -190,7 +190,8 @@ def collect(project: Project, ledger: Mapping[str, Claim], shown: Mapping[str, E
     checked, problems = match_checks(ledger, project.chapters, shown)
     url, front = repository(project), project.book / "index.md"
     pages = {f"{name}.ipynb": notebook.page(url) for name, notebook in shown.items()}
-    pages |= {"claims.md": claims_page(checked), "status.md": status_page(shown), "tally.md": tally(checked)}
+    pages |= {"claims.md": claims_page(checked), "tally.md": tally(checked)}
+    pages["status.md"] = status_page(shown, outdated_records(project, State(project, ledger)))
     pages |= figures(front.read_text("utf-8") if front.is_file() else "", shown)
     for name, text in pages.items():
         path = project.pages / name

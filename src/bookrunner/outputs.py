@@ -90,10 +90,12 @@ class Executed:
 
     @property
     def replaced(self) -> list[str]:
-        """Declared data sets that the chapter did not read, since others took their place."""
-        read = {file["dataset"] for file in self.provenance["data"]}
-        declared = self.notebook["metadata"]["preflearn"].get("data", [])
-        return [dataset for dataset in declared if dataset not in read]
+        """Data sets that the chapter asked for and did not get, so that others took their place.
+
+        One that it never asked for, as in a profile that shows recorded numbers, is not among them.
+        """
+        asked = (name.partition(" ") for name in self.provenance["read"])
+        return [dataset for kind, _, dataset in asked if kind == "dataset"]
 
     def page(self, repository: str = "") -> str:
         """The notebook as the book shows it, as JSON text that depends on its content alone.

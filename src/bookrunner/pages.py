@@ -186,8 +186,8 @@ def _entry(entry: Checked, place: str) -> str:
     return f"({anchor(claim.id)})=\n::::{{container}} claim-entry claim-{kind}\n{inner}\n::::"
 
 
-def status_page(executed: Mapping[str, Executed]) -> str:
-    """The status page as MyST Markdown: when, how long, with which versions and data."""
+def status_page(executed: Mapping[str, Executed], outdated: Iterable[str] = ()) -> str:
+    """The status page as MyST Markdown: when, how long, what is outdated, with which versions and data."""
     rows: list[list[Any]] = [["chapter", "run time", "code cells", "date (UTC)", "profile"]]
     for name, notebook in executed.items():
         run = notebook.run
@@ -197,11 +197,13 @@ def status_page(executed: Mapping[str, Executed]) -> str:
     total = sum(notebook.run["seconds"] for notebook in executed.values())
     cells = sum(notebook.n_code_cells for notebook in executed.values())
     rows.append(["all", _whole(duration(total)), cells, "", ""])
+    names = ", ".join(f"`{name}`" for name in outdated)
     parts = [
         "# Status",
         "When each chapter was last computed, and with what. A chapter runs again if its notebook, the "
         "package, its parameters, its data or a version below changes.",
         _table(rows),
+        *([f"Recorded by older code than the present, and shown all the same: {names}."] if names else []),
         "## Versions",
         *_versions(executed),
         "## Data",

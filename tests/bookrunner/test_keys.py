@@ -132,6 +132,21 @@ def test_data_that_come_later_are_read_and_then_nothing_runs_again(house, build,
     assert "the data" in shown(house)
 
 
+def test_declared_data_that_a_run_did_not_ask_for_are_neither_replaced_nor_fetched(house, build, monkeypatch):
+    path = house.notebooks / "02_recorded.ipynb"
+    write_notebook(path, "import preflearn.datasets.storage", data=("toy",))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(house.root / "no cache"))
+    monkeypatch.setenv("PREFLEARN_DATA", "nowhere")
+    with server(b"right") as (url, asked):
+        register(house, b"right", url)
+        out = build("2")
+        assert DONE in out
+        assert "other data" not in out
+        assert SAME in build("2")
+        assert asked == []
+    path.unlink()
+
+
 def test_data_that_no_metadata_declare_are_read_once_they_are_here(house, build, monkeypatch):
     path = house.notebooks / "01_first.ipynb"
     edit_notebook(path, lambda nb: nb["metadata"]["preflearn"].update(data=[]))
@@ -242,6 +257,7 @@ def test_a_full_run_ignores_what_it_writes_and_is_flagged_when_its_code_changes(
     out = build("--profile", "full")
     assert DONE in out
     assert "older than the code" not in out
+    assert "older code" not in (house.pages / "status.md").read_text()
     assert SAME in build("--profile", "full")
     path = house.root / "data/recorded/01_first_fit.csv"
     path.write_text(
@@ -254,3 +270,5 @@ def test_a_full_run_ignores_what_it_writes_and_is_flagged_when_its_code_changes(
     (house.root / "data/recorded/04_odd.csv").write_text("# code: [1]\na\n1\n")
     names = ["01_first_fit.csv", "03_old.csv", "04_odd.csv"]
     assert outdated_records(house, state_of(house)) == names
+    assert "older than the code that makes it: 03_old.csv, 04_odd.csv" in build("--profile", "full")
+    assert "the same: `03_old.csv`, `04_odd.csv`." in (house.pages / "status.md").read_text()

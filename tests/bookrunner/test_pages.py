@@ -145,11 +145,17 @@ def test_status_page_has_times_versions_and_data(built):
     assert "No chapter read a data set." in page
     assert executed.n_code_cells == 2
     used = [{"dataset": "sushi", "file": "a|b.txt", "sha256": "0123456789abcdef", "source": "mirror"}]
-    executed.notebook["metadata"]["preflearn"]["data"] = ["sushi", "nba"]
+    executed.notebook["metadata"]["preflearn"]["data"] = ["sushi", "nba", "chess"]
     executed.provenance["data"] = used
+    executed.provenance["read"]["dataset nba"] = None
     page = status_page({"01_first": executed})
     assert r"| 01 | sushi | a\|b.txt | `0123456789ab` | mirror |" in page
     assert "| 01 | nba |  |  | other data in its place |" in page
+    assert "chess" not in page  # which the chapter never asked for
+    assert "older code" not in page
+    assert "older code than the present, and shown all the same: `01_first_fit.csv`." in status_page(
+        {"01_first": executed}, ["01_first_fit.csv"]
+    )
 
 
 def problems_with(project, tmp_path, old, new):

@@ -258,7 +258,7 @@ def _report(table: pd.DataFrame, maximum: EvidenceMaximum, n: int, span: float, 
     lines = [
         f"{len(table)} structures were tried in {table['step'].iloc[-1]} steps. The smallest BIC, "
         f"{first['bic']:.1f}, is that of {first['structure']}: evidence {first['evidence']:.1f} with "
-        f"{first['n_parameters']} parameters for {n:,} matches.",
+        f"{first['n_parameters']} parameter{'s' * (first['n_parameters'] != 1)} for {n:,} matches.",
         *(
             f"Next is {other['structure']}, whose BIC is larger by {other['bic'] - first['bic']:.1f}."
             for other in others[:1]
