@@ -267,6 +267,8 @@ def test_bad_input():
     refused(r"bases\[1\] is 'Matern12'", bases=[Constant(), "Matern12"])
     refused(r"bases\[1\] is Constant.*; expected each base once", bases=[Constant(), Constant()])
     refused(r"a name in others is '\*'", others={"*": Constant()})
+    typo = {"advantge": Constant()}
+    refused("a name in others is 'advantge'; expected a feature of matches", others=typo)
     refused("method is 'mcmc'", method="mcmc")
     refused("max_parts is 0", max_parts=0)
     refused("unit is ''; expected a word", unit="", bases=[Constant()])

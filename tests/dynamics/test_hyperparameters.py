@@ -352,6 +352,8 @@ def test_bad_input_of_the_maximum():
     refused("bounds is .*; expected a mapping of names to pairs", bounds=[("Constant.variance", (1, 2))])
     for wrong in ((2, 1), (0, 1), (1, np.inf), (1, 1), 3, "ab", (1, 2, 3)):
         refused(r"bounds\['Constant.variance'\] is .*two positive", bounds={"Constant.variance": wrong})
+    bounds = {"Constant.variance": (1e99, 1e101)}
+    refused(r"expected two positive numbers from 1e-100 to 1e100, the smaller one first", bounds=bounds)
     refused("Constant.variance is 1.0; expected a start within", bounds={"Constant.variance": (2, 3)})
     refused("gtol is 0; expected a positive number", gtol=0)
     refused("max_iter is 0", max_iter=0)

@@ -152,6 +152,23 @@ def test_chances_of_counts_add_to_one_before_they_are_scaled(base_rate):
     np.testing.assert_allclose(raw.sum(axis=1), 1, atol=1e-11)
 
 
+@pytest.mark.parametrize("likelihood", [Poisson(), Skellam(1e-6), Skellam(1.4), Skellam(1e6)], ids=repr)
+def test_sure_results_by_a_mile(likelihood):
+    """Ties so rare that their chance is no number any more, and quadrature over them overflows."""
+    mean = np.array([100.0, 300.0, -300.0, 1e4, -1e90])
+    for variance in (0.0, 1e-30, 1e-6, 1.0):
+        found = likelihood.probabilities(mean, np.full(len(mean), variance))
+        np.testing.assert_allclose(found[:, 1], 0, atol=1e-300)
+        np.testing.assert_allclose(found[:, 2], mean > 0, atol=1e-12)
+
+
+def test_the_chance_of_a_tie_is_kept_to_the_smallest_number():
+    """Where it is left out, at 40 deviations beyond e^-800, there is nothing to leave out."""
+    mean, variance = np.linspace(0, 60, 241), np.full(241, 0.5)
+    tie = Skellam(1.4)._results(mean, variance)[:, 1]
+    np.testing.assert_array_equal(tie, np.exp(Skellam(1.4).log_partition(np.zeros(241), mean, variance)[0]))
+
+
 def test_gaussian_points():
     """Of whole points a margin of half a point makes 0 a tie; without a margin there are no ties."""
     mean, variance = np.array([0.0, 2.0]), np.array([1.0, 5.0])
@@ -227,6 +244,12 @@ def test_bad_parameters_are_named(make, message):
         (Skellam(), [1, 1.5, 1], r"y\[1\] is 1\.5; expected whole differences of points"),
         (Gaussian(), [1, 1e101, 1], r"y\[1\] is 1e\+101; expected differences of points"),
         (Gaussian(), [1, math.nan, 1], r"y\[1\] is nan; expected finite numbers"),
+        (OrdinalProbit(1.0), [True, True, False], r"y\[0\] is True; expected one of \[-1, 0, 1\], for Ord"),
+        (
+            Gaussian(),
+            np.array([1, 0, False], dtype=object),
+            r"y\[2\] is False; expected differences of points",
+        ),
         (Probit(), [1, -1], r"y has shape \(2,\); expected \(3,\): one outcome a match"),
     ],
 )

@@ -1,4 +1,5 @@
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -92,6 +93,12 @@ def test_outcomes_may_be_points():
         ({"time": ["a", "b", "c"]}, "column 'time' has dtype .*; expected numbers, or dates"),
         ({"time": [pd.Timestamp(0), pd.NaT, pd.NaT]}, "column 'time' has no value in row 1"),
         ({"outcome": [1, np.nan, 0]}, "column 'outcome' has no value in row 1"),
+        ({"outcome": [True, False, True]}, "column 'outcome' has dtype bool; expected numbers"),
+        (
+            {"first": [1.0, 2.0, 3.0], "second": [2, 3, 1]},
+            r"'first' has dtype float64, 'second' int64; expected names of one kind: astype\(int\)",
+        ),
+        ({"second": [1.0, 2.0, 3.0]}, "'second' float64; expected names of one kind"),
         ({"outcome": ["won", "lost", "won"]}, "column 'outcome' has dtype .*; expected numbers"),
         ({"home": [1.0, np.inf, 0.0]}, "column 'home' is inf in row 1"),
         ({"first": ["Bob", "Ann", "advantage"]}, "a player is named 'advantage'"),
@@ -128,6 +135,82 @@ def test_missing_columns_and_rows_are_named():
 def test_bad_input_is_named(design, time, features, message):
     with pytest.raises(ValueError, match=message):
         Matches(design, time, features)
+
+
+def damaged(kind, **changes):
+    """A sparse design of 4 matches and 3 features, some of whose numbers are overwritten."""
+    design = kind(np.tile([[1.0, -1, 0], [0, 1, -1]], (2, 1)))
+    for name, (place, value) in changes.items():
+        getattr(design, name)[place] = value
+    return design
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.bsr_array])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"indptr": (1, 400_000)},
+        {"indptr": (1, -5)},
+        {"indptr": (-1, 400_000)},
+        {"indptr": ([1, -1], [400_000, -1])},  # which scipy's own check overlooks
+        {"indptr": ([1, -1], [400_000, 0])},
+        {"indptr": (0, 1)},
+        {"indices": (0, 1_000_000)},
+        {"indices": (0, -1)},
+    ],
+    ids=str,
+)
+def test_a_damaged_design_is_refused_before_anything_reads_it(kind, changes):
+    with pytest.raises(ValueError, match=r"design is no \w{3} array: "):
+        Matches(damaged(kind, **changes), [0, 1, 2, 3], ["a", "b", "c"])
+
+
+def test_coordinates_out_of_range_are_refused():
+    design = damaged(sparse.coo_array)
+    design.coords[1][0] = 7
+    with pytest.raises(ValueError, match="design is no coo array: "):
+        Matches(design, [0, 1, 2, 3], ["a", "b", "c"])
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csc_array, sparse.bsr_array, sparse.coo_array])
+def test_a_sparse_design_of_any_kind_is_the_dense_one(kind):
+    design = damaged(kind)
+    found = Matches(design, [0, 1, 2, 3], ["a", "b", "c"]).design
+    np.testing.assert_array_equal(found.toarray(), design.toarray())
+    assert found.format == "csr"
+    assert not np.shares_memory(found.data, design.data)
+
+
+def test_names_of_one_kind_are_kept():
+    for names in ([1, 2], [1.0, 2.0], ["1", "2"]):
+        pair = pd.DataFrame({"first": names, "second": names[::-1], "time": [0, 1], "outcome": [1, 1]})
+        assert len(Matches.from_frame(pair)[0].features) == 2
+
+
+@pytest.mark.parametrize("time", [[20010101, 20010131, 20010201], [20010101.0, 20010101.0, 21991231.0]])
+def test_numbers_that_read_as_dates_are_warned_of(time):
+    with pytest.warns(
+        UserWarning, match=r"column 'time' read as dates \(20010101\).*format='%Y%m%d'"
+    ) as found:
+        matches, _ = Matches.from_frame(frame(time=time))
+    assert found[0].filename == __file__
+    np.testing.assert_array_equal(matches.time, time)
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        [20010101.5, 20010102, 20010103],
+        [20010101, 20010102, 20010199],
+        [20011301, 20011302, 20011303],
+        [15991231, 15991231, 15991231],
+        [22010101, 22010101, 22010101],
+        [0, 1, 2],
+    ],
+)
+def test_other_numbers_are_times_without_a_word(time):
+    with warnings.catch_warnings(action="error"):
+        Matches.from_frame(frame(time=time))
 
 
 def test_a_sparse_design_is_copied_and_cleaned():

@@ -31,6 +31,7 @@ from preflearn.dynamics import (
     load,
     team,
 )
+from preflearn.dynamics.storage import read_npz, write_npz
 
 NAMES = ("Ann", "Bob", "Cy", "Dee")
 STATIONARY = Constant(0.3) + Matern32(0.6, 1.5)
@@ -147,7 +148,8 @@ def test_features_that_were_never_seen_have_their_prior():
         "Zoe": Matern12(2.0, 1.0),
         "*": Constant(0.3) + Wiener(0.5, "first"),
     }
-    model = fitted(matches, y, covariance)
+    with pytest.warns(UserWarning, match="covariance names"):
+        model = fitted(matches, y, covariance)
     mean, deviation = model.scores(matches.features[silent[0]], [0.0, 9.0])
     np.testing.assert_array_equal(mean, 0)
     prior = 0.5 if matches.features[silent[0]] == "advantage" else 0.3  # a newcomer at each of the times
@@ -363,6 +365,30 @@ def test_what_cannot_be_saved_or_read(tmp_path):
         load(tmp_path / "text.npz")
 
 
+@pytest.mark.parametrize(("place", "value"), [(5, 400_000), (400, 700), (1, 99), (1, -5), (1, 2**31 - 1)])
+def test_a_damaged_design_is_not_loaded(tmp_path, place, value):
+    """Each of these once ended the process, or came out as an error of C++."""
+    matches = Matches(np.tile([[1, -1, 0], [0, 1, -1]], (200, 1)), np.arange(400.0), ["a", "b", "c"])
+    path = tmp_path / "model.npz"
+    fitted(matches, np.ones(400)).save(path)
+    with np.load(path) as file:
+        arrays = dict(file)
+    arrays["indptr"][place] = value
+    np.savez(path, **arrays)
+    with pytest.raises(ValueError, match=r"model\.npz is damaged"):
+        load(path)
+
+
+@pytest.mark.parametrize("name", ["indices", "indptr"])
+def test_positions_in_a_file_are_integers(tmp_path, name):
+    matches, y = small()
+    fitted(matches, y).save(tmp_path / "model.npz")
+    header, arrays = read_npz(tmp_path / "model.npz")
+    write_npz(tmp_path / "model.npz", header, arrays | {name: arrays[name] + 0.5})
+    with pytest.raises(ValueError, match=f"the type of {name} is .*float64.*; expected integers"):
+        load(tmp_path / "model.npz")
+
+
 # ---- Threads
 
 
@@ -519,6 +545,19 @@ def test_bad_matches_are_named():
         Matches([[1, -1], [1, -1]], [1, 0], ["a", "b"])
     with pytest.raises(ValueError, match="row 0 of design has no entries"):
         Matches([[0, 0]], [0], ["a", "b"])
+
+
+def test_a_covariance_of_what_is_no_feature_is_warned_of():
+    matches, y = small()
+    covariance = {"Zoe": Constant(2.0), "*": Constant(1.0)}
+    with pytest.warns(UserWarning, match=r"covariance names \['Zoe'\], but no match has") as found:
+        model = DynamicComparisons(covariance, TIES).fit(matches, y)
+    assert found[0].filename == __file__
+    later = Matches([[1, -1]], [matches.time[-1]], ["Zoe", "Ann"])
+    with warnings.catch_warnings(action="error"):
+        model.update(later, [1])
+        DynamicComparisons(covariance | {"Ann": Constant(3.0)}, TIES).fit(later, [1])
+    assert model.features_[-1] == "Zoe"
 
 
 def test_times_before_the_prior_begins():

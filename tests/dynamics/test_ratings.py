@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 
-from preflearn.dynamics import Elo, Glicko, Matches
+from preflearn.dynamics import Elo, Glicko, Logit, Matches, Probit, TrueSkill, earlier_forecasts
 from preflearn.metrics import log_loss
 
 SYSTEMS = [Elo(), Elo(k=24, advantage=35), Glicko(c=20), Glicko(c=20, period=3, advantage=35)]
@@ -419,6 +419,33 @@ def test_bad_matches_are_named(system):
         clone(system).set_params(advantage=10).fit(Matches([[1, -1]], [0], ["a", "b"]), [1])
 
 
+@pytest.mark.parametrize(
+    ("system", "change"),
+    [
+        (Elo(), {"likelihood": Logit()}),
+        (Elo(likelihood=Logit()), {"likelihood": Probit()}),
+        (Elo(likelihood=Logit()), {"likelihood": None}),
+        (TrueSkill(), {"margin": 0.5}),
+    ],
+)
+def test_ratings_of_another_likelihood_are_not_mixed(system, change):
+    matches, y = played(19, ties=0)
+    fitted = clone(system).fit(matches, y)
+    before, next_match = fitted.ratings_, Matches([[1, -1]], matches.time[-1:], ["p0", "p1"])
+    fitted.set_params(**change)
+    message = (
+        r"the likelihood is .*, but the ratings were fitted with .*; expected the same: call `fit` again"
+    )
+    for use in (fitted.predict_proba, fitted.decision_function, fitted.predict):
+        with pytest.raises(ValueError, match=message):
+            use(matches)
+    with pytest.raises(ValueError, match=message):
+        fitted.partial_fit(next_match, [1])
+    np.testing.assert_array_equal(fitted.ratings_, before)
+    again = clone(system).set_params(**change).fit(matches, y).predict_proba(matches)
+    np.testing.assert_array_equal(fitted.fit(matches, y).predict_proba(matches), again)
+
+
 @every_system
 def test_a_failed_fit_leaves_the_old_one(system):
     matches, y = played(18)
@@ -427,3 +454,9 @@ def test_a_failed_fit_leaves_the_old_one(system):
     with pytest.raises(ValueError, match=r"y\[0\] is 2"):
         fitted.fit(matches, np.full(len(y), 2))
     np.testing.assert_array_equal(fitted.predict_proba(matches), before)
+
+
+@pytest.mark.parametrize("start", [True, 0, 60, 1.5, "1"])
+def test_forecasts_start_at_the_number_of_a_match(start):
+    with pytest.raises(ValueError, match=r"start is .*; expected the number of a match, from 1 to 59"):
+        earlier_forecasts(Elo(), *played(20), start=start)

@@ -130,7 +130,12 @@ def test_a_seed_gives_the_same_matches():
         ({"n_players": 21}, "n_players is 21; expected at most 20, two for each of 10 matches"),
         ({"span": 0.5}, "span is 0.5; expected a number of days, at least 1"),
         ({"span": math.nan}, "span is nan; expected a number of days"),
-        ({"tie_share": 1}, "tie_share is 1; expected a share from 0 to below 1"),
+        ({"tie_share": 1}, "tie_share is 1; expected a share from 0 to below 1$"),
+        ({"tie_share": True}, "tie_share is True; expected a share"),
+        ({"rng": "x"}, "rng is 'x'; expected a seed, a whole number of at least 0, or a numpy Generator"),
+        ({"rng": 1.5}, "rng is 1.5; expected a seed"),
+        ({"rng": -1}, "rng is -1; expected a seed"),
+        ({"rng": None}, "rng is None; expected a seed"),
         ({"tie_share": -0.1}, "tie_share is -0.1; expected a share"),
     ],
 )

@@ -146,9 +146,19 @@ def test_the_advantage_has_its_own_prior():
     assert model.covariance["*"] == Constant(0.895) + Matern12(0.22, lengthscale=44.472 * 365.25)
 
 
+@pytest.mark.parametrize("model", ["Elo", "TrueSkill"])
+def test_the_advantage_of_a_rating_system_has_no_prior(model):
+    with pytest.raises(ValueError, match=rf"advantage_variance is 1.0; expected None, since {model} has no"):
+        published_model(TABLE, "World football", model, advantage_variance=1.0)
+
+
 @pytest.mark.parametrize(
     ("names", "message"),
     [
+        ((["NBA basketball"], "Ours"), r"dataset is \['NBA basketball'\]; expected a name, as printed"),
+        (("NBA basketball", ["Ours"]), r"model is \['Ours'\]; expected a name, as printed"),
+        (("NBA basketball", None), "model None of 'NBA basketball' .* is not in Table 8"),
+        (("NBA basketball", "Ours", ["Probit"]), r"likelihood is \['Probit'\]; expected a name"),
         (("NBA basketball", "Glicko"), "'Glicko' of 'NBA basketball' .* is not in Table 8"),
         (("NBA basketball", "Table 4"), "has the likelihoods .*'Gaussian', 'Logit', 'Poisson-exp'"),
         (("NBA basketball", "Ours", "Logit"), "is not in Table 8"),
@@ -221,6 +231,26 @@ def test_observations_are_what_the_likelihood_has():
     assert points.tolist() == frame[["first_score", "second_score"]].to_numpy().ravel().tolist()
     assert matches.features[-1] == "advantage"
     assert observations(frame, advantage="home")[0].features[-1] == "advantage"
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "second"),
+    [("uint8", 1, 2), ("int8", 100, -100), ("uint64", 0, 3), ("int64", 1, 2), ("float32", 1, 2)],
+)
+def test_differences_of_points_are_those_of_numbers_whatever_their_type(kind, first, second):
+    points = {"first_score": np.array([first] * 8, kind), "second_score": np.array([second] * 8, kind)}
+    frame = season(n=8).assign(**points)
+    for likelihood in (Gaussian(3.0), Skellam(1.5)):
+        y = observations(frame, likelihood)[1]
+        assert y.dtype == np.float64
+        assert y.tolist() == [first - second] * 8
+
+
+@pytest.mark.parametrize("column", ["first_score", "second_score"])
+@pytest.mark.parametrize("likelihood", [Gaussian(3.0), Skellam(1.5), Poisson()], ids=repr)
+def test_truths_are_no_points(column, likelihood):
+    with pytest.raises(ValueError, match=f"column '{column}' has dtype bool; expected"):
+        observations(season(n=8).assign(**{column: True}), likelihood)
 
 
 @pytest.mark.parametrize("likelihood", [OrdinalProbit(0.3), Gaussian(2.0, margin=0.5)], ids=repr)
@@ -351,6 +381,38 @@ def test_a_tie_without_a_column_is_refused():
         ResultForecasts(np.full((2, 2), 0.5), np.array([1, 0], dtype=np.int8)).losses()
 
 
+def test_forecasts_may_be_lists():
+    forecasts = ResultForecasts([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]], [1, 0])
+    np.testing.assert_array_equal(forecasts.losses(), -np.log([0.5, 0.3]))
+    assert forecasts.hits().tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "outcomes", "message"),
+    [
+        (None, None, "probabilities is None; expected an array of numbers"),
+        ([0.5, 0.5], [1], r"probabilities has shape \(2,\); expected \(n, 3\): loss, tie and win"),
+        (np.full((1, 4), 0.25), [1], r"probabilities has shape \(1, 4\)"),
+        ([[0.5, 0.5], [np.nan, 0.5]], [1, 1], r"probabilities\[1, 0\] is nan; expected numbers from 0 to 1"),
+        ([[-0.5, 1.5]], [1], r"probabilities\[0, 0\] is -0.5"),
+        ([[0.0, 1.5]], [1], r"probabilities\[0, 1\] is 1.5"),
+        ([[0.5, 0.5]], None, "y has shape"),
+        ([[0.5, 0.5]], [1, 1], "y has 2 labels for 1 pairs"),
+    ],
+)
+def test_what_are_no_forecasts(probabilities, outcomes, message):
+    forecasts = ResultForecasts(probabilities, outcomes)
+    for scores in (forecasts.losses, forecasts.hits):
+        with pytest.raises(ValueError, match=message):
+            scores()
+
+
+def test_rounded_sums_of_probabilities_are_probabilities():
+    sure = ResultForecasts([[0.0, 1 + 4e-16]], [1])
+    assert sure.hits().tolist() == [1]
+    np.testing.assert_allclose(sure.losses(), 0, atol=1e-15)
+
+
 # ---- Figure 5
 
 
@@ -362,6 +424,8 @@ def test_the_random_split_of_starcraft(n, sizes):
     assert tuple(map(len, parts)) == sizes
     assert sorted(np.concatenate(parts).tolist()) == list(range(n))
     assert all((np.diff(part) > 0).all() for part in parts)
+    again = random_split(float(n), np.random.default_rng(0))  # a whole number, as elsewhere
+    assert all(np.array_equal(part, same) for part, same in zip(parts, again, strict=True))
     with pytest.raises(ValueError, match="n_games is 3"):
         random_split(3, np.random.default_rng(0))
     with pytest.raises(ValueError, match="n_games is 0"):

@@ -89,8 +89,16 @@ def test_what_needs_pickle_is_refused_and_the_old_file_stays(path, header, array
 
 
 def test_a_missing_folder_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="nowhere"):
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere; expected one that exists"):
         write_npz(tmp_path / "nowhere" / "model.npz", {}, {})
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "models"])
+def test_a_folder_is_no_file(tmp_path, monkeypatch, name):
+    (tmp_path / "here" / "models").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(IsADirectoryError, match=f"^'{name}' is a folder; expected the name of a file"):
+        write_npz(name, {}, {})
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -94,7 +94,7 @@ def iterate(update_map: UpdateMap, *, rate: float | str, tol: float, max_iter: i
     """
     trace = Trace([], [], [], [])
     good = False
-    step = _Mixing(update_map) if rate == "auto" else _Plain(update_map, float(rate))
+    step = _Mixing(update_map) if rate == "auto" else Plain(update_map, float(rate))
     for evaluation in range(max_iter):
         found = update_map.evaluate()
         good = step.accepts(found)
@@ -116,7 +116,7 @@ def iterate(update_map: UpdateMap, *, rate: float | str, tol: float, max_iter: i
     return trace, False
 
 
-class _Plain:
+class Plain:
     """Algorithm 1 with a fixed learning rate."""
 
     def __init__(self, update_map: UpdateMap, rate: float) -> None:
@@ -156,11 +156,8 @@ class _Mixing:
         self._n_steps = -1  # since the last failure; the first evaluation has none before it
         self._residuals: deque[float] = deque(maxlen=_MEMORY)
         self._evidences: deque[float] = deque(maxlen=_MEMORY)
-        self._first, self._least, self._since = (
-            math.inf,
-            math.inf,
-            0,
-        )  # residuals; evaluations since the least
+        self._first, self._least = math.inf, math.inf  # residuals
+        self._since = 0  # evaluations since the least
         self._patience, self._anew = _PATIENCE, False
         self._reach = 1.0  # the rate is cut to it: a leap would end where the bound is rounding
         self._most_rate = 1.0

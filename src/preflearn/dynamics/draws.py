@@ -38,11 +38,11 @@ class Draws:
         return tuple(self.table.columns[(place < _EDGE) | (place > 1 - _EDGE)])
 
 
-def generator(random_state: Any) -> np.random.Generator:
-    """The source of randomness of a search; a seed gives the same draws each time."""
+def generator(random_state: Any, name: str = "random_state") -> np.random.Generator:
+    """The source of randomness that was asked for; a seed gives the same draws each time."""
     whole = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
     good = isinstance(random_state, np.random.Generator) or bool(whole and random_state >= 0)
-    require(good, random_state, "random_state", "a seed, a whole number of at least 0, or a numpy Generator")
+    require(good, random_state, name, "a seed, a whole number of at least 0, or a numpy Generator")
     return np.random.default_rng(random_state)
 
 

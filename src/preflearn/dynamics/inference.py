@@ -70,6 +70,10 @@ class UpdateMap:
         EP, of the posterior for reverse-KL.
     updated : ndarray of shape (E, 2)
         alpha and beta by the last evaluation.
+    outcomes : ndarray of shape (N,)
+        In the schedule's order of matches.
+    likelihood : (int, float, float)
+        Its kind and its parameters, for the compiled functions.
     """
 
     def __init__(
@@ -78,8 +82,8 @@ class UpdateMap:
         self.schedule, self.ep, self.team = schedule, ep, team
         self.entries = aligned(len(schedule.coefficients), 4)
         self.updated = np.empty((len(schedule.coefficients), 2))
-        self._outcomes = outcomes[schedule.order]
-        self._likelihood = (likelihood.kind, *map(float, likelihood.parameters))
+        self.outcomes = outcomes[schedule.order]
+        self.likelihood = (likelihood.kind, *map(float, likelihood.parameters))
 
     def evaluate(self) -> Update:
         """One smoothing of all features, then one update of all matches."""
@@ -101,8 +105,8 @@ class UpdateMap:
         schedule = self.schedule
 
         def one(part: slice) -> tuple[float, float]:
-            return _match(
-                self.ep, *self._likelihood, self._outcomes, schedule.rows, schedule.coefficients,
+            return update_part(
+                self.ep, *self.likelihood, self.outcomes, schedule.rows, schedule.coefficients,
                 self.entries, self.updated, part.start, part.stop,
             )  # fmt: skip
 
@@ -119,7 +123,7 @@ def _sum(parts: list[float]) -> float:
 
 
 @njit_free
-def _match(ep, kind, a, b, outcomes, rows, coefficients, entries, updated, begin, end):
+def update_part(ep, kind, a, b, outcomes, rows, coefficients, entries, updated, begin, end):
     """Update the entries of matches begin..end; their part of the evidence, and the largest change."""
     total, product, worst = 0.0, 1.0, 0.0
     for n in range(begin, end):

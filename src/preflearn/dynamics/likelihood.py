@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import LARGEST, Floats, check_array, check_real, refuse, require
+from preflearn.checks import LARGEST, Floats, as_array, check_array, check_real, refuse, require
 from preflearn.dynamics import density
 from preflearn.dynamics.counts import skellam_wins
 from preflearn.dynamics.integrals import each_row
@@ -67,11 +67,15 @@ class Likelihood:
         Raises
         ------
         ValueError
-            On another number of outcomes, one that is not finite, or one that is impossible.
+            On another number of outcomes, a bool, one that is not finite, or one that is impossible.
         """
         outcomes = check_array(y, "y", (n,), "one outcome a match")
         wrong, expected = self._impossible(outcomes)
-        refuse(wrong, outcomes, "y", f"{expected}, for {type(self).__name__}")
+        expected += f", for {type(self).__name__}"
+        given = as_array(y, "y")
+        if given.dtype.kind in "bO":  # False would be 0, a tie
+            refuse(np.array([isinstance(v, bool | np.bool_) for v in given.tolist()]), given, "y", expected)
+        refuse(wrong, outcomes, "y", expected)
         return outcomes
 
     def _impossible(self, y: Floats) -> tuple[NDArray[np.bool_], str]:
@@ -352,11 +356,14 @@ class Skellam(Likelihood):
         return wrong, f"whole differences of points, of at most {_MOST_POINTS:g}"
 
     def _results(self, mean: Floats, variance: Floats) -> Floats:
-        tie = np.exp(self.log_partition(np.zeros(len(mean)), mean, variance)[0])
-        losses, wins = (
-            skellam_wins(self.base_rate, -mean, variance),
-            skellam_wins(self.base_rate, mean, variance),
-        )
+        # p(0 | d) <= exp(-4 r sinh(d/4)^2), which is below e^-800, no number, beyond this reach. So is the
+        # chance of 40 deviations; and so far out, quadrature may overflow.
+        reach = 4 * math.asinh(math.sqrt(200 / self.base_rate))
+        near = np.abs(mean) <= reach + 40 * np.sqrt(variance)
+        log_tie = self.log_partition(np.zeros(len(mean)), np.where(near, mean, 0.0), variance)[0]
+        tie = np.where(near, np.exp(log_tie), 0.0)
+        losses = skellam_wins(self.base_rate, -mean, variance)
+        wins = skellam_wins(self.base_rate, mean, variance)
         return np.column_stack([losses, tie, wins])
 
 

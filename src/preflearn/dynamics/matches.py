@@ -8,6 +8,7 @@ References
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Iterable
 from typing import Any
 
@@ -25,6 +26,7 @@ from preflearn.checks import (
     check_selection,
     check_shape,
     refuse,
+    require,
     shown,
 )
 from preflearn.compiled import njit
@@ -54,8 +56,8 @@ class Matches:
     Raises
     ------
     ValueError
-        On wrong shapes, no match, values that are not finite, a row without entries, names that are
-        repeated, or a time before the one in the row above.
+        On wrong shapes, no match, values that are not finite, a sparse array whose parts do not fit
+        together, a row without entries, names that are repeated, or a time before the one in the row above.
 
     Examples
     --------
@@ -110,7 +112,7 @@ class Matches:
             The columns with the names of the opponents, which are read as str.
         time, outcome : str
             The columns with the time, and with the outcome: 1, 0, -1 (first won, tie, second won), or
-            points of the first, or a difference of points.
+            points of the first, or a difference of points; no bools, whose False would be a tie.
         advantage : str, optional
             A column, bool or number, that says how much of an advantage (home ground, first move) the
             first has over the second; it becomes the feature "advantage" (section 4.2.2).
@@ -128,8 +130,14 @@ class Matches:
         Raises
         ------
         ValueError
-            If a column or a value is missing, a player meets himself, no match is left, a name is
-            "advantage" while `advantage` is given, or the times are not ascending. Rows count from 0.
+            If a column or a value is missing or of another kind, names are floats in one column and not in
+            the other, a player meets himself, no match is left, a name is "advantage" while `advantage` is
+            given, or the times are not ascending. Rows count from 0.
+
+        Warns
+        -----
+        UserWarning
+            If all times are numbers that read as dates from 1600 to 2200, such as 20240131.
 
         Examples
         --------
@@ -166,7 +174,7 @@ class Matches:
             blocks.append(block)
             features += [(names[a], names[b]) for a, b in couples]
         design: Any = sparse.hstack(blocks, format="csr") if len(blocks) > 1 else blocks[0]
-        return cls(design, _clock(frame, time), features), _numbers(frame, outcome)
+        return cls(design, _clock(frame, time), features), _numbers(frame, outcome, "iuf")
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -218,6 +226,41 @@ class Matches:
         )
 
 
+def check_matches(matches: Matches) -> None:
+    """Raise ValueError unless these are matches, at least one."""
+    if not isinstance(matches, Matches):
+        raise ValueError(f"matches is a {type(matches).__name__}; expected Matches")
+    if len(matches) == 0:
+        raise ValueError("there are no matches; expected at least one")
+
+
+def n_earlier(matches: Matches, start: int) -> int:
+    """The number of matches that are earlier than match `start`, for those who forecast from there on.
+
+    Raises
+    ------
+    ValueError
+        If these are no matches, `start` is not the number of one, or none is earlier.
+
+    Examples
+    --------
+    >>> n_earlier(Matches([[1, -1], [1, -1], [1, -1]], [0, 1, 1], ["Ann", "Bob"]), start=2)
+    1
+    """
+    check_matches(matches)
+    if len(matches) < 2:
+        raise ValueError(f"there are {len(matches)} matches; expected one to forecast and an earlier one")
+    good = isinstance(start, int | np.integer) and not isinstance(start, bool) and 0 < start < len(matches)
+    require(good, start, "start", f"the number of a match, from 1 to {len(matches) - 1}")
+    known = int(np.searchsorted(matches.time, matches.time[start]))
+    if known == 0:
+        raise ValueError(
+            f"match {start} is at time {matches.time[start]:g}, as the first one is; expected a start that "
+            "has an earlier match to learn from"
+        )
+    return known
+
+
 @njit
 def _two_players(starts, columns, values, named):
     """The columns of +1 and of -1 in each row, among those named, and a row that has others, or -1."""
@@ -242,7 +285,7 @@ def _check_design(design: Any) -> Any:
     check_shape(design, "design", ("N", "M"), "one row a match, one column a feature")
     if 0 in design.shape:
         raise ValueError(f"design has shape {design.shape}; expected at least one match and one feature")
-    design = sparse.csr_array(design, dtype=np.float64, copy=True)
+    design = sparse.csr_array(_fitting(design), dtype=np.float64)
     wrong = ~(np.abs(design.data) <= LARGEST)  # true for NaN
     if wrong.any():
         row, column = (ids[wrong][0] for ids in design.tocoo().coords)
@@ -257,6 +300,19 @@ def _check_design(design: Any) -> Any:
             f"row {np.argmax(empty)} of design has no entries: first and second are the same; "
             "expected two that differ"
         )
+    return design
+
+
+def _fitting(design: Any) -> Any:
+    """A copy of the design, if its parts fit together: scipy reads wherever `indptr` and `indices` point."""
+    try:
+        design = design.copy()  # which checks the coordinates of a COO array
+        if hasattr(design, "indptr"):
+            design.check_format(full_check=True)
+            back = np.diff(design.indptr) < 0  # which scipy overlooks where the last one is 0 or less
+            refuse(back, design.indptr[1:], "indptr[1:]", "an ascending sequence")
+    except ValueError as error:
+        raise ValueError(f"design is no {design.format} array: {error}") from None
     return design
 
 
@@ -306,7 +362,17 @@ def _clock(frame: pd.DataFrame, column: str) -> Floats:
     times = _complete(frame, column)
     if not pd.api.types.is_datetime64_any_dtype(times):
         dates = "numbers, or dates (pandas.to_datetime)"
-        return _numbers(frame, column, "iuf", dates).astype(np.float64)
+        numbers = _numbers(frame, column, "iuf", dates).astype(np.float64)
+        month, day = numbers // 100 % 100, numbers % 100
+        usual = np.isin(month, range(1, 13)) & np.isin(day, range(1, 32))  # and whole
+        if (usual & (numbers > 1600_00_00) & (numbers < 2201_00_00)).all():
+            warnings.warn(
+                f"the numbers of column {column!r} read as dates ({numbers[0]:.0f}), but are taken as times, "
+                "in which a month is 100 long; expected dates: pandas.to_datetime(..., format='%Y%m%d')",
+                UserWarning,
+                stacklevel=3,
+            )
+        return numbers
     if times.dt.tz is not None:
         times = times.dt.tz_convert(None)
     return ((times - pd.Timestamp("1970-01-01")) / pd.Timedelta(days=1)).to_numpy(dtype=np.float64)
@@ -314,7 +380,14 @@ def _clock(frame: pd.DataFrame, column: str) -> Floats:
 
 def _opponents(frame: pd.DataFrame, first: str, second: str) -> tuple[list[str], NDArray[np.int64]]:
     """The sorted names, and the (N, 2) ids of first and second among them."""
-    both = np.concatenate([_complete(frame, side).astype(str).to_numpy(object) for side in (first, second)])
+    columns = [_complete(frame, side) for side in (first, second)]
+    kinds = {"float" in pd.api.types.infer_dtype(column.to_numpy()) for column in columns}
+    if len(kinds) > 1:  # as str, 2.0 and 2 are two players
+        raise ValueError(
+            f"column {first!r} has dtype {columns[0].dtype}, {second!r} {columns[1].dtype}; expected names "
+            "of one kind: astype(int) both, for instance"
+        )
+    both = np.concatenate([column.astype(str).to_numpy(object) for column in columns])
     ids, names = pd.factorize(both, sort=True)
     players = ids.reshape(2, -1).T
     same = players[:, 0] == players[:, 1]

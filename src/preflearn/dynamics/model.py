@@ -27,10 +27,10 @@ from preflearn.checks import (
     as_floats,
     as_real,
     check_array,
+    check_choice,
     check_count,
     check_flag,
     check_real,
-    refuse,
     require,
     shown,
 )
@@ -39,7 +39,7 @@ from preflearn.dynamics.composite import Covariance, covariance_from
 from preflearn.dynamics.forecast import ScoreProcesses
 from preflearn.dynamics.inference import UpdateMap
 from preflearn.dynamics.likelihood import Likelihood, likelihood_from
-from preflearn.dynamics.matches import Matches
+from preflearn.dynamics.matches import Matches, check_matches
 from preflearn.dynamics.prior import REST, Prior
 from preflearn.dynamics.schedule import schedule_of
 from preflearn.dynamics.storage import decoded_names, encoded_names, read_npz, write_npz
@@ -164,12 +164,23 @@ class DynamicComparisons(BaseEstimator):
         ConvergenceWarning
             If `max_iter` sweeps were not enough.
         UserWarning
-            If a length scale is absurd for the span of the data, as where units of time are mixed up.
+            If a length scale is absurd for the span of the data, as where units of time are mixed up, or
+            `covariance` names what is no feature of the matches.
         """
-        _check_matches(matches)
+        check_matches(matches)
         self._check_parameters()
         outcomes = self.likelihood.check(y, len(matches))
         warn_of_lengths(self.covariance, matches.time)
+        known = {REST, *matches.features}
+        named = self.covariance if isinstance(self.covariance, Mapping) else ()
+        strange = [name for name in named if name not in known]
+        if strange:  # no error: `update` may bring them
+            warnings.warn(
+                f"covariance names {shown(strange)}, but no match has such a feature; expected names among "
+                f"{shown(list(matches.features))}, or features that `update` will bring",
+                UserWarning,
+                stacklevel=2,
+            )
         return self._iterate(matches, outcomes, np.zeros((matches.design.nnz, 2)))
 
     def update(self, matches: Matches, y: ArrayLike) -> Self:
@@ -179,7 +190,7 @@ class DynamicComparisons(BaseEstimator):
         columns. It raises ValueError also where the first of them is earlier than the last one so far.
         """
         check_is_fitted(self, "matches_")
-        _check_matches(matches)
+        check_matches(matches)
         self._check_parameters()
         outcomes = self.likelihood.check(y, len(matches))
         if self.likelihood != self._likelihood:  # by set_params
@@ -270,7 +281,7 @@ class DynamicComparisons(BaseEstimator):
         are in the approximation.
         """
         check_is_fitted(self, "matches_")
-        _check_matches(matches)
+        check_matches(matches)
         design = matches.design
         mean, variance = np.zeros(design.nnz), np.zeros(design.nnz)
         time = np.repeat(matches.time, np.diff(design.indptr))
@@ -377,8 +388,7 @@ class DynamicComparisons(BaseEstimator):
             raise ValueError("covariance is an empty mapping; expected a covariance for each feature")
         good = isinstance(self.likelihood, Likelihood)
         require(good, self.likelihood, "likelihood", "a likelihood, such as Probit()")
-        good = isinstance(self.method, str) and self.method in ("ep", "kl")
-        require(good, self.method, "method", "'ep' or 'kl'")
+        check_choice(self.method, "method", ("ep", "kl"))
         good = self.rate == "auto" if isinstance(self.rate, str) else 0 < as_real(self.rate) <= 1
         require(good, self.rate, "rate", "'auto', or a number above 0 and up to 1")
         require(0 < as_real(self.tol) < np.inf, self.tol, "tol", "a positive number")
@@ -428,10 +438,9 @@ def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparis
     model._check_parameters()
     features = decoded_names(header["features"])
     shape = (len(arrays["time"]), len(features))
-    indices = arrays["indices"]
-    require(indices.dtype.kind == "i", indices.dtype, "the type of indices", "integers")
-    refuse((indices < 0) | (indices >= len(features)), indices, "indices", "columns of the design")
-    design = sparse.csr_array((arrays["data"], indices, arrays["indptr"]), shape)
+    for name in ("indices", "indptr"):  # that they point into the design, Matches checks
+        require(arrays[name].dtype.kind == "i", arrays[name].dtype, f"the type of {name}", "integers")
+    design = sparse.csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape)
     model.matches_, model.features_ = Matches(design, arrays["time"], features), features
     model.outcomes_ = model.likelihood.check(arrays["outcomes"], shape[0])
     sites = check_array(arrays["pseudo_observations"], "pseudo_observations", (model.matches_.design.nnz, 2))
@@ -450,25 +459,12 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _check_matches(matches: Matches) -> None:
-    if not isinstance(matches, Matches):
-        raise ValueError(f"matches is a {type(matches).__name__}; expected Matches")
-    if len(matches) == 0:
-        raise ValueError("there are no matches; expected at least one")
-
-
 def _joined(old: Matches, new: Matches) -> Matches:
     """All matches, over the old features and then those that are new."""
-    column = {name: k for k, name in enumerate(old.features)}
-    for name in new.features:
-        column.setdefault(name, len(column))
-    columns = np.array([column[name] for name in new.features], dtype=new.design.indices.dtype)
-    design = sparse.csr_array(
-        (
-            np.concatenate([old.design.data, new.design.data]),
-            np.concatenate([old.design.indices, columns[new.design.indices]]),
-            np.concatenate([old.design.indptr, old.design.indptr[-1] + new.design.indptr[1:]]),
-        ),
-        shape=(len(old) + len(new), len(column)),
-    )
+    column = {name: k for k, name in enumerate(dict.fromkeys((*old.features, *new.features)))}
+    n, x, z = len(column), old.design, new.design
+    place = np.array([column[name] for name in new.features], dtype=z.indices.dtype)
+    before = sparse.csr_array((x.data, x.indices, x.indptr), (len(old), n))
+    after = sparse.csr_array((z.data, place[z.indices], z.indptr), (len(new), n))
+    design: Any = sparse.vstack([before, after], format="csr")
     return Matches(design, np.concatenate([old.time, new.time]), column)

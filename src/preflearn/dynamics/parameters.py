@@ -107,7 +107,7 @@ class _Descriptions:
 
     def _of(self, name: Hashable, described: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], str]]:
         prefix, seen = "" if self._one else f"{name}: ", dict[str, int]()
-        for leaf in _leaves(described):
+        for leaf in leaves(described):
             kind = leaf["kind"]
             seen[kind] = seen.get(kind, 0) + 1
             yield from _numbers(prefix + kind + f"_{seen[kind]}" * (seen[kind] > 1), leaf)
@@ -124,11 +124,12 @@ def changed(model: DynamicComparisons, **options: Any) -> DynamicComparisons:
     return copy.set_params(**options)
 
 
-def _leaves(described: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def leaves(described: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The descriptions of all covariances that a description is put together from."""
     if "parts" not in described:
         yield described
     for part in described.get("parts", []):
-        yield from _leaves(part)
+        yield from leaves(part)
 
 
 def _numbers(name: str, leaf: dict[str, Any]) -> list[tuple[str, dict[str, Any], str]]:
@@ -149,5 +150,5 @@ def check_range(found: Any, name: str) -> Range:
     except (TypeError, ValueError):
         low, high = math.nan, math.nan
     good = 1 / LARGEST <= low < high <= LARGEST
-    require(good, found, name, "two positive numbers, the smaller one first")
+    require(good, found, name, "two positive numbers from 1e-100 to 1e100, the smaller one first")
     return low, high

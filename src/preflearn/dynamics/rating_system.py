@@ -20,10 +20,10 @@ from scipy.optimize import minimize_scalar
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import LARGEST, Floats, check_labels, check_number, require
+from preflearn.checks import LARGEST, Floats, check_labels, check_number, require, shown
 from preflearn.compiled import njit
 from preflearn.dynamics.likelihood import Likelihood
-from preflearn.dynamics.matches import ADVANTAGE, Matches
+from preflearn.dynamics.matches import ADVANTAGE, Matches, check_matches, n_earlier
 from preflearn.ground.outcomes import davidson_probabilities
 
 _LARGEST_LOG_NU = 14.0  # nu = 1.2e6, where all matches are ties
@@ -55,6 +55,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
     _log_odds_before: list[Floats]  # before each match, and its outcome, a call of fit or partial_fit each
     _y: list[NDArray[np.int8]]
     _latest: float
+    _rated_by: Likelihood | None
     _nu: float | None
 
     @property
@@ -105,7 +106,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
             advantage where the matches have no feature "advantage".
         """
         added = self._checked(matches, y)
-        self.players_, self._places = (), {}
+        self.players_, self._places, self._rated_by = (), {}, self._likelihood()
         for name, value in self._newcomer().items():
             setattr(self, name, np.empty(0, dtype=type(value)))
         self._log_odds_before, self._y, self._latest = [], [], -math.inf
@@ -115,11 +116,12 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         """Add matches that are not earlier than those before, without rating these again.
 
         Parameters, results and errors as in `fit`; players may be new. It raises ValueError also where
-        the first of these matches is earlier than the last one so far.
+        the first of these matches is earlier than the last one so far, or the likelihood another since then.
         """
         if not hasattr(self, "players_"):
             return self.fit(matches, y)
         added = self._checked(matches, y)
+        self._check_unit()
         if matches.time[0] < self._latest:
             raise ValueError(
                 f"the first match is at time {matches.time[0]:g}, before the last one that was rated, at "
@@ -168,9 +170,15 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         """The present difference of ratings, first - second with the advantage, shape (N,).
 
         A player without a rating has `initial`.
+
+        Raises
+        ------
+        ValueError
+            On bad matches, as in `fit`, or where `set_params` changed the likelihood since then.
         """
         check_is_fitted(self, "players_")
         boost = self._boost(matches)
+        self._check_unit()
         ratings = self._present(matches, "ratings_")
         return ratings[:, 0] - ratings[:, 1] + boost
 
@@ -179,6 +187,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
 
         Of the outcomes -1, 1, shape (N, 2), where the likelihood has no ties. Nothing is learned from one
         match for the next: to forecast a season from all that is known each day, use `earlier_forecasts`.
+        It raises ValueError as `decision_function`.
         """
         differences = self.decision_function(matches)
         nu = self.nu_ if self._likelihood() is None else 0.0
@@ -201,10 +210,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
     def _boost(self, matches: Matches) -> Floats:
         """The advantage of the first, in rating points, after a check of parameters and matches."""
         self._check_parameters()
-        if not isinstance(matches, Matches):
-            raise ValueError(f"matches is a {type(matches).__name__}; expected Matches")
-        if len(matches) == 0:
-            raise ValueError("there are no matches; expected at least one")
+        check_matches(matches)
         if self.advantage == 0:
             return np.zeros(len(matches))
         if ADVANTAGE not in matches.features:
@@ -228,6 +234,14 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         """For each match, an attribute of its players, shape (N, 2)."""
         values = np.append(getattr(self, name), self._newcomer()[name])  # at -1 the newcomer
         return values[self._ids(matches, matches.players())]
+
+    def _check_unit(self) -> None:
+        """The likelihood is the unit of the ratings: those of another one mean something else."""
+        if self._likelihood() != self._rated_by:
+            raise ValueError(
+                f"the likelihood is {shown(self._likelihood())}, but the ratings were fitted with "
+                f"{shown(self._rated_by)}; expected the same: call `fit` again"
+            )
 
     def _check_parameters(self) -> None:
         check_number(self, "advantage", most=LARGEST)
@@ -271,7 +285,7 @@ def earlier_forecasts(system: RatingSystem, matches: Matches, y: ArrayLike, star
     require(isinstance(system, RatingSystem), system, "system", "a rating system, such as Elo()")
     fitted: RatingSystem = clone(system)  # pyright: ignore[reportAssignmentType]
     fitted.fit(matches, y)
-    known = _known_before(matches.time, start)
+    known = n_earlier(matches, start)
     ids = fitted._ids(matches, matches.players())
     places = _first_of_the_time(ids, matches.time, len(fitted.players_))[start:]
     ratings = fitted.before_.ravel()[places]
@@ -280,19 +294,6 @@ def earlier_forecasts(system: RatingSystem, matches: Matches, y: ArrayLike, star
     if fitted._likelihood() is None:
         nu = _fit_nu(fitted._log_odds_before[0][:known], fitted._y[0][:known])
     return fitted._forecasts(differences, fitted._variances_before.ravel()[places], nu)
-
-
-def _known_before(time: Floats, start: int) -> int:
-    """The number of matches that are earlier than match `start`."""
-    good = isinstance(start, int | np.integer) and 0 < start < len(time)
-    require(good, start, "start", f"the number of a match, from 1 to {len(time) - 1}")
-    known = int(np.searchsorted(time, time[start]))
-    if known == 0:
-        raise ValueError(
-            f"match {start} is at time {time[start]:g}, as the first one is; expected a start that has an "
-            "earlier match to learn from"
-        )
-    return known
 
 
 @njit

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from preflearn.checks import Floats, check_count, check_real
+from preflearn.checks import Floats, as_real, check_count, check_real, require
 from preflearn.compiled import njit
+from preflearn.dynamics.draws import generator
 from preflearn.dynamics.matches import Matches
 from preflearn.pairs import Incidence
 
@@ -75,7 +76,7 @@ def simulate_matches(
     n_players : int
         M, from 2 to 2N; every player is in a match.
     rng : numpy Generator or int
-        Source of randomness, or its seed.
+        Source of randomness, or its seed, at least 0.
     span : float
         Days from the first possible day, time 0, to the last; at least 1. 500 years by default.
     tie_share : float
@@ -90,7 +91,7 @@ def simulate_matches(
     Raises
     ------
     ValueError
-        If a parameter is out of its range.
+        If a parameter is out of its range, or `rng` is neither a Generator nor a seed.
 
     Examples
     --------
@@ -107,9 +108,8 @@ def simulate_matches(
             f"n_players is {n_players}; expected at most {2 * n_matches}, two for each of {n_matches} matches"
         )
     span = check_real(span, "span", "a number of days, at least 1", least=1)
-    share = "a share from 0 to below 1"
-    tie_share = check_real(tie_share, "tie_share", share, least=0, most=math.nextafter(1, 0))
-    rng = np.random.default_rng(rng)
+    require(0 <= as_real(tie_share) < 1, tie_share, "tie_share", "a share from 0 to below 1")
+    rng = generator(rng, "rng")
     appearing, time = _appearances(2 * n_matches, n_players, span, rng)
     players = _without_repeats(appearing).reshape(-1, 2)
     day = np.floor(time[::2])

@@ -35,6 +35,8 @@ from preflearn.checks import (
     check_count,
     check_labels,
     check_real,
+    check_shape,
+    refuse,
     require,
     shown,
 )
@@ -105,7 +107,8 @@ def published_model(
     Raises
     ------
     ValueError
-        If the table has no such model, or several; if a column or a value of the model is missing.
+        If the table has no such model, or several; if a column or a value of the model is missing; on a
+        variance of the advantage for Elo or TrueSkill, which have no such prior.
 
     Examples
     --------
@@ -117,6 +120,10 @@ def published_model(
     (OrdinalProbit(margin=0.5), Constant(variance=0.3) + Wiener(variance=2.0, origin='first'))
     """
     _check_columns(table, "table", _COLUMNS)
+    for name, found in (("dataset", dataset), ("model", model), ("likelihood", likelihood)):
+        require(isinstance(found, str | None), found, name, "a name, as printed")
+    good = advantage_variance is None or model not in ("Elo", "TrueSkill")
+    require(good, advantage_variance, "advantage_variance", f"None, since {model} has no such prior")
     name, values = _of_table_8(table, dataset, model, likelihood)
     if model == "TrueSkill":
         return TrueSkill(
@@ -207,6 +214,11 @@ class ResultForecasts(NamedTuple):
         Of loss, tie and win of the first; without ties, of loss and win.
     outcomes : ndarray of int8, shape (n,)
         -1, 0 or 1.
+
+    Raises
+    ------
+    ValueError
+        By `losses` and `hits`: on probabilities of another shape, or out of range, and on other outcomes.
     """
 
     probabilities: Floats
@@ -214,18 +226,25 @@ class ResultForecasts(NamedTuple):
 
     def losses(self) -> Floats:
         """-log p(what happened), in nats, shape (n,); infinite where it had probability 0."""
+        probabilities, happened = self._checked()
         with np.errstate(divide="ignore"):
-            return -np.log(self._happened(self.probabilities))
+            return -np.log(probabilities[happened])
 
     def hits(self) -> Floats:
         """1 where what happened was the most probable result, 1/k if k of them were, else 0; shape (n,)."""
-        first = self.probabilities >= self.probabilities.max(axis=1, keepdims=True) - _SHARED
-        return self._happened(first / first.sum(axis=1, keepdims=True))
+        probabilities, happened = self._checked()
+        first = probabilities >= probabilities.max(axis=1, keepdims=True) - _SHARED
+        return (first / first.sum(axis=1, keepdims=True))[happened]
 
-    def _happened(self, values: Floats) -> Floats:
-        allowed = (-1, 1) if values.shape[1] == 2 else (-1, 0, 1)
-        y = check_labels(self.outcomes, len(values), allow=allowed)
-        return values[np.arange(len(values)), np.searchsorted(allowed, y)]
+    def _checked(self) -> tuple[Floats, tuple[Ids, Ids]]:
+        """The probabilities, and the places in them of what happened."""
+        found = as_floats(self.probabilities, "probabilities")
+        allowed = (-1, 1) if found.shape[1:] == (2,) else (-1, 0, 1)
+        check_shape(found, "probabilities", ("n", len(allowed)), "loss, tie and win, or loss and win")
+        # Written so that NaN is wrong; a sum of two that are rounded may be above 1.
+        refuse(~((found >= 0) & (found <= 1 + _SHARED)), found, "probabilities", "numbers from 0 to 1")
+        y = check_labels(self.outcomes, len(found), allow=allowed)
+        return found, (np.arange(len(found)), np.searchsorted(allowed, y))
 
 
 def training_size(n_games: int, share: float = 0.7) -> int:
@@ -258,7 +277,8 @@ def observations(
         One row a game, sorted by time: first, second, time; outcome (1, 0, -1), or first_score and
         second_score where the likelihood is of points.
     likelihood : Likelihood, optional
-        Poisson: two rows a game, as `scoring_matches`. Gaussian and Skellam: y is the difference of points.
+        Poisson: two rows a game, as `scoring_matches`. Gaussian and Skellam: y is the difference of points,
+        as floats, of which no type of integer is too small.
         Any other, and None: the outcome.
     advantage : str, optional
         The column that becomes the feature "advantage".
@@ -268,20 +288,26 @@ def observations(
     matches : Matches
     y : ndarray
 
+    Raises
+    ------
+    ValueError
+        On frames as `Matches.from_frame`; for Poisson as `scoring_matches`; on what is no likelihood.
+
     Examples
     --------
     >>> frame = pd.DataFrame({"first": ["Ajax"], "second": ["Bray"], "time": [3.0], "outcome": [1],
     ...                       "first_score": [2], "second_score": [0]})
     >>> [observations(frame, law)[1].tolist() for law in (Probit(), Gaussian(3.0), Poisson())]
-    [[1], [2], [2.0, 0.0]]
+    [[1], [2.0], [2.0, 0.0]]
     """
     good = likelihood is None or isinstance(likelihood, Likelihood)
     require(good, likelihood, "likelihood", "None, or a likelihood, such as Probit()")
     if isinstance(likelihood, Poisson):
         return scoring_matches(frame, advantage=advantage)
     if isinstance(likelihood, Gaussian | Skellam):
-        points = Matches.from_frame(frame, outcome="first_score", advantage=advantage)
-        return points[0], points[1] - Matches.from_frame(frame, outcome="second_score")[1]
+        matches, own = Matches.from_frame(frame, outcome="first_score", advantage=advantage)
+        _, other = Matches.from_frame(frame, outcome="second_score")
+        return matches, np.subtract(own, other, dtype=np.float64)  # unsigned integers have no -1
     return Matches.from_frame(frame, advantage=advantage)
 
 
@@ -358,14 +384,19 @@ def random_split(n_games: int, rng: np.random.Generator) -> tuple[Ids, Ids, Ids]
 
     The split of appendix B.2 of [Maystre2019]_, with floors: 30,828, 12,331 and 18,498 of 61,657.
 
+    Raises
+    ------
+    ValueError
+        On less than four games, and on what is no numpy Generator.
+
     Examples
     --------
     >>> [len(part) for part in random_split(61_657, np.random.default_rng(0))]
     [30828, 12331, 18498]
     """
-    check_count(n_games, "n_games", least=4)
+    n = check_count(n_games, "n_games", least=4)
     require(isinstance(rng, np.random.Generator), rng, "rng", "a numpy Generator")
-    train, validation, test = np.split(rng.permutation(n_games), [n_games // 2, 7 * n_games // 10])
+    train, validation, test = np.split(rng.permutation(n), [n // 2, 7 * n // 10])
     return np.sort(train), np.sort(validation), np.sort(test)
 
 

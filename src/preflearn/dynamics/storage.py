@@ -46,7 +46,7 @@ def write_npz(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: M
     ValueError
         If the header holds what JSON lacks, or an array Python objects.
     OSError
-        If the file can't be written.
+        If there is no such folder, the path is that of a folder, or the file can't be written.
     """
     stated = {name: _kind(array) for name, array in arrays.items()}
     header = {**header, "format": _FORMAT, "version": _VERSION, "arrays": stated}
@@ -55,6 +55,10 @@ def write_npz(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: M
     except (TypeError, ValueError) as error:
         raise ValueError(f"the model can't be saved: {error}; expected values that JSON has") from None
     place = Path(path)
+    if place.is_dir():  # also the empty name, which is the working folder
+        raise IsADirectoryError(f"{shown(str(path))} is a folder; expected the name of a file")
+    if not place.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {place.parent}; expected one that exists")
     with TemporaryDirectory(dir=place.absolute().parent, prefix=".incoming-") as folder:
         complete = Path(folder) / place.name
         with complete.open("wb") as file:

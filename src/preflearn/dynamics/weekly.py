@@ -16,9 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from preflearn.checks import LARGEST, Floats, as_real, check_array, check_real, require
+from preflearn.checks import LARGEST, Floats, as_real, check_real, require
 from preflearn.dynamics.composite import Covariance
+from preflearn.dynamics.hyperparameters import checked_outcomes
+from preflearn.dynamics.likelihood import Gaussian
 from preflearn.dynamics.matches import Matches
+from preflearn.dynamics.model import DynamicComparisons
+from preflearn.dynamics.parameters import leaves
 
 
 def weeks_of(matches: Matches, begin: float, length: float) -> list[slice]:
@@ -40,13 +44,14 @@ def weeks_of(matches: Matches, begin: float, length: float) -> list[slice]:
     Raises
     ------
     ValueError
-        If the length is not positive, or no match is at `begin` or later.
+        If the length is not positive, or no match is at `begin` or later; on what are no matches.
 
     Examples
     --------
     >>> weeks_of(Matches([[1, -1]] * 4, [0, 3, 4, 20], "AB"), begin=2, length=7)
     [slice(1, 3, None), slice(3, 4, None)]
     """
+    require(isinstance(matches, Matches) and len(matches) > 0, matches, "matches", "Matches, at least one")
     begin = check_real(begin, "begin", "a time", -LARGEST, LARGEST)
     require(0 < as_real(length) < np.inf, length, "length", "a positive number")
     first = int(np.searchsorted(matches.time, begin))
@@ -58,7 +63,7 @@ def weeks_of(matches: Matches, begin: float, length: float) -> list[slice]:
 
 
 def weekly_moments(
-    model: Any, matches: Matches, y: ArrayLike, weeks: Sequence[slice]
+    model: DynamicComparisons, matches: Matches, y: ArrayLike, weeks: Sequence[slice]
 ) -> tuple[Floats, Floats]:
     """Mean and variance of the score differences of each week, by a model of all matches before it.
 
@@ -69,7 +74,8 @@ def weekly_moments(
     matches : Matches
     y : array-like of shape (N,)
     weeks : sequence of slice
-        As of `weeks_of`; some matches have to come before the first.
+        As of `weeks_of`: rows of the matches, one week after the other. Matches have to come before the
+        first; between two weeks there may be more, which are not forecast.
 
     Returns
     -------
@@ -79,10 +85,10 @@ def weekly_moments(
     Raises
     ------
     ValueError
-        If no match comes before the first week.
+        As `DynamicComparisons.fit`; on weeks that overlap, are not in order, or begin with the first match.
     """
-    _check_weeks(weeks)
-    y = np.asarray(y)
+    y = checked_outcomes(model, matches, y)
+    _check_weeks(weeks, len(matches))
     found = []
     for week in weeks:
         fresh: Any = clone(model)
@@ -102,7 +108,7 @@ def exact_weekly_moments(
     Parameters
     ----------
     covariance : Covariance
-        Of every feature.
+        Of every feature, which all start at one time: its origin can't be "first".
     variance : float
         Of an outcome, given the scores; above 0.
     matches, y, weeks
@@ -116,19 +122,21 @@ def exact_weekly_moments(
     Raises
     ------
     ValueError
-        If the variance is not positive, y is not finite, or no match comes before the first week.
+        If the variance is not positive, y is not finite, or an origin of the covariance is "first"; on weeks
+        that overlap, are not in order, or begin with the first match.
     """
-    _check_weeks(weeks)
-    require(0 < as_real(variance) < np.inf, variance, "variance", "a positive number")
-    y = check_array(y, "y", (len(matches),), "one outcome a match")
-    joint = _Joint(covariance, matches)
-    found = []
-    for week in [slice(0, weeks[0].start), *weeks]:
-        if week.start:
-            ahead = joint.copy()
-            found += [ahead.forecast(row) for row in range(week.start, week.stop)]
-        for row in range(week.start, week.stop):
-            joint.learn(row, y[row], float(variance))
+    require(isinstance(covariance, Covariance), covariance, "covariance", "a covariance, such as Constant()")
+    origins = [leaf.get("origin") for leaf in leaves(covariance.describe())]
+    require("first" not in origins, "first", "an origin of the covariance", "a time, one for all features")
+    likelihood = Gaussian(variance)
+    y = checked_outcomes(DynamicComparisons(covariance, likelihood), matches, y)
+    _check_weeks(weeks, len(matches))
+    joint, learned, found = _Joint(covariance, matches), 0, []
+    for week in weeks:
+        for row in range(learned, week.start):
+            joint.learn(row, y[row], likelihood.variance)
+        ahead, learned = joint.copy(), week.start
+        found += [ahead.forecast(row) for row in range(week.start, week.stop)]
     mean, spread = np.transpose(found)
     return mean, spread
 
@@ -173,6 +181,13 @@ def _moved(A: Floats, matrix: Floats) -> Floats:
     return (A @ matrix.reshape(-1, len(A), len(matrix))).reshape(matrix.shape)
 
 
-def _check_weeks(weeks: Sequence[slice]) -> None:
-    if not weeks or not weeks[0].start:
-        raise ValueError(f"weeks begin with {list(weeks)[:1]}; expected a first week with matches before it")
+def _check_weeks(weeks: Sequence[slice], n: int) -> None:
+    """Raise unless they are slices of n rows, each after the one before; the first is not at row 0."""
+    require(isinstance(weeks, Sequence) and len(weeks) > 0, weeks, "weeks", "a list of slices, at least one")
+    least = 1
+    for k, week in enumerate(weeks):
+        good = isinstance(week, slice) and week.step in (None, 1)
+        good = good and all(isinstance(row, int | np.integer) for row in (week.start, week.stop))
+        expected = f"a slice of rows from {least} to {n}: with matches before it, after the week before"
+        require(good and least <= week.start < week.stop <= n, week, f"weeks[{k}]", expected)
+        least = week.stop
