@@ -17,6 +17,9 @@ from bookrunner.records import write_recorded
 from bookrunner.render import read_contents, render, repository
 from bookrunner.tasks import Outcome, Task, duration, run_tasks
 
+Ledger = Mapping[str, Claim]  # by id
+Shown = Mapping[str, Executed]  # by chapter
+
 
 def build_book(
     project: Project,
@@ -78,8 +81,8 @@ def build_book(
         _say_outcomes(outcomes)
         if any(outcome.status == "failed" for outcome in outcomes):
             return 1
-        _say_changes(project, outcomes)
-        return _finish(project, ledger, shown, rendered)
+        outdated = _say_changes(project, outcomes)
+        return _finish(project, ledger, shown, rendered, outdated)
 
 
 def _chapter_task(project: Project, chapter: Chapter, parameters: Mapping[str, Any]) -> Task:
@@ -100,23 +103,25 @@ def _say_outcomes(outcomes: Sequence[Outcome]) -> None:
             print(failure_report(outcome))
 
 
-def _say_changes(project: Project, outcomes: Sequence[Outcome]) -> None:
-    """The inputs of this build once more: what was edited meanwhile, and what was recorded by older code."""
+def _say_changes(project: Project, outcomes: Sequence[Outcome]) -> list[str]:
+    """The inputs of this build once more: what was edited meanwhile, and what was recorded by older code.
+
+    Returns the names of the latter.
+    """
     now = State(Project(project.root), read_ledger(project.book))
     for outcome in outcomes:
         if outcome.executed and (changed := now.changes(outcome.executed)):
             print(f"{outcome.task.label}: {changed[0]} changed while it ran; the next build runs it again")
     if outdated := outdated_records(project, now):
         print(f"data/recorded: older than the code that makes it: {', '.join(outdated)}")
+    return outdated
 
 
-def _finish(
-    project: Project, ledger: Mapping[str, Claim], shown: Mapping[str, Executed], rendered: bool
-) -> int:
+def _finish(project: Project, ledger: Ledger, shown: Shown, rendered: bool, outdated: list[str]) -> int:
     for name, notebook in shown.items():
         if notebook.replaced:
             print(f"{name}: other data in place of {', '.join(notebook.replaced)}")
-    problems = [f"claim {problem}" for problem in collect(project, ledger, shown)]
+    problems = [f"claim {problem}" for problem in collect(project, ledger, shown, outdated)]
     if rendered:
         problems += render(project)
         index = project.build / "html" / "index.html"
@@ -175,7 +180,7 @@ def shown_chapters(project: Project, outcomes: Sequence[Outcome] = ()) -> dict[s
     return shown
 
 
-def collect(project: Project, ledger: Mapping[str, Claim], shown: Mapping[str, Executed]) -> list[str]:
+def collect(project: Project, ledger: Ledger, shown: Shown, outdated: Sequence[str] = ()) -> list[str]:
     """Write the pages of all executed chapters, of the claims and of the status into the book.
 
     Beside them lies what the front page includes: the tally of verdicts, and the figures that it names.
@@ -191,7 +196,7 @@ def collect(project: Project, ledger: Mapping[str, Claim], shown: Mapping[str, E
     url, front = repository(project), project.book / "index.md"
     pages = {f"{name}.ipynb": notebook.page(url) for name, notebook in shown.items()}
     pages |= {"claims.md": claims_page(checked), "tally.md": tally(checked)}
-    pages["status.md"] = status_page(shown, outdated_records(project, State(project, ledger)))
+    pages["status.md"] = status_page(shown, outdated)
     pages |= figures(front.read_text("utf-8") if front.is_file() else "", shown)
     for name, text in pages.items():
         path = project.pages / name
