@@ -1,0 +1,184 @@
+"""The Gram matrix of the analogy kernel against NumPy, scikit-learn, and the limits of the machine.
+
+python benchmarks/analogy_gram.py            10,000 pairs of 28 features, four minutes, 2 GB
+python benchmarks/analogy_gram.py --quick    2,000 pairs
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numba
+import numpy as np
+from _bandwidth import stream_gigabytes
+from _measure import alternate, markdown_table, peak_megabytes
+from numba.core import config
+from sklearn.metrics.pairwise import manhattan_distances, pairwise_kernels
+
+from preflearn.analogy import analogy_kernel
+
+D = 28
+BLOCK = 8  # rows of a broadcast, some megabytes
+CALLABLE = 300  # pairs for a kernel that is called for each entry
+
+
+def sample(n: int) -> np.ndarray:
+    return np.random.default_rng(0).uniform(-1, 1, (n, D))
+
+
+# ---- The peers
+
+
+def broadcast(U: np.ndarray) -> np.ndarray:
+    """Eq. 5 and 8 as they are written, a few rows at a time."""
+    K = np.empty((len(U), len(U)))
+    for top in range(0, len(U), BLOCK):
+        u = U[top : top + BLOCK, None]
+        hats = np.where(np.sign(u) == np.sign(U), 1 - np.abs(u - U), 0)
+        K[top : top + BLOCK] = hats.mean(axis=2)
+    return K
+
+
+def by_feature(U: np.ndarray) -> np.ndarray:
+    """The kinder order for NumPy: features one after another, signs once, long rows."""
+    K, columns = np.zeros((len(U), len(U))), np.ascontiguousarray(U.T)
+    signs = np.sign(columns)
+    for top in range(0, len(U), BLOCK):
+        rows = slice(top, top + BLOCK)
+        for u, sign in zip(columns, signs, strict=True):
+            hats = 1 - np.abs(u[rows, None] - u)
+            hats *= sign[rows, None] == sign
+            K[rows] += hats
+    K /= U.shape[1]
+    return K
+
+
+def one(u: np.ndarray, v: np.ndarray) -> float:
+    return float(np.where(np.sign(u) == np.sign(v), 1 - np.abs(u - v), 0).mean())
+
+
+def called(U: np.ndarray) -> np.ndarray:
+    return pairwise_kernels(U, metric=one)
+
+
+# ---- Threads and limits
+
+
+def with_threads(threads: int, degree: int, U: np.ndarray) -> np.ndarray:
+    config.NUMBA_NUM_THREADS = threads
+    return analogy_kernel(U, degree=degree)
+
+
+def make(call: Callable, n: int) -> Callable[[], object]:
+    analogy_kernel(sample(300))  # compiled before memory is measured
+    return partial(call, sample(n))
+
+
+@numba.njit(nogil=True)
+def _hats(x, out, repeats):
+    """Sixteen hats for each number that is loaded: what the units of one core can do."""
+    for _ in range(repeats):
+        for j in range(len(x)):
+            t, total = x[j], out[j]
+            for k in range(16):
+                total += max(0.0, 1.0 - abs(k - t))
+            out[j] = total
+
+
+@numba.njit(nogil=True)
+def _additions(x, out, repeats):
+    """Sixteen additions for each number that is loaded."""
+    for _ in range(repeats):
+        for j in range(len(x)):
+            t, total = x[j], out[j]
+            for _ in range(16):
+                total += t
+            out[j] = total
+
+
+def rate(loop: Callable, threads: int, repeats: int = 50_000) -> float:
+    """Hats or additions a second, on so many threads, from numbers in the first cache; the best of five."""
+    arrays = [(np.linspace(0, 1, 1024), np.zeros(1024)) for _ in range(threads)]
+    loop(*arrays[0], 1)
+    best = 0.0
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in range(5):
+            start = time.perf_counter()
+            list(pool.map(lambda pair: loop(*pair, repeats), arrays))
+            best = max(best, 16 * 1024 * repeats * threads / (time.perf_counter() - start))
+    return best
+
+
+# ---- Tables
+
+
+def processor_seconds(call: Callable[[], object]) -> float:
+    start = time.process_time()
+    call()
+    return time.process_time() - start
+
+
+def against_peers(n: int) -> None:
+    U, few = sample(n), sample(CALLABLE)
+    ours = {f"ours, {t} thread{'s' * (t > 1)}": partial(with_threads, t, 1) for t in (1, 2)}
+    ours["ours, degree 2, 2 threads"] = partial(with_threads, 2, 2)
+    peers = {"NumPy, broadcast": broadcast, "NumPy, by feature": by_feature}
+    peers["scikit-learn, manhattan_distances (another kernel)"] = manhattan_distances
+    K = analogy_kernel(U)
+    print(
+        "largest difference from the broadcast formula:",
+        np.abs(broadcast(U[:500]) - K[:500, :500]).max(),
+        "\n",
+    )
+    del K
+    calls = {**ours, **peers}
+    seconds = alternate([partial(call, U) for call in calls.values()], 3)
+    best = seconds[1]
+    rows = [
+        [name, taken, taken / best, processor_seconds(partial(call, U)), peak_megabytes(make, call, n)]
+        for (name, call), taken in zip(calls.items(), seconds, strict=True)
+    ]
+    taken = alternate([lambda: called(few)], 1)[0] * (n / CALLABLE) ** 2
+    rows.append([f"scikit-learn, a callable (computed from {CALLABLE} pairs)", taken, taken / best, "-", "-"])
+    print(markdown_table(["method", "s", "to ours on 2 threads", "processor s", "MB"], rows))
+    print(f"\nthe matrix itself: {8 * n * n / 2**20:.0f} MB\n")
+
+
+def against_limits(n: int) -> None:
+    U, V = sample(n), sample(n)[::-1].copy()
+    rows = []
+    for threads in (1, 2):
+        config.NUMBA_NUM_THREADS = threads
+        gram, cross = (
+            min(alternate([call], 1)[0] for _ in range(5))
+            for call in (partial(analogy_kernel, U), partial(analogy_kernel, U, V))
+        )
+        hats, additions = rate(_hats, threads), rate(_additions, threads)
+        triad = stream_gigabytes(threads)["triad"]
+        for name, taken, share in (("Gram", gram, 0.5), ("cross-Gram", cross, 1.0)):
+            done = share * n * n * D / taken
+            cells = [
+                done / 1e9,
+                hats / 1e9,
+                done / hats,
+                3 * done / additions,
+                8 * n * n / taken / 1e9,
+                triad,
+            ]
+            rows.append([name, threads, taken, *cells])
+    header = "matrix|threads|s|10^9 hats/s|limit|share|additions, share of limit|GB/s written|triad GB/s"
+    print(markdown_table(header.split("|"), rows))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true")
+    size = 2_000 if parser.parse_args().quick else 10_000
+    against_peers(size)
+    against_limits(size)

@@ -1,0 +1,26 @@
+"""P5: the analogy kernel between pairs of items, and the learners of rankings that are built on it."""
+
+from preflearn.analogy.able2rank import Able2Rank
+from preflearn.analogy.additive import AdditiveAnalogy
+from preflearn.analogy.certificate import Certificate, first_refutation, psd_certificate
+from preflearn.analogy.kernel import analogy_kernel
+from preflearn.analogy.proportions import PROPORTIONS, proportion, proportion_gram
+from preflearn.analogy.rank import AnKerRank
+from preflearn.analogy.scaling import Decisions, DomainScaler
+from preflearn.analogy.sorted import AnalogyOperator
+
+__all__ = [
+    "PROPORTIONS",
+    "Able2Rank",
+    "AdditiveAnalogy",
+    "AnKerRank",
+    "AnalogyOperator",
+    "Certificate",
+    "Decisions",
+    "DomainScaler",
+    "analogy_kernel",
+    "first_refutation",
+    "proportion",
+    "proportion_gram",
+    "psd_certificate",
+]

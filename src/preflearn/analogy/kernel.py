@@ -1,0 +1,210 @@
+"""The analogy kernel between pairs of items, eq. 5 to 9 of [AhmadiFahandar2019]_.
+
+A pair (a, b) enters by its differences u = a - b in [-1, 1]. On one feature, kappa(u, v) = 1 - |u - v| where
+u and v have one sign, and 0 elsewhere, is a hat of differences that are pulled apart at 0::
+
+    kappa(u, v) = max(0, 1 - |s(u) - s(v)|),   s(u) = u + sign(u),
+
+since differences of two signs are then at least 1 apart. The hat needs no comparison of signs, so processors
+do several of them at once.
+
+References
+----------
+.. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based preference learning with
+   kernels", 2019.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal
+
+import numpy as np
+from numba.core import config
+from numpy.typing import ArrayLike
+
+from preflearn.checks import Floats, as_real, check_array, check_choice, check_count, refuse, require
+from preflearn.compiled import _compiled
+
+Zero = Literal["apart", "positive"]  # what sign(0) is
+
+_ROUNDING = 1e-9  # of differences of scaled features, at -1 and 1
+_ROWS, _COLUMNS = 256, 256  # of a block, whose columns stay in the cache
+_PART = 8  # of a block: a line of 64 bytes
+_WORTH = 1e6  # nanoseconds of work that are worth threads, which take some 3e5 to start
+
+
+def njit_free(function: Callable[..., Any]) -> Any:
+    """`preflearn.compiled.njit` for threads: other Python code runs meanwhile."""
+    return _compiled(function, nogil=True)
+
+
+def analogy_kernel(
+    U: ArrayLike, V: ArrayLike | None = None, degree: int = 1, *, zero: Zero = "apart"
+) -> Floats:
+    """The kernel between pairs of items: how much they are in analogy, on the mean over features.
+
+    Eq. 8 of [AhmadiFahandar2019]_ to the power `degree`; degree 2 is its eq. 9::
+
+        k(u, v) = (1/d sum_k kappa(u_k, v_k))^degree,   kappa of eq. 5.
+
+    Parameters
+    ----------
+    U : array-like of shape (N, d)
+        Differences a - b of pairs of items whose features are in [0, 1]: no unit, in [-1, 1]. What is outside
+        by at most 1e-9 is clipped.
+    V : array-like of shape (N2, d), optional
+        Differences of other pairs; None: those of U.
+    degree : int
+        At least 1. At some hundreds K is the unit matrix, but for pairs that are almost equal.
+    zero : {"apart", "positive"}
+        Whether sign(0) is a sign of its own, as eq. 5 reads, or that of positive numbers, as in the proof of
+        Theorem 1. Differences of 0 are then like each other only, or like small positive ones.
+
+    Returns
+    -------
+    K : ndarray of shape (N, N2)
+        In [0, 1]. Without V, or with V = U, exactly symmetric, with a diagonal of exactly 1.
+
+    Raises
+    ------
+    ValueError
+        If differences are outside [-1, 1], not finite, or none; if V has other features than U; if the degree
+        is not a whole number of at least 1; if `zero` is another word.
+
+    Notes
+    -----
+    Features are added in their order, in double precision. s(u) has a rounding error of at most 2^-53, so
+    kappa is off by at most 2^-52, and exactly 0 between differences of two signs, however small they are; the
+    mean is off by at most (d + 2) 2^-53.
+
+    The memory is that of K and of two copies of the differences. All threads of Numba (NUMBA_NUM_THREADS)
+    are used; their number changes no bit of K.
+
+    Examples
+    --------
+    >>> analogy_kernel([[0.5, 0.0], [0.25, -0.5]]).tolist()
+    [[1.0, 0.375], [0.375, 1.0]]
+    >>> analogy_kernel([[0.5, 0.0]], [[0.25, 0.25]], degree=2, zero="positive").tolist()
+    [[0.5625]]
+    """
+    require(not as_real(degree) > 2**53, degree, "degree", "a whole number from 1 to 2^53")
+    degree = check_count(degree, "degree", 1)
+    S = stretched(check_differences(U), zero)
+    if V is None:
+        other = S
+    else:
+        V = check_differences(V, "V")
+        check_features(V, "V", S.shape[1])
+        other = stretched(V, zero)
+    symmetric, few = V is None, len(other) < min(_PART, len(S))
+    if few:  # long rows are quicker, and kappa is symmetric
+        S, other = other, S
+    K, columns = np.empty((len(S), len(other))), np.ascontiguousarray(other.T)
+    tops, nanoseconds = range(0, len(S), _ROWS), 0.15 * K.size * S.shape[1]
+    share(lambda top: _fill(K, S, columns, degree, symmetric, top), tops, nanoseconds)
+    return K.T if few else K
+
+
+def check_differences(U: ArrayLike, name: str = "U", shape: tuple[str, ...] = ("N", "d")) -> Floats:
+    """Return differences as an array in [-1, 1]; what is outside by at most 1e-9 is clipped.
+
+    Raises
+    ------
+    ValueError
+        If one is further outside, or not finite, or there is none.
+    """
+    U = check_array(U, name, shape, "one row a pair" + ", one column a feature" * (len(shape) == 2))
+    if -1 <= U.min() <= U.max() <= 1:
+        return U
+    expected = "differences of features in [0, 1], so from -1 to 1; scale the features first"
+    refuse(np.abs(U) > 1 + _ROUNDING, U, name, expected)
+    return np.clip(U, -1.0, 1.0)
+
+
+def check_features(V: Floats, name: str, d: int) -> None:
+    """Raise unless there are d features, as in the pairs of U."""
+    if V.shape[1] != d:
+        raise ValueError(f"{name} has {V.shape[1]} features; expected {d}, as in U")
+
+
+def stretched(U: Floats, zero: Zero) -> Floats:
+    """s(u): the signs are pulled apart, so that differences of two signs are at least 1 from each other."""
+    check_choice(zero, "zero", ("apart", "positive"))
+    return U + np.sign(U) if zero == "apart" else np.where(U < 0, U - 1, U)
+
+
+def share(one: Callable[[Any], Any], parts: Iterable, nanoseconds: float) -> list:
+    """`one` of each part, in their order, on threads if that pays; parts do not depend on their number.
+
+    `nanoseconds` is about what all of it takes on one thread.
+    """
+    parts, threads = list(parts), config.NUMBA_NUM_THREADS  # pyright: ignore[reportAttributeAccessIssue]
+    if len(parts) == 1 or threads == 1 or nanoseconds < _WORTH:
+        return [one(part) for part in parts]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(one, parts))
+
+
+# ---- Compiled loops
+
+
+@njit_free
+def _fill(K, rows, columns, degree, symmetric, top):
+    """Write a band of K from `top` on; where K is symmetric, from its diagonal on, and its mirror image."""
+    bottom = min(top + _ROWS, len(rows))
+    for left in range(top if symmetric else 0, K.shape[1], _COLUMNS):
+        right = min(left + _COLUMNS, K.shape[1])
+        for i in range(top, bottom):
+            row = K[i, left:right]
+            _add_hats(row, rows[i], columns, left, right)
+            _raise(row, degree)
+        if symmetric:
+            _mirror(K, top, bottom, max(left, bottom), right)
+
+
+@njit_free
+def _mirror(K, top, bottom, left, right):
+    """Write the transpose of a block, by parts whose lines stay in the cache."""
+    for start in range(left, right, _PART):
+        for first in range(top, bottom, _PART):
+            for j in range(start, min(start + _PART, right)):
+                for i in range(first, min(first + _PART, bottom)):
+                    K[j, i] = K[i, j]
+
+
+@njit_free
+def _add_hats(row, x, columns, left, right):
+    """The mean of max(0, 1 - |x - column|) over features; four of them a pass, for memory traffic."""
+    d = len(x)
+    row[:] = 0.0
+    for k in range(0, d - 3, 4):
+        a, b, c, e = x[k], x[k + 1], x[k + 2], x[k + 3]
+        first, second = columns[k, left:right], columns[k + 1, left:right]
+        third, fourth = columns[k + 2, left:right], columns[k + 3, left:right]
+        for j in range(len(row)):
+            total = row[j] + max(0.0, 1.0 - abs(a - first[j]))
+            total += max(0.0, 1.0 - abs(b - second[j]))
+            total += max(0.0, 1.0 - abs(c - third[j]))
+            row[j] = total + max(0.0, 1.0 - abs(e - fourth[j]))
+    for k in range(d - d % 4, d):
+        a, first = x[k], columns[k, left:right]
+        for j in range(len(row)):
+            row[j] += max(0.0, 1.0 - abs(a - first[j]))
+    for j in range(len(row)):
+        row[j] /= d  # not times 1/d: the mean of d ones is 1
+
+
+@njit_free
+def _raise(row, degree):
+    """Each entry to the power `degree`, by squaring."""
+    if degree == 1:
+        return
+    square = row.copy()
+    row[:] = 1.0
+    while degree:
+        if degree % 2:
+            row *= square
+        square *= square
+        degree //= 2

@@ -1,0 +1,213 @@
+"""Machines on a kernel between pairs, and the choice of C by cross-validation."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.svm import SVC
+
+from preflearn.analogy.coarse import AllFunctions
+from preflearn.analogy.newton import Logistic, minimise
+from preflearn.checks import Floats, Ids
+from preflearn.ground.gram import DenseGram
+from preflearn.pairs import Pairs
+from preflearn.path.binary import trusted_path
+from preflearn.path.ranking import ranksvm_path
+from preflearn.path.regularization import Selection, steps, widest
+
+LEAST = 1e-8  # lambda per example where a path ends; the first breakpoint is below 1 per example
+GRID = np.logspace(3, -3, 7)  # lambda of machines without a path
+_TOLERANCE = 1e-6  # of libsvm, which keeps kernel values in single precision
+_MOST_STEPS = 100_000  # of libsvm
+_ROUNDING = 1e-12  # of a breakpoint
+_GAP = 1e-10  # of logistic regression, relative to its objective
+
+
+class Fold(NamedTuple):
+    """Examples that train, and examples that validate."""
+
+    train: Ids
+    valid: Ids
+
+
+class Problem(NamedTuple):
+    """Examples of a binary problem: their kernel, their labels, and if the machine has a bias."""
+
+    K: Floats  # (m, m)
+    labels: Floats  # (m,), -1 and +1
+    biased: bool
+
+    def part(self, train: Ids) -> Problem:
+        """The problem of some of the examples."""
+        return Problem(self.block(train, train), self.labels[train], self.biased)
+
+    def can_use(self, fold: Fold) -> bool:
+        """Whether a fold has something to validate, and both labels to train a machine with bias."""
+        kinds = len(np.unique(self.labels[fold.train]))
+        return len(fold.valid) > 0 and kinds >= 1 + self.biased
+
+    def block(self, rows: Ids, columns: Ids) -> Floats:
+        return DenseGram(self.K).block(rows, columns)
+
+
+class Machines(NamedTuple):
+    """f = K coef + intercept, one column a cost."""
+
+    coef: Floats  # (m, k)
+    intercept: Floats  # (k,)
+
+
+def hinge(problem: Problem, costs: Floats) -> Machines:
+    """C sum (1 - y f)_+ + 1/2 |f|^2: the support vector machine."""
+    K, labels, biased = problem
+    coef, intercept = np.zeros((len(labels), len(costs))), np.zeros(len(costs))
+    for k, C in enumerate(costs):
+        if biased:
+            coef[:, k], intercept[k] = _biased(K, labels, C)
+        else:
+            coef[:, k] = _unbiased(K, labels, C)
+    return Machines(coef, intercept)
+
+
+def _biased(K: Floats, labels: Floats, C: float) -> tuple[Floats, float]:
+    """By libsvm; where single precision keeps it from its tolerance, by the path down to lambda = 1/C."""
+    svc = SVC(C=C, kernel="precomputed", tol=_TOLERANCE, max_iter=_MOST_STEPS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        svc.fit(K, labels)
+    if svc.fit_status_ == 0:
+        coef = np.zeros(len(labels))
+        coef[svc.support_] = svc.dual_coef_[0]
+        return coef, float(svc.intercept_[0])
+    path = trusted_path(K, labels, 1 / C)
+    C = _reached(path.lambda_end, C)
+    return C * labels * path.alpha(1 / C), path.bias(1 / C)
+
+
+def _unbiased(K: Floats, labels: Floats, C: float) -> Floats:
+    """The coefficients of the machine without bias, by its path down to lambda = 1/C."""
+    lam, first = 1 / C, float((labels * (K @ labels)).max())
+    if lam >= first * (1 - _ROUNDING):  # before its first breakpoint all weights are 1
+        return C * labels
+    path = ranksvm_path(_against_null(K), labels, "precomputed", lambda_min=lam)
+    C = _reached(path.lambda_end, C)
+    return C * labels * path.alpha(1 / C)
+
+
+def _reached(end: float, C: float) -> float:
+    """C, or that of the end of a path, if it comes before."""
+    if end <= 1 / C:
+        return C
+    warnings.warn(
+        f"rounding ends the path of the machine at C = {1 / end:.3g}, which is taken in place of {C:.3g}",
+        ConvergenceWarning,
+        stacklevel=2,
+    )
+    return 1 / end
+
+
+def logistic(problem: Problem, costs: Floats) -> Machines:
+    """C sum log(1 + exp(-y f)) + 1/2 |f|^2: kernel logistic regression."""
+    K, labels, biased = problem
+    coef, intercept, start = np.empty((len(labels), len(costs))), np.empty(len(costs)), np.zeros(len(labels))
+    times, inverse = DenseGram(K).times, AllFunctions(K, biased).inverse
+    for k in np.argsort(costs):
+        found, _ = minimise(Logistic(times, inverse, labels, float(costs[k]), biased), start, _GAP, 100)
+        coef[:, k], intercept[k], start = found.c, found.bias, found.c
+    return Machines(coef, intercept)
+
+
+def squared(problem: Problem, costs: Floats) -> Machines:
+    """C sum (y - f)^2 / 2 + 1/2 |f|^2: kernel ridge regression on the labels, without bias."""
+    coef = np.empty((len(problem.labels), len(costs)))
+    for k, C in enumerate(costs):
+        ridge = KernelRidge(alpha=1 / C, kernel="precomputed")
+        coef[:, k] = ridge.fit(problem.K, problem.labels).dual_coef_
+    return Machines(coef, np.zeros(len(costs)))
+
+
+LOSSES: dict[str, Callable[[Problem, Floats], Machines]] = {
+    "hinge": hinge,
+    "logistic": logistic,
+    "squared": squared,
+}
+
+
+def out_of_fold(problem: Problem, folds: list[Fold], loss: str, costs: Floats) -> tuple[Floats, Floats]:
+    """Decision values of the validation examples of all folds, one column a cost, and their labels.
+
+    A fold of m' of the m examples has C m / m', which keeps the weight of the mean loss.
+    """
+    values, labels = [], []
+    for fold in folds:
+        machines = LOSSES[loss](problem.part(fold.train), costs * len(problem.labels) / len(fold.train))
+        values.append(problem.block(fold.valid, fold.train) @ machines.coef + machines.intercept)
+        labels.append(problem.labels[fold.valid])
+    return np.concatenate(values), np.concatenate(labels)
+
+
+def select(problem: Problem, folds: list[Fold], loss: str) -> Selection:
+    """The lambda = 1/C of least zero-one loss over the folds, on the scale of all examples.
+
+    For the hinge it is exact over the continuum of lambda, by one path a fold; for other losses over `GRID`.
+    """
+    if loss == "hinge":
+        parts = [_curve(problem, fold) for fold in folds]
+        return _merged([part for part in parts if part is not None], len(problem.labels))
+    values, labels = out_of_fold(problem, folds, loss, 1 / GRID)
+    losses = ((values >= 0) != (labels > 0)[:, None]).mean(axis=0)
+    best = int(np.argmin(losses))
+    return Selection(float(GRID[best]), float(losses[best]), GRID, losses)
+
+
+class _Part(NamedTuple):
+    """The zero-one loss of one fold along its path, and where the path ends."""
+
+    curve: Selection
+    end: float
+    n_train: int
+    n_valid: int
+
+
+def _curve(problem: Problem, fold: Fold) -> _Part | None:
+    """None where every C gives the same weights, since the examples hardly differ."""
+    part, K_valid = problem.part(fold.train), problem.block(fold.valid, fold.train)
+    labels = problem.labels[fold.valid]
+    least = LEAST * len(fold.train)
+    if problem.biased:
+        path, seen = trusted_path(part.K, part.labels, least), K_valid
+    else:
+        path = ranksvm_path(_against_null(part.K), part.labels, "precomputed", lambda_min=least)
+        seen = _against_null(K_valid)
+    if len(path.breakpoints) == 0:
+        return None
+    curve = path.select(seen, labels)  # pyright: ignore[reportArgumentType]  (each has its own)
+    return _Part(curve, path.lambda_end, len(fold.train), len(fold.valid))
+
+
+def _against_null(K: Floats) -> Pairs:
+    """Pairs of each example (a row of K) and a null item, whose kernel with all is 0."""
+    m = len(K)
+    return Pairs(np.pad(K, (0, 1)), np.column_stack([np.arange(m), np.full(m, m)]))
+
+
+def _merged(parts: list[_Part], m: int) -> Selection:
+    """One curve of the share of wrong examples, on the scale of m, as far as those of all folds are known."""
+    if not parts:
+        raise ValueError(
+            "in all folds every C gives the same machine; expected a number as C, or other items"
+        )
+    starts = [curve.lambdas[0] / size * m for curve, _, size, _ in parts]
+    end = max(last / size for _, last, size, _ in parts) * m
+    places = [curve.lambdas[1:] / size * m for curve, _, size, _ in parts]
+    changes: list[Floats] = [np.diff(curve.losses) * count for curve, _, _, count in parts]
+    first = sum(float(curve.losses[0]) * count for curve, _, _, count in parts)
+    lambdas, wrong = steps(first, max(starts), places, changes)
+    kept = (lambdas > end) & (np.append(lambdas[1:], 0.0) < min(starts))
+    total = sum(count for *_, count in parts)
+    return widest(np.minimum(lambdas[kept], min(starts)), np.round(wrong[kept]) / total, end)

@@ -1,0 +1,271 @@
+"""Analogy-kernel-based object ranking, section 5 of [AhmadiFahandar2019]_.
+
+References
+----------
+.. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based preference learning with
+   kernels", KI 2019.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+from sklearn.utils.validation import check_is_fitted
+
+from preflearn.analogy.kernel import Zero, analogy_kernel, check_differences
+from preflearn.analogy.machines import LOSSES, Fold, Problem, out_of_fold, select
+from preflearn.analogy.platt import platt
+from preflearn.analogy.training import Aggregate, PairwiseLearner, Split, check_unit, halves
+from preflearn.checks import Floats, Ids, check_choice, check_count, check_shape, require
+from preflearn.pairs import Pairs
+from preflearn.ranking.aggregation import AGGREGATES
+from preflearn.ranking.learner import check_rankings, check_size, generator
+
+Orientation = Literal["coin", "both", "antisymmetric"]
+_BLOCK = 1 << 22  # kernel values at a time
+
+
+class AnKerRank(PairwiseLearner):
+    """AnKer-rank: a kernel machine on pairs in analogy, section 5 of [AhmadiFahandar2019]_.
+
+    With the analogy kernel k between differences of pairs, it minimises ::
+
+        C sum over training pairs of (1 - y f(u))_+ + 1/2 |f|^2,    f(u) = b + sum_i coef_i k(u, u_i),
+
+    turns f into q = 1 / (1 + exp(-a f - b')) (Platt), takes p_ij = (1 + q_ij - q_ji) / 2 for the items i, j
+    of a query, and orders them by the worths that aggregate P.
+
+    Parameters
+    ----------
+    C : float or "path"
+        The cost, from 1e-100 to 1e100; with loss="logistic" from 1e-6 to 1e6. "path": that of least zero-one
+        loss in 2-fold cross-validation, over all C; a path takes as long as ten to twenty fits.
+    degree : int
+        Of the kernel: 1 is eq. 8, 2 is eq. 9. At some hundreds the kernel is 0 but for equal pairs, and
+        other items are not ranked.
+    orientation : {"coin", "both", "antisymmetric"}
+        Which example a pair makes. "coin": (a, b) or (b, a), by a fair coin; if all coins fall on one side,
+        one of them is turned over. "both": (a, b) with label +1 and (b, a) with -1. "antisymmetric": the
+        kernel (k(u, v) - k(u, -v)) / 2 without bias, so that f(-u) = -f(u) whichever way a pair is read. With
+        zero="apart" the last two are the same machine, where "both" has half the C; it has four times
+        the memory.
+    n_repeats : int
+        Of the 2-fold cross-validation.
+    split : {"pairs", "objects"}
+        What the folds halve. "objects": a pair trains, or validates, if both of its items are in that half;
+        the others are left out.
+    aggregate : {"bradley-terry", "row sums", "copeland", "kemeny"}
+        See `preflearn.ranking`.
+    loss : {"hinge", "logistic", "squared"}
+        A support vector machine; or kernel logistic regression, with log(1 + exp(-y f)) in place of the
+        hinge; or kernel ridge regression, with (y - f)^2 / 2, without bias. The last two choose C from 0.001,
+        0.01, ..., 1000.
+    zero : {"apart", "positive"}
+        As in `analogy_kernel`; "antisymmetric" needs "apart", where k(-u, -v) = k(u, v).
+    random_state : int, numpy Generator or None
+        Of the coins, then of the folds. A Generator goes on from fit to fit.
+
+    Attributes
+    ----------
+    C_ : float
+    curve_ : Selection
+        Zero-one loss over lambda = 1/C of the cross-validation; only with C="path".
+    support_ : ndarray of int, shape (s,)
+        Numbers of the training examples that take part in f. Examples are in the order of
+        `Pairs.from_rankings`; with "both", the other orientations follow behind.
+    differences_ : ndarray of shape (s, d)
+        The differences u_i of these examples.
+    dual_coef_ : ndarray of shape (s,)
+    intercept_ : float
+    platt_ : tuple of float
+        a and b', from decision values of pairs that a machine had not seen: those of the folds, with the cost
+        C_ m / m' for m' of the m examples. Where there are no folds, or a is not positive, which is chance
+        among few pairs and would turn f around: from the training pairs. If a is not positive there,
+        either, it is 0.
+    n_features_in_ : int
+
+    Notes
+    -----
+    Features are in [0, 1], as `DomainScaler` makes them; then differences are in [-1, 1]. Outside by at most
+    1e-9 they are clipped.
+
+    Folds without a pair to validate, or (with bias) without both labels to train, are left out. The choice of
+    C needs one that is left.
+
+    Threads of BLAS may change the last digits; on busy cores they slow the logistic loss down tenfold
+    (OPENBLAS_NUM_THREADS=1 avoids it).
+
+    The memory is that of the Gram matrix of the examples (twice for "antisymmetric") and of two blocks of a
+    quarter of its size, for a pair of halves.
+
+    References
+    ----------
+    .. [AhmadiFahandar2019] See the module.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).uniform(size=(20, 2))
+    >>> rank = np.argsort(np.argsort(-X @ [1.0, 2.0])) + 1
+    >>> machine = AnKerRank(random_state=0).fit(X, rank)
+    >>> machine.rank([[0.1, 0.2], [0.9, 0.8], [0.5, 0.6]]).tolist()
+    [3, 1, 2]
+    """
+
+    def __init__(
+        self,
+        C: float | Literal["path"] = "path",
+        *,
+        degree: int = 2,
+        orientation: Orientation = "coin",
+        n_repeats: int = 3,
+        split: Split = "pairs",
+        aggregate: Aggregate = "bradley-terry",
+        loss: Literal["hinge", "logistic", "squared"] = "hinge",
+        zero: Zero = "apart",
+        random_state: int | np.random.Generator | None = None,
+    ) -> None:
+        self.C: float | Literal["path"] = C
+        self.degree = degree
+        self.orientation: Orientation = orientation
+        self.n_repeats = n_repeats
+        self.split: Split = split
+        self.aggregate: Aggregate = aggregate
+        self.loss: Literal["hinge", "logistic", "squared"] = loss
+        self.zero: Zero = zero
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None = None) -> Self:
+        """Learn from ranked items.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            In [0, 1].
+        rank : array-like of shape (n,)
+            1 is best. Items of one query that share a rank make no pair.
+        qid : array-like of shape (n,), optional
+            Query ids: only items of one query are compared. None: one query.
+
+        Raises
+        ------
+        ValueError
+            On bad parameters, features outside [0, 1], where no pair is left, one pair and
+            orientation="coin" (there is one class), or too few pairs for cross-validation.
+        """
+        rng = self._check_parameters()
+        items, rank, query = check_rankings(X, rank, qid)
+        pairs, y = Pairs.from_rankings(check_unit(items, "X"), rank, query)
+        examples = _oriented(pairs, y, self.orientation, rng)
+        problem = Problem(
+            self._kernel(examples.differences), examples.labels, self.orientation != "antisymmetric"
+        )
+        folds = [examples.fold(*parts) for parts in halves(pairs, self.split, self.n_repeats, rng)]
+        folds = [fold for fold in folds if problem.can_use(fold)]
+        if self.C == "path":
+            if not folds:
+                raise ValueError(
+                    f"no fold of the {len(pairs)} pairs has two kinds of examples to train and any to "
+                    "validate; expected more pairs or queries, or a number as C"
+                )
+            self.curve_ = select(problem, folds, self.loss)
+            self.C_ = 1 / self.curve_.lam
+        else:
+            vars(self).pop("curve_", None)  # of an earlier fit
+            self.C_ = float(self.C)
+        costs = np.array([self.C_])
+        coef, intercept = (values[..., 0] for values in LOSSES[self.loss](problem, costs))
+        self.platt_ = 0.0, 0.0
+        if folds:
+            f, labels = out_of_fold(problem, folds, self.loss, costs)
+            self.platt_ = self._platt(f[:, 0], labels)
+        if self.platt_[0] <= 0:
+            a, b = self._platt(problem.K @ coef + intercept, examples.labels)
+            self.platt_ = max(a, 0.0), b
+        self.support_ = np.flatnonzero(coef)
+        self.differences_, self.dual_coef_ = examples.differences[self.support_], coef[self.support_]
+        self.intercept_, self.n_features_in_ = float(intercept), items.shape[1]
+        return self
+
+    def decision_function(self, U: ArrayLike) -> Floats:
+        """f of differences a - b of pairs, shape (m,): positive where a is the better one.
+
+        Parameters
+        ----------
+        U : array-like of shape (m, d)
+            In [-1, 1].
+        """
+        check_is_fitted(self, "n_features_in_")
+        U = check_differences(U)
+        check_shape(U, "U", ("m", self.n_features_in_), "the features of the fit")
+        f = np.full(len(U), self.intercept_)
+        if len(self.support_):
+            rows = max(1, _BLOCK // len(self.support_))
+            for start in range(0, len(U), rows):
+                part = slice(start, start + rows)
+                f[part] += self._kernel(U[part], self.differences_) @ self.dual_coef_
+        return f
+
+    def _degrees(self, U: Floats) -> Floats:
+        a, b = self.platt_
+        chance, other = (expit(a * self.decision_function(u) + b) for u in (U, -U))
+        return 0.5 + (chance - other) / 2
+
+    def _check_parameters(self) -> np.random.Generator:
+        if self.C != "path":
+            check_size(self.C, "C", 1e6 if self.loss == "logistic" else 1e100, " or 'path'")
+        check_choice(self.orientation, "orientation", ("coin", "both", "antisymmetric"))
+        check_choice(self.split, "split", ("pairs", "objects"))
+        check_choice(self.aggregate, "aggregate", tuple(AGGREGATES))
+        check_choice(self.loss, "loss", tuple(LOSSES))
+        check_count(self.n_repeats, "n_repeats", 1)
+        odd = self.orientation == "antisymmetric"
+        require(
+            not odd or self.zero == "apart", self.zero, "zero", "'apart' with orientation 'antisymmetric'"
+        )
+        return generator(self.random_state)
+
+    def _platt(self, f: Floats, labels: Floats) -> tuple[float, float]:
+        if self.orientation == "antisymmetric":  # the other orientations have opposite decision values
+            f, labels = np.append(f, -f), np.append(labels, -labels)
+        return platt(f, labels)
+
+    def _kernel(self, U: Floats, V: Floats | None = None) -> Floats:
+        K = analogy_kernel(U, V, self.degree, zero=self.zero)
+        if self.orientation == "antisymmetric":
+            K -= analogy_kernel(U, -U if V is None else -V, self.degree, zero=self.zero)
+            K /= 2
+        return K
+
+
+class Examples(NamedTuple):
+    """Oriented training pairs."""
+
+    differences: Floats  # (m, d)
+    labels: Floats  # (m,), -1 and +1
+    pair: Ids  # (m,): which pair it is
+
+    def fold(self, train: Ids, valid: Ids) -> Fold:
+        """The examples of some pairs that train and others that validate."""
+        return Fold(*(np.flatnonzero(np.isin(self.pair, part)) for part in (train, valid)))
+
+
+def _oriented(pairs: Pairs, y: NDArray, orientation: Orientation, rng: np.random.Generator) -> Examples:
+    better = pairs.differences() * y[:, None]  # better item minus worse item
+    m = len(better)
+    if orientation == "antisymmetric":
+        return Examples(better, np.ones(m), np.arange(m))
+    if orientation == "both":
+        labels = np.repeat([1.0, -1.0], m)
+        return Examples(np.vstack([better, -better]), labels, np.tile(np.arange(m), 2))
+    if m == 1:
+        raise ValueError(
+            "there is one pair, which makes one class of examples; expected more, or orientation 'both' or "
+            "'antisymmetric'"
+        )
+    coins = rng.choice([-1.0, 1.0], m)
+    if np.all(coins == coins[0]):
+        coins[rng.integers(m)] *= -1
+    return Examples(better * coins[:, None], coins, np.arange(m))

@@ -1,0 +1,196 @@
+"""Normalisation of features where training data and query may come from different domains.
+
+References
+----------
+.. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based preference learning with
+   kernels", KI 2019.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import ks_2samp
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from preflearn.checks import Floats, check_choice, check_flag, check_items, check_real, check_scale
+from preflearn.ranking.learner import check_query
+
+_DECISIONS = ("ks", "joint", "apart", "train")
+_LEAST = 1e-200  # range of a feature; values of 1e100 can be divided by it
+
+
+class Decisions(NamedTuple):
+    """Which features of a query are normalised together with the training data.
+
+    Attributes
+    ----------
+    joint : ndarray of bool, shape (d,)
+    p_values : ndarray of shape (d,)
+        Of the two-sample Kolmogorov-Smirnov test of each feature, from 0 to 1; NaN where no test was asked.
+    """
+
+    joint: NDArray[np.bool_]
+    p_values: Floats
+
+
+class DomainScaler(TransformerMixin, BaseEstimator):
+    """Features of training data and query on one scale, section 6.2 of [AhmadiFahandar2019]_.
+
+    Feature k becomes (x_k - min_k) / (max_k - min_k), or (x_k - mean_k) / std_k. "Apart" takes these numbers
+    from the query alone, "joint" from training data and query together. By default a Kolmogorov-Smirnov test
+    decides: where it rejects that both come from one distribution, apart, else joint.
+
+    `transform` is transductive: what an item of a query becomes depends on the other items of that query.
+
+    Parameters
+    ----------
+    kind : {"min-max", "standard"}
+        To [0, 1], as the analogy kernel needs it, or to mean 0 and standard deviation 1 (with n - 1 below
+        the root).
+    decision : {"ks", "joint", "apart", "train"}
+        "ks" tests; "joint" and "apart" hold for all features. "train": numbers of the training data alone;
+        then a query may leave [0, 1], and min-max clips it.
+    per_feature : bool
+        With "ks": True, a test and a decision for each feature at the level; False, one decision for all,
+        apart if any of the d tests rejects at level / d (Bonferroni). The paper does not say which.
+    training : {"joint", "own"}
+        What normalises the training data in the joint branch, see `both`. "joint": the numbers that normalise
+        the query, "the entire data" of section 6.2, so that a learner has to be fitted for each query. "own":
+        always the numbers of the training data.
+    level : float
+        Of the test, in [0, 1].
+
+    Attributes
+    ----------
+    X_ : ndarray of shape (n, d)
+        The training items as given.
+    n_features_in_ : int
+
+    Notes
+    -----
+    A feature that is constant in the data that its numbers come from, or varies by at most 1e-200, becomes 0
+    everywhere.
+
+    Defaults are what the authors did, as far as Table 2 tells: with n - 1, a test for each feature, its
+    p-value by the asymptotic law (which R's `ks.test` has where values are tied), and training="joint", plain
+    least squares gives all the losses that the table prints for expected rank regression (chapter 16).
+
+    References
+    ----------
+    .. [AhmadiFahandar2019] See the module.
+
+    Examples
+    --------
+    >>> scaler = DomainScaler().fit([[0.0], [1.0], [2.0], [4.0]])
+    >>> scaler.transform([[1.0], [5.0]]).ravel().tolist()  # together: the range is [0, 5]
+    [0.2, 1.0]
+    >>> scaler.transform([[10.0], [11.0], [12.0], [13.0], [14.0]]).ravel().tolist()  # another domain
+    [0.0, 0.25, 0.5, 0.75, 1.0]
+    """
+
+    def __init__(
+        self,
+        kind: Literal["min-max", "standard"] = "min-max",
+        *,
+        decision: Literal["ks", "joint", "apart", "train"] = "ks",
+        per_feature: bool = True,
+        training: Literal["joint", "own"] = "joint",
+        level: float = 0.05,
+    ) -> None:
+        self.kind: Literal["min-max", "standard"] = kind
+        self.decision: Literal["ks", "joint", "apart", "train"] = decision
+        self.per_feature = per_feature
+        self.training: Literal["joint", "own"] = training
+        self.level = level
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Keep the training items.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : ignored
+
+        Raises
+        ------
+        ValueError
+            On bad parameters, or items that are no finite numbers of at most 1e100 in size.
+        """
+        check_choice(self.kind, "kind", ("min-max", "standard"))
+        check_choice(self.decision, "decision", _DECISIONS)
+        check_choice(self.training, "training", ("joint", "own"))
+        check_flag(self.per_feature, "per_feature")
+        check_real(self.level, "level", "a number from 0 to 1", least=0.0, most=1.0)
+        X = check_items(X, "X")
+        check_scale(X, "X")
+        self.X_, self.n_features_in_ = X.copy(), X.shape[1]
+        return self
+
+    def decisions(self, Q: ArrayLike) -> Decisions:
+        """Which features of this query are taken together with the training data, and the p-values."""
+        return self._decide(self._checked(Q))
+
+    def transform(self, Q: ArrayLike) -> Floats:
+        """The items of one query normalised, shape (n, d).
+
+        Parameters
+        ----------
+        Q : array-like of shape (n, d)
+            All items of the query. The training items themselves are normalised by their own numbers.
+
+        Raises
+        ------
+        ValueError
+            If Q has other features than the training items, or values that are not finite.
+        """
+        return self.both(Q)[1]
+
+    def both(self, Q: ArrayLike) -> tuple[Floats, Floats]:
+        """The training items, shape (n, d), and those of a query, (n', d), both normalised for each other.
+
+        In the branch "apart" each is normalised by its own numbers; `training` says what happens in "joint".
+        """
+        Q = self._checked(Q)
+        joint = self._decide(Q).joint
+        own, alone, together = (self._numbers(data) for data in (self.X_, Q, np.vstack([self.X_, Q])))
+        if self.decision == "train" or np.array_equal(Q, self.X_):  # the training items as their own query
+            alone = own
+            joint = np.zeros_like(joint)
+        alone = np.where(joint, together, alone)
+        if self.training == "joint":
+            own = np.where(joint, together, own)
+        return self._scaled(self.X_, own), self._scaled(Q, alone)
+
+    def _checked(self, Q: ArrayLike) -> Floats:
+        check_is_fitted(self, "X_")
+        return check_query(Q, self.n_features_in_)
+
+    def _decide(self, Q: Floats) -> Decisions:
+        d = self.n_features_in_
+        if self.decision != "ks":
+            return Decisions(np.full(d, self.decision == "joint"), np.full(d, np.nan))
+        p = np.array([ks_2samp(x, q, method="asymp")[1] for x, q in zip(self.X_.T, Q.T, strict=True)])
+        joint = p >= self.level if self.per_feature else np.full(d, p.min() >= self.level / d)
+        return Decisions(joint, p)
+
+    def _numbers(self, data: Floats) -> Floats:
+        """The least value of each feature and its range (infinity if constant), (2, d).
+
+        For "standard" below them the mean and standard deviation in units of that range, where they do not
+        underflow.
+        """
+        low, spread = data.min(axis=0), np.ptp(data, axis=0)
+        spread = np.where(spread > _LEAST, spread, np.inf)
+        if self.kind == "min-max":
+            return np.array([low, spread])
+        unit = (data - low) / spread
+        size = unit.std(axis=0, ddof=min(1, len(data) - 1))
+        return np.array([low, spread, unit.mean(axis=0), np.where(size > 0, size, 1.0)])
+
+    def _scaled(self, data: Floats, numbers: Floats) -> Floats:
+        unit = (data - numbers[0]) / numbers[1]
+        return np.clip(unit, 0.0, 1.0) if self.kind == "min-max" else (unit - numbers[2]) / numbers[3]

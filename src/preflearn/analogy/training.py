@@ -1,0 +1,85 @@
+"""What the learners of rankings by analogy share: features in [0, 1], folds, degrees of preference."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from preflearn.checks import Floats, Ids, refuse
+from preflearn.pairs import Pairs
+from preflearn.ranking.aggregation import AGGREGATES
+from preflearn.ranking.learner import RankingLearner
+
+Split = Literal["pairs", "objects"]
+Aggregate = Literal["bradley-terry", "row sums", "copeland", "kemeny"]
+
+_ROUNDING = 1e-9  # a feature may be so far outside [0, 1]
+
+
+def check_unit(X: Floats, name: str) -> Floats:
+    """Return features in [0, 1], clipped where they are outside by at most 1e-9, or say which one is not."""
+    outside = (X < -_ROUNDING) | (X > 1 + _ROUNDING)
+    refuse(outside, X, name, "features from 0 to 1, so that differences are from -1 to 1: use DomainScaler")
+    return np.clip(X, 0.0, 1.0)
+
+
+def halves(pairs: Pairs, split: Split, n_repeats: int, rng: np.random.Generator) -> Iterator[tuple[Ids, Ids]]:
+    """Pairs that train and pairs that validate, of 2-fold cross-validation, repeated.
+
+    With "objects" the items are halved: a pair is in a half if both of its items are, and left out if not.
+    """
+    for _ in range(n_repeats):
+        if split == "pairs":
+            half = rng.permutation(len(pairs)) % 2
+        else:
+            half = (rng.permutation(len(pairs.items)) % 2)[pairs.index].sum(axis=1) / 2
+        first, second = np.flatnonzero(half == 0), np.flatnonzero(half == 1)
+        yield first, second
+        yield second, first
+
+
+class PairwiseLearner(RankingLearner):
+    """Ranks by degrees of preference between the items of a query, which are then aggregated.
+
+    A subclass defines `_degrees(U)`, and has the parameter `aggregate`, a name of `AGGREGATES`.
+    """
+
+    aggregate: Aggregate
+
+    @abstractmethod
+    def _degrees(self, U: Floats) -> Floats:
+        """Degrees for "the first item is better" of pairs with differences U (m, d), shape (m,)."""
+
+    def preferences(self, Q: ArrayLike) -> Floats:
+        """Degrees P of preference between the items of one query, shape (n, n).
+
+        Parameters
+        ----------
+        Q : array-like of shape (n, d)
+            In [0, 1].
+
+        Returns
+        -------
+        P : ndarray of shape (n, n)
+            P[i, j] in [0, 1] for "i is better than j"; P[i, j] + P[j, i] is exactly 1, and P[i, i] is 1/2.
+
+        Raises
+        ------
+        ValueError
+            If Q has other features than the items of the fit, or values outside [0, 1].
+        """
+        Q = check_unit(self._checked_query(Q), "Q")
+        P = np.full((len(Q), len(Q)), 0.5)
+        first, second = np.triu_indices(len(Q), 1)
+        if len(first):
+            P[first, second] = self._degrees(Q[first] - Q[second])
+            P[second, first] = 1 - P[first, second]
+        return P
+
+    def worths(self, Q: ArrayLike) -> Floats:
+        """Worths of the items of one query by the aggregation of `preferences`, shape (n,); large is good."""
+        return AGGREGATES[self.aggregate](self.preferences(Q))

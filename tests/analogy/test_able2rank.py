@@ -1,0 +1,188 @@
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+from preflearn.analogy import able2rank as module
+from preflearn.analogy.able2rank import Able2Rank
+from preflearn.ranking.learner import positions
+
+
+def degree(u, v):
+    """Eq. 5, averaged over features; differences of the two pairs."""
+    return np.mean([1 - abs(x - y) if np.sign(x) == np.sign(y) else 0.0 for x, y in zip(u, v, strict=True)])
+
+
+def plain(better, c, d, k, votes):
+    """The share of votes for c, by a loop; what is equal to the k-th shares what is left."""
+    entries = []
+    for u in better:
+        one, two = degree(u, c - d), degree(u, d - c)
+        if votes == "one":
+            entries.append((max(one, two), 1.0, 1.0 if one > two else 0.5 if one == two else 0.0))
+        else:
+            entries += [(one, one, 1.0), (two, two, 0.0)]
+    k = min(k, len(entries))
+    least = sorted((strength for strength, _, _ in entries), reverse=True)[k - 1]
+    above = [(weight, vote) for strength, weight, vote in entries if strength > least]
+    equal = [(weight, vote) for strength, weight, vote in entries if strength == least]
+    share = (k - len(above)) / len(equal)
+    total = sum(w for w, _ in above) + share * sum(w for w, _ in equal)
+    votes_for = sum(w * v for w, v in above) + share * sum(w * v for w, v in equal)
+    return votes_for / total if total > 0 else 0.5
+
+
+def rankings(seed, n=9, d=3, levels=None):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, levels + 1, (n, d)) / levels if levels else rng.uniform(size=(n, d))
+    return X, positions(X @ np.arange(1, d + 1) + 0.1 * rng.normal(size=n))
+
+
+@pytest.mark.parametrize("votes", ["one", "degrees"])
+@given(seed=st.integers(0, 10**6), k=st.integers(1, 60), levels=st.sampled_from([None, 1, 2, 4]))
+def test_equals_a_plain_loop(votes, seed, k, levels):
+    X, rank = rankings(seed, levels=levels)
+    Q = rankings(seed + 1, n=5, levels=levels)[0]
+    machine = Able2Rank(k, votes=votes).fit(X, rank)
+    better = [X[i] - X[j] if rank[i] < rank[j] else X[j] - X[i] for i, j in combinations(range(9), 2)]
+    P = machine.preferences(Q)
+    for i, j in combinations(range(5), 2):
+        assert P[i, j] == pytest.approx(plain(better, Q[i], Q[j], k, votes), abs=1e-12)
+    assert (P + P.T == 1).all()
+    assert (np.diag(P) == 0.5).all()
+
+
+@given(seed=st.integers(0, 10**6), votes=st.sampled_from(["one", "degrees"]))
+def test_order_and_names_of_items_do_not_matter(seed, votes):
+    X, rank = rankings(seed, levels=3)
+    Q = rankings(seed + 1, n=6, levels=3)[0]
+    rng = np.random.default_rng(seed)
+    order, asked, features = rng.permutation(len(X)), rng.permutation(len(Q)), rng.permutation(3)
+    P = Able2Rank(4, votes=votes).fit(X, rank).preferences(Q)
+    other = Able2Rank(4, votes=votes).fit(X[order][:, features], 3 * rank[order] + 1)
+    np.testing.assert_allclose(other.preferences(Q[asked][:, features]), P[np.ix_(asked, asked)], atol=1e-12)
+
+
+def test_a_copied_training_set_as_second_query_doubles_the_votes():
+    X, rank = rankings(3)
+    Q = rankings(4, n=5)[0]
+    twice = Able2Rank(10).fit(np.vstack([X, X]), np.tile(rank, 2), np.repeat(["a", "b"], len(X)))
+    np.testing.assert_array_equal(twice.preferences(Q), Able2Rank(5).fit(X, rank).preferences(Q))
+
+
+def test_blocks_do_not_matter(monkeypatch):
+    X, rank = rankings(5, n=12)
+    machine = Able2Rank(7).fit(X, rank)
+    P = machine.preferences(X)
+    monkeypatch.setattr(module, "_BLOCK", 100)
+    np.testing.assert_array_equal(machine.preferences(X), P)
+
+
+def test_k_by_cross_validation():
+    X, rank = rankings(6, n=30)
+    machine = Able2Rank("cv", random_state=1).fit(X, rank)
+    assert set(machine.losses_) == {10, 15, 20}
+    assert machine.k_ == min(machine.losses_, key=machine.losses_.get)
+    assert max(machine.losses_.values()) < 0.25  # of 0.5 by chance
+    again = clone(machine).fit(X, rank)
+    assert again.losses_ == machine.losses_
+    np.testing.assert_array_equal(
+        machine.preferences(X[:8]), Able2Rank(machine.k_).fit(X, rank).preferences(X[:8])
+    )
+
+
+def test_the_loss_of_k_counts_wrong_directions_in_halves_of_the_objects():
+    X, rank = rankings(7, n=14)
+    machine = Able2Rank("cv", random_state=np.random.default_rng(2)).fit(X, rank)
+    rng, wrong = np.random.default_rng(2), {10: [], 15: [], 20: []}
+    for _ in range(3):
+        half = rng.permutation(14) % 2
+        for part in (0, 1):
+            train, valid = np.flatnonzero(half == part), np.flatnonzero(half != part)
+            for k, found in wrong.items():
+                P = Able2Rank(k).fit(X[train], rank[train]).preferences(X[valid])
+                better = rank[valid][:, None] < rank[valid]
+                found += ((P < 0.5) + (P == 0.5) / 2)[better].tolist()
+    assert machine.losses_ == pytest.approx({k: np.mean(found) for k, found in wrong.items()})
+
+
+@pytest.mark.parametrize("k", [-1, "cv"])
+def test_a_fit_that_fails_leaves_the_machine_as_it_was(k):
+    machine = Able2Rank(5).fit(*rankings(8))
+    Q = rankings(9)[0]
+    before = machine.worths(Q)
+    with pytest.raises(ValueError, match="expected"):
+        machine.set_params(k=k).fit(*rankings(10, n=3))
+    np.testing.assert_array_equal(machine.worths(Q), before)
+
+
+def test_a_later_fit_leaves_nothing_of_an_earlier_one():
+    machine = Able2Rank("cv", random_state=0).fit(*rankings(6, n=30))
+    assert machine.losses_
+    assert not hasattr(machine.set_params(k=5).fit(*rankings(6)), "losses_")
+
+
+def test_aggregates_and_one_item():
+    X, rank = rankings(8)
+    for aggregate in ("bradley-terry", "row sums", "copeland", "kemeny"):
+        machine = Able2Rank(3, aggregate=aggregate).fit(X, rank)
+        assert machine.rank(X[:1]).tolist() == [1]
+        assert sorted(machine.rank(X)) == sorted(np.minimum(machine.rank(X), 9))
+    assert Able2Rank().fit(X, rank).rank(np.tile(X[:1], (3, 1))).tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"k": 0}, "k is 0; expected a whole number of at least 1"),
+        ({"k": 2.5}, "k is 2.5; expected a whole number of at least 1 or 'cv'"),
+        ({"k": "all"}, "k is 'all'; expected a whole number of at least 1 or 'cv'"),
+        ({"k": None}, "k is None; expected a whole number of at least 1 or 'cv'"),
+        ({"k": np.inf}, "k is inf; expected a whole number"),
+        ({"votes": "two"}, "votes is 'two'; expected 'one' or 'degrees'"),
+        ({"aggregate": "mean"}, "aggregate is 'mean'; expected 'bradley-terry' or"),
+        ({"random_state": -1}, "random_state is -1; expected a whole number .*, a numpy Generator, or None"),
+    ],
+)
+def test_bad_parameters_are_named(change, message):
+    with pytest.raises(ValueError, match=message):
+        Able2Rank().set_params(**change).fit(*rankings(0))
+
+
+@pytest.mark.parametrize(
+    ("X", "rank", "message"),
+    [
+        ([[0.0], [1.5]], [1, 2], r"X\[1, 0\] is 1.5; expected features from 0 to 1.*DomainScaler"),
+        ([[0.0], [-0.1]], [1, 2], r"X\[1, 0\] is -0.1; expected features from 0 to 1"),
+        ([[0.0], [np.nan]], [1, 2], r"X\[1, 0\] is nan"),
+        ([[0.0], [1.0]], [1, 1], "no pair is left of 2 items"),
+        ([[0.0], [1.0]], [1], r"rank has shape \(1,\)"),
+        (np.empty((0, 1)), [], "X is empty"),
+    ],
+)
+def test_bad_rankings_are_named(X, rank, message):
+    with pytest.raises(ValueError, match=message):
+        Able2Rank().fit(X, rank)
+
+
+def test_bad_queries_are_named():
+    machine = Able2Rank().fit(*rankings(0))
+    with pytest.raises(ValueError, match="Q has 2 features; expected 3"):
+        machine.rank(np.zeros((4, 2)))
+    with pytest.raises(ValueError, match=r"Q\[0, 0\] is 2.0; expected features from 0 to 1"):
+        machine.rank(np.full((2, 3), 2.0))
+    with pytest.raises(ValueError, match="no half of the 3 objects has pairs to train"):
+        Able2Rank("cv").fit(*rankings(0, n=3))
+
+
+def test_rounding_outside_the_unit_interval_is_clipped():
+    X, rank = rankings(1)
+    X[0, 0], X[1, 1] = 1.0, 0.0
+    moved = X.copy()
+    moved[0, 0], moved[1, 1] = 1 + 1e-12, -1e-12
+    np.testing.assert_array_equal(
+        Able2Rank(3).fit(moved, rank).differences_, Able2Rank(3).fit(X, rank).differences_
+    )

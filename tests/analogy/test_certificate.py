@@ -1,0 +1,262 @@
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import sparse
+
+from preflearn.analogy.certificate import first_refutation, gram, psd_certificate
+
+HALF = Fraction(1, 2)
+
+
+def determinant(K):
+    """By Leibniz' formula: nothing is eliminated."""
+    n = len(K)
+    total = Fraction(0)
+    for order in itertools.permutations(range(n)):
+        inversions = sum(order[i] > order[j] for i in range(n) for j in range(i + 1, n))
+        total += (-1) ** inversions * math.prod(K[i][order[i]] for i in range(n))
+    return total
+
+
+def principal_minors(K):
+    n = len(K)
+    subsets = (rows for size in range(1, n + 1) for rows in itertools.combinations(range(n), size))
+    return [determinant([[K[i][j] for j in rows] for i in rows]) for rows in subsets]
+
+
+def certified(K):
+    certificate = psd_certificate(K)
+    assert certificate.verify(K)
+    assert certificate.psd == (certificate.witness is None) == (certificate.value is None)
+    assert len(certificate.pivots) == len(certificate.order) == len(certificate.rows) == certificate.rank
+    if not certificate.psd:
+        x = certificate.witness
+        value = sum(x[i] * Fraction(K[i][j]) * x[j] for i in range(len(x)) for j in range(len(x)))
+        assert value == certificate.value < 0
+        assert all(entry.denominator == 1 for entry in x)
+        assert math.gcd(*(int(entry) for entry in x)) == 1
+    return certificate
+
+
+@st.composite
+def symmetric(draw, largest=4):
+    n = draw(st.integers(1, largest))
+    entries = st.integers(-2, 2)
+    K = draw(hnp.arrays(np.int64, (n, n), elements=entries))
+    return np.tril(K) + np.tril(K, -1).T + draw(st.integers(0, 2)) * np.eye(n, dtype=int)
+
+
+@given(symmetric())
+def test_semidefinite_if_and_only_if_all_principal_minors_are(K):
+    assert certified(K).psd == (min(principal_minors(K.tolist())) >= 0)
+
+
+@given(st.integers(2, 9), st.integers(0, 2**31))
+def test_agrees_with_the_eigenvalues_where_they_are_not_near_zero(n, seed):
+    rng = np.random.default_rng(seed)
+    K = rng.standard_normal((n, n))
+    K = K + K.T + rng.uniform(0, 4) * np.sqrt(n) * np.eye(n)
+    low = np.linalg.eigvalsh(K)[0]
+    if abs(low) > 1e-9:
+        assert certified(K).psd == (low > 0)
+
+
+@given(st.integers(1, 7), st.integers(0, 7), st.integers(0, 2**31))
+def test_sums_of_squares_have_the_rank_of_their_factor(n, r, seed):
+    rng = np.random.default_rng(seed)
+    B = [[Fraction(int(k), int(q)) for k, q in zip(*row, strict=True)] for row in
+         zip(rng.integers(-3, 4, (r, n)), rng.integers(1, 5, (r, n)), strict=True)]  # fmt: skip
+    K = [[sum((row[i] * row[j] for row in B), Fraction(0)) for j in range(n)] for i in range(n)]
+    certificate = certified(K)
+    assert certificate.psd
+    assert certificate.rank == (np.linalg.matrix_rank(np.array(B, dtype=float)) if r else 0)
+    assert min(certificate.pivots, default=1) > 0
+    if certificate.rank == n <= 5:
+        assert math.prod(certificate.pivots) == determinant(K)
+
+
+@given(st.integers(2, 7), st.integers(0, 2**31))
+def test_a_negative_eigenvalue_far_below_rounding_is_found(n, seed):
+    rng = np.random.default_rng(seed)
+    z = [int(k) for k in rng.integers(-3, 4, n)]
+    z[0] = 1
+    # (z'z I - zz')^2 has z in its null space; -zz' times 1e-40 makes that one direction negative
+    square = sum(k * k for k in z)
+    P = np.array([[square * (i == j) - z[i] * z[j] for j in range(n)] for i in range(n)], dtype=object)
+    K = P @ P
+    assert certified(K).psd
+    assert certified(K).rank == n - 1
+    tiny = Fraction(1, 10**40)
+    assert not certified(K - tiny * np.outer(z, z)).psd
+    assert certified(K + tiny * np.outer(z, z)).rank == n
+
+
+@pytest.mark.parametrize(
+    ("K", "value"),
+    [
+        ([[-1]], -1),
+        ([[0, 1], [1, 0]], -2),
+        ([[0, -1], [-1, 0]], -2),
+        ([[0, 2], [2, 9]], -3),
+        ([[0, -HALF], [-HALF, 1]], -1),
+        ([[1, 1, 0], [1, 1, 1], [0, 1, 1]], -1),  # a zero pivot beside a row that is not zero, after one step
+        ([[5, 0, 0], [0, 0, 0], [0, 0, -1]], -1),
+    ],
+)
+def test_refuted_by_hand(K, value):
+    certificate = certified(K)
+    assert not certificate.psd
+    assert certificate.value == value
+
+
+@pytest.mark.parametrize("K", [[[0]], [[0, 0], [0, 0]], [[0, 0], [0, 3]], [[1, -1], [-1, 1]], [[0.0]]])
+def test_semidefinite_by_hand(K):
+    certificate = certified(K)
+    assert certificate.psd
+    assert certificate.rank == np.linalg.matrix_rank(K)
+
+
+def test_a_matrix_and_its_factors_on_paper():
+    certificate = certified([[1, 2, 0], [2, 8, 2], [0, 2, 2]])
+    assert certificate.order == (1, 2, 0)
+    assert certificate.pivots == (8, Fraction(3, 2), Fraction(1, 3))
+    assert certificate.rows == ((2, 8, 2), (-4, 0, 12), (4, 0, 0))
+
+
+def test_floats_count_as_what_they_are():
+    above, third = 0.1 + 0.2, 0.3  # above > third, by one unit in the last place
+    assert certified([[above, third], [third, third]]).rank == 2
+    assert not certified([[third, above], [above, third]]).psd
+    assert certified([[1e-300, 1e-300], [1e-300, 1e-300]]).rank == 1
+    assert not certified([[1e300, 1e-300], [1e-300, 0.0]]).psd
+    assert certified([[5e-324]]).pivots == (Fraction(5e-324),)
+
+
+def test_integers_beside_floats_are_not_rounded():
+    large = 2**53
+    assert not certified([[1.0, large + 1], [large + 1, large * (large + 2)]]).psd  # (large + 1)^2 less 1
+    assert certified([[1.0, large + 1], [large + 1, (large + 1) ** 2]]).rank == 1
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint8, np.float32, bool, object])
+def test_arrays_of_any_numbers(kind):
+    K = np.array([[1, 1], [1, 1]]).astype(kind)
+    assert certified(K).rank == 1
+
+
+def test_numpy_integers_do_not_overflow():
+    K = np.full((3, 3), 2**62) + np.diag([1, 0, 0])
+    assert certified(K).rank == 2
+
+
+def test_sixty_points():
+    u = np.random.default_rng(3).uniform(-1, 1, 60)
+    K = 1 - np.abs(u[:, None] - u)  # rounded, and yet definite: the distances are around 1/60
+    certificate = certified(K)
+    assert certificate.psd
+    assert certificate.rank == 60
+    K[7, 30] = K[30, 7] = 1.25
+    assert not certified(K).psd
+
+
+def test_a_certificate_is_for_one_matrix():
+    K, other = [[2, 1], [1, 2]], [[2, 0], [0, 2]]
+    good, bad = psd_certificate(K), psd_certificate([[1, 2], [2, 1]])
+    assert not good.verify(other)
+    assert not good.verify([[1, HALF], [HALF, 1]])
+    assert not good.verify([[2, 1, 0], [1, 2, 0], [0, 0, 0]])
+    assert not bad.verify([[1, 2, 0], [2, 1, 0], [0, 0, 1]])
+    assert not bad.verify(K)
+    assert not bad._replace(psd=True).verify([[1, 2], [2, 1]])
+    assert not bad._replace(value=bad.value - 1).verify([[1, 2], [2, 1]])
+    assert not good._replace(psd=False).verify(K)
+    assert not good._replace(rows=good.rows[:1], order=good.order[:1]).verify(K)
+    assert not good._replace(rows=((2, 1), (0, 4))).verify(K)
+    assert (
+        not psd_certificate([[-1]])._replace(psd=True, witness=None, rows=((-1,),), order=(0,)).verify([[-1]])
+    )
+
+
+def test_the_rank_and_the_pivots_are_verified():
+    K, refuted = [[2, 1, 3], [1, 2, 3], [3, 3, 6]], [[4, 2, 2], [2, 1, 3], [2, 3, 2]]
+    good, bad = psd_certificate(K), psd_certificate(refuted)
+    assert (good.rank, bad.rank) == (2, 1)
+    assert good.verify(K)
+    assert bad.verify(refuted)
+    for certificate, matrix in ((good, K), (bad, refuted)):
+        for wrong in (
+            {"rank": certificate.rank + 1},
+            {"order": (*certificate.order[::-1], 2)},
+            {"order": (7,) * certificate.rank},
+            {"pivots": tuple(2 * pivot for pivot in certificate.pivots)},
+            {"rows": tuple(tuple(2 * entry for entry in row) for row in certificate.rows)},
+            {"rows": certificate.rows[:-1]},
+            {"rows": tuple(row[:2] for row in certificate.rows)},
+            {"psd": not certificate.psd},
+        ):
+            assert not certificate._replace(**wrong).verify(matrix), wrong
+    assert not good._replace(value=Fraction(-1)).verify(K)
+    assert not bad._replace(witness=bad.witness[:2]).verify(refuted)
+
+
+def test_dependent_squares_are_no_proof_of_the_rank():
+    # 1 = 1/2 + 1/2: two rows and two pivots for a matrix of rank 1
+    half = psd_certificate([[2]])
+    twice = half._replace(rank=2, order=(0, 0), rows=((1,), (1,)), pivots=(Fraction(1), Fraction(1)))
+    assert half.verify([[2]])
+    assert not twice.verify([[2]])
+    # rows that add up to the matrix, at different places, but are not left by an elimination
+    K = [[2, 2], [2, 2]]
+    same = ((1, 1), (1, 1))
+    split = psd_certificate(K)._replace(rank=2, order=(0, 1), rows=same, pivots=(Fraction(1), Fraction(1)))
+    assert sum(np.outer(row, row) for row in same).tolist() == K
+    assert not split.verify(K)
+
+
+@pytest.mark.parametrize(
+    ("K", "message"),
+    [
+        ([], r"K has shape \(0,\); expected \(n, n\): a symmetric matrix"),
+        (np.empty((0, 0)), r"K is \[\]; expected at least one row"),
+        ([[1, 2]], r"K has shape \(1, 2\)"),
+        ([[1, 2], [3]], r"K has shape \(2,\)"),
+        (3, r"K has shape \(\)"),
+        (
+            [[1, 0, 5], [0, 1, 2], [5, 2.5, 1]],
+            r"K\[1, 2\] is 2; expected K\[2, 1\] = 2.5: a symmetric matrix",
+        ),
+        ([[1, math.nan], [math.nan, 1]], r"K\[0, 1\] is nan; expected a finite integer, Fraction or float"),
+        ([[math.inf]], r"K\[0, 0\] is inf"),
+        ([[1j]], r"K\[0, 0\] is 1j"),
+        ([["1"]], r"K\[0, 0\] is '1'"),
+        ([[None]], r"K\[0, 0\] is None"),
+        (sparse.eye_array(2), "K is sparse; expected a dense array"),
+        (np.ma.masked_equal([[1, 0], [0, 1]], 0), "K has 2 masked values"),
+    ],
+)
+def test_what_is_no_symmetric_matrix_is_refused(K, message):
+    with pytest.raises(ValueError, match=message):
+        psd_certificate(K)
+
+
+def test_gram_is_exact_and_symmetric():
+    K = gram(lambda u, v: u * v, [Fraction(1, 3), Fraction(1, 7), Fraction(2)])
+    assert K[0, 1] == K[1, 0] == Fraction(1, 21)
+    assert K[2, 2] == 4
+    assert psd_certificate(K).rank == 1
+
+
+def test_first_refutation_is_the_first():
+    def kernel(u, v):
+        return 1 - abs(u - v)
+
+    points, certificate = first_refutation(kernel, iter([[0, 2], [0, 1, 3], [0, 9]]))
+    assert points == [0, 1, 3]
+    assert certificate.verify(gram(kernel, points))
+    assert first_refutation(kernel, [[0, 1], [5, 6, 7]]) is None

@@ -1,0 +1,459 @@
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.special import expit
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import SVC
+
+from preflearn.analogy import machines
+from preflearn.analogy.kernel import analogy_kernel
+from preflearn.analogy.platt import platt
+from preflearn.analogy.rank import AnKerRank
+from preflearn.metrics import ranking_loss
+from preflearn.ranking.aggregation import AGGREGATES
+from preflearn.ranking.learner import positions
+
+
+def rankings(seed, n=15, d=3, levels=None):
+    """Items in [0, 1] in the order of a noisy curved function."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, levels + 1, (n, d)) / levels if levels else rng.uniform(size=(n, d))
+    return X, positions(X**2 @ np.arange(1, d + 1) + 0.2 * rng.normal(size=n))
+
+
+def better_minus_worse(X, rank):
+    pairs = [(i, j) for i in range(len(X)) for j in range(i + 1, len(X)) if rank[i] != rank[j]]
+    return np.array([(X[i] - X[j]) * (1 if rank[i] < rank[j] else -1) for i, j in pairs])
+
+
+def probe(seed, d=3):
+    return np.random.default_rng(seed).uniform(-1, 1, (40, d))
+
+
+# ---- One machine
+
+
+@pytest.mark.parametrize("zero", ["apart", "positive"])
+@pytest.mark.parametrize("degree", [1, 2])
+@given(seed=st.integers(0, 10**6), log_c=st.floats(-2, 2), levels=st.sampled_from([None, 3]))
+@settings(max_examples=10)
+def test_equals_scikit_learn_on_the_dense_gram(degree, zero, seed, log_c, levels):
+    X, rank = rankings(seed, levels=levels)
+    C = 10**log_c
+    machine = AnKerRank(C, degree=degree, zero=zero, random_state=seed).fit(X, rank)
+    U = better_minus_worse(X, rank)
+    coins = np.random.default_rng(seed).choice([-1.0, 1.0], len(U))
+    U *= coins[:, None]
+    svc = SVC(C=C, kernel="precomputed", tol=1e-8, max_iter=100_000)  # which may not come to its tolerance
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        svc.fit(analogy_kernel(U, degree=degree, zero=zero), coins)
+    V = probe(seed)
+    expected = svc.decision_function(analogy_kernel(V, U, degree=degree, zero=zero))
+    # libsvm stops at 1e-6, in single precision
+    np.testing.assert_allclose(machine.decision_function(V), expected, atol=1e-4 * max(1, C))
+
+
+@given(seed=st.integers(0, 10**6), log_c=st.floats(-2, 2), levels=st.sampled_from([None, 3]))
+@settings(max_examples=15)
+def test_both_orientations_are_the_antisymmetric_kernel_at_twice_the_cost(seed, log_c, levels):
+    X, rank = rankings(seed, levels=levels)
+    C, V = 10**log_c, probe(seed)
+    both = AnKerRank(C, orientation="both", random_state=0).fit(X, rank)
+    odd = AnKerRank(2 * C, orientation="antisymmetric", random_state=0).fit(X, rank)
+    np.testing.assert_allclose(both.decision_function(V), odd.decision_function(V), atol=1e-3 * max(1, C))
+    np.testing.assert_allclose(odd.decision_function(-V), -odd.decision_function(V), atol=1e-12)
+    assert odd.intercept_ == 0
+    assert odd.platt_[1] == pytest.approx(0, abs=1e-9)
+    assert both.platt_[0] == pytest.approx(odd.platt_[0], rel=1e-2)
+
+
+def test_both_and_antisymmetric_choose_the_same():
+    X, rank = rankings(1, n=16)
+    both, odd = (AnKerRank(orientation=o, random_state=3).fit(X, rank) for o in ("both", "antisymmetric"))
+    assert pytest.approx(2 * both.C_, rel=1e-6) == odd.C_
+    assert odd.curve_.loss == both.curve_.loss
+    np.testing.assert_allclose(odd.preferences(X), both.preferences(X), atol=1e-3)
+
+
+def test_the_antisymmetric_machine_does_not_see_how_a_pair_is_read():
+    X, rank = rankings(2)
+    order = np.random.default_rng(0).permutation(len(X))  # pairs are read in the order of items
+    one = AnKerRank(5.0, orientation="antisymmetric", random_state=0).fit(X, rank)
+    other = AnKerRank(5.0, orientation="antisymmetric", random_state=0).fit(X[order], rank[order])
+    V = probe(0)
+    np.testing.assert_allclose(one.decision_function(V), other.decision_function(V), atol=1e-6)
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+@given(seed=st.integers(0, 10**6), log_c=st.floats(-4, 4), levels=st.sampled_from([None, 2]))
+@settings(max_examples=15)
+def test_the_machine_without_bias_is_at_its_optimum(degree, seed, log_c, levels):
+    X, rank = rankings(seed, n=8, levels=levels)
+    C = 10**log_c
+    machine = AnKerRank(C, degree=degree, orientation="antisymmetric", random_state=0).fit(X, rank)
+    U, coef = better_minus_worse(X, rank), np.zeros(len(better_minus_worse(X, rank)))
+    coef[machine.support_] = machine.dual_coef_
+    K = (analogy_kernel(U, degree=degree) - analogy_kernel(U, -U, degree=degree)) / 2
+    f = K @ coef
+    assert -1e-9 * C <= coef.min() <= coef.max() <= C * (1 + 1e-9)
+    primal = C * np.maximum(1 - f, 0).sum() + coef @ K @ coef / 2
+    dual = coef.sum() - coef @ K @ coef / 2
+    assert abs(primal - dual) <= 1e-6 * primal
+
+
+@pytest.mark.parametrize("orientation", ["coin", "antisymmetric"])
+def test_other_losses_are_at_their_optimum(orientation):
+    X, rank = rankings(4, n=9)
+    for loss, slope in (("logistic", lambda y, f: -y * expit(-y * f)), ("squared", lambda y, f: f - y)):
+        C = 3.0
+        machine = AnKerRank(C, loss=loss, orientation=orientation, random_state=5).fit(X, rank)
+        coins = np.random.default_rng(5).choice([-1.0, 1.0], 36) if orientation == "coin" else np.ones(36)
+        U = better_minus_worse(X, rank) * coins[:, None]
+        # coef = -C loss'(y, f) is the whole condition, and sum(coef) = 0 where there is a bias
+        coef = -C * slope(coins, machine.decision_function(U))
+        assert machine.support_.tolist() == list(range(36))
+        np.testing.assert_allclose(machine.dual_coef_, coef, atol=2e-3)
+        if loss == "logistic" and orientation == "coin":
+            assert abs(machine.dual_coef_.sum()) < 2e-3
+
+
+@pytest.mark.parametrize("orientation", ["coin", "antisymmetric"])
+@pytest.mark.parametrize("C", [1e-3, 1e5, 1e6])
+def test_the_logistic_machine_is_at_its_optimum_at_large_costs(orientation, C):
+    """By its duality gap; coefficients from C times the slopes at f are off by C times the error of f."""
+    X, rank = rankings(11, n=25)
+    odd, y = orientation == "antisymmetric", np.random.default_rng(0).choice([-1.0, 1.0], 300)
+    if odd:
+        y[:] = 1
+    U = better_minus_worse(X, rank) * y[:, None]
+    K = (analogy_kernel(U) - analogy_kernel(U, -U)) / 2 if odd else analogy_kernel(U)
+    machine = AnKerRank(C, degree=1, loss="logistic", orientation=orientation, random_state=0).fit(X, rank)
+    coef = np.zeros(300)
+    coef[machine.support_] = machine.dual_coef_
+    f = K @ coef + machine.intercept_
+    primal = C * np.logaddexp(0, -y * f).sum() + coef @ K @ coef / 2
+    gap = coef - C * y * expit(-y * f)  # with sum 0 where there is a bias
+    assert gap @ K @ gap / 2 <= 1e-8 * primal
+    assert odd or abs(gap.sum()) <= 1e-6 * C
+    assert machine.platt_[0] > 0
+
+
+COARSE = """
+import sys
+import numpy as np
+from preflearn.analogy import AnKerRank
+rng = np.random.default_rng(3)
+X = rng.integers(0, 3, (40, 3)) / 2
+rank = np.argsort(np.argsort(-(X @ [1.0, 2, 3] + 0.3 * rng.normal(size=40)))) + 1
+machine = AnKerRank(100.0, degree=1, n_repeats=1, random_state=0).fit(X, rank)
+np.save(sys.argv[1], [machine.intercept_, *machine.platt_, *machine.worths(X)])
+"""
+
+
+def test_coarse_features_come_to_an_end(tmp_path):
+    """Single precision keeps libsvm from its tolerance, and it cannot be interrupted: in a process."""
+    subprocess.run([sys.executable, "-c", COARSE, str(tmp_path / "found.npy")], check=True, timeout=60)
+    assert np.isfinite(np.load(tmp_path / "found.npy")).all()
+
+
+@pytest.mark.parametrize("C", [0.1, 10.0, 1e4])
+def test_where_libsvm_does_not_converge_the_path_gives_the_machine(C, monkeypatch):
+    X, rank = rankings(4, n=14, levels=3)
+    plain = AnKerRank(C, random_state=0).fit(X, rank)
+    monkeypatch.setattr(machines, "_MOST_STEPS", 1)
+    machine = AnKerRank(C, random_state=0).fit(X, rank)
+    V = probe(0)
+    np.testing.assert_allclose(
+        machine.decision_function(V), plain.decision_function(V), atol=1e-4 * max(1, C)
+    )
+
+
+# ---- The choice of C
+
+
+def brute_curve(X, rank, seed, lam, n_repeats, split):
+    """The share of wrong validation pairs at one lambda, by libsvm in each fold."""
+    rng = np.random.default_rng(seed)
+    U = better_minus_worse(X, rank)
+    index = np.array([(i, j) for i in range(len(X)) for j in range(i + 1, len(X))])
+    y = rng.choice([-1.0, 1.0], len(U))
+    U, wrong, total = U * y[:, None], 0, 0
+    for _ in range(n_repeats):
+        if split == "pairs":
+            half = rng.permutation(len(U)) % 2
+        else:
+            of_item = rng.permutation(len(X)) % 2
+            half = np.where(of_item[index[:, 0]] == of_item[index[:, 1]], of_item[index[:, 0]], 2)
+        for part in (0, 1):
+            train, valid = half == part, half == 1 - part
+            K = analogy_kernel(U[train], degree=2)
+            svc = SVC(C=len(U) / (lam * train.sum()), kernel="precomputed", tol=1e-9).fit(K, y[train])
+            f = svc.decision_function(analogy_kernel(U[valid], U[train], degree=2))
+            wrong, total = wrong + np.sum((f >= 0) != (y[valid] > 0)), total + valid.sum()
+    return wrong / total
+
+
+@pytest.mark.parametrize("split", ["pairs", "objects"])
+def test_the_curve_is_that_of_single_fits(split):
+    X, rank = rankings(6, n=14)
+    machine = AnKerRank(n_repeats=2, split=split, random_state=7).fit(X, rank)
+    curve = machine.curve_
+    assert 1 / curve.lam == machine.C_
+    assert curve.loss == curve.losses.min()
+    assert brute_curve(X, rank, 7, curve.lam, 2, split) == pytest.approx(curve.loss)
+    middles = np.sqrt(curve.lambdas[1:] * curve.lambdas[:-1])
+    wide = np.flatnonzero(curve.lambdas[:-1] > 1.02 * curve.lambdas[1:])  # libsvm is not exact
+    for k in wide[:: max(1, len(wide) // 12)]:
+        assert brute_curve(X, rank, 7, middles[k], 2, split) == pytest.approx(curve.losses[k])
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_other_losses_choose_from_a_grid(loss):
+    machine = AnKerRank(loss=loss, random_state=0).fit(*rankings(3))
+    np.testing.assert_allclose(machine.curve_.lambdas, [1e3, 1e2, 10, 1, 0.1, 0.01, 0.001])
+    assert pytest.approx(1 / machine.curve_.lambdas[np.argmin(machine.curve_.losses)]) == machine.C_
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "squared"])
+@pytest.mark.parametrize("orientation", ["coin", "antisymmetric"])
+def test_it_learns_a_curved_order(loss, orientation):
+    X, rank = rankings(8, n=30)
+    Q, true = rankings(9, n=30)
+    machine = AnKerRank(loss=loss, orientation=orientation, random_state=1).fit(X, rank)
+    assert ranking_loss(true, machine.rank(Q)) < 0.2
+    assert machine.platt_[0] > 0
+
+
+# ---- From decision values to preferences
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    sides=st.sampled_from(["mixed", "one", "separated"]),
+    scale=st.floats(1e-6, 1e6),
+)
+def test_platt_is_the_minimum(seed, sides, scale):
+    rng = np.random.default_rng(seed)
+    labels = np.ones(20) if sides == "one" else rng.permutation([-1.0, 1.0] * 10)
+    f = 3 + rng.normal(size=20) + (20 * labels if sides == "separated" else labels)
+    plus, minus = (labels > 0).sum(), (labels < 0).sum()
+    target = np.where(labels > 0, (plus + 1) / (plus + 2), 1 / (minus + 2))
+    a, b = platt(scale * f, labels)
+    p = expit(a * scale * f + b)
+    assert abs(np.sum(p - target)) < 1e-6  # both derivatives of the cross-entropy
+    assert abs(np.sum((p - target) * f)) < 1e-5
+    if sides == "mixed":
+        found = minimize(
+            lambda w: np.logaddexp(0, w[0] * f + w[1]).sum() - target @ (w[0] * f + w[1]), [0, 0]
+        )
+        np.testing.assert_allclose([a * scale, b], found.x, atol=1e-3)
+
+
+def test_platt_of_equal_values_is_the_mean_of_the_targets():
+    a, b = platt(np.full(6, 2.5), np.array([1.0, 1, 1, 1, -1, -1]))
+    assert a == 0
+    assert expit(b) == pytest.approx((4 * 5 / 6 + 2 * 1 / 4) / 6)
+
+
+def test_platt_is_out_of_fold():
+    X, rank = rankings(10, n=12)
+    machine = AnKerRank(4.0, n_repeats=1, random_state=2).fit(X, rank)
+    rng, U = np.random.default_rng(2), better_minus_worse(X, rank)
+    y = rng.choice([-1.0, 1.0], len(U))
+    U, half, f = U * y[:, None], rng.permutation(len(U)) % 2, np.empty(len(U))
+    for part in (0, 1):
+        train = half == part
+        svc = SVC(C=4.0 * len(U) / train.sum(), kernel="precomputed", tol=1e-9)
+        svc.fit(analogy_kernel(U[train], degree=2), y[train])
+        f[~train] = svc.decision_function(analogy_kernel(U[~train], U[train], degree=2))
+    np.testing.assert_allclose(machine.platt_, platt(f, y), atol=1e-3)
+    plain = LogisticRegression(C=np.inf).fit(f[:, None], y)  # without Platt's targets it is near
+    assert machine.platt_[0] == pytest.approx(plain.coef_[0, 0], rel=0.3)
+
+
+@given(seed=st.integers(0, 10**6), orientation=st.sampled_from(["coin", "both", "antisymmetric"]))
+@settings(max_examples=20)
+def test_preferences_are_reciprocal_and_follow_the_items(seed, orientation):
+    X, rank = rankings(seed, n=8)
+    machine = AnKerRank(2.0, orientation=orientation, random_state=seed).fit(X, rank)
+    Q = rankings(seed + 1, n=6)[0]
+    Q[3] = Q[1]
+    P = machine.preferences(Q)
+    assert (P + P.T == 1).all()
+    assert (np.diag(P) == 0.5).all()
+    assert 0 <= P.min() <= P.max() <= 1
+    assert P[1, 3] == pytest.approx(0.5, abs=1e-15)
+    a, b = machine.platt_
+    chance = [expit(a * machine.decision_function((Q[:1] - Q[1:2]) * s)[0] + b) for s in (1, -1)]
+    assert P[0, 1] == pytest.approx((1 + chance[0] - chance[1]) / 2, abs=1e-12)
+    order = np.random.default_rng(seed).permutation(6)
+    np.testing.assert_allclose(machine.preferences(Q[order]), P[np.ix_(order, order)], atol=1e-12)
+
+
+def test_blocks_do_not_matter(monkeypatch):
+    X, rank = rankings(0)
+    machine = AnKerRank(2.0, random_state=0).fit(X, rank)
+    f = machine.decision_function(probe(0))
+    monkeypatch.setattr("preflearn.analogy.rank._BLOCK", 100)
+    np.testing.assert_allclose(machine.decision_function(probe(0)), f, atol=1e-12)
+
+
+@pytest.mark.parametrize("aggregate", AGGREGATES)
+def test_aggregates(aggregate):
+    X, rank = rankings(0)
+    machine = AnKerRank(2.0, aggregate=aggregate, random_state=0).fit(X, rank)
+    np.testing.assert_array_equal(machine.worths(X), AGGREGATES[aggregate](machine.preferences(X)))
+    assert machine.rank(X[:1]).tolist() == [1]
+
+
+# ---- Small and odd training sets
+
+
+def test_queries_are_compared_within():
+    X, rank = rankings(0, n=12)
+    qid = np.repeat([5, 7, 9], 4)
+    machine = AnKerRank(1.0, orientation="antisymmetric", random_state=0).fit(X, rank, qid)
+    within = [better_minus_worse(X[qid == q], rank[qid == q]) for q in (5, 7, 9)]
+    U = np.vstack(within)
+    assert all(any(np.allclose(u, v) for v in U) for u in machine.differences_)
+    assert machine.support_.max() < len(U) == 18
+
+
+def test_ties_make_no_pair():
+    X, rank = rankings(1, n=8)
+    tied = np.where(rank == 3, 2, rank)
+    assert len(better_minus_worse(X, tied)) == 27
+    machine = AnKerRank(1.0, loss="squared", random_state=0).fit(X, tied)
+    assert machine.support_.tolist() == list(range(27))
+
+
+def test_two_items():
+    X = [[0.0, 0.5], [1.0, 0.5]]
+    for orientation in ("both", "antisymmetric"):
+        machine = AnKerRank(1.0, orientation=orientation).fit(X, [2, 1])
+        assert machine.rank(X).tolist() == [2, 1]
+        assert machine.rank([[0.2, 0.5], [0.1, 0.5]]).tolist() == [1, 2]
+    with pytest.raises(ValueError, match="there is one pair, which makes one class"):
+        AnKerRank(1.0).fit(X, [2, 1])
+    with pytest.raises(ValueError, match="no fold of the 1 pairs has two kinds of examples"):
+        AnKerRank(orientation="both").fit(X, [2, 1])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_coins_do_not_all_fall_on_one_side(seed):
+    machine = AnKerRank(1.0, loss="squared", random_state=seed).fit([[0.0], [0.4], [1.0]], [3, 2, 1])
+    assert machine.rank([[0.9], [0.2]]).tolist() == [1, 2]
+    assert len(set(np.sign(machine.differences_[:, 0]))) == 2
+
+
+@pytest.mark.parametrize("orientation", ["coin", "both", "antisymmetric"])
+def test_items_that_are_all_alike(orientation):
+    X = np.full((6, 2), 0.5)
+    with pytest.raises(ValueError, match="in all folds every C gives the same machine"):
+        AnKerRank(orientation=orientation, random_state=0).fit(X, range(6))
+    machine = AnKerRank(1.0, orientation=orientation, random_state=0).fit(X, range(6))
+    assert machine.rank(X).tolist() == [1] * 6
+
+
+@pytest.mark.parametrize("slope", [1.0, -1.0])
+def test_a_negative_slope_does_not_turn_the_order_around(slope, monkeypatch):
+    monkeypatch.setattr("preflearn.analogy.rank.platt", lambda f, labels: (slope, 0.25))
+    X, rank = rankings(0)
+    machine = AnKerRank(1.0, random_state=0).fit(X, rank)
+    assert machine.platt_ == (max(slope, 0.0), 0.25)
+    assert ranking_loss(rank, machine.rank(X)) < 0.5 or slope < 0
+    assert len(set(machine.rank(X))) == 1 or slope > 0
+
+
+def test_a_later_fit_leaves_nothing_of_an_earlier_one():
+    X, rank = rankings(0, n=12)
+    machine = AnKerRank(random_state=0).fit(X, rank)
+    assert hasattr(machine, "curve_")
+    assert not hasattr(machine.set_params(C=1.0).fit(X, rank), "curve_")
+
+
+def test_the_same_seed_gives_the_same_machine():
+    X, rank = rankings(0, n=12)
+    machine = AnKerRank(random_state=4).fit(X, rank)
+    again = clone(machine).fit(X, rank)
+    assert again.C_ == machine.C_
+    np.testing.assert_array_equal(again.preferences(X), machine.preferences(X))
+    assert AnKerRank(random_state=5).fit(X, rank).platt_ != machine.platt_
+
+
+# ---- Bad input
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"C": 0}, "C is 0; expected a number from 1e-100 to 1e\\+100 or 'path'"),
+        ({"C": 5e-324}, "C is 5e-324; expected a number from 1e-100"),
+        ({"C": None}, "C is None; expected a number from .* or 'path'"),
+        ({"C": 1e7, "loss": "logistic"}, "C is 10000000.0; expected a number from 1e-06 to 1e\\+06"),
+        ({"C": "cv"}, "C is 'cv'; expected a number from .* or 'path'"),
+        ({"C": np.nan}, "C is nan; expected a number from"),
+        ({"degree": 1.5}, "degree is 1.5; expected a whole number"),
+        ({"orientation": "odd"}, "orientation is 'odd'; expected 'coin' or"),
+        ({"n_repeats": 0}, "n_repeats is 0; expected a whole number of at least 1"),
+        ({"split": "items"}, "split is 'items'; expected 'pairs' or 'objects'"),
+        ({"aggregate": "mean"}, "aggregate is 'mean'; expected 'bradley-terry'"),
+        ({"loss": "huber"}, "loss is 'huber'; expected 'hinge' or"),
+        ({"zero": "negative"}, "zero is 'negative'; expected 'apart' or 'positive'"),
+        ({"orientation": "antisymmetric", "zero": "positive"}, "zero is 'positive'; expected 'apart' with"),
+        (
+            {"random_state": 1.5},
+            "random_state is 1.5; expected a whole number .*, a numpy Generator, or None",
+        ),
+    ],
+)
+def test_bad_parameters_are_named(change, message):
+    with pytest.raises(ValueError, match=message):
+        AnKerRank().set_params(**change).fit(*rankings(0))
+
+
+@pytest.mark.parametrize(
+    ("X", "rank", "qid", "message"),
+    [
+        ([[0.0], [1.5]], [1, 2], None, r"X\[1, 0\] is 1.5; expected features from 0 to 1.*DomainScaler"),
+        ([[0.0], [np.nan]], [1, 2], None, r"X\[1, 0\] is nan"),
+        ([[0.0], [1.0]], [1, 1], None, "no pair is left of 2 items"),
+        ([[0.0], [1.0]], [1, 2], [0, 1], "no pair is left of 2 items"),
+        ([[0.0], [1.0]], [1, np.nan], None, r"rank\[1\] is nan"),
+        ([[0.0], [1.0]], [1], None, r"rank has shape \(1,\)"),
+        (np.empty((0, 1)), [], None, "X is empty"),
+    ],
+)
+def test_bad_rankings_are_named(X, rank, qid, message):
+    with pytest.raises(ValueError, match=message):
+        AnKerRank().fit(X, rank, qid)
+
+
+def test_bad_queries_are_named():
+    machine = AnKerRank(1.0, random_state=0).fit(*rankings(0))
+    with pytest.raises(ValueError, match="Q has 2 features; expected 3"):
+        machine.rank(np.zeros((4, 2)))
+    with pytest.raises(ValueError, match=r"Q\[0, 0\] is 2.0; expected features from 0 to 1"):
+        machine.preferences(np.full((2, 3), 2.0))
+    with pytest.raises(ValueError, match=r"U has shape \(4, 2\); expected \(m, 3\)"):
+        machine.decision_function(np.zeros((4, 2)))
+
+
+@pytest.mark.parametrize("n", [3, 4, 5])
+def test_few_items_either_choose_or_say_why(n):
+    X, rank = rankings(0, n=n)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            assert AnKerRank(random_state=0, split="objects").fit(X, rank).C_ > 0
+        except ValueError as error:
+            assert "expected more pairs or queries, or a number as C" in str(error)  # noqa: PT017

@@ -1,0 +1,191 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import ks_2samp
+from sklearn.base import clone
+from sklearn.preprocessing import MinMaxScaler
+
+from preflearn.analogy.scaling import DomainScaler
+
+
+class SampleScaler:
+    """scikit-learn's StandardScaler with n - 1 in place of n."""
+
+    def fit(self, X):
+        self.mean, self.std = X.mean(axis=0), np.sqrt(np.diag(np.cov(X.T)))
+        return self
+
+    def transform(self, X):
+        return (X - self.mean) / self.std
+
+    def fit_transform(self, X):
+        return self.fit(X).transform(X)
+
+
+SKLEARN = {"min-max": MinMaxScaler, "standard": SampleScaler}
+
+
+def domains(seed, n=20, n_query=15, d=4):
+    """Training items, and a query of which some features have moved far away."""
+    rng = np.random.default_rng(seed)
+    moved = np.array([0.0, 3.0, 0.0, 8.0])[:d]
+    return rng.normal(size=(n, d)), 2 * rng.normal(size=(n_query, d)) + moved
+
+
+@pytest.mark.parametrize("kind", SKLEARN)
+@given(seed=st.integers(0, 10**6))
+def test_each_branch_is_what_sklearn_does(kind, seed):
+    X, Q = domains(seed)
+    together = SKLEARN[kind]().fit(np.vstack([X, Q]))
+    apart = SKLEARN[kind]().fit_transform(Q)
+    own = SKLEARN[kind]().fit_transform(X)
+    by_own = SKLEARN[kind]().fit(X).transform(Q)
+    expected = {
+        ("joint", "joint"): (together.transform(X), together.transform(Q)),
+        ("joint", "own"): (own, together.transform(Q)),
+        ("apart", "joint"): (own, apart),
+        ("apart", "own"): (own, apart),
+        ("train", "joint"): (own, np.clip(by_own, 0, 1) if kind == "min-max" else by_own),
+    }
+    for (decision, training), wanted in expected.items():
+        scaler = DomainScaler(kind, decision=decision, training=training).fit(X)
+        for found, want in zip(scaler.both(Q), wanted, strict=True):
+            np.testing.assert_allclose(found, want, atol=1e-12)
+        np.testing.assert_allclose(scaler.transform(Q), wanted[1], atol=1e-12)
+        np.testing.assert_allclose(scaler.fit_transform(X), own, atol=1e-12)
+        assert np.isnan(scaler.decisions(Q).p_values).all()
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    level=st.sampled_from([0.01, 0.05, 0.3]),
+    training=st.sampled_from(["joint", "own"]),
+)
+def test_the_test_decides_for_each_feature(seed, level, training):
+    X, Q = domains(seed)
+    p = np.array([ks_2samp(X[:, k], Q[:, k], method="asymp").pvalue for k in range(4)])
+    scaler = DomainScaler(level=level, training=training).fit(X)
+    found = scaler.decisions(Q)
+    np.testing.assert_array_equal(found.p_values, p)
+    np.testing.assert_array_equal(found.joint, p >= level)
+    assert not found.joint[3]  # eight standard deviations away
+    both = {d: DomainScaler(decision=d, training=training).fit(X).both(Q) for d in ("joint", "apart")}
+    for part in (0, 1):
+        wanted = np.where(p >= level, both["joint"][part], both["apart"][part])
+        np.testing.assert_array_equal(scaler.both(Q)[part], wanted)
+
+
+def test_one_decision_for_all_is_that_of_bonferroni():
+    X, Q = domains(0)
+    Q = Q / 4  # else a p-value is 0
+    p = DomainScaler().fit(X).decisions(Q).p_values
+    for level in (3.9 * p.min(), 4.1 * p.min()):
+        joint = DomainScaler(per_feature=False, level=level).fit(X).decisions(Q).joint
+        assert joint.tolist() == [level < 4 * p.min()] * 4
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    kind=st.sampled_from(sorted(SKLEARN)),
+    decision=st.sampled_from(["ks", "joint", "apart"]),
+)
+def test_units_and_order_of_items_do_not_matter(seed, kind, decision):
+    X, Q = domains(seed)
+    rng = np.random.default_rng(seed)
+    unit, offset, order = rng.uniform(0.1, 10, 4), rng.normal(size=4), rng.permutation(len(Q))
+    plain, moved = DomainScaler(kind, decision=decision).fit(X), DomainScaler(kind, decision=decision)
+    moved.fit(X[::-1] * unit + offset)
+    np.testing.assert_allclose(
+        moved.transform(Q[order] * unit + offset), plain.transform(Q)[order], atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("kind", SKLEARN)
+@pytest.mark.parametrize("decision", ["ks", "joint", "apart", "train"])
+def test_constant_features_become_0(kind, decision):
+    X = np.column_stack([np.full(7, 0.1), np.arange(7.0)])  # the mean of seven 0.1 is not 0.1
+    Q = np.column_stack([np.full(5, 0.1), np.arange(5.0)])
+    scaled, query = DomainScaler(kind, decision=decision).fit(X).both(Q)
+    np.testing.assert_allclose(scaled[:, 0], 0, atol=1e-15)
+    np.testing.assert_allclose(query[:, 0], 0, atol=1e-15)
+    assert query[-1, 1] > query[0, 1]
+    other = DomainScaler(kind, decision=decision).fit(X).transform(Q + np.array([5.0, 0.0]))
+    assert np.isfinite(other).all()
+    if decision == "train":
+        assert (other[:, 0] == 0).all()  # nothing is known of its range
+
+
+@pytest.mark.parametrize("spread", [2e-200, 1e-190, 1e-160])
+def test_tiny_ranges_do_not_underflow(spread):
+    scaler = DomainScaler("standard", decision="train").fit([[0.0], [spread]])
+    root = np.sqrt(0.5)
+    np.testing.assert_allclose(scaler.transform([[spread], [0.0], [spread]]), [[root], [-root], [root]])
+
+
+@pytest.mark.parametrize("kind", SKLEARN)
+@pytest.mark.parametrize("decision", ["ks", "joint", "apart", "train"])
+def test_smaller_ranges_are_constants(kind, decision):
+    for tiny in (5e-324, 1e-200):
+        both = DomainScaler(kind, decision=decision).fit([[0.0], [tiny]]).both([[tiny], [0.0], [0.0]])
+        assert all((part == 0).all() for part in both)
+        far = DomainScaler(kind, decision=decision).fit([[0.0], [tiny]]).both([[-1e100], [1e100]])
+        assert all(np.isfinite(part).all() for part in far)
+
+
+def test_neighbouring_numbers_have_mean_0_and_deviation_1():
+    scaled = DomainScaler("standard", decision="apart").fit([[0.0], [1.0]]).transform([[1e16], [1e16 + 2]])
+    np.testing.assert_allclose(scaled.ravel(), [-np.sqrt(0.5), np.sqrt(0.5)])
+
+
+def test_one_item_in_a_query():
+    X, _ = domains(1)
+    assert DomainScaler(decision="apart").fit(X).transform(X[:1]).tolist() == [[0.0] * 4]
+    inside = DomainScaler().fit(X).transform(X[:1])
+    np.testing.assert_allclose(inside, MinMaxScaler().fit(X).transform(X[:1]))
+
+
+def test_the_training_items_are_kept_apart_from_the_callers():
+    X, Q = domains(2)
+    scaler = DomainScaler().fit(X)
+    before = scaler.transform(Q)
+    X[:] = 0
+    np.testing.assert_array_equal(scaler.transform(Q), before)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kind": "max"}, "kind is 'max'; expected 'min-max' or 'standard'"),
+        ({"decision": "test"}, "decision is 'test'; expected 'ks' or"),
+        ({"training": "query"}, "training is 'query'; expected 'joint' or 'own'"),
+        ({"per_feature": 1}, "per_feature is 1; expected True or False"),
+        ({"level": 1.5}, "level is 1.5; expected a number from 0 to 1"),
+        ({"level": np.nan}, "level is nan; expected a number from 0 to 1"),
+    ],
+)
+def test_bad_parameters_are_named(change, message):
+    scaler = clone(DomainScaler()).set_params(**change)
+    with pytest.raises(ValueError, match=message):
+        scaler.fit([[0.0], [1.0]])
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([[0.0, np.nan]], r"X\[0, 1\] is nan; expected finite numbers"),
+        ([1.0, 2.0], r"X has shape \(2,\)"),
+        (np.empty((0, 2)), "X is empty"),
+        ([[1e200, 0.0]], "X holds values up to 1e\\+200"),
+    ],
+)
+def test_bad_items_are_named(X, message):
+    with pytest.raises(ValueError, match=message):
+        DomainScaler().fit(X)
+    with pytest.raises(ValueError, match=message.replace("X", "Q", 1)):
+        DomainScaler().fit([[0.0, 1.0], [1.0, 2.0]]).transform(X)
+
+
+def test_a_query_with_other_features_is_refused():
+    with pytest.raises(ValueError, match="Q has 3 features; expected 4"):
+        DomainScaler().fit(domains(0)[0]).transform(np.zeros((2, 3)))

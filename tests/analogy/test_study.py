@@ -1,0 +1,81 @@
+"""The study of Table 2 of P5, on rankings of few items."""
+
+import numpy as np
+import pytest
+
+from preflearn.analogy import Able2Rank, AnKerRank, DomainScaler
+from preflearn.analogy.study import Task, choose, judged, losses_of_all, support
+from preflearn.metrics import ranking_loss
+from preflearn.ranking import ExpectedRankRegression, RankingSVM, RankNet
+
+
+@pytest.fixture(scope="module")
+def task():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(28, 3)) * [1, 10, 0.1]
+    scores = X @ [1, 0.1, 10] + 0.05 * rng.normal(size=28)
+    rank = np.empty(28)
+    for part in (slice(0, 14), slice(14, 28)):
+        rank[part] = np.argsort(np.argsort(-scores[part])) + 1
+    return Task(X[:14], rank[:14], X[14:], rank[14:])
+
+
+def test_a_row_holds_the_losses_of_its_learners(task):
+    chosen = choose(task.X, task.rank, grid=False)
+    found = losses_of_all(task, chosen, 3)
+    unit, standard = task.scaled(), task.scaled("standard")
+    assert 0 <= unit.X.min() <= unit.Q.max() <= 1
+    anker = AnKerRank(random_state=3).fit(unit.X, unit.rank)
+    assert found["AnKer-rank"] == ranking_loss(task.truth, anker.rank(unit.Q))
+    assert found["C"] == anker.C_
+    voting = Able2Rank(chosen.k).fit(unit.X, unit.rank)
+    assert found["able2rank"] == ranking_loss(task.truth, voting.rank(unit.Q))
+    linear = ExpectedRankRegression().fit(standard.X, standard.rank)
+    assert found["ERR"] == ranking_loss(task.truth, linear.rank(standard.Q))
+    net = RankNet(random_state=3).fit(standard.X, standard.rank)
+    assert found["RankNet"] == ranking_loss(task.truth, net.rank(standard.Q))
+
+
+def test_all_methods_can_have_one_normalisation(task):
+    chosen = choose(task.X, task.rank, kind="min-max", grid=False)
+    unit = DomainScaler().fit(task.X).transform(task.X)
+    assert chosen.kind == "min-max"
+    assert chosen.C == RankingSVM(random_state=0).fit(unit, task.rank).C_
+    found = losses_of_all(task, chosen, 3, decision="apart")
+    apart = task.scaled(decision="apart")
+    assert apart.Q.min(axis=0).tolist() == [0, 0, 0]
+    for name, learner in {
+        "AnKer-rank": AnKerRank(random_state=3),
+        "Ranking SVM": RankingSVM(chosen.C),
+        "RankNet": RankNet(random_state=3),
+    }.items():
+        rank = learner.fit(apart.X, apart.rank).rank(apart.Q)
+        assert found[name] == ranking_loss(task.truth, rank)
+
+
+def test_degrees_are_judged_pair_by_pair(task):
+    task = task.scaled()
+    learner = AnKerRank(random_state=0).fit(task.X, task.rank)
+    found, P = judged(task, learner), learner.preferences(task.Q)
+    q = support(learner, task.Q)
+    np.testing.assert_allclose((1 + q - q.T) / 2, P, atol=1e-12)
+    wrong, squares, one_side, gaps, bins = 0, 0.0, 0.0, [], {}
+    for i in range(14):
+        for j in range(14):
+            if i == j:
+                continue
+            won = float(task.truth[i] < task.truth[j])
+            wrong += (P[i, j] > 0.5) != (won > 0)
+            squares += (P[i, j] - won) ** 2
+            one_side += (q[i, j] - won) ** 2
+            gaps.append(abs(q[i, j] + q[j, i] - 1))
+            bins.setdefault(min(int(10 * P[i, j]), 9), []).append(P[i, j] - won)
+    m = 14 * 13
+    assert found["pairs"] == pytest.approx(wrong / m)
+    assert found["brier"] == pytest.approx(squares / m)
+    assert found["one side"] == pytest.approx(one_side / m)
+    assert found["reciprocity"] == pytest.approx(np.mean(gaps))
+    assert found["miscalibration"] == pytest.approx(sum(abs(sum(part)) for part in bins.values()) / m)
+    assert found["brier"] <= found["one side"]
+    assert found["row sums"] == ranking_loss(task.truth, -P.sum(axis=1))
+    assert found["bradley-terry"] == found["row sums"]
