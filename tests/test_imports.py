@@ -47,7 +47,8 @@ sys.meta_path.insert(0, Absent())
 {body}
 """
 
-# What each folder or module may stand on; "path" serves three methods, which else know nothing of each other.
+# What each folder or module may stand on; "path" serves three methods, and "ranking" aggregates for one; else
+# methods know nothing of each other.
 GROUND = {"checks", "compiled", "pairs", "counting", "metrics", "ground"}
 ALLOWED = {
     "checks": set(),
@@ -61,8 +62,8 @@ ALLOWED = {
     "path": GROUND,
     "pursuit": GROUND | {"path"},
     "dynamics": GROUND,
-    "analogy": GROUND | {"path"},
-    "ranking": GROUND,
+    "analogy": GROUND | {"path", "ranking"},
+    "ranking": GROUND | {"path"},
     "datasets": {"checks", "pairs", "metrics"},
     "plots": GROUND,
 }

@@ -1,6 +1,26 @@
-"""Baselines and aggregation: models of paired comparisons with ties, and counts of wins."""
+"""Baselines and aggregation: paired comparisons with ties, learners of rankings, orders from degrees."""
 
+from preflearn.ranking.aggregation import AGGREGATES, bradley_terry, copeland, kemeny, row_sums
+from preflearn.ranking.learner import RankingLearner
 from preflearn.ranking.naive import naive_probabilities
+from preflearn.ranking.rank_net import ChosenNet, RankNet, choose_rank_net
+from preflearn.ranking.rank_svm import RankingSVM
+from preflearn.ranking.regression import ExpectedRankRegression
 from preflearn.ranking.tie_models import Davidson, OrdinalComparison
 
-__all__ = ["Davidson", "OrdinalComparison", "naive_probabilities"]
+__all__ = [
+    "AGGREGATES",
+    "ChosenNet",
+    "Davidson",
+    "ExpectedRankRegression",
+    "OrdinalComparison",
+    "RankNet",
+    "RankingLearner",
+    "RankingSVM",
+    "bradley_terry",
+    "choose_rank_net",
+    "copeland",
+    "kemeny",
+    "naive_probabilities",
+    "row_sums",
+]

@@ -1,0 +1,149 @@
+"""What all learners of rankings share: `fit(X, rank, qid)`, `rank(Q)` of a query, checks of input, seeds."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from preflearn.checks import (
+    Floats,
+    as_real,
+    check_array,
+    check_items,
+    check_left,
+    check_query_ids,
+    check_scale,
+    require,
+)
+
+
+def positions(worths: ArrayLike) -> NDArray[np.int64]:
+    """Ranks of items by worth, 1 is the largest; items of equal worth share the best of their ranks.
+
+    Examples
+    --------
+    >>> positions([0.5, 2.0, 0.5]).tolist()
+    [2, 1, 2]
+    """
+    worths = check_array(worths, "worths", ("n",), "one value an item")
+    return rankdata(-worths, method="min").astype(np.int64)
+
+
+def check_rankings(X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None) -> tuple[Floats, Floats, NDArray]:
+    """Items (n, p), their ranks (n,) and query numbers 0, 1, ... (n,); rank 1 is best.
+
+    Raises ValueError on bad input, or where no query has two items of different ranks.
+    """
+    X = check_items(X, "X")
+    rank = check_array(rank, "rank", (len(X),), "one rank an item, 1 is best")
+    ids = check_query_ids(qid, len(X))
+    ids = np.zeros(len(X)) if ids is None else ids
+    _, first, query = np.unique(ids, return_index=True, return_inverse=True)
+    check_left(float(np.count_nonzero(rank != rank[first][query])), len(X), " with different ranks")
+    return X, rank, query
+
+
+def check_query(Q: ArrayLike, d: int) -> Floats:
+    """Return the items of a query, or raise ValueError: they have the d features of the fit, up to 1e100."""
+    Q = check_items(Q, "Q")
+    if Q.shape[1] != d:
+        raise ValueError(f"Q has {Q.shape[1]} features; expected {d}, as in the items of the fit")
+    check_scale(Q, "Q")
+    return Q
+
+
+def check_spread(X: Floats, most: float) -> None:
+    """Raise ValueError where products of features, or of their differences, may overflow or vanish."""
+    check_scale(X, "X")
+    away = float(np.hypot.reduce(X - X[0], axis=1).max())  # no squares, which may vanish
+    if away and not 1 / most <= away <= most:
+        raise ValueError(
+            f"items of X are up to {away:.3g} apart from the first; expected {1 / most:g} to {most:g}, or 0, "
+            "since beyond products overflow or vanish: standardise the features"
+        )
+
+
+def check_size(value: object, name: str, most: float, other: str = "") -> float:
+    """Return a number from 1/most to most, or say that it or the `other` word is expected."""
+    number = as_real(value)
+    require(1 / most <= number <= most, value, name, f"a number from {1 / most:g} to {most:g}{other}")
+    return number
+
+
+def generator(random_state: int | np.random.Generator | None) -> np.random.Generator:
+    """Random numbers from a seed, a Generator (as it is), or None: other ones each time."""
+    if random_state is None or isinstance(random_state, np.random.Generator):
+        return np.random.default_rng(random_state)
+    seed = as_real(random_state)
+    expected = "a whole number from 0 to 2**53, a numpy Generator, or None"
+    require(0 <= seed <= 2**53 and seed == int(seed), random_state, "random_state", expected)
+    return np.random.default_rng(int(seed))
+
+
+def fold_seeds(random_state: int | np.random.Generator | None, count: int) -> list[int]:
+    """Seeds of KFold: a whole number and those that follow it, below 2**32; else random ones."""
+    rng = generator(random_state)
+    if random_state is None or isinstance(random_state, np.random.Generator):
+        return rng.integers(1 << 32, size=count).tolist()
+    return [(int(random_state) + k) % (1 << 32) for k in range(count)]
+
+
+class RankingLearner(ABC, BaseEstimator):
+    """Ranks the items of a new query by their worths, section 2 of [AhmadiFahandar2019]_.
+
+    A subclass defines `fit(X, rank, qid)`, which sets `n_features_in_`, and `worths(Q)`.
+    """
+
+    n_features_in_: int
+
+    @abstractmethod
+    def fit(self, X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None = None) -> Self:
+        """Learn from ranked items.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+        rank : array-like of shape (n,)
+            1 is best. Items of one query that share a rank make no pair.
+        qid : array-like of shape (n,), optional
+            Query ids: only items of one query are compared. None: one query.
+
+        Returns
+        -------
+        self
+        """
+
+    @abstractmethod
+    def worths(self, Q: ArrayLike) -> Floats:
+        """Scores of the items of one query, shape (n,); large is good."""
+
+    def rank(self, Q: ArrayLike) -> NDArray[np.int64]:
+        """Ranks of the items of one query, shape (n,); 1 is best.
+
+        Parameters
+        ----------
+        Q : array-like of shape (n, p)
+            All items of the query; one item has rank 1.
+
+        Returns
+        -------
+        rank : ndarray of int, shape (n,)
+            Items of equal worth share the best of their ranks, as teams of equal points do in a table.
+
+        Raises
+        ------
+        ValueError
+            If Q has other features than the items of the fit, or values that are not finite or above 1e100
+            in size.
+        """
+        return positions(self.worths(Q))
+
+    def _checked_query(self, Q: ArrayLike) -> Floats:
+        check_is_fitted(self, "n_features_in_")
+        return check_query(Q, self.n_features_in_)

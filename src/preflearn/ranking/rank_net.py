@@ -1,0 +1,289 @@
+"""RankNet: a small network trained on pairs, a baseline of [AhmadiFahandar2019]_, and the choice of its size.
+
+References
+----------
+.. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based preference learning with kernels",
+   KI 2019.
+.. [Burges2005] C. Burges, T. Shaked, E. Renshaw, A. Lazier, M. Deeds, N. Hamilton, G. Hullender, "Learning
+   to rank using gradient descent", ICML 2005.
+.. [Kingma2015] D. P. Kingma, J. Ba, "Adam: a method for stochastic optimization", ICLR 2015.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.model_selection import KFold
+
+from preflearn.checks import Floats, Ids, check_count, check_scale, require
+from preflearn.compiled import njit_sums
+from preflearn.metrics import ranking_loss
+from preflearn.pairs import Pairs
+from preflearn.ranking.learner import RankingLearner, check_rankings, check_size, fold_seeds, generator
+
+_UNITS, _BATCHES, _RATES = (32, 64, 128, 256), (8, 16, 32), (0.001, 0.01, 0.1)  # the paper's grid
+_FADING = (0.9, 0.999)  # of the two means of Adam, as in its paper
+_STEADY = 1e-8
+
+
+class RankNet(RankingLearner):
+    """A utility learned by a network with one hidden layer, section 3.1.2 of [AhmadiFahandar2019]_.
+
+    For f(x) = v·max(0, Wx + b) and the m pairs (i, j) of items of one query where i has the smaller rank,
+    Adam [Kingma2015]_ goes down, in mini-batches of pairs::
+
+        1/m sum over pairs of log(1 + exp(-sigma (f(x_i) - f(x_j)))).
+
+    Parameters
+    ----------
+    n_hidden : int
+        Rows of W.
+    batch_size : int
+        Pairs of one step.
+    learning_rate : float
+        Of Adam, from 1e-6 to 1e6.
+    n_epochs : int
+        Passes over all pairs.
+    sigma : float
+        Scale of the differences, from 1e-6 to 1e6.
+    random_state : int, numpy Generator or None
+        Of the first weights (uniform, with the limits of Glorot and Bengio) and the order of pairs. A
+        Generator goes on from fit to fit. None: other ones each time.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (p + 2, n_hidden)
+        The columns of W as its first p rows, then b, then v. An output bias would cancel.
+    loss_curve_ : ndarray of shape (n_epochs,)
+        The mean loss of the pairs in each epoch, each before the step that used it.
+    n_features_in_ : int
+
+    Notes
+    -----
+    Features should be standardised. The paper names no activation and no number of epochs, and of the
+    optimiser only the learning rate: these are choices made here. `choose_rank_net` chooses what the paper's
+    grid holds. RankNet was proposed in [Burges2005]_.
+
+    Examples
+    --------
+    >>> X = np.linspace(-1, 1, 12)[:, None]
+    >>> learner = RankNet(random_state=1).fit(X, np.argsort(np.argsort(-(X[:, 0] ** 2))))
+    >>> learner.rank([[0.0], [0.9], [-0.5]]).tolist()
+    [3, 1, 2]
+    """
+
+    weights_: Floats
+    loss_curve_: Floats
+
+    def __init__(
+        self,
+        n_hidden: int = 64,
+        *,
+        batch_size: int = 16,
+        learning_rate: float = 0.01,
+        n_epochs: int = 20,
+        sigma: float = 1.0,
+        random_state: int | np.random.Generator | None = 0,
+    ) -> None:
+        self.n_hidden = n_hidden
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.n_epochs = n_epochs
+        self.sigma = sigma
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None = None) -> Self:
+        """Learn from ranked items; parameters as in `RankingLearner.fit`.
+
+        Raises
+        ------
+        ValueError
+            On bad input or parameters, features above 1e100 in size, or where no two items of a query have
+            different ranks.
+        """
+        units, batch, epochs = (
+            check_count(getattr(self, name), name, 1) for name in ("n_hidden", "batch_size", "n_epochs")
+        )
+        rate, sigma = (check_size(getattr(self, name), name, 1e6) for name in ("learning_rate", "sigma"))
+        rng = generator(self.random_state)
+        X, rank, query = check_rankings(X, rank, qid)
+        check_scale(X, "X")
+        pairs, y = Pairs.from_rankings(X, rank, query)
+        index = np.where((y > 0)[:, None], pairs.index, pairs.index[:, ::-1])
+        weights = _first_weights(rng, pairs.items.shape[1], units)
+        means, steps, losses = np.zeros((2, *weights.shape)), 0, []
+        for _ in range(epochs):
+            order = index[rng.permutation(len(index))]
+            losses.append(_epoch(pairs.items, order, weights, means, steps, batch, rate, sigma))
+            steps += -(-len(index) // batch)
+        self.weights_, self.loss_curve_ = weights, np.array(losses)
+        self.n_features_in_ = pairs.items.shape[1]
+        return self
+
+    def worths(self, Q: ArrayLike) -> Floats:
+        """f(x) of the items of one query, shape (n,)."""
+        return _outputs(self._checked_query(Q), self.weights_)
+
+
+class ChosenNet(NamedTuple):
+    """What `choose_rank_net` returns.
+
+    Attributes
+    ----------
+    net : RankNet
+        Not fitted.
+    loss : float
+        Its mean ranking loss on held-out items.
+    losses : dict
+        That of each (n_hidden, batch_size, learning_rate).
+    """
+
+    net: RankNet
+    loss: float
+    losses: dict[tuple[int, int, float], float]
+
+
+def choose_rank_net(
+    X: ArrayLike,
+    rank: ArrayLike,
+    qid: ArrayLike | None = None,
+    *,
+    net: RankNet | None = None,
+    n_folds: int = 2,
+    random_state: int | np.random.Generator | None = 0,
+) -> ChosenNet:
+    """Units, batch size and learning rate of RankNet by cross-validation, once a training set.
+
+    The grid is that of [AhmadiFahandar2019]_, section 6.2. Each of 32, 64, 128 and 256 units with batches of
+    8, 16 and 32 pairs and rates of 0.001, 0.01 and 0.1 meets the same folds of items: it trains on all
+    others, and ranks those of the fold.
+
+    Parameters
+    ----------
+    X, rank, qid
+        As in `RankingLearner.fit`.
+    net : RankNet, optional
+        Has the parameters that are not chosen; None: the default ones.
+    n_folds : int
+    random_state : int, numpy Generator or None
+        Of the folds.
+
+    Returns
+    -------
+    ChosenNet
+        The first of the least loss, from small to large.
+
+    Raises
+    ------
+    ValueError
+        As in `RankNet.fit`; also if net is none, or if one of the parts has no two items of a query with
+        different ranks.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(16, 2))
+    >>> chosen = choose_rank_net(X, np.argsort(np.argsort(X @ [1.0, 2.0])), net=RankNet(n_epochs=5))
+    >>> len(chosen.losses), chosen.loss == min(chosen.losses.values())
+    (36, True)
+    """
+    X, rank, query = check_rankings(X, rank, qid)
+    (seed,) = fold_seeds(random_state, 1)
+    require(net is None or isinstance(net, RankNet), net, "net", "a RankNet or None")
+    n_folds = check_count(n_folds, "n_folds", 2)
+    require(n_folds <= len(X), n_folds, "n_folds", f"at most {len(X)}, the number of items")
+    folds = list(KFold(n_folds, shuffle=True, random_state=seed).split(X))
+    given: dict[str, Any] = {} if net is None else net.get_params()
+    losses = {}
+    for key in product(_UNITS, _BATCHES, _RATES):
+        trial = RankNet(**given | _named(key))
+        losses[key] = float(np.mean([_held_out(trial, X, rank, query, *fold) for fold in folds]))
+    best = min(losses, key=lambda key: losses[key])
+    return ChosenNet(RankNet(**given | _named(best)), losses[best], losses)
+
+
+def _named(key: tuple[int, int, float]) -> dict[str, Any]:
+    return dict(zip(("n_hidden", "batch_size", "learning_rate"), key, strict=True))
+
+
+def _held_out(net: RankNet, X: Floats, rank: Floats, query: Ids, train: Ids, test: Ids) -> float:
+    net.fit(X[train], rank[train], query[train])
+    return ranking_loss(rank[test], -net.worths(X[test]), query[test])
+
+
+def _first_weights(rng: np.random.Generator, p: int, units: int) -> Floats:
+    weights = np.zeros((p + 2, units))
+    weights[:p] = rng.uniform(-1, 1, (p, units)) * np.sqrt(6 / (p + units))
+    weights[p + 1] = rng.uniform(-1, 1, units) * np.sqrt(6 / (units + 1))
+    return weights
+
+
+@njit_sums
+def _score(x, weights, hidden):
+    """f(x); the hidden layer is kept."""
+    p = len(x)
+    hidden[:] = weights[p]
+    for k in range(p):
+        for h in range(len(hidden)):
+            hidden[h] += x[k] * weights[k, h]
+    score = 0.0
+    for h in range(len(hidden)):
+        hidden[h] = max(hidden[h], 0.0)
+        score += hidden[h] * weights[p + 1, h]
+    return score
+
+
+@njit_sums
+def _outputs(X, weights):
+    hidden, scores = np.empty(weights.shape[1]), np.empty(len(X))
+    for i in range(len(X)):
+        scores[i] = _score(X[i], weights, hidden)
+    return scores
+
+
+@njit_sums
+def _add_slope(x, weights, hidden, factor, slope):
+    """Add the factor times the gradient of f(x), whose hidden layer is lost."""
+    p = len(x)
+    for h in range(len(hidden)):
+        active = hidden[h] > 0
+        slope[p + 1, h] += factor * hidden[h]
+        hidden[h] = factor * weights[p + 1, h] if active else 0.0
+        slope[p, h] += hidden[h]
+    for k in range(p):
+        for h in range(len(hidden)):
+            slope[k, h] += x[k] * hidden[h]
+
+
+@njit_sums
+def _batch(X, index, weights, sigma, slope, hidden):
+    """The sum of the losses of pairs (better, worse); the gradient of their mean goes to slope."""
+    total, share = 0.0, sigma / len(index)
+    slope[:] = 0.0
+    for i, j in index:
+        margin = sigma * (_score(X[i], weights, hidden[0]) - _score(X[j], weights, hidden[1]))
+        small = np.exp(-abs(margin))
+        factor = -share * (small if margin > 0 else 1.0) / (1 + small)
+        _add_slope(X[i], weights, hidden[0], factor, slope)
+        _add_slope(X[j], weights, hidden[1], -factor, slope)
+        total += max(-margin, 0.0) + np.log1p(small)
+    return total
+
+
+@njit_sums
+def _epoch(X, index, weights, means, steps, batch, rate, sigma):
+    """One pass over the pairs: weights and the means of Adam move, and the mean loss is returned."""
+    slope, hidden, total = np.empty_like(weights), np.empty((2, weights.shape[1])), 0.0
+    for start in range(0, len(index), batch):
+        total += _batch(X, index[start : start + batch], weights, sigma, slope, hidden)
+        steps += 1
+        seen = 1 - _FADING[0] ** steps, 1 - _FADING[1] ** steps
+        for k in range(weights.shape[0]):
+            for h in range(weights.shape[1]):
+                means[0, k, h] += (1 - _FADING[0]) * (slope[k, h] - means[0, k, h])
+                means[1, k, h] += (1 - _FADING[1]) * (slope[k, h] ** 2 - means[1, k, h])
+                scale = np.sqrt(means[1, k, h] / seen[1]) + _STEADY
+                weights[k, h] -= rate * means[0, k, h] / seen[0] / scale
+    return total / len(index)

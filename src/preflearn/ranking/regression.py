@@ -1,0 +1,82 @@
+"""Expected rank regression: the pointwise baseline of [AhmadiFahandar2019]_, section 3.1.1.
+
+References
+----------
+.. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based preference learning with kernels",
+   KI 2019.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import rankdata
+
+from preflearn.checks import Floats
+from preflearn.ranking.learner import RankingLearner, check_rankings, check_spread
+
+_DEPENDENT = 1e-12  # of the largest singular value: smaller ones are rounding
+_WIDEST = 1e150  # items no closer than 1 / this: w has less than 1e170, which times 1e100 is finite
+
+
+class ExpectedRankRegression(RankingLearner):
+    """Least squares of relative positions: ERR of [AhmadiFahandar2019]_.
+
+    With pi(i) the position of item i among the |Q| items of its query, it solves::
+
+        minimise sum_i (pi(i) / (|Q| + 1) - w·x_i - b)^2,
+
+    and ranks by -w·x. For a query drawn from N ranked items, pi(i) (N + 1) / (|Q| + 1) is the expected
+    position of item i among them all, given the order of the query.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (p,)
+        w; where features depend on each other linearly, the shortest of all solutions.
+    intercept_ : float
+        b.
+    n_features_in_ : int
+
+    Notes
+    -----
+    Only the order of the ranks within a query counts: items that share a rank share the mean of their
+    positions, and gaps between ranks are closed.
+
+    Examples
+    --------
+    >>> learner = ExpectedRankRegression().fit([[1.0], [2.0], [3.0]], [3, 2, 1])
+    >>> learner.coef_.round(9).tolist(), round(learner.intercept_, 9)
+    ([-0.25], 1.0)
+    >>> learner.rank([[0.0], [9.0]]).tolist()
+    [2, 1]
+    """
+
+    coef_: Floats
+    intercept_: float
+
+    def fit(self, X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None = None) -> Self:
+        """Learn from ranked items; parameters as in `RankingLearner.fit`.
+
+        Raises
+        ------
+        ValueError
+            On bad input, features above 1e100 in size or with differences below 1e-150, or where no query has
+            two items of different ranks.
+        """
+        X, rank, query = check_rankings(X, rank, qid)
+        check_spread(X, _WIDEST)
+        target = np.empty(len(X))
+        for items in np.split(np.argsort(query, kind="stable"), np.cumsum(np.bincount(query))[:-1]):
+            target[items] = rankdata(rank[items]) / (len(items) + 1)
+        centre = X.mean(axis=0)
+        self.coef_ = np.linalg.lstsq(X - centre, target - target.mean(), rcond=_DEPENDENT)[0]
+        self.intercept_ = float(target.mean() - centre @ self.coef_)
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def worths(self, Q: ArrayLike) -> Floats:
+        """Minus the predicted relative positions, shape (n,)."""
+        terms = self._checked_query(Q) * self.coef_  # a product of matrices may differ for equal rows
+        return -(terms.sum(axis=1) + self.intercept_)

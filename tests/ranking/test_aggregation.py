@@ -1,0 +1,352 @@
+from itertools import permutations
+
+import choix
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy.optimize import Bounds, LinearConstraint, milp, minimize
+from scipy.sparse import csgraph
+from scipy.special import expit
+
+from preflearn.ranking import AGGREGATES, aggregation, bradley_terry, copeland, kemeny, row_sums
+from preflearn.ranking.orders import reachable
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def degrees(seed, n, spread=1.0):
+    """Positive, not reciprocal."""
+    rng = np.random.default_rng(seed)
+    worths = spread * rng.normal(size=n)
+    return expit(worths[:, None] - worths + rng.normal(size=(n, n))) * rng.uniform(0.5, 2, (n, n))
+
+
+def reciprocal(seed, n, levels=None, spread=1.0):
+    P = degrees(seed, n, spread)
+    P = P / (P + P.T)
+    P = np.round(P * levels) / levels if levels else P
+    return np.triu(P, 1) + np.tril(1 - P.T, -1)
+
+
+def unmet(P, worths):
+    """What the equations of the maximum leave: sum_j p_ij - (p_ij + p_ji) theta_i / (theta_i + theta_j)."""
+    P = np.where(np.eye(len(P), dtype=bool), 0.0, P)
+    return P.sum(axis=1) - ((P + P.T) * expit(worths[:, None] - worths)).sum(axis=1)
+
+
+def against(P, order):
+    """Kemeny's sum of p_ji over i before j."""
+    return sum(P[j, i] for k, i in enumerate(order) for j in order[k + 1 :])
+
+
+def least_against(P):
+    return min(against(P, order) for order in permutations(range(len(P))))
+
+
+# ---- Bradley, Terry and Luce
+
+
+@pytest.mark.parametrize("spread", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize("n", [2, 5, 40, 149])
+def test_the_equations_of_the_maximum_hold(n, spread):
+    P = degrees(n, n, spread)
+    worths = bradley_terry(P)
+    np.testing.assert_allclose(unmet(P, worths), 0, atol=1e-7 * P.sum(axis=1).max())
+    assert worths.mean() == pytest.approx(0, abs=1e-8)
+
+
+@given(SEEDS, st.integers(2, 6))
+@settings(deadline=None, max_examples=30)
+def test_it_is_the_maximum_that_scipy_finds(seed, n):
+    P = degrees(seed, n)
+    np.fill_diagonal(P, 0)
+    found = minimize(lambda w: (P * np.logaddexp(0, w - w[:, None])).sum(), np.zeros(n), tol=1e-10).x
+    np.testing.assert_allclose(bradley_terry(P), found - found.mean(), atol=2e-4)
+
+
+@given(st.floats(1e-4, 1e4), st.floats(1e-4, 1e4))
+def test_two_items_have_the_ratio_of_their_degrees(won, lost):
+    worths = bradley_terry([[5.0, won], [lost, 7.0]])
+    np.testing.assert_allclose(worths, [np.log(won / lost) / 2, np.log(lost / won) / 2], atol=3e-8)
+
+
+def test_a_chain_of_two_item_problems():
+    """Items that meet their neighbours only: each step is a problem of two items."""
+    P = np.diag([2.0, 0.5, 9.0], 1) + np.diag([1.0, 1.0, 1.0], -1)
+    np.testing.assert_allclose(-np.diff(bradley_terry(P)), np.log([2.0, 0.5, 9.0]), atol=3e-8)
+
+
+def test_where_choix_gives_up_it_still_finds_the_maximum():
+    """50 items that meet their neighbours only: the chain of choix mixes slowly; it stops at 100 rounds."""
+    ahead, back = 1.0, 1e-3
+    P = ahead * np.eye(50, k=1) + back * np.eye(50, k=-1)
+    with np.errstate(invalid="ignore"), pytest.raises(RuntimeError, match="Did not converge"):
+        choix.ilsr_pairwise_dense(P)
+    np.testing.assert_allclose(-np.diff(bradley_terry(P)), np.log(ahead / back), rtol=1e-6)
+
+
+@given(SEEDS, st.integers(2, 9))
+@settings(deadline=None, max_examples=30)
+def test_where_choix_succeeds_it_finds_the_same(seed, n):
+    P = degrees(seed, n)
+    np.fill_diagonal(P, 0)
+    np.testing.assert_allclose(bradley_terry(P), choix.ilsr_pairwise_dense(P, tol=1e-12), atol=1e-7)
+
+
+def steps_of_newton(monkeypatch, P):
+    solved = []
+    solve = np.linalg.solve
+    with monkeypatch.context() as patch:
+        patch.setattr(np.linalg, "solve", lambda A, b: (solved.append(1), solve(A, b))[1])
+        bradley_terry(P)
+    return len(solved)
+
+
+@pytest.mark.parametrize("n", [30, 240])
+def test_a_total_order_takes_as_few_steps_however_long_it_is(monkeypatch, n):
+    order = np.random.default_rng(n).permutation(n)
+    total = np.triu(np.ones((n, n)), 1)[np.ix_(order, order)]
+    chain = (np.eye(n, k=1) + 1e-6 * np.eye(n, k=-1))[np.ix_(order, order)]
+    assert steps_of_newton(monkeypatch, total) < 60
+    assert steps_of_newton(monkeypatch, chain) < 60
+
+
+def test_of_a_total_order_the_equations_hold():
+    P = np.triu(np.ones((60, 60)), 1)
+    worths = bradley_terry(P)
+    P = P + 1e-9 * ~np.eye(60, dtype=bool)
+    chance = expit(worths[:, None] - worths)
+    for k in range(1, 60):  # of the k best items against the others
+        assert (P * chance.T)[:k, k:].sum() == pytest.approx((P.T * chance)[:k, k:].sum(), rel=1e-6)
+
+
+def test_where_rounding_used_to_end_it_early():
+    """Degrees below 1e-9 of the largest beside larger ones; found by chance."""
+    P = np.array([[0, 6.5471e-12, 0], [1.5820e-08, 0, 1], [3.0924e-09, 1.1341e-08, 0]])
+    worths = bradley_terry(P)
+    P += 1e-9 * ~np.eye(3, dtype=bool)
+    chance = expit(worths[:, None] - worths)
+    for item in range(3):
+        assert (P * chance.T)[item].sum() == pytest.approx((P.T * chance)[item].sum(), rel=1e-6)
+
+
+@given(SEEDS, st.integers(1, 12), st.sampled_from([None, 2, 4, 10]), st.floats(0, 20))
+@settings(deadline=None)
+def test_on_complete_reciprocal_degrees_the_order_is_that_of_row_sums(seed, n, levels, spread):
+    """At the maximum the row sum of i is a sum of theta_i / (theta_i + theta_j). Degrees 0 and 1 included."""
+    P = reciprocal(seed, n, levels, spread)
+    worths, sums = bradley_terry(P), row_sums(P)
+    clear = np.abs(sums[:, None] - sums) > 1e-6
+    ahead = np.sign(np.subtract.outer(worths, worths))
+    np.testing.assert_array_equal(ahead[clear], np.sign(np.subtract.outer(sums, sums))[clear])
+    if levels:
+        assert (ahead[~clear] == 0).all()
+
+
+def test_incomplete_degrees_may_differ_from_row_sums():
+    """Item 0 won much against the weakest item only; what it lost to item 1 weighs more."""
+    P = np.array([[0, 0.4, 9.0], [0.6, 0, 0.9], [1.0, 0.1, 0]])
+    assert row_sums(P).argmax() == 0
+    assert bradley_terry(P).argmax() == 1
+
+
+def ahead_by_a_chain(P):
+    """(i, j) where a chain of preferences leads from i to j, and none back: Warshall's algorithm."""
+    reach = P > 0
+    for k in range(len(P)):
+        reach |= reach[:, [k]] & reach[[k]]
+    return reach & ~reach.T
+
+
+@given(SEEDS, st.integers(2, 7), st.floats(0.05, 0.6))
+@settings(deadline=None)
+def test_where_no_maximum_exists_chains_of_preferences_decide(seed, n, density):
+    rng = np.random.default_rng(seed)
+    P = rng.uniform(0.2, 1, (n, n)) * (rng.random((n, n)) < density)
+    np.fill_diagonal(P, 0)
+    worths = bradley_terry(P)
+    assert np.isfinite(worths).all()
+    i, j = np.nonzero(ahead_by_a_chain(P))
+    assert (worths[i] > worths[j]).all()
+
+
+@given(SEEDS, st.integers(2, 9), st.floats(0.05, 1), st.sampled_from([0.0, -4.0, -8.0, -12.0]))
+@settings(deadline=None, max_examples=200)
+def test_degrees_of_all_sizes_and_a_billionth_where_no_maximum_exists(seed, n, density, smallest):
+    """The equations of the k best items, summed: within them all cancels, and what is left may be tiny."""
+    rng = np.random.default_rng(seed)
+    P = 10.0 ** rng.uniform(smallest, 0, (n, n)) * (rng.random((n, n)) < density)
+    np.fill_diagonal(P, 0)
+    assume(P.any())
+    worths = bradley_terry(P)
+    order = np.argsort(-worths)
+    P, chance = P[np.ix_(order, order)] / P.max(), expit(worths[order, None] - worths[order])
+    all_meet = csgraph.connected_components(P > 1e-9, connection="strong")[0] == 1
+    P = P if all_meet else P + 1e-9
+    for k in range(1, n):
+        wins, losses = (P * chance.T)[:k, k:].sum(), (P.T * chance)[:k, k:].sum()
+        assert wins == pytest.approx(losses, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("P", "expected"),
+    [
+        (np.zeros((4, 4)), [1, 1, 1, 1]),
+        (np.eye(4), [1, 1, 1, 1]),
+        ([[0.3]], [1]),
+        (np.triu(np.ones((5, 5)), 1), [1, 2, 3, 4, 5]),
+        (np.roll(np.eye(5), 1, axis=1), [1, 1, 1, 1, 1]),  # a cycle
+        (np.kron(np.eye(2), [[0, 1], [0, 0]]), [1, 3, 1, 3]),  # two pairs that never met
+        ([[0, 1e-300], [0, 0]], [1, 2]),
+        ([[0, 1e100], [1, 0]], [1, 2]),
+    ],
+)
+def test_degenerate_degrees(P, expected):
+    worths = bradley_terry(P)
+    assert np.isfinite(worths).all()
+    assert [1 + int((worths > w).sum()) for w in worths] == expected
+
+
+def test_chains_of_close_neighbours_become_equal():
+    """As it is documented: the ends of the chain are 9e-7 apart."""
+    worths = 0.9e-8 * np.arange(100)
+    assert len(set(bradley_terry(expit(worths[:, None] - worths)))) == 1
+    assert len(set(bradley_terry(expit(5 * (worths[:, None] - worths))))) == 100
+
+
+# ---- Counts
+
+
+@given(SEEDS, st.integers(1, 9))
+def test_row_sums_and_copeland_by_definition(seed, n):
+    P = reciprocal(seed, n, levels=4) * 3
+    sums = [sum(P[i, j] for j in range(n) if j != i) for i in range(n)]
+    wins = [
+        sum(P[i, j] > P[j, i] for j in range(n)) + sum(P[i, j] == P[j, i] for j in range(n) if j != i) / 2
+        for i in range(n)
+    ]
+    np.testing.assert_allclose(row_sums(P), sums, rtol=1e-12)
+    np.testing.assert_allclose(copeland(P), wins, rtol=1e-15)
+
+
+def test_rounding_orders_nothing():
+    """0.1 + 0.2 is not 0.3 in floating point."""
+    P = np.zeros((4, 4))
+    P[0, 1], P[0, 2], P[1, 2] = 0.1, 0.2, 0.3
+    assert P[0].sum() != P[1].sum()
+    assert row_sums(P)[0] == row_sums(P)[1]
+    cycle = 0.7 * np.roll(np.eye(9), 1, axis=1) + 0.3 * np.roll(np.eye(9), -1, axis=1)
+    assert len(set(bradley_terry(cycle))) == 1
+
+
+# ---- Kemeny
+
+
+@given(SEEDS, st.integers(1, 6), st.sampled_from([None, 2, 4]))
+@settings(deadline=None, max_examples=50)
+def test_kemeny_is_the_best_of_all_orders(seed, n, levels):
+    P = reciprocal(seed, n, levels) if seed % 2 else degrees(seed, n)
+    worths = kemeny(P)
+    assert sorted(worths) == list(range(1, n + 1))
+    assert against(P, np.argsort(-worths)) == pytest.approx(least_against(P), abs=1e-12)
+
+
+def kemeny_by_milp(P):
+    """The least sum by integer programming: b_ij = 1 if i comes before j, for i < j; no cycle of three."""
+    n = len(P)
+    place = {pair: k for k, pair in enumerate((i, j) for i in range(n) for j in range(i + 1, n))}
+    cost = np.array([P[j, i] - P[i, j] for i, j in place])
+    triples = [(i, j, k) for i in range(n) for j in range(i + 1, n) for k in range(j + 1, n)]
+    A = np.zeros((len(triples), len(place)))
+    for row, (i, j, k) in enumerate(triples):
+        A[row, [place[i, j], place[j, k], place[i, k]]] = 1, 1, -1
+    found = milp(
+        cost, integrality=np.ones(len(cost)), bounds=Bounds(0, 1), constraints=LinearConstraint(A, 0, 1)
+    )
+    return found.fun + sum(P[i, j] for i, j in place)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_kemeny_equals_integer_programming(seed):
+    P = reciprocal(seed, 13, spread=0.2)
+    assert len(np.unique(reachable(P > P.T).sum(axis=1))) < 13  # there are cycles
+    assert against(P, np.argsort(-kemeny(P))) == pytest.approx(kemeny_by_milp(P), abs=1e-9)
+
+
+def test_a_search_of_long_cycles_ends_where_no_move_of_one_item_helps(monkeypatch):
+    monkeypatch.setattr(aggregation, "_EXACT", 0)
+    best = 0
+    for seed in range(30):
+        P = reciprocal(seed, 7, spread=0.3)
+        order = np.argsort(-kemeny(P)).tolist()
+        value = against(P, order)
+        assert value <= against(P, np.argsort(-row_sums(P), kind="stable").tolist()) + 1e-12
+        for item in order:
+            rest = [i for i in order if i != item]
+            for place in range(len(order)):
+                moved = [*rest[:place], item, *rest[place:]]
+                assert value <= against(P, moved) + 1e-12
+        best += value <= least_against(P) + 1e-12
+    assert best >= 25  # it mostly finds the best order
+
+
+def test_an_order_by_majorities_is_found_whatever_its_length():
+    """150 items, no cycle: Copeland and Kemeny agree, and no order has less against it."""
+    rng = np.random.default_rng(0)
+    order = rng.permutation(150)
+    place = np.argsort(order)
+    P = np.where(place[:, None] < place, rng.uniform(0.5, 1, (150, 150)), 0)
+    P = np.where(place[:, None] > place, 1 - P.T, P)
+    np.testing.assert_array_equal(np.argsort(-kemeny(P)), order)
+    np.testing.assert_array_equal(np.argsort(-copeland(P)), order)
+
+
+def test_bradley_terry_and_kemeny_may_differ():
+    """Item 1 has a small majority over all others; item 0 wins by more."""
+    P = np.array([[0, 0.45, 1.0], [0.55, 0, 0.55], [0.0, 0.45, 0]])
+    assert np.argmax(bradley_terry(P)) == 0
+    assert np.argmax(copeland(P)) == np.argmax(kemeny(P)) == 1
+
+
+# ---- All
+
+
+@pytest.mark.parametrize("name", AGGREGATES)
+@given(seed=SEEDS, n=st.integers(1, 9))
+@settings(deadline=None, max_examples=40)
+def test_names_scale_and_diagonal_do_not_matter(name, seed, n):
+    aggregate = AGGREGATES[name]
+    P = degrees(seed, n)
+    rng = np.random.default_rng(seed)
+    worths, order = aggregate(P), rng.permutation(n)
+    np.testing.assert_allclose(aggregate(P[np.ix_(order, order)]), worths[order], atol=1e-7)
+    scaled = aggregate(P * 1000 + np.diag(rng.uniform(0, 9, n)))
+    np.testing.assert_allclose(scaled / (1000 if name == "row sums" else 1), worths, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", AGGREGATES)
+@given(seed=SEEDS, n=st.integers(2, 8))
+@settings(deadline=None, max_examples=40)
+def test_turning_all_preferences_around_turns_the_order(name, seed, n):
+    P = reciprocal(seed, n)
+    forth, back = AGGREGATES[name](P), AGGREGATES[name](P.T)
+    np.testing.assert_allclose(forth - forth.mean(), back.mean() - back, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", AGGREGATES)
+@pytest.mark.parametrize(
+    ("P", "message"),
+    [
+        ([[0, 1, 1], [0, 0, 1]], r"P has shape \(2, 3\); expected \(n, n\)"),
+        ([0, 1], r"P has shape \(2,\); expected \(n, n\)"),
+        (np.empty((0, 0)), "P is empty"),
+        ([[0, -0.1], [1, 0]], r"P\[0, 1\] is -0.1; expected degrees from 0 to 1e100"),
+        ([[0, 1e101], [1, 0]], r"P\[0, 1\] is 1e\+101; expected degrees from 0"),
+        ([[0, np.nan], [1, 0]], r"P\[0, 1\] is nan; expected finite numbers"),
+        ([[0, "a"], [1, 0]], r"P\[0, 1\] is 'a'; expected a number"),
+    ],
+)
+def test_bad_degrees_are_named(name, P, message):
+    with pytest.raises(ValueError, match=message):
+        AGGREGATES[name](P)

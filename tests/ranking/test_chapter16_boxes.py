@@ -1,0 +1,139 @@
+"""The theorem boxes of chapter 16, exactly where fractions allow it, and on degenerate small cases."""
+
+from fractions import Fraction
+from itertools import combinations, permutations
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scipy.sparse.csgraph import connected_components
+from sklearn.svm import SVC
+
+from preflearn.metrics import ranking_loss
+
+
+def hats(U, V):
+    """The analogy kernel of pairs by its definition, eq. 5 and 8 of P5."""
+    same = np.sign(U)[:, None] == np.sign(V)
+    return (same * (1 - np.abs(U[:, None] - V))).mean(axis=2)
+
+
+def without_bias(K, y, C):
+    """Dual coefficients y alpha of a support vector machine without bias, by coordinate ascent."""
+    alpha, Q = np.zeros(len(y)), K * np.outer(y, y)
+    for _ in range(20_000):
+        before = alpha.copy()
+        for i in np.flatnonzero(np.diag(Q) > 0):
+            alpha[i] = np.clip(alpha[i] + (1 - Q[i] @ alpha) / Q[i, i], 0.0, C)
+        if np.abs(alpha - before).max() < 1e-12:
+            break
+    return y * alpha
+
+
+quarters = st.integers(-4, 4).map(lambda value: value / 4)
+
+
+@pytest.mark.theorem("thm-c16-both")
+@settings(max_examples=30, deadline=None)
+@example([[0.0, 0.0]], [1], 1.0, [[0.5, 0.0]])  # a pair of equal items: f(0) = 0
+@example([[0.5, 0.0], [0.5, 0.0], [-0.5, 0.0]], [1, -1, 1], 2.0, [[0.25, 0.25]])  # doubled, contradicting
+@given(
+    st.lists(st.lists(quarters, min_size=2, max_size=2), min_size=1, max_size=6),
+    st.lists(st.sampled_from([-1, 1]), min_size=6, max_size=6),
+    st.sampled_from([0.25, 1.0, 8.0]),
+    st.lists(st.lists(quarters, min_size=2, max_size=2), min_size=1, max_size=4),
+)
+def test_both_orientations_are_an_odd_kernel_without_bias(U, y, C, Q):
+    U, Q = np.array(U), np.array(Q)
+    y = np.array(y[: len(U)])
+    doubled, labels = np.vstack([U, -U]), np.append(y, -y)
+    machine = SVC(C=C, kernel="precomputed", tol=1e-10).fit(hats(doubled, doubled), labels)
+    coef = np.zeros(len(labels))
+    coef[machine.support_] = machine.dual_coef_[0]
+    odd = (hats(U, U) - hats(U, -U)) / 2
+    for at in (Q, -Q):
+        f = hats(at, doubled) @ coef
+        single = (hats(at, U) - hats(at, -U)) / 2 @ without_bias(odd, y, 2 * C)
+        np.testing.assert_allclose(f, single, atol=1e-6)
+    flips = np.where(np.arange(len(U)) % 2, -1, 1)
+    turned = (hats(Q, U * flips[:, None]) - hats(Q, -U * flips[:, None])) / 2
+    odd = odd * np.outer(flips, flips)
+    np.testing.assert_allclose(turned @ without_bias(odd, y * flips, 2 * C), f * -1, atol=1e-6)
+    # Bias 0 is among the best: the hinge losses of the doubled problem do not fall if b moves.
+    f = hats(doubled, doubled) @ coef
+    losses = [np.maximum(0, 1 - labels * (f + b)).sum() for b in (0.0, -0.1, 0.1, -1.0, 1.0)]
+    assert losses[0] <= min(losses) + 1e-6
+
+
+@st.composite
+def reciprocal_degrees(draw):
+    n = draw(st.integers(2, 5))
+    P = np.zeros((n, n), dtype=int)
+    for i, j in combinations(range(n), 2):
+        P[i, j] = draw(st.integers(0, 4))
+        P[j, i] = 4 - P[i, j]
+    return P
+
+
+def log_likelihood(P, s):
+    return -(P * np.logaddexp(0.0, s - s[:, None]))[~np.eye(len(P), dtype=bool)].sum()
+
+
+def by_ascent(P):
+    """The maximum of the likelihood, by Zermelo's iteration."""
+    theta, total = np.ones(len(P)), P + P.T
+    for _ in range(200_000):
+        new = P.sum(axis=1) / (total / (theta[:, None] + theta)).sum(axis=1)
+        new /= new.sum()
+        if np.abs(new / theta - 1).max() < 1e-13:
+            break
+        theta = new
+    return np.log(new)
+
+
+@pytest.mark.theorem("thm-c16-rowsums")
+@settings(max_examples=60, deadline=None)
+@example(np.array([[0, 4, 0], [0, 0, 4], [4, 0, 0]]))  # a cycle: all worths are equal
+@example(np.array([[0, 4], [0, 0]]))
+@given(reciprocal_degrees())
+def test_bradley_terry_orders_reciprocal_degrees_as_row_sums(P):
+    parts, of = connected_components(P > 0, connection="strong")
+    if parts == 1:
+        s, sums = by_ascent(P.astype(float)), P.sum(axis=1)
+        for i, j in permutations(range(len(P)), 2):
+            assert (s[i] > s[j] + 1e-7) == (sums[i] > sums[j])
+        far = np.random.default_rng(0).normal(size=(20, len(P)))
+        best = log_likelihood(P, s)
+        assert all(log_likelihood(P, s + 100 * (d - d.mean())) < best for d in far)
+    else:  # some part never loses to the rest: raising it raises the likelihood for ever
+        first = [of == k for k in range(parts) if not (P[of != k][:, of == k] > 0).any()]
+        assert len(first) == 1
+        for s in np.random.default_rng(0).normal(size=(5, len(P))):
+            values = [log_likelihood(P, s + t * first[0]) for t in (0.0, 1.0, 2.0, 4.0)]
+            assert np.all(np.diff(values) > 0)
+
+
+@pytest.mark.theorem("thm-c16-err")
+@pytest.mark.parametrize(("N", "n"), [(N, n) for N in range(1, 7) for n in range(1, N + 1)])
+def test_expected_rank_given_the_order_of_a_query(N, n):
+    total, count = [0] * n, 0
+    for rank in permutations(range(1, N + 1)):  # of items 0 to N - 1; the query holds the first n, in order
+        if list(rank[:n]) == sorted(rank[:n]):
+            count += 1
+            total = [before + new for before, new in zip(total, rank, strict=False)]
+    assert [Fraction(t, count) for t in total] == [Fraction(k * (N + 1), n + 1) for k in range(1, n + 1)]
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5])
+def test_ranking_loss_counts_exchanges_of_neighbours(n):
+    losses = set()
+    for order in permutations(range(n)):
+        items, exchanges = list(order), 0
+        while items != sorted(items):
+            k = next(k for k in range(n - 1) if items[k] > items[k + 1])
+            items[k : k + 2] = items[k + 1], items[k]
+            exchanges += 1
+        losses.add(Fraction(exchanges, n * (n - 1) // 2))
+        assert ranking_loss(range(n), order) == pytest.approx(exchanges / (n * (n - 1) / 2))
+    assert {min(losses), max(losses)} == {0, 1}

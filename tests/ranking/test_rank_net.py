@@ -1,0 +1,228 @@
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import expit
+from sklearn.model_selection import KFold
+
+from preflearn.metrics import ranking_loss
+from preflearn.pairs import Pairs
+from preflearn.ranking import RankNet, choose_rank_net, rank_net
+from preflearn.ranking.learner import positions
+
+
+def problem(seed, n=20, p=3):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p))
+    return X, positions(X[:, 0] - X[:, 1] ** 2 + 0.1 * rng.normal(size=n))
+
+
+def better_and_worse(X, rank):
+    pairs, y = Pairs.from_rankings(X, rank)
+    return np.where((y > 0)[:, None], pairs.index, pairs.index[:, ::-1])
+
+
+def outputs(X, weights):
+    """f(x) = v·max(0, Wx + b), by definition."""
+    *W, b, v = weights
+    return np.maximum(X @ np.array(W) + b, 0) @ v
+
+
+def mean_loss(X, index, weights, sigma):
+    f = outputs(X, weights)
+    return np.logaddexp(0, -sigma * (f[index[:, 0]] - f[index[:, 1]])).mean()
+
+
+def slope_by_differences(X, index, weights, sigma, h=1e-6):
+    slope = np.empty_like(weights)
+    for place in np.ndindex(*weights.shape):
+        up, down = weights.copy(), weights.copy()
+        up[place] += h
+        down[place] -= h
+        slope[place] = (mean_loss(X, index, up, sigma) - mean_loss(X, index, down, sigma)) / (2 * h)
+    return slope
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 9), st.floats(0.1, 5))
+@settings(deadline=None, max_examples=40)
+def test_the_gradient_equals_finite_differences(seed, units, sigma):
+    X, rank = problem(seed, n=6)
+    index = better_and_worse(X, rank)
+    weights = np.random.default_rng(seed).normal(size=(5, units))
+    slope, hidden = np.full_like(weights, 7.0), np.empty((2, units))
+    total = rank_net._batch(X, index, weights, sigma, slope, hidden)
+    assert total / len(index) == pytest.approx(mean_loss(X, index, weights, sigma))
+    # a kink of max(0, ·) between two of the points would show in the differences only
+    clear = np.abs(X @ weights[:3] + weights[3]).min(axis=0) > 1e-4
+    expected = slope_by_differences(X, index, weights, sigma)
+    np.testing.assert_allclose(slope[:, clear], expected[:, clear], atol=1e-6)
+
+
+@pytest.mark.parametrize("margin", [-1e5, -800.0, 800.0, 1e5])
+def test_large_margins_do_not_overflow(margin):
+    weights = np.array([[1.0], [0.0], [1.0]])
+    slope = np.empty_like(weights)
+    X, index = np.array([[0.0], [abs(margin)]]), np.array([[1, 0] if margin > 0 else [0, 1]])
+    total = rank_net._batch(X, index, weights, 1.0, slope, np.empty((2, 1)))
+    assert total == max(-margin, 0)
+    assert slope[0, 0] == (-margin if margin < 0 else 0)
+
+
+def slope_by_items(X, index, weights, sigma):
+    """By the chain rule: first of the loss by f of each item, then of f by the weights."""
+    f, B = outputs(X, weights), Pairs(X, index).incidence()
+    pulls = B.T @ (-sigma * expit(-sigma * (B @ f)) / len(index))
+    hidden = np.maximum(X @ weights[:-2] + weights[-2], 0)
+    moved = pulls[:, None] * weights[-1] * (hidden > 0)
+    return np.vstack([X.T @ moved, moved.sum(axis=0), pulls @ hidden])
+
+
+def adam(X, batches, weights, rate, sigma):
+    """The steps of Adam as its paper's Algorithm 1 has them."""
+    weights = weights.copy()
+    mean, square = np.zeros_like(weights), np.zeros_like(weights)
+    for t, index in enumerate(batches, start=1):
+        slope = slope_by_items(X, index, weights, sigma)
+        mean = 0.9 * mean + 0.1 * slope
+        square = 0.999 * square + 0.001 * slope**2
+        weights -= rate * (mean / (1 - 0.9**t)) / (np.sqrt(square / (1 - 0.999**t)) + 1e-8)
+    return weights
+
+
+@pytest.mark.parametrize("batch", [4, 5, 100])
+def test_an_epoch_takes_the_steps_of_adam(batch):
+    X, rank = problem(1, n=6)
+    index = better_and_worse(X, rank)
+    weights = np.random.default_rng(2).normal(size=(5, 3))
+    batches = [index[start : start + batch] for start in range(0, len(index), batch)] * 2
+    expected = adam(X, batches, weights, 0.01, 1.5)
+    found, means = weights.copy(), np.zeros((2, 5, 3))
+    steps = 0
+    for _ in range(2):
+        rank_net._epoch(X, index, found, means, steps, batch, 0.01, 1.5)
+        steps += len(batches) // 2
+    np.testing.assert_allclose(found, expected, atol=1e-7)
+
+
+def test_the_outputs_are_those_of_the_definition():
+    X, rank = problem(3)
+    net = RankNet(n_hidden=7, n_epochs=2).fit(X, rank)
+    assert net.weights_.shape == (5, 7)
+    np.testing.assert_allclose(net.worths(X), outputs(X, net.weights_), rtol=1e-12)
+
+
+def test_the_loss_curve_is_the_loss_before_each_step():
+    """One batch an epoch: each value after the first is the loss that the epoch before left."""
+    X, rank = problem(4)
+    index = better_and_worse(X, rank)
+    nets = [RankNet(n_epochs=k, batch_size=10**6, random_state=5).fit(X, rank) for k in (1, 2, 3)]
+    for earlier, later in pairwise(nets):
+        expected = mean_loss(X, index, earlier.weights_, 1.0)
+        assert later.loss_curve_[-1] == pytest.approx(expected)
+        np.testing.assert_array_equal(later.loss_curve_[:-1], earlier.loss_curve_)
+
+
+def test_it_learns_what_no_linear_learner_can():
+    rng = np.random.default_rng(0)
+    X, Q = rng.uniform(-1, 1, (100, 1)), rng.uniform(-1, 1, (50, 1))
+    net = RankNet(n_epochs=20).fit(X, positions(-np.abs(X[:, 0])))
+    assert ranking_loss(positions(-np.abs(Q[:, 0])), net.rank(Q)) < 0.05
+    assert net.loss_curve_[-1] < net.loss_curve_[0] / 3
+
+
+def test_sigma_scales_the_scores():
+    """A larger sigma needs smaller differences of scores for the same chances."""
+    X, rank = problem(6)
+    one, ten = (RankNet(sigma=sigma, n_epochs=60, batch_size=10**6).fit(X, rank) for sigma in (1.0, 10.0))
+    assert np.ptp(ten.worths(X)) < np.ptp(one.worths(X))
+
+
+def test_the_seed_decides():
+    X, rank = problem(7)
+    first, again, other = (RankNet(n_epochs=2, random_state=s).fit(X, rank).worths(X) for s in (1, 1, 2))
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).all()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_hidden": 0}, "n_hidden is 0; expected a whole number of at least 1"),
+        ({"batch_size": 1.5}, "batch_size is 1.5; expected a whole number of at least 1"),
+        ({"n_epochs": -1}, "n_epochs is -1; expected a whole number of at least 1"),
+        ({"learning_rate": 0}, r"learning_rate is 0; expected a number from 1e-06 to 1e\+06"),
+        ({"learning_rate": 1e-7}, r"learning_rate is 1e-07; expected a number from 1e-06 to 1e\+06"),
+        ({"learning_rate": 1e7}, r"learning_rate is 10000000.0; expected a number from 1e-06 to 1e\+06"),
+        ({"sigma": np.nan}, r"sigma is nan; expected a number from 1e-06 to 1e\+06"),
+        ({"random_state": -1}, "random_state is -1; expected a whole number from 0 to .* Generator, or None"),
+    ],
+)
+def test_bad_parameters_are_named(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        RankNet(**parameters).fit(*problem(0))
+
+
+# ---- The choice
+
+
+def test_the_choice_has_the_least_loss_of_held_out_items():
+    """36 candidates, each anew on the same two folds."""
+    X, rank = problem(8, n=24)
+    qid = np.arange(24) % 2
+    chosen = choose_rank_net(X, rank, qid, net=RankNet(n_epochs=2, random_state=3), random_state=4)
+    folds = list(KFold(2, shuffle=True, random_state=4).split(X))
+    expected = {}
+    for key in product((32, 64, 128, 256), (8, 16, 32), (0.001, 0.01, 0.1)):
+        units, batch, rate = key
+        found = []
+        for train, test in folds:
+            net = RankNet(units, batch_size=batch, learning_rate=rate, n_epochs=2, random_state=3)
+            net.fit(X[train], rank[train], qid[train])
+            found.append(ranking_loss(rank[test], -net.worths(X[test]), qid[test]))
+        expected[key] = np.mean(found)
+    assert chosen.losses == pytest.approx(expected)
+    net = chosen.net
+    key = net.n_hidden, net.batch_size, net.learning_rate
+    assert chosen.loss == chosen.losses[key] == min(chosen.losses.values())
+    assert (net.n_epochs, net.random_state) == (2, 3)
+    assert not hasattr(net, "weights_")
+
+
+def test_the_choice_takes_none_and_a_generator():
+    X, rank = problem(9, n=12)
+    net = RankNet(n_epochs=1)
+    one, again = (choose_rank_net(X, rank, net=net, random_state=np.random.default_rng(0)) for _ in range(2))
+    assert one.losses == again.losses
+    assert choose_rank_net(X, rank, net=RankNet(n_epochs=1, random_state=None), random_state=None).loss <= 1
+
+
+def test_the_worths_of_the_largest_parameters_are_finite():
+    X, rank = problem(3)
+    X /= np.abs(X).max()
+    net = RankNet(n_hidden=9, n_epochs=5, learning_rate=1e6, sigma=1e6).fit(1e100 * X, rank)
+    assert np.isfinite(net.worths(-1e100 * X)).all()
+    assert np.isfinite(net.loss_curve_).all()
+
+
+def test_the_default_net_has_20_epochs():
+    X, rank = problem(9, n=8)
+    assert choose_rank_net(X, rank).net.n_epochs == 20
+
+
+@pytest.mark.parametrize(
+    ("X", "rank", "parameters", "message"),
+    [
+        ([[0.0], [1.0], [2.0]], [1, 2, 3], {}, "no pair is left of 1 items"),
+        ([[0.0], [1.0]], [1], {}, r"rank has shape \(1,\)"),
+        ([[0.0], [1.0]], [1, 2], {"n_folds": 1}, "n_folds is 1; expected a whole number of at least 2"),
+        ([[0.0], [1.0]], [1, 2], {"random_state": "a"}, "random_state is 'a'"),
+        ([[0.0], [1.0]], [1, 2], {"net": "x"}, "net is 'x'; expected a RankNet or None"),
+        ([[0.0], [1.0]], [1, 2], {"net": RankNet}, "net is <class .*; expected a RankNet or None"),
+        ([[0.0], [1.0]], [1, 2], {"n_folds": 3}, "n_folds is 3; expected at most 2, the number of items"),
+    ],
+)
+def test_bad_input_of_the_choice_is_named(X, rank, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        choose_rank_net(X, rank, **parameters)
