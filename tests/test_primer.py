@@ -8,7 +8,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
-from scipy.stats import multivariate_normal, norm, rankdata, sem, spearmanr, wilcoxon
+from scipy.stats import ks_2samp, multivariate_normal, norm, rankdata, sem, spearmanr, wilcoxon
 
 from preflearn.datasets import four_items
 from preflearn.metrics import comparison_auc
@@ -28,7 +28,7 @@ def says(section, *texts):
 
 def test_every_section_has_a_label_and_an_example():
     first = ["graph", "norm", "program", "hinge", "slack", "duality", "kernel", "svm", "logistic"]
-    later = ["leastsquares", "cv", "signedrank", "roc", "hull"]
+    later = ["leastsquares", "cv", "signedrank", "ks", "roc", "hull"]
     moving = ["gaussian", "natural", "gp", "brownian", "statespace", "kalman"]
     inference = ["kl", "fixedpoint", "quadrature"]
     choosing = ["evidence", "logloss", "paired", "randomsearch"]
@@ -55,6 +55,15 @@ def test_norms_and_ranks():
     assert spearmanr(X, X**2).statistic == pytest.approx(1)
     assert rankdata(won).tolist() == [1.5, 3, 1.5, 4]
     assert says("norm", f"{spearmanr(X, won).statistic:.3f}")
+
+
+def test_samples_that_are_far_apart():
+    for moved, distance, p in ((X + 5, 1.0, "0.029"), (X + 2.5, 0.75, "0.229")):
+        found = ks_2samp(X, moved, method="exact")
+        assert found.statistic == distance
+        assert says("ks", p)
+        assert f"{found.pvalue:.3f}" == p
+    assert says("ks", r"$(\frac52, \frac72, \frac92, \frac{13}2)$", "$(5, 6, 7, 9)$", r"\frac{8}{35}")
 
 
 def test_convex_sum_of_hinges():

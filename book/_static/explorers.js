@@ -285,6 +285,79 @@
     return { at, chances, pieces };
   }
 
+  // Fractions [numerator, denominator] of BigInt in lowest terms, the denominator positive: nothing is rounded.
+  const divisor = (a, b) => (b ? divisor(b, a % b) : a < 0n ? -a : a);
+  function fraction(n, d = 1n) {
+    const by = divisor(n, d) * (d < 0n ? -1n : 1n);
+    return [n / by, d / by];
+  }
+  const plus = ([a, b], [c, d]) => fraction(a * d + c * b, b * d), times = ([a, b], [c, d]) => fraction(a * c, b * d);
+  const negative = ([n, d]) => [-n, d], inverse = ([n, d]) => fraction(d, n);
+
+  /** Analogical proportions by name: the slider of each, and how far a is to b as c is to d, as [numerator,
+      denominator]. All numbers are whole: a, b, c, d and the tolerance count steps of 1/q, the stretch of the
+      differences counts percents. */
+  const PROPORTIONS = (() => {
+    const { abs, max, min, sign } = Math, same = (a, b, c, d) => sign(a - b) === sign(c - d);
+    const difference = (a, b, c, d, { q, stretch }) => [100 * q - stretch * abs(a - b - c + d), 100 * q];
+    const softened = (a, b, c, d, { q }) => [q - (same(a, b, c, d) ? abs(a - b - c + d) : max(abs(a - b), abs(c - d))), q];
+    const quotient = empty => (a, b, c, d) => (max(a * d, b * c) ? [min(a * d, b * c), max(a * d, b * c)] : [empty, 1]);
+    const closest = (a, b, c, d, { q }) => [q - max(abs(min(a, d) - min(b, c)), abs(max(a, d) - max(b, c))), q];
+    const near = degree => (a, b, c, d, { tolerance: e }) =>  // 1 is e, or 1 without a tolerance
+      [max(min(degree(abs(a - b), e), degree(abs(c - d), e)), min(degree(abs(a - c), e), degree(abs(b - d), e))), e || 1];
+    const graded = (gap, e) => (e ? max(0, e - gap) : +!gap);
+    const found = {
+      difference: ["stretch", difference],
+      clipped: ["stretch", (...all) => { const [n, d] = difference(...all); return [max(0, n), d]; }],
+      softened: ["", softened],
+      "min-max": ["", closest],
+      approximate: ["tolerance", near((gap, e) => (gap <= e ? e || 1 : 0))],
+      graded: ["tolerance", near(graded)],
+      "graded as coded": ["tolerance", near((gap, e) => (gap ? graded(gap, e) : 0))],
+    };
+    // Degree 0 where signs differ; 0 has a sign of its own, or a positive one.
+    for (const [name, knob, f] of [["arithmetic", "stretch", difference], ["geometric", "", quotient(0)], ["ratio", "", quotient(1)], ["signed min-max", "", closest]]) {
+      found[name] = [knob, (a, b, c, d, s) => (same(a, b, c, d) ? f(a, b, c, d, s) : [0, 1])];
+      found[`${name}, 0 positive`] = [knob, (a, b, c, d, s) => ((a >= b) === (c >= d) ? f(a, b, c, d, s) : [0, 1])];
+    }
+    return found;
+  })();
+
+  /** The degrees of a proportion between all pairs, as fractions. */
+  const analogyGram = (name, pairs, setting) => pairs.map(pair => pairs.map(other =>
+    fraction(...PROPORTIONS[name][1](...pair, ...other, setting).map(BigInt))));
+
+  /** Is a symmetric matrix K of fractions positive semidefinite? Pivots of K = LDL'; where it is not, whole
+      numbers x, and x'Kx < 0. */
+  function semidefinite(K) {
+    const one = k => K.map((_, j) => [j === k ? 1n : 0n, 1n]), A = K.map(row => row.slice()), vectors = K.map((_, k) => one(k));
+    const add = (x, factor, y) => x.map((value, j) => plus(value, times(factor, y[j]))), pivots = [];
+    const form = x => K.reduce((sum, row, i) => row.reduce((part, entry, j) => plus(part, times(entry, fraction(x[i] * x[j]))), sum), [0n, 1n]);
+
+    /** The direction of x in the smallest whole numbers that keep x'Kx negative, up to 50; else x made whole. */
+    function refuted(x) {
+      const common = x.reduce((by, [, d]) => (by * d) / divisor(by, d), 1n), whole = x.map(([n, d]) => (n * common) / d);
+      const sign = whole.find(n => n) < 0n ? -1n : 1n, size = n => (n < 0n ? -n : n), most = whole.reduce((a, n) => (size(n) > a ? size(n) : a), 0n);
+      const rounded = (n, k) => (n < 0n ? -1n : 1n) * ((2n * k * size(n) + most) / (2n * most));
+      const tries = Array.from({ length: 50 }, (_, k) => whole.map(n => sign * rounded(n, BigInt(k + 1))));
+      const found = tries.find(y => form(y)[0] < 0n) || whole;
+      return { psd: false, x: found, value: form(found) };
+    }
+
+    for (let k = 0; k < K.length; k++) {  // A[i][j] = vectors[i]' K vectors[j], what is left after k pivots
+      const pivot = A[k][k], j = A[k].findIndex(([n], i) => i > k && n);
+      if (pivot[0] < 0n) return refuted(vectors[k]);
+      // Beside a zero: the form of v_j + t v_k is A_jj + 2 t A_kj, here -1.
+      if (!pivot[0] && j > k) return refuted(add(vectors[j], times(negative(plus(A[j][j], [1n, 1n])), inverse(times([2n, 1n], A[k][j]))), vectors[k]));
+      pivots.push(pivot);
+      for (let i = k + 1; pivot[0] && i < K.length; i++) {
+        const factor = negative(times(A[i][k], inverse(pivot)));
+        [A[i], vectors[i]] = [add(A[i], factor, A[k]), add(vectors[i], factor, vectors[k])];
+      }
+    }
+    return { psd: true, pivots, rank: pivots.filter(([n]) => n).length };
+  }
+
   /** Heights of labels, [wanted middle, height] each from the top, moved as little as keeps them apart and
       between the ends: neighbours that touch make one block, which stands at the mean of their wishes. */
   function apart(wishes, low, high) {
@@ -502,16 +575,18 @@
     });
   }
 
-  /** A list to pick one name from, beside the look that it gets; `then` gets its number. */
-  function picker(parent, label, names, [shape, look, line], then) {
-    const row = make("label", { class: "explorer-pick" }, parent);
-    const sample = make("svg", { viewBox: "0 0 40 20", "aria-hidden": "true" }, row);
-    make("path", { class: `line ${line}`, d: "M0,10H40" }, sample);
-    mark(sample, shape, 20, 10, look, 5);
+  /** A list to pick one name from, beside the look that it gets, or the label; `then` gets its number. */
+  function picker(parent, label, names, sampled, then) {
+    const row = make("label", { class: `explorer-pick${sampled ? "" : " wide"}` }, parent);
+    if (sampled) {
+      const sample = make("svg", { viewBox: "0 0 40 20", "aria-hidden": "true" }, row), [shape, look, line] = sampled;
+      make("path", { class: `line ${line}`, d: "M0,10H40" }, sample);
+      mark(sample, shape, 20, 10, look, 5);
+    } else make("span", {}, row, label);
     const list = make("select", { "aria-label": label }, row);
     names.forEach(([value, name]) => make("option", { value }, list, name));
     list.addEventListener("change", () => then(Number(list.value)));
-    return (value, taken) => {  // what the other lists show cannot be picked
+    return (value, taken = []) => {  // what the other lists show cannot be picked
       list.value = value;
       for (const option of list.options) option.disabled = +option.value !== value && taken.includes(+option.value);
     };
@@ -1116,6 +1191,134 @@
     meet();
   };
 
+  explorers.analogy = (box, data) => {
+    const names = data.proportions.map(([name]) => name), state = { name: 0 };
+    const knob = () => PROPORTIONS[names[state.name]][0], example = () => data.examples[names[state.name]];
+    const stretched = () => (knob() === "stretch" ? state.stretch / 100 : 1);
+
+    /** Points on their grid, made finer until a step is at most 1/20. */
+    function load({ points, denominator, stretch = 100, tolerance }) {
+      const fine = Math.ceil(20 / denominator), q = fine * denominator;
+      const epsilon = tolerance === undefined ? Math.round(q / 5) : fine * tolerance;
+      Object.assign(state, { q, points: points.map(pair => pair.map(x => fine * x)), stretch, tolerance: epsilon, chosen: 0 });
+      rebuild();
+    }
+
+    const top = controls(box);
+    const pick = picker(top, "proportion", names.map((name, k) => [k, name]), null, k => { state.name = k; draw(); });
+    const moves = {};
+    for (const [name, range, show] of [["stretch", [100, 300, 5], v => `× ${number(v / 100)}`], ["tolerance", [0, 1, 1], v => said(v)]]) {
+      const move = slider(top, name, range, show, v => { state[name] = v; draw(); });
+      moves[name] = { move, row: top.lastElementChild, input: top.lastElementChild.querySelector("input") };
+    }
+    const size = make("span", {}, top), loads = make("span", {}, top);
+    button(size, "Add a pair", () => {
+      const spots = [[0.9, 0.4], [0.2, 0.8], [0.6, 0.1], [0.3, 0.3], [0.1, 0.6], [0.8, 0.7], [1, 0]].map(pair => pair.map(x => Math.round(x * state.q)));
+      if (state.points.length < 6) state.points.push(spots.find(([a, b]) => !state.points.some(pair => pair[0] === a && pair[1] === b)));
+      rebuild();
+    });
+    button(size, "Remove a pair", () => { if (state.points.length > 2) state.points.pop(); rebuild(); });
+    button(loads, "Start again", () => load(data));
+    button(loads, "Counterexample", () => load(example()));
+    const against = loads.lastElementChild;
+    const row = panels(box), first = make("div", {}, row), second = make("div", {}, row);
+    const line = plot(first, "The differences a − b of the pairs", 124, { left: 44, right: 14, top: 24, bottom: 42 });
+    const square = plot(first, "The pairs (a, b) in the unit square", 348, { left: 44, right: 14, top: 24, bottom: 42 });
+    square.root.setAttribute("role", "group");  // it holds what can be moved
+    const fill = table(second, "Degrees of analogy between the pairs, rounded; the verdict is exact"), say = sentence(second);
+    const body = second.querySelector("tbody"), grips = [line, square].map(panel => ({ panel, all: make("g", {}, panel.root), held: -1 }));
+    square.frame([0, 1], [0, 1], "a", "b");
+
+    const text = ([n, d]) => `${n < 0n ? "−" : ""}${n < 0n ? -n : n}${d === 1n ? "" : `/${d}`}`;
+    /** Steps of the grid as readers see them: hundredths where these are exact. */
+    const said = k => (100 % state.q ? text(fraction(BigInt(k), BigInt(state.q))) : number(k / state.q));
+    const within = (x, low, high) => Math.min(Math.max(x, low), high), difference = ([a, b]) => a - b;
+    const put = (k, a, b) => { Object.assign(state, { chosen: k }).points[k] = [a, b].map(x => within(Math.round(x), 0, state.q)); draw(); };
+    /** Across the levels of a - b, as far as the square reaches. */
+    const shift = (k, gap) => {
+      const [a, b] = state.points[k], { q } = state, u = within(Math.round(gap), -q, q), there = within(Math.round((a + b + u) / 2), Math.max(0, u), Math.min(q, q + u));
+      put(k, there, there - u);
+    };
+    const pulls = [(k, x) => shift(k, (state.q * line.x.invert(x)) / stretched()),
+      (k, x, y) => put(k, state.q * square.x.invert(x), state.q * square.y.invert(y))];
+    grips.forEach((grip, side) => {
+      const { root } = grip.panel;
+      root.addEventListener("pointerdown", event => { if (event.isPrimary) grip.held = grip.marks.findIndex(mark => mark.contains(event.target)); });
+      drag(root, (x, y) => { if (grip.held >= 0) pulls[side](grip.held, x, y); }, grip.all);
+    });
+
+    /** A grip for each pair, on the line and in the square; the keyboard finds those in the square. */
+    function rebuild() {
+      state.chosen = Math.min(state.chosen, state.points.length - 1);
+      grips.forEach((grip, side) => {
+        grip.all.replaceChildren();
+        grip.marks = state.points.map((_, k) => {
+          const mark = make("g", { class: "grip press" }, grip.all);
+          make("circle", { r: 17, fill: "transparent" }, mark);
+          make("circle", { r: 10, class: "label" }, mark);
+          make("text", { y: 4.5, "text-anchor": "middle" }, mark, k + 1);
+          if (side) set(mark, { tabindex: 0, role: "slider", "aria-valuemin": -1, "aria-valuemax": 1,
+            "aria-label": `pair ${k + 1}: arrows to the left and right move a, up and down move b` });
+          mark.addEventListener("keydown", event => {
+            const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowDown: [0, -1], ArrowUp: [0, 1] }[event.key], [a, b] = state.points[k];
+            if (step) { event.preventDefault(); put(k, a + step[0], b + step[1]); }
+          });
+          return mark;
+        });
+      });
+      draw();
+    }
+
+    function place() {
+      const { points, q, chosen } = state, stretch = stretched(), u = points.map(difference);
+      line.frame([-stretch, stretch], [1, 0], "a − b" + (stretch === 1 ? "" : ", stretched"), "differences of the pairs");
+      line.clear();
+      line.line([[0, 0], [0, 1]], "thin");
+      square.clear();
+      square.line([[0, 0], [1, 1]], "thin");
+      square.text(0.97, 0.97, "a = b", "end", -14, 4);
+      if (u[chosen] && knob() === "stretch") square.line([0, 1].map(x => [x, x - u[chosen] / q]), "thin dots");
+      // Pairs of about the same difference stand in rows, one above the other.
+      const ends = [], at = u.map(gap => line.x((gap * stretch) / q)), rows = [];
+      u.map((_, k) => k).sort((a, b) => u[a] - u[b]).forEach(k => {
+        const free = ends.findIndex(end => at[k] - end >= 21);
+        rows[k] = free < 0 ? ends.length : free;
+        ends[rows[k]] = at[k];
+      });
+      const high = Math.min(21, 36 / Math.max(1, ends.length - 1));
+      points.forEach(([a, b], k) => {
+        const [x, y] = [square.x(a / q), square.y(b / q)], names = [said(a), said(b), said(a - b)];
+        set(grips[0].marks[k], { transform: `translate(${at[k]},${line.box.y + line.box.height - 11 - high * rows[k]})` });
+        set(grips[1].marks[k], { transform: `translate(${x},${y})`, "aria-valuenow": (a - b) / q, "aria-valuetext": `a ${names[0]}, b ${names[1]}, difference ${names[2]}` });
+      });
+    }
+
+    function draw() {
+      const { points, chosen, q } = state, [name, note] = data.proportions[state.name];
+      const K = analogyGram(name, points, state), found = semidefinite(K), value = ([n, d]) => Number(n) / Number(d);
+      pick(state.name);
+      moves.tolerance.input.max = q;
+      for (const [key, { move, row }] of Object.entries(moves)) { move(state[key]); row.style.display = key === knob() ? "" : "none"; }
+      against.style.display = example() ? "" : "none";
+      place();
+      const entry = part => (part[1] === 1n ? text(part) : number(value(part))), pivot = part => (part[1] === 1n ? text(part) : significant(value(part)));
+      fill(["pair", ...points.map((_, k) => `${k + 1}`), found.psd ? "pivot" : "x"],
+        K.map((entries, k) => [`${k + 1}`, ...entries.map(entry), found.psd ? pivot(found.pivots[k]) : text([found.x[k], 1n])]));
+      K.forEach((entries, k) => entries.forEach((part, j) => {
+        const share = within(45 * Math.abs(value(part)), 0, 45);
+        const cell = body.rows[k].cells[j + 1];
+        cell.className = "degree";
+        cell.style.background = `color-mix(in srgb, var(--x-${part[0] < 0n ? "vermillion" : "blue"}) ${share.toFixed(1)}%, transparent)`;
+      }));
+      const [a, b] = points[chosen];
+      say(`Pair ${chosen + 1} is (${said(a)}, ${said(b)}), its difference ${said(a - b)}. ` + (found.psd
+        ? `This matrix is positive semi-definite: no pivot is negative; its rank is ${found.rank}.`
+        : `This matrix is not positive semi-definite: x = (${found.x.map(n => text([n, 1n])).join(", ")}) has x′Kx = ${text(found.value)}.`) +
+        (note ? ` ${note}` : ""));
+    }
+    load(data);
+  };
+
   // ---- Start
 
   function start() {
@@ -1134,7 +1337,7 @@
     }
   }
 
-  if (typeof module !== "undefined") module.exports = { apart, comparisonGraph, marginProblem, oneMatch, pathAt, rankingPath, rankingPursuit, scoreTimelines, zeros, number, scale };
+  if (typeof module !== "undefined") module.exports = { analogyGram, apart, comparisonGraph, marginProblem, oneMatch, pathAt, rankingPath, rankingPursuit, scoreTimelines, semidefinite, zeros, number, scale };
   else if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
   else start();
 })();

@@ -48,8 +48,13 @@ _FIELDS: dict[str, dict[str, tuple[int | str, ...]]] = {
     },
     "match": {"players": (2,), "mean": (2,), "std": (2,)},
     "timelines": {"players": ("n",), "years": ("t",), "mean": ("n", "t"), "std": ("n", "t")},
+    "analogy": {"denominator": (), "points": ("n", 2), "proportions": ("k", 2), "examples": ()},
 }
 """What each kind needs, with the shape of each field; a letter stands for one length in the whole kind."""
+
+_SIGNED = ("arithmetic", "geometric", "ratio", "signed min-max")
+_OTHERS = ("difference", "clipped", "softened", "min-max", "approximate", "graded", "graded as coded")
+_PROPORTIONS = (*_SIGNED, *(f"{name}, 0 positive" for name in _SIGNED), *_OTHERS)
 
 
 def explorer(
@@ -59,7 +64,7 @@ def explorer(
 
     Parameters
     ----------
-    kind : {"margins", "graph", "bias", "path", "pursuit", "match", "timelines"}
+    kind : {"margins", "graph", "bias", "path", "pursuit", "match", "timelines", "analogy"}
         "margins" turns a direction w and stretches a feature: ``preferences`` of shape (m, 2), better item
         first, and ``ties``, (k, 2).
         "graph" switches comparisons on and off: short names of ``items``, ``pairs`` (m, 2), labels ``y``.
@@ -79,6 +84,12 @@ def explorer(
         April 2005, and at these ``mean`` and ``std`` of the scores, (players, years), both NaN where a player
         has no curve. ``chosen``: the two to four players shown first, else the first two; a ``margin``, for
         chances of ties, is that of `preflearn.dynamics.OrdinalProbit`.
+        "analogy" moves pairs (a, b) of numbers from 0 to 1: two to six ``points``, whole multiples of
+        1 / ``denominator``. Rows of ``proportions`` are a name of `preflearn.analogy.PROPORTIONS`, also with
+        ", 0 positive" where signs matter, and a sentence about it, or "". ``examples`` by name, for
+        proportions with a counterexample, have ``points`` and ``denominator`` of their own, and may have the
+        ``stretch`` of the differences, 100 to 300 percent in steps of 5, or the ``tolerance``, whole steps of
+        1 / ``denominator``.
     data : mapping of str to arrays, lists, texts and finite numbers
         What the kind needs; further entries are passed on.
     fallback : matplotlib Figure
@@ -186,6 +197,8 @@ def _check(kind: str, data: dict[str, Any]) -> None:
         raise ValueError(f"the means are {data['mean']}; expected at most 6 between them, as on the slider")
     if kind == "timelines":
         _check_timelines(data, lengths)
+    if kind == "analogy":
+        _check_analogy(data)
     if kind in ("bias", "path"):
         knots = data["lambda"]
         if knots[-1] <= 0 or any(a <= b for a, b in pairwise(knots)):
@@ -209,6 +222,28 @@ def _check_timelines(data: dict[str, Any], lengths: dict[str, int]) -> None:
         raise ValueError(f"margin is {margin!r}; expected a number of at least 0")
     if lengths["n"] * lengths["t"] > 10_000:  # some 130 kB
         raise ValueError(f"there are {lengths['n']} x {lengths['t']} points; expected at most 10000")
+
+
+def _check_analogy(data: dict[str, Any]) -> None:
+    names, examples = [name for name, _ in data["proportions"]], data["examples"]
+    if len({name for name in names if name in _PROPORTIONS}) < len(names):
+        raise ValueError(f"proportions are {names}; expected different ones of {_PROPORTIONS}")
+    if not isinstance(examples, dict) or not set(examples) <= set(names):
+        raise ValueError(f"examples are {reprlib.repr(examples)}; expected some by names of {names}")
+    for name, example in {"data": data, **examples}.items():
+        if not isinstance(example, dict):
+            raise ValueError(
+                f"the example of {name!r} is {reprlib.repr(example)}; expected names with values"
+            )
+        q, points = example.get("denominator", 0), example.get("points", [])
+        steps = range(q + 1) if q in range(1, 61) else ()
+        if _shape(points) not in [(n, 2) for n in range(2, 7)] or any({*pair} - {*steps} for pair in points):
+            found = f"{reprlib.repr(points)} / {q!r}; expected two to six pairs of whole numbers"
+            raise ValueError(f"points of {name!r} are {found}, from 0 to a denominator of at most 60")
+        stretch, tolerance = example.get("stretch", 100), example.get("tolerance", 0)
+        if stretch not in range(100, 301, 5) or tolerance not in steps:
+            found = f"{stretch!r} and tolerance {tolerance!r}; expected 100, 105, ... 300"
+            raise ValueError(f"stretch of {name!r} is {found}, and a whole number from 0 to {q}")
 
 
 def _shape(value: Any) -> tuple[int, ...]:

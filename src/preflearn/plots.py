@@ -63,6 +63,12 @@ _STYLES = {
     "davidson": ("purple", "*"),
     "ordinal": ("sky", "d"),
     "trivial": ("grey", "X"),
+    # learners of rankings
+    "AnKer-rank": ("vermillion", "o"),
+    "able2rank": ("purple", "D"),
+    "ERR": ("orange", "P"),
+    "Ranking SVM": ("blue", "s"),
+    "RankNet": ("green", "v"),
     # inference
     "exact": ("black", "x"),
     "EP": ("blue", "s"),

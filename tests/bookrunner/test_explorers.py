@@ -1,8 +1,10 @@
 import base64
 import json
+import math
 import re
 import shutil
 import subprocess
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,8 @@ from scipy.stats import norm
 from sklearn.metrics.pairwise import rbf_kernel
 
 from bookrunner import explorer, explorers
+from preflearn.analogy.certificate import psd_certificate
+from preflearn.analogy.proportions import PROPORTIONS, proportion_gram
 from preflearn.datasets import four_items, simulate_separable_pairs
 from preflearn.dynamics import OrdinalProbit, Probit
 from preflearn.margins import MarginLP, MarginQP
@@ -56,6 +60,12 @@ TIMELINES = {
     "years": [2000.0, 2000.5, 2001.0],
     "mean": [[np.nan, 1.0, 1.5], [0.0, -1.0, np.nan]],
     "std": [[np.nan, 0.5, 0.25], [1.0, 0.001, np.nan]],
+}
+ANALOGY = {
+    "denominator": 20,
+    "points": [[12, 4], [6, 17]],
+    "proportions": [["arithmetic", "Always."], ["approximate", ""]],
+    "examples": {"approximate": {"denominator": 2, "points": [[0, 0], [2, 1], [2, 2]], "tolerance": 1}},
 }
 BIAS = {"items": ["a", "b"], "lambda": [2.0, 1.0], "bias": [0.5, -1.0], "scores": [[1.0, 0.0], [2.0, 0.0]]}
 
@@ -195,6 +205,20 @@ def test_outside_of_a_notebook_a_line_is_printed(capsys):
         ("timelines", TIMELINES | {"margin": -0.1}, "margin is -0.1; expected a number of at least 0"),
         ("timelines", TIMELINES | {"margin": "0.1"}, "margin is '0.1'"),
         ("timelines", TIMELINES | MANY, "there are 2 x 6001 points; expected at most 10000"),
+        ("analogy", ANALOGY | {"proportions": [["harmonic", ""]]}, "proportions are \\['harmonic'\\]"),
+        ("analogy", ANALOGY | {"proportions": [["graded", ""]] * 2}, "expected different ones"),
+        ("analogy", ANALOGY | {"proportions": ["graded"]}, "'proportions'.*shape \\(1,\\)"),
+        ("analogy", ANALOGY | {"examples": {"graded": {}}}, "examples are {'graded': {}}"),
+        ("analogy", ANALOGY | {"examples": 3}, "examples are 3; expected some by names"),
+        ("analogy", ANALOGY | {"examples": {"arithmetic": [1]}}, "example of 'arithmetic' is \\[1\\]"),
+        ("analogy", ANALOGY | {"examples": {"arithmetic": {}}}, "points of 'arithmetic' are \\[\\] / 0"),
+        ("analogy", ANALOGY | {"points": [[0, 21], [0, 0]]}, "points of 'data' are .* / 20; expected two to"),
+        ("analogy", ANALOGY | {"points": [[0, 0.5], [0, 0]]}, "expected two to six pairs of whole numbers"),
+        ("analogy", ANALOGY | {"points": [[0, 1]]}, "expected two to six pairs"),
+        ("analogy", ANALOGY | {"points": [[0, 1]] * 7}, "expected two to six pairs"),
+        ("analogy", ANALOGY | {"denominator": 61}, "/ 61; .* a denominator of at most 60"),
+        ("analogy", ANALOGY | {"stretch": 102}, "stretch of 'data' is 102 and tolerance 0; expected 100"),
+        ("analogy", ANALOGY | {"tolerance": 21}, "tolerance 21; .* from 0 to 20"),
     ],
 )
 def test_wrong_data_are_named(kind, data, message):
@@ -517,6 +541,109 @@ def test_labels_keep_apart_and_within_the_plot():
         assert np.all(np.diff(middles) >= (height[1:] + height[:-1]) / 2 - 1e-9)
         assert middles[0] - height[0] / 2 >= 24
         assert middles[-1] + height[-1] / 2 <= 258 + 1e-9
+
+
+# JSON has no BigInt.
+IN_WORDS = """const told = value =>
+    JSON.parse(JSON.stringify(value, (_, part) => (typeof part === "bigint" ? String(part) : part)));"""
+
+
+def fractions(values):
+    """A list of [numerator, denominator] as texts."""
+    return [Fraction(int(n), int(d)) for n, d in values]
+
+
+def test_explorer_knows_the_proportions_of_the_package():
+    assert {name.split(",")[0] for name in explorers._PROPORTIONS} == set(PROPORTIONS)
+
+
+def check_verdict(K, found):
+    """An answer of `semidefinite` against the package's, and a witness by itself."""
+    certificate = psd_certificate(K)
+    assert found["psd"] is certificate.psd
+    if found["psd"]:
+        assert found["rank"] == certificate.rank
+        assert sum(pivot > 0 for pivot in fractions(found["pivots"])) == certificate.rank
+        assert min(fractions(found["pivots"])) >= 0
+        if found["rank"] == len(K):  # the determinant, whatever the order of the pivots
+            assert math.prod(fractions(found["pivots"])) == math.prod(certificate.pivots)
+        return
+    x = np.array([int(entry) for entry in found["x"]], dtype=object)
+    (value,) = fractions([found["value"]])
+    assert x @ K @ x == value < 0
+
+
+@needs_node
+@pytest.mark.parametrize("name", explorers._PROPORTIONS)
+def test_proportions_and_verdicts_are_those_of_the_package(name):
+    rng, cases = np.random.default_rng(0), []
+    for k in range(250):
+        q = (1, 2, 3, 5, 20)[k % 5]  # coarse grids have many ties and zeros
+        points = rng.integers(0, q + 1, (rng.integers(2, 7), 2)).tolist()
+        cases.append({"q": q, "points": points, "stretch": 100, "tolerance": int(rng.integers(1, q + 1))})
+    code = f"""(script, {{name, cases}}) => {{ {IN_WORDS}
+        return cases.map(one => {{
+            const K = script.analogyGram(name, one.points, one);
+            return told([K, script.semidefinite(K)]);
+        }});
+    }}"""
+    answers = in_node(code, {"name": name, "cases": cases})
+    zero = "positive" if name.endswith("positive") else "apart"
+    for case, (K, verdict) in zip(cases, answers, strict=True):
+        pairs = np.array([[Fraction(x, case["q"]) for x in pair] for pair in case["points"]])
+        eps = Fraction(case["tolerance"], case["q"])
+        expected = proportion_gram(name.split(",")[0], pairs, zero=zero, tolerance=eps)
+        assert [fractions(row) for row in K] == expected.tolist()
+        check_verdict(expected, verdict)
+
+
+@needs_node
+@pytest.mark.parametrize(
+    ("name", "same"),
+    [
+        ("difference", lambda u, v: True),
+        ("arithmetic", lambda u, v: np.sign(u) == np.sign(v)),
+        ("arithmetic, 0 positive", lambda u, v: (u >= 0) == (v >= 0)),
+        ("clipped", lambda u, v: abs(u - v) <= 1),
+    ],
+)
+def test_stretched_differences_have_their_limit(name, same):
+    rng, cases = np.random.default_rng(0), []
+    for stretch in range(100, 305, 5):
+        more = rng.integers(0, 21, (2, 2)).tolist()
+        points = [[20, 0], [0, 20], [10, 9], [9, 10], *more]
+        cases.append({"q": 20, "points": points, "stretch": stretch, "tolerance": 0})
+    code = f"""(script, {{name, cases}}) => {{ {IN_WORDS}
+        return cases.map(one => told(script.semidefinite(script.analogyGram(name, one.points, one)))); }}"""
+    answers = in_node(code, {"name": name, "cases": cases})
+    for case, verdict in zip(cases, answers, strict=True):
+        u = [Fraction((a - b) * case["stretch"], 2000) for a, b in case["points"]]
+        check_verdict(np.array([[(1 - abs(x - y)) * bool(same(x, y)) for y in u] for x in u]), verdict)
+        longest = max(abs(x - y) for x in u for y in u if same(x, y))
+        assert verdict["psd"] is (longest <= 2)
+    assert {verdict["psd"] for verdict in answers} == {True, name == "clipped"}
+
+
+@needs_node
+def test_semidefinite_is_exact_for_any_symmetric_matrix():
+    rng, matrices = np.random.default_rng(0), [[[0, 1], [1, 0]], [[0, 3], [3, 7]], [[0]], [[-1]]]
+    for n in [*range(1, 7)] * 50:
+        B = rng.integers(-4, 5, (rng.integers(1, n + 1), n))
+        square = B.T @ B  # of any rank
+        matrices += [
+            square.tolist(),
+            (2 * square - np.eye(n, dtype=int)).tolist(),
+            (B[:1].T @ B[:1] - square).tolist(),
+        ]
+    code = f"""(script, matrices) => {{ {IN_WORDS}
+        const exact = K => K.map(row => row.map(entry => [BigInt(entry), 1n]));
+        return matrices.map(K => told(script.semidefinite(exact(K)))); }}"""
+    answers = in_node(code, matrices)
+    for K, verdict in zip(matrices, answers, strict=True):
+        check_verdict(np.array(K, dtype=object), verdict)
+    assert 100 < sum(verdict["psd"] for verdict in answers) < len(answers) - 100
+    witnesses = [max(abs(int(entry)) for entry in verdict["x"]) for verdict in answers if not verdict["psd"]]
+    assert sorted(witnesses)[len(witnesses) // 2] <= 3  # readers get small numbers
 
 
 @needs_node

@@ -85,6 +85,7 @@ EXPLORERS = {  # what to hold, how far to move it (none: a tap), what to focus, 
     "pursuit": (".explorer-panels > div:last-child > svg:last-child", -60, "input[type=range]", "ArrowRight"),
     "match": (".explorer-panels > div:last-child > svg:last-child", -60, "input[type=range]", "ArrowRight"),
     "timelines": (".explorer-panels > div:last-child > svg", -60, "input[type=range]", "ArrowRight"),
+    "analogy": ("[role=slider]", -60, "[role=slider]", "ArrowRight"),
 }
 
 

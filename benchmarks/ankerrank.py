@@ -1,0 +1,120 @@
+"""AnKer-rank end to end, with C from the whole path, beside a plain scikit-learn pipeline of the same task.
+
+Both normalise, make the Gram matrix of all training pairs, choose C by 2-fold cross-validation repeated three
+times, fit, scale the decisions out of fold, and rank the other town's hotels. The peer has the NumPy formula
+of the kernel and a grid of 13 values of C. Needs the data sets H1 and H2.
+
+python benchmarks/ankerrank.py           also from Frankfurt to Düsseldorf, several minutes
+python benchmarks/ankerrank.py --quick   from Düsseldorf to Frankfurt
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+
+import numpy as np
+from _measure import markdown_table, peak_megabytes
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, KFold, RepeatedKFold, cross_val_predict
+from sklearn.svm import SVC
+
+from preflearn.analogy import AnKerRank, DomainScaler
+from preflearn.datasets import load_object_ranking
+from preflearn.metrics import ranking_loss
+from preflearn.ranking.learner import positions
+
+COSTS = np.logspace(-3, 3, 13)
+ROWS = 16  # of the NumPy formula at a time
+
+
+def broadcast_gram(U: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """Eq. 9 as one writes it down, some rows at a time."""
+    K = np.empty((len(U), len(V)))
+    for start in range(0, len(U), ROWS):
+        part = U[start : start + ROWS, None]
+        K[start : start + ROWS] = (
+            np.where(np.sign(part) == np.sign(V), 1 - np.abs(part - V), 0).mean(axis=2) ** 2
+        )
+    return K
+
+
+def plain(X: np.ndarray, rank: np.ndarray, Q: np.ndarray) -> np.ndarray:
+    """AnKer-rank by NumPy and scikit-learn; row sums order as Bradley-Terry does."""
+    first, second = np.triu_indices(len(X), 1)
+    apart = rank[first] != rank[second]
+    first, second = first[apart], second[apart]
+    coins = np.random.default_rng(0).choice([-1, 1], len(first))
+    U = (X[first] - X[second]) * (coins * np.where(rank[first] < rank[second], 1, -1))[:, None]
+    K = broadcast_gram(U, U)
+    cv = RepeatedKFold(n_splits=2, n_repeats=3, random_state=0)
+    search = GridSearchCV(SVC(kernel="precomputed"), {"C": COSTS}, cv=cv).fit(K, coins)
+    halves = KFold(2, shuffle=True, random_state=0)
+    f = cross_val_predict(search.best_estimator_, K, coins, cv=halves, method="decision_function")
+    scale = LogisticRegression(C=np.inf).fit(f[:, None], coins)
+    first, second = np.triu_indices(len(Q), 1)
+    P = np.zeros((len(Q), len(Q)))
+    chances = []
+    for V in (Q[first] - Q[second], Q[second] - Q[first]):
+        decided = np.concatenate(
+            [
+                search.decision_function(broadcast_gram(V[start : start + 500], U))
+                for start in range(0, len(V), 500)
+            ]
+        )
+        chances.append(scale.predict_proba(decided[:, None])[:, 1])
+    P[first, second] = (1 + chances[0] - chances[1]) / 2
+    P[second, first] = 1 - P[first, second]
+    return positions(P.sum(axis=1))
+
+
+def ours(X: np.ndarray, rank: np.ndarray, Q: np.ndarray) -> np.ndarray:
+    return AnKerRank(random_state=0).fit(X, rank).rank(Q)
+
+
+METHODS = {"ours": ours, "plain": plain}
+
+
+def prepared(method: str, train: str, test: str) -> Callable[[], np.ndarray]:
+    """A call without arguments, of compiled code: this method from one town to the other."""
+    source, target = load_object_ranking(train), load_object_ranking(test)
+    rng = np.random.default_rng(0)
+    ours(rng.uniform(size=(60, 28)), np.arange(60), rng.uniform(size=(5, 28)))  # loads compiled code
+
+    def call() -> np.ndarray:
+        X, Q = DomainScaler().fit(source.X).both(target.X)
+        return METHODS[method](X, source.rank, Q)
+
+    return call
+
+
+def measured(method: str, train: str, test: str, repeats: int) -> list[object]:
+    """One row of the table: seconds (median), peak memory of a fresh process, loss."""
+    call, seconds = prepared(method, train, test), []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        predicted = call()
+        seconds.append(time.perf_counter() - start)
+    loss = ranking_loss(load_object_ranking(test).rank, predicted)
+    row = [
+        f"{train} to {test}",
+        method,
+        float(np.median(seconds)),
+        peak_megabytes(prepared, method, train, test),
+        loss,
+    ]
+    print(*row, flush=True)
+    return row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="from the smaller set to the larger one only")
+    towns = [("H1", "H2")] if parser.parse_args().quick else [("H1", "H2"), ("H2", "H1")]
+    rows = [measured(method, *pair, 3 if method == "ours" else 1) for pair in towns for method in METHODS]
+    print(markdown_table(["task", "method", "seconds", "peak MB", "loss"], rows))
+
+
+if __name__ == "__main__":
+    main()
