@@ -209,12 +209,12 @@ def _product(features: list[SortedFeature], degree: int, v: Floats) -> Floats:
         work += [(k, other) for k in range(d) for other in range(k)]
 
     def lane(first: int) -> Floats:
-        total = np.zeros(len(v))
+        total, room = np.zeros(len(v)), np.empty(len(v))
         for k, other in work[first::_LANES]:
             if k != other:
                 _add_pair(total, *features[k], *features[other], v)
             else:
-                _add_feature(total, *features[k], v, degree)
+                _add_feature(total, *features[k], v, degree, room)
         return total
 
     nanoseconds = len(v) * (_HAT * d + _HAT_OF_TWO * (len(work) - d))
@@ -228,37 +228,45 @@ def _product(features: list[SortedFeature], degree: int, v: Floats) -> Floats:
 
 
 @njit_free
-def _add_feature(total, order, values, bounds, v, degree):
-    """Add the sums of v_j (1 - |u - u_j|)^degree over the differences of the same sign."""
-    below, below_u = np.empty(len(v)), np.empty(len(v))  # sums of v_j and v_j u_j up to each
+def _add_feature(total, order, values, bounds, v, degree, room):
+    """Add the sums of v_j (1 - |u - u_j|)^degree over the differences of the same sign.
+
+    room (N,) is written over. Only its first and last loop jump about in memory: half of the time is theirs.
+    """
+    for i in range(len(v)):
+        room[i] = v[order[i]]
     for sign in range(len(bounds) - 1):
-        begin, end = bounds[sign], bounds[sign + 1]
-        squares = _running_sums(order, values, v, begin, end, below, below_u)
-        if begin == end:
-            continue
-        weight, moment = below[end - 1], below_u[end - 1]
-        for i in range(begin, end):
-            u = values[i]
-            hat = (1 + u) * weight - moment - 2 * (u * below[i] - below_u[i])
-            if degree == 2:  # (1 - |D|)^2 = 2 (1 - |D|) - 1 + D^2
-                hat = 2 * hat - weight + (u * u * weight - 2 * u * moment + squares)
-            total[order[i]] += hat
+        _replace_by_sums(
+            values[bounds[sign] : bounds[sign + 1]], room[bounds[sign] : bounds[sign + 1]], degree
+        )
+    for i in range(len(v)):
+        total[order[i]] += room[i]
 
 
 @njit_free
-def _running_sums(order, values, v, begin, end, below, below_u):
-    """Write the sums of v_j and v_j u_j up to each difference; return the sum of v_j u_j^2 over all."""
-    weight = moment = squares = 0.0
-    for start in range(begin, end, _STRETCH):
+def _replace_by_sums(values, v, degree):
+    """Write the sums of v_j (1 - |u - u_j|)^degree over ascending u in place of v."""
+    weight = moment = squares = 0.0  # sums of v_j, v_j u_j and v_j u_j^2 over all
+    for start in range(0, len(v), _STRETCH):
         a = b = c = 0.0
-        for i in range(start, min(start + _STRETCH, end)):
-            u, w = values[i], v[order[i]]
+        for i in range(start, min(start + _STRETCH, len(v))):
+            u, w = values[i], v[i]
             a += w
             b += w * u
             c += w * u * u
-            below[i], below_u[i] = weight + a, moment + b
         weight, moment, squares = weight + a, moment + b, squares + c
-    return squares
+    below = below_u = 0.0  # sums of v_j and v_j u_j up to a stretch
+    for start in range(0, len(v), _STRETCH):
+        a = b = 0.0
+        for i in range(start, min(start + _STRETCH, len(v))):
+            u, w = values[i], v[i]
+            a += w
+            b += w * u
+            hat = (1 + u) * weight - moment - 2 * (u * (below + a) - (below_u + b))
+            if degree == 2:  # (1 - |D|)^2 = 2 (1 - |D|) - 1 + D^2
+                hat = 2 * hat - weight + (u * u * weight - 2 * u * moment + squares)
+            v[i] = hat
+        below, below_u = below + a, below_u + b
 
 
 @njit_free
