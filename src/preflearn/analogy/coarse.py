@@ -1,8 +1,9 @@
 """Functions that solve Newton's equations: all of them, for few pairs, or those of degree 1 with a few knots.
 
-The kernel of one feature on differences of one sign is that of a Markov process: with z the knots in
-ascending order, the inverse of 1 - |z_i - z_j| is tridiagonal, but for its two corners. So the functions with
-given values x_i at the knots and the least norm are linear between them, and have the squared norm::
+The kernel of one feature on differences of one sign is that of a reciprocal process: given its values at two
+points, what lies between them is independent of what lies outside. With z the knots in ascending
+order, the inverse of 1 - |z_i - z_j| is tridiagonal, but for its two corners. So the functions with given
+values x_i at the knots and the least norm are linear between them, and have the squared norm::
 
     |g|^2 = 1/2 sum_i (x_(i+1) - x_i)^2 / (z_(i+1) - z_i) + 1/2 (x_1 + x_q)^2 / (2 - (z_q - z_1)).
 """

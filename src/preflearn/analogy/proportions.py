@@ -82,10 +82,11 @@ def proportion(
     sign(0); ratio with `zero` "apart"; and approximate with a tolerance of 0, or from 1 on. All others are
     refuted by two or three pairs.
 
-    **Axioms.** The threshold of signs costs the central permutation: the degree of a, b, c, d is not that of
-    a, c, b, d. Clipped has it, as it depends on |a - b - c + d| only. It is reflexive and symmetric, stays in
-    [0, 1], is 1 if and only if a - b = c - d, and is a kernel. It differs from arithmetic where signs do:
-    there it is max(0, 1 - |u| - |v|) in place of 0, so that a small rise is like a small fall.
+    **Axioms.** The threshold of signs costs the central permutation, the degree of a, b, c, d is not that of
+    a, c, b, d, unless a function of the differences is 0 wherever they differ. Clipped has it, as it depends
+    on |a - b - c + d| only. It is reflexive and symmetric, stays in [0, 1], is 1 if and only if a - b = c -
+    d, and is a kernel. It differs from arithmetic where signs do: there it is max(0, 1 - |u| - |v|) in place
+    of 0, so that a small rise is like a small fall.
 
     Examples
     --------

@@ -62,9 +62,9 @@ class AnalogyOperator:
     -----
     Sorting takes O(d N log N), once, and keeps 12 bytes a difference. A product then takes O(d N) for degree
     1 and O(d^2 N log N) for degree 2, in memory of O(N). Of degree 2, `analogy_kernel` and its product are
-    quicker where N is below some 500 d. Sums are added in stretches, or with what rounding takes away, so
-    that the error at N = 10^6 is some 1e-14 sum |v|. All threads of Numba are used; their number changes no
-    bit.
+    quicker where N is below some 100 d to 300 d. Sums are added in stretches, or with what rounding takes
+    away, so that the error at N = 10^6 is some 1e-14 sum |v|. All threads of Numba are used; their number
+    changes no bit.
 
     References
     ----------
