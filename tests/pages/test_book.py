@@ -47,6 +47,8 @@ def test_chapter_page_is_whole(book, chapter):
     for figure in figures:
         assert re.search(r'<img[^>]* alt="[^"]{40,}"', figure), figure[:300]
         assert "caption-number" in figure
+    for said in re.findall(r'class="output text_markdown[^"]*">(.*?)</div>', article, re.DOTALL):
+        assert "$" not in said, said  # MathJax does not look at what a cell displays as Markdown
     assert 'class="math' in article
     assert 'class="eqno"' in article
     assert "proof" in article
