@@ -360,3 +360,21 @@ def test_it_is_an_estimator_that_can_be_copied_and_stored():
     f = machine.fit(U, y).decision_function(U)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(machine)).decision_function(U), f)
     np.testing.assert_array_equal(clone(machine).fit(U, y).decision_function(U), f)
+
+
+def test_parts_belong_to_the_convention_of_the_fit():
+    U = np.array([[0.5], [0.25], [-0.5], [-0.25], [0.0]])
+    machine = AdditiveAnalogy(tol=1e-9).fit(U, [1, 1, -1, -1, 1])
+    machine.set_params(zero="positive")
+    whole = machine.decision_function([[0.0]])
+    np.testing.assert_allclose(machine.bias_ + machine.component(0, [0.0]), whole, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [60, 61])
+def test_few_pairs_multiply_by_the_gram_matrix_and_find_the_same(n, monkeypatch):
+    rng = np.random.default_rng(n)
+    U, y = rng.uniform(-1, 1, (n, 3)), rng.choice([-1, 1], n)
+    machine = AdditiveAnalogy(tol=1e-10).fit(U, y)
+    monkeypatch.setattr("preflearn.analogy.additive._STORED", 0)
+    other = AdditiveAnalogy(tol=1e-10).fit(U, y)
+    np.testing.assert_allclose(machine.dual_coef_, other.dual_coef_, atol=1e-8)

@@ -260,3 +260,23 @@ def test_first_refutation_is_the_first():
     assert points == [0, 1, 3]
     assert certificate.verify(gram(kernel, points))
     assert first_refutation(kernel, [[0, 1], [5, 6, 7]]) is None
+
+
+def test_a_kernel_that_is_not_symmetric_is_refused():
+    with pytest.raises(ValueError, match="a symmetric matrix"):
+        first_refutation(lambda u, v: u - v, [[1, 2]])
+
+
+def test_a_refutation_that_stops_too_early_is_no_certificate():
+    K = [[4, 0, 1], [0, 2, 3], [1, 3, 1]]
+    certificate = psd_certificate(K)
+    assert certificate.verify(K)
+    assert not certificate.psd
+    assert certificate.rank > 0
+    shorter = certificate._replace(
+        rank=certificate.rank - 1,
+        rows=certificate.rows[:-1],
+        order=certificate.order[:-1],
+        pivots=certificate.pivots[:-1],
+    )
+    assert not shorter.verify(K)

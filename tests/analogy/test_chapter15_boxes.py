@@ -84,6 +84,7 @@ def adversarial(rng):
 
 
 points = st.lists(st.fractions(-1, 1, max_denominator=40), min_size=1, max_size=7)
+LEVELS = st.fractions(-1, 1, max_denominator=12)
 numbers = st.lists(st.fractions(-2, 2, max_denominator=30), min_size=2, max_size=6)
 
 
@@ -458,6 +459,42 @@ def test_the_machine_is_a_sum_of_functions_of_one_difference_each(zero):
         np.testing.assert_allclose(f(v) - f(mixed), f(other) - f(w), atol=1e-12)
 
 
+@pytest.mark.theorem("thm-c15-additive")
+@pytest.mark.parametrize("zero", CONVENTIONS)
+@example(rows=[(Fraction(0), Fraction(1)), (Fraction(-1), Fraction(0))], seed=0)
+@example(rows=[(HALF, HALF), (HALF, -HALF)], seed=1)
+@given(rows=st.lists(st.tuples(LEVELS, LEVELS), min_size=1, max_size=5), seed=st.integers(0, 2**31))
+def test_features_share_the_weights_and_their_squared_lengths_add_up(zero, rows, seed):
+    c = [Fraction(int(k), 3) for k in np.random.default_rng(seed).integers(-9, 10, len(rows))]
+    p, squares = 2, []
+    for k in range(p):
+        column = [row[k] for row in rows]
+
+        def g(v, column=column):
+            terms = (weight * kappa(a, v, zero) for weight, a in zip(c, column, strict=True))
+            return sum(terms, Fraction(0)) / p
+
+        numbers, square = [], Fraction(0)
+        for s in (1, -1):
+            knots = sorted({abs(a) for a in column if a * s > 0} | {Fraction(1)})
+            near = s * knots[0] / 2
+            limit = 2 * g(near / 2) - g(near)  # at 0+ or 0-, as g is linear there
+            values = [limit, *(g(s * a) for a in knots)]
+            gaps = [b - a for a, b in itertools.pairwise([Fraction(0), *knots])]
+            numbers.append(limit + values[-1])
+            rises = zip(gaps, itertools.pairwise(values), strict=True)
+            square += HALF * sum(((y - x) ** 2 / gap for gap, (x, y) in rises), Fraction(0))
+            square += HALF * numbers[-1] ** 2
+        if zero == "apart":
+            numbers.append(g(Fraction(0)))
+            square += numbers[-1] ** 2
+        assert sum(numbers) == sum(c) / p
+        squares.append(square)
+    K = sum(gram(lambda u, v: kappa(u, v, zero), [row[k] for row in rows]) for k in range(p)) / Fraction(p)
+    weights = np.array(c, dtype=object)
+    assert weights @ K @ weights == p * sum(squares)
+
+
 # ---- The other proportions
 
 
@@ -684,6 +721,18 @@ def test_the_minimum_of_two_kernels():
     assert is_psd(first)
     assert is_psd(second)
     assert not is_psd(np.minimum(first, second))
+
+
+def test_the_minimum_of_the_arithmetic_and_the_geometric_kernel_is_none():
+    fortieths = [(38, 17), (33, 14), (18, 15), (36, 21), (29, 16), (5, 4), (23, 12)]
+    pairs = [(Fraction(a, 40), Fraction(b, 40)) for a, b in fortieths]
+    A, G = proportion_gram("arithmetic", pairs), proportion_gram("geometric", pairs)
+    assert is_psd(A)
+    assert is_psd(G)
+    least = np.minimum(A, G)
+    x = np.array([2, -2, -2, 1, -2, 2, 1])
+    assert x @ least @ x < 0
+    assert not is_psd(least)
 
 
 def test_no_minimum_of_two_kernels_on_three_points_fails_with_degrees_from_0_to_1():

@@ -457,3 +457,52 @@ def test_few_items_either_choose_or_say_why(n):
             assert AnKerRank(random_state=0, split="objects").fit(X, rank).C_ > 0
         except ValueError as error:
             assert "expected more pairs or queries, or a number as C" in str(error)  # noqa: PT017
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0, 1e4, 1e6])
+@pytest.mark.parametrize("d", [1, 3])
+def test_the_machine_with_bias_keeps_its_margins_in_double_precision(C, d):
+    for seed in range(4):
+        X, rank = rankings(seed, n=12, d=d, levels=[None, 4][seed % 2])
+        better = better_minus_worse(X, rank)
+        labels = np.random.default_rng(seed).permutation(np.where(np.arange(len(better)) % 2, 1.0, -1.0))
+        K = analogy_kernel(better * labels[:, None], degree=1 + seed % 2)
+        coef, bias = (
+            part[..., 0] for part in machines.hinge(machines.Problem(K, labels, True), np.array([C]))
+        )
+        margin, weight = labels * (K @ coef + bias), labels * coef
+        assert weight.min() >= 0
+        assert weight.max() <= C * (1 + 1e-9)
+        assert abs(coef.sum()) < 1e-6 * C
+        without, limit = weight <= 1e-9 * C, weight >= C * (1 - 1e-9)
+        assert np.all(margin[~limit] > 1 - 1e-4)
+        assert np.all(margin[~without] < 1 + 1e-4)
+
+
+def test_a_path_that_ends_early_gives_its_last_machine():
+    ended = 0
+    for seed in range(12):
+        X, rank = rankings(seed, n=9, d=1, levels=3)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            machine = AnKerRank(1e6, degree=1, orientation="antisymmetric", random_state=0).fit(X, rank)
+        assert np.isfinite(machine.decision_function(probe(0, d=1))).all()
+        ended += any("rounding ends the path" in str(warning.message) for warning in caught)
+    assert ended
+
+
+def test_parameters_that_are_set_after_the_fit_wait_for_the_next_one():
+    X, rank = rankings(0)
+    machine = AnKerRank(1.0, random_state=0).fit(X, rank)
+    values = machine.decision_function(probe(0))
+    machine.set_params(degree=1, zero="positive", orientation="both")
+    np.testing.assert_array_equal(machine.decision_function(probe(0)), values)
+    machine.set_params(aggregate="votes")
+    with pytest.raises(ValueError, match="aggregate is 'votes'; expected"):
+        machine.rank(X)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_a_cost_beyond_what_rounding_allows_is_refused(loss):
+    with pytest.raises(ValueError, match="C is 1e"):
+        AnKerRank(1e16, loss=loss).fit(*rankings(0))

@@ -210,3 +210,13 @@ def test_bad_differences():
         K.cross([[0.5]], [1, 1])
     with pytest.raises(ValueError, match=r"V\[0, 1\] is -2.0; expected differences"):
         K.cross([[0.5, -2.0]], [1, 1])
+
+
+def test_few_pairs_of_degree_2_are_compared(monkeypatch):
+    rng = np.random.default_rng(0)
+    U, v = rng.uniform(-1, 1, (30, 40)), rng.normal(size=30)
+    operator = AnalogyOperator(U, degree=2)
+    compared = operator.times(v)
+    np.testing.assert_allclose(compared, analogy_kernel(U, degree=2) @ v, atol=1e-13)
+    monkeypatch.setattr(AnalogyOperator, "_comparing", lambda *_: False)
+    np.testing.assert_allclose(operator.times(v), compared, atol=1e-13)

@@ -11,6 +11,7 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.svm import SVC
 
 from preflearn.metrics import ranking_loss
+from preflearn.ranking import bradley_terry, copeland, kemeny
 
 
 def hats(U, V):
@@ -137,3 +138,27 @@ def test_ranking_loss_counts_exchanges_of_neighbours(n):
         losses.add(Fraction(exchanges, n * (n - 1) // 2))
         assert ranking_loss(range(n), order) == pytest.approx(exchanges / (n * (n - 1) / 2))
     assert {min(losses), max(losses)} == {0, 1}
+
+
+@pytest.mark.parametrize(("N", "n"), [(N, n) for N in range(2, 7) for n in range(2, N + 1)])
+def test_the_mean_target_of_an_item_in_samples_of_one_population(N, n):
+    for item in range(N):  # item 0 is the best
+        better = Fraction(item, N - 1)  # of the others
+        samples = [s for s in combinations(range(N), n) if item in s]
+        targets = [Fraction(s.index(item) + 1, n + 1) for s in samples]
+        mean = sum(targets) / len(targets)
+        assert mean == Fraction(1, 2) + Fraction(n - 1, n + 1) * (better - Fraction(1, 2))
+
+
+@settings(max_examples=60, deadline=None)
+@given(reciprocal_degrees())
+def test_where_no_majority_goes_against_the_sums_all_orders_are_one(P):
+    sums, degrees = P.sum(axis=1), P / 4
+    agree = all(
+        (P[i, j] > P[j, i]) == (sums[i] > sums[j]) and sums[i] != sums[j]
+        for i, j in permutations(range(len(P)), 2)
+    )
+    by_sums = np.argsort(-sums)
+    if agree:
+        for order in (copeland, kemeny, bradley_terry):
+            assert np.array_equal(np.argsort(-order(degrees)), by_sums)

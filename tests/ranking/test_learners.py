@@ -444,3 +444,53 @@ def test_a_c_beyond_the_end_of_the_path_is_named():
 def test_too_few_items_for_folds_are_named():
     with pytest.raises(ValueError, match="none of the 2 folds has pairs to train and pairs to validate"):
         RankingSVM().fit([[0.0], [1.0], [2.0]], [1, 2, 3])
+
+
+# ---- What only differences and orders decide
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_choice_of_the_cost_does_not_see_a_shift_of_items_on_a_grid(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 5, (12, 3)) / 8  # the shift is exact
+    rank = positions(X @ [1, 2, 3] + 0.1 * rng.normal(size=12))
+    one, other = RankingSVM().fit(X, rank), RankingSVM().fit(X + 0.25, rank)
+    assert one.C_ == other.C_
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+
+
+@given(SEEDS)
+@settings(max_examples=30, deadline=None)
+def test_targets_of_expected_rank_regression_are_positions_query_by_query(seed):
+    X, rank, qid = ranked(seed, n=14, queries=4, ties=True)
+    target = np.empty(len(X))
+    for one in np.unique(qid):
+        own = np.flatnonzero(qid == one)
+        for i in own:
+            below = np.count_nonzero(rank[own] < rank[i])
+            target[i] = (below + (np.count_nonzero(rank[own] == rank[i]) + 1) / 2) / (len(own) + 1)
+    if all(len({*rank[qid == one]}) < 2 for one in np.unique(qid)):
+        return
+    plain = LinearRegression().fit(X, target)
+    found = ExpectedRankRegression().fit(X, rank, qid)
+    np.testing.assert_allclose(found.coef_, plain.coef_, atol=1e-12)
+    assert found.intercept_ == pytest.approx(plain.intercept_, abs=1e-12)
+
+
+def test_constant_features_have_no_weight():
+    X = np.column_stack([np.full(14, 2012.1), 1e-3 * np.arange(14), np.full(14, 0.1)])
+    coef = ExpectedRankRegression().fit(X, np.arange(14)).coef_
+    assert coef[0] == coef[2] == 0 < coef[1]
+    assert not ExpectedRankRegression().fit(X[:, [0, 2]], np.arange(14)).coef_.any()
+
+
+def test_large_whole_numbers_as_ranks_stay_apart():
+    X = np.array([[0.0], [1.0], [2.0], [4.0]])
+    large = np.int64(2**60) + np.arange(4)
+    found = ExpectedRankRegression().fit(X, large).coef_
+    np.testing.assert_array_equal(found, ExpectedRankRegression().fit(X, np.arange(4)).coef_)
+
+
+def test_a_net_does_not_rank_by_its_first_weights():
+    with pytest.raises(ValueError, match="equal where their ranks differ"):
+        RankNet().fit(np.ones((5, 2)), np.arange(5))

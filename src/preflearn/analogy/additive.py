@@ -20,13 +20,15 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.analogy.coarse import few_functions
+from preflearn.analogy.coarse import AllFunctions, few_functions
 from preflearn.analogy.kernel import Zero, check_differences, check_features
 from preflearn.analogy.newton import Logistic, minimise
 from preflearn.analogy.sorted import AnalogyOperator
 from preflearn.checks import Floats, as_real, check_count, check_labels, check_number, require
+from preflearn.ground.gram import DenseGram
 
 _LEAST_COST, _MOST_COST = 1e-12, 1e6
+_STORED = 20  # pairs a feature, up to which a product with the Gram matrix is quicker than by sorting
 
 
 class AdditiveAnalogy(BaseEstimator):
@@ -134,8 +136,11 @@ class AdditiveAnalogy(BaseEstimator):
         y = check_labels(y, len(U), allow=(-1, 1)).astype(np.float64)
         if np.all(y == y[0]):
             raise ValueError(f"all {len(y)} labels are {y[0]:+.0f}; expected both -1 and +1")
-        operator = AnalogyOperator(U, zero=self.zero)
-        problem = Logistic(operator.times, few_functions(U, self.zero).inverse, y, float(self.C))
+        operator, functions = AnalogyOperator(U, zero=self.zero), few_functions(U, self.zero)
+        times = operator.times
+        if isinstance(functions, AllFunctions) and len(U) <= _STORED * U.shape[1]:
+            times = DenseGram(functions.K).times
+        problem = Logistic(times, functions.inverse, y, float(self.C))
         found, self.n_iter_ = minimise(problem, np.zeros(len(y)), tol, steps)
         if not found.gap <= tol:
             warnings.warn(
@@ -144,7 +149,9 @@ class AdditiveAnalogy(BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        self.differences_, self.n_features_in_, self._operator = U, U.shape[1], operator
+        self.differences_, self.n_features_in_ = U, U.shape[1]
+        self._operator = operator
+        self._zero: Zero = self.zero
         self.dual_coef_, self.bias_ = found.c, found.bias
         self.objective_, self.dual_gap_ = found.objective, found.gap
         return self
@@ -168,9 +175,8 @@ class AdditiveAnalogy(BaseEstimator):
         """g_k at differences u of feature k (from 0), shape (n,): f = bias_ + sum_k g_k."""
         column = self._column(k)
         u = check_differences(u, "u", ("n",))
-        return (
-            AnalogyOperator(column, zero=self.zero).cross(u[:, None], self.dual_coef_) / self.n_features_in_
-        )
+        values = AnalogyOperator(column, zero=self._zero).cross(u[:, None], self.dual_coef_)
+        return values / self.n_features_in_
 
     def knots(self, k: int) -> Floats:
         """The differences of feature k (from 0) in the fit, ascending, between which g_k is linear."""

@@ -72,6 +72,8 @@ class Certificate(NamedTuple):
             rest, before = rest // before, row[at]
         if pivots != self.pivots or (rest if self.psd else rest[list(self.order)]).any():
             return False
+        if not self.psd and _negative_direction(rest) is None:  # the elimination went on
+            return False
         value = None if self.psd else _quadratic(matrix, np.array(self.witness, dtype=object)) / scale
         return value == self.value and (value is None or value < 0)
 
@@ -156,10 +158,9 @@ def gram(kernel: Callable[[Any, Any], Any], points: Sequence[Any]) -> Exact:
     >>> gram(lambda u, v: 1 - abs(u - v), [Fraction(0), Fraction(1, 3)])[0, 1]
     Fraction(2, 3)
     """
-    upper = {(i, j): kernel(points[i], points[j]) for j in range(len(points)) for i in range(j + 1)}
     K = np.empty((len(points), len(points)), dtype=object)
-    for (i, j), value in upper.items():
-        K[i, j] = K[j, i] = value
+    for i, j in np.ndindex(K.shape):
+        K[i, j] = kernel(points[i], points[j])
     return K
 
 

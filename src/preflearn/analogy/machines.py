@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.svm import SVC
@@ -24,6 +25,8 @@ LEAST = 1e-8  # lambda per example where a path ends; the first breakpoint is be
 GRID = np.logspace(3, -3, 7)  # lambda of machines without a path
 _TOLERANCE = 1e-6  # of libsvm, which keeps kernel values in single precision
 _MOST_STEPS = 100_000  # of libsvm
+_MOST_RESIDUAL = 1e-4  # of a margin, before the path is followed instead
+_RIDGE = 1e-11
 _ROUNDING = 1e-12  # of a breakpoint
 _GAP = 1e-10  # of logistic regression, relative to its objective
 
@@ -80,13 +83,45 @@ def _biased(K: Floats, labels: Floats, C: float) -> tuple[Floats, float]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         svc.fit(K, labels)
-    if svc.fit_status_ == 0:
-        coef = np.zeros(len(labels))
-        coef[svc.support_] = svc.dual_coef_[0]
-        return coef, float(svc.intercept_[0])
+    coef = np.zeros(len(labels))
+    coef[svc.support_] = svc.dual_coef_[0]
+    coef, bias, residual = _polished(K, labels, C, coef, float(svc.intercept_[0]))
+    if svc.fit_status_ == 0 and residual <= _MOST_RESIDUAL:
+        return coef, bias
     path = trusted_path(K, labels, 1 / C)
-    C = _reached(path.lambda_end, C)
-    return C * labels * path.alpha(1 / C), path.bias(1 / C)
+    lam = _reached(path.lambda_end, C)
+    return labels * path.alpha(lam) / lam, path.bias(lam)
+
+
+def _polished(K: Floats, labels: Floats, C: float, coef: Floats, bias: float) -> tuple[Floats, float, float]:
+    """The better of libsvm's machine and of that whose free examples are on the margin in double precision.
+
+    With its residual: the largest violation of a margin that is allowed to none.
+    """
+    f = K @ coef
+    given = coef, bias, _residual(labels, C, coef, f + bias)
+    free = np.flatnonzero((coef != 0) & (np.abs(coef) < C * (1 - _ROUNDING)))
+    if given[2] <= _ROUNDING or not len(free):
+        return given
+    A = K[np.ix_(free, free)]
+    A[np.diag_indices_from(A)] += _RIDGE  # equal examples make it singular
+    factor = linalg.cho_factor(A, overwrite_a=True, check_finite=False)
+    missing = labels[free] - f[free]
+    both = linalg.cho_solve(factor, np.column_stack([missing, np.ones(len(free))]), check_finite=False)
+    moved = float((both[:, 0].sum() + coef.sum()) / both[:, 1].sum())  # the bias, for a sum of 0
+    better = coef.copy()
+    better[free] += both[:, 0] - moved * both[:, 1]
+    if (better[free] * labels[free] < 0).any() or (np.abs(better[free]) > C).any():
+        return given
+    polished = better, moved, _residual(labels, C, better, K @ better + moved)
+    return polished if polished[2] < given[2] else given
+
+
+def _residual(labels: Floats, C: float, coef: Floats, f: Floats) -> float:
+    """How far a margin is from what its weight asks: at least 1 without one, at most 1 at C, 1 between."""
+    short, weight = 1 - labels * f, labels * coef
+    below, above = np.where(weight < C * (1 - _ROUNDING), short, 0), np.where(weight > 0, -short, 0)
+    return float(max(below.max(), above.max(), 0.0))
 
 
 def _unbiased(K: Floats, labels: Floats, C: float) -> Floats:
@@ -95,20 +130,20 @@ def _unbiased(K: Floats, labels: Floats, C: float) -> Floats:
     if lam >= first * (1 - _ROUNDING):  # before its first breakpoint all weights are 1
         return C * labels
     path = ranksvm_path(_against_null(K), labels, "precomputed", lambda_min=lam)
-    C = _reached(path.lambda_end, C)
-    return C * labels * path.alpha(1 / C)
+    lam = _reached(path.lambda_end, C)
+    return labels * path.alpha(lam) / lam
 
 
 def _reached(end: float, C: float) -> float:
-    """C, or that of the end of a path, if it comes before."""
+    """lambda = 1/C, or that of the end of a path, if it comes before."""
     if end <= 1 / C:
-        return C
+        return 1 / C
     warnings.warn(
         f"rounding ends the path of the machine at C = {1 / end:.3g}, which is taken in place of {C:.3g}",
         ConvergenceWarning,
         stacklevel=2,
     )
-    return 1 / end
+    return end
 
 
 def logistic(problem: Problem, costs: Floats) -> Machines:

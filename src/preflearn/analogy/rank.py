@@ -41,8 +41,9 @@ class AnKerRank(PairwiseLearner):
     Parameters
     ----------
     C : float or "path"
-        The cost, from 1e-100 to 1e100; with loss="logistic" from 1e-6 to 1e6. "path": that of least zero-one
-        loss in 2-fold cross-validation, over all C; a path takes as long as ten to twenty fits.
+        The cost, from 1e-100 to 1e100; with another loss than "hinge" from 1e-6 to 1e6. "path": that of
+        least zero-one loss in 2-fold cross-validation, over all C; a path takes as long as ten to twenty
+        fits.
     degree : int
         Of the kernel: 1 is eq. 8, 2 is eq. 9. At some hundreds the kernel is 0 but for equal pairs, and
         other items are not ranked.
@@ -156,12 +157,12 @@ class AnKerRank(PairwiseLearner):
             orientation="coin" (there is one class), or too few pairs for cross-validation.
         """
         rng = self._check_parameters()
+        self._odd, self._degree = self.orientation == "antisymmetric", self.degree
+        self._zero: Zero = self.zero
         items, rank, query = check_rankings(X, rank, qid)
         pairs, y = Pairs.from_rankings(check_unit(items, "X"), rank, query)
         examples = _oriented(pairs, y, self.orientation, rng)
-        problem = Problem(
-            self._kernel(examples.differences), examples.labels, self.orientation != "antisymmetric"
-        )
+        problem = Problem(self._kernel(examples.differences), examples.labels, not self._odd)
         folds = [examples.fold(*parts) for parts in halves(pairs, self.split, self.n_repeats, rng)]
         folds = [fold for fold in folds if problem.can_use(fold)]
         if self.C == "path":
@@ -215,7 +216,7 @@ class AnKerRank(PairwiseLearner):
 
     def _check_parameters(self) -> np.random.Generator:
         if self.C != "path":
-            check_size(self.C, "C", 1e6 if self.loss == "logistic" else 1e100, " or 'path'")
+            check_size(self.C, "C", 1e100 if self.loss == "hinge" else 1e6, " or 'path'")
         check_choice(self.orientation, "orientation", ("coin", "both", "antisymmetric"))
         check_choice(self.split, "split", ("pairs", "objects"))
         check_choice(self.aggregate, "aggregate", tuple(AGGREGATES))
@@ -228,14 +229,14 @@ class AnKerRank(PairwiseLearner):
         return generator(self.random_state)
 
     def _platt(self, f: Floats, labels: Floats) -> tuple[float, float]:
-        if self.orientation == "antisymmetric":  # the other orientations have opposite decision values
+        if self._odd:  # the other orientations have opposite decision values
             f, labels = np.append(f, -f), np.append(labels, -labels)
         return platt(f, labels)
 
     def _kernel(self, U: Floats, V: Floats | None = None) -> Floats:
-        K = analogy_kernel(U, V, self.degree, zero=self.zero)
-        if self.orientation == "antisymmetric":
-            K -= analogy_kernel(U, -U if V is None else -V, self.degree, zero=self.zero)
+        K = analogy_kernel(U, V, self._degree, zero=self._zero)  # those of the fit
+        if self._odd:
+            K -= analogy_kernel(U, -U if V is None else -V, self._degree, zero=self._zero)
             K /= 2
         return K
 

@@ -61,10 +61,10 @@ class AnalogyOperator:
     Notes
     -----
     Sorting takes O(d N log N), once, and keeps 12 bytes a difference. A product then takes O(d N) for degree
-    1 and O(d^2 N log N) for degree 2, in memory of O(N). Of degree 2, `analogy_kernel` and its product are
-    quicker where N is below some 100 d to 300 d. Sums are added in stretches, or with what rounding takes
-    away, so that the error at N = 10^6 is some 1e-14 sum |v|. All threads of Numba are used; their number
-    changes no bit.
+    1 and O(d^2 N log N) for degree 2, in memory of O(N). Of degree 2, few pairs are compared with each other,
+    in blocks that are not kept; a Gram matrix that is kept is quicker where N is below some 100 d to 300 d.
+    Sums are added in stretches, or with what rounding takes away, so that the error at N = 10^6 is some
+    1e-14 sum |v|. All threads of Numba are used; their number changes no bit.
 
     References
     ----------
@@ -110,7 +110,10 @@ class AnalogyOperator:
         ValueError
             On another shape, or values that are not finite or beyond 1e100.
         """
-        return _columnwise(lambda column: _product(self.features, self.degree, column), self._checked(v))
+        v, (n, _) = self._checked(v), self.shape
+        if self._comparing(n, n):
+            return self._compared(self._differences(), v)
+        return _columnwise(lambda column: _product(self.features, self.degree, column), v)
 
     def cross(self, V: ArrayLike, v: ArrayLike) -> Floats:
         """K(V, U) v: what a machine with weights v on the pairs of U says of the pairs of V.
@@ -135,18 +138,26 @@ class AnalogyOperator:
         V = check_differences(V, "V")
         check_features(V, "V", len(self.features))
         (n, _), v, features = self.shape, self._checked(v), range(len(self.features))
-        by_sorting = _HAT_OF_TWO * (n + len(V)) * (len(features) - 1) / 2
-        if self.degree == 2 and _DEGREE * len(V) * n < by_sorting:
+        if self._comparing(len(V), n + len(V)):
             return self._compared(V, v)
         work = (_SORTING * len(V) + _JOINING * n) * len(features)
         both = share(lambda k: _joined(self.features[k], V[:, k], self._zero), features, work)
         padded = np.concatenate([v, np.zeros((len(V), *v.shape[1:]))])  # the new pairs have no weight
         return _columnwise(lambda column: _product(both, self.degree, column)[n:], padded)
 
-    def _compared(self, V: Floats, v: Floats) -> Floats:
+    def _comparing(self, rows: int, both: int) -> bool:
+        """Whether kernel values of that many rows are made sooner than sums over both sorted sets."""
+        by_sorting = _HAT_OF_TWO * both * (len(self.features) - 1) / 2
+        return self.degree == 2 and _DEGREE * rows * self.shape[0] < by_sorting
+
+    def _differences(self) -> Floats:
         U = np.empty((self.shape[0], len(self.features)))
         for k, feature in enumerate(self.features):
             U[feature.order, k] = feature.values
+        return U
+
+    def _compared(self, V: Floats, v: Floats) -> Floats:
+        U = self._differences()
         parts = np.array_split(V, -(-len(V) * len(U) // _BLOCK))
         blocks = (analogy_kernel(part, U, self.degree, zero=self._zero) for part in parts)
         # Without BLAS, whose threads change the order of sums.

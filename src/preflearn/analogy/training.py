@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from preflearn.checks import Floats, Ids, refuse
+from preflearn.checks import Floats, Ids, check_choice, refuse
 from preflearn.pairs import Pairs
 from preflearn.ranking.aggregation import AGGREGATES
 from preflearn.ranking.learner import RankingLearner
@@ -82,4 +82,5 @@ class PairwiseLearner(RankingLearner):
 
     def worths(self, Q: ArrayLike) -> Floats:
         """Worths of the items of one query by the aggregation of `preferences`, shape (n,); large is good."""
+        check_choice(self.aggregate, "aggregate", tuple(AGGREGATES))
         return AGGREGATES[self.aggregate](self.preferences(Q))

@@ -41,6 +41,9 @@ def check_rankings(X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None) -> tupl
     Raises ValueError on bad input, or where no query has two items of different ranks.
     """
     X = check_items(X, "X")
+    given = np.asarray(rank)
+    if given.dtype.kind in "iu":  # beyond 2^53 neighbours would become one float
+        rank = np.unique(given, return_inverse=True)[1].reshape(given.shape)
     rank = check_array(rank, "rank", (len(X),), "one rank an item, 1 is best")
     ids = check_query_ids(qid, len(X))
     ids = np.zeros(len(X)) if ids is None else ids

@@ -112,6 +112,12 @@ class RankNet(RankingLearner):
         X, rank, query = check_rankings(X, rank, qid)
         check_scale(X, "X")
         pairs, y = Pairs.from_rankings(X, rank, query)
+        first, second = pairs.index.T
+        if np.array_equal(pairs.items[first], pairs.items[second]):
+            raise ValueError(
+                "the items of each query in X are equal where their ranks differ; expected items that "
+                "differ, since from equal ones nothing is learned"
+            )
         index = np.where((y > 0)[:, None], pairs.index, pairs.index[:, ::-1])
         weights = _first_weights(rng, pairs.items.shape[1], units)
         means, steps, losses = np.zeros((2, *weights.shape)), 0, []

@@ -107,7 +107,7 @@ class RankingSVM(RankingLearner):
         lam = 0.0 if chosen else 1 / check_size(self.C, "C", LARGEST, " or 'path'")
         X, rank, query = check_rankings(X, rank, qid)
         check_spread(X, _WIDEST)
-        pairs, y = Pairs.from_rankings(X, rank, query)
+        pairs, y = Pairs.from_rankings(X - X[0], rank, query)  # only differences count
         path = ranksvm_path(pairs, y, "linear", max_events=1)
         curve = self._cross_validated(pairs, y, path) if chosen else None
         lam = lam if curve is None else curve.lam

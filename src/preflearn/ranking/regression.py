@@ -67,12 +67,15 @@ class ExpectedRankRegression(RankingLearner):
         """
         X, rank, query = check_rankings(X, rank, qid)
         check_spread(X, _WIDEST)
-        target = np.empty(len(X))
-        for items in np.split(np.argsort(query, kind="stable"), np.cumsum(np.bincount(query))[:-1]):
-            target[items] = rankdata(rank[items]) / (len(items) + 1)
-        centre = X.mean(axis=0)
-        self.coef_ = np.linalg.lstsq(X - centre, target - target.mean(), rcond=_DEPENDENT)[0]
-        self.intercept_ = float(target.mean() - centre @ self.coef_)
+        # Mean positions within queries: those in the order of (query, rank), less what came before.
+        counts = np.bincount(query)
+        _, place = np.unique(np.column_stack([query, rank]), axis=0, return_inverse=True)
+        before = np.cumsum(counts) - counts
+        target = (rankdata(place) - before[query]) / (counts[query] + 1)
+        away = X - X[0]  # exactly 0 where a feature is constant
+        centre = away.mean(axis=0)
+        self.coef_ = np.linalg.lstsq(away - centre, target - target.mean(), rcond=_DEPENDENT)[0]
+        self.intercept_ = float(target.mean() - (X[0] + centre) @ self.coef_)
         self.n_features_in_ = X.shape[1]
         return self
 
