@@ -370,10 +370,9 @@ def test_parts_belong_to_the_convention_of_the_fit():
     np.testing.assert_allclose(machine.bias_ + machine.component(0, [0.0]), whole, atol=1e-12)
 
 
-@pytest.mark.parametrize("n", [60, 61])
-def test_few_pairs_multiply_by_the_gram_matrix_and_find_the_same(n, monkeypatch):
-    rng = np.random.default_rng(n)
-    U, y = rng.uniform(-1, 1, (n, 3)), rng.choice([-1, 1], n)
+def test_few_pairs_multiply_by_the_gram_matrix_and_find_the_same(monkeypatch):
+    rng = np.random.default_rng(0)
+    U, y = rng.uniform(-1, 1, (60, 3)), rng.choice([-1, 1], 60)
     machine = AdditiveAnalogy(tol=1e-10).fit(U, y)
     monkeypatch.setattr("preflearn.analogy.additive._STORED", 0)
     other = AdditiveAnalogy(tol=1e-10).fit(U, y)

@@ -461,7 +461,7 @@ def test_few_items_either_choose_or_say_why(n):
 
 @pytest.mark.parametrize("C", [1.0, 100.0, 1e4, 1e6])
 @pytest.mark.parametrize("d", [1, 3])
-def test_the_machine_with_bias_keeps_its_margins_in_double_precision(C, d):
+def test_the_machine_with_bias_keeps_its_margins(C, d):
     for seed in range(4):
         X, rank = rankings(seed, n=12, d=d, levels=[None, 4][seed % 2])
         better = better_minus_worse(X, rank)
@@ -496,6 +496,8 @@ def test_parameters_that_are_set_after_the_fit_wait_for_the_next_one():
     machine = AnKerRank(1.0, random_state=0).fit(X, rank)
     values = machine.decision_function(probe(0))
     machine.set_params(degree=1, zero="positive", orientation="both")
+    with pytest.raises(ValueError, match="features from 0 to 1"):
+        machine.fit(5 * X, rank)
     np.testing.assert_array_equal(machine.decision_function(probe(0)), values)
     machine.set_params(aggregate="votes")
     with pytest.raises(ValueError, match="aggregate is 'votes'; expected"):
@@ -506,3 +508,20 @@ def test_parameters_that_are_set_after_the_fit_wait_for_the_next_one():
 def test_a_cost_beyond_what_rounding_allows_is_refused(loss):
     with pytest.raises(ValueError, match="C is 1e"):
         AnKerRank(1e16, loss=loss).fit(*rankings(0))
+
+
+def test_free_examples_are_put_on_their_margins_in_double_precision():
+    X, rank = rankings(1, n=12, d=3)
+    better = better_minus_worse(X, rank)
+    labels = np.random.default_rng(1).permutation(np.where(np.arange(len(better)) % 2, 1.0, -1.0))
+    K, C = analogy_kernel(better * labels[:, None], degree=2), 50.0
+    svc = SVC(C=C, kernel="precomputed", tol=1e-3).fit(K, labels)
+    coef = np.zeros(len(labels))
+    coef[svc.support_] = svc.dual_coef_[0]
+    rough = machines._residual(labels, C, coef, K @ coef + svc.intercept_[0])
+    svc = SVC(C=C, kernel="precomputed", tol=1e-6).fit(K, labels)
+    coef = np.zeros(len(labels))
+    coef[svc.support_] = svc.dual_coef_[0]
+    polished, bias, residual = machines._polished(K, labels, C, coef, float(svc.intercept_[0]))
+    assert residual < 1e-9 < rough
+    assert machines._residual(labels, C, polished, K @ polished + bias) == residual

@@ -216,6 +216,7 @@ def test_few_pairs_of_degree_2_are_compared(monkeypatch):
     rng = np.random.default_rng(0)
     U, v = rng.uniform(-1, 1, (30, 40)), rng.normal(size=30)
     operator = AnalogyOperator(U, degree=2)
+    assert operator._comparing(30, 30)
     compared = operator.times(v)
     np.testing.assert_allclose(compared, analogy_kernel(U, degree=2) @ v, atol=1e-13)
     monkeypatch.setattr(AnalogyOperator, "_comparing", lambda *_: False)

@@ -11,7 +11,8 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.svm import SVC
 
 from preflearn.metrics import ranking_loss
-from preflearn.ranking import bradley_terry, copeland, kemeny
+from preflearn.ranking import bradley_terry, copeland, kemeny, row_sums
+from preflearn.ranking.learner import positions
 
 
 def hats(U, V):
@@ -151,14 +152,19 @@ def test_the_mean_target_of_an_item_in_samples_of_one_population(N, n):
 
 
 @settings(max_examples=60, deadline=None)
-@given(reciprocal_degrees())
-def test_where_no_majority_goes_against_the_sums_all_orders_are_one(P):
-    sums, degrees = P.sum(axis=1), P / 4
-    agree = all(
-        (P[i, j] > P[j, i]) == (sums[i] > sums[j]) and sums[i] != sums[j]
-        for i, j in permutations(range(len(P)), 2)
-    )
-    by_sums = np.argsort(-sums)
-    if agree:
-        for order in (copeland, kemeny, bradley_terry):
-            assert np.array_equal(np.argsort(-order(degrees)), by_sums)
+@given(n=st.integers(2, 7), seed=st.integers(0, 2**31))
+def test_where_no_majority_goes_against_the_sums_all_orders_are_one(n, seed):
+    rng = np.random.default_rng(seed)
+    P = np.triu(rng.integers(51, 101, (n, n)), 1) / 100
+    P += np.tril(1 - P.T, -1)  # item 0 has a majority over all, item 1 over all but 0, and so on
+    sums = P.sum(axis=1)
+    for order in (copeland, kemeny):
+        assert np.array_equal(np.argsort(-order(P)), np.arange(n))
+    if np.all(np.diff(sums) < -1e-9):
+        assert np.array_equal(np.argsort(-bradley_terry(P)), np.arange(n))
+
+
+def test_degrees_of_one_half_are_ties_for_copeland_only():
+    P = np.array([[0, 0.5, 0.9], [0.5, 0, 0.8], [0.1, 0.2, 0]])
+    assert copeland(P).tolist() == [1.5, 1.5, 0]
+    assert positions(row_sums(P)).tolist() == positions(kemeny(P)).tolist() == [1, 2, 3]

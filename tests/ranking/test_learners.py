@@ -494,3 +494,15 @@ def test_large_whole_numbers_as_ranks_stay_apart():
 def test_a_net_does_not_rank_by_its_first_weights():
     with pytest.raises(ValueError, match="equal where their ranks differ"):
         RankNet().fit(np.ones((5, 2)), np.arange(5))
+
+
+@pytest.mark.parametrize(
+    ("rank", "message"),
+    [
+        (np.ma.masked_array([1, 2, 3], mask=[0, 1, 0]), "rank has 1 masked values"),
+        ([[1], [2, 3]], "rank must be an array of numbers"),
+    ],
+)
+def test_ranks_that_are_masked_or_ragged_are_refused(rank, message):
+    with pytest.raises(ValueError, match=message):
+        ExpectedRankRegression().fit([[0.0], [1.0], [3.0]], rank)

@@ -57,7 +57,8 @@ class Certificate(NamedTuple):
         """Whether all that is said here is true of K, recomputed from rows and witness, not by elimination.
 
         The rows have to be as many as the rank, independent, and such that L D L' = K; for a refutation, that
-        L D L' agrees with K in the rows of the pivots, and x'Kx < 0.
+        L D L' agrees with K in the rows of the pivots, that what is left has an entry at which elimination
+        ends, and x'Kx < 0.
         """
         matrix, scale = _integers(K)
         if not self._fits(len(matrix)):

@@ -96,7 +96,7 @@ def _biased(K: Floats, labels: Floats, C: float) -> tuple[Floats, float]:
 def _polished(K: Floats, labels: Floats, C: float, coef: Floats, bias: float) -> tuple[Floats, float, float]:
     """The better of libsvm's machine and of that whose free examples are on the margin in double precision.
 
-    With its residual: the largest violation of a margin that is allowed to none.
+    Returns also its residual.
     """
     f = K @ coef
     given = coef, bias, _residual(labels, C, coef, f + bias)

@@ -157,12 +157,11 @@ class AnKerRank(PairwiseLearner):
             orientation="coin" (there is one class), or too few pairs for cross-validation.
         """
         rng = self._check_parameters()
-        self._odd, self._degree = self.orientation == "antisymmetric", self.degree
-        self._zero: Zero = self.zero
+        kernel = _Kernel(self.degree, self.zero, self.orientation == "antisymmetric")
         items, rank, query = check_rankings(X, rank, qid)
         pairs, y = Pairs.from_rankings(check_unit(items, "X"), rank, query)
         examples = _oriented(pairs, y, self.orientation, rng)
-        problem = Problem(self._kernel(examples.differences), examples.labels, not self._odd)
+        problem = Problem(kernel(examples.differences), examples.labels, not kernel.odd)
         folds = [examples.fold(*parts) for parts in halves(pairs, self.split, self.n_repeats, rng)]
         folds = [fold for fold in folds if problem.can_use(fold)]
         if self.C == "path":
@@ -181,13 +180,14 @@ class AnKerRank(PairwiseLearner):
         self.platt_ = 0.0, 0.0
         if folds:
             f, labels = out_of_fold(problem, folds, self.loss, costs)
-            self.platt_ = self._platt(f[:, 0], labels)
+            self.platt_ = _platt(f[:, 0], labels, kernel.odd)
         if self.platt_[0] <= 0:
-            a, b = self._platt(problem.K @ coef + intercept, examples.labels)
+            a, b = _platt(problem.K @ coef + intercept, examples.labels, kernel.odd)
             self.platt_ = max(a, 0.0), b
         self.support_ = np.flatnonzero(coef)
         self.differences_, self.dual_coef_ = examples.differences[self.support_], coef[self.support_]
         self.intercept_, self.n_features_in_ = float(intercept), items.shape[1]
+        self._kernel = kernel
         return self
 
     def decision_function(self, U: ArrayLike) -> Floats:
@@ -228,17 +228,26 @@ class AnKerRank(PairwiseLearner):
         )
         return generator(self.random_state)
 
-    def _platt(self, f: Floats, labels: Floats) -> tuple[float, float]:
-        if self._odd:  # the other orientations have opposite decision values
-            f, labels = np.append(f, -f), np.append(labels, -labels)
-        return platt(f, labels)
 
-    def _kernel(self, U: Floats, V: Floats | None = None) -> Floats:
-        K = analogy_kernel(U, V, self._degree, zero=self._zero)  # those of the fit
-        if self._odd:
-            K -= analogy_kernel(U, -U if V is None else -V, self._degree, zero=self._zero)
+class _Kernel(NamedTuple):
+    """The kernel of a fit, which later parameters do not change."""
+
+    degree: int
+    zero: Zero
+    odd: bool
+
+    def __call__(self, U: Floats, V: Floats | None = None) -> Floats:
+        K = analogy_kernel(U, V, self.degree, zero=self.zero)
+        if self.odd:
+            K -= analogy_kernel(U, -U if V is None else -V, self.degree, zero=self.zero)
             K /= 2
         return K
+
+
+def _platt(f: Floats, labels: Floats, odd: bool) -> tuple[float, float]:
+    if odd:  # the other orientations have opposite decision values
+        f, labels = np.append(f, -f), np.append(labels, -labels)
+    return platt(f, labels)
 
 
 class Examples(NamedTuple):

@@ -41,10 +41,11 @@ def check_rankings(X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None) -> tupl
     Raises ValueError on bad input, or where no query has two items of different ranks.
     """
     X = check_items(X, "X")
+    floats = check_array(rank, "rank", (len(X),), "one rank an item, 1 is best")
     given = np.asarray(rank)
-    if given.dtype.kind in "iu":  # beyond 2^53 neighbours would become one float
-        rank = np.unique(given, return_inverse=True)[1].reshape(given.shape)
-    rank = check_array(rank, "rank", (len(X),), "one rank an item, 1 is best")
+    if given.dtype.kind in "iu":  # beyond 2^53 neighbours became one float; the order is what counts
+        floats = np.unique(given, return_inverse=True)[1].astype(np.float64)
+    rank = floats
     ids = check_query_ids(qid, len(X))
     ids = np.zeros(len(X)) if ids is None else ids
     _, first, query = np.unique(ids, return_index=True, return_inverse=True)
