@@ -515,13 +515,15 @@ def test_free_examples_are_put_on_their_margins_in_double_precision():
     better = better_minus_worse(X, rank)
     labels = np.random.default_rng(1).permutation(np.where(np.arange(len(better)) % 2, 1.0, -1.0))
     K, C = analogy_kernel(better * labels[:, None], degree=2), 50.0
-    svc = SVC(C=C, kernel="precomputed", tol=1e-3).fit(K, labels)
-    coef = np.zeros(len(labels))
-    coef[svc.support_] = svc.dual_coef_[0]
-    rough = machines._residual(labels, C, coef, K @ coef + svc.intercept_[0])
-    svc = SVC(C=C, kernel="precomputed", tol=1e-6).fit(K, labels)
-    coef = np.zeros(len(labels))
-    coef[svc.support_] = svc.dual_coef_[0]
-    polished, bias, residual = machines._polished(K, labels, C, coef, float(svc.intercept_[0]))
+
+    def by_libsvm(tol):
+        svc = SVC(C=C, kernel="precomputed", tol=tol).fit(K, labels)
+        coef = np.zeros(len(labels))
+        coef[svc.support_] = svc.dual_coef_[0]
+        return coef, float(svc.intercept_[0])
+
+    coef, bias = by_libsvm(1e-3)
+    rough = machines._residual(labels, C, coef, K @ coef + bias)
+    polished, bias, residual = machines._polished(K, labels, C, *by_libsvm(1e-6))
     assert residual < 1e-9 < rough
     assert machines._residual(labels, C, polished, K @ polished + bias) == residual

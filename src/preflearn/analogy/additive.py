@@ -149,9 +149,7 @@ class AdditiveAnalogy(BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        self.differences_, self.n_features_in_ = U, U.shape[1]
-        self._operator = operator
-        self._zero: Zero = self.zero
+        self.differences_, self.n_features_in_, self._operator = U, U.shape[1], operator
         self.dual_coef_, self.bias_ = found.c, found.bias
         self.objective_, self.dual_gap_ = found.objective, found.gap
         return self
@@ -175,7 +173,7 @@ class AdditiveAnalogy(BaseEstimator):
         """g_k at differences u of feature k (from 0), shape (n,): f = bias_ + sum_k g_k."""
         column = self._column(k)
         u = check_differences(u, "u", ("n",))
-        values = AnalogyOperator(column, zero=self._zero).cross(u[:, None], self.dual_coef_)
+        values = AnalogyOperator(column, zero=self._operator.zero).cross(u[:, None], self.dual_coef_)
         return values / self.n_features_in_
 
     def knots(self, k: int) -> Floats:

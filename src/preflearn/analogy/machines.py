@@ -83,11 +83,12 @@ def _biased(K: Floats, labels: Floats, C: float) -> tuple[Floats, float]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         svc.fit(K, labels)
-    coef = np.zeros(len(labels))
-    coef[svc.support_] = svc.dual_coef_[0]
-    coef, bias, residual = _polished(K, labels, C, coef, float(svc.intercept_[0]))
-    if svc.fit_status_ == 0 and residual <= _MOST_RESIDUAL:
-        return coef, bias
+    if svc.fit_status_ == 0:
+        coef = np.zeros(len(labels))
+        coef[svc.support_] = svc.dual_coef_[0]
+        coef, bias, residual = _polished(K, labels, C, coef, float(svc.intercept_[0]))
+        if residual <= _MOST_RESIDUAL:
+            return coef, bias
     path = trusted_path(K, labels, 1 / C)
     lam = _reached(path.lambda_end, C)
     return labels * path.alpha(lam) / lam, path.bias(lam)

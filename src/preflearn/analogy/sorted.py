@@ -80,7 +80,7 @@ class AnalogyOperator:
     [1.375]
     """
 
-    __slots__ = ("_zero", "degree", "features", "shape")
+    __slots__ = ("degree", "features", "shape", "zero")
 
     def __init__(self, U: ArrayLike, degree: int = 1, zero: Zero = "apart") -> None:
         U = check_differences(U)
@@ -90,7 +90,7 @@ class AnalogyOperator:
                 f"degree is {degree}; expected 1 or 2, whose products need no Gram: use analogy_kernel"
             )
         check_choice(zero, "zero", ("apart", "positive"))
-        self._zero: Zero = zero
+        self.zero: Zero = zero
         self.shape = (len(U), len(U))
         self.features = share(lambda k: _sorted(U[:, k], zero), range(U.shape[1]), _SORTING * U.size)
 
@@ -112,7 +112,7 @@ class AnalogyOperator:
         """
         v, (n, _) = self._checked(v), self.shape
         if self._comparing(n, n):
-            return self._compared(self._differences(), v)
+            return self._compared(None, v)
         return _columnwise(lambda column: _product(self.features, self.degree, column), v)
 
     def cross(self, V: ArrayLike, v: ArrayLike) -> Floats:
@@ -141,7 +141,7 @@ class AnalogyOperator:
         if self._comparing(len(V), n + len(V)):
             return self._compared(V, v)
         work = (_SORTING * len(V) + _JOINING * n) * len(features)
-        both = share(lambda k: _joined(self.features[k], V[:, k], self._zero), features, work)
+        both = share(lambda k: _joined(self.features[k], V[:, k], self.zero), features, work)
         padded = np.concatenate([v, np.zeros((len(V), *v.shape[1:]))])  # the new pairs have no weight
         return _columnwise(lambda column: _product(both, self.degree, column)[n:], padded)
 
@@ -150,16 +150,14 @@ class AnalogyOperator:
         by_sorting = _HAT_OF_TWO * both * (len(self.features) - 1) / 2
         return self.degree == 2 and _DEGREE * rows * self.shape[0] < by_sorting
 
-    def _differences(self) -> Floats:
+    def _compared(self, V: Floats | None, v: Floats) -> Floats:
+        """K(V, U) v in blocks of kernel values; None: K v."""
         U = np.empty((self.shape[0], len(self.features)))
         for k, feature in enumerate(self.features):
             U[feature.order, k] = feature.values
-        return U
-
-    def _compared(self, V: Floats, v: Floats) -> Floats:
-        U = self._differences()
+        V = U if V is None else V
         parts = np.array_split(V, -(-len(V) * len(U) // _BLOCK))
-        blocks = (analogy_kernel(part, U, self.degree, zero=self._zero) for part in parts)
+        blocks = (analogy_kernel(part, U, self.degree, zero=self.zero) for part in parts)
         # Without BLAS, whose threads change the order of sums.
         return np.concatenate([_columnwise(lambda w, K=K: (K * w).sum(axis=1), v) for K in blocks])
 
