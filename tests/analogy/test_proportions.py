@@ -279,6 +279,10 @@ def test_kinds_of_numbers():
             lambda: proportion("approximate", 0, 0, 0, 0, tolerance=-1),
             "tolerance is -1; expected a number of at",
         ),
+        (
+            lambda: proportion("arithmetic", [0, 0], 0, [0, 0, 0], 0),
+            r"the shapes are a \(2,\), b \(\), c \(3,\), d \(\); expected numbers or arrays that broadcast",
+        ),
         (lambda: proportion("graded", 0, 0, 0, 0), "tolerance is 0; expected a positive number"),
         (lambda: proportion_gram("arithmetic", [0.5, 0.5]), r"pairs has shape \(2,\); expected \(n, 2\)"),
         (lambda: proportion_gram("arithmetic", [[0.5, 2]]), r"pairs\[0, 1\] is 2.0; expected a number in"),

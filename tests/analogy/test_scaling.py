@@ -160,7 +160,7 @@ def test_the_training_items_are_kept_apart_from_the_callers():
         ({"decision": "test"}, "decision is 'test'; expected 'ks' or"),
         ({"training": "query"}, "training is 'query'; expected 'joint' or 'own'"),
         ({"per_feature": 1}, "per_feature is 1; expected True or False"),
-        ({"level": 1.5}, "level is 1.5; expected a number from 0 to 1"),
+        ({"level": 1.5}, "level is 1.5; expected a number from 0 to 1$"),
         ({"level": np.nan}, "level is nan; expected a number from 0 to 1"),
     ],
 )

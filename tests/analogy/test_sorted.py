@@ -139,8 +139,8 @@ def test_few_new_pairs_of_degree_2_are_compared_and_many_are_joined(zero, d, mon
     rng, joined = np.random.default_rng(3), []
     U, v = sample("grid", 900, d, rng), rng.standard_normal((900, 2))
     K = AnalogyOperator(U, 2, zero)
-    plain = module._joined
-    monkeypatch.setattr(module, "_joined", lambda *args: joined.append(1) or plain(*args))
+    plain = module.joined
+    monkeypatch.setattr(module, "joined", lambda *args: joined.append(1) or plain(*args))
     monkeypatch.setattr(module, "_BLOCK", 2000)
     few, many = sample("grid", 5, d, rng), sample("grid", 4000, d, rng)
     assert error(K.cross(few, v), analogy_kernel(few, U, 2, zero=zero), v) < 1e-14

@@ -63,22 +63,24 @@ class Machines(NamedTuple):
 
     coef: Floats  # (m, k)
     intercept: Floats  # (k,)
+    costs: Floats  # (k,), those asked for, or where rounding ended a path before
 
 
 def hinge(problem: Problem, costs: Floats) -> Machines:
     """C sum (1 - y f)_+ + 1/2 |f|^2: the support vector machine."""
     K, labels, biased = problem
     coef, intercept = np.zeros((len(labels), len(costs))), np.zeros(len(costs))
+    taken = np.empty(len(costs))
     for k, C in enumerate(costs):
         if biased:
-            coef[:, k], intercept[k] = _biased(K, labels, C)
+            coef[:, k], intercept[k], taken[k] = _biased(K, labels, C)
         else:
-            coef[:, k] = _unbiased(K, labels, C)
-    return Machines(coef, intercept)
+            coef[:, k], taken[k] = _unbiased(K, labels, C)
+    return Machines(coef, intercept, taken)
 
 
-def _biased(K: Floats, labels: Floats, C: float) -> tuple[Floats, float]:
-    """By libsvm; where single precision keeps it from its tolerance, by the path down to lambda = 1/C."""
+def _biased(K: Floats, labels: Floats, C: float) -> tuple[Floats, float, float]:
+    """Coefficients, bias, C: by libsvm, or by the path where single precision keeps it from its tolerance."""
     svc = SVC(C=C, kernel="precomputed", tol=_TOLERANCE, max_iter=_MOST_STEPS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -88,10 +90,10 @@ def _biased(K: Floats, labels: Floats, C: float) -> tuple[Floats, float]:
         coef[svc.support_] = svc.dual_coef_[0]
         coef, bias, residual = _polished(K, labels, C, coef, float(svc.intercept_[0]))
         if residual <= _MOST_RESIDUAL:
-            return coef, bias
+            return coef, bias, C
     path = trusted_path(K, labels, 1 / C)
-    lam = _reached(path.lambda_end, C)
-    return labels * path.alpha(lam) / lam, path.bias(lam)
+    lam, taken = _reached(path.lambda_end, C)
+    return labels * path.alpha(lam) / lam, path.bias(lam), taken
 
 
 def _polished(K: Floats, labels: Floats, C: float, coef: Floats, bias: float) -> tuple[Floats, float, float]:
@@ -125,26 +127,26 @@ def _residual(labels: Floats, C: float, coef: Floats, f: Floats) -> float:
     return float(max(below.max(), above.max(), 0.0))
 
 
-def _unbiased(K: Floats, labels: Floats, C: float) -> Floats:
-    """The coefficients of the machine without bias, by its path down to lambda = 1/C."""
+def _unbiased(K: Floats, labels: Floats, C: float) -> tuple[Floats, float]:
+    """Coefficients and C of the machine without bias, by its path down to lambda = 1/C."""
     lam, first = 1 / C, float((labels * (K @ labels)).max())
     if lam >= first * (1 - _ROUNDING):  # before its first breakpoint all weights are 1
-        return C * labels
+        return C * labels, C
     path = ranksvm_path(_against_null(K), labels, "precomputed", lambda_min=lam)
-    lam = _reached(path.lambda_end, C)
-    return labels * path.alpha(lam) / lam
+    lam, taken = _reached(path.lambda_end, C)
+    return labels * path.alpha(lam) / lam, taken
 
 
-def _reached(end: float, C: float) -> float:
-    """lambda = 1/C, or that of the end of a path, if it comes before."""
+def _reached(end: float, C: float) -> tuple[float, float]:
+    """lambda = 1/C and C, or those of the end of a path, if it comes before."""
     if end <= 1 / C:
-        return 1 / C
+        return 1 / C, C
     warnings.warn(
         f"rounding ends the path of the machine at C = {1 / end:.3g}, which is taken in place of {C:.3g}",
         ConvergenceWarning,
         stacklevel=2,
     )
-    return end
+    return end, 1 / end
 
 
 def logistic(problem: Problem, costs: Floats) -> Machines:
@@ -155,7 +157,7 @@ def logistic(problem: Problem, costs: Floats) -> Machines:
     for k in np.argsort(costs):
         found, _ = minimise(Logistic(times, inverse, labels, float(costs[k]), biased), start, _GAP, 100)
         coef[:, k], intercept[k], start = found.c, found.bias, found.c
-    return Machines(coef, intercept)
+    return Machines(coef, intercept, costs)
 
 
 def squared(problem: Problem, costs: Floats) -> Machines:
@@ -164,7 +166,7 @@ def squared(problem: Problem, costs: Floats) -> Machines:
     for k, C in enumerate(costs):
         ridge = KernelRidge(alpha=1 / C, kernel="precomputed")
         coef[:, k] = ridge.fit(problem.K, problem.labels).dual_coef_
-    return Machines(coef, np.zeros(len(costs)))
+    return Machines(coef, np.zeros(len(costs)), costs)
 
 
 LOSSES: dict[str, Callable[[Problem, Floats], Machines]] = {

@@ -18,6 +18,8 @@ _LEAST_STEP = 1e-8
 
 
 class Point(NamedTuple):
+    """Weights of the kernel functions, and all that a step and its judgement need of them."""
+
     c: Floats  # (N,), the weights of the kernel functions
     scores: Floats  # K c
     bias: float

@@ -73,8 +73,8 @@ def proportion(
     Raises
     ------
     ValueError
-        On an unknown name or zero, values outside [0, 1], or a tolerance that is negative (for the graded
-        ones, not positive).
+        On an unknown name or zero, values outside [0, 1], shapes that do not broadcast, or a tolerance that
+        is negative (for the graded ones, not positive).
 
     Notes
     -----
@@ -101,6 +101,7 @@ def proportion(
     _check_tolerance(tolerance, positive=name.startswith("graded"))
     first, second = _check_values(a, "a"), _check_values(b, "b")
     third, fourth = _check_values(c, "c"), _check_values(d, "d")
+    _check_broadcast(first, second, third, fourth)
     degrees = np.asarray(_FUNCTIONS[name](first, second, third, fourth, zero, tolerance))
     return degrees if degrees.ndim else degrees.item()
 
@@ -157,6 +158,15 @@ def _fractions(array: NDArray[Any], name: str) -> Degrees:
         require(good, entry, name + where, "a finite integer, Fraction or float")
         exact[place] = Fraction(entry)
     return exact
+
+
+def _check_broadcast(*values: Degrees) -> None:
+    shapes = [value.shape for value in values]
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        found = ", ".join(f"{name} {shape}" for name, shape in zip("abcd", shapes, strict=True))
+        raise ValueError(f"the shapes are {found}; expected numbers or arrays that broadcast") from None
 
 
 def _check_tolerance(tolerance: Any, positive: bool) -> None:

@@ -72,6 +72,7 @@ class AnKerRank(PairwiseLearner):
     Attributes
     ----------
     C_ : float
+        The C chosen or given; a smaller one where rounding ends the machine's path before it, with a warning.
     curve_ : Selection
         Zero-one loss over lambda = 1/C of the cross-validation; only with C="path".
     support_ : ndarray of int, shape (s,)
@@ -171,12 +172,12 @@ class AnKerRank(PairwiseLearner):
                     "validate; expected more pairs or queries, or a number as C"
                 )
             self.curve_ = select(problem, folds, self.loss)
-            self.C_ = 1 / self.curve_.lam
+            asked = 1 / self.curve_.lam
         else:
             vars(self).pop("curve_", None)  # of an earlier fit
-            self.C_ = float(self.C)
-        costs = np.array([self.C_])
-        coef, intercept = (values[..., 0] for values in LOSSES[self.loss](problem, costs))
+            asked = float(self.C)
+        coef, intercept, costs = LOSSES[self.loss](problem, np.array([asked]))
+        coef, intercept, self.C_ = coef[:, 0], intercept[0], float(costs[0])
         self.platt_ = 0.0, 0.0
         if folds:
             f, labels = out_of_fold(problem, folds, self.loss, costs)

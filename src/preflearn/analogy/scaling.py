@@ -16,7 +16,7 @@ from scipy.stats import ks_2samp
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import Floats, check_choice, check_flag, check_items, check_real, check_scale
+from preflearn.checks import Floats, as_real, check_choice, check_flag, check_items, check_scale, require
 from preflearn.ranking.learner import check_query
 
 _DECISIONS = ("ks", "joint", "apart", "train")
@@ -124,7 +124,7 @@ class DomainScaler(TransformerMixin, BaseEstimator):
         check_choice(self.decision, "decision", _DECISIONS)
         check_choice(self.training, "training", ("joint", "own"))
         check_flag(self.per_feature, "per_feature")
-        check_real(self.level, "level", "a number from 0 to 1", least=0.0, most=1.0)
+        require(0 <= as_real(self.level) <= 1, self.level, "level", "a number from 0 to 1")
         X = check_items(X, "X")
         check_scale(X, "X")
         self.X_, self.n_features_in_ = X.copy(), X.shape[1]
