@@ -21,7 +21,7 @@ test: $(STAMP)          ## lint, types, doctests, tests (COVERAGE=--cov counts l
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/basedpyright --pythonpath $(BIN)/python
-	@$(BIN)/python -m pytest -q -n 4 --dist loadscope $(COVERAGE)
+	@$(BIN)/python -m pytest -q -n 3 --dist loadfile $(COVERAGE)
 
 bench: $(STAMP)         ## speed against peers, one table a script
 	@set -e; for script in benchmarks/[a-z]*.py; do $(BIN)/python $$script; done

@@ -1,0 +1,280 @@
+"""The built book in a browser: every page in both themes, on a wide screen and on a telephone."""
+
+import html
+import re
+
+import pytest
+import yaml
+from pages.browser import (
+    RULES,
+    THEMES,
+    WINDOWS,
+    chromium,
+    inspect,
+    linked_anchors,
+    opened,
+    page_names,
+    served,
+    window,
+)
+from pages.builds import ROOT
+
+sync_api = pytest.importorskip(
+    "playwright.sync_api", reason="playwright is not installed: no test in a browser"
+)
+axe_base = pytest.importorskip(
+    "axe_playwright_python.base", reason="axe is not installed: no test in a browser"
+)
+if chromium() is None:
+    pytest.skip("there is no chromium on this machine: no test in a browser", allow_module_level=True)
+
+FIRST = dict(zip(THEMES, WINDOWS, strict=True))  # the window in which a page is opened; then it is turned
+TOC = yaml.safe_load((ROOT / "book" / "_toc.yml").read_text("utf-8"))
+FILES = [TOC["root"], *(chapter["file"] for part in TOC["parts"] for chapter in part["chapters"])]
+PAGES = [f"{name}.html" for name in [*FILES, "search"]]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def site(book):
+    with served(book) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def anchors(book):
+    return linked_anchors(book)
+
+
+@pytest.fixture(scope="module", params=FIRST)
+def reader(browser, request):
+    """A reader who chose a theme."""
+    with window(browser, request.param, FIRST[request.param]) as context:
+        yield context
+
+
+@pytest.fixture(scope="module", params=PAGES)
+def found(reader, site, anchors, request):
+    """What is wrong with a page, by width and rule, from one visit."""
+    return inspect(reader, site, request.param, anchors[request.param], axe_base.AXE_SCRIPT)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("width", WINDOWS)
+def test_page_keeps_the_rule(found, width, rule):
+    assert not found[width][rule], "\n".join([RULES[rule] + ", but:", *found[width][rule]])
+
+
+def test_every_page_is_looked_at(book):
+    assert set(page_names(book)) == set(PAGES)
+
+
+# A reader moves an explorer, and the sentence under it says what came of it.
+EXPLORERS = {  # what to hold, how far to move it (none: a tap), what to focus, and the key that changes it
+    "graph": ("[role=switch] .hit", 0, "[role=switch]", "Space"),
+    "margins": (".grip", -60, "input[type=range]", "ArrowRight"),
+    "bias": (".explorer-panels svg", -60, "input[type=range]", "ArrowRight"),
+    "path": (".explorer-panels div:last-child svg", -60, "input[type=range]", "ArrowRight"),
+    "pursuit": (".explorer-panels > div:last-child > svg:last-child", -60, "input[type=range]", "ArrowRight"),
+    "match": (".explorer-panels > div:last-child > svg:last-child", -60, "input[type=range]", "ArrowRight"),
+    "timelines": (".explorer-panels > div:last-child > svg", -60, "input[type=range]", "ArrowRight"),
+    "analogy": ("[role=slider]", -60, "[role=slider]", "ArrowRight"),
+}
+
+
+def pages_with(book, text):
+    return [name for name in page_names(book) if text in (book / name).read_text("utf-8")]
+
+
+def test_every_kind_of_explorer_is_moved(book):
+    kinds = {
+        kind
+        for name in page_names(book)
+        for kind in re.findall(r'data-explorer="(\w+)"', (book / name).read_text())
+    }
+    assert kinds == set(EXPLORERS)
+
+
+@pytest.mark.parametrize("by", ["mouse", "finger", "keyboard", "keyboard without a server"])
+@pytest.mark.parametrize("kind", EXPLORERS)
+def test_explorer_answers(browser, site, book, kind, by):
+    (name,) = pages_with(book, f'data-explorer="{kind}"')
+    spot, way, control, key = EXPLORERS[kind]
+    base = f"{book.resolve().as_uri()}/" if by == "keyboard without a server" else site
+    with (
+        window(browser, width=400 if by == "finger" else 1400) as context,
+        opened(context, base, name) as seen,
+    ):
+        explorer = seen.page.locator(f'.explorer[data-explorer="{kind}"]')
+        sentence = explorer.locator("[aria-live]")
+        before = sentence.inner_text()
+        assert len(before) > 20
+        if by in ("mouse", "finger"):
+            place = explorer.locator(spot).first
+            place.scroll_into_view_if_needed()
+            x, y, width, height = (place.bounding_box()[side] for side in ("x", "y", "width", "height"))
+            hold_and_move(seen.page, by, x + width / 2, y + height / 2, way)
+        else:
+            explorer.locator(control).first.focus()
+            for _ in range(5):
+                seen.page.keyboard.press(key)
+        sync_api.expect(sentence).not_to_have_text(before, timeout=60_000)
+        assert [*seen.errors, *seen.foreign, *seen.failed] == []
+
+
+@pytest.mark.parametrize("kind", EXPLORERS)
+def test_a_finger_that_pans_the_page_moves_no_explorer(browser, site, book, kind):
+    (name,) = pages_with(book, f'data-explorer="{kind}"')
+    with window(browser, width=400) as context, opened(context, site, name) as seen:
+        explorer = seen.page.locator(f'.explorer[data-explorer="{kind}"]')
+        place = explorer.locator(".explorer-panels svg").last
+        place.scroll_into_view_if_needed()
+        shown = explorer.locator(".explorer-state").inner_text()
+        x, y, width, height = (place.bounding_box()[side] for side in ("x", "y", "width", "height"))
+        touch = seen.page.context.new_cdp_session(seen.page)
+        for step, event in enumerate(["touchStart", *8 * ["touchMove"], "touchEnd"]):
+            spot = {"x": x + width / 2 + 2 * step, "y": y + height / 2 - 9 * step}
+            points = [] if event == "touchEnd" else [spot]
+            touch.send("Input.dispatchTouchEvent", {"type": event, "touchPoints": points})
+        assert explorer.locator(".explorer-state").inner_text() == shown
+
+
+@pytest.mark.parametrize("kind", EXPLORERS)
+def test_explorer_fits_the_narrowest_telephone(browser, site, book, kind):
+    (name,) = pages_with(book, f'data-explorer="{kind}"')
+    with window(browser, width=400) as context, opened(context, site, name) as seen:
+        seen.page.set_viewport_size({"width": 320, "height": 640})
+        seen.page.wait_for_timeout(300)
+        ui = seen.page.locator(f'.explorer[data-explorer="{kind}"] .explorer-ui')
+        room, wanted = ui.evaluate("node => [node.closest('.cell_output').clientWidth, node.scrollWidth]")
+        assert wanted <= room
+
+
+def hold_and_move(page, by, x, y, way):
+    """Press at a place, move sideways, and let go."""
+    steps = [x + way * share for share in (0.5, 1)] if way else []
+    if by == "mouse":
+        page.mouse.move(x, y)
+        page.mouse.down()
+        for step in steps:
+            page.mouse.move(step, y)
+        page.mouse.up()
+        return
+    touch = page.context.new_cdp_session(page)
+    events = [("touchStart", [{"x": x, "y": y}]), *(("touchMove", [{"x": step, "y": y}]) for step in steps)]
+    for kind, points in [*events, ("touchEnd", [])]:
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+
+def search(page, words):
+    """Type words into the search field and give the results: address and text as the reader sees it."""
+    field = page.locator(".bd-search-container input[type=search]")
+    field.fill(words)
+    field.press("Enter")
+    page.wait_for_function(
+        """words => new URLSearchParams(location.search).get("q") === words
+        && /found \\d+ page|did not match/.test(
+            document.querySelector("#search-results .search-summary")?.innerText)
+        && [...document.querySelectorAll("#search-results ul.search li")]
+            .every((entry) => entry.querySelector("p.context, span"))""",
+        arg=words,
+    )
+    results = page.locator("#search-results ul.search li")
+    return [(li.locator("a").first.get_attribute("href"), li.inner_text()) for li in results.all()]
+
+
+def named_boxes(book):
+    """Theorems and their kin that have a name: page, anchor, number and name."""
+    box = re.compile(
+        r'<div class="proof [^"]*" id="([^"]+)">\s*<p class="admonition-title">'
+        r'<span class="caption-number">([^<]+)</span>\s*\((.+?)\)</p>'
+    )
+    return [
+        (name, anchor, number.strip(), html.unescape(re.sub(r"<[^>]*>|\\\(.*?\\\)", "", title)))
+        for name in page_names(book)
+        for anchor, number, title in box.findall((book / name).read_text("utf-8"))
+    ]
+
+
+def test_search_finds_each_theorem_by_its_name(browser, site, book):
+    boxes = named_boxes(book)
+    assert len(boxes) > 10
+    with window(browser) as context, opened(context, site, "search.html") as seen:
+        for name, anchor, number, title in boxes:
+            first = search(seen.page, title)[:3]
+            assert name in [link.split("#")[0] for link, _ in first], (number, title, first)
+            assert f"{name}#{anchor}" in [link for link, _ in first], (number, title, first)
+        assert seen.errors == []
+
+
+@pytest.mark.parametrize(
+    ("words", "chapter"),
+    [("Lemma 3.1", "03_lemma"), ("incidence matrix", "01_one_graph"), ("bias", "04_svmcompare")],
+)
+def test_search_shows_text_without_formulas_in_code(browser, site, words, chapter):
+    with window(browser) as context, opened(context, site, "search.html") as seen:
+        results = search(seen.page, words)
+        assert f"chapters/{chapter}.html" in [link.split("#")[0] for link, _ in results[:3]]
+        assert [text for _, text in results if re.search(r"\\[A-Za-z()\[\]{}]|\$", text)] == []
+
+
+# The rules themselves: a page with one fault of each kind.
+FAULTS = {
+    "errors": '<script>console.error("fault-errors")</script>',
+    "foreign": '<img src="http://fault-foreign.invalid/x.png" alt="A picture of another host">',
+    "failed": '<img src="fault-failed.png" alt="A picture that is not there">',
+    "landing": '<script>addEventListener("load", () => scrollTo({ top: 0, behavior: "instant" }))</script>'
+    '<div style="height: 3000px"></div><p id="fault-landing">The reader ends elsewhere.</p>',
+    "anchors": '<p id="fault-anchors" style="display: none">Hidden</p>',
+    "behind": '<p id="fault-behind" style="scroll-margin-top: -3rem">Behind the header</p>',
+    "leaves": '<p id="fault-leaves" style="width: 3000px">A long way</p>',
+    "spills": '<table id="fault-spills" style="display: table; width: 115%"><tr><td>Wide</td></tr></table>',
+    "cut": '<div id="fault-cut" style="width: 3em; overflow: hidden; white-space: nowrap">Half is seen</div>',
+    "uncued": '<div id="fault-uncued" style="width: 2em; overflow: auto; white-space: nowrap">Read on</div>',
+    "axe": '<p id="fault-axe" style="color: #bbb; background: #fff">Hardly to be read</p>',
+}
+FINE = (
+    '<p id="fine-anchors">Shown</p><div id="fine-uncued" tabindex="0" style="width: 9em; overflow: auto; '
+    'white-space: nowrap; box-shadow: inset -9px 0 9px gray">A shadow says that there is more</div>'
+)
+
+
+@pytest.fixture(scope="module")
+def doctored(book, browser, tmp_path_factory):
+    """What is found on a chapter with these faults, one equation too wide and another under its number."""
+    folder, name = tmp_path_factory.mktemp("doctored"), f"{FILES[1]}.html"
+    text = (book / name).read_text("utf-8")
+    begin = text.index("</h1>", text.index("<article")) + len("</h1>")
+    text = text[:begin] + FINE + "".join(FAULTS.values()) + text[begin:]
+    wide, crowded = re.findall(r'<div class="math[^>]* id="([^"]+)">\s*<span class="eqno">', text)[:2]
+    text = re.sub(rf'(id="{wide}">.*?\\\[)', r"\g<1>" + "x + " * 80, text, count=1, flags=re.DOTALL)
+    text = text.replace(f'id="{wide}"', 'id="fault-equations"').replace(
+        f'id="{crowded}"', 'id="fault-numbers"'
+    )
+    text = text.replace(
+        "</head>", "<style>#fault-numbers .eqno { position: absolute; left: 50% }</style></head>"
+    )
+    (folder / name).parent.mkdir(parents=True)
+    (folder / name).write_text(text, "utf-8")
+    for part in ("_static", "_images"):
+        (folder / part).symlink_to(book.resolve() / part)
+    with served(folder) as address, window(browser) as context:
+        anchors = ["fine-anchors", "fault-anchors", "fault-behind", "fault-landing"]
+        return inspect(context, address, name, anchors, axe_base.AXE_SCRIPT)[1400]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_rule_finds_a_fault(doctored, rule):
+    assert f"fault-{rule}" in " ".join(doctored[rule])
+    assert "fine-" not in " ".join(doctored[rule])
+
+
+def test_a_covered_anchor_is_not_a_seen_one(doctored):
+    assert any(line.startswith("#fault-behind lies behind") for line in doctored["anchors"])
