@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from preflearn.compiled import njit
-from preflearn.dynamics import Matches
+from preflearn.matches import Matches
 
 __all__ = ["sweep_through_time"]
 

@@ -15,7 +15,7 @@ from scipy.linalg import cho_solve_banded, cholesky_banded
 from scipy.sparse.linalg import LinearOperator, cg
 from scipy.special import expit
 
-from preflearn.dynamics import Matches
+from preflearn.matches import Matches
 
 __all__ = ["posterior_mode"]
 

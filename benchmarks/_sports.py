@@ -9,7 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from preflearn.datasets import load_atp, load_football, load_nba, load_starcraft
-from preflearn.dynamics import Affine, Constant, Matches, Matern12, OrdinalProbit, Probit, Wiener
+from preflearn.dynamics import Affine, Constant, Matern12, OrdinalProbit, Probit, Wiener
+from preflearn.matches import Matches
 
 __all__ = ["SPORTS", "Sport", "sport"]
 

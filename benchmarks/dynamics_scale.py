@@ -20,8 +20,8 @@ from _bandwidth import line_nanoseconds, stream_gigabytes
 from _measure import _peak_kilobytes, markdown_table
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.dynamics import Constant, DynamicComparisons, Matern12, OrdinalProbit, simulate_matches
-from preflearn.dynamics.simulated import CONSTANT, LENGTHSCALE, MOVING
+from preflearn.dynamics import Constant, DynamicComparisons, Matern12, OrdinalProbit
+from studies.ch13_simulated import CONSTANT, LENGTHSCALE, MOVING, simulate_matches
 
 MATCHES, PLAYERS = 7_169_202, 343_668
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)

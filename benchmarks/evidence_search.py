@@ -20,13 +20,13 @@ from joblib import Parallel, delayed
 from preflearn.dynamics import (
     Constant,
     DynamicComparisons,
-    Matches,
     Matern12,
     Probit,
     maximise_evidence,
     parameters_of,
     random_search,
 )
+from preflearn.matches import Matches
 
 PROCESSES = 2
 TOL = 1e-5  # of random configurations: evidence to 0.02 nats

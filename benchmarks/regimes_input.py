@@ -22,8 +22,8 @@ from scipy import sparse
 from sklearn.metrics import roc_curve
 
 from preflearn.datasets import fetch, load_nba
-from preflearn.dynamics import Elo, Glicko, Matches
 from preflearn.ground import ComparisonEstimator
+from preflearn.matches import Matches
 from preflearn.metrics import (
     best_threshold,
     comparison_auc,
@@ -34,6 +34,7 @@ from preflearn.metrics import (
     threshold,
 )
 from preflearn.pairs import Pairs
+from preflearn.ratings import Elo, Glicko
 
 REPEATS = 2
 Call = Callable[[], object]

@@ -20,7 +20,7 @@ def by_folder() -> Counter[str]:
     counts: Counter[str] = Counter()
     for path in sorted(SOURCE.rglob("*.py")):
         package, *inner = path.relative_to(SOURCE).parts
-        name = inner[0] if len(inner) > 1 else {"plots.py": "plots"}.get(inner[0], "ground")
+        name = inner[0] if len(inner) > 1 else "ground floor"
         counts[name if package == "preflearn" else package] += code_lines(path.read_text("utf-8"))
     return counts
 

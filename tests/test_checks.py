@@ -13,8 +13,8 @@ from scipy import sparse
 
 from preflearn import plots
 from preflearn.checks import as_real, check_count, check_labels, check_query_ids, check_weights, shown
-from preflearn.dynamics import Elo, Glicko, Matches, forward_splits, match_features, season_split
 from preflearn.ground.kernels import check_kernel, kernel_matrix, kernel_parameters, scale_gamma
+from preflearn.matches import Matches
 from preflearn.metrics import (
     best_threshold,
     comparison_loss,
@@ -25,6 +25,8 @@ from preflearn.metrics import (
 )
 from preflearn.pairs import Pairs, as_pairs
 from preflearn.ranking import Davidson, OrdinalComparison
+from preflearn.ratings import Elo, Glicko
+from studies.ch07_histories import forward_splits, match_features, season_split
 
 HUGE = 10**400  # a finite integer, of which float makes an OverflowError
 TWO = np.ma.array([1.0, 2.0], mask=[False, True])

@@ -17,16 +17,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from preflearn.dynamics import (
-    Constant,
-    DynamicComparisons,
-    Logit,
-    Matches,
-    PiecewiseConstant,
-    Poisson,
-    Probit,
-    Wiener,
-)
+from preflearn.dynamics import Constant, DynamicComparisons, Logit, PiecewiseConstant, Poisson, Probit, Wiener
+from preflearn.matches import Matches
 
 TEXT = (Path(__file__).parents[1] / "book" / "coming_from_kickscore.md").read_text("utf-8")
 TRAPS = TEXT.index("## Traps")

@@ -61,7 +61,9 @@ ALLOWED = {
     "svm": GROUND | {"path"},
     "path": GROUND,
     "pursuit": GROUND | {"path"},
-    "dynamics": GROUND,
+    "matches": {"checks", "compiled", "pairs"},
+    "dynamics": GROUND | {"matches"},
+    "ratings": GROUND | {"matches", "dynamics"},  # Elo follows the gradient of a likelihood of dynamics
     "analogy": GROUND | {"path", "ranking"},
     "ranking": GROUND | {"path"},
     "datasets": {"checks", "pairs", "metrics"},

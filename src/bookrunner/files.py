@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+PACKAGES = ("preflearn", "studies", "bookrunner")  # our own
 _STALE_S = 3600
 
 

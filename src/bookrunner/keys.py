@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bookrunner.files import code_hashes, digest
+from bookrunner.files import PACKAGES, code_hashes, digest
 from bookrunner.ledger import Claim
 from bookrunner.outputs import Executed, payloads
 from bookrunner.project import Chapter, Project
@@ -34,7 +34,7 @@ class State:
     def __init__(self, project: Project, ledger: Mapping[str, Claim]) -> None:
         self._project, self.root = project, str(project.root)
         source = Path(__file__).parents[1]
-        modules = [path for name in ("preflearn", "bookrunner") for path in (source / name).rglob("*.py")]
+        modules = [path for name in PACKAGES for path in (source / name).rglob("*.py")]
         self._known: dict[str, str | None] = {
             **{f"module {name}": content for name, content in code_hashes(modules, source).items()},
             **{f"version {name}": number for name, number in main_versions().items()},

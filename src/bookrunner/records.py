@@ -18,7 +18,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bookrunner.files import code_hashes, digest, write_atomically
+from bookrunner.files import PACKAGES, code_hashes, digest, write_atomically
 from bookrunner.parameters import is_plain, running_shell
 
 if TYPE_CHECKING:
@@ -279,7 +279,7 @@ def emit_provenance(parameters: Iterable[str] = ()) -> None:
     in_force = {name: values[name] for name in parameters if name in values and is_plain(values[name])}
     datasets = sys.modules.get("preflearn.datasets")
     used, unread = (datasets.used(), datasets.unread()) if datasets is not None else ([], {})
-    loaded = (m for name, m in sys.modules.items() if name.split(".")[0] in ("preflearn", "bookrunner"))
+    loaded = (m for name, m in sys.modules.items() if name.split(".")[0] in PACKAGES)
     paths = [Path(path) for module in loaded if (path := getattr(module, "__file__", None))]
     modules = {f"module {name}": content for name, content in code_hashes(paths, _SOURCE).items()}
     files = {f"data {note['dataset']}/{note['file']}": note["sha256"] for note in used}

@@ -1,12 +1,17 @@
 """Compilation of hot loops, with a cache on disk where a folder for it can be written."""
 
 import hashlib
+import inspect
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numba
+
+_SOURCE = Path(__file__).parents[1]
+_IMPORT = re.compile(r"^\s*from ((?:preflearn|studies)[\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
 
 
 def njit(function: Callable[..., Any]) -> Any:
@@ -30,14 +35,32 @@ def _compiled(function: Callable[..., Any], **options: Any) -> Any:
         compiled = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no locator available for the file
         return numba.njit(**options)(function)
-    # numba compares the file of the function only, and would keep old code of functions that it calls.
-    compiled._cache._cache_file._source_stamp = _stamp()  # pyright: ignore[reportAttributeAccessIssue]
+    # numba compares the file of the function only, by its time: it would keep old code of functions that are
+    # called from other files, and forget all after a new checkout.
+    compiled._cache._cache_file._source_stamp = _stamp(  # pyright: ignore[reportAttributeAccessIssue]
+        Path(inspect.getfile(function))
+    )
     return compiled
 
 
 @cache
-def _stamp() -> str:
-    """Changes with any file of the package."""
-    files = sorted(Path(__file__).parent.rglob("*.py"))
-    stamps = [(str(file), file.stat().st_mtime_ns, file.stat().st_size) for file in files]
-    return hashlib.sha256(repr(stamps).encode()).hexdigest()
+def _stamp(file: Path) -> str:
+    """Digest of a file and of all files of our packages that it imports, directly or not; never of a time."""
+    seen, waiting = set(), [file]
+    while waiting:
+        if (path := waiting.pop()) not in seen:
+            seen.add(path)
+            waiting.extend(_imported(path))
+    contents = (hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(seen))
+    return hashlib.sha256(" ".join(contents).encode()).hexdigest()
+
+
+@cache
+def _imported(file: Path) -> tuple[Path, ...]:
+    """The files of our packages that a file names in its imports."""
+    found = []
+    for module, names in _IMPORT.findall(file.read_text("utf-8")):
+        folder = _SOURCE.joinpath(*module.split("."))
+        inner = [folder / f"{name}.py" for name in re.findall(r"\w+", names)]
+        found += [folder.with_suffix(".py"), folder / "__init__.py", *inner]
+    return tuple(path for path in found if path.exists())

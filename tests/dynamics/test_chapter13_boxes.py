@@ -13,7 +13,6 @@ from preflearn.dynamics import (
     DynamicComparisons,
     Gaussian,
     Logit,
-    Matches,
     Matern12,
     Matern32,
     OrdinalProbit,
@@ -21,6 +20,7 @@ from preflearn.dynamics import (
     Probit,
     Wiener,
 )
+from preflearn.matches import Matches
 
 COVARIANCES = [
     Constant(1.0),

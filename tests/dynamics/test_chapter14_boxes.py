@@ -11,7 +11,6 @@ from preflearn.dynamics import (
     DynamicComparisons,
     Gaussian,
     Logit,
-    Matches,
     Matern12,
     OrdinalProbit,
     Poisson,
@@ -19,6 +18,7 @@ from preflearn.dynamics import (
     Skellam,
     Wiener,
 )
+from preflearn.matches import Matches
 
 LINKS = {
     "probit": (ndtr, ndtri),

@@ -6,7 +6,8 @@ from dynamics import dense
 from scipy import stats
 from scipy.integrate import quad
 
-from preflearn.dynamics import Constant, Linear, Matches, Matern12, Matern32
+from preflearn.dynamics import Constant, Linear, Matern12, Matern32
+from preflearn.matches import Matches
 
 DENSITIES = {
     "probit": (dense.probit(), [1, -1]),

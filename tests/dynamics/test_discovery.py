@@ -11,7 +11,6 @@ from preflearn.dynamics import (
     DynamicComparisons,
     Gaussian,
     Linear,
-    Matches,
     Matern12,
     Matern32,
     Matern52,
@@ -22,8 +21,9 @@ from preflearn.dynamics import (
     discover_covariance,
     in_words,
 )
-from preflearn.dynamics.discovery import BASES
-from preflearn.dynamics.structures import Grammar, covariance_of, structure_at
+from preflearn.dynamics.choosing.discovery import BASES
+from preflearn.dynamics.choosing.structures import Grammar, covariance_of, structure_at
+from preflearn.matches import Matches
 
 SPAN = 1000.0
 PROBIT = Probit()

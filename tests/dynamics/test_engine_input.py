@@ -11,7 +11,6 @@ from preflearn.dynamics import (
     Gaussian,
     Linear,
     Logit,
-    Matches,
     Matern12,
     Matern32,
     OrdinalLogit,
@@ -21,7 +20,8 @@ from preflearn.dynamics import (
     forecast,
     load,
 )
-from preflearn.dynamics.storage import read_npz, write_npz
+from preflearn.dynamics.saving import read_npz, write_npz
+from preflearn.matches import Matches
 
 NAMES = ("Ann", "Bob", "Cy", "Dee")
 PRIOR = Constant(0.5) + Matern32(0.5, 2.0)

@@ -14,7 +14,6 @@ from preflearn.dynamics import (
     DynamicComparisons,
     Gaussian,
     Logit,
-    Matches,
     Matern12,
     OrdinalLogit,
     OrdinalProbit,
@@ -30,6 +29,7 @@ from preflearn.dynamics import (
     random_search,
     with_parameters,
 )
+from preflearn.matches import Matches
 
 MOVING = Constant(0.3) + Matern12(0.6, 1.5)
 

@@ -14,7 +14,6 @@ from preflearn.dynamics import (
     Gaussian,
     Linear,
     Logit,
-    Matches,
     Matern12,
     Matern32,
     Matern52,
@@ -28,6 +27,7 @@ from preflearn.dynamics import (
     SquaredExponential,
     Wiener,
 )
+from preflearn.matches import Matches
 
 LIKELIHOODS = {  # ours, the twin, outcomes to draw from
     "probit": (Probit(), dense.probit(), [1, -1]),

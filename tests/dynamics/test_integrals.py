@@ -21,8 +21,8 @@ from preflearn.dynamics import (
     Skellam,
     integrals,
 )
-from preflearn.dynamics.density import log_bessel
-from preflearn.dynamics.normal import excess, log_interval, log_ndtr
+from preflearn.dynamics.likelihoods.density import log_bessel
+from preflearn.dynamics.likelihoods.normal import excess, log_interval, log_ndtr
 
 CASES = [
     (Probit(), 1),

@@ -18,7 +18,6 @@ from preflearn.dynamics import (
     Gaussian,
     Linear,
     Logit,
-    Matches,
     Matern12,
     Matern32,
     OrdinalLogit,
@@ -31,7 +30,8 @@ from preflearn.dynamics import (
     load,
     team,
 )
-from preflearn.dynamics.storage import read_npz, write_npz
+from preflearn.dynamics.saving import read_npz, write_npz
+from preflearn.matches import Matches
 
 NAMES = ("Ann", "Bob", "Cy", "Dee")
 STATIONARY = Constant(0.3) + Matern32(0.6, 1.5)

@@ -11,7 +11,6 @@ from preflearn.dynamics import (
     DynamicComparisons,
     Gaussian,
     Logit,
-    Matches,
     Matern12,
     Matern32,
     OrdinalProbit,
@@ -20,6 +19,7 @@ from preflearn.dynamics import (
     Wiener,
     one_step_ahead,
 )
+from preflearn.matches import Matches
 
 CASES = {
     "probit": (Constant(0.3) + Matern12(0.8, 20.0), Probit()),

@@ -16,7 +16,6 @@ from preflearn.dynamics import (
     DynamicComparisons,
     Gaussian,
     Logit,
-    Matches,
     Matern12,
     Matern32,
     Matern52,
@@ -28,6 +27,7 @@ from preflearn.dynamics import (
     Skellam,
     Wiener,
 )
+from preflearn.matches import Matches
 
 NAMES = ("a", "b", "c", "home")
 DESIGN = np.array(

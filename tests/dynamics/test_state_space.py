@@ -316,7 +316,7 @@ def test_products_keep_their_digits(gap):
 @pytest.mark.parametrize("order", [2, 6, 10])
 @pytest.mark.parametrize("gap", [1e-12, 1e-5, 0.1])
 def test_squared_exponential_keeps_the_digits_of_short_gaps(order, gap):
-    from preflearn.dynamics.approximations import _drift
+    from preflearn.dynamics.covariances.approximations import _drift
 
     F, density = _drift(order)
     A, Q = SquaredExponential(1e-6, 10.0, order).state_space().transitions(np.zeros(1), np.array([10 * gap]))

@@ -4,7 +4,8 @@ import warnings
 
 import pytest
 
-from preflearn.dynamics import Constant, DynamicComparisons, Matches, Matern12, Periodic, Probit
+from preflearn.dynamics import Constant, DynamicComparisons, Matern12, Periodic, Probit
+from preflearn.matches import Matches
 
 DAYS = Matches([[1, -1], [1, -1], [-1, 1]], [-8000.0, 3000.0, 18_000.0], ["a", "b"])
 

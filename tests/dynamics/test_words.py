@@ -18,7 +18,7 @@ from preflearn.dynamics import (
     Wiener,
     in_words,
 )
-from preflearn.dynamics.words import variance_after
+from preflearn.dynamics.choosing.words import variance_after
 
 
 def first_line(covariance, unit="day", **options):

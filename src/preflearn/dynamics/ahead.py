@@ -25,13 +25,13 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, as_real, require
-from preflearn.dynamics.acceleration import Plain
-from preflearn.dynamics.fits import laid_out, quietly_fitted
-from preflearn.dynamics.inference import UpdateMap, update_part
-from preflearn.dynamics.matches import Matches, n_earlier
+from preflearn.dynamics.covariances.units import warn_of_lengths
+from preflearn.dynamics.engine.acceleration import Plain
+from preflearn.dynamics.engine.fits import laid_out, quietly_fitted
+from preflearn.dynamics.engine.threads import njit_free
+from preflearn.dynamics.engine.update import UpdateMap, update_part
 from preflearn.dynamics.model import DynamicComparisons
-from preflearn.dynamics.team import njit_free
-from preflearn.dynamics.units import warn_of_lengths
+from preflearn.matches import Matches, n_earlier
 
 _STILL = 0.05  # of the tolerance: a match whose moments moved by less is not updated
 _MOST_SWEEPS = 100  # at one time; then a fit

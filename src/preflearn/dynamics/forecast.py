@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from preflearn.checks import Floats, Ids
-from preflearn.dynamics.blocks import AGE
-from preflearn.dynamics.schedule import distinct
-from preflearn.dynamics.smoother import packed, states
-from preflearn.dynamics.state_space import StateSpace
-from preflearn.dynamics.team import njit_free
+from preflearn.dynamics.covariances.blocks import AGE
+from preflearn.dynamics.covariances.state_space import StateSpace
+from preflearn.dynamics.engine.schedule import distinct
+from preflearn.dynamics.engine.smoother import packed, states
+from preflearn.dynamics.engine.threads import njit_free
 
 _TOGETHER = 100_000  # visits, or forecasts, whose matrices are made together
 

@@ -34,17 +34,17 @@ from preflearn.checks import (
     require,
     shown,
 )
-from preflearn.dynamics.acceleration import Trace, iterate
-from preflearn.dynamics.composite import Covariance, covariance_from
+from preflearn.dynamics.covariances.composite import Covariance, covariance_from
+from preflearn.dynamics.covariances.prior import REST, Prior
+from preflearn.dynamics.covariances.units import warn_of_lengths
+from preflearn.dynamics.engine.acceleration import Trace, iterate
+from preflearn.dynamics.engine.schedule import schedule_of
+from preflearn.dynamics.engine.threads import Team
+from preflearn.dynamics.engine.update import UpdateMap
 from preflearn.dynamics.forecast import ScoreProcesses
-from preflearn.dynamics.inference import UpdateMap
-from preflearn.dynamics.likelihood import Likelihood, likelihood_from
-from preflearn.dynamics.matches import Matches, check_matches
-from preflearn.dynamics.prior import REST, Prior
-from preflearn.dynamics.schedule import schedule_of
-from preflearn.dynamics.storage import decoded_names, encoded_names, read_npz, write_npz
-from preflearn.dynamics.team import Team
-from preflearn.dynamics.units import warn_of_lengths
+from preflearn.dynamics.likelihoods.likelihood import Likelihood, likelihood_from
+from preflearn.dynamics.saving import decoded_names, encoded_names, read_npz, write_npz
+from preflearn.matches import Matches, check_matches
 
 
 class DynamicComparisons(BaseEstimator):

@@ -1,0 +1,1 @@
+"""Hyperparameters and covariance functions chosen by the evidence."""

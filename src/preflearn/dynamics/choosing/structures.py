@@ -1,0 +1,160 @@
+"""Sums of products of covariances, and what is next to one: the space of `discover_covariance`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, replace
+from functools import reduce
+from operator import add, mul
+from typing import Any, NamedTuple
+
+from preflearn.dynamics.choosing.parameters import KINDS, parameters_of
+from preflearn.dynamics.choosing.words import variance_after
+from preflearn.dynamics.covariances.approximations import SquaredExponential
+from preflearn.dynamics.covariances.composite import Covariance, Product, Sum
+from preflearn.dynamics.covariances.elementary import Affine, Constant, Matern12, Matern32, Matern52
+from preflearn.dynamics.model import DynamicComparisons
+
+_LENGTHS = (0.01, 0.1, 1.0)  # of the span: where length scales start
+_FURTHER = 0.1  # where the variance of one more term starts: of what is there already
+
+
+class Term(NamedTuple):
+    """A variance times a product of covariances that have variance 1 halfway through the span."""
+
+    variance: float
+    bases: tuple[int, ...]  # by their numbers
+    parts: tuple[Any, ...]  # with their lengths
+
+
+Structure = tuple[Term, ...]  # a sum
+
+
+class Grammar:
+    """All structures next to one that were not tried yet, each with some starts."""
+
+    def __init__(self, bases: list[Covariance], half: float, max_parts: int) -> None:
+        kinds = [type(base).__name__ for base in bases]
+        self._names = [
+            kind if kinds.count(kind) == 1 else repr(base) for kind, base in zip(kinds, bases, strict=True)
+        ]
+        self._bases = [_standard(base, half) for base in bases]
+        self._span, self._max_parts = 2 * half, max_parts
+        self._seen: set[tuple[tuple[int, ...], ...]] = set()
+
+    def label(self, structure: Structure) -> str:
+        return " + ".join(" * ".join(self._names[base] for base in term) for term in _key(structure))
+
+    def singles(self, variance: float) -> list[list[Structure]]:
+        """Each base alone."""
+        return self._new(
+            [(Term(variance, (base,), (part,)),) for part in self._starts(base)]
+            for base in range(len(self._bases))
+        )
+
+    def next_to(self, structure: Structure) -> list[list[Structure]]:
+        """What differs by one part."""
+        return self._new(self._neighbours(structure))
+
+    def _neighbours(self, structure: Structure) -> Iterator[list[Structure]]:
+        further = _FURTHER * sum(term.variance for term in structure)
+        for base in range(len(self._bases)):
+            yield [(*structure, Term(further, (base,), (part,))) for part in self._starts(base)]
+        for k, term in enumerate(structure):
+            rest = _without(structure, k)
+            for base in range(len(self._bases)):
+                yield [(*rest, _with(term, len(term.bases), base, part)) for part in self._starts(base)]
+            for j, old in enumerate(term.parts):
+                for base in range(len(self._bases)):
+                    yield [(*rest, _with(term, j, base, part)) for part in self._starts(base, old)]
+                less = term._replace(bases=_without(term.bases, j), parts=_without(term.parts, j))
+                yield [(*rest, less) if less.bases else rest]
+
+    def _starts(self, base: int, like: Any = None) -> list[Any]:
+        """A base at some lengths of time, or at that of the part in whose place it comes."""
+        part = self._bases[base]
+        if not _has_length(part):
+            return [part]
+        lengths = [like.lengthscale] if _has_length(like) else [share * self._span for share in _LENGTHS]
+        return [replace(part, lengthscale=length) for length in lengths]  # pyright: ignore[reportArgumentType]
+
+    def _new(self, candidates: Iterable[list[Structure]]) -> list[list[Structure]]:
+        fresh = []
+        for starts in candidates:
+            key = _key(starts[0])
+            if key not in self._seen and self._makes_sense(key):
+                fresh.append(starts)
+            self._seen.add(key)
+        return fresh
+
+    def _makes_sense(self, key: tuple[tuple[int, ...], ...]) -> bool:
+        """Neither empty nor too large, and no part that only repeats, scales or contains another one."""
+        constants = {k for k, base in enumerate(self._bases) if isinstance(base, Constant)}
+        lines = {k for k, base in enumerate(self._bases) if isinstance(base, Affine)}
+        levels = [term for term in key if len(term) == 1 and term[0] in constants | lines]
+        products = all(
+            len(set(term)) == len(term) and not constants & {*term} for term in key if len(term) > 1
+        )
+        repeated = {term for term in key if key.count(term) > 1}
+        lengths = all(any(_has_length(self._bases[k]) for k in term) for term in repeated)
+        return 0 < sum(map(len, key)) <= self._max_parts and len(levels) < 2 and products and lengths
+
+
+def _key(structure: Structure) -> tuple[tuple[int, ...], ...]:
+    return tuple(sorted(tuple(sorted(term.bases)) for term in structure))
+
+
+def _without(items: tuple[Any, ...], k: int) -> tuple[Any, ...]:
+    return items[:k] + items[k + 1 :]
+
+
+def _with(term: Term, place: int, base: int, part: Any) -> Term:
+    """A term with a part put into a place, or at the end."""
+    bases = (*term.bases[:place], base, *term.bases[place + 1 :])
+    return Term(term.variance, bases, (*term.parts[:place], part, *term.parts[place + 1 :]))
+
+
+def _has_length(part: Any) -> bool:
+    return isinstance(part, Matern12 | Matern32 | Matern52 | SquaredExponential)
+
+
+def _standard(base: Any, half: float) -> Any:
+    """With variance 1 so long after its origin; a line has one half of it from its slope."""
+    if isinstance(base, Affine):
+        base = replace(base, slope_variance=base.variance / half**2)
+    return _scaled(base, 1 / variance_after(base, half))
+
+
+def _scaled(part: Any, factor: float) -> Any:
+    names = [field.name for field in fields(part) if field.name in ("variance", "slope_variance")]
+    return replace(part, **{name: factor * getattr(part, name) for name in names})
+
+
+def fixed_in(model: DynamicComparisons, structure: Structure) -> list[str]:
+    """All variances of a product but the first: only their product counts."""
+    free = [
+        not (name == "variance" and place > 0)
+        for term in structure
+        for place, part in enumerate(term.parts)
+        for name in part.describe()
+        if name in KINDS
+    ]
+    return [name for name, is_free in zip(parameters_of(model), free, strict=False) if not is_free]
+
+
+def covariance_of(structure: Structure) -> Covariance:
+    """The sum of its products, each with its variance in the first factor."""
+    products = (reduce(mul, (_scaled(term.parts[0], term.variance), *term.parts[1:])) for term in structure)
+    return reduce(add, products)
+
+
+def structure_at(covariance: Covariance, start: Structure) -> Structure:
+    """The structure of a covariance that is as `covariance_of(start)`, with other parameters."""
+    terms = covariance.parts if isinstance(covariance, Sum) else (covariance,)
+    found = []
+    first: Any
+    for term, product in zip(start, terms, strict=True):
+        first, *rest = product.parts if isinstance(product, Product) else (product,)
+        variance = first.variance / term.parts[0].variance
+        found.append(Term(variance, term.bases, (_scaled(first, 1 / variance), *rest)))
+    return tuple(found)

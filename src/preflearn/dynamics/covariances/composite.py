@@ -1,0 +1,179 @@
+"""What covariance functions share, and their sums and products (section 2.1 of [Maystre2019]_).
+
+References
+----------
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
+   time-dynamics", KDD 2019.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, fields
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from preflearn.checks import LARGEST, Floats, check_array, check_number, refuse, require, shown
+from preflearn.dynamics.covariances.state_space import OVERFLOW, StateSpace, check_finite
+
+_KINDS: dict[str, type[Covariance]] = {}  # by the name of the class
+
+
+class Covariance:
+    """A covariance function k(t, t') of a score in time; `+` and `*` of two are covariances too.
+
+    A covariance is immutable, equals another one with the same parameters, and its repr can be evaluated.
+    All of its times, lengths of time and variances are in the units of the data's times and scores.
+    """
+
+    def __init_subclass__(cls) -> None:
+        _KINDS[cls.__name__] = cls
+
+    def __add__(self, other: Covariance) -> Covariance:
+        return Sum((self, other)) if isinstance(other, Covariance) else NotImplemented
+
+    def __mul__(self, other: Covariance) -> Covariance:
+        return Product((self, other)) if isinstance(other, Covariance) else NotImplemented
+
+    def gram(self, t: ArrayLike, t2: ArrayLike | None = None) -> Floats:
+        """The covariances of the score at times t with that at times t2.
+
+        Parameters
+        ----------
+        t : array-like of shape (n,)
+            Times, in any order.
+        t2 : array-like of shape (n2,), optional
+            None: the same.
+
+        Returns
+        -------
+        K : ndarray of shape (n, n2)
+
+        Raises
+        ------
+        ValueError
+            On times that are not finite, beyond 1e100, or before the origin of a Wiener process, or where
+            the covariance overflows.
+
+        Notes
+        -----
+        Where the origin is "first", it is the least of all times that are given.
+        """
+        rows = _check_times(t, "t")
+        columns = rows if t2 is None else _check_times(t2, "t2")
+        with np.errstate(**OVERFLOW):
+            return check_finite(self._gram(rows[:, None], columns, float(min(rows.min(), columns.min()))))
+
+    def state_space(self) -> StateSpace:
+        """The same process as a Markov chain of vectors."""
+        raise NotImplementedError
+
+    def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
+        raise NotImplementedError
+
+    def describe(self) -> dict[str, Any]:
+        """The class and the parameters as values of JSON, which `covariance_from` reads."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}  # pyright: ignore[reportArgumentType]
+        listed = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+        return {"kind": type(self).__name__, **listed}
+
+
+@dataclass(frozen=True)
+class _Composite(Covariance):
+    """Terms of a sum or factors of a product; one inside another of the same kind is taken apart."""
+
+    parts: tuple[Covariance, ...]
+
+    def __post_init__(self) -> None:
+        good = len(self.parts) > 0 and all(isinstance(part, Covariance) for part in self.parts)
+        require(good, self.parts, "parts", "at least one covariance")
+        flat = ((part.parts if type(part) is type(self) else (part,)) for part in self.parts)
+        object.__setattr__(self, "parts", tuple(part for group in flat for part in group))
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": type(self).__name__, "parts": [part.describe() for part in self.parts]}
+
+
+@dataclass(frozen=True, repr=False)
+class Sum(_Composite):
+    """k(t, t') = k_1(t, t') + k_2(t, t') + ..., of independent scores that add up."""
+
+    def __repr__(self) -> str:
+        return " + ".join(map(repr, self.parts))
+
+    def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
+        return reduce(operator.add, (part._gram(t, t2, first) for part in self.parts))
+
+    def state_space(self) -> StateSpace:
+        return reduce(operator.add, (part.state_space() for part in self.parts))
+
+
+@dataclass(frozen=True, repr=False)
+class Product(_Composite):
+    """k(t, t') = k_1(t, t') k_2(t, t') ..."""
+
+    def __repr__(self) -> str:
+        return " * ".join(f"({part!r})" if isinstance(part, Sum) else repr(part) for part in self.parts)
+
+    def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
+        return reduce(operator.mul, (part._gram(t, t2, first) for part in self.parts))
+
+    def state_space(self) -> StateSpace:
+        return reduce(operator.mul, (part.state_space() for part in self.parts))
+
+
+def covariance_from(description: dict[str, Any]) -> Covariance:
+    """The covariance that `describe` has described.
+
+    Parameters
+    ----------
+    description : dict
+        "kind": the name of the class; the other keys: its parameters, all of them. A sum or a product has
+        "parts", a list of descriptions.
+
+    Returns
+    -------
+    covariance : Covariance
+        Equal to the one that was described.
+
+    Raises
+    ------
+    ValueError
+        If this is no such description, or a parameter is out of range.
+
+    Examples
+    --------
+    >>> from preflearn.dynamics import Constant, Matern12
+    >>> covariance = Constant(2.0) + Matern12(lengthscale=30.0)
+    >>> covariance.describe()["parts"][0]
+    {'kind': 'Constant', 'variance': 2.0}
+    >>> covariance_from(covariance.describe())
+    Constant(variance=2.0) + Matern12(variance=1.0, lengthscale=30.0)
+    """
+    require(isinstance(description, dict), description, "the description of a covariance", "a dict")
+    values = dict(description)
+    kind = values.pop("kind", None)
+    known = sorted(name for name in _KINDS if not name.startswith("_"))
+    require(isinstance(kind, str) and kind in known, kind, "the kind of a covariance", f"one of {known}")
+    names = [field.name for field in fields(_KINDS[kind])]  # pyright: ignore[reportArgumentType]
+    if sorted(map(str, values)) != sorted(names):
+        raise ValueError(f"the description of {kind} has {shown(list(values))}; expected {names}")
+    if "parts" in values:
+        require(isinstance(values["parts"], list), values["parts"], "parts", "a list of descriptions")
+        values["parts"] = tuple(map(covariance_from, values["parts"]))
+    return _KINDS[kind](**values)
+
+
+def check_positive(covariance: Covariance, *names: str) -> None:
+    """Replace parameters by floats from 1e-100 to 1e100, or say which one is none."""
+    for name in names:
+        object.__setattr__(covariance, name, check_number(covariance, name, positive=True, most=LARGEST))
+
+
+def _check_times(values: ArrayLike, name: str) -> Floats:
+    times = check_array(values, name, ("n",), "times")
+    refuse(np.abs(times) > LARGEST, times, name, "times up to 1e100 in size")
+    return times

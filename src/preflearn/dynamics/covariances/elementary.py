@@ -1,0 +1,317 @@
+"""Covariance functions with exact state-space models (section 2.1 and Table 7 of [Maystre2019]_).
+
+References
+----------
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
+   time-dynamics", KDD 2019.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from preflearn.checks import LARGEST, Floats, check_array, check_real, refuse, require
+from preflearn.dynamics.covariances.blocks import Decay, Interval, Origin, Trend
+from preflearn.dynamics.covariances.composite import Covariance, check_positive
+from preflearn.dynamics.covariances.state_space import StateSpace
+
+
+@dataclass(frozen=True)
+class Constant(Covariance):
+    """k(t, t') = variance: a score that does not change.
+
+    Parameters
+    ----------
+    variance : float
+        Of the score, in its unit squared; from 1e-100 to 1e100.
+
+    Raises
+    ------
+    ValueError
+        If the variance is out of range.
+
+    Examples
+    --------
+    >>> Constant(variance=2.0).gram([0.0, 5.0]).tolist()
+    [[2.0, 2.0], [2.0, 2.0]]
+    """
+
+    variance: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive(self, "variance")
+
+    def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
+        return np.full((len(t), len(t2)), self.variance)
+
+    def state_space(self) -> StateSpace:
+        return StateSpace([Trend((self.variance,))])
+
+
+@dataclass(frozen=True)
+class Wiener(Covariance):
+    """k(t, t') = variance * (min(t, t') - origin): Brownian motion that is 0 at the origin.
+
+    Parameters
+    ----------
+    variance : float
+        Of a change in one unit of time: the unit of the score squared, a unit of time.
+    origin : float or "first"
+        The time at which the score is 0. Times before it are refused: min(t, t') is no covariance there,
+        since k(t, t) < 0. "first": each feature's own first match, as in TrueSkill Through Time; add a
+        `Constant` for the variance of newcomers.
+
+    Raises
+    ------
+    ValueError
+        If the variance is out of range, or the origin is neither a number nor "first".
+
+    Examples
+    --------
+    >>> (Constant(9.0) + Wiener(variance=0.5, origin="first")).gram([2000.0, 2004.0]).tolist()
+    [[9.0, 9.0], [9.0, 11.0]]
+    """
+
+    variance: float = 1.0
+    origin: Origin = 0.0
+
+    def __post_init__(self) -> None:
+        check_positive(self, "variance")
+        _check_origin(self)
+
+    def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
+        origin = _start(self.origin, first)
+        require(first >= origin, first, "the least time", f"times from the origin {origin:g} on")
+        return self.variance * (np.minimum(t, t2) - origin)
+
+    def state_space(self) -> StateSpace:
+        return StateSpace([Trend((0.0,), drift=self.variance, origin=self.origin)])
+
+
+@dataclass(frozen=True)
+class Linear(Covariance):
+    """k(t, t') = variance * (t - origin) * (t' - origin): a straight line that is 0 at the origin.
+
+    Parameters
+    ----------
+    variance : float
+        Of the slope: the unit of the score squared, a unit of time squared.
+    origin : float or "first"
+        The time at which the score is 0; "first": each feature's own first match.
+
+    Raises
+    ------
+    ValueError
+        If the variance is out of range, or the origin is neither a number nor "first".
+
+    Examples
+    --------
+    >>> Linear(variance=2.0, origin=1.0).gram([1.0, 2.0, 4.0]).tolist()
+    [[0.0, 0.0, 0.0], [0.0, 2.0, 6.0], [0.0, 6.0, 18.0]]
+    """
+
+    variance: float = 1.0
+    origin: Origin = 0.0
+
+    def __post_init__(self) -> None:
+        check_positive(self, "variance")
+        _check_origin(self)
+
+    def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
+        origin = _start(self.origin, first)
+        return self.variance * ((t - origin) * (t2 - origin))
+
+    def state_space(self) -> StateSpace:
+        return StateSpace([Trend((0.0, self.variance), origin=self.origin)])
+
+
+@dataclass(frozen=True)
+class Affine(Covariance):
+    """k(t, t') = variance + slope_variance * (t - origin) * (t' - origin): a straight line.
+
+    Parameters
+    ----------
+    variance : float
+        Of the score at the origin, in its unit squared.
+    slope_variance : float
+        Of the slope: the unit of the score squared, a unit of time squared.
+    origin : float or "first"
+        The time at which level and slope are independent; "first": each feature's own first match.
+
+    Raises
+    ------
+    ValueError
+        If a variance is out of range, or the origin is neither a number nor "first".
+
+    Examples
+    --------
+    >>> Affine(variance=3.0, slope_variance=2.0).gram([0.0, 1.0, 2.0]).tolist()
+    [[3.0, 3.0, 3.0], [3.0, 5.0, 7.0], [3.0, 7.0, 11.0]]
+    """
+
+    variance: float = 1.0
+    slope_variance: float = 1.0
+    origin: Origin = 0.0
+
+    def __post_init__(self) -> None:
+        check_positive(self, "variance", "slope_variance")
+        _check_origin(self)
+
+    def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
+        origin = _start(self.origin, first)
+        return self.variance + self.slope_variance * ((t - origin) * (t2 - origin))
+
+    def state_space(self) -> StateSpace:
+        return StateSpace([Trend((self.variance, self.slope_variance), origin=self.origin)])
+
+
+@dataclass(frozen=True)
+class PiecewiseConstant(Covariance):
+    """k(t, t') = variance within an interval between boundaries, 0 between two: a new score each season.
+
+    Parameters
+    ----------
+    variance : float
+        Of the score, in its unit squared.
+    boundaries : sequence of float
+        Ascending times at which an interval ends and the next one begins; a boundary belongs to the later
+        one. The first interval has no beginning, the last one no end.
+
+    Raises
+    ------
+    ValueError
+        If the variance is out of range, or the boundaries are not finite and ascending.
+
+    Examples
+    --------
+    >>> PiecewiseConstant(variance=2.0, boundaries=(1.0, 3.0)).gram([0.0, 1.0, 2.0]).tolist()
+    [[2.0, 0.0, 0.0], [0.0, 2.0, 2.0], [0.0, 2.0, 2.0]]
+    """
+
+    variance: float = 1.0
+    boundaries: tuple[float, ...] = (0.0,)
+
+    def __post_init__(self) -> None:
+        check_positive(self, "variance")
+        boundaries = check_array(self.boundaries, "boundaries", ("n",), "ascending times")
+        refuse(np.diff(boundaries, prepend=-np.inf) <= 0, boundaries, "boundaries", "ascending times")
+        object.__setattr__(self, "boundaries", tuple(boundaries.tolist()))
+
+    def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
+        rows, columns = (np.searchsorted(self.boundaries, times, side="right") for times in (t, t2))
+        return self.variance * (rows == columns)
+
+    def state_space(self) -> StateSpace:
+        return StateSpace([Interval(self.variance, self.boundaries)])
+
+
+@dataclass(frozen=True)
+class _Matern(Covariance):
+    variance: float = 1.0
+    lengthscale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_positive(self, "variance", "lengthscale")
+
+
+@dataclass(frozen=True)
+class Matern12(_Matern):
+    """k(t, t') = variance * e^-u, u = |t - t'| / lengthscale: a rough score that returns to its mean.
+
+    Parameters
+    ----------
+    variance : float
+        Of the score, in its unit squared.
+    lengthscale : float
+        In units of time; the correlation over this gap is 0.37.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> Matern12(variance=2.0, lengthscale=10.0).gram([0.0], [0.0, 10.0]).round(3).tolist()
+    [[2.0, 0.736]]
+    """
+
+    def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
+        return self.variance * np.exp(-np.abs(t - t2) / self.lengthscale)
+
+    def state_space(self) -> StateSpace:
+        return StateSpace([Decay(self.variance, 1 / self.lengthscale, 1)])
+
+
+@dataclass(frozen=True)
+class Matern32(_Matern):
+    """k(t, t') = variance * (1 + u) e^-u, u = √3 |t - t'| / lengthscale: a score that has a slope.
+
+    Parameters
+    ----------
+    variance : float
+        Of the score, in its unit squared.
+    lengthscale : float
+        In units of time; the correlation over this gap is 0.48.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> Matern32(variance=2.0, lengthscale=10.0).gram([0.0], [0.0, 10.0]).round(3).tolist()
+    [[2.0, 0.967]]
+    """
+
+    def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
+        u = np.abs(t - t2) * (sqrt(3) / self.lengthscale)
+        return self.variance * (1 + u) * np.exp(-u)
+
+    def state_space(self) -> StateSpace:
+        return StateSpace([Decay(self.variance, sqrt(3) / self.lengthscale, 2)])
+
+
+@dataclass(frozen=True)
+class Matern52(_Matern):
+    """k(t, t') = variance * (1 + u + u²/3) e^-u, u = √5 |t - t'| / lengthscale: a score that has a curvature.
+
+    Parameters
+    ----------
+    variance : float
+        Of the score, in its unit squared.
+    lengthscale : float
+        In units of time; the correlation over this gap is 0.52.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> Matern52(variance=2.0, lengthscale=10.0).gram([0.0], [0.0, 10.0]).round(3).tolist()
+    [[2.0, 1.048]]
+    """
+
+    def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
+        u = np.abs(t - t2) * (sqrt(5) / self.lengthscale)
+        return self.variance * (1 + u + u * (u / 3)) * np.exp(-u)
+
+    def state_space(self) -> StateSpace:
+        return StateSpace([Decay(self.variance, sqrt(5) / self.lengthscale, 3)])
+
+
+def _check_origin(covariance: Wiener | Linear | Affine) -> None:
+    origin = covariance.origin
+    if not (isinstance(origin, str) and origin == "first"):
+        time = check_real(origin, "origin", "a time or 'first'", -LARGEST, LARGEST)
+        object.__setattr__(covariance, "origin", time)
+
+
+def _start(origin: Origin, first: float) -> float:
+    return first if origin == "first" else float(origin)

@@ -1,0 +1,158 @@
+"""Covariances as exact state-space models (section 3.2 of [Maystre2019]_).
+
+References
+----------
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
+   time-dynamics", KDD 2019.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from preflearn.checks import Floats
+from preflearn.dynamics.covariances.blocks import AGE, GAP, START, Block, Kronecker, Needs, crossed
+
+OVERFLOW: Any = {"over": "ignore", "invalid": "ignore"}  # check_finite says so in our words
+
+
+class StateSpace:
+    """A Gaussian process in time as a Markov chain of vectors (section 3.2 of [Maystre2019]_).
+
+    The state x of a feature is Gaussian with mean 0 at its first time t, then x(t') = A x(t) + noise of
+    covariance Q, and its score is s = h'x. With P(t) the covariance of x(t), k(t, t') = h' A P(t) h for
+    t <= t'. The covariance's method `state_space` returns one.
+
+    Parameters
+    ----------
+    blocks : iterable of Block
+        Independent parts. Chains of one rate, and with one set of boundaries, share entries of the state.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from preflearn.dynamics import Affine, Wiener
+    >>> model = (Affine(variance=4.0, slope_variance=0.5) + Wiener(variance=2.0)).state_space()
+    >>> model.size, model.measurement.tolist()
+    (2, [1.0, 0.0])
+    >>> A, Q = model.transitions(np.array([1.0]), np.array([4.0]))
+    >>> A[0].tolist(), Q[0].tolist()
+    ([[1.0, 3.0], [0.0, 1.0]], [[6.0, 0.0], [0.0, 0.0]])
+    >>> model.initial(np.array([1.0]))[0].tolist()
+    [[6.5, 0.5], [0.5, 0.5]]
+    """
+
+    def __init__(self, blocks: Iterable[Block]) -> None:
+        self.blocks = tuple(blocks)
+        groups: dict[object, list[Block]] = {}
+        for block in self.blocks:
+            groups.setdefault(block.chain or id(block), []).append(block)
+        self._groups = [max(group, key=lambda block: block.size) for group in groups.values()]
+        starts = np.cumsum([0, *(block.size for block in self._groups)]).tolist()
+        offset = dict(zip(groups, starts, strict=False))
+        self._parts = [offset[block.chain or id(block)] for block in self.blocks]
+        self.size: int = starts[-1]
+        self.measurement: Floats = np.zeros(self.size)
+        self.measurement[starts[:-1]] = 1.0
+        self.depends: Needs = frozenset().union(*(block.depends for block in self.blocks))
+
+    def __add__(self, other: StateSpace) -> StateSpace:
+        return StateSpace(self.blocks + other.blocks)
+
+    def __mul__(self, other: StateSpace) -> StateSpace:
+        return StateSpace(Kronecker(a, b) for a in self.blocks for b in other.blocks)
+
+    def initial(self, time: Floats) -> Floats:
+        """Prior covariance of the state at the first time of a feature.
+
+        Parameters
+        ----------
+        time : ndarray of shape (n,)
+            First times.
+
+        Returns
+        -------
+        P : ndarray of shape (n, K, K)
+
+        Raises
+        ------
+        ValueError
+            If a time is before the origin of a Wiener process, or the covariance overflows.
+        """
+        with np.errstate(**OVERFLOW):
+            return self._sum([block.covariance(time, time) for block in self.blocks])
+
+    def transitions(self, start: Floats, end: Floats, first: Floats | None = None) -> tuple[Floats, Floats]:
+        """Matrices A and Q of x(end) = A x(start) + noise, the noise being Gaussian with covariance Q.
+
+        Parameters
+        ----------
+        start, end : ndarray of shape (n,)
+            Times, start <= end.
+        first : ndarray of shape (n,), optional
+            The first time of each step's feature. It is needed if "age" is in `depends`: for a product with
+            a covariance whose origin is "first".
+
+        Returns
+        -------
+        A, Q : ndarray of shape (n, K, K)
+
+        Raises
+        ------
+        ValueError
+            If `first` is needed and not given, or numbers overflow.
+        """
+        self._check_first(first)
+        A = np.zeros((len(start), self.size, self.size))
+        where = 0
+        with np.errstate(**OVERFLOW):
+            for block in self._groups:
+                here = slice(where, where := where + block.size)
+                A[:, here, here] = block.transition(start, end)
+            noise = [block.noise(start, end, first) for block in self.blocks]
+        return check_finite(A), self._sum(noise)
+
+    def keys(self, start: Floats, end: Floats, first: Floats | None = None) -> list[Floats]:
+        """What A and Q depend on: steps whose keys are all equal have the same transition.
+
+        Parameters as in `transitions`.
+
+        Returns
+        -------
+        keys : list of ndarray, shape (n,)
+            At least one: the gap `end - start` for most covariances; whether a boundary is crossed (0 or 1);
+            also the start, or the time since `first`, for products with a process that is not stationary.
+        """
+        self._check_first(first)
+        known = {GAP: end - start, START: start}
+        if first is not None:
+            known[AGE] = start - first
+        values = [
+            crossed(need, start, end).astype(np.float64) if isinstance(need, tuple) else known[need]
+            for need in sorted(self.depends, key=repr)
+        ]
+        return values or [np.zeros(len(start))]
+
+    def _check_first(self, first: Floats | None) -> None:
+        if AGE in self.depends and first is None:
+            raise ValueError(
+                "first is None; expected the first time of each feature, since the covariance multiplies one "
+                "whose origin is 'first'"
+            )
+
+    def _sum(self, parts: list[Floats]) -> Floats:
+        """Sums the blocks' matrices, each at its place."""
+        total = np.zeros((len(parts[0]), self.size, self.size))
+        for where, part in zip(self._parts, parts, strict=True):
+            here = slice(where, where + part.shape[1])
+            total[:, here, here] += part
+        return check_finite(total)
+
+
+def check_finite(values: Floats) -> Floats:
+    if not np.isfinite(values).all():
+        raise ValueError("the covariance overflows; expected times, gaps and variances of a moderate size")
+    return values

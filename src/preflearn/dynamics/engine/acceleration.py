@@ -1,0 +1,323 @@
+"""To the fixed point of the update map in few evaluations, and never downhill.
+
+Where many players share few matches, what moves all their scores together takes hundreds of plain sweeps. It
+lies in a few directions, so Anderson's mixing [Anderson1965]_ finds it from the last evaluations: with
+residuals r = f(x) - x, and differences dx, dr of the last iterates and residuals,
+
+    x <- x + rate r - sum_j gamma_j (dx_j + rate dr_j),
+
+and gamma such that |w (r - sum_j gamma_j dr_j)| is least. Here x holds alpha and log beta, so that no beta
+becomes negative, and the weights w turn changes of both into units of the posterior standard deviation. The
+plain part, x + rate r, is taken in alpha and beta, where it is a natural gradient of the bound of reverse-KL:
+if it is short enough, the bound rises.
+
+Differences are kept in single precision: they say where to go, and the residual, in double precision, whether
+it is there.
+
+References
+----------
+.. [Anderson1965] D. G. Anderson, "Iterative procedures for nonlinear integral equations", JACM 12, 1965.
+.. [Walker2011] H. F. Walker, P. Ni, "Anderson acceleration for fixed-point iterations", SIAM Journal on
+   Numerical Analysis 49, 2011.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import NamedTuple
+
+import numpy as np
+
+from preflearn.checks import Floats
+from preflearn.dynamics.engine.threads import njit_free, njit_free_inside, njit_free_sums, slices
+from preflearn.dynamics.engine.update import Update, UpdateMap
+
+_DEPTH = 12  # how many differences are kept
+_HISTORY = 700_000_000  # bytes of them, at most
+_REACH = 10.0  # posterior standard deviations that a step of reverse-KL may take
+_PATIENCE = 30  # evaluations of EP without a new least residual, which must be
+_PROGRESS = 0.98  # of the last one
+_LEAST_STEADY = 1 / 8  # where EP goes on at a smaller rate
+_SLACK, _FALL = 5.0, 0.5  # nats, and share of itself, by which EP's evidence may fall
+_LEAST_RATE = 1 / 64
+_GROWTH = 10.0  # of the residual, at which a step counts as failed: over the least
+_MEMORY = 6  # of so many accepted evaluations
+_ROUNDING = 1e-12  # of a bound, relative
+_RIDGE = 1e-14
+_RECOVERY = 1.25  # of the rate, a step that succeeds
+_BLOCK = 512  # entries of one turn that stay in the fastest cache
+_TINY = 1e-300  # stands for a beta of 0, which has no logarithm
+_CLOSE = 1e-3
+_LEAP = 20.0  # of log beta, in one step
+
+
+class Trace(NamedTuple):
+    """What happened at each evaluation of the update map.
+
+    Attributes
+    ----------
+    residual, evidence : list of float
+        As of `Update`.
+    rate : list of float
+        Of the step that was made after it.
+    accepted : list of bool
+        False where the step before it was taken back.
+    """
+
+    residual: list[float]
+    evidence: list[float]
+    rate: list[float]
+    accepted: list[bool]
+
+
+def iterate(update_map: UpdateMap, *, rate: float | str, tol: float, max_iter: int) -> tuple[Trace, bool]:
+    """Go to the fixed point from the pseudo-observations that `update_map.entries` holds.
+
+    Parameters
+    ----------
+    update_map : UpdateMap
+    rate : float or "auto"
+        A number: plain sweeps with this learning rate, as Algorithm 1 has it. "auto": mixing, and a step that
+        fails is taken back and made again at half the rate.
+    tol : float
+        Of the residual of `Update`.
+    max_iter : int
+        Evaluations.
+
+    Returns
+    -------
+    trace : Trace
+    converged : bool
+        Whether the residual of the last evaluation is at most tol. `entries` are those of the last evaluation
+        that was accepted.
+    """
+    trace = Trace([], [], [], [])
+    good = False
+    step = _Mixing(update_map) if rate == "auto" else Plain(update_map, float(rate))
+    for evaluation in range(max_iter):
+        found = update_map.evaluate()
+        good = step.accepts(found)
+        if evaluation == 0 and not good:
+            raise ValueError(
+                f"the likelihood overflows before anything is learned (its logarithm is {found.evidence:g}); "
+                "expected a prior variance at which outcomes of this size occur: a smaller one"
+            )
+        trace.residual.append(found.residual)
+        trace.evidence.append(found.evidence)
+        trace.accepted.append(good)
+        trace.rate.append(step.rate)
+        if good and found.residual <= tol:
+            return trace, True
+        if evaluation < max_iter - 1:
+            step.advance() if good else step.retreat()
+    if not good:
+        step.restore()
+    return trace, False
+
+
+class Plain:
+    """Algorithm 1 with a fixed learning rate."""
+
+    def __init__(self, update_map: UpdateMap, rate: float) -> None:
+        self._map, self.rate = update_map, rate
+
+    def accepts(self, found: Update) -> bool:
+        return math.isfinite(found.residual) and math.isfinite(found.evidence)
+
+    def advance(self) -> None:
+        entries, updated, nothing = self._map.entries, self._map.updated, np.zeros((0, 0), dtype=np.float32)
+
+        def step(part: slice) -> None:
+            _mix(self.rate, entries, updated, nothing, np.zeros(0), part.start, part.stop)
+
+        self._map.team.share(step, slices(len(entries)))
+
+    def retreat(self) -> None:
+        raise ValueError(
+            f"the pseudo-observations overflow at rate {self.rate:g}; expected a rate at which "
+            "sweeps converge: take a smaller one, or 'auto'"
+        )
+
+    restore = retreat
+
+
+class _Mixing:
+    """Anderson's mixing, with a rate that falls where a step fails."""
+
+    def __init__(self, update_map: UpdateMap) -> None:
+        self._map, self._parts = update_map, slices(len(update_map.entries))
+        size = 2 * len(update_map.entries)
+        depth = int(np.clip(_HISTORY // (8 * size), 2, _DEPTH))
+        self._steps = np.zeros((depth, size), dtype=np.float32)  # dx + rate dr
+        self._turns = np.zeros((depth, size), dtype=np.float32)  # w dr
+        self._x, self._r = np.zeros(size), np.zeros(size)  # of the last accepted evaluation
+        self._gram = np.zeros((depth, depth))  # of the turns
+        self._n_steps = -1  # since the last failure; the first evaluation has none before it
+        self._residuals: deque[float] = deque(maxlen=_MEMORY)
+        self._evidences: deque[float] = deque(maxlen=_MEMORY)
+        self._first, self._least = math.inf, math.inf  # residuals
+        self._since = 0  # evaluations since the least
+        self._patience, self._anew = _PATIENCE, False
+        self._reach = 1.0  # the rate is cut to it: a leap would end where the bound is rounding
+        self._most_rate = 1.0
+        most = int(np.diff(update_map.schedule.rows).max())  # features in one match
+        self.rate = min(1.0, 2 / most)  # enough for reverse-KL with a Gaussian likelihood: chapter 13
+
+    def accepts(self, found: Update) -> bool:
+        """Uphill in the bound of reverse-KL; for EP, which has none, without a leap."""
+        if not (math.isfinite(found.residual) and math.isfinite(found.evidence)):
+            return False
+        good = not self._residuals or (self._leaps_not(found) if self._map.ep else self._rises(found))
+        if good:
+            self._residuals.append(found.residual)
+            self._evidences.append(found.evidence)
+            if self._map.ep:
+                self._watch(found.residual)
+            else:
+                self._reach = _REACH / max(found.residual, _REACH)
+        return good
+
+    def _rises(self, found: Update) -> bool:
+        return found.evidence >= self._evidences[-1] - _ROUNDING * abs(self._evidences[-1])
+
+    def _leaps_not(self, found: Update) -> bool:
+        """Neither the largest change, nor the evidence: a leap of many pseudo-observations in step."""
+        calm = found.residual <= _GROWTH * min(self._residuals) or self.rate <= _LEAST_RATE
+        best = max(self._evidences)
+        return calm and (self.rate <= _LEAST_STEADY or found.evidence >= best - _SLACK - _FALL * abs(best))
+
+    def _watch(self, residual: float) -> None:
+        """Where EP goes round in a circle, make smaller steps; from the start, if it is worse than there."""
+        self._first = residual if self._first == math.inf else self._first
+        self._since = 0 if residual < _PROGRESS * self._least else self._since + 1
+        self._least = min(self._least, residual)
+        if self._since > self._patience:
+            self._most_rate = max(self._most_rate / 2, _LEAST_STEADY)
+            self._patience *= 2
+            self.rate, self._n_steps, self._since, self._least = self._most_rate, -1, 0, math.inf
+            self._anew = residual > self._first
+
+    def advance(self) -> None:
+        """Note the difference to the evaluation before, and make the mixed step."""
+        entries, updated, depth = self._map.entries, self._map.updated, len(self._gram)
+        if self._anew:
+            entries[:, :2], self._anew = 0.0, False
+            self._residuals.clear()
+            self._evidences.clear()
+            return
+        slot, count = max(self._n_steps, 0) % depth, min(self._n_steps + 1, depth)
+        share, rate = self._map.team.share, min(self.rate, self._reach)
+
+        def note(part: slice) -> Floats:
+            memory = self._x, self._r, self._steps, self._turns
+            how = self._map.ep, rate
+            return _note(*how, entries, updated, *memory, slot, count, part.start, part.stop)
+
+        products = np.sum(share(note, self._parts), axis=0)
+        self._gram[slot, :count] = self._gram[:count, slot] = products[0, :count]
+        gamma = np.zeros(0)
+        if np.isfinite(products).all():
+            gamma = _least_squares(self._gram[:count, :count], products[1, :count])
+            self._n_steps += 1
+        else:  # a leap beyond single precision: begin anew
+            self._n_steps = -1
+
+        def mix(part: slice) -> None:
+            _mix(rate, entries, updated, self._steps, gamma, part.start, part.stop)
+
+        share(mix, self._parts)
+        self.rate = min(self._most_rate, _RECOVERY * self.rate)
+
+    def retreat(self) -> None:
+        """A plain step from the last accepted evaluation; if one from there failed, at half its rate."""
+        if self._n_steps <= 0:
+            self.rate /= 2
+        self._n_steps = -1
+        entries, rate = self._map.entries, min(self.rate, self._reach)
+
+        def step(part: slice) -> None:
+            _plain_from(rate, entries, self._x, self._r, part.start, part.stop)
+
+        self._map.team.share(step, self._parts)
+
+    def restore(self) -> None:
+        """Back to the last accepted evaluation."""
+        self._map.entries[:, :2] = self._x.reshape(-1, 2)
+
+
+def _least_squares(gram: Floats, target: Floats) -> Floats:
+    """gamma of the module's formula; directions that rounding cannot tell apart count as one."""
+    if len(gram) == 0:
+        return np.zeros(0)
+    scale = np.sqrt(np.maximum(np.diag(gram), np.finfo(float).tiny))
+    ridge = _RIDGE * np.eye(len(gram))
+    return np.linalg.lstsq(gram / np.outer(scale, scale) + ridge, target / scale, rcond=None)[0] / scale
+
+
+@njit_free_sums
+def _note(ep, rate, entries, updated, x, r, steps, turns, slot, count, begin, end):
+    """Move x and r to the present evaluation; products of the new turn, and of w r, with all turns."""
+    products = np.zeros((2, len(turns)))
+    weighted = np.empty(2 * _BLOCK)
+    for low in range(begin, end, _BLOCK):
+        high = min(low + _BLOCK, end)
+        for e in range(low, high):
+            alpha, beta, v = entries[e, 0], entries[e, 1], entries[e, 3]
+            if ep:
+                v /= 1.0 + beta * v
+            to_alpha, to_z = updated[e, 0] - alpha, _log_ratio(updated[e, 1], beta)
+            w_alpha, w_z = math.sqrt(v), v * beta
+            i = 2 * e
+            if count > 0:
+                d_alpha, d_z = to_alpha - r[i], to_z - r[i + 1]
+                s_alpha = alpha - x[i] + rate * d_alpha
+                s_z = _log_ratio(beta, x[i + 1]) + rate * d_z
+                if x[i + 1] < 2 * _TINY:  # a beta of 0 before tells nothing of its logarithm
+                    d_z, s_z = 0.0, 0.0
+                steps[slot, i], steps[slot, i + 1] = s_alpha, s_z
+                turns[slot, i], turns[slot, i + 1] = w_alpha * d_alpha, w_z * d_z
+            x[i], x[i + 1], r[i], r[i + 1] = alpha, beta, to_alpha, to_z
+            weighted[i - 2 * low], weighted[i - 2 * low + 1] = w_alpha * to_alpha, w_z * to_z
+        for j in range(count):
+            with_turn, with_residual = 0.0, 0.0
+            for i in range(2 * (high - low)):
+                turn = np.float64(turns[j, 2 * low + i])
+                with_turn += turn * turns[slot, 2 * low + i]
+                with_residual += turn * weighted[i]
+            products[0, j] += with_turn
+            products[1, j] += with_residual
+    return products
+
+
+@njit_free_inside
+def _log_ratio(a, b):
+    """log(a/b), by a series where they are close, as most are: the next term is below 1e-24."""
+    a, b = max(a, _TINY), max(b, _TINY)
+    t = (a - b) / (a + b)
+    if abs(t) < _CLOSE:
+        s = t * t
+        return 2.0 * t * (1.0 + s * (1.0 / 3.0 + s * (0.2 + s / 7.0)))
+    return math.log(a) - math.log(b)
+
+
+@njit_free
+def _plain_from(rate, entries, x, r, begin, end):
+    """The plain step from x, with residual r."""
+    for e in range(begin, end):
+        alpha, beta = x[2 * e], x[2 * e + 1]
+        entries[e, 0] = alpha + rate * r[2 * e]
+        entries[e, 1] = beta + rate * (math.exp(math.log(max(beta, _TINY)) + r[2 * e + 1]) - beta)
+
+
+@njit_free
+def _mix(rate, entries, updated, steps, gamma, begin, end):
+    """The plain step, and what the last ones add to it."""
+    for e in range(begin, end):
+        move_alpha, move_z = 0.0, 0.0
+        for j in range(len(gamma)):
+            move_alpha += gamma[j] * steps[j, 2 * e]
+            move_z += gamma[j] * steps[j, 2 * e + 1]
+        entries[e, 0] += rate * (updated[e, 0] - entries[e, 0]) - move_alpha
+        beta = entries[e, 1] + rate * (updated[e, 1] - entries[e, 1])
+        entries[e, 1] = beta if move_z == 0.0 else beta * math.exp(-min(max(move_z, -_LEAP), _LEAP))

@@ -1,0 +1,163 @@
+# Row numbers of four bytes are enough, and are called Ids as those of eight:
+# pyright: reportReturnType=false
+"""The flat arrays over which inference runs: the entries of matches, and the visits of features.
+
+An entry of the design is one feature in one match. Matches are read in turn, and features visit their own
+matches in the order of time; one of the two must jump about in memory. So what both need of an entry stands
+side by side in one row, a match of two features in 64 bytes, and matches and features are numbered such that
+most jumps are short: features from the rarest to the most frequent, matches by their rarest feature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+
+from preflearn.checks import Floats, Ids
+from preflearn.dynamics.covariances.blocks import AGE
+from preflearn.dynamics.covariances.state_space import StateSpace
+from preflearn.dynamics.engine.smoother import packed
+from preflearn.dynamics.engine.threads import part_size, slices
+from preflearn.matches import Matches
+
+_LINE = 64  # bytes of a cache line
+
+
+class Group(NamedTuple):
+    """Features of one covariance: what the smoother needs to know of it."""
+
+    size: int
+    model: tuple[Floats, Floats, Floats]  # h, initial, table of `smooth`
+    chunks: list[Ids]  # the features, in parts of about equal work
+
+
+class Schedule(NamedTuple):
+    """Matches, rearranged.
+
+    Attributes
+    ----------
+    order : ndarray of int, shape (N,)
+        Which match of the caller is the n-th here.
+    entry_order : ndarray of int, shape (E,)
+        Which entry of the caller's design is the e-th here.
+    rank : ndarray of int, shape (M,)
+        Number here of each feature of the caller.
+    rows : ndarray of int, shape (N + 1,)
+        Where the entries of each match begin.
+    coefficients : ndarray of shape (E,)
+        x of each entry.
+    visits : tuple
+        `entry`, `step` and `start` of `smooth`.
+    groups : list of Group
+    chunks : list of slice
+        The matches, in parts of about equal work.
+    """
+
+    order: NDArray
+    entry_order: NDArray
+    rank: NDArray
+    rows: Ids
+    coefficients: Floats
+    visits: tuple[NDArray, NDArray, NDArray]
+    groups: list[Group]
+    chunks: list[slice]
+
+
+def schedule_of(matches: Matches, spaces: list[StateSpace], space_of: Ids) -> Schedule:
+    """Arrange matches for inference.
+
+    Parameters
+    ----------
+    matches : Matches
+    spaces : list of StateSpace
+    space_of : ndarray of int, shape (M,)
+        Which of them each feature has.
+    """
+    design = matches.design
+    n, n_features = design.shape
+    counts = np.bincount(design.indices, minlength=n_features)
+    rank = np.empty(n_features, dtype=np.int32)
+    rank[np.argsort(counts, kind="stable")] = np.arange(n_features, dtype=np.int32)
+    columns = rank[design.indices]
+    order = np.argsort(np.minimum.reduceat(columns, design.indptr[:-1]), kind="stable").astype(np.int32)
+    rows, entry_order = _rearranged(design.indptr, order)
+    start = np.concatenate([[0], np.cumsum(counts[np.argsort(rank)])])
+    entry = _visits(columns, design.indptr, entry_order)
+    when = np.repeat(matches.time, np.diff(design.indptr))[entry_order[entry]]
+    space_here = np.empty(n_features, dtype=np.int64)
+    space_here[rank] = space_of
+    step = np.zeros(len(entry), dtype=np.int32)
+    groups = [_group(space, space_here == k, start, when, step) for k, space in enumerate(spaces)]
+    return Schedule(
+        order, entry_order, rank, rows, design.data[entry_order], (entry, step, start), groups, slices(n)
+    )
+
+
+def aligned(n_rows: int, n_columns: int) -> Floats:
+    """Zeros whose first row begins with a cache line."""
+    spare = np.zeros(n_rows * n_columns + _LINE // 8)
+    begin = -spare.ctypes.data % _LINE // 8
+    return spare[begin : begin + n_rows * n_columns].reshape(n_rows, n_columns)
+
+
+def _rearranged(indptr: NDArray, order: NDArray) -> tuple[Ids, NDArray]:
+    """Where rows begin if they stand in another order, and which entry comes where."""
+    lengths = np.diff(indptr)[order]
+    rows = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    entry_order = np.arange(rows[-1], dtype=np.int32)
+    entry_order += np.repeat((indptr[:-1][order] - rows[:-1]).astype(np.int32), lengths)
+    return rows, entry_order
+
+
+def _visits(columns: NDArray, indptr: NDArray, entry_order: NDArray) -> NDArray:
+    """Entries by feature, and by time within a feature: a transposition, in linear time."""
+    here = np.empty(len(entry_order), dtype=np.int32)
+    here[entry_order] = np.arange(len(entry_order), dtype=np.int32)
+    shape = (len(indptr) - 1, int(columns.max()) + 1)
+    return sparse.csr_array((here, columns, indptr), shape=shape).tocsc().data
+
+
+def _group(space: StateSpace, mine: NDArray[np.bool_], start: Ids, when: Floats, step: NDArray) -> Group:
+    """Tables of all transitions that occur; fills in the `step` of these features' visits."""
+    lengths = np.diff(start)
+    features = np.flatnonzero(mine & (lengths > 0))
+    first = start[features]
+    begins, step[first] = distinct([when[first]])
+    initial = space.initial(when[first][begins])
+    later = np.repeat(mine, lengths)
+    later[first] = False
+    later = np.flatnonzero(later)
+    ages = _first_times(start, when, later) if AGE in space.depends else None
+    kinds, step[later] = distinct(space.keys(when[later - 1], when[later], ages))
+    some = later[kinds]
+    table = packed(*space.transitions(when[some - 1], when[some], _first_times(start, when, some)))
+    return Group(space.size, (space.measurement, initial, table), _parts(features, lengths[features]))
+
+
+def _first_times(start: Ids, when: Floats, visits: Ids) -> Floats:
+    """Of the features that have these visits."""
+    return when[start[np.searchsorted(start, visits, side="right") - 1]]
+
+
+def distinct(keys: Iterable[NDArray]) -> tuple[Ids, Ids]:
+    """One position for each distinct row of the keys, and the number of its row for each position."""
+    codes: Any = None
+    for key in keys:
+        found = pd.factorize(key)[0]
+        if codes is not None:
+            found = pd.factorize(codes * (int(found.max(initial=0)) + 1) + found)[0]
+        codes = found
+    positions = np.empty(int(codes.max(initial=-1)) + 1, dtype=np.int64)
+    positions[codes[::-1]] = np.arange(len(codes))[::-1]  # the first of each
+    return positions, codes
+
+
+def _parts(features: Ids, lengths: Ids) -> list[Ids]:
+    """Features in parts of about equally many visits; the same for any number of threads."""
+    part = (np.cumsum(lengths) - lengths) // part_size(int(lengths.sum()))
+    return [features[part == k] for k in np.unique(part)]

@@ -1,0 +1,12 @@
+"""Ratings that are updated match by match behind one interface: Elo, Glicko and TrueSkill."""
+
+from preflearn.ratings.elo_glicko import Elo, Glicko
+from preflearn.ratings.system import earlier_forecasts
+from preflearn.ratings.trueskill import TrueSkill
+
+__all__ = [
+    "Elo",
+    "Glicko",
+    "TrueSkill",
+    "earlier_forecasts",
+]

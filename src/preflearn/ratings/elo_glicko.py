@@ -1,0 +1,337 @@
+"""Rating systems: Elo and Glicko, which move two ratings after each match (section 5 of [Venuto2017]_).
+
+Elo's update is a step of stochastic gradient ascent. With d = (ln 10 / scale) (r_first - r_second), s the
+score of the first (1 win, 1/2 tie, 0 loss) and E = 1 / (1 + e^-d), the log-likelihood of Bradley and
+Terry, s log E + (1 - s) log(1 - E), has the derivative s - E in d; the step r_first += K (s - E),
+r_second -= K (s - E) follows it with a step length of K scale / ln 10. A tie as half a win is no
+makeshift either: twice this log-likelihood is, but for a constant, that of Davidson's model of ties with
+nu = 2, which gives the three outcomes the probabilities (1 - E)², 2E(1 - E) and E². The Elo of
+[Maystre2019]_ follows other log-likelihoods in the same way.
+
+References
+----------
+.. [Elo1978] A. E. Elo, "The Rating of Chessplayers, Past and Present", 1978.
+.. [Glickman1999] M. E. Glickman, "Parameter estimation in large dynamic paired comparison experiments",
+   Applied Statistics 48, 1999.
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
+   time-dynamics", KDD 2019.
+.. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector comparison
+   machines", 2017.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from preflearn.checks import LARGEST, Floats, check_number, check_real, require
+from preflearn.compiled import njit
+from preflearn.dynamics.likelihoods.density import density
+from preflearn.dynamics.likelihoods.likelihood import Likelihood, Logit, OrdinalLogit, OrdinalProbit, Probit
+from preflearn.matches import Matches
+from preflearn.ratings.system import RatingSystem
+
+_FIDE = np.array([30.0, 15.0, 10.0])  # K in rating points: of the new, the usual, the elite
+_FIDE_NEW_GAMES, _FIDE_ELITE_RATING = 30, 2400.0
+_LIKELIHOODS = (Probit, Logit, OrdinalProbit, OrdinalLogit)  # of a result, not of points
+
+
+class Elo(RatingSystem):
+    """The rating system of [Elo1978]_, updated after every match.
+
+    After a match in which the first had the score s (1, 1/2 or 0), with h the advantage::
+
+        r_first += K (s - E),   r_second -= K (s - E),   E = 1 / (1 + 10^{-(r_first - r_second + h)/scale}),
+
+    each with the K of the player. With a likelihood it is that of section 5 of [Maystre2019]_, with one
+    length of step for all, and the scores s start at 0::
+
+        s_first += rate g,   s_second -= rate g,   g = d/dd log p(y | d),   d = s_first - s_second + h.
+
+    Parameters
+    ----------
+    k : "fide" or float
+        K in rating points. "fide": 30 in the first 30 games of a player, then 15; 10 for ever once his
+        rating reached 2400. These were the FIDE's rules from July 2011 to June 2014, and are the defaults of
+        the function fide() of the R package PlayerRatings, which [Venuto2017]_ uses (its elo() has one K,
+        27). Before, the first K was 25, so also in the years of the chess data, 1999 to 2009; since July 2014
+        the three are 40, 20 and 10.
+    initial : float
+        Rating of a new player. Only differences count, but for the 2400 of "fide".
+    scale : float
+        The difference, in rating points, of odds 10 : 1.
+    advantage : float
+        What the feature "advantage" of the matches is worth, in rating points, or in the unit of the scores.
+    likelihood : Probit, Logit, OrdinalProbit or OrdinalLogit, optional
+        Of the outcomes; it is what the forecasts are made with, and its noise is the unit of the scores.
+        With it, `k`, `initial` and `scale` are not used.
+    rate : float
+        Length of step with a likelihood: above 0 and at most 1. k points are the rate k ln 10 / scale of
+        Logit. All four have -1 <= d²/dd² log p <= 0, so that up to 1 a step never moves two sets of scores
+        apart, and scores grow at most linearly; with a longer one those of the probit kinds may explode.
+
+    Attributes
+    ----------
+    players_ : tuple of str
+        All who have played.
+    ratings_ : ndarray of shape (n,)
+        Their ratings, or scores, after the last match.
+    games_ : ndarray of int, shape (n,)
+        The number of their matches.
+    elite_ : ndarray of bool, shape (n,)
+        Who ever had a rating of 2400 or more; not with a likelihood.
+    before_ : ndarray of shape (N, 2)
+        Ratings of first and second before each match of the last call of `fit` or `partial_fit`.
+    nu_ : float
+        The tie parameter of the forecasts, see Notes; not with a likelihood.
+
+    Notes
+    -----
+    Without a likelihood `predict_proba` uses the model of ties by Davidson whose expected score is E; nu_
+    maximises the likelihood of all outcomes so far, given the ratings before each match. It has three
+    columns, that of ties 0 where there were none. With a likelihood it is p(y | d), of two columns where the
+    likelihood has no ties.
+
+    Examples
+    --------
+    >>> matches = Matches([[1, -1, 0], [0, 1, -1]], [0, 1], ["Ann", "Bob", "Cy"])
+    >>> elo = Elo(k=32, initial=1500).fit(matches, [1, 0])
+    >>> elo.players_, elo.ratings_.round(2).tolist(), elo.before_.tolist()
+    (('Ann', 'Bob', 'Cy'), [1516.0, 1484.74, 1499.26], [[1500.0, 1500.0], [1484.0, 1500.0]])
+    >>> elo = Elo(likelihood=OrdinalLogit(margin=0.5), rate=0.2).fit(matches, [1, 0])
+    >>> elo.ratings_.round(4).tolist(), elo.predict_proba(matches[:1]).round(3).tolist()
+    ([0.1245, -0.1128, -0.0117], [[0.324, 0.242, 0.435]])
+    """
+
+    games_: NDArray[np.int64]
+    elite_: NDArray[np.bool_]
+
+    def __init__(
+        self,
+        k: Literal["fide"] | float = "fide",
+        initial: float = 1200.0,
+        scale: float = 400.0,
+        advantage: float = 0.0,
+        likelihood: Likelihood | None = None,
+        rate: float = 0.2,
+    ) -> None:
+        self.k = k
+        self.initial = initial
+        self.scale = scale
+        self.advantage = advantage
+        self.likelihood = likelihood
+        self.rate = rate
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not self._is_fide():
+            check_number(self, "k", positive=True, most=LARGEST)
+        check_number(self, "initial", most=LARGEST)
+        check_number(self, "scale", positive=True, most=LARGEST)
+        expected = "None, Probit(), Logit(), OrdinalProbit(margin) or OrdinalLogit(margin)"
+        good = self.likelihood is None or isinstance(self.likelihood, _LIKELIHOODS)
+        require(good, self.likelihood, "likelihood", expected)
+        check_real(self.rate, "rate", "a number above 0 and at most 1", 1 / LARGEST, 1)
+
+    def _likelihood(self) -> Likelihood | None:
+        return self.likelihood
+
+    def _is_fide(self) -> bool:
+        return isinstance(self.k, str) and self.k == "fide"
+
+    def _newcomer(self) -> dict[str, float]:
+        if self.likelihood is not None:
+            return {"ratings_": 0.0, "games_": 0}
+        elite = bool(self.initial >= _FIDE_ELITE_RATING)
+        return {"ratings_": float(self.initial), "games_": 0, "elite_": elite}
+
+    def _rate(self, ids: NDArray[np.int64], boost: Floats, y: NDArray[np.int8], time: Floats) -> Floats:
+        if self.likelihood is not None:
+            np.add.at(self.games_, ids, 1)
+            kind, (margin, _) = self.likelihood.kind, self.likelihood.parameters
+            self.before_ = _gradient_elo(ids, boost, y, self.ratings_, kind, margin, float(self.rate))
+        else:
+            steps = _FIDE if self._is_fide() else np.full(3, float(self.k))
+            rate = math.log(10) / float(self.scale)
+            self.before_ = _elo(ids, boost, y, self.ratings_, self.games_, self.elite_, steps, rate)
+        return np.zeros((len(y), 2))
+
+    def _log_odds(self, differences: Floats, variances: Floats) -> Floats:
+        return math.log(10) / float(self.scale) * differences
+
+
+class Glicko(RatingSystem):
+    """The rating system of [Glickman1999]_: ratings with a standard deviation, in rating points.
+
+    With q = ln 10 / 400 and g(v) = 1 / sqrt(1 + 3 q² v / pi²), a player of rating r and variance v who met
+    opponents r_j, v_j with scores s_j in one rating period has after it::
+
+        v' = 1 / (1/v + q² sum_j g_j² E_j (1 - E_j)),   r' = r + q v' sum_j g_j (s_j - E_j),
+        E_j = 1 / (1 + 10^{-g_j (r - r_j + h) / 400}),   g_j = g(v_j),   h the advantage of this player.
+
+    All matches of a period use the ratings at its start. Between his periods a player's v grows by c² a
+    unit of time, to at most deviation².
+
+    Parameters
+    ----------
+    initial : float
+        Rating of a new player. Only differences of ratings count.
+    deviation : float
+        Deviation of a new player, and the largest one.
+    c : float
+        Growth of uncertainty: rating points per square root of a unit of time of the matches, whatever
+        the period is. The default is, for days, about the 15 a month of the R package PlayerRatings.
+    period : float, optional
+        Length of a rating period, in the unit of time of the matches: period i is from i · period (for
+        dates, since 1970-01-01) to below (i + 1) · period. A call of `fit` or `partial_fit` ends its last
+        period. None: ratings are updated after every match.
+    advantage : float
+        What the feature "advantage" of the matches is worth, in rating points.
+
+    Attributes
+    ----------
+    players_ : tuple of str
+        All who have played.
+    ratings_, deviations_ : ndarray of shape (n,)
+        Their ratings and deviations, after the period that holds their last match.
+    last_ : ndarray of shape (n,)
+        The time of this match; with periods, that of the start of the period.
+    before_, deviation_before_ : ndarray of shape (N, 2)
+        Ratings and deviations of first and second that each match of the last call of `fit` or
+        `partial_fit` was rated with: those before it, or at the start of its period.
+    nu_ : float
+        The tie parameter of the forecasts, see Notes.
+
+    Notes
+    -----
+    A match is forecast with the variances of both: E = 1 / (1 + 10^{-g(v_1 + v_2)(r_1 - r_2 + h)/400}).
+    `predict_proba` uses the model of ties by Davidson with this expected score; nu_ maximises the
+    likelihood of all outcomes so far, given the ratings that they were rated with.
+
+    Examples
+    --------
+    >>> names = ["Ann", "Bob", "Cy"]
+    >>> matches = Matches([[1, -1, 0], [1, 0, -1]], [0, 0], names)
+    >>> glicko = Glicko(period=1).fit(matches, [1, 1])
+    >>> glicko.ratings_.round(1).tolist(), glicko.deviations_.round(1).tolist()
+    ([1747.2, 1337.8, 1337.8], [253.3, 290.2, 290.2])
+    """
+
+    deviations_: Floats
+    deviation_before_: Floats
+    last_: Floats
+
+    def __init__(
+        self,
+        initial: float = 1500.0,
+        deviation: float = 350.0,
+        c: float = 2.7,
+        period: float | None = None,
+        advantage: float = 0.0,
+    ) -> None:
+        self.initial = initial
+        self.deviation = deviation
+        self.c = c
+        self.period = period
+        self.advantage = advantage
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number(self, "initial", most=LARGEST)
+        check_number(self, "deviation", positive=True, most=LARGEST)
+        check_real(self.c, "c", "a number of at least 0", 0, LARGEST)
+        if self.period is not None:
+            check_number(self, "period", positive=True, most=LARGEST)
+
+    def _newcomer(self) -> dict[str, float]:  # inf: not played yet, no growth
+        return {"ratings_": float(self.initial), "deviations_": float(self.deviation), "last_": math.inf}
+
+    def _rate(self, ids: NDArray[np.int64], boost: Floats, y: NDArray[np.int8], time: Floats) -> Floats:
+        clock, variances = self._clock(time), self.deviations_**2
+        ends = np.append(clock[1:] > clock[:-1], True) | (self.period is None)
+        growth, largest = float(self.c) ** 2, float(self.deviation) ** 2
+        known = _glicko(ids, boost, y, clock, ends, self.ratings_, variances, self.last_, growth, largest)
+        self.deviations_ = np.sqrt(variances)
+        self.before_, self.deviation_before_ = known[:, :2], np.sqrt(known[:, 2:])
+        return known[:, 2:]
+
+    def _clock(self, time: Floats) -> Floats:
+        if self.period is None:
+            return time
+        period = float(self.period)
+        return np.floor(time / period) * period
+
+    def _variances(self, matches: Matches) -> Floats:
+        variances, last = self._present(matches, "deviations_") ** 2, self._present(matches, "last_")
+        idle = np.maximum(self._clock(matches.time)[:, None] - last, 0)
+        return np.minimum(variances + float(self.c) ** 2 * idle, float(self.deviation) ** 2)
+
+    def _log_odds(self, differences: Floats, variances: Floats) -> Floats:
+        return _Q * differences / np.sqrt(1 + 3 * (_Q / math.pi) ** 2 * variances.sum(axis=1))
+
+
+_Q = math.log(10) / 400
+
+
+@njit
+def _elo(ids, boost, y, ratings, games, elite, steps, rate):
+    """Ratings before each match; what players have moves in place."""
+    before = np.empty((len(y), 2))
+    for row in range(len(y)):
+        before[row, 0], before[row, 1] = ratings[ids[row, 0]], ratings[ids[row, 1]]
+        log_odds = rate * (before[row, 0] - before[row, 1] + boost[row])
+        surprise = (y[row] - math.tanh(log_odds / 2)) / 2  # s - E of the first
+        for side in range(2):
+            player = ids[row, side]
+            step = steps[2 if elite[player] else 0 if games[player] < _FIDE_NEW_GAMES else 1]
+            ratings[player] += step * surprise if side == 0 else -step * surprise
+            games[player] += 1
+            elite[player] |= ratings[player] >= _FIDE_ELITE_RATING
+    return before
+
+
+@njit
+def _gradient_elo(ids, boost, y, ratings, kind, margin, rate):
+    """Scores before each match; they move in place."""
+    before = np.empty((len(y), 2))
+    for row in range(len(y)):
+        first, second = ids[row]
+        before[row, 0], before[row, 1] = ratings[first], ratings[second]
+        difference = before[row, 0] - before[row, 1] + boost[row]
+        _, slope, _ = density(kind, margin, 0.0, y[row], difference)
+        ratings[first] += rate * slope
+        ratings[second] -= rate * slope
+    return before
+
+
+@njit
+def _glicko(ids, boost, y, clock, ends, ratings, variances, last, growth, largest):
+    """Ratings and variances of both before each match, (N, 4); what players have moves in place."""
+    before, begin = np.empty((len(y), 4)), 0
+    surprise, information = np.zeros(len(ratings)), np.zeros(len(ratings))  # sums over the period
+    for row in range(len(y)):
+        now = clock[row]
+        for side in range(2):
+            player = ids[row, side]
+            if last[player] < now:
+                variances[player] = min(variances[player] + growth * (now - last[player]), largest)
+            last[player] = now
+            before[row, side], before[row, 2 + side] = ratings[player], variances[player]
+        half = _Q / 2 * (before[row, 0] - before[row, 1] + boost[row])
+        for side in range(2):
+            player, sign = ids[row, side], 1 - 2 * side
+            g = 1 / math.sqrt(1 + 3 * (_Q / math.pi) ** 2 * before[row, 3 - side])
+            excess = 0.5 * math.tanh(g * half)  # E - 1/2 of the first
+            surprise[player] += sign * g * (0.5 * y[row] - excess)
+            information[player] += g * g * (0.25 - excess * excess)
+        if ends[row]:
+            for played in range(begin, row + 1):
+                for player in ids[played]:  # one who is met twice has no news the second time
+                    variances[player] = 1 / (1 / variances[player] + _Q * _Q * information[player])
+                    ratings[player] += _Q * variances[player] * surprise[player]
+                    surprise[player] = information[player] = 0.0
+            begin = row + 1
+    return before

@@ -1,0 +1,337 @@
+"""What rating systems share: the players, their ratings, and forecasts that allow for ties.
+
+References
+----------
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
+   time-dynamics", KDD 2019.
+.. [Davidson1970] R. R. Davidson, "On extending the Bradley-Terry model to accommodate ties in paired
+   comparison experiments", JASA 65, 1970.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize_scalar
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from preflearn.checks import LARGEST, Floats, check_labels, check_number, require, shown
+from preflearn.compiled import njit
+from preflearn.dynamics.likelihoods.likelihood import Likelihood
+from preflearn.ground.outcomes import davidson_probabilities
+from preflearn.matches import ADVANTAGE, Matches, check_matches, n_earlier
+
+_LARGEST_LOG_NU = 14.0  # nu = 1.2e6, where all matches are ties
+
+
+class RatingSystem(ClassifierMixin, BaseEstimator):
+    """What rating systems share: players, their ratings, and forecasts with ties.
+
+    A system with a likelihood forecasts by this likelihood: three columns, or two where it has no ties.
+
+    Others forecast an expected score E = 1 / (1 + e^-d), not the probability of a tie. Their forecast, which
+    always has three columns, is the model of [Davidson1970]_ that has this expected score::
+
+        P(first) : P(tie) : P(second) = e^{D/2} : nu : e^{-D/2},   D = d + 2 asinh(nu/2 sinh(d/2)),
+
+    and nu >= 0 maximises the likelihood of the outcomes of the fit, given the ratings before each. D
+    solves P(first) + P(tie)/2 = E: put e^{D/2} = e^{d/2} z, and it reads z - 1/z = nu sinh(d/2). Without
+    ties nu = 0 and D = d. At nu = 2 it is D = 2d, two games of half the weight: E², 2E(1-E), (1-E)².
+    """
+
+    advantage: float
+
+    players_: tuple[Hashable, ...]
+    ratings_: Floats
+    before_: Floats
+
+    _places: dict[Hashable, int]  # of the players, in players_
+    _variances_before: Floats  # of the ratings in before_
+    _log_odds_before: list[Floats]  # before each match, and its outcome, a call of fit or partial_fit each
+    _y: list[NDArray[np.int8]]
+    _latest: float
+    _rated_by: Likelihood | None
+    _nu: float | None
+
+    @property
+    def classes_(self) -> Floats:
+        """The outcomes that forecasts have columns for; of floats, as in ComparisonEstimator."""
+        likelihood = self._likelihood()
+        ties = likelihood is None or likelihood.has_ties
+        return np.array([-1.0, 0.0, 1.0] if ties else [-1.0, 1.0])
+
+    def _likelihood(self) -> Likelihood | None:
+        """That of the outcomes; None for the model of ties by Davidson, with `nu_`."""
+        return None
+
+    def _newcomer(self) -> dict[str, float]:
+        """The fitted attributes with one value a player, and what they are for one who has not played."""
+        raise NotImplementedError
+
+    def _rate(self, ids: NDArray[np.int64], boost: Floats, y: NDArray[np.int8], time: Floats) -> Floats:
+        """Move the players' values match by match; returns the variances before each, shape (N, 2)."""
+        raise NotImplementedError
+
+    def _variances(self, matches: Matches) -> Floats:
+        """Of the present ratings of both players, at the time of each match, shape (N, 2)."""
+        return np.zeros((len(matches), 2))
+
+    def _log_odds(self, differences: Floats, variances: Floats) -> Floats:
+        """The log-odds d, where there is no likelihood."""
+        raise NotImplementedError
+
+    def fit(self, matches: Matches, y: ArrayLike) -> Self:
+        """Rate all players from the start: everyone begins at `initial`.
+
+        Parameters
+        ----------
+        matches : Matches
+            Of two players each. Matches at the same time count in the order of rows.
+        y : array-like of shape (N,)
+            +1 first won, 0 tie, -1 second won; no ties where the likelihood has none.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            On parameters out of range, other labels, line-ups instead of players, no match, or an
+            advantage where the matches have no feature "advantage".
+        """
+        added = self._checked(matches, y)
+        self.players_, self._places, self._rated_by = (), {}, self._likelihood()
+        for name, value in self._newcomer().items():
+            setattr(self, name, np.empty(0, dtype=type(value)))
+        self._log_odds_before, self._y, self._latest = [], [], -math.inf
+        return self._add(matches, *added)
+
+    def partial_fit(self, matches: Matches, y: ArrayLike) -> Self:
+        """Add matches that are not earlier than those before, without rating these again.
+
+        Parameters, results and errors as in `fit`; players may be new. It raises ValueError also where
+        the first of these matches is earlier than the last one so far, or the likelihood another since then.
+        """
+        if not hasattr(self, "players_"):
+            return self.fit(matches, y)
+        added = self._checked(matches, y)
+        self._check_unit()
+        if matches.time[0] < self._latest:
+            raise ValueError(
+                f"the first match is at time {matches.time[0]:g}, before the last one that was rated, at "
+                f"{self._latest:g}; expected later matches only: fit them all together, sorted by time"
+            )
+        return self._add(matches, *added)
+
+    def _checked(self, matches: Matches, y: ArrayLike) -> tuple[NDArray[np.int8], NDArray[np.int64], Floats]:
+        """Labels, columns of the players, and advantages in points: all that can be wrong with matches."""
+        boost = self._boost(matches)
+        columns, likelihood = matches.players(), self._likelihood()
+        labels = check_labels(y, len(matches))
+        if likelihood is not None:
+            likelihood.check(labels, len(matches))
+        return labels, columns, boost
+
+    def _add(self, matches: Matches, y: NDArray[np.int8], columns: NDArray[np.int64], boost: Floats) -> Self:
+        playing = np.zeros(len(matches.features), dtype=bool)
+        playing[columns] = True
+        names = [matches.features[column] for column in np.flatnonzero(playing)]
+        newcomers = [name for name in names if name not in self._places]
+        self._places |= {name: k for k, name in enumerate(newcomers, len(self._places))}
+        self.players_ += tuple(newcomers)
+        for name, value in self._newcomer().items():  # always new arrays: the loops below work in place
+            setattr(self, name, np.append(getattr(self, name), np.full(len(newcomers), value)))
+        self._variances_before = self._rate(self._ids(matches, columns), boost, y, matches.time)
+        self._latest = matches.time[-1]
+        if self._likelihood() is None:
+            differences = self.before_[:, 0] - self.before_[:, 1] + boost
+            self._log_odds_before.append(self._log_odds(differences, self._variances_before))
+            self._y.append(y)
+        self._nu = None
+        return self
+
+    @property
+    def nu_(self) -> float:
+        """The tie parameter: found when it is asked for, since each search goes over all matches."""
+        check_is_fitted(self, "players_")
+        if not self._y:
+            raise AttributeError("ties are a matter of the likelihood; nu_ is for forecasts without one")
+        if self._nu is None:
+            self._nu = _fit_nu(np.concatenate(self._log_odds_before), np.concatenate(self._y))
+        return self._nu
+
+    def decision_function(self, matches: Matches) -> Floats:
+        """The present difference of ratings, first - second with the advantage, shape (N,).
+
+        A player without a rating has `initial`.
+
+        Raises
+        ------
+        ValueError
+            On bad matches, as in `fit`, or where `set_params` changed the likelihood since then.
+        """
+        check_is_fitted(self, "players_")
+        boost = self._boost(matches)
+        self._check_unit()
+        ratings = self._present(matches, "ratings_")
+        return ratings[:, 0] - ratings[:, 1] + boost
+
+    def predict_proba(self, matches: Matches) -> Floats:
+        """Probabilities of the outcomes -1, 0, 1 by the present ratings, shape (N, 3).
+
+        Of the outcomes -1, 1, shape (N, 2), where the likelihood has no ties. Nothing is learned from one
+        match for the next: to forecast a season from all that is known each day, use `earlier_forecasts`.
+        It raises ValueError as `decision_function`.
+        """
+        differences = self.decision_function(matches)
+        nu = self.nu_ if self._likelihood() is None else 0.0
+        return self._forecasts(differences, self._variances(matches), nu)
+
+    def _forecasts(self, differences: Floats, variances: Floats, nu: float) -> Floats:
+        likelihood = self._likelihood()
+        if likelihood is None:
+            return _probabilities(self._log_odds(differences, variances), nu)
+        return likelihood.probabilities(differences, variances.sum(axis=1))
+
+    def predict(self, matches: Matches) -> NDArray[np.int8]:
+        """The most probable outcome of each match, shape (N,); 0 where both players are equally likely."""
+        forecasts = self.predict_proba(matches)
+        second, first = forecasts[:, 0], forecasts[:, -1]
+        tie = forecasts[:, 1] if forecasts.shape[1] == 3 else 0.0
+        decided = (tie < np.maximum(first, second)) & (first != second)
+        return np.where(decided, np.sign(first - second), 0).astype(np.int8)
+
+    def _boost(self, matches: Matches) -> Floats:
+        """The advantage of the first, in rating points, after a check of parameters and matches."""
+        self._check_parameters()
+        check_matches(matches)
+        if self.advantage == 0:
+            return np.zeros(len(matches))
+        if ADVANTAGE not in matches.features:
+            raise ValueError(
+                f"advantage is {self.advantage:g}, but the matches have no feature {ADVANTAGE!r}; "
+                "expected one: name its column in Matches.from_frame"
+            )
+        column = matches.design[:, [matches.features.index(ADVANTAGE)]]
+        return float(self.advantage) * column.toarray().ravel()
+
+    def _ids(self, matches: Matches, columns: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Positions in players_ of the players in these columns; -1 for those without a rating."""
+        playing = np.zeros(len(matches.features), dtype=bool)
+        playing[columns] = True
+        places = np.full(len(matches.features), -1)
+        for column in np.flatnonzero(playing):
+            places[column] = self._places.get(matches.features[column], -1)
+        return places[columns]
+
+    def _present(self, matches: Matches, name: str) -> Floats:
+        """For each match, an attribute of its players, shape (N, 2)."""
+        values = np.append(getattr(self, name), self._newcomer()[name])  # at -1 the newcomer
+        return values[self._ids(matches, matches.players())]
+
+    def _check_unit(self) -> None:
+        """The likelihood is the unit of the ratings: those of another one mean something else."""
+        if self._likelihood() != self._rated_by:
+            raise ValueError(
+                f"the likelihood is {shown(self._likelihood())}, but the ratings were fitted with "
+                f"{shown(self._rated_by)}; expected the same: call `fit` again"
+            )
+
+    def _check_parameters(self) -> None:
+        check_number(self, "advantage", most=LARGEST)
+
+
+def earlier_forecasts(system: RatingSystem, matches: Matches, y: ArrayLike, start: int) -> Floats:
+    """Forecast each match from `start` on from all matches of earlier times (section 4 of [Maystre2019]_).
+
+    Where a player has several matches at one time, as on one day, all are forecast by the rating that he had
+    before the first of them; the system itself still rates them one after the other. With rating periods,
+    it is the rating at the start of the period.
+
+    Parameters
+    ----------
+    system : RatingSystem
+        `Elo`, `Glicko` or `TrueSkill`: its parameters say how it rates; it is not changed.
+    matches : Matches
+    y : array-like of shape (N,)
+        Their outcomes, as in `fit`.
+    start : int
+        The first match that is forecast. Some match must be earlier.
+
+    Returns
+    -------
+    probabilities : ndarray of shape (N - start, 3) or (N - start, 2)
+        Of loss, tie and win of the first, or of loss and win where the likelihood has no ties. Without a
+        likelihood, the parameter of ties is that of the matches before the time of match `start`.
+
+    Raises
+    ------
+    ValueError
+        On a start out of range, and as `fit`.
+
+    Examples
+    --------
+    >>> from preflearn.dynamics import Elo, Logit
+    >>> matches = Matches([[1, -1], [1, -1], [1, -1]], [0, 1, 1], ["Ann", "Bob"])
+    >>> earlier_forecasts(Elo(likelihood=Logit(), rate=0.5), matches, [1, 1, -1], start=1).round(3).tolist()
+    [[0.378, 0.622], [0.378, 0.622]]
+    """
+    require(isinstance(system, RatingSystem), system, "system", "a rating system, such as Elo()")
+    fitted: RatingSystem = clone(system)  # pyright: ignore[reportAssignmentType]
+    fitted.fit(matches, y)
+    known = n_earlier(matches, start)
+    ids = fitted._ids(matches, matches.players())
+    places = _first_of_the_time(ids, matches.time, len(fitted.players_))[start:]
+    ratings = fitted.before_.ravel()[places]
+    differences = ratings[:, 0] - ratings[:, 1] + fitted._boost(matches)[start:]
+    nu = 0.0
+    if fitted._likelihood() is None:
+        nu = _fit_nu(fitted._log_odds_before[0][:known], fitted._y[0][:known])
+    return fitted._forecasts(differences, fitted._variances_before.ravel()[places], nu)
+
+
+@njit
+def _first_of_the_time(ids, time, n_players):
+    """For both players of a match, where in `before_.ravel()` their first match at its time is."""
+    places, latest = np.empty(ids.shape, dtype=np.int64), np.full(n_players, -1)
+    for row in range(len(ids)):
+        for side in range(2):
+            player = ids[row, side]
+            if latest[player] < 0 or time[latest[player] // 2] < time[row]:
+                latest[player] = 2 * row + side
+            places[row, side] = latest[player]
+    return places
+
+
+def _strength(log_odds: Floats, nu: float) -> Floats:
+    """D/2 of the tie model of `RatingSystem`."""
+    half = np.clip(log_odds / 2, -300, 300)  # sinh of more overflows
+    return half + np.arcsinh(nu / 2 * np.sinh(half))
+
+
+def _probabilities(log_odds: Floats, nu: float) -> Floats:
+    """Probabilities of the outcomes -1, 0, 1 in the tie model of `RatingSystem`, shape (N, 3)."""
+    return davidson_probabilities(2 * _strength(log_odds, nu), nu)
+
+
+def _fit_nu(log_odds: Floats, y: NDArray[np.int8]) -> float:
+    """The most likely nu, from e^-14 to e^14; 0 if there is no tie."""
+    if not (y == 0).any():
+        return 0.0
+    signs, n_ties = y * np.sign(log_odds), np.count_nonzero(y == 0)
+    size = np.abs(log_odds)
+
+    def loss(log_nu: float) -> float:
+        nu = math.exp(log_nu)
+        strength = _strength(size, nu)
+        log_total = strength + np.log1p(np.exp(-strength) * (nu + np.exp(-strength)))
+        return log_total.mean() - (signs @ strength + n_ties * log_nu) / len(y)
+
+    bounds = (-_LARGEST_LOG_NU, _LARGEST_LOG_NU)
+    return math.exp(minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-6}).x)

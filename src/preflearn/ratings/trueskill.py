@@ -1,0 +1,157 @@
+"""TrueSkill: one pass of assumed-density filtering over matches, the skills Brownian motions [Herbrich2006]_.
+
+A player's skill is normal, with a mean and a variance, and skills of different players count as independent.
+With u = s_first - s_second ~ N(c, v), v the sum of both variances, and log Z = log E p(y | u), the moments of
+the skills given the outcome of the match follow from two derivatives of log Z in c::
+
+    mean_first += v_first Z',   mean_second -= v_second Z',   v_i += v_i² Z'',
+
+and the normal distributions with these moments take the place of the exact ones. Expectation propagation for
+the same model begins with this pass, and goes back and forth from there.
+
+References
+----------
+.. [Herbrich2006] R. Herbrich, T. Minka, T. Graepel, "TrueSkill: a Bayesian skill rating system", NIPS 2006.
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
+   time-dynamics", KDD 2019.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from preflearn.checks import LARGEST, Floats, check_choice, check_number, check_real
+from preflearn.compiled import njit
+from preflearn.dynamics.likelihoods.integrals import log_partition
+from preflearn.dynamics.likelihoods.likelihood import Likelihood, OrdinalProbit, Probit
+from preflearn.matches import Matches
+from preflearn.ratings.system import RatingSystem
+
+
+class TrueSkill(RatingSystem):
+    """TrueSkill of [Herbrich2006]_ for two players, a baseline of [Maystre2019]_ (section 4.1 and eq. 9).
+
+    The skill of a player is N(0, variance) at his first match; up to each later one it moves by an
+    independent N(0, dynamics · elapsed), where elapsed is 1, or the time since his last match. With d the
+    difference of skills and h the advantage::
+
+        P(first wins) = Phi(d + h - margin),   P(second wins) = Phi(-d - h - margin),   else a tie.
+
+    The unit of the skills is the standard deviation of the noise in a match (of the difference, not of
+    one player), as with the likelihoods `Probit` and `OrdinalProbit`.
+
+    Parameters
+    ----------
+    variance : float
+        Of the skill of a new player.
+    dynamics : float
+        Variance that is added: a match, or a unit of time of the matches.
+    step : "match" or "time"
+        What `dynamics` counts by. "time" filters the Wiener process that starts with `variance` at each
+        player's first match, `Constant(variance) + Wiener(dynamics, origin="first")`.
+    margin : float
+        Half the width of the interval of ties, in the unit of the skills; 0: no ties.
+    advantage : float
+        What the feature "advantage" of the matches is worth, in the unit of the skills.
+
+    Attributes
+    ----------
+    players_ : tuple of str
+        All who have played.
+    ratings_, deviations_ : ndarray of shape (n,)
+        Mean and standard deviation of their skills, after their last match.
+    last_ : ndarray of shape (n,)
+        The time of this match.
+    before_, deviation_before_ : ndarray of shape (N, 2)
+        The same of first and second before each match of the last call of `fit` or `partial_fit`, with
+        what `dynamics` has added for it.
+
+    Notes
+    -----
+    In [Herbrich2006]_ a player's performance has the variance beta², which makes a noise of sqrt(2) beta in
+    the difference, and a tie is a difference of performances within epsilon. Its sigma, tau and epsilon are
+    here the variance sigma² / (2 beta²), the dynamics tau² / (2 beta²) and the margin
+    epsilon / (sqrt(2) beta). Its usual values sigma = 25/3, beta = sigma / 2 and tau = sigma / 100 are a
+    variance of 2 and dynamics of 0.0002. It adds tau² before a player's first match too.
+
+    A forecast includes what `dynamics` will add up to the match. Forecasts have two columns where the
+    margin is 0, and three otherwise.
+
+    Examples
+    --------
+    >>> matches = Matches([[1, -1, 0], [0, 1, -1]], [0, 1], ["Ann", "Bob", "Cy"])
+    >>> system = TrueSkill(variance=1.0, dynamics=0.01).fit(matches, [1, 1])
+    >>> system.players_, system.ratings_.round(3).tolist(), system.deviations_.round(3).tolist()
+    (('Ann', 'Bob', 'Cy'), [0.461, 0.007, -0.587], [0.888, 0.8, 0.867])
+    >>> system.predict_proba(matches[:1]).round(3).tolist()
+    [[0.386, 0.614]]
+    """
+
+    deviations_: Floats
+    deviation_before_: Floats
+    last_: Floats
+
+    def __init__(
+        self,
+        variance: float = 1.0,
+        dynamics: float = 0.001,
+        step: Literal["match", "time"] = "match",
+        margin: float = 0.0,
+        advantage: float = 0.0,
+    ) -> None:
+        self.variance = variance
+        self.dynamics = dynamics
+        self.step = step
+        self.margin = margin
+        self.advantage = advantage
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number(self, "variance", positive=True, most=LARGEST)
+        check_real(self.dynamics, "dynamics", "a number of at least 0", 0, LARGEST)
+        check_choice(self.step, "step", ("match", "time"))
+        check_real(self.margin, "margin", "a number of at least 0", 0, LARGEST)
+
+    def _likelihood(self) -> Likelihood:
+        return OrdinalProbit(float(self.margin)) if self.margin > 0 else Probit()
+
+    def _newcomer(self) -> dict[str, float]:  # inf: not played yet, no growth
+        return {"ratings_": 0.0, "deviations_": math.sqrt(self.variance), "last_": math.inf}
+
+    def _rate(self, ids: NDArray[np.int64], boost: Floats, y: NDArray[np.int8], time: Floats) -> Floats:
+        likelihood, variances = self._likelihood(), self.deviations_**2
+        law = likelihood.kind, likelihood.parameters[0], float(self.dynamics), self.step == "match"
+        known = _trueskill(ids, boost, y, time, self.ratings_, variances, self.last_, *law)
+        self.deviations_ = np.sqrt(variances)
+        self.before_, self.deviation_before_ = known[:, :2], np.sqrt(known[:, 2:])
+        return known[:, 2:]
+
+    def _variances(self, matches: Matches) -> Floats:
+        variances, last = self._present(matches, "deviations_") ** 2, self._present(matches, "last_")
+        elapsed = np.isfinite(last) if self.step == "match" else np.maximum(matches.time[:, None] - last, 0)
+        return variances + float(self.dynamics) * elapsed
+
+
+@njit
+def _trueskill(ids, boost, y, time, means, variances, last, kind, margin, dynamics, by_match):
+    """Means and variances of both before each match, (N, 4); what players have moves in place."""
+    before = np.empty((len(y), 4))
+    for row in range(len(y)):
+        for side in range(2):
+            player = ids[row, side]
+            if last[player] < math.inf:
+                variances[player] += dynamics * (1.0 if by_match else time[row] - last[player])
+            last[player] = time[row]
+            before[row, side], before[row, 2 + side] = means[player], variances[player]
+        center = before[row, 0] - before[row, 1] + boost[row]
+        spread = before[row, 2] + before[row, 3]
+        _, slope, bend = log_partition(kind, margin, 0.0, y[row], center, spread)
+        for side in range(2):
+            player, variance = ids[row, side], before[row, 2 + side]
+            means[player] += (1 - 2 * side) * variance * slope
+            variances[player] = variance * (1 + variance * bend)
+    return before

@@ -1,0 +1,171 @@
+"""Parameters of rating systems by the log loss of their forecasts (appendix B.1 of [Maystre2019]_).
+
+References
+----------
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
+   time-dynamics", KDD 2019.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+
+from preflearn.checks import Floats, as_real, check_labels, require
+from preflearn.dynamics.choosing.draws import Draws, check_jobs, in_blocks
+from preflearn.dynamics.choosing.parameters import Range, check_range
+from preflearn.dynamics.likelihoods.likelihood import Likelihood, likelihood_from
+from preflearn.matches import Matches
+from preflearn.metrics import log_loss
+from preflearn.ratings.elo_glicko import Elo
+from preflearn.ratings.system import RatingSystem, earlier_forecasts
+
+_MARGIN = "likelihood.margin"  # as `parameters_of` calls it
+_OF_ELO_WITHOUT = ("k", "initial", "scale")  # a likelihood: with one they do nothing
+
+
+class RatingSearch(NamedTuple):
+    """What `select_rating` has found.
+
+    Attributes
+    ----------
+    configurations : DataFrame
+        One row a configuration, as drawn: the parameters, and `loss`, the mean log loss in nats.
+    best : int
+        The row with the least loss.
+    system : RatingSystem
+        With this configuration, not fitted.
+    near_boundary : tuple of str
+        Parameters whose best value is within a twentieth of an end of its range, on the scale of logarithms:
+        the paper always makes sure that there are none.
+    """
+
+    configurations: pd.DataFrame
+    best: int
+    system: RatingSystem
+    near_boundary: tuple[str, ...]
+
+
+def select_rating(
+    system: RatingSystem,
+    matches: Matches,
+    y: ArrayLike,
+    ranges: Mapping[str, Range],
+    n_configurations: int = 1000,
+    *,
+    random_state: np.random.Generator | int,
+    n_jobs: int = 1,
+    start: int | None = None,
+) -> RatingSearch:
+    """Draw parameters at random and keep those that forecast best (appendix B.1 of [Maystre2019]_).
+
+    Each parameter is drawn log-uniformly from its range. What is minimised is the mean of -log p(y_n | all
+    matches of earlier times), over the matches from `start` on, by `earlier_forecasts`.
+
+    The paper minimises a "leave-one-out log loss" for Elo and TrueSkill. It could mean two things. These
+    systems go through the matches once, and a forecast of a match before its outcome is used has left it
+    out: that is the measure here. Or the system runs through all other matches, later ones too, and then
+    judges the match that was left out; but no forecast knows later matches, and N runs would be needed.
+
+    Parameters
+    ----------
+    system : RatingSystem
+        Parameters that have no range keep its values; it is not changed.
+    matches : Matches
+        Those to learn from: keep the matches of the test out.
+    y : array-like of shape (N,)
+        Their outcomes.
+    ranges : mapping of str to (float, float)
+        Least and largest value, both positive, of parameters whose value in `system` is a number, such as
+        "rate" or "dynamics"; "likelihood.margin" is that of the likelihood of `Elo`.
+    n_configurations : int
+    random_state : numpy Generator or int
+        Source of randomness, or its seed.
+    n_jobs : int
+        Processes; -1: as many as there are processors. The result does not depend on it.
+    start : int, optional
+        The first match that counts. None: the first one that has an earlier one.
+
+    Returns
+    -------
+    RatingSearch
+
+    Raises
+    ------
+    ValueError
+        As `earlier_forecasts`; on unknown names, ranges that are none or go beyond what the system allows;
+        if every configuration gives some outcome the probability 0.
+
+    Examples
+    --------
+    >>> from preflearn.dynamics import Elo, OrdinalLogit
+    >>> matches = Matches([[1, -1]] * 10, range(10), ["Ann", "Bob"])
+    >>> y, elo = [1, 1, 0, 1, 1, 1, 0, 1, -1, 1], Elo(likelihood=OrdinalLogit(0.5))
+    >>> ranges = {"rate": (0.01, 1.0), "likelihood.margin": (0.1, 2.0)}
+    >>> found = select_rating(elo, matches, y, ranges, 100, random_state=0)
+    >>> found.configurations.loc[found.best].round(3).to_dict(), found.near_boundary
+    ({'rate': 0.328, 'likelihood.margin': 0.465, 'loss': 0.971}, ())
+    """
+    require(isinstance(system, RatingSystem), system, "system", "a rating system, such as Elo()")
+    require(isinstance(matches, Matches), matches, "matches", "Matches")
+    labels = check_labels(y, len(matches))
+    limits = _limits(system, ranges)
+    processes = check_jobs(n_jobs)
+    drawn = Draws(limits, n_configurations, random_state)
+    if start is None:
+        start = _first_with_earlier(matches.time)
+    require(not isinstance(start, bool), start, "start", "the number of a match, or None")
+    systems = [_with_values(system, values) for values in drawn.table.to_dict("records")]
+    losses = np.array(in_blocks(_losses, systems, processes, matches, labels, start))
+    best = int(losses.argmin())
+    if not np.isfinite(losses[best]):
+        raise ValueError(
+            f"each of {len(systems)} configurations gives some outcome the probability 0; expected a later "
+            "start, before which all outcomes occur"
+        )
+    return RatingSearch(drawn.table.assign(loss=losses), best, systems[best], drawn.near_boundary(best))
+
+
+def _losses(systems: list[RatingSystem], matches: Matches, y: NDArray[np.int8], start: int) -> list[float]:
+    forecasts = (earlier_forecasts(system, matches, y, start) for system in systems)
+    return [log_loss(y[start:], probabilities) for probabilities in forecasts]
+
+
+def _first_with_earlier(time: Floats) -> int:
+    later = np.flatnonzero(time > time[:1])
+    if len(later) == 0:
+        raise ValueError(f"all of {len(time)} matches are at one time; expected a later one to forecast")
+    return int(later[0])
+
+
+def _limits(system: RatingSystem, ranges: Mapping[str, Range]) -> dict[str, Range]:
+    """Least and largest values, which the system allows both."""
+    likelihood = getattr(system, "likelihood", None)
+    idle = () if not isinstance(system, Elo) else ("rate",) if likelihood is None else _OF_ELO_WITHOUT
+    values = system.get_params().items()
+    numbers = [name for name, value in values if name not in idle and not math.isnan(as_real(value))]
+    if isinstance(likelihood, Likelihood) and likelihood.has_ties:
+        numbers.append(_MARGIN)
+    some = isinstance(ranges, Mapping) and len(ranges) > 0
+    require(some, ranges, "ranges", f"a range of at least one of {', '.join(numbers)}")
+    for name in ranges:
+        require(name in numbers, name, "a parameter with a range", f"one of {', '.join(numbers)}")
+    limits = {name: check_range(found, f"ranges[{name!r}]") for name, found in ranges.items()}
+    for end in range(2):
+        _with_values(system, {name: found[end] for name, found in limits.items()})._check_parameters()
+    return limits
+
+
+def _with_values(system: RatingSystem, values: Mapping[str, float]) -> RatingSystem:
+    changed: Any = clone(system)
+    changed.set_params(**{name: value for name, value in values.items() if name != _MARGIN})
+    if _MARGIN in values:
+        described = changed.likelihood.describe() | {"margin": values[_MARGIN]}
+        changed.set_params(likelihood=likelihood_from(described))
+    return changed

@@ -1,0 +1,475 @@
+"""How models of sports are judged: the protocol of section 4 and appendix B of [Maystre2019]_.
+
+The paper's words, and how they are read here. The training set is "the first 70% of the observations": the
+first floor(0.7 N) games, not moved to the end of a day. A game is forecast from "all the data up to the day
+preceding" it: so games of the day that the split cuts in two do not know its first games either.
+Hyperparameters come from the training set only. Accuracy is the share of games whose result has the largest
+probability; where k results share it, as in the row "Random" of Table 3, a game that ends in one of them
+counts 1/k.
+
+Nothing here reads a file: data are frames as the loaders of `preflearn.datasets` return them.
+
+References
+----------
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
+   time-dynamics", KDD 2019.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from preflearn.checks import (
+    LARGEST,
+    Floats,
+    Ids,
+    as_floats,
+    check_count,
+    check_labels,
+    check_real,
+    check_shape,
+    refuse,
+    require,
+    shown,
+)
+from preflearn.dynamics.ahead import one_step_ahead
+from preflearn.dynamics.covariances.composite import Covariance
+from preflearn.dynamics.covariances.elementary import Affine, Constant, Matern12, Matern32, Wiener
+from preflearn.dynamics.covariances.prior import REST
+from preflearn.dynamics.likelihoods.likelihood import (
+    Gaussian,
+    Likelihood,
+    Logit,
+    OrdinalLogit,
+    OrdinalProbit,
+    Poisson,
+    Probit,
+    Skellam,
+)
+from preflearn.dynamics.model import DynamicComparisons
+from preflearn.matches import ADVANTAGE, Matches
+from preflearn.ratings.elo_glicko import Elo
+from preflearn.ratings.system import RatingSystem, earlier_forecasts
+from preflearn.ratings.trueskill import TrueSkill
+from studies.ch14_points import result_probabilities, scoring_matches
+
+YEAR = 365.25  # days
+_SHARED = 1e-9  # probabilities that differ by less share the first place
+_COLUMNS = ["place", "dataset", "model", "likelihood", "quantity", "value"]
+_MATERN = {0.5: Matern12, 1.5: Matern32}
+_RESULTS = {"Probit": (OrdinalProbit, Probit), "Logit": (OrdinalLogit, Logit)}  # with and without ties
+
+
+# ---- Table 8
+
+
+def published_model(
+    table: pd.DataFrame,
+    dataset: str,
+    model: str,
+    likelihood: str | None = None,
+    *,
+    advantage_variance: float | None = None,
+) -> DynamicComparisons | Elo | TrueSkill:
+    """A model with the hyperparameters of Table 8 of [Maystre2019]_, for times in days; not fitted.
+
+    Lengths of time are years of 365.25 days there. Wiener and linear parts begin at each feature's first
+    match, as in the authors' scripts. The learning rates of the table are left out: the fixed point of
+    Algorithm 1 does not depend on its rate.
+
+    Parameters
+    ----------
+    table : DataFrame
+        data/published/P4_tables.csv: one number a row, in the columns place, dataset, model, likelihood,
+        quantity and value.
+    dataset, model : str
+        As printed, "NBA basketball" and "Ours" for instance; "Figure 4", "Table 4" and "Table 5" are models.
+    likelihood : str, optional
+        "Logit", "Gaussian" or "Poisson-exp", where the model has several.
+    advantage_variance : float, optional
+        Prior variance of the feature "advantage", constant in time, in the scores' unit squared. Table 8 does
+        not have it, and without it this feature has the prior of the teams.
+
+    Returns
+    -------
+    DynamicComparisons, Elo or TrueSkill
+        With ties where the data have them (Table 2): a margin, of half a point where the likelihood is
+        Gaussian. TrueSkill has variance and dynamics as printed; its dynamics are those of one match.
+
+    Raises
+    ------
+    ValueError
+        If the table has no such model, or several; if a column or a value of the model is missing; on a
+        variance of the advantage for Elo or TrueSkill, which have no such prior.
+
+    Examples
+    --------
+    >>> values = pd.DataFrame({"quantity": ["margin", "constant_variance", "wiener_variance"],
+    ...                        "value": [0.5, 0.3, 730.5]})
+    >>> table = values.assign(place="Table 8", dataset="Chess", model="Ours", likelihood="Probit")
+    >>> model = published_model(table, "Chess", "Ours")
+    >>> model.likelihood, model.covariance
+    (OrdinalProbit(margin=0.5), Constant(variance=0.3) + Wiener(variance=2.0, origin='first'))
+    """
+    _check_columns(table, "table", _COLUMNS)
+    for name, found in (("dataset", dataset), ("model", model), ("likelihood", likelihood)):
+        require(isinstance(found, str | None), found, name, "a name, as printed")
+    good = advantage_variance is None or model not in ("Elo", "TrueSkill")
+    require(good, advantage_variance, "advantage_variance", f"None, since {model} has no such prior")
+    name, values = _of_table_8(table, dataset, model, likelihood)
+    if model == "TrueSkill":
+        return TrueSkill(
+            values["constant_variance"], values["wiener_variance"], margin=values.get("margin", 0.0)
+        )
+    law = _likelihood(name, values, ties=_has_ties(table, dataset))
+    if model == "Elo":
+        return Elo(likelihood=law, rate=values["rate"])
+    covariance = _covariance(values)
+    if advantage_variance is not None:
+        return DynamicComparisons({ADVANTAGE: Constant(advantage_variance), REST: covariance}, law)
+    return DynamicComparisons(covariance, law)
+
+
+def _of_table_8(
+    table: pd.DataFrame, dataset: str, model: str, likelihood: str | None
+) -> tuple[str, dict[str, float]]:
+    """The name of the likelihood, and the values by quantity."""
+    rows = table[(table["place"] == "Table 8") & (table["dataset"] == dataset) & (table["model"] == model)]
+    if likelihood is not None:
+        rows = rows[rows["likelihood"] == likelihood]
+    names = sorted(set(rows["likelihood"]))
+    if len(names) != 1:
+        found = f"has the likelihoods {names}" if names else "is not in Table 8"
+        raise ValueError(
+            f"model {shown(model)} of {shown(dataset)} with likelihood {shown(likelihood)} {found}; "
+            "expected one of its models, and its likelihood where there are several"
+        )
+    values = as_floats(rows["value"], "the values of Table 8")
+    return names[0], _Values(zip(rows["quantity"], values.tolist(), strict=True))
+
+
+class _Values(dict[str, float]):
+    """By quantity; one that the table does not have is named."""
+
+    def __missing__(self, quantity: str) -> float:
+        raise ValueError(f"the model has {list(self)} in Table 8; expected also {quantity!r}")
+
+
+def _check_columns(frame: Any, name: str, columns: list[str]) -> None:
+    """Raise unless `frame` is a DataFrame with each of these columns once."""
+    if not isinstance(frame, pd.DataFrame):
+        raise ValueError(f"{name} is a {type(frame).__name__}; expected a DataFrame")
+    missing = [column for column in columns if list(frame).count(column) != 1]
+    if missing:
+        raise ValueError(f"{name} has columns {shown(list(frame))}; expected also {missing}, once each")
+
+
+def _has_ties(table: pd.DataFrame, dataset: str) -> bool:
+    rows = table[(table["place"] == "Table 2") & (table["dataset"] == dataset)]
+    return bool((rows.loc[rows["quantity"] == "ties", "value"].astype(float) == 1).any())
+
+
+def _likelihood(name: str, values: Mapping[str, float], ties: bool) -> Likelihood:
+    if name == "Gaussian":
+        return Gaussian(values["noise_variance"], margin=0.5 if ties else 0.0)
+    if name == "Poisson-exp":
+        return Poisson()
+    require(name in _RESULTS, name, "the likelihood of the model", "Probit, Logit, Gaussian or Poisson-exp")
+    with_ties, without = _RESULTS[name]
+    return with_ties(values["margin"]) if "margin" in values else without()
+
+
+def _covariance(values: Mapping[str, float]) -> Covariance:
+    constant: Covariance = Constant(values["constant_variance"])
+    if "linear_variance" in values:
+        slope = values["linear_variance"] / YEAR**2
+        constant = Affine(values["constant_variance"], slope, origin="first")
+    if "wiener_variance" in values:
+        return constant + Wiener(values["wiener_variance"] / YEAR, origin="first")
+    if "matern_variance" in values:
+        smoothness = values["smoothness"]
+        require(smoothness in _MATERN, smoothness, "the smoothness of the model", "0.5 or 1.5")
+        matern = _MATERN[smoothness]
+        return constant + matern(values["matern_variance"], lengthscale=YEAR * values["lengthscale"])
+    return constant
+
+
+# ---- Forecasts and scores
+
+
+class ResultForecasts(NamedTuple):
+    """Forecasts of games, and how they ended.
+
+    Attributes
+    ----------
+    probabilities : ndarray of shape (n, 3) or (n, 2)
+        Of loss, tie and win of the first; without ties, of loss and win.
+    outcomes : ndarray of int8, shape (n,)
+        -1, 0 or 1.
+
+    Raises
+    ------
+    ValueError
+        By `losses` and `hits`: on probabilities of another shape, or out of range, and on other outcomes.
+    """
+
+    probabilities: Floats
+    outcomes: NDArray[np.int8]
+
+    def losses(self) -> Floats:
+        """-log p(what happened), in nats, shape (n,); infinite where it had probability 0."""
+        probabilities, happened = self._checked()
+        with np.errstate(divide="ignore"):
+            return -np.log(probabilities[happened])
+
+    def hits(self) -> Floats:
+        """1 where what happened was the most probable result, 1/k if k of them were, else 0; shape (n,)."""
+        probabilities, happened = self._checked()
+        first = probabilities >= probabilities.max(axis=1, keepdims=True) - _SHARED
+        return (first / first.sum(axis=1, keepdims=True))[happened]
+
+    def _checked(self) -> tuple[Floats, tuple[Ids, Ids]]:
+        """The probabilities, and the places in them of what happened."""
+        found = as_floats(self.probabilities, "probabilities")
+        allowed = (-1, 1) if found.shape[1:] == (2,) else (-1, 0, 1)
+        check_shape(found, "probabilities", ("n", len(allowed)), "loss, tie and win, or loss and win")
+        # Written so that NaN is wrong; a sum of two that are rounded may be above 1.
+        refuse(~((found >= 0) & (found <= 1 + _SHARED)), found, "probabilities", "numbers from 0 to 1")
+        y = check_labels(self.outcomes, len(found), allow=allowed)
+        return found, (np.arange(len(found)), np.searchsorted(allowed, y))
+
+
+def training_size(n_games: int, share: float = 0.7) -> int:
+    """The number of games in the training set: the first floor(share · n_games) of them.
+
+    Raises
+    ------
+    ValueError
+        If the training set or the test set would be empty.
+
+    Examples
+    --------
+    >>> training_size(67_642)
+    47349
+    """
+    n = check_count(n_games, "n_games", least=2)
+    size = math.floor(check_real(share, "share", "a number from 0 to 1", 0, 1) * n)
+    require(0 < size < n, share, "share", f"one that leaves games on both sides, of {n}")
+    return size
+
+
+def observations(
+    frame: pd.DataFrame, likelihood: Likelihood | None = None, *, advantage: str | None = None
+) -> tuple[Matches, NDArray]:
+    """Games as matches and outcomes of the kind that a likelihood has (section 4.2.1 of [Maystre2019]_).
+
+    Parameters
+    ----------
+    frame : DataFrame
+        One row a game, sorted by time: first, second, time; outcome (1, 0, -1), or first_score and
+        second_score where the likelihood is of points.
+    likelihood : Likelihood, optional
+        Poisson: two rows a game, as `scoring_matches`. Gaussian and Skellam: y is the difference of points,
+        as floats, of which no type of integer is too small.
+        Any other, and None: the outcome.
+    advantage : str, optional
+        The column that becomes the feature "advantage".
+
+    Returns
+    -------
+    matches : Matches
+    y : ndarray
+
+    Raises
+    ------
+    ValueError
+        On frames as `Matches.from_frame`; for Poisson as `scoring_matches`; on what is no likelihood.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"first": ["Ajax"], "second": ["Bray"], "time": [3.0], "outcome": [1],
+    ...                       "first_score": [2], "second_score": [0]})
+    >>> [observations(frame, law)[1].tolist() for law in (Probit(), Gaussian(3.0), Poisson())]
+    [[1], [2.0], [2.0, 0.0]]
+    """
+    good = likelihood is None or isinstance(likelihood, Likelihood)
+    require(good, likelihood, "likelihood", "None, or a likelihood, such as Probit()")
+    if isinstance(likelihood, Poisson):
+        return scoring_matches(frame, advantage=advantage)
+    if isinstance(likelihood, Gaussian | Skellam):
+        matches, own = Matches.from_frame(frame, outcome="first_score", advantage=advantage)
+        _, other = Matches.from_frame(frame, outcome="second_score")
+        return matches, np.subtract(own, other, dtype=np.float64)  # unsigned integers have no -1
+    return Matches.from_frame(frame, advantage=advantage)
+
+
+def forecast_results(
+    model: DynamicComparisons | RatingSystem,
+    frame: pd.DataFrame,
+    *,
+    share: float = 0.7,
+    advantage: str | None = None,
+    tol: float = 0.02,
+) -> ResultForecasts:
+    """Forecast the games of the test set, each from all games of earlier days (section 4 of [Maystre2019]_).
+
+    Parameters
+    ----------
+    model : DynamicComparisons, or a rating system
+        With its hyperparameters; it is not changed.
+    frame : DataFrame
+        As in `observations`, always with the outcomes. There are ties if there is one among the outcomes.
+    share : float
+        Of games in the training set, see `training_size`.
+    advantage : str, optional
+        The column that becomes the feature "advantage".
+    tol : float
+        Of `one_step_ahead`. Rating systems have none.
+
+    Returns
+    -------
+    ResultForecasts
+        One row a game of the test set. Points with a Poisson likelihood are forecast for both teams; without
+        ties, each team gets half the probability of equal points.
+
+    Raises
+    ------
+    ValueError
+        On frames as `Matches.from_frame`, and ties that the model has no probability for.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"first": list("aabab"), "second": list("bcccc"),
+    ...                       "time": [0.0, 1, 1, 2, 2], "outcome": [1, 1, 1, 1, 1]})
+    >>> forecasts = forecast_results(DynamicComparisons(Constant(1.0), Probit()), frame, share=0.6)
+    >>> forecasts.probabilities.round(3).tolist(), forecasts.hits().tolist()
+    ([[0.158, 0.842], [0.307, 0.693]], [1.0, 1.0])
+    """
+    good = isinstance(model, DynamicComparisons | RatingSystem)
+    require(good, model, "model", "a DynamicComparisons or a rating system")
+    _check_columns(frame, "frame", ["outcome"])
+    likelihood = getattr(model, "likelihood", None)
+    outcomes = check_labels(frame["outcome"], len(frame))
+    start, ties = training_size(len(frame), share), bool((outcomes == 0).any())
+    if ties and isinstance(likelihood, Likelihood) and not likelihood.has_ties:
+        raise ValueError(
+            f"the outcomes have ties, and {likelihood} has none; expected a likelihood with a margin, or "
+            "only games with a winner"
+        )
+    matches, y = observations(frame, likelihood, advantage=advantage)
+    if isinstance(model, RatingSystem):
+        probabilities = earlier_forecasts(model, matches, y, start)
+    elif isinstance(likelihood, Poisson):
+        ahead = one_step_ahead(model, matches, y, 2 * start, tol=tol)
+        moments = ahead.mean.reshape(-1, 2), ahead.variance.reshape(-1, 2)
+        probabilities = result_probabilities(*moments, ties=ties)
+    else:
+        probabilities = one_step_ahead(model, matches, y, start, tol=tol).probabilities
+    return ResultForecasts(probabilities, outcomes[start:])
+
+
+# ---- Figure 5
+
+
+def random_split(n_games: int, rng: np.random.Generator) -> tuple[Ids, Ids, Ids]:
+    """Numbers of the games to train on (50 percent), to choose by (20), and to test on (the rest), ascending.
+
+    The split of appendix B.2 of [Maystre2019]_, with floors: 30,828, 12,331 and 18,498 of 61,657.
+
+    Raises
+    ------
+    ValueError
+        On less than four games, and on what is no numpy Generator.
+
+    Examples
+    --------
+    >>> [len(part) for part in random_split(61_657, np.random.default_rng(0))]
+    [30828, 12331, 18498]
+    """
+    n = check_count(n_games, "n_games", least=4)
+    require(isinstance(rng, np.random.Generator), rng, "rng", "a numpy Generator")
+    train, validation, test = np.split(rng.permutation(n), [n // 2, 7 * n // 10])
+    return np.sort(train), np.sort(validation), np.sort(test)
+
+
+def interaction_model(
+    matches: Matches, player_variance: float, interaction_variance: float
+) -> DynamicComparisons:
+    """d = s_i - s_j + s_ij, all constant, and a probit likelihood (section 4.2.3 of [Maystre2019]_).
+
+    Parameters
+    ----------
+    matches : Matches
+        Of `Matches.from_frame` with interactions=True.
+    player_variance, interaction_variance : float
+        Of s_i and of s_ij: the constants of Table 9.
+
+    Returns
+    -------
+    DynamicComparisons
+        Not fitted.
+    """
+    require(isinstance(matches, Matches), matches, "matches", "Matches")
+    players = [name for name in matches.features if isinstance(name, str)]
+    covariance: dict[Hashable, Covariance] = dict.fromkeys(players, Constant(player_variance))
+    covariance[REST] = Constant(interaction_variance)
+    return DynamicComparisons(covariance, Probit())
+
+
+def bradley_terry_probabilities(
+    matches: Matches, y: ArrayLike, asked: Matches, regularization: float
+) -> Floats:
+    """Chances by the scores that minimise -log-likelihood + regularization · |s|²: "logit" in Figure 5.
+
+    What the function opt_pairwise of the Python library choix does: P(first wins) = 1 / (1 + e^-d), d = x·s.
+
+    Parameters
+    ----------
+    matches : Matches
+    y : array-like of shape (N,)
+        1: the first won; -1: the second did. No ties.
+    asked : Matches
+        The matches whose chances are asked for, over the same features.
+    regularization : float
+        The alpha of Table 9, positive: 1 / (2 alpha) is the variance of a normal prior of the scores.
+
+    Returns
+    -------
+    ndarray of shape (n, 2)
+        Probabilities that the first loses, and that he wins, of the matches asked for.
+
+    Raises
+    ------
+    ValueError
+        On other labels, other features, or a regularization that is not positive.
+
+    Examples
+    --------
+    >>> matches = Matches([[1, -1], [1, -1]], [0, 0], ["Ann", "Bob"])
+    >>> bradley_terry_probabilities(matches, [1, 1], matches[:1], regularization=0.5).round(4).tolist()
+    [[0.2606, 0.7394]]
+    """
+    alpha = check_real(regularization, "regularization", "a positive number", 1 / LARGEST, LARGEST)
+    for name, found in (("matches", matches), ("asked", asked)):
+        require(isinstance(found, Matches), found, name, "Matches")
+    if matches.features != asked.features:
+        raise ValueError("the matches asked for have other features; expected the same, in the same order")
+    signed = matches.design.multiply(check_labels(y, len(matches), allow=(-1, 1))[:, None]).tocsr()
+
+    def objective(scores: Floats) -> tuple[float, Floats]:
+        margins = signed @ scores
+        value = np.logaddexp(0, -margins).sum() + alpha * (scores @ scores)
+        return float(value), 2 * alpha * scores - signed.T @ expit(-margins)
+
+    options = {"gtol": 1e-8, "ftol": 1e-15, "maxiter": 10_000}
+    best = minimize(objective, np.zeros(len(matches.features)), jac=True, method="L-BFGS-B", options=options)
+    differences = asked.design @ best.x
+    return np.column_stack([expit(-differences), expit(differences)])

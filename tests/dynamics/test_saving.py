@@ -1,0 +1,193 @@
+import io
+import json
+import re
+import zipfile
+
+import numpy as np
+import pytest
+
+from preflearn.dynamics.saving import decoded_names, encoded_names, read_npz, write_npz
+
+HEADER = {"likelihood": {"name": "Probit"}, "tol": 1e-6, "features": ["Ann", ["Ann", "Bob"]], "none": None}
+ARRAYS = {
+    "alpha": np.array([0.1, -1e300, 5e-324]),
+    "counts": np.arange(6, dtype=np.int32).reshape(2, 3),
+    "columns": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+    "rate": np.array(0.5),
+    "empty": np.zeros((0, 2)),
+}
+
+
+@pytest.fixture
+def path(tmp_path):
+    write_npz(tmp_path / "model.npz", HEADER, ARRAYS)
+    return tmp_path / "model.npz"
+
+
+def bytes_of(array):
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+def rewritten(path, **changes):
+    """The archive with some members changed, or left out (None)."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members |= {f"{name}.npy": content for name, content in changes.items()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            if content is not None:
+                archive.writestr(name, content)
+
+
+def header_bytes(path, **changes):
+    with np.load(path) as archive:
+        header = json.loads(archive["header"].tobytes())
+    text = json.dumps(header | changes)
+    return bytes_of(np.frombuffer(text.encode(), dtype=np.uint8))
+
+
+def test_what_is_written_is_read_to_the_last_bit(path):
+    header, arrays = read_npz(path)
+    assert header == HEADER
+    assert list(arrays) == list(ARRAYS)
+    for name, array in ARRAYS.items():
+        assert arrays[name].dtype == array.dtype
+        np.testing.assert_array_equal(arrays[name], array)
+
+
+def test_numpy_reads_it_without_pickle(path):
+    with np.load(path, allow_pickle=False) as archive:
+        assert set(archive.files) == {"header", *ARRAYS}
+        np.testing.assert_array_equal(archive["alpha"], ARRAYS["alpha"])
+
+
+def test_the_file_has_exactly_the_name_that_is_given_and_nothing_else_is_left(tmp_path):
+    write_npz(str(tmp_path / "model"), HEADER, ARRAYS)
+    write_npz(tmp_path / "model", {}, {})  # takes the place of the first
+    assert [file.name for file in tmp_path.iterdir()] == ["model"]
+    assert read_npz(tmp_path / "model") == ({}, {})
+
+
+def test_a_relative_name_is_of_the_working_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_npz("model.npz", {}, ARRAYS)
+    assert read_npz("model.npz")[1].keys() == ARRAYS.keys()
+
+
+@pytest.mark.parametrize(
+    ("header", "arrays"),
+    [({"x": float("nan")}, {}), ({"x": {1, 2}}, {}), ({}, {"x": np.array(["a", None], dtype=object)})],
+)
+def test_what_needs_pickle_is_refused_and_the_old_file_stays(path, header, arrays):
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=r"can't be saved|Object arrays cannot be saved"):
+        write_npz(path, header, arrays)
+    assert path.read_bytes() == before
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere; expected one that exists"):
+        write_npz(tmp_path / "nowhere" / "model.npz", {}, {})
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "models"])
+def test_a_folder_is_no_file(tmp_path, monkeypatch, name):
+    (tmp_path / "here" / "models").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(IsADirectoryError, match=f"^'{name}' is a folder; expected the name of a file"):
+        write_npz(name, {}, {})
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*gone\.npz; expected one"):
+        read_npz(tmp_path / "gone.npz")
+
+
+def test_another_format_is_named(path, tmp_path):
+    text, other, plain = tmp_path / "a.txt", tmp_path / "b.npz", tmp_path / "c.npy"
+    text.write_text("alpha,beta\n")
+    np.savez(other, alpha=ARRAYS["alpha"])
+    np.save(plain, ARRAYS["alpha"])
+    for file in (text, plain, tmp_path):
+        with pytest.raises(ValueError, match=r"is no \.npz file, or cut short"):
+            read_npz(file)
+    with pytest.raises(ValueError, match="is no model of ours"):
+        read_npz(other)
+    for content in (
+        b"no array",
+        bytes_of(np.frombuffer(b"{", dtype=np.uint8)),
+        header_bytes(path, format="x"),
+    ):
+        rewritten(path, header=content)
+        with pytest.raises(ValueError, match="is no model of ours"):
+            read_npz(path)
+
+
+@pytest.mark.parametrize("version", [2, 0, "one", None])
+def test_another_version_is_named(path, version):
+    rewritten(path, header=header_bytes(path, version=version))
+    with pytest.raises(ValueError, match=rf"has format version {version!r}; expected 1, .* update preflearn"):
+        read_npz(path)
+
+
+def test_a_file_that_is_cut_short_anywhere_is_refused(path):
+    whole = path.read_bytes()
+    for length in range(0, len(whole), 40):
+        path.write_bytes(whole[:length])
+        with pytest.raises(ValueError, match=re.escape(str(path))):
+            read_npz(path)
+
+
+def test_changed_bytes_are_refused_or_change_nothing(path):
+    """A few bytes of an archive are of no account, as its dates; none may change a number."""
+    whole, (header, arrays) = path.read_bytes(), read_npz(path)
+    for place in range(0, len(whole), 7):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
+        try:
+            found_header, found = read_npz(path)
+        except ValueError:
+            continue
+        assert found_header == header
+        for name, array in arrays.items():
+            np.testing.assert_array_equal(found[name], array)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "array 'alpha' can't be read"),
+        (b"\x93NUMPY", "array 'alpha' can't be read"),
+        (bytes_of(ARRAYS["alpha"])[:-8], "array 'alpha' can't be read"),
+        (bytes_of(ARRAYS["alpha"][:2]), r"array 'alpha' is \['<f8', 2\]; expected \['<f8', 3\]"),
+        (bytes_of(np.zeros(3, dtype=np.int64)), "array 'alpha' is"),
+    ],
+)
+def test_arrays_that_are_not_as_stated_are_refused(path, content, message):
+    rewritten(path, alpha=content)
+    with pytest.raises(ValueError, match=message):
+        read_npz(path)
+
+
+def test_pickled_arrays_are_never_read(path):
+    stream = io.BytesIO()
+    np.save(stream, np.array([print], dtype=object), allow_pickle=True)
+    for name in ("alpha", "header"):
+        rewritten(path, **{name: stream.getvalue()})
+        with pytest.raises(ValueError, match=r"can't be read|no model of ours"):
+            read_npz(path)
+
+
+def test_names_come_back_as_they_were():
+    names = ("Ann", ("Ann", "Bob"), "", 7, 0.1, ("a", ("b", 1)), np.str_("Cy"), np.int64(3))
+    again = decoded_names(json.loads(json.dumps(encoded_names(names))))
+    assert again == names
+    assert {hash(name) for name in again} == {hash(name) for name in names}
+
+
+@pytest.mark.parametrize("name", [None, frozenset(), b"Ann", float("nan"), 1j, ("a", None)])
+def test_names_of_other_kinds_are_refused(name):
+    with pytest.raises(ValueError, match="can't be saved by its name; expected a str, a number or a tuple"):
+        encoded_names([name])

@@ -1,0 +1,293 @@
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import expit, ndtr
+from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from preflearn.dynamics import Constant, DynamicComparisons, OrdinalProbit, Probit, Wiener
+from preflearn.matches import Matches
+from preflearn.ratings import TrueSkill
+
+SYSTEMS = [
+    TrueSkill(dynamics=0.05),
+    TrueSkill(variance=0.5, dynamics=0.02, margin=0.4, advantage=0.3),
+    TrueSkill(dynamics=0.03, step="time"),
+    TrueSkill(variance=2.0, dynamics=0.1, step="time", margin=0.3, advantage=-0.2),
+]
+every_system = pytest.mark.parametrize("system", SYSTEMS, ids=["match", "match-ties", "time", "time-ties"])
+
+
+def played(seed, ties, n=5, N=30):
+    """A season of n players with a home advantage, three matches a day."""
+    rng = np.random.default_rng(seed)
+    index = np.array([rng.choice(n, 2, replace=False) for _ in range(N)])
+    home, skill = rng.integers(0, 2, N), rng.standard_normal(n)
+    won = rng.random(N) < expit(skill[index[:, 0]] - skill[index[:, 1]] + 0.3 * home)
+    y = np.where(ties & (rng.random(N) < 0.3), 0, np.where(won, 1, -1))
+    design = np.zeros((N, n + 1))
+    design[np.arange(N), index[:, 0]], design[np.arange(N), index[:, 1]] = 1, -1
+    design[:, n] = home
+    return Matches(design, np.arange(N) // 3 * 1.5, [*(f"p{k}" for k in range(n)), "advantage"]), y
+
+
+def season(system, seed, **sizes):
+    return played(seed, ties=system.margin > 0, **sizes)
+
+
+def tilted_moments(y, center, spread, margin):
+    """Mean and variance of u ~ N(center, spread) given the outcome, and its chance, by the trapezoid rule."""
+    z, step = np.linspace(-12, 12, 2001, retstep=True)
+    u = center + math.sqrt(spread) * z
+    chance = ndtr(margin - u) - ndtr(-margin - u) if y == 0 else ndtr(y * u - margin)
+    weight = step * chance * np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
+    total = weight.sum()
+    mean = weight @ u / total
+    return mean, weight @ (u - mean) ** 2 / total, total
+
+
+def plain_trueskill(system, matches, y):
+    """One match at a time, by the joint normal distribution of both skills."""
+    belief, before = {}, []
+    home = matches.design.toarray()[:, matches.features.index("advantage")] * system.advantage
+    for (a, b), h, t, outcome in zip(matches.players().tolist(), home, matches.time, y, strict=True):
+        prior = []
+        for p in (a, b):
+            mean, variance, last = belief.get(p, (0.0, system.variance, None))
+            elapsed = 0 if last is None else 1 if system.step == "match" else t - last
+            prior.append((mean, variance + system.dynamics * elapsed))
+        (m1, v1), (m2, v2) = prior
+        before.append((m1, m2, v1, v2))
+        u, spread, _ = tilted_moments(outcome, m1 - m2 + h, v1 + v2, system.margin)
+        for p, sign, m, v in ((a, 1, m1, v1), (b, -1, m2, v2)):
+            gain = sign * v / (v1 + v2)  # of regression on the difference
+            belief[p] = (
+                m + gain * (u - (m1 - m2 + h)),
+                v + gain**2 * (spread - (v1 + v2)),
+                t,
+            )
+    return np.array(before), {matches.features[p]: values[:2] for p, values in belief.items()}
+
+
+@every_system
+@pytest.mark.parametrize("seed", range(2))
+def test_it_is_assumed_density_filtering(system, seed):
+    matches, y = season(system, seed)
+    fitted = clone(system).fit(matches, y)
+    before, belief = plain_trueskill(system, matches, y)
+    np.testing.assert_allclose(fitted.before_, before[:, :2], atol=1e-8)
+    np.testing.assert_allclose(fitted.deviation_before_**2, before[:, 2:], rtol=1e-8)
+    for name, mean, deviation in zip(fitted.players_, fitted.ratings_, fitted.deviations_, strict=True):
+        assert (mean, deviation**2) == pytest.approx(belief[name], abs=1e-8)
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.4])
+def test_by_time_it_is_the_forward_pass_of_ep_for_the_wiener_process(margin):
+    """Pseudo-observations of a match rest on those of earlier ones; the prior is the dense Gram matrix."""
+    matches, y = played(3, ties=margin > 0)
+    likelihood = OrdinalProbit(margin) if margin else Probit()
+    covariance = Constant(0.8) + Wiener(0.07, origin="first")
+    sites = {k: [] for k in range(5)}  # (time, alpha, beta) of each player
+
+    def cavity(player, t):
+        seen = np.array(sites[player]).reshape(-1, 3)
+        gram = covariance.gram(np.append(seen[:, 0], t))
+        past, now = gram[:-1, :-1], gram[-1, :-1]
+        information = np.linalg.inv(past + np.diag(1 / seen[:, 2])) if len(seen) else past
+        gain = now @ information
+        return gain @ (seen[:, 1] / seen[:, 2]), gram[-1, -1] - gain @ now
+
+    known = []
+    for (a, b), t, outcome in zip(matches.players().tolist(), matches.time, y, strict=True):
+        (m1, v1), (m2, v2) = cavity(a, t), cavity(b, t)
+        known.append((m1, m2, v1, v2))
+        _, (d1,), (d2,) = likelihood.log_partition([outcome], [m1 - m2], [v1 + v2])
+        for player, x, c, v in ((a, 1, m1, v1), (b, -1, m2, v2)):
+            sites[player].append((t, (x * d1 - c * d2) / (1 + v * d2), -d2 / (1 + v * d2)))
+    system = TrueSkill(variance=0.8, dynamics=0.07, step="time", margin=margin).fit(matches, y)
+    np.testing.assert_allclose(system.before_, np.array(known)[:, :2], atol=1e-9)
+    np.testing.assert_allclose(system.deviation_before_**2, np.array(known)[:, 2:], rtol=1e-9)
+
+
+@pytest.mark.parametrize(("margin", "outcome"), [(0.0, -1), (0.4, 0), (0.4, 1)])
+def test_of_one_match_it_is_the_engines_posterior(margin, outcome):
+    matches = Matches([[1, -1]], [2.0], ["a", "b"])
+    likelihood = OrdinalProbit(margin) if margin else Probit()
+    engine = DynamicComparisons(Constant(0.8) + Wiener(0.1, origin="first"), likelihood, tol=1e-10)
+    engine.fit(matches, [outcome])
+    system = TrueSkill(variance=0.8, dynamics=0.1, step="time", margin=margin).fit(matches, [outcome])
+    for k, name in enumerate(("a", "b")):
+        mean, deviation = engine.scores(name, [2.0])
+        assert (system.ratings_[k], system.deviations_[k]) == pytest.approx((mean[0], deviation[0]), abs=1e-8)
+    later = Matches([[1, -1]], [7.0], ["a", "b"])
+    np.testing.assert_allclose(system.predict_proba(later), engine.predict_proba(later), atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "first", "second"),
+    [(1, (29.396, 7.171), (20.604, 7.171)), (0, (25.0, 6.458), (25.0, 6.458))],
+)
+def test_the_usual_scale_of_trueskill(outcome, first, second):
+    """The first match of two players on the scale of 25, draws of probability 0.1: well-known numbers."""
+    sigma, beta, tau = 25 / 3, 25 / 6, 25 / 300
+    unit = math.sqrt(2) * beta
+    epsilon = norm.ppf(0.55) * unit
+    system = TrueSkill((sigma**2 + tau**2) / unit**2, tau**2 / unit**2, margin=epsilon / unit)
+    system.fit(Matches([[1, -1]], [0], ["a", "b"]), [outcome])
+    found = np.column_stack([25 + unit * system.ratings_, unit * system.deviations_])
+    np.testing.assert_allclose(found, [first, second], atol=5.1e-4)
+
+
+def test_dynamics_count_by_match_or_by_time():
+    matches = Matches([[1, -1]] * 3, [0, 10, 10], ["a", "b"])
+    for step, elapsed in (("match", [1, 1]), ("time", [10, 0])):
+        system = TrueSkill(dynamics=0.02, step=step)
+        variances = clone(system).fit(matches, [1, -1, 1]).deviation_before_ ** 2
+        for row in (1, 2):
+            after = clone(system).fit(matches[:row], [1, -1, 1][:row]).deviations_ ** 2
+            np.testing.assert_allclose(variances[row], after + 0.02 * elapsed[row - 1], rtol=1e-12)
+        assert (variances[0] == 1).all()
+
+
+@every_system
+def test_forecasts_average_the_likelihood_over_the_skills(system):
+    matches, y = season(system, 5)
+    fitted = clone(system).fit(matches[:20], y[:20])
+    later = matches[20:]
+    p = fitted.predict_proba(later)
+    spread = (fitted._variances(later)).sum(axis=1)
+    labels = [-1, 0, 1] if system.margin else [-1, 1]
+    assert fitted.classes_.tolist() == labels
+    for row, d in enumerate(fitted.decision_function(later)):
+        expected = [tilted_moments(label, d, spread[row], system.margin)[2] for label in labels]
+        np.testing.assert_allclose(p[row], expected, atol=1e-9)
+    assert (fitted.predict(later) == np.array(labels)[p.argmax(axis=1)]).all()
+
+
+@every_system
+def test_a_forecast_is_that_of_the_next_match(system):
+    matches, y = season(system, 6)
+    whole = clone(system).fit(matches, y)
+    part = clone(system).fit(matches[:-1], y[:-1])
+    last = matches[-1:]
+    ratings = whole.before_[-1]
+    home = last.design.toarray()[0, -1] * system.advantage
+    np.testing.assert_allclose(part.decision_function(last), [ratings[0] - ratings[1] + home], rtol=1e-12)
+    np.testing.assert_allclose(part._variances(last), whole.deviation_before_[-1:] ** 2, rtol=1e-12)
+
+
+def test_a_new_player_is_uncertain():
+    system = TrueSkill(variance=0.7, dynamics=0.1).fit(Matches([[1, -1]], [0], ["a", "b"]), [1])
+    strangers = Matches([[1, -1], [1, -1]], [1, 1], ["x", "y"])
+    assert system.predict_proba(strangers).tolist() == [[0.5, 0.5]] * 2
+    assert system._variances(strangers).tolist() == pytest.approx(np.full((2, 2), 0.7))
+
+
+@every_system
+@settings(max_examples=15)
+@given(seed=st.integers(0, 10**6))
+def test_sides_names_and_the_origin_of_time_do_not_matter(system, seed):
+    matches, y = season(system, seed)
+    reference = clone(system).fit(matches, y)
+    swapped = Matches(-matches.design, matches.time, matches.features)
+    turned = clone(system).fit(swapped, -y)
+    np.testing.assert_allclose(turned.ratings_, reference.ratings_, atol=1e-12)
+    np.testing.assert_allclose(turned.before_, reference.before_[:, ::-1], atol=1e-12)
+    np.testing.assert_allclose(
+        turned.predict_proba(swapped), reference.predict_proba(matches)[:, ::-1], atol=1e-12
+    )
+    order = np.append(np.random.default_rng(seed).permutation(5), 5)
+    names = [matches.features[k] for k in order]
+    renamed = clone(system).fit(Matches(matches.design[:, order], matches.time + 1000, names), y)
+    by_name = dict(zip(reference.players_, reference.ratings_, strict=True))
+    assert dict(zip(renamed.players_, renamed.ratings_, strict=True)) == pytest.approx(by_name, abs=1e-10)
+
+
+@every_system
+def test_certainty_grows_with_a_match_and_with_more_variance_there_is_less(system):
+    matches, y = season(system, 7)
+    fitted = clone(system).fit(matches, y)
+    for row in range(len(y) - 1):
+        after = clone(system).fit(matches[: row + 1], y[: row + 1])
+        for side, p in enumerate(matches.players()[row]):
+            place = after.players_.index(matches.features[p])
+            assert 0 < after.deviations_[place] < fitted.deviation_before_[row, side]
+    wider = clone(system).set_params(dynamics=2 * system.dynamics).fit(matches, y)
+    assert (wider.deviations_ > fitted.deviations_).all()
+
+
+@every_system
+def test_matches_can_be_added(system):
+    matches, y = season(system, 8)
+    whole = clone(system).fit(matches, y)
+    parts = clone(system).partial_fit(matches[:12], y[:12]).partial_fit(matches[12:], y[12:])
+    for name in ("ratings_", "deviations_"):
+        by_name = dict(zip(whole.players_, getattr(whole, name), strict=True))
+        assert dict(zip(parts.players_, getattr(parts, name), strict=True)) == pytest.approx(by_name)
+    np.testing.assert_allclose(parts.before_, whole.before_[12:], atol=1e-12)
+    with pytest.raises(ValueError, match="before the last one that was rated"):
+        parts.partial_fit(matches[:3], y[:3])
+
+
+@pytest.mark.parametrize(
+    "system",
+    [TrueSkill(1e6, 1e6), TrueSkill(1e-12, 0.0), TrueSkill(1e8, 1.0, margin=1e-3), TrueSkill(1.0, margin=30)],
+)
+def test_extreme_parameters_stay_finite(system):
+    matches, y = season(system, 9)
+    fitted = system.fit(matches, y)
+    assert np.isfinite(fitted.ratings_).all()
+    assert (fitted.deviations_ > 0).all()
+    p = fitted.predict_proba(matches)
+    assert np.isfinite(p).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
+
+
+@every_system
+def test_it_follows_the_contract_of_scikit_learn(system):
+    matches, y = season(system, 10)
+    assert clone(system).get_params() == system.get_params()
+    with pytest.raises(NotFittedError):
+        clone(system).predict_proba(matches)
+    fitted = clone(system).fit(matches, y)
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.predict_proba(matches), fitted.predict_proba(matches))
+    assert not hasattr(fitted, "nu_")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"variance": 0}, "variance is 0; expected a positive number"),
+        ({"variance": np.nan}, "variance is nan; expected a positive number"),
+        ({"dynamics": -0.1}, "dynamics is -0.1; expected a number of at least 0"),
+        ({"step": "day"}, "step is 'day'; expected 'match' or 'time'"),
+        ({"margin": -1}, "margin is -1; expected a number of at least 0"),
+        ({"margin": "wide"}, "margin is 'wide'; expected a number of at least 0"),
+        ({"advantage": np.inf}, "advantage is inf; expected a finite number"),
+    ],
+)
+def test_bad_parameters_are_named(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        TrueSkill(**parameters).fit(*played(0, ties=False))
+
+
+def test_bad_matches_are_named():
+    matches, y = played(0, ties=True)
+    tie = int(np.flatnonzero(y == 0)[0])
+    with pytest.raises(ValueError, match=rf"y\[{tie}\] is 0.0; expected one of \[-1, 1\], for Probit"):
+        TrueSkill().fit(matches, y)
+    fitted = TrueSkill(margin=0.3).fit(matches, y)
+    before = fitted.predict_proba(matches)
+    with pytest.raises(ValueError, match=r"y\[0\] is 2"):
+        fitted.fit(matches, np.full(len(y), 2))
+    np.testing.assert_array_equal(fitted.predict_proba(matches), before)  # a failed fit leaves the old one
+    with pytest.raises(ValueError, match="match 0 has 2 players"):
+        TrueSkill().fit(Matches([[1, 1, -1, -1]], [0], list("abcd")), [1])
+    with pytest.raises(ValueError, match="have no feature 'advantage'"):
+        TrueSkill(advantage=0.1).fit(Matches([[1, -1]], [0], ["a", "b"]), [1])

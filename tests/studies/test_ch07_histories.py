@@ -1,0 +1,307 @@
+"""Features of matches against a slow twin, the past that must not see the future, and seasons."""
+
+import hashlib
+import io
+import json
+import zipfile
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.model_selection import cross_val_score
+
+from preflearn.pairs import Pairs
+from preflearn.svm import SVMRank
+from studies.ch07_histories import FEATURES, forward_splits, match_features, season_split
+
+MONTH = 365.25 / 12
+
+
+def random_matches(seed, n=60, players=5, months=6):
+    rng = np.random.default_rng(seed)
+    first = rng.integers(0, players, n)
+    second = (first + rng.integers(1, players, n)) % players
+    frame = pd.DataFrame(
+        {
+            "first": first.astype(str),
+            "second": second.astype(str),
+            "time": np.sort(rng.integers(0, months, n)),
+            "outcome": rng.integers(-1, 2, n),
+            "advantage": rng.random(n) < 0.7,
+        }
+    )
+    elo = rng.choice([1100.0, 1200.0, 1400.0, 1601.0], size=(n, 2))
+    return frame, elo, rng.normal(2200, 100, size=(n, 2))
+
+
+def mean_or_half(values):
+    return float(np.mean(values)) if len(values) else 0.5
+
+
+def slow_features(frame, elo, glicko, past):
+    """Row by row, looking through all earlier rows."""
+    rows = frame.to_dict("records")
+    result = np.empty((len(rows), 2, len(FEATURES)))
+    for k, row in enumerate(rows):
+        for side, (me, other) in enumerate(((row["first"], row["second"]), (row["second"], row["first"]))):
+            games, current = [], k
+            for j in range(len(rows)):
+                played = rows[j]
+                if me not in (played["first"], played["second"]):
+                    continue
+                known = j < k if past == "rows" else played["time"] < row["time"]
+                if known:
+                    mine = 0 if me == played["first"] else 1
+                    opponent = played[("second", "first")[mine]]
+                    points = (1 + played["outcome"] * (1, -1)[mine]) / 2
+                    gap = elo[j][1 - mine] - elo[j][mine]
+                    games.append((opponent, points, gap, played["time"], elo[j][mine]))
+                elif past == "times" and played["time"] == row["time"]:
+                    current = min(current, j)  # ratings before the first match of this time
+            at = 0 if rows[current]["first"] == me else 1
+            upset_wins = sum(p >= 0.5 and g > 0 for _, p, g, _, _ in games)
+            upset_losses = sum(p <= 0.5 and g < 0 for _, p, g, _, _ in games)
+            last = [row["time"] - games[-1][3]] if games else []
+            result[k, side] = (
+                elo[current][at],
+                glicko[current][at],
+                upset_wins,
+                upset_wins / len(games) if games else 0.5,
+                upset_losses,
+                upset_losses / len(games) if games else 0.5,
+                len(games),
+                sum(p == 1 for _, p, *_ in games),
+                sum(p == 0.5 for _, p, *_ in games),
+                mean_or_half(last),
+                max([e for *_, e in games] + [elo[current][at]]) >= 1600,
+                mean_or_half([p for o, p, *_ in games if o == other]),
+                mean_or_half([g for _, _, g, _, _ in games]),
+                mean_or_half([g for _, p, g, _, _ in games if p >= 0.5]),
+                mean_or_half([g for _, p, g, _, _ in games if p <= 0.5]),
+                side == 0 and row["advantage"],
+            )
+    return result
+
+
+@pytest.mark.parametrize("past", ["rows", "times"])
+@pytest.mark.parametrize("seed", range(4))
+def test_features_are_those_of_a_row_by_row_count(past, seed):
+    frame, elo, glicko = random_matches(seed)
+    X, names = match_features(frame, elo, glicko, past=past, elite=1600)
+    assert X.shape == (60, 2, 16)
+    assert names == FEATURES
+    np.testing.assert_allclose(X, slow_features(frame, elo, glicko, past), rtol=1e-12, atol=1e-12)
+
+
+def test_a_history_by_hand():
+    frame = pd.DataFrame(
+        {
+            "first": ["a", "b", "c", "a"],
+            "second": ["b", "c", "a", "b"],
+            "time": pd.to_datetime(["2000-01-01", "2000-02-01", "2000-03-01", "2000-05-01"]),
+            "outcome": [1, -1, 0, 1],
+            "advantage": [True, True, False, True],
+        }
+    )
+    elo = [[1200, 1300], [1300, 1200], [1250, 1700], [1650, 1250]]
+    X, _ = match_features(frame, elo, elo, elite=1600)
+    a, b = (dict(zip(FEATURES, row, strict=True)) for row in X[3])
+    # a: won against b (a draw or a win against a better one: once), drew with c (worse: an upset loss)
+    assert (a["games"], a["wins"], a["draws"]) == (2, 1, 1)
+    assert (a["upset wins"], a["upset losses"], a["upset losses, share"]) == (1, 1, 0.5)
+    assert (a["gap to opponents"], a["gap where not lost"], a["gap where not won"]) == (-175, -175, -450)
+    assert (a["earlier encounters"], b["earlier encounters"]) == (1, 0)
+    assert a["ever elite"] == 1
+    assert b["ever elite"] == 0
+    assert a["months since the last game"] == pytest.approx(61 / MONTH)
+    # b: lost to a and to c, both worse; never won or drew
+    assert (b["upset losses"], b["upset losses, share"], b["gap where not lost"]) == (2, 1, 0.5)
+    assert (a["first move"], b["first move"]) == (1, 0)
+    assert X[2, :, 15].tolist() == [0, 0]  # neutral ground
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 10**6), row=st.integers(0, 59), past=st.sampled_from(["rows", "times"]))
+def test_what_comes_later_never_changes_a_feature(seed, row, past):
+    frame, elo, glicko = random_matches(seed)
+    rng = np.random.default_rng(seed + 1)
+    later = np.arange(60) >= row
+    changed = frame.copy()
+    changed.loc[later, "outcome"] = rng.integers(-1, 2, later.sum())
+    new_elo = np.where(np.arange(60)[:, None] > row, rng.normal(1200, 300, (60, 2)), elo)
+    X, _ = match_features(frame, elo, glicko, past=past)
+    other, _ = match_features(changed, new_elo, glicko, past=past)
+    np.testing.assert_array_equal(X[: row + 1], other[: row + 1])
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 10**6))
+def test_outcomes_of_the_same_time_are_unknown_to_strict_features(seed):
+    frame, elo, glicko = random_matches(seed)
+    now = frame["time"] == frame["time"].iloc[30]
+    changed = frame.assign(outcome=frame["outcome"].where(~now, -frame["outcome"]))
+    X, _ = match_features(frame, elo, glicko, past="times")
+    other, _ = match_features(changed, elo, glicko, past="times")
+    np.testing.assert_array_equal(X[now], other[now])
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 10**6), past=st.sampled_from(["rows", "times"]))
+def test_swapping_the_players_of_a_match_swaps_its_rows(seed, past):
+    frame, elo, glicko = random_matches(seed)
+    frame["advantage"] = False  # it belongs to the first
+    swap = np.random.default_rng(seed + 1).random(60) < 0.5
+    turned = frame.copy()
+    turned.loc[swap, ["first", "second"]] = frame.loc[swap, ["second", "first"]].to_numpy()
+    turned.loc[swap, "outcome"] = -frame.loc[swap, "outcome"]
+    elo_turned, glicko_turned = (np.where(swap[:, None], r[:, ::-1], r) for r in (elo, glicko))
+    X, _ = match_features(frame, elo, glicko, past=past)
+    other, _ = match_features(turned, elo_turned, glicko_turned, past=past)
+    np.testing.assert_array_equal(np.where(swap[:, None, None], X[:, ::-1], X), other)
+
+
+def test_renaming_players_changes_nothing():
+    frame, elo, glicko = random_matches(0)
+    renamed = frame.assign(first=frame["first"].map("p{}".format), second=frame["second"].map("p{}".format))
+    X, _ = match_features(frame, elo, glicko)
+    np.testing.assert_array_equal(X, match_features(renamed, elo, glicko)[0])
+
+
+def test_seasons_keep_known_players_and_no_debuts():
+    frame, _, _ = random_matches(3, n=400, players=12, months=12)
+    split = season_split(frame, 3, 6, 11, min_matches=16)
+    counts, seen, train, test = defaultdict(int), set(), [], []
+    rows = frame.to_dict("records")
+    for row in rows:
+        if 3 <= row["time"] < 6:
+            counts[row["first"]] += 1
+            counts[row["second"]] += 1
+    assert 0 < sum(count < 16 for count in counts.values()) < 12
+    for k, row in enumerate(rows):
+        both = {row["first"], row["second"]}
+        if min(counts[name] for name in both) >= 16:
+            if 3 <= row["time"] < 6 and both <= seen:
+                train.append(k)
+            elif 6 <= row["time"] < 11:
+                test.append(k)
+        seen |= both
+    assert split.train.tolist() == train
+    assert split.test.tolist() == test
+
+
+def test_a_debut_is_not_learned_from():
+    frame = pd.DataFrame(
+        {"first": "a", "second": ["b", "b", "c", "b", "c"], "time": range(5), "outcome": 1, "advantage": True}
+    )
+    split = season_split(frame, 0, 4, 5, min_matches=1)
+    assert split.train.tolist() == [1, 3]
+    assert split.test.tolist() == [4]
+
+
+def test_forward_splits_serve_as_cv():
+    rng = np.random.default_rng(0)
+    pairs = Pairs(rng.normal(size=(40, 2)), np.arange(40).reshape(20, 2))
+    y = np.sign(pairs.differences()[:, 0]).astype(int)
+    splits = forward_splits(20)
+    assert [len(train) for train, _ in splits] == [10, 15, 16, 17]
+    assert all(train.tolist() + rest.tolist() == list(range(20)) for train, rest in splits)
+    assert len(cross_val_score(SVMRank(kernel="linear"), pairs, y, cv=splits)) == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"time": [2, 1, 3]}, "time falls from 2 to 1 in row 1; expected ascending times"),
+        ({"time": [1, np.nan, 3]}, "column 'time' has no value in row 1"),
+        ({"second": ["b", "a", "a"]}, "'a' meets himself in row 1; expected two different opponents"),
+        ({"first": ["a", "b", None]}, "column 'first' has no value in row 2"),
+        ({"outcome": [1, 2, 0]}, r"y\[1\] is 2; expected one of"),
+    ],
+)
+def test_bad_matches_are_refused(change, message):
+    frame = pd.DataFrame(
+        {"first": ["a", "a", "b"], "second": ["b", "c", "a"], "time": [1, 2, 3], "outcome": 1}
+    )
+    frame = frame.assign(advantage=True, **change)
+    with pytest.raises(ValueError, match=message):
+        match_features(frame, np.ones((3, 2)), np.ones((3, 2)))
+
+
+def test_bad_arguments_are_refused():
+    frame, elo, glicko = random_matches(0)
+    with pytest.raises(ValueError, match=r"expected also \['time', 'advantage'\]"):
+        match_features(frame.drop(columns=["time", "advantage"]), elo, glicko)
+    with pytest.raises(ValueError, match=r"elo has shape \(60,\); expected \(60, 2\)"):
+        match_features(frame, elo[:, 0], glicko)
+    with pytest.raises(ValueError, match=r"glicko\[0, 0\] is nan; expected finite"):
+        match_features(frame, elo, np.where(np.arange(60)[:, None] + [0, 1] == 0, np.nan, glicko))
+    with pytest.raises(ValueError, match="past is 'days'; expected 'rows' or 'times'"):
+        match_features(frame, elo, glicko, past="days")
+    with pytest.raises(ValueError, match="no rows"):
+        match_features(frame[:0], elo[:0], glicko[:0])
+    with pytest.raises(ValueError, match="expected increasing times"):
+        season_split(frame, 0, 4, 4)
+    with pytest.raises(ValueError, match=r"no match of \d+ is left to train between 0 and 6 \(cut at 3\)"):
+        season_split(frame, 0, 3, 6, min_matches=100)
+    with pytest.raises(
+        ValueError, match=r"shares\[0\] is 0.1; expected a share that leaves 1 to 2 of 3 matches"
+    ):
+        forward_splits(3, (0.1,))
+
+
+# The chapter on chess: files of the form of the real ones, which the project may not distribute
+
+
+def write_chess(folder, n_games=16_000, n_players=20):
+    rng = np.random.default_rng(0)
+    strength = rng.normal(size=n_players)
+    white = rng.integers(0, n_players, n_games)
+    black = (white + rng.integers(1, n_players, n_games)) % n_players
+    gap = strength[white] - strength[black] + 0.2 + rng.logistic(size=n_games)
+    games = pd.DataFrame(
+        {
+            "PTID": np.arange(n_games),
+            "MonthID": np.sort(rng.integers(1, 133, n_games)),
+            "WhitePlayer": white + 1,
+            "BlackPlayer": black + 1,
+            "WhiteScore": (np.sign(gap) * (np.abs(gap) > 1.2) + 1) / 2,
+        }
+    )
+    folder.mkdir()
+    for number, part in enumerate(np.array_split(np.arange(n_games), 3), start=1):
+        name, stream = f"primary_training_part{number}", io.BytesIO()
+        with zipfile.ZipFile(stream, "w") as archive:
+            archive.writestr(f"{name}.csv", games.iloc[part].to_csv(index=False))
+        (folder / f"{name}.zip").write_bytes(stream.getvalue())
+    (folder / "initial_ratings.csv").write_text("Player,Rating\n1,2500\n")
+    sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}" for path in folder.iterdir()]
+    (folder / "SHA256SUMS").write_text("\n".join(sums))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # figures that are not shown
+def test_chapter_runs_on_chess_files(tmp_path, monkeypatch, capsys):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("Agg")
+    write_chess(tmp_path / "chess")
+    monkeypatch.setenv("PREFLEARN_DATA", str(tmp_path))
+    monkeypatch.setenv("PREFLEARN_OFFLINE", "1")
+    notebook = Path(__file__).parents[2] / "notebooks" / "07_matches.ipynb"
+    names = {}
+    for cell in json.loads(notebook.read_text("utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), cell["id"], "exec"), names)
+            if "parameters" in cell["metadata"].get("tags", []):
+                names |= {"n_seasons": 1, "n_train": 60}
+    pyplot.close("all")
+    printed = capsys.readouterr().out
+    assert names["game"] == "chess"
+    assert "16,000 games, 20 players" in printed
+    assert "Football" not in printed
+    assert "contradiction" not in printed
+    assert names["seasons"][0][2][0] == (names["matches"]["month"] < 5).sum()  # the test starts in May 1999
+    auc = names["results"].groupby("model")["test_auc"].mean()
+    assert auc["linear, all"] > auc["trivial"]

@@ -1,0 +1,144 @@
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from preflearn.matches import Matches
+from studies.ch13_simulated import CONSTANT, LENGTHSCALE, MOVING, _moving, _without_repeats, simulate_matches
+
+
+@pytest.fixture(scope="module")
+def data():
+    return simulate_matches(40_000, 2000, rng=0)
+
+
+def test_every_player_meets_another(data):
+    players = data.matches.players()
+    assert data.matches.shape == (40_000, 2000)
+    assert np.bincount(players.ravel(), minlength=2000).min() >= 1
+    assert (players[:, 0] != players[:, 1]).all()
+
+
+def test_times_are_whole_days_of_the_span_and_most_are_late(data):
+    time = data.matches.time
+    np.testing.assert_array_equal(time, np.floor(time))
+    assert 0 <= time[0] < 80_000
+    assert 182_000 < time[-1] < 182_625
+    assert np.median(time) > 0.9 * 182_625
+
+
+def test_activity_has_a_heavy_tail_and_careers_end(data):
+    players, time = data.matches.players(), data.matches.time
+    counts = np.sort(np.bincount(players.ravel()))
+    assert counts[-20:].sum() > 0.2 * counts.sum()
+    assert np.median(counts) < 0.5 * counts.mean()
+    first, last = np.full(2000, np.inf), np.full(2000, -np.inf)
+    np.minimum.at(first, players.ravel(), np.repeat(time, 2))
+    np.maximum.at(last, players.ravel(), np.repeat(time, 2))
+    assert np.quantile(last - first, 0.9) < 0.06 * 182_625
+
+
+def test_outcomes_follow_the_ordinal_probit_model(data):
+    """Of the matches in each tenth of the score differences, as many end each way as the model says."""
+    difference = data.scores[:, 0] - data.scores[:, 1]
+    chances = {1: norm.cdf(difference - data.margin), -1: norm.cdf(-difference - data.margin)}
+    chances[0] = 1 - chances[1] - chances[-1]
+    tenth = np.searchsorted(np.quantile(difference, np.linspace(0.1, 0.9, 9)), difference)
+    for outcome, chance in chances.items():
+        happened = np.bincount(tenth, data.y == outcome)
+        expected, variance = np.bincount(tenth, chance), np.bincount(tenth, chance * (1 - chance))
+        assert (np.abs(happened - expected) < 4 * np.sqrt(variance)).all()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.9])
+def test_the_share_of_ties_is_the_one_asked_for(share):
+    _, y, _, margin = simulate_matches(20_000, 10_000, rng=1, tie_share=share)
+    assert abs(np.mean(y == 0) - share) < 0.015
+    assert (margin == 0) == (share == 0)
+
+
+def test_scores_have_the_stated_covariance():
+    """One player at four days, in many worlds that share a clock: 30,000 players, each at the same days."""
+    n, days = 30_000, np.array([0.0, 10.0, 10.0, 5000.0])
+    players = np.tile(np.arange(n), 4).reshape(-1, 2)
+    time = np.repeat(days, n // 2)
+    rng = np.random.default_rng(0)
+    normal = rng.normal(size=players.shape)
+    moving = _moving(players, time, n, normal).ravel().reshape(4, n)
+    expected = MOVING * np.exp(-np.abs(np.subtract.outer(days, days)) / LENGTHSCALE)
+    np.testing.assert_allclose(moving @ moving.T / n, expected, atol=0.01)
+    np.testing.assert_array_equal(moving[1], moving[2])
+
+
+def test_scores_of_all_players_vary_as_stated(data):
+    _, first = np.unique(data.matches.players().ravel(), return_index=True)
+    assert abs(np.var(data.scores.ravel()[first]) - (CONSTANT + MOVING)) < 4 * 0.75 * math.sqrt(2 / 2000)
+
+
+def test_the_moving_part_is_the_recursion_of_each_player():
+    """Against a walk through each player's own matches, one after the other."""
+    rng = np.random.default_rng(3)
+    players = np.array([rng.permutation(4)[:2] for _ in range(50)])
+    day, normal = np.sort(rng.integers(0, 3000, size=50)).astype(float), rng.normal(size=(50, 2))
+    expected = np.empty((50, 2))
+    for player in range(4):
+        last, state = None, 0.0
+        for n, side in np.argwhere(players == player):
+            keep = 0.0 if last is None else math.exp(-(day[n] - last) / LENGTHSCALE)
+            state = keep * state + math.sqrt(MOVING * (1 - keep**2)) * normal[n, side]
+            expected[n, side], last = state, day[n]
+    np.testing.assert_allclose(_moving(players, day, 4, normal), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("players", "expected"),
+    [
+        ([0, 1, 2, 0], [0, 1, 2, 0]),
+        ([0, 0, 1, 0], [0, 1, 1, 0]),
+        ([0, 0, 0, 0, 0, 2], [0, 2, 0, 2, 0, 2]),
+        ([1, 0, 0, 0], [1, 0, 0, 1]),
+        ([2, 1, 1, 1, 0, 0], [2, 1, 1, 0, 0, 1]),
+    ],
+)
+def test_who_would_meet_himself_meets_the_next_other_player(players, expected):
+    np.testing.assert_array_equal(_without_repeats(np.array(players)), expected)
+
+
+@pytest.mark.parametrize(("n_matches", "n_players"), [(1, 2), (3, 2), (100, 2), (5, 10), (100, 7)])
+def test_small_sets(n_matches, n_players):
+    for seed in range(20):
+        data = simulate_matches(n_matches, n_players, rng=seed, span=1.0)
+        assert isinstance(data.matches, Matches)
+        assert len(np.unique(data.matches.players())) == n_players
+        assert (data.matches.time == 0).all()
+        assert set(data.y.tolist()) <= {-1, 0, 1}
+
+
+def test_a_seed_gives_the_same_matches():
+    one, two = (simulate_matches(200, 50, rng=rng) for rng in (5, np.random.default_rng(5)))
+    assert (one.matches.design != two.matches.design).nnz == 0
+    np.testing.assert_array_equal(one.y, two.y)
+    np.testing.assert_array_equal(one.scores, two.scores)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n_matches": 0}, "n_matches is 0; expected a whole number of at least 1"),
+        ({"n_players": 1}, "n_players is 1; expected a whole number of at least 2"),
+        ({"n_players": 21}, "n_players is 21; expected at most 20, two for each of 10 matches"),
+        ({"span": 0.5}, "span is 0.5; expected a number of days, at least 1"),
+        ({"span": math.nan}, "span is nan; expected a number of days"),
+        ({"tie_share": 1}, "tie_share is 1; expected a share from 0 to below 1$"),
+        ({"tie_share": True}, "tie_share is True; expected a share"),
+        ({"rng": "x"}, "rng is 'x'; expected a seed, a whole number of at least 0, or a numpy Generator"),
+        ({"rng": 1.5}, "rng is 1.5; expected a seed"),
+        ({"rng": -1}, "rng is -1; expected a seed"),
+        ({"rng": None}, "rng is None; expected a seed"),
+        ({"tie_share": -0.1}, "tie_share is -0.1; expected a share"),
+    ],
+)
+def test_bad_input_is_named(changes, message):
+    with pytest.raises(ValueError, match=message):
+        simulate_matches(**({"n_matches": 10, "n_players": 5, "rng": 0} | changes))

@@ -1,0 +1,138 @@
+import numpy as np
+import pytest
+
+from preflearn.dynamics import Constant, DynamicComparisons, Gaussian, Linear, Matern12, Matern32, Wiener
+from preflearn.matches import Matches
+from studies.ch13_weekly import exact_weekly_moments, weekly_moments, weeks_of
+
+MOVING = Constant(0.5) + Matern12(1.0, lengthscale=4.0)
+MODEL = DynamicComparisons(MOVING, Gaussian(1.0))
+
+
+def season(n=30, n_players=5, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.zeros((n, n_players))
+    for row in X:
+        row[rng.choice(n_players, 2, replace=False)] = 1, -1
+    time = np.sort(np.round(rng.uniform(0, 20, n), 1))
+    return Matches(X, time, [f"player {m}" for m in range(n_players)]), rng.normal(size=n)
+
+
+def conditioned(covariance, variance, matches, y, week):
+    """Gaussian conditioning on all outcomes before the week, by dense matrices."""
+    X = matches.design.toarray()
+    C = (X @ X.T) * covariance.gram(matches.time)
+    before, now = slice(0, week.start), week
+    gain = C[now, before] @ np.linalg.inv(C[before, before] + variance * np.eye(week.start))
+    return gain @ y[before], np.diag(C[now, now] - gain @ C[before, now])
+
+
+def test_weeks_cover_what_comes_after_the_beginning():
+    matches = Matches([[1, -1]] * 7, [0, 1, 5, 5, 9.99, 12, 30], "AB")
+    assert weeks_of(matches, 5, 5) == [slice(2, 5), slice(5, 6), slice(6, 7)]
+    assert weeks_of(matches, 1.5, 100) == [slice(2, 7)]
+
+
+def test_a_match_at_the_border_is_in_the_later_week():
+    matches = Matches([[1, -1]] * 3, [0, 7, 14], "AB")
+    assert weeks_of(matches, 0, 7) == [slice(0, 1), slice(1, 2), slice(2, 3)]
+
+
+@pytest.mark.parametrize(
+    "covariance", [MOVING, Constant(2.0) + Wiener(0.3), Matern32(1.0, lengthscale=3.0)], ids=repr
+)
+def test_one_filter_is_gaussian_conditioning(covariance):
+    matches, y = season()
+    weeks = weeks_of(matches, 8.0, 3.0)
+    found = exact_weekly_moments(covariance, 0.7, matches, y, weeks)
+    expected = [conditioned(covariance, 0.7, matches, y, week) for week in weeks]
+    for part, dense in zip(found, map(np.concatenate, zip(*expected, strict=True)), strict=True):
+        np.testing.assert_allclose(part, dense, atol=1e-10)
+
+
+def test_a_week_learns_from_all_weeks_before_and_from_none_after():
+    matches, y = season()
+    weeks = weeks_of(matches, 8.0, 3.0)
+    model = DynamicComparisons(MOVING, Gaussian(0.7), tol=1e-10)
+    mean, variance = weekly_moments(model, matches, y, weeks)
+    assert not hasattr(model, "matches_")
+    week = weeks[1]
+    own = model.fit(matches[: week.start], y[: week.start]).moments(matches[week])
+    place = slice(week.start - weeks[0].start, week.stop - weeks[0].start)
+    np.testing.assert_array_equal(mean[place], own[0])
+    np.testing.assert_array_equal(variance[place], own[1])
+
+
+def test_mean_field_has_the_exact_means():
+    matches, y = season(seed=3)
+    weeks = weeks_of(matches, 8.0, 3.0)
+    exact = exact_weekly_moments(MOVING, 0.7, matches, y, weeks)
+    for method in ("ep", "kl"):
+        model = DynamicComparisons(MOVING, Gaussian(0.7), method, tol=1e-11)
+        mean, variance = weekly_moments(model, matches, y, weeks)
+        np.testing.assert_allclose(mean, exact[0], atol=1e-8)
+        assert np.abs(variance / exact[1] - 1).max() > 0.01
+
+
+def test_matches_between_weeks_are_learned():
+    matches, y = season()
+    weeks = [slice(10, 13), slice(20, 22)]
+    found = exact_weekly_moments(MOVING, 0.7, matches, y, weeks)
+    expected = [conditioned(MOVING, 0.7, matches, y, week) for week in weeks]
+    for part, dense in zip(found, map(np.concatenate, zip(*expected, strict=True)), strict=True):
+        np.testing.assert_allclose(part, dense, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("weeks", "message"),
+    [
+        ([], r"weeks is \[\]; expected a list of slices, at least one"),
+        (None, "weeks is None; expected a list of slices"),
+        ([slice(0, 30)], r"weeks\[0\] is slice\(0, 30, None\); expected a slice of rows from 1 to 30"),
+        ([slice(-2, -1)], r"weeks\[0\] is slice\(-2, -1"),
+        ([slice(5, 99)], r"weeks\[0\] is slice\(5, 99"),
+        ([slice(5, 5)], r"weeks\[0\] is slice\(5, 5"),
+        ([slice(5, 9, 2)], r"weeks\[0\] is slice\(5, 9, 2"),
+        ([slice(5, None)], r"weeks\[0\] is slice\(5, None"),
+        ([slice(5.0, 9.0)], r"weeks\[0\] is slice\(5.0"),
+        ([5, 6], r"weeks\[0\] is 5"),
+        ([slice(9, 12), slice(5, 9)], r"weeks\[1\] is slice\(5, 9.*from 12 to 30: .* after the week before"),
+        ([slice(5, 9), slice(8, 12)], r"weeks\[1\] is slice\(8, 12"),
+    ],
+    ids=repr,
+)
+def test_weeks_are_slices_one_after_the_other(weeks, message):
+    matches, y = season()
+    with pytest.raises(ValueError, match=message):
+        exact_weekly_moments(MOVING, 1.0, matches, y, weeks)
+    with pytest.raises(ValueError, match=message):
+        weekly_moments(MODEL, matches, y, weeks)
+
+
+@pytest.mark.parametrize("part", [Wiener(1.0, "first"), Constant(1.0) * Linear(1.0, "first")], ids=repr)
+def test_a_filter_that_starts_all_together_has_no_first_match_of_each(part):
+    matches, y = season()
+    with pytest.raises(ValueError, match="an origin of the covariance is 'first'; expected a time"):
+        exact_weekly_moments(Constant(1.0) + part, 1.0, matches, y, [slice(5, 30)])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m, y: weeks_of([[1, -1]], 0.0, 7.0), r"matches is \[\[1, -1\]\]; expected Matches"),
+        (lambda m, y: weeks_of(m[[]], 0.0, 7.0), "expected Matches, at least one"),
+        (lambda m, y: weekly_moments("x", m, y, [slice(5, 30)]), "model is 'x'; expected a DynamicComp"),
+        (lambda m, y: weekly_moments(MODEL, None, y, [slice(5, 30)]), "matches is None; expected Matches"),
+        (lambda m, y: weekly_moments(MODEL, m, [*y, 1.0], [slice(5, 30)]), "y has shape|outcome a match"),
+        (lambda m, y: exact_weekly_moments("x", 1.0, m, y, [slice(5, 30)]), "covariance is 'x'; expected a"),
+        (lambda m, y: exact_weekly_moments(MOVING, 1.0, y, y, [slice(5, 30)]), "matches is .*; expected Mat"),
+        (lambda m, y: weeks_of(m, 99.0, 7.0), "after the last match"),
+        (lambda m, y: weeks_of(m, 0.0, 0.0), "length is 0.0; expected a positive number"),
+        (lambda m, y: weeks_of(m, np.nan, 7.0), "begin is nan"),
+        (lambda m, y: exact_weekly_moments(MOVING, -1.0, m, y, [slice(5, 30)]), "variance is -1.0"),
+        (lambda m, y: exact_weekly_moments(MOVING, 1.0, m, y[:3], [slice(5, 30)]), "one outcome a match"),
+    ],
+)
+def test_bad_input_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(*season())

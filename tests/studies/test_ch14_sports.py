@@ -1,0 +1,481 @@
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from preflearn.dynamics import (
+    Affine,
+    Constant,
+    DynamicComparisons,
+    Gaussian,
+    Logit,
+    Matern12,
+    Matern32,
+    OrdinalLogit,
+    OrdinalProbit,
+    Poisson,
+    Probit,
+    Skellam,
+    Wiener,
+    one_step_ahead,
+)
+from preflearn.matches import Matches
+from preflearn.metrics import log_loss
+from preflearn.ratings import Elo, TrueSkill, earlier_forecasts
+from studies.ch14_points import result_probabilities
+from studies.ch14_sports import (
+    ResultForecasts,
+    bradley_terry_probabilities,
+    forecast_results,
+    interaction_model,
+    observations,
+    published_model,
+    random_split,
+    training_size,
+)
+
+TABLE = pd.read_csv(Path(__file__).parents[2] / "data/published/P4_tables.csv", comment="#")
+MOVING = Constant(0.3) + Matern12(0.5, lengthscale=10.0)
+
+
+def season(n=60, n_teams=5, ties=True, seed=0):
+    rng = np.random.default_rng(seed)
+    teams = np.array([rng.choice(n_teams, 2, replace=False) for _ in range(n)])
+    points = rng.poisson(np.exp(0.6 + 0.2 * (teams[:, ::-1] - teams)))
+    points[:, 0] += (points[:, 0] == points[:, 1]) & (not ties)
+    names = np.array([f"team {k}" for k in range(n_teams)])
+    return pd.DataFrame(
+        {
+            "first": names[teams[:, 0]],
+            "second": names[teams[:, 1]],
+            "time": np.arange(n) // 4 * 1.0,  # four games a day
+            "outcome": np.sign(points[:, 0] - points[:, 1]),
+            "first_score": points[:, 0],
+            "second_score": points[:, 1],
+            "home": rng.random(n) < 0.8,
+        }
+    )
+
+
+# ---- Table 8
+
+
+@pytest.mark.parametrize(
+    ("dataset", "model", "likelihood", "expected"),
+    [
+        ("NBA basketball", "Constant", None, DynamicComparisons(Constant(0.06), Probit())),
+        (
+            "NBA basketball",
+            "Ours",
+            None,
+            DynamicComparisons(Constant(0.003) + Matern12(0.152, lengthscale=3.324 * 365.25), Probit()),
+        ),
+        (
+            "NBA basketball",
+            "Figure 4",
+            None,
+            DynamicComparisons(Constant(0.003) + Matern32(0.138, lengthscale=1.753 * 365.25), Probit()),
+        ),
+        (
+            "ATP tennis",
+            "Ours",
+            "Probit",
+            DynamicComparisons(
+                Affine(0.366, 0.001 / 365.25**2, origin="first") + Wiener(0.147 / 365.25, origin="first"),
+                Probit(),
+            ),
+        ),
+        (
+            "World football",
+            "Table 4",
+            "Gaussian",
+            DynamicComparisons(
+                Constant(4.062) + Matern12(2.922, lengthscale=175.025 * 365.25), Gaussian(3.003, margin=0.5)
+            ),
+        ),
+        (
+            "NBA basketball",
+            "Table 4",
+            "Gaussian",
+            DynamicComparisons(
+                Constant(0.059) + Matern12(17.667, lengthscale=3.31 * 365.25), Gaussian(143.451)
+            ),
+        ),
+        (
+            "World football",
+            "Table 4",
+            "Logit",
+            DynamicComparisons(
+                Constant(2.001) + Matern12(0.761, lengthscale=71.693 * 365.25), OrdinalLogit(0.646)
+            ),
+        ),
+        (
+            "World football",
+            "Table 4",
+            "Poisson-exp",
+            DynamicComparisons(Constant(0.3) + Matern12(0.21, lengthscale=83.61 * 365.25), Poisson()),
+        ),
+        (
+            "ChessBase small",
+            "Ours",
+            None,
+            DynamicComparisons(Constant(0.307) + Wiener(0.01 / 365.25, origin="first"), OrdinalProbit(0.558)),
+        ),
+        ("NBA basketball", "Elo", None, Elo(likelihood=Logit(), rate=0.095)),
+        ("World football", "Elo", None, Elo(likelihood=OrdinalLogit(0.578), rate=0.196)),
+        ("World football", "TrueSkill", None, TrueSkill(1.42, 0.001, margin=0.381)),
+    ],
+)
+def test_models_of_table_8(dataset, model, likelihood, expected):
+    assert repr(published_model(TABLE, dataset, model, likelihood)) == repr(expected)
+
+
+def test_all_rows_of_table_8_are_models():
+    rows = TABLE[TABLE["place"] == "Table 8"][["dataset", "model", "likelihood"]].drop_duplicates()
+    for row in rows.itertuples(index=False):
+        published_model(TABLE, *row)
+    assert len(rows) == 26
+
+
+def test_the_advantage_has_its_own_prior():
+    model = published_model(TABLE, "World football", "Table 5", advantage_variance=0.1)
+    assert model.covariance["advantage"] == Constant(0.1)
+    assert model.covariance["*"] == Constant(0.895) + Matern12(0.22, lengthscale=44.472 * 365.25)
+
+
+@pytest.mark.parametrize("model", ["Elo", "TrueSkill"])
+def test_the_advantage_of_a_rating_system_has_no_prior(model):
+    with pytest.raises(ValueError, match=rf"advantage_variance is 1.0; expected None, since {model} has no"):
+        published_model(TABLE, "World football", model, advantage_variance=1.0)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ((["NBA basketball"], "Ours"), r"dataset is \['NBA basketball'\]; expected a name, as printed"),
+        (("NBA basketball", ["Ours"]), r"model is \['Ours'\]; expected a name, as printed"),
+        (("NBA basketball", None), "model None of 'NBA basketball' .* is not in Table 8"),
+        (("NBA basketball", "Ours", ["Probit"]), r"likelihood is \['Probit'\]; expected a name"),
+        (("NBA basketball", "Glicko"), "'Glicko' of 'NBA basketball' .* is not in Table 8"),
+        (("NBA basketball", "Table 4"), "has the likelihoods .*'Gaussian', 'Logit', 'Poisson-exp'"),
+        (("NBA basketball", "Ours", "Logit"), "is not in Table 8"),
+    ],
+)
+def test_models_that_table_8_has_not(names, message):
+    with pytest.raises(ValueError, match=message):
+        published_model(TABLE, *names)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda table: None, "table is a NoneType; expected a DataFrame"),
+        (lambda table: table.drop(columns="place"), r"table has columns .*; expected also \['place'\], once"),
+        (
+            lambda table: table[table["quantity"] != "constant_variance"],
+            r"the model has \['rate', .*\] in Table 8; expected also 'constant_variance'",
+        ),
+        (
+            lambda table: table.assign(value="wide"),
+            r"the values of Table 8\[0\] is 'wide'; expected a number",
+        ),
+        (lambda table: table.assign(likelihood="Cauchit"), "the likelihood of the model is 'Cauchit'"),
+        (
+            lambda table: table.assign(value=table["value"].where(table["quantity"] != "smoothness", 2.5)),
+            "the smoothness of the model is 2.5; expected 0.5 or 1.5",
+        ),
+    ],
+)
+def test_tables_that_are_none(change, message):
+    with pytest.raises(ValueError, match=message):
+        published_model(change(TABLE), "NBA basketball", "Ours")
+
+
+# ---- Forecasts
+
+
+def test_the_first_seventy_percent():
+    assert [training_size(n) for n in (10, 11, 67_642, 3)] == [7, 7, 47_349, 2]
+    with pytest.raises(
+        ValueError, match=r"share is 1\.0; expected one that leaves games on both sides, of 9"
+    ):
+        training_size(9, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((9, "half"), "share is 'half'; expected a number from 0 to 1"),
+        ((10, None), "share is None; expected a number from 0 to 1"),
+        (("a",), "n_games is 'a'; expected a whole number of at least 2"),
+        ((10.5,), "n_games is 10.5; expected a whole number"),
+        ((1,), "n_games is 1; expected a whole number of at least 2"),
+    ],
+)
+def test_bad_sizes(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        training_size(*arguments)
+
+
+def test_observations_are_what_the_likelihood_has():
+    frame = season()
+    difference = (frame["first_score"] - frame["second_score"]).tolist()
+    for likelihood in (None, OrdinalProbit(0.3), Logit()):
+        assert observations(frame, likelihood)[1].tolist() == frame["outcome"].tolist()
+    for likelihood in (Gaussian(3.0), Skellam(1.5)):
+        assert observations(frame, likelihood)[1].tolist() == difference
+    matches, points = observations(frame, Poisson(), advantage="home")
+    assert points.tolist() == frame[["first_score", "second_score"]].to_numpy().ravel().tolist()
+    assert matches.features[-1] == "advantage"
+    assert observations(frame, advantage="home")[0].features[-1] == "advantage"
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "second"),
+    [("uint8", 1, 2), ("int8", 100, -100), ("uint64", 0, 3), ("int64", 1, 2), ("float32", 1, 2)],
+)
+def test_differences_of_points_are_those_of_numbers_whatever_their_type(kind, first, second):
+    points = {"first_score": np.array([first] * 8, kind), "second_score": np.array([second] * 8, kind)}
+    frame = season(n=8).assign(**points)
+    for likelihood in (Gaussian(3.0), Skellam(1.5)):
+        y = observations(frame, likelihood)[1]
+        assert y.dtype == np.float64
+        assert y.tolist() == [first - second] * 8
+
+
+@pytest.mark.parametrize("column", ["first_score", "second_score"])
+@pytest.mark.parametrize("likelihood", [Gaussian(3.0), Skellam(1.5), Poisson()], ids=repr)
+def test_truths_are_no_points(column, likelihood):
+    with pytest.raises(ValueError, match=f"column '{column}' has dtype bool; expected"):
+        observations(season(n=8).assign(**{column: True}), likelihood)
+
+
+@pytest.mark.parametrize("likelihood", [OrdinalProbit(0.3), Gaussian(2.0, margin=0.5)], ids=repr)
+def test_forecasts_are_those_of_a_refit_each_day(likelihood):
+    frame, model = season(), DynamicComparisons(MOVING, likelihood)
+    found = forecast_results(model, frame)  # from game 42 on, the third of its day
+    assert found.outcomes.tolist() == frame["outcome"].tolist()[42:]
+    matches, y = observations(frame, likelihood)
+    np.testing.assert_array_equal(found.probabilities, one_step_ahead(model, matches, y, 42).probabilities)
+    close = forecast_results(model, frame, tol=1e-8).probabilities
+    for row, known in enumerate(np.searchsorted(matches.time, matches.time[42:])):
+        refit = DynamicComparisons(MOVING, likelihood).fit(matches[:known], y[:known])
+        np.testing.assert_allclose(close[[row]], refit.predict_proba(matches[[42 + row]]), atol=1e-5)
+    assert not hasattr(model, "matches_")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DynamicComparisons(MOVING, OrdinalProbit(0.3)),
+        DynamicComparisons(MOVING, Poisson()),
+        Elo(likelihood=OrdinalLogit(0.3), rate=0.2),
+        TrueSkill(1.0, 0.01, margin=0.3),
+    ],
+    ids=lambda model: repr(model)[:40],
+)
+def test_the_same_day_and_later_days_are_unknown(model):
+    frame = season()
+    other = season(seed=1)
+    changed = frame.copy()
+    columns = ["outcome", "first_score", "second_score"]
+    changed.loc[48:, columns] = other.loc[48:, columns]  # from a day's first game on
+    before, after = (forecast_results(model, games).probabilities for games in (frame, changed))
+    np.testing.assert_allclose(before[:10], after[:10], atol=1e-12)  # 42 to 51
+    assert abs(before[10:] - after[10:]).max() > 1e-3
+
+
+@pytest.mark.parametrize("ties", [True, False])
+def test_points_of_both_teams(ties):
+    frame, model = season(ties=ties), DynamicComparisons(MOVING, Poisson())
+    ahead = one_step_ahead(model, *observations(frame, Poisson()), 84)
+    moments = ahead.mean.reshape(-1, 2), ahead.variance.reshape(-1, 2)
+    found = forecast_results(model, frame).probabilities
+    assert found.shape == (18, 3 if ties else 2)
+    np.testing.assert_array_equal(found, result_probabilities(*moments, ties=ties))
+
+
+def test_rating_systems_and_advantages():
+    frame = season()
+    elo = Elo(likelihood=OrdinalLogit(0.3), rate=0.2, advantage=0.4)
+    matches, y = Matches.from_frame(frame, advantage="home")
+    found = forecast_results(elo, frame, advantage="home")
+    np.testing.assert_array_equal(found.probabilities, earlier_forecasts(elo, matches, y, 42))
+    with pytest.raises(ValueError, match="no feature 'advantage'"):
+        forecast_results(elo, frame)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (
+            DynamicComparisons(MOVING, Gaussian(2.0)),
+            "Gaussian.* has none; expected a likelihood with a margin",
+        ),
+        (DynamicComparisons(MOVING, Probit()), "Probit.* has none"),
+        (Elo(likelihood=Logit()), "Logit.* has none"),
+        (TrueSkill(), "one of"),
+    ],
+    ids=lambda value: repr(value)[:40],
+)
+def test_ties_need_a_probability(model, message):
+    with pytest.raises(ValueError, match=message):
+        forecast_results(model, season())
+
+
+@pytest.mark.parametrize(
+    ("model", "frame", "message"),
+    [
+        (None, season(), "model is None; expected a DynamicComparisons or a rating system"),
+        (Elo(), None, "frame is a NoneType; expected a DataFrame"),
+        (Elo(), season().drop(columns="outcome"), r"frame has columns .*; expected also \['outcome'\]"),
+        (Elo(), season().drop(columns="second"), r"the frame has columns .*; expected also \['second'\]"),
+        (DynamicComparisons(MOVING, "Probit"), season(), "likelihood is 'Probit'; expected None, or a"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_what_cannot_be_forecast(model, frame, message):
+    with pytest.raises(ValueError, match=message):
+        forecast_results(model, frame)
+
+
+@pytest.mark.parametrize(
+    ("frame", "likelihood", "message"),
+    [
+        (None, None, "frame is a NoneType; expected a DataFrame"),
+        (season().drop(columns="time"), Probit(), r"columns .*; expected also \['time'\]"),
+        (season().drop(columns="second_score"), Gaussian(2.0), r"expected also \['second_score'\]"),
+        (season().drop(columns="first_score"), Poisson(), r"expected also \['first_score'\]"),
+        (season(), "Probit", "likelihood is 'Probit'; expected None, or a likelihood"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_bad_observations(frame, likelihood, message):
+    with pytest.raises(ValueError, match=message):
+        observations(frame, likelihood)
+
+
+# ---- Scores
+
+
+def test_losses_and_hits():
+    forecasts = ResultForecasts(
+        np.array([[0.2, 0.3, 0.5], [0.4, 0.2, 0.4], [0.4, 0.2, 0.4], [1 / 3, 1 / 3, 1 / 3], [0.5, 0.3, 0.2]]),
+        np.array([1, -1, 0, 0, 0], dtype=np.int8),
+    )
+    np.testing.assert_allclose(forecasts.losses(), -np.log([0.5, 0.4, 0.2, 1 / 3, 0.3]))
+    np.testing.assert_allclose(forecasts.hits(), [1, 0.5, 0, 1 / 3, 0])
+    assert forecasts.losses().mean() == pytest.approx(log_loss(forecasts.outcomes, forecasts.probabilities))
+
+
+def test_what_had_probability_zero_costs_infinity():
+    sure = ResultForecasts(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1, 1], dtype=np.int8))
+    assert sure.losses().tolist() == [np.inf, 0]
+
+
+def test_a_tie_without_a_column_is_refused():
+    with pytest.raises(ValueError, match=r"y\[1\] is 0"):
+        ResultForecasts(np.full((2, 2), 0.5), np.array([1, 0], dtype=np.int8)).losses()
+
+
+def test_forecasts_may_be_lists():
+    forecasts = ResultForecasts([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]], [1, 0])
+    np.testing.assert_array_equal(forecasts.losses(), -np.log([0.5, 0.3]))
+    assert forecasts.hits().tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "outcomes", "message"),
+    [
+        (None, None, "probabilities is None; expected an array of numbers"),
+        ([0.5, 0.5], [1], r"probabilities has shape \(2,\); expected \(n, 3\): loss, tie and win"),
+        (np.full((1, 4), 0.25), [1], r"probabilities has shape \(1, 4\)"),
+        ([[0.5, 0.5], [np.nan, 0.5]], [1, 1], r"probabilities\[1, 0\] is nan; expected numbers from 0 to 1"),
+        ([[-0.5, 1.5]], [1], r"probabilities\[0, 0\] is -0.5"),
+        ([[0.0, 1.5]], [1], r"probabilities\[0, 1\] is 1.5"),
+        ([[0.5, 0.5]], None, "y has shape"),
+        ([[0.5, 0.5]], [1, 1], "y has 2 labels for 1 pairs"),
+    ],
+)
+def test_what_are_no_forecasts(probabilities, outcomes, message):
+    forecasts = ResultForecasts(probabilities, outcomes)
+    for scores in (forecasts.losses, forecasts.hits):
+        with pytest.raises(ValueError, match=message):
+            scores()
+
+
+def test_rounded_sums_of_probabilities_are_probabilities():
+    sure = ResultForecasts([[0.0, 1 + 4e-16]], [1])
+    assert sure.hits().tolist() == [1]
+    np.testing.assert_allclose(sure.losses(), 0, atol=1e-15)
+
+
+# ---- Figure 5
+
+
+@pytest.mark.parametrize(
+    ("n", "sizes"), [(61_657, (30_828, 12_331, 18_498)), (28_582, (14_291, 5_716, 8_575))]
+)
+def test_the_random_split_of_starcraft(n, sizes):
+    parts = random_split(n, np.random.default_rng(0))
+    assert tuple(map(len, parts)) == sizes
+    assert sorted(np.concatenate(parts).tolist()) == list(range(n))
+    assert all((np.diff(part) > 0).all() for part in parts)
+    again = random_split(float(n), np.random.default_rng(0))  # a whole number, as elsewhere
+    assert all(np.array_equal(part, same) for part, same in zip(parts, again, strict=True))
+    with pytest.raises(ValueError, match="n_games is 3"):
+        random_split(3, np.random.default_rng(0))
+    with pytest.raises(ValueError, match="n_games is 0"):
+        random_split(0, None)
+    with pytest.raises(ValueError, match="rng is None; expected a numpy Generator"):
+        random_split(10, None)
+
+
+def test_interactions_need_matches():
+    with pytest.raises(ValueError, match="matches is None; expected Matches"):
+        interaction_model(None, 1, 1)
+
+
+def test_interactions_learn_rock_paper_scissors():
+    pairs = [("paper", "rock"), ("rock", "scissors"), ("scissors", "paper")] * 10
+    first, second = zip(*pairs, strict=True)
+    frame = pd.DataFrame({"first": first, "second": second, "time": 0.0, "outcome": 1})
+    matches, y = Matches.from_frame(frame, interactions=True)
+    model = interaction_model(matches, 4.0, 3.0).fit(matches, y)
+    assert model.covariance["rock"] == Constant(4.0)
+    assert model.covariance["*"] == Constant(3.0)
+    assert model.predict_proba(matches[:3])[:, 1].min() > 0.9
+    transitive, _ = Matches.from_frame(frame)
+    even = bradley_terry_probabilities(transitive, y, transitive[:3], 0.1)
+    np.testing.assert_allclose(even, 0.5, atol=1e-6)
+
+
+def test_bradley_terry_is_at_the_least_objective():
+    frame = season(n=200, ties=False)
+    matches, y = Matches.from_frame(frame)
+    alpha, x = 0.3, matches.design.toarray()
+    scores = np.zeros(5)
+    for _ in range(50):  # Newton
+        win = 1 / (1 + np.exp(-x @ scores))
+        slope = 2 * alpha * scores - x.T @ ((y > 0) - win)
+        bend = x.T @ (x * (win * (1 - win))[:, None]) + 2 * alpha * np.eye(5)
+        scores = scores - np.linalg.solve(bend, slope)
+    found = bradley_terry_probabilities(matches, y, matches, alpha)
+    np.testing.assert_allclose(found[:, 1], 1 / (1 + np.exp(-x @ scores)), atol=1e-7)
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize(
+    ("y", "asked", "alpha", "message"),
+    [
+        ([1, 0], None, 0.1, r"y\[1\] is 0"),
+        ([1, 1], None, 0.0, "regularization is 0.0; expected a positive number"),
+        ([1, 1], Matches([[1, -1]], [0], ["Ann", "Cy"]), 0.1, "other features"),
+        ([1, 1], [[1, -1]], 0.1, "asked is .*; expected Matches"),
+    ],
+)
+def test_bad_bradley_terry(y, asked, alpha, message):
+    matches = Matches([[1, -1], [1, -1]], [0, 0], ["Ann", "Bob"])
+    with pytest.raises(ValueError, match=message):
+        bradley_terry_probabilities(matches, y, asked or matches, alpha)

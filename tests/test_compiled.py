@@ -1,0 +1,78 @@
+"""Compiled modules where no folder for numba's cache can be written."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import preflearn
+from preflearn import compiled
+from preflearn.path import graph_events
+
+CODE = """
+import numpy as np
+import preflearn.path  # whose modules hold all compiled functions
+from preflearn.ground.gram import DenseGram
+print(DenseGram(np.eye(2)).times(np.array([2.0, 0.0])))
+"""
+
+
+def test_import_and_run_without_any_folder_for_a_cache(tmp_path):
+    # Files stand where the cache folders would be, which binds root too: permissions do not.
+    package, file = tmp_path / "preflearn", tmp_path / "file"
+    shutil.copytree(Path(preflearn.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in {module.parent for module in package.rglob("*.py")}:
+        (folder / "__pycache__").write_text("")
+    file.write_text("")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA")}
+    environment |= {"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment |= {"HOME": str(file / "home"), "XDG_CACHE_HOME": str(file / "cache")}
+    done = subprocess.run(
+        [sys.executable, "-c", CODE], env=environment, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[2. 0.]\n"
+    assert not list(tmp_path.rglob("*.nbi"))
+
+
+STAMPS = """
+from pathlib import Path
+from preflearn import checks, compiled, pairs
+from preflearn.ground import gram
+for module in (gram, pairs):
+    print(compiled._stamp(Path(module.__file__)))
+"""
+
+
+def stamps(folder):
+    done = subprocess.run(
+        [sys.executable, "-c", STAMPS],
+        env=os.environ | {"PYTHONPATH": str(folder)},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_compiled_code_is_of_the_contents_of_what_its_file_imports(tmp_path):
+    """numba would keep a function whose own file stayed, though a function that it calls has changed."""
+    package = tmp_path / "preflearn"
+    shutil.copytree(Path(preflearn.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    before = stamps(tmp_path)
+    for path in package.rglob("*.py"):
+        os.utime(path, (1, 1))
+    unrelated = package / "datasets" / "sushi.py"
+    unrelated.write_text(unrelated.read_text("utf-8") + "# more\n", "utf-8")
+    assert stamps(tmp_path) == before
+    (package / "pairs.py").write_text((package / "pairs.py").read_text("utf-8") + "# more\n", "utf-8")
+    gram, pairs = stamps(tmp_path)
+    assert (gram == before[0], pairs == before[1]) == (True, False)
+    indirect = package / "checks.py"  # which both import
+    indirect.write_text(indirect.read_text("utf-8") + "# more\n", "utf-8")
+    assert not set(stamps(tmp_path)) & {gram, pairs, *before}
+    assert graph_events.follow._cache._cache_file._source_stamp == compiled._stamp(
+        Path(graph_events.__file__)
+    )

@@ -1,0 +1,273 @@
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.model_selection import TimeSeriesSplit
+
+from preflearn.matches import Matches
+
+
+def frame(**changes):
+    columns = {
+        "first": ["Bob", "Ann", "Cy"],
+        "second": ["Ann", "Cy", "Ann"],
+        "time": [0.0, 1.5, 1.5],
+        "outcome": [1, 0, -1],
+        "home": [True, False, True],
+    }
+    return pd.DataFrame(columns | changes)
+
+
+def test_rows_are_first_minus_second():
+    matches, y = Matches.from_frame(frame())
+    assert matches.features == ("Ann", "Bob", "Cy")
+    np.testing.assert_array_equal(matches.design.toarray(), [[-1, 1, 0], [1, 0, -1], [-1, 0, 1]])
+    np.testing.assert_array_equal(matches.time, [0, 1.5, 1.5])
+    np.testing.assert_array_equal(y, [1, 0, -1])
+    np.testing.assert_array_equal(matches.players(), [[1, 0], [0, 2], [2, 0]])
+    assert matches.shape == (3, 3)
+    assert len(matches) == 3
+
+
+def test_columns_have_the_names_that_are_given():
+    renamed = frame().rename(columns={"first": "white", "second": "black", "time": "month", "outcome": "s"})
+    matches, y = Matches.from_frame(renamed, first="white", second="black", time="month", outcome="s")
+    reference, expected = Matches.from_frame(frame())
+    assert (matches.design != reference.design).nnz == 0
+    np.testing.assert_array_equal(y, expected)
+
+
+@pytest.mark.parametrize(
+    ("home", "column"), [([True, False, True], [1, 0, 1]), ([0.5, -1.0, 0.0], [0.5, -1, 0])]
+)
+def test_advantage_is_a_feature(home, column):
+    matches, _ = Matches.from_frame(frame(home=home), advantage="home")
+    assert matches.features == ("Ann", "Bob", "Cy", "advantage")
+    np.testing.assert_array_equal(matches.design.toarray()[:, 3], column)
+    np.testing.assert_array_equal(matches.players(), [[1, 0], [0, 2], [2, 0]])
+
+
+def test_interactions_are_antisymmetric_features_of_two_players():
+    """Section 4.2.3 of P4: d = s_i - s_j + s_ij, with s_ji = -s_ij."""
+    matches, _ = Matches.from_frame(frame(), advantage="home", interactions=True)
+    assert matches.features == ("Ann", "Bob", "Cy", "advantage", ("Ann", "Bob"), ("Ann", "Cy"))
+    np.testing.assert_array_equal(matches.design.toarray()[:, 4:], [[-1, 0], [0, 1], [0, -1]])
+    np.testing.assert_array_equal(matches.players(), [[1, 0], [0, 2], [2, 0]])
+
+
+def test_dates_become_days_since_1970():
+    days = pd.to_datetime(["1969-12-31", "1970-01-01 12:00", "2000-01-01"], format="ISO8601")
+    matches, _ = Matches.from_frame(frame(time=days))
+    np.testing.assert_array_equal(matches.time, [-1, 0.5, 10957])
+    assert Matches.from_frame(frame(time=days.as_unit("s")))[0].time.tolist() == matches.time.tolist()
+    zoned = Matches.from_frame(frame(time=days.tz_localize("UTC").tz_convert("Asia/Tokyo")))[0]
+    np.testing.assert_array_equal(zoned.time, matches.time)
+
+
+def test_the_clock_does_not_depend_on_the_first_match():
+    days = pd.to_datetime(["2000-01-01", "2000-01-03", "2000-01-04"])
+    whole, _ = Matches.from_frame(frame(time=days))
+    later, _ = Matches.from_frame(frame(time=days)[1:])
+    np.testing.assert_array_equal(later.time, whole.time[1:])
+
+
+def test_outcomes_may_be_points():
+    _, y = Matches.from_frame(frame(outcome=[12.0, -3.0, 0.5]))
+    np.testing.assert_array_equal(y, [12, -3, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"first": ["Bob", None, "Cy"]}, "column 'first' has no value in row 1"),
+        ({"second": ["Ann", "Cy", np.nan]}, "column 'second' has no value in row 2"),
+        ({"first": ["Bob", "Cy", "Cy"]}, "'Cy' meets himself in row 1"),
+        ({"time": [0.0, 2.0, 1.0]}, "time falls from 2 to 1 in row 2; expected ascending"),
+        ({"time": [0.0, np.nan, 1.0]}, "column 'time' has no value in row 1"),
+        ({"time": [0.0, 1.0, np.inf]}, "column 'time' is inf in row 2"),
+        ({"time": ["a", "b", "c"]}, "column 'time' has dtype .*; expected numbers, or dates"),
+        ({"time": [pd.Timestamp(0), pd.NaT, pd.NaT]}, "column 'time' has no value in row 1"),
+        ({"outcome": [1, np.nan, 0]}, "column 'outcome' has no value in row 1"),
+        ({"outcome": [True, False, True]}, "column 'outcome' has dtype bool; expected numbers"),
+        (
+            {"first": [1.0, 2.0, 3.0], "second": [2, 3, 1]},
+            r"'first' has dtype float64, 'second' int64; expected names of one kind: astype\(int\)",
+        ),
+        ({"second": [1.0, 2.0, 3.0]}, "'second' float64; expected names of one kind"),
+        ({"outcome": ["won", "lost", "won"]}, "column 'outcome' has dtype .*; expected numbers"),
+        ({"home": [1.0, np.inf, 0.0]}, "column 'home' is inf in row 1"),
+        ({"first": ["Bob", "Ann", "advantage"]}, "a player is named 'advantage'"),
+    ],
+)
+def test_bad_frames_are_named(changes, message):
+    with pytest.raises(ValueError, match=message):
+        Matches.from_frame(frame(**changes), advantage="home")
+
+
+def test_missing_columns_and_rows_are_named():
+    with pytest.raises(ValueError, match=r"expected also \['won', 'ground'\]"):
+        Matches.from_frame(frame(), outcome="won", advantage="ground")
+    with pytest.raises(ValueError, match="no rows"):
+        Matches.from_frame(frame()[:0])
+
+
+@pytest.mark.parametrize(
+    ("design", "time", "features", "message"),
+    [
+        ([1, -1], [0], ["a", "b"], r"design has shape \(2,\)"),
+        (np.empty((0, 2)), [], ["a", "b"], r"design has shape \(0, 2\)"),
+        ([["x", -1]], [0], ["a", "b"], r"design\[0, 0\] is 'x'; expected a number"),
+        ([[1, np.nan]], [0], ["a", "b"], r"design\[0, 1\] is nan; expected finite numbers"),
+        ([[1, -1], [0, 0]], [0, 1], ["a", "b"], "row 1 of design has no entries"),
+        ([[1, -1]], [0], ["a"], "there are 1 features; expected 2"),
+        ([[1, -1]], [0], ["a", "a"], "features holds 'a' more than once"),
+        ([[1, -1]], [0, 1], ["a", "b"], r"time has shape \(2,\); expected \(1,\)"),
+        ([[1, -1]], ["soon"], ["a", "b"], r"time\[0\] is 'soon'; expected a number"),
+        ([[1, -1], [1, -1]], [1, 0], ["a", "b"], "time falls from 1 to 0 in row 1"),
+        ([[1, -1]], [np.nan], ["a", "b"], r"time\[0\] is nan; expected finite numbers"),
+    ],
+)
+def test_bad_input_is_named(design, time, features, message):
+    with pytest.raises(ValueError, match=message):
+        Matches(design, time, features)
+
+
+def damaged(kind, **changes):
+    """A sparse design of 4 matches and 3 features, some of whose numbers are overwritten."""
+    design = kind(np.tile([[1.0, -1, 0], [0, 1, -1]], (2, 1)))
+    for name, (place, value) in changes.items():
+        getattr(design, name)[place] = value
+    return design
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.bsr_array])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"indptr": (1, 400_000)},
+        {"indptr": (1, -5)},
+        {"indptr": (-1, 400_000)},
+        {"indptr": ([1, -1], [400_000, -1])},  # which scipy's own check overlooks
+        {"indptr": ([1, -1], [400_000, 0])},
+        {"indptr": (0, 1)},
+        {"indices": (0, 1_000_000)},
+        {"indices": (0, -1)},
+    ],
+    ids=str,
+)
+def test_a_damaged_design_is_refused_before_anything_reads_it(kind, changes):
+    with pytest.raises(ValueError, match=r"design is no \w{3} array: "):
+        Matches(damaged(kind, **changes), [0, 1, 2, 3], ["a", "b", "c"])
+
+
+def test_coordinates_out_of_range_are_refused():
+    design = damaged(sparse.coo_array)
+    design.coords[1][0] = 7
+    with pytest.raises(ValueError, match="design is no coo array: "):
+        Matches(design, [0, 1, 2, 3], ["a", "b", "c"])
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csc_array, sparse.bsr_array, sparse.coo_array])
+def test_a_sparse_design_of_any_kind_is_the_dense_one(kind):
+    design = damaged(kind)
+    found = Matches(design, [0, 1, 2, 3], ["a", "b", "c"]).design
+    np.testing.assert_array_equal(found.toarray(), design.toarray())
+    assert found.format == "csr"
+    assert not np.shares_memory(found.data, design.data)
+
+
+def test_names_of_one_kind_are_kept():
+    for names in ([1, 2], [1.0, 2.0], ["1", "2"]):
+        pair = pd.DataFrame({"first": names, "second": names[::-1], "time": [0, 1], "outcome": [1, 1]})
+        assert len(Matches.from_frame(pair)[0].features) == 2
+
+
+@pytest.mark.parametrize("time", [[20010101, 20010131, 20010201], [20010101.0, 20010101.0, 21991231.0]])
+def test_numbers_that_read_as_dates_are_warned_of(time):
+    with pytest.warns(
+        UserWarning, match=r"column 'time' read as dates \(20010101\).*format='%Y%m%d'"
+    ) as found:
+        matches, _ = Matches.from_frame(frame(time=time))
+    assert found[0].filename == __file__
+    np.testing.assert_array_equal(matches.time, time)
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        [20010101.5, 20010102, 20010103],
+        [20010101, 20010102, 20010199],
+        [20011301, 20011302, 20011303],
+        [15991231, 15991231, 15991231],
+        [22010101, 22010101, 22010101],
+        [0, 1, 2],
+    ],
+)
+def test_other_numbers_are_times_without_a_word(time):
+    with warnings.catch_warnings(action="error"):
+        Matches.from_frame(frame(time=time))
+
+
+def test_a_sparse_design_is_copied_and_cleaned():
+    """Entries that are repeated add up; those of a player on both sides cancel."""
+    rows, columns = [0, 0, 0, 0], [0, 1, 2, 2]
+    design = sparse.coo_array(([1.0, -1.0, 1.0, -1.0], (rows, columns)), shape=(1, 3))
+    matches = Matches(design, [0], ["a", "b", "c"])
+    assert matches.design.nnz == 2
+    np.testing.assert_array_equal(matches.players(), [[0, 1]])
+
+
+@pytest.mark.parametrize("row", [[1, 1, -1, -1], [2, -1, 0, 0], [1, 0, 0, 0], [1, -1, 0.5, 0]])
+def test_line_ups_have_no_two_players(row):
+    matches = Matches([[1, -1, 0, 0], row], [0, 0], ["a", "b", "c", "d"])
+    with pytest.raises(ValueError, match=r"match 1 has .* expected one \+1 and one -1"):
+        matches.players()
+
+
+def test_selections_keep_the_features():
+    matches, _ = Matches.from_frame(frame())
+    dense = matches.design.toarray()
+    for key in (slice(1, None), np.array([False, True, True]), [1, 2], np.array([1, 2]), ([1, 2], ...)):
+        np.testing.assert_array_equal(matches[key].design.toarray(), dense[1:])
+        np.testing.assert_array_equal(matches[key].time, [1.5, 1.5])
+        assert matches[key].features == matches.features
+    np.testing.assert_array_equal(matches[-1].design.toarray(), dense[2:])
+    assert len(matches[[]]) == len(matches[3:]) == 0
+    again = pickle.loads(pickle.dumps(matches))
+    np.testing.assert_array_equal(again.design.toarray(), dense)
+    assert again.features == matches.features
+    assert repr(matches[[]]) == "Matches(0 matches, 3 features)"
+
+
+def test_a_shuffled_selection_is_refused():
+    matches, _ = Matches.from_frame(frame())
+    with pytest.raises(ValueError, match="time falls"):
+        matches[[1, 0]]
+    with pytest.raises(ValueError, match="first axis"):
+        matches[[0], [1]]
+
+
+def test_matches_can_be_split_by_scikit_learn():
+    matches, _ = Matches.from_frame(frame())
+    sizes = [(len(matches[train]), len(matches[test])) for train, test in TimeSeriesSplit(2).split(matches)]
+    assert sizes == [(1, 1), (2, 1)]
+
+
+@given(st.lists(st.permutations(range(5)), min_size=1, max_size=20), st.integers(0, 10**6))
+def test_design_gives_differences_of_scores(order, seed):
+    index = np.array(order)[:, :2]
+    names = np.array(["e", "b", "d", "a", "c"])
+    matches, _ = Matches.from_frame(
+        pd.DataFrame({"first": names[index[:, 0]], "second": names[index[:, 1]], "time": 0, "outcome": 1})
+    )
+    scores = dict(zip(names, np.random.default_rng(seed).standard_normal(5), strict=True))
+    expected = [scores[names[i]] - scores[names[j]] for i, j in index]
+    by_feature = np.array([scores[name] for name in matches.features])
+    np.testing.assert_allclose(matches.design @ by_feature, expected, atol=1e-12)
+    first, second = matches.players().T
+    np.testing.assert_allclose(by_feature[first] - by_feature[second], expected, atol=1e-12)
