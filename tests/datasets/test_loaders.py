@@ -1,8 +1,6 @@
 """Loaders on small files that the tests write: what is read, in which order, of which type."""
 
 import io
-import shutil
-import warnings
 import zipfile
 from types import SimpleNamespace
 
@@ -14,8 +12,7 @@ from scipy import sparse
 from toy_register import Toy, sha256
 
 from preflearn import datasets
-from preflearn.datasets import CorruptedFile, DatasetUnavailable, tables
-from preflearn.datasets.items import sparse_matrix
+from preflearn.datasets import CorruptedFile, DatasetUnavailable, storage
 from preflearn.datasets.registry import package_file
 from preflearn.datasets.sushi import coordinates
 
@@ -44,7 +41,6 @@ def add_chess(toy, games=("1,49,7,3,0.5\n2,1,3,7,1.0\n", "3,49,3,8,0.0\n", "4,13
     for part, rows in enumerate(games, start=1):
         name = f"primary_training_part{part}"
         toy.add("chess", f"{name}.zip", zipped(f"{name}.csv", header + rows), known=not recorded)
-    toy.add("chess", "initial_ratings.csv", b"Player,Rating\n3,2600\n7,2500\n", known=not recorded)
     if recorded:
         folder = toy.mirror / "chess"
         sums = [f"{sha256(path.read_bytes())}  {path.name}" for path in folder.iterdir()]
@@ -53,7 +49,7 @@ def add_chess(toy, games=("1,49,7,3,0.5\n2,1,3,7,1.0\n", "3,49,3,8,0.0\n", "4,13
 
 def test_chess_is_read_once_its_hashes_are_recorded(toy):
     add_chess(toy)
-    matches, names, provenance, ratings = datasets.load_chess()
+    matches, names, provenance = datasets.load_chess()
     assert matches["first"].tolist() == ["3", "7", "3", "8"]
     assert matches["second"].tolist() == ["7", "3", "8", "7"]
     assert matches["outcome"].tolist() == [1, 0, -1, 1]
@@ -63,8 +59,7 @@ def test_chess_is_read_once_its_hashes_are_recorded(toy):
     assert matches["time"].dtype == "datetime64[s]"
     assert matches["advantage"].all()
     assert names == ("3", "7", "8")
-    assert ratings["Rating"].tolist() == [2600, 2500]
-    assert [row["source"] for row in provenance] == ["mirror"] * 4
+    assert [row["source"] for row in provenance] == ["mirror"] * 3
 
 
 def test_chess_is_refused_without_recorded_hashes(toy):
@@ -76,7 +71,7 @@ def test_chess_is_refused_without_recorded_hashes(toy):
 
 def test_chess_with_an_impossible_score_or_without_a_column_is_refused(toy):
     add_chess(toy, games=("1,1,3,7,1.0\n2,1,3,7,0.7\n", "", ""), recorded=False)
-    with pytest.raises(ValueError, match=r"part1.zip .* WhiteScore is 0.7 in row 1, expected 0, 0.5 or 1"):
+    with pytest.raises(ValueError, match=r"part1.zip .* WhiteScore\[1\] is 0.7; expected 0, 0.5 or 1"):
         datasets.load_chess()
     toy.rows.clear()
     name = "primary_training_part1"
@@ -85,40 +80,14 @@ def test_chess_with_an_impossible_score_or_without_a_column_is_refused(toy):
         datasets.load_chess()
 
 
-def with_bytes(archive, *changes):
-    """An archive with other bytes at an offset from the first place of some signature."""
-    archive = bytearray(archive)
-    for signature, offset, content in changes:
-        start = archive.index(signature) + offset
-        archive[start : start + len(content)] = content
-    return bytes(archive)
-
-
 PART = "primary_training_part1"
 TABLE = "MonthID,WhitePlayer,BlackPlayer,WhiteScore\n" + "1,3,7,1.0\n" * 9
-WHOLE = zipped(f"{PART}.csv", TABLE)
-LOCAL, CENTRAL = b"PK\x03\x04", b"PK\x01\x02"
 DAMAGED = {
     "no archive": (b"<html>sign in</html>", "not a zip file"),
-    "broken off": (WHOLE[:-30], "not a zip file"),
+    "broken off": (zipped(f"{PART}.csv", TABLE)[:-30], "not a zip file"),
     "another member": (zipped("games.csv", TABLE), f"no item named '{PART}.csv'"),
-    "encrypted": (
-        with_bytes(WHOLE, (LOCAL, 6, b"\x01"), (CENTRAL, 8, b"\x01")),
-        "encrypted, password required",
-    ),
-    "other compression": (with_bytes(WHOLE, (LOCAL, 8, b"\x63"), (CENTRAL, 10, b"\x63")), "not supported"),
-    "other bytes": (with_bytes(WHOLE, (LOCAL, 70, b"X")), "Bad CRC-32"),
-    "more bytes than it says": (
-        with_bytes(WHOLE, (LOCAL, 22, b"\x09"), (CENTRAL, 24, b"\x09")),
-        "Bad CRC-32",
-    ),
-    "bomb": (
-        with_bytes(WHOLE, (CENTRAL, 24, b"\x00\x00\x00\x7f")),
-        "would have 2130706432 bytes, expected at most",
-    ),
     "no text": (zipped(f"{PART}.csv", b"\xff\xfe\x00"), "codec can't decode"),
     "no table": (zipped(f"{PART}.csv", b""), "No columns to parse"),
-    "no month": (zipped(f"{PART}.csv", TABLE + "May,3,7,1.0\n"), "invalid literal"),
     "a large month": (zipped(f"{PART}.csv", TABLE + f"{10**30},3,7,1.0\n"), ""),
 }
 
@@ -137,14 +106,6 @@ def test_a_chess_archive_that_can_not_be_used_is_named(toy, damage):
     assert "Put that in its place, and its hash into SHA256SUMS" in str(caught.value)
 
 
-def test_chess_ratings_that_are_no_table_are_named(toy):
-    add_chess(toy, recorded=False)
-    toy.rows.pop()
-    toy.add("chess", "initial_ratings.csv", b"")
-    with pytest.raises(CorruptedFile, match=r"chess/initial_ratings.csv is not the file of the challenge"):
-        datasets.load_chess()
-
-
 # Matches
 
 
@@ -155,10 +116,7 @@ def test_football_home_team_first_and_earliest_match_first(toy):
         b"date,home_team,away_team,home_score,away_score,tournament,city,country,neutral\n"
         b"1930-02-01,B,A,0,3,Cup,x,x,TRUE\n1872-11-30,C,A,1,1,Friendly,x,x,FALSE\n1930-02-01,A,C,2,1,Cup,x,x,FALSE\n",
     )
-    toy.add(
-        "football", "former_names.csv", b"current,former,start_date,end_date\nA,Z,1900-01-01,1950-02-03\n"
-    )
-    matches, names, _, former = datasets.load_football()
+    matches, names, _ = datasets.load_football()
     assert matches["first"].tolist() == ["C", "B", "A"]
     assert matches["outcome"].tolist() == [0, -1, 1]
     assert matches[["first_score", "second_score"]].to_numpy().tolist() == [[1, 1], [0, 3], [2, 1]]
@@ -166,7 +124,6 @@ def test_football_home_team_first_and_earliest_match_first(toy):
     assert matches["time"].tolist() == [day("1872-11-30"), day("1930-02-01"), day("1930-02-01")]
     assert str(matches["time"].dtype) == "datetime64[s]"
     assert names == ("A", "B", "C")
-    assert former.loc[0, "end_date"] == pd.Timestamp("1950-02-03")
 
 
 def test_nba_without_games_that_were_not_played(toy, tmp_path):
@@ -204,7 +161,7 @@ def test_starcraft_names_are_told_apart(toy):
     assert matches["first"].tolist() == ["Zed: x", "Twin#2"]
     assert matches["outcome"].tolist() == [1, -1]
     assert matches["time"].tolist() == [0.0, 0.0]
-    with pytest.raises(ValueError, match=r"unknown StarCraft data 'LotV'; expected one of \['WoL', 'HotS'\]"):
+    with pytest.raises(ValueError, match="name is 'LotV'; expected 'WoL' or 'HotS'"):
         datasets.load_starcraft("LotV")
 
 
@@ -254,7 +211,7 @@ def test_object_rankings_in_both_encodings_of_the_files(toy):
     np.testing.assert_array_equal(one.X, [[88, 28], [50, 11]])
     assert one.rank.tolist() == [1, 3]
     assert one.provenance[0]["file"] == "ds_B1.csv"
-    with pytest.raises(ValueError, match=r"unknown object ranking 'B3'; expected one of \['D1', "):
+    with pytest.raises(ValueError, match="name is 'B3'; expected 'D1' or "):
         datasets.load_object_ranking("B3")
 
 
@@ -290,15 +247,7 @@ def test_sushi_pairs_are_neighbours_in_the_order_of_ratings(toy):
     assert len(provenance) == 4
 
 
-def test_sushi_with_an_odd_number_of_ratings_is_refused(toy):
-    add_sushi(toy)
-    toy.rows = [row for row in toy.rows if not row["file"].endswith("score")]
-    toy.add("sushi", "sushi3b.5000.10.score", b"4 0 -1 4 -1 \n-1 3 1 -1 1 \n")
-    with pytest.raises(ValueError, match="odd number of sushi"):
-        datasets.load_sushi()
-
-
-def test_prefectures_lie_in_japan_and_the_foreign_code_is_no_place():
+def test_prefectures_lie_in_japan():
     table = pd.read_csv(package_file("prefectures.csv"))
     assert table["code"].tolist() == list(range(47))
     assert table["prefecture"].nunique() == 47
@@ -310,23 +259,6 @@ def test_prefectures_lie_in_japan_and_the_foreign_code_is_no_place():
     assert latitude[tohoku].min() > latitude[kanto].max()
     assert longitude[kanto].min() > longitude[kinki].max()
     assert longitude[kinki].min() > longitude[kyushu].max()
-    for code in (47, -1):
-        with pytest.raises(ValueError, match=rf"codes\[1\] is {code}; expected a prefecture, 0 to 46"):
-            coordinates([0, code])
-
-
-def test_r_tables_of_scored_items(toy, tmp_path):
-    cars = pd.DataFrame({"mpg": [18.0, 15.5], "cylinders": [8.0, 4.0], "name": ["a", "b"]})
-    rdata.write_rda(tmp_path / "a.rda", {"Auto": cars})
-    toy.add("auto", "Auto.rda", (tmp_path / "a.rda").read_bytes())
-    auto = datasets.load_auto()
-    assert auto.feature_names == ("cylinders",)
-    assert auto.X.tolist() == [[8.0], [4.0]]
-    assert auto.scores.tolist() == [18.0, 15.5]
-    women = pd.DataFrame({"age": [50.0, 31.0], "diabetes": pd.Categorical(["pos", "neg"])})
-    rdata.write_rda(tmp_path / "d.rda", {"PimaIndiansDiabetes": women})
-    toy.add("diabetes", "PimaIndiansDiabetes.rda", (tmp_path / "d.rda").read_bytes())
-    assert datasets.load_diabetes().scores.tolist() == [1.0, 0.0]
 
 
 def add_r_files(toy, folder, score=90.0):
@@ -355,8 +287,8 @@ R_LOADERS = ("nba", "auto", "diabetes", "mixture")
 @pytest.fixture
 def parsed(monkeypatch):
     """The files that are parsed from now on, by their contents."""
-    seen, parse = [], tables._r_objects
-    monkeypatch.setattr(tables, "_r_objects", lambda content: seen.append(content) or parse(content))
+    seen, parse = [], storage._r_objects
+    monkeypatch.setattr(storage, "_r_objects", lambda content: seen.append(content) or parse(content))
     return seen
 
 
@@ -370,10 +302,17 @@ def check_same(one, two):
             pd.testing.assert_frame_equal(left, right, check_exact=True)
         elif isinstance(left, np.ndarray):
             np.testing.assert_array_equal(left, right, strict=True)
-            assert left.flags.writeable == right.flags.writeable
-            assert left.flags.fnc == right.flags.fnc
         else:
             assert left == right
+
+
+def test_r_tables_of_scored_items(toy, tmp_path):
+    add_r_files(toy, tmp_path)
+    auto = load("auto")
+    assert auto.feature_names == ("cylinders",)
+    assert auto.X.tolist() == [[8.0], [4.0]]
+    assert auto.scores.tolist() == [18.0, 15.5]
+    assert load("diabetes").scores.tolist() == [1.0, 0.0]
 
 
 @pytest.mark.parametrize("name", R_LOADERS)
@@ -383,93 +322,48 @@ def test_an_r_file_is_parsed_once(toy, tmp_path, parsed, name):
     first, second = load(name), load(name)
     assert len(parsed) == 1
     check_same(first, second)
-    (kept,) = [path for path in toy.cache.rglob("*") if path.is_file()]
-    assert kept == toy.cache / name / f"{toy.rows[R_LOADERS.index(name)]['file']}.npz"
+    assert len([path for path in (toy.cache / name).iterdir() if path.suffix == ".npz"]) == 1
     assert sorted(toy.mirror.rglob("*")) == before
 
 
-def other_key(path):
-    arrays = dict(np.load(path))
-    np.savez(path, **arrays | {"key": "1 " + 64 * "0"})
-
-
-def other_numbers(path):
-    arrays = dict(np.load(path))
-    np.savez(path, **arrays | {"first_score": arrays["first_score"] + 1})
-
-
-def other_type(path):
-    arrays = dict(np.load(path))
-    np.savez(path, **arrays | {"season": arrays["season"].astype(float)})
-
-
-def fewer_columns(path):
-    arrays = dict(np.load(path))
-    arrays.pop("season")
-    np.savez(path, **arrays)
-
-
-def flipped_byte(path):
-    content = bytearray(path.read_bytes())
-    content[200] ^= 1
-    path.write_bytes(content)
+def flipped_byte(content):
+    return content[:200] + bytes([content[200] ^ 1]) + content[201:]
 
 
 SPOILT = {
-    "empty": lambda path: path.write_bytes(b""),
-    "text": lambda path: path.write_text("no archive"),
-    "broken off": lambda path: path.write_bytes(path.read_bytes()[:-40]),
+    "empty": lambda content: b"",
+    "text": lambda content: b"no archive",
+    "broken off": lambda content: content[:-40],
     "flipped byte": flipped_byte,
-    "one array": lambda path: np.save(path.open("wb"), np.arange(3)),
-    "objects": lambda path: np.savez(path, key=np.array([{}, None], dtype=object)),
-    "no key": lambda path: np.savez(path, first=np.arange(3)),
-    "other key": other_key,
-    "other numbers": other_numbers,
-    "other type": other_type,
-    "fewer columns": fewer_columns,
 }
 
 
 @pytest.mark.parametrize("damage", SPOILT)
-def test_a_kept_table_that_is_not_what_was_written_is_made_again(toy, tmp_path, parsed, damage):
+def test_a_kept_table_that_can_not_be_read_is_made_again(toy, tmp_path, parsed, damage):
     add_r_files(toy, tmp_path)
     expected = load("nba")
-    kept = toy.cache / "nba" / "nba_elo.rda.npz"
-    whole = kept.read_bytes()
-    SPOILT[damage](kept)
-    assert kept.read_bytes() != whole
+    (kept,) = (toy.cache / "nba").iterdir()
+    kept.write_bytes(SPOILT[damage](kept.read_bytes()))
     check_same(load("nba"), expected)
     assert len(parsed) == 2
     check_same(load("nba"), expected)
     assert len(parsed) == 2, "it was made again"
 
 
-@pytest.mark.parametrize("place", ["", "nba", "nba/nba_elo.rda.npz"])
-def test_where_nothing_can_be_kept_a_file_is_parsed_each_time(toy, tmp_path, parsed, place):
-    """A file where a folder is wanted, or a folder for the file: that stops root too."""
+def test_where_nothing_can_be_kept_a_file_is_parsed_each_time(toy, tmp_path, parsed):
+    """A file where the folder is wanted: that stops root too."""
     add_r_files(toy, tmp_path)
-    expected = load("nba")
-    shutil.rmtree(toy.cache)
-    blocked = toy.cache / place
-    blocked.parent.mkdir(parents=True, exist_ok=True)
-    blocked.mkdir() if place.endswith("npz") else blocked.write_text("")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        check_same(load("nba"), expected)
-        check_same(load("nba"), expected)
-    assert len(parsed) == 3
-    assert [path for path in toy.cache.rglob("*") if path.is_file() and path != blocked] == []
+    toy.cache.write_text("")
+    check_same(load("nba"), load("nba"))
+    assert len(parsed) == 2
 
 
-def test_a_changed_file_or_reader_is_parsed_anew_and_one_table_is_kept(toy, tmp_path, parsed, monkeypatch):
+def test_a_changed_file_is_parsed_anew(toy, tmp_path, parsed):
     add_r_files(toy, tmp_path)
     load("nba")
     add_r_files(toy, tmp_path, score=91.0)
     assert load("nba").matches["first_score"].tolist() == [2, 91]
-    monkeypatch.setattr(tables, "_READER", tables._READER + 1)
-    assert load("nba").matches["first_score"].tolist() == [2, 91]
-    assert len(parsed) == 3
-    assert len(list((toy.cache / "nba").iterdir())) == 1
+    assert len(parsed) == 2
 
 
 def test_a_kept_table_does_not_replace_the_file(toy, tmp_path):
@@ -478,7 +372,7 @@ def test_a_kept_table_does_not_replace_the_file(toy, tmp_path):
     load("nba")
     path = toy.mirror / "nba" / "nba_elo.rda"
     path.write_bytes(path.read_bytes()[:-7])
-    with pytest.raises(CorruptedFile, match="truncated"):
+    with pytest.raises(CorruptedFile, match=r"\d+ bytes of \d+"):
         load("nba")
     path.unlink()
     with pytest.raises(DatasetUnavailable):
@@ -486,44 +380,23 @@ def test_a_kept_table_does_not_replace_the_file(toy, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["jester", "movielens"])
-def test_kept_ratings_are_those_of_the_file(toy, monkeypatch, name):
+def test_ratings_are_those_of_the_file_and_a_stored_zero_is_one(toy, monkeypatch, name):
     """rdata writes no S4 objects, so that the parsed ones are made up here."""
     row = {"x": np.array([0.0, 2.5, -1.0]), "i": np.array([1, 0, 1]), "p": np.array([0, 1, 1, 3])}
     row |= {"Dim": np.array([2, 3]), "Dimnames": [np.array(["u", "v"]), np.array(["a", "é", "c"])]}
     matrix, seen = SimpleNamespace(data=SimpleNamespace(**row)), []
     objects = {"Jester5k": matrix, "MovieLense": matrix}
-    monkeypatch.setattr(tables, "_r_objects", lambda content: seen.append(content) or objects)
+    monkeypatch.setattr(storage, "_r_objects", lambda content: seen.append(content) or objects)
     toy.add(name, {"jester": "Jester5k.rda", "movielens": "MovieLense.rda"}[name], b"bytes")
     one, two = load(name), load(name)
     assert seen == [b"bytes"]
     assert one[1:] == two[1:] == (("u", "v"), ("a", "é", "c"), one.provenance)
     assert {type(text) for names in two[1:3] for text in names} == {str}
     check_same(*([x.ratings.data, x.ratings.indices, x.ratings.indptr] for x in (one, two)))
+    assert isinstance(two.ratings, sparse.csr_array)
+    assert two.ratings.nnz == 3
     assert two.ratings.toarray().tolist() == [[0, 0, 2.5], [0, 0, -1]]
-
-
-def test_a_truncated_r_file_is_not_parsed(toy, tmp_path):
-    rdata.write_rda(tmp_path / "a.rda", {"Auto": pd.DataFrame({"mpg": [1.0], "name": ["a"]})})
-    path = toy.add("auto", "Auto.rda", (tmp_path / "a.rda").read_bytes())
-    path.write_bytes(path.read_bytes()[:-7])
-    with pytest.raises(CorruptedFile, match="truncated"):
-        datasets.load_auto()
-
-
-def test_a_stored_zero_is_a_rating():
-    class Slots:
-        x, i, p, Dim = (
-            np.array([0.0, 2.5, -1.0]),
-            np.array([1, 0, 1]),
-            np.array([0, 1, 1, 3]),
-            np.array([2, 3]),
-        )
-
-    ratings = sparse_matrix(Slots)
-    assert isinstance(ratings, sparse.csr_array)
-    assert ratings.nnz == 3
-    assert ratings.toarray().tolist() == [[0, 0, 2.5], [0, 0, -1]]
-    assert ratings.indptr.tolist() == [0, 1, 3]
+    assert two.ratings.indptr.tolist() == [0, 1, 3]
 
 
 def test_cancer_needs_no_file(toy):

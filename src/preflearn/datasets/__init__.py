@@ -10,7 +10,6 @@
 and its own text lists only what it raises besides.
 """
 
-from preflearn.datasets.example import four_items
 from preflearn.datasets.items import (
     load_auto,
     load_cancer,
@@ -19,11 +18,16 @@ from preflearn.datasets.items import (
     load_mixture,
     load_movielens,
 )
-from preflearn.datasets.matches import load_atp, load_chess, load_football, load_nba, load_starcraft
 from preflearn.datasets.object_ranking import OBJECT_RANKINGS, load_object_ranking
 from preflearn.datasets.registry import CorruptedFile, DatasetUnavailable
-from preflearn.datasets.sampling import disjoint_samples
-from preflearn.datasets.simulations import simulate_norm_pairs, simulate_separable_pairs, squared_norm
+from preflearn.datasets.simulations import (
+    disjoint_samples,
+    four_items,
+    simulate_norm_pairs,
+    simulate_separable_pairs,
+    squared_norm,
+)
+from preflearn.datasets.sports import load_atp, load_chess, load_football, load_nba, load_starcraft
 from preflearn.datasets.storage import available, fetch, listing, provenance, unread, used, verify
 from preflearn.datasets.sushi import load_sushi, simulate_sushi
 

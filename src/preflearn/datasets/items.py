@@ -1,17 +1,13 @@
 """Items with scores, section 6 of [Zapien2009]_, and users' ratings, section 6 of [Tsivtsivadze2013]_."""
 
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import sklearn
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.datasets import load_breast_cancer
 
-from preflearn.datasets.storage import provenance
-from preflearn.datasets.tables import r_arrays
+from preflearn.datasets.storage import provenance, r_arrays
 
 
 class ScoredItems(NamedTuple):
@@ -108,6 +104,9 @@ def load_cancer() -> ScoredItems:
     >>> load_cancer().X.shape
     (569, 30)
     """
+    import sklearn
+    from sklearn.datasets import load_breast_cancer  # late: with SciPy's statistics, a third of a second
+
     tumours: Any = load_breast_cancer(as_frame=True)
     source = {
         "dataset": "cancer",
@@ -145,17 +144,14 @@ def _scored(features: pd.DataFrame, scores: ArrayLike, sources: tuple[dict[str, 
 
 
 def _ratings(dataset: str, file: str, name: str) -> Ratings:
-    matrix = r_arrays(dataset, file, lambda objects: _slots(objects[name].data))
-    users, items = (tuple(matrix.pop(names).tolist()) for names in ("users", "items"))
-    return Ratings(sparse_matrix(SimpleNamespace(**matrix)), users, items, provenance(dataset, [file]))
+    stored = r_arrays(dataset, file, lambda objects: _slots(objects[name].data))
+    columns = sparse.csc_array((stored["x"], stored["i"], stored["p"]), shape=tuple(stored["Dim"]))
+    users, items = (tuple(stored[names].tolist()) for names in ("users", "items"))
+    ratings = sparse.csr_array(columns, dtype=np.float64)  # stored zeros stay stored
+    return Ratings(ratings, users, items, provenance(dataset, [file]))
 
 
 def _slots(matrix: Any) -> dict[str, ArrayLike]:
+    """Of the R class dgCMatrix: a sparse matrix by columns."""
     users, items = matrix.Dimnames
     return {"x": matrix.x, "i": matrix.i, "p": matrix.p, "Dim": matrix.Dim, "users": users, "items": items}
-
-
-def sparse_matrix(slots: Any) -> sparse.csr_array:
-    """The R class dgCMatrix as CSR; stored zeros stay stored."""
-    columns = sparse.csc_array((slots.x, slots.i, slots.p), shape=tuple(slots.Dim))
-    return sparse.csr_array(columns, dtype=np.float64)

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from preflearn.datasets.storage import provenance
-from preflearn.datasets.tables import csv_table
+from preflearn.checks import check_choice
+from preflearn.datasets.storage import csv_table, provenance
 
 
 class _Family(NamedTuple):
@@ -35,10 +35,6 @@ _FAMILIES = {
 _STRIKERS = {"F1": "F3", "F2": "F4"}  # in the files; the files F1 and F2 hold all positions
 OBJECT_RANKINGS = tuple(f"{key}{k}" for key, family in _FAMILIES.items() for k in range(1, family.size + 1))
 
-_BINARY = {"Preffered_Foot", "CertificateExcellence", "TravellersChoice", "EcoAward", "airport"}
-_ORDINAL = {"Work_Rate", "Weak_foot", "Skill_Moves"}
-_ORDINAL |= {"stars", "location", "sleep", "room", "service", "costbenefit", "cleanliness", "rating_overall"}
-
 
 class ObjectRanking(NamedTuple):
     """What `load_object_ranking` returns.
@@ -50,8 +46,6 @@ class ObjectRanking(NamedTuple):
         1 is best. Ranks may leave gaps; two hotels of H2 share one.
     feature_names : tuple of str
     item_names : tuple of str
-    kinds : tuple of str
-        "numeric", "binary" or "ordinal", one a feature.
     points : ndarray of shape (n,) or None
         The published total that the ranking sorts by (D, B, U and V); larger is better.
     name : str
@@ -63,7 +57,6 @@ class ObjectRanking(NamedTuple):
     rank: NDArray[np.int64]
     feature_names: tuple[str, ...]
     item_names: tuple[str, ...]
-    kinds: tuple[str, ...]
     points: NDArray[np.float64] | None
     name: str
     provenance: tuple[dict[str, str], ...]
@@ -99,8 +92,7 @@ def load_object_ranking(name: str) -> ObjectRanking:
     ValueError
         On another name.
     """
-    if name not in OBJECT_RANKINGS:
-        raise ValueError(f"unknown object ranking {name!r}; expected one of {list(OBJECT_RANKINGS)}")
+    check_choice(name, "name", OBJECT_RANKINGS)
     file, family = f"ds_{_STRIKERS.get(name, name)}.csv", _FAMILIES[name[0]]
     try:
         frame = csv_table("object_ranking", file)
@@ -108,13 +100,11 @@ def load_object_ranking(name: str) -> ObjectRanking:
         frame = csv_table("object_ranking", file, encoding="cp1252")
     numbers = frame.select_dtypes("number").columns
     features = [column for column in numbers if column not in {"RANK", *family.left_out}]
-    kinds = ("binary" if c in _BINARY else "ordinal" if c in _ORDINAL else "numeric" for c in features)
     return ObjectRanking(
         frame[features].to_numpy(dtype=np.float64),
         frame["RANK"].to_numpy(dtype=np.int64),
         tuple(features),
         tuple(frame.select_dtypes(exclude="number").iloc[:, 0]),
-        tuple(kinds),
         frame[family.points].to_numpy(dtype=np.float64) if family.points else None,
         name,
         provenance("object_ranking", [file]),

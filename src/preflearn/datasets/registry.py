@@ -2,9 +2,8 @@
 
 The register, ``data/registry.csv``, says of each public data file where it comes from, its size, its hash
 and its licence. A file is looked for in the folder that ``PREFLEARN_DATA`` names (a mirror,
-``<dataset>/<file>``), then in the user's cache. Its size and its SHA-256 are compared with the register
-before anything parses it, and no byte beyond that size is read. The variable is read when a file is asked
-for; a relative mirror is that of the folder in which the process first asked.
+``<dataset>/<file>``), then in the user's cache. Its SHA-256 is compared with the register before anything
+parses it.
 
 Where the register knows no hash (the chess files), someone who trusts a copy puts it into the mirror or
 the cache and records its hash there, in a file ``SHA256SUMS`` beside it, as the command
@@ -15,8 +14,8 @@ import csv
 import hashlib
 import os
 import re
-import stat
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -24,7 +23,6 @@ from typing import NamedTuple
 from platformdirs import user_cache_path
 
 _PACKAGE = Path(__file__).parents[1]
-LARGEST = 2**28  # bytes of a file whose size nobody registered
 
 
 class DatasetUnavailable(OSError):  # noqa: N818 - the name says what is the matter
@@ -107,37 +105,22 @@ def files_of(dataset: str, files: Sequence[str] | None = None) -> list[Registere
 
 
 def cache_folder() -> Path:
-    """The user's cache, laid out as ``<dataset>/<file>``; see also `preflearn.datasets.tables.r_arrays`."""
+    """The user's cache, laid out as ``<dataset>/<file>``; see also `preflearn.datasets.storage.r_arrays`."""
     return user_cache_path("preflearn", appauthor=False)
 
 
 def mirror_folder() -> Path | None:
     """The folder that ``PREFLEARN_DATA`` names, as an absolute path; None if it names none."""
     named = os.environ.get("PREFLEARN_DATA")
-    return _absolute(named) if named else None
-
-
-@lru_cache
-def _absolute(folder: str) -> Path:
-    """Resolved once, so that a later change of the working folder changes no data."""
-    return Path(folder).absolute()
+    return Path(named).absolute() if named else None
 
 
 def locate(entry: RegisteredFile) -> tuple[Path, str] | None:
     """Where a file lies, with "mirror" or "cache"; None if it is in neither."""
     for folder, source in ((mirror_folder(), "mirror"), (cache_folder(), "cache")):
-        if folder and _exists(path := folder / entry.dataset / entry.file):
+        if folder and os.path.lexists(path := folder / entry.dataset / entry.file):
             return path, source
     return None
-
-
-def _exists(path: Path) -> bool:
-    """Whether something is here, or can't be told from here: reading it then says what is the matter."""
-    try:
-        path.stat()
-    except OSError as error:
-        return not isinstance(error, (FileNotFoundError, NotADirectoryError))
-    return True
 
 
 def verified(entry: RegisteredFile, path: Path) -> bytes:
@@ -146,60 +129,35 @@ def verified(entry: RegisteredFile, path: Path) -> bytes:
     Raises
     ------
     CorruptedFile
-        If they are not the registered ones, or what lies there is no file.
+        If they are not the registered ones.
     DatasetUnavailable
         If it can't be read, or its hash is known to nobody.
     """
-    expected = entry.sha256 or _recorded_hash(entry, path.with_name("SHA256SUMS"))
+    sums = path.with_name("SHA256SUMS")
+    expected = entry.sha256 or _recorded_hash(entry.file, sums)
     if not expected:
         raise unavailable(entry, f"{path} can't be verified: its SHA-256 is not recorded")
-    content = _bytes(entry, path, entry.bytes or LARGEST)
-    found, size = hashlib.sha256(content).hexdigest(), len(content)
-    if found != expected:
-        short = entry.bytes is not None and size < entry.bytes
-        what = f"truncated ({size} of {entry.bytes} bytes)" if short else "not the file that is expected"
-        raise _corrupted(entry, path, f"is {what}: its SHA-256 is {found}, expected {expected}")
-    return content
-
-
-def _bytes(entry: RegisteredFile, path: Path, limit: int) -> bytes:
-    """What a file holds, if that is not more than the limit."""
     try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise _corrupted(entry, path, "is a folder or a device, expected a file")
-        with path.open("rb") as stream:  # which may grow, and sizes of special files lie
-            content = stream.read(limit + 1) if status.st_size <= limit else b""
+        content = path.read_bytes()
     except OSError as error:
         raise unavailable(entry, f"{path} can't be read ({error.strerror}): make it readable") from None
-    if (size := max(status.st_size, len(content))) > limit:
-        raise _corrupted(entry, path, f"is too large: it has {size} bytes, expected at most {limit}")
+    found = hashlib.sha256(content).hexdigest()
+    if found != expected:
+        size = f"{len(content)} bytes" + f" of {entry.bytes}" * bool(entry.bytes)
+        remedy = f"delete it, then run: preflearn data fetch {entry.dataset}"
+        if not entry.sha256:
+            remedy = f"put the file back whose hash was recorded, or correct {sums}"
+        raise CorruptedFile(f"{path} ({size}) has the SHA-256 {found}, expected {expected}; {remedy}")
     return content
 
 
-def _recorded_hash(entry: RegisteredFile, sums: Path) -> str | None:
-    """The hash that the file's owner recorded beside it; the last one counts."""
-    if not _exists(sums):
-        return None
-    try:
-        text = _bytes(entry, sums, limit=2**20).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise _corrupted(entry, sums, f"is no UTF-8 text (byte {error.start}); write it anew") from None
-    recorded = {file: found for found, file in re.findall(r"^(\S+)\s+\*?(.+?)\s*$", text, re.MULTILINE)}
-    found = recorded.get(entry.file, "").lower()
-    if not re.fullmatch("([0-9a-f]{64})?", found):
-        raise _corrupted(
-            entry, sums, f"records {found[:80]!r} for {entry.file}, expected 64 hexadecimal digits"
-        )
-    return found
-
-
-def _corrupted(entry: RegisteredFile, path: Path, what: str) -> CorruptedFile:
-    if entry.sha256:
-        remedy = f"delete it, then run: preflearn data fetch {entry.dataset}"
-    else:
-        remedy = f"put the file back whose hash was recorded, or correct {path.with_name('SHA256SUMS')}"
-    return CorruptedFile(f"{path} {what}; {remedy}")
+def _recorded_hash(file: str, sums: Path) -> str:
+    """The hash that the file's owner recorded beside it; the last one counts, an empty one is none."""
+    text = ""
+    with suppress(OSError):
+        text = sums.read_text("utf-8-sig", errors="replace")
+    lines = re.findall(r"^(\S+)\s+\*?(.+?)\s*$", text, re.MULTILINE)
+    return {name: found.lower() for found, name in lines}.get(file, "")
 
 
 def unavailable(entry: RegisteredFile, reason: str) -> DatasetUnavailable:

@@ -1,19 +1,73 @@
-"""Simulated comparisons whose truth is known: section 4.1 of [Venuto2017]_, and separable ones."""
+"""Comparisons that need no file: the four items, simulations whose truth is known, and samples of pairs."""
 
-from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import check_array, check_choice, check_items
+from preflearn.checks import (
+    as_real,
+    check_array,
+    check_choice,
+    check_count,
+    check_items,
+    check_labels,
+    check_real,
+    require,
+)
 from preflearn.metrics import threshold
 from preflearn.pairs import Pairs
 
+_ITEMS = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 0.0], [4.0, 1.0]])
+_INDEX = [[1, 0], [2, 1], [3, 2], [3, 0]]
 _ORDERS = {1: 1, "1": 1, "l1": 1, 2: 2, "2": 2, "l2": 2, np.inf: np.inf, "inf": np.inf, "linf": np.inf}
 _DELTAS = {1: (-0.5, 0.5), 2: (-1.0, 0.5), np.inf: (-1.0, 1.0)}
 _SIGMA = 0.25
 _GAUSSIAN_STEP = 0.5
+
+
+class FourItems(NamedTuple):
+    """What `four_items` returns.
+
+    Attributes
+    ----------
+    pairs : Pairs
+        Four comparisons of four items, whose graph is one cycle.
+    y : ndarray of shape (4,)
+        Three preferences for the first item, and a tie.
+    """
+
+    pairs: Pairs
+    y: NDArray[np.int8]
+
+
+def four_items(n_features: int = 1) -> FourItems:
+    """Four items and four comparisons, small enough for a hand.
+
+    Item 2 beats item 1, item 4 beats items 3 and 1, and items 3 and 2 tie (in code, items count from 0). By
+    their first feature, 0, 1, 2 and 4, the tied items differ as much as the first preference does; with the
+    second one, 0, 1, 0 and 1, a line tells the preferences from the tie.
+
+    Parameters
+    ----------
+    n_features : {1, 2}
+
+    Raises
+    ------
+    ValueError
+        On another number of features.
+
+    Examples
+    --------
+    >>> pairs, y = four_items()
+    >>> pairs.incidence().toarray().astype(int).tolist()
+    [[-1, 1, 0, 0], [0, -1, 1, 0], [0, 0, -1, 1], [-1, 0, 0, 1]]
+    >>> pairs.differences().ravel().tolist(), y.tolist()
+    ([1.0, 1.0, 2.0, 4.0], [1, 0, 1, 1])
+    """
+    require(n_features in (1, 2), n_features, "n_features", "1 or 2")
+    return FourItems(Pairs(_ITEMS[:, :n_features], _INDEX), np.array([1, 0, 1, 1], dtype=np.int8))
 
 
 class NormPairs(NamedTuple):
@@ -182,13 +236,10 @@ def simulate_separable_pairs(
     True
     """
     n_ties = _tie_quota(n, tie_share)
-    _check(p, "p", Integral, 1, 10**9, "a whole number of features, at least one and at most 1e9")
-    _check(
-        margin, "margin", Real, np.nextafter(0, 1), np.nextafter(1, 0), "a number strictly between 0 and 1"
-    )
+    check_count(p, "p", 1)
+    require(0 < as_real(margin) < 1, margin, "margin", "a number strictly between 0 and 1")
     scale = check_array(np.full(p, scale) if np.ndim(scale) == 0 else scale, "scale", (p,))
-    if scale.min() <= 0:
-        raise ValueError(f"scale is {scale.tolist()}; expected positive numbers")
+    require(scale.min() > 0, scale.tolist(), "scale", "positive numbers")
     rng = np.random.default_rng(rng)
     w = rng.normal(size=p)
     w /= np.linalg.norm(w)
@@ -205,18 +256,53 @@ def simulate_separable_pairs(
 
 
 def _order(norm: float | str) -> float:
-    try:
-        return _ORDERS[norm]
-    except (KeyError, TypeError):
-        raise ValueError(f"norm is {norm!r}; expected 1, 2, inf, or 'l1', 'l2', 'linf'") from None
+    require(norm in list(_ORDERS), norm, "norm", "1, 2, inf, or 'l1', 'l2', 'linf'")
+    return _ORDERS[norm]
 
 
 def _tie_quota(n: int, tie_share: float) -> int:
-    _check(n, "n", Integral, 1, 10**9, "a whole number of pairs, at least one and at most 1e9")
-    _check(tie_share, "tie_share", Real, 0, 1, "a share from 0 to 1")
-    return round(n * tie_share)
+    share = check_real(tie_share, "tie_share", "a share from 0 to 1", 0, 1)
+    return round(check_count(n, "n", 1) * share)
 
 
-def _check(value: Any, name: str, kind: type, low: float, high: float, expected: str) -> None:
-    if not isinstance(value, kind) or not low <= value <= high:
-        raise ValueError(f"{name} is {value!r}; expected {expected}")
+def disjoint_samples(
+    pairs: Pairs, y: ArrayLike, sizes: Iterable[int], tie_share: float, rng: np.random.Generator
+) -> list[tuple[Pairs, NDArray]]:
+    """Random samples that share no pair, each with the same share of ties.
+
+    Parameters
+    ----------
+    pairs : Pairs
+    y : array-like of shape (m,)
+    sizes : iterable of int
+        Pairs of each sample.
+    tie_share : float
+        From 0 to 1; the number of ties is rounded.
+    rng : numpy Generator
+
+    Raises
+    ------
+    ValueError
+        On bad labels or a bad share, or where there are not enough ties or preferences.
+
+    Examples
+    --------
+    >>> pairs, y = Pairs([[0.0], [1.0], [2.0]], [[1, 0], [2, 1], [2, 0], [0, 2]]), [0, 1, 1, 0]
+    >>> samples = disjoint_samples(pairs, y, [2, 2], 0.5, np.random.default_rng(0))
+    >>> [sorted(labels.tolist()) for _, labels in samples]
+    [[0, 1], [0, 1]]
+    """
+    y, sizes = check_labels(y, len(pairs)), list(sizes)
+    check_real(tie_share, "tie_share", "a share from 0 to 1", 0, 1)
+    ties, preferences = (rng.permutation(np.flatnonzero(chosen)) for chosen in (y == 0, y != 0))
+    wanted = [(round(size * tie_share), size - round(size * tie_share)) for size in sizes]
+    for have, name, needed in zip(
+        (ties, preferences), ("ties", "preferences"), zip(*wanted, strict=True), strict=True
+    ):
+        require(len(have) >= sum(needed), len(have), f"number of {name}", f"at least {sum(needed)}")
+    samples = []
+    for n_ties, n_preferences in wanted:
+        rows = np.concatenate([ties[:n_ties], preferences[:n_preferences]])
+        ties, preferences = ties[n_ties:], preferences[n_preferences:]
+        samples.append((pairs[rows], y[rows]))
+    return samples

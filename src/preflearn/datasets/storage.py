@@ -1,4 +1,4 @@
-"""Read, fetch and verify public data: the bytes under every loader, and the command ``preflearn data``.
+"""Read, fetch and verify public data: what stands under every loader, and the command ``preflearn data``.
 
 What lies in the mirror or in the cache is read there (see `preflearn.datasets.registry`); what is in neither
 is downloaded into the cache if its hash is registered. ``PREFLEARN_OFFLINE=1`` keeps off the network.
@@ -7,20 +7,21 @@ is downloaded into the cache if its hash is registered. ``PREFLEARN_OFFLINE=1`` 
 import hashlib
 import io
 import os
-import shutil
-import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from preflearn.datasets import registry
 from preflearn.datasets.registry import CorruptedFile, DatasetUnavailable, RegisteredFile
 
 _TIMEOUT = (5, 30)  # seconds to connect, and between two packets
-_STALE = 60  # seconds; a file that is complete in memory is written in far less
+_READER = 1  # to be raised when loaders take other things from R files: what is kept is made again then
 _USED: dict[tuple[str, str], dict[str, str]] = {}
 _ASKED: dict[str, None] = {}  # an ordered set
 
@@ -50,6 +51,44 @@ def read(dataset: str, file: str) -> bytes:
     note = {"dataset": dataset, "file": file, "sha256": hashlib.sha256(content).hexdigest()}
     _USED.setdefault((dataset, file), note | {"source": source})
     return content
+
+
+def csv_table(dataset: str, file: str, **how: Any) -> pd.DataFrame:
+    """A registered file of separated values; `how` to read it as in `pandas.read_csv`."""
+    return pd.read_csv(io.BytesIO(read(dataset, file)), **how)
+
+
+def r_arrays(
+    dataset: str, file: str, pick: Callable[[dict[str, Any]], Mapping[str, Any] | pd.DataFrame]
+) -> dict[str, NDArray]:
+    """What `pick` takes out of the objects of a registered R file: arrays by name, of numbers, days or texts.
+
+    Parsing takes seconds. So the arrays are kept in the user's cache, under the hash of the file, and parsed
+    again where what was kept can't be read.
+    """
+    content = read(dataset, file)
+    name = f"{file}.{hashlib.sha256(content).hexdigest()[:16]}.{_READER}.npz"
+    place = registry.cache_folder() / dataset / name
+    with suppress(Exception):  # what is wrong with it does not matter: it counts as missing
+        return dict(np.load(place))
+    arrays: dict[str, Any] = {
+        str(name): np.array(values) for name, values in pick(_r_objects(content)).items()
+    }
+    with suppress(OSError):  # the cache can't be written
+        place.parent.mkdir(parents=True, exist_ok=True)
+        np.savez(place, **arrays)
+    return arrays
+
+
+def _r_objects(content: bytes) -> dict[str, Any]:
+    """The objects of an R file, by name; those of other classes (S4) come as namespaces of their slots."""
+    import rdata  # late, since it loads xarray, and most calls find kept arrays
+
+    parsed = rdata.parser.parse_data(content, extension=".rda")
+    with warnings.catch_warnings():
+        # One warning for each class that stays as it is; attributes of no interest have many.
+        warnings.filterwarnings("ignore", message="Missing constructor for R class")
+        return rdata.conversion.convert(parsed)
 
 
 def used() -> list[dict[str, str]]:
@@ -159,18 +198,15 @@ def listing() -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row a data set: dataset, files, megabytes, here ("mirror", "cache", "mirror, cache",
-        "in part" or "no"), licence.
+        One row a data set: dataset, files, megabytes (of those whose size is registered), how many files are
+        here, licence.
     """
     rows = []
     for name in registry.dataset_names():
         entries = registry.files_of(name)
-        sources = [found[1] for entry in entries if (found := registry.locate(entry))]
-        whole = len(sources) in (0, len(entries))
-        here = ", ".join(sorted(set(sources), reverse=True)) or "no" if whole else "in part"
-        sizes = [entry.bytes for entry in entries if entry.bytes is not None]
-        megabytes = f"{sum(sizes) / 1e6:.2f}" if len(sizes) == len(entries) else "unknown"
-        rows.append((name, len(entries), megabytes, here, entries[0].licence))
+        megabytes = sum(entry.bytes or 0 for entry in entries) / 1e6
+        here = sum(registry.locate(entry) is not None for entry in entries)
+        rows.append((name, len(entries), round(megabytes, 2), here, entries[0].licence))
     return pd.DataFrame(rows, columns=["dataset", "files", "megabytes", "here", "licence"])
 
 
@@ -194,60 +230,21 @@ def _obtain(entry: RegisteredFile, progress: bool = False) -> tuple[bytes, Path,
 
 
 def _download(entry: RegisteredFile, progress: bool) -> Path:
-    """Download one file into the cache, which stays as it was if that fails."""
+    """Download one file into the cache, verified before it stands there."""
     offline = os.environ.get("PREFLEARN_OFFLINE", "0") not in ("", "0")
     if offline or not entry.sha256:
-        raise registry.unavailable(entry, _nowhere() + ", and PREFLEARN_OFFLINE is set" * offline)
-    place = registry.cache_folder() / entry.dataset / entry.file
-    reason = ""
-    for _ in range(2):  # connections break
-        try:
-            return stored(_answer(entry, progress), place)
-        except (OSError, ValueError) as error:  # no network, no space, or other bytes than expected
-            reason = f"downloading {entry.url} failed ({type(error).__name__}: {str(error)[:400]})"
-    raise registry.unavailable(entry, reason)  # here, since the error above keeps a connection open
-
-
-def _nowhere() -> str:
-    """Where a file was looked for."""
-    mirror = registry.mirror_folder()
-    named = f"{mirror}, which {'lacks it' if mirror.is_dir() else 'is no folder'}" if mirror else "no mirror"
-    return f"it is not in the cache, and PREFLEARN_DATA names {named}"
-
-
-def _answer(entry: RegisteredFile, progress: bool) -> bytes:
-    """What a file's address answers, if it is that file; in memory, so that who is killed leaves nothing."""
+        where = f"it is neither in the cache nor in the folder of PREFLEARN_DATA ({registry.mirror_folder()})"
+        raise registry.unavailable(entry, where + ", and PREFLEARN_OFFLINE is set" * offline)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # late, since it loads tqdm, which warns inside notebooks
         import pooch
-    stream = _Bounded(entry.bytes or registry.LARGEST)
-    pooch.HTTPDownloader(progressbar=progress, timeout=_TIMEOUT)(entry.url, stream, None)
-    found = hashlib.sha256(stream.getvalue()).hexdigest()
-    if found != entry.sha256:
-        raise ValueError(f"SHA-256 is {found}, expected {entry.sha256}")
-    return stream.getvalue()
-
-
-def stored(content: bytes, place: Path) -> Path:
-    """Write a file in one step; what killed processes left on the way is removed."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    for left in place.parent.glob(".incoming-*"):
-        if time.time() - left.stat().st_mtime > _STALE:
-            shutil.rmtree(left, ignore_errors=True)
-    with TemporaryDirectory(dir=place.parent, prefix=".incoming-") as folder:
-        complete = Path(folder) / place.name
-        complete.write_bytes(content)
-        return complete.replace(place)
-
-
-class _Bounded(io.BytesIO):
-    """Takes so many bytes, and raises OSError on the next."""
-
-    def __init__(self, limit: int) -> None:
-        super().__init__()
-        self.limit = limit
-
-    def write(self, chunk, /) -> int:
-        if self.tell() + len(chunk) > self.limit:
-            raise OSError(f"stopped, since more than the registered {self.limit} bytes came")
-        return super().write(chunk)
+    pooch.get_logger().setLevel("WARNING")  # what it tells would stand on a chapter's page
+    name = f"{entry.dataset}/{entry.file}"
+    store = pooch.create(
+        registry.cache_folder(), "", registry={name: entry.sha256}, urls={name: entry.url}, retry_if_failed=1
+    )
+    try:
+        return Path(store.fetch(name, downloader=pooch.HTTPDownloader(progress, timeout=_TIMEOUT)))
+    except (OSError, ValueError) as error:  # no network, no space, or other bytes than expected
+        reason = f"downloading {entry.url} failed ({type(error).__name__}: {str(error)[:400]})"
+    raise registry.unavailable(entry, reason)  # here, since the error above keeps a connection open

@@ -1,6 +1,7 @@
 """Matches of teams and players, most of them the data sets of section 4 of [Maystre2019]_, as frames."""
 
 import io
+import zipfile
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -9,11 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from preflearn.checks import check_choice, refuse, require
 from preflearn.datasets.registry import CorruptedFile
-from preflearn.datasets.storage import provenance, read
-from preflearn.datasets.tables import csv_table, r_arrays, unpacked
+from preflearn.datasets.storage import csv_table, provenance, r_arrays, read
 
-STARCRAFT = ("WoL", "HotS")
 _ATP_FILES = {"main": "atp_matches", "qual_chall": "atp_matches_qual_chall", "futures": "atp_matches_futures"}
 _ATP_COLUMNS = ("tourney_date", "winner_name", "loser_name", "surface", "tourney_level", "score")
 
@@ -36,43 +36,6 @@ class MatchData(NamedTuple):
     matches: pd.DataFrame
     names: tuple[str, ...]
     provenance: tuple[dict[str, str], ...]
-
-
-class FootballData(NamedTuple):
-    """What `load_football` returns.
-
-    Attributes
-    ----------
-    matches, names, provenance
-        As in `MatchData`.
-    former_names : DataFrame
-        current, former, start_date, end_date: what a team was called between two days.
-    """
-
-    matches: pd.DataFrame
-    names: tuple[str, ...]
-    provenance: tuple[dict[str, str], ...]
-    former_names: pd.DataFrame
-
-
-class ChessData(NamedTuple):
-    """What `load_chess` returns.
-
-    Attributes
-    ----------
-    matches : DataFrame
-        first (who plays White), second: numbers of players as str; time: the first day of the month;
-        outcome; advantage (True: White moves first); month: 1 is January 1999.
-    names : tuple of str
-    provenance : tuple of dict
-    initial_ratings : DataFrame
-        The ratings before month 1, with the columns of the file.
-    """
-
-    matches: pd.DataFrame
-    names: tuple[str, ...]
-    provenance: tuple[dict[str, str], ...]
-    initial_ratings: pd.DataFrame
 
 
 def load_nba() -> MatchData:
@@ -102,22 +65,20 @@ def _nba_columns(objects: dict[str, Any]) -> dict[str, ArrayLike]:
     }
 
 
-def load_football() -> FootballData:
+def load_football() -> MatchData:
     """Full internationals of men's football since 1872; the home team is the first.
 
     The source writes every team under its present name, at all times (so the matches of the Soviet
-    Union stand under Russia); `former_names` says what it was called when. A match decided by
-    penalties is a draw. [Maystre2019]_ took 19,158 matches from another source.
+    Union stand under Russia). A match decided by penalties is a draw. [Maystre2019]_ took 19,158 matches
+    from another source.
 
     Returns
     -------
-    FootballData
-        Its matches also have first_score, second_score, advantage (False on neutral ground) and
-        tournament.
+    MatchData
+        Also first_score, second_score, advantage (False on neutral ground) and tournament.
     """
     results = csv_table("football", "results.csv")
-    former = csv_table("football", "former_names.csv", parse_dates=["start_date", "end_date"])
-    data = _match_data(
+    return _match_data(
         "football",
         first=results["home_team"],
         second=results["away_team"],
@@ -126,7 +87,6 @@ def load_football() -> FootballData:
         advantage=~results["neutral"].to_numpy(dtype=bool),
         tournament=results["tournament"],
     )
-    return FootballData(*data, former)
 
 
 def load_starcraft(name: str) -> MatchData:
@@ -150,8 +110,7 @@ def load_starcraft(name: str) -> MatchData:
     ValueError
         On another name.
     """
-    if name not in STARCRAFT:
-        raise ValueError(f"unknown StarCraft data {name!r}; expected one of {list(STARCRAFT)}")
+    check_choice(name, "name", ("WoL", "HotS"))
     file = f"{name}.txt"
     lines = read("starcraft", file).decode("utf-8").splitlines()
     n_players = int(lines[0].removeprefix("numPlayers: "))
@@ -194,8 +153,8 @@ def load_atp(levels: str | Sequence[str] = tuple(_ATP_FILES)) -> MatchData:
         On an unknown level.
     """
     levels = [levels] if isinstance(levels, str) else list(levels)
-    if not levels or not all(level in list(_ATP_FILES) for level in levels):
-        raise ValueError(f"levels is {levels}; expected some of {list(_ATP_FILES)}")
+    known = levels and all(level in list(_ATP_FILES) for level in levels)
+    require(bool(known), levels, "levels", f"some of {list(_ATP_FILES)}")
     files = {f"{_ATP_FILES[level]}_{year}.csv": level for level in levels for year in range(1991, 2018)}
     text = {"usecols": list(_ATP_COLUMNS), "dtype": str}
     years = [csv_table("atp_tennis", file, **text).assign(level=level) for file, level in files.items()]
@@ -216,7 +175,7 @@ def load_atp(levels: str | Sequence[str] = tuple(_ATP_FILES)) -> MatchData:
     )
 
 
-def load_chess() -> ChessData:
+def load_chess() -> MatchData:
     """1.8 million chess games, 1999 to 2009, of [Venuto2017]_, section 5; White is the first.
 
     The hashes of these files are not registered, and the package downloads nothing that it can't verify:
@@ -226,13 +185,12 @@ def load_chess() -> ChessData:
 
     Returns
     -------
-    ChessData
+    MatchData
+        Its names are numbers of players, as str, and its time is the first day of the month. Also advantage
+        (True: White moves first) and month (1 is January 1999).
     """
-    kinds = dict.fromkeys(("MonthID", "WhitePlayer", "BlackPlayer"), np.int64) | {"WhiteScore": float}
-    parts = [_chess_table(f"primary_training_part{k}.zip", usecols=[*kinds], dtype=kinds) for k in (1, 2, 3)]
-    games = pd.concat(parts, ignore_index=True)
-    ratings = _chess_table("initial_ratings.csv")
-    data = _match_data(
+    games = pd.concat([_chess_games(f"primary_training_part{k}") for k in (1, 2, 3)], ignore_index=True)
+    return _match_data(
         "chess",
         first=games["WhitePlayer"],
         second=games["BlackPlayer"],
@@ -241,24 +199,21 @@ def load_chess() -> ChessData:
         advantage=True,
         month=games["MonthID"],
     )
-    return ChessData(*data, ratings)
 
 
-def _chess_table(file: str, **how: Any) -> pd.DataFrame:
-    """A table whose hash its owner recorded, so that anything may be in it."""
-    content = read("chess", file)
+def _chess_games(name: str) -> pd.DataFrame:
+    """The table of an archive whose hash its owner recorded, so that anything may be in it."""
+    archive = io.BytesIO(read("chess", f"{name}.zip"))
+    kinds = dict.fromkeys(("MonthID", "WhitePlayer", "BlackPlayer"), np.int64) | {"WhiteScore": float}
     try:
-        if file.endswith(".zip"):
-            content = unpacked(content, file.replace(".zip", ".csv"))
-        table = pd.read_csv(io.BytesIO(content), **how)
-        scores = table.get("WhiteScore", pd.Series(dtype=float))
-        wrong = scores[~scores.isin([0, 0.5, 1])]
-        if len(wrong):
-            raise ValueError(f"WhiteScore is {wrong.iloc[0]} in row {wrong.index[0]}, expected 0, 0.5 or 1")
-    except (ValueError, OverflowError) as error:
-        what = f"chess/{file} is not the file of the challenge: {error}"
+        with zipfile.ZipFile(archive).open(f"{name}.csv") as table:
+            games = pd.read_csv(table, usecols=[*kinds], dtype=kinds)
+        scores = games["WhiteScore"].to_numpy()
+        refuse(~np.isin(scores, (0, 0.5, 1)), scores, "WhiteScore", "0, 0.5 or 1")
+    except Exception as error:  # an archive may be wrong in any way
+        what = f"chess/{name}.zip is not the file of the challenge: {error}"
         raise CorruptedFile(f"{what}. Put that in its place, and its hash into SHA256SUMS") from None
-    return table
+    return games
 
 
 def _days(dates: Any, **how: Any) -> pd.Series:
