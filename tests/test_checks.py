@@ -12,7 +12,15 @@ import pytest
 from scipy import sparse
 
 from preflearn import plots
-from preflearn.checks import as_real, check_count, check_labels, check_query_ids, check_weights, shown
+from preflearn.checks import (
+    as_real,
+    check_count,
+    check_labels,
+    check_query_ids,
+    check_real,
+    check_weights,
+    shown,
+)
 from preflearn.ground.kernels import check_kernel, kernel_matrix, kernel_parameters, scale_gamma
 from preflearn.matches import Matches
 from preflearn.metrics import (
@@ -29,6 +37,7 @@ from preflearn.ratings import Elo, Glicko
 from studies.ch07_histories import forward_splits, match_features, season_split
 
 HUGE = 10**400  # a finite integer, of which float makes an OverflowError
+LONG = np.longdouble(10) ** 400  # finite where floats may be longer than 64 bits
 TWO = np.ma.array([1.0, 2.0], mask=[False, True])
 PAIRS = Pairs([[1.0], [2.0], [4.0]], [[0, 1], [1, 2], [2, 0]])
 Y = [1, 0, -1]
@@ -54,6 +63,7 @@ ARRAYS = [
     (lambda: Pairs([[1.0], [2.0]], [[0], [1, 2]]), "index must be an array of numbers; expected rows of"),
     (lambda: Pairs([[1.0]] * 2, np.ma.array([[0, 1]], mask=[[0, 1]])), "index has 1 masked values"),
     (lambda: Pairs(np.ma.array([[1.0], [2.0]], mask=[[0], [1]]), [[0, 1]]), "items has 1 masked values"),
+    (lambda: Pairs([[LONG], [1]], [[0, 1]]), r"items\[0, 0\] is inf; expected finite numbers"),
     (lambda: as_pairs([[[1.0], [2.0]], [[3.0]]]), "pairs must be an array of numbers; expected rows of"),
     (lambda: as_pairs(np.ma.masked_equal(np.ones((1, 2, 1)), 1)), "pairs has 2 masked values; expected none"),
     (lambda: as_pairs(sparse.eye_array(2)), "pairs is sparse; expected a dense array"),
@@ -64,6 +74,7 @@ ARRAYS = [
         r"ties is \['keep'\]; expected 'drop' or",
     ),
     (lambda: PAIRS.flipped([1, HUGE, 0]), r"y\[1\] is 10+\.\.\.; expected one of \[-1, 0, 1\]"),
+    (lambda: PAIRS.flipped([1, LONG, 0]), r"y\[1\] is .*; expected one of \[-1, 0, 1\]"),
     (lambda: PAIRS.flipped([1, 1j, 0]), r"y\[0\] is \(1\+0j\); expected one of"),
     (lambda: PAIRS.flipped([True, False, True]), r"y\[0\] is True; expected one of"),
     (lambda: PAIRS.flipped([1, True, None]), r"y\[1\] is True; expected one of"),
@@ -82,6 +93,8 @@ ARRAYS = [
     (lambda: ranking_loss([1, 2], [1, 2], [1, [2]]), "qid must be an array of numbers; expected rows of"),
     (lambda: ranking_loss([1, 2], [1, 2], np.array([1, "a"], object)), "qid is .*; expected ids of one kind"),
     (lambda: ranking_loss([1, 2], [1, 2], [pd.NaT, 1]), r"qid\[0\] is NaT; expected a query id"),
+    (lambda: ranking_loss([1, 2], [1, 2], ["a", math.nan]), r"qid\[1\] is nan; expected a query id"),
+    (lambda: ranking_loss([1, 2], [1, 2], (1, "1")), r"qid is \(1, '1'\); expected ids of one kind"),
     (lambda: plots.style(["QP"]), r"no style for \['QP'\]; expected one of"),
 ]
 KEYS = [
@@ -108,8 +121,15 @@ PARAMETERS = [
     (lambda: Davidson(HUGE).fit(PAIRS, Y), r"alpha is 10+\.\.\.; expected a positive number"),
     (
         lambda: Davidson(1e300).fit(PAIRS, Y),
-        r"alpha is 1e\+300; expected a positive number of at most 1e\+100",
+        "alpha is .*; expected a positive number, at most 1e.100$",
     ),
+    (lambda: Davidson(1e-300).fit(PAIRS, Y), "alpha is 1e-300; expected a positive number, at least 1e-100$"),
+    (lambda: Davidson(-1e300).fit(PAIRS, Y), r"alpha is -1e\+300; expected a positive number$"),
+    (lambda: Elo(rate=2).fit(MATCHES, Y), "rate is 2; expected a number above 0 and at most 1$"),
+    (lambda: Elo(initial=-1e200).fit(MATCHES, Y), "expected a finite number, at least -1e.100$"),
+    (lambda: check_real(2, "tol", "a number from 0 to 1", 0, 1), "tol is 2; expected a number from 0 to 1$"),
+    (lambda: check_count(1e300, "n", 1), r"n is 1e\+300; expected a whole number of at least 1, at most 2"),
+    (lambda: Davidson(LONG).fit(PAIRS, Y), "alpha is .*; expected a positive number, at most"),
     (lambda: Davidson(True).fit(PAIRS, Y), "alpha is True; expected a positive number"),
     (lambda: Davidson(np.ones(2)).fit(PAIRS, Y), r"alpha is array\(\[1., 1.\]\); expected a positive"),
     (lambda: Davidson(np.timedelta64(1, "D")).fit(PAIRS, Y), "alpha is .*timedelta64.*; expected a positive"),
@@ -203,6 +223,7 @@ def test_numbers_of_any_kind_are_numbers():
     assert check_labels(np.array([1, 0, -1], dtype=object), 3).tolist() == Y
     assert check_labels(pd.Series([1, 0], dtype="Int64"), 2).tolist() == [1, 0]
     assert check_query_ids(pd.Series(["a", "b"]), 2).tolist() == ["a", "b"]
+    assert check_query_ids(["b", "a"], 2).tolist() == ["b", "a"]
     assert threshold([5.0, -5.0], HUGE).tolist() == [0, 0]
 
 

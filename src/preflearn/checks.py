@@ -77,14 +77,15 @@ def as_array(values: ArrayLike, name: str) -> NDArray[Any]:
 
 
 def as_floats(values: ArrayLike, name: str) -> Floats:
-    """Real numbers as floats, finite or not; what is no number is named."""
+    """Real numbers as floats, finite or not (longer ones may become so); what is no number is named."""
     array = as_array(values, name)
     if array.dtype.kind in "cmMV":
         raise ValueError(f"{name} has dtype {array.dtype}; expected real numbers")
     if array.dtype.kind in "OSU":
         unreadable = np.reshape([not _is_readable(value) for value in array.flat], array.shape)
         refuse(unreadable, array, name, "a number" if array.ndim else "an array of numbers")
-    return array.astype(np.float64, copy=False)
+    with np.errstate(over="ignore"):
+        return array.astype(np.float64, copy=False)
 
 
 def _is_readable(value: Any) -> bool:
@@ -230,6 +231,8 @@ def check_query_ids(
     if qid is None:
         return None
     array = as_array(qid, name)
+    if array.dtype.kind in "SU" and not hasattr(qid, "dtype"):  # a list, whose 1 and nan are texts by now
+        array = np.asarray(qid, dtype=object)
     check_shape(array, name, (n_items,), f"one {kind} an item")
     refuse(pd.isna(array), array, name, f"a {kind} for each item")
     try:
@@ -273,7 +276,8 @@ def as_real(value: object) -> float:
     if not isinstance(value, Real) or isinstance(value, bool):
         return math.nan
     try:
-        return float(value)
+        with np.errstate(over="ignore"):  # of a longer float
+            return float(value)
     except TypeError:  # a numpy.timedelta64 calls itself an integer
         return math.nan
     except OverflowError:
@@ -283,10 +287,17 @@ def as_real(value: object) -> float:
 def check_real(
     value: object, name: str, expected: str = "a finite number", least: float = -_MAX, most: float = _MAX
 ) -> float:
-    """Return a number from `least` to `most`, or say that another is `expected`."""
-    number = as_real(value)
-    size = f" of at most {most:g}" * (most < number < math.inf)
-    require(least <= number <= most, value, name, expected + size)
+    """Return a number from `least` to `most`, or say that another is `expected`.
+
+    The words name the bounds that a reader knows of; those that keep products from overflowing are added
+    where a value that the words allow lies beyond.
+    """
+    number, beyond = as_real(value), ""
+    if number > most >= LARGEST:
+        beyond = f", at most {most:g}"
+    elif number < least <= -LARGEST or 0 < number < least <= 1 / LARGEST:
+        beyond = f", at least {least:g}"
+    require(least <= number <= most, value, name, expected + beyond)
     return number
 
 
@@ -303,7 +314,7 @@ def check_count(value: object, name: str, least: int) -> int:
     """Return a whole number of at least `least`."""
     number = as_real(value)
     good = least <= number <= 2**53 and number == int(number)
-    require(good, value, name, f"a whole number of at least {least}")
+    require(good, value, name, f"a whole number of at least {least}" + ", at most 2**53" * (number > 2**53))
     return int(number)
 
 
