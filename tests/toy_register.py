@@ -5,6 +5,10 @@ import http.server
 import threading
 from contextlib import contextmanager, suppress
 
+import numpy as np
+import pandas as pd
+import rdata
+
 from preflearn.datasets import registry, storage
 from preflearn.datasets.registry import RegisteredFile
 
@@ -73,3 +77,23 @@ def server(content=b"", status=200, promised=None, headers=None, body=None):
         running.shutdown()
         thread.join()
         running.server_close()
+
+
+def add_r_files(toy, folder, score=90.0):
+    """A small file for each loader of R files."""
+    games = {"date": [0.0, -1.0], "season": [1970.0, 1970.0], "neutral": [False, True]}
+    games |= {"team1": ["TRH", "é"], "team2": ["é", "LAL"], "score1": [score, 2.0], "score2": [80.0, 2.0]}
+    cars = {"mpg": [18.0, 15.5], "cylinders": [8.0, 4.0], "name": ["a", "b"]}
+    women = {"age": [50.0, 31.0], "diabetes": pd.Categorical(["pos", "neg"])}
+    files = {
+        ("nba", "nba_elo.rda"): {"nba_elo": pd.DataFrame(games)},
+        ("auto", "Auto.rda"): {"Auto": pd.DataFrame(cars)},
+        ("diabetes", "PimaIndiansDiabetes.rda"): {"PimaIndiansDiabetes": pd.DataFrame(women)},
+        ("mixture", "mixture.example.RData"): {
+            "mixture.example": {"x": np.eye(2), "y": np.array([0.0, 1.0])}
+        },
+    }
+    toy.rows.clear()
+    for (dataset, file), objects in files.items():
+        rdata.write_rda(folder / file, objects)
+        toy.add(dataset, file, (folder / file).read_bytes())

@@ -12,7 +12,6 @@ from preflearn.datasets import (
     four_items,
     simulate_norm_pairs,
     simulate_separable_pairs,
-    simulate_sushi,
     squared_norm,
 )
 from preflearn.metrics import threshold
@@ -241,27 +240,6 @@ def test_samples_share_no_pair_and_have_their_share_of_ties(sizes, share, seed):
 def test_what_cannot_be_drawn_is_refused(sizes, share, message):
     with pytest.raises(ValueError, match=message):
         disjoint_samples(*labelled(5, 4), sizes, share, np.random.default_rng(0))
-
-
-def test_simulated_ratings_have_the_form_of_the_sushi_data():
-    data = simulate_sushi(np.random.default_rng(0), n_users=40)
-    assert data.pairs.items.shape == (400, 14)
-    assert len(data.pairs) == len(data.y) == 200
-    np.testing.assert_array_equal(data.user[data.pairs.index[:, 0]], data.user[data.pairs.index[:, 1]])
-    first, second = data.scores[data.pairs.index].T.astype(int)
-    np.testing.assert_array_equal(np.sign(first - second), data.y)
-    assert set(np.unique(data.scores)) == set(range(5))
-    assert len(np.unique(data.pairs.items[:, 7:], axis=0)) == 40
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_simulated_sushi_is_enough_for_the_chapter_on_simulations(seed):
-    """Its samples of 100, 100 and 5,000 pairs, from a tenth to nine tenths of ties."""
-    rng = np.random.default_rng(seed)
-    sushi = simulate_sushi(rng, 5000)
-    for share in (0.1, 0.9):
-        samples = disjoint_samples(sushi.pairs, sushi.y, (100, 100, 5000), share, rng)
-        assert [round(np.mean(y == 0), 2) for _, y in samples] == [share] * 3
 
 
 def test_four_items_have_one_or_two_features():

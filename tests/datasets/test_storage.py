@@ -1,72 +1,15 @@
-import re
-import tomllib
-
+import numpy as np
+import pandas as pd
 import pytest
-from toy_register import Toy, server, sha256
+from toy_register import add_r_files, server, sha256
 
 from preflearn import datasets
-from preflearn.datasets import CorruptedFile, DatasetUnavailable, registry
+from preflearn.datasets import CorruptedFile, DatasetUnavailable, registry, storage
 from preflearn.datasets.storage import read
-
-
-@pytest.fixture
-def toy(tmp_path, monkeypatch):
-    return Toy(tmp_path, monkeypatch)
 
 
 def files_in(folder):
     return [path for path in folder.rglob("*") if path.is_file()]
-
-
-# The register
-
-
-def test_the_register_is_complete_and_its_hashes_are_hashes():
-    entries = registry.registered_files()
-    assert len({(entry.dataset, entry.file) for entry in entries}) == len(entries)
-    for entry in entries:
-        assert re.match(r"https?://", entry.url)
-        assert entry.licence
-        assert entry.citation
-        assert entry.url.endswith(f"/{entry.file}")
-        if entry.dataset == "chess":  # nobody has recorded these
-            assert (entry.sha256, entry.bytes) == ("", None)
-        else:
-            assert re.fullmatch(r"[0-9a-f]{64}", entry.sha256)
-            assert entry.bytes > 0
-    counts = {name: len(registry.files_of(name)) for name in registry.dataset_names()}
-    assert counts["atp_tennis"] == 81
-    assert counts["object_ranking"] == len(datasets.OBJECT_RANKINGS) == 17
-
-
-@pytest.mark.parametrize(
-    "call", [datasets.available, datasets.fetch, datasets.verify, datasets.provenance, registry.files_of]
-)
-def test_an_unknown_data_set_is_answered_with_the_known_ones(call):
-    with pytest.raises(ValueError, match=r"unknown data set 'shushi'; expected one of .*'sushi'"):
-        call("shushi")
-
-
-def test_an_unknown_file_is_answered_with_the_known_ones():
-    with pytest.raises(ValueError, match=r"'starcraft' has no file 'LotV.txt'.*'WoL.txt', 'HotS.txt'"):
-        read("starcraft", "LotV.txt")
-
-
-def test_an_installation_carries_what_the_package_reads(monkeypatch, tmp_path):
-    root = registry._PACKAGE.parents[1]
-    carried = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
-    for name in ("registry.csv", "prefectures.csv"):
-        path = registry.package_file(name)
-        target = carried["targets"]["wheel"]["force-include"][path.relative_to(root).as_posix()]
-        installed = tmp_path / target
-        installed.parent.mkdir(parents=True, exist_ok=True)
-        installed.write_bytes(path.read_bytes())
-    monkeypatch.setattr(registry, "_PACKAGE", tmp_path / "preflearn")
-    assert registry.package_file("prefectures.csv") == tmp_path / "preflearn/_files/data/prefectures.csv"
-    assert registry.registered_files.__wrapped__() == registry.registered_files()
-    installed.unlink()
-    with pytest.raises(FileNotFoundError, match=r"data/prefectures.csv is missing .* install it again"):
-        registry.package_file("prefectures.csv")
 
 
 # Where files are found
@@ -232,64 +175,6 @@ def test_a_bad_download_leaves_nothing(toy, monkeypatch, content, answer):
     assert files_in(toy.cache) == []
 
 
-# Files whose hash nobody registered
-
-
-def test_an_unregistered_hash_is_never_downloaded(toy, monkeypatch):
-    monkeypatch.delenv("PREFLEARN_OFFLINE")
-    with server(b"1") as (url, asked):
-        toy.add("a", "f", b"1", at=None, known=False, url=url)
-        for call in (lambda: read("a", "f"), lambda: datasets.fetch("a")):
-            with pytest.raises(DatasetUnavailable, match="downloads nothing that it can't verify") as caught:
-                call()
-            assert f"put {url} into {toy.cache / 'a'}" in str(caught.value)
-            assert "sha256sum f >> SHA256SUMS" in str(caught.value)
-        assert asked == []
-
-
-@pytest.mark.parametrize("at", ["mirror", "cache"])
-@pytest.mark.parametrize("line", ["{}  f\n", "{} *f\n", "0  f\n{}  f", "0  other f\n\n{}  f\n"])
-def test_an_unregistered_hash_counts_once_its_user_records_it(toy, at, line):
-    path = toy.add("a", "f", b"trusted", at=at, known=False)
-    assert datasets.verify("a")["status"].tolist() == ["unverifiable"]
-    assert not datasets.available("a")
-    for call in (lambda: read("a", "f"), lambda: datasets.fetch("a")):
-        with pytest.raises(DatasetUnavailable, match="its SHA-256 is not recorded"):
-            call()
-    sums = path.with_name("SHA256SUMS")
-    sums.write_text(line.format(sha256(b"trusted").upper()))
-    assert read("a", "f") == b"trusted"
-    assert datasets.fetch("a") == [path]
-    assert datasets.available("a")
-    path.write_bytes(b"changed")
-    with pytest.raises(CorruptedFile, match=re.escape(f"or correct {sums}")):
-        read("a", "f")
-
-
-@pytest.mark.parametrize("content", [b"\x00\xff", b"", "{}  f\n".encode("utf-16"), None])
-def test_a_list_of_hashes_that_can_not_be_read_records_none(toy, content):
-    path = toy.add("a", "f", b"trusted", known=False)
-    sums = path.with_name("SHA256SUMS")
-    sums.mkdir() if content is None else sums.write_bytes(content)
-    with pytest.raises(DatasetUnavailable, match="its SHA-256 is not recorded"):
-        read("a", "f")
-
-
-@pytest.mark.parametrize("form", ["\ufeff{}  f\n", "{}  f\r\n", "# trusted\n\n{}  f"])
-def test_a_list_of_hashes_from_another_system_is_read(toy, form):
-    path = toy.add("a", "f", b"trusted", known=False)
-    path.with_name("SHA256SUMS").write_bytes(form.format(sha256(b"trusted")).encode())
-    assert read("a", "f") == b"trusted"
-
-
-def test_a_users_record_does_not_replace_a_registered_hash(toy):
-    path = toy.add("a", "f", b"good data")
-    path.write_bytes(b"other")
-    path.with_name("SHA256SUMS").write_text(f"{sha256(b'other')}  f\n")
-    with pytest.raises(CorruptedFile, match=sha256(b"good data")):
-        read("a", "f")
-
-
 # The list
 
 
@@ -305,3 +190,95 @@ def test_listing_says_what_is_here(toy):
     assert rows["megabytes"].tolist() == [2.5, 0, 0, 0]
     assert rows["files"].tolist() == [1, 2, 2, 1]
     assert set(rows["licence"]) == {"toy licence"}
+
+
+# Tables of R files, parsed once
+
+
+R_LOADERS = ("nba", "auto", "diabetes", "mixture")
+
+
+@pytest.fixture
+def parsed(monkeypatch):
+    """The files that are parsed from now on, by their contents."""
+    seen, parse = [], storage._r_objects
+    monkeypatch.setattr(storage, "_r_objects", lambda content: seen.append(content) or parse(content))
+    return seen
+
+
+def load(name):
+    return getattr(datasets, f"load_{name}")()
+
+
+def check_same(one, two):
+    for left, right in zip(one, two, strict=True):
+        if isinstance(left, pd.DataFrame):
+            pd.testing.assert_frame_equal(left, right, check_exact=True)
+        elif isinstance(left, np.ndarray):
+            np.testing.assert_array_equal(left, right, strict=True)
+        else:
+            assert left == right
+
+
+@pytest.mark.parametrize("name", R_LOADERS)
+def test_an_r_file_is_parsed_once(toy, tmp_path, parsed, name):
+    add_r_files(toy, tmp_path)
+    before = sorted(toy.mirror.rglob("*"))
+    first, second = load(name), load(name)
+    assert len(parsed) == 1
+    check_same(first, second)
+    assert len([path for path in (toy.cache / name).iterdir() if path.suffix == ".npz"]) == 1
+    assert sorted(toy.mirror.rglob("*")) == before
+
+
+def flipped_byte(content):
+    return content[:200] + bytes([content[200] ^ 1]) + content[201:]
+
+
+SPOILT = {
+    "empty": lambda content: b"",
+    "text": lambda content: b"no archive",
+    "broken off": lambda content: content[:-40],
+    "flipped byte": flipped_byte,
+}
+
+
+@pytest.mark.parametrize("damage", SPOILT)
+def test_a_kept_table_that_can_not_be_read_is_made_again(toy, tmp_path, parsed, damage):
+    add_r_files(toy, tmp_path)
+    expected = load("nba")
+    (kept,) = (toy.cache / "nba").iterdir()
+    kept.write_bytes(SPOILT[damage](kept.read_bytes()))
+    check_same(load("nba"), expected)
+    assert len(parsed) == 2
+    check_same(load("nba"), expected)
+    assert len(parsed) == 2, "it was made again"
+
+
+def test_where_nothing_can_be_kept_a_file_is_parsed_each_time(toy, tmp_path, parsed):
+    """A file where the folder is wanted: that stops root too."""
+    add_r_files(toy, tmp_path)
+    toy.cache.write_text("")
+    check_same(load("nba"), load("nba"))
+    assert len(parsed) == 2
+
+
+def test_a_changed_file_is_parsed_anew(toy, tmp_path, parsed):
+    add_r_files(toy, tmp_path)
+    load("nba")
+    add_r_files(toy, tmp_path, score=91.0)
+    assert load("nba").matches["first_score"].tolist() == [2, 91]
+    assert len(parsed) == 2
+
+
+def test_a_kept_table_does_not_replace_the_file(toy, tmp_path):
+    """What was kept is used only for bytes that are verified."""
+    add_r_files(toy, tmp_path)
+    load("nba")
+    path = toy.mirror / "nba" / "nba_elo.rda"
+    path.write_bytes(path.read_bytes()[:-7])
+    with pytest.raises(CorruptedFile, match=r"\d+ bytes of \d+"):
+        load("nba")
+    path.unlink()
+    with pytest.raises(DatasetUnavailable):
+        load("nba")

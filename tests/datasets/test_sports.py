@@ -1,0 +1,189 @@
+"""Loaders of matches on small files: what is read, in which order, of which type."""
+
+import io
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+import rdata
+from toy_register import sha256
+
+from preflearn import datasets
+from preflearn.datasets import CorruptedFile, DatasetUnavailable
+
+
+def day(text):
+    return np.datetime64(text, "s")
+
+
+# Chess: hashes that nobody registered, and files that nobody may pass on
+
+
+def zipped(name, text):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr(name, text)
+    return stream.getvalue()
+
+
+def add_chess(toy, games=("1,49,7,3,0.5\n2,1,3,7,1.0\n", "3,49,3,8,0.0\n", "4,132,8,7,1.0\n"), recorded=True):
+    header = "PTID,MonthID,WhitePlayer,BlackPlayer,WhiteScore\n"
+    for part, rows in enumerate(games, start=1):
+        name = f"primary_training_part{part}"
+        toy.add("chess", f"{name}.zip", zipped(f"{name}.csv", header + rows), known=not recorded)
+    if recorded:
+        folder = toy.mirror / "chess"
+        sums = [f"{sha256(path.read_bytes())}  {path.name}" for path in folder.iterdir()]
+        (folder / "SHA256SUMS").write_text("\n".join(sums))
+
+
+def test_chess_is_read_once_its_hashes_are_recorded(toy):
+    add_chess(toy)
+    matches, names, provenance = datasets.load_chess()
+    assert matches["first"].tolist() == ["3", "7", "3", "8"]
+    assert matches["second"].tolist() == ["7", "3", "8", "7"]
+    assert matches["outcome"].tolist() == [1, 0, -1, 1]
+    assert matches["month"].tolist() == [1, 49, 49, 132]
+    months = ("1999-01-01", "2003-01-01", "2003-01-01", "2009-12-01")
+    assert matches["time"].tolist() == [pd.Timestamp(month) for month in months]
+    assert matches["time"].dtype == "datetime64[s]"
+    assert matches["advantage"].all()
+    assert names == ("3", "7", "8")
+    assert [row["source"] for row in provenance] == ["mirror"] * 3
+
+
+def test_chess_is_refused_without_recorded_hashes(toy):
+    add_chess(toy)
+    (toy.mirror / "chess" / "SHA256SUMS").unlink()
+    with pytest.raises(DatasetUnavailable, match=r"not recorded.*sha256sum .* >> SHA256SUMS"):
+        datasets.load_chess()
+
+
+def test_chess_with_an_impossible_score_or_without_a_column_is_refused(toy):
+    add_chess(toy, games=("1,1,3,7,1.0\n2,1,3,7,0.7\n", "", ""), recorded=False)
+    with pytest.raises(ValueError, match=r"part1.zip .* WhiteScore\[1\] is 0.7; expected 0, 0.5 or 1"):
+        datasets.load_chess()
+    toy.rows.clear()
+    name = "primary_training_part1"
+    toy.add("chess", f"{name}.zip", zipped(f"{name}.csv", "PTID,MonthID,WhitePlayer,BlackPlayer\n1,1,3,7\n"))
+    with pytest.raises(ValueError, match=r"part1.zip .*not found: \['WhiteScore'\]"):
+        datasets.load_chess()
+
+
+PART = "primary_training_part1"
+TABLE = "MonthID,WhitePlayer,BlackPlayer,WhiteScore\n" + "1,3,7,1.0\n" * 9
+DAMAGED = {
+    "no archive": (b"<html>sign in</html>", "not a zip file"),
+    "broken off": (zipped(f"{PART}.csv", TABLE)[:-30], "not a zip file"),
+    "another member": (zipped("games.csv", TABLE), f"no item named '{PART}.csv'"),
+    "no text": (zipped(f"{PART}.csv", b"\xff\xfe\x00"), "codec can't decode"),
+    "no table": (zipped(f"{PART}.csv", b""), "No columns to parse"),
+    "a large month": (zipped(f"{PART}.csv", TABLE + f"{10**30},3,7,1.0\n"), ""),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_a_chess_archive_that_can_not_be_used_is_named(toy, damage):
+    content, words = DAMAGED[damage]
+    add_chess(toy)
+    toy.put("chess", f"{PART}.zip", content, "mirror")
+    sums = toy.mirror / "chess" / "SHA256SUMS"
+    sums.write_text(sums.read_text() + f"\n{sha256(content)}  {PART}.zip\n")
+    with pytest.raises(CorruptedFile) as caught:
+        datasets.load_chess()
+    assert f"chess/{PART}.zip is not the file of the challenge: " in str(caught.value)
+    assert words in str(caught.value)
+    assert "Put that in its place, and its hash into SHA256SUMS" in str(caught.value)
+
+
+# Matches
+
+
+def test_football_home_team_first_and_earliest_match_first(toy):
+    toy.add(
+        "football",
+        "results.csv",
+        b"date,home_team,away_team,home_score,away_score,tournament,city,country,neutral\n"
+        b"1930-02-01,B,A,0,3,Cup,x,x,TRUE\n1872-11-30,C,A,1,1,Friendly,x,x,FALSE\n1930-02-01,A,C,2,1,Cup,x,x,FALSE\n",
+    )
+    matches, names, _ = datasets.load_football()
+    assert matches["first"].tolist() == ["C", "B", "A"]
+    assert matches["outcome"].tolist() == [0, -1, 1]
+    assert matches[["first_score", "second_score"]].to_numpy().tolist() == [[1, 1], [0, 3], [2, 1]]
+    assert matches["advantage"].tolist() == [True, False, True]
+    assert matches["time"].tolist() == [day("1872-11-30"), day("1930-02-01"), day("1930-02-01")]
+    assert str(matches["time"].dtype) == "datetime64[s]"
+    assert names == ("A", "B", "C")
+
+
+def test_nba_without_games_that_were_not_played(toy, tmp_path):
+    games = pd.DataFrame(
+        {
+            "date": [-8462.0, 17896.0, 18487.0],
+            "season": [1947.0, 2019.0, 2020.0],
+            "neutral": [True, False, False],
+            "team1": ["TRH", "BOS", "LAL"],
+            "team2": ["NYK", "ATL", "BOS"],
+            "score1": [66.0, 120.0, np.nan],
+            "score2": [68.0, 90.0, np.nan],
+        }
+    )
+    path = tmp_path / "games.rda"
+    rdata.write_rda(path, {"nba_elo": games})
+    toy.add("nba", "nba_elo.rda", path.read_bytes())
+    matches, names, _ = datasets.load_nba()
+    assert matches["time"].tolist() == [day("1946-11-01"), day("2018-12-31")]
+    assert matches["outcome"].tolist() == [-1, 1]
+    assert matches["advantage"].tolist() == [False, True]
+    assert matches["season"].tolist() == [1947, 2019]
+    assert names == ("ATL", "BOS", "NYK", "TRH")
+
+
+def test_starcraft_names_are_told_apart(toy):
+    toy.add(
+        "starcraft",
+        "WoL.txt",
+        b"numPlayers: 4\nPlayer0: \nPlayer1: Zed: x\nPlayer2: Twin\nPlayer3: Twin\n"
+        b"numGames: 3\n1:0 1:0\n1:1 0:1\n2:3 0:1\n",
+    )
+    matches, names, _ = datasets.load_starcraft("WoL")
+    assert names == ("#0", "Twin#2", "Twin#3", "Zed: x")
+    assert matches["first"].tolist() == ["Zed: x", "Twin#2"]
+    assert matches["outcome"].tolist() == [1, -1]
+    assert matches["time"].tolist() == [0.0, 0.0]
+    with pytest.raises(ValueError, match="name is 'LotV'; expected 'WoL' or 'HotS'"):
+        datasets.load_starcraft("LotV")
+
+
+def add_tennis(toy, prefix):
+    header = "tourney_name,surface,tourney_level,tourney_date,winner_name,loser_name,score\n"
+    for year in range(1991, 2018):
+        rows = f"x,Clay,A,{year}0701,Bea,Abe,6-0 6-0\nx,Grass,G,{year}0101,Abe,Cid, W/O\n"
+        rows += f"x,Clay,A,{year}0701,Bea,Bea,6-0 6-0\n"
+        toy.add("atp_tennis", f"{prefix}_{year}.csv", (header + rows).encode())
+
+
+def test_tennis_players_stand_in_the_order_of_their_names(toy):
+    add_tennis(toy, "atp_matches")
+    matches, names, provenance = datasets.load_atp("main")
+    assert len(matches) == 2 * 27
+    assert matches["first"].tolist()[:2] == ["Abe", "Abe"]
+    assert matches["second"].tolist()[:2] == ["Cid", "Bea"]
+    assert matches["outcome"].tolist()[:2] == [1, -1]
+    assert matches["score"].tolist()[:2] == ["W/O", "6-0 6-0"]
+    assert matches["time"].tolist()[:2] == [day("1991-01-01"), day("1991-07-01")]
+    assert matches["time"].is_monotonic_increasing
+    assert set(matches["level"]) == {"main"}
+    assert names == ("Abe", "Bea", "Cid")
+    assert len(provenance) == 27
+    add_tennis(toy, "atp_matches_futures")
+    both = datasets.load_atp(["futures", "main"]).matches
+    assert both["level"].value_counts().to_dict() == {"main": 54, "futures": 54}
+    assert both["level"].tolist()[:4] == ["futures", "main"] * 2
+
+
+@pytest.mark.parametrize("levels", ["major", ["main", "minor"], []])
+def test_unknown_tennis_levels(levels):
+    with pytest.raises(ValueError, match=r"expected some of \['main', 'qual_chall', 'futures'\]"):
+        datasets.load_atp(levels)

@@ -1,0 +1,75 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from preflearn import datasets
+from preflearn.datasets import disjoint_samples, simulate_sushi
+from preflearn.datasets.registry import package_file
+from preflearn.datasets.sushi import coordinates
+
+
+def add_sushi(toy):
+    rows = "".join(f"{k}\tx\t1\t0\t{k}\t1\t1\t1\t{k / 10}\n" for k in range(1, 5))
+    items = "#name style\n\n0\t海老\t1\t0\t6\t2.5\t2\t1.5\t0.5\n" + rows
+    toy.add("sushi", "sushi3.idata", items.encode())
+    toy.add(
+        "sushi", "sushi3.udata", b"9\t1\t2\t300\t13\t3\t0\t46\t10\t1\t1\n8\t0\t5\t200\t0\t0\t0\t0\t0\t0\t0\n"
+    )
+    toy.add("sushi", "sushi3b.5000.10.score", b"4 0 -1 4 2 \n-1 3 1 1 1 \n")
+    names = "*** ID for the item set A\n0:no\n*** ID for the item set B\n\n 0:ebi (shrimp)\n" + "".join(
+        f" {k}:sushi {k}\n" for k in range(1, 5)
+    )
+    toy.add("sushi", "README-en.txt", (names + "###  rest\n 0:no\n").encode())
+
+
+def test_sushi_pairs_are_neighbours_in_the_order_of_ratings(toy):
+    add_sushi(toy)
+    pairs, y, features, names, scores, user, sushi, provenance = datasets.load_sushi()
+    # In the file, where 0 is the best, user 0 gave 0 to sushi 1, 2 to 4, and 4 to 0 and 3;
+    # user 1 gave 1 to sushi 2, 3, 4 and 3 to 1.
+    assert user.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
+    assert sushi.tolist() == [0, 1, 3, 4, 1, 2, 3, 4]
+    assert scores.tolist() == [0, 4, 0, 2, 1, 3, 3, 3]
+    assert sushi[pairs.index].tolist() == [[0, 3], [1, 4], [1, 2], [3, 4]]
+    assert user[pairs.index].tolist() == [[0, 0], [0, 0], [1, 1], [1, 1]]
+    assert y.tolist() == [0, 1, -1, 0]
+    assert len(features) == pairs.items.shape[1] == 14
+    np.testing.assert_allclose(pairs.items[0, :7], [1, 0, 6, 2.5, 2, 1.5, 0.5])
+    np.testing.assert_allclose(pairs.items[0, 7:], [1, 2, 300, 35.69, 139.69, 26.21, 127.68])
+    assert names == ("ebi (shrimp)", "sushi 1", "sushi 2", "sushi 3", "sushi 4")
+    assert len(provenance) == 4
+
+
+def test_prefectures_lie_in_japan():
+    table = pd.read_csv(package_file("prefectures.csv"))
+    assert table["code"].tolist() == list(range(47))
+    assert table["prefecture"].nunique() == 47
+    latitude, longitude = coordinates(range(47)).T
+    assert ((latitude > 26) & (latitude < 43.1)).all()
+    assert ((longitude > 127) & (longitude < 141.4)).all()
+    # Regions of the data's description: Tohoku lies north of Kanto, Kanto east of Kinki, and Kinki of Kyushu.
+    tohoku, kanto, kinki, kyushu = range(1, 7), range(8, 15), [23, 25, 26, 27, 28, 29], range(39, 46)
+    assert latitude[tohoku].min() > latitude[kanto].max()
+    assert longitude[kanto].min() > longitude[kinki].max()
+    assert longitude[kinki].min() > longitude[kyushu].max()
+
+
+def test_simulated_ratings_have_the_form_of_the_sushi_data():
+    data = simulate_sushi(np.random.default_rng(0), n_users=40)
+    assert data.pairs.items.shape == (400, 14)
+    assert len(data.pairs) == len(data.y) == 200
+    np.testing.assert_array_equal(data.user[data.pairs.index[:, 0]], data.user[data.pairs.index[:, 1]])
+    first, second = data.scores[data.pairs.index].T.astype(int)
+    np.testing.assert_array_equal(np.sign(first - second), data.y)
+    assert set(np.unique(data.scores)) == set(range(5))
+    assert len(np.unique(data.pairs.items[:, 7:], axis=0)) == 40
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_simulated_sushi_is_enough_for_the_chapter_on_simulations(seed):
+    """Its samples of 100, 100 and 5,000 pairs, from a tenth to nine tenths of ties."""
+    rng = np.random.default_rng(seed)
+    sushi = simulate_sushi(rng, 5000)
+    for share in (0.1, 0.9):
+        samples = disjoint_samples(sushi.pairs, sushi.y, (100, 100, 5000), share, rng)
+        assert [round(np.mean(y == 0), 2) for _, y in samples] == [share] * 3
