@@ -10,6 +10,6 @@ for name in THREAD_VARIABLES:  # which NumPy and Numba read when they are import
     os.environ.setdefault(name, "1")
 
 # A slow machine is no failure. HYPOTHESIS_PROFILE=thorough draws ten times as many examples.
-settings.register_profile("usual", deadline=None, max_examples=50)
-settings.register_profile("thorough", deadline=None, max_examples=500)
+settings.register_profile("usual", deadline=None, max_examples=25)
+settings.register_profile("thorough", deadline=None, max_examples=250)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))

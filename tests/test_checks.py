@@ -114,6 +114,9 @@ KEYS = [
 ]
 PARAMETERS = [
     (lambda: threshold([1.0], "a"), "tau is 'a'; expected a threshold of at least 0"),
+    (lambda: threshold([1.0], -1.0), "tau is -1.0; expected a threshold of at least 0"),
+    (lambda: threshold([1.0], math.nan), "tau is nan; expected a threshold of at least 0"),
+    (lambda: threshold([1.0, math.nan], 1.0), r"differences\[1\] is nan; expected numbers"),
     (lambda: threshold([1.0], True), "tau is True; expected a threshold"),
     (lambda: threshold([1.0], np.ones(2)), r"tau is array\(\[1., 1.\]\); expected a threshold"),
     (lambda: disagreement_error(Y, Y, normalize=np.ones(2)), "normalize is array.*; expected True or False"),

@@ -89,6 +89,22 @@ def test_loss_ignores_swaps_and_order_and_repeats_count_as_weights(data, random)
     assert comparison_loss(np.repeat(y, weights), np.repeat(predicted, weights)) == loss
 
 
+# ---- The threshold
+
+
+@given(st.lists(st.integers(-6, 6), max_size=9), st.integers(0, 5))
+def test_threshold_is_eq_4(differences, tau):
+    expected = [-1 if d < -tau else 1 if d > tau else 0 for d in differences]
+    labels = threshold(differences, tau)
+    assert labels.tolist() == expected
+    assert labels.dtype == np.int8
+
+
+def test_threshold_at_its_ends():
+    assert threshold([-math.inf, -1.0, 0.0, 5e-324, math.inf], 0.0).tolist() == [-1, -1, 0, 1, 1]
+    assert threshold([-math.inf, 1e308, math.inf], math.inf).tolist() == [0, 0, 0]
+
+
 # ---- ROC and AUC
 
 
@@ -170,22 +186,6 @@ def test_roc_ignores_swaps_order_and_scale_and_repeats_count_as_weights(data, ra
     np.testing.assert_array_equal([fpr, tpr, 8 * thresholds], [fpr8, tpr8, thresholds8])
 
 
-@given(columns(range(-9, 10), range(-9, 10), LABEL, min_size=2), st.integers(-1000, 1000))
-def test_auc_ignores_a_shift_of_scores(data, shift):
-    first, second, y = data
-    assume((y == 0).any() and (y != 0).any())
-    auc = comparison_auc(y, (first - second).astype(float))
-    assert comparison_auc(y, (first + shift) - (second + shift)) == auc
-
-
-@given(BOTH_CLASSES)
-def test_auc_is_the_ordinary_one_where_every_direction_is_right(data):
-    y, differences, weights = data
-    differences = np.where(y == 0, differences, y * np.maximum(np.abs(differences), 0.5))
-    expected = sklearn.metrics.roc_auc_score(y != 0, np.abs(differences), sample_weight=weights)
-    assert comparison_auc(y, differences, weights) == pytest.approx(expected, abs=1e-14)
-
-
 @given(BOTH_CLASSES)
 def test_auc_is_the_share_of_right_directions_times_the_ordinary_auc_of_those(data):
     y, differences, weights = data
@@ -199,48 +199,6 @@ def test_auc_is_the_share_of_right_directions_times_the_ordinary_auc_of_those(da
             right[kept], np.abs(differences[kept]), sample_weight=weights[kept]
         )
         assert auc == pytest.approx(share * ordinary, abs=1e-14)
-
-
-@given(BOTH_CLASSES)
-def test_auc_is_one_for_perfect_models_only_and_nought_for_constant_scores(data):
-    y, differences, weights = data
-    assert comparison_auc(y, y.astype(float), weights) == 1.0
-    assert comparison_auc(y, -y.astype(float), weights) == 0.0
-    assert comparison_auc(y, np.zeros(len(y)), weights) == 0.0
-    used = weights > 0
-    perfect = min((y * differences)[used & (y != 0)]) > max(np.abs(differences)[used & (y == 0)])
-    assert (comparison_auc(y, differences, weights) > 1 - 1e-12) == perfect
-
-
-@pytest.mark.parametrize("y", [[1, 0], [1, -1, 0], [1, 1, 0, 0], [-1, 1, 1, 0]])
-def test_auc_of_differences_without_skill_is_a_quarter_on_average(y):
-    """All orders of magnitudes and all signs are equally likely for a continuous symmetric law."""
-    m = len(y)
-    orders = {tuple(np.argsort(np.array(p))) for p in product(range(m), repeat=m) if len(set(p)) == m}
-    areas = [
-        brute_auc(y, [sign * (rank + 1) for sign, rank in zip(signs, order, strict=True)], [1] * m)
-        for order in orders
-        for signs in product([-1, 1], repeat=m)
-    ]
-    assert len(orders) == math.factorial(m)
-    assert sum(areas) / len(areas) == Fraction(1, 4)
-
-
-@given(st.integers(1, 9), st.integers(0, 9), st.integers(1, 9))
-def test_auc_of_the_trivial_predictor_is_half_the_share_of_the_commoner_preference(wins, losses, ties):
-    y = np.repeat([1, -1, 0], [wins, losses, ties])
-    majority = 1.0 if losses < wins else -1.0  # eq. 20 of P1
-    expected = max(wins, losses) / (wins + losses) / 2
-    assert comparison_auc(y, np.full(len(y), majority)) == pytest.approx(expected, abs=1e-15)
-
-
-def test_roc_of_ties_with_difference_nought_never_reaches_a_full_false_positive_rate():
-    """P1, section 4: "for tau = 0 we have 100% false positive rate". Not where a difference is 0."""
-    y, differences = [1, -1, 0, 0], [2.0, -3.0, 0.0, 1.0]
-    assert float(brute_rates(y, differences, [1] * 4, 0.0)[0]) == 0.5
-    fpr, tpr, thresholds = comparison_roc(y, differences)
-    assert (fpr[-2], thresholds[-2]) == (0.5, 0.0)
-    assert (fpr[-1], tpr[-1], thresholds[-1]) == (1.0, 1.0, 0.0)
 
 
 # ---- The best threshold
@@ -333,17 +291,6 @@ def test_best_threshold_between_neighbouring_floats_is_the_lower_one():
     assert best_threshold([1, 0], [high, low]) == (low, 0.0)
 
 
-def test_best_threshold_of_many_pairs_agrees_with_a_grid():
-    rng = np.random.default_rng(3)
-    y = rng.integers(-1, 2, 20_000)
-    differences = rng.normal(size=20_000) + 1.5 * y
-    tau, loss = best_threshold(y, differences)
-    grid = np.linspace(0, 4, 401)
-    losses = [comparison_loss(y, threshold(differences, t)) for t in grid]
-    assert loss == comparison_loss(y, threshold(differences, tau))
-    assert loss <= min(losses) < loss + 0.002
-
-
 # ---- Rankings
 
 
@@ -388,15 +335,6 @@ def test_a_repeated_item_counts_as_a_weight_where_ties_are_dropped(data):
     assume(eq1(s, f, q, w, "drop")[1] > 0)
     repeated = [np.repeat(column, w) for column in (s, f, q)]
     assert disagreement_error(*repeated, ties="drop") == disagreement_error(s, f, q, w, ties="drop")
-
-
-@given(SCORED)
-def test_disagreement_of_perfect_reversed_and_constant_predictions(data):
-    s, _, q, w = data
-    assume(eq1(s, s, q, w, "drop")[1] > 0)
-    assert disagreement_error(s, s, q, w) == 0.0
-    assert disagreement_error(s, -s, q, w, ties="drop") == 1.0
-    assert disagreement_error(s, np.zeros(len(s)), q, w, ties="drop") == 0.5
 
 
 @given(st.lists(st.tuples(st.floats(-1, 1), st.floats(-1, 1), st.floats(1e-3, 1)), min_size=2, max_size=30))

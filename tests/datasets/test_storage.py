@@ -83,15 +83,6 @@ def test_damage_in_the_mirror_is_named_and_the_cache_is_no_way_out(toy, content,
     assert datasets.used() == []
 
 
-def test_damage_after_a_check_is_seen(toy):
-    path = toy.add("a", "f", b"good data")
-    assert datasets.available("a")
-    path.write_bytes(b"bad data")
-    assert not datasets.available("a")
-    path.write_bytes(b"good data")
-    assert datasets.available("a")
-
-
 def test_what_is_no_readable_file_is_named(toy):
     path = toy.add("a", "f", b"good data")
     toy.put("a", "f", b"good data", "cache")  # which is no way out
