@@ -48,7 +48,7 @@ def read(dataset: str, file: str) -> bytes:
     (entry,) = registry.files_of(dataset, [file])
     _ASKED[dataset] = None
     content, _, source = _obtain(entry)
-    note = {"dataset": dataset, "file": file, "sha256": hashlib.sha256(content).hexdigest()}
+    note = {"dataset": dataset, "file": file, "sha256": entry.sha256 or hashlib.sha256(content).hexdigest()}
     _USED.setdefault((dataset, file), note | {"source": source})
     return content
 
