@@ -31,7 +31,7 @@ class Toy:
     def add(self, dataset, file, content, *, at="mirror", known=True, url="http://127.0.0.1:9/none"):
         """Register a file and put it into the mirror, the cache, or nowhere (None)."""
         row = {"dataset": dataset, "file": file, "url": url, "licence": "toy licence", "citation": "Toy 2000"}
-        row |= {"sha256": sha256(content), "bytes": len(content)} if known else {"sha256": "", "bytes": None}
+        row["sha256"], row["bytes"] = (sha256(content), str(len(content))) if known else ("", "")
         self.rows.append(row)
         return self.put(dataset, file, content, at) if at else None
 

@@ -36,15 +36,15 @@ class CorruptedFile(ValueError):  # noqa: N818
 class RegisteredFile(NamedTuple):
     """One row of ``data/registry.csv``.
 
-    An empty `sha256` says that nobody recorded the hash: such a file is never downloaded by the
-    package, and read only where its user has recorded one.
+    An empty `sha256` says that nobody recorded the hash (nor the size): such a file is never downloaded by
+    the package, and read only where its user has recorded one.
     """
 
     dataset: str
     file: str
     url: str
     sha256: str
-    bytes: int | None
+    bytes: str
     licence: str
     citation: str
 
@@ -67,8 +67,7 @@ def package_file(name: str) -> Path:
 def registered_files() -> list[RegisteredFile]:
     """All rows of the register, in its order."""
     with package_file("registry.csv").open(encoding="utf-8", newline="") as stream:
-        rows = list(csv.reader(stream))
-    return [RegisteredFile._make([*row[:4], int(row[4]) if row[4] else None, *row[5:]]) for row in rows[1:]]
+        return [RegisteredFile(**row) for row in csv.DictReader(stream)]
 
 
 def dataset_names() -> list[str]:

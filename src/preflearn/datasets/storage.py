@@ -204,7 +204,7 @@ def listing() -> pd.DataFrame:
     rows = []
     for name in registry.dataset_names():
         entries = registry.files_of(name)
-        megabytes = sum(entry.bytes or 0 for entry in entries) / 1e6
+        megabytes = sum(int(entry.bytes or 0) for entry in entries) / 1e6
         here = sum(registry.locate(entry) is not None for entry in entries)
         rows.append((name, len(entries), round(megabytes, 2), here, entries[0].licence))
     return pd.DataFrame(rows, columns=["dataset", "files", "megabytes", "here", "licence"])
