@@ -204,7 +204,7 @@ def load_chess() -> MatchData:
 def _chess_games(name: str) -> pd.DataFrame:
     """The table of an archive whose hash its owner recorded, so that anything may be in it."""
     archive = io.BytesIO(read("chess", f"{name}.zip"))
-    kinds = dict.fromkeys(("MonthID", "WhitePlayer", "BlackPlayer"), np.int64) | {"WhiteScore": float}
+    kinds: Any = dict.fromkeys(("MonthID", "WhitePlayer", "BlackPlayer"), np.int64) | {"WhiteScore": float}
     try:
         with zipfile.ZipFile(archive).open(f"{name}.csv") as table:
             games = pd.read_csv(table, usecols=[*kinds], dtype=kinds)

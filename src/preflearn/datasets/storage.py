@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from preflearn.datasets import registry
 from preflearn.datasets.registry import CorruptedFile, DatasetUnavailable, RegisteredFile
 
-_TIMEOUT = (5, 30)  # seconds to connect, and between two packets
 _READER = 1  # to be raised when loaders take other things from R files: what is kept is made again then
 _USED: dict[tuple[str, str], dict[str, str]] = {}
 _ASKED: dict[str, None] = {}  # an ordered set
@@ -244,7 +243,7 @@ def _download(entry: RegisteredFile, progress: bool) -> Path:
         registry.cache_folder(), "", registry={name: entry.sha256}, urls={name: entry.url}, retry_if_failed=1
     )
     try:
-        return Path(store.fetch(name, downloader=pooch.HTTPDownloader(progress, timeout=_TIMEOUT)))
+        return Path(store.fetch(name, progressbar=progress))
     except (OSError, ValueError) as error:  # no network, no space, or other bytes than expected
         reason = f"downloading {entry.url} failed ({type(error).__name__}: {str(error)[:400]})"
     raise registry.unavailable(entry, reason)  # here, since the error above keeps a connection open
