@@ -299,7 +299,7 @@ def test_few_products_at_many_pairs(monkeypatch):
 
 def test_without_enough_steps_a_warning_gives_the_gap_and_the_machine_is_kept():
     U, y = compared(12, 100, 3)
-    with pytest.warns(ConvergenceWarning, match=r"gap is .* after 1 steps; expected at most tol = 1e-08"):
+    with pytest.warns(ConvergenceWarning, match=r"gap is .*; expected at most 1e-08: raise max_iter = 1, or"):
         machine = AdditiveAnalogy(100.0, tol=1e-8, max_iter=1).fit(U, y)
     assert machine.n_iter_ == 1
     assert 1e-8 < machine.dual_gap_ < np.inf

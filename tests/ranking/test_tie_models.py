@@ -469,13 +469,7 @@ def test_an_unknown_link_is_named():
         OrdinalComparison("cauchit").fit(*compared(0))
 
 
-def test_weights_beyond_all_accuracy_are_refused():
-    pairs = Pairs(np.arange(6.0)[:, None], [[1, 0], [2, 3], [4, 5], [3, 1]])
-    with pytest.raises(ValueError, match=r"found no optimum.*weights go up to 1e\+99"):
-        Davidson().fit(pairs, [1, -1, 0, 1], np.full(4, 1e99))
-
-
-@pytest.mark.parametrize("weight", [1e30, 1e60, 1e99])
+@pytest.mark.parametrize("weight", [1e30, 1e60, 1e90, 1e99])
 @pytest.mark.parametrize(
     "machine", [Davidson(), OrdinalComparison()], ids=lambda machine: type(machine).__name__
 )

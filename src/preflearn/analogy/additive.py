@@ -11,24 +11,88 @@ References
 
 from __future__ import annotations
 
-import warnings
-from typing import Self
+from collections.abc import Callable
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import brentq
+from scipy.special import expit
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from preflearn.analogy.coarse import AllFunctions, few_functions
 from preflearn.analogy.kernel import Zero, check_differences, check_features
-from preflearn.analogy.newton import Logistic, minimise
 from preflearn.analogy.sorted import AnalogyOperator
 from preflearn.checks import Floats, as_real, check_count, check_labels, check_number, require
 from preflearn.ground.gram import DenseGram
+from preflearn.ground.newton import conjugate_gradients, newton, warn_of_gap
 
 _LEAST_COST, _MOST_COST = 1e-12, 1e6
 _STORED = 20  # pairs a feature, up to which a product with the Gram matrix is quicker than by sorting
+_FLAT = 1e-10  # the least curvature of the loss in Newton's equations, whose unknowns are divided by it
+_ACCURACY = 0.1  # of a step, relative to its length in the metric of the Hessian
+_MOST_GRADIENTS = 1000
+
+
+class _Point(NamedTuple):
+    """Weights of the kernel functions, and all that a step and its judgement need of them."""
+
+    x: Floats  # (N,), the weights
+    bias: float
+    value: float
+    slopes: Floats  # C times those of the losses; with a bias, their sum is 0
+    gradient: Floats  # K times the residual x + slopes
+
+
+class Logistic(NamedTuple):
+    """1/2 x'Kx + C sum_i log(1 + exp(-y_i (K x + bias)_i)), at the best bias for each x, or a bias of 0.
+
+    At a small cost the gap is small at x = 0, where f is constant and ranks nothing: take a step at least.
+    """
+
+    times: Callable[[Floats], Floats]  # K v
+    inverse: Callable[[Floats], Callable[[Floats], Floats]]  # of the equations, or near; see `coarse`
+    y: Floats
+    C: float
+    biased: bool = True
+
+    def at(self, x: Floats) -> _Point:
+        scores, bias = self.times(x), 0.0
+        if self.biased:
+            wide = np.log(len(x)) + 1  # beyond the scores: losses of one kind outweigh all of the other
+            low, high = -float(scores.max()) - wide, -float(scores.min()) + wide
+            bias = float(brentq(lambda b: float(self._slopes(scores + b).sum()), low, high, xtol=1e-15))  # pyright: ignore[reportArgumentType]
+        slopes = self._slopes(scores + bias)
+        value = float(x @ scores) / 2 + self.C * float(np.logaddexp(0.0, -self.y * (scores + bias)).sum())
+        return _Point(x, bias, value, slopes, self.times(x + slopes))
+
+    def _slopes(self, f: Floats) -> Floats:
+        return -self.C * self.y * expit(-self.y * f)
+
+    def gap(self, point: _Point) -> float:
+        """1/2 e'Ke of the residual e, relative."""
+        return max(0.0, float((point.x + point.slopes) @ point.gradient) / 2 / point.value)
+
+    def step(self, point: _Point) -> Floats:
+        """About Newton's, from (W^-1 + K) step + 1 t = -e / W and 1'step = 0, by conjugate gradients."""
+        share = np.abs(point.slopes) / self.C
+        W = self.C * np.maximum(share * (1 - share), _FLAT)
+        solve, right = self.inverse(W), -(point.x + point.slopes)
+        # Newton's model of the objective is at most excess / 2 above its minimum, and falls by some
+        # decrease / 2: the first is r'WK (1 + W K)^-1 Wr of the residual r, which r'Wr bounds.
+
+        def enough(step: Floats, residual: Floats, *sizes: float) -> bool:
+            weighted = W * residual
+            excess = float(residual @ weighted) - self.biased * weighted.sum() ** 2 / W.sum()
+            return excess <= -(_ACCURACY**2) * float(step @ point.gradient)
+
+        step = solve(right)
+        residual = (right - step) / W - self.times(step)
+        conjugate_gradients(
+            lambda v: v / W + self.times(v), lambda r: solve(W * r), step, residual, enough, _MOST_GRADIENTS
+        )
+        return step
 
 
 class AdditiveAnalogy(BaseEstimator):
@@ -141,17 +205,11 @@ class AdditiveAnalogy(BaseEstimator):
         if isinstance(functions, AllFunctions) and len(U) <= _STORED * U.shape[1]:
             times = DenseGram(functions.K).times
         problem = Logistic(times, functions.inverse, y, float(self.C))
-        found, self.n_iter_ = minimise(problem, np.zeros(len(y)), tol, steps)
-        if not found.gap <= tol:
-            warnings.warn(
-                f"AdditiveAnalogy: the duality gap is {found.gap:.1e} of the objective after {self.n_iter_} "
-                f"steps; expected at most tol = {tol:g}: raise max_iter, or lower C = {self.C:g}",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        found, gap, self.n_iter_ = newton(problem, np.zeros(len(y)), tol, steps)
+        warn_of_gap("AdditiveAnalogy", gap, tol, f"raise max_iter = {steps}, or lower C = {self.C:g}")
         self.differences_, self.n_features_in_, self._operator = U, U.shape[1], operator
-        self.dual_coef_, self.bias_ = found.c, found.bias
-        self.objective_, self.dual_gap_ = found.objective, found.gap
+        self.dual_coef_, self.bias_ = found.x, found.bias
+        self.objective_, self.dual_gap_ = found.value, gap
         return self
 
     def decision_function(self, V: ArrayLike) -> Floats:

@@ -12,10 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.svm import SVC
 
+from preflearn.analogy.additive import Logistic
 from preflearn.analogy.coarse import AllFunctions
-from preflearn.analogy.newton import Logistic, minimise
 from preflearn.checks import Floats, Ids
 from preflearn.ground.gram import DenseGram
+from preflearn.ground.newton import newton
 from preflearn.pairs import Pairs
 from preflearn.path.binary import trusted_path
 from preflearn.path.ranking import ranksvm_path
@@ -155,8 +156,8 @@ def logistic(problem: Problem, costs: Floats) -> Machines:
     coef, intercept, start = np.empty((len(labels), len(costs))), np.empty(len(costs)), np.zeros(len(labels))
     times, inverse = DenseGram(K).times, AllFunctions(K, biased).inverse
     for k in np.argsort(costs):
-        found, _ = minimise(Logistic(times, inverse, labels, float(costs[k]), biased), start, _GAP, 100)
-        coef[:, k], intercept[k], start = found.c, found.bias, found.c
+        found = newton(Logistic(times, inverse, labels, float(costs[k]), biased), start, _GAP, 100).point
+        coef[:, k], intercept[k], start = found.x, found.bias, found.x
     return Machines(coef, intercept, costs)
 
 
