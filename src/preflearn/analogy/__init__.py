@@ -2,7 +2,7 @@
 
 from preflearn.analogy.able2rank import Able2Rank
 from preflearn.analogy.additive import AdditiveAnalogy
-from preflearn.analogy.certificate import Certificate, first_refutation, psd_certificate
+from preflearn.analogy.certificate import Certificate, psd_certificate
 from preflearn.analogy.kernel import analogy_kernel
 from preflearn.analogy.proportions import PROPORTIONS, proportion, proportion_gram
 from preflearn.analogy.rank import AnKerRank
@@ -19,7 +19,6 @@ __all__ = [
     "Decisions",
     "DomainScaler",
     "analogy_kernel",
-    "first_refutation",
     "proportion",
     "proportion_gram",
     "psd_certificate",
