@@ -16,7 +16,7 @@ from sklearn.svm import SVC
 
 from preflearn.analogy import machines
 from preflearn.analogy.kernel import analogy_kernel
-from preflearn.analogy.platt import platt
+from preflearn.analogy.machines import platt
 from preflearn.analogy.rank import AnKerRank
 from preflearn.metrics import ranking_loss
 from preflearn.ranking.aggregation import AGGREGATES

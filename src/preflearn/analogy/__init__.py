@@ -6,7 +6,7 @@ from preflearn.analogy.certificate import Certificate, psd_certificate
 from preflearn.analogy.kernel import analogy_kernel
 from preflearn.analogy.proportions import PROPORTIONS, proportion, proportion_gram
 from preflearn.analogy.rank import AnKerRank
-from preflearn.analogy.scaling import Decisions, DomainScaler
+from preflearn.analogy.scaling import DomainScaler
 from preflearn.analogy.sorted import AnalogyOperator
 
 __all__ = [
@@ -16,7 +16,6 @@ __all__ = [
     "AnKerRank",
     "AnalogyOperator",
     "Certificate",
-    "Decisions",
     "DomainScaler",
     "analogy_kernel",
     "proportion",

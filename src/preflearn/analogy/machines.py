@@ -1,4 +1,10 @@
-"""Machines on a kernel between pairs, and the choice of C by cross-validation."""
+"""Machines on a kernel between pairs, the choice of C by cross-validation, and chances from their values.
+
+References
+----------
+.. [Platt1999] J. C. Platt, "Probabilistic outputs for support vector machines and comparisons to regularized
+   likelihood methods", Advances in Large Margin Classifiers, MIT Press, 1999.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +14,15 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
+from scipy.special import logit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
 from preflearn.analogy.additive import Logistic
 from preflearn.analogy.coarse import AllFunctions
+from preflearn.analogy.training import Fold
 from preflearn.checks import Floats, Ids
 from preflearn.ground.gram import DenseGram
 from preflearn.ground.newton import newton
@@ -30,13 +39,6 @@ _MOST_RESIDUAL = 1e-4  # of a margin, before the path is followed instead
 _RIDGE = 1e-11
 _ROUNDING = 1e-12  # of a breakpoint
 _GAP = 1e-10  # of logistic regression, relative to its objective
-
-
-class Fold(NamedTuple):
-    """Examples that train, and examples that validate."""
-
-    train: Ids
-    valid: Ids
 
 
 class Problem(NamedTuple):
@@ -188,6 +190,39 @@ def out_of_fold(problem: Problem, folds: list[Fold], loss: str, costs: Floats) -
         values.append(problem.block(fold.valid, fold.train) @ machines.coef + machines.intercept)
         labels.append(problem.labels[fold.valid])
     return np.concatenate(values), np.concatenate(labels)
+
+
+def platt(f: Floats, labels: Floats) -> tuple[float, float]:
+    """Slope a and offset b of P(label +1 | f) = 1 / (1 + exp(-a f - b)), [Platt1999]_.
+
+    Minimises the cross-entropy to Platt's targets: (n+ + 1) / (n+ + 2) for the n+ labels +1, 1 / (n- + 2)
+    for the n- others. They are inside (0, 1), so that a minimum exists also where f separates the labels, or
+    where there is one label only. Where all f are equal, a is 0. (Platt's A and B are -a and -b.)
+
+    Parameters
+    ----------
+    f : ndarray of shape (m,)
+        Decision values of points that the machine has not seen.
+    labels : ndarray of shape (m,)
+        -1 and +1.
+
+    Examples
+    --------
+    >>> a, b = platt(np.array([-1.0, 1.0]), np.array([-1, 1]))  # targets 1/3 and 2/3
+    >>> round(a, 6), abs(b) < 1e-12  # log 2, 0
+    (0.693147, True)
+    """
+    m, plus = len(f), np.count_nonzero(labels > 0)
+    target = np.where(labels > 0, (plus + 1) / (plus + 2), 1 / (m - plus + 2))
+    centre, size = float(f.mean()), float(f.std())
+    if size <= _ROUNDING * np.abs(f).max():
+        return 0.0, float(logit(target.mean()))
+    # A chance as target is both labels, with the chance and the rest of 1 as their weights.
+    twice, both = np.tile((f - centre) / size, 2)[:, None], np.repeat([1, 0], m)
+    machine = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-12)
+    machine.fit(twice, both, sample_weight=np.append(target, 1 - target))
+    a, b = float(machine.coef_[0, 0]), float(machine.intercept_[0])
+    return a / size, b - a * centre / size
 
 
 def select(problem: Problem, folds: list[Fold], loss: str) -> Selection:
