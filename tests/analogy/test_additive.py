@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from preflearn.analogy.additive import AdditiveAnalogy
 from preflearn.analogy.coarse import AllFunctions, CoarseFunctions, few_functions
 from preflearn.analogy.kernel import analogy_kernel
-from preflearn.analogy.sorted import AnalogyOperator
+from preflearn.analogy.sorting import AnalogyOperator
 
 ZEROS = ("apart", "positive")
 

@@ -7,7 +7,7 @@ from preflearn.analogy.kernel import analogy_kernel
 from preflearn.analogy.proportions import PROPORTIONS, proportion, proportion_gram
 from preflearn.analogy.rank import AnKerRank
 from preflearn.analogy.scaling import DomainScaler
-from preflearn.analogy.sorted import AnalogyOperator
+from preflearn.analogy.sorting import AnalogyOperator
 
 __all__ = [
     "PROPORTIONS",

@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from preflearn.analogy.coarse import AllFunctions, few_functions
 from preflearn.analogy.kernel import Zero, check_differences, check_features
-from preflearn.analogy.sorted import AnalogyOperator
+from preflearn.analogy.sorting import AnalogyOperator
 from preflearn.checks import Floats, as_real, check_count, check_labels, check_number, require
 from preflearn.ground.gram import DenseGram
 from preflearn.ground.newton import conjugate_gradients, newton, warn_of_gap

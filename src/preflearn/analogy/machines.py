@@ -29,7 +29,7 @@ from preflearn.ground.newton import newton
 from preflearn.pairs import Pairs
 from preflearn.path.binary import trusted_path
 from preflearn.path.ranking import ranksvm_path
-from preflearn.path.regularization import Selection, steps, widest
+from preflearn.path.regularization import Selection, widest
 
 LEAST = 1e-8  # lambda per example where a path ends; the first breakpoint is below 1 per example
 GRID = np.logspace(3, -3, 7)  # lambda of machines without a path
@@ -231,37 +231,36 @@ def select(problem: Problem, folds: list[Fold], loss: str) -> Selection:
     For the hinge it is exact over the continuum of lambda, by one path a fold; for other losses over `GRID`.
     """
     if loss == "hinge":
-        parts = [_curve(problem, fold) for fold in folds]
-        return _merged([part for part in parts if part is not None], len(problem.labels))
+        curves = [_curve(problem, fold) for fold in folds]
+        return _merged([curve for curve in curves if curve is not None])
     values, labels = out_of_fold(problem, folds, loss, 1 / GRID)
     losses = ((values >= 0) != (labels > 0)[:, None]).mean(axis=0)
     best = int(np.argmin(losses))
     return Selection(float(GRID[best]), float(losses[best]), GRID, losses)
 
 
-class _Part(NamedTuple):
-    """The zero-one loss of one fold along its path, and where the path ends."""
+class _Curve(NamedTuple):
+    """The number of wrong examples of one fold along its path, on the scale of all examples."""
 
-    curve: Selection
-    end: float
-    n_train: int
-    n_valid: int
+    lambdas: Floats  # decreasing
+    wrong: Floats  # from each lambda to the next
+    valid: int
+    end: float  # of the path
 
 
-def _curve(problem: Problem, fold: Fold) -> _Part | None:
+def _curve(problem: Problem, fold: Fold) -> _Curve | None:
     """None where every C gives the same weights, since the examples hardly differ."""
     part, K_valid = problem.part(fold.train), problem.block(fold.valid, fold.train)
-    labels = problem.labels[fold.valid]
-    least = LEAST * len(fold.train)
+    m, size, valid = len(problem.labels), len(fold.train), len(fold.valid)
     if problem.biased:
-        path, seen = trusted_path(part.K, part.labels, least), K_valid
+        path, seen = trusted_path(part.K, part.labels, LEAST * size), K_valid
     else:
-        path = ranksvm_path(_against_null(part.K), part.labels, "precomputed", lambda_min=least)
+        path = ranksvm_path(_against_null(part.K), part.labels, "precomputed", lambda_min=LEAST * size)
         seen = _against_null(K_valid)
     if len(path.breakpoints) == 0:
         return None
-    curve = path.select(seen, labels)  # pyright: ignore[reportArgumentType]  (each has its own)
-    return _Part(curve, path.lambda_end, len(fold.train), len(fold.valid))
+    curve = path.select(seen, problem.labels[fold.valid])  # pyright: ignore[reportArgumentType]  (each has its own)
+    return _Curve(curve.lambdas / size * m, np.round(curve.losses * valid), valid, path.lambda_end / size * m)
 
 
 def _against_null(K: Floats) -> Pairs:
@@ -270,18 +269,14 @@ def _against_null(K: Floats) -> Pairs:
     return Pairs(np.pad(K, (0, 1)), np.column_stack([np.arange(m), np.full(m, m)]))
 
 
-def _merged(parts: list[_Part], m: int) -> Selection:
-    """One curve of the share of wrong examples, on the scale of m, as far as those of all folds are known."""
-    if not parts:
+def _merged(curves: list[_Curve]) -> Selection:
+    """The share of wrong examples over lambda, as far as it is known of all folds."""
+    if not curves:
         raise ValueError(
             "in all folds every C gives the same machine; expected a number as C, or other items"
         )
-    starts = [curve.lambdas[0] / size * m for curve, _, size, _ in parts]
-    end = max(last / size for _, last, size, _ in parts) * m
-    places = [curve.lambdas[1:] / size * m for curve, _, size, _ in parts]
-    changes: list[Floats] = [np.diff(curve.losses) * count for curve, _, _, count in parts]
-    first = sum(float(curve.losses[0]) * count for curve, _, _, count in parts)
-    lambdas, wrong = steps(first, max(starts), places, changes)
-    kept = (lambdas > end) & (np.append(lambdas[1:], 0.0) < min(starts))
-    total = sum(count for *_, count in parts)
-    return widest(np.minimum(lambdas[kept], min(starts)), np.round(wrong[kept]) / total, end)
+    start, end = min(curve.lambdas[0] for curve in curves), max(curve.end for curve in curves)
+    places = np.unique(np.concatenate([curve.lambdas for curve in curves]))[::-1]
+    lambdas = np.append(start, places[(places < start) & (places > end)])
+    wrong = sum(curve.wrong[np.searchsorted(-curve.lambdas, -lambdas, side="right") - 1] for curve in curves)
+    return widest(lambdas, wrong / sum(curve.valid for curve in curves), end)
