@@ -25,11 +25,9 @@ from preflearn.analogy.coarse import AllFunctions, few_functions
 from preflearn.analogy.kernel import Zero, check_differences, check_features
 from preflearn.analogy.sorting import AnalogyOperator
 from preflearn.checks import Floats, as_real, check_count, check_labels, check_number, require
-from preflearn.ground.gram import DenseGram
 from preflearn.ground.newton import conjugate_gradients, newton, warn_of_gap
 
 _LEAST_COST, _MOST_COST = 1e-12, 1e6
-_STORED = 20  # pairs a feature, up to which a product with the Gram matrix is quicker than by sorting
 _FLAT = 1e-10  # the least curvature of the loss in Newton's equations, whose unknowns are divided by it
 _ACCURACY = 0.1  # of a step, relative to its length in the metric of the Hessian
 _MOST_GRADIENTS = 1000
@@ -165,8 +163,8 @@ class AdditiveAnalogy(BaseEstimator):
     >>> machine = AdditiveAnalogy(tol=1e-9).fit([[0.5], [0.25], [-0.5], [-0.25]], [1, 1, -1, -1])
     >>> machine.decision_function([[0.5], [-0.5], [0.0]]).round(3).tolist()
     [0.614, -0.614, 0.0]
-    >>> machine.knots(0).tolist(), machine.component(0, [0.25, 0.5, 1.0]).round(3).tolist()
-    ([-0.5, -0.25, 0.25, 0.5], [0.614, 0.614, 0.263])
+    >>> machine.component(0, [0.25, 0.5, 1.0]).round(3).tolist()
+    [0.614, 0.614, 0.263]
     """
 
     def __init__(
@@ -201,9 +199,7 @@ class AdditiveAnalogy(BaseEstimator):
         if np.all(y == y[0]):
             raise ValueError(f"all {len(y)} labels are {y[0]:+.0f}; expected both -1 and +1")
         operator, functions = AnalogyOperator(U, zero=self.zero), few_functions(U, self.zero)
-        times = operator.times
-        if isinstance(functions, AllFunctions) and len(U) <= _STORED * U.shape[1]:
-            times = DenseGram(functions.K).times
+        times = functions.gram.times if isinstance(functions, AllFunctions) else operator.times
         problem = Logistic(times, functions.inverse, y, float(self.C))
         found, gap, self.n_iter_ = newton(problem, np.zeros(len(y)), tol, steps)
         warn_of_gap("AdditiveAnalogy", gap, tol, f"raise max_iter = {steps}, or lower C = {self.C:g}")
@@ -228,18 +224,13 @@ class AdditiveAnalogy(BaseEstimator):
         return self._operator.cross(V, self.dual_coef_) + self.bias_
 
     def component(self, k: int, u: ArrayLike) -> Floats:
-        """g_k at differences u of feature k (from 0), shape (n,): f = bias_ + sum_k g_k."""
-        column = self._column(k)
-        u = check_differences(u, "u", ("n",))
-        values = AnalogyOperator(column, zero=self._operator.zero).cross(u[:, None], self.dual_coef_)
-        return values / self.n_features_in_
+        """g_k at differences u of feature k (from 0), shape (n,): f = bias_ + sum_k g_k.
 
-    def knots(self, k: int) -> Floats:
-        """The differences of feature k (from 0) in the fit, ascending, between which g_k is linear."""
-        return np.unique(self._column(k))
-
-    def _column(self, k: int) -> Floats:
+        It is linear between neighbouring differences of the fit of one sign.
+        """
         check_is_fitted(self, "dual_coef_")
-        feature, d = check_count(k, "k", 0), self.n_features_in_
-        require(feature < d, k, "k", f"the number of a feature, from 0 to {d - 1}")
-        return self.differences_[:, [feature]]
+        k, d = check_count(k, "k", 0), self.n_features_in_
+        require(k < d, k, "k", f"the number of a feature, from 0 to {d - 1}")
+        u = check_differences(u, "u", ("n",))
+        feature = AnalogyOperator(self.differences_[:, [k]], zero=self._operator.zero)
+        return feature.cross(u[:, None], self.dual_coef_) / d

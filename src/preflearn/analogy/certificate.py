@@ -118,25 +118,20 @@ def psd_certificate(K: ArrayLike) -> Certificate:
     rows: list[Exact] = []
     order: list[int] = []
     minors = [1]  # leading minors of the scaled and ordered matrix; pivots are their ratios
-    rest, left = matrix, np.arange(len(matrix))
-    direction = _negative_direction(rest)
-    while direction is None and rest.any():
+    rest, direction = matrix, _negative_direction(matrix)
+    while direction is None and rest.any():  # each time one more row becomes 0
         at = int(np.argmax(rest.diagonal()))  # positive: beside zeros alone there would be a direction
-        pivot = rest[at, at]
-        row = np.zeros(len(matrix), dtype=object)
-        row[left] = rest[at]
+        row = rest[at]
+        rest = (rest * row[at] - np.outer(row, row)) // minors[-1]
         rows.append(row)
-        order.append(int(left[at]))
-        rest = (rest * pivot - np.outer(rest[at], rest[at])) // minors[-1]
-        rest = np.delete(np.delete(rest, at, axis=0), at, axis=1)
-        left = np.delete(left, at)
-        minors.append(pivot)
+        order.append(at)
+        minors.append(row[at])
         direction = _negative_direction(rest)
     pivots = tuple(Fraction(m, before * scale) for before, m in itertools.pairwise(minors))
     common = (len(rows), tuple(order), pivots, tuple(tuple(row.tolist()) for row in rows))
     if direction is None:
         return Certificate(True, *common)
-    x = _witness(matrix, rows, order, left, direction)
+    x = _witness(matrix, rows, order, direction)
     return Certificate(False, *common, tuple(x.tolist()), _quadratic(matrix, x) / scale)
 
 
@@ -185,15 +180,11 @@ def _negative_direction(rest: Exact) -> tuple[list[int], list[int]] | None:
 
 
 def _witness(
-    matrix: Exact,
-    rows: list[Exact],
-    order: list[int],
-    left: NDArray[Any],
-    direction: tuple[list[int], list[int]],
+    matrix: Exact, rows: list[Exact], order: list[int], direction: tuple[list[int], list[int]]
 ) -> Exact:
-    """x that has the direction where it is left, and on the pivots what makes (Kx) = 0 there."""
+    """x that has the direction beside the pivots, and there what makes Kx = 0."""
     x = np.full(len(matrix), Fraction(0), dtype=object)
-    x[left[direction[0]]] = [Fraction(entry) for entry in direction[1]]
+    x[direction[0]] = [Fraction(entry) for entry in direction[1]]
     for row, at in zip(reversed(rows), reversed(order), strict=True):
         x[at] = -(row @ x) / row[at]
     largest = max(abs(entry) for entry in x)

@@ -18,6 +18,7 @@ from scipy import linalg
 from preflearn.analogy.kernel import Zero, analogy_kernel, stretched
 from preflearn.checks import Floats
 from preflearn.compiled import njit
+from preflearn.ground.gram import DenseGram
 
 _MANY = 500  # knots of one of the grids of one sign, over all features
 _SAMPLE = 10_000  # differences that are enough for quantiles
@@ -34,12 +35,12 @@ class AllFunctions:
     """All functions of a kernel, by its Gram matrix K, with or without a constant."""
 
     def __init__(self, K: Floats, biased: bool = True) -> None:
-        self.K, self.biased = K, biased
+        self.gram, self.biased = DenseGram(K), biased
 
     def inverse(self, W: Floats) -> Callable[[Floats], Floats]:
         """The map from r to y with y + W (K y + t) = r, and either 1'y = 0 or t = 0."""
         root = np.sqrt(W)
-        H = root[:, None] * self.K * root
+        H = root[:, None] * self.gram.K * root
         H[np.diag_indices_from(H)] += 1
         factor = linalg.cho_factor(H.T, overwrite_a=True, check_finite=False)
         one = root * linalg.cho_solve(factor, root, check_finite=False)

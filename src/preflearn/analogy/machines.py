@@ -28,7 +28,9 @@ from preflearn.ground.gram import DenseGram
 from preflearn.ground.newton import newton
 from preflearn.pairs import Pairs
 from preflearn.path.binary import trusted_path
+from preflearn.path.binary_path import BinaryPath
 from preflearn.path.ranking import ranksvm_path
+from preflearn.path.ranking_path import RankingPath
 from preflearn.path.regularization import Selection, widest
 
 LEAST = 1e-8  # lambda per example where a path ends; the first breakpoint is below 1 per example
@@ -71,32 +73,57 @@ class Machines(NamedTuple):
 
 def hinge(problem: Problem, costs: Floats) -> Machines:
     """C sum (1 - y f)_+ + 1/2 |f|^2: the support vector machine."""
-    K, labels, biased = problem
-    coef, intercept = np.zeros((len(labels), len(costs))), np.zeros(len(costs))
+    coef, intercept = np.zeros((len(problem.labels), len(costs))), np.zeros(len(costs))
     taken = np.empty(len(costs))
     for k, C in enumerate(costs):
-        if biased:
-            coef[:, k], intercept[k], taken[k] = _biased(K, labels, C)
-        else:
-            coef[:, k], taken[k] = _unbiased(K, labels, C)
+        found = _by_libsvm(problem, C) if problem.biased else None
+        coef[:, k], intercept[k], taken[k] = found or _by_path(problem, C)
     return Machines(coef, intercept, taken)
 
 
-def _biased(K: Floats, labels: Floats, C: float) -> tuple[Floats, float, float]:
-    """Coefficients, bias, C: by libsvm, or by the path where single precision keeps it from its tolerance."""
+def _by_libsvm(problem: Problem, C: float) -> tuple[Floats, float, float] | None:
+    """Coefficients, bias, C; None where single precision keeps libsvm from its tolerance."""
+    K, labels, _ = problem
     svc = SVC(C=C, kernel="precomputed", tol=_TOLERANCE, max_iter=_MOST_STEPS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         svc.fit(K, labels)
-    if svc.fit_status_ == 0:
-        coef = np.zeros(len(labels))
-        coef[svc.support_] = svc.dual_coef_[0]
-        coef, bias, residual = _polished(K, labels, C, coef, float(svc.intercept_[0]))
-        if residual <= _MOST_RESIDUAL:
-            return coef, bias, C
-    path = trusted_path(K, labels, 1 / C)
-    lam, taken = _reached(path.lambda_end, C)
-    return labels * path.alpha(lam) / lam, path.bias(lam), taken
+    if svc.fit_status_:
+        return None
+    coef = np.zeros(len(labels))
+    coef[svc.support_] = svc.dual_coef_[0]
+    coef, bias, residual = _polished(K, labels, C, coef, float(svc.intercept_[0]))
+    return (coef, bias, C) if residual <= _MOST_RESIDUAL else None
+
+
+def _by_path(problem: Problem, C: float) -> tuple[Floats, float, float]:
+    """Coefficients, bias, C, by the path down to lambda = 1/C, or to its end if it comes before."""
+    path, lam = _path(problem, 1 / C), 1 / C
+    if lam < path.lambda_end:
+        lam = path.lambda_end
+        warnings.warn(
+            f"rounding ends the path of the machine at C = {1 / lam:.3g}, which is taken in place of {C:.3g}",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    bias = path.bias(lam) if isinstance(path, BinaryPath) else 0.0
+    return problem.labels * path.alpha(lam) / lam, bias, 1 / lam
+
+
+def _path(problem: Problem, least: float) -> BinaryPath | RankingPath:
+    """The machines of all lambda from the least one on."""
+    K, labels, biased = problem
+    if biased:
+        return trusted_path(K, labels, least)
+    first = float((labels * (K @ labels)).max())  # above it all weights are 1, and there is nothing to follow
+    least = min(least, max(first, 0.0) * (1 - _ROUNDING))
+    return ranksvm_path(_against_null(K), labels, "precomputed", lambda_min=least)
+
+
+def _against_null(K: Floats) -> Pairs:
+    """Pairs of each example (a row of K) and a null item, whose kernel with all is 0."""
+    m = len(K)
+    return Pairs(np.pad(K, (0, 1)), np.column_stack([np.arange(m), np.full(m, m)]))
 
 
 def _polished(K: Floats, labels: Floats, C: float, coef: Floats, bias: float) -> tuple[Floats, float, float]:
@@ -130,35 +157,14 @@ def _residual(labels: Floats, C: float, coef: Floats, f: Floats) -> float:
     return float(max(below.max(), above.max(), 0.0))
 
 
-def _unbiased(K: Floats, labels: Floats, C: float) -> tuple[Floats, float]:
-    """Coefficients and C of the machine without bias, by its path down to lambda = 1/C."""
-    lam, first = 1 / C, float((labels * (K @ labels)).max())
-    if lam >= first * (1 - _ROUNDING):  # before its first breakpoint all weights are 1
-        return C * labels, C
-    path = ranksvm_path(_against_null(K), labels, "precomputed", lambda_min=lam)
-    lam, taken = _reached(path.lambda_end, C)
-    return labels * path.alpha(lam) / lam, taken
-
-
-def _reached(end: float, C: float) -> tuple[float, float]:
-    """lambda = 1/C and C, or those of the end of a path, if it comes before."""
-    if end <= 1 / C:
-        return 1 / C, C
-    warnings.warn(
-        f"rounding ends the path of the machine at C = {1 / end:.3g}, which is taken in place of {C:.3g}",
-        ConvergenceWarning,
-        stacklevel=2,
-    )
-    return end, 1 / end
-
-
 def logistic(problem: Problem, costs: Floats) -> Machines:
     """C sum log(1 + exp(-y f)) + 1/2 |f|^2: kernel logistic regression."""
     K, labels, biased = problem
     coef, intercept, start = np.empty((len(labels), len(costs))), np.empty(len(costs)), np.zeros(len(labels))
-    times, inverse = DenseGram(K).times, AllFunctions(K, biased).inverse
+    functions = AllFunctions(K, biased)
     for k in np.argsort(costs):
-        found = newton(Logistic(times, inverse, labels, float(costs[k]), biased), start, _GAP, 100).point
+        machine = Logistic(functions.gram.times, functions.inverse, labels, float(costs[k]), biased)
+        found = newton(machine, start, _GAP, 100).point
         coef[:, k], intercept[k], start = found.x, found.bias, found.x
     return Machines(coef, intercept, costs)
 
@@ -250,23 +256,13 @@ class _Curve(NamedTuple):
 
 def _curve(problem: Problem, fold: Fold) -> _Curve | None:
     """None where every C gives the same weights, since the examples hardly differ."""
-    part, K_valid = problem.part(fold.train), problem.block(fold.valid, fold.train)
     m, size, valid = len(problem.labels), len(fold.train), len(fold.valid)
-    if problem.biased:
-        path, seen = trusted_path(part.K, part.labels, LEAST * size), K_valid
-    else:
-        path = ranksvm_path(_against_null(part.K), part.labels, "precomputed", lambda_min=LEAST * size)
-        seen = _against_null(K_valid)
+    path, seen = _path(problem.part(fold.train), LEAST * size), problem.block(fold.valid, fold.train)
     if len(path.breakpoints) == 0:
         return None
-    curve = path.select(seen, problem.labels[fold.valid])  # pyright: ignore[reportArgumentType]  (each has its own)
+    asked = seen if problem.biased else _against_null(seen)
+    curve = path.select(asked, problem.labels[fold.valid])  # pyright: ignore[reportArgumentType]  (each has its own)
     return _Curve(curve.lambdas / size * m, np.round(curve.losses * valid), valid, path.lambda_end / size * m)
-
-
-def _against_null(K: Floats) -> Pairs:
-    """Pairs of each example (a row of K) and a null item, whose kernel with all is 0."""
-    m = len(K)
-    return Pairs(np.pad(K, (0, 1)), np.column_stack([np.arange(m), np.full(m, m)]))
 
 
 def _merged(curves: list[_Curve]) -> Selection:
