@@ -468,9 +468,7 @@ def test_the_machine_with_bias_keeps_its_margins(C, d):
         better = better_minus_worse(X, rank)
         labels = np.random.default_rng(seed).permutation(np.where(np.arange(len(better)) % 2, 1.0, -1.0))
         K = analogy_kernel(better * labels[:, None], degree=1 + seed % 2)
-        coef, bias, taken = (
-            part[..., 0] for part in machines.hinge(machines.Problem(K, labels, True), np.array([C]))
-        )
+        coef, bias, taken = machines.hinge(machines.Problem(K, labels, True), C)
         margin, weight = labels * (K @ coef + bias), labels * coef
         assert taken == C
         assert weight.min() >= 0

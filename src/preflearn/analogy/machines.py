@@ -41,6 +41,7 @@ _MOST_RESIDUAL = 1e-4  # of a margin, before the path is followed instead
 _RIDGE = 1e-11
 _ROUNDING = 1e-12  # of a breakpoint
 _GAP = 1e-10  # of logistic regression, relative to its objective
+_MOST_NEWTON_STEPS = 100
 
 
 class Problem(NamedTuple):
@@ -63,26 +64,22 @@ class Problem(NamedTuple):
         return DenseGram(self.K).block(rows, columns)
 
 
-class Machines(NamedTuple):
-    """f = K coef + intercept, one column a cost."""
+class Machine(NamedTuple):
+    """f = K coef + bias."""
 
-    coef: Floats  # (m, k)
-    intercept: Floats  # (k,)
-    costs: Floats  # (k,), those asked for, or where rounding ended a path before
+    coef: Floats  # (m,)
+    bias: float
+    C: float  # that asked for, or where rounding ended a path before
 
 
-def hinge(problem: Problem, costs: Floats) -> Machines:
+def hinge(problem: Problem, C: float) -> Machine:
     """C sum (1 - y f)_+ + 1/2 |f|^2: the support vector machine."""
-    coef, intercept = np.zeros((len(problem.labels), len(costs))), np.zeros(len(costs))
-    taken = np.empty(len(costs))
-    for k, C in enumerate(costs):
-        found = _by_libsvm(problem, C) if problem.biased else None
-        coef[:, k], intercept[k], taken[k] = found or _by_path(problem, C)
-    return Machines(coef, intercept, taken)
+    found = _by_libsvm(problem, C) if problem.biased else None
+    return found or _by_path(problem, C)
 
 
-def _by_libsvm(problem: Problem, C: float) -> tuple[Floats, float, float] | None:
-    """Coefficients, bias, C; None where single precision keeps libsvm from its tolerance."""
+def _by_libsvm(problem: Problem, C: float) -> Machine | None:
+    """None where single precision keeps libsvm from its tolerance."""
     K, labels, _ = problem
     svc = SVC(C=C, kernel="precomputed", tol=_TOLERANCE, max_iter=_MOST_STEPS)
     with warnings.catch_warnings():
@@ -93,11 +90,11 @@ def _by_libsvm(problem: Problem, C: float) -> tuple[Floats, float, float] | None
     coef = np.zeros(len(labels))
     coef[svc.support_] = svc.dual_coef_[0]
     coef, bias, residual = _polished(K, labels, C, coef, float(svc.intercept_[0]))
-    return (coef, bias, C) if residual <= _MOST_RESIDUAL else None
+    return Machine(coef, bias, C) if residual <= _MOST_RESIDUAL else None
 
 
-def _by_path(problem: Problem, C: float) -> tuple[Floats, float, float]:
-    """Coefficients, bias, C, by the path down to lambda = 1/C, or to its end if it comes before."""
+def _by_path(problem: Problem, C: float) -> Machine:
+    """By the path down to lambda = 1/C, or to its end if it comes before."""
     path, lam = _path(problem, 1 / C), 1 / C
     if lam < path.lambda_end:
         lam = path.lambda_end
@@ -107,7 +104,7 @@ def _by_path(problem: Problem, C: float) -> tuple[Floats, float, float]:
             stacklevel=2,
         )
     bias = path.bias(lam) if isinstance(path, BinaryPath) else 0.0
-    return problem.labels * path.alpha(lam) / lam, bias, 1 / lam
+    return Machine(problem.labels * path.alpha(lam) / lam, bias, 1 / lam)
 
 
 def _path(problem: Problem, least: float) -> BinaryPath | RankingPath:
@@ -157,45 +154,38 @@ def _residual(labels: Floats, C: float, coef: Floats, f: Floats) -> float:
     return float(max(below.max(), above.max(), 0.0))
 
 
-def logistic(problem: Problem, costs: Floats) -> Machines:
+def logistic(problem: Problem, C: float) -> Machine:
     """C sum log(1 + exp(-y f)) + 1/2 |f|^2: kernel logistic regression."""
     K, labels, biased = problem
-    coef, intercept, start = np.empty((len(labels), len(costs))), np.empty(len(costs)), np.zeros(len(labels))
     functions = AllFunctions(K, biased)
-    for k in np.argsort(costs):
-        machine = Logistic(functions.gram.times, functions.inverse, labels, float(costs[k]), biased)
-        found = newton(machine, start, _GAP, 100).point
-        coef[:, k], intercept[k], start = found.x, found.bias, found.x
-    return Machines(coef, intercept, costs)
+    objective = Logistic(functions.gram.times, functions.inverse, labels, C, biased)
+    found = newton(objective, np.zeros(len(labels)), _GAP, _MOST_NEWTON_STEPS).point
+    return Machine(found.x, found.bias, C)
 
 
-def squared(problem: Problem, costs: Floats) -> Machines:
+def squared(problem: Problem, C: float) -> Machine:
     """C sum (y - f)^2 / 2 + 1/2 |f|^2: kernel ridge regression on the labels, without bias."""
-    coef = np.empty((len(problem.labels), len(costs)))
-    for k, C in enumerate(costs):
-        ridge = KernelRidge(alpha=1 / C, kernel="precomputed")
-        coef[:, k] = ridge.fit(problem.K, problem.labels).dual_coef_
-    return Machines(coef, np.zeros(len(costs)), costs)
+    ridge = KernelRidge(alpha=1 / C, kernel="precomputed").fit(problem.K, problem.labels)
+    return Machine(ridge.dual_coef_, 0.0, C)
 
 
-LOSSES: dict[str, Callable[[Problem, Floats], Machines]] = {
+LOSSES: dict[str, Callable[[Problem, float], Machine]] = {
     "hinge": hinge,
     "logistic": logistic,
     "squared": squared,
 }
 
 
-def out_of_fold(problem: Problem, folds: list[Fold], loss: str, costs: Floats) -> tuple[Floats, Floats]:
-    """Decision values of the validation examples of all folds, one column a cost, and their labels.
+def out_of_fold(problem: Problem, folds: list[Fold], loss: str, C: float) -> tuple[Floats, Floats]:
+    """Decision values of the validation examples of all folds, and their labels.
 
     A fold of m' of the m examples has C m / m', which keeps the weight of the mean loss.
     """
-    values, labels = [], []
-    for fold in folds:
-        machines = LOSSES[loss](problem.part(fold.train), costs * len(problem.labels) / len(fold.train))
-        values.append(problem.block(fold.valid, fold.train) @ machines.coef + machines.intercept)
-        labels.append(problem.labels[fold.valid])
-    return np.concatenate(values), np.concatenate(labels)
+    values = []
+    for train, valid in folds:
+        machine = LOSSES[loss](problem.part(train), C * len(problem.labels) / len(train))
+        values.append(problem.block(valid, train) @ machine.coef + machine.bias)
+    return np.concatenate(values), np.concatenate([problem.labels[fold.valid] for fold in folds])
 
 
 def platt(f: Floats, labels: Floats) -> tuple[float, float]:
@@ -239,8 +229,8 @@ def select(problem: Problem, folds: list[Fold], loss: str) -> Selection:
     if loss == "hinge":
         curves = [_curve(problem, fold) for fold in folds]
         return _merged([curve for curve in curves if curve is not None])
-    values, labels = out_of_fold(problem, folds, loss, 1 / GRID)
-    losses = ((values >= 0) != (labels > 0)[:, None]).mean(axis=0)
+    found = [out_of_fold(problem, folds, loss, 1 / lam) for lam in GRID]
+    losses = np.array([np.mean((values >= 0) != (labels > 0)) for values, labels in found])
     best = int(np.argmin(losses))
     return Selection(float(GRID[best]), float(losses[best]), GRID, losses)
 

@@ -168,23 +168,20 @@ class AnKerRank(PairwiseLearner):
                     "validate; expected more pairs or queries, or a number as C"
                 )
             self.curve_ = select(problem, folds, self.loss)
-            asked = 1 / self.curve_.lam
+            C = 1 / self.curve_.lam
         else:
             vars(self).pop("curve_", None)  # of an earlier fit
-            asked = float(self.C)
-        coef, intercept, costs = LOSSES[self.loss](problem, np.array([asked]))
-        coef, intercept, self.C_ = coef[:, 0], intercept[0], float(costs[0])
-        self.platt_ = 0.0, 0.0
+            C = float(self.C)
+        coef, self.intercept_, self.C_ = LOSSES[self.loss](problem, C)
+        a, b = 0.0, 0.0
         if folds:
-            f, known = out_of_fold(problem, folds, self.loss, costs)
-            self.platt_ = _platt(f[:, 0], known, kernel.odd)
-        if self.platt_[0] <= 0:
-            a, b = _platt(problem.K @ coef + intercept, labels, kernel.odd)
-            self.platt_ = max(a, 0.0), b
+            a, b = _platt(*out_of_fold(problem, folds, self.loss, self.C_), kernel.odd)
+        if a <= 0:
+            a, b = _platt(problem.K @ coef + self.intercept_, labels, kernel.odd)
+        self.platt_ = max(a, 0.0), b
         self.support_ = np.flatnonzero(coef)
         self.differences_, self.dual_coef_ = U[self.support_], coef[self.support_]
-        self.intercept_, self.n_features_in_ = float(intercept), U.shape[1]
-        self._kernel = kernel
+        self.n_features_in_, self._kernel = U.shape[1], kernel
         return self
 
     def decision_function(self, U: ArrayLike) -> Floats:
@@ -198,13 +195,11 @@ class AnKerRank(PairwiseLearner):
         check_is_fitted(self, "n_features_in_")
         U = check_differences(U)
         check_shape(U, "U", ("m", self.n_features_in_), "the features of the fit")
-        f = np.full(len(U), self.intercept_)
-        if len(self.support_):
-            rows = max(1, _BLOCK // len(self.support_))
-            for start in range(0, len(U), rows):
-                part = slice(start, start + rows)
-                f[part] += self._kernel(U[part], self.differences_) @ self.dual_coef_
-        return f
+        if not len(self.support_):
+            return np.full(len(U), self.intercept_)
+        parts = np.array_split(U, -(-len(U) * len(self.support_) // _BLOCK))
+        f = [self._kernel(part, self.differences_) @ self.dual_coef_ for part in parts]
+        return np.concatenate(f) + self.intercept_
 
     def _degrees(self, U: Floats) -> Floats:
         a, b = self.platt_
