@@ -12,10 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
 
-from preflearn.analogy.additive import AdditiveAnalogy
-from preflearn.analogy.coarse import AllFunctions, CoarseFunctions, few_functions
-from preflearn.analogy.kernel import analogy_kernel
-from preflearn.analogy.sorting import AnalogyOperator
+from preflearn.analogy import AdditiveAnalogy, AnalogyOperator, analogy_kernel
 
 ZEROS = ("apart", "positive")
 
@@ -214,73 +211,6 @@ def test_the_norm_is_that_of_the_components():
         norm += float(machine.component(k, [0.0])[0]) ** 2
     square = machine.dual_coef_ @ analogy_kernel(U) @ machine.dual_coef_
     assert 3 * norm == pytest.approx(square, rel=1e-10)
-
-
-# ---- The preconditioner
-
-
-@pytest.mark.parametrize(
-    ("zero", "u"), [("apart", [-0.75, -0.25, 0.0, 0.5, 1.0]), ("positive", [-0.75, -1e-8, 0.0, 1.0])]
-)
-def test_where_all_differences_are_knots_the_coarse_kernel_is_the_kernel(zero, u):
-    """Few pairs have two knots for each sign: its ends."""
-    U = np.column_stack([u, u[::-1], np.roll(u, 2)])
-    np.testing.assert_allclose(_covered(CoarseFunctions(U, zero)), analogy_kernel(U, zero=zero), atol=1e-12)
-
-
-@settings(max_examples=30, deadline=None)
-@given(
-    st.integers(0, 2**31),
-    st.integers(2, 60),
-    st.sampled_from(["any", "coarse", "mixed"]),
-    st.sampled_from(ZEROS),
-)
-def test_the_coarse_equations_are_solved_and_leave_a_part_of_the_kernel(seed, n, kind, zero):
-    U, _ = compared(seed, n, 3, kind)
-    coarse, rng = CoarseFunctions(U, zero), np.random.default_rng(seed)
-    covered = _covered(coarse)
-    assert np.linalg.eigvalsh(analogy_kernel(U, zero=zero) - covered).min() > -1e-8 * n
-    W, r = 10 ** rng.uniform(-6, 2, n), rng.standard_normal(n)
-    system = np.block([[np.eye(n) + W[:, None] * covered, W[:, None]], [np.ones((1, n)), np.zeros((1, 1))]])
-    expected = np.linalg.solve(system, np.append(r, 0))[:-1]
-    np.testing.assert_allclose(coarse.inverse(W)(r), expected, atol=1e-8)
-
-
-def _covered(coarse):
-    """The coarse kernel from the places of the pairs between knots."""
-    Phi = np.zeros((len(coarse.left), len(coarse.Q)))
-    rows = np.arange(len(Phi))
-    for left, share in zip(coarse.left.T, coarse.share.T, strict=True):
-        Phi[rows, left] += 1 - share
-        Phi[rows, left + 1] += share
-    return Phi[:, :-1] @ np.linalg.solve(coarse.Q[:-1, :-1], Phi[:, :-1].T)
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 2**31), st.integers(2, 40), st.booleans(), st.sampled_from(ZEROS))
-def test_the_equations_of_few_pairs_are_solved(seed, n, biased, zero):
-    U, _ = compared(seed, n, 3, "mixed")
-    K, rng = analogy_kernel(U, zero=zero), np.random.default_rng(seed)
-    W, r = 10 ** rng.uniform(-6, 2, n), rng.standard_normal(n)
-    system = np.block([[np.eye(n) + W[:, None] * K, W[:, None]], [np.ones((1, n)), np.zeros((1, 1))]])
-    system, right = (system, np.append(r, 0)) if biased else (system[:n, :n], r)
-    expected = np.linalg.solve(system, right)[:n]
-    np.testing.assert_allclose(AllFunctions(K, biased).inverse(W)(r), expected, atol=1e-8)
-
-
-def test_many_features_of_few_pairs_need_no_more_unknowns_than_pairs():
-    U, y = compared(15, 60, 3000)
-    assert len(few_functions(U, "apart").inverse(np.ones(60))(y)) == 60
-    assert isinstance(few_functions(U, "apart"), AllFunctions)
-    assert isinstance(few_functions(compared(15, 3000, 3)[0], "apart"), CoarseFunctions)
-    machine = AdditiveAnalogy(5.0, tol=1e-10).fit(U, y)
-    np.testing.assert_allclose(machine.decision_function(U), dense(analogy_kernel(U), y, 5.0)[0], atol=1e-5)
-
-
-def test_the_rounding_of_many_equal_differences_leaves_the_coarse_equations_definite():
-    U = np.random.default_rng(1).integers(-2, 3, (100_000, 5)) / 2
-    solved = CoarseFunctions(U, "apart").inverse(np.full(len(U), 24960914.71))(U[:, 0])
-    assert np.isfinite(solved).all()
 
 
 def test_few_products_at_many_pairs(monkeypatch):

@@ -276,26 +276,6 @@ def test_kernels_that_are_none_are_refuted(name):
     assert any(not is_psd(gram(kernel, points)) for points in sets)
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("ratio", {"zero": "positive"}),
-        ("min-max", {}),
-        ("signed min-max", {}),
-        ("signed min-max", {"zero": "positive"}),
-        ("approximate", {"tolerance": Fraction(1, 4)}),
-        ("graded", {"tolerance": 1}),
-        ("graded as coded", {"tolerance": HALF}),
-    ],
-)
-def test_proportions_that_are_none_are_refuted_by_random_pairs(name, options):
-    rng = np.random.default_rng(7)
-    sets = (
-        [tuple(Fraction(int(k), 8) for k in pair) for pair in rng.integers(0, 9, (12, 2))] for _ in range(200)
-    )
-    assert any(not is_psd(proportion_gram(name, points, **options)) for points in sets)
-
-
 # ---- The length
 
 
@@ -560,22 +540,6 @@ def test_a_threshold_leaves_nothing_for_a_central_permutation(name, zero, a, c, 
     c, d = sorted((c, d))
     assert c == d or proportion(name, a, a, c, d, zero=zero) == 0
     # With the central permutation a : c :: a : d would have this degree, however near d is to c.
-
-
-@pytest.mark.parametrize(
-    "t", [Fraction(1, 100), Fraction(1, 20), HALF, Fraction(19, 20), 1, Fraction(3, 2), 9]
-)
-def test_approximate_and_graded_by_their_tolerance(t):
-    m = min(Fraction(t), Fraction(1)) / 2
-    assert not is_psd(proportion_gram("graded", [(0, 0), (m, m), (0, 2 * m)], tolerance=t))
-    crisp = proportion_gram("approximate", [(1, 1), (0, 2 * m), (0, min(2 * t, 1))], tolerance=t)
-    assert is_psd(crisp) == (t >= 1)
-
-
-def test_quotients_with_0_by_0_as_1_need_zero_apart():
-    corners = [(0, 0), (0, 1), (1, 0), (1, 1), (HALF, 1), (1, HALF)]
-    assert is_psd(proportion_gram("ratio", corners))
-    assert not is_psd(proportion_gram("ratio", corners, zero="positive"))
 
 
 # ---- Equivalences and kernels in general
