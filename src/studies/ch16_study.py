@@ -125,13 +125,13 @@ def choose_rank_net(X: Floats, rank: Floats, random_state: int) -> RankNet:
     >>> choose_rank_net(X, np.argsort(np.argsort(X @ [1.0, 2.0])), 0).n_hidden
     32
     """
-    names = "n_hidden", "batch_size", "learning_rate"
     grid = [
-        {name: [value] for name, value in zip(names, key, strict=True)}
-        for key in product(_UNITS, _BATCHES, _RATES)
+        {"n_hidden": [units], "batch_size": [batch], "learning_rate": [rate]}
+        for units, batch, rate in product(_UNITS, _BATCHES, _RATES)
     ]
     halves = KFold(2, shuffle=True, random_state=random_state)
-    search = GridSearchCV(RankNet(), grid, scoring=_accuracy, cv=halves, refit=False, error_score="raise")
+    search = GridSearchCV(RankNet(), grid, scoring=_accuracy, cv=halves, refit=False)
+    search.set_params(error_score="raise")
     return RankNet(**search.fit(X, rank).best_params_)
 
 

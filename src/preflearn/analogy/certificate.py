@@ -155,7 +155,7 @@ def as_fractions(array: NDArray[Any], name: str) -> Exact:
     """The entries as Fractions; a float counts as the binary fraction that it is."""
     exact = np.empty(array.shape, dtype=object)
     for place in np.ndindex(array.shape):
-        entry = array[place]
+        entry: Any = array[place]
         entry = entry.item() if isinstance(entry, np.generic) else entry  # which does not overflow
         real = isinstance(entry, Rational) or (isinstance(entry, float) and math.isfinite(entry))
         where = f"[{', '.join(map(str, place))}]" * bool(place)

@@ -165,8 +165,8 @@ def logistic(problem: Problem, C: float) -> Machine:
 
 def squared(problem: Problem, C: float) -> Machine:
     """C sum (y - f)^2 / 2 + 1/2 |f|^2: kernel ridge regression on the labels, without bias."""
-    ridge = KernelRidge(alpha=1 / C, kernel="precomputed").fit(problem.K, problem.labels)
-    return Machine(ridge.dual_coef_, 0.0, C)
+    ridge = KernelRidge(kernel="precomputed").set_params(alpha=1 / C)
+    return Machine(ridge.fit(problem.K, problem.labels).dual_coef_, 0.0, C)
 
 
 LOSSES: dict[str, Callable[[Problem, float], Machine]] = {
@@ -217,7 +217,7 @@ def platt(f: Floats, labels: Floats) -> tuple[float, float]:
     twice, both = np.tile((f - centre) / size, 2)[:, None], np.repeat([1, 0], m)
     machine = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-12)
     machine.fit(twice, both, sample_weight=np.append(target, 1 - target))
-    a, b = float(machine.coef_[0, 0]), float(machine.intercept_[0])
+    a, b = float(machine.coef_.item()), float(np.asarray(machine.intercept_).item())
     return a / size, b - a * centre / size
 
 
@@ -264,5 +264,6 @@ def _merged(curves: list[_Curve]) -> Selection:
     start, end = min(curve.lambdas[0] for curve in curves), max(curve.end for curve in curves)
     places = np.unique(np.concatenate([curve.lambdas for curve in curves]))[::-1]
     lambdas = np.append(start, places[(places < start) & (places > end)])
-    wrong = sum(curve.wrong[np.searchsorted(-curve.lambdas, -lambdas, side="right") - 1] for curve in curves)
+    at = [np.searchsorted(-curve.lambdas, -lambdas, side="right") - 1 for curve in curves]
+    wrong = np.sum([curve.wrong[place] for curve, place in zip(curves, at, strict=True)], axis=0)
     return widest(lambdas, wrong / sum(curve.valid for curve in curves), end)

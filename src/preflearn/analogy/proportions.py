@@ -107,7 +107,7 @@ def proportion(
         raise ValueError(f"the shapes are {found}; expected numbers or arrays that broadcast") from None
     agreeing, others = _FUNCTIONS[name]
     degrees = np.asarray(agreeing(first, second, third, fourth, tolerance))
-    if others is not agreeing:
+    if others is not None:
         u, v = first - second, third - fourth
         agree = (u >= 0) == (v >= 0)
         if zero == "apart":
@@ -213,18 +213,18 @@ def _graded_as_coded(distance: Degrees, t: Any) -> Degrees:
     return np.where(distance == 0, 0 * distance, _graded(distance, t))
 
 
-# Where the signs of a - b and c - d agree, and where they do not.
-_FUNCTIONS: dict[str, tuple[Proportion, Proportion]] = {
+# Where the signs of a - b and c - d agree, and where they do not; None: signs do not count.
+_FUNCTIONS: dict[str, tuple[Proportion, Proportion | None]] = {
     "arithmetic": (_difference, _nothing),
-    "difference": (_difference, _difference),
-    "clipped": (_clipped, _clipped),
+    "difference": (_difference, None),
+    "clipped": (_clipped, None),
     "softened": (_difference, _smaller),
     "geometric": (_quotient(0), _nothing),
     "ratio": (_quotient(1), _nothing),
-    "min-max": (_min_max, _min_max),
+    "min-max": (_min_max, None),
     "signed min-max": (_min_max, _nothing),
-    "approximate": (_near(_crisp),) * 2,
-    "graded": (_near(_graded),) * 2,
-    "graded as coded": (_near(_graded_as_coded),) * 2,
+    "approximate": (_near(_crisp), None),
+    "graded": (_near(_graded), None),
+    "graded as coded": (_near(_graded_as_coded), None),
 }
 PROPORTIONS = tuple(_FUNCTIONS)

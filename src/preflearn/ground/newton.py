@@ -50,7 +50,7 @@ class Objective(Protocol[P]):
         ...
 
 
-class Minimum(NamedTuple, Generic[P]):
+class Reached(NamedTuple, Generic[P]):
     """The last point, its gap, and the number of steps that led to it."""
 
     point: P
@@ -58,7 +58,7 @@ class Minimum(NamedTuple, Generic[P]):
     n_iter: int
 
 
-def newton(problem: Objective[P], x: Floats, tol: float, max_iter: int) -> Minimum[P]:
+def newton(problem: Objective[P], x: Floats, tol: float, max_iter: int) -> Reached[P]:
     """Damped Newton steps from x on, one at least, until the gap is at most `tol`, or rounding ends them."""
     here, gap, n_iter, small = problem.at(x), np.inf, 0, 0
     while gap > tol and n_iter < max_iter and small < _SOME:
@@ -66,7 +66,7 @@ def newton(problem: Objective[P], x: Floats, tol: float, max_iter: int) -> Minim
         slope = float(here.gradient @ step)
         here, n_iter = _moved(problem, here, step, slope), n_iter + 1
         gap, small = problem.gap(here), small + (-slope <= _ROUNDING * here.value)
-    return Minimum(here, gap, n_iter)
+    return Reached(here, gap, n_iter)
 
 
 def _moved(problem: Objective[P], here: P, step: Floats, slope: float) -> P:
