@@ -22,7 +22,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from preflearn.analogy.coarse import AllFunctions, few_functions
-from preflearn.analogy.kernel import Zero, check_differences, check_features
+from preflearn.analogy.kernel import check_differences, check_features
 from preflearn.analogy.sorting import AnalogyOperator
 from preflearn.checks import Floats, as_real, check_count, check_labels, check_number, require
 from preflearn.ground.newton import conjugate_gradients, newton, warn_of_gap
@@ -30,7 +30,7 @@ from preflearn.ground.newton import conjugate_gradients, newton, warn_of_gap
 _LEAST_COST, _MOST_COST = 1e-12, 1e6
 _FLAT = 1e-10  # the least curvature of the loss in Newton's equations, whose unknowns are divided by it
 _ACCURACY = 0.1  # of a step, relative to its length in the metric of the Hessian
-_MOST_GRADIENTS = 1000
+_MOST_STEPS, _MOST_GRADIENTS = 100, 1000
 
 
 class _Point(NamedTuple):
@@ -109,13 +109,9 @@ class AdditiveAnalogy(BaseEstimator):
     ----------
     C : float
         Cost of the loss of a pair, from 1e-12 to 1e6. Time grows with C: see Notes.
-    zero : {"apart", "positive"}
-        What sign(0) is, as in `analogy_kernel`.
     tol : float
-        Largest relative duality gap, positive.
-    max_iter : int
-        Largest number of Newton steps. A ConvergenceWarning says so where the gap is larger than `tol` after
-        them; the machine is then that of the last step, with the least objective so far.
+        Largest relative duality gap, positive. A ConvergenceWarning says so where rounding, or 100 steps
+        of Newton, end it before.
 
     Attributes
     ----------
@@ -135,15 +131,15 @@ class AdditiveAnalogy(BaseEstimator):
     Notes
     -----
     **The functions.** g_k is continuous and piecewise linear on the differences of one sign, with knots at
-    those of the fit, and has a value of its own at 0 where `zero` is "apart". With p = g_k on [0, 1] (the
-    limit at 0), |g_k|^2 has the part 1/2 int p'^2 + 1/2 (p(0) + p(1))^2, the same for [-1, 0], and, where
-    `zero` is "apart", the square of the value at 0. |g|^2 = d sum_k |g_k|^2 for the g_k of `component`; for
-    other ways to write g as such a sum, the right-hand side is larger.
+    those of the fit, and has a value of its own at 0. With p = g_k on [0, 1] (the limit at 0), |g_k|^2 has
+    the part 1/2 int p'^2 + 1/2 (p(0) + p(1))^2, the same for [-1, 0], and the square of the value at 0.
+    |g|^2 = d sum_k |g_k|^2 for the g_k of `component`; for other ways to write g as such a sum, the
+    right-hand side is larger.
 
-    **The bias.** Constants are in H, but cost: |1|^2 = 5, or 4 where `zero` is "positive". So one is added
+    **The bias.** Constants are in H, but cost: |1|^2 = 5. So one is added
     without penalty, as in the support vector machine that the paper trains on pairs in one order each.
     Trained on both orders, (u, y) and (-u, -y), the machine has b = 0 and f(-u) = -f(u), since its minimum is
-    the only one (with `zero` "apart": kappa(-u, -v) = kappa(u, v)). That is the machine on one order with no
+    the only one (kappa(-u, -v) = kappa(u, v)). That is the machine on one order with no
     bias, the kernel (k(u, v) - k(u, -v)) / 2, and the cost 2C. There is no switch for it: give both
     orders.
 
@@ -167,13 +163,9 @@ class AdditiveAnalogy(BaseEstimator):
     [0.614, 0.614, 0.263]
     """
 
-    def __init__(
-        self, C: float = 1.0, *, zero: Zero = "apart", tol: float = 1e-3, max_iter: int = 100
-    ) -> None:
+    def __init__(self, C: float = 1.0, *, tol: float = 1e-3) -> None:
         self.C = C
-        self.zero: Zero = zero
         self.tol = tol
-        self.max_iter = max_iter
 
     def fit(self, U: ArrayLike, y: ArrayLike) -> Self:
         """Learn from labelled pairs.
@@ -193,16 +185,15 @@ class AdditiveAnalogy(BaseEstimator):
         good = _LEAST_COST <= as_real(self.C) <= _MOST_COST
         require(good, self.C, "C", f"a number from {_LEAST_COST:g} to {_MOST_COST:g}")
         tol = check_number(self, "tol", positive=True)
-        steps = check_count(self.max_iter, "max_iter", 1)
         U = check_differences(U)
         y = check_labels(y, len(U), allow=(-1, 1)).astype(np.float64)
         if np.all(y == y[0]):
             raise ValueError(f"all {len(y)} labels are {y[0]:+.0f}; expected both -1 and +1")
-        operator, functions = AnalogyOperator(U, zero=self.zero), few_functions(U, self.zero)
+        operator, functions = AnalogyOperator(U), few_functions(U)
         times = functions.gram.times if isinstance(functions, AllFunctions) else operator.times
         problem = Logistic(times, functions.inverse, y, float(self.C))
-        found, gap, self.n_iter_ = newton(problem, np.zeros(len(y)), tol, steps)
-        warn_of_gap("AdditiveAnalogy", gap, tol, f"raise max_iter = {steps}, or lower C = {self.C:g}")
+        found, gap, self.n_iter_ = newton(problem, np.zeros(len(y)), tol, _MOST_STEPS)
+        warn_of_gap("AdditiveAnalogy", gap, tol, f"lower C = {self.C:g}")
         self.differences_, self.n_features_in_, self._operator = U, U.shape[1], operator
         self.dual_coef_, self.bias_ = found.x, found.bias
         self.objective_, self.dual_gap_ = found.value, gap
@@ -232,5 +223,5 @@ class AdditiveAnalogy(BaseEstimator):
         k, d = check_count(k, "k", 0), self.n_features_in_
         require(k < d, k, "k", f"the number of a feature, from 0 to {d - 1}")
         u = check_differences(u, "u", ("n",))
-        feature = AnalogyOperator(self.differences_[:, [k]], zero=self._operator.zero)
+        feature = AnalogyOperator(self.differences_[:, [k]])
         return feature.cross(u[:, None], self.dual_coef_) / d

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import linalg
 
-from preflearn.analogy.kernel import Zero, analogy_kernel, stretched
+from preflearn.analogy.kernel import analogy_kernel, stretched
 from preflearn.checks import Floats
 from preflearn.compiled import njit
 from preflearn.ground.gram import DenseGram
@@ -24,11 +24,11 @@ _MANY = 500  # knots of one of the grids of one sign, over all features
 _SAMPLE = 10_000  # differences that are enough for quantiles
 
 
-def few_functions(U: Floats, zero: Zero) -> AllFunctions | CoarseFunctions:
+def few_functions(U: Floats) -> AllFunctions | CoarseFunctions:
     """The functions of less unknowns: one a pair, or up to four times the knots of a grid."""
     n, d = U.shape
     few = n <= 4 * d * _each(n, d)
-    return AllFunctions(analogy_kernel(U, zero=zero)) if few else CoarseFunctions(U, zero)
+    return AllFunctions(analogy_kernel(U)) if few else CoarseFunctions(U)
 
 
 class AllFunctions:
@@ -62,18 +62,16 @@ class CoarseFunctions:
     ----------
     U : ndarray of shape (N, d)
         Differences in [-1, 1].
-    zero : {"apart", "positive"}
     """
 
-    def __init__(self, U: Floats, zero: Zero) -> None:
+    def __init__(self, U: Floats) -> None:
         n, d = U.shape
         each = _each(n, d)
         self.left, self.share = np.empty((n, d), dtype=np.int32), np.empty((n, d))
         blocks, count = [], 0
         for k in range(d):
-            s = stretched(U[:, k], zero)
-            kinds = [s < 0, s == 0, s > 0] if zero == "apart" else [s < 0, s >= 0]
-            knots = [_knots(s[kind], each) for kind in kinds if kind.any()]
+            s = stretched(U[:, k], "apart")
+            knots = [_knots(s[kind], each) for kind in (s < 0, s == 0, s > 0) if kind.any()]
             blocks += [d * _precision(z) for z in knots]
             z = np.append(np.concatenate(knots), np.inf)
             place = np.searchsorted(z, s, side="right") - 1

@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.analogy.kernel import Zero, analogy_kernel, check_differences, check_features, njit_free, share
-from preflearn.checks import LARGEST, Floats, Ids, check_array, check_choice, check_count, refuse
+from preflearn.analogy.kernel import analogy_kernel, check_differences, check_features, njit_free, share
+from preflearn.checks import LARGEST, Floats, Ids, check_array, check_count, refuse
 
 _SORTING, _JOINING = 100.0, 15.0  # nanoseconds a difference, about
 _HAT, _HAT_OF_TWO, _DEGREE = 5.0, 80.0, 0.15  # of a product by sorting, and of the kernel itself, a feature
@@ -34,7 +34,7 @@ _STRETCH = 1024  # of a running sum: n terms are off by some (1024 + n / 1024) r
 class AnalogyOperator:
     """The Gram matrix of the analogy kernel as an operator that is never written down.
 
-    Multiplies by K = `analogy_kernel(U, degree=degree, zero=zero)`, eq. 8 of [AhmadiFahandar2019]_ or, of
+    Multiplies by K = `analogy_kernel(U, degree=degree)`, eq. 8 of [AhmadiFahandar2019]_ or, of
     degree 2, eq. 9, from the sorted differences of each feature.
 
     Parameters
@@ -42,8 +42,6 @@ class AnalogyOperator:
     U : array-like of shape (N, d)
         Differences of pairs in [-1, 1], as in `analogy_kernel`.
     degree : {1, 2}
-    zero : {"apart", "positive"}
-        Whether sign(0) is a sign of its own.
 
     Attributes
     ----------
@@ -79,20 +77,18 @@ class AnalogyOperator:
     [1.375]
     """
 
-    __slots__ = ("degree", "features", "shape", "zero")
+    __slots__ = ("degree", "features", "shape")
 
-    def __init__(self, U: ArrayLike, degree: int = 1, zero: Zero = "apart") -> None:
+    def __init__(self, U: ArrayLike, degree: int = 1) -> None:
         U = check_differences(U)
         self.degree = check_count(degree, "degree", 1)
         if self.degree > 2:
             raise ValueError(
                 f"degree is {degree}; expected 1 or 2, whose products need no Gram: use analogy_kernel"
             )
-        check_choice(zero, "zero", ("apart", "positive"))
-        self.zero: Zero = zero
         self.shape = (len(U), len(U))
         self.features: list[SortedFeature] = share(
-            lambda k: _sorted_feature(U[:, k], zero), range(U.shape[1]), _SORTING * U.size
+            lambda k: _sorted_feature(U[:, k]), range(U.shape[1]), _SORTING * U.size
         )
 
     def diagonal(self) -> Floats:
@@ -138,7 +134,7 @@ class AnalogyOperator:
         if self._comparing(len(V), n + len(V)):
             return self._compared(V, v)
         work = (_SORTING * len(V) + _JOINING * n) * d
-        both = share(lambda k: _joined(self.features[k], V[:, k], self.zero), range(d), work)
+        both = share(lambda k: _joined(self.features[k], V[:, k]), range(d), work)
         return _product(both, self.degree, np.append(v, np.zeros(len(V))))[n:]  # new pairs have no weight
 
     def _comparing(self, rows: int, both: int) -> bool:
@@ -153,7 +149,7 @@ class AnalogyOperator:
             U[feature.order, k] = feature.values
         V = U if V is None else V
         parts = np.array_split(V, -(-len(V) * len(U) // _BLOCK))
-        blocks = (analogy_kernel(part, U, self.degree, zero=self.zero) for part in parts)
+        blocks = (analogy_kernel(part, U, self.degree) for part in parts)
         # Without BLAS, whose threads change the order of sums.
         return np.concatenate([(K * v).sum(axis=1) for K in blocks])
 
@@ -171,27 +167,27 @@ class SortedFeature(NamedTuple):
     values: Floats
     """Their differences, shape (N,)."""
     bounds: Ids
-    """Those of sign c are at bounds[c]:bounds[c + 1]: negative, zero, positive; or negative, the others."""
+    """Those of sign c are at bounds[c]:bounds[c + 1]: negative, zero, positive."""
 
 
-def _sorted_feature(u: Floats, zero: Zero) -> SortedFeature:
+def _sorted_feature(u: Floats) -> SortedFeature:
     """Equal differences stay in their order: products do not depend on the processor's way to sort."""
     order = np.argsort(u, kind="stable").astype(np.int32)
-    return SortedFeature(order, u[order], _bounds(u[order], zero))
+    return SortedFeature(order, u[order], _bounds(u[order]))
 
 
-def _joined(feature: SortedFeature, new: Floats, zero: Zero) -> SortedFeature:
+def _joined(feature: SortedFeature, new: Floats) -> SortedFeature:
     """With new differences, whose ids come after the others."""
     added = np.argsort(new, kind="stable")
     places = np.searchsorted(feature.values, new[added], side="right")
     order = np.insert(feature.order, places, len(feature.order) + added)
     values = np.insert(feature.values, places, new[added])
-    return SortedFeature(order, values, _bounds(values, zero))
+    return SortedFeature(order, values, _bounds(values))
 
 
-def _bounds(values: Floats, zero: Zero) -> Ids:
+def _bounds(values: Floats) -> Ids:
     first, last = np.searchsorted(values, 0.0, "left"), np.searchsorted(values, 0.0, "right")
-    return np.array([0, first, last, len(values)] if zero == "apart" else [0, first, len(values)])
+    return np.array([0, first, last, len(values)])
 
 
 def _product(features: list[SortedFeature], degree: int, v: Floats) -> Floats:
