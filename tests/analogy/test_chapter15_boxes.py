@@ -129,9 +129,9 @@ def test_rows_less_the_row_above_are_signs_times_gaps(mu):
 
 @pytest.mark.theorem("thm-c15-psd")
 @pytest.mark.parametrize("zero", CONVENTIONS)
-def test_thousands_of_adversarial_sets_are_proved(zero):
+def test_hundreds_of_adversarial_sets_are_proved(zero):
     rng = np.random.default_rng(15)
-    for _ in range(1500):
+    for _ in range(600):
         u = adversarial(rng)
         K = gram(lambda u, v: kappa(u, v, zero), u)
         certificate = psd_certificate(K)
