@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -20,45 +20,30 @@ _SOME = 3
 _HALVES = 34  # of a step
 
 
-class Point(Protocol):
-    """Where an objective was computed."""
+class Objective(Protocol):
+    """A convex function of x; a point, where it was computed, has its x, value and gradient, and more."""
 
-    @property
-    def x(self) -> Floats: ...
-    @property
-    def value(self) -> float: ...
-    @property
-    def gradient(self) -> Floats: ...
+    def at(self, x: Floats) -> Any:
+        """The point."""
 
-
-P = TypeVar("P", bound=Point)
-
-
-class Objective(Protocol[P]):
-    """A convex function of x."""
-
-    def at(self, x: Floats) -> P:
-        """The value, infinity where there is none, and the gradient."""
-        ...
-
-    def step(self, point: P) -> Floats:
+    def step(self, point: Any) -> Floats:
         """About the step to the minimum of the quadratic model."""
         ...
 
-    def gap(self, point: P) -> float:
+    def gap(self, point: Any) -> float:
         """The value exceeds the minimum by at most this share of it."""
         ...
 
 
-class Reached(NamedTuple, Generic[P]):
+class Reached(NamedTuple):
     """The last point, its gap, and the number of steps that led to it."""
 
-    point: P
+    point: Any
     gap: float
     n_iter: int
 
 
-def newton(problem: Objective[P], x: Floats, tol: float, max_iter: int) -> Reached[P]:
+def newton(problem: Objective, x: Floats, tol: float, max_iter: int) -> Reached:
     """Damped Newton steps from x on, one at least, until the gap is at most `tol`, or rounding ends them."""
     here, gap, n_iter, small = problem.at(x), np.inf, 0, 0
     while gap > tol and n_iter < max_iter and small < _SOME:
@@ -69,7 +54,7 @@ def newton(problem: Objective[P], x: Floats, tol: float, max_iter: int) -> Reach
     return Reached(here, gap, n_iter)
 
 
-def _moved(problem: Objective[P], here: P, step: Floats, slope: float) -> P:
+def _moved(problem: Objective, here: Any, step: Floats, slope: float) -> Any:
     """The point after as much of a step as decreases the value."""
     there = here
     for size in 0.5 ** np.arange(_HALVES):
