@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
+from preflearn.analogy import Able2Rank
 from preflearn.analogy import able2rank as module
-from preflearn.analogy.able2rank import Able2Rank
 from preflearn.ranking.learner import positions
 
 
@@ -16,23 +16,15 @@ def degree(u, v):
     return np.mean([1 - abs(x - y) if np.sign(x) == np.sign(y) else 0.0 for x, y in zip(u, v, strict=True)])
 
 
-def plain(better, c, d, k, votes):
+def plain(better, c, d, k):
     """The share of votes for c, by a loop; what is equal to the k-th shares what is left."""
-    entries = []
-    for u in better:
-        one, two = degree(u, c - d), degree(u, d - c)
-        if votes == "one":
-            entries.append((max(one, two), 1.0, 1.0 if one > two else 0.5 if one == two else 0.0))
-        else:
-            entries += [(one, one, 1.0), (two, two, 0.0)]
+    both = [(degree(u, c - d), degree(u, d - c)) for u in better]
+    entries = [(max(one, two), (np.sign(one - two) + 1) / 2) for one, two in both]
     k = min(k, len(entries))
-    least = sorted((strength for strength, _, _ in entries), reverse=True)[k - 1]
-    above = [(weight, vote) for strength, weight, vote in entries if strength > least]
-    equal = [(weight, vote) for strength, weight, vote in entries if strength == least]
-    share = (k - len(above)) / len(equal)
-    total = sum(w for w, _ in above) + share * sum(w for w, _ in equal)
-    votes_for = sum(w * v for w, v in above) + share * sum(w * v for w, v in equal)
-    return votes_for / total if total > 0 else 0.5
+    least = sorted((strength for strength, _ in entries), reverse=True)[k - 1]
+    above = [vote for strength, vote in entries if strength > least]
+    equal = [vote for strength, vote in entries if strength == least]
+    return (sum(above) + (k - len(above)) * np.mean(equal)) / k
 
 
 def rankings(seed, n=9, d=3, levels=None):
@@ -41,28 +33,27 @@ def rankings(seed, n=9, d=3, levels=None):
     return X, positions(X @ np.arange(1, d + 1) + 0.1 * rng.normal(size=n))
 
 
-@pytest.mark.parametrize("votes", ["one", "degrees"])
 @given(seed=st.integers(0, 10**6), k=st.integers(1, 60), levels=st.sampled_from([None, 1, 2, 4]))
-def test_equals_a_plain_loop(votes, seed, k, levels):
+def test_equals_a_plain_loop(seed, k, levels):
     X, rank = rankings(seed, levels=levels)
     Q = rankings(seed + 1, n=5, levels=levels)[0]
-    machine = Able2Rank(k, votes=votes).fit(X, rank)
+    machine = Able2Rank(k).fit(X, rank)
     better = [X[i] - X[j] if rank[i] < rank[j] else X[j] - X[i] for i, j in combinations(range(9), 2)]
     P = machine.preferences(Q)
     for i, j in combinations(range(5), 2):
-        assert P[i, j] == pytest.approx(plain(better, Q[i], Q[j], k, votes), abs=1e-12)
+        assert P[i, j] == pytest.approx(plain(better, Q[i], Q[j], k), abs=1e-12)
     assert (P + P.T == 1).all()
     assert (np.diag(P) == 0.5).all()
 
 
-@given(seed=st.integers(0, 10**6), votes=st.sampled_from(["one", "degrees"]))
-def test_order_and_names_of_items_do_not_matter(seed, votes):
+@given(seed=st.integers(0, 10**6))
+def test_order_and_names_of_items_do_not_matter(seed):
     X, rank = rankings(seed, levels=3)
     Q = rankings(seed + 1, n=6, levels=3)[0]
     rng = np.random.default_rng(seed)
     order, asked, features = rng.permutation(len(X)), rng.permutation(len(Q)), rng.permutation(3)
-    P = Able2Rank(4, votes=votes).fit(X, rank).preferences(Q)
-    other = Able2Rank(4, votes=votes).fit(X[order][:, features], 3 * rank[order] + 1)
+    P = Able2Rank(4).fit(X, rank).preferences(Q)
+    other = Able2Rank(4).fit(X[order][:, features], 3 * rank[order] + 1)
     np.testing.assert_allclose(other.preferences(Q[asked][:, features]), P[np.ix_(asked, asked)], atol=1e-12)
 
 
@@ -142,7 +133,6 @@ def test_aggregates_and_one_item():
         ({"k": "all"}, "k is 'all'; expected a whole number of at least 1 or 'cv'"),
         ({"k": None}, "k is None; expected a whole number of at least 1 or 'cv'"),
         ({"k": np.inf}, "k is inf; expected a whole number"),
-        ({"votes": "two"}, "votes is 'two'; expected 'one' or 'degrees'"),
         ({"aggregate": "mean"}, "aggregate is 'mean'; expected 'bradley-terry' or"),
         ({"random_state": -1}, "random_state is -1; expected a whole number .*, a numpy Generator, or None"),
     ],

@@ -12,12 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
 
-from preflearn.analogy.additive import AdditiveAnalogy
-from preflearn.analogy.coarse import AllFunctions, CoarseFunctions, few_functions
-from preflearn.analogy.kernel import analogy_kernel
-from preflearn.analogy.sorted import AnalogyOperator
-
-ZEROS = ("apart", "positive")
+from preflearn.analogy import AdditiveAnalogy, AnalogyOperator, analogy_kernel
 
 
 def compared(seed, n, d, kind="any"):
@@ -57,11 +52,10 @@ def primal_and_dual(machine, K, y, C):
 # ---- The solution
 
 
-@pytest.mark.parametrize(("zero", "n"), [("apart", 2000), ("positive", 500)])
-def test_the_machine_on_the_gram_matrix_is_the_same(zero, n):
-    U, y = compared(0, n, 4, "mixed")
-    f, bias = dense(analogy_kernel(U, zero=zero), y, 1.0)
-    machine = AdditiveAnalogy(1.0, zero=zero, tol=1e-14).fit(U, y)
+def test_the_machine_on_the_gram_matrix_is_the_same():
+    U, y = compared(0, 1000, 4, "mixed")
+    f, bias = dense(analogy_kernel(U), y, 1.0)
+    machine = AdditiveAnalogy(1.0, tol=1e-14).fit(U, y)
     np.testing.assert_allclose(machine.decision_function(U), f, atol=1e-6)
     assert machine.bias_ == pytest.approx(bias[0], abs=1e-6)
 
@@ -72,15 +66,14 @@ def test_the_machine_on_the_gram_matrix_is_the_same(zero, n):
     st.integers(2, 40),
     st.integers(1, 4),
     st.sampled_from(["any", "coarse", "mixed"]),
-    st.sampled_from(ZEROS),
     st.floats(-6, 5),
 )
-def test_the_gap_bounds_the_distance_to_the_minimum(seed, n, d, kind, zero, power):
-    """Both sides are written out on the Gram matrix, at the end and after one or two steps."""
+def test_the_gap_bounds_the_distance_to_the_minimum(seed, n, d, kind, power):
+    """Both sides are written out on the Gram matrix, at the end and after a few steps."""
     U, y = compared(seed, n, d, kind)
-    K, C = analogy_kernel(U, zero=zero), 10**power
-    machines = [AdditiveAnalogy(C, zero=zero, tol=1e-9)]
-    machines += [AdditiveAnalogy(C, zero=zero, tol=1e-300, max_iter=steps) for steps in (1, 2)]
+    K, C = analogy_kernel(U), 10**power
+    machines = [AdditiveAnalogy(C, tol=1e-9)]
+    machines += [AdditiveAnalogy(C, tol=tol) for tol in (1e300, 1e-2)]  # one step, some steps
     best = -np.inf
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -97,17 +90,17 @@ def test_the_gap_bounds_the_distance_to_the_minimum(seed, n, d, kind, zero, powe
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.integers(0, 2**31), st.integers(3, 30), st.integers(1, 3), st.sampled_from(ZEROS))
-def test_duplicates_count_twice_and_the_order_of_pairs_does_not_matter(seed, n, d, zero):
+@given(st.integers(0, 2**31), st.integers(3, 30), st.integers(1, 3))
+def test_duplicates_count_twice_and_the_order_of_pairs_does_not_matter(seed, n, d):
     U, y = compared(seed, n, d, "mixed")
     rng = np.random.default_rng(seed)
     twice = rng.random(n) < 0.5
     order = rng.permutation(n + twice.sum())
     V, labels = np.concatenate([U, U[twice]])[order], np.concatenate([y, y[twice]])[order]
-    f, _ = dense(analogy_kernel(U, zero=zero), y, 2.0, weights=1.0 + twice)
-    machine = AdditiveAnalogy(2.0, zero=zero, tol=1e-13).fit(V, labels)
+    f, _ = dense(analogy_kernel(U), y, 2.0, weights=1.0 + twice)
+    machine = AdditiveAnalogy(2.0, tol=1e-13).fit(V, labels)
     np.testing.assert_allclose(machine.decision_function(U), f, atol=2e-5)
-    again = AdditiveAnalogy(2.0, zero=zero, tol=1e-13).fit(V[::-1], labels[::-1])
+    again = AdditiveAnalogy(2.0, tol=1e-13).fit(V[::-1], labels[::-1])
     np.testing.assert_allclose(again.dual_coef_[::-1], machine.dual_coef_, atol=2e-5)
 
 
@@ -161,43 +154,29 @@ def test_trained_on_both_orders_it_is_the_antisymmetric_machine_without_bias():
     np.testing.assert_allclose(f, dense(K, y, 2 * 0.7, bias=False)[0], atol=1e-6)
 
 
-def test_with_zero_among_the_positive_both_orders_need_not_be_odd():
-    U, y = compared(6, 60, 2, "coarse")
-    machine = AdditiveAnalogy(zero="positive", tol=1e-12)
-    machine.fit(np.concatenate([U, -U]), np.concatenate([y, -y]))
-    assert np.abs(machine.decision_function(U) + machine.decision_function(-U)).max() > 1e-2
-
-
 # ---- Its functions
 
 
-@pytest.mark.parametrize("zero", ZEROS)
-def test_components_add_up_and_are_linear_between_knots_of_a_sign(zero):
+def test_components_add_up_and_are_linear_between_knots_of_a_sign():
     U, y = compared(7, 80, 3, "mixed")
-    machine = AdditiveAnalogy(5.0, zero=zero, tol=1e-9).fit(U, y)
+    machine = AdditiveAnalogy(5.0, tol=1e-9).fit(U, y)
     V, _ = compared(8, 40, 3, "mixed")
     total = machine.bias_ + sum(machine.component(k, V[:, k]) for k in range(3))
     np.testing.assert_allclose(total, machine.decision_function(V), atol=1e-12)
     for k in range(2):
-        knots = machine.knots(k)
-        np.testing.assert_array_equal(knots, np.unique(U[:, k]))
+        knots = np.unique(U[:, k])
         low, high = knots[:-1], knots[1:]
-        one_sign = (low > 0) | (high < 0) | ((low == 0) & (zero == "positive"))
+        one_sign = (low > 0) | (high < 0)
         low, high = low[one_sign], high[one_sign]
         middle = machine.component(k, (low + high) / 2)
         ends = machine.component(k, low) + machine.component(k, high)
         np.testing.assert_allclose(middle, ends / 2, atol=1e-12)
 
 
-def test_the_value_at_zero_is_apart_only_where_it_should_be():
+def test_the_value_at_zero_is_apart():
     U, y = compared(9, 80, 2, "mixed")
-    tiny = np.array([-1e-300, 0.0, 1e-300])
-    jumps = {
-        zero: np.abs(np.diff(AdditiveAnalogy(zero=zero).fit(U, y).component(0, tiny))) > 1e-3
-        for zero in ZEROS
-    }
-    assert jumps["apart"].tolist() == [True, True]
-    assert jumps["positive"].tolist() == [True, False]
+    values = AdditiveAnalogy().fit(U, y).component(0, [-1e-300, 0.0, 1e-300])
+    assert (np.abs(np.diff(values)) > 1e-3).all()
 
 
 def test_the_norm_is_that_of_the_components():
@@ -206,7 +185,7 @@ def test_the_norm_is_that_of_the_components():
     machine = AdditiveAnalogy(5.0, tol=1e-9).fit(U, y)
     norm = 0.0
     for k in range(3):
-        knots = machine.knots(k)
+        knots = np.unique(U[:, k])
         for side in (1, -1):
             inner = np.abs(knots[side * knots > 0])
             z = np.unique(np.concatenate([[1e-300, 1.0], inner]))
@@ -215,73 +194,6 @@ def test_the_norm_is_that_of_the_components():
         norm += float(machine.component(k, [0.0])[0]) ** 2
     square = machine.dual_coef_ @ analogy_kernel(U) @ machine.dual_coef_
     assert 3 * norm == pytest.approx(square, rel=1e-10)
-
-
-# ---- The preconditioner
-
-
-@pytest.mark.parametrize(
-    ("zero", "u"), [("apart", [-0.75, -0.25, 0.0, 0.5, 1.0]), ("positive", [-0.75, -1e-8, 0.0, 1.0])]
-)
-def test_where_all_differences_are_knots_the_coarse_kernel_is_the_kernel(zero, u):
-    """Few pairs have two knots for each sign: its ends."""
-    U = np.column_stack([u, u[::-1], np.roll(u, 2)])
-    np.testing.assert_allclose(_covered(CoarseFunctions(U, zero)), analogy_kernel(U, zero=zero), atol=1e-12)
-
-
-@settings(max_examples=30, deadline=None)
-@given(
-    st.integers(0, 2**31),
-    st.integers(2, 60),
-    st.sampled_from(["any", "coarse", "mixed"]),
-    st.sampled_from(ZEROS),
-)
-def test_the_coarse_equations_are_solved_and_leave_a_part_of_the_kernel(seed, n, kind, zero):
-    U, _ = compared(seed, n, 3, kind)
-    coarse, rng = CoarseFunctions(U, zero), np.random.default_rng(seed)
-    covered = _covered(coarse)
-    assert np.linalg.eigvalsh(analogy_kernel(U, zero=zero) - covered).min() > -1e-8 * n
-    W, r = 10 ** rng.uniform(-6, 2, n), rng.standard_normal(n)
-    system = np.block([[np.eye(n) + W[:, None] * covered, W[:, None]], [np.ones((1, n)), np.zeros((1, 1))]])
-    expected = np.linalg.solve(system, np.append(r, 0))[:-1]
-    np.testing.assert_allclose(coarse.inverse(W)(r), expected, atol=1e-8)
-
-
-def _covered(coarse):
-    """The coarse kernel from the places of the pairs between knots."""
-    Phi = np.zeros((len(coarse.left), len(coarse.Q)))
-    rows = np.arange(len(Phi))
-    for left, share in zip(coarse.left.T, coarse.share.T, strict=True):
-        Phi[rows, left] += 1 - share
-        Phi[rows, left + 1] += share
-    return Phi[:, :-1] @ np.linalg.solve(coarse.Q[:-1, :-1], Phi[:, :-1].T)
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 2**31), st.integers(2, 40), st.booleans(), st.sampled_from(ZEROS))
-def test_the_equations_of_few_pairs_are_solved(seed, n, biased, zero):
-    U, _ = compared(seed, n, 3, "mixed")
-    K, rng = analogy_kernel(U, zero=zero), np.random.default_rng(seed)
-    W, r = 10 ** rng.uniform(-6, 2, n), rng.standard_normal(n)
-    system = np.block([[np.eye(n) + W[:, None] * K, W[:, None]], [np.ones((1, n)), np.zeros((1, 1))]])
-    system, right = (system, np.append(r, 0)) if biased else (system[:n, :n], r)
-    expected = np.linalg.solve(system, right)[:n]
-    np.testing.assert_allclose(AllFunctions(K, biased).inverse(W)(r), expected, atol=1e-8)
-
-
-def test_many_features_of_few_pairs_need_no_more_unknowns_than_pairs():
-    U, y = compared(15, 60, 3000)
-    assert len(few_functions(U, "apart").inverse(np.ones(60))(y)) == 60
-    assert isinstance(few_functions(U, "apart"), AllFunctions)
-    assert isinstance(few_functions(compared(15, 3000, 3)[0], "apart"), CoarseFunctions)
-    machine = AdditiveAnalogy(5.0, tol=1e-10).fit(U, y)
-    np.testing.assert_allclose(machine.decision_function(U), dense(analogy_kernel(U), y, 5.0)[0], atol=1e-5)
-
-
-def test_the_rounding_of_many_equal_differences_leaves_the_coarse_equations_definite():
-    U = np.random.default_rng(1).integers(-2, 3, (100_000, 5)) / 2
-    solved = CoarseFunctions(U, "apart").inverse(np.full(len(U), 24960914.71))(U[:, 0])
-    assert np.isfinite(solved).all()
 
 
 def test_few_products_at_many_pairs(monkeypatch):
@@ -297,19 +209,10 @@ def test_few_products_at_many_pairs(monkeypatch):
 # ---- What is refused, and what is told
 
 
-def test_without_enough_steps_a_warning_gives_the_gap_and_the_machine_is_kept():
-    U, y = compared(12, 100, 3)
-    with pytest.warns(ConvergenceWarning, match=r"gap is .* after 1 steps; expected at most tol = 1e-08"):
-        machine = AdditiveAnalogy(100.0, tol=1e-8, max_iter=1).fit(U, y)
-    assert machine.n_iter_ == 1
-    assert 1e-8 < machine.dual_gap_ < np.inf
-    assert np.isfinite(machine.decision_function(U)).all()
-
-
 def test_an_impossible_tolerance_ends_with_the_rounding():
     U, y = compared(13, 60, 2, "mixed")
-    with pytest.warns(ConvergenceWarning):
-        machine = AdditiveAnalogy(10.0, tol=1e-300, max_iter=30).fit(U, y)
+    with pytest.warns(ConvergenceWarning, match=r"gap is .*; expected at most 1e-300: lower C = 10"):
+        machine = AdditiveAnalogy(10.0, tol=1e-300).fit(U, y)
     assert machine.dual_gap_ < 1e-14
 
 
@@ -327,8 +230,6 @@ def test_an_impossible_tolerance_ends_with_the_rounding():
         ({"C": 1e-13}, [[0.5], [0.25]], [1, -1], r"C is 1e-13; expected a number from 1e-12 to 1e\+06"),
         ({"C": 2e6}, [[0.5], [0.25]], [1, -1], "C is 2000000.0; expected a number from"),
         ({"tol": -1.0}, [[0.5], [0.25]], [1, -1], "tol is -1"),
-        ({"max_iter": 0}, [[0.5], [0.25]], [1, -1], "max_iter is 0"),
-        ({"zero": "negative"}, [[0.5], [0.25]], [1, -1], "zero is 'negative'"),
     ],
 )
 def test_bad_input_to_the_fit(parameters, U, y, message):
@@ -338,7 +239,7 @@ def test_bad_input_to_the_fit(parameters, U, y, message):
 
 def test_bad_input_to_the_machine():
     machine = AdditiveAnalogy(C=2.0)
-    for call in (lambda: machine.decision_function([[0.5]]), lambda: machine.knots(0)):
+    for call in (lambda: machine.decision_function([[0.5]]), lambda: machine.component(0, [0.5])):
         with pytest.raises(NotFittedError):
             call()
     machine.fit([[0.5, 0.0], [-0.25, 0.5]], [1, -1])
@@ -348,32 +249,15 @@ def test_bad_input_to_the_machine():
         machine.decision_function([[0.5, 2.0]])
     for k in (2, -1, 0.5):
         with pytest.raises(ValueError, match=f"k is {k}"):
-            machine.knots(k)
+            machine.component(k, [0.5])
     with pytest.raises(ValueError, match=r"u\[0\] is 1.5"):
         machine.component(0, [1.5])
 
 
 def test_it_is_an_estimator_that_can_be_copied_and_stored():
     U, y = compared(14, 50, 2)
-    machine = AdditiveAnalogy(C=2.0, zero="positive", tol=1e-6, max_iter=50)
+    machine = AdditiveAnalogy(C=2.0, tol=1e-6)
     assert clone(machine).get_params() == machine.get_params()
     f = machine.fit(U, y).decision_function(U)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(machine)).decision_function(U), f)
     np.testing.assert_array_equal(clone(machine).fit(U, y).decision_function(U), f)
-
-
-def test_parts_belong_to_the_convention_of_the_fit():
-    U = np.array([[0.5], [0.25], [-0.5], [-0.25], [0.0]])
-    machine = AdditiveAnalogy(tol=1e-9).fit(U, [1, 1, -1, -1, 1])
-    machine.set_params(zero="positive")
-    whole = machine.decision_function([[0.0]])
-    np.testing.assert_allclose(machine.bias_ + machine.component(0, [0.0]), whole, atol=1e-12)
-
-
-def test_few_pairs_multiply_by_the_gram_matrix_and_find_the_same(monkeypatch):
-    rng = np.random.default_rng(0)
-    U, y = rng.uniform(-1, 1, (60, 3)), rng.choice([-1, 1], 60)
-    machine = AdditiveAnalogy(tol=1e-10).fit(U, y)
-    monkeypatch.setattr("preflearn.analogy.additive._STORED", 0)
-    other = AdditiveAnalogy(tol=1e-10).fit(U, y)
-    np.testing.assert_allclose(machine.dual_coef_, other.dual_coef_, atol=1e-8)

@@ -10,9 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from reference import rank
 
-from preflearn.analogy.certificate import first_refutation, gram, psd_certificate
-from preflearn.analogy.kernel import analogy_kernel
-from preflearn.analogy.proportions import proportion, proportion_gram
+from preflearn.analogy import analogy_kernel, proportion, proportion_gram, psd_certificate
 
 HALF = Fraction(1, 2)
 CONVENTIONS = ("apart", "positive")
@@ -50,6 +48,13 @@ def determinant(K):
         first = K.pop(top)
         K = [[x - row[0] / first[0] * y for x, y in zip(row, first, strict=True)][1:] for row in K]
     return value
+
+
+def gram(kernel, points):
+    K = np.empty((len(points), len(points)), dtype=object)
+    for i, j in np.ndindex(K.shape):
+        K[i, j] = kernel(points[i], points[j])
+    return K
 
 
 def is_psd(K):
@@ -124,9 +129,9 @@ def test_rows_less_the_row_above_are_signs_times_gaps(mu):
 
 @pytest.mark.theorem("thm-c15-psd")
 @pytest.mark.parametrize("zero", CONVENTIONS)
-def test_thousands_of_adversarial_sets_are_proved(zero):
+def test_hundreds_of_adversarial_sets_are_proved(zero):
     rng = np.random.default_rng(15)
-    for _ in range(1500):
+    for _ in range(600):
         u = adversarial(rng)
         K = gram(lambda u, v: kappa(u, v, zero), u)
         certificate = psd_certificate(K)
@@ -252,13 +257,6 @@ def test_leading_minors_of_one_matrix_are_not_enough():
 # ---- What is no kernel is refuted
 
 
-def two_numbers(name, **options):
-    def kernel(p, q):
-        return proportion(name, *p, *q, **options)
-
-    return kernel
-
-
 WRONG = {
     "longer than 2": (unsigned, Fraction(101, 50)),
     "signs, longer than 2": (lambda u, v: kappa(u, v), Fraction(41, 20)),
@@ -275,38 +273,7 @@ def test_kernels_that_are_none_are_refuted(name):
     kernel, reach = WRONG[name]
     rng = np.random.default_rng(3)
     sets = ([reach * u for u in adversarial(rng)] for _ in range(2000))
-    found = first_refutation(kernel, sets)
-    assert found is not None
-    chosen, certificate = found
-    x = certificate.witness
-    assert (
-        sum(
-            a * b * kernel(u, v)
-            for a, u in zip(x, chosen, strict=True)
-            for b, v in zip(x, chosen, strict=True)
-        )
-        < 0
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("ratio", {"zero": "positive"}),
-        ("min-max", {}),
-        ("signed min-max", {}),
-        ("signed min-max", {"zero": "positive"}),
-        ("approximate", {"tolerance": Fraction(1, 4)}),
-        ("graded", {"tolerance": 1}),
-        ("graded as coded", {"tolerance": HALF}),
-    ],
-)
-def test_proportions_that_are_none_are_refuted_by_random_pairs(name, options):
-    rng = np.random.default_rng(7)
-    sets = (
-        [tuple(Fraction(int(k), 8) for k in pair) for pair in rng.integers(0, 9, (12, 2))] for _ in range(200)
-    )
-    assert first_refutation(two_numbers(name, **options), sets) is not None
+    assert any(not is_psd(gram(kernel, points)) for points in sets)
 
 
 # ---- The length
@@ -573,22 +540,6 @@ def test_a_threshold_leaves_nothing_for_a_central_permutation(name, zero, a, c, 
     c, d = sorted((c, d))
     assert c == d or proportion(name, a, a, c, d, zero=zero) == 0
     # With the central permutation a : c :: a : d would have this degree, however near d is to c.
-
-
-@pytest.mark.parametrize(
-    "t", [Fraction(1, 100), Fraction(1, 20), HALF, Fraction(19, 20), 1, Fraction(3, 2), 9]
-)
-def test_approximate_and_graded_by_their_tolerance(t):
-    m = min(Fraction(t), Fraction(1)) / 2
-    assert not is_psd(proportion_gram("graded", [(0, 0), (m, m), (0, 2 * m)], tolerance=t))
-    crisp = proportion_gram("approximate", [(1, 1), (0, 2 * m), (0, min(2 * t, 1))], tolerance=t)
-    assert is_psd(crisp) == (t >= 1)
-
-
-def test_quotients_with_0_by_0_as_1_need_zero_apart():
-    corners = [(0, 0), (0, 1), (1, 0), (1, 1), (HALF, 1), (1, HALF)]
-    assert is_psd(proportion_gram("ratio", corners))
-    assert not is_psd(proportion_gram("ratio", corners, zero="positive"))
 
 
 # ---- Equivalences and kernels in general

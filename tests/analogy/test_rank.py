@@ -7,17 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
-from preflearn.analogy import machines
-from preflearn.analogy.kernel import analogy_kernel
-from preflearn.analogy.platt import platt
-from preflearn.analogy.rank import AnKerRank
+from preflearn.analogy import AnKerRank, analogy_kernel
+from preflearn.analogy.machines import platt
 from preflearn.metrics import ranking_loss
 from preflearn.ranking.aggregation import AGGREGATES
 from preflearn.ranking.learner import positions
@@ -166,18 +163,6 @@ def test_coarse_features_come_to_an_end(tmp_path):
     assert np.isfinite(np.load(tmp_path / "found.npy")).all()
 
 
-@pytest.mark.parametrize("C", [0.1, 10.0, 1e4])
-def test_where_libsvm_does_not_converge_the_path_gives_the_machine(C, monkeypatch):
-    X, rank = rankings(4, n=14, levels=3)
-    plain = AnKerRank(C, random_state=0).fit(X, rank)
-    monkeypatch.setattr(machines, "_MOST_STEPS", 1)
-    machine = AnKerRank(C, random_state=0).fit(X, rank)
-    V = probe(0)
-    np.testing.assert_allclose(
-        machine.decision_function(V), plain.decision_function(V), atol=1e-4 * max(1, C)
-    )
-
-
 # ---- The choice of C
 
 
@@ -235,34 +220,6 @@ def test_it_learns_a_curved_order(loss, orientation):
 
 
 # ---- From decision values to preferences
-
-
-@given(
-    seed=st.integers(0, 10**6),
-    sides=st.sampled_from(["mixed", "one", "separated"]),
-    scale=st.floats(1e-6, 1e6),
-)
-def test_platt_is_the_minimum(seed, sides, scale):
-    rng = np.random.default_rng(seed)
-    labels = np.ones(20) if sides == "one" else rng.permutation([-1.0, 1.0] * 10)
-    f = 3 + rng.normal(size=20) + (20 * labels if sides == "separated" else labels)
-    plus, minus = (labels > 0).sum(), (labels < 0).sum()
-    target = np.where(labels > 0, (plus + 1) / (plus + 2), 1 / (minus + 2))
-    a, b = platt(scale * f, labels)
-    p = expit(a * scale * f + b)
-    assert abs(np.sum(p - target)) < 1e-6  # both derivatives of the cross-entropy
-    assert abs(np.sum((p - target) * f)) < 1e-5
-    if sides == "mixed":
-        found = minimize(
-            lambda w: np.logaddexp(0, w[0] * f + w[1]).sum() - target @ (w[0] * f + w[1]), [0, 0]
-        )
-        np.testing.assert_allclose([a * scale, b], found.x, atol=1e-3)
-
-
-def test_platt_of_equal_values_is_the_mean_of_the_targets():
-    a, b = platt(np.full(6, 2.5), np.array([1.0, 1, 1, 1, -1, -1]))
-    assert a == 0
-    assert expit(b) == pytest.approx((4 * 5 / 6 + 2 * 1 / 4) / 6)
 
 
 def test_platt_is_out_of_fold():
@@ -460,27 +417,6 @@ def test_few_items_either_choose_or_say_why(n):
             assert "expected more pairs or queries, or a number as C" in str(error)  # noqa: PT017
 
 
-@pytest.mark.parametrize("C", [1.0, 100.0, 1e4, 1e6])
-@pytest.mark.parametrize("d", [1, 3])
-def test_the_machine_with_bias_keeps_its_margins(C, d):
-    for seed in range(4):
-        X, rank = rankings(seed, n=12, d=d, levels=[None, 4][seed % 2])
-        better = better_minus_worse(X, rank)
-        labels = np.random.default_rng(seed).permutation(np.where(np.arange(len(better)) % 2, 1.0, -1.0))
-        K = analogy_kernel(better * labels[:, None], degree=1 + seed % 2)
-        coef, bias, taken = (
-            part[..., 0] for part in machines.hinge(machines.Problem(K, labels, True), np.array([C]))
-        )
-        margin, weight = labels * (K @ coef + bias), labels * coef
-        assert taken == C
-        assert weight.min() >= 0
-        assert weight.max() <= C * (1 + 1e-9)
-        assert abs(coef.sum()) < 1e-6 * C
-        without, limit = weight <= 1e-9 * C, weight >= C * (1 - 1e-9)
-        assert np.all(margin[~limit] > 1 - 1e-4)
-        assert np.all(margin[~without] < 1 + 1e-4)
-
-
 def test_a_path_that_ends_early_gives_its_last_machine_and_its_cost():
     ended = 0
     for seed in range(12):
@@ -516,22 +452,3 @@ def test_parameters_that_are_set_after_the_fit_wait_for_the_next_one():
 def test_a_cost_beyond_what_rounding_allows_is_refused(loss):
     with pytest.raises(ValueError, match="C is 1e"):
         AnKerRank(1e16, loss=loss).fit(*rankings(0))
-
-
-def test_free_examples_are_put_on_their_margins_in_double_precision():
-    X, rank = rankings(1, n=12, d=3)
-    better = better_minus_worse(X, rank)
-    labels = np.random.default_rng(1).permutation(np.where(np.arange(len(better)) % 2, 1.0, -1.0))
-    K, C = analogy_kernel(better * labels[:, None], degree=2), 50.0
-
-    def by_libsvm(tol):
-        svc = SVC(C=C, kernel="precomputed", tol=tol).fit(K, labels)
-        coef = np.zeros(len(labels))
-        coef[svc.support_] = svc.dual_coef_[0]
-        return coef, float(svc.intercept_[0])
-
-    coef, bias = by_libsvm(1e-3)
-    rough = machines._residual(labels, C, coef, K @ coef + bias)
-    polished, bias, residual = machines._polished(K, labels, C, *by_libsvm(1e-6))
-    assert residual < 1e-9 < rough
-    assert machines._residual(labels, C, polished, K @ polished + bias) == residual

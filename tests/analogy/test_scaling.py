@@ -54,35 +54,34 @@ def test_each_branch_is_what_sklearn_does(kind, seed):
             np.testing.assert_allclose(found, want, atol=1e-12)
         np.testing.assert_allclose(scaler.transform(Q), wanted[1], atol=1e-12)
         np.testing.assert_allclose(scaler.fit_transform(X), own, atol=1e-12)
-        assert np.isnan(scaler.decisions(Q).p_values).all()
 
 
-@given(
-    seed=st.integers(0, 10**6),
-    level=st.sampled_from([0.01, 0.05, 0.3]),
-    training=st.sampled_from(["joint", "own"]),
-)
-def test_the_test_decides_for_each_feature(seed, level, training):
+def p_values(X, Q):
+    return np.array([ks_2samp(x, q, method="asymp").pvalue for x, q in zip(X.T, Q.T, strict=True)])
+
+
+@given(seed=st.integers(0, 10**6), training=st.sampled_from(["joint", "own"]))
+def test_the_test_decides_for_each_feature(seed, training):
     X, Q = domains(seed)
-    p = np.array([ks_2samp(X[:, k], Q[:, k], method="asymp").pvalue for k in range(4)])
-    scaler = DomainScaler(level=level, training=training).fit(X)
-    found = scaler.decisions(Q)
-    np.testing.assert_array_equal(found.p_values, p)
-    np.testing.assert_array_equal(found.joint, p >= level)
-    assert not found.joint[3]  # eight standard deviations away
+    joint = p_values(X, Q) >= 0.05
+    assert not joint[3]  # eight standard deviations away
+    found = DomainScaler(training=training).fit(X).both(Q)
     both = {d: DomainScaler(decision=d, training=training).fit(X).both(Q) for d in ("joint", "apart")}
     for part in (0, 1):
-        wanted = np.where(p >= level, both["joint"][part], both["apart"][part])
-        np.testing.assert_array_equal(scaler.both(Q)[part], wanted)
+        np.testing.assert_array_equal(found[part], np.where(joint, both["joint"][part], both["apart"][part]))
 
 
 def test_one_decision_for_all_is_that_of_bonferroni():
-    X, Q = domains(0)
-    Q = Q / 4  # else a p-value is 0
-    p = DomainScaler().fit(X).decisions(Q).p_values
-    for level in (3.9 * p.min(), 4.1 * p.min()):
-        joint = DomainScaler(per_feature=False, level=level).fit(X).decisions(Q).joint
-        assert joint.tolist() == [level < 4 * p.min()] * 4
+    decided = set()
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X, Q = rng.normal(size=(20, 4)), rng.normal([0.0, 0.0, 0.0, 0.9], size=(15, 4))
+        joint = 4 * p_values(X, Q).min() >= 0.05
+        wanted = DomainScaler(decision="joint" if joint else "apart").fit(X).both(Q)
+        for found, want in zip(DomainScaler(per_feature=False).fit(X).both(Q), wanted, strict=True):
+            np.testing.assert_array_equal(found, want)
+        decided.add(bool(joint))
+    assert decided == {True, False}
 
 
 @given(
@@ -160,8 +159,6 @@ def test_the_training_items_are_kept_apart_from_the_callers():
         ({"decision": "test"}, "decision is 'test'; expected 'ks' or"),
         ({"training": "query"}, "training is 'query'; expected 'joint' or 'own'"),
         ({"per_feature": 1}, "per_feature is 1; expected True or False"),
-        ({"level": 1.5}, "level is 1.5; expected a number from 0 to 1$"),
-        ({"level": np.nan}, "level is nan; expected a number from 0 to 1"),
     ],
 )
 def test_bad_parameters_are_named(change, message):

@@ -9,8 +9,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp, minimize
 from scipy.sparse import csgraph
 from scipy.special import expit
 
-from preflearn.ranking import AGGREGATES, aggregation, bradley_terry, copeland, kemeny, row_sums
-from preflearn.ranking.orders import reachable
+from preflearn.ranking import AGGREGATES, bradley_terry, copeland, kemeny, row_sums
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -270,25 +269,21 @@ def kemeny_by_milp(P):
 @pytest.mark.parametrize("seed", range(3))
 def test_kemeny_equals_integer_programming(seed):
     P = reciprocal(seed, 13, spread=0.2)
-    assert len(np.unique(reachable(P > P.T).sum(axis=1))) < 13  # there are cycles
+    assert csgraph.connected_components(P > P.T, connection="strong")[0] < 13  # there are cycles
     assert against(P, np.argsort(-kemeny(P))) == pytest.approx(kemeny_by_milp(P), abs=1e-9)
 
 
-def test_a_search_of_long_cycles_ends_where_no_move_of_one_item_helps(monkeypatch):
-    monkeypatch.setattr(aggregation, "_EXACT", 0)
-    best = 0
-    for seed in range(30):
-        P = reciprocal(seed, 7, spread=0.3)
-        order = np.argsort(-kemeny(P)).tolist()
-        value = against(P, order)
-        assert value <= against(P, np.argsort(-row_sums(P), kind="stable").tolist()) + 1e-12
-        for item in order:
-            rest = [i for i in order if i != item]
-            for place in range(len(order)):
-                moved = [*rest[:place], item, *rest[place:]]
-                assert value <= against(P, moved) + 1e-12
-        best += value <= least_against(P) + 1e-12
-    assert best >= 25  # it mostly finds the best order
+@pytest.mark.parametrize("seed", range(5))
+def test_a_search_of_long_cycles_ends_where_no_move_of_one_item_helps(seed):
+    P = reciprocal(seed, 22, spread=0.1)
+    assert csgraph.connected_components(P > P.T, connection="strong")[0] < 22 - 16  # a cycle of more than 16
+    order = np.argsort(-kemeny(P)).tolist()
+    value = against(P, order)
+    assert value <= against(P, np.argsort(-row_sums(P), kind="stable").tolist()) + 1e-12
+    for item in order:
+        rest = [i for i in order if i != item]
+        for place in range(len(order)):
+            assert value <= against(P, [*rest[:place], item, *rest[place:]]) + 1e-12
 
 
 def test_an_order_by_majorities_is_found_whatever_its_length():

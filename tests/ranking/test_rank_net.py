@@ -1,15 +1,14 @@
-from itertools import pairwise, product
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
-from sklearn.model_selection import KFold
 
 from preflearn.metrics import ranking_loss
 from preflearn.pairs import Pairs
-from preflearn.ranking import RankNet, choose_rank_net, rank_net
+from preflearn.ranking import RankNet, rank_net
 from preflearn.ranking.learner import positions
 
 
@@ -164,65 +163,9 @@ def test_bad_parameters_are_named(parameters, message):
         RankNet(**parameters).fit(*problem(0))
 
 
-# ---- The choice
-
-
-def test_the_choice_has_the_least_loss_of_held_out_items():
-    """36 candidates, each anew on the same two folds."""
-    X, rank = problem(8, n=24)
-    qid = np.arange(24) % 2
-    chosen = choose_rank_net(X, rank, qid, net=RankNet(n_epochs=2, random_state=3), random_state=4)
-    folds = list(KFold(2, shuffle=True, random_state=4).split(X))
-    expected = {}
-    for key in product((32, 64, 128, 256), (8, 16, 32), (0.001, 0.01, 0.1)):
-        units, batch, rate = key
-        found = []
-        for train, test in folds:
-            net = RankNet(units, batch_size=batch, learning_rate=rate, n_epochs=2, random_state=3)
-            net.fit(X[train], rank[train], qid[train])
-            found.append(ranking_loss(rank[test], -net.worths(X[test]), qid[test]))
-        expected[key] = np.mean(found)
-    assert chosen.losses == pytest.approx(expected)
-    net = chosen.net
-    key = net.n_hidden, net.batch_size, net.learning_rate
-    assert chosen.loss == chosen.losses[key] == min(chosen.losses.values())
-    assert (net.n_epochs, net.random_state) == (2, 3)
-    assert not hasattr(net, "weights_")
-
-
-def test_the_choice_takes_none_and_a_generator():
-    X, rank = problem(9, n=12)
-    net = RankNet(n_epochs=1)
-    one, again = (choose_rank_net(X, rank, net=net, random_state=np.random.default_rng(0)) for _ in range(2))
-    assert one.losses == again.losses
-    assert choose_rank_net(X, rank, net=RankNet(n_epochs=1, random_state=None), random_state=None).loss <= 1
-
-
 def test_the_worths_of_the_largest_parameters_are_finite():
     X, rank = problem(3)
     X /= np.abs(X).max()
     net = RankNet(n_hidden=9, n_epochs=5, learning_rate=1e6, sigma=1e6).fit(1e100 * X, rank)
     assert np.isfinite(net.worths(-1e100 * X)).all()
     assert np.isfinite(net.loss_curve_).all()
-
-
-def test_the_default_net_has_20_epochs():
-    X, rank = problem(9, n=8)
-    assert choose_rank_net(X, rank).net.n_epochs == 20
-
-
-@pytest.mark.parametrize(
-    ("X", "rank", "parameters", "message"),
-    [
-        ([[0.0], [1.0], [2.0]], [1, 2, 3], {}, "no pair is left of 1 items"),
-        ([[0.0], [1.0]], [1], {}, r"rank has shape \(1,\)"),
-        ([[0.0], [1.0]], [1, 2], {"n_folds": 1}, "n_folds is 1; expected a whole number of at least 2"),
-        ([[0.0], [1.0]], [1, 2], {"random_state": "a"}, "random_state is 'a'"),
-        ([[0.0], [1.0]], [1, 2], {"net": "x"}, "net is 'x'; expected a RankNet or None"),
-        ([[0.0], [1.0]], [1, 2], {"net": RankNet}, "net is <class .*; expected a RankNet or None"),
-        ([[0.0], [1.0]], [1, 2], {"n_folds": 3}, "n_folds is 3; expected at most 2, the number of items"),
-    ],
-)
-def test_bad_input_of_the_choice_is_named(X, rank, parameters, message):
-    with pytest.raises(ValueError, match=message):
-        choose_rank_net(X, rank, **parameters)

@@ -101,18 +101,6 @@ def test_fit_is_the_optimum_of_the_likelihood_as_written(model, seed):
     np.testing.assert_allclose(found.x, point, atol=1e-3)
 
 
-@every_model
-def test_gradient_vanishes(model):
-    pairs, y = compared(5, m=400)
-    fitted = clone(model).fit(pairs, y)
-    d = pairs.differences() @ fitted.coef_
-    t = tie_parameter(fitted)
-    link = LINKS.get(getattr(model, "link", None))
-    loss = davidson_loss(d, t, y) if link is None else ordinal_loss(d, t, y, link)
-    np.testing.assert_allclose(pairs.differences().T @ loss.d + model.alpha * fitted.coef_, 0, atol=1e-8)
-    assert loss.t.sum() == pytest.approx(0, abs=1e-8)
-
-
 @pytest.mark.parametrize("kind", ["davidson", "logit", "probit"])
 @pytest.mark.parametrize("t", [0.03, 0.6, 2.5])
 def test_derivatives_agree_with_finite_differences(kind, t):
@@ -156,16 +144,6 @@ def test_probabilities_are_those_of_the_definition(model):
     np.testing.assert_allclose(p, expected, rtol=1e-9)
     penalty = model.alpha / 2 * fitted.coef_ @ fitted.coef_
     assert log_loss(y, p) * len(y) + penalty == pytest.approx(fitted.objective_, rel=1e-10)
-
-
-def test_davidson_ties_go_with_the_geometric_mean_of_worths():
-    fitted = Davidson().fit(*compared(7))
-    X = compared(7)[0].items[:2]
-    worth = np.exp(fitted.rank_function(X))
-    weights = np.array([worth[1], fitted.nu_ * np.sqrt(worth.prod()), worth[0]])
-    np.testing.assert_allclose(
-        fitted.predict_proba(Pairs(X, [[0, 1]]))[0], weights / weights.sum(), rtol=1e-12
-    )
 
 
 def test_logit_is_rao_and_kuppers_model():
@@ -240,15 +218,6 @@ def test_without_ties_davidson_and_the_logit_are_bradley_and_terrys_model():
     assert OrdinalComparison(alpha=0.1).fit(pairs, y).threshold_ == 0
 
 
-def test_without_ties_the_probit_is_thurstones_model():
-    pairs, y = compared(12)
-    pairs, y = pairs[y != 0], y[y != 0]
-    fitted = OrdinalComparison("probit", alpha=0.1).fit(pairs, y)
-    D = pairs.differences() * y[:, None]
-    found = minimize(lambda w: 0.05 * w @ w - norm.logcdf(D @ w).sum(), np.zeros(3), method="BFGS")
-    np.testing.assert_allclose(fitted.coef_, found.x, atol=1e-4)
-
-
 @every_model
 def test_one_tie_among_many_approaches_the_limit_without_ties(model):
     pairs, y = compared(13, m=200)
@@ -263,14 +232,6 @@ def test_one_tie_among_many_approaches_the_limit_without_ties(model):
     np.testing.assert_allclose(near.coef_, without.coef_, atol=1e-5)
     assert 0 < near.predict_proba(pairs)[:, 1].max() < 1e-6
     assert without.tau_ == limit.tau_ == 0
-
-
-@every_model
-def test_winners_listed_first_are_fitted(model):
-    pairs, y = compared(14)
-    turned = np.where(y[:, None] < 0, pairs.index[:, ::-1], pairs.index)
-    fitted = clone(model).fit(Pairs(pairs.items, turned), np.abs(y))
-    np.testing.assert_allclose(fitted.coef_, clone(model).fit(pairs, y).coef_, atol=1e-9)
 
 
 @every_model
@@ -300,13 +261,6 @@ def test_a_weight_is_a_number_of_copies(model, seed):
     weighted, repeated = clone(model).fit(pairs, y, counts), clone(model).fit(pairs[copies], y[copies])
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-8)
     assert tie_parameter(weighted) == pytest.approx(tie_parameter(repeated), abs=1e-8)
-
-
-@every_model
-def test_shifting_all_items_changes_nothing(model):
-    pairs, y = compared(15)
-    moved = Pairs(pairs.items + np.array([3.0, -2.0, 1.0]), pairs.index)
-    np.testing.assert_allclose(clone(model).fit(moved, y).coef_, clone(model).fit(pairs, y).coef_, atol=1e-8)
 
 
 @every_model
@@ -383,20 +337,6 @@ def test_strengths_of_one_hot_items_sum_to_zero(model):
 
 
 @every_model
-def test_parameters_are_recovered_from_many_pairs(model):
-    rng = np.random.default_rng(17)
-    truth, t = np.array([1.0, -0.5]), 0.4
-    pairs = Pairs(
-        rng.standard_normal((200, 2)), rng.permuted(np.tile(np.arange(200), (20_000, 1)), axis=1)[:, :2]
-    )
-    p = probabilities(model, pairs.differences() @ truth, t)
-    y = (rng.random(len(p))[:, None] > p.cumsum(axis=1)).sum(axis=1) - 1
-    fitted = clone(model).fit(pairs, y)
-    np.testing.assert_allclose(fitted.coef_, truth, atol=0.05)
-    assert tie_parameter(fitted) == pytest.approx(t, abs=0.05)
-
-
-@every_model
 def test_far_differences_have_finite_probabilities(model):
     fitted = clone(model).fit(*compared(18))
     far = Pairs([[1e6, 0, 0], [0, 0, 0]], [[0, 1], [1, 0]])
@@ -469,13 +409,7 @@ def test_an_unknown_link_is_named():
         OrdinalComparison("cauchit").fit(*compared(0))
 
 
-def test_weights_beyond_all_accuracy_are_refused():
-    pairs = Pairs(np.arange(6.0)[:, None], [[1, 0], [2, 3], [4, 5], [3, 1]])
-    with pytest.raises(ValueError, match=r"found no optimum.*weights go up to 1e\+99"):
-        Davidson().fit(pairs, [1, -1, 0, 1], np.full(4, 1e99))
-
-
-@pytest.mark.parametrize("weight", [1e30, 1e60, 1e99])
+@pytest.mark.parametrize("weight", [1e30, 1e60, 1e90, 1e99])
 @pytest.mark.parametrize(
     "machine", [Davidson(), OrdinalComparison()], ids=lambda machine: type(machine).__name__
 )

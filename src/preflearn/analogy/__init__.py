@@ -2,12 +2,12 @@
 
 from preflearn.analogy.able2rank import Able2Rank
 from preflearn.analogy.additive import AdditiveAnalogy
-from preflearn.analogy.certificate import Certificate, first_refutation, psd_certificate
+from preflearn.analogy.certificate import Certificate, psd_certificate
 from preflearn.analogy.kernel import analogy_kernel
 from preflearn.analogy.proportions import PROPORTIONS, proportion, proportion_gram
 from preflearn.analogy.rank import AnKerRank
-from preflearn.analogy.scaling import Decisions, DomainScaler
-from preflearn.analogy.sorted import AnalogyOperator
+from preflearn.analogy.scaling import DomainScaler
+from preflearn.analogy.sorting import AnalogyOperator
 
 __all__ = [
     "PROPORTIONS",
@@ -16,10 +16,8 @@ __all__ = [
     "AnKerRank",
     "AnalogyOperator",
     "Certificate",
-    "Decisions",
     "DomainScaler",
     "analogy_kernel",
-    "first_refutation",
     "proportion",
     "proportion_gram",
     "psd_certificate",

@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from preflearn.analogy.kernel import analogy_kernel
-from preflearn.analogy.training import Aggregate, PairwiseLearner, check_unit, halves
-from preflearn.checks import Floats, as_real, check_choice, require
+from preflearn.analogy.training import Aggregate, PairwiseLearner, halves
+from preflearn.checks import Floats, as_real, require
 from preflearn.pairs import Pairs
-from preflearn.ranking.aggregation import AGGREGATES
-from preflearn.ranking.learner import check_rankings, generator
+from preflearn.ranking.learner import generator
 
 _BLOCK = 1 << 21  # degrees of analogy at a time
 _DIGITS = 12  # of a degree
@@ -32,8 +31,10 @@ class Able2Rank(PairwiseLearner):
 
     Section 3.2 of [AhmadiFahandar2019]_: z > z' in the training data speaks for x_i > x_j to the degree
     v(z, z', x_i, x_j), and for x_j > x_i to the degree v(z, z', x_j, x_i); v is eq. 5, averaged over features
-    (`analogy_kernel` of degree 1). The shares of the votes are p_ij, and the worths that aggregate P order
-    the items. Nothing is learned but k: the training pairs are kept.
+    (`analogy_kernel` of degree 1). Each training pair votes once, for the direction of its larger degree; the
+    k pairs with the largest such degrees count, as in the authors' public code. The shares of the votes are
+    p_ij, and the worths that aggregate P order the items. Nothing is learned but k: the training pairs are
+    kept.
 
     Parameters
     ----------
@@ -41,10 +42,6 @@ class Able2Rank(PairwiseLearner):
         Number of votes on each pair; all if there are fewer. "cv": that of 10, 15 and 20 with the least
         share of wrong directions in 2-fold cross-validation of the objects, repeated three times; of several,
         the smallest.
-    votes : {"one", "degrees"}
-        "one": each training pair votes once, for the direction of its larger degree; the k pairs with the
-        largest such degrees count, as in the authors' public code. "degrees": of all 2m degrees of m training
-        pairs, in both directions, the k largest are added up for theirs.
     aggregate : {"bradley-terry", "row sums", "copeland", "kemeny"}
         See `preflearn.ranking`.
     random_state : int, numpy Generator or None
@@ -83,12 +80,10 @@ class Able2Rank(PairwiseLearner):
         self,
         k: int | Literal["cv"] = 10,
         *,
-        votes: Literal["one", "degrees"] = "one",
         aggregate: Aggregate = "bradley-terry",
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.k: int | Literal["cv"] = k
-        self.votes: Literal["one", "degrees"] = votes
         self.aggregate: Aggregate = aggregate
         self.random_state = random_state
 
@@ -111,21 +106,17 @@ class Able2Rank(PairwiseLearner):
             in both halves of the objects.
         """
         rng = generator(self.random_state)
-        check_choice(self.votes, "votes", ("one", "degrees"))
-        check_choice(self.aggregate, "aggregate", tuple(AGGREGATES))
         if self.k != "cv":
             whole = as_real(self.k) % 1 == 0 and self.k >= 1
             require(whole, self.k, "k", "a whole number of at least 1 or 'cv'")
-        items, rank, query = check_rankings(X, rank, qid)
-        pairs, y = Pairs.from_rankings(check_unit(items, "X"), rank, query)
-        better = pairs.differences() * y[:, None]
+        pairs, better = self._preferences(X, rank, qid)
         if self.k == "cv":
             self.losses_ = losses = self._cross_validated(pairs, better, rng)
             self.k_ = min(losses, key=lambda k: (losses[k], k))
         else:
             vars(self).pop("losses_", None)  # of an earlier fit
             self.k_ = int(self.k)
-        self.differences_, self.n_features_in_ = better, items.shape[1]
+        self.differences_, self.n_features_in_ = better, better.shape[1]
         return self
 
     def _degrees(self, U: Floats) -> Floats:
@@ -150,22 +141,13 @@ class Able2Rank(PairwiseLearner):
         for start in range(0, len(V), rows):
             part = slice(start, start + rows)
             # Of scaled whole numbers many degrees are equal, but for rounding.
-            for_first, for_second = (analogy_kernel(v, better) for v in (V[part], -V[part]))
-            for degrees in (for_first, for_second):
-                np.round(degrees, _DIGITS, out=degrees)
-            if self.votes == "one":
-                strength = np.maximum(for_first, for_second)
-                for_first = (1 + np.sign(for_first - for_second)) / 2
-                weight, vote = np.ones_like(strength), for_first
-            else:
-                strength = np.hstack([for_first, for_second])
-                weight, vote = strength, np.arange(strength.shape[1]) < len(better)
+            for_first, for_second = (
+                np.round(analogy_kernel(v, better), _DIGITS) for v in (V[part], -V[part])
+            )
+            strength, votes = np.maximum(for_first, for_second), (1 + np.sign(for_first - for_second)) / 2
             for row, k in enumerate(choices):
-                counted = weight * _largest(strength, k)
-                total = counted.sum(axis=1)
-                share[row, part] = np.where(
-                    total > 0, (counted * vote).sum(axis=1) / np.maximum(total, 1e-300), 0.5
-                )
+                counted = _largest(strength, k)
+                share[row, part] = (counted * votes).sum(axis=1) / counted.sum(axis=1)
         return share
 
 

@@ -11,24 +11,86 @@ References
 
 from __future__ import annotations
 
-import warnings
-from typing import Self
+from collections.abc import Callable
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import brentq
+from scipy.special import expit
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from preflearn.analogy.coarse import AllFunctions, few_functions
-from preflearn.analogy.kernel import Zero, check_differences, check_features
-from preflearn.analogy.newton import Logistic, minimise
-from preflearn.analogy.sorted import AnalogyOperator
+from preflearn.analogy.kernel import check_differences, check_features
+from preflearn.analogy.sorting import AnalogyOperator
 from preflearn.checks import Floats, as_real, check_count, check_labels, check_number, require
-from preflearn.ground.gram import DenseGram
+from preflearn.ground.newton import conjugate_gradients, newton, warn_of_gap
 
 _LEAST_COST, _MOST_COST = 1e-12, 1e6
-_STORED = 20  # pairs a feature, up to which a product with the Gram matrix is quicker than by sorting
+_FLAT = 1e-10  # the least curvature of the loss in Newton's equations, whose unknowns are divided by it
+_ACCURACY = 0.1  # of a step, relative to its length in the metric of the Hessian
+_MOST_STEPS, _MOST_GRADIENTS = 100, 1000
+
+
+class _Point(NamedTuple):
+    """Weights of the kernel functions, and all that a step and its judgement need of them."""
+
+    x: Floats  # (N,), the weights
+    bias: float
+    value: float
+    slopes: Floats  # C times those of the losses; with a bias, their sum is 0
+    gradient: Floats  # K times the residual x + slopes
+
+
+class Logistic(NamedTuple):
+    """1/2 x'Kx + C sum_i log(1 + exp(-y_i (K x + bias)_i)), at the best bias for each x, or a bias of 0.
+
+    At a small cost the gap is small at x = 0, where f is constant and ranks nothing: take a step at least.
+    """
+
+    times: Callable[[Floats], Floats]  # K v
+    inverse: Callable[[Floats], Callable[[Floats], Floats]]  # of the equations, or near; see `coarse`
+    y: Floats
+    C: float
+    biased: bool = True
+
+    def at(self, x: Floats) -> _Point:
+        scores, bias = self.times(x), 0.0
+        if self.biased:
+            wide = np.log(len(x)) + 1  # beyond the scores: losses of one kind outweigh all of the other
+            low, high = -float(scores.max()) - wide, -float(scores.min()) + wide
+            bias = float(brentq(lambda b: float(self._slopes(scores + b).sum()), low, high, xtol=1e-15))  # pyright: ignore[reportArgumentType]
+        slopes = self._slopes(scores + bias)
+        value = float(x @ scores) / 2 + self.C * float(np.logaddexp(0.0, -self.y * (scores + bias)).sum())
+        return _Point(x, bias, value, slopes, self.times(x + slopes))
+
+    def _slopes(self, f: Floats) -> Floats:
+        return -self.C * self.y * expit(-self.y * f)
+
+    def gap(self, point: _Point) -> float:
+        """1/2 e'Ke of the residual e, relative."""
+        return max(0.0, float((point.x + point.slopes) @ point.gradient) / 2 / point.value)
+
+    def step(self, point: _Point) -> Floats:
+        """About Newton's, from (W^-1 + K) step + 1 t = -e / W and 1'step = 0, by conjugate gradients."""
+        share = np.abs(point.slopes) / self.C
+        W = self.C * np.maximum(share * (1 - share), _FLAT)
+        solve, right = self.inverse(W), -(point.x + point.slopes)
+        # Newton's model of the objective is at most excess / 2 above its minimum, and falls by some
+        # decrease / 2: the first is r'WK (1 + W K)^-1 Wr of the residual r, which r'Wr bounds.
+
+        def enough(step: Floats, residual: Floats, *sizes: float) -> bool:
+            weighted = W * residual
+            excess = float(residual @ weighted) - self.biased * weighted.sum() ** 2 / W.sum()
+            return excess <= -(_ACCURACY**2) * float(step @ point.gradient)
+
+        step = solve(right)
+        residual = (right - step) / W - self.times(step)
+        conjugate_gradients(
+            lambda v: v / W + self.times(v), lambda r: solve(W * r), step, residual, enough, _MOST_GRADIENTS
+        )
+        return step
 
 
 class AdditiveAnalogy(BaseEstimator):
@@ -47,13 +109,9 @@ class AdditiveAnalogy(BaseEstimator):
     ----------
     C : float
         Cost of the loss of a pair, from 1e-12 to 1e6. Time grows with C: see Notes.
-    zero : {"apart", "positive"}
-        What sign(0) is, as in `analogy_kernel`.
     tol : float
-        Largest relative duality gap, positive.
-    max_iter : int
-        Largest number of Newton steps. A ConvergenceWarning says so where the gap is larger than `tol` after
-        them; the machine is then that of the last step, with the least objective so far.
+        Largest relative duality gap, positive. A ConvergenceWarning says so where rounding, or 100 steps
+        of Newton, end it before.
 
     Attributes
     ----------
@@ -73,15 +131,15 @@ class AdditiveAnalogy(BaseEstimator):
     Notes
     -----
     **The functions.** g_k is continuous and piecewise linear on the differences of one sign, with knots at
-    those of the fit, and has a value of its own at 0 where `zero` is "apart". With p = g_k on [0, 1] (the
-    limit at 0), |g_k|^2 has the part 1/2 int p'^2 + 1/2 (p(0) + p(1))^2, the same for [-1, 0], and, where
-    `zero` is "apart", the square of the value at 0. |g|^2 = d sum_k |g_k|^2 for the g_k of `component`; for
-    other ways to write g as such a sum, the right-hand side is larger.
+    those of the fit, and has a value of its own at 0. With p = g_k on [0, 1] (the limit at 0), |g_k|^2 has
+    the part 1/2 int p'^2 + 1/2 (p(0) + p(1))^2, the same for [-1, 0], and the square of the value at 0.
+    |g|^2 = d sum_k |g_k|^2 for the g_k of `component`; for other ways to write g as such a sum, the
+    right-hand side is larger.
 
-    **The bias.** Constants are in H, but cost: |1|^2 = 5, or 4 where `zero` is "positive". So one is added
+    **The bias.** Constants are in H, but cost: |1|^2 = 5. So one is added
     without penalty, as in the support vector machine that the paper trains on pairs in one order each.
     Trained on both orders, (u, y) and (-u, -y), the machine has b = 0 and f(-u) = -f(u), since its minimum is
-    the only one (with `zero` "apart": kappa(-u, -v) = kappa(u, v)). That is the machine on one order with no
+    the only one (kappa(-u, -v) = kappa(u, v)). That is the machine on one order with no
     bias, the kernel (k(u, v) - k(u, -v)) / 2, and the cost 2C. There is no switch for it: give both
     orders.
 
@@ -101,17 +159,13 @@ class AdditiveAnalogy(BaseEstimator):
     >>> machine = AdditiveAnalogy(tol=1e-9).fit([[0.5], [0.25], [-0.5], [-0.25]], [1, 1, -1, -1])
     >>> machine.decision_function([[0.5], [-0.5], [0.0]]).round(3).tolist()
     [0.614, -0.614, 0.0]
-    >>> machine.knots(0).tolist(), machine.component(0, [0.25, 0.5, 1.0]).round(3).tolist()
-    ([-0.5, -0.25, 0.25, 0.5], [0.614, 0.614, 0.263])
+    >>> machine.component(0, [0.25, 0.5, 1.0]).round(3).tolist()
+    [0.614, 0.614, 0.263]
     """
 
-    def __init__(
-        self, C: float = 1.0, *, zero: Zero = "apart", tol: float = 1e-3, max_iter: int = 100
-    ) -> None:
+    def __init__(self, C: float = 1.0, *, tol: float = 1e-3) -> None:
         self.C = C
-        self.zero: Zero = zero
         self.tol = tol
-        self.max_iter = max_iter
 
     def fit(self, U: ArrayLike, y: ArrayLike) -> Self:
         """Learn from labelled pairs.
@@ -131,27 +185,18 @@ class AdditiveAnalogy(BaseEstimator):
         good = _LEAST_COST <= as_real(self.C) <= _MOST_COST
         require(good, self.C, "C", f"a number from {_LEAST_COST:g} to {_MOST_COST:g}")
         tol = check_number(self, "tol", positive=True)
-        steps = check_count(self.max_iter, "max_iter", 1)
         U = check_differences(U)
         y = check_labels(y, len(U), allow=(-1, 1)).astype(np.float64)
         if np.all(y == y[0]):
             raise ValueError(f"all {len(y)} labels are {y[0]:+.0f}; expected both -1 and +1")
-        operator, functions = AnalogyOperator(U, zero=self.zero), few_functions(U, self.zero)
-        times = operator.times
-        if isinstance(functions, AllFunctions) and len(U) <= _STORED * U.shape[1]:
-            times = DenseGram(functions.K).times
+        operator, functions = AnalogyOperator(U), few_functions(U)
+        times = functions.gram.times if isinstance(functions, AllFunctions) else operator.times
         problem = Logistic(times, functions.inverse, y, float(self.C))
-        found, self.n_iter_ = minimise(problem, np.zeros(len(y)), tol, steps)
-        if not found.gap <= tol:
-            warnings.warn(
-                f"AdditiveAnalogy: the duality gap is {found.gap:.1e} of the objective after {self.n_iter_} "
-                f"steps; expected at most tol = {tol:g}: raise max_iter, or lower C = {self.C:g}",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        found, gap, self.n_iter_ = newton(problem, np.zeros(len(y)), tol, _MOST_STEPS)
+        warn_of_gap("AdditiveAnalogy", gap, tol, f"lower C = {self.C:g}")
         self.differences_, self.n_features_in_, self._operator = U, U.shape[1], operator
-        self.dual_coef_, self.bias_ = found.c, found.bias
-        self.objective_, self.dual_gap_ = found.objective, found.gap
+        self.dual_coef_, self.bias_ = found.x, found.bias
+        self.objective_, self.dual_gap_ = found.value, gap
         return self
 
     def decision_function(self, V: ArrayLike) -> Floats:
@@ -170,18 +215,13 @@ class AdditiveAnalogy(BaseEstimator):
         return self._operator.cross(V, self.dual_coef_) + self.bias_
 
     def component(self, k: int, u: ArrayLike) -> Floats:
-        """g_k at differences u of feature k (from 0), shape (n,): f = bias_ + sum_k g_k."""
-        column = self._column(k)
-        u = check_differences(u, "u", ("n",))
-        values = AnalogyOperator(column, zero=self._operator.zero).cross(u[:, None], self.dual_coef_)
-        return values / self.n_features_in_
+        """g_k at differences u of feature k (from 0), shape (n,): f = bias_ + sum_k g_k.
 
-    def knots(self, k: int) -> Floats:
-        """The differences of feature k (from 0) in the fit, ascending, between which g_k is linear."""
-        return np.unique(self._column(k))
-
-    def _column(self, k: int) -> Floats:
+        It is linear between neighbouring differences of the fit of one sign.
+        """
         check_is_fitted(self, "dual_coef_")
-        feature, d = check_count(k, "k", 0), self.n_features_in_
-        require(feature < d, k, "k", f"the number of a feature, from 0 to {d - 1}")
-        return self.differences_[:, [feature]]
+        k, d = check_count(k, "k", 0), self.n_features_in_
+        require(k < d, k, "k", f"the number of a feature, from 0 to {d - 1}")
+        u = check_differences(u, "u", ("n",))
+        feature = AnalogyOperator(self.differences_[:, [k]])
+        return feature.cross(u[:, None], self.dual_coef_) / d

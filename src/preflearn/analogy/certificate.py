@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from numbers import Rational
 from typing import Any, NamedTuple
@@ -54,38 +53,28 @@ class Certificate(NamedTuple):
     value: Fraction | None = None
 
     def verify(self, K: ArrayLike) -> bool:
-        """Whether all that is said here is true of K, recomputed from rows and witness, not by elimination.
+        """Whether this proves or refutes that K is positive semi-definite, by no elimination.
 
-        The rows have to be as many as the rank, independent, and such that L D L' = K; for a refutation, that
-        L D L' agrees with K in the rows of the pivots, that what is left has an entry at which elimination
-        ends, and x'Kx < 0.
+        A proof: L D L' = K, for as many independent rows as the rank says, and positive pivots. A refutation:
+        x'Kx is the value, which is negative; the rest says how far the elimination came.
         """
         matrix, scale = _integers(K)
-        if not self._fits(len(matrix)):
+        vectors = (*self.rows, *([] if self.witness is None else [self.witness]))
+        if self.psd != (self.value is None) or any(len(x) != len(matrix) for x in vectors):
             return False
-        rest, before, pivots = matrix, 1, ()
+        if self.value is not None:
+            return self.value < 0 and self.value == _quadratic(matrix, np.array(self.witness)) / scale
+        rest, before, pivots = matrix, 1, []
         for entries, at in zip(self.rows, self.order, strict=True):
             row = np.array(entries, dtype=object)
             rest = rest * row[at] - np.outer(row, row)
-            if (rest % before).any():  # in the elimination, these divisions have no remainder
+            if row[at] <= 0 or (rest % before).any():  # a multiple of the pivot before, as minors are
                 return False
-            pivots += (Fraction(row[at], before * scale),)
+            pivots.append(Fraction(row[at], before * scale))
             rest, before = rest // before, row[at]
-        if pivots != self.pivots or (rest if self.psd else rest[list(self.order)]).any():
-            return False
-        if not self.psd and _negative_direction(rest) is None:  # the elimination went on
-            return False
-        value = None if self.psd else _quadratic(matrix, np.array(self.witness, dtype=object)) / scale
-        return value == self.value and (value is None or value < 0)
-
-    def _fits(self, n: int) -> bool:
-        """Whether the parts belong to n rows; each row is positive at its pivot and 0 at those before."""
-        vectors = (*self.rows, *([] if self.witness is None else [self.witness]))
-        fitting = self.rank == len(self.rows) == len(self.order) == len({*self.order} & {*range(n)})
-        if not fitting or self.psd != (self.witness is None) or any(len(x) != n for x in vectors):
-            return False
-        at_pivots = [[row[at] for at in self.order] for row in self.rows]
-        return all(row[k] > 0 and not any(row[:k]) for k, row in enumerate(at_pivots))
+        left_out = np.array([[row[at] for at in self.order] for row in self.rows], dtype=object)
+        dependent = np.tril(left_out, -1).any() if self.rows else False
+        return self.rank == len(pivots) and self.pivots == (*pivots,) and not dependent and not rest.any()
 
 
 def psd_certificate(K: ArrayLike) -> Certificate:
@@ -129,61 +118,21 @@ def psd_certificate(K: ArrayLike) -> Certificate:
     rows: list[Exact] = []
     order: list[int] = []
     minors = [1]  # leading minors of the scaled and ordered matrix; pivots are their ratios
-    rest, left = matrix, np.arange(len(matrix))
-    direction = _negative_direction(rest)
-    while direction is None and rest.any():
+    rest, direction = matrix, _negative_direction(matrix)
+    while direction is None and rest.any():  # each time one more row becomes 0
         at = int(np.argmax(rest.diagonal()))  # positive: beside zeros alone there would be a direction
-        pivot = rest[at, at]
-        row = np.zeros(len(matrix), dtype=object)
-        row[left] = rest[at]
+        row = rest[at]
+        rest = (rest * row[at] - np.outer(row, row)) // minors[-1]
         rows.append(row)
-        order.append(int(left[at]))
-        rest = (rest * pivot - np.outer(rest[at], rest[at])) // minors[-1]
-        rest = np.delete(np.delete(rest, at, axis=0), at, axis=1)
-        left = np.delete(left, at)
-        minors.append(pivot)
+        order.append(at)
+        minors.append(row[at])
         direction = _negative_direction(rest)
     pivots = tuple(Fraction(m, before * scale) for before, m in itertools.pairwise(minors))
     common = (len(rows), tuple(order), pivots, tuple(tuple(row.tolist()) for row in rows))
     if direction is None:
         return Certificate(True, *common)
-    x = _witness(matrix, rows, order, left, direction)
+    x = _witness(matrix, rows, order, direction)
     return Certificate(False, *common, tuple(x.tolist()), _quadratic(matrix, x) / scale)
-
-
-def gram(kernel: Callable[[Any, Any], Any], points: Sequence[Any]) -> Exact:
-    """The matrix of kernel(u, v) for all points u, v; as exact as the kernel is on Fractions.
-
-    Examples
-    --------
-    >>> gram(lambda u, v: 1 - abs(u - v), [Fraction(0), Fraction(1, 3)])[0, 1]
-    Fraction(2, 3)
-    """
-    K = np.empty((len(points), len(points)), dtype=object)
-    for i, j in np.ndindex(K.shape):
-        K[i, j] = kernel(points[i], points[j])
-    return K
-
-
-def first_refutation(
-    kernel: Callable[[Any, Any], Any], sets: Iterable[Sequence[Any]]
-) -> tuple[Sequence[Any], Certificate] | None:
-    """The first set of points on which a kernel is not positive semi-definite, or None if each one passes.
-
-    Examples
-    --------
-    >>> points, certificate = first_refutation(lambda u, v: 1 - abs(u - v), [[0, 1], [0, 1, 2], [0, 3]])
-    >>> points, [int(entry) for entry in certificate.witness]
-    ([0, 3], [2, 1])
-    """
-    for points in sets:
-        K = gram(kernel, points)
-        certificate = psd_certificate(K)
-        if not certificate.verify(K):
-            raise ArithmeticError(f"the certificate for the points {points} does not verify")
-        if not certificate.psd:
-            return points, certificate
-    return None
 
 
 # ---- The matrix in whole numbers
@@ -194,11 +143,7 @@ def _integers(K: ArrayLike) -> tuple[Exact, int]:
     array = as_array(K, "K") if hasattr(K, "dtype") else np.array(K, dtype=object)  # no int becomes a float
     check_shape(array, "K", ("n", "n"), "a symmetric matrix")
     require(array.size > 0, array.tolist(), "K", "at least one row")
-    entries = array.tolist()  # Python's own numbers, which do not overflow
-    K_exact = np.empty(array.shape, dtype=object)
-    for i, row in enumerate(entries):
-        for j, entry in enumerate(row):
-            K_exact[i, j] = _fraction(entry, f"K[{i}, {j}]")
+    K_exact, entries = as_fractions(array, "K"), array.tolist()
     for i, j in np.argwhere(K_exact != K_exact.T).tolist():
         require(False, entries[i][j], f"K[{i}, {j}]", f"K[{j}, {i}] = {entries[j][i]}: a symmetric matrix")
     scale = math.lcm(*(entry.denominator for entry in K_exact.flat))
@@ -206,12 +151,17 @@ def _integers(K: ArrayLike) -> tuple[Exact, int]:
     return np.array(whole, dtype=object).reshape(array.shape), scale
 
 
-def _fraction(entry: Any, name: str) -> Fraction:
-    if isinstance(entry, np.generic):
-        entry = entry.item()
-    real = isinstance(entry, Rational) or (isinstance(entry, float) and math.isfinite(entry))
-    require(real, entry, name, "a finite integer, Fraction or float")
-    return Fraction(entry)
+def as_fractions(array: NDArray[Any], name: str) -> Exact:
+    """The entries as Fractions; a float counts as the binary fraction that it is."""
+    exact = np.empty(array.shape, dtype=object)
+    for place in np.ndindex(array.shape):
+        entry: Any = array[place]
+        entry = entry.item() if isinstance(entry, np.generic) else entry  # which does not overflow
+        real = isinstance(entry, Rational) or (isinstance(entry, float) and math.isfinite(entry))
+        where = f"[{', '.join(map(str, place))}]" * bool(place)
+        require(real, entry, name + where, "a finite integer, Fraction or float")
+        exact[place] = Fraction(entry)
+    return exact
 
 
 # ---- A direction in which x'Kx is negative
@@ -230,15 +180,11 @@ def _negative_direction(rest: Exact) -> tuple[list[int], list[int]] | None:
 
 
 def _witness(
-    matrix: Exact,
-    rows: list[Exact],
-    order: list[int],
-    left: NDArray[Any],
-    direction: tuple[list[int], list[int]],
+    matrix: Exact, rows: list[Exact], order: list[int], direction: tuple[list[int], list[int]]
 ) -> Exact:
-    """x that has the direction where it is left, and on the pivots what makes (Kx) = 0 there."""
+    """x that has the direction beside the pivots, and there what makes Kx = 0."""
     x = np.full(len(matrix), Fraction(0), dtype=object)
-    x[left[direction[0]]] = [Fraction(entry) for entry in direction[1]]
+    x[direction[0]] = [Fraction(entry) for entry in direction[1]]
     for row, at in zip(reversed(rows), reversed(order), strict=True):
         x[at] = -(row @ x) / row[at]
     largest = max(abs(entry) for entry in x)

@@ -15,31 +15,32 @@ from collections.abc import Callable
 import numpy as np
 from scipy import linalg
 
-from preflearn.analogy.kernel import Zero, analogy_kernel, stretched
+from preflearn.analogy.kernel import analogy_kernel, stretched
 from preflearn.checks import Floats
 from preflearn.compiled import njit
+from preflearn.ground.gram import DenseGram
 
 _MANY = 500  # knots of one of the grids of one sign, over all features
 _SAMPLE = 10_000  # differences that are enough for quantiles
 
 
-def few_functions(U: Floats, zero: Zero) -> AllFunctions | CoarseFunctions:
+def few_functions(U: Floats) -> AllFunctions | CoarseFunctions:
     """The functions of less unknowns: one a pair, or up to four times the knots of a grid."""
     n, d = U.shape
     few = n <= 4 * d * _each(n, d)
-    return AllFunctions(analogy_kernel(U, zero=zero)) if few else CoarseFunctions(U, zero)
+    return AllFunctions(analogy_kernel(U)) if few else CoarseFunctions(U)
 
 
 class AllFunctions:
     """All functions of a kernel, by its Gram matrix K, with or without a constant."""
 
     def __init__(self, K: Floats, biased: bool = True) -> None:
-        self.K, self.biased = K, biased
+        self.gram, self.biased = DenseGram(K), biased
 
     def inverse(self, W: Floats) -> Callable[[Floats], Floats]:
         """The map from r to y with y + W (K y + t) = r, and either 1'y = 0 or t = 0."""
         root = np.sqrt(W)
-        H = root[:, None] * self.K * root
+        H = root[:, None] * self.gram.K * root
         H[np.diag_indices_from(H)] += 1
         factor = linalg.cho_factor(H.T, overwrite_a=True, check_finite=False)
         one = root * linalg.cho_solve(factor, root, check_finite=False)
@@ -61,18 +62,16 @@ class CoarseFunctions:
     ----------
     U : ndarray of shape (N, d)
         Differences in [-1, 1].
-    zero : {"apart", "positive"}
     """
 
-    def __init__(self, U: Floats, zero: Zero) -> None:
+    def __init__(self, U: Floats) -> None:
         n, d = U.shape
         each = _each(n, d)
         self.left, self.share = np.empty((n, d), dtype=np.int32), np.empty((n, d))
         blocks, count = [], 0
         for k in range(d):
-            s = stretched(U[:, k], zero)
-            kinds = [s < 0, s == 0, s > 0] if zero == "apart" else [s < 0, s >= 0]
-            knots = [_knots(s[kind], each) for kind in kinds if kind.any()]
+            s = stretched(U[:, k], "apart")
+            knots = [_knots(s[kind], each) for kind in (s < 0, s == 0, s > 0) if kind.any()]
             blocks += [d * _precision(z) for z in knots]
             z = np.append(np.concatenate(knots), np.inf)
             place = np.searchsorted(z, s, side="right") - 1

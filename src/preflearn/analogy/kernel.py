@@ -98,13 +98,10 @@ def analogy_kernel(
         V = check_differences(V, "V")
         check_features(V, "V", S.shape[1])
         other = stretched(V, zero)
-    symmetric, few = V is None, len(other) < min(_PART, len(S))
-    if few:  # long rows are quicker, and kappa is symmetric
-        S, other = other, S
     K, columns = np.empty((len(S), len(other))), np.ascontiguousarray(other.T)
     tops, nanoseconds = range(0, len(S), _ROWS), 0.15 * K.size * S.shape[1]
-    share(lambda top: _fill(K, S, columns, degree, symmetric, top), tops, nanoseconds)
-    return K.T if few else K
+    share(lambda top: _fill(K, S, columns, degree, V is None, top), tops, nanoseconds)
+    return K
 
 
 def check_differences(U: ArrayLike, name: str = "U", shape: tuple[str, ...] = ("N", "d")) -> Floats:

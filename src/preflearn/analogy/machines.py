@@ -1,4 +1,10 @@
-"""Machines on a kernel between pairs, and the choice of C by cross-validation."""
+"""Machines on a kernel between pairs, the choice of C by cross-validation, and chances from their values.
+
+References
+----------
+.. [Platt1999] J. C. Platt, "Probabilistic outputs for support vector machines and comparisons to regularized
+   likelihood methods", Advances in Large Margin Classifiers, MIT Press, 1999.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +14,24 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import linalg
+from scipy.special import logit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
+from preflearn.analogy.additive import Logistic
 from preflearn.analogy.coarse import AllFunctions
-from preflearn.analogy.newton import Logistic, minimise
+from preflearn.analogy.training import Fold
 from preflearn.checks import Floats, Ids
 from preflearn.ground.gram import DenseGram
+from preflearn.ground.newton import newton
 from preflearn.pairs import Pairs
 from preflearn.path.binary import trusted_path
+from preflearn.path.binary_path import BinaryPath
 from preflearn.path.ranking import ranksvm_path
-from preflearn.path.regularization import Selection, steps, widest
+from preflearn.path.ranking_path import RankingPath
+from preflearn.path.regularization import Selection, widest
 
 LEAST = 1e-8  # lambda per example where a path ends; the first breakpoint is below 1 per example
 GRID = np.logspace(3, -3, 7)  # lambda of machines without a path
@@ -29,13 +41,7 @@ _MOST_RESIDUAL = 1e-4  # of a margin, before the path is followed instead
 _RIDGE = 1e-11
 _ROUNDING = 1e-12  # of a breakpoint
 _GAP = 1e-10  # of logistic regression, relative to its objective
-
-
-class Fold(NamedTuple):
-    """Examples that train, and examples that validate."""
-
-    train: Ids
-    valid: Ids
+_MOST_NEWTON_STEPS = 100
 
 
 class Problem(NamedTuple):
@@ -58,42 +64,63 @@ class Problem(NamedTuple):
         return DenseGram(self.K).block(rows, columns)
 
 
-class Machines(NamedTuple):
-    """f = K coef + intercept, one column a cost."""
+class Machine(NamedTuple):
+    """f = K coef + bias."""
 
-    coef: Floats  # (m, k)
-    intercept: Floats  # (k,)
-    costs: Floats  # (k,), those asked for, or where rounding ended a path before
+    coef: Floats  # (m,)
+    bias: float
+    C: float  # that asked for, or where rounding ended a path before
 
 
-def hinge(problem: Problem, costs: Floats) -> Machines:
+def hinge(problem: Problem, C: float) -> Machine:
     """C sum (1 - y f)_+ + 1/2 |f|^2: the support vector machine."""
-    K, labels, biased = problem
-    coef, intercept = np.zeros((len(labels), len(costs))), np.zeros(len(costs))
-    taken = np.empty(len(costs))
-    for k, C in enumerate(costs):
-        if biased:
-            coef[:, k], intercept[k], taken[k] = _biased(K, labels, C)
-        else:
-            coef[:, k], taken[k] = _unbiased(K, labels, C)
-    return Machines(coef, intercept, taken)
+    found = _by_libsvm(problem, C) if problem.biased else None
+    return found or _by_path(problem, C)
 
 
-def _biased(K: Floats, labels: Floats, C: float) -> tuple[Floats, float, float]:
-    """Coefficients, bias, C: by libsvm, or by the path where single precision keeps it from its tolerance."""
+def _by_libsvm(problem: Problem, C: float) -> Machine | None:
+    """None where single precision keeps libsvm from its tolerance."""
+    K, labels, _ = problem
     svc = SVC(C=C, kernel="precomputed", tol=_TOLERANCE, max_iter=_MOST_STEPS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         svc.fit(K, labels)
-    if svc.fit_status_ == 0:
-        coef = np.zeros(len(labels))
-        coef[svc.support_] = svc.dual_coef_[0]
-        coef, bias, residual = _polished(K, labels, C, coef, float(svc.intercept_[0]))
-        if residual <= _MOST_RESIDUAL:
-            return coef, bias, C
-    path = trusted_path(K, labels, 1 / C)
-    lam, taken = _reached(path.lambda_end, C)
-    return labels * path.alpha(lam) / lam, path.bias(lam), taken
+    if svc.fit_status_:
+        return None
+    coef = np.zeros(len(labels))
+    coef[svc.support_] = svc.dual_coef_[0]
+    coef, bias, residual = _polished(K, labels, C, coef, float(svc.intercept_[0]))
+    return Machine(coef, bias, C) if residual <= _MOST_RESIDUAL else None
+
+
+def _by_path(problem: Problem, C: float) -> Machine:
+    """By the path down to lambda = 1/C, or to its end if it comes before."""
+    path, lam = _path(problem, 1 / C), 1 / C
+    if lam < path.lambda_end:
+        lam = path.lambda_end
+        warnings.warn(
+            f"rounding ends the path of the machine at C = {1 / lam:.3g}, which is taken in place of {C:.3g}",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    bias = path.bias(lam) if isinstance(path, BinaryPath) else 0.0
+    return Machine(problem.labels * path.alpha(lam) / lam, bias, 1 / lam)
+
+
+def _path(problem: Problem, least: float) -> BinaryPath | RankingPath:
+    """The machines of all lambda from the least one on."""
+    K, labels, biased = problem
+    if biased:
+        return trusted_path(K, labels, least)
+    first = float((labels * (K @ labels)).max())  # above it all weights are 1, and there is nothing to follow
+    least = min(least, max(first, 0.0) * (1 - _ROUNDING))
+    return ranksvm_path(_against_null(K), labels, "precomputed", lambda_min=least)
+
+
+def _against_null(K: Floats) -> Pairs:
+    """Pairs of each example (a row of K) and a null item, whose kernel with all is 0."""
+    m = len(K)
+    return Pairs(np.pad(K, (0, 1)), np.column_stack([np.arange(m), np.full(m, m)]))
 
 
 def _polished(K: Floats, labels: Floats, C: float, coef: Floats, bias: float) -> tuple[Floats, float, float]:
@@ -127,66 +154,71 @@ def _residual(labels: Floats, C: float, coef: Floats, f: Floats) -> float:
     return float(max(below.max(), above.max(), 0.0))
 
 
-def _unbiased(K: Floats, labels: Floats, C: float) -> tuple[Floats, float]:
-    """Coefficients and C of the machine without bias, by its path down to lambda = 1/C."""
-    lam, first = 1 / C, float((labels * (K @ labels)).max())
-    if lam >= first * (1 - _ROUNDING):  # before its first breakpoint all weights are 1
-        return C * labels, C
-    path = ranksvm_path(_against_null(K), labels, "precomputed", lambda_min=lam)
-    lam, taken = _reached(path.lambda_end, C)
-    return labels * path.alpha(lam) / lam, taken
-
-
-def _reached(end: float, C: float) -> tuple[float, float]:
-    """lambda = 1/C and C, or those of the end of a path, if it comes before."""
-    if end <= 1 / C:
-        return 1 / C, C
-    warnings.warn(
-        f"rounding ends the path of the machine at C = {1 / end:.3g}, which is taken in place of {C:.3g}",
-        ConvergenceWarning,
-        stacklevel=2,
-    )
-    return end, 1 / end
-
-
-def logistic(problem: Problem, costs: Floats) -> Machines:
+def logistic(problem: Problem, C: float) -> Machine:
     """C sum log(1 + exp(-y f)) + 1/2 |f|^2: kernel logistic regression."""
     K, labels, biased = problem
-    coef, intercept, start = np.empty((len(labels), len(costs))), np.empty(len(costs)), np.zeros(len(labels))
-    times, inverse = DenseGram(K).times, AllFunctions(K, biased).inverse
-    for k in np.argsort(costs):
-        found, _ = minimise(Logistic(times, inverse, labels, float(costs[k]), biased), start, _GAP, 100)
-        coef[:, k], intercept[k], start = found.c, found.bias, found.c
-    return Machines(coef, intercept, costs)
+    functions = AllFunctions(K, biased)
+    objective = Logistic(functions.gram.times, functions.inverse, labels, C, biased)
+    found = newton(objective, np.zeros(len(labels)), _GAP, _MOST_NEWTON_STEPS).point
+    return Machine(found.x, found.bias, C)
 
 
-def squared(problem: Problem, costs: Floats) -> Machines:
+def squared(problem: Problem, C: float) -> Machine:
     """C sum (y - f)^2 / 2 + 1/2 |f|^2: kernel ridge regression on the labels, without bias."""
-    coef = np.empty((len(problem.labels), len(costs)))
-    for k, C in enumerate(costs):
-        ridge = KernelRidge(alpha=1 / C, kernel="precomputed")
-        coef[:, k] = ridge.fit(problem.K, problem.labels).dual_coef_
-    return Machines(coef, np.zeros(len(costs)), costs)
+    ridge = KernelRidge(kernel="precomputed").set_params(alpha=1 / C)
+    return Machine(ridge.fit(problem.K, problem.labels).dual_coef_, 0.0, C)
 
 
-LOSSES: dict[str, Callable[[Problem, Floats], Machines]] = {
+LOSSES: dict[str, Callable[[Problem, float], Machine]] = {
     "hinge": hinge,
     "logistic": logistic,
     "squared": squared,
 }
 
 
-def out_of_fold(problem: Problem, folds: list[Fold], loss: str, costs: Floats) -> tuple[Floats, Floats]:
-    """Decision values of the validation examples of all folds, one column a cost, and their labels.
+def out_of_fold(problem: Problem, folds: list[Fold], loss: str, C: float) -> tuple[Floats, Floats]:
+    """Decision values of the validation examples of all folds, and their labels.
 
     A fold of m' of the m examples has C m / m', which keeps the weight of the mean loss.
     """
-    values, labels = [], []
-    for fold in folds:
-        machines = LOSSES[loss](problem.part(fold.train), costs * len(problem.labels) / len(fold.train))
-        values.append(problem.block(fold.valid, fold.train) @ machines.coef + machines.intercept)
-        labels.append(problem.labels[fold.valid])
-    return np.concatenate(values), np.concatenate(labels)
+    values = []
+    for train, valid in folds:
+        machine = LOSSES[loss](problem.part(train), C * len(problem.labels) / len(train))
+        values.append(problem.block(valid, train) @ machine.coef + machine.bias)
+    return np.concatenate(values), np.concatenate([problem.labels[fold.valid] for fold in folds])
+
+
+def platt(f: Floats, labels: Floats) -> tuple[float, float]:
+    """Slope a and offset b of P(label +1 | f) = 1 / (1 + exp(-a f - b)), [Platt1999]_.
+
+    Minimises the cross-entropy to Platt's targets: (n+ + 1) / (n+ + 2) for the n+ labels +1, 1 / (n- + 2)
+    for the n- others. They are inside (0, 1), so that a minimum exists also where f separates the labels, or
+    where there is one label only. Where all f are equal, a is 0. (Platt's A and B are -a and -b.)
+
+    Parameters
+    ----------
+    f : ndarray of shape (m,)
+        Decision values of points that the machine has not seen.
+    labels : ndarray of shape (m,)
+        -1 and +1.
+
+    Examples
+    --------
+    >>> a, b = platt(np.array([-1.0, 1.0]), np.array([-1, 1]))  # targets 1/3 and 2/3
+    >>> round(a, 6), abs(b) < 1e-12  # log 2, 0
+    (0.693147, True)
+    """
+    m, plus = len(f), np.count_nonzero(labels > 0)
+    target = np.where(labels > 0, (plus + 1) / (plus + 2), 1 / (m - plus + 2))
+    centre, size = float(f.mean()), float(f.std())
+    if size <= _ROUNDING * np.abs(f).max():
+        return 0.0, float(logit(target.mean()))
+    # A chance as target is both labels, with the chance and the rest of 1 as their weights.
+    twice, both = np.tile((f - centre) / size, 2)[:, None], np.repeat([1, 0], m)
+    machine = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-12)
+    machine.fit(twice, both, sample_weight=np.append(target, 1 - target))
+    a, b = float(machine.coef_.item()), float(np.asarray(machine.intercept_).item())
+    return a / size, b - a * centre / size
 
 
 def select(problem: Problem, folds: list[Fold], loss: str) -> Selection:
@@ -195,57 +227,43 @@ def select(problem: Problem, folds: list[Fold], loss: str) -> Selection:
     For the hinge it is exact over the continuum of lambda, by one path a fold; for other losses over `GRID`.
     """
     if loss == "hinge":
-        parts = [_curve(problem, fold) for fold in folds]
-        return _merged([part for part in parts if part is not None], len(problem.labels))
-    values, labels = out_of_fold(problem, folds, loss, 1 / GRID)
-    losses = ((values >= 0) != (labels > 0)[:, None]).mean(axis=0)
+        curves = [_curve(problem, fold) for fold in folds]
+        return _merged([curve for curve in curves if curve is not None])
+    found = [out_of_fold(problem, folds, loss, 1 / lam) for lam in GRID]
+    losses = np.array([np.mean((values >= 0) != (labels > 0)) for values, labels in found])
     best = int(np.argmin(losses))
     return Selection(float(GRID[best]), float(losses[best]), GRID, losses)
 
 
-class _Part(NamedTuple):
-    """The zero-one loss of one fold along its path, and where the path ends."""
+class _Curve(NamedTuple):
+    """The number of wrong examples of one fold along its path, on the scale of all examples."""
 
-    curve: Selection
-    end: float
-    n_train: int
-    n_valid: int
+    lambdas: Floats  # decreasing
+    wrong: Floats  # from each lambda to the next
+    valid: int
+    end: float  # of the path
 
 
-def _curve(problem: Problem, fold: Fold) -> _Part | None:
+def _curve(problem: Problem, fold: Fold) -> _Curve | None:
     """None where every C gives the same weights, since the examples hardly differ."""
-    part, K_valid = problem.part(fold.train), problem.block(fold.valid, fold.train)
-    labels = problem.labels[fold.valid]
-    least = LEAST * len(fold.train)
-    if problem.biased:
-        path, seen = trusted_path(part.K, part.labels, least), K_valid
-    else:
-        path = ranksvm_path(_against_null(part.K), part.labels, "precomputed", lambda_min=least)
-        seen = _against_null(K_valid)
+    m, size, valid = len(problem.labels), len(fold.train), len(fold.valid)
+    path, seen = _path(problem.part(fold.train), LEAST * size), problem.block(fold.valid, fold.train)
     if len(path.breakpoints) == 0:
         return None
-    curve = path.select(seen, labels)  # pyright: ignore[reportArgumentType]  (each has its own)
-    return _Part(curve, path.lambda_end, len(fold.train), len(fold.valid))
+    asked = seen if problem.biased else _against_null(seen)
+    curve = path.select(asked, problem.labels[fold.valid])  # pyright: ignore[reportArgumentType]  (each has its own)
+    return _Curve(curve.lambdas / size * m, np.round(curve.losses * valid), valid, path.lambda_end / size * m)
 
 
-def _against_null(K: Floats) -> Pairs:
-    """Pairs of each example (a row of K) and a null item, whose kernel with all is 0."""
-    m = len(K)
-    return Pairs(np.pad(K, (0, 1)), np.column_stack([np.arange(m), np.full(m, m)]))
-
-
-def _merged(parts: list[_Part], m: int) -> Selection:
-    """One curve of the share of wrong examples, on the scale of m, as far as those of all folds are known."""
-    if not parts:
+def _merged(curves: list[_Curve]) -> Selection:
+    """The share of wrong examples over lambda, as far as it is known of all folds."""
+    if not curves:
         raise ValueError(
             "in all folds every C gives the same machine; expected a number as C, or other items"
         )
-    starts = [curve.lambdas[0] / size * m for curve, _, size, _ in parts]
-    end = max(last / size for _, last, size, _ in parts) * m
-    places = [curve.lambdas[1:] / size * m for curve, _, size, _ in parts]
-    changes: list[Floats] = [np.diff(curve.losses) * count for curve, _, _, count in parts]
-    first = sum(float(curve.losses[0]) * count for curve, _, _, count in parts)
-    lambdas, wrong = steps(first, max(starts), places, changes)
-    kept = (lambdas > end) & (np.append(lambdas[1:], 0.0) < min(starts))
-    total = sum(count for *_, count in parts)
-    return widest(np.minimum(lambdas[kept], min(starts)), np.round(wrong[kept]) / total, end)
+    start, end = min(curve.lambdas[0] for curve in curves), max(curve.end for curve in curves)
+    places = np.unique(np.concatenate([curve.lambdas for curve in curves]))[::-1]
+    lambdas = np.append(start, places[(places < start) & (places > end)])
+    at = [np.searchsorted(-curve.lambdas, -lambdas, side="right") - 1 for curve in curves]
+    wrong = np.sum([curve.wrong[place] for curve, place in zip(curves, at, strict=True)], axis=0)
+    return widest(lambdas, wrong / sum(curve.valid for curve in curves), end)

@@ -10,20 +10,18 @@ References
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from fractions import Fraction
-from numbers import Rational
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from preflearn.analogy.certificate import as_fractions
+from preflearn.analogy.kernel import Zero
 from preflearn.checks import as_array, as_floats, check_choice, check_real, check_shape, refuse, require
 
 Degrees = NDArray[Any]  # floats, or Fractions in an array of objects
-Zero = Literal["apart", "positive"]
-Proportion = Callable[[Degrees, Degrees, Degrees, Degrees, Zero, Any], Degrees]  # of a, b, c, d
+Proportion = Callable[[Degrees, Degrees, Degrees, Degrees, Any], Degrees]  # of a, b, c, d and the tolerance
 
 
 def proportion(
@@ -90,6 +88,7 @@ def proportion(
 
     Examples
     --------
+    >>> from fractions import Fraction
     >>> third = Fraction(1, 3)
     >>> proportion("arithmetic", 1, third, third, 0), proportion("min-max", 1, third, third, 0)
     (Fraction(2, 3), Fraction(1, 3))
@@ -98,11 +97,22 @@ def proportion(
     """
     check_choice(name, "name", PROPORTIONS)
     check_choice(zero, "zero", ("apart", "positive"))
-    _check_tolerance(tolerance, positive=name.startswith("graded"))
-    first, second = _check_values(a, "a"), _check_values(b, "b")
-    third, fourth = _check_values(c, "c"), _check_values(d, "d")
-    _check_broadcast(first, second, third, fourth)
-    degrees = np.asarray(_FUNCTIONS[name](first, second, third, fourth, zero, tolerance))
+    check_real(tolerance, "tolerance", "a number of at least 0", least=0.0)
+    require(tolerance > 0 or "graded" not in name, tolerance, "tolerance", "a positive number")
+    numbers = [_check_values(values, at) for values, at in zip((a, b, c, d), "abcd", strict=True)]
+    try:
+        first, second, third, fourth = np.broadcast_arrays(*numbers)
+    except ValueError:
+        found = ", ".join(f"{at} {x.shape}" for at, x in zip("abcd", numbers, strict=True))
+        raise ValueError(f"the shapes are {found}; expected numbers or arrays that broadcast") from None
+    agreeing, others = _FUNCTIONS[name]
+    degrees = np.asarray(agreeing(first, second, third, fourth, tolerance))
+    if others is not None:
+        u, v = first - second, third - fourth
+        agree = (u >= 0) == (v >= 0)
+        if zero == "apart":
+            agree &= (u <= 0) == (v <= 0)
+        degrees = np.where(agree, degrees, others(first, second, third, fourth, tolerance))
     return degrees if degrees.ndim else degrees.item()
 
 
@@ -127,6 +137,7 @@ def proportion_gram(name: str, pairs: ArrayLike, *, zero: Zero = "apart", tolera
 
     Examples
     --------
+    >>> from fractions import Fraction
     >>> half = Fraction(1, 2)
     >>> proportion_gram("min-max", [[0, 0], [half, half], [0, 1]]).tolist()[2]
     [Fraction(0, 1), Fraction(1, 2), Fraction(1, 1)]
@@ -137,80 +148,37 @@ def proportion_gram(name: str, pairs: ArrayLike, *, zero: Zero = "apart", tolera
     return proportion(name, first, second, first.T, second.T, zero=zero, tolerance=tolerance)
 
 
-# ---- Checks
-
-
 def _check_values(values: ArrayLike, name: str) -> Degrees:
     """Floats stay floats, integers and Fractions become Fractions."""
     array = as_array(values, name)
-    array = _fractions(array, name) if array.dtype.kind in "biuO" else as_floats(array, name)
+    array = as_fractions(array, name) if array.dtype.kind in "biuO" else as_floats(array, name)
     refuse(~np.asarray((array >= 0) & (array <= 1), dtype=bool), array, name, "a number in [0, 1]")
     return array
 
 
-def _fractions(array: NDArray[Any], name: str) -> Degrees:
-    exact = np.empty(array.shape, dtype=object)
-    for place in np.ndindex(array.shape):
-        entry: Any = array[place]
-        entry = entry.item() if isinstance(entry, np.generic) else entry
-        good = isinstance(entry, Rational | float) and math.isfinite(entry)
-        where = f"[{', '.join(map(str, place))}]" * bool(place)
-        require(good, entry, name + where, "a finite integer, Fraction or float")
-        exact[place] = Fraction(entry)
-    return exact
+# ---- The proportions, on arrays, of a tolerance t
 
 
-def _check_broadcast(*values: Degrees) -> None:
-    shapes = [value.shape for value in values]
-    try:
-        np.broadcast_shapes(*shapes)
-    except ValueError:
-        found = ", ".join(f"{name} {shape}" for name, shape in zip("abcd", shapes, strict=True))
-        raise ValueError(f"the shapes are {found}; expected numbers or arrays that broadcast") from None
+def _nothing(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
+    return 0 * a  # a zero of the same kind
 
 
-def _check_tolerance(tolerance: Any, positive: bool) -> None:
-    check_real(tolerance, "tolerance", "a number of at least 0", least=0.0)
-    require(not positive or tolerance > 0, tolerance, "tolerance", "a positive number")
-
-
-# ---- The proportions, on arrays
-
-
-def _agree(u: Degrees, v: Degrees, zero: Zero) -> NDArray[np.bool_]:
-    if zero == "positive":
-        return np.asarray((u >= 0) == (v >= 0), dtype=bool)
-    return np.asarray(((u > 0) == (v > 0)) & ((u < 0) == (v < 0)), dtype=bool)
-
-
-def _signed(unsigned: Proportion) -> Proportion:
-    """A proportion where the signs of a - b and c - d agree, 0 elsewhere."""
-
-    def function(a: Degrees, b: Degrees, c: Degrees, d: Degrees, zero: Zero, tolerance: Any) -> Degrees:
-        degrees = unsigned(a, b, c, d, zero, tolerance)
-        return np.where(_agree(a - b, c - d, zero), degrees, 0 * degrees)  # a zero of the same kind
-
-    return function
-
-
-def _difference(a: Degrees, b: Degrees, c: Degrees, d: Degrees, zero: Zero, tolerance: Any) -> Degrees:
+def _difference(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
     return 1 - abs((a - b) - (c - d))
 
 
-def _clipped(a: Degrees, b: Degrees, c: Degrees, d: Degrees, zero: Zero, tolerance: Any) -> Degrees:
-    degrees = _difference(a, b, c, d, zero, tolerance)
-    return np.maximum(degrees, 0 * degrees)
+def _clipped(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
+    return np.maximum(_difference(a, b, c, d, t), 0 * a)
 
 
-def _softened(a: Degrees, b: Degrees, c: Degrees, d: Degrees, zero: Zero, tolerance: Any) -> Degrees:
-    u, v = a - b, c - d
-    return np.where(_agree(u, v, zero), 1 - abs(u - v), 1 - np.maximum(abs(u), abs(v)))
+def _smaller(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
+    return 1 - np.maximum(abs(a - b), abs(c - d))
 
 
 def _quotient(undefined: int) -> Proportion:
     """min(ad, bc) / max(ad, bc), and a given value for 0/0."""
 
-    def function(a: Degrees, b: Degrees, c: Degrees, d: Degrees, zero: Zero, tolerance: Any) -> Degrees:
+    def function(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
         low, high = np.minimum(a * d, b * c), np.maximum(a * d, b * c)
         degenerate = np.asarray(high == 0, dtype=bool)
         return np.where(degenerate, undefined + 0 * low, low / np.where(degenerate, 1 + 0 * high, high))
@@ -218,7 +186,7 @@ def _quotient(undefined: int) -> Proportion:
     return function
 
 
-def _min_max(a: Degrees, b: Degrees, c: Degrees, d: Degrees, zero: Zero, tolerance: Any) -> Degrees:
+def _min_max(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
     low = abs(np.minimum(a, d) - np.minimum(b, c))
     return 1 - np.maximum(low, abs(np.maximum(a, d) - np.maximum(b, c)))
 
@@ -226,38 +194,37 @@ def _min_max(a: Degrees, b: Degrees, c: Degrees, d: Degrees, zero: Zero, toleran
 def _near(nearness: Callable[[Degrees, Any], Degrees]) -> Proportion:
     """Near within both pairs, or from pair to pair; nearness as a function of |x - y| and the tolerance."""
 
-    def function(a: Degrees, b: Degrees, c: Degrees, d: Degrees, zero: Zero, tolerance: Any) -> Degrees:
-        def near(x: Degrees, y: Degrees) -> Degrees:
-            return nearness(abs(x - y), tolerance)
-
-        return np.maximum(np.minimum(near(a, b), near(c, d)), np.minimum(near(a, c), near(b, d)))
+    def function(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
+        ab, cd, ac, bd = (nearness(abs(x - y), t) for x, y in ((a, b), (c, d), (a, c), (b, d)))
+        return np.maximum(np.minimum(ab, cd), np.minimum(ac, bd))
 
     return function
 
 
-def _crisp(distance: Degrees, tolerance: Any) -> Degrees:
-    return np.where(distance <= tolerance, 1 + 0 * distance, 0 * distance)
+def _crisp(distance: Degrees, t: Any) -> Degrees:
+    return np.where(distance <= t, 1 + 0 * distance, 0 * distance)
 
 
-def _graded(distance: Degrees, tolerance: Any) -> Degrees:
-    return np.maximum(0 * distance, 1 - distance / tolerance)
+def _graded(distance: Degrees, t: Any) -> Degrees:
+    return np.maximum(0 * distance, 1 - distance / t)
 
 
-def _graded_as_coded(distance: Degrees, tolerance: Any) -> Degrees:
-    return np.where(distance == 0, 0 * distance, _graded(distance, tolerance))
+def _graded_as_coded(distance: Degrees, t: Any) -> Degrees:
+    return np.where(distance == 0, 0 * distance, _graded(distance, t))
 
 
-_FUNCTIONS: dict[str, Proportion] = {
-    "arithmetic": _signed(_difference),
-    "difference": _difference,
-    "clipped": _clipped,
-    "softened": _softened,
-    "geometric": _signed(_quotient(0)),
-    "ratio": _signed(_quotient(1)),
-    "min-max": _min_max,
-    "signed min-max": _signed(_min_max),
-    "approximate": _near(_crisp),
-    "graded": _near(_graded),
-    "graded as coded": _near(_graded_as_coded),
+# Where the signs of a - b and c - d agree, and where they do not; None: signs do not count.
+_FUNCTIONS: dict[str, tuple[Proportion, Proportion | None]] = {
+    "arithmetic": (_difference, _nothing),
+    "difference": (_difference, None),
+    "clipped": (_clipped, None),
+    "softened": (_difference, _smaller),
+    "geometric": (_quotient(0), _nothing),
+    "ratio": (_quotient(1), _nothing),
+    "min-max": (_min_max, None),
+    "signed min-max": (_min_max, _nothing),
+    "approximate": (_near(_crisp), None),
+    "graded": (_near(_graded), None),
+    "graded as coded": (_near(_graded_as_coded), None),
 }
 PROPORTIONS = tuple(_FUNCTIONS)

@@ -11,18 +11,15 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
 from preflearn.analogy.kernel import Zero, analogy_kernel, check_differences
-from preflearn.analogy.machines import LOSSES, Fold, Problem, out_of_fold, select
-from preflearn.analogy.platt import platt
-from preflearn.analogy.training import Aggregate, PairwiseLearner, Split, check_unit, halves
-from preflearn.checks import Floats, Ids, check_choice, check_count, check_shape, require
-from preflearn.pairs import Pairs
-from preflearn.ranking.aggregation import AGGREGATES
-from preflearn.ranking.learner import check_rankings, check_size, generator
+from preflearn.analogy.machines import LOSSES, Problem, out_of_fold, platt, select
+from preflearn.analogy.training import Aggregate, PairwiseLearner, Split, halves
+from preflearn.checks import Floats, check_choice, check_count, check_shape, require
+from preflearn.ranking.learner import check_size, generator
 
 Orientation = Literal["coin", "both", "antisymmetric"]
 _BLOCK = 1 << 22  # kernel values at a time
@@ -159,11 +156,10 @@ class AnKerRank(PairwiseLearner):
         """
         rng = self._check_parameters()
         kernel = _Kernel(self.degree, self.zero, self.orientation == "antisymmetric")
-        items, rank, query = check_rankings(X, rank, qid)
-        pairs, y = Pairs.from_rankings(check_unit(items, "X"), rank, query)
-        examples = _oriented(pairs, y, self.orientation, rng)
-        problem = Problem(kernel(examples.differences), examples.labels, not kernel.odd)
-        folds = [examples.fold(*parts) for parts in halves(pairs, self.split, self.n_repeats, rng)]
+        pairs, better = self._preferences(X, rank, qid)
+        U, labels = _oriented(better, self.orientation, rng)
+        problem = Problem(kernel(U), labels, not kernel.odd)
+        folds = halves(pairs, self.split, self.n_repeats, rng, copies=len(U) // len(pairs))
         folds = [fold for fold in folds if problem.can_use(fold)]
         if self.C == "path":
             if not folds:
@@ -172,23 +168,20 @@ class AnKerRank(PairwiseLearner):
                     "validate; expected more pairs or queries, or a number as C"
                 )
             self.curve_ = select(problem, folds, self.loss)
-            asked = 1 / self.curve_.lam
+            C = 1 / self.curve_.lam
         else:
             vars(self).pop("curve_", None)  # of an earlier fit
-            asked = float(self.C)
-        coef, intercept, costs = LOSSES[self.loss](problem, np.array([asked]))
-        coef, intercept, self.C_ = coef[:, 0], intercept[0], float(costs[0])
-        self.platt_ = 0.0, 0.0
+            C = float(self.C)
+        coef, self.intercept_, self.C_ = LOSSES[self.loss](problem, C)
+        a, b = 0.0, 0.0
         if folds:
-            f, labels = out_of_fold(problem, folds, self.loss, costs)
-            self.platt_ = _platt(f[:, 0], labels, kernel.odd)
-        if self.platt_[0] <= 0:
-            a, b = _platt(problem.K @ coef + intercept, examples.labels, kernel.odd)
-            self.platt_ = max(a, 0.0), b
+            a, b = _platt(*out_of_fold(problem, folds, self.loss, self.C_), kernel.odd)
+        if a <= 0:
+            a, b = _platt(problem.K @ coef + self.intercept_, labels, kernel.odd)
+        self.platt_ = max(a, 0.0), b
         self.support_ = np.flatnonzero(coef)
-        self.differences_, self.dual_coef_ = examples.differences[self.support_], coef[self.support_]
-        self.intercept_, self.n_features_in_ = float(intercept), items.shape[1]
-        self._kernel = kernel
+        self.differences_, self.dual_coef_ = U[self.support_], coef[self.support_]
+        self.n_features_in_, self._kernel = U.shape[1], kernel
         return self
 
     def decision_function(self, U: ArrayLike) -> Floats:
@@ -202,13 +195,11 @@ class AnKerRank(PairwiseLearner):
         check_is_fitted(self, "n_features_in_")
         U = check_differences(U)
         check_shape(U, "U", ("m", self.n_features_in_), "the features of the fit")
-        f = np.full(len(U), self.intercept_)
-        if len(self.support_):
-            rows = max(1, _BLOCK // len(self.support_))
-            for start in range(0, len(U), rows):
-                part = slice(start, start + rows)
-                f[part] += self._kernel(U[part], self.differences_) @ self.dual_coef_
-        return f
+        if not len(self.support_):
+            return np.full(len(U), self.intercept_)
+        parts = np.array_split(U, -(-len(U) * len(self.support_) // _BLOCK))
+        f = [self._kernel(part, self.differences_) @ self.dual_coef_ for part in parts]
+        return np.concatenate(f) + self.intercept_
 
     def _degrees(self, U: Floats) -> Floats:
         a, b = self.platt_
@@ -220,7 +211,6 @@ class AnKerRank(PairwiseLearner):
             check_size(self.C, "C", 1e100 if self.loss == "hinge" else 1e6, " or 'path'")
         check_choice(self.orientation, "orientation", ("coin", "both", "antisymmetric"))
         check_choice(self.split, "split", ("pairs", "objects"))
-        check_choice(self.aggregate, "aggregate", tuple(AGGREGATES))
         check_choice(self.loss, "loss", tuple(LOSSES))
         check_count(self.n_repeats, "n_repeats", 1)
         odd = self.orientation == "antisymmetric"
@@ -251,26 +241,13 @@ def _platt(f: Floats, labels: Floats, odd: bool) -> tuple[float, float]:
     return platt(f, labels)
 
 
-class Examples(NamedTuple):
-    """Oriented training pairs."""
-
-    differences: Floats  # (m, d)
-    labels: Floats  # (m,), -1 and +1
-    pair: Ids  # (m,): which pair it is
-
-    def fold(self, train: Ids, valid: Ids) -> Fold:
-        """The examples of some pairs that train and others that validate."""
-        return Fold(*(np.flatnonzero(np.isin(self.pair, part)) for part in (train, valid)))
-
-
-def _oriented(pairs: Pairs, y: NDArray, orientation: Orientation, rng: np.random.Generator) -> Examples:
-    better = pairs.differences() * y[:, None]  # better item minus worse item
+def _oriented(better: Floats, orientation: Orientation, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """The examples that pairs make, better item minus worse: differences, and labels -1 and +1."""
     m = len(better)
     if orientation == "antisymmetric":
-        return Examples(better, np.ones(m), np.arange(m))
+        return better, np.ones(m)
     if orientation == "both":
-        labels = np.repeat([1.0, -1.0], m)
-        return Examples(np.vstack([better, -better]), labels, np.tile(np.arange(m), 2))
+        return np.vstack([better, -better]), np.repeat([1.0, -1.0], m)
     if m == 1:
         raise ValueError(
             "there is one pair, which makes one class of examples; expected more, or orientation 'both' or "
@@ -279,4 +256,4 @@ def _oriented(pairs: Pairs, y: NDArray, orientation: Orientation, rng: np.random
     coins = rng.choice([-1.0, 1.0], m)
     if np.all(coins == coins[0]):
         coins[rng.integers(m)] *= -1
-    return Examples(better * coins[:, None], coins, np.arange(m))
+    return better * coins[:, None], coins

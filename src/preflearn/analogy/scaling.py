@@ -8,7 +8,7 @@ References
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,25 +16,12 @@ from scipy.stats import ks_2samp
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import Floats, as_real, check_choice, check_flag, check_items, check_scale, require
+from preflearn.checks import Floats, check_choice, check_flag, check_items, check_scale
 from preflearn.ranking.learner import check_query
 
 _DECISIONS = ("ks", "joint", "apart", "train")
+_LEVEL = 0.05  # of the tests
 _LEAST = 1e-200  # range of a feature; values of 1e100 can be divided by it
-
-
-class Decisions(NamedTuple):
-    """Which features of a query are normalised together with the training data.
-
-    Attributes
-    ----------
-    joint : ndarray of bool, shape (d,)
-    p_values : ndarray of shape (d,)
-        Of the two-sample Kolmogorov-Smirnov test of each feature, from 0 to 1; NaN where no test was asked.
-    """
-
-    joint: NDArray[np.bool_]
-    p_values: Floats
 
 
 class DomainScaler(TransformerMixin, BaseEstimator):
@@ -52,17 +39,16 @@ class DomainScaler(TransformerMixin, BaseEstimator):
         To [0, 1], as the analogy kernel needs it, or to mean 0 and standard deviation 1 (with n - 1 below
         the root).
     decision : {"ks", "joint", "apart", "train"}
-        "ks" tests; "joint" and "apart" hold for all features. "train": numbers of the training data alone;
+        "ks" tests at the level 0.05; "joint" and "apart" hold for all features. "train": numbers of the
+        training data alone;
         then a query may leave [0, 1], and min-max clips it.
     per_feature : bool
-        With "ks": True, a test and a decision for each feature at the level; False, one decision for all,
-        apart if any of the d tests rejects at level / d (Bonferroni). The paper does not say which.
+        With "ks": True, a test and a decision for each feature; False, one decision for all, apart if any of
+        the d tests rejects at the level 0.05 / d (Bonferroni). The paper does not say which.
     training : {"joint", "own"}
         What normalises the training data in the joint branch, see `both`. "joint": the numbers that normalise
         the query, "the entire data" of section 6.2, so that a learner has to be fitted for each query. "own":
         always the numbers of the training data.
-    level : float
-        Of the test, in [0, 1].
 
     Attributes
     ----------
@@ -99,13 +85,11 @@ class DomainScaler(TransformerMixin, BaseEstimator):
         decision: Literal["ks", "joint", "apart", "train"] = "ks",
         per_feature: bool = True,
         training: Literal["joint", "own"] = "joint",
-        level: float = 0.05,
     ) -> None:
         self.kind: Literal["min-max", "standard"] = kind
         self.decision: Literal["ks", "joint", "apart", "train"] = decision
         self.per_feature = per_feature
         self.training: Literal["joint", "own"] = training
-        self.level = level
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Keep the training items.
@@ -124,15 +108,10 @@ class DomainScaler(TransformerMixin, BaseEstimator):
         check_choice(self.decision, "decision", _DECISIONS)
         check_choice(self.training, "training", ("joint", "own"))
         check_flag(self.per_feature, "per_feature")
-        require(0 <= as_real(self.level) <= 1, self.level, "level", "a number from 0 to 1")
         X = check_items(X, "X")
         check_scale(X, "X")
         self.X_, self.n_features_in_ = X.copy(), X.shape[1]
         return self
-
-    def decisions(self, Q: ArrayLike) -> Decisions:
-        """Which features of this query are taken together with the training data, and the p-values."""
-        return self._decide(self._checked(Q))
 
     def transform(self, Q: ArrayLike) -> Floats:
         """The items of one query normalised, shape (n, d).
@@ -154,28 +133,23 @@ class DomainScaler(TransformerMixin, BaseEstimator):
 
         In the branch "apart" each is normalised by its own numbers; `training` says what happens in "joint".
         """
-        Q = self._checked(Q)
-        joint = self._decide(Q).joint
+        check_is_fitted(self, "X_")
+        Q = check_query(Q, self.n_features_in_)
+        joint = self._joint(Q)
         own, alone, together = (self._numbers(data) for data in (self.X_, Q, np.vstack([self.X_, Q])))
         if self.decision == "train" or np.array_equal(Q, self.X_):  # the training items as their own query
-            alone = own
-            joint = np.zeros_like(joint)
+            alone, joint = own, np.zeros_like(joint)
         alone = np.where(joint, together, alone)
         if self.training == "joint":
             own = np.where(joint, together, own)
         return self._scaled(self.X_, own), self._scaled(Q, alone)
 
-    def _checked(self, Q: ArrayLike) -> Floats:
-        check_is_fitted(self, "X_")
-        return check_query(Q, self.n_features_in_)
-
-    def _decide(self, Q: Floats) -> Decisions:
-        d = self.n_features_in_
+    def _joint(self, Q: Floats) -> NDArray[np.bool_]:
+        """Which features of a query are normalised together with the training data."""
         if self.decision != "ks":
-            return Decisions(np.full(d, self.decision == "joint"), np.full(d, np.nan))
+            return np.full(Q.shape[1], self.decision == "joint")
         p = np.array([ks_2samp(x, q, method="asymp")[1] for x, q in zip(self.X_.T, Q.T, strict=True)])
-        joint = p >= self.level if self.per_feature else np.full(d, p.min() >= self.level / d)
-        return Decisions(joint, p)
+        return p >= _LEVEL if self.per_feature else np.full(len(p), p.min() >= _LEVEL / len(p))
 
     def _numbers(self, data: Floats) -> Floats:
         """The least value of each feature and its range (infinity if constant), (2, d).

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from preflearn.checks import Floats, Ids, check_choice, refuse
 from preflearn.pairs import Pairs
 from preflearn.ranking.aggregation import AGGREGATES
-from preflearn.ranking.learner import RankingLearner
+from preflearn.ranking.learner import RankingLearner, check_rankings
 
 Split = Literal["pairs", "objects"]
 Aggregate = Literal["bradley-terry", "row sums", "copeland", "kemeny"]
@@ -27,8 +27,17 @@ def check_unit(X: Floats, name: str) -> Floats:
     return np.clip(X, 0.0, 1.0)
 
 
-def halves(pairs: Pairs, split: Split, n_repeats: int, rng: np.random.Generator) -> Iterator[tuple[Ids, Ids]]:
-    """Pairs that train and pairs that validate, of 2-fold cross-validation, repeated.
+class Fold(NamedTuple):
+    """Numbers of the examples that train, and of those that validate."""
+
+    train: Ids
+    valid: Ids
+
+
+def halves(
+    pairs: Pairs, split: Split, n_repeats: int, rng: np.random.Generator, copies: int = 1
+) -> Iterator[Fold]:
+    """The folds of 2-fold cross-validation, repeated; all copies of a pair are in its half.
 
     With "objects" the items are halved: a pair is in a half if both of its items are, and left out if not.
     """
@@ -37,9 +46,9 @@ def halves(pairs: Pairs, split: Split, n_repeats: int, rng: np.random.Generator)
             half = rng.permutation(len(pairs)) % 2
         else:
             half = (rng.permutation(len(pairs.items)) % 2)[pairs.index].sum(axis=1) / 2
-        first, second = np.flatnonzero(half == 0), np.flatnonzero(half == 1)
-        yield first, second
-        yield second, first
+        first, second = (np.flatnonzero(np.tile(half == side, copies)) for side in (0, 1))
+        yield Fold(first, second)
+        yield Fold(second, first)
 
 
 class PairwiseLearner(RankingLearner):
@@ -49,6 +58,13 @@ class PairwiseLearner(RankingLearner):
     """
 
     aggregate: Aggregate
+
+    def _preferences(self, X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None) -> tuple[Pairs, Floats]:
+        """The pairs of items of different ranks, and better item minus worse item, shape (m, d)."""
+        check_choice(self.aggregate, "aggregate", tuple(AGGREGATES))
+        X, rank, query = check_rankings(X, rank, qid)
+        pairs, y = Pairs.from_rankings(check_unit(X, "X"), rank, query)
+        return pairs, pairs.differences() * y[:, None]
 
     @abstractmethod
     def _degrees(self, U: Floats) -> Floats:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,12 +19,11 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from preflearn.checks import Floats
+from preflearn.ground.newton import conjugate_gradients, newton
 from preflearn.ground.outcomes import Loss
 from preflearn.pairs import Incidence
 
 _MAX_STEPS = 200  # of Newton's method
-_ROUNDING = 1e-15  # a decrement below this share of the objective; some such steps, and no more can be had
-_SOME = 3
 _FEW, _MANY = 25, 2000  # conjugate gradients that cost as much as a Hessian; where none is formed
 _DENSE = 5000  # features up to which a Hessian is formed
 _BLOCK = 1 << 14  # pairs whose losses stay in the cache
@@ -93,12 +93,11 @@ def minimise(
     for stride in (64, 8):
         part = slice(None, None, stride)
         if len(y) >= stride * _COARSE and bool((y[part] == 0).any()) == free:
-            problem = _Problem(law, X, B[part], y[part], stride * weights[part], alpha, free)
-            x, solve, _ = _newton(problem, x, solve, 1e-3)
-    problem = _Problem(law, X, B, y, weights, alpha, free)
-    x, _, n_iter = _newton(problem, x, solve, tol)
-    best = problem.at(x)
-    return Minimum(x[:-1], float(x[-1]), best.value, problem.gap(best), n_iter)
+            problem = _Problem(law, X, B[part], y[part], stride * weights[part], alpha, free, solve)
+            x, solve = newton(problem, x, 1e-3, _MAX_STEPS).point.x, problem.solve
+    problem = _Problem(law, X, B, y, weights, alpha, free, solve)
+    best, gap, n_iter = newton(problem, x, tol, _MAX_STEPS)
+    return Minimum(best.x[:-1], float(best.x[-1]), best.value, gap, n_iter)
 
 
 class _Point(NamedTuple):
@@ -111,7 +110,8 @@ class _Point(NamedTuple):
     sums: Floats  # of losses, slopes in t, -loss*, second derivatives in t: of preferences, of ties
 
 
-class _Problem(NamedTuple):
+@dataclass
+class _Problem:
     law: TieLaw
     X: Any  # (n, p), dense or sparse
     B: Incidence
@@ -119,6 +119,7 @@ class _Problem(NamedTuple):
     weights: Floats
     alpha: float
     free: bool  # whether t is; if not, its equation is that its step is 0
+    solve: Solve | None  # by the factor of an earlier Hessian, if there is one
 
     def at(self, x: Floats) -> _Point:
         w, t = x[:-1], float(x[-1])
@@ -155,6 +156,28 @@ class _Problem(NamedTuple):
         bound = float(short @ point.sums[:, 2] - pull @ pull / (2 * self.alpha))
         return abs(point.value - bound) / max(point.value, _TINY)
 
+    def step(self, point: _Point) -> Floats:
+        """Newton's step, or its part that keeps t in its domain."""
+        diagonal = self.diagonal(point)
+        p, first = len(diagonal), self.solve or (lambda v: v / diagonal)
+        step, done = self.solved(point, first, _FEW + p // 20 if p <= _DENSE else _MANY)
+        if p <= _DENSE and not done:  # the old factor served badly, if there was one
+            self.solve = _factored(self.hessian(point))
+            step, _ = self.solved(point, self.solve, _FEW)
+        if step[-1] < 0:
+            step *= min(1.0, 0.9 * (self.law.least - point.x[-1]) / step[-1])
+        return step
+
+    def solved(self, point: _Point, solve: Solve, most: int) -> tuple[Floats, bool]:
+        """The step where the gradient vanishes, better near the minimum, and if `most` rounds were enough."""
+
+        def enough(x: Floats, residual: Floats, size: float, first: float) -> bool:
+            return size <= first * min(0.01, math.sqrt(first / point.value))
+
+        step = np.zeros_like(point.gradient)
+        done = conjugate_gradients(lambda v: self.times(point, v), solve, step, -point.gradient, enough, most)
+        return step, done
+
     def times(self, point: _Point, v: Floats) -> Floats:
         """The Hessian times a vector."""
         d = self.B.differences(self.X @ v[:-1])
@@ -173,62 +196,6 @@ class _Problem(NamedTuple):
         system[np.diag_indices_from(system)] += self.alpha
         mixed = self.X.T @ self.B.adjoint(point.dt)
         return np.block([[system, mixed[:, None]], [mixed[None], point.sums[:, 3].sum()]])
-
-
-def _newton(
-    problem: _Problem, x: Floats, solve: Solve | None, tol: float
-) -> tuple[Floats, Solve | None, int]:
-    """Damped Newton steps from x: where they end, a preconditioner there, if any, and their number."""
-    here, n_iter, small = problem.at(x), 0, 0
-    while n_iter < _MAX_STEPS and small < _SOME:
-        step, solve = _step(problem, here, solve)
-        decrement = -float(here.gradient @ step)
-        here, n_iter = _moved(problem, here, step, decrement), n_iter + 1
-        if decrement <= math.sqrt(tol) * here.value and problem.gap(here) <= tol:
-            break
-        small += decrement <= _ROUNDING * here.value
-    return here.x, solve, n_iter
-
-
-def _moved(problem: _Problem, here: _Point, step: Floats, decrement: float) -> _Point:
-    """The point after as much of a step as decreases the objective and keeps t in its domain."""
-    size = 1.0
-    if step[-1] < 0:
-        size = min(1.0, 0.9 * (problem.law.least - here.x[-1]) / step[-1])
-    while True:
-        there = problem.at(here.x + size * step)
-        if there.value <= here.value * (1 + 1e-13) - 1e-4 * size * decrement or size < 1e-10:
-            return there
-        size /= 2
-
-
-def _step(problem: _Problem, here: _Point, solve: Solve | None) -> tuple[Floats, Solve | None]:
-    """Newton's step, and the factor of a Hessian, which is a new one where the old one served badly."""
-    diagonal = problem.diagonal(here)
-    p, first = len(diagonal), solve or (lambda v: v / diagonal)
-    step, done = _conjugate_gradients(problem, here, first, _FEW + p // 20 if p <= _DENSE else _MANY)
-    if p <= _DENSE and not done:
-        solve = _factored(problem.hessian(here))
-        step, _ = _conjugate_gradients(problem, here, solve, _FEW)
-    return step, solve
-
-
-def _conjugate_gradients(problem: _Problem, here: _Point, solve: Solve, most: int) -> tuple[Floats, bool]:
-    """The step where the gradient vanishes, better near the minimum, and if `most` iterations were enough."""
-    x, residual = np.zeros_like(here.gradient), -here.gradient
-    z = direction = solve(residual)
-    first = size = float(residual @ z)
-    goal = first * min(0.01, math.sqrt(first / here.value))
-    for _ in range(most):
-        if size <= goal:
-            return x, True
-        image = problem.times(here, direction)
-        length = size / float(direction @ image)
-        x, residual = x + length * direction, residual - length * image
-        z = solve(residual)
-        before, size = size, float(residual @ z)
-        direction = z + size / before * direction
-    return x, False
 
 
 def _factored(system: Floats) -> Solve:

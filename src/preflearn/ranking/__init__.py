@@ -2,15 +2,13 @@
 
 from preflearn.ranking.aggregation import AGGREGATES, bradley_terry, copeland, kemeny, row_sums
 from preflearn.ranking.learner import RankingLearner
-from preflearn.ranking.naive import naive_probabilities
-from preflearn.ranking.rank_net import ChosenNet, RankNet, choose_rank_net
+from preflearn.ranking.rank_net import RankNet
 from preflearn.ranking.rank_svm import RankingSVM
 from preflearn.ranking.regression import ExpectedRankRegression
 from preflearn.ranking.tie_models import Davidson, OrdinalComparison
 
 __all__ = [
     "AGGREGATES",
-    "ChosenNet",
     "Davidson",
     "ExpectedRankRegression",
     "OrdinalComparison",
@@ -18,9 +16,7 @@ __all__ = [
     "RankingLearner",
     "RankingSVM",
     "bradley_terry",
-    "choose_rank_net",
     "copeland",
     "kemeny",
-    "naive_probabilities",
     "row_sums",
 ]

@@ -16,12 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
-from preflearn.checks import LARGEST, Floats, check_array, refuse
-from preflearn.ranking.orders import best_order, improved_order, reachable
+from preflearn.checks import LARGEST, Floats, Ids, check_array, refuse
 
 _LEAST = 1e-9  # of the largest degree: what must be exceeded to count, and what all get if no maximum exists
 _LONGEST = 5.0  # step of Newton's method: how far two neighbours in the order may move apart
@@ -195,11 +194,11 @@ def kemeny(P: ArrayLike) -> Floats:
     P = _check_degrees(P)
     by_sums = np.argsort(-row_sums(P), kind="stable")
     excess = (P - P.T)[np.ix_(by_sums, by_sums)]
-    reach = reachable(excess > 0)
+    reach = _reachable(excess > 0)
     cycle = connected_components(reach, connection="strong")[1]
     order = np.lexsort((cycle, -reach.sum(axis=1)))  # who is above a cycle reaches more than it does
     for part in np.split(order, np.flatnonzero(np.diff(cycle[order])) + 1):
-        search = best_order if len(part) <= _EXACT else improved_order
+        search = _best_order if len(part) <= _EXACT else _improved_order
         inner = np.sort(part)
         part[:] = inner[search(excess[np.ix_(inner, inner)])]
     worths = np.empty(len(P))
@@ -230,3 +229,57 @@ def _merged(worths: Floats, tolerance: float) -> Floats:
     merged = np.empty(len(worths))
     merged[order] = ascending[first][np.cumsum(first) - 1]
     return merged
+
+
+# ---- The search among orders behind `kemeny`
+
+
+def _reachable(beats: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which items a chain leads to, the item itself among them."""
+    reach = beats | np.eye(len(beats), dtype=bool)
+    for _ in range(len(reach).bit_length()):  # each time chains of twice the length
+        reach = reach.astype(np.float32) @ reach > 0
+    return reach
+
+
+def _best_order(excess: Floats) -> Ids:
+    """The order with the largest sum of excess[i, j] over all i before j, over all orders.
+
+    Of each set of items, as bits of a number, the best order in which they can come first.
+    """
+    n = len(excess)
+    sets, items = np.arange(1 << n), np.arange(n)
+    inside = (sets[:, None] >> items & 1).astype(bool)
+    gain = ~inside @ excess.T  # of the item that comes next
+    best, last = np.where(sets > 0, -np.inf, 0.0), np.zeros(len(sets), np.int64)
+    for size in range(n):
+        of_size = inside.sum(axis=1) == size
+        for i in items[::-1]:
+            before = sets[of_size & ~inside[:, i]]
+            after, value = before | 1 << i, best[before] + gain[before, i]
+            better = value > best[after]
+            best[after[better]], last[after[better]] = value[better], i
+    order, chosen = np.empty(n, np.int64), len(sets) - 1
+    for place in range(n - 1, -1, -1):
+        order[place] = last[chosen]
+        chosen ^= 1 << order[place]
+    return order
+
+
+def _improved_order(excess: Floats) -> Ids:
+    """The order 0, 1, ... improved by moves of one item, until none raises the sum."""
+    order, least, moved = np.arange(len(excess)), 1e-12 * np.abs(excess).max(), True
+    while moved:  # the sum rises with each move, and orders are finite
+        moved = False
+        for start in range(len(order)):
+            passed = excess[order[start], order]
+            places = np.concatenate(
+                [np.arange(start)[::-1], np.arange(start, len(order))]
+            )  # the nearest first
+            before = np.cumsum(passed[:start][::-1])
+            gain = np.concatenate([before, [0.0], -np.cumsum(passed[start + 1 :])])
+            best = int(np.argmax(gain))
+            if gain[best] > least:
+                moved, target = True, places[best]
+                order = np.insert(np.delete(order, start), target, order[start])
+    return order

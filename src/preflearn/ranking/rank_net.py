@@ -1,4 +1,4 @@
-"""RankNet: a small network trained on pairs, a baseline of [AhmadiFahandar2019]_, and the choice of its size.
+"""RankNet: a small network trained on pairs, a baseline of [AhmadiFahandar2019]_.
 
 References
 ----------
@@ -11,20 +11,16 @@ References
 
 from __future__ import annotations
 
-from itertools import product
-from typing import Any, NamedTuple, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.model_selection import KFold
 
-from preflearn.checks import Floats, Ids, check_count, check_scale, require
+from preflearn.checks import Floats, check_count, check_scale
 from preflearn.compiled import njit_sums
-from preflearn.metrics import ranking_loss
 from preflearn.pairs import Pairs
-from preflearn.ranking.learner import RankingLearner, check_rankings, check_size, fold_seeds, generator
+from preflearn.ranking.learner import RankingLearner, check_rankings, check_size, generator
 
-_UNITS, _BATCHES, _RATES = (32, 64, 128, 256), (8, 16, 32), (0.001, 0.01, 0.1)  # the paper's grid
 _FADING = (0.9, 0.999)  # of the two means of Adam, as in its paper
 _STEADY = 1e-8
 
@@ -64,8 +60,7 @@ class RankNet(RankingLearner):
     Notes
     -----
     Features should be standardised. The paper names no activation and no number of epochs, and of the
-    optimiser only the learning rate: these are choices made here. `choose_rank_net` chooses what the paper's
-    grid holds. RankNet was proposed in [Burges2005]_.
+    optimiser only the learning rate: these are choices made here. RankNet was proposed in [Burges2005]_.
 
     Examples
     --------
@@ -132,91 +127,6 @@ class RankNet(RankingLearner):
     def worths(self, Q: ArrayLike) -> Floats:
         """f(x) of the items of one query, shape (n,)."""
         return _outputs(self._checked_query(Q), self.weights_)
-
-
-class ChosenNet(NamedTuple):
-    """What `choose_rank_net` returns.
-
-    Attributes
-    ----------
-    net : RankNet
-        Not fitted.
-    loss : float
-        Its mean ranking loss on held-out items.
-    losses : dict
-        That of each (n_hidden, batch_size, learning_rate).
-    """
-
-    net: RankNet
-    loss: float
-    losses: dict[tuple[int, int, float], float]
-
-
-def choose_rank_net(
-    X: ArrayLike,
-    rank: ArrayLike,
-    qid: ArrayLike | None = None,
-    *,
-    net: RankNet | None = None,
-    n_folds: int = 2,
-    random_state: int | np.random.Generator | None = 0,
-) -> ChosenNet:
-    """Units, batch size and learning rate of RankNet by cross-validation, once a training set.
-
-    The grid is that of [AhmadiFahandar2019]_, section 6.2. Each of 32, 64, 128 and 256 units with batches of
-    8, 16 and 32 pairs and rates of 0.001, 0.01 and 0.1 meets the same folds of items: it trains on all
-    others, and ranks those of the fold.
-
-    Parameters
-    ----------
-    X, rank, qid
-        As in `RankingLearner.fit`.
-    net : RankNet, optional
-        Has the parameters that are not chosen; None: the default ones.
-    n_folds : int
-    random_state : int, numpy Generator or None
-        Of the folds.
-
-    Returns
-    -------
-    ChosenNet
-        The first of the least loss, from small to large.
-
-    Raises
-    ------
-    ValueError
-        As in `RankNet.fit`; also if net is none, or if one of the parts has no two items of a query with
-        different ranks.
-
-    Examples
-    --------
-    >>> X = np.random.default_rng(0).normal(size=(16, 2))
-    >>> chosen = choose_rank_net(X, np.argsort(np.argsort(X @ [1.0, 2.0])), net=RankNet(n_epochs=5))
-    >>> len(chosen.losses), chosen.loss == min(chosen.losses.values())
-    (36, True)
-    """
-    X, rank, query = check_rankings(X, rank, qid)
-    (seed,) = fold_seeds(random_state, 1)
-    require(net is None or isinstance(net, RankNet), net, "net", "a RankNet or None")
-    n_folds = check_count(n_folds, "n_folds", 2)
-    require(n_folds <= len(X), n_folds, "n_folds", f"at most {len(X)}, the number of items")
-    folds = list(KFold(n_folds, shuffle=True, random_state=seed).split(X))
-    given: dict[str, Any] = {} if net is None else net.get_params()
-    losses = {}
-    for key in product(_UNITS, _BATCHES, _RATES):
-        trial = RankNet(**given | _named(key))
-        losses[key] = float(np.mean([_held_out(trial, X, rank, query, *fold) for fold in folds]))
-    best = min(losses, key=lambda key: losses[key])
-    return ChosenNet(RankNet(**given | _named(best)), losses[best], losses)
-
-
-def _named(key: tuple[int, int, float]) -> dict[str, Any]:
-    return dict(zip(("n_hidden", "batch_size", "learning_rate"), key, strict=True))
-
-
-def _held_out(net: RankNet, X: Floats, rank: Floats, query: Ids, train: Ids, test: Ids) -> float:
-    net.fit(X[train], rank[train], query[train])
-    return ranking_loss(rank[test], -net.worths(X[test]), query[test])
 
 
 def _first_weights(rng: np.random.Generator, p: int, units: int) -> Floats:

@@ -18,13 +18,11 @@ References
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
-from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import (
     LARGEST,
@@ -38,6 +36,7 @@ from preflearn.checks import (
 )
 from preflearn.ground.estimator import ComparisonEstimator
 from preflearn.ground.likelihood import TieLaw, minimise
+from preflearn.ground.newton import warn_of_gap
 from preflearn.ground.outcomes import (
     LINKS,
     davidson_loss,
@@ -53,39 +52,39 @@ _USELESS = 1e-2  # a gap beyond which there is no answer
 _LARGEST_LOG = 700.0  # of the parameter of ties, whose exponential a float can hold
 
 
-def _fit(
-    model: Davidson | OrdinalComparison,
-    law: TieLaw,
-    pairs: Pairs | ArrayLike,
-    y: ArrayLike,
-    sample_weight: ArrayLike | None,
-) -> float:
-    """Set the attributes that the models share, and return the parameter of ties."""
-    name, alpha = type(model).__name__, check_number(model, "alpha", positive=True, most=LARGEST)
-    pairs = as_pairs(pairs)
-    y = check_labels(y, len(pairs))
-    weights = check_weights(sample_weight, len(y))
-    check_scale(pairs.items, "items")
-    check_kinds(y[weights > 0], name, ties=False)
-    found = minimise(law, pairs.items, pairs.B, y, weights, alpha, _TOL)
-    if not (found.gap <= _USELESS and found.t < _LARGEST_LOG):
-        raise ValueError(
-            f"{name} found no optimum (duality gap {found.gap:.1e} of the objective): weights go up to "
-            f"{weights.max():.3g}; expected weights and features nearer to 1"
-        )
-    if not found.gap <= _INACCURATE:
-        warnings.warn(
-            f"{name}: the duality gap is {found.gap:.1e} of the objective; expected at most {_INACCURATE:g}: "
-            f"raise alpha = {alpha:g}, or standardise the features",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-    model.coef_, model.objective_, model.dual_gap_ = found.w, found.objective, found.gap
-    model.n_iter_, model.n_features_in_ = found.n_iter, len(found.w)
-    return found.t
+class TieModel(ComparisonEstimator):
+    """What both models share: w of least penalised loss, and scores w·x."""
+
+    alpha: float
+    coef_: Floats
+    objective_: float
+    dual_gap_: float
+    n_iter_: int
+
+    def _fit(self, law: TieLaw, pairs: Pairs | ArrayLike, y: ArrayLike, weights: ArrayLike | None) -> float:
+        """Set the attributes that the models share, and return the parameter of ties."""
+        name, alpha = type(self).__name__, check_number(self, "alpha", positive=True, most=LARGEST)
+        pairs = as_pairs(pairs)
+        y, weights = check_labels(y, len(pairs)), check_weights(weights, len(pairs))
+        check_scale(pairs.items, "items")
+        check_kinds(y[weights > 0], name, ties=False)
+        found = minimise(law, pairs.items, pairs.B, y, weights, alpha, _TOL)
+        if not (found.gap <= _USELESS and found.t < _LARGEST_LOG):
+            raise ValueError(
+                f"{name} found no optimum (duality gap {found.gap:.1e} of the objective): weights go up to "
+                f"{weights.max():.3g}; expected weights and features nearer to 1"
+            )
+        warn_of_gap(name, found.gap, _INACCURATE, f"raise alpha = {alpha:g}, or standardise the features", 2)
+        self.coef_, self.objective_, self.dual_gap_ = found.w, found.objective, found.gap
+        self.n_iter_, self.n_features_in_ = found.n_iter, len(found.w)
+        return found.t
+
+    def rank_function(self, X: ArrayLike) -> Floats:
+        """Scores r(x) = w·x of items, shape (n,); larger is better."""
+        return self._checked_features(X) @ self.coef_
 
 
-class Davidson(ComparisonEstimator):
+class Davidson(TieModel):
     """The model of [Davidson1970]_: Bradley and Terry's, with ties between equals.
 
     For items of worth pi = e^r, a tie has a probability in proportion to the geometric mean of both::
@@ -131,10 +130,6 @@ class Davidson(ComparisonEstimator):
     [[0.14, 0.33, 0.53], [0.04, 0.22, 0.74], [0.01, 0.13, 0.86], [0.14, 0.33, 0.53]]
     """
 
-    coef_: Floats
-    objective_: float
-    dual_gap_: float
-    n_iter_: int
     nu_: float
 
     def __init__(self, alpha: float = 1e-3) -> None:
@@ -160,21 +155,17 @@ class Davidson(ComparisonEstimator):
         ValueError
             If a parameter is out of range, all pairs are ties, or the data are not as described.
         """
-        t = _fit(self, TieLaw(davidson_loss, start=0.0, least=-math.inf), pairs, y, sample_weight)
+        t = self._fit(TieLaw(davidson_loss, start=0.0, least=-math.inf), pairs, y, sample_weight)
         self.nu_ = math.exp(t)
         self.tau_ = max(0.0, 2 * t)
         return self
-
-    def rank_function(self, X: ArrayLike) -> Floats:
-        """Scores r(x) = w·x of items, shape (n,); larger is better."""
-        return self._checked_features(X) @ self.coef_
 
     def predict_proba(self, pairs: Pairs | ArrayLike) -> Floats:
         """Probabilities of the outcomes -1, 0, 1 for each pair, shape (m, 3)."""
         return davidson_probabilities(self.decision_function(pairs), self.nu_)
 
 
-class OrdinalComparison(ComparisonEstimator):
+class OrdinalComparison(TieModel):
     """A preference is a noisy difference beyond a threshold: P(first) = F(d - t), P(second) = F(-d - t).
 
     F is the logistic function (the model of [RaoKupper1967]_) or the normal distribution function (that
@@ -218,10 +209,6 @@ class OrdinalComparison(ComparisonEstimator):
     [[0.03, 0.47, 0.5], [0.0, 0.08, 0.92], [0.0, 0.01, 0.99], [0.03, 0.47, 0.5]]
     """
 
-    coef_: Floats
-    objective_: float
-    dual_gap_: float
-    n_iter_: int
     threshold_: float
 
     def __init__(self, link: Literal["logit", "probit"] = "logit", alpha: float = 1e-3) -> None:
@@ -233,7 +220,7 @@ class OrdinalComparison(ComparisonEstimator):
         check_choice(self.link, "link", tuple(LINKS))
         link = LINKS[self.link]
         law = TieLaw(lambda d, t, y: ordinal_loss(d, t, y, link), start=1.0, least=0.0)
-        self.threshold_ = t = _fit(self, law, pairs, y, sample_weight)
+        self.threshold_ = t = self._fit(law, pairs, y, sample_weight)
 
         def excess(d: float) -> float:  # of P(first) over P(tie)
             first, second = np.exp(link.log_cdf(np.array([d - t, -d - t])))
@@ -241,10 +228,6 @@ class OrdinalComparison(ComparisonEstimator):
 
         self.tau_ = float(brentq(excess, 0.0, t, xtol=1e-14)) if excess(0.0) < 0 else 0.0  # pyright: ignore[reportArgumentType]
         return self
-
-    def rank_function(self, X: ArrayLike) -> Floats:
-        """Scores r(x) = w·x of items, shape (n,); larger is better."""
-        return self._checked_features(X) @ self.coef_
 
     def predict_proba(self, pairs: Pairs | ArrayLike) -> Floats:
         """Probabilities of the outcomes -1, 0, 1 for each pair, shape (m, 3)."""

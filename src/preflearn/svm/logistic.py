@@ -15,13 +15,11 @@ References
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.utils import check_random_state
 
@@ -38,6 +36,7 @@ from preflearn.ground.estimator import ComparisonEstimator
 from preflearn.ground.expansion import Expansion
 from preflearn.ground.kernels import Kernel, check_kernel, gram_features, scale_gamma
 from preflearn.ground.likelihood import TieLaw, minimise
+from preflearn.ground.newton import warn_of_gap
 from preflearn.ground.outcomes import Loss
 from preflearn.pairs import Pairs
 from preflearn.svm.machine import check_bias, check_input
@@ -169,13 +168,7 @@ class LogisticCompare(ComparisonEstimator):
         ties, preferences = 2 * weights[y == 0].sum(), weights[y != 0].sum()  # of flipped rows
         law = TieLaw(_flipped_loss, start=math.log(preferences / ties), least=-math.inf)
         found = minimise(law, features, pairs.B, y, weights / (ties + preferences), alpha, tol)
-        if not found.gap <= tol:
-            warnings.warn(
-                f"LogisticCompare: the duality gap is {found.gap:.1e} of F; expected at most tol = {tol:g}: "
-                "raise alpha, or standardise the features",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        warn_of_gap("LogisticCompare", found.gap, tol, "raise alpha, or standardise the features")
         w, bias = found.w, found.t
         check_bias(
             bias,

@@ -1,12 +1,15 @@
 """The study of Table 2 of P5, on rankings of few items."""
 
+from itertools import product
+
 import numpy as np
 import pytest
+from sklearn.model_selection import KFold
 
 from preflearn.analogy import Able2Rank, AnKerRank, DomainScaler
-from preflearn.analogy.study import Task, choose, judged, losses_of_all, support
 from preflearn.metrics import ranking_loss
 from preflearn.ranking import ExpectedRankRegression, RankingSVM, RankNet
+from studies.ch16_study import Task, choose, choose_rank_net, judged, losses_of_all, support
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +37,22 @@ def test_a_row_holds_the_losses_of_its_learners(task):
     assert found["ERR"] == ranking_loss(task.truth, linear.rank(standard.Q))
     net = RankNet(random_state=3).fit(standard.X, standard.rank)
     assert found["RankNet"] == ranking_loss(task.truth, net.rank(standard.Q))
+
+
+def test_the_net_has_the_least_loss_of_held_out_halves(task):
+    """36 candidates, each anew on the same two folds."""
+    X, rank = task.scaled("standard").X, task.rank
+    folds, losses = list(KFold(2, shuffle=True, random_state=4).split(X)), {}
+    for key in product((32, 64, 128, 256), (8, 16, 32), (0.001, 0.01, 0.1)):
+        units, batch, rate = key
+        net = RankNet(units, batch_size=batch, learning_rate=rate)
+        found = [
+            ranking_loss(rank[test], -net.fit(X[train], rank[train]).worths(X[test])) for train, test in folds
+        ]
+        losses[key] = np.mean(found)
+    net = choose_rank_net(X, rank, 4)
+    assert (net.n_hidden, net.batch_size, net.learning_rate) == min(losses, key=losses.__getitem__)
+    assert not hasattr(net, "weights_")
 
 
 def test_all_methods_can_have_one_normalisation(task):

@@ -14,19 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from preflearn.checks import (
-    LARGEST,
-    Floats,
-    Ids,
-    as_array,
-    check_labels,
-    check_real,
-    check_shape,
-    refuse,
-    require,
-)
-
-_MOST_ITEMS = 10**8  # a table of this length is made
+from preflearn.checks import Floats
 
 
 def naive_probabilities(index: ArrayLike, y: ArrayLike, asked: ArrayLike, smoothing: float = 1.0) -> Floats:
@@ -56,37 +44,14 @@ def naive_probabilities(index: ArrayLike, y: ArrayLike, asked: ArrayLike, smooth
     probabilities : ndarray of shape (q, 2)
         That the first is worse, and that it is better.
 
-    Raises
-    ------
-    ValueError
-        On an index that is not of pairs of two different items, other labels, or a smoothing that is not
-        positive.
-
     Examples
     --------
     >>> naive_probabilities([[0, 1], [1, 0], [0, 1]], [1, -1, -1], [[1, 0], [0, 2]]).tolist()
     [[0.6, 0.4], [0.5, 0.5]]
     """
-    pairs, wanted = _check_pairs(index, "index"), _check_pairs(asked, "asked")
-    labels = check_labels(y, len(pairs), allow=(-1, 1))
-    a = check_real(smoothing, "smoothing", "a positive number", 1 / LARGEST, LARGEST)
-    n = int(max(pairs.max(), wanted.max())) + 1
-    better, worse = np.where(labels > 0, pairs.T, pairs.T[::-1])
-    wins: Any = sparse.csr_array((np.ones(len(labels)), (better, worse)), shape=(n, n))
-    first, second = wanted.T
-    chances = np.column_stack([wins[second, first], wins[first, second]]) + a
+    pairs, (first, second) = np.asarray(index).T, np.asarray(asked).T
+    n = int(max(pairs.max(), first.max(), second.max())) + 1
+    better, worse = np.where(np.asarray(y) > 0, pairs, pairs[::-1])
+    wins: Any = sparse.csr_array((np.ones(len(better)), (better, worse)), shape=(n, n))
+    chances = np.column_stack([wins[second, first], wins[first, second]]) + smoothing
     return chances / chances.sum(axis=1, keepdims=True)
-
-
-def _check_pairs(values: ArrayLike, name: str) -> Ids:
-    array = as_array(values, name)
-    check_shape(array, name, ("m", 2), "first and second item of a pair")
-    require(len(array) > 0, values, name, "at least one pair")
-    require(array.dtype.kind in "iu", values, name, "integers, the numbers of items")
-    outside = (array < 0) | (array >= _MOST_ITEMS)
-    refuse(outside, array, name, f"the number of an item, from 0 to below {_MOST_ITEMS:,}")
-    same = array[:, 0] == array[:, 1]
-    if same.any():
-        row = np.argmax(same)
-        raise ValueError(f"row {row} of {name} is item {array[row, 0]} twice; expected two different items")
-    return array.astype(np.int64)

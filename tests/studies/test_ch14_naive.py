@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from preflearn.metrics import log_loss
-from preflearn.ranking import naive_probabilities
+from studies.ch14_naive import naive_probabilities
 
 
 def compared(seed, n=5, m=40):
@@ -56,25 +56,3 @@ def test_it_follows_a_cycle():
     p = naive_probabilities(index, y, index)
     assert (p[:, 1] > 0.9).all()
     assert log_loss(y, p) < 0.1
-
-
-@pytest.mark.parametrize(
-    ("index", "y", "asked", "smoothing", "message"),
-    [
-        ([[0, 1]], [0], [[0, 1]], 1, r"y\[0\] is 0; expected one of \[-1, 1\]"),
-        ([[0, 1]], [1, 1], [[0, 1]], 1, "y has 2 labels for 1 pairs"),
-        ([[0, 1]], [1], [[0, 1]], 0, "smoothing is 0; expected a positive number"),
-        ([[0, 1]], [1], [[0, 1]], np.nan, "smoothing is nan; expected a positive number"),
-        ([[0, 0]], [1], [[0, 1]], 1, "row 0 of index is item 0 twice; expected two different items"),
-        ([[0, 1]], [1], [[0, 1], [2, 2]], 1, "row 1 of asked is item 2 twice; expected two different items"),
-        ([[0, -1]], [1], [[0, 1]], 1, r"index\[0, 1\] is -1; expected the number of an item"),
-        ([[0, 10**9]], [1], [[0, 1]], 1, r"index\[0, 1\] is 1000000000; expected the number of an item"),
-        ([[0, 1]], [1], [[0.0, 1.0]], 1, r"asked is .*; expected integers"),
-        ([[0, 1]], [1], [["a", "b"]], 1, r"asked is .*; expected integers"),
-        ([0, 1], [1], [[0, 1]], 1, r"index has shape \(2,\); expected \(m, 2\)"),
-        (np.empty((0, 2), int), [], [[0, 1]], 1, "index is .*; expected at least one pair"),
-    ],
-)
-def test_bad_input_is_named(index, y, asked, smoothing, message):
-    with pytest.raises(ValueError, match=message):
-        naive_probabilities(index, y, asked, smoothing)

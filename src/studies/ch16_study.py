@@ -8,22 +8,22 @@ References
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
+from sklearn.model_selection import GridSearchCV, KFold
 
-from preflearn.analogy.able2rank import Able2Rank
-from preflearn.analogy.rank import AnKerRank
-from preflearn.analogy.scaling import DomainScaler
+from preflearn.analogy import Able2Rank, AnKerRank, DomainScaler
 from preflearn.checks import Floats
 from preflearn.metrics import ranking_loss
-from preflearn.ranking import AGGREGATES, ExpectedRankRegression, RankingSVM, RankNet, choose_rank_net
-from preflearn.ranking.learner import RankingLearner
+from preflearn.ranking import AGGREGATES, ExpectedRankRegression, RankingLearner, RankingSVM, RankNet
 
 Kind = Literal["min-max", "standard"]
 _BINS = 10  # of predicted chances
+_UNITS, _BATCHES, _RATES = (32, 64, 128, 256), (8, 16, 32), (0.001, 0.01, 0.1)  # the grid of section 6.2
 
 
 class Task(NamedTuple):
@@ -112,8 +112,31 @@ def choose(
     unit, scaled = (scaler.transform(X) for scaler in scale)
     k = Able2Rank("cv", random_state=random_state).fit(unit, rank).k_
     C = RankingSVM(random_state=random_state).fit(scaled, rank).C_
-    net = choose_rank_net(scaled, rank, random_state=random_state).net if grid else RankNet()
+    net = choose_rank_net(scaled, np.asarray(rank), random_state) if grid else RankNet()
     return Choices(k, C, net, kind)
+
+
+def choose_rank_net(X: Floats, rank: Floats, random_state: int) -> RankNet:
+    """Of the paper's grid the net of least loss on held-out halves of the items; the first of several.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(10, 2))
+    >>> choose_rank_net(X, np.argsort(np.argsort(X @ [1.0, 2.0])), 0).n_hidden
+    32
+    """
+    grid = [
+        {"n_hidden": [units], "batch_size": [batch], "learning_rate": [rate]}
+        for units, batch, rate in product(_UNITS, _BATCHES, _RATES)
+    ]
+    halves = KFold(2, shuffle=True, random_state=random_state)
+    search = GridSearchCV(RankNet(), grid, scoring=_accuracy, cv=halves, refit=False)
+    search.set_params(error_score="raise")
+    return RankNet(**search.fit(X, rank).best_params_)
+
+
+def _accuracy(net: RankNet, X: Floats, rank: Floats) -> float:
+    return -ranking_loss(rank, -net.worths(X))
 
 
 def losses_of_all(task: Task, chosen: Choices, random_state: int, **options: Any) -> dict[str, float]:

@@ -1,0 +1,92 @@
+"""The machines behind AnKer-rank, and Platt's scale, at their optimum."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.special import expit
+from sklearn.svm import SVC
+
+from preflearn.analogy import analogy_kernel, machines
+from preflearn.analogy.machines import Problem, hinge, platt
+
+
+def problem(seed, n, d, levels=None, degree=2):
+    """The pairs of items of a noisy curved function, half of them turned over."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, levels + 1, (n, d)) / levels if levels else rng.uniform(size=(n, d))
+    score = X**2 @ np.arange(1, d + 1) + 0.2 * rng.normal(size=n)
+    first, second = np.triu_indices(n, 1)
+    labels = np.where(np.arange(len(first)) % 2, 1.0, -1.0)
+    labels = np.random.default_rng(seed).permutation(labels)
+    U = (X[first] - X[second]) * (np.sign(score[first] - score[second]) * labels)[:, None]
+    return Problem(analogy_kernel(U, degree=degree), labels, True)
+
+
+@pytest.mark.parametrize("C", [0.1, 10.0, 1e4])
+def test_where_libsvm_does_not_converge_the_path_gives_the_machine(C, monkeypatch):
+    given = problem(4, 14, 3, levels=3)
+    plain = hinge(given, C)
+    monkeypatch.setattr(machines, "_MOST_STEPS", 1)
+    machine = hinge(given, C)
+    assert machine.C == plain.C == C
+    values = (given.K @ found.coef + found.bias for found in (machine, plain))
+    np.testing.assert_allclose(*values, atol=1e-4 * max(1, C))
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    sides=st.sampled_from(["mixed", "one", "separated"]),
+    scale=st.floats(1e-6, 1e6),
+)
+def test_platt_is_the_minimum(seed, sides, scale):
+    rng = np.random.default_rng(seed)
+    labels = np.ones(20) if sides == "one" else rng.permutation([-1.0, 1.0] * 10)
+    f = 3 + rng.normal(size=20) + (20 * labels if sides == "separated" else labels)
+    plus, minus = (labels > 0).sum(), (labels < 0).sum()
+    target = np.where(labels > 0, (plus + 1) / (plus + 2), 1 / (minus + 2))
+    a, b = platt(scale * f, labels)
+    p = expit(a * scale * f + b)
+    assert abs(np.sum(p - target)) < 1e-6  # both derivatives of the cross-entropy
+    assert abs(np.sum((p - target) * f)) < 1e-5
+    if sides == "mixed":
+        found = minimize(
+            lambda w: np.logaddexp(0, w[0] * f + w[1]).sum() - target @ (w[0] * f + w[1]), [0, 0]
+        )
+        np.testing.assert_allclose([a * scale, b], found.x, atol=1e-3)
+
+
+def test_platt_of_equal_values_is_the_mean_of_the_targets():
+    a, b = platt(np.full(6, 2.5), np.array([1.0, 1, 1, 1, -1, -1]))
+    assert a == 0
+    assert expit(b) == pytest.approx((4 * 5 / 6 + 2 * 1 / 4) / 6)
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0, 1e4, 1e6])
+@pytest.mark.parametrize("d", [1, 3])
+def test_the_machine_with_bias_keeps_its_margins(C, d):
+    for seed in range(4):
+        given = problem(seed, 12, d, levels=[None, 4][seed % 2], degree=1 + seed % 2)
+        coef, bias, taken = hinge(given, C)
+        margin, weight = given.labels * (given.K @ coef + bias), given.labels * coef
+        assert taken == C
+        assert weight.min() >= 0
+        assert weight.max() <= C * (1 + 1e-9)
+        assert abs(coef.sum()) < 1e-6 * C
+        without, limit = weight <= 1e-9 * C, weight >= C * (1 - 1e-9)
+        assert np.all(margin[~limit] > 1 - 1e-4)
+        assert np.all(margin[~without] < 1 + 1e-4)
+
+
+def test_free_examples_are_put_on_their_margins_in_double_precision():
+    (K, labels, _), C = problem(1, 12, 3), 50.0
+    rough = SVC(C=C, kernel="precomputed", tol=1e-6).fit(K, labels)
+    off = []
+    for coef, bias in (
+        (np.bincount(rough.support_, rough.dual_coef_[0], len(labels)), rough.intercept_[0]),
+        hinge(Problem(K, labels, True), C)[:2],
+    ):
+        free = (coef != 0) & (np.abs(coef) < C * (1 - 1e-9))
+        off.append(np.abs(labels * (K @ coef + bias) - 1)[free].max())
+    assert off[1] < 1e-9 < off[0]
