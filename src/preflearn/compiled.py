@@ -70,7 +70,7 @@ def _imported(file: Path) -> tuple[Path, ...]:
 
 
 def njit_inside(function: Callable[..., Any]) -> Any:
-    """Compile a function as a part of those that call it, without a cache of its own; it may take functions."""
+    """Compile a function as a part of those that call it, with no cache of its own; it may take functions."""
     return numba.njit(error_model="numpy", forceinline=True)(function)
 
 

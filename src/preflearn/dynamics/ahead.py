@@ -25,7 +25,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, as_real, require
-from preflearn.dynamics.covariances.units import warn_of_lengths
+from preflearn.dynamics.covariances.prior import warn_of_lengths
 from preflearn.dynamics.engine.acceleration import Plain
 from preflearn.dynamics.engine.fits import laid_out, quietly_fitted
 from preflearn.dynamics.engine.threads import njit_free

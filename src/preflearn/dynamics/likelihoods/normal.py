@@ -42,30 +42,17 @@ _TABLE = np.column_stack([log_ndtr_of_array(GRID), _HAZARD, -_HAZARD * (GRID + _
 
 
 @njit_inside
-def _excess(x):
-    """q(x), x >= 3.5, by its continued fraction 1/(x + 2/(x + 3/(x + ...)))."""
-    fraction = x
-    for term in range(50, 1, -1):
-        fraction = x + term / fraction
-    return 1 / fraction
-
-
-@njit_inside
-def _beyond(z):
-    """Phi(-z), and phi(z)."""
-    return 0.5 * math.erfc(z / _SQRT_2), math.exp(-0.5 * z * z) / _SQRT_2PI
-
-
-@njit_inside
 def _log_ndtr(z):
-    """log Phi(z) and its first two derivatives."""
+    """log Phi(z) and its first two derivatives; far down with q by its fraction 1/(x + 2/(x + 3/(x + ...)))."""
     if z < -_FAR:
-        beyond = _excess(-z)
-        hazard = beyond - z
-        return -0.5 * z * z - math.log(_SQRT_2PI * hazard), hazard, -hazard * beyond
-    chance, density = _beyond(-z)
+        fraction = -z
+        for term in range(50, 1, -1):
+            fraction = term / fraction - z
+        hazard = 1 / fraction - z
+        return -0.5 * z * z - math.log(_SQRT_2PI * hazard), hazard, -hazard / fraction
+    chance = 0.5 * math.erfc(-z / _SQRT_2)
     value = math.log(chance) if z < _FAR else math.log1p(-0.5 * math.erfc(z / _SQRT_2))
-    hazard = density / chance
+    hazard = math.exp(-0.5 * z * z) / (_SQRT_2PI * chance)
     return value, hazard, -hazard * (z + hazard)
 
 
@@ -73,21 +60,24 @@ def _log_ndtr(z):
 def _log_interval(center, half):
     """log P(|Z + center| < half), Z standard normal, half > 0, and its first two derivatives in center.
 
-    With Z cut to this interval these are -E Z' and Var Z - 1, where Z' = Z + center.
+    P = Phi(half - c) - Phi(-half - c), c = |center|, in terms of the logarithms of both.
     """
     c = abs(center)
     if half * (c + 1) < 0.2:
         value, first, second = _narrow_interval(c, half)
-    elif c - half < _FAR:
-        value, first, second = _interval(c, half)
-    else:
-        value, first, second = _far_interval(c, half)
-    return value, math.copysign(first, -center), min(second, 0.0)
+        return value, math.copysign(first, -center), min(second, 0.0)
+    value, slope, bend = _log_ndtr(half - c)
+    _, slope_far, bend_far = _log_ndtr(-half - c)
+    ratio = math.exp(-2 * c * half) * slope / slope_far  # of Phi at the far end
+    rest = 1 - ratio
+    first = slope * -math.expm1(-2 * c * half) / rest
+    second = (bend - ratio * bend_far) / rest - ratio * ((slope - slope_far) / rest) ** 2
+    return value + math.log(rest), math.copysign(first, -center), min(second, 0.0)
 
 
 @njit_inside
 def _narrow_interval(c, h):
-    """By the rule of Gauss and Legendre; first is |first|."""
+    """By the rule of Gauss and Legendre, with the mean and variance of Z cut to the interval; |first|."""
     total = mean = square = 0.0
     for k in range(len(_POINTS)):
         t = h * _POINTS[k]
@@ -97,28 +87,6 @@ def _narrow_interval(c, h):
         square += weight * t * t
     mean /= total
     return math.log(h * total / _SQRT_2PI) - 0.5 * c * c, c + mean, square / total - mean * mean - 1
-
-
-@njit_inside
-def _interval(c, h):
-    (chance, density), (chance_far, density_far) = _beyond(c - h), _beyond(c + h)
-    total = chance - chance_far
-    first = (density - density_far) / total
-    return math.log(total), first, ((c - h) * density - (c + h) * density_far) / total - first * first
-
-
-@njit_inside
-def _far_interval(c, h):
-    """Relative to phi at the near end, so that nothing underflows; all terms with the far end are small."""
-    near, far = c - h, c + h
-    q, q_far = _excess(near), _excess(far)
-    ratio = math.exp(-2 * c * h)  # of the densities
-    mass, mass_far = 1 / (near + q), ratio / (far + q_far)
-    total = mass - mass_far
-    mean = (q * mass - (q_far + 2 * h) * mass_far) / total  # of Z - near
-    square = (1 - near * q) * mass - (1 + 4 * h * h + (2 * h - near) * q_far) * mass_far
-    value = math.log(total / _SQRT_2PI) - 0.5 * near * near
-    return value, near + mean, square / total - mean * mean - 1
 
 
 # ---- Laws

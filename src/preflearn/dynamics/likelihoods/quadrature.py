@@ -6,7 +6,7 @@ By the trapezoid rule, which converges exponentially for analytic functions that
   that the number of nodes grows with the logarithm of the standard deviation only.
 - `expected_win` has equal steps in u, and reads what it averages from a table.
 
-What is integrated is an argument: `density(a, b, y, u, x)` gives log p(y | u + x) and its first two derivatives
+What is integrated is an argument: `density(a, b, y, u, x)` gives log p(y | u + x) and two derivatives
 in u, for parameters a and b. The logarithm may leave out what does not depend on x: counts have logarithms so
 large that differences of them would be all rounding. The rules are compiled as parts of the laws that call
 them.
@@ -30,7 +30,7 @@ GRID = np.arange(-_END * _FINE, _END * _FINE + 1) / _FINE
 
 @njit_inside
 def normal_weights(x, step):
-    """exp(-x²/2), the ratio of the next one, a step on, to it, and the ratio of the next ratio to this one."""
+    """exp(-x²/2), the ratio of the next one, a step on, to it, and that of the next ratio to this one."""
     return math.exp(-0.5 * x * x), math.exp(-step * (x + 0.5 * step)), math.exp(-step * step)
 
 
