@@ -1,15 +1,21 @@
 """The likelihoods as objects: outcomes, forecasts, densities, and what they refuse."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from dynamics import dense
 from scipy import stats
 
+from preflearn.compiled import njit_inside
 from preflearn.dynamics import (
+    Constant,
+    DynamicComparisons,
     Gaussian,
     Likelihood,
     Logit,
+    Matern12,
     OrdinalLogit,
     OrdinalProbit,
     Poisson,
@@ -17,6 +23,9 @@ from preflearn.dynamics import (
     Skellam,
     likelihood_from,
 )
+from preflearn.dynamics.likelihoods.likelihood import Results
+from preflearn.dynamics.likelihoods.quadrature import averaged, tilted
+from preflearn.matches import Matches
 
 ALL = [
     Probit(),
@@ -184,29 +193,50 @@ def test_gaussian_points():
     np.testing.assert_allclose(two[:, 1], stats.norm.cdf(mean / deviation), rtol=1e-12)
 
 
-# ---- Integrals of arrays (their digits: test_integrals)
+# ---- A likelihood in a file of its own
 
 
-@pytest.mark.parametrize("likelihood", ALL, ids=repr)
-def test_integrals_of_arrays(likelihood):
-    y, mean, variance = np.array([1, 1]), [0.2, -3], [0.5, 2]
-    value, first, second = likelihood.log_partition(y, mean, variance)
-    bound, kl_first, kl_second = likelihood.expected(y, mean, variance)
-    x = np.linspace(-12, 12, 40_001)
-    weights = stats.norm.pdf(x) * (x[1] - x[0])
-    for row in range(2):
-        d = mean[row] + math.sqrt(variance[row]) * x
-        log_p = likelihood.log_density(np.ones(len(x)), d)
-        total = np.exp(log_p) @ weights
-        moment = np.exp(log_p) * x @ weights / total
-        spread = np.exp(log_p) * (x - moment) ** 2 @ weights / total
-        found = value[row], first[row], second[row]
-        expected = math.log(total), moment / math.sqrt(variance[row]), (spread - 1) / variance[row]
-        np.testing.assert_allclose(found, expected, rtol=1e-9)
-        found = bound[row], kl_first[row], kl_second[row]
-        slope, bend = log_p * x @ weights, log_p * (x**2 - 1) @ weights
-        expected = log_p @ weights, slope / math.sqrt(variance[row]), bend / variance[row]
-        np.testing.assert_allclose(found, expected, rtol=1e-8)
+@njit_inside
+def _struck(a, b, y, u, x):
+    """Of the complementary log-log link, P(1 | u) = 1 - exp(-e^u)."""
+    rate = math.exp(min(u + x, 700.0))
+    if y < 0:
+        return -rate, -rate, -rate
+    first = rate / math.expm1(rate) if rate < 700 else 0.0
+    return math.log(-math.expm1(-rate)), first, first * (1 - rate - first)
+
+
+def _log_partition(a, b, y, mean, variance):
+    mode, value, first, second = tilted(
+        _struck, a, b, y, mean, variance, min(mean, 3.0), (0.0, 0.0, 1.0, 0.1)
+    )
+    return value + _struck(a, b, y, mode, 0.0)[0], first, second
+
+
+def _expected(a, b, y, mean, variance):
+    return averaged(_struck, a, b, y, mean, variance, (0.0, 0.0, 1.0, 0.1))
+
+
+@dataclass(frozen=True)
+class Struck(Results):
+    laws = _log_partition, _expected
+    has_ties = False
+
+
+@pytest.mark.parametrize(("method", "rate"), [("ep", 1.0), ("kl", 0.5)])
+def test_a_new_likelihood_is_a_class_and_two_laws(method, rate):
+    """The engine takes them as they are, and finds what the dense twin finds."""
+    matches = Matches([[1, -1, 0], [0, 1, -1], [1, 0, -1], [-1, 1, 0]], [0.0, 1.0, 1.0, 3.0], ["a", "b", "c"])
+    covariance, y = Constant(0.3) + Matern12(0.5, 2.0), np.array([1, 1, -1, 1])
+    model = DynamicComparisons(covariance, Struck(), method=method, tol=1e-10).fit(matches, y)
+
+    def density(y, d):
+        return np.where(y > 0, np.log(-np.expm1(-np.exp(d))), -np.exp(d))
+
+    found = dense.fixed_point(dense.Problem(matches, covariance), density, y, method, rate)
+    assert model.log_marginal_likelihood_ == pytest.approx(found.log_evidence, rel=1e-9)
+    assert likelihood_from(Struck().describe()) == Struck()
+    np.testing.assert_allclose(Struck().probabilities([0.0], [0.0]), [[math.exp(-1), 1 - math.exp(-1)]])
 
 
 # ---- Bad input

@@ -27,7 +27,7 @@ class _Trend(Covariance):
     origin: Origin = 0.0
 
     def _variances(self) -> tuple[float, float, float]:
-        """Of level and slope, and of the change of a Wiener process in one unit of time; 0 where there is none."""
+        """Of level and slope, and of a Wiener process in one unit of time; 0 where there is none."""
         raise NotImplementedError
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The covariances of a fit: which one each feature has, its state-space model, and whether lengths make sense."""
+"""The covariances of a fit: which one each feature has, its state-space model, whether lengths make sense."""
 
 from __future__ import annotations
 

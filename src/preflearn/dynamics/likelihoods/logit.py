@@ -97,9 +97,7 @@ def _averages(a, tie, mean, variance):
 
 def _log_partition(a, b, y, mean, variance):
     away = mean if y == 0 else y * mean - a
-    if variance < TINY:
-        value, first, second = _win_or_tie(a, b, y, mean, 0.0)
-    elif variance < _WIDE and max(abs(away), a) < _MOST:
+    if TINY <= variance < _WIDE and max(abs(away), a) < _MOST:
         value, first, second = _averages(a, y == 0, away, variance)
         first *= 1.0 if y == 0 else y
     else:

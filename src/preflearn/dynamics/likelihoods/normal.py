@@ -43,7 +43,7 @@ _TABLE = np.column_stack([log_ndtr_of_array(GRID), _HAZARD, -_HAZARD * (GRID + _
 
 @njit_inside
 def _log_ndtr(z):
-    """log Phi(z) and its first two derivatives; far down with q by its fraction 1/(x + 2/(x + 3/(x + ...)))."""
+    """log Phi(z) and two derivatives; far down with q by its fraction 1/(x + 2/(x + 3/(x + ...)))."""
     if z < -_FAR:
         fraction = -z
         for term in range(50, 1, -1):

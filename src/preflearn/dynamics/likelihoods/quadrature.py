@@ -138,6 +138,9 @@ def tilted(density, a, b, y, mean, variance, start, sinh):
     starts at `start`; sinh is (low, high, stretch, largest step), the center being the place between low and
     high that is next to the mode.
     """
+    if variance < TINY:
+        _, first, second = density(a, b, y, mean, 0.0)
+        return mean, 0.0, first, second
     mode, width = _mode(density, a, b, y, mean, variance, start)
     _, slope, total, (x, xx, _, first, square, second) = _sums(
         density, a, b, y, mean, variance, mode, width, sinh, 1.0
