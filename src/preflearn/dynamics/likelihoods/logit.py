@@ -67,38 +67,31 @@ def _log_factor(a, y):
 
 
 @njit_inside
-def _averages(a, tie, mean, variance):
-    """log of E F(u), or of E F(a + u) F(a - u), and two derivatives in the mean."""
+def _averages(lower, upper, mean, variance):
+    """log of E P, P = 1 / ((1 + lower e^-u) (1 + upper e^u)), and two derivatives in the mean."""
     deviation = math.sqrt(variance)
     step = equal_step(deviation)
     most = int((8 + deviation) / step)  # the slope of log P is at most 1, and shifts the mass by a variance
     weight, ratio, change = normal_weights(-most * step, step)
     decay, factor = math.exp(most * step * deviation - mean), math.exp(-step * deviation)  # e^-u
-    near = math.exp(-a)
     norm = total = slope = bend = 0.0
     for _ in range(2 * most + 1):
-        if tie:  # P = 1 / ((1 + near decay) (1 + near / decay))
-            left, right = near * decay, near / decay
-            chance = 1 / (1 + near * near + left + right)
-            first = (left - right) * chance  # (log P)'
-            turn = 2 * first * first - (left + right) * chance  # P'' / P
-        else:
-            chance = 1 / (1 + decay)
-            first = decay * chance
-            turn = first * (first - chance)
+        left, right = lower * decay, upper / decay
+        chance = 1 / (1 + lower * upper + left + right)
+        first = (left - right) * chance  # (log P)', and P'' / P = 2 first² - (left + right) chance
         norm += weight
         total += weight * chance
         slope += weight * chance * first
-        bend += weight * chance * turn
+        bend += weight * chance * (2 * first * first - (left + right) * chance)
         weight, ratio, decay = weight * ratio, ratio * change, decay * factor
     slope /= total
     return math.log(total / norm), slope, min(bend / total - slope * slope, 0.0)
 
 
 def _log_partition(a, b, y, mean, variance):
-    away = mean if y == 0 else y * mean - a
+    away, lower, upper = (mean, math.exp(-a), math.exp(-a)) if y == 0 else (y * mean - a, 1.0, 0.0)
     if TINY <= variance < _WIDE and max(abs(away), a) < _MOST:
-        value, first, second = _averages(a, y == 0, away, variance)
+        value, first, second = _averages(lower, upper, away, variance)
         first *= 1.0 if y == 0 else y
     else:
         mode, value, first, second = tilted(_win_or_tie, a, b, y, mean, variance, mean, around(a, y))
