@@ -221,7 +221,7 @@ class _Matern(Covariance):
     def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
         u, p = np.minimum(np.abs(t - t2) * self._rate, 1e3), self.size - 1  # e^-1000 is 0
         coefficients = [2**k * comb(p, k) / perm(2 * p, k) for k in range(p, -1, -1)]
-        return self.variance * np.polyval(coefficients, u) * np.exp(-u)
+        return np.asarray(self.variance * np.polyval(coefficients, u) * np.exp(-u), dtype=np.float64)
 
     def state_space(self) -> StateSpace:
         return StateSpace([Decay(self.variance, self._rate, self.size)])
