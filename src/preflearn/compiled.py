@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core import config
+from numba.core.ccallback import CFunc
+from numba.core.sigutils import normalize_signature
 
 _SOURCE = Path(__file__).parents[1]
 _IMPORT = re.compile(r"^\s*from ((?:preflearn|studies)[\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
@@ -64,3 +67,28 @@ def _imported(file: Path) -> tuple[Path, ...]:
         inner = [folder / f"{name}.py" for name in re.findall(r"\w+", names)]
         found += [folder.with_suffix(".py"), folder / "__init__.py", *inner]
     return tuple(path for path in found if path.exists())
+
+
+def njit_inside(function: Callable[..., Any]) -> Any:
+    """Compile a function as a part of those that call it, with no cache of its own; it may take functions."""
+    return numba.njit(error_model="numpy", forceinline=True)(function)
+
+
+@cache
+def pointer(function: Callable[..., Any], signature: str) -> Any:
+    """Compile a function, cached as by `njit`, as an argument for compiled loops.
+
+    A loop that takes such pointers is compiled once for all functions of one signature. Without compilation
+    it is the function itself.
+    """
+    if config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
+        return function
+    compiled: Any = CFunc(function, normalize_signature(signature), {}, {"error_model": "numpy"})
+    try:
+        compiled.enable_caching()
+    except RuntimeError:  # no locator available for the file
+        pass
+    else:
+        compiled._cache._cache_file._source_stamp = _stamp(Path(inspect.getfile(function)))
+    compiled.compile()
+    return compiled

@@ -20,7 +20,7 @@ from preflearn.checks import LARGEST, Floats, as_real, check_real, require
 from preflearn.dynamics.choosing.evidence import checked_outcomes
 from preflearn.dynamics.choosing.parameters import leaves
 from preflearn.dynamics.covariances.composite import Covariance
-from preflearn.dynamics.likelihoods.likelihood import Gaussian
+from preflearn.dynamics.likelihoods.normal import Gaussian
 from preflearn.dynamics.model import DynamicComparisons
 from preflearn.matches import Matches
 

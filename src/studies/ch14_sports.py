@@ -44,16 +44,10 @@ from preflearn.dynamics.ahead import one_step_ahead
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.elementary import Affine, Constant, Matern12, Matern32, Wiener
 from preflearn.dynamics.covariances.prior import REST
-from preflearn.dynamics.likelihoods.likelihood import (
-    Gaussian,
-    Likelihood,
-    Logit,
-    OrdinalLogit,
-    OrdinalProbit,
-    Poisson,
-    Probit,
-    Skellam,
-)
+from preflearn.dynamics.likelihoods.counts import Poisson, Skellam
+from preflearn.dynamics.likelihoods.likelihood import Likelihood
+from preflearn.dynamics.likelihoods.logit import Logit, OrdinalLogit
+from preflearn.dynamics.likelihoods.normal import Gaussian, OrdinalProbit, Probit
 from preflearn.dynamics.model import DynamicComparisons
 from preflearn.matches import ADVANTAGE, Matches
 from preflearn.ratings.elo_glicko import Elo

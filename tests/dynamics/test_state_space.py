@@ -73,28 +73,6 @@ def implied(model, times):
     return joint
 
 
-def kalman(model, times, y, noise):
-    """Means and variances of the scores given noisy values, by filter and Rauch-Tung-Striebel smoother."""
-    P, A, Q = chain(model, times)
-    h, m = model.measurement, np.zeros(model.size)
-    filtered, predicted = [], []
-    for i in range(len(times)):
-        if i:
-            m, P = A[i - 1] @ m, A[i - 1] @ P @ A[i - 1].T + Q[i - 1]
-        predicted.append((m, P))
-        gain = P @ h / (h @ P @ h + noise)
-        m, P = m + gain * (y[i] - h @ m), P - np.outer(gain, h @ P)
-        filtered.append((m, P))
-    mean, variance = np.zeros((2, len(times)))
-    for i in range(len(times) - 1, -1, -1):
-        if i < len(times) - 1:
-            (m0, P0), (m1, P1) = filtered[i], predicted[i + 1]
-            back = P0 @ A[i].T @ np.linalg.pinv(P1, rcond=1e-13, hermitian=True)
-            m, P = m0 + back @ (m - m1), P0 + back @ (P - P1) @ back.T
-        mean[i], variance[i] = h @ m, h @ P @ h
-    return mean, variance
-
-
 def correlations(joint, gram):
     """Both divided by standard deviations, but where these are almost 0: one tolerance fits all times."""
     sizes = np.sqrt(np.diag(gram))
@@ -116,20 +94,6 @@ def test_the_chain_has_the_covariance(covariance):
 def test_the_chain_has_the_covariance_at_any_times(covariance, times):
     joint, gram = implied(covariance.state_space(), times), covariance.gram(times)
     np.testing.assert_allclose(joint, gram, rtol=0, atol=1e-13 * max(1.0, np.abs(gram).max()))
-
-
-@pytest.mark.parametrize("covariance", EXACT + DEEP, ids=repr)
-def test_the_chain_gives_the_posterior_of_the_gram(covariance):
-    """Regression with Gaussian noise."""
-    rng = np.random.default_rng(3)
-    times, noise = np.sort(rng.uniform(-0.9, 6, 15)), 0.3
-    times[7] = times[6]
-    y = rng.normal(size=15)
-    K = covariance.gram(times)
-    solved = np.linalg.solve(K + noise * np.eye(15), np.column_stack([y, K]))
-    mean, variance = kalman(covariance.state_space(), times, y, noise)
-    np.testing.assert_allclose(mean, K @ solved[:, 0], rtol=0, atol=1e-8)
-    np.testing.assert_allclose(variance, np.diag(K - K @ solved[:, 1:]), rtol=0, atol=1e-8)
 
 
 @given(st.sampled_from(EXACT + DEEP + APPROXIMATE), TIMES.filter(lambda t: len(t) > 2))

@@ -20,17 +20,10 @@ from preflearn.dynamics.covariances.elementary import (
 )
 from preflearn.dynamics.covariances.state_size import least_state_size
 from preflearn.dynamics.covariances.state_space import StateSpace
-from preflearn.dynamics.likelihoods.likelihood import (
-    Gaussian,
-    Likelihood,
-    Logit,
-    OrdinalLogit,
-    OrdinalProbit,
-    Poisson,
-    Probit,
-    Skellam,
-    likelihood_from,
-)
+from preflearn.dynamics.likelihoods.counts import Poisson, Skellam
+from preflearn.dynamics.likelihoods.likelihood import Likelihood, likelihood_from
+from preflearn.dynamics.likelihoods.logit import Logit, OrdinalLogit
+from preflearn.dynamics.likelihoods.normal import Gaussian, OrdinalProbit, Probit
 from preflearn.dynamics.model import DynamicComparisons, load
 
 __all__ = [

@@ -25,7 +25,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, as_real, require
-from preflearn.dynamics.covariances.units import warn_of_lengths
+from preflearn.dynamics.covariances.prior import warn_of_lengths
 from preflearn.dynamics.engine.acceleration import Plain
 from preflearn.dynamics.engine.fits import laid_out, quietly_fitted
 from preflearn.dynamics.engine.threads import njit_free
@@ -245,7 +245,7 @@ class _Ahead:
 
 @njit_free
 def _update(
-    still, until, order, seen, ep, kind, a, b, outcomes, rows, coefficients, entries, updated, begin, end
+    still, until, order, seen, ep, law, a, b, outcomes, rows, coefficients, entries, updated, begin, end
 ):
     """Update the matches before `until` whose moments moved; the largest change."""
     worst = 0.0
@@ -261,7 +261,7 @@ def _update(
             left, turn = updated[e, 0] - entries[e, 0], updated[e, 1] - entries[e, 1]
             moved |= not (left * left * v <= still * still and abs(turn) * v <= still)
         if moved:
-            change = update_part(ep, kind, a, b, outcomes, rows, coefficients, entries, updated, n, n + 1)[1]
+            change = update_part(ep, law, a, b, outcomes, rows, coefficients, entries, updated, n, n + 1)[1]
             seen[rows[n] : rows[n + 1]] = entries[rows[n] : rows[n + 1], 2:]
             if not change <= worst:  # NaN where one of them is no number
                 worst = change if change > worst else math.inf

@@ -35,8 +35,7 @@ from preflearn.checks import (
     shown,
 )
 from preflearn.dynamics.covariances.composite import Covariance, covariance_from
-from preflearn.dynamics.covariances.prior import REST, Prior
-from preflearn.dynamics.covariances.units import warn_of_lengths
+from preflearn.dynamics.covariances.prior import REST, Prior, warn_of_lengths
 from preflearn.dynamics.engine.acceleration import Trace, iterate
 from preflearn.dynamics.engine.schedule import schedule_of
 from preflearn.dynamics.engine.threads import Team

@@ -29,8 +29,9 @@ from numpy.typing import NDArray
 
 from preflearn.checks import LARGEST, Floats, check_number, check_real, require
 from preflearn.compiled import njit
-from preflearn.dynamics.likelihoods.density import density
-from preflearn.dynamics.likelihoods.likelihood import Likelihood, Logit, OrdinalLogit, OrdinalProbit, Probit
+from preflearn.dynamics.likelihoods.likelihood import Likelihood
+from preflearn.dynamics.likelihoods.logit import Logit, OrdinalLogit
+from preflearn.dynamics.likelihoods.normal import OrdinalProbit, Probit
 from preflearn.matches import Matches
 from preflearn.ratings.system import RatingSystem
 
@@ -151,8 +152,8 @@ class Elo(RatingSystem):
     def _rate(self, ids: NDArray[np.int64], boost: Floats, y: NDArray[np.int8], time: Floats) -> Floats:
         if self.likelihood is not None:
             np.add.at(self.games_, ids, 1)
-            kind, (margin, _) = self.likelihood.kind, self.likelihood.parameters
-            self.before_ = _gradient_elo(ids, boost, y, self.ratings_, kind, margin, float(self.rate))
+            law, (margin, _) = self.likelihood.law(ep=True), self.likelihood.parameters
+            self.before_ = _gradient_elo(ids, boost, y, self.ratings_, law, margin, float(self.rate))
         else:
             steps = _FIDE if self._is_fide() else np.full(3, float(self.k))
             rate = math.log(10) / float(self.scale)
@@ -294,14 +295,14 @@ def _elo(ids, boost, y, ratings, games, elite, steps, rate):
 
 
 @njit
-def _gradient_elo(ids, boost, y, ratings, kind, margin, rate):
+def _gradient_elo(ids, boost, y, ratings, law, margin, rate):
     """Scores before each match; they move in place."""
     before = np.empty((len(y), 2))
     for row in range(len(y)):
         first, second = ids[row]
         before[row, 0], before[row, 1] = ratings[first], ratings[second]
         difference = before[row, 0] - before[row, 1] + boost[row]
-        _, slope, _ = density(kind, margin, 0.0, y[row], difference)
+        _, slope, _ = law(margin, 0.0, y[row], difference, 0.0)
         ratings[first] += rate * slope
         ratings[second] -= rate * slope
     return before

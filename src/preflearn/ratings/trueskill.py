@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from preflearn.checks import LARGEST, Floats, check_choice, check_number, check_real
 from preflearn.compiled import njit
-from preflearn.dynamics.likelihoods.integrals import log_partition
-from preflearn.dynamics.likelihoods.likelihood import Likelihood, OrdinalProbit, Probit
+from preflearn.dynamics.likelihoods.likelihood import Likelihood
+from preflearn.dynamics.likelihoods.normal import OrdinalProbit, Probit
 from preflearn.matches import Matches
 from preflearn.ratings.system import RatingSystem
 
@@ -124,7 +124,7 @@ class TrueSkill(RatingSystem):
 
     def _rate(self, ids: NDArray[np.int64], boost: Floats, y: NDArray[np.int8], time: Floats) -> Floats:
         likelihood, variances = self._likelihood(), self.deviations_**2
-        law = likelihood.kind, likelihood.parameters[0], float(self.dynamics), self.step == "match"
+        law = likelihood.law(ep=True), likelihood.parameters[0], float(self.dynamics), self.step == "match"
         known = _trueskill(ids, boost, y, time, self.ratings_, variances, self.last_, *law)
         self.deviations_ = np.sqrt(variances)
         self.before_, self.deviation_before_ = known[:, :2], np.sqrt(known[:, 2:])
@@ -137,7 +137,7 @@ class TrueSkill(RatingSystem):
 
 
 @njit
-def _trueskill(ids, boost, y, time, means, variances, last, kind, margin, dynamics, by_match):
+def _trueskill(ids, boost, y, time, means, variances, last, law, margin, dynamics, by_match):
     """Means and variances of both before each match, (N, 4); what players have moves in place."""
     before = np.empty((len(y), 4))
     for row in range(len(y)):
@@ -149,7 +149,7 @@ def _trueskill(ids, boost, y, time, means, variances, last, kind, margin, dynami
             before[row, side], before[row, 2 + side] = means[player], variances[player]
         center = before[row, 0] - before[row, 1] + boost[row]
         spread = before[row, 2] + before[row, 3]
-        _, slope, bend = log_partition(kind, margin, 0.0, y[row], center, spread)
+        _, slope, bend = law(margin, 0.0, y[row], center, spread)
         for side in range(2):
             player, variance = ids[row, side], before[row, 2 + side]
             means[player] += (1 - 2 * side) * variance * slope

@@ -34,7 +34,8 @@ from preflearn.dynamics.covariances.composite import Covariance, Product, Sum
 from preflearn.dynamics.covariances.elementary import Affine, Constant, Matern12, Matern32, Matern52, Wiener
 from preflearn.dynamics.covariances.prior import REST, Prior
 from preflearn.dynamics.engine.fits import quietly_fitted
-from preflearn.dynamics.likelihoods.likelihood import Gaussian, Likelihood
+from preflearn.dynamics.likelihoods.likelihood import Likelihood
+from preflearn.dynamics.likelihoods.normal import Gaussian
 from preflearn.dynamics.model import DynamicComparisons
 from preflearn.matches import Matches
 

@@ -36,8 +36,7 @@ from preflearn.dynamics.choosing.parameters import (
     parameters_of,
     with_parameters,
 )
-from preflearn.dynamics.covariances.prior import Prior
-from preflearn.dynamics.covariances.units import _MOST_LENGTHS, _MOST_SPANS, warn_of_lengths
+from preflearn.dynamics.covariances.prior import MOST_LENGTHS, MOST_SPANS, Prior, warn_of_lengths
 from preflearn.dynamics.engine.fits import laid_out, quietly_fitted
 from preflearn.dynamics.model import DynamicComparisons
 from preflearn.matches import Matches
@@ -377,7 +376,7 @@ def warn_of_ranges(model: DynamicComparisons, ranges: Mapping[str, Range], time:
     span, nearest = float(np.ptp(time)), {}
     for name, (low, high) in ranges.items():
         if span > 0 and name.endswith(_LENGTHS):
-            nearest[name] = min(max(span / _MOST_LENGTHS, low), high)
+            nearest[name] = min(max(span / MOST_LENGTHS, low), high)
     warn_of_lengths(with_parameters(model, nearest).covariance, time)
 
 
@@ -391,8 +390,8 @@ def _limits(values: dict[str, float], free: list[str], bounds: dict[str, Range],
             expected = f"a start within its bounds {low:g} and {high:g}"
             require(low <= values[name] <= high, values[name], name, expected)
         elif span > 0 and name.endswith(_LENGTHS):
-            low = min(span / _MOST_LENGTHS, values[name])
-            high = max(span * _MOST_SPANS, values[name])
+            low = min(span / MOST_LENGTHS, values[name])
+            high = max(span * MOST_SPANS, values[name])
         least, most = _BASE_RATES if name.endswith("base_rate") else (1 / LARGEST, LARGEST)
         limits.append((max(low, least * (1 + 2 * _STEP)), min(high, most * (1 - 2 * _STEP))))
     return limits

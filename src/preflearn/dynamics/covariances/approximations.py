@@ -20,9 +20,10 @@ import numpy as np
 from scipy.special import ive
 
 from preflearn.checks import Floats, check_count, require
-from preflearn.dynamics.covariances.blocks import GAP, Needs, Trend
-from preflearn.dynamics.covariances.composite import Covariance, check_positive
+from preflearn.dynamics.covariances.blocks import Block, Trend
+from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.state_space import StateSpace
+from preflearn.dynamics.described import Positive
 
 
 @dataclass(frozen=True)
@@ -59,13 +60,13 @@ class Periodic(Covariance):
     13
     """
 
-    variance: float = 1.0
-    lengthscale: float = 1.0
-    period: float = 1.0
+    variance: Positive = 1.0
+    lengthscale: Positive = 1.0
+    period: Positive = 1.0
     order: int = 6
 
     def __post_init__(self) -> None:
-        check_positive(self, "variance", "lengthscale", "period")
+        super().__post_init__()
         _check_order(self, least=1, most=50)
 
     def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
@@ -76,7 +77,7 @@ class Periodic(Covariance):
         share = ive(np.arange(self.order + 1), self.lengthscale**-2.0)
         weights = (self.variance * np.append(share[0], 2 * share[1:])).tolist()
         turns = [Rotation(weight, j, self.period) for j, weight in enumerate(weights)]
-        return StateSpace([Trend((weights[0],)), *turns[1:]])
+        return StateSpace([Trend(weights[0]), *turns[1:]])
 
 
 @dataclass(frozen=True)
@@ -113,12 +114,12 @@ class SquaredExponential(Covariance):
     2.006
     """
 
-    variance: float = 1.0
-    lengthscale: float = 1.0
+    variance: Positive = 1.0
+    lengthscale: Positive = 1.0
     order: int = 6
 
     def __post_init__(self) -> None:
-        check_positive(self, "variance", "lengthscale")
+        super().__post_init__()
         _check_order(self, least=2, most=10)
 
     def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
@@ -137,53 +138,33 @@ def _check_order(covariance: Periodic | SquaredExponential, least: int, most: in
 # ---- Blocks
 
 
-@dataclass(frozen=True)
-class Rotation:
+class Rotation(Block):
     """A random wave, variance * cos(2π turns (t - t') / period): a vector that turns, without noise."""
 
-    variance: float
-    turns: int
-    period: float
-    size = 2
-    chain = None
-    noisy = False
-    depends: Needs = frozenset({GAP})
-    varies: Needs = frozenset()
+    size, noisy = 2, False
 
-    def covariance(self, time: Floats, first: Floats | None) -> Floats:
-        return np.broadcast_to(self.variance * np.eye(2), (len(time), 2, 2))
+    def __init__(self, variance: float, turns: int, period: float) -> None:
+        self.stationary, self._turns, self._period = variance * np.eye(2), turns, period
 
     def transition(self, start: Floats, end: Floats) -> Floats:
-        part = np.remainder(end - start, self.period) / self.period  # exact also after many periods
-        angle = 2 * pi * self.turns * part
+        part = np.remainder(end - start, self._period) / self._period  # exact also after many periods
+        angle = 2 * pi * self._turns * part
         cosine, sine = np.cos(angle), np.sin(angle)
         return np.stack([cosine, sine, -sine, cosine], axis=-1).reshape(-1, 2, 2)
 
-    def noise(self, start: Floats, end: Floats, first: Floats | None) -> Floats:
-        return np.zeros((len(start), 2, 2))
 
-
-@dataclass(frozen=True)
-class AllPole:
+class AllPole(Block):
     """The score and its derivatives, of a process with the spectrum 1 / (1 + z + ... + z^size / size!)."""
 
-    variance: float
-    lengthscale: float
-    size: int
-    chain = None
-    noisy = True
-    depends: Needs = frozenset({GAP})
-    varies: Needs = frozenset()
-
-    def covariance(self, time: Floats, first: Floats | None) -> Floats:
-        stationary = self.noise(np.zeros(1), np.full(1, np.inf), first)
-        return np.broadcast_to(stationary, (len(time), self.size, self.size))
+    def __init__(self, variance: float, lengthscale: float, size: int) -> None:
+        self._variance, self._lengthscale, self.size = variance, lengthscale, size
+        self.stationary = self.noise(np.zeros(1), np.full(1, np.inf), None)[0]
 
     def transition(self, start: Floats, end: Floats) -> Floats:
-        return _discretised(self.size, (end - start) / self.lengthscale)[0]
+        return _discretised(self.size, (end - start) / self._lengthscale)[0]
 
     def noise(self, start: Floats, end: Floats, first: Floats | None) -> Floats:
-        return self.variance * _discretised(self.size, (end - start) / self.lengthscale)[1]
+        return self._variance * _discretised(self.size, (end - start) / self._lengthscale)[1]
 
 
 @cache

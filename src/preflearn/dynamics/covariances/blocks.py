@@ -12,10 +12,8 @@ the products of theirs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from math import comb, factorial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,76 +32,76 @@ _FAR = 1e3  # e^-1000 is 0 in floating point
 class Chain(NamedTuple):
     """What fixes the transitions of a chain but for its size; no state crosses a boundary."""
 
-    rate: float  # per unit of time
-    boundaries: tuple[float, ...]
-
-
-class Block(Protocol):
-    """A part of the state, independent of the other parts; its first entry is what it adds to the score."""
+    rate: float = 0.0  # per unit of time
+    boundaries: tuple[float, ...] = ()
 
     @property
-    def size(self) -> int: ...
+    def unit(self) -> float:
+        return 1 / self.rate if self.rate else 1.0
 
-    @property
-    def chain(self) -> Chain | None:
-        """Set for a chain; transitions of others are their own."""
-        ...
 
-    @property
-    def noisy(self) -> bool:
-        """Whether there is noise between two times."""
-        ...
+class Block:
+    """A part of the state, independent of the other parts; its first entry is what it adds to the score.
 
-    @property
-    def depends(self) -> Needs:
-        """What transition and noise depend on."""
-        ...
+    Unless it says otherwise it is a stationary chain with noise.
 
-    @property
-    def varies(self) -> Needs:
-        """What the covariance at the start of a step depends on; nothing if stationary."""
-        ...
+    Attributes
+    ----------
+    size : int
+    chain : Chain or None
+        None where the transition is its own.
+    noisy : bool
+        Whether there is noise between two times.
+    depends : Needs
+        What transition and noise depend on.
+    varies : Needs
+        What the covariance at the start of a step depends on; nothing if stationary.
+    stationary : ndarray of shape (K, K)
+        The covariance at all times, where it is one.
+    """
+
+    size = 1
+    chain: Chain | None = None
+    noisy = True
+    depends: Needs = frozenset({GAP})
+    varies: Needs = frozenset()
+    stationary: Floats
 
     def covariance(self, time: Floats, first: Floats | None) -> Floats:
         """(n, K, K) prior covariance at these times, of features whose first times are `first`."""
-        ...
+        return np.broadcast_to(self.stationary, (len(time), self.size, self.size))
 
     def transition(self, start: Floats, end: Floats) -> Floats:
         """(n, K, K) matrices A."""
-        ...
+        assert self.chain
+        rate, boundaries = self.chain
+        gap = end - start
+        weight = np.exp(-rate * gap) * ~crossed(boundaries, start, end)
+        passed = np.minimum(rate * gap, _FAR) if rate else gap
+        A = np.zeros((len(gap), self.size, self.size))
+        for k in range(self.size):
+            rows = np.arange(self.size - k)
+            A[:, rows, rows + k] = (weight * passed**k / factorial(k))[:, None]
+        return A
 
     def noise(self, start: Floats, end: Floats, first: Floats | None) -> Floats:
         """(n, K, K) covariances Q, computed without differences of large numbers."""
-        ...
+        return np.zeros((len(start), self.size, self.size))
 
 
-@dataclass(frozen=True)
-class Trend:
-    """A level, or a level and its slope, with known variances at the origin; a Wiener process may move it."""
+class Trend(Block):
+    """A level, or a level and its slope, with known variances at the origin; a Wiener process may move it.
 
-    variances: tuple[float, ...]  # of the level, and of the slope if there is one
-    drift: float = 0.0  # added to the variance of the level, per unit of time
-    origin: Origin = 0.0
+    The variance of a Wiener process, `drift`, is what it adds to that of the level in a unit of time.
+    """
 
-    @property
-    def size(self) -> int:
-        return len(self.variances)
-
-    @property
-    def chain(self) -> Chain:
-        return Chain(0.0, ())
-
-    @property
-    def noisy(self) -> bool:
-        return self.drift > 0
-
-    @property
-    def depends(self) -> Needs:
-        return frozenset({GAP} if self.noisy or self.size > 1 else ())
-
-    @property
-    def varies(self) -> Needs:
-        return frozenset({AGE if self.origin == "first" else START} if self.depends else ())
+    def __init__(self, level: float, slope: float = 0.0, drift: float = 0.0, origin: Origin = 0.0) -> None:
+        self.variances = np.diag([level, slope] if slope else [level])
+        self.drift, self.origin, self.chain = drift, origin, Chain()
+        self.size, self.noisy = len(self.variances), drift > 0
+        moves = self.noisy or self.size > 1
+        self.depends = frozenset({GAP} if moves else ())
+        self.varies = frozenset({AGE if origin == "first" else START} if moves else ())
 
     def covariance(self, time: Floats, first: Floats | None) -> Floats:
         origin = first if self.origin == "first" else float(self.origin)
@@ -114,50 +112,29 @@ class Trend:
                 f"a time is {time[np.argmin(since)]:g}, before the origin {self.origin} of a Wiener process; "
                 "expected times from its origin on: choose an earlier origin, or 'first'"
             )
-        covariance = _congruence(self.transition(np.zeros(len(since)), since), np.diag(self.variances))
-        covariance[:, 0, 0] += self.drift * since
-        return covariance
-
-    def transition(self, start: Floats, end: Floats) -> Floats:
-        return _chain_transition(self, start, end)
+        moved = _congruence(self.transition(np.zeros(len(since)), since), self.variances)
+        moved[:, 0, 0] += self.drift * since
+        return moved
 
     def noise(self, start: Floats, end: Floats, first: Floats | None) -> Floats:
-        Q = np.zeros((len(start), self.size, self.size))
+        Q = super().noise(start, end, first)
         Q[:, 0, 0] = self.drift * (end - start)
         return Q
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(Block):
     """A level that is drawn anew in each interval between boundaries."""
 
-    variance: float
-    boundaries: tuple[float, ...]
-    size = 1
-    noisy = True
-    varies: Needs = frozenset()
-
-    @property
-    def chain(self) -> Chain:
-        return Chain(0.0, self.boundaries)
-
-    @property
-    def depends(self) -> Needs:
-        return frozenset({self.boundaries})
-
-    def covariance(self, time: Floats, first: Floats | None) -> Floats:
-        return np.full((len(time), 1, 1), self.variance)
-
-    def transition(self, start: Floats, end: Floats) -> Floats:
-        return _chain_transition(self, start, end)
+    def __init__(self, variance: float, boundaries: tuple[float, ...]) -> None:
+        self.stationary, self.chain = np.full((1, 1), variance), Chain(0.0, boundaries)
+        self.depends = frozenset({boundaries})
 
     def noise(self, start: Floats, end: Floats, first: Floats | None) -> Floats:
-        drawn = crossed(self.boundaries, start, end).astype(np.float64)
-        return self.variance * drawn[:, None, None]
+        assert self.chain
+        return self.stationary * crossed(self.chain.boundaries, start, end)[:, None, None]
 
 
-@dataclass(frozen=True)
-class Decay:
+class Decay(Block):
     """The stationary Matérn process of smoothness size - 1/2: white noise through a chain.
 
     Noise enters the last entry only, and reaches entry i after a time u as e^{-ru} (ru)^a / a!,
@@ -165,78 +142,46 @@ class Decay:
     incomplete gamma function, P the stationary covariance.
     """
 
-    variance: float
-    rate: float
-    size: int
-    noisy = True
-    depends: Needs = frozenset({GAP})
-    varies: Needs = frozenset()
-
-    @property
-    def chain(self) -> Chain:
-        return Chain(self.rate, ())
-
-    @cached_property
-    def _powers(self) -> NDArray[np.int64]:
-        below = np.arange(self.size - 1, -1, -1)
-        return below[:, None] + below
-
-    @cached_property
-    def _stationary(self) -> Floats:
-        last, below = 2 * self.size - 2, range(self.size - 1, -1, -1)
-        ratios = [[comb(a + b, a) * 2.0 ** (last - a - b) for b in below] for a in below]
-        return self.variance * np.array(ratios) / comb(last, self.size - 1)
-
-    def covariance(self, time: Floats, first: Floats | None) -> Floats:
-        return np.broadcast_to(self._stationary, (len(time), self.size, self.size))
-
-    def transition(self, start: Floats, end: Floats) -> Floats:
-        return _chain_transition(self, start, end)
+    def __init__(self, variance: float, rate: float, size: int) -> None:
+        self.size, self.chain = size, Chain(rate)
+        last, below = 2 * size - 2, range(size - 1, -1, -1)
+        ratios = [
+            [comb(a + b, a) * 2.0 ** (last - a - b) / comb(last, size - 1) for b in below] for a in below
+        ]
+        self.stationary = variance * np.array(ratios)
+        self._powers = np.add.outer(below, below)
 
     def noise(self, start: Floats, end: Floats, first: Floats | None) -> Floats:
-        passed = 2 * self.rate * (end - start)[:, None, None]
-        return self._stationary * gammainc(self._powers + 1, passed)
+        assert self.chain
+        passed = 2 * self.chain.rate * (end - start)[:, None, None]
+        return self.stationary * gammainc(self._powers + 1, passed)
 
 
-@dataclass(frozen=True)
-class Kronecker:
+class Kronecker(Block):
     """Two blocks whose covariances are multiplied: the state is a part of the products of their entries."""
 
-    left: Block
-    right: Block
-
-    @property
-    def chain(self) -> Chain | None:
-        a, b = self.left.chain, self.right.chain
-        if a is None or b is None:
-            return None
-        return Chain(a.rate + b.rate, tuple(sorted({*a.boundaries, *b.boundaries})))
-
-    @property
-    def size(self) -> int:
-        p, q = self.left.size, self.right.size
-        return p * q if self.chain is None else p + q - 1
-
-    @property
-    def noisy(self) -> bool:
-        return self.left.noisy or self.right.noisy
-
-    @property
-    def depends(self) -> Needs:
-        a, b = self.left, self.right
-        return a.depends | b.depends | (a.varies if b.noisy else set()) | (b.varies if a.noisy else set())
-
-    @property
-    def varies(self) -> Needs:
-        return self.left.varies | self.right.varies
+    def __init__(self, left: Block, right: Block) -> None:
+        self.left, self.right = left, right
+        self.size, self._fold = left.size * right.size, None
+        if left.chain and right.chain:
+            boundaries = {*left.chain.boundaries, *right.chain.boundaries}
+            self.chain = Chain(left.chain.rate + right.chain.rate, tuple(sorted(boundaries)))
+            self.size = left.size + right.size - 1
+            self._fold = _leibniz(left, right, self.chain.unit)
+        self.noisy = left.noisy or right.noisy
+        self.varies = left.varies | right.varies
+        carried = (left.varies if right.noisy else frozenset()) | (
+            right.varies if left.noisy else frozenset()
+        )
+        self.depends = left.depends | right.depends | carried
 
     def covariance(self, time: Floats, first: Floats | None) -> Floats:
         return self._folded(self.left.covariance(time, first), self.right.covariance(time, first))
 
     def transition(self, start: Floats, end: Floats) -> Floats:
-        if self.chain is None:
-            return _kronecker(self.left.transition(start, end), self.right.transition(start, end))
-        return _chain_transition(self, start, end)
+        if self.chain:
+            return super().transition(start, end)
+        return _kronecker(self.left.transition(start, end), self.right.transition(start, end))
 
     def noise(self, start: Floats, end: Floats, first: Floats | None) -> Floats:
         """P(end) - A P(start) A' of the products, multiplied out, so that no terms cancel."""
@@ -250,42 +195,21 @@ class Kronecker:
 
     def _folded(self, left: Floats, right: Floats) -> Floats:
         both = _kronecker(left, right)
-        return both if self.chain is None else _congruence(self._leibniz, both)
-
-    @cached_property
-    def _leibniz(self) -> Floats:
-        """(K, K1 K2) matrix that takes products of two chains' entries to those of the product's chain."""
-        p, q = self.left.size, self.right.size
-        assert self.left.chain
-        assert self.right.chain
-        assert self.chain
-        unit, first, second = (
-            (1 / chain.rate if chain.rate else 1.0)
-            for chain in (self.chain, self.left.chain, self.right.chain)
-        )
-        fold = np.zeros((p + q - 1, p, q))
-        for i in range(p):
-            for j in range(q):
-                fold[i + j, i, j] = comb(i + j, i) * (unit / first) ** i * (unit / second) ** j
-        return fold.reshape(p + q - 1, p * q)
+        return both if self._fold is None else _congruence(self._fold, both)
 
 
-# ---- Arrays of matrices
-
-
-def _chain_transition(block: Block, start: Floats, end: Floats) -> Floats:
-    assert block.chain
-    rate, boundaries = block.chain
-    gap = end - start
-    weight = np.exp(-rate * gap)
-    if boundaries:
-        weight = weight * ~crossed(boundaries, start, end)
-    passed = np.minimum(rate * gap, _FAR) if rate else gap
-    A = np.zeros((len(gap), block.size, block.size))
-    for k in range(block.size):
-        rows = np.arange(block.size - k)
-        A[:, rows, rows + k] = (weight * passed**k / factorial(k))[:, None]
-    return A
+def _leibniz(left: Block, right: Block, unit: float) -> Floats:
+    """(K, K1 K2) matrix that takes products of two chains' entries to those of the product's chain."""
+    assert left.chain
+    assert right.chain
+    p, q = left.size, right.size
+    fold = np.zeros((p + q - 1, p, q))
+    for i in range(p):
+        for j in range(q):
+            fold[i + j, i, j] = (
+                comb(i + j, i) * (unit / left.chain.unit) ** i * (unit / right.chain.unit) ** j
+            )
+    return fold.reshape(p + q - 1, p * q)
 
 
 def crossed(boundaries: tuple[float, ...], start: Floats, end: Floats) -> NDArray[np.bool_]:

@@ -9,28 +9,25 @@ References
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from preflearn.checks import LARGEST, Floats, check_array, check_number, refuse, require, shown
+from preflearn.checks import LARGEST, Floats, check_array, refuse, require
 from preflearn.dynamics.covariances.state_space import OVERFLOW, StateSpace, check_finite
+from preflearn.dynamics.described import Described, read
 
-_KINDS: dict[str, type[Covariance]] = {}  # by the name of the class
 
-
-class Covariance:
+class Covariance(Described, family="covariance"):
     """A covariance function k(t, t') of a score in time; `+` and `*` of two are covariances too.
 
     A covariance is immutable, equals another one with the same parameters, and its repr can be evaluated.
     All of its times, lengths of time and variances are in the units of the data's times and scores.
     """
-
-    def __init_subclass__(cls) -> None:
-        _KINDS[cls.__name__] = cls
 
     def __add__(self, other: Covariance) -> Covariance:
         return Sum((self, other)) if isinstance(other, Covariance) else NotImplemented
@@ -74,18 +71,14 @@ class Covariance:
     def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
         raise NotImplementedError
 
-    def describe(self) -> dict[str, Any]:
-        """The class and the parameters as values of JSON, which `covariance_from` reads."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}  # pyright: ignore[reportArgumentType]
-        listed = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-        return {"kind": type(self).__name__, **listed}
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _Composite(Covariance):
     """Terms of a sum or factors of a product; one inside another of the same kind is taken apart."""
 
     parts: tuple[Covariance, ...]
+    sign: ClassVar[str]
+    operation: ClassVar[Callable[[Any, Any], Any]]
 
     def __post_init__(self) -> None:
         good = len(self.parts) > 0 and all(isinstance(part, Covariance) for part in self.parts)
@@ -93,36 +86,29 @@ class _Composite(Covariance):
         flat = ((part.parts if type(part) is type(self) else (part,)) for part in self.parts)
         object.__setattr__(self, "parts", tuple(part for group in flat for part in group))
 
+    def __repr__(self) -> str:
+        return self.sign.join(f"({part!r})" if isinstance(part, Sum) else repr(part) for part in self.parts)
+
+    def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
+        return reduce(type(self).operation, (part._gram(t, t2, first) for part in self.parts))
+
+    def state_space(self) -> StateSpace:
+        return reduce(type(self).operation, (part.state_space() for part in self.parts))
+
     def describe(self) -> dict[str, Any]:
         return {"kind": type(self).__name__, "parts": [part.describe() for part in self.parts]}
 
 
-@dataclass(frozen=True, repr=False)
 class Sum(_Composite):
     """k(t, t') = k_1(t, t') + k_2(t, t') + ..., of independent scores that add up."""
 
-    def __repr__(self) -> str:
-        return " + ".join(map(repr, self.parts))
-
-    def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
-        return reduce(operator.add, (part._gram(t, t2, first) for part in self.parts))
-
-    def state_space(self) -> StateSpace:
-        return reduce(operator.add, (part.state_space() for part in self.parts))
+    sign, operation = " + ", operator.add
 
 
-@dataclass(frozen=True, repr=False)
 class Product(_Composite):
     """k(t, t') = k_1(t, t') k_2(t, t') ..."""
 
-    def __repr__(self) -> str:
-        return " * ".join(f"({part!r})" if isinstance(part, Sum) else repr(part) for part in self.parts)
-
-    def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
-        return reduce(operator.mul, (part._gram(t, t2, first) for part in self.parts))
-
-    def state_space(self) -> StateSpace:
-        return reduce(operator.mul, (part.state_space() for part in self.parts))
+    sign, operation = " * ", operator.mul
 
 
 def covariance_from(description: dict[str, Any]) -> Covariance:
@@ -153,24 +139,11 @@ def covariance_from(description: dict[str, Any]) -> Covariance:
     >>> covariance_from(covariance.describe())
     Constant(variance=2.0) + Matern12(variance=1.0, lengthscale=30.0)
     """
-    require(isinstance(description, dict), description, "the description of a covariance", "a dict")
-    values = dict(description)
-    kind = values.pop("kind", None)
-    known = sorted(name for name in _KINDS if not name.startswith("_"))
-    require(isinstance(kind, str) and kind in known, kind, "the kind of a covariance", f"one of {known}")
-    names = [field.name for field in fields(_KINDS[kind])]  # pyright: ignore[reportArgumentType]
-    if sorted(map(str, values)) != sorted(names):
-        raise ValueError(f"the description of {kind} has {shown(list(values))}; expected {names}")
+    kind, values = read(Covariance, description)
     if "parts" in values:
         require(isinstance(values["parts"], list), values["parts"], "parts", "a list of descriptions")
         values["parts"] = tuple(map(covariance_from, values["parts"]))
-    return _KINDS[kind](**values)
-
-
-def check_positive(covariance: Covariance, *names: str) -> None:
-    """Replace parameters by floats from 1e-100 to 1e100, or say which one is none."""
-    for name in names:
-        object.__setattr__(covariance, name, check_number(covariance, name, positive=True, most=LARGEST))
+    return kind(**values)
 
 
 def _check_times(values: ArrayLike, name: str) -> Floats:

@@ -9,18 +9,47 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
+from math import comb, perm, sqrt
+from typing import ClassVar
 
 import numpy as np
 
 from preflearn.checks import LARGEST, Floats, check_array, check_real, refuse, require
 from preflearn.dynamics.covariances.blocks import Decay, Interval, Origin, Trend
-from preflearn.dynamics.covariances.composite import Covariance, check_positive
+from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.state_space import StateSpace
+from preflearn.dynamics.described import Positive
+
+
+class _Trend(Covariance):
+    """A level and a slope with known variances at the origin, and a Wiener process from there on."""
+
+    origin: Origin = 0.0
+
+    def _variances(self) -> tuple[float, float, float]:
+        """Of level and slope, and of a Wiener process in one unit of time; 0 where there is none."""
+        raise NotImplementedError
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (isinstance(self.origin, str) and self.origin == "first"):
+            time = check_real(self.origin, "origin", "a time or 'first'", -LARGEST, LARGEST)
+            object.__setattr__(self, "origin", time)
+
+    def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
+        level, slope, drift = self._variances()
+        origin = first if self.origin == "first" else float(self.origin)
+        good = drift == 0 or first >= origin
+        require(good, first, "the least time", f"times from the origin {origin:g} on")
+        since, since2 = t - origin, t2 - origin
+        return level + slope * (since * since2) + drift * np.minimum(since, since2)
+
+    def state_space(self) -> StateSpace:
+        return StateSpace([Trend(*self._variances(), self.origin)])
 
 
 @dataclass(frozen=True)
-class Constant(Covariance):
+class Constant(_Trend):
     """k(t, t') = variance: a score that does not change.
 
     Parameters
@@ -39,20 +68,14 @@ class Constant(Covariance):
     [[2.0, 2.0], [2.0, 2.0]]
     """
 
-    variance: float = 1.0
+    variance: Positive = 1.0
 
-    def __post_init__(self) -> None:
-        check_positive(self, "variance")
-
-    def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
-        return np.full((len(t), len(t2)), self.variance)
-
-    def state_space(self) -> StateSpace:
-        return StateSpace([Trend((self.variance,))])
+    def _variances(self) -> tuple[float, float, float]:
+        return self.variance, 0.0, 0.0
 
 
 @dataclass(frozen=True)
-class Wiener(Covariance):
+class Wiener(_Trend):
     """k(t, t') = variance * (min(t, t') - origin): Brownian motion that is 0 at the origin.
 
     Parameters
@@ -75,24 +98,15 @@ class Wiener(Covariance):
     [[9.0, 9.0], [9.0, 11.0]]
     """
 
-    variance: float = 1.0
+    variance: Positive = 1.0
     origin: Origin = 0.0
 
-    def __post_init__(self) -> None:
-        check_positive(self, "variance")
-        _check_origin(self)
-
-    def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
-        origin = _start(self.origin, first)
-        require(first >= origin, first, "the least time", f"times from the origin {origin:g} on")
-        return self.variance * (np.minimum(t, t2) - origin)
-
-    def state_space(self) -> StateSpace:
-        return StateSpace([Trend((0.0,), drift=self.variance, origin=self.origin)])
+    def _variances(self) -> tuple[float, float, float]:
+        return 0.0, 0.0, self.variance
 
 
 @dataclass(frozen=True)
-class Linear(Covariance):
+class Linear(_Trend):
     """k(t, t') = variance * (t - origin) * (t' - origin): a straight line that is 0 at the origin.
 
     Parameters
@@ -113,23 +127,15 @@ class Linear(Covariance):
     [[0.0, 0.0, 0.0], [0.0, 2.0, 6.0], [0.0, 6.0, 18.0]]
     """
 
-    variance: float = 1.0
+    variance: Positive = 1.0
     origin: Origin = 0.0
 
-    def __post_init__(self) -> None:
-        check_positive(self, "variance")
-        _check_origin(self)
-
-    def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
-        origin = _start(self.origin, first)
-        return self.variance * ((t - origin) * (t2 - origin))
-
-    def state_space(self) -> StateSpace:
-        return StateSpace([Trend((0.0, self.variance), origin=self.origin)])
+    def _variances(self) -> tuple[float, float, float]:
+        return 0.0, self.variance, 0.0
 
 
 @dataclass(frozen=True)
-class Affine(Covariance):
+class Affine(_Trend):
     """k(t, t') = variance + slope_variance * (t - origin) * (t' - origin): a straight line.
 
     Parameters
@@ -152,20 +158,12 @@ class Affine(Covariance):
     [[3.0, 3.0, 3.0], [3.0, 5.0, 7.0], [3.0, 7.0, 11.0]]
     """
 
-    variance: float = 1.0
-    slope_variance: float = 1.0
+    variance: Positive = 1.0
+    slope_variance: Positive = 1.0
     origin: Origin = 0.0
 
-    def __post_init__(self) -> None:
-        check_positive(self, "variance", "slope_variance")
-        _check_origin(self)
-
-    def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
-        origin = _start(self.origin, first)
-        return self.variance + self.slope_variance * ((t - origin) * (t2 - origin))
-
-    def state_space(self) -> StateSpace:
-        return StateSpace([Trend((self.variance, self.slope_variance), origin=self.origin)])
+    def _variances(self) -> tuple[float, float, float]:
+        return self.variance, self.slope_variance, 0.0
 
 
 @dataclass(frozen=True)
@@ -191,11 +189,11 @@ class PiecewiseConstant(Covariance):
     [[2.0, 0.0, 0.0], [0.0, 2.0, 2.0], [0.0, 2.0, 2.0]]
     """
 
-    variance: float = 1.0
+    variance: Positive = 1.0
     boundaries: tuple[float, ...] = (0.0,)
 
     def __post_init__(self) -> None:
-        check_positive(self, "variance")
+        super().__post_init__()
         boundaries = check_array(self.boundaries, "boundaries", ("n",), "ascending times")
         refuse(np.diff(boundaries, prepend=-np.inf) <= 0, boundaries, "boundaries", "ascending times")
         object.__setattr__(self, "boundaries", tuple(boundaries.tolist()))
@@ -210,14 +208,25 @@ class PiecewiseConstant(Covariance):
 
 @dataclass(frozen=True)
 class _Matern(Covariance):
-    variance: float = 1.0
-    lengthscale: float = 1.0
+    """Of smoothness size - 1/2: variance times a polynomial in u times e^-u."""
 
-    def __post_init__(self) -> None:
-        check_positive(self, "variance", "lengthscale")
+    variance: Positive = 1.0
+    lengthscale: Positive = 1.0
+    size: ClassVar[int]
+
+    @property
+    def _rate(self) -> float:
+        return sqrt(2 * self.size - 1) / self.lengthscale
+
+    def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
+        u, p = np.minimum(np.abs(t - t2) * self._rate, 1e3), self.size - 1  # e^-1000 is 0
+        coefficients = [2**k * comb(p, k) / perm(2 * p, k) for k in range(p, -1, -1)]
+        return np.asarray(self.variance * np.polyval(coefficients, u) * np.exp(-u), dtype=np.float64)
+
+    def state_space(self) -> StateSpace:
+        return StateSpace([Decay(self.variance, self._rate, self.size)])
 
 
-@dataclass(frozen=True)
 class Matern12(_Matern):
     """k(t, t') = variance * e^-u, u = |t - t'| / lengthscale: a rough score that returns to its mean.
 
@@ -239,14 +248,9 @@ class Matern12(_Matern):
     [[2.0, 0.736]]
     """
 
-    def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
-        return self.variance * np.exp(-np.abs(t - t2) / self.lengthscale)
-
-    def state_space(self) -> StateSpace:
-        return StateSpace([Decay(self.variance, 1 / self.lengthscale, 1)])
+    size = 1
 
 
-@dataclass(frozen=True)
 class Matern32(_Matern):
     """k(t, t') = variance * (1 + u) e^-u, u = √3 |t - t'| / lengthscale: a score that has a slope.
 
@@ -268,15 +272,9 @@ class Matern32(_Matern):
     [[2.0, 0.967]]
     """
 
-    def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
-        u = np.abs(t - t2) * (sqrt(3) / self.lengthscale)
-        return self.variance * (1 + u) * np.exp(-u)
-
-    def state_space(self) -> StateSpace:
-        return StateSpace([Decay(self.variance, sqrt(3) / self.lengthscale, 2)])
+    size = 2
 
 
-@dataclass(frozen=True)
 class Matern52(_Matern):
     """k(t, t') = variance * (1 + u + u²/3) e^-u, u = √5 |t - t'| / lengthscale: a score that has a curvature.
 
@@ -298,20 +296,4 @@ class Matern52(_Matern):
     [[2.0, 1.048]]
     """
 
-    def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
-        u = np.abs(t - t2) * (sqrt(5) / self.lengthscale)
-        return self.variance * (1 + u + u * (u / 3)) * np.exp(-u)
-
-    def state_space(self) -> StateSpace:
-        return StateSpace([Decay(self.variance, sqrt(5) / self.lengthscale, 3)])
-
-
-def _check_origin(covariance: Wiener | Linear | Affine) -> None:
-    origin = covariance.origin
-    if not (isinstance(origin, str) and origin == "first"):
-        time = check_real(origin, "origin", "a time or 'first'", -LARGEST, LARGEST)
-        object.__setattr__(covariance, "origin", time)
-
-
-def _start(origin: Origin, first: float) -> float:
-    return first if origin == "first" else float(origin)
+    size = 3

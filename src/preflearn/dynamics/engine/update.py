@@ -26,7 +26,6 @@ from preflearn.checks import Floats
 from preflearn.dynamics.engine.schedule import Schedule, aligned
 from preflearn.dynamics.engine.smoother import smooth
 from preflearn.dynamics.engine.threads import Team, njit_free
-from preflearn.dynamics.likelihoods.integrals import expected, log_partition
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 
 _LARGE = 1e200
@@ -72,8 +71,8 @@ class UpdateMap:
         alpha and beta by the last evaluation.
     outcomes : ndarray of shape (N,)
         In the schedule's order of matches.
-    likelihood : (int, float, float)
-        Its kind and its parameters, for the compiled functions.
+    likelihood : (law, float, float)
+        Its compiled law and its parameters.
     """
 
     def __init__(
@@ -83,7 +82,7 @@ class UpdateMap:
         self.entries = aligned(len(schedule.coefficients), 4)
         self.updated = np.empty((len(schedule.coefficients), 2))
         self.outcomes = outcomes[schedule.order]
-        self.likelihood = (likelihood.kind, *map(float, likelihood.parameters))
+        self.likelihood = (likelihood.law(ep), *map(float, likelihood.parameters))
 
     def evaluate(self) -> Update:
         """One smoothing of all features, then one update of all matches."""
@@ -123,7 +122,7 @@ def _sum(parts: list[float]) -> float:
 
 
 @njit_free
-def update_part(ep, kind, a, b, outcomes, rows, coefficients, entries, updated, begin, end):
+def update_part(ep, law, a, b, outcomes, rows, coefficients, entries, updated, begin, end):
     """Update the entries of matches begin..end; their part of the evidence, and the largest change."""
     total, product, worst = 0.0, 1.0, 0.0
     for n in range(begin, end):
@@ -132,10 +131,7 @@ def update_part(ep, kind, a, b, outcomes, rows, coefficients, entries, updated, 
             x = coefficients[e]
             mean += x * entries[e, 2]
             variance += x * x * entries[e, 3]
-        if ep:
-            value, d1, d2 = log_partition(kind, a, b, outcomes[n], mean, variance)
-        else:
-            value, d1, d2 = expected(kind, a, b, outcomes[n], mean, variance)
+        value, d1, d2 = law(a, b, outcomes[n], mean, variance)
         total += value
         for e in range(rows[n], rows[n + 1]):
             alpha, beta, c, v = entries[e, 0], entries[e, 1], entries[e, 2], entries[e, 3]

@@ -1,18 +1,179 @@
-"""The chance that one of two Poisson counts is the larger one, averaged over their rates."""
+"""The likelihoods of points: a Poisson count, and the difference of two.
+
+Both have log p = c y u - up - down but for a constant: c = 1 and the rates up = e^u, down = 0 for Poisson,
+c = 1/2 and up = r e^{u/2}, down = r e^{-u/2} for Skellam, r the base rate.
+
+References
+----------
+.. [Karlis2009] D. Karlis, I. Ntzoufras, "Bayesian modelling of football outcomes: using the Skellam's
+   distribution for the goal difference", IMA Journal of Management Mathematics 20, 2009.
+"""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ive, ndtr
 
-from preflearn.checks import Floats
+from preflearn.checks import LARGEST, Floats, check_real
+from preflearn.compiled import njit_inside
+from preflearn.dynamics.likelihoods.likelihood import Likelihood
+from preflearn.dynamics.likelihoods.quadrature import TINY, tilted
 
+_MOST_POINTS = 1e9
+_LARGEST_EXPONENT = math.log(LARGEST)
+_MOST_TERMS = 1_000_000  # of a series: at the largest parameters it has ten thousand
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 _PANELS = 12
 _NEGLIGIBLE = 45.0  # e^-45 = 3e-20
 
 
-def skellam_wins(base: float, mean: Floats, variance: Floats) -> Floats:
+# ---- Laws: a is the base rate, or 0 for Poisson
+
+
+@njit_inside
+def _rates(a, u, more):
+    """c, and the rates, e^more times as large; at most 1e100 or a 1e100, so that products are numbers."""
+    if a == 0:
+        return 1.0, math.exp(min(u + more, _LARGEST_EXPONENT)), 0.0
+    up, down = min(more + 0.5 * u, _LARGEST_EXPONENT), min(more - 0.5 * u, _LARGEST_EXPONENT)
+    return 0.5, a * math.exp(up), a * math.exp(down)
+
+
+@njit_inside
+def _points(a, b, y, u, x):
+    """log p(y | u + x) - log p(y | u), without cancellation, and two derivatives of log p at u + x."""
+    c, up, down = _rates(a, u, 0.0)
+    more, less = up * math.expm1(min(c * x, 700.0)), down * math.expm1(min(-c * x, 700.0))
+    first = c * (y - (up + more) + (down + less))
+    return c * y * x - more - less, first, -c * c * (up + more + down + less)
+
+
+@njit_inside
+def _expectation(a, y, mean, variance):
+    """E log p(y | u) and two derivatives in the mean, u ~ N(mean, variance)."""
+    c = 1.0 if a == 0 else 0.5
+    c, up, down = _rates(a, mean, 0.5 * c * c * variance)
+    constant = -math.lgamma(y + 1) if a == 0 else log_bessel(abs(y), 2 * a)
+    return constant + c * y * mean - up - down, c * (y - up + down), -c * c * (up + down)
+
+
+def _expected(a, b, y, mean, variance):
+    return _expectation(a, y, mean, variance)
+
+
+def _log_partition(a, b, y, mean, variance):
+    if variance < TINY:
+        return _expectation(a, y, mean, 0.0)
+    if a == 0:  # at the mode e^u = y - (u - mean) / variance
+        start = min(mean, math.log(y + 1 + max(mean, 0.0) / variance))
+    else:
+        most = 2 * math.log((abs(y) + 2 * abs(mean) / variance) / a + 2)
+        start = min(max(mean, -most), most)
+    stretch = 1.0 if a == 0 else 8 + 2 * math.log1p(40 / a)  # where the rates are felt
+    sinh = (0.0 if a == 0 else -math.inf), math.inf, stretch, (0.1 if a == 0 else 0.32 / stretch)
+    mode, value, first, second = tilted(_points, a, b, y, mean, variance, start, sinh)
+    return value + _expectation(a, y, mode, 0.0)[0], first, second
+
+
+@njit_inside
+def log_bessel(order, x):
+    """log I_order(x), order = 0, 1, ..., x > 0: the series of positive terms, from its largest one."""
+    square = 0.25 * x * x
+    peak = math.floor(0.5 * (math.sqrt(order * order + x * x) - order))
+    total, term = 1.0, 1.0
+    for k in range(peak, 0, -1):
+        term *= k * (k + order) / square
+        total += term
+        if term < 1e-17 * total:
+            break
+    term = 1.0
+    for k in range(peak + 1, peak + _MOST_TERMS):
+        term *= square / (k * (k + order))
+        total += term
+        if term < 1e-17 * total:
+            break
+    largest = (peak + 0.5 * order) * math.log(square) - math.lgamma(peak + 1) - math.lgamma(peak + order + 1)
+    return largest + math.log(total)
+
+
+# ---- Likelihoods
+
+
+@dataclass(frozen=True)
+class Poisson(Likelihood):
+    """p(y | d) = exp(y d - e^d) / y!, y = 0, 1, ...: the points of the first have the rate e^d.
+
+    A match with the points of both sides is two rows, of d and of -d. `probabilities` are those of the joint
+    points of both sides, which are independent given d, with the rates e^d and e^-d.
+
+    Examples
+    --------
+    >>> Poisson().probabilities([0.0, 1.0], [0.0, 0.1]).round(4).tolist()
+    [[0.3457, 0.3085, 0.3457], [0.0463, 0.1141, 0.8396]]
+    """
+
+    laws = _log_partition, _expected
+
+    def _impossible(self, y: Floats) -> tuple[NDArray[np.bool_], str]:
+        wrong = (y < 0) | (y != np.floor(y)) | (y > _MOST_POINTS)
+        return wrong, f"numbers of points (whole, from 0 to {_MOST_POINTS:g})"
+
+    def _results(self, mean: Floats, variance: Floats) -> Floats:
+        return Skellam(1.0)._results(2 * mean, 4 * variance)
+
+
+@dataclass(frozen=True)
+class Skellam(Likelihood):
+    """y = ..., -1, 0, 1, ... is the difference of two Poisson counts of points, as in [Karlis2009]_.
+
+    With the rates r e^{d/2} and r e^{-d/2}, r the base rate, and I the modified Bessel function,
+    p(y | d) = exp(y d/2 - 2 r cosh(d/2)) I_|y|(2 r).
+
+    Parameters
+    ----------
+    base_rate : float
+        Points that each of two equal sides makes on average; from 1e-6 to 1e6.
+
+    Raises
+    ------
+    ValueError
+        If the base rate is out of range.
+
+    Examples
+    --------
+    >>> Skellam(base_rate=1.4).probabilities([0.0, 1.0], [0.0, 0.1]).round(4).tolist()
+    [[0.3736, 0.2528, 0.3736], [0.1298, 0.1746, 0.6956]]
+    """
+
+    base_rate: float = 1.0
+    laws = _log_partition, _expected
+
+    def __post_init__(self) -> None:
+        rate = check_real(self.base_rate, "base_rate", "a number from 1e-6 to 1e6", 1e-6, 1e6)
+        object.__setattr__(self, "base_rate", rate)
+
+    def _impossible(self, y: Floats) -> tuple[NDArray[np.bool_], str]:
+        wrong = (y != np.floor(y)) | (abs(y) > _MOST_POINTS)
+        return wrong, f"whole differences of points, of at most {_MOST_POINTS:g}"
+
+    def _results(self, mean: Floats, variance: Floats) -> Floats:
+        # p(0 | d) <= exp(-4 r sinh(d/4)^2), which is below e^-800, no number, beyond this reach. So is the
+        # chance of 40 deviations; and so far out, quadrature may overflow.
+        reach = 4 * math.asinh(math.sqrt(200 / self.base_rate))
+        near = np.abs(mean) <= reach + 40 * np.sqrt(variance)
+        log_tie = self._each(True, np.zeros(len(mean)), np.where(near, mean, 0.0), variance)[0]
+        tie = np.where(near, np.exp(log_tie), 0.0)
+        losses, wins = (_wins(self.base_rate, sign * mean, variance) for sign in (-1, 1))
+        chances = np.column_stack([losses, tie, wins])
+        return chances / chances.sum(axis=1, keepdims=True)
+
+
+def _wins(base: float, mean: Floats, variance: Floats) -> Floats:
     """P(X > Y), X and Y Poisson with rates base e^{u/2} and base e^{-u/2}, u ~ N(mean, variance); shape (n,).
 
     One more point for X wins a match that is tied, one more for Y ties one that X leads by a point. So
@@ -28,23 +189,15 @@ def skellam_wins(base: float, mean: Floats, variance: Floats) -> Floats:
     reach = 0.0
     for _ in range(4):  # where the slope is negligible
         reach = 4 * np.arcsinh(np.sqrt((_NEGLIGIBLE + reach / 2) / (4 * base)))
-    low = np.clip(mean - 9 * deviation, -reach, reach)  # Phi is 1 below
-    high = np.clip(mean + 9 * deviation, -reach, reach)  # Phi is 0 above
-    zeros = np.broadcast_to(-reach, low.shape)
+    cuts = [np.full(len(mean), -reach), *np.clip(mean + 9 * np.outer([-1, 1], deviation), -reach, reach)]
     total = np.zeros(len(mean))
-    for panel in range(_PANELS):
-        for begin, end, certain in ((zeros, low, True), (low, high, False)):
+    for begin, end in pairwise(cuts):  # Phi is 1 up to the first cut, and 0 from the second one on
+        for panel in range(_PANELS):
             half = (end - begin) / (2 * _PANELS)
             x = (begin + (2 * panel + 1) * half)[:, None] + half[:, None] * _NODES
             slope = np.exp(x / 2 - 4 * base * np.sinh(x / 4) ** 2) * ive(0, 2 * base)
             slope += np.exp(-4 * base * np.sinh(x / 4) ** 2) * ive(1, 2 * base)
-            if not certain:
-                slope *= _above(mean[:, None] - x, deviation[:, None])
+            with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0 has no width
+                slope *= np.nan_to_num(ndtr((mean[:, None] - x) / deviation[:, None]))
             total += base / 2 * half * (slope @ _WEIGHTS)
     return total
-
-
-def _above(difference: Floats, deviation: Floats) -> Floats:
-    """Phi(difference / deviation), also for a deviation of 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.nan_to_num(ndtr(difference / deviation), nan=0.5)

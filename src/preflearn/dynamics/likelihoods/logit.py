@@ -1,143 +1,151 @@
-"""EP and reverse-KL for the logistic likelihoods, compiled: win and tie.
+"""The likelihoods of logistic noise.
 
-A win has the probability F(u) = 1 / (1 + e^-u), a tie T(u) = sinh(m) / (cosh(m) + cosh(u)), m the margin.
-Their poles are at a distance pi from the real line, so that few nodes suffice, and their derivatives are
-averaged as they are: log E P has the derivatives E P' / E P and E P'' / E P - (E P' / E P)².
+A win has the probability F(u - m), F(u) = 1 / (1 + e^-u), a tie sinh(m) / (cosh(m) + cosh(u)), which is
+(1 - e^-2m) F(m + u) F(m - u), m the margin. Their poles are at a distance pi from the real line, so that few
+nodes suffice, and their derivatives are averaged as they are: log E P has the derivatives E P' / E P and
+E P'' / E P - (E P' / E P)².
+
+References
+----------
+.. [Rao1967] P. V. Rao, L. L. Kupper, "Ties in paired-comparison experiments: a generalization of the
+   Bradley-Terry model", Journal of the American Statistical Association 62, 1967.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit
 
-from preflearn.compiled import njit
-from preflearn.dynamics.likelihoods.density import ORDINAL_LOGIT
-from preflearn.dynamics.likelihoods.nodes import (
+from preflearn.compiled import njit_inside
+from preflearn.dynamics.described import Positive
+from preflearn.dynamics.likelihoods.likelihood import Results
+from preflearn.dynamics.likelihoods.quadrature import (
     GRID,
-    NARROW,
-    POINTS,
-    SPACING,
-    WEIGHTS,
-    average,
-    nearest,
-    resolves,
+    TINY,
+    around,
+    equal_step,
+    expected_win,
+    normal_weights,
+    tilted,
 )
-from preflearn.dynamics.likelihoods.quadrature import averaged, narrow_average, tilted
 
+_MOST = 200.0  # the largest mean and margin of `_averages`: squares of e^328 are numbers
+_WIDE = 64.0  # the largest variance there
 _DECAY = np.exp(-np.abs(GRID))
-_ON_GRID = np.column_stack([-np.logaddexp(0, -GRID), expit(-GRID), -_DECAY / (1 + _DECAY) ** 2])
-_MOST = 300.0  # the largest mean: e^-300 is a normal number
-_WIDEST = 3.0  # the largest margin whose ends the grid resolves
+_TABLE = np.column_stack([-np.logaddexp(0, -GRID), expit(-GRID), -_DECAY / (1 + _DECAY) ** 2])
 
 
-@njit
-def logistic_partition(y, margin, mean, variance):
-    """log E p(y | u), u ~ N(mean, variance), but for `log_constant`, and two derivatives in the mean.
+@njit_inside
+def _log_logistic(u):
+    """log F(u), and its first two derivatives."""
+    decay = math.exp(-abs(u))
+    larger = 1 / (1 + decay)
+    smaller = decay * larger
+    value = min(u, 0.0) - math.log1p(decay)
+    return value, smaller if u > 0 else larger, -larger * smaller
 
-    As F(u) = e^u F(-u) and e^u N(u; mean, variance) = e^{mean + variance/2} N(u; mean + variance, variance),
 
-        log E F(u) = mean + variance/2 + log E F(v),   v ~ N(-mean - variance, variance).
-
-    Of the two normal distributions the one with more wins is taken, so that nothing underflows.
-    """
-    if y != 0:
-        mean = y * mean - margin
-    reflected = y != 0 and mean < -0.5 * variance
-    center = abs(mean) if y == 0 else -mean - variance if reflected else mean
-    value, first, second = _partition(margin if y == 0 else 0.0, center, variance)
+@njit_inside
+def _win_or_tie(a, b, y, u, x):
+    """log p(y | u + x), of a tie but for its constant factor, and two derivatives."""
+    u += x
     if y == 0:
-        return value, math.copysign(first, -mean), second
-    if reflected:
-        value, first = value + mean + 0.5 * variance, 1 - first
-    return value, y * first, second
-
-
-@njit
-def _partition(margin, mean, variance):
-    """The same of a win of the first with the margin 0, or of a tie, with |d/dmean|."""
-    anchor = max(mean, 0.0)
-    if mean > _MOST or margin > _WIDEST or not (variance <= NARROW or resolves(anchor, variance)):
-        y = 0.0 if margin > 0 else 1.0
-        value, first, second = tilted(ORDINAL_LOGIT, margin, 0.0, y, mean, variance)
-        return value, abs(first), second
-    growth, cosh_margin = (math.exp(margin), math.cosh(margin)) if margin > 0 else (0.0, 1.0)
-    if variance <= NARROW:
-        total, slope, bend = _averages(growth, cosh_margin, mean, math.sqrt(variance))
-        value = math.log(total)
-    else:
-        total, slope, bend = _averages_on_grid(growth, cosh_margin, mean, anchor, variance)
-        value = math.log(total) - 0.5 * ((anchor - mean) ** 2 / variance + math.log(variance))
-    slope /= total
-    return value, abs(slope), min(bend / total - slope * slope, 0.0)
-
-
-@njit
-def _averages(growth, cosh_margin, mean, deviation):
-    """Of the chance and its two derivatives, by Gauss and Hermite."""
-    total = slope = bend = 0.0
-    for k in range(len(POINTS)):
-        u = mean + deviation * POINTS[k]
-        chance, change, turn = _chance(growth, cosh_margin, u, math.exp(-abs(u)))
-        total += WEIGHTS[k] * chance
-        slope += WEIGHTS[k] * change
-        bend += WEIGHTS[k] * turn
-    return total, slope, bend
-
-
-@njit
-def _averages_on_grid(growth, cosh_margin, mean, anchor, variance):
-    """The same, but for the factor exp(-(anchor - mean)² / (2 variance)) / deviation."""
-    start, scale = nearest(anchor), -0.5 / variance
-    total = slope = bend = 0.0
-    for direction in (-1, 1):
-        k = start + (direction + 1) // 2
-        while 0 <= k < len(GRID):
-            u = GRID[k]
-            weight = SPACING[k] * math.exp(scale * (u - anchor) * (u + anchor - 2 * mean))
-            chance, change, turn = _chance(growth, cosh_margin, u, _DECAY[k])
-            if not weight * chance > 1e-17 * total:
-                break
-            total += weight * chance
-            slope += weight * change
-            bend += weight * turn
-            k += direction
-    return total, slope, bend
-
-
-@njit
-def _chance(growth, cosh_margin, u, decay):
-    """F(u), or T(u) / (1 - e^-2m) where growth = e^m is not 0, and two derivatives; decay is e^-|u|."""
-    if growth == 0:
-        even = 1 / (1 + decay)
-        chance = even if u > 0 else decay * even
-        change = decay * even * even
-        return chance, change, change * (1 - 2 * chance)
-    shrink = 1 / (1 + (2 * cosh_margin + decay) * decay)
-    chance = growth * decay * shrink
-    steep = math.copysign((1 - decay * decay) * shrink, -u)  # (log T)'
-    return chance, chance * steep, chance * (2 * steep * steep - (1 + decay * decay) * shrink)
-
-
-@njit
-def logistic_expected(y, margin, mean, variance):
-    """E log p(y | u), u ~ N(mean, variance), but for `log_constant`, and two derivatives in the mean.
-
-    The probability of a tie is proportional to F(margin + u) F(margin - u). The error is below 1e-11.
-    """
-    if y == 0:
-        value_up, first_up, second_up = _expected_win(margin + mean, variance)
-        value_down, first_down, second_down = _expected_win(margin - mean, variance)
+        value_up, first_up, second_up = _log_logistic(a + u)
+        value_down, first_down, second_down = _log_logistic(a - u)
         return value_up + value_down, first_up - first_down, second_up + second_down
-    value, first, second = _expected_win(y * mean - margin, variance)
+    value, first, second = _log_logistic(y * u - a)
     return value, y * first, second
 
 
-@njit
-def _expected_win(mean, variance):
-    if variance <= NARROW:
-        return narrow_average(ORDINAL_LOGIT, 0.0, 0.0, 1.0, mean, variance)
-    if resolves(mean, variance):
-        return average(_ON_GRID, mean, variance)
-    return averaged(ORDINAL_LOGIT, 0.0, 0.0, 1.0, mean, variance)
+@njit_inside
+def _log_factor(a, y):
+    """What `_win_or_tie` leaves out."""
+    return math.log(-math.expm1(-2 * a)) if y == 0 else 0.0
+
+
+@njit_inside
+def _averages(lower, upper, mean, variance):
+    """log of E P, P = 1 / ((1 + lower e^-u) (1 + upper e^u)), and two derivatives in the mean."""
+    deviation = math.sqrt(variance)
+    step = equal_step(deviation)
+    most = int((8 + deviation) / step)  # the slope of log P is at most 1, and shifts the mass by a variance
+    weight, ratio, change = normal_weights(-most * step, step)
+    decay, factor = math.exp(most * step * deviation - mean), math.exp(-step * deviation)  # e^-u
+    norm = total = slope = bend = 0.0
+    for _ in range(2 * most + 1):
+        left, right = lower * decay, upper / decay
+        chance = 1 / (1 + lower * upper + left + right)
+        first = (left - right) * chance  # (log P)', and P'' / P = 2 first² - (left + right) chance
+        norm += weight
+        total += weight * chance
+        slope += weight * chance * first
+        bend += weight * chance * (2 * first * first - (left + right) * chance)
+        weight, ratio, decay = weight * ratio, ratio * change, decay * factor
+    slope /= total
+    return math.log(total / norm), slope, min(bend / total - slope * slope, 0.0)
+
+
+def _log_partition(a, b, y, mean, variance):
+    away, lower, upper = (mean, math.exp(-a), math.exp(-a)) if y == 0 else (y * mean - a, 1.0, 0.0)
+    if TINY <= variance < _WIDE and max(abs(away), a) < _MOST:
+        value, first, second = _averages(lower, upper, away, variance)
+        first *= 1.0 if y == 0 else y
+    else:
+        mode, value, first, second = tilted(_win_or_tie, a, b, y, mean, variance, mean, around(a, y))
+        value += _win_or_tie(a, b, y, mode, 0.0)[0]
+    return value + _log_factor(a, y), first, second
+
+
+def _expected(a, b, y, mean, variance):
+    if y == 0:
+        value_up, first_up, second_up = expected_win(_win_or_tie, _TABLE, a + mean, variance)
+        value_down, first_down, second_down = expected_win(_win_or_tie, _TABLE, a - mean, variance)
+        value, first, second = value_up + value_down, first_up - first_down, second_up + second_down
+    else:
+        value, first, second = expected_win(_win_or_tie, _TABLE, y * mean - a, variance)
+        first *= y
+    return value + _log_factor(a, y), first, second
+
+
+# ---- Likelihoods
+
+
+@dataclass(frozen=True)
+class Logit(Results):
+    """P(y | d) = 1 / (1 + e^{-y d}), y = -1 or 1: the model of Bradley and Terry.
+
+    Examples
+    --------
+    >>> Logit().probabilities([0.0, 1.0], [0.0, 1.0]).round(4).tolist()
+    [[0.5, 0.5], [0.3033, 0.6967]]
+    """
+
+    laws = _log_partition, _expected
+    has_ties = False
+
+
+@dataclass(frozen=True)
+class OrdinalLogit(Results):
+    """P(±1 | d) = 1 / (1 + e^{margin ∓ d}), the rest a tie (y = 0): the model of [Rao1967]_.
+
+    Parameters
+    ----------
+    margin : float
+        Half the width of the interval of d plus noise that is a tie, in the unit of the scores; positive.
+
+    Raises
+    ------
+    ValueError
+        If the margin is not positive.
+
+    Examples
+    --------
+    >>> OrdinalLogit(margin=0.5).probabilities([0.0, 1.0], [0.0, 1.0]).round(4).tolist()
+    [[0.3775, 0.2449, 0.3775], [0.2215, 0.1765, 0.602]]
+    """
+
+    margin: Positive
+    laws = _log_partition, _expected

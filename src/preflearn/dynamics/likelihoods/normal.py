@@ -1,142 +1,214 @@
-"""The normal distribution in its tails, compiled: what win and tie of the probit models are made of.
+"""The likelihoods of normal noise, and the normal distribution in its tails, of which they are made.
 
-Everything rests on one function of x >= 0, the excess of the hazard rate of the normal distribution over x,
+Everything rests on one function of x, the excess of the hazard rate of the normal distribution over x,
 
     q(x) = phi(x) / Phi(-x) - x,   which falls from sqrt(2/pi) at 0 to 1/x - 2/x³ + ...
 
 From it follow log Phi(-x) = -x²/2 - log(sqrt(2 pi) (x + q)), its first derivative in -x, x + q, and its
-second one, -(x + q) q, none with cancellation, for any x. SciPy has such functions, but compiled code cannot
-call them; so q is kept as a polynomial in pieces.
+second one, -(x + q) q, none with cancellation, for any x > 0. SciPy has such functions, but compiled code
+cannot call them.
+
+References
+----------
+.. [Glenn1960] W. A. Glenn, H. A. David, "Ties in paired-comparison experiments using a modified
+   Thurstone-Mosteller model", Biometrics 16, 1960.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import erfcx
 from scipy.special import log_ndtr as log_ndtr_of_array
 
-from preflearn.checks import Floats
-from preflearn.compiled import njit
+from preflearn.checks import LARGEST, Floats, check_real
+from preflearn.compiled import njit_inside
+from preflearn.dynamics.described import Positive
+from preflearn.dynamics.likelihoods.likelihood import Likelihood, Results
+from preflearn.dynamics.likelihoods.quadrature import GRID, around, averaged, expected_win
 
-_PIECES, _DEGREE, _BEND = 64, 7, 3.0
-_SMALL = 1e-3
+_SQRT_2 = math.sqrt(2)
 _SQRT_2PI = math.sqrt(2 * math.pi)
-_LOG_SQRT_2PI = math.log(_SQRT_2PI)
+_FAR = 3.5  # deviations from which on there are digits only in ratios to the density
+_POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(6)
+_HAZARD = math.sqrt(2 / math.pi) / erfcx(-GRID / math.sqrt(2))
+_TABLE = np.column_stack([log_ndtr_of_array(GRID), _HAZARD, -_HAZARD * (GRID + _HAZARD)])
 
 
-def _excess_exactly(x: Floats) -> Floats:
-    """q by its continued fraction 1/(x + 2/(x + 3/(x + ...))), or from erfcx where that converges slowly."""
-    fraction = np.array(x)
-    for term in range(200, 1, -1):
-        fraction = x + term / fraction
-    hazard = math.sqrt(2 / math.pi) / erfcx(x / math.sqrt(2))
-    return np.where(x > 3, 1 / fraction, hazard - x)
+# ---- The normal distribution
 
 
-def _pieces() -> Floats:
-    """Coefficients, the highest power first, of (bend + x) q(x) in each piece of bend / (bend + x).
-
-    Interpolated at Chebyshev nodes; the relative error of q is below 1e-15.
-    """
-    nodes = np.cos(np.pi * (np.arange(_DEGREE + 1) + 0.5) / (_DEGREE + 1))
-    t = (np.arange(_PIECES)[:, None] + (1 + nodes) / 2) / _PIECES
-    x = _BEND * (1 - t) / t
-    values = (_BEND + x) * _excess_exactly(x)
-    return np.array(np.linalg.solve(np.vander(nodes), values.T).T, dtype=np.float64, order="C")
-
-
-_COEFFICIENTS = _pieces()
-
-
-def log_ndtr_table(z: Floats) -> Floats:
-    """What `log_ndtr` gives, of an array, in columns."""
-    hazard = math.sqrt(2 / math.pi) / erfcx(-z / math.sqrt(2))
-    beyond = np.where(z < 0, _excess_exactly(np.maximum(-z, 1e-9)), z + hazard)
-    return np.column_stack([log_ndtr_of_array(z), hazard, -hazard * beyond])
-
-
-@njit
-def excess(x):
-    """q(x) for x >= 0."""
-    shrink = 1 / (_BEND + x)
-    place = _BEND * _PIECES * shrink
-    piece = min(int(place), _PIECES - 1)
-    row, t = _COEFFICIENTS[piece], 2 * (place - piece) - 1
-    square, even, odd = t * t, row[_DEGREE % 2], row[1 - _DEGREE % 2]
-    for power in range(2, _DEGREE, 2):  # two sums side by side: neither waits for the other
-        even = even * square + row[power + _DEGREE % 2]
-        odd = odd * square + row[power + 1 - _DEGREE % 2]
-    return (even + t * odd) * shrink
-
-
-@njit
-def log_ndtr(z):
-    """log Phi(z) and its first two derivatives."""
-    if z <= 0:
-        beyond = excess(-z)
-        hazard = beyond - z
-        return -0.5 * z * z - math.log(_SQRT_2PI * hazard), hazard, -hazard * beyond
-    density = math.exp(-0.5 * z * z) / _SQRT_2PI
-    other = density / (z + excess(z))  # Phi(-z)
-    hazard = density / (1 - other)
-    value = math.log(1 - other) if other > _SMALL else math.log1p(-other)  # which takes three times as long
+@njit_inside
+def _log_ndtr(z):
+    """log Phi(z) and two derivatives; far down with q by its fraction 1/(x + 2/(x + 3/(x + ...)))."""
+    if z < -_FAR:
+        fraction = -z
+        for term in range(50, 1, -1):
+            fraction = term / fraction - z
+        hazard = 1 / fraction - z
+        return -0.5 * z * z - math.log(_SQRT_2PI * hazard), hazard, -hazard / fraction
+    chance = 0.5 * math.erfc(-z / _SQRT_2)
+    value = math.log(chance) if z < _FAR else math.log1p(-0.5 * math.erfc(z / _SQRT_2))
+    hazard = math.exp(-0.5 * z * z) / (_SQRT_2PI * chance)
     return value, hazard, -hazard * (z + hazard)
 
 
-@njit
-def log_interval(center, half):
+@njit_inside
+def _log_interval(center, half):
     """log P(|Z + center| < half), Z standard normal, half > 0, and its first two derivatives in center.
 
-    With Z cut to this interval these are -E Z' and Var Z - 1, where Z' = Z + center.
+    P = Phi(half - c) - Phi(-half - c), c = |center|, in terms of the logarithms of both.
     """
     c = abs(center)
     if half * (c + 1) < 0.2:
         value, first, second = _narrow_interval(c, half)
-    elif c <= half:
-        value, first, second = _interval_around_0(c, half)
-    else:
-        value, first, second = _interval_in_tail(c, half)
-    return value, math.copysign(first, -center), second
+        return value, math.copysign(first, -center), min(second, 0.0)
+    value, slope, bend = _log_ndtr(half - c)
+    _, slope_far, bend_far = _log_ndtr(-half - c)
+    ratio = math.exp(-2 * c * half) * slope / slope_far  # of Phi at the far end
+    rest = 1 - ratio
+    first = slope * -math.expm1(-2 * c * half) / rest
+    second = (bend - ratio * bend_far) / rest - ratio * ((slope - slope_far) / rest) ** 2
+    return value + math.log(rest), math.copysign(first, -center), min(second, 0.0)
 
 
-@njit
+@njit_inside
 def _narrow_interval(c, h):
-    """By the series of phi around c: P = 2 h phi(c) sum_j He_2j(c) h^2j / (2j+1)!; first is |first|."""
-    total, slope, bend = 1.0, 0.0, 0.0
-    below, hermite, scale = 1.0, c, 1.0  # He_{2j-2}, He_{2j-1}
-    for j in range(1, 6):
-        scale *= h * h / (2 * j * (2 * j + 1))
-        above = c * hermite - (2 * j - 1) * below
-        total += scale * above
-        slope += scale * 2 * j * hermite
-        bend += scale * 2 * j * (2 * j - 1) * below
-        below, hermite = above, c * above - 2 * j * hermite
-    slope /= total
-    value = math.log(2 * h * total / _SQRT_2PI) - 0.5 * c * c
-    return value, c - slope, min(bend / total - slope * slope - 1, 0.0)
+    """By the rule of Gauss and Legendre, with the mean and variance of Z cut to the interval; |first|."""
+    total = mean = square = 0.0
+    for k in range(len(_POINTS)):
+        t = h * _POINTS[k]
+        weight = _WEIGHTS[k] * math.exp(-t * (c + 0.5 * t))
+        total += weight
+        mean += weight * t
+        square += weight * t * t
+    mean /= total
+    return math.log(h * total / _SQRT_2PI) - 0.5 * c * c, c + mean, square / total - mean * mean - 1
 
 
-@njit
-def _interval_around_0(c, h):
-    near, far = h - c, h + c
-    density, density_far = math.exp(-0.5 * near * near) / _SQRT_2PI, math.exp(-0.5 * far * far) / _SQRT_2PI
-    outside = density / (near + excess(near)) + density_far / (far + excess(far))
-    first = (density - density_far) / (1 - outside)
-    second = -(near * density + far * density_far) / (1 - outside) - first * first
-    return math.log1p(-outside), first, second
+# ---- Laws
 
 
-@njit
-def _interval_in_tail(c, h):
-    """Relative to phi at the near end, so that nothing underflows; all terms with the far end are small."""
-    near, far = c - h, c + h
-    q, q_far = excess(near), excess(far)
-    ratio = math.exp(-2 * c * h)  # of the densities
-    mass, mass_far = 1 / (near + q), ratio / (far + q_far)
-    total = mass - mass_far
-    mean = (q * mass - (q_far + 2 * h) * mass_far) / total  # of Z - near
-    square = (1 - near * q) * mass - (1 + 4 * h * h + (2 * h - near) * q_far) * mass_far
-    value = math.log(total) - 0.5 * near * near - _LOG_SQRT_2PI
-    return value, near + mean, min(square / total - mean * mean - 1, 0.0)
+@njit_inside
+def _win_or_tie(a, b, y, u, x):
+    """log p(y | u + x) and two derivatives, also of no margin, a = 0, and no ties."""
+    if y == 0:
+        return _log_interval(u + x, a)
+    value, first, second = _log_ndtr(y * (u + x) - a)
+    return value, y * first, second
+
+
+def _log_partition(a, b, y, mean, variance):
+    scale = 1 / math.sqrt(1 + variance)
+    value, first, second = _win_or_tie(a * scale, b, y, mean * scale, 0.0)
+    return value, first * scale, second * scale * scale
+
+
+def _expected(a, b, y, mean, variance):
+    if y == 0:
+        return averaged(_win_or_tie, a, b, y, mean, variance, around(a, y))
+    value, first, second = expected_win(_win_or_tie, _TABLE, y * mean - a, variance)
+    return value, y * first, second
+
+
+def _log_partition_of_points(a, b, y, mean, variance):
+    first = (y - mean) / (a + variance)
+    return -0.5 * (first * (y - mean) + math.log(2 * math.pi * (a + variance))), first, -1 / (a + variance)
+
+
+def _expected_of_points(a, b, y, mean, variance):
+    first = (y - mean) / a
+    return -0.5 * (first * (y - mean) + variance / a + math.log(2 * math.pi * a)), first, -1 / a
+
+
+# ---- Likelihoods
+
+
+@dataclass(frozen=True)
+class Probit(Results):
+    """P(y | d) = Phi(y d), y = -1 or 1: the first wins where d exceeds standard normal noise.
+
+    Notes
+    -----
+    EP in closed form: log Phi(y mean / sqrt(1 + variance)).
+
+    Examples
+    --------
+    >>> Probit().probabilities([0.0, 1.0], [0.0, 1.0]).round(4).tolist()
+    [[0.5, 0.5], [0.2398, 0.7602]]
+    """
+
+    laws = _log_partition, _expected
+    has_ties = False
+
+
+@dataclass(frozen=True)
+class OrdinalProbit(Results):
+    """P(±1 | d) = Phi(±d - margin), the rest a tie (y = 0): the model of [Glenn1960]_.
+
+    Parameters
+    ----------
+    margin : float
+        Half the width of the interval of d plus noise that is a tie, in the unit of the scores; positive.
+
+    Raises
+    ------
+    ValueError
+        If the margin is not positive.
+
+    Examples
+    --------
+    >>> OrdinalProbit(margin=0.5).probabilities([0.0, 1.0], [0.0, 1.0]).round(4).tolist()
+    [[0.3085, 0.3829, 0.3085], [0.1444, 0.2174, 0.6382]]
+    """
+
+    margin: Positive
+    laws = _log_partition, _expected
+
+
+@dataclass(frozen=True)
+class Gaussian(Likelihood):
+    """p(y | d) = N(y; d, variance): y is a difference of points.
+
+    Parameters
+    ----------
+    variance : float
+        Of the difference of points around d, in points squared; positive.
+    margin : float
+        In forecasts a difference of points of at most this size is a tie: 0.5 where points are whole numbers;
+        0, no ties. Observed differences y are taken as they are.
+
+    Raises
+    ------
+    ValueError
+        If the variance is not positive, or the margin is negative.
+
+    Examples
+    --------
+    >>> Gaussian(variance=3.0, margin=0.5).probabilities([0.0, 1.0], [0.0, 1.0]).round(4).tolist()
+    [[0.3864, 0.2272, 0.3864], [0.2266, 0.1747, 0.5987]]
+    """
+
+    variance: Positive = 1.0
+    margin: float = 0.0
+    laws = _log_partition_of_points, _expected_of_points
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        margin = check_real(self.margin, "margin", "a number of at least 0", 0, LARGEST)
+        object.__setattr__(self, "margin", margin)
+
+    @property
+    def has_ties(self) -> bool:
+        return self.margin > 0
+
+    def _impossible(self, y: Floats) -> tuple[NDArray[np.bool_], str]:
+        return abs(y) > LARGEST, f"differences of points, of at most {LARGEST:g}"
+
+    def _results(self, mean: Floats, variance: Floats) -> Floats:
+        deviation = math.sqrt(self.variance)
+        likelihood = OrdinalProbit(self.margin / deviation) if self.has_ties else Probit()
+        return likelihood._results(mean / deviation, variance / self.variance)

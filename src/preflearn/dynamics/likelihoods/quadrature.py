@@ -1,33 +1,81 @@
 """Integrals of a log-concave likelihood against a normal distribution, compiled.
 
-By the trapezoid rule after u = center + stretch sinh(t): in t the integrands are analytic in a strip and fall
-fast on both sides, so that the rule converges exponentially, and the number of nodes grows with the logarithm
-of the standard deviation only.
+By the trapezoid rule, which converges exponentially for analytic functions that fall off on both sides.
+
+- `tilted`, for log E p, and `averaged`, for E log p, have equal steps in t, u = center + stretch sinh(t), so
+  that the number of nodes grows with the logarithm of the standard deviation only.
+- `expected_win` has equal steps in u, and reads what it averages from a table.
+
+What is integrated is an argument: `density(a, b, y, u, x)` gives log p(y | u + x) and two derivatives
+in u, for parameters a and b. The logarithm may leave out what does not depend on x: counts have logarithms so
+large that differences of them would be all rounding. The rules are compiled as parts of the laws that call
+them.
 """
 
 from __future__ import annotations
 
 import math
 
-from preflearn.compiled import njit
-from preflearn.dynamics.likelihoods.density import POISSON, SKELLAM, density, density_beside
-from preflearn.dynamics.likelihoods.nodes import POINTS, SHARE, STEP, STRETCH, WEIGHTS
+import numpy as np
+
+from preflearn.compiled import njit_inside
+
+TINY = 1e-300  # variances below count as 0: their inverses may be no numbers
+_SHARE = 0.7  # the largest step, in standard deviations: exp(-2 pi² / 0.7²) = 3e-18
+_MOST_NODES = 50_000  # on a side; t <= 710 where sinh(t) is a number, in steps of 0.02 at least
+
+_FINE, _END = 32, 80
+GRID = np.arange(-_END * _FINE, _END * _FINE + 1) / _FINE
 
 
-@njit
-def _mode(kind, a, b, y, mean, variance):
+@njit_inside
+def normal_weights(x, step):
+    """exp(-x²/2), the ratio of the next one, a step on, to it, and that of the next ratio to this one."""
+    return math.exp(-0.5 * x * x), math.exp(-step * (x + 0.5 * step)), math.exp(-step * step)
+
+
+@njit_inside
+def equal_step(deviation):
+    """In standard deviations; 0.4 in u resolves functions without singularities within 2.8 of the line."""
+    return min(_SHARE, 0.4 / deviation)
+
+
+@njit_inside
+def expected_win(density, table, mean, variance):
+    """E log p(1 | u) and two derivatives in the mean, without a margin; the table holds all three on GRID."""
+    deviation = math.sqrt(variance)
+    stride = int(_FINE * deviation * equal_step(max(deviation, 1e-9)))
+    if stride < 1 or not abs(mean) + 9 * deviation < _END:
+        return averaged(density, 0.0, 0.0, 1.0, mean, variance, around(0.0, 1.0))
+    step = stride / (_FINE * deviation)
+    most = int(8 / step) + 1
+    k = round((mean + _END) * _FINE) - most * stride
+    weight, ratio, turn = normal_weights((GRID[k] - mean) / deviation, step)
+    total = value = first = second = 0.0
+    for _ in range(2 * most + 1):
+        total += weight
+        value += weight * table[k, 0]
+        first += weight * table[k, 1]
+        second += weight * table[k, 2]
+        weight, ratio, k = weight * ratio, ratio * turn, k + stride
+    return value / total, first / total, second / total
+
+
+@njit_inside
+def around(a, y):
+    """`sinh` for p that changes at the margin a or, y = 0, at both margins."""
+    stretch = 6.0 + (a if y == 0 else 0.0)
+    return y * a, y * a, stretch, 0.48 / stretch
+
+
+@njit_inside
+def _mode(density, a, b, y, mean, variance, start):
     """Where log p(y | u) - (u - mean)² / (2 variance) is largest, to a tenth of its width; with the width."""
-    mode = mean
-    if kind == POISSON:  # at the mode e^u = y - (u - mean) / variance
-        mode = min(mean, math.log(y + 1 + max(mean, 0.0) / variance))
-    elif kind == SKELLAM:
-        most = 2 * math.log((abs(y) + 2 * abs(mean) / variance) / a + 2)
-        mode = min(max(mean, -most), most)
-    _, first, second = density(kind, a, b, y, mode)
+    mode, before = start, math.inf
+    _, first, second = density(a, b, y, mode, 0.0)
     other = mean + variance * first  # since first falls
     low, high = min(mode, other), max(mode, other)
-    before = math.inf
-    for _ in range(500):
+    for _ in range(1100):  # halves the interval at least every other time, and numbers have 2^11 exponents
         slope = first - (mode - mean) / variance
         width = 1 / math.sqrt(1 / variance - second)
         if abs(slope) * width <= 0.1:
@@ -39,103 +87,82 @@ def _mode(kind, a, b, y, mean, variance):
         newton = mode + slope * width * width
         mode = newton if low < newton < high and abs(slope) < 0.5 * before else 0.5 * (low + high)
         before = abs(slope)
-        _, first, second = density(kind, a, b, y, mode)
+        _, first, second = density(a, b, y, mode, 0.0)
     return mode, width
 
 
-@njit
-def _stretching(kind, a, y, mode):
-    """Center, stretch and largest step of the map from t to u."""
-    if kind == POISSON:
-        return max(mode, 0.0), 1.0, 0.1
-    if kind == SKELLAM:
-        stretch = 8 + 2 * math.log1p(40 / a)  # where the rates are felt
-        return mode, stretch, 0.32 / stretch
-    stretch = STRETCH + (a if y == 0 else 0.0)
-    return y * a, stretch, STEP * STRETCH / stretch
-
-
-@njit
-def _sums(kind, a, b, y, mean, variance, mode, width, tilt):
+@njit_inside
+def _sums(density, a, b, y, mean, variance, mode, width, sinh, tilt):
     """Sums of N(u; mean, variance) by itself, or times p(y | u), and of this times other functions of u.
 
     Relative to the mode and the values there: nothing overflows, and differences keep their digits where the
     variance is tiny.
     """
-    center, stretch, step = _stretching(kind, a, y, mode)
-    step = min(step, SHARE * width / math.hypot(stretch, 1.5 * (mode - center)))
-    top, slope, _ = density(kind, a, b, y, mode)
+    low, high, stretch, step = sinh
+    center = min(max(mode, low), high)
+    step = min(step, _SHARE * width / math.hypot(stretch, 1.5 * (mode - center)))
+    top, slope, _ = density(a, b, y, mode, 0.0)
     start = math.asinh((mode - center) / stretch)
     up, down = 0.5 * stretch * math.exp(start), 0.5 * stretch * math.exp(-start)
-    total = sum_u = sum_uu = sum_0 = sum_1 = sum_11 = sum_2 = 0.0
+    total = sum_x = sum_xx = sum_0 = sum_1 = sum_11 = sum_2 = 0.0
     for direction in (-1, 1):
         more, less = math.expm1(direction * step), -math.expm1(-direction * step)
         rise, fall = (0.0, 0.0) if direction < 0 else (more, less)  # e^t - 1 and 1 - e^-t, t from the mode
-        while True:
-            u = up * rise + down * fall
-            value, first, second = density_beside(kind, a, b, y, mode, u)
-            exponent = -0.5 * u * (u + 2 * (mode - mean)) / variance
+        for _ in range(_MOST_NODES):
+            x = up * rise + down * fall
+            value, first, second = density(a, b, y, mode, x)
+            value, first = value - top, first - slope
+            exponent = -0.5 * x * (x + 2 * (mode - mean)) / variance
             weight = math.exp(exponent + value * tilt) * (up * (1 + rise) + down * (1 - fall))
             if not weight > 1e-17 * total:
                 break
             total += weight
-            sum_u += weight * u
-            sum_uu += weight * u * u
+            sum_x += weight * x
+            sum_xx += weight * x * x
             sum_0 += weight * value
             sum_1 += weight * first
             sum_11 += weight * first * first
             sum_2 += weight * second
             rise, fall = rise + more * (1 + rise), fall + less * (1 - fall)
-    return (
-        top,
-        slope,
-        total * step,
-        sum_u / total,
-        sum_uu / total,
-        sum_0 / total,
-        sum_1 / total,
-        sum_11 / total,
-        sum_2 / total,
-    )
+    moments = sum_x / total, sum_xx / total, sum_0 / total, sum_1 / total, sum_11 / total, sum_2 / total
+    return top, slope, total * step, moments
 
 
-@njit
-def tilted(kind, a, b, y, mean, variance):
-    """log E p(y | u), u ~ N(mean, variance), but for `log_constant`, and two derivatives in the mean.
+@njit_inside
+def tilted(density, a, b, y, mean, variance, start, sinh):
+    """The mode; log E p(y | u), u ~ N(mean, variance), from log p there; its two derivatives in the mean.
 
     With q the density that is proportional to p(y | u) N(u; mean, variance), and l = log p(y | u), they are
     E_q l' and E_q l'' + Var_q l'; equally (E_q u - mean) / variance and (Var_q u / variance - 1) / variance,
-    which do not cancel where q is much narrower than the normal distribution.
+    which do not cancel where q is much narrower than the normal distribution. The search for the mode of q
+    starts at `start`; sinh is (low, high, stretch, largest step), the center being the place between low and
+    high that is next to the mode.
     """
-    mode, width = _mode(kind, a, b, y, mean, variance)
-    top, slope, total, u, uu, _, first, square, second = _sums(
-        kind, a, b, y, mean, variance, mode, width, 1.0
+    if variance < TINY:
+        _, first, second = density(a, b, y, mean, 0.0)
+        return mean, 0.0, first, second
+    mode, width = _mode(density, a, b, y, mean, variance, start)
+    _, slope, total, (x, xx, _, first, square, second) = _sums(
+        density, a, b, y, mean, variance, mode, width, sinh, 1.0
     )
     offset = mode - mean
-    value = top - 0.5 * offset * offset / variance + math.log(total / math.sqrt(2 * math.pi * variance))
-    spread = max((uu - u * u) / variance, 4e-16)  # so that 1 + variance * second is positive
+    if not total < math.inf:  # floating point is too coarse to find the mode: q is normal there
+        shrink = width * width / variance
+        value = 0.5 * (math.log(shrink) - offset / variance * offset)
+        return mode, value, offset / variance, min((max(shrink, 4e-16) - 1) / variance, 0.0)
+    value = math.log(total / math.sqrt(2 * math.pi * variance)) - 0.5 * offset * offset / variance
+    spread = max((xx - x * x) / variance, 4e-16)  # so that 1 + variance * second is positive
     if spread < 0.5:
-        return value, (offset + u) / variance, (spread - 1) / variance
-    return value, slope + first, second + square - first * first
+        return mode, value, (offset + x) / variance, (spread - 1) / variance
+    return mode, value, slope + first, min(second + square - first * first, 0.0)
 
 
-@njit
-def averaged(kind, a, b, y, mean, variance):
-    """E log p(y | u), u ~ N(mean, variance), but for `log_constant`, and two derivatives in the mean."""
-    top, slope, _, _, _, value, first, _, second = _sums(
-        kind, a, b, y, mean, variance, mean, math.sqrt(variance), 0.0
+@njit_inside
+def averaged(density, a, b, y, mean, variance, sinh):
+    """E log p(y | u), u ~ N(mean, variance), and two derivatives in the mean."""
+    if variance < TINY:
+        return density(a, b, y, mean, 0.0)
+    top, slope, _, (_, _, value, first, _, second) = _sums(
+        density, a, b, y, mean, variance, mean, math.sqrt(variance), sinh, 0.0
     )
     return top + value, slope + first, second
-
-
-@njit
-def narrow_average(kind, a, b, y, mean, variance):
-    """`averaged` by Gauss and Hermite, for variances up to NARROW."""
-    deviation = math.sqrt(variance)
-    value = first = second = 0.0
-    for k in range(len(POINTS)):
-        terms = density(kind, a, b, y, mean + deviation * POINTS[k])
-        value += WEIGHTS[k] * terms[0]
-        first += WEIGHTS[k] * terms[1]
-        second += WEIGHTS[k] * terms[2]
-    return value, first, second
