@@ -14,8 +14,7 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
 
 from preflearn.ground.kernels import NotPositiveSemidefiniteError
-from preflearn.pursuit.rls import RankRLS
-from preflearn.pursuit.sparse_rls import SparseRankRLS
+from preflearn.pursuit import RankRLS, SparseRankRLS
 
 
 def task(n=24, n_queries=5, seed=0):

@@ -4,25 +4,20 @@ import numpy as np
 import pytest
 
 from preflearn.metrics import disagreement_error
-from preflearn.pursuit import (
-    RLS,
+from preflearn.pursuit import RLS, RankingPursuit, RankRLS, RankSVM, SparseRankRLS
+from studies.ch10_study import (
     Errors,
     Problem,
-    RankingPursuit,
-    RankRLS,
-    RankSVM,
-    SparseRankRLS,
-    UserTask,
     by_least_squares,
     by_pursuit,
     by_ranking_svm,
     by_sparse_least_squares,
     curves,
+    errors_of,
     judged,
     tuned,
 )
-from preflearn.pursuit.study import errors_of
-from preflearn.pursuit.users import Counts
+from studies.ch10_users import Counts, UserTask
 
 ALPHAS = [0.01, 0.5, 30.0]
 GAMMA = 0.05
