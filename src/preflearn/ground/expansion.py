@@ -50,19 +50,16 @@ class Functions(NamedTuple):
 
     kernel: Kernel
     k: Callable[[Floats, NDArray], Floats]  # (X, centres) to the matrix between them
-    less_one: Callable[[Floats, NDArray], Floats]  # k but for a constant, which may hide the rest
+    less_one: Callable[[Floats, NDArray], Floats]  # but for a constant a function
     centres: NDArray  # (N, p); with kernel="precomputed" the columns of X, (N,)
-
-    @property
-    def size(self) -> int:
-        return len(self.centres)
 
     def columns(self, X: Floats, ids: Ids | slice = slice(None)) -> Floats:
         """The functions with these ids at the rows of X, shape (n, k)."""
-        return self.k(X, self.centres[ids])
+        centres = self.centres[ids]
+        return self.k(X, centres) if len(centres) else np.zeros((len(X), 0))
 
     def seen(self, mix: float) -> Self:
-        """Functions for a loss with this mix: where it is 0, a loss of differences, constants do not count."""
+        """Functions for a loss with this mix: where it is 0 only differences, and no constants, count."""
         return self if mix else self._replace(k=self.less_one)
 
     def expansion(self, ids: Ids, coef: Floats) -> Expansion:

@@ -31,8 +31,6 @@ class Dictionary:
     memory : float
         Bytes.
     single : bool
-    widest : int
-        Functions of a block, at most.
 
     Attributes
     ----------
@@ -40,18 +38,9 @@ class Dictionary:
         The error of a product K'v is at most spread times the norm of v; None: rounding in float64 only.
     """
 
-    def __init__(
-        self,
-        functions: Functions,
-        X: Floats,
-        height: int,
-        memory: float,
-        *,
-        single: bool = False,
-        widest: int = _WIDEST,
-    ):
-        self._functions, self._X, n, N = functions, X, len(X), functions.size
-        self.size, width = N, max(1, min(widest, N, _BLOCK // max(n, height)))
+    def __init__(self, functions: Functions, X: Floats, height: int, memory: float, single: bool = False):
+        self._functions, self._X, n, N = functions, X, len(X), len(functions.centres)
+        self.size, width = N, max(1, min(_WIDEST, N, _BLOCK // max(n, height)))
         self._parts = [slice(start, min(start + width, N)) for start in range(0, N, width)]
         own = functions.centres is X
         self._symmetric = own and isinstance(functions.kernel, str) and functions.kernel != "linear"

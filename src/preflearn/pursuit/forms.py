@@ -1,7 +1,7 @@
 """The squared loss of pairs as a quadratic form v'Lv, and its mixture with regression.
 
-With a Laplacian L a form is L~ = mix I + (1 - mix) L, eq. 5 of [Tsivtsivadze2013]_. It has two kinds, of which
-only products are asked for: within a query of q items, L v = q (v - mean of v). Both know
+With a Laplacian L a form is L~ = mix I + (1 - mix) L, eq. 5 of [Tsivtsivadze2013]_. It has two kinds, of
+which only products are asked for: within a query of q items, L v = q (v - mean of v). Both know
 
 n, mix, trace : numbers of items, from 0 (ranking) to 1 (regression), and the trace of L~;
 height : rows of R, where R'R = L~;

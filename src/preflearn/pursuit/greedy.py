@@ -7,7 +7,6 @@ refitted by (k'L~r)² / q'L~q, where q is what of k is L~-orthogonal to the chos
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import Literal, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -87,7 +86,7 @@ class Search:
         self._slack = np.zeros(N)  # of what is left, where products have an error
         self._Q = self._LQ = np.empty((0, form.n))
         self._made, self._coef = np.empty((0, 0)), np.empty(0)
-        self._order: tuple[int, ...] = ()
+        self.order: tuple[int, ...] = ()
 
     def fork(self) -> Self:
         """A copy that can go another way."""
@@ -96,13 +95,9 @@ class Search:
             setattr(other, name, getattr(self, name).copy())
         return other
 
-    @property
-    def chosen(self) -> frozenset[int]:
-        return frozenset(self._order)
-
     def model(self) -> Step:
         """What has been chosen so far."""
-        return Step(np.array(self._order, dtype=np.int64), self._coef, self.loss)
+        return Step(np.array(self.order, dtype=np.int64), self._coef, self.loss)
 
     def decreases(self) -> Floats:
         """Of the loss by each function, shape (N,); 0 where it is spanned by the chosen ones already."""
@@ -141,7 +136,7 @@ class Search:
         if not amount * amount > self.least or loss > self.loss * (1 + TIE):
             return False
         self._r, self.loss, self._product = r, loss, self._dictionary.times(self._form.times(r))
-        self._order, self._coef = (*self._order, chosen), np.append(self._coef, amount / size)
+        self.order, self._coef = (*self.order, chosen), np.append(self._coef, amount / size)
         if not self._backfit:
             self._closed[chosen] = False
             return True
@@ -194,13 +189,11 @@ class Search:
         return np.where(usable, np.square(Lr @ columns) / np.where(usable, below, 1.0), 0.0)
 
 
-def followed(
-    search: Pursuit, most: int, error: Callable[[Step], float] | None = None
-) -> tuple[list[Step], Floats]:
-    """The models of 0, 1, 2, ... functions, up to `most` while the loss falls, and the errors of each."""
+def followed(search: Pursuit, most: int) -> list[Step]:
+    """The models of 0, 1, 2, ... functions, up to `most` while the loss falls."""
     models = [search.model()]
     for _ in range(most):
         if not search.step():
             break
         models.append(search.model())
-    return models, np.array([error(model) for model in models] if error else [])
+    return models

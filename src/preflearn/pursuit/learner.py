@@ -32,13 +32,11 @@ class Held(NamedTuple):
     y: Floats
     qid: NDArray | None
 
-    def error(self, predicted: Floats) -> float:
-        """The share of pairs of different scores in the wrong order."""
-        return disagreement_error(self.y, predicted, self.qid, ties="drop")
-
-    def squared(self, predicted: Floats) -> float:
-        """The mean squared error."""
-        return float(np.mean(np.square(self.y - predicted)))
+    def errors(self, predicted: Floats, squared: bool) -> Floats:
+        """Mean squared errors of columns, or the shares of pairs of different scores in the wrong order."""
+        if squared:
+            return np.square(self.y[:, None] - predicted).mean(axis=0)
+        return np.array([disagreement_error(self.y, f, self.qid, ties="drop") for f in predicted.T])
 
 
 class Given(NamedTuple):
@@ -50,11 +48,8 @@ class Given(NamedTuple):
     held: Held | None
 
     def errors(self, predict: Callable[[Floats], Floats], squared: bool) -> Floats | None:
-        """Of each column of predictions for the held-out items, if there are some."""
-        if self.held is None:
-            return None
-        measure = self.held.squared if squared else self.held.error
-        return np.array([measure(column) for column in predict(self.held.X).T])
+        """`Held.errors` of predictions for the held-out items, if there are some."""
+        return None if self.held is None else self.held.errors(predict(self.held.X), squared)
 
 
 def given(

@@ -118,9 +118,9 @@ def beam_search(search: Search, most: int, epsilon: float, beam: int) -> tuple[S
         for state in front:
             followers = list(_followers(state, beam))
             if not followers:
-                finished[state.chosen] = state
+                finished[frozenset(state.order)] = state
             for follower in followers:
-                found.setdefault(follower.chosen, follower)
+                found.setdefault(frozenset(follower.order), follower)
         front = sorted(found.values(), key=lambda state: state.loss)[:beam]
         if not front:
             break

@@ -8,7 +8,6 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
@@ -22,7 +21,7 @@ from preflearn.ground.kernels import Kernel
 from preflearn.pursuit.dictionary import Dictionary, check_size
 from preflearn.pursuit.forms import Form
 from preflearn.pursuit.greedy import Backfit, Search, Step, check_backfit, followed
-from preflearn.pursuit.learner import Given, Held, ScoredItemsEstimator, given
+from preflearn.pursuit.learner import Given, ScoredItemsEstimator, given
 from preflearn.pursuit.near_optimal import NearOptimal, beam_search
 
 
@@ -125,12 +124,15 @@ class RankingPursuit(ScoredItemsEstimator):
         data = given(X, y, qid, graph, mix, validation)
         check_size(float(np.abs(data.y).max()), "the scores y" if mix else "the differences of the scores y")
         functions = self._functions_at(data.X)
-        error = None if data.held is None else _held_error(data.held, functions.seen(mix), mix)
-        self._models, errors = followed(self._search(functions, data, self.backfit), most, error)
+        self._models = followed(self._search(functions, data, self.backfit), most)
+        last, coefs = self._models[-1], np.zeros((len(self._models) - 1, len(self._models)))
+        for p, model in enumerate(self._models):
+            coefs[:p, p] = model.coef
+        errors = data.errors(lambda new: functions.seen(mix).columns(new, last.basis) @ coefs, mix == 1)
+        self._set_errors("validation_errors_", errors)
         self.losses_ = np.array([model.loss for model in self._models])
-        self._set_errors("validation_errors_", errors if error else None)
         self._functions, self._training, self.n_features_in_ = functions, data, data.X.shape[1]
-        self.basis_, self.coef_ = self.stage(int(np.argmin(errors)) if error else len(self._models) - 1)
+        self.basis_, self.coef_ = self.stage(len(coefs) if errors is None else int(np.argmin(errors)))
         return self
 
     def stage(self, p: int) -> tuple[Ids, Floats]:
@@ -182,19 +184,4 @@ class RankingPursuit(ScoredItemsEstimator):
 def stages_of(K: Floats, form: Form, scores: Floats, most: int, backfit: Backfit) -> list[Step]:
     """The models of 0, 1, 2, ... of the functions whose values K (n, N) are given, on trusted input."""
     dictionary = Dictionary(given_functions(K.shape[1]), K, form.height, np.inf)
-    return followed(Search(dictionary, form, scores, backfit), most)[0]
-
-
-def _held_error(held: Held, functions: Functions, mix: float) -> Callable[[Step], float]:
-    """The error of a model on held-out items; a function's values there are computed once."""
-    columns: dict[int, Floats] = {}
-
-    def error(model: Step) -> float:
-        predicted = np.zeros(len(held.X))
-        for k, coef in zip(model.basis.tolist(), model.coef.tolist(), strict=True):
-            if k not in columns:
-                columns[k] = functions.columns(held.X, np.array([k]))[:, 0]
-            predicted += coef * columns[k]
-        return held.squared(predicted) if mix == 1 else held.error(predicted)
-
-    return error
+    return followed(Search(dictionary, form, scores, backfit), most)

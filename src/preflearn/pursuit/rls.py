@@ -94,14 +94,19 @@ class _AllItems(_Regularised):
         if self.kernel in SHIFTED:
             functions = functions.seen(self._mix)
         K = self._gram(functions, data.X)
-        _check_alpha(alphas, float(np.trace(data.form.times(K))))
+        floor = _FLOOR * float(np.trace(data.form.times(K)))
+        if alphas.min() < floor:
+            raise ValueError(
+                f"alpha is {alphas.min():.3g}; expected at least {floor:.3g}, since what is less is lost in "
+                "rounding beside the kernel of the compared items"
+            )
         errors = None
         if isinstance(data.form, QueryForm):
             system = QueryRidge(K, data.form, data.y)
             coefs = system.solutions(alphas)
             if len(alphas) > 1 and data.held is None:
-                left = data._replace(held=Held(data.X, data.y, data.form.query))
-                errors = left.errors(lambda _: system.left_out(alphas).T, bool(self._mix))
+                left = Held(data.X, data.y, data.form.query)
+                errors = left.errors(system.left_out(alphas).T, bool(self._mix))
         else:
             coefs = graph_ridge(K, data.form, data.y, alphas)
         if data.held is not None:
@@ -347,14 +352,6 @@ def _checked_alphas(alpha: object, least: float, expected: str) -> Floats:
         raise ValueError("alpha is empty; expected at least one number")
     values: Any = alpha
     return np.array([check_real(v, f"alpha[{i}]", expected, least, LARGEST) for i, v in enumerate(values)])
-
-
-def _check_alpha(alphas: Floats, trace: float) -> None:
-    if alphas.min() < _FLOOR * trace:
-        raise ValueError(
-            f"alpha is {alphas.min():.3g}; expected at least {_FLOOR * trace:.3g}, since what is less is lost "
-            "in rounding beside the kernel of the compared items"
-        )
 
 
 def _check_queries(form: Form, purpose: str) -> QueryForm:

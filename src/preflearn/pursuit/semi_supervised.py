@@ -8,7 +8,7 @@ References
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -34,7 +34,7 @@ from preflearn.pursuit.co_pursuit import CoPursuit, Side
 from preflearn.pursuit.dictionary import Dictionary
 from preflearn.pursuit.forms import Form, form_of
 from preflearn.pursuit.greedy import Step, followed
-from preflearn.pursuit.learner import Held, ScoredItemsEstimator, given
+from preflearn.pursuit.learner import ScoredItemsEstimator, given
 
 _MOST = 4 * 10**6  # entries of the systems that an exhaustive search may compare
 _KEPT = 1 << 28  # bytes up to which all values of the functions are kept
@@ -45,10 +45,6 @@ class View(NamedTuple):
 
     columns: Ids
     functions: Functions
-
-    def expansion(self, X: Floats, ids: Ids, coef: Floats, mix: float) -> Floats:
-        """A sum of functions at items, for a loss with this mix, shape (n,)."""
-        return self.functions.seen(mix).expansion(ids, coef)(X[:, self.columns])
 
 
 @dataclass(eq=False, repr=False)
@@ -182,10 +178,10 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
         agreeing = other if nu > 0 and len(views) > 1 else None
         printed = self.algorithm == "printed"
         search = CoPursuit(side, agreeing, choices, data.y, nu, shared=shared, printed=printed)
-        error = None if data.held is None else _held_error(data.held, views)
-        models, errors = followed(search, most, error)
-        best = models[int(np.argmin(errors)) if error else -1]
-        self._set_errors("validation_errors_", errors if error else None)
+        models = followed(search, most)
+        errors = data.errors(lambda new: _staged(views, models[-1], new), False)
+        best = models[-1 if errors is None else int(np.argmin(errors))]
+        self._set_errors("validation_errors_", errors)
         self.objectives_ = np.array([model.loss for model in models])
         self._views, self.n_features_in_ = views, data.X.shape[1]
         self.basis_, self.coefs_ = best.basis, best.coef.T
@@ -204,7 +200,10 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
 
     def _by_view(self, X: Floats, mix: float) -> Floats:
         parts = zip(self._views, self.basis_.T, self.coefs_, strict=True)
-        return np.column_stack([view.expansion(X, ids, coef, mix) for view, ids, coef in parts])
+        found = [
+            view.functions.seen(mix).expansion(ids, coef)(X[:, view.columns]) for view, ids, coef in parts
+        ]
+        return np.column_stack(found)
 
     def _views_of(self, X: Floats) -> list[View]:
         """The views, checked."""
@@ -243,7 +242,7 @@ def _columns(choice: Any, name: str, n_features: int) -> Ids:
 
 def _choices(views: list[View], shared: bool) -> Ids:
     """The functions of each choice, one a view, shape (choices, M)."""
-    numbers = [view.functions.size for view in views]
+    numbers = [len(view.functions.centres) for view in views]
     if len(set(numbers)) > 1:
         raise ValueError(f"the views have {numbers} functions; expected equal numbers")
     N, M = numbers[0], len(numbers)
@@ -276,13 +275,9 @@ def _unscored(
         raise ValueError(f"of the unscored items: {error}") from None
 
 
-def _held_error(held: Held, views: list[View]) -> Callable[[Step], float]:
-    """The error of models on held-out items; each model has a function a view more than the one before."""
-    predicted = np.zeros(len(held.X))
-
-    def error(model: Step) -> float:
-        for v, view in enumerate(views):
-            predicted[:] += view.expansion(held.X, model.basis[-1:, v], model.coef[-1:, v], 0.0)
-        return held.error(predicted)
-
-    return error
+def _staged(views: list[View], model: Step, X: Floats) -> Floats:
+    """The sum of the views after 0, 1, ... steps, but for a constant, shape (n, steps + 1)."""
+    pairs = zip(views, model.basis.T, strict=True)
+    columns = [view.functions.seen(0.0).columns(X[:, view.columns], ids) for view, ids in pairs]
+    steps = np.einsum("vij,jv->ij", columns, model.coef)
+    return np.cumsum(np.insert(steps, 0, 0.0, axis=1), axis=1)
