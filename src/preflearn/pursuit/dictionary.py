@@ -13,6 +13,7 @@ from preflearn.ground.expansion import Functions
 _HALF = 2.0**-24  # the relative rounding of float32
 _WIDEST = 256  # functions that are computed at a time, at most
 _BLOCK = 1 << 23  # their values R k
+_TILE = 1 << 21  # their values, where they are not kept: memory is slow
 
 
 class Dictionary:
@@ -41,7 +42,6 @@ class Dictionary:
     def __init__(self, functions: Functions, X: Floats, height: int, memory: float, single: bool = False):
         self._functions, self._X, n, N = functions, X, len(X), len(functions.centres)
         self.size, width = N, max(1, min(_WIDEST, N, _BLOCK // max(n, height)))
-        self._parts = [slice(start, min(start + width, N)) for start in range(0, N, width)]
         own = functions.centres is X
         self._symmetric = own and isinstance(functions.kernel, str) and functions.kernel != "linear"
         self._known = 0  # functions that are kept already
@@ -53,6 +53,9 @@ class Dictionary:
             self._full = np.empty((n, N))
         elif single and 4 * entries <= memory:
             self.spread = np.empty(N)
+        else:
+            width = max(1, min(width, _TILE // n))
+        self._parts = [slice(start, min(start + width, N)) for start in range(0, N, width)]
 
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
         """All functions, some at a time, in full precision: which, and their columns (n, k)."""

@@ -34,8 +34,9 @@ class QueryRidge:
     """
 
     def __init__(self, K: Floats, form: QueryForm, s: Floats):
-        self._K, self._form = K, form
+        self._K, self.form = K, form
         self._M, self._c = form.root(form.root(K).T), form.root(s)
+        self.trace = float(np.trace(self._M))
 
     @cached_property
     def _spectrum(self) -> tuple[Floats, Floats]:
@@ -49,7 +50,7 @@ class QueryRidge:
         if b is None:
             values, V = self._spectrum
             b = V @ ((V.T @ self._c)[:, None] / (values[:, None] + alphas))
-        return np.ascontiguousarray(self._form.root(b).T)
+        return np.ascontiguousarray(self.form.root(b).T)
 
     def _by_cholesky(self, alpha: float) -> Floats | None:
         """b, shape (n, 1); None where there is an eigenvalue below -alpha, which the spectrum takes for 0."""
@@ -64,10 +65,10 @@ class QueryRidge:
     def left_out(self, alphas: Floats) -> Floats:
         """Scores of each query by the fit without it, for each alpha, shape (k, n)."""
         values, V = self._spectrum
-        c, sizes = self._c, self._form.sizes
-        Z, along, scores = self._K @ self._form.root(V), V.T @ c, np.zeros((len(alphas), len(c)))
+        c, sizes = self._c, self.form.sizes
+        Z, along, scores = self._K @ self.form.root(V), V.T @ c, np.zeros((len(alphas), len(c)))
         shrinking = 1 / (values + alphas[:, None])
-        order = np.argsort(self._form.query, kind="stable")
+        order = np.argsort(self.form.query, kind="stable")
         for ids in np.split(order, np.cumsum(sizes[:-1]).astype(np.int64)):
             if np.count_nonzero(c[ids]) == np.count_nonzero(c):
                 continue  # the others have nothing to say: 0
@@ -80,10 +81,17 @@ class QueryRidge:
         return scores
 
 
-def graph_ridge(K: Floats, form: Form, s: Floats, alphas: Floats) -> Floats:
-    """The same minima for any form, (L~ K + alpha I) a = L~ s, for each alpha, shape (k, n)."""
-    LK, Ls, one = form.times(K), form.times(s), np.eye(len(s))
-    return np.array([np.linalg.solve(LK + alpha * one, Ls) for alpha in alphas])
+class GraphRidge:
+    """The same minima for any form: (L~ K + alpha I) a = L~ s."""
+
+    def __init__(self, K: Floats, form: Form, s: Floats):
+        self._LK, self._Ls = form.times(K), form.times(s)
+        self.trace = float(np.trace(self._LK))
+
+    def solutions(self, alphas: Floats) -> Floats:
+        """The coefficients for each alpha, shape (k, n)."""
+        one = np.eye(len(self._Ls))
+        return np.array([np.linalg.solve(self._LK + alpha * one, self._Ls) for alpha in alphas])
 
 
 def ridge(D: Floats, target: Floats, alphas: Floats) -> Floats:

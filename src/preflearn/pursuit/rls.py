@@ -22,7 +22,7 @@ from preflearn.ground.gram import check_symmetric
 from preflearn.ground.kernels import SHIFTED, Kernel, check_definite
 from preflearn.pursuit.forms import Form, QueryForm
 from preflearn.pursuit.learner import Held, ScoredItemsEstimator, given
-from preflearn.pursuit.ridge import QueryRidge, graph_ridge, orthonormal, subset_ridge, wide_orthonormal
+from preflearn.pursuit.ridge import GraphRidge, QueryRidge, orthonormal, subset_ridge, wide_orthonormal
 
 _FLOOR = 10 * float(np.finfo(np.float64).eps)  # alpha below this share of a trace is lost beside the matrix
 
@@ -94,24 +94,19 @@ class _AllItems(_Regularised):
         if self.kernel in SHIFTED:
             functions = functions.seen(self._mix)
         K = self._gram(functions, data.X)
-        floor = _FLOOR * float(np.trace(data.form.times(K)))
+        form, y = data.form, data.y
+        system = QueryRidge(K, form, y) if isinstance(form, QueryForm) else GraphRidge(K, form, y)
+        floor = _FLOOR * system.trace
         if alphas.min() < floor:
             raise ValueError(
                 f"alpha is {alphas.min():.3g}; expected at least {floor:.3g}, since what is less is lost in "
                 "rounding beside the kernel of the compared items"
             )
-        errors = None
-        if isinstance(data.form, QueryForm):
-            system = QueryRidge(K, data.form, data.y)
-            coefs = system.solutions(alphas)
-            if len(alphas) > 1 and data.held is None:
-                left = Held(data.X, data.y, data.form.query)
-                errors = left.errors(system.left_out(alphas).T, bool(self._mix))
-        else:
-            coefs = graph_ridge(K, data.form, data.y, alphas)
-        if data.held is not None:
-            seen = functions.seen(self._mix)
-            errors = data.errors(lambda new: seen.columns(new) @ coefs.T, bool(self._mix))
+        coefs, seen = system.solutions(alphas), functions.seen(self._mix)
+        errors = data.errors(lambda new: seen.columns(new) @ coefs.T, bool(self._mix))
+        if isinstance(system, QueryRidge) and len(alphas) > 1 and data.held is None:
+            left = Held(data.X, y, system.form.query)
+            errors = left.errors(system.left_out(alphas).T, bool(self._mix))
         self._keep(alphas, coefs, errors)
         f = K @ self.coef_
         self.objective_ = float(data.form.squares(data.y - f)) + self.alpha_ * float(self.coef_ @ f)
