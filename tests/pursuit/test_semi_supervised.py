@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import laplacian, same_query
+from reference import laplacian, root, same_query
 from scipy import sparse
 from sklearn.base import clone
 
@@ -19,11 +19,6 @@ from preflearn.pursuit.forms import QueryForm
 TWO = ([0, 1], [2, 3])
 THREE = ([0, 1], [1, 2, 3], (slice(2, 4), "laplacian"))
 GAMMA = 0.4
-
-
-def root(L):
-    values, vectors = np.linalg.eigh(L)
-    return np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
 
 
 def rbf(X, Y):
@@ -225,7 +220,7 @@ def test_gradient_and_matrix_are_those_of_the_printed_objective(seed, M, nu):
     A = np.diag(g + g_nu) - 2 * nu * H * (1 - np.eye(M))
     assert np.linalg.eigvalsh(A).min() > -1e-12 * np.abs(A).max()
     best = least(K, np.outer(r, np.ones(M)), Kbar, 0 * Kbar, root(L), root(Lbar), nu)
-    assert least_norm(A, K.T @ L @ r) == pytest.approx(best[0], abs=1e-6)
+    assert Systems(A[None], np.zeros(M)).solution(0, K.T @ L @ r) == pytest.approx(best[0], abs=1e-6)
 
 
 def pair_of_items(step, bar):
@@ -294,33 +289,6 @@ def test_scores_that_are_constant_within_every_query_leave_nothing_to_fit():
     qid = np.repeat([0, 1, 2], 3)
     model = SemiSupervisedRankingPursuit(TWO).fit(X, np.array([0.1, 0.3, 1e3])[qid], qid, Xbar, other)
     assert model.basis_.shape == (0, 2)
-
-
-def least_norm(A, e):
-    return Systems(A[None], np.zeros(len(A))).solution(0, e)
-
-
-def test_least_norm_and_decrease_of_singular_systems():
-    A = np.array([[2.0, -2, 0], [-2, 2, 0], [0, 0, 0]])  # agreement of two functions alike, and a constant
-    e = np.array([1.0, -1, 0])
-    assert least_norm(A, e) == pytest.approx(np.linalg.pinv(A) @ e)
-    assert Systems(A[None], np.zeros(3)).decreases(e[None]) == pytest.approx([0.5])
-    size = np.diag([1e-8, 1.0, 1e6])  # views of other sizes
-    found = least_norm(size @ A @ size, size @ e)
-    assert A @ size @ found == pytest.approx(e)
-    assert found == pytest.approx([5e-9, -0.5, 0], abs=1e-7)
-
-
-@given(st.integers(0, 500), st.integers(1, 4), st.integers(1, 4))
-def test_decreases_are_those_of_the_pseudo_inverse(seed, M, rank):
-    rng = np.random.default_rng(seed)
-    F = rng.normal(size=(7, rank, M))
-    A, e = np.swapaxes(F, 1, 2) @ F, np.einsum("krm,kr->km", F, rng.normal(size=(7, rank)))
-    pinvs = np.linalg.pinv(A, rcond=1e-10, hermitian=True)
-    systems = Systems(A, np.zeros(M))
-    assert systems.decreases(e) == pytest.approx(np.einsum("ki,kij,kj->k", e, pinvs, e), rel=1e-5)
-    for k in range(7):
-        assert systems.solution(k, e[k]) == pytest.approx(pinvs[k] @ e[k], rel=1e-4, abs=1e-5)
 
 
 def test_centres_among_the_unscored_items_would_make_their_order_count():
@@ -545,7 +513,6 @@ def test_predictions_are_those_of_the_mean():
         ({"nu": -1}, {}, "nu is -1; expected a number of at least 0"),
         ({"nu": np.nan}, {}, "nu is nan"),
         ({"nu": True}, {}, "nu is True"),
-        ({"n_basis": 0}, {}, "n_basis is 0"),
         ({"algorithm": "other"}, {}, "algorithm is 'other'; expected 'corrected' or 'printed'"),
         ({"shared_index": 1}, {}, "shared_index is 1"),
         ({"views": []}, {}, "views is .*; expected a sequence of at least one view"),
@@ -567,8 +534,6 @@ def test_predictions_are_those_of_the_mean():
         ({}, {"X_unscored": np.zeros((2, 4)), "qid_unscored": [0, 1]}, "of the unscored items: no two of"),
         ({}, {"X_unscored": None, "qid_unscored": [0, 1]}, "X_unscored is not"),
         ({}, {"X_unscored": None, "graph_unscored": np.ones((2, 2))}, "X_unscored is not"),
-        ({}, {"qid": np.arange(9)}, "no two of the 9 items are compared"),
-        ({}, {"validation": ([[1.0]], [1])}, "the X of validation"),
     ],
 )
 def test_bad_input_is_named(parameters, data, message):

@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
 
-from preflearn.ground.kernels import NotPositiveSemidefiniteError
+from preflearn.ground.kernels import NotPositiveSemidefiniteError, kernel_matrix
 from preflearn.pursuit import RankRLS, SparseRankRLS
 
 
@@ -64,12 +64,12 @@ def test_no_coefficients_do_better(alpha):
 def test_it_is_rank_rls_with_another_kernel(kernel):
     X, y, qid = task()
     X[1] = X[0]
-    if kernel == "precomputed":
-        X = rbf_kernel(X)
+    gram = kernel_matrix("rbf" if kernel == "precomputed" else kernel, X, X, gamma=0.4, degree=2, coef0=1.0)
+    X = gram if kernel == "precomputed" else X
     for alpha in (0.01, 3.0):
         sparse_one = SparseRankRLS(9, alpha, kernel, gamma=0.4, degree=2, random_state=0).fit(X, y, qid)
         R = sparse_one.basis_
-        K = sparse_one._functions.columns(X, R)
+        K = gram[:, R]
         values, vectors = np.linalg.eigh(K[R])
         half = K @ (vectors[:, values > 1e-10] / np.sqrt(values[values > 1e-10]))
         full = RankRLS(alpha, "precomputed").fit(half @ half.T, y, qid)
