@@ -244,14 +244,3 @@ def test_sizes_whose_squares_are_no_floats_are_named(factors, message):
     X, y, _ = problem(2)
     with pytest.raises(ValueError, match=message):
         RankingPursuit(3, "linear").fit(factors[0] * X, factors[1] * y)
-
-
-def test_what_happens_after_a_fit_does_not_change_it():
-    X, y, qid = problem(4)
-    kept, centres = X.copy(), X[:9].copy()
-    model = RankingPursuit(4, dictionary=centres).fit(X, y, qid)
-    expected, near = model.rank_function(kept), model.near_optimal(1.0, 3).predict_models(kept)
-    X[:], centres[:], y[:] = 0, 0, 0
-    model.set_params(mix=1.0, kernel="linear", dictionary=None)
-    np.testing.assert_array_equal(model.rank_function(kept), expected)
-    np.testing.assert_array_equal(model.near_optimal(1.0, 3).predict_models(kept), near)

@@ -30,11 +30,6 @@ _FLOOR = 10 * float(np.finfo(np.float64).eps)  # alpha below this share of a tra
 class _Regularised(ScoredItemsEstimator):
     """Coefficients for some values of alpha, and one of them chosen."""
 
-    alpha_: float
-    alphas_: Floats
-    coefs_: Floats
-    objective_: float
-
     def _keep(self, alphas: Floats, coefs: Floats, errors: Floats | None) -> None:
         best = 0 if errors is None else int(np.lexsort((-alphas, errors))[0])  # of equal ones the largest
         self.alphas_, self.coefs_ = alphas, coefs
