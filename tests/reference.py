@@ -54,3 +54,17 @@ def laplacian(W):
     """L = D - W of a graph, of a directed one that of (W + W') / 2, a dense matrix."""
     W = (np.asarray(W) + np.transpose(W)) / 2
     return np.diag(W.sum(axis=0)) - W
+
+
+def root(L):
+    """R with R'R = L."""
+    values, vectors = np.linalg.eigh(L)
+    return np.sqrt(np.maximum(values, 0))[:, None] * vectors.T
+
+
+def least_squares(K, L, s):
+    """The a with (s - K a)'L(s - K a) least, and that loss."""
+    R = root(L)
+    a = np.linalg.lstsq(R @ K, R @ s, rcond=1e-12)[0]
+    r = s - K @ a
+    return a, float(r @ L @ r)

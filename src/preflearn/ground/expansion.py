@@ -1,4 +1,4 @@
-"""A kernel over the items of some pairs, and ranking functions as expansions in it."""
+"""Functions of a kernel at centres, ranking functions as sums of them, and the kernel over items of pairs."""
 
 from __future__ import annotations
 
@@ -45,43 +45,106 @@ class Expansion(NamedTuple):
         return self.k(X, self.centres) @ self.coef if len(self.coef) else np.zeros(len(X))
 
 
-class ItemKernel(NamedTuple):
-    """The distinct items that occur in some pairs, their kernel, and the incidence matrix over them."""
+class Functions(NamedTuple):
+    """The functions k(x, centre_j), j = 0 ... N - 1, of a kernel."""
 
     kernel: Kernel
     k: Callable[[Floats, NDArray], Floats]  # (X, centres) to the matrix between them
+    less_one: Callable[[Floats, NDArray], Floats]  # but for a constant a function
+    centres: NDArray  # (N, p); with kernel="precomputed" the columns of X, (N,)
+
+    def columns(self, X: Floats, ids: Ids | slice = slice(None)) -> Floats:
+        """The functions with these ids at the rows of X, shape (n, k)."""
+        centres = self.centres[ids]
+        return self.k(X, centres) if len(centres) else np.zeros((len(X), 0))
+
+    def seen(self, mix: float) -> Self:
+        """Functions for a loss with this mix: where it is 0 only differences, and no constants, count."""
+        return self if mix else self._replace(k=self.less_one)
+
+    def expansion(self, ids: Ids, coef: Floats) -> Expansion:
+        """The sum of some of them."""
+        return Expansion(self.k, self.centres[ids], coef)
+
+    def levelled_gram(self, X: Floats) -> Floats:
+        """The kernel between the centres X, but for constants of rows and columns, shape (N, N)."""
+        if self.kernel == "linear":
+            moved = X - origin(X)
+            return moved @ moved.T
+        return self.less_one(X, self.centres)
+
+
+def functions_of(
+    choice: KernelChoice, X: Floats, centres: Floats | None = None, name: str = "X"
+) -> Functions:
+    """The functions of a kernel at the rows of `centres`, or of X, to whose features "scale" refers.
+
+    With ``kernel="precomputed"`` X holds the values of N functions, shape (n, N). Messages call it `name`.
+    """
+    kernel = choice.kernel
+    check_kernel(kernel)
+    if kernel == "precomputed":
+        return given_functions(X.shape[1])
+    check_scale(X, name)
+    centres = X if centres is None else centres
+    parameters = kernel_parameters(kernel, X, choice.gamma, choice.degree, choice.coef0)
+    k = less_one = partial(kernel_matrix, kernel, **parameters)
+    if kernel in SHIFTED:  # an offset would spoil the squares in |x - x'|²
+        middle = origin(centres)
+        k = partial(_shifted, k, middle)
+        less_one = partial(_shifted, partial(kernel_less_one, kernel, parameters["gamma"]), middle)
+    elif kernel == "linear":  # x·c but for a constant, which an offset of x would make large
+        less_one = partial(_shifted_items, k, origin(X))
+    return Functions(kernel, k, less_one, centres)
+
+
+def given_functions(size: int) -> Functions:
+    """Functions whose values at some items are given, as columns."""
+    return Functions("precomputed", _picked, _picked, np.arange(size))
+
+
+class ItemKernel(NamedTuple):
+    """The distinct items that occur in some pairs, their kernel, and the incidence matrix over them."""
+
+    functions: Functions  # at the items
     ids: Ids  # (n,) rows of the pairs' items
     items: Floats  # (n, p)
-    centres: NDArray  # the items as k takes them: their ids where the Gram matrix is given
     B: Incidence  # (m, n)
-    less_one: Callable[[Floats, NDArray], Floats]  # k - 1 of a kernel of x - x', which may be wide; else k
 
     @classmethod
     def of(cls, choice: KernelChoice, pairs: Pairs, merge: bool = True) -> Self:
         """The kernel of some pairs; items with equal features become one if `merge`."""
         check_kernel(choice.kernel)
-        if choice.kernel == "precomputed":
-            if len(set(pairs.items.shape)) > 1:
-                raise ValueError(
-                    f"the items of the pairs have shape {pairs.items.shape}; with kernel='precomputed' "
-                    "they are the (n, n) Gram matrix of all items"
-                )
-            ids, B = pairs.B.compacted()
-            return cls(choice.kernel, _columns, ids, pairs.items[ids], ids, B, _columns)
-        if merge:
+        given = choice.kernel == "precomputed"
+        if given and len(set(pairs.items.shape)) > 1:
+            raise ValueError(
+                f"the items of the pairs have shape {pairs.items.shape}; with kernel='precomputed' they are "
+                "the (n, n) Gram matrix of all items"
+            )
+        if merge and not given:
             ids, index = distinct_items(pairs)
             B = Incidence(index, len(ids))
         else:
             ids, B = pairs.B.compacted()
         items = pairs.items[ids]
-        check_scale(items, "items")
-        parameters = kernel_parameters(choice.kernel, items, choice.gamma, choice.degree, choice.coef0)
-        k = less_one = partial(kernel_matrix, choice.kernel, **parameters)
-        if choice.kernel in SHIFTED:  # an offset would spoil the squares in |x - x'|²
-            k = partial(_shifted, k, origin(items))
-            less_one = partial(kernel_less_one, choice.kernel, parameters["gamma"])
-            less_one = partial(_shifted, less_one, origin(items))
-        return cls(choice.kernel, k, ids, items, items, B, less_one)
+        functions = functions_of(choice, items, name="items")
+        return cls(functions._replace(centres=ids) if given else functions, ids, items, B)
+
+    @property
+    def kernel(self) -> Kernel:
+        return self.functions.kernel
+
+    @property
+    def k(self) -> Callable[[Floats, NDArray], Floats]:
+        return self.functions.k
+
+    @property
+    def less_one(self) -> Callable[[Floats, NDArray], Floats]:
+        return self.functions.less_one
+
+    @property
+    def centres(self) -> NDArray:
+        return self.functions.centres
 
     def gram(self) -> Floats:
         """The kernel between the items, shape (n, n)."""
@@ -95,14 +158,13 @@ class ItemKernel(NamedTuple):
         ValueError
             If it is not symmetric, or not positive semi-definite by more than rounding.
         """
+        K = self.functions.levelled_gram(self.items)
+        noise = rounding(K)
         if self.kernel == "linear":
-            moved = self.items - origin(self.items)
-            K = moved @ moved.T
-            return K, rounding(K)
-        K = self.less_one(self.items, self.centres)
+            return K, noise
         check_scale(K, "the Gram matrix")
         check_symmetric(K, "K")
-        noise, K = rounding(K), centred(K)
+        K = centred(K)
         if self.kernel not in SHIFTED:
             check_definite(K, noise)
         return K, noise
@@ -114,7 +176,7 @@ class ItemKernel(NamedTuple):
             w = item_coef @ (self.items - middle) + item_coef.sum() * middle
             return Expansion(self.k, w[None], np.ones(1))
         used = np.flatnonzero(item_coef)
-        return Expansion(self.k, self.centres[used], item_coef[used])
+        return self.functions.expansion(used, item_coef[used])
 
 
 def origin(items: Floats) -> Floats:
@@ -134,6 +196,10 @@ def _shifted(k: Callable[[Floats, Floats], Floats], middle: Floats, X: Floats, Y
     return k(moved, moved if Y is X else Y - middle)
 
 
-def _columns(rows_of_gram: Floats, ids: Ids) -> Floats:
-    """The kernel of items that are given as rows of a Gram matrix, with those whose ids are given."""
-    return rows_of_gram[:, ids]
+def _shifted_items(k: Callable[[Floats, Floats], Floats], middle: Floats, X: Floats, Y: Floats) -> Floats:
+    return k(X - middle, Y)
+
+
+def _picked(values: Floats, ids: Ids) -> Floats:
+    """Functions whose values are given, such as rows of a Gram matrix."""
+    return values[:, ids]

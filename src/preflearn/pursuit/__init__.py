@@ -2,44 +2,14 @@
 
 from preflearn.pursuit.pursuit import RankingPursuit
 from preflearn.pursuit.rank_svm import RankSVM
-from preflearn.pursuit.rls import RLS, RankRLS
+from preflearn.pursuit.rls import RLS, RankRLS, SparseRankRLS
 from preflearn.pursuit.semi_supervised import SemiSupervisedRankingPursuit
-from preflearn.pursuit.sparse_rls import SparseRankRLS
-from preflearn.pursuit.study import (
-    Errors,
-    Family,
-    Method,
-    Problem,
-    by_least_squares,
-    by_pursuit,
-    by_ranking_svm,
-    by_sparse_least_squares,
-    curves,
-    errors_of,
-    judged,
-    tuned,
-)
-from preflearn.pursuit.users import UserTask, user_tasks
 
 __all__ = [
     "RLS",
-    "Errors",
-    "Family",
-    "Method",
-    "Problem",
     "RankRLS",
     "RankSVM",
     "RankingPursuit",
     "SemiSupervisedRankingPursuit",
     "SparseRankRLS",
-    "UserTask",
-    "by_least_squares",
-    "by_pursuit",
-    "by_ranking_svm",
-    "by_sparse_least_squares",
-    "curves",
-    "errors_of",
-    "judged",
-    "tuned",
-    "user_tasks",
 ]

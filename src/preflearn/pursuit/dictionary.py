@@ -6,110 +6,105 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from preflearn.checks import Floats, Ids, check_count, check_real
+from preflearn.checks import LARGEST, Floats, Ids
 from preflearn.compiled import njit_sums
-from preflearn.pursuit.forms import QuadraticForm
-from preflearn.pursuit.learner import Functions, check_size
+from preflearn.ground.expansion import Functions
 
 _HALF = 2.0**-24  # the relative rounding of float32
+_WIDEST = 256  # functions that are computed at a time, at most
+_BLOCK = 1 << 23  # their values R k
+_TILE = 1 << 21  # their values, where they are not kept: memory is slow
 
 
 class Dictionary:
     """The matrix K (n, N) of functions at items: products K'v, and single columns in full precision.
 
-    Where K fits into `memory` it is kept in float64. Where it does not it is kept in float32, of a symmetric
-    kernel one triangle; then products have an error, which `spread` bounds. Where that does not fit either,
-    blocks of `block_size` columns are computed anew for each product.
+    Where K fits into `memory` the first pass over it keeps it in float64. Where it does not, and `single`
+    allows it, it is kept in float32, of a symmetric kernel one triangle; then products have an error, which
+    `spread` bounds. Else blocks of columns are computed anew for each product.
 
     Parameters
     ----------
     functions : Functions
     X : ndarray of shape (n, p)
-    form : QuadraticForm
-    start : ndarray of shape (n,)
-        A vector whose product comes from the first pass.
-    block_size : int
-        Columns.
+    height : int
+        Rows of what is made of a column, which bounds the blocks.
     memory : float
         Bytes.
+    single : bool
 
     Attributes
     ----------
-    first : ndarray of shape (N,)
-        K'start.
-    squares : ndarray of shape (N,)
-        The diagonal of K'L~K.
     spread : ndarray of shape (N,) or None
         The error of a product K'v is at most spread times the norm of v; None: rounding in float64 only.
     """
 
-    def __init__(
-        self,
-        functions: Functions,
-        X: Floats,
-        form: QuadraticForm,
-        start: Floats,
-        block_size: int,
-        memory: float,
-    ):
-        block_size = check_count(block_size, "block_size", 1)
-        memory = check_real(memory, "memory", "a number of bytes of at least 0", least=0.0)
-        self._functions, self._X = functions, X
-        n, N = len(X), functions.size
-        self._edges = [*range(0, N, block_size), N]
+    def __init__(self, functions: Functions, X: Floats, height: int, memory: float, single: bool = False):
+        self._functions, self._X, n, N = functions, X, len(X), len(functions.centres)
+        self.size, width = N, max(1, min(_WIDEST, N, _BLOCK // max(n, height)))
+        own = functions.centres is X
+        self._symmetric = own and isinstance(functions.kernel, str) and functions.kernel != "linear"
+        self._known = 0  # functions that are kept already
         self._full: Floats | None = None
-        self._panels: list[tuple[float, np.ndarray]] | None = None  # values are unit times panel
+        self._panels: list[tuple[float, np.ndarray]] = []
         self.spread: Floats | None = None
-        entries = n * N / 2 + block_size * N / 2 if functions.own else n * N
+        entries = N * (n + width) / 2 if self._symmetric else n * N
         if 8 * n * N <= memory:
             self._full = np.empty((n, N))
-        elif 4 * entries <= memory:
-            self._panels, self.spread = [], np.empty(N)
-        self.first, self.squares, largest = np.empty(N), np.empty(N), 0.0
-        for part, columns in self._blocks():
-            largest = max(largest, float(np.abs(columns).max()))
-            if largest > 1:  # before products of it
-                check_size(largest, "the values of the functions")
-            self.first[part] = columns.T @ start
-            self.squares[part] = form.squares(columns)
-            self._keep(part, columns)
-        check_size(largest, "the values of the functions")
+        elif single and 4 * entries <= memory:
+            self.spread = np.empty(N)
+        else:
+            width = max(1, min(width, _TILE // n))
+        self._parts = [slice(start, min(start + width, N)) for start in range(0, N, width)]
 
-    def _blocks(self) -> Iterator[tuple[slice, Floats]]:
-        for begin, end in zip(self._edges[:-1], self._edges[1:], strict=True):
-            part = slice(begin, end)
-            yield part, self._functions.columns(self._X, part)
+    def blocks(self) -> Iterator[tuple[slice, Floats]]:
+        """All functions, some at a time, in full precision: which, and their columns (n, k)."""
+        for part in self._parts:
+            columns = self.columns(part) if part.stop <= self._known else self._computed(part)
+            if part.start == self._known and (self._full is not None or self.spread is not None):
+                self._keep(part, columns)
+                self._known = part.stop
+            yield part, columns
 
     def _keep(self, part: slice, columns: Floats) -> None:
         if self._full is not None:
             self._full[:, part] = columns
-        elif self._panels is not None and self.spread is not None:
+        elif self.spread is not None:
             self.spread[part] = _HALF * np.sqrt(np.einsum("ij,ij->j", columns, columns))
-            below = columns[part.start :] if self._functions.own else columns
-            unit = float(np.exp2(np.floor(np.log2(max(np.abs(below).max(), 1e-200)))))
+            below = columns[part.start :] if self._symmetric else columns
+            unit = float(np.exp2(np.floor(np.log2(max(np.abs(below).max(), 1 / LARGEST)))))
             self._panels.append((unit, (below / unit).astype(np.float32)))
 
-    def columns(self, ids: Ids) -> Floats:
+    def columns(self, ids: Ids | slice) -> Floats:
         """The columns with these ids, shape (n, k), in float64."""
-        if self._full is not None:
-            return self._full[:, ids]
+        return self._computed(ids) if self._full is None else self._full[:, ids]
+
+    def _computed(self, ids: Ids | slice) -> Floats:
         return self._functions.columns(self._X, ids)
 
     def times(self, v: Floats) -> Floats:
-        """K'v, shape (N,)."""
+        """K'v, shape (N,), after the first pass."""
         if self._full is not None:
             return v @ self._full
-        total = np.zeros(self._functions.size)
-        if self._panels is None:
-            for part, columns in self._blocks():
-                total[part] = columns.T @ v
-            return total
-        for begin, (unit, panel) in zip(self._edges, self._panels, strict=False):
-            if self._functions.own:
-                _add_triangle(panel, unit * v, begin, total)
+        total = np.zeros(self.size)
+        if self.spread is None:
+            for part, columns in self.blocks():
+                total[part] = v @ columns
+        for part, (unit, panel) in zip(self._parts, self._panels, strict=False):
+            if self._symmetric:
+                _add_triangle(panel, unit * v, part.start, total)
             else:
-                _add_panel(panel, unit * v, total[begin : begin + panel.shape[1]])
+                _add_panel(panel, unit * v, total[part])
         return total
+
+
+def check_size(largest: float, name: str) -> None:
+    """Raise ValueError where squares of values of this size, times weights, might leave the floats."""
+    if not (largest == 0 or 1 / LARGEST <= largest <= LARGEST):
+        raise ValueError(
+            f"{name} are up to {largest:.3g} in size; expected 0, or from {1 / LARGEST:g} to {LARGEST:g}, "
+            "since the squares of others leave the range of floats: rescale"
+        )
 
 
 @njit_sums

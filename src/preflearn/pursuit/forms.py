@@ -1,6 +1,14 @@
 """The squared loss of pairs as a quadratic form v'Lv, and its mixture with regression.
 
-Of the n x n Laplacian only products are asked for: within a query of q items, L v = q (v - mean of v).
+With a Laplacian L a form is L~ = mix I + (1 - mix) L, eq. 5 of [Tsivtsivadze2013]_. It has two kinds, of
+which only products are asked for: within a query of q items, L v = q (v - mean of v). Both know
+
+n, mix, trace : numbers of items, from 0 (ranking) to 1 (regression), and the trace of L~;
+height : rows of R, where R'R = L~;
+compares : whether there is a pair of items;
+times(V), root(V) : L~ V and R V, for V of shape (n,) or (n, k);
+squares(V) : the diagonal of V'L~V, shape (k,), or v'L~v;
+levelled(y) : scores but for constants that L does not see, so that what is equal in it is 0 exactly.
 
 References
 ----------
@@ -9,28 +17,11 @@ References
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
-from preflearn.checks import LARGEST, Floats, Ids, as_floats, check_query_ids, check_shape, refuse, require
-
-
-class QuadraticForm(Protocol):
-    """L~ = mix I + (1 - mix) L, eq. 5 of [Tsivtsivadze2013]_, for a graph with the Laplacian L."""
-
-    n: int
-    mix: float
-
-    def times(self, V: Floats) -> Floats:
-        """L~ V, for V of shape (n,) or (n, k)."""
-        ...
-
-    def squares(self, V: Floats) -> Floats:
-        """The diagonal of V'L~V, shape (k,), for V of shape (n, k); not negative."""
-        ...
+from preflearn.checks import LARGEST, Floats, Ids, as_floats, check_array, check_query_ids, require
 
 
 class QueryForm:
@@ -41,7 +32,6 @@ class QueryForm:
     query : ndarray of int, shape (n,)
         From 0 on.
     mix : float
-        From 0 (ranking) to 1 (regression).
 
     Examples
     --------
@@ -51,9 +41,12 @@ class QueryForm:
     """
 
     def __init__(self, query: Ids, mix: float = 0.0):
-        self.n, self.mix, self.query = len(query), mix, query
-        self.sizes = np.bincount(query).astype(np.float64)
+        self.n = self.height = len(query)
+        self.mix, self.query, self.sizes = mix, query, np.bincount(query).astype(np.float64)
+        self.compares = bool(self.sizes.max() > 1)
+        self.trace = float((1 - mix) * self.sizes @ (self.sizes - 1) + mix * self.n)
         self._weight = (1 - mix) * self.sizes[query]
+        self._root = np.sqrt(mix + self._weight)
         if len(self.sizes) > 1:
             entries = (np.ones(self.n), query, np.arange(self.n + 1))
             self._members = sparse.csr_array(entries, shape=(self.n, len(self.sizes))).T.tocsr()
@@ -61,28 +54,29 @@ class QueryForm:
     def means(self, V: Floats) -> Floats:
         """The mean of each item's query, for V of shape (n,) or (n, k)."""
         if len(self.sizes) == 1:
-            return V.mean(axis=0, keepdims=True)
-        return ((self._members @ V) / _as_column(self.sizes, V))[self.query]
+            return V.sum(axis=0, keepdims=True) / self.n
+        return ((self._members @ V).T / self.sizes).T[self.query]
 
     def centred(self, V: Floats) -> Floats:
         """V less the mean of each query."""
         return V - self.means(V)
 
     def times(self, V: Floats) -> Floats:
-        product = _as_column(self._weight, V) * self.centred(V)
+        product = (self._weight * self.centred(V).T).T
         return product + self.mix * V if self.mix else product
-
-    def squares(self, V: Floats) -> Floats:
-        moved = self.centred(V)
-        found = np.einsum("i,ij,ij->j", self._weight, moved, moved)
-        return found + self.mix * np.einsum("ij,ij->j", V, V) if self.mix else found
 
     def root(self, V: Floats) -> Floats:
         """R V with R = R' and R R = L~: within a query of q items the eigenvalues of L~ are mix, at the
         constant vector, and mix + (1 - mix) q."""
         means = self.means(V)
-        product = _as_column(np.sqrt(self.mix + self._weight), V) * (V - means)
+        product = (self._root * (V - means).T).T
         return product + np.sqrt(self.mix) * means if self.mix else product
+
+    def squares(self, V: Floats) -> Floats:
+        return _squared(self.root(V))
+
+    def levelled(self, y: Floats) -> Floats:
+        return y - y[np.unique(self.query, return_index=True)[1]][self.query]
 
 
 class GraphForm:
@@ -91,36 +85,42 @@ class GraphForm:
     Parameters
     ----------
     W : sparse array of shape (n, n)
-        Symmetric, not negative.
+        Symmetric, not negative; the diagonal does not count.
     mix : float
     """
 
     def __init__(self, W: sparse.csr_array, mix: float = 0.0):
-        self.n, self.mix = len(W.indptr) - 1, mix
         edges = sparse.triu(W, k=1).tocoo()
-        weights = np.sqrt((1 - mix) * edges.data)
-        n_edges, rows = len(weights), np.arange(len(weights))
+        weights, rows = np.sqrt((1 - mix) * edges.data), np.arange(edges.nnz)
+        self.n, self.mix, self.compares = len(W.indptr) - 1, mix, edges.nnz > 0
+        self.trace = float(2 * np.square(weights).sum() + mix * self.n)
         ends = np.concatenate([rows, rows]), np.concatenate([edges.row, edges.col])
         # sqrt(weight) B: L~ v is computed by differences, which a constant in v does not spoil.
         values = np.concatenate([weights, -weights])
-        self._edges = sparse.csr_array((values, ends), shape=(n_edges, self.n))
+        self._edges = sparse.csr_array((values, ends), shape=(edges.nnz, self.n))
         self._adjoint = self._edges.T.tocsr()
+        self.height = edges.nnz + (self.n if mix else 0)
 
     def times(self, V: Floats) -> Floats:
         product = self._adjoint @ (self._edges @ V)
         return product + self.mix * V if self.mix else product
-
-    def squares(self, V: Floats) -> Floats:
-        found = np.square(self._edges @ V).sum(axis=0)
-        return found + self.mix * np.einsum("ij,ij->j", V, V) if self.mix else found
 
     def root(self, V: Floats) -> Floats:
         """R V with R'R = L~: a row for each edge, and n more where mix is not 0."""
         rows = self._edges @ V
         return np.concatenate([rows, np.sqrt(self.mix) * V]) if self.mix else rows
 
+    def squares(self, V: Floats) -> Floats:
+        return _squared(self.root(V))
 
-def form_of(n: int, qid: ArrayLike | None, graph: object | None, mix: float) -> QueryForm | GraphForm:
+    def levelled(self, y: Floats) -> Floats:
+        return y - np.median(y)
+
+
+Form = QueryForm | GraphForm
+
+
+def form_of(n: int, qid: ArrayLike | None, graph: object | None, mix: float) -> Form:
     """The form of n items whose pairs are those of equal query ids, or the edges of a graph.
 
     Parameters
@@ -137,55 +137,41 @@ def form_of(n: int, qid: ArrayLike | None, graph: object | None, mix: float) -> 
         If both are given, a weight is negative, below 1e-100 but not 0, or above 1e100,
         or where no pair is left and mix < 1.
     """
-    if graph is None:
-        checked = check_query_ids(qid, n)
-        query = np.zeros(n, dtype=np.int64) if checked is None else np.unique(checked, return_inverse=True)[1]
-        form = QueryForm(query, mix)
-        pairs = bool((form.sizes > 1).any())
-    else:
-        if qid is not None:
-            raise ValueError(
-                "both qid and graph are given; expected one of them, which says what is compared"
-            )
-        W = graph_weights(graph, n)
-        form, pairs = GraphForm(W, mix), W.nnz > 0
-    if mix < 1 and not pairs:
-        what = "an edge" if graph is not None else "a query with two items"
+    if graph is not None and qid is not None:
+        raise ValueError("both qid and graph are given; expected one of them, which says what is compared")
+    form = QueryForm(query_numbers(n, qid), mix) if graph is None else GraphForm(graph_weights(graph, n), mix)
+    if mix < 1 and not form.compares:
+        what = "a query with two items" if graph is None else "an edge"
         raise ValueError(
             f"no two of the {n} items are compared; expected {what} (regression needs none: mix=1, or RLS)"
         )
     return form
 
 
-def levelled(form: QueryForm | GraphForm, y: Floats) -> Floats:
-    """Scores less that of the first item of their query, so that equal ones are 0 exactly."""
-    if isinstance(form, GraphForm):  # which takes differences
-        return y
-    return y - y[np.unique(form.query, return_index=True)[1]][form.query]
+def query_numbers(n: int, qid: ArrayLike | None) -> Ids:
+    """The queries of n items, from 0 on."""
+    checked = check_query_ids(qid, n)
+    return np.zeros(n, dtype=np.int64) if checked is None else np.unique(checked, return_inverse=True)[1]
 
 
 def graph_weights(graph: object, n: int) -> sparse.csr_array:
-    """(W + W') / 2 without its diagonal, checked."""
-    if sparse.issparse(graph):
-        W = sparse.coo_array(graph)
-        values = as_floats(W.data, "graph")
-    else:
-        dense = as_floats(graph, "graph")  # pyright: ignore[reportArgumentType]  (checked there)
-        check_shape(dense, "graph", (n, n), "the weight of each pair of items")
-        W = sparse.coo_array(dense)
-        values = W.data
-        refuse(~np.isfinite(dense), dense, "graph", "finite weights")
+    """(W + W') / 2, checked."""
+    meaning = "the weight of each pair of items"
+    if not sparse.issparse(graph):
+        graph = check_array(graph, "graph", (n, n), meaning)  # pyright: ignore[reportArgumentType]
+    W = sparse.coo_array(graph)
+    values = as_floats(W.data, "graph")
     if W.shape != (n, n):
-        raise ValueError(f"graph has shape {W.shape}; expected ({n}, {n}): the weight of each pair of items")
+        raise ValueError(f"graph has shape {W.shape}; expected ({n}, {n}): {meaning}")
     wrong = ~((values == 0) | ((values >= 1 / LARGEST) & (values <= LARGEST)))
     if wrong.any():
         k = int(np.argmax(wrong))
         expected = f"0, or from {1 / LARGEST:g} to {LARGEST:g}"
         require(False, float(values[k]), f"the weight graph[{W.row[k]}, {W.col[k]}]", expected)
-    kept = (W.row != W.col) & (values > 0)
-    W = sparse.coo_array((values[kept], (W.row[kept], W.col[kept])), shape=(n, n)).tocsr()
+    W = sparse.coo_array((values, (W.row, W.col)), shape=(n, n)).tocsr()
+    W.eliminate_zeros()
     return sparse.csr_array((W + W.T) / 2)
 
 
-def _as_column(values: NDArray, V: Floats) -> NDArray:
-    return values if V.ndim == 1 else values[:, None]
+def _squared(V: Floats) -> Floats:
+    return np.einsum("i...,i...->...", V, V)

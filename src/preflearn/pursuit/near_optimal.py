@@ -19,13 +19,12 @@ from preflearn.checks import (
     Floats,
     check_array,
     check_choice,
-    check_query_ids,
     check_scale,
     refuse,
     require,
 )
 from preflearn.metrics import disagreement_error
-from preflearn.pursuit.forms import QueryForm, form_of, levelled
+from preflearn.pursuit.forms import QueryForm, form_of, query_numbers
 from preflearn.pursuit.greedy import Search, Step
 
 Aggregate = Literal["mean", "median", "borda"]
@@ -70,7 +69,7 @@ class NearOptimal:
         """
         check_choice(aggregate, "aggregate", ("mean", "median", "borda"))
         scores = self.predict_models(X)
-        query = _queries(len(scores), qid)
+        query = query_numbers(len(scores), qid)
         scores = QueryForm(query).centred(scores)
         if aggregate == "median":
             return np.median(scores, axis=1)
@@ -102,7 +101,7 @@ class NearOptimal:
         form = form_of(len(scores), qid, None, 0.0)
         y = check_array(y, "y", (len(scores),), "one score an item")
         check_scale(y, "y")
-        weights, _ = nnls(form.root(scores), form.root(levelled(form, y)))
+        weights, _ = nnls(form.root(scores), form.root(form.levelled(y)))
         size = len(self.models)
         return weights / weights.sum() if weights.any() else np.full(size, 1 / size)
 
@@ -119,9 +118,9 @@ def beam_search(search: Search, most: int, epsilon: float, beam: int) -> tuple[S
         for state in front:
             followers = list(_followers(state, beam))
             if not followers:
-                finished[state.chosen] = state
+                finished[frozenset(state.order)] = state
             for follower in followers:
-                found.setdefault(follower.chosen, follower)
+                found.setdefault(frozenset(follower.order), follower)
         front = sorted(found.values(), key=lambda state: state.loss)[:beam]
         if not front:
             break
@@ -138,8 +137,3 @@ def _followers(state: Search, beam: int):
             follower = state.fork()
             if follower.add(k):
                 yield follower
-
-
-def _queries(n: int, qid: ArrayLike | None):
-    checked = check_query_ids(qid, n)
-    return np.zeros(n, dtype=np.int64) if checked is None else np.unique(checked, return_inverse=True)[1]

@@ -8,31 +8,24 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import Floats, Ids, check_count, check_real, require
+from preflearn.checks import Floats, Ids, check_array, check_count, check_real, require
+from preflearn.ground.expansion import Functions, functions_of, given_functions
 from preflearn.ground.kernels import Kernel
-from preflearn.pursuit.dictionary import Dictionary
-from preflearn.pursuit.forms import QuadraticForm, form_of, levelled
-from preflearn.pursuit.greedy import Backfit, Search, Step, check_backfit, followed, steps
-from preflearn.pursuit.learner import (
-    Functions,
-    Held,
-    ScoredItemsEstimator,
-    check_size,
-    functions_of,
-    held_out,
-    scored,
-    summed,
-)
+from preflearn.pursuit.dictionary import Dictionary, check_size
+from preflearn.pursuit.forms import Form
+from preflearn.pursuit.greedy import Backfit, Search, Step, check_backfit, followed
+from preflearn.pursuit.learner import Given, ScoredItemsEstimator, given
 from preflearn.pursuit.near_optimal import NearOptimal, beam_search
 
 
+@dataclass(eq=False, repr=False)
 class RankingPursuit(ScoredItemsEstimator):
     """A sparse ranking function, one kernel function a step, each by the exact decrease of the loss.
 
@@ -56,10 +49,6 @@ class RankingPursuit(ScoredItemsEstimator):
         least loss after all are refitted (orthogonal least squares).
     dictionary : array-like of shape (N, p), optional
         Centres of the functions; None: the training items.
-    patience : int, optional
-        With validation: stop when the error has not fallen for so many steps. None: never before n_basis.
-    block_size : int
-        Columns of the dictionary that are computed at a time.
     memory : float
         Bytes for the dictionary's values: all in float64 if they fit, else in float32 (choices are verified
         in float64), else they are computed anew at each step.
@@ -90,32 +79,16 @@ class RankingPursuit(ScoredItemsEstimator):
     ([0, 2], 1.0)
     """
 
-    def __init__(
-        self,
-        n_basis: int = 10,
-        kernel: Kernel = "rbf",
-        *,
-        gamma: float | Literal["scale"] = "scale",
-        degree: float = 3,
-        coef0: float = 1.0,
-        mix: float = 0.0,
-        backfit: Backfit = "after",
-        dictionary: ArrayLike | None = None,
-        patience: int | None = None,
-        block_size: int = 256,
-        memory: float = 1e9,
-    ) -> None:
-        self.n_basis = n_basis
-        self.kernel: Kernel = kernel
-        self.gamma: float | Literal["scale"] = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.mix = mix
-        self.backfit: Backfit = backfit
-        self.dictionary = dictionary
-        self.patience = patience
-        self.block_size = block_size
-        self.memory = memory
+    n_basis: int = 10
+    kernel: Kernel = "rbf"
+    _: KW_ONLY
+    gamma: float | Literal["scale"] = "scale"
+    degree: float = 3
+    coef0: float = 1.0
+    mix: float = 0.0
+    backfit: Backfit = "after"
+    dictionary: ArrayLike | None = None
+    memory: float = 1e9
 
     def fit(
         self,
@@ -148,24 +121,18 @@ class RankingPursuit(ScoredItemsEstimator):
         most = check_count(self.n_basis, "n_basis", 1)
         mix = check_real(self.mix, "mix", "a number from 0 (ranking) to 1 (regression)", least=0.0, most=1.0)
         check_backfit(self.backfit)
-        patience = None if self.patience is None else check_count(self.patience, "patience", 1)
-        X, y = scored(X, y)
-        form = form_of(len(X), qid, graph, mix)
-        held = held_out(validation, X.shape[1])
-        functions = functions_of(self, X, self.dictionary)
-        s = y if mix else levelled(form, y)
-        check_size(float(np.abs(s).max()), "the scores y" if mix else "the differences of the scores y")
-        search = self._search(functions, X, form, s, self.backfit)
-        error = None if held is None else _held_error(held, functions.seen(mix), mix)
-        self._models, errors = followed(steps(search), most, error, patience)
+        data = given(X, y, qid, graph, mix, validation)
+        check_size(float(np.abs(data.y).max()), "the scores y" if mix else "the differences of the scores y")
+        functions = self._functions_at(data.X)
+        self._models = followed(self._search(functions, data, self.backfit), most)
+        last, coefs = self._models[-1], np.zeros((len(self._models) - 1, len(self._models)))
+        for p, model in enumerate(self._models):
+            coefs[:p, p] = model.coef
+        errors = data.errors(lambda new: functions.seen(mix).columns(new, last.basis) @ coefs, mix == 1)
+        self._set_errors("validation_errors_", errors)
         self.losses_ = np.array([model.loss for model in self._models])
-        best = len(self._models) - 1
-        if held is not None:
-            self.validation_errors_, best = errors, int(np.argmin(errors))
-        elif hasattr(self, "validation_errors_"):
-            del self.validation_errors_
-        self._functions, self._training, self.n_features_in_ = functions, (X, form, s), X.shape[1]
-        self.basis_, self.coef_ = self.stage(best)
+        self._functions, self._training, self.n_features_in_ = functions, data, data.X.shape[1]
+        self.basis_, self.coef_ = self.stage(len(coefs) if errors is None else int(np.argmin(errors)))
         return self
 
     def stage(self, p: int) -> tuple[Ids, Floats]:
@@ -190,33 +157,31 @@ class RankingPursuit(ScoredItemsEstimator):
         epsilon = check_real(epsilon, "epsilon", "a number of at least 0", least=0.0)
         beam = check_count(beam, "beam", 1)
         check_is_fitted(self, "n_features_in_")
-        search = self._search(self._functions, *self._training, "pre")
+        search = self._search(self._functions, self._training, "pre")
         models = beam_search(search, max(1, len(self.basis_)), epsilon, beam)
         return NearOptimal(models, self._values)
 
-    def _search(
-        self, functions: Functions, X: Floats, form: QuadraticForm, y: Floats, backfit: Backfit
-    ) -> Search:
-        seen = functions.seen(form.mix)
-        dictionary = Dictionary(seen, X, form, form.times(y), self.block_size, self.memory)
-        return Search(dictionary, form, y, backfit)
+    def _functions_at(self, X: Floats) -> Functions:
+        if self.dictionary is None:
+            return functions_of(self, X)
+        if self.kernel == "precomputed":
+            raise ValueError("dictionary is given with kernel='precomputed', where the columns of X are it")
+        return functions_of(self, X, check_array(self.dictionary, "dictionary", ("N", X.shape[1])).copy())
+
+    def _search(self, functions: Functions, data: Given, backfit: Backfit) -> Search:
+        memory = check_real(self.memory, "memory", "a number of bytes of at least 0", least=0.0)
+        seen = functions.seen(data.form.mix)
+        return Search(
+            Dictionary(seen, data.X, data.form.height, memory, single=True), data.form, data.y, backfit
+        )
 
     def _values(self, X: ArrayLike, model: Step) -> Floats:
         """A model's scores of items, up to a constant at mix = 0."""
-        X = self._features(X)
-        return summed(self._functions.seen(self._training[1].mix).columns, X, model.basis, model.coef)
+        functions = self._functions.seen(self._training.form.mix)
+        return functions.expansion(model.basis, model.coef)(self._features(X))
 
 
-def _held_error(held: Held, functions: Functions, mix: float) -> Callable[[Step], float]:
-    """The error of a model on held-out items; a function's values there are computed once."""
-    columns: dict[int, Floats] = {}
-
-    def error(model: Step) -> float:
-        predicted = np.zeros(len(held.X))
-        for k, coef in zip(model.basis.tolist(), model.coef.tolist(), strict=True):
-            if k not in columns:
-                columns[k] = functions.columns(held.X, np.array([k]))[:, 0]
-            predicted += coef * columns[k]
-        return float(np.mean(np.square(held.y - predicted))) if mix == 1 else held.error(predicted)
-
-    return error
+def stages_of(K: Floats, form: Form, scores: Floats, most: int, backfit: Backfit) -> list[Step]:
+    """The models of 0, 1, 2, ... of the functions whose values K (n, N) are given, on trusted input."""
+    dictionary = Dictionary(given_functions(K.shape[1]), K, form.height, np.inf)
+    return followed(Search(dictionary, form, scores, backfit), most)

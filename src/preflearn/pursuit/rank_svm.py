@@ -22,12 +22,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from preflearn.checks import Floats, Ids, check_left, check_number, refuse
+from preflearn.ground.expansion import functions_of
 from preflearn.ground.kernels import Kernel, kernel_parameters
 from preflearn.pairs import Pairs
 from preflearn.path import ranksvm_path
 from preflearn.path.ranking_path import RankingPath
 from preflearn.pursuit.forms import graph_weights
-from preflearn.pursuit.learner import Held, ScoredItemsEstimator, functions_of, held_out, scored
+from preflearn.pursuit.learner import Held, ScoredItemsEstimator, held_out, scored
 
 CANCELLED = 1e-12  # of the largest coefficient: the weights of an item's pairs have cancelled
 

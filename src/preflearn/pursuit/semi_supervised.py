@@ -7,9 +7,10 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+import copy
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,15 +28,26 @@ from preflearn.checks import (
     refuse,
     require,
 )
+from preflearn.ground.expansion import Functions, functions_of
 from preflearn.ground.kernels import Kernel
-from preflearn.pursuit.co_pursuit import CoPursuit, Side, Systems
-from preflearn.pursuit.forms import GraphForm, QueryForm, form_of
+from preflearn.pursuit.co_pursuit import CoPursuit, Side
+from preflearn.pursuit.dictionary import Dictionary
+from preflearn.pursuit.forms import Form, form_of
 from preflearn.pursuit.greedy import Step, followed
-from preflearn.pursuit.learner import Functions, Held, ScoredItemsEstimator, functions_of, held_out, scored
+from preflearn.pursuit.learner import ScoredItemsEstimator, given
 
-_MOST = 10**6  # choices that an exhaustive search may compare
+_MOST = 4 * 10**6  # entries of the systems that an exhaustive search may compare
+_KEPT = 1 << 28  # bytes up to which all values of the functions are kept
 
 
+class View(NamedTuple):
+    """The columns of a view, and its functions of them."""
+
+    columns: Ids
+    functions: Functions
+
+
+@dataclass(eq=False, repr=False)
 class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
     """A sparse ranking function a view, good on scored items and alike on unscored ones.
 
@@ -63,17 +75,11 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
         N^M choices are compared, for small problems.
     kernel, gamma, degree, coef0
         As in `SVMRank`; gamma = "scale" is that of a view's own columns.
-    dictionary : array-like of shape (N, p), optional
-        Centres of the functions, of which a view takes its columns; None: the scored items.
-    patience : int, optional
-        With validation: stop when the error has not fallen for so many steps. None: never before n_basis.
-    block_size : int
-        Functions that are computed at a time, at most.
 
     Attributes
     ----------
     basis_ : ndarray of int, shape (P, M)
-        Rows of the dictionary, step by step; one may come back.
+        Scored items that are centres, step by step; one may come back.
     coefs_ : ndarray of shape (M, P)
     objectives_ : ndarray of shape (steps + 1,)
         (3) after 0, 1, ... steps, also those that validation did not keep.
@@ -111,34 +117,16 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
     ([[0, 0], [2, 2]], (4, 2))
     """
 
-    def __init__(
-        self,
-        views: Sequence[Any],
-        n_basis: int = 10,
-        nu: float = 1.0,
-        *,
-        algorithm: Literal["corrected", "printed"] = "corrected",
-        shared_index: bool = True,
-        kernel: Kernel = "rbf",
-        gamma: float | Literal["scale"] = "scale",
-        degree: float = 3,
-        coef0: float = 1.0,
-        dictionary: ArrayLike | None = None,
-        patience: int | None = None,
-        block_size: int = 1024,
-    ) -> None:
-        self.views = views
-        self.n_basis = n_basis
-        self.nu = nu
-        self.algorithm: Literal["corrected", "printed"] = algorithm
-        self.shared_index = shared_index
-        self.kernel: Kernel = kernel
-        self.gamma: float | Literal["scale"] = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.dictionary = dictionary
-        self.patience = patience
-        self.block_size = block_size
+    views: Sequence[Any]
+    n_basis: int = 10
+    nu: float = 1.0
+    _: KW_ONLY
+    algorithm: Literal["corrected", "printed"] = "corrected"
+    shared_index: bool = True
+    kernel: Kernel = "rbf"
+    gamma: float | Literal["scale"] = "scale"
+    degree: float = 3
+    coef0: float = 1.0
 
     def fit(
         self,
@@ -174,92 +162,63 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
         ------
         ValueError
             On bad parameters, shapes or values, where no two scored or unscored items are compared, and
-            without a shared index where there are more than a million choices.
+            without a shared index where there are too many choices (of two views a million).
         """
         most = check_count(self.n_basis, "n_basis", 1)
         nu = check_real(self.nu, "nu", "a number of at least 0", least=0.0, most=LARGEST)
         check_choice(self.algorithm, "algorithm", ("corrected", "printed"))
-        check_flag(self.shared_index, "shared_index")
-        block_size = check_count(self.block_size, "block_size", 1)
-        patience = None if self.patience is None else check_count(self.patience, "patience", 1)
-        X, y = scored(X, y)
-        form = form_of(len(X), qid, graph, 0.0)
-        held = held_out(validation, X.shape[1])
-        views = self._views_of(X)
-        functions = self._functions_of(views, X)
-        n_functions = _number(functions, self.shared_index)
-        side = Side.of(form, functions, [X[:, view.columns] for view in views], block_size)
-        other = side
+        shared = check_flag(self.shared_index, "shared_index")
+        data = given(X, y, qid, graph, 0.0, validation)
+        views = self._views_of(data.X)
+        choices = _choices(views, shared)
+        side = other = _side(data.form, data.X, views)
         if X_unscored is not None or qid_unscored is not None or graph_unscored is not None:
-            Xbar, formbar = _unscored(X_unscored, qid_unscored, graph_unscored, X.shape[1])
-            parts = [Xbar[:, view.columns] for view in views]
-            other = Side.of(formbar, functions, parts, block_size)
+            Xbar, formbar = _unscored(X_unscored, qid_unscored, graph_unscored, data.X.shape[1])
+            other = _side(formbar, Xbar, views)
         agreeing = other if nu > 0 and len(views) > 1 else None
-        systems = Systems(side, agreeing, n_functions, nu, self.shared_index, block_size)
-        search = CoPursuit(side, agreeing, systems, y, nu, self.algorithm == "printed")
-        error = None if held is None else _held_error(held, views, functions)
-        models, errors = followed(_steps(search), most, error, patience)
-        best = len(models) - 1
-        if held is not None:
-            self.validation_errors_, best = errors, int(np.argmin(errors))
-        elif hasattr(self, "validation_errors_"):
-            del self.validation_errors_
+        printed = self.algorithm == "printed"
+        search = CoPursuit(side, agreeing, choices, data.y, nu, shared=shared, printed=printed)
+        models = followed(search, most)
+        errors = data.errors(lambda new: _staged(views, models[-1], new), False)
+        best = models[-1 if errors is None else int(np.argmin(errors))]
+        self._set_errors("validation_errors_", errors)
         self.objectives_ = np.array([model.loss for model in models])
-        self._views, self._view_functions, self.n_features_in_ = views, functions, X.shape[1]
-        self.basis_, self.coefs_ = models[best].basis, models[best].coef.T
+        self._views, self.n_features_in_ = views, data.X.shape[1]
+        self.basis_, self.coefs_ = best.basis, best.coef.T
         return self
 
     def predict_views(self, X: ArrayLike) -> Floats:
         """f^(v)(x) of each view, shape (n, M)."""
-        return self._by_view(self._features(X), differ=False)
+        return self._by_view(self._features(X), 1.0)
 
     def rank_function(self, X: ArrayLike) -> Floats:
         """The mean of the views, shape (n,); larger is better."""
         return self.predict_views(X).mean(axis=1)
 
     def _levelled(self, X: Floats) -> Floats:
-        return self._by_view(X, differ=True).mean(axis=1)
+        return self._by_view(X, 0.0).mean(axis=1)
 
-    def _by_view(self, X: Floats, differ: bool) -> Floats:
-        found = np.zeros((len(X), len(self._views)))
-        for v, (view, functions) in enumerate(zip(self._views, self._view_functions, strict=True)):
-            columns = functions.differ if differ else functions.columns
-            if len(self.basis_):
-                found[:, v] = columns(X[:, view.columns], self.basis_[:, v]) @ self.coefs_[v]
-        return found
+    def _by_view(self, X: Floats, mix: float) -> Floats:
+        parts = zip(self._views, self.basis_.T, self.coefs_, strict=True)
+        found = [
+            view.functions.seen(mix).expansion(ids, coef)(X[:, view.columns]) for view, ids, coef in parts
+        ]
+        return np.column_stack(found)
 
     def _views_of(self, X: Floats) -> list[View]:
         """The views, checked."""
         listed = not isinstance(self.views, (str, dict)) and hasattr(self.views, "__len__")
         require(listed and len(self.views) > 0, self.views, "views", "a sequence of at least one view")
-        return [self._view(choice, f"views[{v}]", X.shape[1]) for v, choice in enumerate(self.views)]
+        return [self._view(choice, f"views[{v}]", X) for v, choice in enumerate(self.views)]
 
-    def _view(self, choice: Any, name: str, n_features: int) -> View:
-        columns, kernel = choice, self.kernel
+    def _view(self, choice: Any, name: str, X: Floats) -> View:
+        columns, own = choice, copy.copy(self)
         if _names_kernel(choice):
-            columns, kernel = slice(None), choice
+            columns, own.kernel = slice(None), choice
         elif isinstance(choice, tuple) and len(choice) == 2 and _names_kernel(choice[1]):
-            columns, kernel = choice
-        ids = _columns(columns, name, n_features)
-        return View(ids, kernel, self.gamma, self.degree, self.coef0)
-
-    def _functions_of(self, views: list[View], X: Floats) -> list[Functions]:
-        """The functions of each view, centred at the rows of the dictionary."""
-        if self.dictionary is None:
-            return [functions_of(view, X[:, view.columns]) for view in views]
-        centres = check_array(self.dictionary, "dictionary", ("N", X.shape[1]), "the features of X")
-        return [functions_of(view, X[:, view.columns], centres[:, view.columns]) for view in views]
-
-
-@dataclass
-class View:
-    """The columns of a view and its kernel."""
-
-    columns: Ids
-    kernel: Kernel
-    gamma: float | Literal["scale"]
-    degree: float
-    coef0: float
+            columns, own.kernel = choice
+        ids = _columns(columns, name, X.shape[1])
+        return View(ids, functions_of(own, X[:, ids]))
 
 
 def _names_kernel(value: Any) -> bool:
@@ -281,23 +240,31 @@ def _columns(choice: Any, name: str, n_features: int) -> Ids:
     return ids
 
 
-def _number(functions: list[Functions], shared: bool) -> int:
-    """How many functions each view has."""
-    numbers = [view.size for view in functions]
+def _choices(views: list[View], shared: bool) -> Ids:
+    """The functions of each choice, one a view, shape (choices, M)."""
+    numbers = [len(view.functions.centres) for view in views]
     if len(set(numbers)) > 1:
         raise ValueError(f"the views have {numbers} functions; expected equal numbers")
     N, M = numbers[0], len(numbers)
-    if not shared and N**M > _MOST:
+    if shared:
+        return np.repeat(np.arange(N)[:, None], M, axis=1)
+    if N**M * M**2 > _MOST:
         raise ValueError(
-            f"{M} views of {N} functions have {N}^{M} choices; expected at most {_MOST} for an exhaustive "
-            "search: use shared_index=True, or a smaller dictionary"
+            f"{M} views of {N} functions have {N}^{M} choices; expected at most {_MOST // M**2} for an "
+            "exhaustive search: use shared_index=True, or fewer scored items"
         )
-    return N
+    return np.indices((N,) * M).reshape(M, -1).T
+
+
+def _side(form: Form, X: Floats, views: list[View]) -> Side:
+    """Items, and the functions of each view at them, but for constants."""
+    memory, parts = _KEPT / len(views), [(view.functions.seen(0.0), X[:, view.columns]) for view in views]
+    return Side(form, [Dictionary(*part, form.height, memory) for part in parts])
 
 
 def _unscored(
     X: ArrayLike | None, qid: ArrayLike | None, graph: object | None, n_features: int
-) -> tuple[Floats, QueryForm | GraphForm]:
+) -> tuple[Floats, Form]:
     """Unscored items and what compares them, checked."""
     if X is None:
         raise ValueError("qid_unscored or graph_unscored is given, but X_unscored is not; expected the items")
@@ -308,20 +275,9 @@ def _unscored(
         raise ValueError(f"of the unscored items: {error}") from None
 
 
-def _steps(search: CoPursuit) -> Iterator[Step]:
-    yield search.model()
-    while search.step():
-        yield search.model()
-
-
-def _held_error(held: Held, views: list[View], functions: list[Functions]) -> Callable[[Step], float]:
-    """The error of models on held-out items; each model has a function a view more than the one before."""
-    predicted = np.zeros(len(held.X))
-
-    def error(model: Step) -> float:
-        for newest, coef in zip(model.basis[-1:], model.coef[-1:], strict=True):
-            for v, (view, dictionary) in enumerate(zip(views, functions, strict=True)):
-                predicted[:] += coef[v] * dictionary.differ(held.X[:, view.columns], newest[v : v + 1])[:, 0]
-        return held.error(predicted)
-
-    return error
+def _staged(views: list[View], model: Step, X: Floats) -> Floats:
+    """The sum of the views after 0, 1, ... steps, but for a constant, shape (n, steps + 1)."""
+    pairs = zip(views, model.basis.T, strict=True)
+    columns = [view.functions.seen(0.0).columns(X[:, view.columns], ids) for view, ids in pairs]
+    steps = np.einsum("vij,jv->ij", columns, model.coef)
+    return np.cumsum(np.insert(steps, 0, 0.0, axis=1), axis=1)

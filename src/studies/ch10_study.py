@@ -1,9 +1,8 @@
-"""The experiments of [Tsivtsivadze2013]_, section 6: many small problems, widths and parameters, quickly.
+"""The experiments of [Tsivtsivadze2013]_, section 6: many small problems, widths and parameters.
 
 For one user and one width of the Gaussian kernel a method has a family of solutions along its second
 parameter: the number of functions of a pursuit, alpha of the least squares, lambda of the ranking SVM. All of
-a family come from one search, one factorisation or one path, and here on plain arrays, because a fit by an
-estimator would spend most of its time on checks. The tests hold each family to the estimator it stands for.
+a family come from one search, one factorisation or one path of the engines under the estimators.
 
 References
 ----------
@@ -23,13 +22,14 @@ from preflearn.checks import Floats, Ids, check_array, check_choice, check_count
 from preflearn.compiled import njit
 from preflearn.pairs import Pairs
 from preflearn.path import ranksvm_path
-from preflearn.pursuit.greedy import BACKFITS, CONSTANT, DEPENDENT, NOTHING, TIE, Backfit, check_backfit
-from preflearn.pursuit.rank_svm import CANCELLED
-from preflearn.pursuit.rls import ridge
-from preflearn.pursuit.users import UserTask
+from preflearn.pursuit.forms import QueryForm
+from preflearn.pursuit.greedy import Backfit, check_backfit
+from preflearn.pursuit.pursuit import stages_of
+from preflearn.pursuit.ridge import QueryRidge, orthonormal, subset_ridge
+from studies.ch10_users import UserTask
 
-_RANK = 1e-13  # of the largest eigenvalue: smaller ones are rounding
 _WIDE = 1.0  # where gamma d² is below it for all items, k - 1 tells more of k than k
+_CANCELLED = 1e-12  # of the largest coefficient: the weights of an item's pairs have cancelled
 
 
 class Problem(NamedTuple):
@@ -76,6 +76,10 @@ class Problem(NamedTuple):
         K, T = k(-gamma * self.train), k(-gamma * self.test)
         return K, np.vstack([T, K.mean(axis=0), np.full(len(K), float(wide))])
 
+    def form(self, mix: float) -> QueryForm:
+        """All training items in one query."""
+        return QueryForm(np.zeros(len(self.y_train), dtype=np.int64), mix)
+
 
 class Family(NamedTuple):
     """Solutions at all levels of the second parameter.
@@ -115,9 +119,6 @@ class Method(NamedTuple):
 def by_least_squares(name: str, alphas: ArrayLike, ranking: bool) -> Method:
     """RLS or RankRLS at every alpha, from one eigendecomposition.
 
-    Of RankRLS in one query of n items the coefficients add up to 0, and (HKH + alpha/n I) a = Hs with
-    H = I - 11'/n.
-
     Parameters
     ----------
     name : str
@@ -130,13 +131,9 @@ def by_least_squares(name: str, alphas: ArrayLike, ranking: bool) -> Method:
 
     def solve(problem: Problem, gamma: float) -> Family:
         K, follow = problem.kernel(gamma, not ranking)
-        s = problem.y_train
-        if ranking:
-            K, s = _centred(_centred(K).T), s - s.mean()
-        w, U = np.linalg.eigh(K)
-        added = alphas / len(s) if ranking else alphas
-        coef = U @ ((U.T @ s)[:, None] / (np.maximum(w, 0.0)[:, None] + added))
-        return Family((follow @ coef).T, np.full(len(alphas), len(s)))
+        system = QueryRidge(K, problem.form(0.0 if ranking else 1.0), problem.y_train)
+        coef = system.solutions(alphas)
+        return Family(coef @ follow.T, np.full(len(alphas), len(K)))
 
     return Method(name, tuple(alphas.tolist()), solve)
 
@@ -161,14 +158,11 @@ def by_sparse_least_squares(name: str, sizes: Sequence[int], alphas: ArrayLike, 
 
     def solve(problem: Problem, gamma: float) -> Family:
         K, follow = problem.kernel(gamma, False)
-        columns, target = _rooted(K, 0.0), _rooted(problem.y_train[:, None], 0.0)[:, 0]
+        form, s = problem.form(0.0), problem.y_train
         order, values = np.random.RandomState(seed).permutation(len(K)), []  # `SparseRankRLS` draws so
         for ids in (order[:size] for size in sizes):
-            e, V = np.linalg.eigh(K[np.ix_(ids, ids)] + follow[-1, 0])
-            V = V[:, e > _RANK * e[-1]] / np.sqrt(e[e > _RANK * e[-1]])  # V'K_RR V = I
-            coef = ridge(columns[:, ids] @ V, target, alphas) @ V.T
-            if not alphas.all():
-                coef[alphas == 0] = ridge(columns[:, ids], target, alphas[alphas == 0])
+            subset = orthonormal(K[:, ids], K[np.ix_(ids, ids)] + follow[-1, 0])
+            coef, _ = subset_ridge(K[:, ids], *subset, form, s, alphas)
             values.append(coef @ follow[:, ids].T)
         return Family(np.vstack(values), np.repeat(np.minimum(sizes, len(K)), len(alphas)))
 
@@ -193,7 +187,7 @@ def by_ranking_svm(name: str, shares: ArrayLike) -> Method:
         lams = np.maximum(first * shares, path.lambda_end)
         alphas = np.array([path.alpha(lam) for lam in lams])
         coef = pairs.B.adjoint((labels * alphas).T) / lams
-        used = np.abs(coef) > CANCELLED * np.abs(coef).max(axis=0)
+        used = np.abs(coef) > _CANCELLED * np.abs(coef).max(axis=0)
         return Family((follow @ coef).T, used.sum(axis=0))
 
     return Method(name, tuple(shares.tolist()), solve)
@@ -216,22 +210,12 @@ def by_pursuit(name: str, stages: Sequence[int], mix: float = 0.0, backfit: Back
 
     def solve(problem: Problem, gamma: float) -> Family:
         K, follow = problem.kernel(gamma, mix > 0)
-        columns, target = _rooted(K, mix).T, _rooted(problem.y_train[:, None], mix)[:, 0]
-        kind = BACKFITS.index(backfit)
-        sums, used = _pursued(np.ascontiguousarray(columns), target, follow.T.copy(), max(stages), kind)
-        return Family(*(found[np.array(stages) - 1] for found in (sums, used)))
+        models = stages_of(K, problem.form(mix), problem.y_train, max(stages), backfit)
+        kept = [models[min(stage, len(models) - 1)] for stage in stages]
+        values = [follow[:, model.basis] @ model.coef for model in kept]
+        return Family(np.array(values), np.array([len(set(model.basis.tolist())) for model in kept]))
 
     return Method(name, tuple(stages), solve)
-
-
-def _rooted(V: Floats, mix: float) -> Floats:
-    """R V with R R = mix I + (1 - mix) L, where all n items are one query."""
-    mean, n = V.mean(axis=0), len(V)
-    return np.sqrt(mix + (1 - mix) * n) * (V - mean) + np.sqrt(mix) * mean
-
-
-def _centred(V: Floats) -> Floats:
-    return V - V.mean(axis=0)
 
 
 def _counts(values: Sequence[int], name: str) -> list[int]:
@@ -304,7 +288,7 @@ def curves(method: Method, problems: Sequence[Problem], gammas: ArrayLike) -> Er
 
     Examples
     --------
-    >>> from preflearn.pursuit.users import Counts
+    >>> from studies.ch10_users import Counts
     >>> X, y, none = np.arange(12.0)[:, None], np.arange(12.0) ** 2, np.zeros(0, dtype=np.int64)
     >>> task = UserTask(X[::2], y[::2], X[1::2], y[1::2], X[:0], y[:0], 0, none, Counts(0, 0, 0, 0))
     >>> method, gammas = by_pursuit("pursuit", [1, 2, 3]), [0.01, 0.1, 1.0]
@@ -354,52 +338,3 @@ def _disagreements(values, scores):
                 else:
                     wrong[row] += gap
     return wrong, separated, strict, len(scores) * (len(scores) - 1) // 2
-
-
-@njit
-def _pursued(columns, target, follow, most, kind):
-    """`greedy.Search` on a few items: rows of `columns` are R k_j, `target` is R s, `kind` 0 is without
-    back-fitting, 1 is "after", 2 is "pre". Returns sums of `follow` (N, e), (most, e), and their sizes."""
-    N, n = columns.shape
-    values, sizes = np.zeros((most, follow.shape[1])), np.zeros(most, dtype=np.int64)
-    Q, F = np.empty((most, n)), np.empty((most, follow.shape[1]))
-    r, f, used = target.copy(), np.zeros(follow.shape[1]), np.zeros(N, dtype=np.bool_)
-    squares = np.empty(N)
-    for j in range(N):
-        squares[j] = columns[j] @ columns[j]
-    left, closed = squares.copy(), ~(squares > CONSTANT * squares.max())
-    least, p, decreases = NOTHING * (r @ r), 0, np.empty(N)
-    while p < most:
-        for j in range(N):
-            decreases[j] = 0 if closed[j] else (columns[j] @ r) ** 2 / (left[j] if kind == 2 else squares[j])
-        largest = decreases.max()
-        if not largest > least:
-            break
-        chosen = np.argmax(decreases >= largest * (1 - TIE))
-        q, e, whole = columns[chosen].copy(), follow[chosen].copy(), squares[chosen]
-        for _ in range(2 if kind else 0):
-            for k in range(p):
-                part = Q[k] @ q
-                q -= part * Q[k]
-                e -= part * F[k]
-        size = np.sqrt(q @ q)
-        if size**2 <= DEPENDENT * whole:
-            closed[chosen] = True
-            continue
-        Q[p], F[p] = q / size, e / size
-        amount = Q[p] @ r
-        if not amount**2 > least:
-            closed[chosen] = True
-            continue
-        r -= amount * Q[p]
-        f += amount * F[p]
-        used[chosen] = True
-        if kind:
-            for j in range(N):
-                left[j] -= (columns[j] @ Q[p]) ** 2
-                closed[j] = closed[j] or left[j] <= DEPENDENT * squares[j]
-            closed[chosen] = True
-        values[p], sizes[p] = f, used.sum()
-        p += 1
-    values[p:], sizes[p:] = f, used.sum()
-    return values, sizes

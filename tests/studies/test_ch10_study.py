@@ -4,25 +4,22 @@ import numpy as np
 import pytest
 
 from preflearn.metrics import disagreement_error
-from preflearn.pursuit import (
-    RLS,
+from preflearn.pairs import Pairs
+from preflearn.path import ranksvm_path
+from preflearn.pursuit import RLS, RankingPursuit, RankRLS, SparseRankRLS
+from studies.ch10_study import (
     Errors,
     Problem,
-    RankingPursuit,
-    RankRLS,
-    RankSVM,
-    SparseRankRLS,
-    UserTask,
     by_least_squares,
     by_pursuit,
     by_ranking_svm,
     by_sparse_least_squares,
     curves,
+    errors_of,
     judged,
     tuned,
 )
-from preflearn.pursuit.study import errors_of
-from preflearn.pursuit.users import Counts
+from studies.ch10_users import Counts, UserTask
 
 ALPHAS = [0.01, 0.5, 30.0]
 GAMMA = 0.05
@@ -93,15 +90,19 @@ def test_a_pursuit_that_ends_stays_where_it_is():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_ranking_svms_are_the_estimator(seed):
+def test_ranking_svms_are_on_the_path(seed):
     data, shares = task(seed), [2.0, 0.9, 0.3, 0.02]
-    path = RankSVM(1e6, gamma=GAMMA).fit(data.X_train, data.y_train).path_
-    lams = np.array(shares) * path.breakpoints[0]
-    fits(
-        data,
-        by_ranking_svm("", shares),
-        lambda k: RankSVM(1 / lams[k], gamma=GAMMA).fit(data.X_train, data.y_train),
-    )
+    problem = Problem.of(data)
+    family = by_ranking_svm("", shares).solve(problem, GAMMA)
+    pairs, labels = Pairs.from_scores(data.X_train, data.y_train)
+    path = ranksvm_path(pairs, labels, gamma=GAMMA)
+    new = Pairs(data.X_test, [[k, k + 1] for k in range(8)])
+    for share, values, size in zip(shares, family.values, family.n_basis, strict=True):
+        lam = share * path.breakpoints[0]
+        gaps = new.B.differences(values[problem.alike])
+        np.testing.assert_allclose(gaps, path.decision_function(lam, new), rtol=1e-6, atol=1e-7)
+        coef = pairs.B.adjoint(labels * path.alpha(lam))
+        assert size == np.sum(np.abs(coef) > 1e-12 * np.abs(coef).max())
 
 
 def methods():

@@ -1,0 +1,168 @@
+"""Least squares with a penalty, on trusted arrays: in all kernel functions, or in few of them.
+
+With a root R of the form L~ = R'R, of pairs or of items, the loss of functions with the values V is that of
+plain least squares in R V.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from scipy import linalg
+
+from preflearn.checks import Floats
+from preflearn.ground.kernels import indefinite
+from preflearn.pursuit.forms import Form, QueryForm
+
+_EPS = float(np.finfo(np.float64).eps)
+_TINY = 1e-150  # its square is hardly a float
+_RANK = 1e-13  # eigenvalues below this share of the largest are rounding
+_NEGATIVE = 1e-9  # a negative one of a larger share is none
+_NOISE = 100  # times the rounding of a value is that of an eigenvalue of their differences
+
+
+class QueryRidge:
+    """The minima of (s - K a)'L~(s - K a) + alpha a'K a: (R K R' + alpha I) b = R s, and a = R'b.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        Where L~ sees differences only: up to constants of rows and columns.
+    form : QueryForm
+    s : ndarray of shape (n,)
+    """
+
+    def __init__(self, K: Floats, form: QueryForm, s: Floats):
+        self._K, self.form = K, form
+        self._M, self._c = form.root(form.root(K).T), form.root(s)
+        self.trace = float(np.trace(self._M))
+
+    @cached_property
+    def _spectrum(self) -> tuple[Floats, Floats]:
+        """Eigenvalues, not negative, and eigenvectors of R K R'."""
+        values, V = linalg.eigh(self._M, driver="evd", check_finite=False)
+        return np.maximum(values, 0.0), V
+
+    def solutions(self, alphas: Floats) -> Floats:
+        """The coefficients for each alpha, shape (k, n), by the spectrum or, of one alone, by Cholesky."""
+        b = self._by_cholesky(float(alphas[0])) if len(alphas) == 1 else None
+        if b is None:
+            values, V = self._spectrum
+            b = V @ ((V.T @ self._c)[:, None] / (values[:, None] + alphas))
+        return np.ascontiguousarray(self.form.root(b).T)
+
+    def _by_cholesky(self, alpha: float) -> Floats | None:
+        """b, shape (n, 1); None where there is an eigenvalue below -alpha, which the spectrum takes for 0."""
+        moved = self._M.copy()
+        moved.flat[:: len(moved) + 1] += alpha
+        try:
+            factor = linalg.cho_factor(moved, lower=True, overwrite_a=True, check_finite=False)
+        except linalg.LinAlgError:
+            return None
+        return linalg.cho_solve(factor, self._c[:, None], check_finite=False)
+
+    def left_out(self, alphas: Floats) -> Floats:
+        """Scores of each query by the fit without it, for each alpha, shape (k, n)."""
+        values, V = self._spectrum
+        c, sizes = self._c, self.form.sizes
+        Z, along, scores = self._K @ self.form.root(V), V.T @ c, np.zeros((len(alphas), len(c)))
+        shrinking = 1 / (values + alphas[:, None])
+        order = np.argsort(self.form.query, kind="stable")
+        for ids in np.split(order, np.cumsum(sizes[:-1]).astype(np.int64)):
+            if np.count_nonzero(c[ids]) == np.count_nonzero(c):
+                continue  # the others have nothing to say: 0
+            own, seen = V[ids], Z[ids]
+            for row, shrink in zip(scores, shrinking, strict=True):
+                weighted = own * shrink
+                # G_QQ^-1 b_Q is what c_Q says beyond the fit without Q.
+                beyond = np.linalg.solve(weighted @ own.T, weighted @ along)
+                row[ids] = seen @ (shrink * along - beyond @ weighted)
+        return scores
+
+
+class GraphRidge:
+    """The same minima for any form: (L~ K + alpha I) a = L~ s."""
+
+    def __init__(self, K: Floats, form: Form, s: Floats):
+        self._LK, self._Ls = form.times(K), form.times(s)
+        self.trace = float(np.trace(self._LK))
+
+    def solutions(self, alphas: Floats) -> Floats:
+        """The coefficients for each alpha, shape (k, n)."""
+        one = np.eye(len(self._Ls))
+        return np.array([np.linalg.solve(self._LK + alpha * one, self._Ls) for alpha in alphas])
+
+
+def ridge(D: Floats, target: Floats, alphas: Floats) -> Floats:
+    """The w of least norm with |target - D w|² + alpha |w|² least, for each alpha >= 0, shape (k, r)."""
+    U, sizes, V = linalg.svd(D, full_matrices=False, check_finite=False)
+    kept = sizes > max(_EPS * max(D.shape) * sizes[0], _TINY)
+    U, sizes, V = U[:, kept], sizes[kept], V[kept]
+    return (sizes * (target @ U) / (np.square(sizes) + alphas[:, None])) @ V
+
+
+def subset_ridge(
+    Z: Floats, features: Floats, back: Floats, form: Form, s: Floats, alphas: Floats
+) -> tuple[Floats, Floats]:
+    """The minima of (s - Z a)'L~(s - Z a) + alpha |f|² over f = Z a, and the penalty |f|² of each.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, r)
+        Values of r functions.
+    features, back : ndarray of shape (n, k), (r, k)
+        Of functions that are orthonormal in the kernel, and their coefficients in the r functions.
+    alphas : ndarray of shape (levels,)
+        Where it is 0, the a of least norm is found; its penalty, which does not count, is given as 0.
+
+    Returns
+    -------
+    coefs : ndarray of shape (levels, r)
+    penalties : ndarray of shape (levels,)
+    """
+    target, w = form.root(s), ridge(form.root(features), form.root(s), alphas)
+    coefs, penalties = w @ back.T, np.square(w).sum(axis=1)
+    if not alphas.all():
+        coefs[alphas == 0] = ridge(form.root(Z), target, alphas[alphas == 0])
+        penalties[alphas == 0] = 0.0
+    return coefs, penalties
+
+
+def orthonormal(Z: Floats, K: Floats) -> tuple[Floats, Floats]:
+    """`features` and `back` of `subset_ridge`, by the kernel K between the centres of the functions.
+
+    Raises
+    ------
+    NotPositiveSemidefiniteError
+    """
+    values, vectors = linalg.eigh(K, check_finite=False)
+    if values[0] < -_NEGATIVE * max(values[-1], -values[0]):
+        raise indefinite(K)
+    back = _inverse_root(values, vectors, 0.0)
+    return Z @ back, back
+
+
+def wide_orthonormal(Z: Floats, E: Floats, noise: float) -> tuple[Floats, Floats]:
+    """`orthonormal` for values Z of k - 1, E those between the centres, and their rounding.
+
+    A kernel of x - x' may be so wide that K_RR is 1 but for rounding. Its first function k_1 has norm 1, and
+    so u is the first column of K_RR = uu' + S; what is orthogonal to it, k_j - u_j k_1, comes from k - 1.
+    """
+    e = E[0]
+    S, u = E - e[:, None] - e - np.outer(e, e), 1 + e
+    S[0] = S[:, 0] = 0
+    values, vectors = linalg.eigh(S, check_finite=False)
+    inner = _inverse_root(values, vectors, _NOISE * noise)
+    features, back = (Z - Z[:, :1] * u) @ inner, inner.copy()
+    back[0] -= u @ inner
+    first = np.zeros((len(S), 1))
+    first[0] = 1
+    return np.hstack([Z[:, :1], features]), np.hstack([first, back])
+
+
+def _inverse_root(values: Floats, vectors: Floats, noise: float) -> Floats:
+    """P, shape (r, r), with P P' = K^+; a column of zeros for each eigenvalue that is 0 but for rounding."""
+    kept = values > max(_RANK * values[-1], noise)
+    scales: Floats = np.where(kept, 1 / np.sqrt(np.where(kept, values, 1.0)), 0.0)
+    return vectors * scales

@@ -1,0 +1,52 @@
+"""What the learners from scored items have in common: what they refuse, and what a fit keeps."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from preflearn.pursuit import RLS, RankingPursuit, RankRLS, SemiSupervisedRankingPursuit, SparseRankRLS
+
+LEARNERS = [RankingPursuit(2), RLS(), RankRLS(), SparseRankRLS(2), SemiSupervisedRankingPursuit([[0]], 2)]
+EACH = pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: type(learner).__name__)
+
+
+@EACH
+@pytest.mark.parametrize(
+    ("parameters", "arguments", "message"),
+    [
+        ({"kernel": "wide"}, {}, "kernel is 'wide'"),
+        ({"gamma": -1.0}, {}, "gamma is -1.0"),
+        ({"n_basis": 0}, {}, "n_basis is 0; expected a whole number of at least 1"),
+        ({}, {"X": [[1.0], [np.nan], [2.0]]}, r"X\[1, 0\] is nan"),
+        ({}, {"X": [], "y": []}, "X has shape"),
+        ({}, {"y": [1.0, 2.0]}, r"y has shape \(2,\)"),
+        ({}, {"y": [1.0, np.inf, 2.0]}, r"y\[1\] is inf"),
+        ({}, {"qid": [1, 2]}, r"qid has shape \(2,\)"),
+        ({}, {"qid": [0, 0, 1], "graph": np.ones((3, 3))}, "both qid and graph are given"),
+        ({}, {"qid": [0, 1, 2]}, "no two of the 3 items are compared"),
+        ({}, {"graph": -np.ones((3, 3))}, "the weight graph"),
+        ({}, {"graph": np.ones((2, 2))}, r"graph has shape \(2, 2\)"),
+        ({}, {"validation": [1, 2]}, r"validation is \[1, 2\]; expected a tuple"),
+        ({}, {"validation": ([[1.0, 2.0]], [1.0])}, "the X of validation has shape"),
+        ({}, {"validation": ([[1.0]], [1.0])}, "no pair is left"),
+    ],
+)
+def test_bad_input_is_named(learner, parameters, arguments, message):
+    if not set(parameters) <= set(learner.get_params()) or (isinstance(learner, RLS) and "no two" in message):
+        return  # regression needs no pairs
+    given = {"X": [[0.0], [1.0], [3.0]], "y": [0.0, 1.0, 1.5], **arguments}
+    with pytest.raises(ValueError, match=message):
+        clone(learner).set_params(**parameters).fit(**given)
+
+
+@EACH
+def test_what_happens_after_a_fit_does_not_change_it(learner):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(8, 1)), rng.normal(size=8)
+    kept, model = X.copy(), clone(learner).fit(X, y)
+    expected = model.rank_function(kept)
+    X[:], y[:] = 0, 0
+    model.set_params(kernel="linear")
+    np.testing.assert_array_equal(model.rank_function(kept), expected)
+    with pytest.raises(ValueError, match=r"X has shape \(1, 2\)"):
+        model.rank_function([[0.0, 1.0]])

@@ -1,0 +1,48 @@
+"""Least squares with a penalty: by the normal equations, of all functions and of few."""
+
+import numpy as np
+import pytest
+from reference import laplacian, same_query
+from scipy import sparse
+
+from preflearn.ground.kernels import NotPositiveSemidefiniteError
+from preflearn.pursuit.forms import GraphForm, QueryForm
+from preflearn.pursuit.ridge import GraphRidge, QueryRidge, orthonormal, ridge, subset_ridge
+
+ALPHAS = np.array([0.1, 2.0, 30.0])
+
+
+def problem(seed, n=12):
+    rng = np.random.default_rng(seed)
+    query = rng.integers(0, 3, n)
+    V = rng.normal(size=(n, n))
+    return V @ V.T, rng.normal(size=n), query, laplacian(same_query(query))
+
+
+def test_the_two_engines_solve_one_problem():
+    K, s, query, L = problem(0)
+    expected = [np.linalg.solve(L @ K + alpha * np.eye(12), L @ s) for alpha in ALPHAS]
+    graph = GraphForm(sparse.csr_array(same_query(query)))
+    for engine in (QueryRidge(K, QueryForm(query), s), GraphRidge(K, graph, s)):
+        np.testing.assert_allclose(engine.solutions(ALPHAS), expected, atol=1e-9)
+        np.testing.assert_allclose(engine.solutions(ALPHAS[1:2]), expected[1:2], atol=1e-9)
+        assert engine.trace == pytest.approx(np.trace(L @ K))
+
+
+def test_least_squares_of_least_norm():
+    D, target = np.random.default_rng(1).normal(size=(9, 4)), np.random.default_rng(2).normal(size=9)
+    D = np.hstack([D, D[:, :1]])
+    found = ridge(D, target, np.array([0.0, 3.0]))
+    np.testing.assert_allclose(found[0], np.linalg.pinv(D) @ target, atol=1e-12)
+    np.testing.assert_allclose(found[1], np.linalg.solve(D.T @ D + 3 * np.eye(5), D.T @ target), atol=1e-12)
+
+
+def test_all_functions_are_a_subset():
+    K, s, query, _ = problem(3)
+    form, alphas = QueryForm(query), np.append(0.0, ALPHAS)
+    coefs, penalties = subset_ridge(K, *orthonormal(K, K), form, s, alphas)
+    np.testing.assert_allclose(coefs[1:], QueryRidge(K, form, s).solutions(ALPHAS), atol=1e-8)
+    np.testing.assert_allclose(penalties[1:], np.einsum("ki,ij,kj->k", coefs[1:], K, coefs[1:]), rtol=1e-8)
+    assert form.squares(s - K @ coefs[0]) == pytest.approx(0, abs=1e-12)
+    with pytest.raises(NotPositiveSemidefiniteError):
+        orthonormal(K, -K)
