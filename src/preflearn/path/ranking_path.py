@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from preflearn.checks import Floats, Ids, check_array, check_labels
-from preflearn.ground.expansion import ItemKernel
+from preflearn.ground.expansion import ItemKernel, origin
 from preflearn.pairs import Pairs, as_pairs
 from preflearn.path.graph import Front, Graph, gather, net, new_front, rerun, residual
 from preflearn.path.inversions import Inversions
@@ -97,11 +97,10 @@ class RankingPath(RegularizationPath):
     def decision_function(self, lam: float, X: ArrayLike | Pairs) -> Floats:
         """Scores f(x) of items at lambda, shape (n,); of Pairs, their differences first - second, (m,)."""
         lam = self._check(lam)
-        space, q = self._problem.space, self._net(lam)
-        f = space.expansion(q / lam)._replace(k=space.less_one)
+        space, coef = self._problem.space, self._net(lam) / lam
         if isinstance(X, Pairs):
-            return X.B.differences(f(self._features(X.items)))
-        return f(self._features(X))
+            return X.B.differences(self._kernel(X.items) @ coef)
+        return space.expansion(coef)._replace(k=space.less_one)(self._features(X))
 
     def margins(self, lam: float) -> Floats:
         """y (f(first) - f(second)) of the pairs of the fit, shape (m,)."""
@@ -199,7 +198,11 @@ class RankingPath(RegularizationPath):
 
     def _kernel(self, X: Floats) -> Floats:
         """Between new items and those of the fit."""
-        return self._problem.space.less_one(self._features(X), self._problem.space.centres)
+        space, X = self._problem.space, self._features(X)
+        if space.kernel == "linear":  # differences do not see an offset, which would cost digits
+            middle = origin(space.items)
+            return space.k(X - middle, space.items - middle)
+        return space.less_one(X, space.centres)
 
     def _blocks(self, k: Floats) -> Iterator[tuple[Floats, Floats]]:
         """Runs of knots, each ending where the next begins, and g = lambda f of items there, (n, knots)."""
