@@ -54,8 +54,8 @@ class _Splitter(BaseCrossValidator):
             if len(train) == 0 or len(test) == 0:
                 missing = "test" if len(train) else "train"
                 raise ValueError(
-                    f"split {fold} of {self.n_splits} has no pair to {missing} among {len(pairs)} pairs; expected "
-                    f"fewer splits, or {self._kind} with more pairs"
+                    f"split {fold} of {self.n_splits} has no pair to {missing} among {len(pairs)} pairs; "
+                    f"expected fewer splits, or {self._kind} with more pairs"
                 )
         return iter(folds)
 
@@ -193,6 +193,7 @@ def _one_a_pair(groups: ArrayLike | None, m: int, kind: str) -> NDArray:
         raise ValueError(
             f"groups is None; expected a {kind} for each of the {m} pairs: split(pairs, y, groups)"
         )
-    check_shape(as_array(groups, "groups"), "groups", (m,), f"one {kind} a pair")
-    units = check_query_ids(groups, m, "groups", kind)
+    units = as_array(groups, "groups")
+    check_shape(units, "groups", (m,), f"one {kind} a pair")
+    check_query_ids(units, m, "groups", kind)
     return np.repeat(np.unique(units, return_inverse=True)[1][:, None], 2, axis=1)
