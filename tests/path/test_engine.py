@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 
 from preflearn.pairs import Pairs
-from preflearn.path import ranking, ranksvm_path
+from preflearn.path import ranksvm_path, walk
 
 KINDS = ("rbf", "linear", "integers", "duplicates")
 
@@ -116,7 +116,7 @@ def test_who_is_watched_does_not_matter(kind, monkeypatch):
     pairs = full_graph(kind, 12, seed=3)
     margins, alphas = weights(pairs)
     for name, value in (("_FEW", 3), ("_EVENTS", 7), ("_ROOM", 1), ("_REACH", 1e-4)):
-        monkeypatch.setattr(ranking, name, value)
+        monkeypatch.setattr(walk, name, value)
     few, theirs = weights(pairs)
     Q = dense(pairs)
     for lam in np.geomspace(1.1 * margins[-1], 0.9 * margins[0], 30):
