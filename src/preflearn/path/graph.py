@@ -47,16 +47,16 @@ def new_front(room: int, n: int) -> Front:
 
 
 @njit
-def admit(graph, pairs, front, pair, value, least):
+def admit(K, tau, pairs, front, pair, value, least):
     """Take a pair into the elbow, unless it depends on it and no `least` pivot is given."""
-    K, elbow, i, j = graph.K, front.elbow, pairs.first[pair], pairs.second[pair]
+    elbow, i, j = front.elbow, pairs.first[pair], pairs.second[pair]
     n = elbow.size[0]
     row, column, one, other = front.rows[front.slots[n]], np.empty(n), K[i], K[j]
     for k in range(len(row)):
         row[k] = one[k] - other[k]
     for k in range(n):
         column[k] = row[pairs.first[elbow.places[k]]] - row[pairs.second[elbow.places[k]]]
-    sign = 0.0 if graph.tau == 0 else 1.0 if j == len(K) - 1 else -1.0
+    sign = 0.0 if tau == 0 else 1.0 if j == len(K) - 1 else -1.0
     return enter(elbow, column, row[i] - row[j], pair, value, sign, least)
 
 
@@ -75,7 +75,7 @@ def gather(graph, pairs, front, places, values):
     """Fill the elbow anew with these pairs."""
     front.elbow.size[0] = 0
     for k in range(len(places)):
-        admit(graph, pairs, front, places[k], values[k], 2 * DEPENDENT)
+        admit(graph.K, graph.tau, pairs, front, places[k], values[k], 2 * DEPENDENT)
 
 
 @njit
@@ -116,7 +116,7 @@ def rerun(graph, front, alpha, knots, changes, lam, nets, residuals):
         while used < len(changes) and changes[used, 0] == piece:
             pair, weight = changes[used, 1], changes[used, 2]
             if weight < 0:
-                admit(graph, graph, front, pair, -1.0, 2 * DEPENDENT)
+                admit(graph.K, graph.tau, graph, front, pair, -1.0, 2 * DEPENDENT)
             else:
                 dismiss(front, np.argmax(elbow.places[: elbow.size[0]] == pair))
                 alpha[pair] = weight * graph.bound[pair]

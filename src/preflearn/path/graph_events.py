@@ -131,9 +131,9 @@ def _turn(graph, watch, front, trace, law, lam, near, piece, slack, inside):
             n += 1
         inside += watch.gap[k] > near and watch.side[k] < 0
     parked = np.zeros(n + elbow.size[0], dtype=np.bool_)  # they depend on the elbow
-    limit = 20 + 4 * len(parked)
+    limit, pinned = 20 + 4 * len(parked), graph.tau > 0 and law.inflow == 0
     for count in range(10 * limit):
-        choice, most = _violator(graph, watch, front, law, resting, n, parked, lam, slack, count > limit)
+        choice, most = _violator(watch, front, law, pinned, resting, n, parked, lam, slack, count > limit)
         if choice < 0:
             return slack, 0 if inside > 0 else SCALED
         if trace.used[0] == len(trace.changes):
@@ -150,7 +150,7 @@ def _turn(graph, watch, front, trace, law, lam, near, piece, slack, inside):
             n += 1
         elif elbow.size[0] == len(elbow.places):
             return slack, FULL
-        elif admit(graph, watch, front, resting[choice], -law.drop, 0.0):
+        elif admit(graph.K, graph.tau, watch, front, resting[choice], -law.drop, 0.0):
             watch.side[resting[choice]], watch.gap[resting[choice]] = 0, 0
             _note(trace, piece, watch.ids[resting[choice]], -1)
             n -= 1
@@ -186,14 +186,14 @@ def _directions(graph, front, law):
 
 
 @njit
-def _violator(graph, watch, front, law, resting, n, parked, lam, slack, first):
+def _violator(watch, front, law, pinned, resting, n, parked, lam, slack, first):
     """The resting pair, or the place in the elbow behind them, whose direction is wrong; -1: none.
 
-    It is that with the largest violation, or the first one, against cycles. With bias and no inflow the last
-    one in the elbow stays: its weight does not move.
+    It is that with the largest violation, or the first one, against cycles. If the score of an
+    item is `pinned` by the last one in the elbow, whose weight does not move, it stays.
     """
     choice, most, size = -1, 0.0, front.elbow.size[0]
-    for c in range(n + (0 if size == 1 and graph.tau > 0 and law.inflow == 0 else size)):
+    for c in range(n + (0 if size == 1 and pinned else size)):
         wrong = 0.0
         if c >= n:
             k, move = front.elbow.places[c - n], front.moves[c - n]
