@@ -26,12 +26,12 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVC
 from svm import problem
 
+from preflearn.ground.interior import Hinges, minimise
 from preflearn.ground.kernels import gram_features
 from preflearn.pairs import Incidence, Pairs
 from preflearn.svm import SVMCompare
 from preflearn.svm.differences import HingeMatrix, ItemDifferences
 from preflearn.svm.dual import Rows
-from preflearn.svm.interior import Hinges, minimise
 from preflearn.svm.machine import preferences_first
 
 GAP = 1e-6

@@ -12,7 +12,7 @@ from small_problems import COUNT, small_problem
 
 from preflearn.ground.kernels import NotPositiveSemidefiniteError
 from preflearn.pairs import Pairs
-from preflearn.path import RegularizationPath, ranking, ranksvm_path
+from preflearn.path import RegularizationPath, ranksvm_path, walk
 from preflearn.svm import SVMRank
 
 
@@ -98,7 +98,7 @@ def test_breakpoints_are_those_of_plain_numpy(n, kernel):
 def test_watching_some_pairs_changes_nothing(monkeypatch):
     pairs, y = two_classes(120, seed=0, p=4)
     some = ranksvm_path(pairs, y, gamma=0.3, lambda_min=0.05)
-    monkeypatch.setattr(ranking, "_FEW", len(y))
+    monkeypatch.setattr(walk, "_FEW", len(y))
     all_of_them = ranksvm_path(pairs, y, gamma=0.3, lambda_min=0.05)
     assert len(y) > 3000
     assert some.status == all_of_them.status == "complete"

@@ -64,6 +64,20 @@ def test_all_data_twice_moves_lambda_only():
     np.testing.assert_allclose(twice.curves[0].lambdas, 2 * once.curves[0].lambdas, rtol=1e-9)
 
 
+@pytest.mark.parametrize("offset", [1e3, 1e9])
+def test_a_constant_added_to_all_items_changes_nothing(offset):
+    """Differences do not see it, so neither does the choice: items are centred before they are multiplied."""
+    rng = np.random.default_rng(1)
+    X = np.round(rng.standard_normal((50, 3)), 3)
+    pairs, y = Pairs.from_scores(X, X @ [1.0, 2.0, 0.0] + rng.standard_normal(50))
+    moved = Pairs(X + offset, pairs.index)
+    here, there = (cross_validated_path(data, y, kernel="linear") for data in (pairs, moved))
+    assert (there.loss, there.lam) == (here.loss, pytest.approx(here.lam, rel=1e-6))
+    path, held = ranksvm_path(moved, y, "linear", lambda_min=1.0), ranksvm_path(pairs, y, "linear")
+    expected = held.decision_function(1.0, pairs)
+    np.testing.assert_allclose(path.decision_function(1.0, moved), expected, rtol=1e-5, atol=1e-6)
+
+
 def test_bad_input_says_what_is_wrong():
     pairs, y, qid = queries(4, 3, seed=0)
     with pytest.raises(ValueError, match="expected at most 4, the number of groups"):

@@ -1,6 +1,7 @@
-"""What all learners share: item kernels, the estimator contract, losses of outcomes."""
+"""What all learners share: item kernels, the estimator contract, losses of outcomes, splits of pairs."""
 
 from preflearn.ground.estimator import ComparisonEstimator
 from preflearn.ground.kernels import NotPositiveSemidefiniteError
+from preflearn.ground.splits import DateSplit, ItemKFold, QueryKFold
 
-__all__ = ["ComparisonEstimator", "NotPositiveSemidefiniteError"]
+__all__ = ["ComparisonEstimator", "DateSplit", "ItemKFold", "NotPositiveSemidefiniteError", "QueryKFold"]

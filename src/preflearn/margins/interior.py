@@ -6,7 +6,7 @@ many rows are tight in the end; an active-set method takes one step a row, and a
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections import deque
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,75 +14,55 @@ from scipy.linalg import get_lapack_funcs, lstsq
 from scipy.optimize import nnls
 
 from preflearn.checks import Floats
+from preflearn.ground.interior import Interior, Step, central_path
 from preflearn.margins.rows import Rows, Solution, Solver, grow_working_set
 
 _POTRF, _POTRS = get_lapack_funcs(("potrf", "potrs"))  # without SciPy's checks, and failing in numbers
-_STEPS = 100  # some fifteen are usual; all of them are taken only where the optimum is 0
 _SMALLEST = 1e-60  # a gap that is 0, for data of size 1
-_INSIDE = 0.995  # of the way to the nearest bound
 _RIDGE = 1e-16  # relative to the largest curvature: added where rounding hides that it is positive
 _TOUCHING = 1e-9  # a margin below it does not say which slacks count
 _FLAT = 1e-10  # the curvature that makes the optimum of the LP one point: it moves mu by some 1e-10
 
 
-class Optimum(NamedTuple):
-    """A point z, its slacks A z - b > 0, and the multipliers of the constraints, > 0."""
-
-    z: Floats
-    slack: Floats
-    lam: Floats
-
-    def tight(self, unit: float) -> NDArray[np.bool_]:
-        """The constraints that hold with equality at the optimum: one of the two goes to 0 in each.
-
-        `unit` is the size of slacks that count, where multipliers have the sum 1.
-        """
-        return self.lam * unit > self.slack
-
-
 def interior_point(
-    A: Floats, b: Floats, c: Floats, curvature: Floats, start: Optimum, tolerance: float
-) -> Optimum:
+    A: Floats, b: Floats, c: Floats, curvature: Floats, start: Interior, tolerance: float
+) -> Interior:
     """Minimise z'Hz/2 + c'z subject to A z >= b, with H = diag(curvature), by Mehrotra's method.
 
     Parameters
     ----------
     A : ndarray of shape (k, q)
     b, c, curvature : ndarray of shape (k,), (q,), (q,)
-    start : Optimum
+    start : Interior
         With positive slacks that are those of its z, and positive multipliers.
     tolerance : float
         Of the duality gap, relative to the objective.
     """
-    z, slack, lam = start
-    for _ in range(_STEPS):
-        dual = curvature * z + c - lam @ A
-        gap = slack @ lam
-        if gap <= tolerance * abs((curvature * z / 2 + c) @ z) + _SMALLEST:
-            break
-        roots = np.sqrt(lam / slack)[:, None] * A
+
+    def newton(point: Interior) -> Step | None:
+        z, slack, dual = point
+        if point.gap() <= tolerance * abs((curvature * z / 2 + c) @ z) + _SMALLEST:
+            return None
+        roots = np.sqrt(dual / slack)[:, None] * A
         factor = _cholesky(roots.T @ roots, curvature)
-        missed = A @ z - b - slack
+        slope, missed = curvature * z + c - dual @ A, A @ z - b - slack
 
-        def step(target: Floats) -> tuple[Floats, Floats, Floats]:  # towards slack * lam + target
-            right = ((target - lam * missed) / slack) @ A - dual  # noqa: B023  (used at once)
-            dz = _POTRS(factor, right, lower=1)[0]  # noqa: B023
-            ds = A @ dz + missed  # noqa: B023
-            return dz, ds, (target - lam * ds) / slack  # noqa: B023
+        def step(target: Floats) -> Interior:
+            dz = _POTRS(factor, ((target - dual * missed) / slack) @ A - slope, lower=1)[0]
+            ds = A @ dz + missed
+            return Interior(dz, ds, (target - dual * ds) / slack)
 
-        _, ds, dl = step(-slack * lam)
-        length = min(_reach(slack, ds), _reach(lam, dl))
-        left = (slack + length * ds) @ (lam + length * dl) / gap
-        dz, ds, dl = step(left**3 * gap / len(A) - slack * lam - ds * dl)
-        length = _INSIDE * min(_reach(slack, ds), _reach(lam, dl))
-        z, slack, lam = z + length * dz, slack + length * ds, lam + length * dl
-    return Optimum(z, slack, lam)
+        return step
+
+    return deque(central_path(start, newton), maxlen=1).pop()
 
 
-def _reach(values: Floats, change: Floats) -> float:
-    """The part, at most 1, of a change after which the first value is 0."""
-    falls = change < 0
-    return float((values[falls] / -change[falls]).min(initial=1.0))
+def tight(optimum: Interior, unit: float) -> NDArray[np.bool_]:
+    """The constraints that hold with equality at an optimum: one of the two goes to 0 in each.
+
+    `unit` is the size of slacks that count, where multipliers have the sum 1.
+    """
+    return optimum.dual * unit > optimum.slack
 
 
 def _cholesky(matrix: Floats, curvature: Floats) -> Floats:
@@ -124,10 +104,12 @@ def largest_ratio(rows: Rows, scale: Floats) -> tuple[Solution, NDArray[np.int64
         w = guess / max(np.abs(G @ guess).max(), _SMALLEST)
         values = G @ w - b
         z = np.append(w, values.min() - 0.1)
-        optimum = interior_point(A, b, c, curvature, Optimum(z, values - z[-1], np.full(k, 1 / k)), tolerance)
-        tight, dual = optimum.tight(abs(optimum.z[-1]) + _TOUCHING), np.zeros(k)
-        dual[tight] = nonnegative(A[tight].T, c)[0]
-        z = optimum.z + least_squares(A[tight], b[tight] - A[tight] @ optimum.z)
+        optimum = interior_point(
+            A, b, c, curvature, Interior(z, values - z[-1], np.full(k, 1 / k)), tolerance
+        )
+        active, dual = tight(optimum, abs(optimum.z[-1]) + _TOUCHING), np.zeros(k)
+        dual[active] = nonnegative(A[active].T, c)[0]
+        z = optimum.z + least_squares(A[active], b[active] - A[active] @ optimum.z)
         return Solution(z[:-1], dual, float(z[-1]))
 
     return grow_working_set(rows, scale, in_span(solve))

@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from preflearn.checks import Floats, check_kinds
 from preflearn.ground.estimator import ComparisonEstimator
-from preflearn.margins.interior import Optimum, in_span, interior_point, least_squares, nonnegative
+from preflearn.ground.interior import Interior
+from preflearn.margins.interior import in_span, interior_point, least_squares, nonnegative, tight
 from preflearn.margins.rows import EXACT, Rows, Solution, extremes, grow_working_set, warn_if_inaccurate
 from preflearn.margins.separable import verified
 from preflearn.pairs import Pairs
@@ -160,11 +161,11 @@ def nearest_points(rows: Rows, scale: float) -> tuple[Solution, NDArray[np.int64
         z = np.append(lam @ G * sizes, [0.0, 0.0])
         values = A @ z
         z[p:] = np.array([values[~ties].min(), values[ties].min()]) - 0.1 * np.ptp(values) - _TINY
-        optimum = interior_point(A, np.zeros(k), c, curvature, Optimum(z, A @ z, lam), tolerance)
+        optimum = interior_point(A, np.zeros(k), c, curvature, Interior(z, A @ z, lam), tolerance)
         x = optimum.z[:p] / sizes
         if tolerance > EXACT:
-            return Solution(x, optimum.lam)
-        return _polished(G, kinds, Solution(x, optimum.lam), optimum.tight(x @ x))
+            return Solution(x, optimum.dual)
+        return _polished(G, kinds, Solution(x, optimum.dual), tight(optimum, x @ x))
 
     return grow_working_set(rows, scale, in_span(solve))
 

@@ -150,7 +150,7 @@ def grow_working_set(
         values = rows.values @ (coef / scale)
         work = _turned(values, ties)[_worst(np.where(ties, np.abs(values), -values), ties, batch)]
     for tolerance in (_ROUGH, EXACT):
-        while True:
+        for _ in range(2 * m):  # each time but the last adds a turned row
             inside[work] = True
             G, tied = rows.turned(work)
             solution = solve(G / scale, tied, tolerance, coef)

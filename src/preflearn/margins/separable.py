@@ -215,7 +215,7 @@ def _exact_answer(data: _Integers, work: NDArray) -> Separability | None:
     """
     ties, everything = data.ties, np.arange(len(data.ties))
     all_rows, budget = None, _EXACT_WORK
-    while True:
+    for _ in range(len(ties) + 1):  # each time but the last adds a pair
         rows, tied = data.rows(work), ties[work]
         meet, answer, cost = _common_point(rows[~tied], rows[tied], budget)
         budget -= cost
@@ -237,6 +237,7 @@ def _exact_answer(data: _Integers, work: NDArray) -> Separability | None:
                 s, t = data.extremes(data.weights(coef), everything)
             return _separable(coef if s > t else None)
         work = np.union1d(work, extreme)
+    return None
 
 
 def _common_point(preferences: NDArray, ties: NDArray, budget: float) -> tuple[bool, NDArray, float]:

@@ -12,27 +12,20 @@ References
 from __future__ import annotations
 
 import warnings
-from functools import partial
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, check_labels, check_real, check_scale
-from preflearn.ground.gram import DenseGram, check_gram, check_semidefinite
-from preflearn.path.binary_path import BinaryPath, Pieces, constant
-from preflearn.path.events import BOUND
-from preflearn.path.homotopy import Homotopy, Stretch
+from preflearn.ground.gram import check_gram, check_semidefinite, fixed
+from preflearn.path.binary_path import BinaryPath
+from preflearn.path.graph import BOUND, Graph
+from preflearn.path.walk import Walk, still
 
-_LAST = 1e-9  # breakpoints below this part of the first are rounding
-_ACCURACY = 1e-9  # the path ends where the rounding of F may exceed this share of it
-_TOLERANCE = 5e-9  # or sooner, where the optimality conditions hold less well
-_EPS = 1.1e-16  # the rounding of one number
+_NOTHING = 1e-12  # of the largest entry of K: a first breakpoint that is rounding
 _INACCURATE = 1e-4  # a duality gap, in units of the objective, that is worth a warning
-_BLURRED = 2e-7  # the optimality conditions at the end, where no event is left
 _LEVEL = 10.0  # a constant in K is taken out if it is so much larger than the rest
-_REFRESH = 100  # points for each stretch between two computations of F from scratch
 
 
 def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> BinaryPath:
@@ -102,30 +95,55 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> BinaryPa
 def trusted_path(K: Floats, y: Floats, lambda_min: float) -> BinaryPath:
     """`svm_path` of a K and labels that need no check; its status is "rounding" where `svm_path` warns."""
     K, centre = _centred(K)
-    gram = DenseGram(K)
-    alpha, pins, tail = _start(gram, y)
-    F = gram.times(y * alpha)
-    sign = float(y[pins[0]])
-    rest = -float(np.mean(F[pins]))  # the pins stay on the margin with offset = sign lambda + rest
-    lam = float(np.max(-sign * (F[y == -sign] + rest))) / 2
-    make = partial(BinaryPath, K, centre, y, alpha, tail)
-    if lam <= max(lambda_min, 1e-12 * np.abs(gram.diagonal()).max()):
-        end = max(lam, lambda_min)
-        offset = rest + sign * lam + tail * (end - max(lam, 0.0))
-        return make(constant(end, offset))
-    floor = max(lambda_min, _LAST * lam)
-    state = Homotopy(
-        gram, y, alpha.copy(), lam, offset=sign * lam + rest, elbow=pins,
-        left=lam - lambda_min, spare=lambda_min, least=floor - lambda_min,
-    )  # fmt: skip
-    record = _Record(floor, (lam, state.offset))
-    sound, ended = _follow(gram, state, record)
-    path = make(record.pieces(lambda_min if state.left == 0 else floor))
-    end = _blurred_below(gram, path, state.F)
-    status = "rounding" if end > lambda_min > 0 else "complete"
-    if ended and len(path.breakpoints) and path.kkt_residual(path.breakpoints[-1]) <= 2 * _TOLERANCE:
-        return path if end <= path.lambda_end else make(record.pieces(end), status=status)
-    return make(record.pieces(max(floor, end), sound), status="rounding")
+    graph = _against_null(K, y)
+    sign = 1.0 if np.count_nonzero(y > 0) >= np.count_nonzero(y < 0) else -1.0
+    walk, pin = _at_large_lambda(graph, y, sign)
+    g, rest = (
+        walk.g[:-1],
+        walk.g[pin],
+    )  # at lambda the free score is rest - sign lambda: the pin is on the margin
+    lam = float(np.max(-sign * (g[y == -sign] - rest))) / 2
+    if lam <= max(lambda_min, _NOTHING * graph.largest):
+        course, status = still(walk.alpha, max(lam, lambda_min)), "complete"
+    else:
+        walk.g[-1] = rest - sign * lam
+        course, status = walk.down(lam, lambda_min)
+    return BinaryPath(graph, course, status, y, centre)
+
+
+def _against_null(K: Floats, y: Floats) -> Graph:
+    """The points as pairs with one more item, on the better side if y = +1; its score is minus the bias."""
+    m, diagonal = len(K), np.diag(K)
+    bordered = np.zeros((m + 1, m + 1))
+    bordered[:m, :m], bordered[m, m] = K, float(np.mean(diagonal)) or 1.0
+    points, null = np.arange(m), np.full(m, m)
+    first, second = (np.where(y * side > 0, points, null).astype(np.uint32) for side in (1, -1))
+    largest = float(np.abs(diagonal).max())
+    return Graph(fixed(bordered), largest, first, second, np.ones(m), float(bordered[m, m]))
+
+
+def _at_large_lambda(graph: Graph, y: Floats, sign: float) -> tuple[Walk, int]:
+    """The weights for large lambda, and a point of the larger class, that of this sign, on the margin there.
+
+    All weights of the smaller class are 1. Those of the larger have the same sum, and the least norm of w:
+    the end of the path of these solutions in that sum, from 0 on.
+    """
+    big, few = np.flatnonzero(y == sign), int(np.count_nonzero(y == -sign))
+    if len(big) == few:
+        walk = Walk(graph, np.ones(len(y)))
+        pin = int(big[np.argmax(sign * walk.g[big])])
+        walk.elbow = np.array([pin])
+        return walk, pin
+    walk = Walk(graph, (y == -sign) * 1.0)
+    walk.grow(big, few, sign)
+    share = np.minimum(walk.alpha, 1 - walk.alpha)
+    elbow, pin = walk.elbow, int(np.argmax(share))
+    if share[pin] <= BOUND:
+        pin = int(big[np.argmin(np.where(walk.alpha[big] < 0.5, sign * walk.g[big], np.inf))])
+        elbow = np.array([pin])
+    walk.alpha[share <= BOUND] = np.round(walk.alpha[share <= BOUND])
+    walk.elbow = elbow
+    return walk, pin
 
 
 def _centred(K: Floats) -> tuple[Floats, Floats | float]:
@@ -142,200 +160,6 @@ def _centred(K: Floats) -> tuple[Floats, Floats | float]:
     K -= mean[:, None]
     K += level
     return (K + K.T) / 2, mean
-
-
-def _blurred_below(gram: DenseGram, path: BinaryPath, F: Floats) -> float:
-    """The lambda below which the rounding of F / lambda may exceed `_BLURRED`; 0 if F stays above it."""
-    if len(path.breakpoints) == 0:
-        return 0.0
-    alpha = path.alpha(path.breakpoints[-1])
-    bound = _EPS * float(alpha.sum()) * float(np.abs(gram.diagonal()).max()) / _BLURRED
-    return bound if bound > np.abs(F).max() and bound < path.breakpoints[-1] else 0.0
-
-
-def _follow(gram: DenseGram, state: Homotopy, record: _Record) -> tuple[int, bool]:
-    """Record the path; returns how many pieces are sound for sure, and if it came to its end."""
-    sound, often = 1, max(1, len(state.y) // _REFRESH)
-    for count in range(1, _limit(state)):
-        before, tolerance = record.count, _TOLERANCE * max(state.margin, np.abs(state.F).max())
-        w = state.F - state.offset
-        stretch = state.advance()
-        clear = _clear(gram, state, stretch)
-        record.add(stretch.until(clear), _free(gram, state.y, w, stretch.until(clear)))
-        if clear < len(stretch.moves) or state.lost:
-            return record.count, False
-        if state.done:
-            return sound, True
-        if state.drift > tolerance:
-            return max(before, 1), False
-        if len(state.elbow) == 0:
-            _jump(state)
-        if count % often == 0:
-            if state.refresh() > _TOLERANCE * max(state.margin, np.abs(state.F).max()):
-                return sound, False
-            sound = record.count
-    raise ArithmeticError(f"the path did not end in {record.count} events; it came to {state.margin}")
-
-
-def _clear(gram: DenseGram, state: Homotopy, stretch: Stretch) -> int:
-    """How many events come before the rounding of F may exceed _ACCURACY of its largest value.
-
-    The bound is one of sizes, which rounding does not touch: the path ends at the same event on any machine.
-    """
-
-    def blurred(alpha: Floats, F: Floats, margin: float) -> bool:
-        return _EPS * alpha.sum() * largest > _ACCURACY * max(margin, np.abs(F).max())
-
-    largest = gram.diagonal().max()
-    if blurred(state.alpha, state.F, state.margin):
-        alpha = stretch.start.copy()
-        for event, offset in enumerate(stretch.offsets[:-1]):
-            alpha[stretch.ids] = stretch.alphas[event]
-            if blurred(alpha, gram.times(state.y * alpha) + offset, stretch.margins[event]):
-                return event
-    return len(stretch.moves)
-
-
-def _jump(state: Homotopy) -> None:
-    """With no point left on the margin the offset is free, up to the next that can take weight."""
-    gaps = np.where(state.alpha < 0.5, state.y * state.F - state.margin, np.inf)
-    point = np.argmin(gaps)
-    jump = state.y[point] * gaps[point]
-    state.F -= jump
-    state.offset -= jump
-    state.elbow = np.array([point])
-
-
-def _free(gram: DenseGram, y: Floats, w: Floats, stretch: Stretch) -> list[tuple[int, Middle]]:
-    """Events of which all weights rest at 0 or 1; w is K (y alpha) before the first."""
-    alphas, moves = stretch.alphas[:-1], stretch.moves * stretch.margins[:-1, None]
-    inner = (alphas > BOUND) & (alphas < 1 - BOUND)
-    alpha, found = stretch.start.copy(), []
-    for event in np.flatnonzero(~(stretch.inside & (inner | (np.abs(moves) > BOUND))).any(axis=1)):
-        alpha[stretch.ids] = alphas[event]
-        found.append((int(event), Middle.of(y, alpha, w + gram.times(y * (alpha - stretch.start)))))
-    return found
-
-
-class Middle(NamedTuple):
-    """Extreme y_i (K y alpha)_i of the points at weight 1 and 0, which bound the offset where it is free.
-
-    max(one_minus - lambda, lambda - zero_plus) <= offset <= min(lambda - one_plus, zero_minus - lambda)
-    """
-
-    one_plus: float
-    one_minus: float
-    zero_plus: float
-    zero_minus: float
-
-    @classmethod
-    def of(cls, y: Floats, alpha: Floats, w: Floats) -> Middle:
-        values, one, plus = y * w, alpha > 0.5, y > 0
-        return cls(
-            np.max(values[one & plus]),
-            np.max(values[one & ~plus]),
-            np.min(values[~one & plus], initial=np.inf),
-            np.min(values[~one & ~plus], initial=np.inf),
-        )
-
-    def at(self, lam: float) -> float:
-        low = max(self.one_minus - lam, lam - self.zero_plus)
-        return (low + min(lam - self.one_plus, self.zero_minus - lam)) / 2
-
-    def kinks(self) -> list[float]:
-        return sorted({(self.one_minus + self.zero_plus) / 2, (self.one_plus + self.zero_minus) / 2})[::-1]
-
-
-def _limit(state: Homotopy) -> int:
-    """More stretches than a problem of this size ever takes."""
-    return 1000 + 100 * len(state.y)
-
-
-class _Record:
-    """Collects stretches of events as the pieces of a path down to lambda = floor."""
-
-    def __init__(self, floor: float, begin: tuple[float, float]):
-        self.count, self._floor, self._begin, self._listed = 0, floor, begin, 0
-        self._parts: list[Pieces] = []
-        self._ends: tuple[Floats, Floats] = (np.zeros(0), np.zeros(0))  # of the last piece: lambda, offset
-
-    def add(self, stretch: Stretch, free: list[tuple[int, Middle]]) -> None:
-        knots, offsets = stretch.margins[:-1], stretch.offsets[:-1].copy()
-        if len(knots) == 0:
-            return
-        inside, alphas, ids = stretch.inside, stretch.alphas[:-1], stretch.ids
-        events, places, kinks, middles = np.arange(len(knots)), [], [], []
-        self._ends = (stretch.margins[-2:], stretch.offsets[-2:])
-        for event, middle in free:
-            begin, end = stretch.margins[event], max(stretch.margins[event + 1], self._floor)
-            inner = [kink for kink in middle.kinks() if end < kink < begin]
-            offsets[event] = middle.at(begin)
-            places += [event + 1] * len(inner)
-            kinks += inner
-            middles += [middle.at(kink) for kink in inner]
-            if event == len(knots) - 1:
-                self._ends = (np.array([begin, end]), np.array([0.0, middle.at(end)]))
-        events = np.insert(events, places, np.array(places, dtype=np.int64) - 1)
-        sizes, (rows, columns) = inside.sum(axis=1), np.nonzero(inside)
-        first = self._listed + np.append(0, np.cumsum(sizes))[events]
-        event, place = np.nonzero(inside != np.vstack([stretch.before, inside[:-1]]))
-        weight = np.where(inside[event, place], -1, np.round(alphas[event, place])).astype(np.int64)
-        changes = np.column_stack([self.count + np.searchsorted(events, event), ids[place], weight])
-        knots, offsets = np.insert(knots, places, kinks), np.insert(offsets, places, middles)
-        weights = ids[columns], alphas[inside], stretch.moves[inside]
-        self._parts.append(Pieces(knots, offsets, first, sizes[events], *weights, changes))
-        self.count, self._listed = self.count + len(events), self._listed + len(rows)
-
-    def pieces(self, end: float, count: int | None = None) -> Pieces:
-        """Everything so far, or the first pieces; the last knot is at `end` if the path comes there."""
-        if not self._parts:
-            return constant(*self._begin)
-        lambdas, offsets = self._ends
-        end = end if lambdas[-1] <= self._floor else lambdas[-1]
-        every = Pieces(*map(np.concatenate, zip(*self._parts, strict=True)))
-        every = every._replace(
-            knots=np.append(every.knots, end),
-            offsets=np.append(every.offsets, np.interp(-end, -lambdas, offsets)),
-        )
-        return every.until(self.count if count is None else count).merged()
-
-
-def _start(gram: DenseGram, y: Floats) -> tuple[Floats, NDArray[np.int64], float]:
-    """Weights for large lambda, points on the margin there, and the slope of the offset in lambda.
-
-    All weights of the smaller class are 1. Those of the larger have the same sum, and the least norm of w:
-    the end of the path of these solutions in that sum, from 0 on.
-    """
-    sign = 1.0 if np.count_nonzero(y > 0) >= np.count_nonzero(y < 0) else -1.0
-    big, small = np.flatnonzero(y == sign), np.flatnonzero(y == -sign)
-    alpha = np.ones(len(y))
-    if len(big) == len(small):
-        return alpha, big[[np.argmax(sign * gram.times(y)[big])]], 0.0
-    linear = -gram.times((y == -sign) * 1.0)[big]
-    first = int(np.argmin(linear))
-    state = Homotopy(
-        DenseGram(gram.block(big, big)), np.ones(len(big)), np.zeros(len(big)), 0.0, drop=0.0,
-        inflow=1.0, linear=linear, offset=-linear[first], elbow=np.array([first]), left=float(len(small)),
-        least=BOUND,
-    )  # fmt: skip
-    for count in range(1, _limit(state)):
-        state.advance()
-        if state.done or state.lost:
-            break
-        if len(state.elbow) == 0:
-            _jump(state)
-        if count % max(1, len(big) // _REFRESH) == 0:
-            state.refresh()
-    if not state.done:
-        raise ArithmeticError(
-            "rounding hides the solution for large lambda; scale K, or remove near-duplicates"
-        )
-    state.refresh()
-    inner = (state.alpha > BOUND) & (state.alpha < 1 - BOUND)
-    alpha[big] = np.where(inner, state.alpha, np.round(state.alpha))
-    if inner.any():
-        return alpha, big[state.elbow], sign
-    return alpha, big[[np.argmin(np.where(alpha[big] == 0, state.F, np.inf))]], sign
 
 
 def _check_problem(K: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:

@@ -8,71 +8,48 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import Floats, Ids, check_array, check_labels
-from preflearn.path.events import BOUND
-from preflearn.path.regularization import SHORT, RegularizationPath, Selection, named, steps, widest
+from preflearn.checks import Floats, check_array, check_labels
+from preflearn.path.graph import BOUND, Graph
+from preflearn.path.regularization import RegularizationPath, Selection, steps, widest
+from preflearn.path.walk import Course
 
-_BLOCK = 128  # breakpoints whose decision values are computed by one matrix product
 
+class Middle(NamedTuple):
+    """Extreme y_i (K y alpha)_i of the points at weight 1 and 0, which bound the offset where it is free.
 
-class Pieces(NamedTuple):
-    """A path in arrays: at knot k begins piece k, and the last knot is the end.
-
-    On piece k the points `index[first[k] : first[k] + size[k]]` have the weights values + (knot - lambda)
-    moves; the others rest at 0 or 1. `changes` are rows (piece, point, weight) of the points that come to
-    the margin (weight -1), or leave it for a weight of 0 or 1.
+    max(one_minus - lambda, lambda - zero_plus) <= offset <= min(lambda - one_plus, zero_minus - lambda)
     """
 
-    knots: Floats  # (k + 1,)
-    offsets: Floats  # (k + 1,), lambda times the bias
-    first: Ids  # (k,)
-    size: Ids  # (k,)
-    index: Ids
-    values: Floats
-    moves: Floats
-    changes: Ids  # (c, 3)
+    one_plus: float
+    one_minus: float
+    zero_plus: float
+    zero_minus: float
 
-    def until(self, count: int) -> Pieces:
-        """The first pieces only."""
-        changes = self.changes[self.changes[:, 0] < count]
-        knots, offsets = self.knots[: count + 1], self.offsets[: count + 1]
-        return self._replace(
-            knots=knots, offsets=offsets, first=self.first[:count], size=self.size[:count], changes=changes
+    @classmethod
+    def of(cls, y: Floats, alpha: Floats, w: Floats) -> Middle:
+        values, one, plus = y * w, alpha > 0.5, y > 0
+        return cls(
+            np.max(values[one & plus]),
+            np.max(values[one & ~plus]),
+            np.min(values[~one & plus], initial=np.inf),
+            np.min(values[~one & ~plus], initial=np.inf),
         )
 
-    def merged(self) -> Pieces:
-        """Without pieces as short as rounding; what happens at their knots happens at the next one."""
-        kept = self.knots[1:] < self.knots[:-1] * (1 - SHORT)
-        place = np.cumsum(kept) - kept
-        changes = np.column_stack([place[self.changes[:, 0]], self.changes[:, 1:]])
-        knots, offsets = (np.append(values[:-1][kept], values[-1]) for values in (self.knots, self.offsets))
-        first, size = self.first[kept], self.size[kept]
-        return self._replace(knots=knots, offsets=offsets, first=first, size=size, changes=changes)
+    def at(self, lam: float) -> float:
+        low = max(self.one_minus - lam, lam - self.zero_plus)
+        return (low + min(lam - self.one_plus, self.zero_minus - lam)) / 2
 
-
-def constant(end: float, offset: float) -> Pieces:
-    """A path without pieces, known down to lambda = end."""
-    none, floats = np.zeros(0, dtype=np.int64), np.zeros(0)
-    knots, offsets = np.array([end]), np.array([offset])
-    return Pieces(knots, offsets, none, none, none, floats, floats, none.reshape(0, 3))
+    def kinks(self) -> list[float]:
+        return sorted({(self.one_minus + self.zero_plus) / 2, (self.one_plus + self.zero_minus) / 2})[::-1]
 
 
 class BinaryPath(RegularizationPath):
     """The solutions of the machine with bias for all lambda, as made by `svm_path`."""
 
-    def __init__(
-        self, K: Floats, centre: Floats | float, y: Floats, start: Floats, tail: float, pieces: Pieces,
-        status: str = "complete",
-    ):  # fmt: skip
-        self._K, self._y, self._start, self._tail, self._pieces = K, y, start, tail, pieces
+    def __init__(self, graph: Graph, course: Course, status: str, y: Floats, centre: Floats | float):
+        super().__init__(graph, course, status)
+        self._K, self._y = graph.K[:-1, :-1], y
         self._centre = centre  # taken from the rows of each kernel; K is without it
-        self._knots, self._offsets = pieces.knots, pieces.offsets
-        super().__init__(self._knots[:-1], float(self._knots[-1]), status)
-        self._leaves = pieces.changes[pieces.changes[:, 2] >= 0]
-
-    @property
-    def events(self) -> list[tuple[float, int, str]]:
-        return named(self._knots, self._pieces.changes)
 
     def alpha(self, lam: float) -> Floats:
         """The dual weights at lambda, shape (m,), each in [0, 1]; those of libsvm are C times as large.
@@ -82,9 +59,7 @@ class BinaryPath(RegularizationPath):
         ValueError
             If lambda is not positive and finite, or is below `lambda_end`.
         """
-        lam = self._check(lam)
-        piece = min(int(np.searchsorted(-self._knots, -lam, side="right")), len(self.breakpoints)) - 1
-        return self._start.copy() if piece < 0 else self._alpha_on(piece, lam)
+        return self._weights(self._check(lam))
 
     def bias(self, lam: float) -> float:
         """b of f(x) = w·x + b; where an interval of values is optimal, its middle.
@@ -94,9 +69,8 @@ class BinaryPath(RegularizationPath):
         ValueError
             If lambda is not positive and finite, or is below `lambda_end`.
         """
-        lam = self._check(lam)
-        shift = float(np.sum(self._centre * self._y * self.alpha(lam))) if np.any(self._centre) else 0.0
-        return (self._offset(lam) - shift) / lam
+        lam, alpha = self._check(lam), self.alpha(lam)
+        return (self._offset(lam, alpha) - float(np.sum(self._centre * self._y * alpha))) / lam
 
     def decision_function(self, lam: float, K_new: ArrayLike) -> Floats:
         """f(x) at lambda of new points, shape (n,).
@@ -115,7 +89,8 @@ class BinaryPath(RegularizationPath):
         return self._decide(self._check(lam), self._check_kernel(K_new))
 
     def _decide(self, lam: float, K_new: Floats) -> Floats:
-        return (K_new @ (self._y * self.alpha(lam)) + self._offset(lam)) / lam
+        alpha = self._weights(lam)
+        return (K_new @ (self._y * alpha) + self._offset(lam, alpha)) / lam
 
     def kkt_residual(self, lam: float) -> float:
         """The largest violation of the optimality conditions at lambda, over max(1, max |f|).
@@ -133,24 +108,12 @@ class BinaryPath(RegularizationPath):
         wrong = np.where(low, -excess, np.where(high, excess, np.abs(excess)))
         return float(max(0.0, wrong.max(), abs(self._y @ alpha)) / max(1.0, np.abs(f).max()))
 
-    def duality_gap(self, lam: float) -> float:
-        """How far lambda/2 w·w + sum of hinges may be above its minimum, relative to its value.
-
-        At a small lambda it says more than `kkt_residual`: where the data are nearly separable, margins that
-        are right to many digits can still leave much of a small objective.
-
-        Raises
-        ------
-        ValueError
-            If lambda is not positive and finite, or is below `lambda_end`.
-        """
-        lam = self._check(lam)
-        alpha, bias = self.alpha(lam), self._offset(lam) / lam
-        f = self._decide(lam, self._K)
-        half = float((self._y * alpha) @ (f - bias)) / 2
-        primal = half + float(np.maximum(0.0, 1 - self._y * f).sum())
-        gap = primal - float(alpha.sum()) + half + (1 + abs(bias)) * abs(float(self._y @ alpha))
-        return max(0.0, gap) / primal if primal > 0 else 0.0
+    def _values(self, lam: float) -> tuple[float, float]:
+        alpha = self._weights(lam)
+        w, bias = self._K @ (self._y * alpha) / lam, self._offset(lam, alpha) / lam
+        half = float((self._y * alpha) @ w) / 2
+        primal = half + float(np.maximum(0.0, 1 - self._y * (w + bias)).sum())
+        return primal, float(alpha.sum()) - half - (1 + abs(bias)) * abs(float(self._y @ alpha))
 
     def select(
         self,
@@ -191,9 +154,8 @@ class BinaryPath(RegularizationPath):
         K_valid = self._check_kernel(K_valid)
         self._check_choice()
         if loss is not None:
-            values = (F[:, i] / lam for lams, F in self._blocks(K_valid) for i, lam in enumerate(lams[:-1]))
-            losses = np.array([float(loss(np.asarray(y_valid), f)) for f in values])
-            return self._least(losses)
+            truth = np.asarray(y_valid)
+            return self._at_breakpoints(K_valid, lambda f: loss(truth, f))
         lambdas, losses = self._zero_one(K_valid, check_labels(y_valid, len(K_valid), allow=(-1, 1)))
         return widest(lambdas, losses, self._end(lambdas))
 
@@ -210,47 +172,35 @@ class BinaryPath(RegularizationPath):
             crossed = lams[piece] - (lams[piece] - lams[piece + 1]) * before / (before - after)
             places.append(np.clip(crossed, lams[piece + 1], lams[piece]))  # rounding may pass the end
             changes.append(change[row, piece])
-        lambdas, counts = steps(wrong, float(self._knots[0]), places, changes)
+        lambdas, counts = steps(wrong, float(self.breakpoints[0]), places, changes)
         return lambdas, counts / len(y_valid)
 
-    def _blocks(self, K_new: Floats) -> Iterator[tuple[Floats, Floats]]:
-        """Runs of knots, each ending where the next begins, and F of new points there, (n, knots)."""
-        for first in range(0, len(self.breakpoints), _BLOCK):
-            last = min(first + _BLOCK, len(self.breakpoints)) - 1
-            lams = self._knots[first : last + 2]
-            alphas = np.vstack([self._alphas_at_knots(first, last), self._alpha_on(last, lams[-1])])
-            moved = np.flatnonzero((alphas != alphas[0]).any(axis=0))
-            change = (alphas - alphas[0])[:, moved] * self._y[moved]
-            F = K_new @ (self._y * alphas[0])
-            yield lams, F[:, None] + K_new[:, moved] @ change.T + self._offsets[first : last + 2]
+    def _offsets(self, knots: Floats, nets: Floats) -> Floats:
+        return np.array([self._offset(lam, alpha) for lam, alpha in zip(knots, np.abs(nets), strict=True)])
 
-    def _alphas_at_knots(self, first: int, last: int) -> Floats:
-        """The weights where these pieces begin, shape (pieces, m)."""
-        pieces, leaves = self._pieces, self._leaves
-        alphas = np.tile(self._alpha_on(first, self._knots[first]), (last + 1 - first, 1))
-        begin, end = np.searchsorted(leaves[:, 0], [first, last], side="right")
-        for piece, point, weight in leaves[begin:end].tolist():
-            alphas[piece - first :, point] = weight
-        size = pieces.size[first : last + 1]
-        shift = pieces.first[first : last + 1] - np.cumsum(size) + size
-        place = np.arange(size.sum()) + np.repeat(shift, size)
-        row = np.repeat(np.arange(len(size)), size)
-        alphas[row, pieces.index[place]] = np.clip(pieces.values[place], 0.0, 1.0)
-        return alphas
+    def _runs(self) -> Iterator[tuple[Floats, Floats]]:
+        """Those of the graph, with knots where the middle of a free offset bends; y alpha of the points."""
+        for lams, nets in super()._runs():
+            nets = nets[:, :-1]
+            middles = np.abs(nets[1:] + nets[:-1]) / 2
+            free = np.flatnonzero(np.minimum(middles, 1 - middles).max(axis=1) <= BOUND)
+            for piece in free[::-1]:
+                kinks = Middle.of(self._y, middles[piece], self._K @ nets[piece]).kinks()
+                kinks = [kink for kink in kinks if lams[piece + 1] < kink < lams[piece]]
+                lams = np.insert(lams, piece + 1, kinks)
+                nets = np.insert(nets, [piece + 1] * len(kinks), nets[piece], axis=0)
+            yield lams, nets
 
-    def _alpha_on(self, piece: int, lam: float) -> Floats:
-        alpha, pieces = self._start.copy(), self._pieces
-        leaves = self._leaves[: np.searchsorted(self._leaves[:, 0], piece, side="right")]
-        alpha[leaves[:, 1]] = leaves[:, 2]  # of several, the last one counts
-        part = slice(pieces.first[piece], pieces.first[piece] + pieces.size[piece])
-        values = pieces.values[part] + (pieces.knots[piece] - lam) * pieces.moves[part]
-        alpha[pieces.index[part]] = np.clip(values, 0.0, 1.0)
-        return alpha
-
-    def _offset(self, lam: float) -> float:
-        if lam >= self._knots[0]:
-            return float(self._offsets[0] + self._tail * (lam - self._knots[0]))
-        return float(np.interp(-lam, -self._knots, self._offsets))
+    def _offset(self, lam: float, alpha: Floats) -> float:
+        """lambda times the bias of f without centre: a point of weight inside (0, 1) is on the margin."""
+        last = self._course.knots[-1]
+        if lam < last:  # f stays
+            return self._offset(last, self._weights(last)) * (lam / last)
+        signed, share = self._y * alpha, np.minimum(alpha, 1 - alpha)
+        pin = int(np.argmax(share))
+        if share[pin] > BOUND:
+            return float(lam * self._y[pin] - self._K[pin] @ signed)
+        return Middle.of(self._y, alpha, self._K @ signed).at(lam)
 
     def _check_kernel(self, K_new: ArrayLike) -> Floats:
         """Values of a kernel between new points and those of the fit, less what K is without."""

@@ -1,7 +1,8 @@
 """The points on the margin whose weights move, with a factor of their Gram matrix: compiled loops.
 
-With bias, a constant tau is added to the Gram matrix. It changes nothing for weights of fixed sum, and makes
-the matrix positive definite exactly where the system bordered by the sum is regular.
+With bias, tau times the products of the signs is part of the Gram matrix. It changes nothing for weights of
+fixed signed sum, and makes the matrix positive definite exactly where the system bordered by the signs is
+regular.
 
 The Gram matrix is U'DU with a unit upper triangle U. Points come as a column, and leave by an update of the
 rows below theirs with a positive multiple of theirs; both are stable, and so are solutions, however
@@ -16,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from preflearn.checks import Floats, Ids
+from preflearn.checks import Floats
 from preflearn.compiled import njit, njit_sums
 
 DEPENDENT = 1e-14
@@ -28,42 +29,24 @@ class Elbow(NamedTuple):
     size: NDArray[np.int64]  # (1,)
     places: NDArray[np.int64]  # (capacity,)
     factor: Floats  # (capacity, capacity): U, with D on the diagonal
-    right: Floats  # (2, capacity): solutions b of U'D b = values, and of U'D b = ones
+    right: Floats  # (2, capacity): solutions b of U'D b = values, and of U'D b = signs
+    signs: Floats  # (capacity,)
 
 
 def empty_elbow(capacity: int) -> Elbow:
     """Nobody yet, and room for so many points."""
-    filled, square = np.zeros(capacity, dtype=np.int64), (capacity, capacity)
-    right = np.zeros((2, capacity))
-    return Elbow(np.zeros(1, dtype=np.int64), filled, np.zeros(square), right)
-
-
-def new_elbow(block: Floats, places: Ids, values: Floats, capacity: int, tau: float) -> Elbow:
-    """The elbow of these places of a block, with room for so many points."""
-    elbow = empty_elbow(capacity)
-    for place, value in zip(places.tolist(), values.tolist(), strict=True):
-        column = block[place, elbow.places[: elbow.size[0]]] + tau
-        enter(elbow, column, block[place, place] + tau, place, value, 2 * DEPENDENT)
-    return elbow
-
-
-def moved(elbow: Elbow, places: Ids, capacity: int) -> Elbow:
-    """The same points, at these places of another block, with room for so many."""
-    n = len(places)
-    other = empty_elbow(capacity)
-    other.size[0], other.places[:n], other.right[:, :n] = n, places, elbow.right[:, :n]
-    other.factor[:n, :n] = elbow.factor[:n, :n]
-    return other
+    places, factor = np.zeros(capacity, dtype=np.int64), np.zeros((capacity, capacity))
+    return Elbow(np.zeros(1, dtype=np.int64), places, factor, np.zeros((2, capacity)), np.zeros(capacity))
 
 
 @njit
-def enter(elbow, column, own, place, value, least):
+def enter(elbow, column, own, place, value, sign, least):
     """Take a point in; False, and nothing changes, if it depends on the others and no `least` pivot is given.
 
     `column` has its inner products with the others, in their order (it is used up), and `own` its square.
     """
     factor, right, n = elbow.factor, elbow.right, elbow.size[0]
-    pivot, one = own, 1.0
+    pivot, one = own, sign
     for i in range(n):
         entry = column[i]
         for j in range(i + 1, n):
@@ -78,7 +61,7 @@ def enter(elbow, column, own, place, value, least):
     for k in range(n):
         factor[k, n] = column[k] / factor[k, k]
     factor[n, n], right[0, n], right[1, n] = pivot, value / pivot, one / pivot
-    elbow.places[n] = place
+    elbow.places[n], elbow.signs[n] = place, sign
     elbow.size[0] = n + 1
     return True
 
@@ -91,7 +74,8 @@ def leave(elbow, place):
         first += 1
     share, gone, value, one = factor[first, first], np.empty(n), right[0, first], right[1, first]
     for j in range(first, n):
-        elbow.places[j], gone[j] = elbow.places[j + 1], factor[first, j + 1]
+        elbow.places[j], elbow.signs[j] = elbow.places[j + 1], elbow.signs[j + 1]
+        gone[j] = factor[first, j + 1]
     for i in range(first):
         for j in range(first, n):
             factor[i, j] = factor[i, j + 1]
@@ -111,7 +95,7 @@ def leave(elbow, place):
 
 @njit
 def solve(elbow, delta, total, tau):
-    """Write delta with K delta + shift = values and sum(delta) = total on these points; return the shift.
+    """Write delta with K delta + shift * signs = values and signs·delta = total; return the shift.
 
     Without bias (tau = 0) the shift is 0, and the sum is free.
     """
@@ -119,12 +103,12 @@ def solve(elbow, delta, total, tau):
     ones = np.empty(n if tau > 0 else 0)
     for i in range(n - 1, -1, -1):
         delta[i] = elbow.right[0, i] - _behind(factor[i], delta, i, n)
-        excess += delta[i]
+        excess += elbow.signs[i] * delta[i]
     if tau == 0 or n == 0:
         return tau * total
     for i in range(n - 1, -1, -1):
         ones[i] = elbow.right[1, i] - _behind(factor[i], ones, i, n)
-        unit += ones[i]
+        unit += elbow.signs[i] * ones[i]
     for k in range(n):
         delta[k] -= excess / unit * ones[k]
     return excess / unit + tau * total

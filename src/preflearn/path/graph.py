@@ -27,6 +27,7 @@ class Graph(NamedTuple):
     first: NDArray[np.uint32]  # (m,), unsigned, since compiled code asks whether other ids are negative
     second: NDArray[np.uint32]  # (m,)
     bound: Floats  # (m,)
+    tau: float  # above 0 the last item, with which all others are compared, has any score: minus the bias
 
 
 class Front(NamedTuple):
@@ -46,7 +47,7 @@ def new_front(room: int, n: int) -> Front:
 
 
 @njit
-def admit(K, pairs, front, pair, value, least):
+def admit(K, tau, pairs, front, pair, value, least):
     """Take a pair into the elbow, unless it depends on it and no `least` pivot is given."""
     elbow, i, j = front.elbow, pairs.first[pair], pairs.second[pair]
     n = elbow.size[0]
@@ -55,7 +56,8 @@ def admit(K, pairs, front, pair, value, least):
         row[k] = one[k] - other[k]
     for k in range(n):
         column[k] = row[pairs.first[elbow.places[k]]] - row[pairs.second[elbow.places[k]]]
-    return enter(elbow, column, row[i] - row[j], pair, value, least)
+    sign = 0.0 if tau == 0 else 1.0 if j == len(K) - 1 else -1.0
+    return enter(elbow, column, row[i] - row[j], pair, value, sign, least)
 
 
 @njit
@@ -69,11 +71,11 @@ def dismiss(front, k):
 
 
 @njit
-def gather(K, pairs, front, places, values):
+def gather(graph, pairs, front, places, values):
     """Fill the elbow anew with these pairs."""
     front.elbow.size[0] = 0
     for k in range(len(places)):
-        admit(K, pairs, front, places[k], values[k], 2 * DEPENDENT)
+        admit(graph.K, graph.tau, pairs, front, places[k], values[k], 2 * DEPENDENT)
 
 
 @njit
@@ -114,14 +116,14 @@ def rerun(graph, front, alpha, knots, changes, lam, nets, residuals):
         while used < len(changes) and changes[used, 0] == piece:
             pair, weight = changes[used, 1], changes[used, 2]
             if weight < 0:
-                admit(graph.K, graph, front, pair, -1.0, 2 * DEPENDENT)
+                admit(graph.K, graph.tau, graph, front, pair, -1.0, 2 * DEPENDENT)
             else:
                 dismiss(front, np.argmax(elbow.places[: elbow.size[0]] == pair))
                 alpha[pair] = weight * graph.bound[pair]
             used += 1
         if len(residuals):
             residuals[piece] = residual(graph, alpha, knots[piece])
-        solve(elbow, front.moves, 0.0, 0.0)
+        solve(elbow, front.moves, 0.0, graph.tau)
         passed = knots[piece] - max(lam, knots[piece + 1])
         for k in range(elbow.size[0]):
             pair = elbow.places[k]

@@ -1,10 +1,10 @@
-"""The event loop of the ranking path over the pairs of a graph, compiled.
+"""The event loop of regularization paths over the pairs of a graph, compiled.
 
-See `preflearn.path.ranking` for the problem. All that the loop moves are the scores g = lambda f of the n
-items: an event costs one row of length n for each pair on the margin, however many pairs there are. Pairs
-that are far from the margin are not looked at: while f differs from that of the start by less than `reach`,
-up to a constant, no pair that was further away has come to the margin. Where it differs by more, the loop
-stops.
+See `preflearn.path.ranking` and `preflearn.path.binary` for the problems. All that the loop moves are the
+scores g = lambda f of the n items: an event costs one row of length n for each pair on the margin, however
+many pairs there are. Pairs that are far from the margin are not looked at: while f differs from that of the
+start by less than `reach`, up to a constant, no pair that was further away has come to the margin. Where it
+differs by more, the loop stops.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from preflearn.ground.gram import combine_into
 from preflearn.path.elbow import solve
 from preflearn.path.graph import BOUND, admit, dismiss
 
-ENDED, QUIET, SCALED, REACHED, FULL, LOST = 1, 2, 3, 4, 5, 6  # why the loop stopped; see `follow`
+ENDED, QUIET, SCALED, REACHED, FULL, LOST, EMPTY = 1, 2, 3, 4, 5, 6, 7  # why the loop stopped; see `follow`
 TOLERANCE = 1e-9  # of margins, in units of lambda: the path ends where their rounding may exceed it
 ON_MARGIN = 1e-11  # relative to lambda
 _FALL = 0.1  # of lambda in one stretch, after which g is computed anew
@@ -31,6 +31,18 @@ _EPS = 4e-16  # of the largest entry of the Gram matrix: the rounding of a slope
 _TIE = 1e-6  # of violations that differ by less, the first counts, or rounding would choose
 _DEVIATION = 1e-6  # a pair that depends on the elbow, and departs from it faster: rounding decides
 _PIVOTS = 8  # room for so many changes of the elbow an event
+
+
+class Law(NamedTuple):
+    """What a path follows: rates of its margin and of the signed sum of its weights, while time falls by 1.
+
+    Time is lambda, and the margin too, unless the margin rests at 0.
+    """
+
+    drop: float  # of the margin: 1, or 0
+    inflow: float
+    unit: float  # of slopes, and of scores where the margin rests
+    size: float  # of scores beside which rounding counts as nothing, if it is above lambda
 
 
 class Watch(NamedTuple):
@@ -69,28 +81,30 @@ def new_trace(events: int) -> Trace:
 
 
 @njit
-def follow(graph, watch, front, g, trace, reach, lam, end, rounding, inside):
+def follow(graph, watch, front, g, trace, law, reach, lam, end, rounding, inside):
     """Follow the watched pairs from lambda on, until the trace is full, or down to the end.
 
     `rounding` is that of g, and so many other pairs are inside the margin. Returns the number of pieces, and
     why it stopped before: at the end (ENDED), far from it though no event comes before it (QUIET), since no
     pair is inside the margin any more (SCALED: f stays, and weights fall as lambda does), since other pairs
-    might come to the margin (REACHED), for want of room in the elbow (FULL), since rounding decides (LOST);
-    or 0.
+    might come to the margin (REACHED), for want of room in the elbow (FULL), since rounding decides (LOST),
+    since nobody is left who could take what flows in (EMPTY); or 0.
     """
-    base, slack = g / lam, _directions(graph, front)
-    least = max(_FALL * lam, rounding / TOLERANCE)
+    base, slack = g / lam, _directions(graph, front, law)
+    least = (
+        _FALL * lam if rounding < _NEARLY * TOLERANCE * law.size else max(_FALL * lam, rounding / TOLERANCE)
+    )
     trace.used[0], trace.knots[0] = 0, lam
     for k in range(len(watch.ids)):
-        watch.gap[k] = watch.side[k] * (g[watch.first[k]] - g[watch.second[k]] - lam)
+        watch.gap[k] = watch.side[k] * (g[watch.first[k]] - g[watch.second[k]] - law.drop * lam)
     for piece in range(len(trace.knots) - 1):
-        near = max(ON_MARGIN * lam, rounding)
-        if rounding > _NEARLY * TOLERANCE * lam:
+        near = max(ON_MARGIN * (lam if law.drop > 0 else law.unit), rounding)
+        if rounding > _NEARLY * TOLERANCE * max(lam, law.size):
             return piece, LOST
-        slack, status = _turn(graph, watch, front, trace, lam, near, piece, slack, inside)
+        slack, status = _turn(graph, watch, front, trace, law, lam, near, piece, slack, inside)
         if status != 0:
             return piece, status
-        passed = _wait(watch, front, slack, near, lam - end)
+        passed = _wait(watch, front, law, slack, near, lam - end)
         ended, stop = passed >= (lam - end) * (1 - _SHORT), max(end, least)
         short = ended or lam - passed < stop
         if short:
@@ -108,7 +122,7 @@ def follow(graph, watch, front, g, trace, reach, lam, end, rounding, inside):
 
 
 @njit
-def _turn(graph, watch, front, trace, lam, near, piece, slack, inside):
+def _turn(graph, watch, front, trace, law, lam, near, piece, slack, inside):
     """Find the elbow and its directions from here on, by pivots among the pairs that are on the margin."""
     elbow, resting, n = front.elbow, np.empty(len(watch.ids), dtype=np.int64), 0
     for k in range(len(watch.ids)):
@@ -117,9 +131,9 @@ def _turn(graph, watch, front, trace, lam, near, piece, slack, inside):
             n += 1
         inside += watch.gap[k] > near and watch.side[k] < 0
     parked = np.zeros(n + elbow.size[0], dtype=np.bool_)  # they depend on the elbow
-    limit = 20 + 4 * len(parked)
+    limit, pinned = 20 + 4 * len(parked), graph.tau > 0 and law.inflow == 0
     for count in range(10 * limit):
-        choice, most = _violator(watch, front, resting, n, parked, lam, slack, count > limit)
+        choice, most = _violator(watch, front, law, pinned, resting, n, parked, lam, slack, count > limit)
         if choice < 0:
             return slack, 0 if inside > 0 else SCALED
         if trace.used[0] == len(trace.changes):
@@ -130,11 +144,13 @@ def _turn(graph, watch, front, trace, lam, near, piece, slack, inside):
             dismiss(front, choice - n)
             watch.alpha[k], watch.side[k], watch.gap[k] = (watch.bound[k], -1, 0) if full else (0, 1, 0)
             _note(trace, piece, watch.ids[k], 1 if full else 0)
+            if elbow.size[0] == 0 and law.inflow != 0:
+                return slack, EMPTY
             resting[n], parked[n] = k, False
             n += 1
         elif elbow.size[0] == len(elbow.places):
             return slack, FULL
-        elif admit(graph.K, watch, front, resting[choice], -1.0, 0.0):
+        elif admit(graph.K, graph.tau, watch, front, resting[choice], -law.drop, 0.0):
             watch.side[resting[choice]], watch.gap[resting[choice]] = 0, 0
             _note(trace, piece, watch.ids[resting[choice]], -1)
             n -= 1
@@ -145,7 +161,7 @@ def _turn(graph, watch, front, trace, lam, near, piece, slack, inside):
             if most > _DEVIATION:
                 return slack, LOST
             continue
-        slack = _directions(graph, front)
+        slack = _directions(graph, front, law)
     return slack, LOST
 
 
@@ -157,24 +173,27 @@ def _note(trace, piece, pair, weight):
 
 
 @njit
-def _directions(graph, front):
+def _directions(graph, front, law):
     """Write the changes of the elbow's weights, and of g, while lambda falls by 1; return their rounding."""
     n, total = front.elbow.size[0], 0.0
-    solve(front.elbow, front.moves, 0.0, 0.0)
+    shift = solve(front.elbow, front.moves, law.inflow, graph.tau)
     combine_into(front.dg, front.rows, front.slots, front.moves[:n])
     for k in range(n):
         total += abs(front.moves[k])
-    return _SLOPE + _EPS * graph.largest * total
+    if graph.tau > 0:
+        front.dg[-1] = -shift
+    return _SLOPE * law.unit + _EPS * graph.largest * total
 
 
 @njit
-def _violator(watch, front, resting, n, parked, lam, slack, first):
+def _violator(watch, front, law, pinned, resting, n, parked, lam, slack, first):
     """The resting pair, or the place in the elbow behind them, whose direction is wrong; -1: none.
 
-    It is that with the largest violation, or the first one, against cycles.
+    It is that with the largest violation, or the first one, against cycles. If the score of an
+    item is `pinned` by the last one in the elbow, whose weight does not move, it stays.
     """
-    choice, most = -1, 0.0
-    for c in range(n + front.elbow.size[0]):
+    choice, most, size = -1, 0.0, front.elbow.size[0]
+    for c in range(n + (0 if size == 1 and pinned else size)):
         wrong = 0.0
         if c >= n:
             k, move = front.elbow.places[c - n], front.moves[c - n]
@@ -183,15 +202,15 @@ def _violator(watch, front, resting, n, parked, lam, slack, first):
             wrong = wrong if wrong > BOUND else 0.0
         elif not parked[c]:
             k = resting[c]
-            wrong = -watch.side[k] * (front.dg[watch.first[k]] - front.dg[watch.second[k]] + 1)
-            wrong = wrong if wrong > slack else 0.0
+            wrong = -watch.side[k] * (front.dg[watch.first[k]] - front.dg[watch.second[k]] + law.drop)
+            wrong = wrong / law.unit if wrong > slack else 0.0
         if wrong > most * (1 + _TIE) and not (first and choice >= 0):
             choice, most = c, wrong
     return choice, most
 
 
 @njit
-def _wait(watch, front, slack, near, left):
+def _wait(watch, front, law, slack, near, left):
     """How far lambda falls until the next event, at most by what is left."""
     passed, dg = left, front.dg
     for k in range(front.elbow.size[0]):
@@ -200,7 +219,7 @@ def _wait(watch, front, slack, near, left):
             room = watch.bound[place] - watch.alpha[place] if move > 0 else watch.alpha[place]
             passed = min(passed, room / abs(move))
     for k in range(len(watch.ids)):
-        gap, closing = watch.gap[k], -watch.side[k] * (dg[watch.first[k]] - dg[watch.second[k]] + 1)
+        gap, closing = watch.gap[k], -watch.side[k] * (dg[watch.first[k]] - dg[watch.second[k]] + law.drop)
         watch.closing[k] = closing
         if gap < passed * closing and closing > slack and gap > near:
             passed = gap / closing
@@ -250,7 +269,7 @@ def tally(q, watch, sign):
 def gaps(graph, side, g, lam, reach, rounding):
     """Pairs on the margin, or within this reach of it in terms of f.
 
-    Also how many of these are on it, how many of the others inside it, and the worst violation.
+    Also how many of these are on it, how many of the others inside it, and the worst violation of g.
     """
     found, n, on, inside, worst = np.empty(len(side), dtype=np.int32), 0, 0, 0, 0.0
     near = 2 * max(ON_MARGIN * lam, rounding)
@@ -264,4 +283,4 @@ def gaps(graph, side, g, lam, reach, rounding):
             worst = max(worst, -gap)
         else:
             inside += side[pair] < 0
-    return found[:n].copy(), on, inside, worst / lam
+    return found[:n].copy(), on, inside, worst

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from preflearn.checks import Floats, Ids, check_real, refuse
+from preflearn.path.graph import Front, Graph, gather, net, new_front, rerun
+from preflearn.path.walk import Course
 
-SHORT = 1e-12  # a piece shorter than this share of lambda
+NONE, NOTHING = np.zeros(0), np.zeros((0, 0))
+_SHORT = 1e-12  # a piece shorter than this share of lambda
 
 
 class Selection(NamedTuple):
@@ -36,9 +40,18 @@ class RegularizationPath(ABC):
         if rounding stopped it.
     """
 
-    def __init__(self, breakpoints: Floats, lambda_end: float, status: str):
-        self.breakpoints, self.lambda_end, self.status = breakpoints, lambda_end, status
-        breakpoints.setflags(write=False)
+    def __init__(self, graph: Graph, course: Course, status: str):
+        self._graph, self._course, self.status, self.lambda_end = graph, course, status, course.end
+        self._last = np.inf, course.start  # lambda and weights of the last query
+        knots = np.append(course.knots, course.end) if course.end < course.knots[-1] else course.knots
+        kept = knots[1:] < knots[:-1] * (1 - _SHORT)
+        turned = np.zeros(len(knots), dtype=bool)
+        place = np.append(0, np.cumsum(kept))
+        turned[place[course.changes[:, 0]]] = True
+        turned[place[len(course.knots) - 1]] |= course.end < course.knots[-1]
+        knots = knots[:-1][kept]
+        self.breakpoints = knots[turned[: len(knots)]]
+        self.breakpoints.setflags(write=False)
 
     def __repr__(self) -> str:
         return (
@@ -47,9 +60,17 @@ class RegularizationPath(ABC):
         )
 
     @property
-    @abstractmethod
     def events(self) -> list[tuple[float, int, str]]:
         """(lambda, index, kind): who came to the margin ("enter") or left it ("leave at 0", "leave at 1")."""
+        kinds, course = ("leave at 0", "leave at 1", "enter"), self._course  # a weight of -1 comes in
+        return [
+            (float(course.knots[piece]), self._index(pair), kinds[weight])
+            for piece, pair, weight in course.changes.tolist()
+        ]
+
+    def _index(self, pair: int) -> int:
+        """Which pair or point of the fit this pair of the graph is."""
+        return pair
 
     @abstractmethod
     def alpha(self, lam: float) -> Floats: ...
@@ -58,7 +79,22 @@ class RegularizationPath(ABC):
     def kkt_residual(self, lam: float) -> float: ...
 
     @abstractmethod
-    def duality_gap(self, lam: float) -> float: ...
+    def _values(self, lam: float) -> tuple[float, float]:
+        """A value of the objective, and a bound from below on its minimum."""
+
+    def duality_gap(self, lam: float) -> float:
+        """How far the objective may be above its minimum, relative to its value.
+
+        At a small lambda it says more than `kkt_residual`: where the data are nearly separable, margins that
+        are right to many digits can still leave much of a small objective.
+
+        Raises
+        ------
+        ValueError
+            If lambda is not positive and finite, or is below `lambda_end`.
+        """
+        primal, dual = self._values(self._check(lam))
+        return max(0.0, primal - dual) / primal if primal > 0 else 0.0
 
     def _check(self, lam: float) -> float:
         lam = check_real(lam, "lambda", "a positive finite number (1/C)", least=np.finfo(np.float64).tiny)
@@ -70,26 +106,93 @@ class RegularizationPath(ABC):
         """Where the last interval ends: one without an end is no wider than its half on this scale."""
         return self.lambda_end or float(min(lambdas[-1], self.breakpoints[-1])) / 2
 
-    def _least(self, losses: Floats) -> Selection:
-        """The largest breakpoint of least loss."""
+    def _at_breakpoints(self, k: Floats, loss: Callable[[Floats], float]) -> Selection:
+        """The largest breakpoint of least loss of f, whose kernel with the items of the graph is k."""
+        wanted = set(self.breakpoints.tolist())
+        losses = np.array(
+            [
+                float(loss(values / lam))
+                for lams, g in self._blocks(k)
+                for lam, values in zip(lams[:-1].tolist(), g.T, strict=False)
+                if lam in wanted
+            ]
+        )
         refuse(~np.isfinite(losses), losses, "the loss at the breakpoints", "finite numbers")
         best = int(np.argmin(losses))
         return Selection(float(self.breakpoints[best]), float(losses[best]), self.breakpoints, losses)
+
+    def _blocks(self, k: Floats) -> Iterator[tuple[Floats, Floats]]:
+        """Runs of knots, each ending where the next begins, and g = lambda f there, (n, knots)."""
+        for knots, nets in self._runs():
+            moved = np.flatnonzero((nets != nets[0]).any(axis=0))
+            g = (k @ nets[0])[:, None] + k[:, moved] @ (nets - nets[0])[:, moved].T
+            yield knots, g + self._offsets(knots, nets)
+
+    def _offsets(self, knots: Floats, nets: Floats) -> Floats | float:
+        """lambda times the bias at some knots."""
+        return 0.0
+
+    def _runs(self) -> Iterator[tuple[Floats, Floats]]:
+        """Runs of knots, each ending where the next begins, and B'alpha there, (knots, n)."""
+        graph, nets = self._graph, net(self._graph, self._course.start)[None]
+        for stretch in range(len(self._course.marks) - 1):
+            knots, changes = self._stretch(stretch)
+            if len(knots) > 1:
+                front, alpha = self._begin(stretch)
+                nets = np.zeros((len(knots), len(graph.K)))
+                nets[0] = net(graph, alpha)
+                rerun(graph, front, alpha, knots, changes, 0.0, nets, NONE)
+                yield knots, nets
+        last, end = self._course.knots[-1], self._course.end
+        if end < last:
+            yield np.array([last, end]), np.stack([nets[-1], nets[-1] * (end / last)])
+
+    def _net(self, lam: float) -> Floats:
+        return net(self._graph, self._weights(lam))
+
+    def _weights(self, lam: float) -> Floats:
+        """Of the pairs of the graph, at most as large as their bounds."""
+        if lam != self._last[0]:
+            self._last = lam, self._weights_at(lam)
+        return self._last[1].copy()
+
+    def _weights_at(self, lam: float) -> Floats:
+        knots = self._course.knots
+        if lam >= knots[0]:
+            return self._course.start
+        if lam < knots[-1]:
+            return self._weights_at(knots[-1]) * (lam / knots[-1])
+        piece = min(int(np.searchsorted(-knots, -lam, side="right")), len(knots) - 1) - 1
+        stretch = int(np.searchsorted(self._course.marks[:-1, 0], piece, side="right")) - 1
+        front, alpha = self._begin(stretch)
+        rerun(self._graph, front, alpha, *self._stretch(stretch), lam, NOTHING, NONE)
+        return alpha
+
+    def _begin(self, stretch: int) -> tuple[Front, Floats]:
+        """The margin set where a stretch begins, ready to go on, and all weights."""
+        course, graph = self._course, self._graph
+        before = course.changes[: course.marks[stretch, 1]]
+        part = slice(course.first[stretch], course.first[stretch + 1])
+        alpha, left = course.start.copy(), before[before[:, 2] >= 0]
+        alpha[left[:, 1]] = left[:, 2] * graph.bound[left[:, 1]]  # of several, the last one counts
+        alpha[course.pairs[part]] = course.weights[part]
+        _, changes = self._stretch(stretch)
+        room = part.stop - part.start + int(np.count_nonzero(changes[:, 2] < 0))
+        front = new_front(room, len(graph.K))
+        gather(graph, graph, front, course.pairs[part], np.full(part.stop - part.start, -1.0))
+        return front, alpha
+
+    def _stretch(self, stretch: int) -> tuple[Floats, Ids]:
+        """Knots and changes of a stretch, counted from its beginning."""
+        (piece, change), (end, last) = self._course.marks[stretch : stretch + 2]
+        changes = self._course.changes[change:last].copy()
+        changes[:, 0] -= piece
+        return self._course.knots[piece : end + 1], changes
 
     def _check_choice(self) -> None:
         if len(self.breakpoints) == 0:
             reason = "rounding hides them" if self.status == "rounding" else "every C gives the same weights"
             raise ValueError(f"the path has no breakpoint ({reason}): there is nothing to select")
-
-
-def named(knots: Floats, changes: Ids) -> list[tuple[float, int, str]]:
-    """The events of changes (piece, index, weight) of the margin set; the weight is -1 where one comes in."""
-    kinds = ("leave at 0", "leave at 1", "enter")
-    lams = knots[changes[:, 0]].tolist()
-    return [
-        (lam, index, kinds[weight])
-        for lam, (index, weight) in zip(lams, changes[:, 1:].tolist(), strict=True)
-    ]
 
 
 def widest(lambdas: Floats, losses: Floats, end: float) -> Selection:

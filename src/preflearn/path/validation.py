@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import KFold
 
 from preflearn.checks import Floats, Ids, check_count, check_labels, check_query_ids, check_real
-from preflearn.ground.kernels import Kernel, scale_gamma
+from preflearn.ground.kernels import Kernel, distinct_items, scale_gamma
+from preflearn.ground.splits import split_units
 from preflearn.pairs import Pairs
 from preflearn.path.ranking import ranksvm_path
 from preflearn.path.ranking_path import RankingPath
@@ -118,18 +119,13 @@ def cross_validated_path(
 def _folds(pairs: Pairs, groups: ArrayLike | None, n_folds: int, seed: int) -> list[tuple[Ids, Ids]]:
     """Pairs that train and pairs that validate, for each fold of groups of items that has both."""
     n_folds = check_count(n_folds, "n_folds", 2)
-    n = len(pairs.items)
-    checked = check_query_ids(groups, n, "groups", "group")
-    group = np.arange(n) if checked is None else checked
-    used = np.unique(group[pairs.B.occurring()])
-    if len(used) < n_folds:
-        raise ValueError(f"n_folds is {n_folds}; expected at most {len(used)}, the number of groups of items")
-    found = []
-    for _, part in KFold(n_folds, shuffle=True, random_state=seed).split(used):
-        held = np.isin(group, used[part])[pairs.index].sum(axis=1)
-        train, valid = np.flatnonzero(held == 0), np.flatnonzero(held == 2)
-        if len(train) and len(valid):
-            found.append((train, valid))
+    group = check_query_ids(groups, len(pairs.items), "groups", "group")
+    ids, index = distinct_items(pairs)
+    units = ids[index] if group is None else group[pairs.index]
+    if (count := len(np.unique(units))) < n_folds:
+        raise ValueError(f"n_folds is {n_folds}; expected at most {count}, the number of groups of items")
+    folds = split_units(units, KFold(n_folds, shuffle=True, random_state=seed))
+    found = [(train, valid) for train, valid in folds if len(train) and len(valid)]
     if not found:
         raise ValueError(
             f"none of the {n_folds} folds has pairs to train and pairs to validate; use fewer folds, or "

@@ -15,10 +15,10 @@ from preflearn.checks import Floats, Ids, check_scale
 from preflearn.ground.expansion import Expansion, ItemKernel, origin
 from preflearn.ground.expansion import rounding as rounding_of
 from preflearn.ground.gram import centred
+from preflearn.ground.interior import Hinges, minimise
 from preflearn.ground.kernels import SHIFTED, NotPositiveSemidefiniteError, few_features, indefinite
 from preflearn.svm.differences import HingeMatrix, ItemDifferences, KernelDifferences
 from preflearn.svm.dual import Certificate, Rows, certificate, maximise
-from preflearn.svm.interior import Hinges, minimise
 
 _NOTHING = 1e-12  # of the sum of sizes: differences of scores that are rounding
 INACCURATE = 1e-6  # a duality gap, in units of the objective, that is worth a warning

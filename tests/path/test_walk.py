@@ -2,15 +2,12 @@
 
 import itertools
 
-import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 
 from preflearn.pairs import Pairs
-from preflearn.path import ranking, ranksvm_path
+from preflearn.path import ranksvm_path, walk
 
 KINDS = ("rbf", "linear", "integers", "duplicates")
 
@@ -53,39 +50,6 @@ def violation(Q, alpha, margin):
     return wrong.max() / max(margin, np.abs(Q @ alpha).max())
 
 
-def between(margins, alphas):
-    """Every knot, and the middles between them."""
-    yield from zip(margins, alphas, strict=True)
-    yield from zip((margins[1:] + margins[:-1]) / 2, (alphas[1:] + alphas[:-1]) / 2, strict=True)
-
-
-@settings(deadline=None, max_examples=60)
-@given(st.sampled_from(KINDS), st.integers(2, 14), st.integers(0, 2**31))
-def test_optimality(kind, n, seed):
-    pairs = full_graph(kind, n, seed)
-    Q = dense(pairs)
-    for margin, alpha in between(*weights(pairs)):
-        assert ((alpha >= 0) & (alpha <= 1)).all()
-        assert violation(Q, alpha, margin) < 1e-9
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_duals_by_cvxpy(kind):
-    pairs = full_graph(kind, 7, seed=1)
-    Q = dense(pairs)
-    values, vectors = np.linalg.eigh(Q)
-    root = vectors * np.sqrt(np.maximum(values, 0))
-    margins, alphas = weights(pairs)
-    for lam in np.geomspace(1.2 * margins[-1], 0.8 * margins[0], 6):
-        alpha = cp.Variable(len(Q))
-        dual = cp.sum_squares(root.T @ alpha) / 2 - lam * cp.sum(alpha)
-        best = cp.Problem(cp.Minimize(dual), [alpha >= 0, alpha <= 1]).solve(solver=cp.CLARABEL)
-        place = np.flatnonzero(margins >= lam)[-1]
-        share = (margins[place] - lam) / (margins[place] - margins[place + 1])
-        ours = (1 - share) * alphas[place] + share * alphas[place + 1]
-        assert ours @ Q @ ours / 2 - lam * ours.sum() == pytest.approx(best, rel=1e-6, abs=1e-6)
-
-
 def brute_force(Q, lam):
     """The least dual over all choices of weights at 0, at 1 and inside."""
     best = np.inf
@@ -116,7 +80,7 @@ def test_who_is_watched_does_not_matter(kind, monkeypatch):
     pairs = full_graph(kind, 12, seed=3)
     margins, alphas = weights(pairs)
     for name, value in (("_FEW", 3), ("_EVENTS", 7), ("_ROOM", 1), ("_REACH", 1e-4)):
-        monkeypatch.setattr(ranking, name, value)
+        monkeypatch.setattr(walk, name, value)
     few, theirs = weights(pairs)
     Q = dense(pairs)
     for lam in np.geomspace(1.1 * margins[-1], 0.9 * margins[0], 30):

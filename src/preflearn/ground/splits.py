@@ -1,0 +1,199 @@
+"""Splits of pairs that do not leak: over items, queries or dates, for any search of scikit-learn.
+
+Pairs that share an item are not independent: a learner that has met both items of a pair in other pairs may
+know its answer by heart. So what is held out here are items (or queries, or dates), and pairs follow.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import BaseCrossValidator, KFold, TimeSeriesSplit
+
+from preflearn.checks import Ids, as_array, check_count, check_query_ids, check_shape
+from preflearn.ground.kernels import distinct_items
+from preflearn.pairs import Pairs, as_pairs
+
+
+class _Splitter(BaseCrossValidator):
+    """Pairs by the units of their two items: those among seen units train, those among held ones test."""
+
+    n_splits: int
+    _kind: str
+
+    def get_n_splits(self, X: object = None, y: object = None, groups: object = None) -> int:
+        """The number of splits, whatever is split."""
+        return check_count(self.n_splits, "n_splits", 2)
+
+    def split(  # pyright: ignore[reportIncompatibleMethodOverride]  (scikit-learn's X are pairs here)
+        self, pairs: Pairs | ArrayLike, y: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Iterator[tuple[Ids, Ids]]:
+        """Ids of the pairs that train, and of those that test, shapes (k,) and (l,), for each split.
+
+        Parameters
+        ----------
+        pairs : Pairs or array-like of shape (m, 2, p)
+        y : ignored
+        groups : array-like of shape (m,)
+            See the class. What scikit-learn's searches take as `groups` arrives here.
+
+        Raises
+        ------
+        ValueError
+            On bad pairs or groups, more splits than there is something to split, or a split without a pair
+            to train or to test.
+        """
+        pairs = as_pairs(pairs)
+        units = self._units(pairs, groups)
+        self._check_number(len(np.unique(units)))
+        folds = split_units(units, self._scheme())
+        for fold, (train, test) in enumerate(folds):
+            if len(train) == 0 or len(test) == 0:
+                missing = "test" if len(train) else "train"
+                raise ValueError(
+                    f"split {fold} of {self.n_splits} has no pair to {missing} among {len(pairs)} pairs; "
+                    f"expected fewer splits, or {self._kind} with more pairs"
+                )
+        return iter(folds)
+
+    def _check_number(self, count: int) -> None:
+        most = count - isinstance(self._scheme(), TimeSeriesSplit)  # the first dates only train
+        if self.n_splits > most:
+            raise ValueError(
+                f"n_splits is {self.n_splits}; expected at most {most}, for {count} different {self._kind}"
+            )
+
+    @abstractmethod
+    def _scheme(self) -> KFold | TimeSeriesSplit: ...
+
+    @abstractmethod
+    def _units(self, pairs: Pairs, groups: ArrayLike | None) -> Ids: ...
+
+
+class ItemKFold(_Splitter):
+    """Folds of items: both items of a test pair are unseen in training.
+
+    A pair trains if neither of its items is in the fold, and tests if both are; a pair with one item on each
+    side does neither. So each pair is tested at most once, and with few folds more pairs are. Items
+    are the same if their features are.
+
+    Parameters
+    ----------
+    n_splits : int
+        Number of folds, from 2 to the number of items.
+    shuffle : bool
+        Whether items are dealt to the folds at random; else they stay in order.
+    random_state : int, RandomState or None
+        Of the shuffle.
+
+    Examples
+    --------
+    >>> pairs = Pairs([[0.0], [1.0], [2.0], [3.0]], [[0, 1], [1, 2], [3, 2]])
+    >>> [(train.tolist(), test.tolist()) for train, test in ItemKFold(2).split(pairs)]
+    [([2], [0]), ([0], [2])]
+    """
+
+    _kind = "items"
+
+    def __init__(
+        self,
+        n_splits: int = 5,
+        shuffle: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_splits, self.shuffle, self.random_state = n_splits, shuffle, random_state
+
+    def _scheme(self) -> KFold:
+        return KFold(self.get_n_splits(), shuffle=self.shuffle, random_state=self.random_state)
+
+    def _units(self, pairs: Pairs, groups: ArrayLike | None) -> Ids:
+        ids, index = distinct_items(pairs)
+        return ids[index]
+
+
+class QueryKFold(ItemKFold):
+    """Folds of queries: all pairs of a query train, or all test.
+
+    The groups of `split` are the query ids of the pairs, shape (m,): for ids of the items,
+    ``qid[pairs.index[:, 0]]``. Parameters are those of `ItemKFold`.
+
+    Examples
+    --------
+    >>> pairs = Pairs([[0.0], [1.0], [2.0], [3.0]], [[0, 1], [2, 3], [3, 2]])
+    >>> folds = QueryKFold(2).split(pairs, groups=["a", "b", "b"])
+    >>> [(train.tolist(), test.tolist()) for train, test in folds]
+    [([1, 2], [0]), ([0], [1, 2])]
+    """
+
+    _kind = "queries"
+
+    def _units(self, pairs: Pairs, groups: ArrayLike | None) -> Ids:
+        return _one_a_pair(groups, len(pairs), "query id")
+
+
+class DateSplit(_Splitter):
+    """Splits forward in time: what is learned from lies before all that is tested.
+
+    The groups of `split` are the dates of the pairs, shape (m,), of any kind that can be sorted. Different
+    dates are cut into n_splits + 1 blocks in turn; each but the first is tested, and learned from what lies
+    before it. Pairs of one date stay together. (Items may come again, as players do.)
+
+    Parameters
+    ----------
+    n_splits : int
+        From 2 to the number of different dates less one.
+
+    Examples
+    --------
+    >>> pairs = Pairs([[0.0], [1.0]], [[0, 1], [1, 0], [0, 1], [0, 1]])
+    >>> splits = DateSplit(2).split(pairs, groups=[2001, 2003, 2002, 2002])
+    >>> [(train.tolist(), test.tolist()) for train, test in splits]
+    [([0], [2, 3]), ([0, 2, 3], [1])]
+    """
+
+    _kind = "dates"
+
+    def __init__(self, n_splits: int = 5) -> None:
+        self.n_splits = n_splits
+
+    def _scheme(self) -> TimeSeriesSplit:
+        return TimeSeriesSplit(self.get_n_splits())
+
+    def _units(self, pairs: Pairs, groups: ArrayLike | None) -> Ids:
+        return _one_a_pair(groups, len(pairs), "date")
+
+
+def split_units(units: NDArray, scheme: KFold | TimeSeriesSplit) -> list[tuple[Ids, Ids]]:
+    """Ids of pairs whose two units are both seen, and both held out, for each split of the units.
+
+    Parameters
+    ----------
+    units : ndarray of shape (m, 2)
+        What is held out together: the item, query or date of both items of each pair.
+    scheme : KFold or TimeSeriesSplit
+        Of the different units in order.
+    """
+    names, places = np.unique(units, return_inverse=True)
+    places = places.reshape(units.shape)
+    folds = []
+    for parts in scheme.split(names):
+        marks = np.zeros((2, len(names)), dtype=bool)
+        for mark, part in zip(marks, parts, strict=True):
+            mark[part] = True
+        folds.append(tuple(np.flatnonzero(mark[places].all(axis=1)) for mark in marks))
+    return folds
+
+
+def _one_a_pair(groups: ArrayLike | None, m: int, kind: str) -> NDArray:
+    """Units of both items of each pair, from the groups of `split`."""
+    if groups is None:
+        raise ValueError(
+            f"groups is None; expected a {kind} for each of the {m} pairs: split(pairs, y, groups)"
+        )
+    units = as_array(groups, "groups")
+    check_shape(units, "groups", (m,), f"one {kind} a pair")
+    check_query_ids(units, m, "groups", kind)
+    return np.repeat(np.unique(units, return_inverse=True)[1][:, None], 2, axis=1)

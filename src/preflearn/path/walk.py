@@ -1,0 +1,244 @@
+"""The weights of a path from one lambda down to another, stretch by stretch of events.
+
+`preflearn.path.graph_events` follows the pairs near the margin. Between two of its stretches all others are
+looked at again, and the scores of the items are computed anew from the weights.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from preflearn.checks import Floats, Ids
+from preflearn.ground.gram import combine
+from preflearn.path.elbow import solve
+from preflearn.path.graph import BOUND, Graph, gather, net, new_front
+from preflearn.path.graph_events import (
+    ENDED,
+    FULL,
+    LOST,
+    QUIET,
+    REACHED,
+    SCALED,
+    TOLERANCE,
+    Law,
+    Trace,
+    Watch,
+    follow,
+    gaps,
+    new_trace,
+    tally,
+)
+
+_EVENTS, _FEWER = 400, 100  # in one stretch, of pairs of few items and of points: a query runs one again
+_ROOM = 50  # of the elbow at first
+_REACH = 0.01  # of the first stretch
+_FEW = 1000  # pairs who are all watched
+_LAST = 1e-9  # breakpoints below this part of the first are rounding
+_SETTLED = 1e-12  # relative to the largest g: smaller errors of the elbow are left alone
+_WORST = 5e-9  # relative to the largest score against the free one: violations that end the path
+_EPS = 1.1e-16  # the rounding of one number
+# What decides how many pairs are watched, in nanoseconds: to pass over a pair, to watch one for an event.
+_PASS, _WATCH, _SQUARE = 1.6, 4.0, 0.4
+_FALLING = Law(1.0, 0.0, 1.0, 0.0)
+
+
+class Course(NamedTuple):
+    """A path in arrays. Piece k holds from knot k down to knot k + 1.
+
+    Stretch s begins with piece and change ``marks[s]``, and with the margin set
+    ``pairs[first[s] : first[s + 1]]``, at these weights; the last mark is the end.
+    """
+
+    start: Floats  # (m,): all weights at the first knot and above
+    knots: Floats  # (pieces + 1,)
+    changes: Ids  # (c, 3): piece, pair, and its weight as a share of its bound, or -1 where it comes in
+    marks: Ids  # (stretches + 1, 2)
+    first: Ids  # (stretches + 1,)
+    pairs: Ids
+    weights: Floats
+    end: float  # from the last knot down to it f stays, and the weights fall in proportion to lambda
+
+
+def still(alpha: Floats, end: float) -> Course:
+    """The course of weights that stay down to this lambda."""
+    none, floats = np.zeros(0, dtype=np.int64), np.zeros(0)
+    changes, marks = none.reshape(0, 3), np.zeros((1, 2), dtype=np.int64)
+    return Course(alpha, np.array([end]), changes, marks, none, none, floats, end)
+
+
+class Walk:
+    """Where a path is, and everything that has happened so far; it begins with weights of 0 or the bound."""
+
+    def __init__(self, graph: Graph, alpha: Floats):
+        m, n = len(graph.first), len(graph.K)
+        self._graph, self.alpha = graph, alpha
+        self.g, self._elbow, self._side = np.zeros(n), np.zeros(0, dtype=np.int64), np.zeros(m)
+        self._front, self._reach = new_front(_ROOM, n), np.inf if m <= _FEW else _REACH
+        self._law, self.elbow, self._events = _FALLING, self._elbow, _FEWER if graph.tau > 0 else _EVENTS
+        self._start_at(0.0)
+        self._spread()
+        self.size = self._rounding / _EPS
+
+    @property
+    def elbow(self) -> Ids:
+        """Pairs on the margin whose weights may move."""
+        return self._elbow
+
+    @elbow.setter
+    def elbow(self, pairs: Ids) -> None:
+        self._elbow = pairs
+        self._side = np.where(self.alpha > 0.5, -1.0, 1.0)
+        self._side[pairs] = 0.0
+        self._resting = net(self._graph, np.where(self._side == 0, 0.0, self.alpha))
+
+    def grow(self, pairs: Ids, total: float, sign: float) -> None:
+        """Raise the sum of these pairs' weights from 0 to a total, with the least norm of f at each sum.
+
+        They are all of one sign, and stay on the side of a margin of 0 that suits their weight.
+
+        Raises
+        ------
+        ArithmeticError
+            If rounding leaves open how to go on.
+        """
+        diagonal = self._graph.K.diagonal()[:-1]
+        self._law, self.lam = Law(0.0, sign, float(np.mean(diagonal)) or 1.0, np.inf), total + 1.0
+        ids, why = pairs.astype(np.int32), 0
+        for _ in range(self._limit()):
+            self._spread()
+            if len(self._elbow) == 0:  # the free score goes to where the next one can take weight
+                gain = np.where(self.alpha[pairs] > 0.5, np.inf, sign * self.g[pairs])
+                self.elbow = pairs[[np.argmin(gain)]]
+                self.g[-1] = self.g[self.elbow[0]]
+            self._settle()
+            _, why = self._follow(ids, self._events, np.inf, 1.0, 1)
+            if why in (ENDED, LOST):
+                break
+        if why != ENDED:
+            raise ArithmeticError(
+                "rounding hides the solution for large lambda; scale K, or remove near-duplicates"
+            )
+        self._law = _FALLING
+        self._spread()
+
+    def down(self, lam: float, lambda_min: float, most: int | None = None) -> tuple[Course, str]:
+        """The course of the weights from the first breakpoint on, and how it ended."""
+        self._start_at(lam)
+        end, quiet = max(lambda_min, _LAST * lam), False
+        for _ in range(self._limit()):
+            why = self._advance(end, self._events if most is None else min(self._events, most - self.count))
+            if why == LOST:
+                return self.course(), "complete" if quiet and lambda_min == 0 else "rounding"
+            if why == ENDED:
+                return self.course(), "complete"
+            if why == SCALED:
+                return self.course()._replace(end=lambda_min), "complete"
+            if self.count == most:
+                return self.course(), "max_events"
+            quiet = why == QUIET
+        raise ArithmeticError(f"the path did not end in {self.count} events; it came to {self.lam}")
+
+    def course(self) -> Course:
+        """Everything so far."""
+        sizes = [len(elbow) for elbow in self._elbows]
+        marks = np.array([*self._marks, (self.count, self._noted)])
+        return Course(
+            self._start, np.concatenate(self._knots), np.concatenate(self._changes), marks, np.cumsum(sizes),
+            np.concatenate(self._elbows), np.concatenate(self._alphas), self.lam,
+        )  # fmt: skip
+
+    def _start_at(self, lam: float) -> None:
+        self.lam, self._start, self.count, self._noted = lam, self.alpha.copy(), 0, 0
+        self._knots, self._changes = [np.array([lam])], [np.zeros((0, 3), dtype=np.int64)]
+        self._marks, self._elbows, self._alphas = [], [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
+
+    def _limit(self) -> int:
+        """More stretches than a problem of this size ever takes."""
+        return 1000 + 100 * len(self.alpha)
+
+    def _advance(self, end: float, events: int) -> int:
+        """Follow some events; returns what `follow` does."""
+        graph, n = self._graph, len(self._graph.K)
+        self._spread()
+        self._settle()
+        if graph.tau > 0:
+            self._law = _FALLING._replace(size=float(np.abs(self.g[:-1] - self.g[-1]).max()))
+        ids, on, inside, worst = gaps(graph, self._side, self.g, self.lam, self._reach, self._rounding)
+        if worst > max(TOLERANCE * self.lam, _WORST * self._law.size):
+            return LOST
+        self._marks.append((self.count, self._noted))
+        self._elbows.append(self._elbow)
+        self._alphas.append(self.alpha[self._elbow])
+        count, why = self._follow(ids, events, self._reach, end, inside)
+        if why == REACHED and count == 0:  # the next event is far away: look at all pairs for it
+            ids = np.arange(len(self._side), dtype=np.int32)
+            count, why = self._follow(ids, 1, np.inf, end, 0)
+        elif np.isfinite(self._reach):
+            effort = (_PASS * len(self._side) + _SQUARE * n * n) / (
+                _WATCH * (len(ids) - on + 1) * max(count, 1)
+            )
+            self._reach *= min(2.0, max(0.5, effort**0.5))
+        return why
+
+    def _follow(
+        self, ids: NDArray[np.int32], events: int, reach: float, end: float, inside: int
+    ) -> tuple[int, int]:
+        """Follow these pairs, and note what happens."""
+        graph, nothing, law, trace = self._graph, np.zeros((2, len(ids))), self._law, new_trace(events)
+        watch = Watch(
+            ids, graph.first[ids], graph.second[ids], graph.bound[ids], self.alpha[ids],
+            self._side[ids], *nothing,
+        )  # fmt: skip
+        tally(self._resting, watch, -1.0)
+        front, values = self._front, np.full(len(self._elbow), -law.drop)
+        gather(graph, watch, front, np.searchsorted(ids, self._elbow), values)
+        count, why = follow(
+            graph, watch, front, self.g, trace, law, reach, self.lam, end, self._rounding, inside
+        )
+        tally(self._resting, watch, 1.0)
+        self.alpha[ids], self._side[ids] = watch.alpha, watch.side
+        self._elbow = ids[front.elbow.places[: front.elbow.size[0]]].astype(np.int64)
+        if why == FULL:
+            self._front = new_front(2 * len(front.rows), len(graph.K))
+        self._note(trace, count)
+        return count, why
+
+    def _spread(self) -> None:
+        """Compute g anew from the weights, but for a free score, and a bound on its rounding."""
+        graph, elbow, q = self._graph, self._elbow, self._resting.copy()
+        alpha, free = self.alpha[elbow], self.g[-1]
+        np.add.at(q, graph.first[elbow], alpha)
+        np.subtract.at(q, graph.second[elbow], alpha)
+        self._excess = float(q[-1])
+        self.g[:] = combine(graph.K, np.flatnonzero(q), q[q != 0])
+        if graph.tau > 0:
+            self.g[-1] = free
+        inner = float(alpha.sum())  # the other weights are whole numbers
+        self._rounding = _EPS * (float(np.abs(q).sum()) + inner) * graph.largest
+
+    def _settle(self) -> None:
+        """Put the elbow on the margin again, from which rounding has moved it, and the signed sum at 0."""
+        graph, alpha, law = self._graph, self.alpha[self._elbow], self._law
+        free = self._elbow[(alpha > BOUND) & (alpha < graph.bound[self._elbow] - BOUND)]
+        margin = law.drop * self.lam
+        error = margin - (self.g[graph.first[free]] - self.g[graph.second[free]])
+        total = self._excess if graph.tau > 0 and law.inflow == 0 else 0.0
+        wrong = max(float(np.abs(error).max(initial=0.0)), abs(total))
+        if len(free) == 0 or wrong <= _SETTLED * max(margin, float(np.abs(self.g).max())):
+            return
+        front, delta = new_front(len(free), len(graph.K)), error.copy()
+        gather(graph, graph, front, free, error)
+        self.g[-1] -= solve(front.elbow, delta, total, graph.tau)
+        self.alpha[free] = np.clip(self.alpha[free] + delta, 0.0, graph.bound[free])
+        self._spread()
+
+    def _note(self, trace: Trace, count: int) -> None:
+        changes = trace.changes[: trace.used[0]].copy()
+        changes[:, 0] += self.count
+        self._knots.append(trace.knots[1 : count + 1].copy())
+        self._changes.append(changes)
+        self.lam = float(trace.knots[count])
+        self.count, self._noted = self.count + count, self._noted + len(changes)

@@ -1,0 +1,91 @@
+"""The points on the margin and the factor of their Gram matrix."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics.pairwise import rbf_kernel
+
+from preflearn.ground.gram import combine, fixed
+from preflearn.path.elbow import empty_elbow, enter, leave, solve
+
+
+def take(elbow, K, place, value, tau):
+    column = K[place, elbow.places[: elbow.size[0]]] + tau
+    return enter(elbow, column, K[place, place] + tau, place, value, 1.0, 0.0)
+
+
+def product(elbow):
+    n = elbow.size[0]
+    U = np.triu(elbow.factor[:n, :n], 1) + np.eye(n)
+    return U.T * np.diag(elbow.factor)[:n] @ U
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(2, 20), st.integers(1, 12), st.sampled_from([0.0, 0.7]), st.integers(0, 2**31))
+def test_elbow_keeps_its_factor(m, rank, tau, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((m, rank))
+    K = fixed(X @ X.T)
+    elbow, every = empty_elbow(m), rng.standard_normal(m)
+    inside = []
+    for place in rng.integers(0, m, 40):
+        if place in inside:
+            leave(elbow, int(place))
+            inside.remove(place)
+        elif take(elbow, K, int(place), every[place], tau):
+            inside.append(int(place))
+        n = len(inside)
+        assert elbow.places[:n].tolist() == inside
+        if n == 0:
+            continue
+        gram = K[np.ix_(inside, inside)]
+        if np.linalg.cond(gram + tau) > 1e8:
+            return  # here rounding decides who depends on whom
+        assert n <= rank + (tau > 0)
+        np.testing.assert_allclose(product(elbow), gram + tau, atol=1e-10 * np.abs(K).max())
+        values, delta, total = every[inside], np.empty(m), rng.standard_normal() if tau else 0.0
+        shift = solve(elbow, delta, total, tau)
+        delta = delta[:n]
+        scale = 1e-9 * np.abs(delta).max() * np.abs(gram).max()
+        np.testing.assert_allclose(gram @ delta + shift, values, atol=scale)
+        if tau:
+            assert delta.sum() == pytest.approx(total, abs=scale)
+        else:
+            assert shift == 0
+
+
+def test_solutions_of_an_ill_conditioned_elbow_are_backward_stable():
+    X = np.random.default_rng(0).uniform(-1, 1, (300, 3))
+    K = fixed(rbf_kernel(X, gamma=0.5))
+    elbow = empty_elbow(300)
+    signs = np.sign(X[:, 0])
+    inside = [place for place in range(300) if take(elbow, K, place, signs[place], 1.0)]
+    for place in inside[1:40:3]:
+        leave(elbow, place)
+    inside = elbow.places[: elbow.size[0]]
+    gram, values, delta = K[np.ix_(inside, inside)], signs[inside], np.empty(300)
+    assert np.linalg.cond(gram + 1.0) > 1e12
+    shift = solve(elbow, delta, 0.0, 1.0)
+    delta = delta[: len(inside)]
+    residual = gram @ delta + shift - values
+    assert np.abs(residual).max() < 1e-14 * np.abs(delta).sum()
+
+
+def test_a_point_that_depends_on_the_elbow_stays_out():
+    X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.5, 0.5], [0.25, 0.75]])
+    K = fixed(X @ X.T)
+    elbow = empty_elbow(5)
+    assert [take(elbow, K, place, 1.0, 1.0) for place in range(5)] == [True, True, True, False, False]
+    assert elbow.size[0] == 3
+    np.testing.assert_allclose(product(elbow), K[:3, :3] + 1.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("rows", range(10))
+def test_combine(rows):
+    rng = np.random.default_rng(rows)
+    matrix, weights = fixed(rng.standard_normal((rows + 2, 7))), rng.standard_normal(rows)
+    chosen = rng.permutation(rows + 2)[:rows]
+    np.testing.assert_allclose(
+        combine(matrix, chosen, weights), weights @ matrix[chosen], rtol=1e-13, atol=1e-13
+    )
