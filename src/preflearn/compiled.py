@@ -20,7 +20,7 @@ def njit(function: Callable[..., Any]) -> Any:
     Sums are added in the order in which they are written.
 
     numba raises where neither the package, nor the user's cache, nor NUMBA_CACHE_DIR can be written. Then the
-    function is compiled anew in each process.
+    function is compiled anew in each process. With NUMBA_DISABLE_JIT=1 it stays a function of Python.
     """
     return _compiled(function)
 
@@ -35,6 +35,8 @@ def _compiled(function: Callable[..., Any], **options: Any) -> Any:
         compiled = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no locator available for the file
         return numba.njit(**options)(function)
+    if numba.config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
+        return function
     # numba compares the file of the function only, by its time: it would keep old code of functions that are
     # called from other files, and forget all after a new checkout.
     compiled._cache._cache_file._source_stamp = _stamp(  # pyright: ignore[reportAttributeAccessIssue]

@@ -6,6 +6,8 @@ References
 ----------
 .. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector comparison
    machines", 2017.
+.. [Cover1965] T. M. Cover, "Geometrical and statistical properties of systems of linear inequalities", IEEE
+   Transactions on Electronic Computers 14, 1965.
 """
 
 from __future__ import annotations
@@ -79,13 +81,16 @@ class SVMCompare(KernelMachine):
 
     Notes
     -----
-    The two copies of a tie have opposite differences; they share a row here. **Which method**: with r the
-    rank of the Gram matrix of the n distinct items (at most the number of features, for the linear kernel),
+    The two copies of a tie have opposite differences; they share a row here. **Which method**: with h hinges
+    (one a preference, two a tie) and the rank r of the Gram matrix of the n distinct items (found where it is
+    at most 300, else n; 50 where it is less), the dual by blocks where h <= 2r or h · sum of C |d|² over the
+    hinges is at most r³, and the interior point otherwise.
 
-    - the dual by blocks of pairs, where m is at most about r or C is small. It needs K, n², and blocks of
-      at most 2,000 pairs, and is libsvm's method with Newton steps for the weights between their bounds;
-    - an interior-point method in r unknowns where m is far larger and C is large: a step costs n r² and
-      grows linearly in m. It is also what follows where the dual took a set share of its time.
+    - The dual needs K, n², and blocks of at most 4,000 pairs; it is libsvm's method with Newton steps for the
+      weights between their bounds. Up to 2r hinges of random labels can mostly be met [Cover1965]_.
+    - The interior point has r unknowns: a step costs n r² and grows linearly in the number of pairs.
+
+    Where rounding stops one of them early the other goes on.
 
     What is returned is polished, and judged by its own objective. No matrix over pairs is formed. A
     constant added to all items, or to rows and columns of a Gram matrix, changes nothing but rounding.
