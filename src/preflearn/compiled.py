@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core import config
 
 _SOURCE = Path(__file__).parents[1]
 _IMPORT = re.compile(r"^\s*from ((?:preflearn|studies)[\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
@@ -31,12 +32,12 @@ def njit_sums(function: Callable[..., Any]) -> Any:
 
 
 def _compiled(function: Callable[..., Any], **options: Any) -> Any:
+    if config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
+        return function
     try:
         compiled = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no locator available for the file
         return numba.njit(**options)(function)
-    if numba.config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
-        return function
     # numba compares the file of the function only, by its time: it would keep old code of functions that are
     # called from other files, and forget all after a new checkout.
     compiled._cache._cache_file._source_stamp = _stamp(  # pyright: ignore[reportAttributeAccessIssue]

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 from preflearn.metrics import disagreement_error
+from preflearn.pairs import Pairs
+from preflearn.path import ranksvm_path
 from preflearn.pursuit import (
     RLS,
     Errors,
     Problem,
     RankingPursuit,
     RankRLS,
-    RankSVM,
     SparseRankRLS,
     UserTask,
     by_least_squares,
@@ -23,6 +24,7 @@ from preflearn.pursuit import (
 )
 from preflearn.pursuit.study import errors_of
 from preflearn.pursuit.users import Counts
+from preflearn.svm import SVMRank
 
 ALPHAS = [0.01, 0.5, 30.0]
 GAMMA = 0.05
@@ -95,13 +97,18 @@ def test_a_pursuit_that_ends_stays_where_it_is():
 @pytest.mark.parametrize("seed", range(3))
 def test_ranking_svms_are_the_estimator(seed):
     data, shares = task(seed), [2.0, 0.9, 0.3, 0.02]
-    path = RankSVM(1e6, gamma=GAMMA).fit(data.X_train, data.y_train).path_
-    lams = np.array(shares) * path.breakpoints[0]
-    fits(
-        data,
-        by_ranking_svm("", shares),
-        lambda k: RankSVM(1 / lams[k], gamma=GAMMA).fit(data.X_train, data.y_train),
-    )
+    path = ranksvm_path(*Pairs.from_scores(data.X_train, data.y_train), gamma=GAMMA, max_events=1)
+    lams, family = np.array(shares) * path.breakpoints[0], by_ranking_svm("", shares)
+    problem = Problem.of(data)
+    solved = family.solve(problem, GAMMA)
+    pairs, _ = Pairs.from_scores(data.X_train, data.y_train, ties="keep")
+    for values, size, lam in zip(solved.values, solved.n_basis, lams, strict=True):
+        model = SVMRank(1 / lam, gamma=GAMMA).fit(data.X_train, data.y_train)
+        f = [model.rank_function(X) for X in (data.X_test, data.X_train)]
+        found = values[problem.alike] - values[-2]  # less the level, the mean of the training items
+        np.testing.assert_allclose(found, f[0] - f[1].mean(), rtol=1e-6, atol=1e-7)
+        coef = np.abs(pairs.B.adjoint(model.dual_coef_))
+        assert size == np.count_nonzero(coef > 1e-9 * coef.max())
 
 
 def methods():

@@ -125,12 +125,12 @@ PAIRS, Y = Pairs([[0.0], [1.0], [4.0]], [[1, 0], [2, 1], [2, 0]]), [0, 1, 1]
 NUMBERS = ["a", None, 1j, True, [], np.nan, np.inf, 10**400, -1, np.array([1.0, 2.0]), np.ma.masked]
 
 
-def refused(machine, *arguments):
+def refused(machine, *arguments, **named):
     """The message of the ValueError of our own that a fit raises."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(ValueError, match=r"expected|has only") as caught:
-            clone(machine).fit(*arguments)
+            clone(machine).fit(*arguments, **named)
     return str(caught.value)
 
 
@@ -206,4 +206,4 @@ def test_pairs_and_labels_that_are_none(machine, pairs, y):
 )
 @pytest.mark.parametrize("machine", MACHINES[:4], ids=lambda machine: type(machine).__name__)
 def test_bad_weights(machine, weights):
-    assert "sample_weight" in refused(machine, PAIRS, Y, weights)
+    assert "sample_weight" in refused(machine, PAIRS, Y, sample_weight=weights)

@@ -1,7 +1,6 @@
 """P3: learning to rank scored items by the squared loss of pairs, sparsely and with unscored items."""
 
 from preflearn.pursuit.pursuit import RankingPursuit
-from preflearn.pursuit.rank_svm import RankSVM
 from preflearn.pursuit.rls import RLS, RankRLS
 from preflearn.pursuit.semi_supervised import SemiSupervisedRankingPursuit
 from preflearn.pursuit.sparse_rls import SparseRankRLS
@@ -28,7 +27,6 @@ __all__ = [
     "Method",
     "Problem",
     "RankRLS",
-    "RankSVM",
     "RankingPursuit",
     "SemiSupervisedRankingPursuit",
     "SparseRankRLS",

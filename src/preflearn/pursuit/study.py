@@ -24,11 +24,11 @@ from preflearn.compiled import njit
 from preflearn.pairs import Pairs
 from preflearn.path import ranksvm_path
 from preflearn.pursuit.greedy import BACKFITS, CONSTANT, DEPENDENT, NOTHING, TIE, Backfit, check_backfit
-from preflearn.pursuit.rank_svm import CANCELLED
 from preflearn.pursuit.rls import ridge
 from preflearn.pursuit.users import UserTask
 
 _RANK = 1e-13  # of the largest eigenvalue: smaller ones are rounding
+_CANCELLED = 1e-12  # of the largest coefficient: the weights of an item's pairs have cancelled
 _WIDE = 1.0  # where gamma d² is below it for all items, k - 1 tells more of k than k
 
 
@@ -193,7 +193,7 @@ def by_ranking_svm(name: str, shares: ArrayLike) -> Method:
         lams = np.maximum(first * shares, path.lambda_end)
         alphas = np.array([path.alpha(lam) for lam in lams])
         coef = pairs.B.adjoint((labels * alphas).T) / lams
-        used = np.abs(coef) > CANCELLED * np.abs(coef).max(axis=0)
+        used = np.abs(coef) > _CANCELLED * np.abs(coef).max(axis=0)
         return Family((follow @ coef).T, used.sum(axis=0))
 
     return Method(name, tuple(shares.tolist()), solve)

@@ -4,7 +4,6 @@ from preflearn.ranking.aggregation import AGGREGATES, bradley_terry, copeland, k
 from preflearn.ranking.learner import RankingLearner
 from preflearn.ranking.naive import naive_probabilities
 from preflearn.ranking.rank_net import ChosenNet, RankNet, choose_rank_net
-from preflearn.ranking.rank_svm import RankingSVM
 from preflearn.ranking.regression import ExpectedRankRegression
 from preflearn.ranking.tie_models import Davidson, OrdinalComparison
 
@@ -16,7 +15,6 @@ __all__ = [
     "OrdinalComparison",
     "RankNet",
     "RankingLearner",
-    "RankingSVM",
     "bradley_terry",
     "choose_rank_net",
     "copeland",

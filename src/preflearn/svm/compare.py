@@ -16,16 +16,10 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
-from preflearn.checks import check_kinds, check_number
+from preflearn.checks import check_number
 from preflearn.ground.kernels import Kernel
 from preflearn.pairs import Pairs
-from preflearn.svm.machine import (
-    KernelMachine,
-    check_bias,
-    check_gap,
-    check_input,
-    preferences_first,
-)
+from preflearn.svm.machine import KernelMachine, Training, check_bias, check_gap, preferences_first
 from preflearn.svm.problem import KernelProblem
 
 
@@ -121,11 +115,8 @@ class SVMCompare(KernelMachine):
         coef0: float = 1.0,
         tol: float = 1e-12,
     ) -> None:
+        super().__init__(kernel, gamma, degree, coef0)
         self.C = C
-        self.kernel: Kernel = kernel
-        self.gamma: float | Literal["scale"] = gamma
-        self.degree = degree
-        self.coef0 = coef0
         self.tol = tol
 
     def fit(
@@ -151,20 +142,17 @@ class SVMCompare(KernelMachine):
             On bad parameters, pairs or labels, only ties, or only preferences.
         """
         C, tol = (check_number(self, name, positive=True) for name in ("C", "tol"))
-        pairs, y, weights = check_input(pairs, y, sample_weight)
-        kept = weights > 0
-        labels = y[kept]
-        check_kinds(labels, "SVMCompare")
-        problem = KernelProblem.of(self, pairs[kept], merge=self.kernel != "linear")
-        found = problem.solve(labels, C * weights[kept], preferences_first(labels), True, tol)
+        given = Training.of(self, pairs, y, sample_weight)
+        problem = KernelProblem.of(self, given.pairs, merge=self.kernel != "linear")
+        found = problem.solve(given.y, C * given.weights, preferences_first(given.y), True, tol)
         check_gap(self, found.certificate.gap, f"lower C = {C:g}", tol)
         check_bias(
             found.certificate.bias,
-            labels,
+            given.y,
             f"C = {C:g}",
             "Raise C, give ties a larger sample_weight (where ties outweigh preferences, beta is at most "
             "-1), or use SVMRank",
         )
-        self._keep(found, pairs, kept, -1 / found.certificate.bias)
+        self._keep(found, given, -1 / found.certificate.bias)
         self.bias_, self.tau_ = found.certificate.bias, 1.0
         return self

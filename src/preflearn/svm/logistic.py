@@ -29,22 +29,20 @@ from preflearn.checks import (
     Floats,
     check_choice,
     check_count,
-    check_kinds,
     check_number,
     check_scale,
     shown,
 )
-from preflearn.ground.estimator import ComparisonEstimator
 from preflearn.ground.expansion import Expansion
 from preflearn.ground.kernels import Kernel, check_kernel, gram_features, scale_gamma
 from preflearn.ground.likelihood import TieLaw, minimise
 from preflearn.ground.outcomes import Loss
 from preflearn.pairs import Pairs
-from preflearn.svm.machine import check_bias, check_input
+from preflearn.svm.machine import KernelChooser, Training, check_bias
 from preflearn.svm.problem import KernelProblem
 
 
-class LogisticCompare(ComparisonEstimator):
+class LogisticCompare(KernelChooser):
     """A ranking function learned from very many preferences and ties, by logistic regression.
 
     Minimises, over the flipped pairs of eq. 8 of [Venuto2017]_ (preferences turned so that the better item
@@ -129,11 +127,8 @@ class LogisticCompare(ComparisonEstimator):
         tol: float = 1e-6,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
+        super().__init__(kernel, gamma, degree, coef0)
         self.alpha = alpha
-        self.kernel: Kernel = kernel
-        self.gamma: float | Literal["scale"] = gamma
-        self.degree = degree
-        self.coef0 = coef0
         self.n_components = n_components
         self.approximation: Literal["fourier", "nystroem"] = approximation
         self.tol = tol
@@ -162,9 +157,8 @@ class LogisticCompare(ComparisonEstimator):
             On bad parameters, pairs or labels, only ties, or only preferences.
         """
         alpha, tol, rng = self._check_parameters()
-        pairs, y, weights = check_input(pairs, y, sample_weight)
-        check_kinds(y[weights > 0], "LogisticCompare")
-        self._fit_features(pairs if weights.all() else pairs[weights > 0], rng)
+        pairs, y, weights, *_ = Training.of(self, pairs, y, sample_weight)
+        self._fit_features(pairs, rng)
         features = self._feature_map(pairs.items - self._centre)
         ties, preferences = 2 * weights[y == 0].sum(), weights[y != 0].sum()  # of flipped rows
         law = TieLaw(_flipped_loss, start=math.log(preferences / ties), least=-math.inf)

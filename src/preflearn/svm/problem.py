@@ -56,8 +56,10 @@ class Space(NamedTuple):
 
     def features(self) -> FeatureGram:
         """The same by as many features as the rank."""
-        if self.few is not None or isinstance(self.gram, FeatureGram):
-            return self.few or self.gram
+        if self.few is not None:
+            return self.few
+        if isinstance(self.gram, FeatureGram):
+            return self.gram
         return FeatureGram.triangular(self.gram.B, *pivoted_features(self.gram.K, self.rounding))
 
 
