@@ -171,10 +171,9 @@ def test_a_bad_kernel(machine, value):
     [None, "a", 1.0, [[1.0, 2.0], [3.0]], [[1j] * 3] * 3, [[10**400] * 3] * 3, np.zeros((0, 0))],
     ids=lambda value: repr(value)[:12],
 )
-@pytest.mark.parametrize("machine", MACHINES[:4], ids=lambda machine: type(machine).__name__)
+@pytest.mark.parametrize("machine", MACHINES[:3], ids=lambda machine: type(machine).__name__)
 def test_a_kernel_that_returns_no_matrix(machine, matrix):
-    nystroem = {"approximation": "nystroem"} if isinstance(machine, LogisticCompare) else {}
-    message = refused(clone(machine).set_params(kernel=lambda X, Y: matrix, **nystroem), PAIRS, Y)
+    message = refused(clone(machine).set_params(kernel=lambda X, Y: matrix), PAIRS, Y)
     assert message.startswith("the kernel")
 
 

@@ -82,20 +82,16 @@ class Training(NamedTuple):
         return every
 
 
-class KernelChooser(ComparisonEstimator):
-    """An estimator with a kernel of items; `SVMCompare` documents its parameters."""
+class ExpandedMachine(ComparisonEstimator):
+    """A ranking function in the span of kernels at the items; `SVMCompare` documents its parameters."""
+
+    _expansion: Expansion
 
     def __init__(self, kernel: Kernel, gamma: float | Literal["scale"], degree: float, coef0: float) -> None:
         self.kernel: Kernel = kernel
         self.gamma: float | Literal["scale"] = gamma
         self.degree = degree
         self.coef0 = coef0
-
-
-class ExpandedMachine(KernelChooser):
-    """A ranking function in the span of kernels at the items."""
-
-    _expansion: Expansion
 
     def rank_function(self, X: ArrayLike) -> Floats:
         """Scores r(x) of items, shape (n,); larger is better.

@@ -33,6 +33,7 @@ _OPTIONS = {
     "presolve": False,  # which takes longer than the solution
 }
 _NEW = 20  # items that enter at a time
+_ROUNDS = 10_000  # never seen: in each the objective grows, a pair is freed, or items enter
 _FEW = 1000  # pairs that are not worth a first guess
 
 
@@ -232,7 +233,7 @@ class _Program(NamedTuple):
             bounded = np.where(free | (clearance > 0), 0.0, side * self.cost)
             items = np.union1d(items, np.flatnonzero(guess.coef))
         best = -np.inf
-        while True:
+        for _ in range(_ROUNDS):
             point = self.restricted(items, free, bounded)
             prices, (clearance, side) = self.prices(point.dual), self.clearance(point)
             objective, bound = self.objective(point), self.bound(point)
@@ -248,6 +249,7 @@ class _Program(NamedTuple):
                 worst = np.flatnonzero(~free)
             free[worst], bounded[worst] = True, 0.0
             items = np.append(items, new) if len(items) + len(new) else np.zeros(1, dtype=np.int64)
+        raise ValueError(f"no optimum was found in {_ROUNDS} rounds: lower radius")
 
     def restricted(self, items: Ids, free: NDArray[np.bool_], bounded: Floats) -> _Point:
         """The optimum over these items, where only free pairs have dual weights of their own.
