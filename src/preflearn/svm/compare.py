@@ -84,7 +84,8 @@ class SVMCompare(KernelMachine):
       weights between their bounds. Up to 2r hinges of random labels can mostly be met [Cover1965]_.
     - The interior point has r unknowns: a step costs n r² and grows linearly in the number of pairs.
 
-    Where rounding stops one of them early the other goes on.
+    Where rounding, or too slow a progress of its blocks, stops the dual early, the interior point follows;
+    where rounding stops that, the dual polishes.
 
     What is returned is polished, and judged by its own objective. No matrix over pairs is formed. A
     constant added to all items, or to rows and columns of a Gram matrix, changes nothing but rounding.

@@ -41,10 +41,10 @@ _RIDGE = 1e-13  # share of the trace, for equations of pairs that depend on each
 _LEVEL = 1e-12  # share of the moves to which they add up to 0, unless the equations are beyond rounding
 _FRESH = 10  # blocks between two computations of z from scratch
 _STALLED = 30  # blocks without progress, in which rounding has taken over
-_BLOCKS = 10_000  # never seen: each has its part in the progress
+_BLOCKS, _PART = 30, 100  # at most so many blocks, and one more for each part of so many pairs
 
 
-def maximise(gram: Gram, rows: Rows, s: Floats, tol: float, most: int = _BLOCKS) -> tuple[Floats, float]:
+def maximise(gram: Gram, rows: Rows, s: Floats, tol: float, most: int | None = None) -> tuple[Floats, float]:
     """The weights s of the optimum from feasible ones, or the best ones that were met, and their gap.
 
     Parameters
@@ -56,14 +56,14 @@ def maximise(gram: Gram, rows: Rows, s: Floats, tol: float, most: int = _BLOCKS)
         Where to start, such as zeros.
     tol : float
         Duality gap, relative to the objective, to stop at; rounding may stop before.
-    most : int
-        Blocks to stop after.
+    most : int, optional
+        Blocks to stop after; None: several times what is needed where there is progress.
     """
     s, best, least, bound, primal = s.copy(), s.copy(), np.inf, np.inf, np.inf
     z = gram.times(rows.summed(rows.sign * s))
     pairs, Q = np.zeros(0, dtype=np.int64), np.zeros((0, 0))
     since = 0
-    for count in range(1, most + 1):
+    for count in range(1, (most or _BLOCKS + rows.n_pairs // _PART) + 1):
         h, up, down = rows.slopes(z), s < rows.high, s > rows.low
         top, bottom = np.max(h[up], initial=-np.inf), np.min(h[down], initial=np.inf)
         if not rows.biased:
