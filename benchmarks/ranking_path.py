@@ -29,7 +29,8 @@ from preflearn.ground.kernels import gram_features
 from preflearn.pairs import Pairs
 from preflearn.path import ranksvm_path
 from preflearn.svm import SVMRank
-from preflearn.svm.dual import Rows, maximise
+from preflearn.svm.dual import maximise
+from preflearn.svm.hinges import Rows
 from preflearn.svm.problem import KernelProblem
 
 SPAN = 1e4  # from the first breakpoint to the end
@@ -221,12 +222,12 @@ def warm_refits(case: Case, lams: np.ndarray) -> float:
     """The dual of SVMRank, each time from the weights of the lambda before."""
     machine = SVMRank(kernel=case.kernel, gamma=case.gamma)
     problem, m = KernelProblem.of(machine, case.pairs), len(case.pairs)
-    exact, _ = problem._differences(np.arange(m))
+    gram = problem.space(np.arange(m)).gram
     start, s, before = time.perf_counter(), None, 1.0
     for lam in lams:
         rows = Rows.of(np.ones(m), np.full(m, 1 / lam), False)
         s = np.zeros(len(rows.sign)) if s is None else np.clip(s * (before / lam), 0.0, 1 / lam)
-        s, _ = maximise(exact, rows, s, 1e-12, [(np.inf, 0.0)])
+        s, _ = maximise(gram, rows, s, 1e-12)
         before = lam
     return time.perf_counter() - start
 

@@ -30,8 +30,8 @@ from preflearn.ground.interior import Hinges, minimise
 from preflearn.ground.kernels import gram_features
 from preflearn.pairs import Incidence, Pairs
 from preflearn.svm import SVMCompare
-from preflearn.svm.differences import HingeMatrix, ItemDifferences
-from preflearn.svm.dual import Rows
+from preflearn.svm.differences import FeatureGram, HingeMatrix
+from preflearn.svm.hinges import Rows
 from preflearn.svm.machine import preferences_first
 
 GAP = 1e-6
@@ -89,12 +89,12 @@ def best_libsvm(pairs: Pairs, y: np.ndarray, C: float, gamma: float, patience: f
     return taken, gap
 
 
-class Plain(ItemDifferences):
+class Plain(FeatureGram):
     """With the products of the interior point as they were: no triangle, no halves."""
 
     __slots__ = ()
 
-    def gram(self, weights: np.ndarray) -> np.ndarray:
+    def weighted(self, weights: np.ndarray) -> np.ndarray:
         return self.L.T @ (self.B.laplacian(weights) @ self.L)
 
 

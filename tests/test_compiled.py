@@ -36,6 +36,24 @@ def test_import_and_run_without_any_folder_for_a_cache(tmp_path):
     assert not list(tmp_path.rglob("*.nbi"))
 
 
+PLAIN = """
+import numpy as np
+import preflearn.analogy, preflearn.dynamics, preflearn.path, preflearn.pursuit, preflearn.ratings
+from preflearn.pairs import Pairs
+from preflearn.svm import SVMCompare
+Pairs.from_scores(np.arange(4.0)[:, None], [0, 1, 1, 3], ties="keep")
+pairs = Pairs([[0.0], [1.0], [4.0]], [[1, 0], [2, 1]])
+print(SVMCompare(C=100, kernel="linear").fit(pairs, [0, 1]).coef_)
+"""
+
+
+def test_without_compilation_functions_stay_those_of_python():
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run([sys.executable, "-c", PLAIN], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[0.5]\n"
+
+
 STAMPS = """
 from pathlib import Path
 from preflearn import checks, compiled, pairs

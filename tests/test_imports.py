@@ -64,7 +64,7 @@ ALLOWED = {
     "matches": {"checks", "compiled", "pairs"},
     "dynamics": GROUND | {"matches"},
     "ratings": GROUND | {"matches", "dynamics"},  # Elo follows the gradient of a likelihood of dynamics
-    "analogy": GROUND | {"path", "ranking"},
+    "analogy": GROUND | {"path", "ranking", "svm"},
     "ranking": GROUND | {"path"},
     "datasets": {"checks", "pairs", "metrics"},
     "plots": GROUND,

@@ -23,7 +23,7 @@ def njit(function: Callable[..., Any]) -> Any:
     Sums are added in the order in which they are written.
 
     numba raises where neither the package, nor the user's cache, nor NUMBA_CACHE_DIR can be written. Then the
-    function is compiled anew in each process.
+    function is compiled anew in each process. With NUMBA_DISABLE_JIT=1 it stays a function of Python.
     """
     return _compiled(function)
 
@@ -34,6 +34,8 @@ def njit_sums(function: Callable[..., Any]) -> Any:
 
 
 def _compiled(function: Callable[..., Any], **options: Any) -> Any:
+    if config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
+        return function
     try:
         compiled = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no locator available for the file

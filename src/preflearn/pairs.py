@@ -152,7 +152,7 @@ class DifferenceGram:
     def __init__(self, B: Incidence, K: Floats) -> None:
         n = B.shape[1]
         check_shape(K, "K", (n, n), "one row and one column an item")
-        self.B, self.K = B, K
+        self.B, self.K = B, np.ascontiguousarray(K)
 
     def diagonal(self) -> Floats:
         """Squared norms of the differences, shape (m,): K_ii + K_jj - 2 K_ij for a pair (i, j)."""
@@ -161,13 +161,25 @@ class DifferenceGram:
 
     def block(self, rows: Ids, columns: Ids) -> Floats:
         """The entries of these pairs (rows) with those (columns), shape (len(rows), len(columns))."""
-        if len(rows) < len(columns):  # the shorter side first, since it meets all n columns of K
+        if len(rows) > len(columns):  # the shorter side first, since it meets all n columns of K
             return self.block(columns, rows).T
-        return self.B[rows].differences(self.B[columns].differences(self.K).T)
+        return _block(self.K, self.B.index[rows], self.B.index[columns])
 
     def times(self, v: ArrayLike) -> Floats:
         """B K B' v; v (m,) gives (m,), v (m, k) gives (m, k)."""
         return self.B.differences(self.K @ self.B.adjoint(v))
+
+
+@njit
+def _block(K, rows, columns):
+    block, row = np.empty((len(rows), len(columns))), np.empty(len(K))
+    for i in range(len(rows)):
+        first, second = K[rows[i, 0]], K[rows[i, 1]]
+        for j in range(len(K)):
+            row[j] = first[j] - second[j]
+        for j in range(len(columns)):
+            block[i, j] = row[columns[j, 0]] - row[columns[j, 1]]
+    return block
 
 
 def _rows(values: ArrayLike, name: str, length: int) -> Floats:
@@ -415,7 +427,7 @@ def _pairs_of_queries(order, ends, scores, keep_ties):
             for j in range(i + 1, end):
                 if keep_ties or scores[i] != scores[j]:
                     index[k, 0], index[k, 1] = order[i], order[j]
-                    labels[k] = (scores[i] > scores[j]) - (scores[i] < scores[j])
+                    labels[k] = 1 if scores[i] > scores[j] else (-1 if scores[i] < scores[j] else 0)
                     k += 1
         start = end
     return index, labels

@@ -19,7 +19,8 @@ from sklearn.model_selection import GridSearchCV, KFold
 from preflearn.analogy import Able2Rank, AnKerRank, DomainScaler
 from preflearn.checks import Floats
 from preflearn.metrics import ranking_loss
-from preflearn.ranking import AGGREGATES, ExpectedRankRegression, RankingLearner, RankingSVM, RankNet
+from preflearn.ranking import AGGREGATES, ExpectedRankRegression, RankingLearner, RankNet
+from preflearn.svm import SVMRank
 
 Kind = Literal["min-max", "standard"]
 _BINS = 10  # of predicted chances
@@ -58,7 +59,7 @@ class Task(NamedTuple):
         X, Q = DomainScaler(kind, **options).fit(self.X).both(self.Q)
         return self._replace(X=X, Q=Q)
 
-    def loss(self, learner: RankingLearner) -> float:
+    def loss(self, learner: RankingLearner | SVMRank) -> float:
         """The ranking loss of a learner, which is fitted: eq. of section 2, a pair tied by it counts half.
 
         Examples
@@ -68,7 +69,14 @@ class Task(NamedTuple):
         >>> task.loss(ExpectedRankRegression())
         0.0
         """
-        return ranking_loss(self.truth, -learner.fit(self.X, self.rank).worths(self.Q))
+        return ranking_loss(self.truth, -self.worths(learner))
+
+    def worths(self, learner: RankingLearner | SVMRank) -> Floats:
+        """The scores of the query's items by a learner, which is fitted; a ranking SVM is linear."""
+        if isinstance(learner, SVMRank):
+            w = learner.fit(self.X, -self.rank).coef_
+            return (self.Q * w).sum(axis=1)  # a product may differ for equal rows
+        return learner.fit(self.X, self.rank).worths(self.Q)
 
 
 class Choices(NamedTuple):
@@ -111,9 +119,9 @@ def choose(
     scale = DomainScaler("min-max").fit(X), DomainScaler(kind).fit(X)
     unit, scaled = (scaler.transform(X) for scaler in scale)
     k = Able2Rank("cv", random_state=random_state).fit(unit, rank).k_
-    C = RankingSVM(random_state=random_state).fit(scaled, rank).C_
+    svm = SVMRank("path", "linear", random_state=random_state).fit(scaled, -np.asarray(rank))
     net = choose_rank_net(scaled, np.asarray(rank), random_state) if grid else RankNet()
-    return Choices(k, C, net, kind)
+    return Choices(k, svm.C_, net, kind)
 
 
 def choose_rank_net(X: Floats, rank: Floats, random_state: int) -> RankNet:
@@ -162,7 +170,7 @@ def losses_by_utility(task: Task, chosen: Choices, random_state: int, **options:
     task = task.scaled(chosen.kind, **options)
     return {
         "ERR": task.loss(ExpectedRankRegression()),
-        "Ranking SVM": task.loss(RankingSVM(chosen.C)),
+        "Ranking SVM": task.loss(SVMRank(chosen.C, "linear")),
         "RankNet": task.loss(RankNet(**chosen.net.get_params() | {"random_state": random_state})),
     }
 

@@ -8,7 +8,8 @@ from sklearn.model_selection import KFold
 
 from preflearn.analogy import Able2Rank, AnKerRank, DomainScaler
 from preflearn.metrics import ranking_loss
-from preflearn.ranking import ExpectedRankRegression, RankingSVM, RankNet
+from preflearn.ranking import ExpectedRankRegression, RankNet
+from preflearn.svm import SVMRank
 from studies.ch16_study import Task, choose, choose_rank_net, judged, losses_of_all, support
 
 
@@ -59,17 +60,18 @@ def test_all_methods_can_have_one_normalisation(task):
     chosen = choose(task.X, task.rank, kind="min-max", grid=False)
     unit = DomainScaler().fit(task.X).transform(task.X)
     assert chosen.kind == "min-max"
-    assert chosen.C == RankingSVM(random_state=0).fit(unit, task.rank).C_
+    assert chosen.C == SVMRank("path", "linear").fit(unit, -task.rank).C_
     found = losses_of_all(task, chosen, 3, decision="apart")
     apart = task.scaled(decision="apart")
     assert apart.Q.min(axis=0).tolist() == [0, 0, 0]
     for name, learner in {
         "AnKer-rank": AnKerRank(random_state=3),
-        "Ranking SVM": RankingSVM(chosen.C),
         "RankNet": RankNet(random_state=3),
     }.items():
         rank = learner.fit(apart.X, apart.rank).rank(apart.Q)
         assert found[name] == ranking_loss(task.truth, rank)
+    svm = SVMRank(chosen.C, "linear").fit(apart.X, -apart.rank)
+    assert found["Ranking SVM"] == ranking_loss(task.truth, -svm.rank_function(apart.Q))
 
 
 def test_degrees_are_judged_pair_by_pair(task):

@@ -431,11 +431,11 @@ class TestEstimators:
     def test_bad_weights_and_features(self, machine):
         pairs, y = compared(1)
         with pytest.raises(ValueError, match="sample_weight"):
-            clone(machine).fit(pairs, y, -np.ones(len(y)))
+            clone(machine).fit(pairs, y, sample_weight=-np.ones(len(y)))
         with pytest.raises(ValueError, match="only ties"):
-            clone(machine).fit(pairs, y, (y == 0).astype(float))
+            clone(machine).fit(pairs, y, sample_weight=(y == 0).astype(float))
         with pytest.raises(ValueError, match=r"cost C · weight is [12]e-120; expected at least"):
-            clone(machine).set_params(C=1e-60).fit(pairs, y, np.full(len(y), 1e-60))
+            clone(machine).set_params(C=1e-60).fit(pairs, y, sample_weight=np.full(len(y), 1e-60))
         with pytest.raises(ValueError, match="overflow"):
             clone(machine).set_params(kernel="linear").fit(Pairs(pairs.items * 1e150, pairs.index), y)
         with pytest.raises(ValueError, match=r"cost · k\(x, x\) is .*e\+\d+; expected at most"):
@@ -512,7 +512,7 @@ def test_returned_models_meet_their_certificate(seed, machine, kernel, C):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                fitted.fit(pairs, y, weights)
+                fitted.fit(pairs, y, sample_weight=weights)
             except DegenerateBiasError:
                 continue
             except ValueError as error:
@@ -552,7 +552,7 @@ def test_the_dual_and_the_interior_point_agree(n, m, monkeypatch):
     pairs, y = compared(12, m=m, n=n, p=6)
     for machine in (SVMCompare(5.0, gamma=0.2), SVMRank(5.0, gamma=0.2)):
         dual = clone(machine).fit(pairs, y)
-        monkeypatch.setattr("preflearn.svm.problem._effort", lambda *sizes: 0.0)
+        monkeypatch.setattr("preflearn.svm.problem.is_for_blocks", lambda *sizes: False)
         interior = clone(machine).fit(pairs, y)
         monkeypatch.undo()
         assert interior.objective_ == pytest.approx(dual.objective_, rel=1e-8)

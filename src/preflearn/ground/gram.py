@@ -17,7 +17,7 @@ _STEPS = 6  # of Lanczos
 
 
 class Gram(Protocol):
-    """Inner products of m points, by what solvers ask for; so is `preflearn.pairs.DifferenceGram`."""
+    """Inner products of m points, by what solvers ask for; `preflearn.pairs.DifferenceGram` is those of B."""
 
     def diagonal(self) -> Floats: ...
     def block(self, rows: Ids, columns: Ids) -> Floats: ...
@@ -88,19 +88,6 @@ def combine_into(total, matrix, rows, weights):
             total[j] += weights[k] * row[j]
 
 
-@njit
-def block_of_differences(K, index):
-    """B K B' between the pairs of an index, without a matrix of all items beside K."""
-    block, row = np.empty((len(index), len(index))), np.empty(len(K))
-    for i in range(len(index)):
-        first, second = K[index[i, 0]], K[index[i, 1]]
-        for j in range(len(K)):
-            row[j] = first[j] - second[j]
-        for j in range(len(index)):
-            block[i, j] = row[index[j, 0]] - row[index[j, 1]]
-    return block
-
-
 def centred(K: Floats) -> Floats:
     """K with row means and column means taken out: the inner products of centred items.
 
@@ -156,16 +143,14 @@ def _spectrum(K: Floats) -> tuple[float, float]:
     rng = np.random.default_rng(0)
     part = np.sort(rng.choice(len(K), _EXACT, replace=False))
     values = np.linalg.eigvalsh(K[np.ix_(part, part)])
-    basis, images = [rng.standard_normal(len(K))], []
-    basis[0] /= np.linalg.norm(basis[0])
-    while True:
+    new, basis, images = rng.standard_normal(len(K)), [], []
+    for _ in range(_STEPS):
+        basis.append(new / np.linalg.norm(new))
         images.append(K @ basis[-1])
         known = np.array(basis)
-        rest = images[-1] - known.T @ (known @ images[-1])
-        rest -= known.T @ (known @ rest)
-        size = np.linalg.norm(rest)
-        if size <= 1e-10 * np.linalg.norm(images[-1]) or len(basis) == _STEPS:
+        new = images[-1] - known.T @ (known @ images[-1])
+        new -= known.T @ (known @ new)
+        if np.linalg.norm(new) <= 1e-10 * np.linalg.norm(images[-1]):
             break
-        basis.append(rest / size)
     ritz = np.linalg.eigvalsh(np.array(basis) @ np.array(images).T)
     return float(min(values[0], ritz[0])), float(max(values[-1], ritz[-1]))

@@ -3,7 +3,6 @@
 from preflearn.ranking.aggregation import AGGREGATES, bradley_terry, copeland, kemeny, row_sums
 from preflearn.ranking.learner import RankingLearner
 from preflearn.ranking.rank_net import RankNet
-from preflearn.ranking.rank_svm import RankingSVM
 from preflearn.ranking.regression import ExpectedRankRegression
 from preflearn.ranking.tie_models import Davidson, OrdinalComparison
 
@@ -14,7 +13,6 @@ __all__ = [
     "OrdinalComparison",
     "RankNet",
     "RankingLearner",
-    "RankingSVM",
     "bradley_terry",
     "copeland",
     "kemeny",

@@ -6,6 +6,8 @@ References
 ----------
 .. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector comparison
    machines", 2017.
+.. [Cover1965] T. M. Cover, "Geometrical and statistical properties of systems of linear inequalities", IEEE
+   Transactions on Electronic Computers 14, 1965.
 """
 
 from __future__ import annotations
@@ -14,16 +16,10 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
-from preflearn.checks import check_kinds, check_number
+from preflearn.checks import check_number
 from preflearn.ground.kernels import Kernel
 from preflearn.pairs import Pairs
-from preflearn.svm.machine import (
-    KernelMachine,
-    check_bias,
-    check_gap,
-    check_input,
-    preferences_first,
-)
+from preflearn.svm.machine import KernelMachine, Training, check_bias, check_gap, preferences_first
 from preflearn.svm.problem import KernelProblem
 
 
@@ -79,13 +75,17 @@ class SVMCompare(KernelMachine):
 
     Notes
     -----
-    The two copies of a tie have opposite differences; they share a row here. **Which method**: with r the
-    rank of the Gram matrix of the n distinct items (at most the number of features, for the linear kernel),
+    The two copies of a tie have opposite differences; they share a row here. **Which method**: with h hinges
+    (one a preference, two a tie) and the rank r of the Gram matrix of the n distinct items (found where it is
+    at most 300, else n; 50 where it is less), the dual by blocks where h <= 2r or h · sum of C |d|² over the
+    hinges is at most r³, and the interior point otherwise.
 
-    - the dual by blocks of pairs, where m is at most about r or C is small. It needs K, n², and blocks of
-      at most 2,000 pairs, and is libsvm's method with Newton steps for the weights between their bounds;
-    - an interior-point method in r unknowns where m is far larger and C is large: a step costs n r² and
-      grows linearly in m. It is also what follows where the dual took a set share of its time.
+    - The dual needs K, n², and blocks of at most 4,000 pairs; it is libsvm's method with Newton steps for the
+      weights between their bounds. Up to 2r hinges of random labels can mostly be met [Cover1965]_.
+    - The interior point has r unknowns: a step costs n r² and grows linearly in the number of pairs.
+
+    Where rounding, or too slow a progress of its blocks, stops the dual early, the interior point follows;
+    where rounding stops that, the dual polishes.
 
     What is returned is polished, and judged by its own objective. No matrix over pairs is formed. A
     constant added to all items, or to rows and columns of a Gram matrix, changes nothing but rounding.
@@ -116,11 +116,8 @@ class SVMCompare(KernelMachine):
         coef0: float = 1.0,
         tol: float = 1e-12,
     ) -> None:
+        super().__init__(kernel, gamma, degree, coef0)
         self.C = C
-        self.kernel: Kernel = kernel
-        self.gamma: float | Literal["scale"] = gamma
-        self.degree = degree
-        self.coef0 = coef0
         self.tol = tol
 
     def fit(
@@ -146,20 +143,17 @@ class SVMCompare(KernelMachine):
             On bad parameters, pairs or labels, only ties, or only preferences.
         """
         C, tol = (check_number(self, name, positive=True) for name in ("C", "tol"))
-        pairs, y, weights = check_input(pairs, y, sample_weight)
-        kept = weights > 0
-        labels = y[kept]
-        check_kinds(labels, "SVMCompare")
-        problem = KernelProblem.of(self, pairs[kept], merge=self.kernel != "linear")
-        found = problem.solve(labels, C * weights[kept], preferences_first(labels), True, tol)
+        given = Training.of(self, pairs, y, sample_weight)
+        problem = KernelProblem.of(self, given.pairs, merge=self.kernel != "linear")
+        found = problem.solve(given.y, C * given.weights, preferences_first(given.y), True, tol)
         check_gap(self, found.certificate.gap, f"lower C = {C:g}", tol)
         check_bias(
             found.certificate.bias,
-            labels,
+            given.y,
             f"C = {C:g}",
             "Raise C, give ties a larger sample_weight (where ties outweigh preferences, beta is at most "
             "-1), or use SVMRank",
         )
-        self._keep(found, pairs, kept, -1 / found.certificate.bias)
+        self._keep(found, given, -1 / found.certificate.bias)
         self.bias_, self.tau_ = found.certificate.bias, 1.0
         return self

@@ -1,4 +1,7 @@
-"""Differences of scores, as operators of the incidence matrix: what multiplies by B K B' and never solves."""
+"""Differences of features of the items: B L L'B' as a Gram matrix, and B L for the interior point.
+
+No row of B L is ever formed, but those of a block.
+"""
 
 from __future__ import annotations
 
@@ -9,34 +12,41 @@ from scipy import linalg
 
 from preflearn.checks import Floats, Ids
 from preflearn.compiled import njit
-from preflearn.ground.gram import block_of_differences
-from preflearn.ground.kernels import pivoted_features
 from preflearn.pairs import Incidence
-from preflearn.svm.dual import Rows
+from preflearn.svm.hinges import Rows
 
 
-class ItemDifferences(NamedTuple):
-    """B L: differences of scores u·L of the items; no row of it is ever formed."""
+class FeatureGram(NamedTuple):
+    """B K B' where K = L L' (`preflearn.ground.gram.Gram`)."""
 
     B: Incidence
     L: Floats  # (n, r)
-    rounding: float = 0.0  # of a feature as it was given
     order: Ids | None = None  # (n,) if the items were put in this one, to make L lower triangular
 
     @classmethod
-    def triangular(cls, B: Incidence, L: Floats, order: Ids) -> ItemDifferences:
+    def triangular(cls, B: Incidence, L: Floats, order: Ids) -> FeatureGram:
         """The differences B L, with the items in another order, in which L is lower triangular."""
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order))
-        return cls(Incidence(place[B.index], len(order)), L[order], order=order)
+        return cls(Incidence(place[B.index], len(order)), L[order], order)
 
-    def times(self, u: Floats) -> Floats:
-        return self.B.differences(self.L @ u)
+    @property
+    def rank(self) -> int:
+        return self.L.shape[1]
 
-    def adjoint(self, v: Floats) -> Floats:
-        return self.B.adjoint(v) @ self.L
+    def diagonal(self) -> Floats:
+        """Squared norms of the differences, shape (m,)."""
+        return _squares(*self.B.index.T, self.L)
 
-    def gram(self, weights: Floats) -> Floats:
+    def block(self, rows: Ids, columns: Ids) -> Floats:
+        """The entries of these pairs (rows) with those (columns), shape (len(rows), len(columns))."""
+        return self.B[rows].differences(self.L) @ self.B[columns].differences(self.L).T
+
+    def times(self, v: Floats) -> Floats:
+        """B K B'v, shape (m,)."""
+        return self.B.differences(self.L @ (self.B.adjoint(v) @ self.L))
+
+    def weighted(self, weights: Floats) -> Floats:
         """L'B'WBL: one half of the Laplacian, and its transpose, so that each pair is used once."""
         half = _half_laplacian_times(*self.B.index.T, weights, self.L)
         if self.order is None:
@@ -58,75 +68,32 @@ class ItemDifferences(NamedTuple):
         result[order] = c
         return result
 
-    def block(self, pairs: Ids) -> Floats:
-        D = self.B[pairs].differences(self.L)
-        return D @ D.T
-
-    def gram_times(self, a: Floats) -> Floats:
-        return self.times(self.adjoint(a))
-
-    def largest_square(self) -> float:
-        return float(np.einsum("ij,ij->i", self.L, self.L).max())
-
-    @property
-    def rank(self) -> int:
-        return self.L.shape[1]
-
-    def reduced(self) -> ItemDifferences:
-        return self
-
-    def block_effort(self, size: int) -> float:
-        return 0.1 * size**2 * self.L.shape[1]
-
-    def times_effort(self) -> float:
-        return 2.0 * self.L.size
-
-
-class KernelDifferences(NamedTuple):
-    """B K B'."""
-
-    B: Incidence
-    K: Floats  # (n, n)
-    rounding: float = 0.0  # of an entry of K
-
-    def block(self, pairs: Ids) -> Floats:
-        return block_of_differences(self.K, np.ascontiguousarray(self.B.index[pairs]))
-
-    def gram_times(self, a: Floats) -> Floats:
-        return self.B.differences(self.K @ self.B.adjoint(a))
-
-    def largest_square(self) -> float:
-        return float(self.K.diagonal().max())
-
-    @property
-    def rank(self) -> int:
-        return len(self.K)
-
-    def reduced(self) -> ItemDifferences:
-        """The same by features, as many as the rank."""
-        return ItemDifferences.triangular(self.B, *pivoted_features(self.K, self.rounding))
-
-    def block_effort(self, size: int) -> float:
-        return float(size * (len(self.K) + 2 * size))
-
-    def times_effort(self) -> float:
-        return 0.6 * self.K.size
-
 
 class HingeMatrix(NamedTuple):
     """The hinges' rows label · sign · difference, as the interior point multiplies by them."""
 
-    differences: ItemDifferences
+    features: FeatureGram
     rows: Rows
 
     def times(self, u: Floats) -> Floats:
-        return self.rows.label * self.rows.sign * self.rows.expanded(self.differences.times(u))
+        z = self.features.B.differences(self.features.L @ u)
+        return self.rows.label * self.rows.sign * self.rows.expanded(z)
 
     def adjoint(self, v: Floats) -> Floats:
-        return self.differences.adjoint(self.rows.summed(self.rows.label * self.rows.sign * v))
+        signed = self.rows.summed(self.rows.label * self.rows.sign * v)
+        return self.features.B.adjoint(signed) @ self.features.L
 
     def gram(self, weights: Floats) -> Floats:
-        return self.differences.gram(self.rows.summed(weights))
+        return self.features.weighted(self.rows.summed(weights))
+
+
+@njit
+def _squares(first, second, L):
+    squares = np.zeros(len(first))
+    for k in range(len(first)):
+        for c in range(L.shape[1]):
+            squares[k] += (L[first[k], c] - L[second[k], c]) ** 2
+    return squares
 
 
 @njit

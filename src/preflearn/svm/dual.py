@@ -19,8 +19,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +27,8 @@ from scipy import linalg
 
 from preflearn.checks import Floats, Ids
 from preflearn.compiled import njit
+from preflearn.ground.gram import Gram
+from preflearn.svm.hinges import Rows
 
 _SMALL, _LARGE, _LARGEST = 500, 2000, 4000  # pairs of a block, at least and at most
 _ALL = 1.1
@@ -40,137 +41,29 @@ _RIDGE = 1e-13  # share of the trace, for equations of pairs that depend on each
 _LEVEL = 1e-12  # share of the moves to which they add up to 0, unless the equations are beyond rounding
 _FRESH = 10  # blocks between two computations of z from scratch
 _STALLED = 30  # blocks without progress, in which rounding has taken over
+_BLOCKS, _PART = 30, 100  # at most so many blocks, and one more for each part of so many pairs
 
 
-Patience = Sequence[tuple[float, float]]
-
-
-class Differences(Protocol):
-    """The Gram matrix B K B' of the differences d of m pairs."""
-
-    def block(self, pairs: Ids) -> Floats:
-        """Its entries between some of the pairs."""
-        ...
-
-    def gram_times(self, a: Floats) -> Floats:
-        """B K B'a, shape (m,)."""
-        ...
-
-    def block_effort(self, size: int) -> float:
-        """Of a block of so many pairs, in nanoseconds."""
-        ...
-
-    def times_effort(self) -> float:
-        """Of `gram_times`, in nanoseconds."""
-        ...
-
-
-class Rows(NamedTuple):
-    """Hinges cost_i max(0, label_i (h_i - beta)): one of each pair, then the second ones of the last pairs.
-
-    The two copies of a tie have opposite differences: two rows, one difference.
-    """
-
-    n_pairs: int
-    sign: Floats  # (rows,)
-    label: Floats  # (rows,)
-    low: Floats  # (rows,) bounds of s, from 0 to label · cost
-    high: Floats
-    biased: bool
-
-    @classmethod
-    def of(cls, y: NDArray, cost: Floats, biased: bool) -> Rows:
-        """The rows of eq. 8 for labels that are sorted, ties last; without beta, ties are preferences too."""
-        ties = np.count_nonzero(y == 0)
-        direction = np.append(np.where(y == 0, -1.0, y), np.ones(ties))
-        label = np.append(np.where((y == 0) & biased, -1.0, 1.0), np.full(ties, -1.0 if biased else 1.0))
-        bound = label * np.append(cost, cost[len(y) - ties :])
-        return cls(len(y), label * direction, label, np.minimum(bound, 0), np.maximum(bound, 0), biased)
-
-    @property
-    def cost(self) -> Floats:
-        return self.high - self.low
-
-    def expanded(self, values: NDArray) -> NDArray:
-        """Values of the pairs, for each row."""
-        return np.append(values, values[2 * self.n_pairs - len(self.sign) :])
-
-    def summed(self, values: Floats) -> Floats:
-        """Values of the rows, added up for each pair."""
-        total = values[: self.n_pairs].copy()
-        total[2 * self.n_pairs - len(values) :] += values[self.n_pairs :]
-        return total
-
-    def slopes(self, z: Floats) -> Floats:
-        return self.label - self.sign * self.expanded(z)
-
-    def of_block(self, pairs: Ids) -> tuple[Ids, Rows]:
-        """The rows of some pairs in order, and their places among all rows."""
-        n_ties = len(self.sign) - self.n_pairs
-        rows = np.append(pairs, pairs[pairs >= self.n_pairs - n_ties] + n_ties)
-        sign, label, low, high = self.sign[rows], self.label[rows], self.low[rows], self.high[rows]
-        return rows, Rows(len(pairs), sign, label, low, high, self.biased)
-
-    def feasible(self, s: Floats) -> Floats:
-        """The weights, with the heavier side scaled down until their sum is 0."""
-        if not self.biased:
-            return s
-        up, down = s[s > 0].sum(), -s[s < 0].sum()
-        return s * np.where(s > 0, min(1.0, down / up if up else 1.0), min(1.0, up / down if down else 1.0))
-
-
-class Certificate(NamedTuple):
-    """The value of the hinges at u = sum a_k d_k, and how far from the optimum it can be at most."""
-
-    objective: float
-    gap: float  # relative to the objective
-    bias: float
-
-
-def certificate(rows: Rows, z: Floats, squared: float, dual: float, noise: float) -> Certificate:
-    """Of a function: from its differences z of scores and u·u, with the beta of least loss, and a dual value.
-
-    Of several such beta, the middle. The rounding of z, by about `noise`, counts as part of the gap.
-    """
-    h = rows.slopes(z)
-    bias = _best_bias(rows, h) if rows.biased else 0.0
-    loss = rows.label * (h - bias)
-    objective = squared / 2 + float(rows.cost @ np.maximum(0.0, loss))
-    doubt = noise * float(np.linalg.norm(rows.cost[loss > -noise]))
-    return Certificate(objective, (abs(objective - dual) + doubt) / objective, bias)
-
-
-def _best_bias(rows: Rows, h: Floats) -> float:
-    """The loss is convex and piecewise linear in beta: its slope rises by cost_i at h_i."""
-    order = np.argsort(h)
-    slope = np.cumsum(rows.cost[order]) - rows.high.sum()
-    zero = 1e-12 * rows.cost.sum()
-    low, high = np.searchsorted(slope, [-zero, zero])
-    return float((h[order[low]] + h[order[min(high, len(h) - 1)]]) / 2)
-
-
-def maximise(
-    differences: Differences, rows: Rows, s: Floats, tol: float, patience: Patience = ()
-) -> tuple[Floats, float]:
+def maximise(gram: Gram, rows: Rows, s: Floats, tol: float, most: int | None = None) -> tuple[Floats, float]:
     """The weights s of the optimum from feasible ones, or the best ones that were met, and their gap.
 
     Parameters
     ----------
-    differences : Differences
+    gram : Gram
+        B K B' of the pairs.
     rows : Rows
     s : ndarray of shape (rows,)
         Where to start, such as zeros.
     tol : float
         Duality gap, relative to the objective, to stop at; rounding may stop before.
-    patience : sequence of (effort, gap)
-        Stop where so much effort leaves a larger gap. Efforts are nanoseconds of a machine that we measured:
-        counts, so that runs agree.
+    most : int, optional
+        Blocks to stop after; None: several times what is needed where there is progress.
     """
     s, best, least, bound, primal = s.copy(), s.copy(), np.inf, np.inf, np.inf
-    z = differences.gram_times(rows.summed(rows.sign * s))
+    z = gram.times(rows.summed(rows.sign * s))
     pairs, Q = np.zeros(0, dtype=np.int64), np.zeros((0, 0))
-    count, since, effort = 0, 0, 0.0
-    while since < _STALLED:
+    since = 0
+    for count in range(1, (most or _BLOCKS + rows.n_pairs // _PART) + 1):
         h, up, down = rows.slopes(z), s < rows.high, s > rows.low
         top, bottom = np.max(h[up], initial=-np.inf), np.min(h[down], initial=np.inf)
         if not rows.biased:
@@ -184,24 +77,21 @@ def maximise(
         primal, since = min(primal, value), since + 1
         if primal - dual < 0.99 * bound:
             bound, since = primal - dual, 0
-        if least <= tol or not top > bottom or any(effort >= e and least > gap for e, gap in patience):
+        if least <= tol or not top > bottom or since >= _STALLED:
             break
-        limit = min((e for e, _ in patience if e > effort), default=np.inf)
         chosen = _violators(rows, h - bias, up, down)
         if not np.array_equal(chosen, pairs):
-            pairs, Q = chosen, differences.block(chosen)
-            effort += differences.block_effort(len(pairs))
+            pairs, Q = chosen, gram.block(chosen, chosen)
         places, part = rows.of_block(pairs)
-        weights, count = s[places], count + 1
-        effort += _solve_block(Q, part, weights, h[places], _SHARE * float(top - bottom), limit - effort)
+        weights = s[places]
+        _solve_block(Q, part, weights, h[places], _SHARE * float(top - bottom))
         change = np.zeros(len(s))
         change[places] = weights - s[places]
         s[places] = weights
-        effort += differences.times_effort() + 2e5 + 50 * len(s)
         if count % _FRESH:
-            z = z + differences.gram_times(rows.summed(rows.sign * change))
+            z = z + gram.times(rows.summed(rows.sign * change))
         else:
-            z = differences.gram_times(rows.summed(rows.sign * s))
+            z = gram.times(rows.summed(rows.sign * s))
     return rows.feasible(best), least
 
 
@@ -223,51 +113,43 @@ def _violators(rows: Rows, h: Floats, up: NDArray, down: NDArray) -> Ids:
     return np.sort(np.argpartition(wanted, -size)[-size:])
 
 
-def _solve_block(Q: Floats, rows: Rows, s: Floats, h: Floats, target: float, limit: float) -> float:
+def _solve_block(Q: Floats, rows: Rows, s: Floats, h: Floats, target: float) -> None:
     """Change s and h until they violate their conditions by less than the target, or enough was done."""
-    effort = 0.0
     for _ in range(_NEWTON):
         steps = _STEPS + np.count_nonzero((s > rows.low) & (s < rows.high))
-        taken = _descend(Q, rows.sign, rows.low, rows.high, s, h, target, steps, rows.biased)
-        effort += 8.0 * taken * len(s)
-        if taken < steps or effort > limit:
-            break
-        effort += _newton(Q, rows, s, h)
-    return effort
+        if _descend(Q, rows.sign, rows.low, rows.high, s, h, target, steps, rows.biased) < steps:
+            return
+        _newton(Q, rows, s, h)
 
 
-def _newton(Q: Floats, rows: Rows, s: Floats, h: Floats) -> float:
+def _newton(Q: Floats, rows: Rows, s: Floats, h: Floats) -> None:
     """Move the weights between their bounds towards the solution of their equations, in place.
 
     Those that would leave their bounds are put there, and the others solved again. Then the way to this
-    point is followed as far as the dual grows and the bounds allow. Returns the effort.
+    point is followed as far as the dual grows and the bounds allow.
     """
     free = np.flatnonzero((s > rows.low) & (s < rows.high))
     if not len(free):
-        return 0.0
+        return
     place = rows.expanded(np.arange(rows.n_pairs))[free]
     A = _signed(Q, place, rows.sign[free])
     low, high, slope = rows.low[free] - s[free], rows.high[free] - s[free], h[free]
     slope = slope - slope.mean() * rows.biased  # a level changes nothing, but for rounding
     move, inner, factored = np.zeros(len(free)), np.ones(len(free), dtype=np.bool_), None
-    effort = 0.0
     for count in range(_ROUNDS):
-        size = float(np.count_nonzero(inner))
         try:
-            if factored is None or size < (1 - _GIVEN) * len(factored.ids):
-                effort += size**3 / 30
+            if factored is None or np.count_nonzero(inner) < (1 - _GIVEN) * len(factored.ids):
                 factored = _Factored.of(A, np.flatnonzero(inner))
-            effort += factored.effort(inner)
             move[inner] = factored.moves(A, slope, move, inner, rows.biased)
         except linalg.LinAlgError:
-            return effort
+            return
         out = inner & ((move < low) | (move > high))
         if not out.any() or count == _ROUNDS - 1:
             break
         move[out], inner = np.clip(move, low, high)[out], inner & ~out
     curvature, rise = float(move @ (A @ move)), float(slope @ move)
     if rise <= 0 or (rows.biased and abs(move.sum()) > _LEVEL * np.abs(move).sum()):
-        return effort
+        return
     ends = np.where(move > 0, high, low)
     ahead = move != 0
     with np.errstate(over="ignore"):  # tiny moves go any length
@@ -276,7 +158,6 @@ def _newton(Q: Floats, rows: Rows, s: Floats, h: Floats) -> float:
     s[free] = np.clip(s[free] + move, rows.low[free], rows.high[free])
     s[free[move >= high]], s[free[move <= low]] = rows.high[free[move >= high]], rows.low[free[move <= low]]
     h -= rows.sign * rows.expanded(np.bincount(place, rows.sign[free] * move, len(Q)) @ Q)
-    return effort
 
 
 class _Factored(NamedTuple):
@@ -290,11 +171,6 @@ class _Factored(NamedTuple):
         system = A[np.ix_(ids, ids)]
         system[np.diag_indices_from(system)] += _RIDGE * np.trace(A)
         return cls(ids, linalg.cho_factor(system, lower=True, overwrite_a=True, check_finite=False))
-
-    def effort(self, inner: NDArray) -> float:
-        """Of `moves`, in nanoseconds."""
-        n = len(self.ids)
-        return 1.5e5 + n * (5.0 * n + (n - np.count_nonzero(inner)) * n / 5)
 
     def moves(self, A: Floats, slope: Floats, move: Floats, inner: NDArray, biased: bool) -> Floats:
         """The moves of the inner weights that level their slopes, given those of the others.

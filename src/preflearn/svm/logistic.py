@@ -19,7 +19,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import linalg
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.utils import check_random_state
 
@@ -27,20 +26,17 @@ from preflearn.checks import (
     Floats,
     check_choice,
     check_count,
-    check_kinds,
     check_number,
     check_scale,
     shown,
 )
 from preflearn.ground.estimator import ComparisonEstimator
-from preflearn.ground.expansion import Expansion
-from preflearn.ground.kernels import Kernel, check_kernel, gram_features, scale_gamma
+from preflearn.ground.kernels import scale_gamma
 from preflearn.ground.likelihood import TieLaw, minimise
 from preflearn.ground.newton import warn_of_gap
 from preflearn.ground.outcomes import Loss
 from preflearn.pairs import Pairs
-from preflearn.svm.machine import check_bias, check_input
-from preflearn.svm.problem import KernelProblem
+from preflearn.svm.machine import Training, check_bias
 
 
 class LogisticCompare(ComparisonEstimator):
@@ -59,20 +55,17 @@ class LogisticCompare(ComparisonEstimator):
     alpha : float
         Strength of the regularisation, positive; alpha = 1 / (C · number of flipped pairs) is the C of
         `SVMCompare`.
-    kernel : str or callable
+    kernel : {"linear", "rbf"}
         "linear": phi(x) = x, to be standardised beforehand, since w·w depends on the scale of the features;
-        or another one as in `SVMCompare`, but not "precomputed".
-    gamma, degree, coef0
+        "rbf": random Fourier features, whose inner products are nearly the kernel [RahimiRecht2007]_.
+    gamma : float or "scale"
         As in `SVMCompare`.
     n_components : int
-        Number D of features that approximate the kernel; not used by the linear one.
-    approximation : {"fourier", "nystroem"}
-        "fourier": random Fourier features [RahimiRecht2007]_, for the kernel rbf only; "nystroem": the
-        projection on D random items of the fit, for any positive semi-definite kernel.
+        Number D of features that approximate the kernel rbf.
     tol : float
         Largest duality gap, relative to F; a ConvergenceWarning says so where rounding stops the fit before.
     random_state : int, RandomState or None
-        For the features that approximate a kernel.
+        For the random features.
 
     Attributes
     ----------
@@ -103,8 +96,7 @@ class LogisticCompare(ComparisonEstimator):
     the sum over preferences of s(-w·d). So beta < 0 wherever ties weigh at least as much as preferences.
     Otherwise it may be positive; then -w / beta would rank backwards, and `fit` raises DegenerateBiasError.
 
-    **Centring.** For the linear kernel and those of differences x - x' (rbf, laplacian) the items are
-    centred, which changes neither F nor its optimum.
+    **Centring.** For the kernel rbf the items are centred, which changes neither F nor its optimum.
 
     Examples
     --------
@@ -118,23 +110,17 @@ class LogisticCompare(ComparisonEstimator):
     def __init__(
         self,
         alpha: float = 1e-4,
-        kernel: Kernel = "linear",
+        kernel: Literal["linear", "rbf"] = "linear",
         *,
         gamma: float | Literal["scale"] = "scale",
-        degree: float = 3,
-        coef0: float = 1.0,
         n_components: int = 300,
-        approximation: Literal["fourier", "nystroem"] = "fourier",
         tol: float = 1e-6,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.alpha = alpha
-        self.kernel: Kernel = kernel
+        self.kernel: Literal["linear", "rbf"] = kernel
         self.gamma: float | Literal["scale"] = gamma
-        self.degree = degree
-        self.coef0 = coef0
         self.n_components = n_components
-        self.approximation: Literal["fourier", "nystroem"] = approximation
         self.tol = tol
         self.random_state = random_state
 
@@ -155,15 +141,12 @@ class LogisticCompare(ComparisonEstimator):
         ------
         DegenerateBiasError
             If beta is not negative at the end (see the notes of the class).
-        NotPositiveSemidefiniteError
-            If the kernel is not positive semi-definite on the random items of "nystroem".
         ValueError
             On bad parameters, pairs or labels, only ties, or only preferences.
         """
         alpha, tol, rng = self._check_parameters()
-        pairs, y, weights = check_input(pairs, y, sample_weight)
-        check_kinds(y[weights > 0], "LogisticCompare")
-        self._fit_features(pairs if weights.all() else pairs[weights > 0], rng)
+        pairs, y, weights, *_ = Training.of(self, pairs, y, sample_weight)
+        self._fit_features(pairs, rng)
         features = self._feature_map(pairs.items - self._centre)
         ties, preferences = 2 * weights[y == 0].sum(), weights[y != 0].sum()  # of flipped rows
         law = TieLaw(_flipped_loss, start=math.log(preferences / ties), least=-math.inf)
@@ -202,18 +185,7 @@ class LogisticCompare(ComparisonEstimator):
     def _check_parameters(self) -> tuple[float, float, np.random.RandomState]:
         alpha, tol = (check_number(self, name, positive=True) for name in ("alpha", "tol"))
         check_count(self.n_components, "n_components", 1)
-        check_kernel(self.kernel)
-        if self.kernel == "precomputed":
-            raise ValueError(
-                "kernel is 'precomputed'; expected 'linear', another name or a callable: features of new "
-                "items are made from the items; SVMCompare takes Gram matrices"
-            )
-        check_choice(self.approximation, "approximation", ("fourier", "nystroem"))
-        if self.approximation == "fourier" and self.kernel not in ("linear", "rbf"):
-            raise ValueError(
-                f"approximation='fourier' is for kernel='rbf', and kernel is {shown(self.kernel)}; expected "
-                "approximation='nystroem'"
-            )
+        check_choice(self.kernel, "kernel", ("linear", "rbf"))
         try:
             return alpha, tol, check_random_state(self.random_state)
         except (TypeError, ValueError):
@@ -228,21 +200,12 @@ class LogisticCompare(ComparisonEstimator):
         self._centre, self._feature_map = np.zeros(pairs.shape[2]), np.asarray
         if self.kernel == "linear":
             return
-        ids, B = pairs.B.compacted()
-        items = pairs.items[ids]
-        if self.kernel in ("rbf", "laplacian"):
-            self._centre = items.mean(axis=0)
-            items = items - self._centre
-        if self.approximation == "fourier":
-            gamma = scale_gamma(self.gamma, items)
-            sampler = RBFSampler(gamma=gamma, n_components=self.n_components, random_state=rng)
-            self._feature_map = sampler.fit(items).transform
-        else:  # phi(x) = k(x, landmarks) · projection, whose inner products are k exactly on the landmarks
-            problem = KernelProblem.of(self, Pairs(items, B.index))
-            chosen = rng.choice(len(problem.items), min(self.n_components, len(problem.items)), replace=False)
-            landmarks = problem.items[chosen]
-            projection = np.asarray(linalg.pinv(gram_features(problem.k(landmarks, landmarks)))).T
-            self._feature_map = Expansion(problem.k, landmarks, projection)
+        items = pairs.items[pairs.B.occurring()]
+        self._centre = items.mean(axis=0)
+        items = items - self._centre
+        gamma = scale_gamma(self.gamma, items)
+        sampler = RBFSampler(gamma=gamma, n_components=self.n_components, random_state=rng)
+        self._feature_map = sampler.fit(items).transform
 
 
 def _flipped_loss(d: Floats, beta: float, y: NDArray) -> Loss:

@@ -1,14 +1,15 @@
-"""What fitted kernel machines share: checks of their input, their bias and their gap, and their scores."""
+"""What the machines share: their kernel, their scores, checks of input, of the bias and of the gap."""
 
 from __future__ import annotations
 
 import warnings
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.checks import Floats, Ids, check_labels, check_weights
+from preflearn.checks import Floats, Ids, check_kinds, check_labels, check_weights
 from preflearn.ground.estimator import ComparisonEstimator
 from preflearn.ground.kernels import Kernel
 from preflearn.metrics import best_threshold, comparison_loss, threshold
@@ -16,7 +17,7 @@ from preflearn.pairs import Pairs, as_pairs
 from preflearn.svm.problem import INACCURATE, Expansion, Solution
 
 _ON_MARGIN = 1e-6  # of 1: differences of support vectors are known to about the root of the gap
-_NEGATIVE = -1e-8  # beta below this counts as negative; its unit is that of the margin
+NEGATIVE = -1e-8  # beta below this counts as negative; its unit is that of the margin
 _USELESS = 1e-2  # a duality gap beyond which there is no answer
 
 
@@ -40,7 +41,7 @@ class DegenerateBiasError(ValueError):
 
 def check_bias(bias: float, y: NDArray, setting: str, remedy: str) -> None:
     """Raise DegenerateBiasError unless beta is negative."""
-    if not bias < _NEGATIVE:
+    if not bias < NEGATIVE:
         raise DegenerateBiasError(
             f"beta is {bias:.3g}, but the ranking function -u / beta needs a negative one: with {setting}, "
             f"{np.count_nonzero(y)} preferences against {np.count_nonzero(y == 0)} ties call every pair "
@@ -48,19 +49,49 @@ def check_bias(bias: float, y: NDArray, setting: str, remedy: str) -> None:
         )
 
 
-def check_input(
-    pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
-) -> tuple[Pairs, NDArray[np.int8], Floats]:
-    """The arguments of a fit, checked: pairs, labels and weights."""
-    pairs = as_pairs(pairs)
-    return pairs, check_labels(y, len(pairs)), check_weights(sample_weight, len(pairs))
+class Training(NamedTuple):
+    """The pairs of a fit that have a weight."""
+
+    pairs: Pairs
+    y: NDArray[np.int8]
+    weights: Floats  # positive
+    ids: Ids  # among all pairs
+    n_pairs: int  # all of them
+
+    @classmethod
+    def of(
+        cls,
+        owner: object,
+        pairs: Pairs | ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        ties: bool = True,
+    ) -> Training:
+        """The arguments of a fit, checked; the owner needs a preference and, with `ties`, a tie."""
+        pairs = as_pairs(pairs)
+        y, weights = check_labels(y, len(pairs)), check_weights(sample_weight, len(pairs))
+        ids = np.flatnonzero(weights)
+        check_kinds(y[ids], type(owner).__name__, ties)
+        some = pairs if len(ids) == len(pairs) else pairs[ids]
+        return cls(some, y[ids], weights[ids], ids, len(pairs))
+
+    def spread(self, values: Floats) -> Floats:
+        """Values of these pairs, for all pairs; the others have 0."""
+        every = np.zeros(self.n_pairs)
+        every[self.ids] = values
+        return every
 
 
 class ExpandedMachine(ComparisonEstimator):
-    """A ranking function in the span of kernels at the items."""
+    """A ranking function in the span of kernels at the items; `SVMCompare` documents its parameters."""
 
-    kernel: Kernel
     _expansion: Expansion
+
+    def __init__(self, kernel: Kernel, gamma: float | Literal["scale"], degree: float, coef0: float) -> None:
+        self.kernel: Kernel = kernel
+        self.gamma: float | Literal["scale"] = gamma
+        self.degree = degree
+        self.coef0 = coef0
 
     def rank_function(self, X: ArrayLike) -> Floats:
         """Scores r(x) of items, shape (n,); larger is better.
@@ -82,12 +113,11 @@ class ExpandedMachine(ComparisonEstimator):
 class KernelMachine(ExpandedMachine):
     """One whose coefficients are sums of the pairs' dual weights, with its certificate."""
 
-    def _keep(self, solution: Solution, pairs: Pairs, kept: NDArray, scale: float) -> None:
-        """Remember r = scale · u·Phi; the solution is that of the pairs that were kept."""
-        self.n_features_in_ = pairs.shape[2]
+    def _keep(self, solution: Solution, given: Training, scale: float) -> None:
+        """Remember r = scale · u·Phi, the solution of the pairs that have a weight."""
+        self.n_features_in_ = given.pairs.shape[2]
         self.objective_, self.dual_gap_, _ = solution.certificate
-        self.dual_coef_ = np.zeros(len(pairs))
-        self.dual_coef_[kept] = solution.dual_coef
+        self.dual_coef_ = given.spread(solution.dual_coef)
         self.support_ = np.flatnonzero(self.dual_coef_)
         self._expansion = solution.expansion._replace(coef=scale * solution.expansion.coef)
         if self.kernel == "linear":

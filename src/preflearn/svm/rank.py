@@ -1,9 +1,17 @@
-"""Support vector ranking with a threshold learned afterwards: the baselines of [Venuto2017]_, section 4.
+"""The ranking SVM, with a threshold learned afterwards, and with C chosen on its whole path if asked.
+
+It is the baseline of [Venuto2017]_, section 4, of [Tsivtsivadze2013]_ and of [AhmadiFahandar2019]_, each from
+its own data: pairs with ties, scored items, rankings.
 
 References
 ----------
 .. [Venuto2017] D. Venuto, T. D. Hocking, L. Spanurattana, M. Sugiyama, "Support vector comparison
    machines", 2017.
+.. [Tsivtsivadze2013] E. Tsivtsivadze, T. Heskes, "Semi-supervised ranking pursuit".
+.. [AhmadiFahandar2019] M. Ahmadi Fahandar, E. Hüllermeier, "Analogy-based preference learning with kernels",
+   KI 2019.
+.. [Zapien2009] K. Zapien, G. Gasso, T. Gärtner, S. Canu, "Model selection for ranking SVM using
+   regularization path", Machine Learning, InTech, 2009.
 """
 
 from __future__ import annotations
@@ -11,38 +19,45 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import check_choice, check_kinds, check_number
-from preflearn.ground.kernels import Kernel
+from preflearn.checks import Floats, as_array, check_choice, check_count, check_number, check_real
+from preflearn.ground.kernels import Kernel, scale_gamma
 from preflearn.pairs import Pairs
-from preflearn.svm.machine import (
-    KernelMachine,
-    check_gap,
-    check_input,
-    clear_threshold,
-    preferences_first,
-)
+from preflearn.path import cross_validated_path
+from preflearn.path.regularization import Selection, widest
+from preflearn.svm.machine import KernelMachine, Training, check_gap, clear_threshold, preferences_first
 from preflearn.svm.problem import KernelProblem
+
+_FOLDS, _REPEATS = 2, 3  # of [AhmadiFahandar2019]_
+_SPAN = 1e4  # from the first breakpoint of a fold to the end of its path
+_TINY = float(np.finfo(np.float64).tiny)
 
 
 class SVMRank(KernelMachine):
     """A ranking function learned from preferences, with a threshold learned afterwards.
 
-    Solves eq. 3 of [Venuto2017]_, with d = Phi(first) - Phi(second)::
+    Solves eq. 3 of [Venuto2017]_ (eq. 6 of [Zapien2009]_ with lambda = 1/C), with
+    d = Phi(first) - Phi(second)::
 
         minimise 1/2 u·u + C sum over preferences of (1 - y_i u·d_i)_+ ,
 
-    so r(x) = u·Phi(x), and then eq. 6: the threshold tau of least zero-one loss on all training pairs.
-    These are the baselines rank and rank2 of its Table 2.
+    so r(x) = u·Phi(x), and then eq. 6 of [Venuto2017]_: the threshold tau of least zero-one loss on all
+    training pairs. With ties these are the baselines rank and rank2 of its Table 2.
 
     Parameters
     ----------
-    C, kernel, gamma, degree, coef0, tol
+    C : float or "path"
+        "path": of all C, the one with the least pair error of held-out items, on the paths of `ranksvm_path`.
+        Folds split items; a pair trains where both of its items are outside the fold, and validates where
+        both are in it.
+    kernel, gamma, degree, coef0, tol
         As in `SVMCompare`.
     ties : {"ignore", "duplicate"}
         "ignore" (rank): ties take part in the choice of tau only. "duplicate" (rank2): each tie becomes two
         opposite preferences, and each preference counts twice.
+    random_state : int
+        Seed of the folds, for "path" only.
 
     Attributes
     ----------
@@ -54,6 +69,11 @@ class SVMRank(KernelMachine):
         u, for the linear kernel only.
     tau_ : float
         The largest difference of scores that does not count.
+    C_ : float
+        Given or chosen.
+    curve_ : Selection or None
+        For "path" only: the mean error of held-out pairs (``losses``) as a function of lambda = 1/C; each
+        value holds from one of the decreasing ``lambdas`` to the next.
     objective_, dual_gap_ : float
         The minimum, and the relative duality gap that proves it.
     n_features_in_ : int
@@ -66,6 +86,11 @@ class SVMRank(KernelMachine):
     numbers of rows equal, not the pull. rank and rank2 differ through such ties only, and by the factor two
     on C.
 
+    [AhmadiFahandar2019]_ choose C on the whole path by 2-fold cross-validation repeated three times, and so
+    does "path" here; whether their folds split pairs or items they don't say: pairs that share an item are
+    not independent. Among the lambda of least error the middle of the widest interval is taken, on the
+    logarithmic scale. For other folds, or a validation set, see `cross_validated_path` and `ranksvm_path`.
+
     Examples
     --------
     >>> pairs = Pairs([[0.0], [1.0], [4.0]], [[1, 0], [2, 1]])
@@ -74,11 +99,16 @@ class SVMRank(KernelMachine):
     ([0.333333], 0.666667)
     >>> machine.predict(pairs).tolist()
     [0, 1]
+
+    From scored items; of ranks, whose 1 is best, take the negative:
+
+    >>> SVMRank(C=10, kernel="linear").fit([[0.0], [1.0], [3.0]], [1, 2, 3]).coef_.round(6).tolist()
+    [1.0]
     """
 
     def __init__(
         self,
-        C: float = 1.0,
+        C: float | Literal["path"] = 1.0,
         kernel: Kernel = "rbf",
         *,
         gamma: float | Literal["scale"] = "scale",
@@ -86,47 +116,112 @@ class SVMRank(KernelMachine):
         coef0: float = 1.0,
         ties: Literal["ignore", "duplicate"] = "ignore",
         tol: float = 1e-12,
+        random_state: int = 0,
     ) -> None:
-        self.C = C
-        self.kernel: Kernel = kernel
-        self.gamma: float | Literal["scale"] = gamma
-        self.degree = degree
-        self.coef0 = coef0
+        super().__init__(kernel, gamma, degree, coef0)
+        self.C: float | Literal["path"] = C
         self.ties: Literal["ignore", "duplicate"] = ties
         self.tol = tol
+        self.random_state = random_state
 
-    def fit(self, pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> SVMRank:
-        """Learn from labelled pairs.
+    def fit(
+        self,
+        pairs: Pairs | ArrayLike,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> SVMRank:
+        """Learn from labelled pairs, or from scored items.
 
         Parameters
         ----------
-        pairs : Pairs or array-like of shape (m, 2, p)
-        y : array-like of shape (m,)
-            Labels: +1 first better, -1 second better, 0 no difference; at least one preference.
+        pairs : Pairs or array-like of shape (m, 2, p); or items, array-like of shape (n, p)
+            Of items, the pairs are those of `Pairs.from_scores` with ties="keep".
+        y : array-like of shape (m,), or (n,)
+            Labels of pairs: +1 first better, -1 second better, 0 no difference; at least one preference.
+            Scores of items: larger is better, and only their order matters.
+        qid : array-like of shape (n,), optional
+            Query ids of items: only items with equal ids are compared. None: one query.
         sample_weight : array-like of shape (m,), optional
-            Multiplies C, and the loss of eq. 6, for each pair; not negative.
+            Multiplies C, and the loss of eq. 6, for each pair; not negative. Not for "path", whose pairs
+            weigh the same.
 
         Raises
         ------
         NotPositiveSemidefiniteError
             If the kernel is not positive semi-definite on the items.
         ValueError
-            On bad parameters, pairs or labels, or only ties.
+            On bad parameters, pairs, items or labels, or only ties; with "path" also where no fold has pairs
+            to train and pairs to validate, or all C give the same order.
         """
         check_choice(self.ties, "ties", ("ignore", "duplicate"))
-        C, tol = (check_number(self, name, positive=True) for name in ("C", "tol"))
-        pairs, y, weights = check_input(pairs, y, sample_weight)
-        kept = weights > 0
-        labels, cost = y[kept], C * weights[kept]
-        check_kinds(labels, "SVMRank", ties=False)
-        problem = KernelProblem.of(self, pairs[kept], merge=self.kernel != "linear")
-        used = preferences_first(labels)
-        if self.ties == "ignore":
-            used = np.flatnonzero(labels)
-        else:  # of Table 2: a preference counts twice, a tie in both orders
-            cost = np.where(labels != 0, 2.0, 1.0) * cost
-        found = problem.solve(labels, cost, used, False, tol)
+        searched, tol = isinstance(self.C, str) and self.C == "path", check_number(self, "tol", positive=True)
+        C = 1.0 if searched else check_real(self.C, "C", "a positive number or 'path'", _TINY)
+        given = Training.of(self, *_labelled(pairs, y, qid), sample_weight, ties=False)
+        if searched and sample_weight is not None:
+            raise ValueError("sample_weight is given with C='path'; expected None, or a number for C")
+        problem = KernelProblem.of(self, given.pairs, merge=self.kernel != "linear")
+        curve = self._curve(problem, given) if searched else None
+        C = C if curve is None else 1 / curve.lam
+        used, cost = np.flatnonzero(given.y), C * given.weights
+        if self.ties == "duplicate":  # of Table 2: a preference counts twice, a tie in both orders
+            used, cost = preferences_first(given.y), np.where(given.y != 0, 2.0, 1.0) * cost
+        found = problem.solve(given.y, cost, used, False, tol)
         check_gap(self, found.certificate.gap, f"lower C = {C:g}", tol)
-        self._keep(found, pairs, kept, 1.0)
-        self.tau_ = clear_threshold(y, self.decision_function(pairs), weights)
+        self.C_, self.curve_ = C, curve
+        self._keep(found, given, 1.0)
+        self.tau_ = clear_threshold(given.y, self.decision_function(given.pairs), given.weights)
         return self
+
+    def _curve(self, problem: KernelProblem, given: Training) -> Selection:
+        """The pair error of held-out items, a mean over the repetitions, as a function of every lambda."""
+        first = check_count(self.random_state, "random_state", 0)
+        pairs, labels = _preferences(given.pairs, given.y, self.ties == "duplicate")
+        if self.kernel == "linear":  # only differences count: what a constant adds may turn ties of the folds
+            pairs = Pairs(pairs.items - pairs.items[0], pairs.index)
+        named = isinstance(self.kernel, str) and self.kernel != "precomputed"
+        curves = [
+            cross_validated_path(
+                pairs,
+                labels,
+                kernel=self.kernel,
+                gammas=[scale_gamma(self.gamma, problem.items) if named else 1.0],
+                degree=self.degree,
+                coef0=self.coef0,
+                n_folds=_FOLDS,
+                span=_SPAN,
+                random_state=(first + repeat) % 2**32,
+            ).curves[0]
+            for repeat in range(_REPEATS)
+        ]
+        lambdas = np.unique(np.concatenate([curve.lambdas for curve in curves]))[::-1]
+        losses = np.mean([_at(curve, lambdas) for curve in curves], axis=0)
+        end = lambdas[0] / _SPAN  # no path of a fold goes further
+        return widest(lambdas[lambdas > end], losses[lambdas > end], end)
+
+
+def _labelled(
+    given: Pairs | ArrayLike, y: ArrayLike, qid: ArrayLike | None
+) -> tuple[Pairs | ArrayLike, ArrayLike]:
+    """Pairs and labels, as they are or from scored items."""
+    if not isinstance(given, Pairs) and as_array(given, "pairs").ndim == 2:
+        return Pairs.from_scores(given, y, qid, ties="keep")
+    if qid is not None:
+        raise ValueError("qid is given with pairs, which say what is compared; expected it with items only")
+    return given, y
+
+
+def _preferences(pairs: Pairs, y: NDArray[np.int8], duplicate: bool) -> tuple[Pairs, NDArray[np.int8]]:
+    """Pairs with labels -1 and +1 only: with `duplicate`, preferences twice, and ties in both orders."""
+    preferred, tied = np.flatnonzero(y), np.flatnonzero(y == 0)
+    if not duplicate:
+        return pairs[preferred], y[preferred]
+    ones = np.ones(len(tied), dtype=np.int8)
+    rows = np.concatenate([preferred, preferred, tied, tied])
+    return pairs[rows], np.concatenate([y[preferred], y[preferred], ones, -ones])
+
+
+def _at(curve: Selection, lambdas: Floats) -> Floats:
+    """The losses of a curve at other lambdas; above the first breakpoint the order of items stays."""
+    place = np.searchsorted(-curve.lambdas, -lambdas, side="right") - 1
+    return curve.losses[np.maximum(place, 0)]

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linprog
 
-from preflearn.checks import Floats, Ids, as_real, check_kinds, check_number, check_scale, shown
+from preflearn.checks import Floats, Ids, as_real, check_number, check_scale, shown
 from preflearn.ground.kernels import Kernel
 from preflearn.pairs import Incidence, Pairs
-from preflearn.svm.machine import ExpandedMachine, check_gap, check_input
+from preflearn.svm.machine import ExpandedMachine, Training, check_gap
 from preflearn.svm.problem import KernelProblem
 
 _TOLERANCE = 1e-9  # of HiGHS, on rows of size 1, and of the gap to stop at
@@ -33,6 +33,7 @@ _OPTIONS = {
     "presolve": False,  # which takes longer than the solution
 }
 _NEW = 20  # items that enter at a time
+_ROUNDS = 10_000  # never seen: in each the objective grows, a pair is freed, or items enter
 _FEW = 1000  # pairs that are not worth a first guess
 
 
@@ -134,12 +135,9 @@ class LPCompare(ExpandedMachine):
         degree: float = 3,
         coef0: float = 1.0,
     ) -> None:
+        super().__init__(kernel, gamma, degree, coef0)
         self.nu = nu
         self.radius = radius
-        self.kernel: Kernel = kernel
-        self.gamma: float | Literal["scale"] = gamma
-        self.degree = degree
-        self.coef0 = coef0
 
     def fit(
         self, pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -163,24 +161,20 @@ class LPCompare(ExpandedMachine):
         if not 0 < nu <= 1:
             raise ValueError(f"nu is {shown(self.nu)}; expected a positive number of at most 1")
         radius = check_number(self, "radius", positive=True)
-        pairs, y, weights = check_input(pairs, y, sample_weight)
-        kept = np.flatnonzero(weights)
-        labels = y[kept]
-        check_kinds(labels, "LPCompare")
-        problem = KernelProblem.of(self, pairs[kept])
+        given = Training.of(self, pairs, y, sample_weight)
+        problem = KernelProblem.of(self, given.pairs)
         items = problem.items - problem.items.mean(axis=0) if self.kernel == "linear" else problem.items
         K = problem.k(items, problem.centres)
         check_scale(K, "the Gram matrix")
-        cost = weights[kept] / (nu * weights.sum())
-        program = _Program(K, problem.B, labels, cost, radius)
+        cost = given.weights / (nu * given.weights.sum())
+        program = _Program(K, problem.B, given.y, cost, radius)
         coef, margin, dual = point = program.solved()
         self.objective_ = program.objective(point)
         self.dual_gap_ = abs(program.bound(point) - self.objective_)
         check_gap(self, self.dual_gap_, f"lower radius = {radius:g}")
-        self.n_features_in_, self.margin_, self.tau_ = pairs.shape[2], margin, 1.0
-        self.slack_, self.dual_coef_ = np.zeros(len(y)), np.zeros(len(y))
-        self.slack_[kept] = np.maximum(0.0, -program.clearance(point)[0])
-        self.dual_coef_[kept] = dual
+        self.n_features_in_, self.margin_, self.tau_ = given.pairs.shape[2], margin, 1.0
+        self.slack_ = given.spread(np.maximum(0.0, -program.clearance(point)[0]))
+        self.dual_coef_ = given.spread(dual)
         self.support_ = np.flatnonzero(self.dual_coef_)
         used = np.flatnonzero(coef)
         self.support_items_, self.item_coef_ = problem.ids[used], coef[used]
@@ -239,7 +233,7 @@ class _Program(NamedTuple):
             bounded = np.where(free | (clearance > 0), 0.0, side * self.cost)
             items = np.union1d(items, np.flatnonzero(guess.coef))
         best = -np.inf
-        while True:
+        for _ in range(_ROUNDS):
             point = self.restricted(items, free, bounded)
             prices, (clearance, side) = self.prices(point.dual), self.clearance(point)
             objective, bound = self.objective(point), self.bound(point)
@@ -255,6 +249,7 @@ class _Program(NamedTuple):
                 worst = np.flatnonzero(~free)
             free[worst], bounded[worst] = True, 0.0
             items = np.append(items, new) if len(items) + len(new) else np.zeros(1, dtype=np.int64)
+        raise ValueError(f"no optimum was found in {_ROUNDS} rounds: lower radius")
 
     def restricted(self, items: Ids, free: NDArray[np.bool_], bounded: Floats) -> _Point:
         """The optimum over these items, where only free pairs have dual weights of their own.
