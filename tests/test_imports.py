@@ -60,12 +60,12 @@ ALLOWED = {
     "margins": GROUND,
     "svm": GROUND | {"path"},
     "path": GROUND,
-    "pursuit": GROUND | {"path"},
+    "pursuit": GROUND,
     "matches": {"checks", "compiled", "pairs"},
     "dynamics": GROUND | {"matches"},
     "ratings": GROUND | {"matches", "dynamics"},  # Elo follows the gradient of a likelihood of dynamics
-    "analogy": GROUND | {"path", "ranking", "svm"},
-    "ranking": GROUND | {"path"},
+    "analogy": GROUND | {"path", "ranking"},
+    "ranking": GROUND,
     "datasets": {"checks", "pairs", "metrics"},
     "plots": GROUND,
 }

@@ -14,7 +14,7 @@ from sklearn.linear_model import LinearRegression
 
 from preflearn.metrics import ranking_loss
 from preflearn.ranking import ExpectedRankRegression, RankNet
-from preflearn.ranking.learner import fold_seeds, generator, positions
+from preflearn.ranking.learner import generator, positions
 
 SEEDS = st.integers(0, 2**32 - 1)
 LEARNERS = {
@@ -245,19 +245,6 @@ def test_the_target_is_the_expected_rank_among_all():
     drawn = np.array(list(combinations(range(1, 8), 3)))
     targets = relative_positions(np.array([1, 2, 3]), np.zeros(3))
     np.testing.assert_allclose(drawn.mean(axis=0), [float(t) * 8 for t in targets])
-
-
-# ---- Seeds
-
-
-def test_seeds_of_folds():
-    assert fold_seeds(7, 3) == [7, 8, 9]
-    assert fold_seeds(2**32 - 1, 2) == [2**32 - 1, 0]
-    drawn = fold_seeds(np.random.default_rng(0), 1000)
-    assert drawn == fold_seeds(np.random.default_rng(0), 1000)
-    assert 2**31 < max(drawn) < 2**32
-    assert min(drawn) >= 0
-    assert fold_seeds(None, 4) != fold_seeds(None, 4)
 
 
 def test_a_generator_is_taken_as_it_is():

@@ -90,14 +90,6 @@ def generator(random_state: int | np.random.Generator | None) -> np.random.Gener
     return np.random.default_rng(int(seed))
 
 
-def fold_seeds(random_state: int | np.random.Generator | None, count: int) -> list[int]:
-    """Seeds of KFold: a whole number and those that follow it, below 2**32; else random ones."""
-    rng = generator(random_state)
-    if random_state is None or isinstance(random_state, np.random.Generator):
-        return rng.integers(1 << 32, size=count).tolist()
-    return [(int(random_state) + k) % (1 << 32) for k in range(count)]
-
-
 class RankingLearner(ABC, BaseEstimator):
     """Ranks the items of a new query by their worths, section 2 of [AhmadiFahandar2019]_.
 
