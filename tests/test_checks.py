@@ -34,7 +34,7 @@ from preflearn.metrics import (
 from preflearn.pairs import Pairs, as_pairs
 from preflearn.ranking import Davidson, OrdinalComparison
 from preflearn.ratings import Elo, Glicko
-from studies.ch07_histories import forward_splits, match_features, season_split
+from studies.ch07_histories import match_features
 
 HUGE = 10**400  # a finite integer, of which float makes an OverflowError
 LONG = np.longdouble(10) ** 400  # finite where floats may be longer than 64 bits
@@ -159,14 +159,6 @@ PARAMETERS = [
         lambda: kernel_matrix("poly", 1e200 * RATINGS, RATINGS, degree=3),
         r"the kernel\[0, 0\] is inf; expected",
     ),
-    (lambda: forward_splits(HUGE), r"n is 10+\.\.\.; expected a whole number of at least 2"),
-    (lambda: forward_splits(4.5), "n is 4.5; expected a whole number"),
-    (lambda: forward_splits(4, (math.nan,)), r"shares\[0\] is nan; expected finite numbers"),
-    (lambda: forward_splits(4, (0.5, 1e308)), r"shares\[1\] is 1e\+308; expected a share that leaves 1 to 3"),
-    (lambda: season_split(FRAME, 0, "a", 3), "start, cut and stop are 0, 'a', 3; expected times like those"),
-    (lambda: season_split(FRAME, 0, 1, 3, min_matches=HUGE), r"min_matches is 10+\.\.\.; expected a whole"),
-    (lambda: match_features(FRAME, RATINGS, RATINGS, elite="a"), "elite is 'a'; expected a number"),
-    (lambda: match_features(FRAME, RATINGS, 1e200 * RATINGS), r"glicko holds values up to 1e\+200 in size"),
 ]
 FRAMES = [
     (lambda: Matches.from_frame([1, 2]), "frame is a list; expected a DataFrame, one row a match"),

@@ -263,6 +263,24 @@ def n_earlier(matches: Matches, start: int) -> int:
     return known
 
 
+def joined(old: Matches, new: Matches) -> Matches:
+    """All matches, over the old features and then those that are new; the new ones are the later.
+
+    Examples
+    --------
+    >>> both = joined(Matches([[1, -1]], [0], ["Ann", "Bob"]), Matches([[1, -1]], [1], ["Cy", "Ann"]))
+    >>> both.features, both.design.toarray().astype(int).tolist()
+    (('Ann', 'Bob', 'Cy'), [[1, -1, 0], [-1, 0, 1]])
+    """
+    column = {name: k for k, name in enumerate(dict.fromkeys((*old.features, *new.features)))}
+    n, x, z = len(column), old.design, new.design
+    place = np.array([column[name] for name in new.features], dtype=z.indices.dtype)
+    before = sparse.csr_array((x.data, x.indices, x.indptr), (len(old), n))
+    after = sparse.csr_array((z.data, place[z.indices], z.indptr), (len(new), n))
+    design: Any = sparse.vstack([before, after], format="csr")
+    return Matches(design, np.concatenate([old.time, new.time]), column)
+
+
 @njit
 def _two_players(starts, columns, values, named):
     """The columns of +1 and of -1 in each row, among those named, and a row that has others, or -1."""

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from preflearn.checks import Floats, as_real, check_count, check_real, require
+from preflearn.checks import Floats, require
 from preflearn.compiled import njit
-from preflearn.dynamics.choosing.draws import generator
+from preflearn.ground.search import generator
 from preflearn.matches import Matches
 from preflearn.pairs import Incidence
 
@@ -101,14 +101,9 @@ def simulate_matches(
     >>> float((y == 0).mean()), round(margin, 3)
     (0.364, 0.681)
     """
-    n_matches = check_count(n_matches, "n_matches", least=1)
-    n_players = check_count(n_players, "n_players", least=2)
-    if n_players > 2 * n_matches:
-        raise ValueError(
-            f"n_players is {n_players}; expected at most {2 * n_matches}, two for each of {n_matches} matches"
-        )
-    span = check_real(span, "span", "a number of days, at least 1", least=1)
-    require(0 <= as_real(tie_share) < 1, tie_share, "tie_share", "a share from 0 to below 1")
+    most = 2 * n_matches
+    require(2 <= n_players <= most, n_players, "n_players", f"from 2 to {most}, two for each match")
+    require(0 <= tie_share < 1, tie_share, "tie_share", "a share from 0 to below 1")
     rng = generator(rng, "rng")
     appearing, time = _appearances(2 * n_matches, n_players, span, rng)
     players = _without_repeats(appearing).reshape(-1, 2)

@@ -9,6 +9,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from itertools import pairwise
 from typing import Any
 
@@ -16,13 +17,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from preflearn.checks import LARGEST, Floats, as_real, check_real, require
-from preflearn.dynamics.choosing.evidence import checked_outcomes
+from preflearn.checks import Floats, require
 from preflearn.dynamics.choosing.parameters import leaves
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.likelihoods.normal import Gaussian
-from preflearn.dynamics.model import DynamicComparisons
-from preflearn.matches import Matches
+from preflearn.dynamics.model import DynamicComparisons, check_problem
+from preflearn.matches import Matches, check_matches
 
 
 def weeks_of(matches: Matches, begin: float, length: float) -> list[slice]:
@@ -44,19 +44,16 @@ def weeks_of(matches: Matches, begin: float, length: float) -> list[slice]:
     Raises
     ------
     ValueError
-        If the length is not positive, or no match is at `begin` or later; on what are no matches.
+        If no match is at `begin` or later; on what are no matches.
 
     Examples
     --------
     >>> weeks_of(Matches([[1, -1]] * 4, [0, 3, 4, 20], "AB"), begin=2, length=7)
     [slice(1, 3, None), slice(3, 4, None)]
     """
-    require(isinstance(matches, Matches) and len(matches) > 0, matches, "matches", "Matches, at least one")
-    begin = check_real(begin, "begin", "a time", -LARGEST, LARGEST)
-    require(0 < as_real(length) < np.inf, length, "length", "a positive number")
+    check_matches(matches)
     first = int(np.searchsorted(matches.time, begin))
-    if first == len(matches):
-        raise ValueError(f"begin is {begin:g}, after the last match; expected at most {matches.time[-1]:g}")
+    require(first < len(matches), begin, "begin", f"at most the time of the last match, {matches.time[-1]:g}")
     week = np.floor((matches.time[first:] - begin) / length)
     cuts = first + 1 + np.flatnonzero(np.diff(week))
     return [slice(low, high) for low, high in pairwise([first, *cuts.tolist(), len(matches)])]
@@ -85,11 +82,9 @@ def weekly_moments(
     Raises
     ------
     ValueError
-        As `DynamicComparisons.fit`; on weeks that overlap, are not in order, or begin with the first match.
+        As `DynamicComparisons.fit`, also where no match is before the first week.
     """
-    y = checked_outcomes(model, matches, y)
-    _check_weeks(weeks, len(matches))
-    found = []
+    y, found = check_problem(model, matches, y), []
     for week in weeks:
         fresh: Any = clone(model)
         found.append(fresh.fit(matches[: week.start], y[: week.start]).moments(matches[week]))
@@ -122,20 +117,17 @@ def exact_weekly_moments(
     Raises
     ------
     ValueError
-        If the variance is not positive, y is not finite, or an origin of the covariance is "first"; on weeks
-        that overlap, are not in order, or begin with the first match.
+        If the variance is not positive, y is not finite, or an origin of the covariance is "first".
     """
-    require(isinstance(covariance, Covariance), covariance, "covariance", "a covariance, such as Constant()")
     origins = [leaf.get("origin") for leaf in leaves(covariance.describe())]
     require("first" not in origins, "first", "an origin of the covariance", "a time, one for all features")
     likelihood = Gaussian(variance)
-    y = checked_outcomes(DynamicComparisons(covariance, likelihood), matches, y)
-    _check_weeks(weeks, len(matches))
+    y = check_problem(DynamicComparisons(covariance, likelihood), matches, y)
     joint, learned, found = _Joint(covariance, matches), 0, []
     for week in weeks:
         for row in range(learned, week.start):
             joint.learn(row, y[row], likelihood.variance)
-        ahead, learned = joint.copy(), week.start
+        ahead, learned = copy(joint), week.start  # its arrays are replaced, never changed
         found += [ahead.forecast(row) for row in range(week.start, week.stop)]
     mean, spread = np.transpose(found)
     return mean, spread
@@ -152,11 +144,6 @@ class _Joint:
         self._now = matches.time[0]
         self._mean = np.zeros(self._rows.shape[1])
         self._cov = np.kron(self._eye, space.initial(matches.time[:1])[0])
-
-    def copy(self) -> _Joint:
-        new = object.__new__(_Joint)
-        new.__dict__.update(self.__dict__)  # arrays are replaced, never changed
-        return new
 
     def forecast(self, row: int) -> tuple[float, float]:
         """Of the score difference of a match, at its time."""
@@ -179,15 +166,3 @@ class _Joint:
 def _moved(A: Floats, matrix: Floats) -> Floats:
     """A times each block of rows: the product with a block-diagonal matrix, without its zeros."""
     return (A @ matrix.reshape(-1, len(A), len(matrix))).reshape(matrix.shape)
-
-
-def _check_weeks(weeks: Sequence[slice], n: int) -> None:
-    """Raise unless they are slices of n rows, each after the one before; the first is not at row 0."""
-    require(isinstance(weeks, Sequence) and len(weeks) > 0, weeks, "weeks", "a list of slices, at least one")
-    least = 1
-    for k, week in enumerate(weeks):
-        good = isinstance(week, slice) and week.step in (None, 1)
-        good = good and all(isinstance(row, int | np.integer) for row in (week.start, week.stop))
-        expected = f"a slice of rows from {least} to {n}: with matches before it, after the week before"
-        require(good and least <= week.start < week.stop <= n, week, f"weeks[{k}]", expected)
-        least = week.stop

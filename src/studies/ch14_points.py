@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.special import i0e, i1e
 
-from preflearn.checks import Floats, check_array, check_flag, refuse
+from preflearn.checks import Floats, check_array, refuse
 from preflearn.compiled import njit
 from preflearn.matches import ADVANTAGE, Matches
 
@@ -159,7 +159,7 @@ def result_probabilities(mean: ArrayLike, variance: ArrayLike, *, ties: bool = T
     refuse(wrong, variance, "variance", f"variances from 0 to {_LARGEST:g}")
     results = _results(mean, np.maximum(variance, _NARROWEST))
     results /= results.sum(axis=1, keepdims=True)
-    return results if check_flag(ties, "ties") else results[:, ::2] + results[:, 1:2] / 2
+    return results if ties else results[:, ::2] + results[:, 1:2] / 2
 
 
 _CELLS, _SHIFT, _DEGREE = 32, 2.0, 7

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,11 +18,10 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from preflearn.checks import Floats, as_real, check_labels, require
-from preflearn.dynamics.choosing.draws import Draws, check_jobs, in_blocks
-from preflearn.dynamics.choosing.parameters import Range, check_range
+from preflearn.checks import as_real, check_labels, require
 from preflearn.dynamics.likelihoods.likelihood import Likelihood, likelihood_from
-from preflearn.matches import Matches
+from preflearn.ground.search import check_ranges, drawn, judged, near_boundary
+from preflearn.matches import Matches, check_matches
 from preflearn.metrics import log_loss
 from preflearn.ratings.elo_glicko import Elo
 from preflearn.ratings.system import RatingSystem, earlier_forecasts
@@ -41,22 +41,22 @@ class RatingSearch(NamedTuple):
         The row with the least loss.
     system : RatingSystem
         With this configuration, not fitted.
-    near_boundary : tuple of str
-        Parameters whose best value is within a twentieth of an end of its range, on the scale of logarithms:
-        the paper always makes sure that there are none.
+    near_boundary : dict of str to {"low", "high"}
+        Parameters whose best value is within a twentieth of an end of its range, and which end: the paper
+        always makes sure that there are none.
     """
 
     configurations: pd.DataFrame
     best: int
     system: RatingSystem
-    near_boundary: tuple[str, ...]
+    near_boundary: dict[str, str]
 
 
 def select_rating(
     system: RatingSystem,
     matches: Matches,
     y: ArrayLike,
-    ranges: Mapping[str, Range],
+    ranges: Mapping[str, tuple],
     n_configurations: int = 1000,
     *,
     random_state: np.random.Generator | int,
@@ -81,8 +81,8 @@ def select_rating(
         Those to learn from: keep the matches of the test out.
     y : array-like of shape (N,)
         Their outcomes.
-    ranges : mapping of str to (float, float)
-        Least and largest value, both positive, of parameters whose value in `system` is a number, such as
+    ranges : mapping of str to (low, high) or (low, high, "linear")
+        Least and largest value of parameters whose value in `system` is a number, such as
         "rate" or "dynamics"; "likelihood.margin" is that of the likelihood of `Elo`.
     n_configurations : int
     random_state : numpy Generator or int
@@ -104,62 +104,51 @@ def select_rating(
 
     Examples
     --------
-    >>> from preflearn.dynamics import Elo, OrdinalLogit
+    >>> from preflearn.dynamics import OrdinalLogit
+    >>> from preflearn.ratings import Elo
     >>> matches = Matches([[1, -1]] * 10, range(10), ["Ann", "Bob"])
     >>> y, elo = [1, 1, 0, 1, 1, 1, 0, 1, -1, 1], Elo(likelihood=OrdinalLogit(0.5))
     >>> ranges = {"rate": (0.01, 1.0), "likelihood.margin": (0.1, 2.0)}
     >>> found = select_rating(elo, matches, y, ranges, 100, random_state=0)
     >>> found.configurations.loc[found.best].round(3).to_dict(), found.near_boundary
-    ({'rate': 0.328, 'likelihood.margin': 0.465, 'loss': 0.971}, ())
+    ({'rate': 0.328, 'likelihood.margin': 0.465, 'loss': 0.971}, {})
     """
     require(isinstance(system, RatingSystem), system, "system", "a rating system, such as Elo()")
-    require(isinstance(matches, Matches), matches, "matches", "Matches")
+    check_matches(matches)
     labels = check_labels(y, len(matches))
-    limits = _limits(system, ranges)
-    processes = check_jobs(n_jobs)
-    drawn = Draws(limits, n_configurations, random_state)
+    limits = check_ranges(ranges, _numbers(system))
+    for ends in (0, 1):
+        _with_values(system, {name: found[:2][ends] for name, found in limits.items()}).check_parameters()
     if start is None:
-        start = _first_with_earlier(matches.time)
+        start = int(np.argmax(matches.time > matches.time[0]))
+        require(start > 0, float(matches.time[0]), "the time of all matches", "a later one to forecast")
     require(not isinstance(start, bool), start, "start", "the number of a match, or None")
-    systems = [_with_values(system, values) for values in drawn.table.to_dict("records")]
-    losses = np.array(in_blocks(_losses, systems, processes, matches, labels, start))
-    best = int(losses.argmin())
-    if not np.isfinite(losses[best]):
+    candidates = drawn(limits, n_configurations, random_state)
+    table = judged(partial(_loss, system, matches, labels, start), candidates, n_jobs)
+    best = int(table["loss"].argmin())
+    if not np.isfinite(table["loss"][best]):
         raise ValueError(
-            f"each of {len(systems)} configurations gives some outcome the probability 0; expected a later "
+            f"each of {len(table)} configurations gives some outcome the probability 0; expected a later "
             "start, before which all outcomes occur"
         )
-    return RatingSearch(drawn.table.assign(loss=losses), best, systems[best], drawn.near_boundary(best))
+    values: dict[str, Any] = candidates.iloc[best].to_dict()
+    return RatingSearch(table, best, _with_values(system, values), near_boundary(values, limits))
 
 
-def _losses(systems: list[RatingSystem], matches: Matches, y: NDArray[np.int8], start: int) -> list[float]:
-    forecasts = (earlier_forecasts(system, matches, y, start) for system in systems)
-    return [log_loss(y[start:], probabilities) for probabilities in forecasts]
+def _loss(
+    system: RatingSystem, matches: Matches, y: NDArray[np.int8], start: int, values: dict[str, float]
+) -> dict[str, float]:
+    probabilities = earlier_forecasts(_with_values(system, values), matches, y, start)
+    return {"loss": log_loss(y[start:], probabilities)}
 
 
-def _first_with_earlier(time: Floats) -> int:
-    later = np.flatnonzero(time > time[:1])
-    if len(later) == 0:
-        raise ValueError(f"all of {len(time)} matches are at one time; expected a later one to forecast")
-    return int(later[0])
-
-
-def _limits(system: RatingSystem, ranges: Mapping[str, Range]) -> dict[str, Range]:
-    """Least and largest values, which the system allows both."""
+def _numbers(system: RatingSystem) -> list[str]:
+    """The names of its parameters that are numbers and are in use."""
     likelihood = getattr(system, "likelihood", None)
     idle = () if not isinstance(system, Elo) else ("rate",) if likelihood is None else _OF_ELO_WITHOUT
     values = system.get_params().items()
     numbers = [name for name, value in values if name not in idle and not math.isnan(as_real(value))]
-    if isinstance(likelihood, Likelihood) and likelihood.has_ties:
-        numbers.append(_MARGIN)
-    some = isinstance(ranges, Mapping) and len(ranges) > 0
-    require(some, ranges, "ranges", f"a range of at least one of {', '.join(numbers)}")
-    for name in ranges:
-        require(name in numbers, name, "a parameter with a range", f"one of {', '.join(numbers)}")
-    limits = {name: check_range(found, f"ranges[{name!r}]") for name, found in ranges.items()}
-    for end in range(2):
-        _with_values(system, {name: found[end] for name, found in limits.items()})._check_parameters()
-    return limits
+    return [*numbers, _MARGIN] if isinstance(likelihood, Likelihood) and likelihood.has_ties else numbers
 
 
 def _with_values(system: RatingSystem, values: Mapping[str, float]) -> RatingSystem:

@@ -99,9 +99,9 @@ def test_structures_that_say_nothing_new_are_left_out():
 def test_a_part_in_place_of_another_keeps_its_length():
     grammar = Grammar([Matern12(), Matern52(), Constant()], SPAN / 2, 2)
     term = grammar.singles(0.3)[0][0][0]
-    moved = (term._replace(parts=(Matern12(1.0, 77.0),)), grammar.singles(0.3) and term)
+    moved = (term._replace(parts=((0, Matern12(1.0, 77.0)),)),)
     fresh = Grammar([Matern12(), Matern52(), Constant()], SPAN / 2, 2)
-    starts = next(s for s in fresh.next_to(moved[:1]) if fresh.label(s[0]) == "Matern52")
+    starts = next(s for s in fresh.next_to(moved) if fresh.label(s[0]) == "Matern52")
     assert [covariance_of(start) for start in starts] == [Matern52(0.3, 77.0)]
 
 

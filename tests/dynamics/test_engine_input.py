@@ -17,9 +17,9 @@ from preflearn.dynamics import (
     OrdinalProbit,
     Probit,
     Wiener,
-    forecast,
     load,
 )
+from preflearn.dynamics.engine import posterior
 from preflearn.dynamics.saving import read_npz, write_npz
 from preflearn.matches import Matches
 
@@ -179,7 +179,7 @@ def test_forecasts_do_not_depend_on_what_is_asked_together(monkeypatch):
     model, (ask, _) = fitted(covariance), random_matches(50, seed=3, begin=-2.0)
     whole = model.moments(ask)
     for size in (1, 7):
-        monkeypatch.setattr(forecast, "_TOGETHER", size)
+        monkeypatch.setattr(posterior, "_TOGETHER", size)
         again = fitted(covariance)
         np.testing.assert_allclose(again.moments(ask), whole, rtol=1e-12)
     alone = fitted(covariance)

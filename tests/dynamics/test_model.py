@@ -28,8 +28,8 @@ from preflearn.dynamics import (
     Skellam,
     Wiener,
     load,
-    team,
 )
+from preflearn.dynamics.engine import threads
 from preflearn.dynamics.saving import read_npz, write_npz
 from preflearn.matches import Matches
 
@@ -402,7 +402,7 @@ def test_threads_change_no_bit(method, likelihood, monkeypatch):
     y = rng.choice([1, -1], 120)
     results = []
     for n_threads, chunk in [(1, 7), (2, 7), (3, 7), (1, 15_000)]:
-        monkeypatch.setattr(team, "_CHUNK", chunk)
+        monkeypatch.setattr(threads, "_CHUNK", chunk)
         model = fitted(matches, y, likelihood=likelihood, method=method, n_threads=n_threads, tol=1e-8)
         results.append(model)
     for other in results[1:3]:

@@ -6,7 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from preflearn.dynamics.saving import decoded_names, encoded_names, read_npz, write_npz
+from preflearn.dynamics.saving import as_names, read_npz, write_npz
 
 HEADER = {"likelihood": {"name": "Probit"}, "tol": 1e-6, "features": ["Ann", ["Ann", "Bob"]], "none": None}
 ARRAYS = {
@@ -82,7 +82,7 @@ def test_a_relative_name_is_of_the_working_folder(tmp_path, monkeypatch):
 )
 def test_what_needs_pickle_is_refused_and_the_old_file_stays(path, header, arrays):
     before = path.read_bytes()
-    with pytest.raises(ValueError, match=r"can't be saved|Object arrays cannot be saved"):
+    with pytest.raises(ValueError, match=r"can't be saved"):
         write_npz(path, header, arrays)
     assert path.read_bytes() == before
     assert [file.name for file in path.parent.iterdir()] == [path.name]
@@ -111,18 +111,16 @@ def test_another_format_is_named(path, tmp_path):
     text.write_text("alpha,beta\n")
     np.savez(other, alpha=ARRAYS["alpha"])
     np.save(plain, ARRAYS["alpha"])
-    for file in (text, plain, tmp_path):
-        with pytest.raises(ValueError, match=r"is no \.npz file, or cut short"):
+    for file in (text, plain, tmp_path, other):
+        with pytest.raises(ValueError, match=r"is no \.npz file, cut short or damaged"):
             read_npz(file)
-    with pytest.raises(ValueError, match="is no model of ours"):
-        read_npz(other)
     for content in (
         b"no array",
         bytes_of(np.frombuffer(b"{", dtype=np.uint8)),
         header_bytes(path, format="x"),
     ):
         rewritten(path, header=content)
-        with pytest.raises(ValueError, match="is no model of ours"):
+        with pytest.raises(ValueError, match=r"is no model of ours|damaged"):
             read_npz(path)
 
 
@@ -155,19 +153,10 @@ def test_changed_bytes_are_refused_or_change_nothing(path):
             np.testing.assert_array_equal(found[name], array)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (None, "array 'alpha' can't be read"),
-        (b"\x93NUMPY", "array 'alpha' can't be read"),
-        (bytes_of(ARRAYS["alpha"])[:-8], "array 'alpha' can't be read"),
-        (bytes_of(ARRAYS["alpha"][:2]), r"array 'alpha' is \['<f8', 2\]; expected \['<f8', 3\]"),
-        (bytes_of(np.zeros(3, dtype=np.int64)), "array 'alpha' is"),
-    ],
-)
-def test_arrays_that_are_not_as_stated_are_refused(path, content, message):
+@pytest.mark.parametrize("content", [b"\x93NUMPY", bytes_of(ARRAYS["alpha"])[:-8]])
+def test_arrays_that_are_none_are_refused(path, content):
     rewritten(path, alpha=content)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=r"cut short or damaged"):
         read_npz(path)
 
 
@@ -176,18 +165,19 @@ def test_pickled_arrays_are_never_read(path):
     np.save(stream, np.array([print], dtype=object), allow_pickle=True)
     for name in ("alpha", "header"):
         rewritten(path, **{name: stream.getvalue()})
-        with pytest.raises(ValueError, match=r"can't be read|no model of ours"):
+        with pytest.raises(ValueError, match=r"damaged .*pickle"):
             read_npz(path)
 
 
-def test_names_come_back_as_they_were():
+def test_names_come_back_as_they_were(tmp_path):
     names = ("Ann", ("Ann", "Bob"), "", 7, 0.1, ("a", ("b", 1)), np.str_("Cy"), np.int64(3))
-    again = decoded_names(json.loads(json.dumps(encoded_names(names))))
+    write_npz(tmp_path / "names", {"names": names}, {})
+    again = as_names(read_npz(tmp_path / "names")[0]["names"])
     assert again == names
     assert {hash(name) for name in again} == {hash(name) for name in names}
 
 
-@pytest.mark.parametrize("name", [None, frozenset(), b"Ann", float("nan"), 1j, ("a", None)])
-def test_names_of_other_kinds_are_refused(name):
-    with pytest.raises(ValueError, match="can't be saved by its name; expected a str, a number or a tuple"):
-        encoded_names([name])
+@pytest.mark.parametrize("name", [frozenset(), b"Ann", float("nan"), 1j, ("a", 1j)])
+def test_names_of_other_kinds_are_refused(tmp_path, name):
+    with pytest.raises(ValueError, match=r"can't be saved.*; expected names that are a str, a number or a"):
+        write_npz(tmp_path / "names", {"names": [name]}, {})

@@ -35,11 +35,8 @@ def numbers(text):
         (Constant(0.25), "Constant: a level that does not change, of standard deviation 0.5."),
         (
             PiecewiseConstant(4.0, (1.0, 2.0, 3.0)),
-            "PiecewiseConstant: a level that is drawn anew at each of 3 boundaries, of standard deviation 2.",
-        ),
-        (
-            PiecewiseConstant(4.0, (1.0,)),
-            "PiecewiseConstant: a level that is drawn anew at the one boundary, of standard deviation 2.",
+            "PiecewiseConstant: a level that is drawn anew at each of its boundaries, of standard "
+            "deviation 2.",
         ),
         (
             Wiener(0.01 / 365.25, origin="first"),
@@ -89,12 +86,9 @@ def test_periods_and_their_smoothness():
         (365.25, "day", "1 year and"),
         (1214.0, "day", "3.32 years and"),
         (200.0, "day", "200 days and"),
-        (0.25, "day", "6 hours and"),
-        (0.001, "day", "1.44 minutes and"),
-        (1e-5, "day", "0.864 seconds and"),
         (3.324, "year", "3.32 years and"),
-        (0.1, "year", "36.5 days and"),
-        (2.0, "week", "14 days and"),
+        (0.1, "year", "0.1 years and"),
+        (2.0, "week", "2 weeks and"),
         (40.0, "round", "40 rounds and"),
         (1.0, "round", "1 round and"),
         (1e6, "year", "1,000,000 years and"),
@@ -163,8 +157,7 @@ def test_bad_input():
     for wrong in ("", 3, None):
         with pytest.raises(ValueError, match=r"unit is .*; expected a word"):
             in_words(Constant(), wrong)
-    for wrong in ("days", "Day", " year", "SECONDS"):
-        with pytest.raises(ValueError, match=r"unit is '.*'; expected '[a-z]*', in the singular"):
-            in_words(Constant(), wrong)
+    with pytest.raises(ValueError, match=r"unit is 'days'; expected a word in the singular"):
+        in_words(Constant(), "days")
     with pytest.raises(ValueError, match="span is 0; expected a positive number"):
         in_words(Constant(), span=0)

@@ -231,28 +231,6 @@ def test_bad_matches_are_refused(change, message):
         match_features(frame, np.ones((3, 2)), np.ones((3, 2)))
 
 
-def test_bad_arguments_are_refused():
-    frame, elo, glicko = random_matches(0)
-    with pytest.raises(ValueError, match=r"expected also \['time', 'advantage'\]"):
-        match_features(frame.drop(columns=["time", "advantage"]), elo, glicko)
-    with pytest.raises(ValueError, match=r"elo has shape \(60,\); expected \(60, 2\)"):
-        match_features(frame, elo[:, 0], glicko)
-    with pytest.raises(ValueError, match=r"glicko\[0, 0\] is nan; expected finite"):
-        match_features(frame, elo, np.where(np.arange(60)[:, None] + [0, 1] == 0, np.nan, glicko))
-    with pytest.raises(ValueError, match="past is 'days'; expected 'rows' or 'times'"):
-        match_features(frame, elo, glicko, past="days")
-    with pytest.raises(ValueError, match="no rows"):
-        match_features(frame[:0], elo[:0], glicko[:0])
-    with pytest.raises(ValueError, match="expected increasing times"):
-        season_split(frame, 0, 4, 4)
-    with pytest.raises(ValueError, match=r"no match of \d+ is left to train between 0 and 6 \(cut at 3\)"):
-        season_split(frame, 0, 3, 6, min_matches=100)
-    with pytest.raises(
-        ValueError, match=r"shares\[0\] is 0.1; expected a share that leaves 1 to 2 of 3 matches"
-    ):
-        forward_splits(3, (0.1,))
-
-
 # The chapter on chess: files of the form of the real ones, which the project may not distribute
 
 

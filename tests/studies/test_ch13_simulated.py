@@ -120,25 +120,3 @@ def test_a_seed_gives_the_same_matches():
     assert (one.matches.design != two.matches.design).nnz == 0
     np.testing.assert_array_equal(one.y, two.y)
     np.testing.assert_array_equal(one.scores, two.scores)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"n_matches": 0}, "n_matches is 0; expected a whole number of at least 1"),
-        ({"n_players": 1}, "n_players is 1; expected a whole number of at least 2"),
-        ({"n_players": 21}, "n_players is 21; expected at most 20, two for each of 10 matches"),
-        ({"span": 0.5}, "span is 0.5; expected a number of days, at least 1"),
-        ({"span": math.nan}, "span is nan; expected a number of days"),
-        ({"tie_share": 1}, "tie_share is 1; expected a share from 0 to below 1$"),
-        ({"tie_share": True}, "tie_share is True; expected a share"),
-        ({"rng": "x"}, "rng is 'x'; expected a seed, a whole number of at least 0, or a numpy Generator"),
-        ({"rng": 1.5}, "rng is 1.5; expected a seed"),
-        ({"rng": -1}, "rng is -1; expected a seed"),
-        ({"rng": None}, "rng is None; expected a seed"),
-        ({"tie_share": -0.1}, "tie_share is -0.1; expected a share"),
-    ],
-)
-def test_bad_input_is_named(changes, message):
-    with pytest.raises(ValueError, match=message):
-        simulate_matches(**({"n_matches": 10, "n_players": 5, "rng": 0} | changes))

@@ -83,56 +83,8 @@ def test_matches_between_weeks_are_learned():
         np.testing.assert_allclose(part, dense, atol=1e-10)
 
 
-@pytest.mark.parametrize(
-    ("weeks", "message"),
-    [
-        ([], r"weeks is \[\]; expected a list of slices, at least one"),
-        (None, "weeks is None; expected a list of slices"),
-        ([slice(0, 30)], r"weeks\[0\] is slice\(0, 30, None\); expected a slice of rows from 1 to 30"),
-        ([slice(-2, -1)], r"weeks\[0\] is slice\(-2, -1"),
-        ([slice(5, 99)], r"weeks\[0\] is slice\(5, 99"),
-        ([slice(5, 5)], r"weeks\[0\] is slice\(5, 5"),
-        ([slice(5, 9, 2)], r"weeks\[0\] is slice\(5, 9, 2"),
-        ([slice(5, None)], r"weeks\[0\] is slice\(5, None"),
-        ([slice(5.0, 9.0)], r"weeks\[0\] is slice\(5.0"),
-        ([5, 6], r"weeks\[0\] is 5"),
-        ([slice(9, 12), slice(5, 9)], r"weeks\[1\] is slice\(5, 9.*from 12 to 30: .* after the week before"),
-        ([slice(5, 9), slice(8, 12)], r"weeks\[1\] is slice\(8, 12"),
-    ],
-    ids=repr,
-)
-def test_weeks_are_slices_one_after_the_other(weeks, message):
-    matches, y = season()
-    with pytest.raises(ValueError, match=message):
-        exact_weekly_moments(MOVING, 1.0, matches, y, weeks)
-    with pytest.raises(ValueError, match=message):
-        weekly_moments(MODEL, matches, y, weeks)
-
-
 @pytest.mark.parametrize("part", [Wiener(1.0, "first"), Constant(1.0) * Linear(1.0, "first")], ids=repr)
 def test_a_filter_that_starts_all_together_has_no_first_match_of_each(part):
     matches, y = season()
     with pytest.raises(ValueError, match="an origin of the covariance is 'first'; expected a time"):
         exact_weekly_moments(Constant(1.0) + part, 1.0, matches, y, [slice(5, 30)])
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda m, y: weeks_of([[1, -1]], 0.0, 7.0), r"matches is \[\[1, -1\]\]; expected Matches"),
-        (lambda m, y: weeks_of(m[[]], 0.0, 7.0), "expected Matches, at least one"),
-        (lambda m, y: weekly_moments("x", m, y, [slice(5, 30)]), "model is 'x'; expected a DynamicComp"),
-        (lambda m, y: weekly_moments(MODEL, None, y, [slice(5, 30)]), "matches is None; expected Matches"),
-        (lambda m, y: weekly_moments(MODEL, m, [*y, 1.0], [slice(5, 30)]), "y has shape|outcome a match"),
-        (lambda m, y: exact_weekly_moments("x", 1.0, m, y, [slice(5, 30)]), "covariance is 'x'; expected a"),
-        (lambda m, y: exact_weekly_moments(MOVING, 1.0, y, y, [slice(5, 30)]), "matches is .*; expected Mat"),
-        (lambda m, y: weeks_of(m, 99.0, 7.0), "after the last match"),
-        (lambda m, y: weeks_of(m, 0.0, 0.0), "length is 0.0; expected a positive number"),
-        (lambda m, y: weeks_of(m, np.nan, 7.0), "begin is nan"),
-        (lambda m, y: exact_weekly_moments(MOVING, -1.0, m, y, [slice(5, 30)]), "variance is -1.0"),
-        (lambda m, y: exact_weekly_moments(MOVING, 1.0, m, y[:3], [slice(5, 30)]), "one outcome a match"),
-    ],
-)
-def test_bad_input_is_refused(call, message):
-    with pytest.raises(ValueError, match=message):
-        call(*season())

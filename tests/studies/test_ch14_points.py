@@ -161,24 +161,3 @@ def test_the_product_of_rates_is_one_with_one_score_a_team_only():
 def test_bad_games_are_refused(change, message):
     with pytest.raises(ValueError, match=message):
         scoring_matches(GAMES.assign(**change))
-
-
-@pytest.mark.parametrize(
-    ("mean", "variance", "message"),
-    [
-        ([[0.0, 101.0]], [[1.0, 1.0]], r"mean\[0, 1\] is 101.0; expected log rates from -100 to 100"),
-        ([[0.0, 1.0]], [[-1.0, 1.0]], r"variance\[0, 0\] is -1.0; expected variances from 0 to 100"),
-        ([[0.0, 1.0]], [[1.0, 101.0]], r"variance\[0, 1\] is 101.0"),
-        ([[0.0, np.nan]], [[1.0, 1.0]], "mean"),
-        ([0.0, 1.0], [1.0, 1.0], "mean has shape"),
-        ([[0.0, 1.0]], [[1.0, 1.0], [1.0, 1.0]], "variance has shape"),
-        (None, [[1.0, 1.0]], "mean is None; expected an array of numbers"),
-        ([[0.0, "x"]], [[1.0, 1.0]], r"mean\[0, 1\] is 'x'; expected a number"),
-        ([[0.0, 1.0]], {"a": 1}, "variance is {'a': 1}; expected an array of numbers"),
-    ],
-)
-def test_bad_moments_are_refused(mean, variance, message):
-    with pytest.raises(ValueError, match=message):
-        result_probabilities(mean, variance)
-    with pytest.raises(ValueError, match="ties is 3; expected True or False"):
-        result_probabilities([[0.0, 1.0]], [[1.0, 1.0]], ties=3)

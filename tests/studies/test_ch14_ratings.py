@@ -164,9 +164,9 @@ def test_it_finds_how_fast_skills_move():
 def test_a_best_value_near_the_end_of_its_range_is_named():
     matches, y = played(7, N=200)
     found = select_rating(TrueSkill(margin=0.4), matches, y, {"variance": (1e-9, 1e-6)}, 40, random_state=0)
-    assert found.near_boundary == ("variance",)
+    assert found.near_boundary == {"variance": "high"}
     wide = select_rating(TrueSkill(margin=0.4), matches, y, {"margin": (1e-3, 1e2)}, 60, random_state=0)
-    assert wide.near_boundary == ()
+    assert wide.near_boundary == {}
 
 
 @pytest.mark.parametrize(
@@ -196,9 +196,9 @@ def test_bad_input_is_named():
     matches, y = played(9)
     with pytest.raises(ValueError, match="n_configurations is 0; expected a whole number of at least 1"):
         select_rating(GRADIENT, matches, y, RANGES, 0, random_state=0)
-    with pytest.raises(ValueError, match="all of 5 matches are at one time; expected a later one"):
+    with pytest.raises(ValueError, match=r"the time of all matches is .*; expected a later one"):
         select_rating(GRADIENT, matches[:5], y[:5], RANGES, 3, random_state=0)
-    with pytest.raises(ValueError, match="all of 0 matches"):
+    with pytest.raises(ValueError, match="there are no matches"):
         select_rating(GRADIENT, matches[:0], y[:0], RANGES, 3, random_state=0)
     y = np.append(np.ones(30), np.zeros(30))  # no ties before, so nu is 0
     with pytest.raises(ValueError, match="each of 3 configurations gives some outcome the probability 0"):
@@ -211,29 +211,3 @@ def test_bad_input_is_named():
 def test_a_parameter_that_does_nothing_is_not_searched(system, name):
     with pytest.raises(ValueError, match=f"a parameter with a range is '{name}'; expected one of"):
         select_rating(system, *played(8), {name: (0.1, 1.0)}, 3, random_state=0)
-
-
-@pytest.mark.parametrize("random_state", [None, True, 1.5, -1, "a"])
-def test_bad_seeds(random_state):
-    with pytest.raises(ValueError, match="random_state is"):
-        select_rating(GRADIENT, *played(8), RANGES, 3, random_state=random_state)
-
-
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        ({"n_jobs": "a"}, "n_jobs is 'a'; expected a whole number of processes"),
-        ({"n_jobs": 0}, "n_jobs is 0; expected a whole number of processes"),
-        ({"n_jobs": True}, "n_jobs is True"),
-        ({"start": True}, "start is True; expected the number of a match, or None"),
-        ({"start": "a"}, "start is 'a'; expected the number of a match"),
-    ],
-)
-def test_bad_options(option, message):
-    with pytest.raises(ValueError, match=message):
-        select_rating(GRADIENT, *played(8), RANGES, 3, random_state=0, **option)
-
-
-def test_ranges_that_are_none():
-    with pytest.raises(ValueError, match="ranges is None; expected a range of at least one of"):
-        select_rating(GRADIENT, *played(8), None, 3, random_state=0)

@@ -31,7 +31,6 @@ from studies.ch14_sports import (
     interaction_model,
     observations,
     published_model,
-    random_split,
     training_size,
 )
 
@@ -144,54 +143,6 @@ def test_the_advantage_has_its_own_prior():
     assert model.covariance["*"] == Constant(0.895) + Matern12(0.22, lengthscale=44.472 * 365.25)
 
 
-@pytest.mark.parametrize("model", ["Elo", "TrueSkill"])
-def test_the_advantage_of_a_rating_system_has_no_prior(model):
-    with pytest.raises(ValueError, match=rf"advantage_variance is 1.0; expected None, since {model} has no"):
-        published_model(TABLE, "World football", model, advantage_variance=1.0)
-
-
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        ((["NBA basketball"], "Ours"), r"dataset is \['NBA basketball'\]; expected a name, as printed"),
-        (("NBA basketball", ["Ours"]), r"model is \['Ours'\]; expected a name, as printed"),
-        (("NBA basketball", None), "model None of 'NBA basketball' .* is not in Table 8"),
-        (("NBA basketball", "Ours", ["Probit"]), r"likelihood is \['Probit'\]; expected a name"),
-        (("NBA basketball", "Glicko"), "'Glicko' of 'NBA basketball' .* is not in Table 8"),
-        (("NBA basketball", "Table 4"), "has the likelihoods .*'Gaussian', 'Logit', 'Poisson-exp'"),
-        (("NBA basketball", "Ours", "Logit"), "is not in Table 8"),
-    ],
-)
-def test_models_that_table_8_has_not(names, message):
-    with pytest.raises(ValueError, match=message):
-        published_model(TABLE, *names)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda table: None, "table is a NoneType; expected a DataFrame"),
-        (lambda table: table.drop(columns="place"), r"table has columns .*; expected also \['place'\], once"),
-        (
-            lambda table: table[table["quantity"] != "constant_variance"],
-            r"the model has \['rate', .*\] in Table 8; expected also 'constant_variance'",
-        ),
-        (
-            lambda table: table.assign(value="wide"),
-            r"the values of Table 8\[0\] is 'wide'; expected a number",
-        ),
-        (lambda table: table.assign(likelihood="Cauchit"), "the likelihood of the model is 'Cauchit'"),
-        (
-            lambda table: table.assign(value=table["value"].where(table["quantity"] != "smoothness", 2.5)),
-            "the smoothness of the model is 2.5; expected 0.5 or 1.5",
-        ),
-    ],
-)
-def test_tables_that_are_none(change, message):
-    with pytest.raises(ValueError, match=message):
-        published_model(change(TABLE), "NBA basketball", "Ours")
-
-
 # ---- Forecasts
 
 
@@ -201,21 +152,6 @@ def test_the_first_seventy_percent():
         ValueError, match=r"share is 1\.0; expected one that leaves games on both sides, of 9"
     ):
         training_size(9, 1.0)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((9, "half"), "share is 'half'; expected a number from 0 to 1"),
-        ((10, None), "share is None; expected a number from 0 to 1"),
-        (("a",), "n_games is 'a'; expected a whole number of at least 2"),
-        ((10.5,), "n_games is 10.5; expected a whole number"),
-        ((1,), "n_games is 1; expected a whole number of at least 2"),
-    ],
-)
-def test_bad_sizes(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        training_size(*arguments)
 
 
 def test_observations_are_what_the_likelihood_has():
@@ -306,56 +242,6 @@ def test_rating_systems_and_advantages():
         forecast_results(elo, frame)
 
 
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        (
-            DynamicComparisons(MOVING, Gaussian(2.0)),
-            "Gaussian.* has none; expected a likelihood with a margin",
-        ),
-        (DynamicComparisons(MOVING, Probit()), "Probit.* has none"),
-        (Elo(likelihood=Logit()), "Logit.* has none"),
-        (TrueSkill(), "one of"),
-    ],
-    ids=lambda value: repr(value)[:40],
-)
-def test_ties_need_a_probability(model, message):
-    with pytest.raises(ValueError, match=message):
-        forecast_results(model, season())
-
-
-@pytest.mark.parametrize(
-    ("model", "frame", "message"),
-    [
-        (None, season(), "model is None; expected a DynamicComparisons or a rating system"),
-        (Elo(), None, "frame is a NoneType; expected a DataFrame"),
-        (Elo(), season().drop(columns="outcome"), r"frame has columns .*; expected also \['outcome'\]"),
-        (Elo(), season().drop(columns="second"), r"the frame has columns .*; expected also \['second'\]"),
-        (DynamicComparisons(MOVING, "Probit"), season(), "likelihood is 'Probit'; expected None, or a"),
-    ],
-    ids=lambda value: str(value)[:40],
-)
-def test_what_cannot_be_forecast(model, frame, message):
-    with pytest.raises(ValueError, match=message):
-        forecast_results(model, frame)
-
-
-@pytest.mark.parametrize(
-    ("frame", "likelihood", "message"),
-    [
-        (None, None, "frame is a NoneType; expected a DataFrame"),
-        (season().drop(columns="time"), Probit(), r"columns .*; expected also \['time'\]"),
-        (season().drop(columns="second_score"), Gaussian(2.0), r"expected also \['second_score'\]"),
-        (season().drop(columns="first_score"), Poisson(), r"expected also \['first_score'\]"),
-        (season(), "Probit", "likelihood is 'Probit'; expected None, or a likelihood"),
-    ],
-    ids=lambda value: str(value)[:40],
-)
-def test_bad_observations(frame, likelihood, message):
-    with pytest.raises(ValueError, match=message):
-        observations(frame, likelihood)
-
-
 # ---- Scores
 
 
@@ -379,62 +265,7 @@ def test_a_tie_without_a_column_is_refused():
         ResultForecasts(np.full((2, 2), 0.5), np.array([1, 0], dtype=np.int8)).losses()
 
 
-def test_forecasts_may_be_lists():
-    forecasts = ResultForecasts([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]], [1, 0])
-    np.testing.assert_array_equal(forecasts.losses(), -np.log([0.5, 0.3]))
-    assert forecasts.hits().tolist() == [1, 0]
-
-
-@pytest.mark.parametrize(
-    ("probabilities", "outcomes", "message"),
-    [
-        (None, None, "probabilities is None; expected an array of numbers"),
-        ([0.5, 0.5], [1], r"probabilities has shape \(2,\); expected \(n, 3\): loss, tie and win"),
-        (np.full((1, 4), 0.25), [1], r"probabilities has shape \(1, 4\)"),
-        ([[0.5, 0.5], [np.nan, 0.5]], [1, 1], r"probabilities\[1, 0\] is nan; expected numbers from 0 to 1"),
-        ([[-0.5, 1.5]], [1], r"probabilities\[0, 0\] is -0.5"),
-        ([[0.0, 1.5]], [1], r"probabilities\[0, 1\] is 1.5"),
-        ([[0.5, 0.5]], None, "y has shape"),
-        ([[0.5, 0.5]], [1, 1], "y has 2 labels for 1 pairs"),
-    ],
-)
-def test_what_are_no_forecasts(probabilities, outcomes, message):
-    forecasts = ResultForecasts(probabilities, outcomes)
-    for scores in (forecasts.losses, forecasts.hits):
-        with pytest.raises(ValueError, match=message):
-            scores()
-
-
-def test_rounded_sums_of_probabilities_are_probabilities():
-    sure = ResultForecasts([[0.0, 1 + 4e-16]], [1])
-    assert sure.hits().tolist() == [1]
-    np.testing.assert_allclose(sure.losses(), 0, atol=1e-15)
-
-
 # ---- Figure 5
-
-
-@pytest.mark.parametrize(
-    ("n", "sizes"), [(61_657, (30_828, 12_331, 18_498)), (28_582, (14_291, 5_716, 8_575))]
-)
-def test_the_random_split_of_starcraft(n, sizes):
-    parts = random_split(n, np.random.default_rng(0))
-    assert tuple(map(len, parts)) == sizes
-    assert sorted(np.concatenate(parts).tolist()) == list(range(n))
-    assert all((np.diff(part) > 0).all() for part in parts)
-    again = random_split(float(n), np.random.default_rng(0))  # a whole number, as elsewhere
-    assert all(np.array_equal(part, same) for part, same in zip(parts, again, strict=True))
-    with pytest.raises(ValueError, match="n_games is 3"):
-        random_split(3, np.random.default_rng(0))
-    with pytest.raises(ValueError, match="n_games is 0"):
-        random_split(0, None)
-    with pytest.raises(ValueError, match="rng is None; expected a numpy Generator"):
-        random_split(10, None)
-
-
-def test_interactions_need_matches():
-    with pytest.raises(ValueError, match="matches is None; expected Matches"):
-        interaction_model(None, 1, 1)
 
 
 def test_interactions_learn_rock_paper_scissors():
@@ -464,18 +295,3 @@ def test_bradley_terry_is_at_the_least_objective():
     found = bradley_terry_probabilities(matches, y, matches, alpha)
     np.testing.assert_allclose(found[:, 1], 1 / (1 + np.exp(-x @ scores)), atol=1e-7)
     np.testing.assert_allclose(found.sum(axis=1), 1)
-
-
-@pytest.mark.parametrize(
-    ("y", "asked", "alpha", "message"),
-    [
-        ([1, 0], None, 0.1, r"y\[1\] is 0"),
-        ([1, 1], None, 0.0, "regularization is 0.0; expected a positive number"),
-        ([1, 1], Matches([[1, -1]], [0], ["Ann", "Cy"]), 0.1, "other features"),
-        ([1, 1], [[1, -1]], 0.1, "asked is .*; expected Matches"),
-    ],
-)
-def test_bad_bradley_terry(y, asked, alpha, message):
-    matches = Matches([[1, -1], [1, -1]], [0, 0], ["Ann", "Bob"])
-    with pytest.raises(ValueError, match=message):
-        bradley_terry_probabilities(matches, y, asked or matches, alpha)

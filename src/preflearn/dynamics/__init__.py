@@ -1,10 +1,9 @@
 """P4: scores that move in time, learned from matches; and what can be chosen by the evidence."""
 
 from preflearn.dynamics.ahead import OneStepAhead, one_step_ahead
-from preflearn.dynamics.choosing.configurations import RandomSearch, random_search
 from preflearn.dynamics.choosing.discovery import Discovery, discover_covariance
-from preflearn.dynamics.choosing.evidence import EvidenceMaximum, evidence_gradient, maximise_evidence
-from preflearn.dynamics.choosing.parameters import parameters_of, with_parameters
+from preflearn.dynamics.choosing.evidence import EvidenceMaximum, maximise_evidence
+from preflearn.dynamics.choosing.parameters import RandomSearch, parameters_of, random_search, with_parameters
 from preflearn.dynamics.choosing.words import in_words
 from preflearn.dynamics.covariances.approximations import Periodic, SquaredExponential
 from preflearn.dynamics.covariances.composite import Covariance, covariance_from
@@ -54,7 +53,6 @@ __all__ = [
     "Wiener",
     "covariance_from",
     "discover_covariance",
-    "evidence_gradient",
     "in_words",
     "least_state_size",
     "likelihood_from",

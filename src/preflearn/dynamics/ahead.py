@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,11 +27,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, as_real, require
 from preflearn.dynamics.covariances.prior import warn_of_lengths
-from preflearn.dynamics.engine.acceleration import Plain
-from preflearn.dynamics.engine.fits import laid_out, quietly_fitted
+from preflearn.dynamics.engine.sweep import Plain, Sweep, update_matches
 from preflearn.dynamics.engine.threads import njit_free
-from preflearn.dynamics.engine.update import UpdateMap, update_part
-from preflearn.dynamics.model import DynamicComparisons
+from preflearn.dynamics.model import DynamicComparisons, check_problem, infer, laid_out
 from preflearn.matches import Matches, n_earlier
 
 _STILL = 0.05  # of the tolerance: a match whose moments moved by less is not updated
@@ -108,23 +107,23 @@ def one_step_ahead(
 
     Examples
     --------
-    >>> from preflearn.dynamics import Constant, DynamicComparisons, Matches, Probit, one_step_ahead
+    >>> from preflearn.dynamics import Constant, DynamicComparisons, Probit, one_step_ahead
+    >>> from preflearn.matches import Matches
     >>> matches = Matches([[1, -1], [1, -1], [1, -1]], [0, 1, 2], ["Ann", "Bob"])
     >>> ahead = one_step_ahead(DynamicComparisons(Constant(1.0), Probit()), matches, [1, 1, -1], start=1)
     >>> ahead.probabilities.round(3).tolist()
     [[0.283, 0.717], [0.204, 0.796]]
     """
-    require(isinstance(model, DynamicComparisons), model, "model", "a DynamicComparisons")
+    outcomes = check_problem(model, matches, y)
     require(0 < as_real(tol) < np.inf, tol, "tol", "a positive number")
     first = n_earlier(matches, start)
     fitted: Any = clone(model)
-    fitted._check_parameters()
-    outcomes = fitted.likelihood.check(y, len(matches))
     warn_of_lengths(fitted.covariance, matches.time)
-    with laid_out(fitted, matches, outcomes) as update_map:
-        ahead = _Ahead(update_map, matches, outcomes, fitted, float(tol))
+    with laid_out(fitted, matches, outcomes) as sweep:
+        ahead = _Ahead(sweep, matches, outcomes, fitted, float(tol))
         ahead.fit(first)
-        for begin, end in _times(matches.time, first):
+        cuts = [*(first + np.flatnonzero(np.diff(matches.time[first:])) + 1).tolist(), len(matches)]
+        for begin, end in pairwise([first, *cuts]):  # the matches at each time
             ahead.forecast(begin, end)
             ahead.reveal(begin, end)
     ahead.check()
@@ -140,27 +139,16 @@ def one_step_ahead(
     return OneStepAhead(probabilities, mean, variance, np.array(ahead.residual))
 
 
-def _times(time: Floats, first: int) -> list[tuple[int, int]]:
-    """Begin and end of the matches at each time, from match `first` on."""
-    cuts = [*(first + np.flatnonzero(np.diff(time[first:])) + 1).tolist(), len(time)]
-    return list(zip([first, *cuts[:-1]], cuts, strict=True))
-
-
 class _Ahead:
     """The state that moves on in time: pseudo-observations of all that is revealed."""
 
     def __init__(
-        self,
-        update_map: UpdateMap,
-        matches: Matches,
-        outcomes: Floats,
-        model: DynamicComparisons,
-        tol: float,
+        self, sweep: Sweep, matches: Matches, outcomes: Floats, model: DynamicComparisons, tol: float
     ) -> None:
-        self._map, self._matches, self._outcomes = update_map, matches, outcomes
-        update_map.updated[:] = 0  # so that a step leaves what is not revealed as it is
+        self._sweep, self._matches, self._outcomes = sweep, matches, outcomes
+        sweep.updated[:] = 0  # so that a step leaves what is not revealed as it is
         self._model, self._tol = model, tol
-        order = update_map.schedule.entry_order
+        order = sweep.schedule.entry_order
         self._here = np.empty(len(order), dtype=np.int64)
         self._here[order] = np.arange(len(order))
         self._seen = np.full((len(order), 2), np.inf)  # the moments of the last update
@@ -168,13 +156,13 @@ class _Ahead:
         self.residual: list[float] = []
         most = int(np.diff(matches.design.indptr).max())
         self._most_rate = min(1.0, 2 / most) if model.rate == "auto" else as_real(model.rate)
-        self._plain = Plain(update_map, self._most_rate)
+        self._plain = Plain(sweep, self._most_rate)
 
     def fit(self, known: int) -> None:
         """Take the pseudo-observations of the first matches from a fit of them, from nothing."""
         some, y = self._matches[:known], self._outcomes[:known]
-        quietly_fitted(self._model, some, y)  # `check` looks at the residuals
-        self._map.entries[self._here[: some.design.nnz], :2] = self._model.pseudo_observations_
+        infer(self._model, some, y)  # `check` looks at the residuals
+        self._sweep.entries[self._here[: some.design.nnz], :2] = self._model.pseudo_observations_
         self._seen[:] = np.inf
         self._plain.rate = self._most_rate
 
@@ -187,7 +175,7 @@ class _Ahead:
         self.residual.append(change)
         design = self._matches.design
         low, high = design.indptr[begin], design.indptr[end]
-        x, moments = design.data[low:high], self._map.entries[self._here[low:high], 2:]
+        x, moments = design.data[low:high], self._sweep.entries[self._here[low:high], 2:]
         starts = design.indptr[begin:end] - low
         self.mean[begin:end] = np.add.reduceat(x * moments[:, 0], starts)
         self.variance[begin:end] = np.add.reduceat(x * x * moments[:, 1], starts)
@@ -196,7 +184,7 @@ class _Ahead:
         """Sweep the first matches until nothing changes by more than tol, or there is no hope of it."""
         before = math.inf
         for _ in range(_MOST_SWEEPS):
-            self._map.smooth()
+            self._sweep.features()
             change = self._update(known)
             if change <= self._tol or not math.isfinite(change):
                 return change
@@ -231,16 +219,16 @@ class _Ahead:
 
     def _update(self, revealed: int) -> float:
         """By Algorithm 1, where moments moved; the largest change that it would make."""
-        update_map, schedule, still = self._map, self._map.schedule, _STILL * self._tol
+        sweep, schedule, still = self._sweep, self._sweep.schedule, _STILL * self._tol
 
         def update(part: slice) -> float:
             return _update(
-                still, revealed, schedule.order, self._seen, update_map.ep, *update_map.likelihood,
-                update_map.outcomes, schedule.rows, schedule.coefficients, update_map.entries,
-                update_map.updated, part.start, part.stop,
+                still, revealed, schedule.order, self._seen, sweep.ep, *sweep.law,
+                sweep.outcomes, schedule.rows, schedule.coefficients, sweep.entries,
+                sweep.updated, part.start, part.stop,
             )  # fmt: skip
 
-        return max(update_map.team.share(update, schedule.chunks))
+        return max(sweep.team.share(update, schedule.chunks))
 
 
 @njit_free
@@ -261,7 +249,8 @@ def _update(
             left, turn = updated[e, 0] - entries[e, 0], updated[e, 1] - entries[e, 1]
             moved |= not (left * left * v <= still * still and abs(turn) * v <= still)
         if moved:
-            change = update_part(ep, law, a, b, outcomes, rows, coefficients, entries, updated, n, n + 1)[1]
+            reached = update_matches(ep, law, a, b, outcomes, rows, coefficients, entries, updated, n, n + 1)
+            change = reached[1]
             seen[rows[n] : rows[n + 1]] = entries[rows[n] : rows[n + 1], 2:]
             if not change <= worst:  # NaN where one of them is no number
                 worst = change if change > worst else math.inf

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -23,7 +24,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from preflearn.checks import (
     Floats,
-    Ids,
     as_floats,
     as_real,
     check_array,
@@ -36,14 +36,14 @@ from preflearn.checks import (
 )
 from preflearn.dynamics.covariances.composite import Covariance, covariance_from
 from preflearn.dynamics.covariances.prior import REST, Prior, warn_of_lengths
-from preflearn.dynamics.engine.acceleration import Trace, iterate
+from preflearn.dynamics.engine.acceleration import Mixing
+from preflearn.dynamics.engine.posterior import Posterior
 from preflearn.dynamics.engine.schedule import schedule_of
+from preflearn.dynamics.engine.sweep import Plain, Sweep, Trace, fixed_point
 from preflearn.dynamics.engine.threads import Team
-from preflearn.dynamics.engine.update import UpdateMap
-from preflearn.dynamics.forecast import ScoreProcesses
 from preflearn.dynamics.likelihoods.likelihood import Likelihood, likelihood_from
-from preflearn.dynamics.saving import decoded_names, encoded_names, read_npz, write_npz
-from preflearn.matches import Matches, check_matches
+from preflearn.dynamics.saving import as_names, read_npz, write_npz
+from preflearn.matches import Matches, check_matches, joined
 
 
 class DynamicComparisons(BaseEstimator):
@@ -99,7 +99,8 @@ class DynamicComparisons(BaseEstimator):
 
     Examples
     --------
-    >>> from preflearn.dynamics import DynamicComparisons, Matches, Probit, Wiener
+    >>> from preflearn.dynamics import DynamicComparisons, Probit, Wiener
+    >>> from preflearn.matches import Matches
     >>> matches = Matches([[1, -1, 0], [0, 1, -1], [1, 0, -1]], [1.0, 2.0, 4.0], ["Ann", "Bob", "Cy"])
     >>> model = DynamicComparisons(Wiener(variance=0.5), Probit()).fit(matches, [1, 1, 1])
     >>> mean, std = model.scores("Ann", [1.0, 4.0, 9.0])
@@ -119,6 +120,9 @@ class DynamicComparisons(BaseEstimator):
     matches_: Matches
     outcomes_: Floats
     pseudo_observations_: Floats
+    _prior: Prior  # of the fit, as the likelihood, whatever becomes of the parameters
+    _likelihood: Likelihood
+    _posterior: Posterior | None
 
     def __init__(
         self,
@@ -166,9 +170,7 @@ class DynamicComparisons(BaseEstimator):
             If a length scale is absurd for the span of the data, as where units of time are mixed up, or
             `covariance` names what is no feature of the matches.
         """
-        check_matches(matches)
-        self._check_parameters()
-        outcomes = self.likelihood.check(y, len(matches))
+        outcomes = check_problem(self, matches, y)
         warn_of_lengths(self.covariance, matches.time)
         known = {REST, *matches.features}
         named = self.covariance if isinstance(self.covariance, Mapping) else ()
@@ -180,7 +182,7 @@ class DynamicComparisons(BaseEstimator):
                 UserWarning,
                 stacklevel=2,
             )
-        return self._iterate(matches, outcomes, np.zeros((matches.design.nnz, 2)))
+        return self._fit(matches, outcomes, None)
 
     def update(self, matches: Matches, y: ArrayLike) -> Self:
         """Add later matches: the sweeps go on from the last state, so a few are enough.
@@ -189,53 +191,27 @@ class DynamicComparisons(BaseEstimator):
         columns. It raises ValueError also where the first of them is earlier than the last one so far.
         """
         check_is_fitted(self, "matches_")
-        check_matches(matches)
-        self._check_parameters()
-        outcomes = self.likelihood.check(y, len(matches))
-        if self.likelihood != self._likelihood:  # by set_params
-            self.likelihood.check(self.outcomes_, len(self.matches_))
+        outcomes = check_problem(self, matches, y)
+        self.likelihood.check(self.outcomes_, len(self.matches_))  # another likelihood, by set_params
         if matches.time[0] < self.matches_.time[-1]:
             raise ValueError(
                 f"the first match is at time {matches.time[0]:g}, before the last one that was learned, at "
                 f"{self.matches_.time[-1]:g}; expected later matches only: fit all together, sorted by time"
             )
-        sites = np.zeros((len(self.pseudo_observations_) + matches.design.nnz, 2))
-        sites[: len(self.pseudo_observations_)] = self.pseudo_observations_
-        return self._iterate(
-            _joined(self.matches_, matches), np.concatenate([self.outcomes_, outcomes]), sites
-        )
+        sites = np.vstack([self.pseudo_observations_, np.zeros((matches.design.nnz, 2))])
+        return self._fit(joined(self.matches_, matches), np.append(self.outcomes_, outcomes), sites)
 
-    def _iterate(self, matches: Matches, outcomes: Floats, sites: Floats) -> Self:
-        prior = Prior(self.covariance)
-        space_of = prior.of(matches.features)
-        with Team(int(self.n_threads or os.cpu_count() or 1)) as team:
-            schedule = schedule_of(matches, prior.spaces, space_of)
-            update_map = UpdateMap(schedule, self.likelihood, outcomes, ep=self.method == "ep", team=team)
-            update_map.entries[:, :2] = sites[schedule.entry_order]
-            trace, converged = iterate(update_map, rate=self.rate, tol=self.tol, max_iter=int(self.max_iter))
-        self.matches_, self.outcomes_, self.features_ = matches, outcomes, matches.features
-        self.pseudo_observations_ = np.empty_like(sites)
-        self.pseudo_observations_[schedule.entry_order] = update_map.entries[:, :2]
-        self.log_marginal_likelihood_ = trace.evidence[np.flatnonzero(trace.accepted)[-1]]
-        self.trace_ = pd.DataFrame(trace._asdict())
-        self.n_iter_, self.converged_ = len(trace.residual), converged
-        self._remember(prior, space_of)
-        if not converged:
+    def _fit(self, matches: Matches, outcomes: Floats, sites: Floats | None) -> Self:
+        infer(self, matches, outcomes, sites)
+        if not self.converged_:
             warnings.warn(
                 f"no convergence in {self.n_iter_} sweeps: the last one would change a pseudo-observation by "
-                f"{trace.residual[-1]:.1e} standard deviations, more than tol={self.tol:g}; raise max_iter, "
-                + ("or leave rate='auto'" if self.rate != "auto" else "or look at trace_"),
+                f"{self.trace_['residual'].iloc[-1]:.1e} standard deviations, more than tol={self.tol:g}; "
+                "raise max_iter, " + ("or leave rate='auto'" if self.rate != "auto" else "or look at trace_"),
                 ConvergenceWarning,
                 stacklevel=3,
             )
         return self
-
-    def _remember(self, prior: Prior, space_of: Ids) -> None:
-        """The model that the state belongs to, whatever becomes of the parameters; drop what was derived."""
-        self._prior, self._space_of, self._likelihood = prior, space_of, self.likelihood
-        self._column = {name: k for k, name in enumerate(self.features_)}
-        self._processes: dict[int, tuple[Ids, ScoreProcesses]] = {}
-        self._by_feature: Any = None
 
     def scores(self, feature: Hashable, time: ArrayLike) -> tuple[NDArray, NDArray]:
         """Posterior mean and standard deviation of one feature's score.
@@ -258,18 +234,17 @@ class DynamicComparisons(BaseEstimator):
         """
         check_is_fitted(self, "matches_")
         try:
-            column = self._column.get(feature)
+            known = feature in self._scores().column
         except TypeError:  # not hashable
-            column = None
-        if column is None:
+            known = False
+        if not known:
             raise ValueError(
                 f"{shown(feature)} is no feature of the matches; expected one of "
                 f"{shown(list(self.features_))}"
             )
         at = as_floats(time, "time")
         times = check_array(np.atleast_1d(at), "time", ("k",), "times")
-        place, processes = self._processes_of(int(self._space_of[column]))
-        mean, variance = processes.moments(np.full(len(times), place[column]), times)
+        mean, variance = self._scores().moments((feature,), np.zeros(len(times), dtype=np.int64), times)
         std = np.sqrt(variance)
         return (mean[0], std[0]) if at.ndim == 0 else (mean, std)
 
@@ -282,21 +257,17 @@ class DynamicComparisons(BaseEstimator):
         check_is_fitted(self, "matches_")
         check_matches(matches)
         design = matches.design
-        mean, variance = np.zeros(design.nnz), np.zeros(design.nnz)
+        present, which = np.unique(design.indices, return_inverse=True)
         time = np.repeat(matches.time, np.diff(design.indptr))
-        present, where = np.unique(design.indices, return_inverse=True)
-        names = tuple(matches.features[k] for k in present)
-        column = np.array([self._column.get(name, -1) for name in names])
-        space_of = np.where(column < 0, self._prior.of(names, where=column < 0), self._space_of[column])
-        of_entry = space_of[where]
-        order = np.argsort(of_entry, kind="stable")
-        spaces, begin = np.unique(of_entry[order], return_index=True)
-        for space, entries in zip(spaces, np.split(order, begin[1:]), strict=True):
-            place, processes = self._processes_of(int(space))
-            mean[entries], variance[entries] = processes.moments(place[column[where[entries]]], time[entries])
-        x = design.data
-        starts = design.indptr[:-1]
+        mean, variance = self._scores().moments(tuple(matches.features[k] for k in present), which, time)
+        x, starts = design.data, design.indptr[:-1]
         return np.add.reduceat(x * mean, starts), np.add.reduceat(x * x * variance, starts)
+
+    def _scores(self) -> Posterior:
+        """Of the model that was fitted, whatever became of its parameters; made when first asked for."""
+        if self._posterior is None:
+            self._posterior = Posterior(self._prior, self.matches_, self.pseudo_observations_)
+        return self._posterior
 
     def predict_proba(self, matches: Matches) -> Floats:
         """Probabilities of the outcomes: loss, tie and win of the first, or loss and win without ties.
@@ -331,17 +302,14 @@ class DynamicComparisons(BaseEstimator):
             If the file can't be written.
         """
         check_is_fitted(self, "matches_")
-        mapping = self._prior.covariances
         header = {
-            "covariance": [
-                [name, k.describe()] for name, k in zip(encoded_names(mapping), mapping.values(), strict=True)
-            ],
+            "covariance": [[name, k.describe()] for name, k in self._prior.covariances.items()],
             "one_covariance": self._prior.one,
             "likelihood": self._likelihood.describe(),
-            "options": {name: _plain(getattr(self, name)) for name in _OPTIONS},
-            "features": encoded_names(self.features_),
+            "options": {name: getattr(self, name) for name in _OPTIONS},
+            "features": self.features_,
             "evidence": self.log_marginal_likelihood_,
-            "converged": bool(self.converged_),
+            "converged": self.converged_,
         }
         design = self.matches_.design
         arrays = {
@@ -355,49 +323,81 @@ class DynamicComparisons(BaseEstimator):
         }
         write_npz(path, header, arrays)
 
-    def _processes_of(self, space: int) -> tuple[Ids, ScoreProcesses]:
-        """Those of one covariance, and the place of each feature among them, the last one if never seen."""
-        if space not in self._processes:
-            if self._by_feature is None:
-                design = self.matches_.design
-                entries = sparse.csr_array(
-                    (np.arange(design.nnz), design.indices, design.indptr), design.shape
-                ).tocsc()
-                rows = np.repeat(np.arange(len(self.matches_)), np.diff(design.indptr))
-                self._by_feature = entries.indptr.astype(np.int64), entries.data, rows
-            starts, entries, rows = self._by_feature
-            mine = np.flatnonzero(self._space_of == space)
-            lengths = np.diff(starts)[mine]
-            start = np.concatenate([[0], np.cumsum(lengths)])
-            visits = entries[np.arange(start[-1]) + np.repeat(starts[mine] - start[:-1], lengths)]
-            place = np.full(len(starts), len(mine))
-            place[mine] = np.arange(len(mine))
-            sites = self.pseudo_observations_[visits].T.copy()
-            start = np.append(start, start[-1])
-            processes = ScoreProcesses(
-                self._prior.spaces[space], start, self.matches_.time[rows[visits]], *sites
-            )
-            self._processes[space] = place, processes
-        return self._processes[space]
-
-    def _check_parameters(self) -> None:
-        for k in self.covariance.values() if isinstance(self.covariance, Mapping) else [self.covariance]:
-            require(isinstance(k, Covariance), k, "covariance", "a Covariance, or a mapping of names to them")
-        if isinstance(self.covariance, Mapping) and not self.covariance:
-            raise ValueError("covariance is an empty mapping; expected a covariance for each feature")
-        good = isinstance(self.likelihood, Likelihood)
-        require(good, self.likelihood, "likelihood", "a likelihood, such as Probit()")
-        check_choice(self.method, "method", ("ep", "kl"))
-        good = self.rate == "auto" if isinstance(self.rate, str) else 0 < as_real(self.rate) <= 1
-        require(good, self.rate, "rate", "'auto', or a number above 0 and up to 1")
-        require(0 < as_real(self.tol) < np.inf, self.tol, "tol", "a positive number")
-        for name in ("max_iter", "n_threads"):
-            value = getattr(self, name)
-            if value is not None or name == "max_iter":
-                check_count(value, name, least=1)
-
 
 _OPTIONS = ("method", "rate", "tol", "max_iter", "n_threads")
+
+
+# ---- The engine on trusted arrays, for all who fit many models
+
+
+def check_model(model: DynamicComparisons) -> None:
+    """Raise ValueError unless it is a model whose parameters are in their range."""
+    require(isinstance(model, DynamicComparisons), model, "model", "a DynamicComparisons")
+    covariance = model.covariance
+    for k in covariance.values() if isinstance(covariance, Mapping) else [covariance]:
+        require(isinstance(k, Covariance), k, "covariance", "a Covariance, or a mapping of names to them")
+    if isinstance(covariance, Mapping) and not covariance:
+        raise ValueError("covariance is an empty mapping; expected a covariance for each feature")
+    good = isinstance(model.likelihood, Likelihood)
+    require(good, model.likelihood, "likelihood", "a likelihood, such as Probit()")
+    check_choice(model.method, "method", ("ep", "kl"))
+    good = model.rate == "auto" if isinstance(model.rate, str) else 0 < as_real(model.rate) <= 1
+    require(good, model.rate, "rate", "'auto', or a number above 0 and up to 1")
+    require(0 < as_real(model.tol) < np.inf, model.tol, "tol", "a positive number")
+    check_count(model.max_iter, "max_iter", least=1)
+    if model.n_threads is not None:
+        check_count(model.n_threads, "n_threads", least=1)
+
+
+def check_problem(model: DynamicComparisons, matches: Matches, y: ArrayLike) -> Floats:
+    """The outcomes, after a check of all that a fit begins with."""
+    check_model(model)
+    check_matches(matches)
+    return model.likelihood.check(y, len(matches))
+
+
+@contextmanager
+def laid_out(
+    model: DynamicComparisons, matches: Matches, outcomes: Floats, sites: Floats | None = None
+) -> Iterator[Sweep]:
+    """The sweep by a model's parameters, from given pseudo-observations or none; its team works meanwhile."""
+    prior = Prior(model.covariance)
+    with Team(int(model.n_threads or os.cpu_count() or 1)) as team:
+        schedule = schedule_of(matches, prior.spaces, prior.of(matches.features))
+        sweep = Sweep(schedule, model.likelihood, outcomes, ep=model.method == "ep", team=team)
+        if sites is not None:
+            sweep.entries[:, :2] = sites[schedule.entry_order]
+        yield sweep
+
+
+def infer(
+    model: DynamicComparisons, matches: Matches, outcomes: Floats, sites: Floats | None = None
+) -> DynamicComparisons:
+    """Fit, from given pseudo-observations or from nothing, without checks or warnings."""
+    with laid_out(model, matches, outcomes, sites) as sweep:
+        step = Mixing(sweep) if model.rate == "auto" else Plain(sweep, as_real(model.rate))
+        trace, converged = fixed_point(sweep, step, tol=model.tol, max_iter=int(model.max_iter))
+    found = np.empty((len(sweep.entries), 2))
+    found[sweep.schedule.entry_order] = sweep.entries[:, :2]
+    evidence = trace.evidence[np.flatnonzero(trace.accepted)[-1]]
+    return _filled(model, matches, outcomes, found, pd.DataFrame(trace._asdict()), evidence, converged)
+
+
+def _filled(
+    model: DynamicComparisons,
+    matches: Matches,
+    outcomes: Floats,
+    sites: Floats,
+    trace: pd.DataFrame,
+    evidence: float,
+    converged: bool,
+) -> DynamicComparisons:
+    """The model with the attributes of a fit."""
+    model.matches_, model.outcomes_, model.features_ = matches, outcomes, matches.features
+    model.pseudo_observations_, model.log_marginal_likelihood_ = sites, evidence
+    model.trace_, model.n_iter_, model.converged_ = trace, len(trace), converged
+    model._prior, model._likelihood, model._posterior = Prior(model.covariance), model.likelihood, None
+    return model
 
 
 def load(path: str | os.PathLike[str]) -> DynamicComparisons:
@@ -425,7 +425,7 @@ def load(path: str | os.PathLike[str]) -> DynamicComparisons:
 
 
 def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparisons:
-    names = decoded_names(name for name, _ in header["covariance"])
+    names = as_names(name for name, _ in header["covariance"])
     covariances = {
         name: covariance_from(found) for name, (_, found) in zip(names, header["covariance"], strict=True)
     }
@@ -434,36 +434,17 @@ def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparis
         likelihood_from(header["likelihood"]),
         **header["options"],
     )
-    model._check_parameters()
-    features = decoded_names(header["features"])
+    check_model(model)
+    features = as_names(header["features"])
     shape = (len(arrays["time"]), len(features))
     for name in ("indices", "indptr"):  # that they point into the design, Matches checks
         require(arrays[name].dtype.kind == "i", arrays[name].dtype, f"the type of {name}", "integers")
     design = sparse.csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape)
-    model.matches_, model.features_ = Matches(design, arrays["time"], features), features
-    model.outcomes_ = model.likelihood.check(arrays["outcomes"], shape[0])
-    sites = check_array(arrays["pseudo_observations"], "pseudo_observations", (model.matches_.design.nnz, 2))
-    model.pseudo_observations_ = sites
-    model.log_marginal_likelihood_ = check_real(header["evidence"], "evidence")
-    model.converged_ = check_flag(header["converged"], "converged")
-    model.trace_ = pd.DataFrame({name: arrays[f"trace_{name}"] for name in Trace._fields})
-    model.n_iter_ = len(model.trace_)
-    prior = Prior(model.covariance)
-    model._remember(prior, prior.of(features))
-    return model
-
-
-def _plain(value: Any) -> Any:
-    """A number of NumPy as one of Python."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _joined(old: Matches, new: Matches) -> Matches:
-    """All matches, over the old features and then those that are new."""
-    column = {name: k for k, name in enumerate(dict.fromkeys((*old.features, *new.features)))}
-    n, x, z = len(column), old.design, new.design
-    place = np.array([column[name] for name in new.features], dtype=z.indices.dtype)
-    before = sparse.csr_array((x.data, x.indices, x.indptr), (len(old), n))
-    after = sparse.csr_array((z.data, place[z.indices], z.indptr), (len(new), n))
-    design: Any = sparse.vstack([before, after], format="csr")
-    return Matches(design, np.concatenate([old.time, new.time]), column)
+    matches = Matches(design, arrays["time"], features)
+    outcomes = model.likelihood.check(arrays["outcomes"], shape[0])
+    sites = check_array(arrays["pseudo_observations"], "pseudo_observations", (matches.design.nnz, 2))
+    trace = pd.DataFrame({name: arrays[f"trace_{name}"] for name in Trace._fields})
+    evidence = check_real(header["evidence"], "evidence")
+    converged = check_flag(header["converged"], "converged")
+    Prior(model.covariance).of(features)  # each has one
+    return _filled(model, matches, outcomes, sites, trace, evidence, converged)

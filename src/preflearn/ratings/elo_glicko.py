@@ -27,7 +27,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from preflearn.checks import LARGEST, Floats, check_number, check_real, require
+from preflearn.checks import LARGEST, Floats, as_real, check_number, check_real, require
 from preflearn.compiled import njit
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.dynamics.likelihoods.logit import Logit, OrdinalLogit
@@ -83,7 +83,7 @@ class Elo(RatingSystem):
     games_ : ndarray of int, shape (n,)
         The number of their matches.
     elite_ : ndarray of bool, shape (n,)
-        Who ever had a rating of 2400 or more; not with a likelihood.
+        Who ever had a rating of 2400 or more.
     before_ : ndarray of shape (N, 2)
         Ratings of first and second before each match of the last call of `fit` or `partial_fit`.
     nu_ : float
@@ -126,8 +126,8 @@ class Elo(RatingSystem):
         self.likelihood = likelihood
         self.rate = rate
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         if not self._is_fide():
             check_number(self, "k", positive=True, most=LARGEST)
         check_number(self, "initial", most=LARGEST)
@@ -144,20 +144,17 @@ class Elo(RatingSystem):
         return isinstance(self.k, str) and self.k == "fide"
 
     def _newcomer(self) -> dict[str, float]:
-        if self.likelihood is not None:
-            return {"ratings_": 0.0, "games_": 0}
-        elite = bool(self.initial >= _FIDE_ELITE_RATING)
-        return {"ratings_": float(self.initial), "games_": 0, "elite_": elite}
+        initial = float(self.initial) if self.likelihood is None else 0.0
+        return {"ratings_": initial, "games_": 0, "elite_": initial >= _FIDE_ELITE_RATING}
 
     def _rate(self, ids: NDArray[np.int64], boost: Floats, y: NDArray[np.int8], time: Floats) -> Floats:
+        steps = _FIDE if self._is_fide() else np.full(3, as_real(self.k))
+        law, margin = Logit().law(ep=True), -1.0
         if self.likelihood is not None:
-            np.add.at(self.games_, ids, 1)
-            law, (margin, _) = self.likelihood.law(ep=True), self.likelihood.parameters
-            self.before_ = _gradient_elo(ids, boost, y, self.ratings_, law, margin, float(self.rate))
-        else:
-            steps = _FIDE if self._is_fide() else np.full(3, float(self.k))
-            rate = math.log(10) / float(self.scale)
-            self.before_ = _elo(ids, boost, y, self.ratings_, self.games_, self.elite_, steps, rate)
+            steps = np.full(3, float(self.rate))
+            law, margin = self.likelihood.law(ep=True), self.likelihood.parameters[0]
+        state = self.ratings_, self.games_, self.elite_
+        self.before_ = _elo(ids, boost, y, *state, steps, math.log(10) / float(self.scale), law, margin)
         return np.zeros((len(y), 2))
 
     def _log_odds(self, differences: Floats, variances: Floats) -> Floats:
@@ -239,8 +236,8 @@ class Glicko(RatingSystem):
         self.period = period
         self.advantage = advantage
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         check_number(self, "initial", most=LARGEST)
         check_number(self, "deviation", positive=True, most=LARGEST)
         check_real(self.c, "c", "a number of at least 0", 0, LARGEST)
@@ -278,33 +275,22 @@ _Q = math.log(10) / 400
 
 
 @njit
-def _elo(ids, boost, y, ratings, games, elite, steps, rate):
-    """Ratings before each match; what players have moves in place."""
+def _elo(ids, boost, y, ratings, games, elite, steps, rate, law, margin):
+    """Ratings before each match; what players have moves in place. A margin of -1 has no likelihood."""
     before = np.empty((len(y), 2))
     for row in range(len(y)):
         before[row, 0], before[row, 1] = ratings[ids[row, 0]], ratings[ids[row, 1]]
-        log_odds = rate * (before[row, 0] - before[row, 1] + boost[row])
-        surprise = (y[row] - math.tanh(log_odds / 2)) / 2  # s - E of the first
+        difference = before[row, 0] - before[row, 1] + boost[row]
+        if margin < 0:
+            slope = (y[row] - math.tanh(rate * difference / 2)) / 2  # s - E of the first
+        else:
+            _, slope, _ = law(margin, 0.0, y[row], difference, 0.0)
         for side in range(2):
             player = ids[row, side]
             step = steps[2 if elite[player] else 0 if games[player] < _FIDE_NEW_GAMES else 1]
-            ratings[player] += step * surprise if side == 0 else -step * surprise
+            ratings[player] += step * slope if side == 0 else -step * slope
             games[player] += 1
             elite[player] |= ratings[player] >= _FIDE_ELITE_RATING
-    return before
-
-
-@njit
-def _gradient_elo(ids, boost, y, ratings, law, margin, rate):
-    """Scores before each match; they move in place."""
-    before = np.empty((len(y), 2))
-    for row in range(len(y)):
-        first, second = ids[row]
-        before[row, 0], before[row, 1] = ratings[first], ratings[second]
-        difference = before[row, 0] - before[row, 1] + boost[row]
-        _, slope, _ = law(margin, 0.0, y[row], difference, 0.0)
-        ratings[first] += rate * slope
-        ratings[second] -= rate * slope
     return before
 
 

@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from preflearn.checks import LARGEST, Floats, check_labels, check_number, require, shown
-from preflearn.compiled import njit
+from preflearn.dynamics.engine.schedule import distinct
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.ground.outcomes import davidson_probabilities
 from preflearn.matches import ADVANTAGE, Matches, check_matches, n_earlier
@@ -139,9 +139,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         return labels, columns, boost
 
     def _add(self, matches: Matches, y: NDArray[np.int8], columns: NDArray[np.int64], boost: Floats) -> Self:
-        playing = np.zeros(len(matches.features), dtype=bool)
-        playing[columns] = True
-        names = [matches.features[column] for column in np.flatnonzero(playing)]
+        names = (matches.features[column] for column in np.unique(columns))
         newcomers = [name for name in names if name not in self._places]
         self._places |= {name: k for k, name in enumerate(newcomers, len(self._places))}
         self.players_ += tuple(newcomers)
@@ -209,7 +207,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
 
     def _boost(self, matches: Matches) -> Floats:
         """The advantage of the first, in rating points, after a check of parameters and matches."""
-        self._check_parameters()
+        self.check_parameters()
         check_matches(matches)
         if self.advantage == 0:
             return np.zeros(len(matches))
@@ -223,12 +221,9 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
 
     def _ids(self, matches: Matches, columns: NDArray[np.int64]) -> NDArray[np.int64]:
         """Positions in players_ of the players in these columns; -1 for those without a rating."""
-        playing = np.zeros(len(matches.features), dtype=bool)
-        playing[columns] = True
-        places = np.full(len(matches.features), -1)
-        for column in np.flatnonzero(playing):
-            places[column] = self._places.get(matches.features[column], -1)
-        return places[columns]
+        playing, which = np.unique(columns, return_inverse=True)
+        places = [self._places.get(matches.features[column], -1) for column in playing]
+        return np.array(places)[which].reshape(columns.shape)
 
     def _present(self, matches: Matches, name: str) -> Floats:
         """For each match, an attribute of its players, shape (N, 2)."""
@@ -243,7 +238,8 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
                 f"{shown(self._rated_by)}; expected the same: call `fit` again"
             )
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
+        """Raise ValueError unless all are in their range."""
         check_number(self, "advantage", most=LARGEST)
 
 
@@ -277,7 +273,8 @@ def earlier_forecasts(system: RatingSystem, matches: Matches, y: ArrayLike, star
 
     Examples
     --------
-    >>> from preflearn.dynamics import Elo, Logit
+    >>> from preflearn.dynamics import Logit
+    >>> from preflearn.ratings import Elo
     >>> matches = Matches([[1, -1], [1, -1], [1, -1]], [0, 1, 1], ["Ann", "Bob"])
     >>> earlier_forecasts(Elo(likelihood=Logit(), rate=0.5), matches, [1, 1, -1], start=1).round(3).tolist()
     [[0.378, 0.622], [0.378, 0.622]]
@@ -287,26 +284,14 @@ def earlier_forecasts(system: RatingSystem, matches: Matches, y: ArrayLike, star
     fitted.fit(matches, y)
     known = n_earlier(matches, start)
     ids = fitted._ids(matches, matches.players())
-    places = _first_of_the_time(ids, matches.time, len(fitted.players_))[start:]
+    firsts, which = distinct([ids.ravel(), np.repeat(matches.time, 2)])  # appearances of a player at a time
+    places = firsts[which].reshape(-1, 2)[start:]
     ratings = fitted.before_.ravel()[places]
     differences = ratings[:, 0] - ratings[:, 1] + fitted._boost(matches)[start:]
     nu = 0.0
     if fitted._likelihood() is None:
         nu = _fit_nu(fitted._log_odds_before[0][:known], fitted._y[0][:known])
     return fitted._forecasts(differences, fitted._variances_before.ravel()[places], nu)
-
-
-@njit
-def _first_of_the_time(ids, time, n_players):
-    """For both players of a match, where in `before_.ravel()` their first match at its time is."""
-    places, latest = np.empty(ids.shape, dtype=np.int64), np.full(n_players, -1)
-    for row in range(len(ids)):
-        for side in range(2):
-            player = ids[row, side]
-            if latest[player] < 0 or time[latest[player] // 2] < time[row]:
-                latest[player] = 2 * row + side
-            places[row, side] = latest[player]
-    return places
 
 
 def _strength(log_odds: Floats, nu: float) -> Floats:

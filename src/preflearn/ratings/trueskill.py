@@ -109,8 +109,8 @@ class TrueSkill(RatingSystem):
         self.margin = margin
         self.advantage = advantage
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         check_number(self, "variance", positive=True, most=LARGEST)
         check_real(self.dynamics, "dynamics", "a number of at least 0", 0, LARGEST)
         check_choice(self.step, "step", ("match", "time"))

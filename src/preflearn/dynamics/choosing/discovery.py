@@ -25,18 +25,17 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, check_count, require
-from preflearn.dynamics.choosing.draws import check_jobs
 from preflearn.dynamics.choosing.evidence import EvidenceMaximum, maximise_evidence
 from preflearn.dynamics.choosing.parameters import changed
 from preflearn.dynamics.choosing.structures import Grammar, Structure, covariance_of, fixed_in, structure_at
 from preflearn.dynamics.choosing.words import in_words
 from preflearn.dynamics.covariances.composite import Covariance, Product, Sum
 from preflearn.dynamics.covariances.elementary import Affine, Constant, Matern12, Matern32, Matern52, Wiener
-from preflearn.dynamics.covariances.prior import REST, Prior
-from preflearn.dynamics.engine.fits import quietly_fitted
+from preflearn.dynamics.covariances.prior import REST
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.dynamics.likelihoods.normal import Gaussian
-from preflearn.dynamics.model import DynamicComparisons
+from preflearn.dynamics.model import DynamicComparisons, check_problem, infer
+from preflearn.ground.search import check_jobs
 from preflearn.matches import Matches
 
 BASES: tuple[Covariance, ...] = (
@@ -49,15 +48,6 @@ BASES: tuple[Covariance, ...] = (
 )
 _FIRST = 0.3  # the variance at the start, of the likelihood's noise
 _TOL, _GTOL, _STEPS = 1e-5, 0.05, 40  # of candidates: a few hundredths of a nat
-
-
-class _Found(NamedTuple):
-    """A structure at the maximum of its evidence, or why there is none."""
-
-    structure: Structure
-    likelihood: Likelihood
-    others: dict[Any, Covariance]
-    row: dict[str, Any]
 
 
 class Discovery(NamedTuple):
@@ -153,45 +143,43 @@ def discover_covariance(
 
     Examples
     --------
-    >>> from preflearn.dynamics import Matches, Probit
+    >>> from preflearn.dynamics import Probit
+    >>> from preflearn.matches import Matches
     >>> matches = Matches([[1, -1]] * 40, range(40), ["Ann", "Bob"])
     >>> y = [1] * 20 + [-1] * 20
     >>> found = discover_covariance(matches, y, Probit(), bases=[Constant(), Wiener(origin="first")])
     >>> found.table.loc[found.table["bic"].idxmin(), "structure"]
     'Wiener'
     """
-    require(isinstance(matches, Matches) and len(matches) > 0, matches, "matches", "Matches, at least one")
     require(isinstance(likelihood, Likelihood), likelihood, "likelihood", "a likelihood, such as Probit()")
-    outcomes = likelihood.check(y, len(matches))
-    half = float(np.ptp(matches.time)) / 2
-    require(half > 0, float(matches.time[0]), "the time of all matches", "matches at several times")
     require(isinstance(others, Mapping | None), others, "others", "a mapping of features to covariances")
+    covariance = {REST: Constant(), **others} if others else Constant()
+    best = DynamicComparisons(covariance, likelihood, method, tol=_TOL, n_threads=1)
+    outcomes = check_problem(best, matches, y)
     for name in others or {}:
         require(name in matches.features and name != REST, name, "a name in others", "a feature of matches")
+    half = float(np.ptp(matches.time)) / 2
+    require(half > 0, float(matches.time[0]), "the time of all matches", "matches at several times")
     in_words(Constant(), unit)  # refuses a bad unit before the search
-    others = dict(others or {})
-    model = DynamicComparisons({REST: Constant(), **others}, likelihood, method, tol=_TOL, n_threads=1)
-    model._check_parameters()
     grammar = Grammar(_check_bases(bases), half, check_count(max_parts, "max_parts", least=1))
-    noise = likelihood.variance if isinstance(likelihood, Gaussian) else 1.0
-    tried = grammar.singles(_FIRST * noise)
-    best, rows = _Found((), likelihood, others, {"bic": math.inf}), list[dict[str, Any]]()
+    tried = grammar.singles(_FIRST * (likelihood.variance if isinstance(likelihood, Gaussian) else 1.0))
+    structure, least, rows = (), math.inf, list[dict[str, Any]]()
     with Parallel(n_jobs=check_jobs(n_jobs), max_nbytes=None) as parallel:
-        for step in count(1):
+        for step in count(1):  # it ends, since the structures of max_parts are finitely many
             found: Any = parallel(
-                delayed(_maximum)(model, matches, outcomes, best, grammar.label(starts[0]), starts)
+                delayed(_maximum)(best, matches, outcomes, grammar.label(starts[0]), starts)
                 for starts in tried
             )
-            rows += [{"step": step, **candidate.row} for candidate in found]
-            leader = min(found, key=lambda candidate: candidate.row["bic"], default=best)
-            if not leader.row["bic"] < best.row["bic"]:
+            rows += [{"step": step, **row} for *_, row in found]
+            leader = min(found, key=lambda candidate: candidate[-1]["bic"], default=None)
+            if leader is None or not leader[-1]["bic"] < least:
                 break
-            best = leader
-            tried = grammar.next_to(best.structure)
-    if not best.structure:
+            structure, best, least = *leader[:2], leader[-1]["bic"]
+            tried = grammar.next_to(structure)
+    if not structure:
         raise ValueError(f"no base could be fitted: {rows[0]['error']}; expected at least one that can")
-    start = changed(_model(model, best.structure, best), tol=1e-6, n_threads=None)
-    maximum = maximise_evidence(start, matches, outcomes, fixed=fixed_in(start, best.structure))
+    start = changed(best, tol=1e-6, n_threads=None)
+    maximum = maximise_evidence(start, matches, outcomes, fixed=fixed_in(start, structure))
     table = pd.DataFrame(rows)
     return Discovery(maximum.model, maximum, table, _report(table, maximum, len(matches), 2 * half, unit))
 
@@ -206,54 +194,43 @@ def _check_bases(bases: Sequence[Covariance]) -> list[Covariance]:
     return listed
 
 
-# ---- The maximum of one structure
-
-
-def _model(template: DynamicComparisons, structure: Structure, like: _Found) -> DynamicComparisons:
-    """Of a structure, with the other parameters of an earlier find."""
-    covariance = covariance_of(structure)
-    whole = {REST: covariance, **like.others} if like.others else covariance
-    return changed(template, covariance=whole, likelihood=like.likelihood)
-
-
 def _maximum(
-    template: DynamicComparisons,
-    matches: Matches,
-    outcomes: Floats,
-    before: _Found,
-    label: str,
-    starts: list[Structure],
-) -> _Found:
-    """A local one, from the start that has the largest evidence."""
-    begin, row = time.perf_counter(), {"structure": label}
+    model: DynamicComparisons, matches: Matches, outcomes: Floats, label: str, starts: list[Structure]
+) -> tuple[Structure, DynamicComparisons, dict[str, Any]]:
+    """A structure at a local maximum, from the start that has the largest evidence; other parameters as in `model`."""  # noqa: E501
+    begin, structure = time.perf_counter(), starts[0]
+    row: dict[str, Any] = {"structure": label, "evidence": math.nan, "n_parameters": 0, "bic": math.inf}
+    row |= {"converged": False, "covariance": "", "error": ""}
     try:
-        models = [_model(template, start, before) for start in starts]
-        evidences = [_evidence(model, matches, outcomes) for model in models]
-        best = int(np.argmax(evidences))
-        fixed = fixed_in(models[best], starts[best])
+        models = [_with(model, covariance_of(start)) for start in starts]
+        best = int(np.argmax([_evidence(start, matches, outcomes) for start in models]))
+        model, structure = models[best], starts[best]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            maximum = maximise_evidence(
-                models[best], matches, outcomes, fixed=fixed, gtol=_GTOL, max_iter=_STEPS
+            found = maximise_evidence(
+                model, matches, outcomes, fixed=fixed_in(model, structure), gtol=_GTOL, max_iter=_STEPS
             )
+        model, n = changed(found.model), len(found.gradient)
+        covariance = model.covariance[REST] if isinstance(model.covariance, Mapping) else model.covariance
+        structure = structure_at(covariance, structure)
+        row |= {"evidence": found.evidence, "n_parameters": n, "converged": found.converged}
+        row |= {"bic": n * math.log(len(matches)) - 2 * found.evidence, "covariance": repr(covariance)}
     except ValueError as error:
-        row |= {"evidence": math.nan, "n_parameters": 0, "bic": math.inf, "converged": False}
-        row |= {"covariance": "", "error": str(error), "seconds": time.perf_counter() - begin}
-        return before._replace(row=row)
-    others: dict[Any, Covariance] = dict(Prior(maximum.model.covariance).covariances)
-    covariance = others.pop(REST)
-    n = len(maximum.gradient)
-    bic = n * math.log(len(matches)) - 2 * maximum.evidence
-    row |= {"evidence": maximum.evidence, "n_parameters": n, "bic": bic, "converged": maximum.converged}
-    row |= {"covariance": repr(covariance), "error": ""}
-    row |= {"seconds": time.perf_counter() - begin}
-    return _Found(structure_at(covariance, starts[best]), maximum.model.likelihood, others, row)
+        row["error"] = str(error)
+    return structure, model, row | {"seconds": time.perf_counter() - begin}
+
+
+def _with(model: DynamicComparisons, covariance: Covariance) -> DynamicComparisons:
+    """With another covariance of the features that have no own one."""
+    before: Any = model.covariance
+    several = isinstance(before, Mapping)
+    return changed(model, covariance={**before, REST: covariance} if several else covariance)
 
 
 def _evidence(model: DynamicComparisons, matches: Matches, outcomes: Floats) -> float:
     """At a start; minus infinity where no fit is possible."""
     try:
-        fitted = quietly_fitted(model, matches, outcomes)
+        fitted = infer(changed(model), matches, outcomes)
     except ValueError:
         return -math.inf
     return fitted.log_marginal_likelihood_ if fitted.converged_ else -math.inf

@@ -1,25 +1,36 @@
-"""Hyperparameters by readable names.
+"""Hyperparameters by readable names, and the random search for them of [Maystre2019]_, over processes.
 
 All of them are positive, and the evidence of a model depends on each; searches are over their logarithms.
+
+References
+----------
+.. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
+   time-dynamics", KDD 2019.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
 
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from preflearn.checks import LARGEST, as_real, check_real, require, shown
+from preflearn.checks import LARGEST, Floats, as_real, check_real, require, shown
 from preflearn.dynamics.covariances.composite import covariance_from
-from preflearn.dynamics.covariances.prior import Prior
+from preflearn.dynamics.covariances.prior import MOST_LENGTHS, Prior, warn_of_lengths
 from preflearn.dynamics.likelihoods.likelihood import likelihood_from
-from preflearn.dynamics.model import DynamicComparisons
+from preflearn.dynamics.model import DynamicComparisons, check_model, check_problem, infer
+from preflearn.ground.search import Range, check_ranges, drawn, judged, near_boundary
+from preflearn.matches import Matches
 
-Range = tuple[float, float]
-
-KINDS = ("variance", "slope_variance", "lengthscale", "period", "margin", "base_rate")
+LENGTHS = "lengthscale", "period"  # names of parameters that are lengths of time
+KINDS = ("variance", "slope_variance", *LENGTHS, "margin", "base_rate")
 
 
 def parameters_of(model: DynamicComparisons) -> dict[str, float]:
@@ -49,7 +60,7 @@ def parameters_of(model: DynamicComparisons) -> dict[str, float]:
     >>> parameters_of(DynamicComparisons(Matern12(0.2, lengthscale=365.0), OrdinalProbit(margin=0.4)))
     {'Matern12.variance': 0.2, 'Matern12.lengthscale': 365.0, 'likelihood.margin': 0.4}
     """
-    return {name: float(owner[key]) for name, (owner, key) in _Descriptions(model).places.items()}
+    return {name: float(owner[key]) for name, (owner, key) in _described(model)[2].items()}
 
 
 def with_parameters(model: DynamicComparisons, values: Mapping[str, float]) -> DynamicComparisons:
@@ -73,49 +84,45 @@ def with_parameters(model: DynamicComparisons, values: Mapping[str, float]) -> D
     >>> with_parameters(DynamicComparisons(Constant(0.5), Probit()), {"Constant.variance": 2}).covariance
     Constant(variance=2.0)
     """
-    descriptions = _Descriptions(model)
+    covariances, likelihood, places = _described(model)
     require(isinstance(values, Mapping), values, "values", "a mapping of names to numbers")
-    check_names(values, descriptions.places, "a parameter")
+    check_names(values, places, "a parameter")
     for name, value in values.items():
-        owner, key = descriptions.places[name]
-        owner[key] = check_real(value, name, "a positive number", 1 / LARGEST, LARGEST)
-    return descriptions.rebuilt()
+        owner, key = places[name]
+        expected = "a positive number" + " from 1e-100" * (0 < as_real(value) < 1)
+        owner[key] = check_real(value, name, expected, 1 / LARGEST, LARGEST)
+    built: Any = {name: covariance_from(k) for name, k in covariances.items()}
+    if not isinstance(model.covariance, Mapping):
+        built = next(iter(built.values()))
+    return changed(model, covariance=built, likelihood=likelihood_from(likelihood))
 
 
-class _Descriptions:
-    """A model as nested dicts, and where in them each parameter is."""
+_Described = dict[str, Any]
 
-    def __init__(self, model: DynamicComparisons) -> None:
-        require(isinstance(model, DynamicComparisons), model, "model", "a DynamicComparisons")
-        model._check_parameters()
-        self._model = model
-        self._one = not isinstance(model.covariance, Mapping)
-        self._covariances = {name: k.describe() for name, k in Prior(model.covariance).covariances.items()}
-        self._likelihood = model.likelihood.describe()
-        found = [place for name, k in self._covariances.items() for place in self._of(name, k)]
-        if self._likelihood["kind"] != "Gaussian":
-            found += _numbers("likelihood", self._likelihood)
-        else:
-            found.append(("likelihood.variance", self._likelihood, "variance"))
-        self.places: dict[str, tuple[dict[str, Any], str]] = {}
-        for name, owner, key in found:
-            if name in self.places:
-                raise ValueError(
-                    f"two parameters are called {shown(name)}; expected features whose names differ in print"
-                )
-            self.places[name] = owner, key
 
-    def _of(self, name: Hashable, described: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], str]]:
-        prefix, seen = "" if self._one else f"{name}: ", dict[str, int]()
-        for leaf in leaves(described):
-            kind = leaf["kind"]
-            seen[kind] = seen.get(kind, 0) + 1
-            yield from _numbers(prefix + kind + f"_{seen[kind]}" * (seen[kind] > 1), leaf)
-
-    def rebuilt(self) -> DynamicComparisons:
-        covariances = {name: covariance_from(k) for name, k in self._covariances.items()}
-        covariance = next(iter(covariances.values())) if self._one else covariances
-        return changed(self._model, covariance=covariance, likelihood=likelihood_from(self._likelihood))
+def _described(
+    model: DynamicComparisons,
+) -> tuple[dict[Any, _Described], _Described, dict[str, tuple[_Described, str]]]:
+    """Its covariances and its likelihood as nested dicts, and where in them each parameter is."""
+    check_model(model)
+    covariances = {name: k.describe() for name, k in Prior(model.covariance).covariances.items()}
+    likelihood, found = model.likelihood.describe(), []
+    for name, k in covariances.items():
+        prefix, seen = f"{name}: " if isinstance(model.covariance, Mapping) else "", Counter[str]()
+        for leaf in leaves(k):
+            seen[kind := leaf["kind"]] += 1
+            label = prefix + kind + f"_{seen[kind]}" * (seen[kind] > 1)
+            found += [(f"{label}.{key}", leaf, key) for key in leaf if key in KINDS]
+    only_forecasts = ("margin",) if likelihood["kind"] == "Gaussian" else ()
+    keys = [key for key in likelihood if key in KINDS and key not in only_forecasts]
+    found += [(f"likelihood.{key}", likelihood, key) for key in keys]
+    places = {name: (owner, key) for name, owner, key in found}
+    for name, owner, _ in found:
+        if places[name][0] is not owner:
+            raise ValueError(
+                f"two parameters are called {shown(name)}; expected features whose names differ in print"
+            )
+    return covariances, likelihood, places
 
 
 def changed(model: DynamicComparisons, **options: Any) -> DynamicComparisons:
@@ -132,10 +139,6 @@ def leaves(described: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from leaves(part)
 
 
-def _numbers(name: str, leaf: dict[str, Any]) -> list[tuple[str, dict[str, Any], str]]:
-    return [(f"{name}.{key}", leaf, key) for key in leaf if key in KINDS]
-
-
 def check_names(names: Iterable[str], known: Iterable[str], what: str) -> None:
     """Raise ValueError that shows the first name that is not known; `what` says of what it is a name."""
     known = list(known)
@@ -143,12 +146,128 @@ def check_names(names: Iterable[str], known: Iterable[str], what: str) -> None:
         require(name in known, name, what, f"one of {', '.join(known)}")
 
 
-def check_range(found: Any, name: str) -> Range:
-    """Return the least and the largest value of a range, positive and different, or say what it is."""
+def warn_of_ranges(model: DynamicComparisons, ranges: Mapping[str, Range], time: Floats) -> None:
+    """Warn, as a fit does, where not even the best of a range is a length for data of this span."""
+    span, nearest = float(np.ptp(time)), {}
+    for name, (low, high, _) in ranges.items():
+        if span > 0 and name.endswith(LENGTHS):
+            nearest[name] = min(max(span / MOST_LENGTHS, low), high)
+    warn_of_lengths(with_parameters(model, nearest).covariance, time)
+
+
+# ---- The random search
+
+
+class RandomSearch(NamedTuple):
+    """What `random_search` has found.
+
+    Attributes
+    ----------
+    configurations : DataFrame
+        One row a configuration, as drawn: the parameters, `evidence`, `converged`, `n_iter` (sweeps), and
+        `error`, the message of a fit that failed ("" of all others); its evidence is NaN.
+    best : int
+        The row with the largest evidence of those that converged.
+    model : DynamicComparisons
+        Fitted with this configuration.
+    near_boundary : dict of str to {"low", "high"}
+        Parameters whose best value is within a twentieth of an end of its range, and which end: the paper
+        always makes sure that there are none.
+    """
+
+    configurations: pd.DataFrame
+    best: int
+    model: DynamicComparisons
+    near_boundary: dict[str, str]
+
+
+def random_search(
+    model: DynamicComparisons,
+    matches: Matches,
+    y: ArrayLike,
+    ranges: Mapping[str, tuple],
+    n_configurations: int = 1000,
+    *,
+    random_state: np.random.Generator | int,
+    n_jobs: int = 1,
+) -> RandomSearch:
+    """Draw configurations at random and keep that of the largest evidence (appendix B.1 of [Maystre2019]_).
+
+    Each parameter is drawn log-uniformly from its range, or uniformly where it says "linear". All draws are
+    made before the first fit, and every fit begins with nothing, so the table does not depend on `n_jobs`.
+
+    Parameters
+    ----------
+    model : DynamicComparisons
+        Parameters that have no range keep its values; its `tol` and `max_iter` are those of all fits.
+    matches : Matches
+    y : array-like of shape (N,)
+        Outcomes.
+    ranges : mapping of str to (low, high) or (low, high, "linear")
+        Least and largest value, by the names of `parameters_of`.
+    n_configurations : int
+    random_state : numpy Generator or int
+        Source of randomness, or its seed.
+    n_jobs : int
+        Processes, of one thread each; -1: as many as there are processors.
+
+    Returns
+    -------
+    RandomSearch
+
+    Raises
+    ------
+    ValueError
+        As `DynamicComparisons.fit`; on unknown names, or ranges that are none; if no fit converged.
+
+    Warns
+    -----
+    UserWarning
+        Once, if each length of time in a range, or one without a range, is absurd for the data's span.
+
+    References
+    ----------
+    .. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
+       time-dynamics", KDD 2019.
+
+    Examples
+    --------
+    >>> from preflearn.dynamics import Constant, DynamicComparisons, Probit
+    >>> from preflearn.matches import Matches
+    >>> matches = Matches([[1, -1]] * 10, range(10), ["Ann", "Bob"])
+    >>> model = DynamicComparisons(Constant(1.0), Probit())
+    >>> found = random_search(
+    ...     model, matches, [1] * 8 + [-1] * 2, {"Constant.variance": (0.01, 10)}, 50, random_state=0
+    ... )
+    >>> round(found.model.covariance.variance, 3), found.near_boundary
+    (0.15, {})
+    """
+    outcomes = check_problem(model, matches, y)
+    limits = check_ranges(ranges, parameters_of(model))
+    warn_of_ranges(model, limits, matches.time)
+    candidates = drawn(limits, n_configurations, random_state)
+    judge = partial(_evidence, changed(model, n_threads=1), matches, outcomes)
+    table = judged(judge, candidates, n_jobs)
+    good = np.where(table["converged"], table["evidence"], -np.inf)
+    if not np.isfinite(good).any():
+        why = shown(table["error"].max() or "too few sweeps")
+        raise ValueError(
+            f"none of {len(table)} configurations converged ({why}); "
+            "expected ranges in which fits do, or a larger max_iter"
+        )
+    best = int(good.argmax())
+    values: dict[str, Any] = candidates.iloc[best].to_dict()
+    fitted = infer(with_parameters(model, values), matches, outcomes)
+    return RandomSearch(table, best, fitted, near_boundary(values, limits))
+
+
+def _evidence(
+    model: DynamicComparisons, matches: Matches, outcomes: Floats, values: dict[str, float]
+) -> dict[str, Any]:
+    """That of one configuration, whatever happens to it."""
     try:
-        low, high = (as_real(value) for value in found)
-    except (TypeError, ValueError):
-        low, high = math.nan, math.nan
-    good = 1 / LARGEST <= low < high <= LARGEST
-    require(good, found, name, "two positive numbers from 1e-100 to 1e100, the smaller one first")
-    return low, high
+        fitted = infer(with_parameters(model, values), matches, outcomes)
+    except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
+        return {"evidence": math.nan, "converged": False, "n_iter": 0, "error": str(error)}
+    found = fitted.log_marginal_likelihood_, fitted.converged_, fitted.n_iter_, ""
+    return dict(zip(("evidence", "converged", "n_iter", "error"), found, strict=True))

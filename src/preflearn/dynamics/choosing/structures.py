@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 from preflearn.dynamics.choosing.parameters import KINDS, parameters_of
 from preflearn.dynamics.choosing.words import variance_after
-from preflearn.dynamics.covariances.approximations import SquaredExponential
 from preflearn.dynamics.covariances.composite import Covariance, Product, Sum
-from preflearn.dynamics.covariances.elementary import Affine, Constant, Matern12, Matern32, Matern52
+from preflearn.dynamics.covariances.elementary import Affine, Constant
 from preflearn.dynamics.model import DynamicComparisons
 
 _LENGTHS = (0.01, 0.1, 1.0)  # of the span: where length scales start
@@ -23,11 +22,11 @@ class Term(NamedTuple):
     """A variance times a product of covariances that have variance 1 halfway through the span."""
 
     variance: float
-    bases: tuple[int, ...]  # by their numbers
-    parts: tuple[Any, ...]  # with their lengths
+    parts: tuple[tuple[int, Any], ...]  # the number of a base, and the base with its lengths
 
 
 Structure = tuple[Term, ...]  # a sum
+Key = tuple[tuple[int, ...], ...]  # the numbers of its bases
 
 
 class Grammar:
@@ -40,7 +39,7 @@ class Grammar:
         ]
         self._bases = [_standard(base, half) for base in bases]
         self._span, self._max_parts = 2 * half, max_parts
-        self._seen: set[tuple[tuple[int, ...], ...]] = set()
+        self._seen: set[Key] = set()
 
     def label(self, structure: Structure) -> str:
         return " + ".join(" * ".join(self._names[base] for base in term) for term in _key(structure))
@@ -48,8 +47,7 @@ class Grammar:
     def singles(self, variance: float) -> list[list[Structure]]:
         """Each base alone."""
         return self._new(
-            [(Term(variance, (base,), (part,)),) for part in self._starts(base)]
-            for base in range(len(self._bases))
+            [(Term(variance, (part,)),) for part in self._starts(base)] for base in range(len(self._bases))
         )
 
     def next_to(self, structure: Structure) -> list[list[Structure]]:
@@ -57,26 +55,26 @@ class Grammar:
         return self._new(self._neighbours(structure))
 
     def _neighbours(self, structure: Structure) -> Iterator[list[Structure]]:
-        further = _FURTHER * sum(term.variance for term in structure)
-        for base in range(len(self._bases)):
-            yield [(*structure, Term(further, (base,), (part,))) for part in self._starts(base)]
+        further, bases = _FURTHER * sum(term.variance for term in structure), range(len(self._bases))
+        for base in bases:
+            yield [(*structure, Term(further, (part,))) for part in self._starts(base)]
         for k, term in enumerate(structure):
-            rest = _without(structure, k)
-            for base in range(len(self._bases)):
-                yield [(*rest, _with(term, len(term.bases), base, part)) for part in self._starts(base)]
-            for j, old in enumerate(term.parts):
-                for base in range(len(self._bases)):
-                    yield [(*rest, _with(term, j, base, part)) for part in self._starts(base, old)]
-                less = term._replace(bases=_without(term.bases, j), parts=_without(term.parts, j))
-                yield [(*rest, less) if less.bases else rest]
+            rest = _put(structure, k)
+            for place, old in [(len(term.parts), None), *enumerate(part for _, part in term.parts)]:
+                for base in bases:  # one part more, or in place of an old one
+                    parts = [_put(term.parts, place, part) for part in self._starts(base, old)]
+                    yield [(*rest, term._replace(parts=some)) for some in parts]
+                if old is not None:
+                    less = _put(term.parts, place)
+                    yield [(*rest, term._replace(parts=less)) if less else rest]
 
-    def _starts(self, base: int, like: Any = None) -> list[Any]:
+    def _starts(self, base: int, like: Any = None) -> list[tuple[int, Any]]:
         """A base at some lengths of time, or at that of the part in whose place it comes."""
-        part = self._bases[base]
+        part: Any = self._bases[base]
         if not _has_length(part):
-            return [part]
+            return [(base, part)]
         lengths = [like.lengthscale] if _has_length(like) else [share * self._span for share in _LENGTHS]
-        return [replace(part, lengthscale=length) for length in lengths]  # pyright: ignore[reportArgumentType]
+        return [(base, replace(part, lengthscale=length)) for length in lengths]
 
     def _new(self, candidates: Iterable[list[Structure]]) -> list[list[Structure]]:
         fresh = []
@@ -87,7 +85,7 @@ class Grammar:
             self._seen.add(key)
         return fresh
 
-    def _makes_sense(self, key: tuple[tuple[int, ...], ...]) -> bool:
+    def _makes_sense(self, key: Key) -> bool:
         """Neither empty nor too large, and no part that only repeats, scales or contains another one."""
         constants = {k for k, base in enumerate(self._bases) if isinstance(base, Constant)}
         lines = {k for k, base in enumerate(self._bases) if isinstance(base, Affine)}
@@ -100,22 +98,17 @@ class Grammar:
         return 0 < sum(map(len, key)) <= self._max_parts and len(levels) < 2 and products and lengths
 
 
-def _key(structure: Structure) -> tuple[tuple[int, ...], ...]:
-    return tuple(sorted(tuple(sorted(term.bases)) for term in structure))
+def _key(structure: Structure) -> Key:
+    return tuple(sorted(tuple(sorted(base for base, _ in term.parts)) for term in structure))
 
 
-def _without(items: tuple[Any, ...], k: int) -> tuple[Any, ...]:
-    return items[:k] + items[k + 1 :]
-
-
-def _with(term: Term, place: int, base: int, part: Any) -> Term:
-    """A term with a part put into a place, or at the end."""
-    bases = (*term.bases[:place], base, *term.bases[place + 1 :])
-    return Term(term.variance, bases, (*term.parts[:place], part, *term.parts[place + 1 :]))
+def _put(items: tuple[Any, ...], place: int, *new: Any) -> tuple[Any, ...]:
+    """With something else, or nothing, in one place."""
+    return (*items[:place], *new, *items[place + 1 :])
 
 
 def _has_length(part: Any) -> bool:
-    return isinstance(part, Matern12 | Matern32 | Matern52 | SquaredExponential)
+    return hasattr(part, "lengthscale") and not hasattr(part, "period")
 
 
 def _standard(base: Any, half: float) -> Any:
@@ -135,7 +128,7 @@ def fixed_in(model: DynamicComparisons, structure: Structure) -> list[str]:
     free = [
         not (name == "variance" and place > 0)
         for term in structure
-        for place, part in enumerate(term.parts)
+        for place, (_, part) in enumerate(term.parts)
         for name in part.describe()
         if name in KINDS
     ]
@@ -144,17 +137,16 @@ def fixed_in(model: DynamicComparisons, structure: Structure) -> list[str]:
 
 def covariance_of(structure: Structure) -> Covariance:
     """The sum of its products, each with its variance in the first factor."""
-    products = (reduce(mul, (_scaled(term.parts[0], term.variance), *term.parts[1:])) for term in structure)
-    return reduce(add, products)
+    terms = ((variance, *(part for _, part in parts)) for variance, parts in structure)
+    return reduce(add, (reduce(mul, (_scaled(first, v), *others)) for v, first, *others in terms))
 
 
 def structure_at(covariance: Covariance, start: Structure) -> Structure:
     """The structure of a covariance that is as `covariance_of(start)`, with other parameters."""
-    terms = covariance.parts if isinstance(covariance, Sum) else (covariance,)
-    found = []
+    found, terms = [], covariance.parts if isinstance(covariance, Sum) else (covariance,)
     first: Any
-    for term, product in zip(start, terms, strict=True):
-        first, *rest = product.parts if isinstance(product, Product) else (product,)
-        variance = first.variance / term.parts[0].variance
-        found.append(Term(variance, term.bases, (_scaled(first, 1 / variance), *rest)))
+    for (_, parts), product in zip(start, terms, strict=True):
+        first, *others = product.parts if isinstance(product, Product) else (product,)
+        bases, variance = [base for base, _ in parts], first.variance / parts[0][1].variance
+        found.append(Term(variance, tuple(zip(bases, (_scaled(first, 1 / variance), *others), strict=True))))
     return tuple(found)

@@ -25,154 +25,61 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import NamedTuple
 
 import numpy as np
 
 from preflearn.checks import Floats
+from preflearn.dynamics.engine.sweep import Plain, Sweep, Update
 from preflearn.dynamics.engine.threads import njit_free, njit_free_inside, njit_free_sums, slices
-from preflearn.dynamics.engine.update import Update, UpdateMap
 
 _DEPTH = 12  # how many differences are kept
 _HISTORY = 700_000_000  # bytes of them, at most
 _REACH = 10.0  # posterior standard deviations that a step of reverse-KL may take
-_PATIENCE = 30  # evaluations of EP without a new least residual, which must be
+_PATIENCE = 30  # sweeps of EP without a new least residual, which must be
 _PROGRESS = 0.98  # of the last one
 _LEAST_STEADY = 1 / 8  # where EP goes on at a smaller rate
 _SLACK, _FALL = 5.0, 0.5  # nats, and share of itself, by which EP's evidence may fall
 _LEAST_RATE = 1 / 64
 _GROWTH = 10.0  # of the residual, at which a step counts as failed: over the least
-_MEMORY = 6  # of so many accepted evaluations
+_MEMORY = 6  # of so many accepted sweeps
 _ROUNDING = 1e-12  # of a bound, relative
 _RIDGE = 1e-14
 _RECOVERY = 1.25  # of the rate, a step that succeeds
 _BLOCK = 512  # entries of one turn that stay in the fastest cache
 _TINY = 1e-300  # stands for a beta of 0, which has no logarithm
 _CLOSE = 1e-3
-_LEAP = 20.0  # of log beta, in one step
+_FARTHEST = 20.0  # of log beta, in one step
 
 
-class Trace(NamedTuple):
-    """What happened at each evaluation of the update map.
-
-    Attributes
-    ----------
-    residual, evidence : list of float
-        As of `Update`.
-    rate : list of float
-        Of the step that was made after it.
-    accepted : list of bool
-        False where the step before it was taken back.
-    """
-
-    residual: list[float]
-    evidence: list[float]
-    rate: list[float]
-    accepted: list[bool]
-
-
-def iterate(update_map: UpdateMap, *, rate: float | str, tol: float, max_iter: int) -> tuple[Trace, bool]:
-    """Go to the fixed point from the pseudo-observations that `update_map.entries` holds.
-
-    Parameters
-    ----------
-    update_map : UpdateMap
-    rate : float or "auto"
-        A number: plain sweeps with this learning rate, as Algorithm 1 has it. "auto": mixing, and a step that
-        fails is taken back and made again at half the rate.
-    tol : float
-        Of the residual of `Update`.
-    max_iter : int
-        Evaluations.
-
-    Returns
-    -------
-    trace : Trace
-    converged : bool
-        Whether the residual of the last evaluation is at most tol. `entries` are those of the last evaluation
-        that was accepted.
-    """
-    trace = Trace([], [], [], [])
-    good = False
-    step = _Mixing(update_map) if rate == "auto" else Plain(update_map, float(rate))
-    for evaluation in range(max_iter):
-        found = update_map.evaluate()
-        good = step.accepts(found)
-        if evaluation == 0 and not good:
-            raise ValueError(
-                f"the likelihood overflows before anything is learned (its logarithm is {found.evidence:g}); "
-                "expected a prior variance at which outcomes of this size occur: a smaller one"
-            )
-        trace.residual.append(found.residual)
-        trace.evidence.append(found.evidence)
-        trace.accepted.append(good)
-        trace.rate.append(step.rate)
-        if good and found.residual <= tol:
-            return trace, True
-        if evaluation < max_iter - 1:
-            step.advance() if good else step.retreat()
-    if not good:
-        step.restore()
-    return trace, False
-
-
-class Plain:
-    """Algorithm 1 with a fixed learning rate."""
-
-    def __init__(self, update_map: UpdateMap, rate: float) -> None:
-        self._map, self.rate = update_map, rate
-
-    def accepts(self, found: Update) -> bool:
-        return math.isfinite(found.residual) and math.isfinite(found.evidence)
-
-    def advance(self) -> None:
-        entries, updated, nothing = self._map.entries, self._map.updated, np.zeros((0, 0), dtype=np.float32)
-
-        def step(part: slice) -> None:
-            _mix(self.rate, entries, updated, nothing, np.zeros(0), part.start, part.stop)
-
-        self._map.team.share(step, slices(len(entries)))
-
-    def retreat(self) -> None:
-        raise ValueError(
-            f"the pseudo-observations overflow at rate {self.rate:g}; expected a rate at which "
-            "sweeps converge: take a smaller one, or 'auto'"
-        )
-
-    restore = retreat
-
-
-class _Mixing:
+class Mixing(Plain):
     """Anderson's mixing, with a rate that falls where a step fails."""
 
-    def __init__(self, update_map: UpdateMap) -> None:
-        self._map, self._parts = update_map, slices(len(update_map.entries))
-        size = 2 * len(update_map.entries)
+    def __init__(self, sweep: Sweep) -> None:
+        most = int(np.diff(sweep.schedule.rows).max())  # features in one match
+        super().__init__(sweep, min(1.0, 2 / most))  # for a Gaussian likelihood it is enough: chapter 13
+        self._parts, size = slices(len(sweep.entries)), 2 * len(sweep.entries)
         depth = int(np.clip(_HISTORY // (8 * size), 2, _DEPTH))
         self._steps = np.zeros((depth, size), dtype=np.float32)  # dx + rate dr
         self._turns = np.zeros((depth, size), dtype=np.float32)  # w dr
-        self._x, self._r = np.zeros(size), np.zeros(size)  # of the last accepted evaluation
+        self._x, self._r = np.zeros(size), np.zeros(size)  # of the last accepted sweep
         self._gram = np.zeros((depth, depth))  # of the turns
-        self._n_steps = -1  # since the last failure; the first evaluation has none before it
+        self._n_steps = -1  # since the last failure; the first sweep has none before it
         self._residuals: deque[float] = deque(maxlen=_MEMORY)
         self._evidences: deque[float] = deque(maxlen=_MEMORY)
         self._first, self._least = math.inf, math.inf  # residuals
-        self._since = 0  # evaluations since the least
-        self._patience, self._anew = _PATIENCE, False
+        self._since, self._patience = 0, _PATIENCE  # sweeps since the least
+        self._anew, self._most_rate = False, 1.0
         self._reach = 1.0  # the rate is cut to it: a leap would end where the bound is rounding
-        self._most_rate = 1.0
-        most = int(np.diff(update_map.schedule.rows).max())  # features in one match
-        self.rate = min(1.0, 2 / most)  # enough for reverse-KL with a Gaussian likelihood: chapter 13
 
     def accepts(self, found: Update) -> bool:
         """Uphill in the bound of reverse-KL; for EP, which has none, without a leap."""
-        if not (math.isfinite(found.residual) and math.isfinite(found.evidence)):
-            return False
-        good = not self._residuals or (self._leaps_not(found) if self._map.ep else self._rises(found))
+        good = super().accepts(found)
+        if good and self._residuals:
+            good = self._leaps_not(found) if self._sweep.ep else self._rises(found)
         if good:
             self._residuals.append(found.residual)
             self._evidences.append(found.evidence)
-            if self._map.ep:
+            if self._sweep.ep:
                 self._watch(found.residual)
             else:
                 self._reach = _REACH / max(found.residual, _REACH)
@@ -199,51 +106,55 @@ class _Mixing:
             self._anew = residual > self._first
 
     def advance(self) -> None:
-        """Note the difference to the evaluation before, and make the mixed step."""
-        entries, updated, depth = self._map.entries, self._map.updated, len(self._gram)
+        """Note the difference to the sweep before, and make the mixed step."""
         if self._anew:
-            entries[:, :2], self._anew = 0.0, False
+            self._sweep.entries[:, :2], self._anew = 0.0, False
             self._residuals.clear()
             self._evidences.clear()
             return
-        slot, count = max(self._n_steps, 0) % depth, min(self._n_steps + 1, depth)
-        share, rate = self._map.team.share, min(self.rate, self._reach)
+        rate = min(self.rate, self._reach)
+        gamma = self._noted(rate)
+        self._sweep.move(rate)
 
-        def note(part: slice) -> Floats:
-            memory = self._x, self._r, self._steps, self._turns
-            how = self._map.ep, rate
-            return _note(*how, entries, updated, *memory, slot, count, part.start, part.stop)
+        def leap(part: slice) -> None:
+            _leap(self._sweep.entries, self._steps, gamma, part.start, part.stop)
 
-        products = np.sum(share(note, self._parts), axis=0)
-        self._gram[slot, :count] = self._gram[:count, slot] = products[0, :count]
-        gamma = np.zeros(0)
-        if np.isfinite(products).all():
-            gamma = _least_squares(self._gram[:count, :count], products[1, :count])
-            self._n_steps += 1
-        else:  # a leap beyond single precision: begin anew
-            self._n_steps = -1
-
-        def mix(part: slice) -> None:
-            _mix(rate, entries, updated, self._steps, gamma, part.start, part.stop)
-
-        share(mix, self._parts)
+        if len(gamma):
+            self._sweep.team.share(leap, self._parts)
         self.rate = min(self._most_rate, _RECOVERY * self.rate)
 
+    def _noted(self, rate: float) -> Floats:
+        """gamma of the module's formula, after the present sweep took its place among the last ones."""
+        depth = len(self._gram)
+        slot, count = max(self._n_steps, 0) % depth, min(self._n_steps + 1, depth)
+
+        def note(part: slice) -> Floats:
+            now = self._sweep.ep, rate, self._sweep.entries, self._sweep.updated
+            memory = self._x, self._r, self._steps, self._turns
+            return _note(*now, *memory, slot, count, part.start, part.stop)
+
+        products = np.sum(self._sweep.team.share(note, self._parts), axis=0)
+        self._gram[slot, :count] = self._gram[:count, slot] = products[0, :count]
+        if not np.isfinite(products).all():  # a leap beyond single precision: begin anew
+            self._n_steps = -1
+            return np.zeros(0)
+        self._n_steps += 1
+        return _least_squares(self._gram[:count, :count], products[1, :count])
+
+    def restore(self) -> None:
+        """Back to the last accepted sweep."""
+        self._sweep.entries[:, :2] = self._x.reshape(-1, 2)
+
     def retreat(self) -> None:
-        """A plain step from the last accepted evaluation; if one from there failed, at half its rate."""
+        """A plain step from the last accepted sweep; if one from there failed, at half its rate."""
         if self._n_steps <= 0:
             self.rate /= 2
         self._n_steps = -1
-        entries, rate = self._map.entries, min(self.rate, self._reach)
-
-        def step(part: slice) -> None:
-            _plain_from(rate, entries, self._x, self._r, part.start, part.stop)
-
-        self._map.team.share(step, self._parts)
-
-    def restore(self) -> None:
-        """Back to the last accepted evaluation."""
-        self._map.entries[:, :2] = self._x.reshape(-1, 2)
+        self.restore()
+        alpha, beta = self._sweep.entries[:, :2].T
+        self._sweep.updated[:, 0] = alpha + self._r[::2]
+        self._sweep.updated[:, 1] = np.exp(np.log(np.maximum(beta, _TINY)) + self._r[1::2])
+        self._sweep.move(min(self.rate, self._reach))
 
 
 def _least_squares(gram: Floats, target: Floats) -> Floats:
@@ -302,22 +213,12 @@ def _log_ratio(a, b):
 
 
 @njit_free
-def _plain_from(rate, entries, x, r, begin, end):
-    """The plain step from x, with residual r."""
-    for e in range(begin, end):
-        alpha, beta = x[2 * e], x[2 * e + 1]
-        entries[e, 0] = alpha + rate * r[2 * e]
-        entries[e, 1] = beta + rate * (math.exp(math.log(max(beta, _TINY)) + r[2 * e + 1]) - beta)
-
-
-@njit_free
-def _mix(rate, entries, updated, steps, gamma, begin, end):
-    """The plain step, and what the last ones add to it."""
+def _leap(entries, steps, gamma, begin, end):
+    """What the last steps add to the plain one."""
     for e in range(begin, end):
         move_alpha, move_z = 0.0, 0.0
         for j in range(len(gamma)):
             move_alpha += gamma[j] * steps[j, 2 * e]
             move_z += gamma[j] * steps[j, 2 * e + 1]
-        entries[e, 0] += rate * (updated[e, 0] - entries[e, 0]) - move_alpha
-        beta = entries[e, 1] + rate * (updated[e, 1] - entries[e, 1])
-        entries[e, 1] = beta if move_z == 0.0 else beta * math.exp(-min(max(move_z, -_LEAP), _LEAP))
+        entries[e, 0] -= move_alpha
+        entries[e, 1] *= math.exp(-min(max(move_z, -_FARTHEST), _FARTHEST))

@@ -33,14 +33,11 @@ import math
 
 import numpy as np
 
-from preflearn.checks import Floats, Ids
+from preflearn.checks import Floats
 from preflearn.dynamics.engine.threads import njit_free, njit_free_inside
 
 ALPHA, BETA, MEAN, VARIANCE = 0, 1, 2, 3  # the columns of an entry: a match of two features is 64 bytes
 _SMALL = 1e-200  # a product of factors is turned into a sum of logarithms before it falls below
-_BLOCK = (
-    2048  # visits that are fetched together: loads that do not wait for each other, and stay in the cache
-)
 
 
 def packed(A: Floats, Q: Floats) -> Floats:
@@ -57,23 +54,28 @@ def packed(A: Floats, Q: Floats) -> Floats:
     return table
 
 
-def smooth(
-    state_size: int, entries: Floats, visits: tuple, model: tuple, features: Ids, *, cavity: bool
-) -> float:
+@njit_free
+def smooth(size, entries, entry, step, start, h, initial, table, features, cavity):
     """Moments of all visits of some features into `entries`; returns the sum of their log Z~.
 
     Parameters
     ----------
-    state_size : int
-        K.
+    size : int
+        K, of the state.
     entries : ndarray of shape (E, 4)
         alpha, beta, mean, variance of each entry of the design; the last two are written.
-    visits : tuple
-        `entry` (V,), the entry of each visit; `step` (V,), the row of `table` for the transition to it from
-        the one before, at a feature's first visit the row of `initial`; `start` (M + 1,), where the visits of
-        each feature begin.
-    model : tuple
-        `h` (K,); `initial` (rows, K, K), covariances of the state at a first visit; `table` as of `packed`.
+    entry : ndarray of int, shape (V,)
+        That of each visit.
+    step : ndarray of int, shape (V,)
+        The row of `table` for the transition to a visit from the one before, at a feature's first visit the
+        row of `initial`.
+    start : ndarray of int, shape (M + 1,)
+        Where the visits of each feature begin.
+    h : ndarray of shape (K,)
+    initial : ndarray of shape (rows, K, K)
+        Covariances of the state at a first visit.
+    table : ndarray
+        As of `packed`.
     features : ndarray of int
     cavity : bool
         Whether to leave out each visit's own pseudo-observation.
@@ -83,57 +85,31 @@ def smooth(
     float
         Of log ∫ p(s_m) ∏ exp(alpha z - beta z²/2) ds_m, the sum over these features.
     """
-    return _smooth(state_size, entries, *visits, *model, features, cavity)
-
-
-@njit_free
-def _smooth(size, entries, entry, step, start, h, initial, table, features, cavity):
-    total, position = 0.0, 0
-    kept = np.empty((_most_together(start, features), 5 + size))
-    while position < len(features):
-        stop, n = position, 0
-        while stop < len(features):
-            length = start[features[stop] + 1] - start[features[stop]]
-            if n > 0 and n + length > _BLOCK:
-                break
-            first = start[features[stop]]
-            for i in range(length):
-                e = entry[first + i]
-                kept[n + i, ALPHA] = entries[e, ALPHA]
-                kept[n + i, BETA] = entries[e, BETA]
-            n += length
-            stop += 1
-        n = 0
-        for place in range(position, stop):
-            first, last = start[features[place]], start[features[place] + 1]
-            length = last - first
-            own, steps = kept[n : n + length], step[first:last]
-            if size == 1:
-                total += _smooth_1(own, steps, h, initial, table, cavity)
-            elif size == 2:
-                total += _smooth_2(own, steps, h, initial, table, cavity)
-            elif size == 3:  # a constant: the loops over the state are unrolled
-                total += _smooth_any(3, own, steps, h, initial, table, cavity)
-            else:
-                total += _smooth_any(size, own, steps, h, initial, table, cavity)
-            n += length
-        n = 0
-        for place in range(position, stop):
-            first = start[features[place]]
-            length = start[features[place] + 1] - first
-            for i in range(length):
-                e = entry[first + i]
-                entries[e, MEAN] = kept[n + i, 0]
-                entries[e, VARIANCE] = kept[n + i, 1]
-            n += length
-        position = stop
+    total, nothing = 0.0, np.empty((0, 0))
+    kept = np.empty((_longest(start, features), 5 + size))
+    for feature in features:
+        first, last = start[feature], start[feature + 1]
+        own, steps = kept[: last - first], step[first:last]
+        for i in range(last - first):
+            e = entry[first + i]
+            own[i, ALPHA], own[i, BETA] = entries[e, ALPHA], entries[e, BETA]
+        if size == 1:
+            total += _smooth_1(own, steps, h, initial, table, cavity)
+        elif size == 2:
+            total += _smooth_2(own, steps, h, initial, table, cavity)
+        elif size == 3:  # a constant: the loops over the state are unrolled
+            total += _smooth_any(3, own, steps, h, initial, table, cavity, nothing, nothing)
+        else:
+            total += _smooth_any(size, own, steps, h, initial, table, cavity, nothing, nothing)
+        for i in range(last - first):
+            e = entry[first + i]
+            entries[e, MEAN], entries[e, VARIANCE] = own[i, 0], own[i, 1]
     return total
 
 
 @njit_free
-def _most_together(start, features):
-    """Visits of the longest block."""
-    longest = _BLOCK
+def _longest(start, features):
+    longest = 0
     for feature in features:
         longest = max(longest, start[feature + 1] - start[feature])
     return longest
@@ -254,8 +230,8 @@ def _smooth_2(kept, step, h, initial, table, cavity):
 
 
 @njit_free_inside
-def _smooth_any(size, kept, step, h, initial, table, cavity):
-    """One feature with a state of `size` numbers, as the two above."""
+def _smooth_any(size, kept, step, h, initial, table, cavity, after, before):
+    """One feature with a state of `size` numbers, as the two above; `after` and `before` as in `states`."""
     n = len(kept)
     m, r, t = np.zeros(size), np.zeros(size), np.empty(size)
     P, N, B = initial[step[0]].copy(), np.zeros((size, size)), np.empty((size, size))
@@ -266,6 +242,8 @@ def _smooth_any(size, kept, step, h, initial, table, cavity):
         alpha, beta = kept[i, 0], kept[i, 1]
         p, c, u = _learn(size, h, alpha, beta, m, P, kept[i, 5:])
         kept[i, 2], kept[i, 3], kept[i, 4] = p, c, u
+        if len(after):
+            after[i, :size], after[i, size : size + size * size] = m, P.ravel()
         total += 0.5 * u * (alpha * (alpha * c + 2.0 * p) - beta * p * p)
         product *= u
         if product < _SMALL:
@@ -275,8 +253,10 @@ def _smooth_any(size, kept, step, h, initial, table, cavity):
         alpha, beta, p, c, u = kept[i, 0], kept[i, 1], kept[i, 2], kept[i, 3], kept[i, 4]
         kr, q = _later(size, kept[i, 5:], r, N, t)
         kept[i, 0], kept[i, 1] = _moments(cavity, alpha, beta, p, c, u, kr, q)
+        _absorb(size, h, alpha, beta, p, u, kr, q, r, N, t)
+        if len(before):
+            before[i, :size], before[i, size : size + size * size] = r, N.ravel()
         if i > 0:
-            _absorb(size, h, alpha, beta, p, u, kr, q, r, N, t)
             _return(size, table[step[i]], r, N, t, B)
     return total + 0.5 * math.log(product)
 
@@ -364,51 +344,23 @@ def _return(size, row, r, N, t, B):
 
 
 @njit_free
-def states(alpha, beta, start, step, h, initial, table):
+def states(alpha, beta, step, start, h, initial, table, features, after, before):
     """What the visits of some features say at each of them, for forecasts at any time.
 
     Parameters
     ----------
-    alpha, beta : ndarray of shape (n,)
-        Pseudo-observations, by feature and in the order of time.
-    start : ndarray of int, shape (M + 1,)
-        Where the visits of each feature begin.
-    step : ndarray of int, shape (n,)
-        The row of `table` for the transition to a visit from the one before.
-    h, initial, table : ndarray
-        As in `smooth`; `initial` (M, K, K), one a feature.
-
-    Returns
-    -------
-    after : ndarray of shape (n, K + K²)
-        Mean and covariance of the state, given this visit and those before.
-    before : ndarray of shape (n, K + K²)
-        r and N of the top of this module, given this visit and those after it.
+    alpha, beta : ndarray of shape (V,)
+        Pseudo-observations, one a visit.
+    step, start, h, initial, table, features : ndarray
+        As in `smooth`.
+    after : ndarray of shape (V, at least K + K²)
+        Written: mean and covariance of the state, given this visit and those before.
+    before : ndarray of shape (V, at least K + K²)
+        Written: r and N of the top of this module, given this visit and those after it.
     """
-    size, n = len(h), len(alpha)
-    after, before = np.empty((n, size + size * size)), np.empty((n, size + size * size))
-    m, r, t = np.zeros(size), np.zeros(size), np.zeros(size)
-    P, N, B = np.zeros((size, size)), np.zeros((size, size)), np.zeros((size, size))
-    kept = np.empty((n, 2 + size))  # p, u, k
-    for feature in range(len(start) - 1):
-        first, last = start[feature], start[feature + 1]
-        m[:], P[:] = 0.0, initial[feature]
-        for i in range(first, last):
-            if i > first:
-                _predict(size, table[step[i]], m, P, t, B)
-            kept[i, 0], _, kept[i, 1] = _learn(size, h, alpha[i], beta[i], m, P, kept[i, 2:])
-            for a in range(size):
-                after[i, a] = m[a]
-                for b in range(size):
-                    after[i, size + a * size + b] = P[a, b]
-        r[:], N[:] = 0.0, 0.0
-        for i in range(last - 1, first - 1, -1):
-            kr, q = _later(size, kept[i, 2:], r, N, t)
-            _absorb(size, h, alpha[i], beta[i], kept[i, 0], kept[i, 1], kr, q, r, N, t)
-            for a in range(size):
-                before[i, a] = r[a]
-                for b in range(size):
-                    before[i, size + a * size + b] = N[a, b]
-            if i > first:
-                _return(size, table[step[i]], r, N, t, B)
-    return after, before
+    kept = np.empty((_longest(start, features), 5 + len(h)))
+    for feature in features:
+        visits = slice(start[feature], start[feature + 1])
+        own = kept[: visits.stop - visits.start]
+        own[:, ALPHA], own[:, BETA] = alpha[visits], beta[visits]
+        _smooth_any(len(h), own, step[visits], h, initial, table, False, after[visits], before[visits])

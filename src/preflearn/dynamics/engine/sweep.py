@@ -1,4 +1,4 @@
-"""EP and reverse-KL: the update of all pseudo-observations (Algorithm 1 of [Maystre2019]_).
+"""EP and reverse-KL: Algorithm 1 of [Maystre2019]_, which sweeps over features and matches to a fixed point.
 
 A match has the outcome y, whose likelihood depends on z = x·s, a sum over its features m. To each of them the
 match is a pseudo-observation exp(alpha s_m - beta s_m²/2). With the mean c_m and variance v_m of the score,
@@ -25,14 +25,14 @@ import numpy as np
 from preflearn.checks import Floats
 from preflearn.dynamics.engine.schedule import Schedule, aligned
 from preflearn.dynamics.engine.smoother import smooth
-from preflearn.dynamics.engine.threads import Team, njit_free
+from preflearn.dynamics.engine.threads import Team, njit_free, slices
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 
 _LARGE = 1e200
 
 
 class Update(NamedTuple):
-    """What one evaluation of the update map tells.
+    """What one sweep tells.
 
     Attributes
     ----------
@@ -48,7 +48,69 @@ class Update(NamedTuple):
     residual: float
 
 
-class UpdateMap:
+class Trace(NamedTuple):
+    """What happened at each sweep.
+
+    Attributes
+    ----------
+    residual, evidence : list of float
+        As of `Update`.
+    rate : list of float
+        Of the step that was made after it.
+    accepted : list of bool
+        False where the step before it was taken back.
+    """
+
+    residual: list[float]
+    evidence: list[float]
+    rate: list[float]
+    accepted: list[bool]
+
+
+def fixed_point(sweep: Sweep, step: Plain, *, tol: float, max_iter: int) -> tuple[Trace, bool]:
+    """Algorithm 1, from the pseudo-observations that `sweep.entries` holds.
+
+    Parameters
+    ----------
+    sweep : Sweep
+    step : Plain
+        How pseudo-observations move after a sweep; or a `Mixing`.
+    tol : float
+        Of the residual of `Update`.
+    max_iter : int
+        Sweeps.
+
+    Returns
+    -------
+    trace : Trace
+    converged : bool
+        Whether the residual of the last sweep is at most tol. `entries` are those of the last sweep that was
+        accepted.
+    """
+    trace, good = Trace([], [], [], []), False
+    for iteration in range(max_iter):
+        log_z = sweep.features()  # lines 9 and 10 of Algorithm 1
+        found = sweep.matches(log_z)  # lines 5 to 8
+        good = step.accepts(found)
+        if iteration == 0 and not good:
+            raise ValueError(
+                f"the likelihood overflows before anything is learned (its logarithm is {found.evidence:g}); "
+                "expected a prior variance at which outcomes of this size occur: a smaller one"
+            )
+        trace.residual.append(found.residual)
+        trace.evidence.append(found.evidence)
+        trace.rate.append(step.rate)
+        trace.accepted.append(good)
+        if good and found.residual <= tol:
+            return trace, True
+        if iteration < max_iter - 1:
+            step.advance() if good else step.retreat()
+    if not good:
+        step.restore()
+    return trace, False
+
+
+class Sweep:
     """The map of Algorithm 1, from all pseudo-observations to all, without damping.
 
     Parameters
@@ -65,14 +127,14 @@ class UpdateMap:
     Attributes
     ----------
     entries : ndarray of shape (E, 4)
-        alpha and beta, which the caller sets; mean and variance by the last evaluation: of the cavity for
-        EP, of the posterior for reverse-KL.
+        alpha and beta, which the caller sets; mean and variance by the last sweep: of the cavity for EP, of
+        the posterior for reverse-KL.
     updated : ndarray of shape (E, 2)
-        alpha and beta by the last evaluation.
+        alpha and beta by the last sweep.
     outcomes : ndarray of shape (N,)
         In the schedule's order of matches.
-    likelihood : (law, float, float)
-        Its compiled law and its parameters.
+    law : (function, float, float)
+        The likelihood's compiled law for this method, and its parameters.
     """
 
     def __init__(
@@ -82,35 +144,65 @@ class UpdateMap:
         self.entries = aligned(len(schedule.coefficients), 4)
         self.updated = np.empty((len(schedule.coefficients), 2))
         self.outcomes = outcomes[schedule.order]
-        self.likelihood = (likelihood.law(ep), *map(float, likelihood.parameters))
+        self.law = (likelihood.law(ep), *map(float, likelihood.parameters))
 
-    def evaluate(self) -> Update:
-        """One smoothing of all features, then one update of all matches."""
-        return Update(self.smooth() + (found := self._match_all())[0], found[1])
-
-    def smooth(self, cavity: bool | None = None) -> float:
-        """Means and variances by the present pseudo-observations; returns the sum of the features' log Z~."""
-        cavity = self.ep if cavity is None else cavity
+    def features(self) -> float:
+        """The Kalman filter and smoother of each feature; returns the sum of their log Z~."""
         # The most frequent features, which are the last, first: nobody waits for the longest part at the end.
         work = [(group, part) for group in self.schedule.groups for part in reversed(group.chunks)]
 
         def one(task: Any) -> float:
             group, part = task
-            return smooth(group.size, self.entries, self.schedule.visits, group.model, part, cavity=cavity)
+            return smooth(group.size, self.entries, *self.schedule.visits, *group.model, part, self.ep)
 
         return _sum(self.team.share(one, work))
 
-    def _match_all(self) -> tuple[float, float]:
+    def matches(self, log_z: float) -> Update:
+        """New pseudo-observations of each match, from the moments of its features."""
         schedule = self.schedule
 
         def one(part: slice) -> tuple[float, float]:
-            return update_part(
-                self.ep, *self.likelihood, self.outcomes, schedule.rows, schedule.coefficients,
+            return update_matches(
+                self.ep, *self.law, self.outcomes, schedule.rows, schedule.coefficients,
                 self.entries, self.updated, part.start, part.stop,
             )  # fmt: skip
 
         found = self.team.share(one, schedule.chunks)
-        return _sum([part[0] for part in found]), max(part[1] for part in found)
+        return Update(log_z + _sum([part[0] for part in found]), max(part[1] for part in found))
+
+    def move(self, rate: float) -> None:
+        """A damped step: the share `rate` of the way to what the last sweep found."""
+
+        def one(part: slice) -> None:
+            _move(rate, self.entries, self.updated, part.start, part.stop)
+
+        self.team.share(one, slices(len(self.entries)))
+
+
+class Plain:
+    """Steps of Algorithm 1 with a fixed learning rate lambda."""
+
+    def __init__(self, sweep: Sweep, rate: float) -> None:
+        self._sweep, self.rate = sweep, rate
+
+    def accepts(self, found: Update) -> bool:
+        """Whether the step that led to this sweep was good."""
+        return math.isfinite(found.residual) and math.isfinite(found.evidence)
+
+    def advance(self) -> None:
+        """Move on from an accepted sweep."""
+        self._sweep.move(self.rate)
+
+    def restore(self) -> None:
+        """Back to the last accepted sweep."""
+        raise ValueError(
+            f"the pseudo-observations overflow at rate {self.rate:g}; expected a rate at which "
+            "sweeps converge: take a smaller one, or 'auto'"
+        )
+
+    def retreat(self) -> None:
+        """A shorter step from the last accepted sweep."""
+        self.restore()
 
 
 def _sum(parts: list[float]) -> float:
@@ -122,7 +214,7 @@ def _sum(parts: list[float]) -> float:
 
 
 @njit_free
-def update_part(ep, law, a, b, outcomes, rows, coefficients, entries, updated, begin, end):
+def update_matches(ep, law, a, b, outcomes, rows, coefficients, entries, updated, begin, end):
     """Update the entries of matches begin..end; their part of the evidence, and the largest change."""
     total, product, worst = 0.0, 1.0, 0.0
     for n in range(begin, end):
@@ -155,3 +247,10 @@ def update_part(ep, law, a, b, outcomes, rows, coefficients, entries, updated, b
             total += 0.5 * math.log(product)
             product = 1.0
     return total + 0.5 * math.log(product), math.sqrt(worst)
+
+
+@njit_free
+def _move(rate, entries, updated, begin, end):
+    for e in range(begin, end):
+        entries[e, 0] += rate * (updated[e, 0] - entries[e, 0])
+        entries[e, 1] += rate * (updated[e, 1] - entries[e, 1])

@@ -1,0 +1,198 @@
+"""A search over named parameters: candidates from a grid or drawn at random, judged in processes, best first.
+
+A candidate is a row of a table, one column a parameter. All candidates are there before the first is judged,
+and none depends on another, so the result does not depend on the number of processes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+
+from preflearn.checks import LARGEST, as_real, check_count, require
+
+_EDGE = 0.05  # of a range: nearer to an end counts as near the boundary
+
+
+class Range(NamedTuple):
+    """The values that a parameter may have.
+
+    Attributes
+    ----------
+    low, high : float
+        The least and the largest.
+    scale : {"log", "linear"}
+        On which values are drawn evenly, and distances from the ends are measured.
+    """
+
+    low: float
+    high: float
+    scale: str = "log"
+
+    def position(self, value: float) -> float:
+        """Where a value is, 0 at the least and 1 at the largest."""
+        low, at, high = (math.log(x) if self.scale == "log" else x for x in (self.low, value, self.high))
+        return (at - low) / (high - low)
+
+
+def check_ranges(ranges: Any, known: Iterable[str], name: str = "ranges") -> dict[str, Range]:
+    """Ranges by name, or ValueError that shows the first that is none.
+
+    Parameters
+    ----------
+    ranges : mapping of str to (low, high) or (low, high, scale)
+        Positive numbers on the scale "log", which is meant where none is given; any on "linear".
+    known : iterable of str
+        Names of parameters that may have a range.
+    name : str
+        What messages call the mapping.
+
+    Examples
+    --------
+    >>> check_ranges({"rate": (0.1, 1), "angle": (-1, 1, "linear")}, ["rate", "angle"])["rate"]
+    Range(low=0.1, high=1.0, scale='log')
+    """
+    names = ", ".join(known := list(known))
+    some = isinstance(ranges, Mapping) and len(ranges) > 0
+    require(some, ranges, name, f"a range of at least one of {names}")
+    for parameter in ranges:
+        require(parameter in known, parameter, "a parameter with a range", f"one of {names}")
+    return {parameter: _range(found, f"{name}[{parameter!r}]") for parameter, found in ranges.items()}
+
+
+def _range(found: Any, name: str) -> Range:
+    try:
+        low, high, *scale = found
+    except (TypeError, ValueError):
+        low, high, scale = math.nan, math.nan, []
+    low, high = as_real(low), as_real(high)
+    if scale == ["linear"]:
+        good, expected = -LARGEST <= low < high <= LARGEST, "two numbers up to 1e100 in size"
+    else:
+        good, expected = 1 / LARGEST <= low < high <= LARGEST, "two positive numbers from 1e-100 to 1e100"
+    require(good and scale in ([], ["log"], ["linear"]), found, name, f"{expected}, the smaller one first")
+    return Range(low, high, *scale)
+
+
+def drawn(ranges: Mapping[str, Range], n: int, random_state: Any) -> pd.DataFrame:
+    """n candidates, each parameter drawn evenly from its range, on the range's scale.
+
+    Parameters
+    ----------
+    ranges : mapping of str to Range
+    n : int
+    random_state : numpy Generator or int
+        Source of randomness, or its seed.
+
+    Examples
+    --------
+    >>> drawn({"rate": Range(0.1, 1.0)}, 3, random_state=0)["rate"].round(3).tolist()
+    [0.433, 0.186, 0.11]
+    """
+    n = check_count(n, "n_configurations", least=1)
+    logs = [found.scale == "log" for found in ranges.values()]
+    ends = np.array([found[:2] for found in ranges.values()], dtype=np.float64)
+    ends[logs] = np.log(ends[logs])
+    at = generator(random_state).uniform(*ends.T, size=(n, len(ends)))
+    at[:, logs] = np.exp(at[:, logs])
+    return pd.DataFrame(at, columns=list(ranges))
+
+
+def grid(values: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
+    """All combinations of some values of each parameter, the last parameter moving fastest.
+
+    Examples
+    --------
+    >>> grid({"C": [1.0, 10.0], "kernel": ["rbf"]}).to_dict("records")
+    [{'C': 1.0, 'kernel': 'rbf'}, {'C': 10.0, 'kernel': 'rbf'}]
+    """
+    return pd.DataFrame(list(product(*values.values())), columns=list(values))
+
+
+def judged(
+    judge: Callable[[dict[str, Any]], Mapping[str, Any]], candidates: pd.DataFrame, n_jobs: int = 1
+) -> pd.DataFrame:
+    """The candidates, with columns of what is found of each; who asks picks the best row.
+
+    Parameters
+    ----------
+    judge : callable
+        From parameters by name to what is noted of them, by name. It goes to other processes: a function, or
+        a `functools.partial` of one.
+    candidates : DataFrame
+        Of `drawn` or `grid`.
+    n_jobs : int
+        Processes; -1: as many as there are processors.
+
+    Raises
+    ------
+    ValueError
+        If `n_jobs` is no number of processes.
+
+    Examples
+    --------
+    >>> table = judged(lambda at: {"loss": (at["x"] - 2) ** 2}, grid({"x": [0, 1, 2, 3]}))
+    >>> table.loc[table["loss"].idxmin()].to_dict()
+    {'x': 2, 'loss': 0}
+    """
+    rows: Any = candidates.to_dict("records")
+    # Memory maps would be read-only arrays, for which compiled loops are compiled anew.
+    parallel = Parallel(n_jobs=check_jobs(n_jobs), max_nbytes=None)
+    found: Any = list(parallel(delayed(judge)(row) for row in rows))
+    return candidates.join(pd.DataFrame(found))
+
+
+def near_boundary(values: Mapping[str, Any], ranges: Mapping[str, Range | Sequence]) -> dict[str, str]:
+    """Which chosen values are near an end of what was tried: there the search should have gone on.
+
+    Parameters
+    ----------
+    values : mapping of str to value
+    ranges : mapping of str to Range or sequence of values
+        What was searched: of a range, the twentieth at each end is near it; of a grid, its least and its
+        largest number are. Words, and parameters with one value only, have no ends.
+
+    Returns
+    -------
+    dict of str to {"low", "high"}
+        The parameters that are near an end, and which.
+
+    Examples
+    --------
+    >>> near_boundary({"C": 0.1, "rate": 0.5}, {"C": [0.1, 1, 10], "rate": Range(0.1, 1.0)})
+    {'C': 'low'}
+    >>> near_boundary({"rate": 0.98}, {"rate": Range(0.1, 1.0)})
+    {'rate': 'high'}
+    """
+    ends = {}
+    for name, tried in ranges.items():
+        if isinstance(tried, Range):
+            position = tried.position(values[name])
+            low, high = position < _EDGE, position > 1 - _EDGE
+        else:
+            numbers = [as_real(value) for value in tried]  # NaN for words
+            low, high = values[name] == min(numbers), values[name] == max(numbers)
+        if low != high:
+            ends[name] = "low" if low else "high"
+    return ends
+
+
+def generator(random_state: Any, name: str = "random_state") -> np.random.Generator:
+    """The source of randomness that was asked for; a seed gives the same draws each time."""
+    whole = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
+    good = isinstance(random_state, np.random.Generator) or bool(whole and random_state >= 0)
+    require(good, random_state, name, "a seed, a whole number of at least 0, or a numpy Generator")
+    return np.random.default_rng(random_state)
+
+
+def check_jobs(n_jobs: Any) -> int:
+    """Return a number of processes, as joblib understands it, or say what it is."""
+    good = isinstance(n_jobs, int | np.integer) and not isinstance(n_jobs, bool) and n_jobs != 0
+    require(good, n_jobs, "n_jobs", "a whole number of processes, or -1 for all processors")
+    return int(n_jobs)
