@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +20,7 @@ from bookrunner.ledger import (
     form_lines,
     headline,
 )
-from bookrunner.outputs import Executed
-from bookrunner.project import Chapter
+from bookrunner.outputs import DOUBT, Executed
 from bookrunner.tasks import duration
 
 _PAPERS = {
@@ -35,11 +34,10 @@ _PAPERS = {
 
 @dataclass(frozen=True)
 class Checked:
-    """A claim with what was computed; `result` is None if nothing was, and `why` then says why."""
+    """A claim with what was computed; `result` is None if nothing was."""
 
     claim: Claim
     result: dict | None
-    why: str = ""
 
     @property
     def contradicts(self) -> bool:
@@ -48,15 +46,13 @@ class Checked:
 
 
 def match_checks(
-    ledger: Mapping[str, Claim], chapters: Iterable[Chapter], executed: Mapping[str, Executed]
+    ledger: Mapping[str, Claim], executed: Mapping[str, Executed]
 ) -> tuple[list[Checked], list[str]]:
     """Compare the ledger with the checks of all executed chapters.
 
     Parameters
     ----------
     ledger : mapping of str to Claim
-    chapters : iterable of Chapter
-        All chapters whose notebook exists.
     executed : mapping of str to Executed
         By chapter name; a chapter may be missing.
 
@@ -67,43 +63,32 @@ def match_checks(
     problems : list of str
         Contradictions, entries that their chapter never checks, and checks in the wrong place.
     """
-    existing = {chapter.name for chapter in chapters}
     results: dict[str, dict] = {}
     problems = []
     for name, notebook in executed.items():
         for result in notebook.checks:
-            claim = ledger.get(result["id"])
-            if claim is None:
-                problems.append(f"{result['id']}: chapter {name} checks it, but it is not in the ledger")
-            elif claim.chapter != name:
-                problems.append(
-                    f"{claim.id}: chapter {name} checks it; the ledger gives it to {claim.chapter}"
-                )
-            elif claim.id in results:
-                problems.append(f"{claim.id}: chapter {name} checks it more than once; expected one check")
+            id, claim = result["id"], ledger.get(result["id"])
+            if claim is None or claim.chapter != name:
+                place = f"the ledger gives it to {claim.chapter}" if claim else "it is not in the ledger"
+                problems.append(f"{id}: chapter {name} checks it; {place}")
+            elif id in results:
+                problems.append(f"{id}: chapter {name} checks it more than once; expected one check")
             else:
-                results[claim.id] = compared(claim, result)
-    checked = []
-    for claim in ledger.values():
-        why = ""
-        if claim.chapter not in existing:
-            why = "Not yet checked: its chapter is in preparation."
-        elif claim.chapter not in executed:
-            why = "Not yet checked: its chapter was not run in this build."
-        elif claim.verdict == DEFINITION:
-            why = "True by definition: no computation could come out otherwise."
-        elif claim.id not in results:
-            why = "Not checked."
+                results[id] = compared(claim, result)
+    checked = [Checked(claim, results.get(claim.id)) for claim in ledger.values()]
+    for claim, result in ((entry.claim, entry.result) for entry in checked):
+        if result is None and claim.chapter in executed and claim.verdict != DEFINITION:
             problems.append(f"{claim.id}: chapter {claim.chapter} never checks it")
-        entry = Checked(claim, results.get(claim.id), why)
-        checked.append(entry)
-        if entry.result and entry.contradicts:
-            problems.append(f"{claim.id}: {headline(entry.result)} ({evidence_line(entry.result)})")
+        elif result is not None and not result["agrees"]:
+            problems.append(f"{claim.id}: {headline(result)} ({evidence_line(result)})")
     return checked, problems
 
 
-def claims_page(checked: list[Checked]) -> str:
-    """The claims page as MyST Markdown: a summary, then all claims by paper and section."""
+def claims_page(checked: list[Checked], broken: Collection[str] = ()) -> str:
+    """The claims page as MyST Markdown: a summary, then all claims by paper and section.
+
+    A claim says so if it rests on one of the `broken` records, which the present code contradicts.
+    """
     parts = [
         "# Claims",
         "Every checkable statement of the papers that the book has reached, in our words, with the verdict "
@@ -114,12 +99,12 @@ def claims_page(checked: list[Checked]) -> str:
     ]
     for paper in sorted({entry.claim.paper for entry in checked}):
         parts += [f"## Paper {paper}", f"The claims of {{cite:t}}`{_PAPERS[paper]}`."]
-        sections: dict[str, list[str]] = {}
+        sections: dict[str, list[Checked]] = {}
         for entry in (e for e in checked if e.claim.paper == paper):
-            section, _, place = entry.claim.where.partition(",")
-            sections.setdefault(section[:1].upper() + section[1:], []).append(_entry(entry, place.strip()))
+            section = entry.claim.where.partition(",")[0]
+            sections.setdefault(section[:1].upper() + section[1:], []).append(entry)
         for section in sorted(sections, key=lambda title: [int(k) for k in re.findall(r"\d+", title)]):
-            parts += [f"### {section}", *sections[section]]
+            parts += [f"### {section}", *(_entry(entry, broken) for entry in sections[section])]
     return "\n\n".join(parts) + "\n"
 
 
@@ -163,31 +148,39 @@ def figures(page: str, executed: Mapping[str, Executed]) -> dict[str, str]:
     return drawn
 
 
-def _entry(entry: Checked, place: str) -> str:
+def _entry(entry: Checked, broken: Collection[str]) -> str:
     claim, result = entry.claim, entry.result
-    kind, verdict = claim.verdict.replace(" ", "-"), claim.verdict
+    settled = result is not None or claim.verdict == DEFINITION
+    kind, verdict = (claim.verdict, claim.verdict) if settled else ("unchecked", "not yet checked")
     if result is not None:
         kind, verdict = ("contradiction" if entry.contradicts else kind), headline(result)
-    elif claim.verdict != DEFINITION:
-        kind, verdict = "unchecked", "not yet checked"
-    mark = MARKS.get(kind.replace("-", " "), "…" if result is None else "⚠")
-    head = f"**{mark} {verdict}** {claim.id}" + (f", {_plain(place)}" if place else "")
-    body = [head, claim.statement]
+    mark, place = MARKS.get(kind, "⚠" if settled else "…"), claim.where.partition(",")[2].strip()
+    body = [f"**{mark} {verdict}** {claim.id}" + (f", {_plain(place)}" if place else ""), claim.statement]
     if result is not None and (forms := form_lines(result)):
         body.append("\n".join(f"- {_plain(form)}" for form in forms))
-    if claim.note and (result is not None or claim.verdict == DEFINITION):
+    if claim.note and settled:
         body.append(f"*Note.* {claim.note}")
-    if result is None:
-        body.append(f"*{entry.why}*")
-    else:
+    if result is not None:
         link = f'<a href="{claim.chapter}.html#check-{claim.id}">chapter {claim.chapter[:2]}</a>'
         body.append(f"*Computed in {link}.* {_plain(evidence_line(result))}")
-    inner = "\n\n".join(body)
-    return f"({anchor(claim.id)})=\n::::{{container}} claim-entry claim-{kind}\n{inner}\n::::"
+        if result.get("record") in broken:
+            body.append(f"*In doubt.* {DOUBT}")
+    elif settled:
+        body.append("*True by definition: no computation could come out otherwise.*")
+    else:
+        body.append("*Its chapter was not run in this build.*")
+    inner, style = "\n\n".join(body), kind.replace(" ", "-")
+    return f"({anchor(claim.id)})=\n::::{{container}} claim-entry claim-{style}\n{inner}\n::::"
 
 
-def status_page(executed: Mapping[str, Executed], outdated: Iterable[str] = ()) -> str:
-    """The status page as MyST Markdown: when, how long, what is outdated, with which versions and data."""
+def status_page(
+    executed: Mapping[str, Executed],
+    broken: Mapping[str, Sequence[str]] | None = None,
+    again: Mapping[str, Sequence[str]] | None = None,
+) -> str:
+    """The status page as MyST Markdown: when and how long, with which versions and data, and of records
+    those that the present code contradicts, and those to run again, with the reasons of each.
+    """
     rows: list[list[Any]] = [["chapter", "run time", "code cells", "date (UTC)", "profile"]]
     for name, notebook in executed.items():
         run = notebook.run
@@ -197,30 +190,25 @@ def status_page(executed: Mapping[str, Executed], outdated: Iterable[str] = ()) 
     total = sum(notebook.run["seconds"] for notebook in executed.values())
     cells = sum(notebook.n_code_cells for notebook in executed.values())
     rows.append(["all", _whole(duration(total)), cells, "", ""])
-    names = ", ".join(f"`{name}`" for name in outdated)
+    versions = {found for notebook in executed.values() for found in notebook.provenance["versions"].items()}
     parts = [
         "# Status",
         "When each chapter was last computed, and with what. A chapter runs again if its notebook, the "
         "package, its parameters, its data or a version below changes.",
         _table(rows),
-        *([f"Recorded by older code than the present, and shown all the same: {names}."] if names else []),
+        *_records("What the present code no longer gives, so that the build failed", broken or {}),
+        *_records("Recorded from other cells or data than the present, to be run again", again or {}),
         "## Versions",
-        *_versions(executed),
+        ", ".join(f"{package} {number}" for package, number in sorted(versions)) + ".",
         "## Data",
         _data(executed),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _versions(executed: Mapping[str, Executed]) -> list[str]:
-    groups: dict[tuple, list[str]] = {}
-    for name, notebook in executed.items():
-        groups.setdefault(tuple(sorted(notebook.provenance["versions"].items())), []).append(name)
-    parts = []
-    for versions, names in groups.items():
-        which = "All chapters:" if len(groups) == 1 else f"Chapters {', '.join(n[:2] for n in names)}:"
-        parts += [which, ", ".join(f"{package} {number}" for package, number in versions) + "."]
-    return parts
+def _records(title: str, found: Mapping[str, Sequence[str]]) -> list[str]:
+    lines = [f"- `{name}`: {_plain(why[0])}" + ", ..." * (len(why) > 1) for name, why in found.items()]
+    return [f"{title}:", "\n".join(lines)] if lines else []
 
 
 def _data(executed: Mapping[str, Executed]) -> str:
@@ -229,11 +217,8 @@ def _data(executed: Mapping[str, Executed]) -> str:
         for file in notebook.provenance["data"]:
             digest = f"`{str(file['sha256'])[:12]}`"
             rows.append([name[:2], file["dataset"], _plain(str(file["file"])), digest, file["source"]])
-        for dataset in notebook.replaced:
-            rows.append([name[:2], dataset, "", "", "other data in its place"])
-    if len(rows) == 1:
-        return "No chapter read a data set."
-    return _table(rows)
+        rows += [[name[:2], dataset, "", "", "other data in its place"] for dataset in notebook.replaced]
+    return _table(rows) if len(rows) > 1 else "No chapter read a data set."
 
 
 def _table(rows: list[list[Any]]) -> str:
