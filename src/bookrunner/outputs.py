@@ -115,7 +115,8 @@ class Executed:
             if "parameters" in cell["metadata"].get("tags", []):
                 if given := self.run["parameters"]:
                     values = ", ".join(f"`{name} = {value!r}`" for name, value in given.items())
-                    cells.append(_note("parameters", f"This page was computed with {values}.", "note"))
+                    text = f"This page was computed with {values} in place of the values above."
+                    cells.append(_note("parameters", text, "note"))
                 if wrong := sorted(name for name in broken if name.startswith(self.run["chapter"])):
                     names = ", ".join(f"`{name}`" for name in wrong)
                     text = f"The present code no longer gives what was recorded: {names}. {DOUBT}"

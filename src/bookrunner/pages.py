@@ -7,7 +7,10 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from bookrunner.ledger import (
     DEFINITION,
@@ -40,9 +43,29 @@ class Checked:
     result: dict | None
 
     @property
+    def settled(self) -> bool:
+        """Whether a chapter of this build computed the claim, or it is a definition."""
+        return self.result is not None or self.claim.verdict == DEFINITION
+
+    @property
     def contradicts(self) -> bool:
         """Whether the computation disagrees with the written verdict."""
         return self.result is not None and not self.result["agrees"]
+
+    @property
+    def kind(self) -> str:
+        """The written verdict, "contradiction" or "unchecked"."""
+        return "contradiction" if self.contradicts else self.claim.verdict if self.settled else "unchecked"
+
+    @property
+    def mark(self) -> str:
+        """A sign for the kind."""
+        return MARKS.get(self.kind, "⚠" if self.settled else "…")
+
+    @property
+    def place(self) -> str:
+        """Where the claim stands in its section."""
+        return self.claim.where.partition(",")[2].strip()
 
 
 def match_checks(
@@ -89,51 +112,58 @@ def claims_page(checked: list[Checked], broken: Collection[str] = ()) -> str:
 
     A claim says so if it rests on one of the `broken` records, which the present code contradicts.
     """
-    parts = [
-        "# Claims",
-        "Every checkable statement of the papers that the book has reached, in our words, with the verdict "
-        "that a chapter computed. *Definition* means that it is true by the paper's own definitions, so that "
-        "there is nothing to compute; *holds if* means that the paper omits a condition, *typo* that the "
-        "printed formula is wrong and the one that was meant holds, *open* that it can't be settled here.",
-        _summary(checked),
-    ]
-    for paper in sorted({entry.claim.paper for entry in checked}):
-        parts += [f"## Paper {paper}", f"The claims of {{cite:t}}`{_PAPERS[paper]}`."]
-        sections: dict[str, list[Checked]] = {}
-        for entry in (e for e in checked if e.claim.paper == paper):
-            section = entry.claim.where.partition(",")[0]
-            sections.setdefault(section[:1].upper() + section[1:], []).append(entry)
-        for section in sorted(sections, key=lambda title: [int(k) for k in re.findall(r"\d+", title)]):
-            parts += [f"### {section}", *(_entry(entry, broken) for entry in sections[section])]
-    return "\n\n".join(parts) + "\n"
-
-
-def _summary(checked: list[Checked]) -> str:
-    papers = sorted({entry.claim.paper for entry in checked})
-    rows: list[list[Any]] = [["paper", "claims", *VERDICTS, "not yet checked"]]
-    for paper in [*papers, "all"]:
-        entries = [e for e in checked if paper in (e.claim.paper, "all")]
-        verdicts = _settled(entries)
-        waiting = len(entries) - verdicts.total()
-        rows.append([paper, len(entries), *(verdicts[v] for v in VERDICTS), waiting])
-    return _table(rows)
-
-
-def _settled(entries: Iterable[Checked]) -> Counter[str]:
-    """How many claims have each verdict, of those that a chapter of this build settled."""
-    return Counter(e.claim.verdict for e in entries if e.result is not None or e.claim.verdict == DEFINITION)
+    by_paper = groupby(sorted(checked, key=_paper_of), _paper_of)
+    papers = [(paper, list(entries)) for paper, entries in by_paper]
+    return _filled("claims.md", papers=papers, checked=checked, broken=broken)
 
 
 def tally(checked: list[Checked]) -> str:
     """The verdicts as MyST Markdown for the front page: how many claims have each, with a link to them."""
-    verdicts = _settled(checked)
-    items = "".join(
-        f'<li class="claim-{verdict.replace(" ", "-")}"><strong>{verdicts[verdict]}</strong> '
-        f'<span aria-hidden="true">{MARKS[verdict]}</span> {verdict}</li>'
-        for verdict in VERDICTS
-    )
-    text = f"{verdicts.total()} claims judged in this build, by verdict:"
-    return f'<p>{text}</p>\n<ul class="claim-tally">{items}</ul>\n'
+    return _filled("tally.md", checked=checked)
+
+
+def status_page(
+    executed: Mapping[str, Executed],
+    broken: Mapping[str, Sequence[str]] | None = None,
+    again: Mapping[str, Sequence[str]] | None = None,
+) -> str:
+    """The status page as MyST Markdown: when and how long, with which versions and data, and of records
+    those that the present code contradicts, and those to run again, with the reasons of each.
+    """
+    versions = {found for chapter in executed.values() for found in chapter.provenance["versions"].items()}
+    read = any(chapter.provenance["data"] or chapter.replaced for chapter in executed.values())
+    records = {
+        "What the present code no longer gives, so that the build failed": broken,
+        "Recorded from other cells or data than the present, to be run again": again,
+    }
+    return _filled("status.md", executed=executed, versions=sorted(versions), read=read, records=records)
+
+
+def _paper_of(entry: Checked) -> str:
+    return entry.claim.paper
+
+
+def _count(entries: Iterable[Checked]) -> Counter[str]:
+    return Counter(entry.claim.verdict for entry in entries if entry.settled)
+
+
+def _sections(entries: Iterable[Checked]) -> list[tuple[str, list[Checked]]]:
+    """Claims by the section of the paper, in its order."""
+    found: dict[str, list[Checked]] = {}
+    for entry in entries:
+        section = entry.claim.where.partition(",")[0]
+        found.setdefault(section[:1].upper() + section[1:], []).append(entry)
+    return sorted(found.items(), key=lambda item: [int(k) for k in re.findall(r"\d+", item[0])])
+
+
+def _filled(name: str, **values: Any) -> str:
+    """One of our templates, with what it names."""
+    pages = Environment(loader=PackageLoader("bookrunner"), undefined=StrictUndefined)
+    pages.filters |= {"plain": _plain, "whole": _whole}
+    for known in (_count, _sections, anchor, duration, evidence_line, form_lines, headline):
+        pages.globals[known.__name__.removeprefix("_")] = known
+    pages.globals |= {"doubt": DOUBT, "marks": MARKS, "names": _PAPERS, "verdicts": VERDICTS}
+    return pages.get_template(name).render(values) + "\n"
 
 
 def figures(page: str, executed: Mapping[str, Executed]) -> dict[str, str]:
@@ -146,85 +176,6 @@ def figures(page: str, executed: Mapping[str, Executed]) -> dict[str, str]:
                 if svg := output.get("data", {}).get("image/svg+xml"):
                     drawn[f"{name}.svg"] = "".join(svg)
     return drawn
-
-
-def _entry(entry: Checked, broken: Collection[str]) -> str:
-    claim, result = entry.claim, entry.result
-    settled = result is not None or claim.verdict == DEFINITION
-    kind, verdict = (claim.verdict, claim.verdict) if settled else ("unchecked", "not yet checked")
-    if result is not None:
-        kind, verdict = ("contradiction" if entry.contradicts else kind), headline(result)
-    mark, place = MARKS.get(kind, "⚠" if settled else "…"), claim.where.partition(",")[2].strip()
-    body = [f"**{mark} {verdict}** {claim.id}" + (f", {_plain(place)}" if place else ""), claim.statement]
-    if result is not None and (forms := form_lines(result)):
-        body.append("\n".join(f"- {_plain(form)}" for form in forms))
-    if claim.note and settled:
-        body.append(f"*Note.* {claim.note}")
-    if result is not None:
-        link = f'<a href="{claim.chapter}.html#check-{claim.id}">chapter {claim.chapter[:2]}</a>'
-        body.append(f"*Computed in {link}.* {_plain(evidence_line(result))}")
-        if result.get("record") in broken:
-            body.append(f"*In doubt.* {DOUBT}")
-    elif settled:
-        body.append("*True by definition: no computation could come out otherwise.*")
-    else:
-        body.append("*Its chapter was not run in this build.*")
-    inner, style = "\n\n".join(body), kind.replace(" ", "-")
-    return f"({anchor(claim.id)})=\n::::{{container}} claim-entry claim-{style}\n{inner}\n::::"
-
-
-def status_page(
-    executed: Mapping[str, Executed],
-    broken: Mapping[str, Sequence[str]] | None = None,
-    again: Mapping[str, Sequence[str]] | None = None,
-) -> str:
-    """The status page as MyST Markdown: when and how long, with which versions and data, and of records
-    those that the present code contradicts, and those to run again, with the reasons of each.
-    """
-    rows: list[list[Any]] = [["chapter", "run time", "code cells", "date (UTC)", "profile"]]
-    for name, notebook in executed.items():
-        run = notebook.run
-        when = run["date"].replace("T", " ").removesuffix("Z")
-        took = _whole(duration(run["seconds"]))
-        rows.append([f"{{doc}}`{name}`", took, notebook.n_code_cells, _whole(when), run["profile"]])
-    total = sum(notebook.run["seconds"] for notebook in executed.values())
-    cells = sum(notebook.n_code_cells for notebook in executed.values())
-    rows.append(["all", _whole(duration(total)), cells, "", ""])
-    versions = {found for notebook in executed.values() for found in notebook.provenance["versions"].items()}
-    parts = [
-        "# Status",
-        "When each chapter was last computed, and with what. A chapter runs again if its notebook, the "
-        "package, its parameters, its data or a version below changes.",
-        _table(rows),
-        *_records("What the present code no longer gives, so that the build failed", broken or {}),
-        *_records("Recorded from other cells or data than the present, to be run again", again or {}),
-        "## Versions",
-        ", ".join(f"{package} {number}" for package, number in sorted(versions)) + ".",
-        "## Data",
-        _data(executed),
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
-def _records(title: str, found: Mapping[str, Sequence[str]]) -> list[str]:
-    lines = [f"- `{name}`: {_plain(why[0])}" + ", ..." * (len(why) > 1) for name, why in found.items()]
-    return [f"{title}:", "\n".join(lines)] if lines else []
-
-
-def _data(executed: Mapping[str, Executed]) -> str:
-    rows: list[list[Any]] = [["chapter", "data set", "file", "SHA-256", "read from"]]
-    for name, notebook in executed.items():
-        for file in notebook.provenance["data"]:
-            digest = f"`{str(file['sha256'])[:12]}`"
-            rows.append([name[:2], file["dataset"], _plain(str(file["file"])), digest, file["source"]])
-        rows += [[name[:2], dataset, "", "", "other data in its place"] for dataset in notebook.replaced]
-    return _table(rows) if len(rows) > 1 else "No chapter read a data set."
-
-
-def _table(rows: list[list[Any]]) -> str:
-    lines = ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
-    lines.insert(1, "|" + " --- |" * len(rows[0]))
-    return "\n".join(lines)
 
 
 def _whole(text: str) -> str:

@@ -95,14 +95,13 @@ def grid_values(name: str, text: str, default: Any) -> list[Any]:
     """
     if type(default) in (int, float) and re.fullmatch(r"-?\d{1,18}:-?\d{1,18}(:-?\d{1,18})?", text):
         bounds = [int(part) for part in text.split(":")]
-        step = bounds[2] if len(bounds) == 3 else 1
-        if step == 0:
+        if bounds[2:] == [0]:
             raise ValueError(f"{name}: the range {text!r} has step 0; expected a:b or a:b:step")
-        if (bounds[1] - bounds[0]) // step > _MOST_VALUES:
-            raise ValueError(
-                f"{name}: the range {text!r} is too long; expected at most {_MOST_VALUES:,} values"
-            )
-        values = [type(default)(value) for value in range(*bounds)]
+        numbers = range(*bounds)[: _MOST_VALUES + 1]
+        if len(numbers) > _MOST_VALUES:
+            most = f"expected at most {_MOST_VALUES:,} values"
+            raise ValueError(f"{name}: the range {text!r} is too long; {most}")
+        values = [type(default)(value) for value in numbers]
     else:
         values = [typed(name, part.strip(), default) for part in _PART.findall(text) if part.strip()]
     if not values:

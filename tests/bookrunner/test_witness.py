@@ -4,6 +4,7 @@ import contextlib
 import json
 
 import pytest
+from slips import slip
 from toy_project import edit_notebook, live_in, register, write_house
 
 from bookrunner import keys
@@ -214,3 +215,8 @@ def test_tables_without_keys_are_compared_row_by_row():
     payload = COMPARED | {"keys": None, "csv": "x\n1\n2\n"}
     assert moves(payload, "x\n1\n2\n") == []
     assert [move.row for move in moves(payload, "x\n1\n3\n4\n")] == ["row 2", "row 3"]
+
+
+def test_a_slip_in_a_solver_is_caught():
+    """The cheapest of the chapters; `python tests/slips.py` tries all that have records."""
+    assert "recorded 1.0, now 1.001" in slip("03")["03_lemma_coincidence"][0]
