@@ -147,49 +147,35 @@ def _sweep(chapter: str, parameters: Any, jobs: Any, scheduler: Any, **options: 
     return 1 if counts["failed"] else 0
 
 
-@_preflearn.group("data")
-def _data() -> None:
-    """The public data sets: list, fetch, verify."""
-
-
-@_data.command("list")
-def _data_list() -> int:
-    """All data sets, their licences, and whether they are here."""
-    from preflearn import datasets
-
-    print(datasets.listing().to_string(index=False))
-    return 0
-
-
-@_data.command("fetch")
-@click.argument("names", nargs=-1, required=True, metavar="DATASET...")
-def _data_fetch(names: tuple[str, ...]) -> int:
-    """Download data sets into the cache and verify them."""
-    from preflearn import datasets
-
-    status = 0
-    for name in names:
-        try:
-            for path in datasets.fetch(name, progress=sys.stderr.isatty()):
-                print(path)
-        except datasets.DatasetUnavailable as error:
-            print(f"preflearn: {error}", file=sys.stderr)
-            status = 1
-    return status
-
-
-@_data.command("verify")
+@_preflearn.command("data", short_help="The public data sets: list, fetch, verify.")
+@click.argument("action", type=click.Choice(["list", "fetch", "verify"]))
 @click.argument("names", nargs=-1, metavar="[DATASET]...")
-def _data_verify(names: tuple[str, ...]) -> int:
-    """Compare the files that are here with their registered hashes."""
+def _data(action: str, names: tuple[str, ...]) -> int:
+    """List all data sets, their licences, and whether they are here; download some into the cache; or compare
+    the files that are here with their registered hashes, where a set that is missing is no damage.
+    """
     import pandas as pd
 
     from preflearn import datasets
 
-    rows = pd.concat([datasets.verify(name) for name in names or [None]])
+    if action == "fetch":
+        return max([_fetched(name) for name in names], default=0)
+    rows = datasets.listing()
+    if action == "verify":
+        rows = pd.concat([datasets.verify(name) for name in names or [None]])
     print(rows.to_string(index=False))
-    # A set that is not here is no damage; a file with other bytes is.
-    return 0 if set(rows["status"]) <= {"ok", "missing", "unverifiable"} else 1
+    return 0 if action == "list" or set(rows["status"]) <= {"ok", "missing", "unverifiable"} else 1
+
+
+def _fetched(name: str) -> int:
+    from preflearn import datasets
+
+    try:
+        print(*datasets.fetch(name, progress=sys.stderr.isatty()), sep="\n")
+    except datasets.DatasetUnavailable as error:
+        print(f"preflearn: {error}", file=sys.stderr)
+        return 1
+    return 0
 
 
 @_preflearn.command("claims")

@@ -1,7 +1,8 @@
 """Numbers with their provenance: what a chapter computed, and what the papers print.
 
-`record` stores a table in the executed notebook; a full run writes it to ``data/recorded/``, where
-`recorded` finds it, so that a quick run can show the full run's numbers beside its own.
+`record` stores a table in the executed notebook; ``preflearn record`` writes those of a full run to
+``data/recorded/``, where `recorded` finds them, so that a quick run can show the full run's numbers beside
+its own. Whether they are still valid, a build says by the tables of the quick run; see `witness`.
 """
 
 from __future__ import annotations
