@@ -23,19 +23,17 @@ from bookrunner.project import find_project
 from bookrunner.witness import broken_witnesses
 
 ROOT = Path(__file__).parents[1]
-_MIDDLE, _LEVEL = "h[order[min(high, len(h) - 1)]]) /", "alphas[:, None])"
-BIAS = ("svm/dual.py", f"{_MIDDLE} 2)", f"{_MIDDLE} 2.2)")
+_LEVEL, _BIAS = "alphas[:, None])", 'getattr(machine, "bias_", 0.0)'
 RIDGE = ("pursuit/rls.py", f"(np.square(sizes) + {_LEVEL}", f"(np.square(sizes) + 1.1 * {_LEVEL}")
-EVIDENCE = ("dynamics/engine/update.py", "total += 0.5 * math", "total += 0.501 * math")
 SLIPS = {  # the file, what it says, and what it says by a slip
     "03": ("margins/qp.py", "self.margin_ = -1 / self.bias_", "self.margin_ = -1.001 / self.bias_"),
-    "05": BIAS,
-    "07": BIAS,
+    "05": ("svm/selection.py", _BIAS, f"1.5 * {_BIAS}"),
+    "07": ("ratings/elo_glicko.py", "_Q = math.log(10) / 400", "_Q = math.log(10) / 440"),
     "09": ("path/ranking_path.py", "np.abs(margins - 1) <= _ON", "np.abs(margins - 1.01) <= _ON"),
     "10": RIDGE,
     "11": RIDGE,
-    "13": EVIDENCE,
-    "14": EVIDENCE,
+    "13": ("dynamics/engine/acceleration.py", "_DEPTH = 12", "_DEPTH = 4"),
+    "14": ("dynamics/engine/update.py", "return total + 0.5 * math", "return total + 0.501 * math"),
     "16": ("analogy/rank.py", "0.5 + (chance - other) / 2", "0.5 + (chance - 0.9 * other) / 2"),
 }
 
