@@ -7,7 +7,6 @@ runner is interrupted.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import tempfile
@@ -145,7 +144,7 @@ def execute(
         except Exception as error:
             how = f"{type(error).__name__}: {error}"
         try:
-            found = json.loads(output.read_text("utf-8"))
+            found: dict[str, Any] = nbformat.read(output, as_version=4)
         except (OSError, ValueError):  # on a disk without room
             found = {"cells": []}
     cell = _last_cell(found)
