@@ -7,10 +7,12 @@ runner is interrupted.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tempfile
 import threading
+from contextvars import Context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -126,13 +128,15 @@ def execute(
     where: dict[str, Any] = {"cwd": str(folder) if folder.is_dir() else tempfile.gettempdir()}
     limits = {"timeout": cell_seconds, "startup_timeout": 60}
     how = report = ""
-    with tempfile.TemporaryDirectory() as aside, tempfile.TemporaryFile("w+", encoding="utf-8") as stderr:
+    kept: dict[str, Any] = {"mode": "w+", "encoding": "utf-8", "errors": "replace"}
+    with tempfile.TemporaryDirectory() as aside, tempfile.TemporaryFile(**kept) as stderr:
         output = Path(aside) / "executed.ipynb"
         where |= {"env": kernel_environment(root), "stderr": stderr}
         options: dict[str, Any] = {"kernels": kernels, "limits": limits, "where": where}
         try:
-            name = "preflearn"
-            execute_notebook(source, str(output), parameters, name, progress_bar=False, **options)
+            # jupyter_core keeps its event loop in a context variable, which threads of a Dask worker share.
+            given = (source, str(output), parameters, "preflearn")
+            Context().run(execute_notebook, *given, progress_bar=False, **options)
         except PapermillExecutionError as error:
             how, report = f"{error.ename}: {error.evalue}", _COLOURS.sub("", str(error))
         except CellTimeoutError:
@@ -144,7 +148,7 @@ def execute(
         except Exception as error:
             how = f"{type(error).__name__}: {error}"
         try:
-            found: dict[str, Any] = nbformat.read(output, as_version=4)
+            found = json.loads(json.dumps(nbformat.read(output, as_version=4)))  # sources as texts
         except (OSError, ValueError):  # on a disk without room
             found = {"cells": []}
     cell = _last_cell(found)

@@ -41,7 +41,7 @@ if Path("edits").exists():
 @pytest.fixture(scope="module")
 def copied(tmp_path_factory):
     claims = "- {id: P1-01, where: eq. 2, statement: x, chapter: 01_first, verdict: holds}\n"
-    return write_house(tmp_path_factory.mktemp("house"), READS, claims)
+    return write_house(tmp_path_factory.mktemp("house") / "checkout", READS, claims)
 
 
 @pytest.fixture

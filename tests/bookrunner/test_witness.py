@@ -31,7 +31,7 @@ AGAIN = "run again (changed: "
 
 @pytest.fixture(scope="module")
 def recorded_house(tmp_path_factory):
-    project = write_house(tmp_path_factory.mktemp("house"), CHAPTER, CLAIMS)
+    project = write_house(tmp_path_factory.mktemp("house") / "checkout", CHAPTER, CLAIMS)
     toy = project.root / TOY
     toy.mkdir()
     (toy / "__init__.py").write_text("from preflearn.toy.first import factor\n")
