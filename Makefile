@@ -14,7 +14,7 @@ endif
 book: $(STAMP)          ## the whole book, quick profile, into _build/html
 	@$(BIN)/preflearn build
 
-full: $(STAMP)          ## the same with the papers' sizes; numbers go to data/recorded
+full: $(STAMP)          ## the same with the papers' sizes (into data/recorded: preflearn record NN)
 	@$(BIN)/preflearn build --profile full
 
 test: $(STAMP)          ## lint, types, doctests, tests (COVERAGE=--cov counts lines and branches too)

@@ -1,11 +1,17 @@
 """A small project that the tests of the runner and the book write into a temporary folder."""
 
 import json
+import shutil
 from pathlib import Path
 
 import nbformat
+from toy_register import sha256
 
+from bookrunner import keys
 from bookrunner.project import Project
+from preflearn.datasets import registry
+
+SOURCE = Path(__file__).parents[1] / "src"
 
 PARAMETERS = 'profile = "quick"\nseed = 0\nn = 10'
 
@@ -33,7 +39,7 @@ record("fit", {"loss": seed / 10, "n": n})
 print("seed", seed)"""
 
 
-def write_notebook(path: Path, *sources: str, data: tuple[str, ...] = ()) -> Path:
+def write_notebook(path: Path, *sources: str) -> Path:
     """A notebook of a title, a `parameters` cell and the given code cells."""
     new = nbformat.v4
     parameters = new.new_code_cell(PARAMETERS, id="parameters", metadata={"tags": ["parameters"]})
@@ -41,7 +47,6 @@ def write_notebook(path: Path, *sources: str, data: tuple[str, ...] = ()) -> Pat
     cells += [new.new_code_cell(source, id=f"code-{k}") for k, source in enumerate(sources)]
     notebook = new.new_notebook(cells=cells)
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    notebook.metadata["preflearn"] = {"data": list(data)}
     nbformat.write(notebook, path)
     return path
 
@@ -61,3 +66,41 @@ def edit_notebook(path: Path, change) -> None:
     notebook = json.loads(path.read_text())
     change(notebook)
     path.write_text(json.dumps(notebook))
+
+
+def write_house(root: Path, chapter: str, claims: str) -> Project:
+    """A project of one chapter, 01_first, in a copy of the packages with a register of one file."""
+    shutil.copytree(SOURCE, root / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    # The face without the loaders, whose imports take seconds in every kernel.
+    face = root / "src/preflearn/datasets/__init__.py"
+    face.write_text("from preflearn.datasets.storage import *\n")
+    project = write_project(root, claims, first=chapter)
+    (root / "data/published/P1_x.csv").write_text("a\n1\n")
+    for folder, content in ((root.parent, b"right"), (project.notebooks, b"wrong")):
+        (folder / "mirror" / "toy").mkdir(parents=True)
+        (folder / "mirror" / "toy" / "a.txt").write_bytes(content)
+    return project
+
+
+def live_in(project: Project, monkeypatch) -> None:
+    """The copy is what kernels import, and what this process looks at when it computes keys.
+
+    PREFLEARN_DATA is relative to the folder that the commands are called from.
+    """
+    monkeypatch.chdir(project.root.parent)
+    monkeypatch.setattr(keys, "__file__", str(project.root / "src/bookrunner/keys.py"))
+    monkeypatch.setattr(registry, "package_file", lambda name: project.root / "data" / name)
+    # A process reads the register once; here each command is to read it anew.
+    monkeypatch.setattr(registry, "registered_files", registry.registered_files.__wrapped__)
+    variables = {"PYTHONPATH": "src", "XDG_CACHE_HOME": "cache", "PREFLEARN_ROOT": ""}
+    for name, folder in variables.items():
+        monkeypatch.setenv(name, str(project.root / folder))
+    monkeypatch.setenv("PREFLEARN_DATA", "mirror")
+    register(project, b"right", "http://127.0.0.1:9/none")
+
+
+def register(project: Project, content: bytes, url: str) -> None:
+    """The only line of the register: the file toy/a.txt."""
+    text = f"toy,a.txt,{url},{sha256(content)},{len(content)},free,none\n"
+    header = "dataset,file,url,sha256,bytes,licence,citation\n"
+    (project.root / "data/registry.csv").write_text(header + text)

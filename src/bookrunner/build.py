@@ -1,24 +1,24 @@
-"""Build the book: execute its chapters, collect their pages and checks, render."""
+"""Build the book: execute its chapters, collect their pages and checks, render; and record full runs."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from bookrunner.execution import GENEROUS, Limits
-from bookrunner.files import check_writable, clean_temporaries, digest, locked, read_json, write_atomically
-from bookrunner.keys import State, code_of_numbers, outdated_records
+from bookrunner.files import check_writable, digest, locked, write_atomically
+from bookrunner.keys import State
 from bookrunner.ledger import Claim, read_ledger
 from bookrunner.outputs import Executed, read_executed
 from bookrunner.pages import claims_page, figures, match_checks, status_page, tally
 from bookrunner.project import Chapter, Project
-from bookrunner.records import write_recorded
 from bookrunner.render import read_contents, render, repository
 from bookrunner.tasks import Outcome, Task, duration, run_tasks
+from bookrunner.witness import broken_witnesses, objections, summary, to_run_again, write_records
 
-Ledger = Mapping[str, Claim]  # by id
 Shown = Mapping[str, Executed]  # by chapter
+_MOST_SHOWN = 3
 
 
 def build_book(
@@ -26,10 +26,8 @@ def build_book(
     chapters: Sequence[str] = (),
     parameters: Mapping[str, Any] | None = None,
     *,
-    jobs: int | None = None,
-    force: bool = False,
     rendered: bool = True,
-    limits: Limits = GENEROUS,
+    **options: Any,
 ) -> int:
     """Execute chapters that changed, collect what all of them hold, and render the book.
 
@@ -40,20 +38,16 @@ def build_book(
         The chapters to execute, all by default; others keep what they were last executed to.
     parameters : mapping of str to object, optional
         Given to each of these chapters; a text becomes a value of the parameter's kind.
-    jobs : int, optional
-        How many chapters run at once; one a processor by default.
-    force : bool
-        Execute them although nothing changed.
     rendered : bool
         Whether to render the pages.
-    limits : Limits
-        What a cell may take.
+    **options
+        As `run_tasks` takes them.
 
     Returns
     -------
     int
-        0, or 1 if a cell failed, a computed verdict contradicts the ledger, a claim was not checked,
-        or rendering gave warnings or broken links.
+        0, or 1 if a cell failed, a computed verdict contradicts the ledger, a claim was not checked, a quick
+        run contradicts what was recorded, or rendering gave warnings or broken links.
 
     Raises
     ------
@@ -71,66 +65,38 @@ def build_book(
         repository(project)
     state = State(project, ledger)
     with locked(project.build / "lock", "a build of this book"):
-        recorded = project.root / "data" / "recorded"
-        check_writable([project.build, project.pages, recorded])
-        clean_temporaries([project.build, project.pages, recorded])
-        outcomes = run_tasks(state, tasks, jobs=jobs, force=force, limits=limits)
-        for outcome in outcomes:
-            _keep(project, outcome)
-        shown = shown_chapters(project, outcomes)
-        _say_outcomes(outcomes)
-        if any(outcome.status == "failed" for outcome in outcomes):
+        check_writable([project.build, project.pages])
+        outcomes = run_tasks(state, tasks, **options)
+        _show(project, outcomes)
+        if _failed(outcomes):
             return 1
-        outdated = _say_changes(project, outcomes)
-        return _finish(project, ledger, shown, rendered, outdated)
+        problems = collect(project, ledger, shown_chapters(project), state)
+        if rendered:
+            problems += render(project)
+            print(f"the book: {project.build / 'html' / 'index.html'}")
+    if problems:
+        print(f"\nthe build failed; {len(problems)} problem{'s' * (len(problems) > 1)}:")
+        print("\n".join(f"  - {problem}" for problem in problems))
+    return 1 if problems else 0
 
 
 def _chapter_task(project: Project, chapter: Chapter, parameters: Mapping[str, Any]) -> Task:
     """The task that a build runs for a chapter: one file for each set of parameters."""
     checked = chapter.checked_parameters(parameters)
-    chapter.check_datasets()
     others = {name: value for name, value in checked.items() if name != "profile"}
     key = chapter.profile(checked) + (f"-{digest(others)[:12]}" if others else "")
     target = project.build / "executed" / chapter.name / f"{key}.ipynb"
     return Task(chapter.name, chapter, checked, target, project.build / "failed" / f"{chapter.name}.ipynb")
 
 
-def _say_outcomes(outcomes: Sequence[Outcome]) -> None:
+def _failed(outcomes: Sequence[Outcome]) -> bool:
+    """Say what became of the chapters; whether one failed."""
     counts = [sum(o.status == status for o in outcomes) for status in ("done", "unchanged", "failed")]
     print("chapters: {} executed, {} unchanged, {} failed".format(*counts))
     for outcome in outcomes:
         if outcome.status == "failed":
             print(failure_report(outcome))
-
-
-def _say_changes(project: Project, outcomes: Sequence[Outcome]) -> list[str]:
-    """The inputs of this build once more: what was edited meanwhile, and what was recorded by older code.
-
-    Returns the names of the latter.
-    """
-    now = State(Project(project.root), read_ledger(project.book))
-    for outcome in outcomes:
-        if outcome.executed and (changed := now.changes(outcome.executed)):
-            print(f"{outcome.task.label}: {changed[0]} changed while it ran; the next build runs it again")
-    if outdated := outdated_records(project, now):
-        print(f"data/recorded: older than the code that makes it: {', '.join(outdated)}")
-    return outdated
-
-
-def _finish(project: Project, ledger: Ledger, shown: Shown, rendered: bool, outdated: list[str]) -> int:
-    for name, notebook in shown.items():
-        if notebook.replaced:
-            print(f"{name}: other data in place of {', '.join(notebook.replaced)}")
-    problems = [f"claim {problem}" for problem in collect(project, ledger, shown, outdated)]
-    if rendered:
-        problems += render(project)
-        index = project.build / "html" / "index.html"
-        if index.exists():
-            print(f"the book: {index}")
-    if problems:
-        print(f"\nthe build failed; {len(problems)} problem{'s' * (len(problems) > 1)}:")
-        print("\n".join(f"  - {problem}" for problem in problems))
-    return 1 if problems else 0
+    return counts[2] > 0
 
 
 def failure_report(outcome: Outcome) -> str:
@@ -140,47 +106,24 @@ def failure_report(outcome: Outcome) -> str:
     return "\n".join(["", "=" * 78, title, kept, "-" * 78, outcome.report])
 
 
-def _keep(project: Project, outcome: Outcome) -> None:
-    """Write the records of a full run to which no other parameter was given."""
-    executed = outcome.executed
-    if executed is None or executed.run["parameters"] != {"profile": "full"}:
-        return
-    run, chapter, versions = executed.run, outcome.task.chapter, executed.provenance["versions"]
-    provenance = {
-        "chapter": chapter.name,
-        "date": run["date"],
-        "preflearn": versions["preflearn"],
-        "python": versions["python"],
-        "parameters": executed.provenance["parameters"],
-        "wall_time_s": run["seconds"],
-        "code": {k: v[:12] for k, v in code_of_numbers(run["inputs"]).items()},
-    }
-    for payload in executed.records:
-        write_recorded(project.root / "data" / "recorded", chapter.name, payload, provenance)
+def _show(project: Project, outcomes: Sequence[Outcome]) -> None:
+    """The book shows of each chapter what was asked for last."""
+    for outcome in outcomes:
+        if outcome.executed:
+            shown = project.build / "shown" / f"{outcome.task.chapter.name}.ipynb"
+            text = outcome.task.target.read_text("utf-8")
+            if not shown.exists() or shown.read_text("utf-8", "replace") != text:
+                write_atomically(shown, text)
 
 
-def shown_chapters(project: Project, outcomes: Sequence[Outcome] = ()) -> dict[str, Executed]:
-    """What the book shows of each chapter that was executed, by name: what the last build asked for.
-
-    A file notes which that was; a chapter that it does not name is shown with its default parameters.
-    """
-    note = project.build / "shown.json"
-    names = read_json(note)
-    present = {outcome.task.chapter.name: outcome for outcome in outcomes if outcome.executed}
-    shown = {}
-    for name in (chapter.name for chapter in project.chapters):
-        if name in present:
-            names[name], executed = present[name].task.target.name, present[name].executed
-        else:
-            executed = read_executed(project.build / "executed" / name / str(names.get(name, "quick.ipynb")))
-        if executed is not None:
-            shown[name] = executed
-    if outcomes:
-        write_atomically(note, json.dumps(names, indent=1))
-    return shown
+def shown_chapters(project: Project) -> dict[str, Executed]:
+    """What the book shows of each chapter that was executed, by name."""
+    names = [chapter.name for chapter in project.chapters]
+    found = {name: read_executed(project.build / "shown" / f"{name}.ipynb") for name in names}
+    return {name: executed for name, executed in found.items() if executed is not None}
 
 
-def collect(project: Project, ledger: Ledger, shown: Shown, outdated: Sequence[str] = ()) -> list[str]:
+def collect(project: Project, ledger: Mapping[str, Claim], shown: Shown, state: State) -> list[str]:
     """Write the pages of all executed chapters, of the claims and of the status into the book.
 
     Beside them lies what the front page includes: the tally of verdicts, and the figures that it names.
@@ -190,13 +133,19 @@ def collect(project: Project, ledger: Ledger, shown: Shown, outdated: Sequence[s
     Returns
     -------
     list of str
-        Problems with the ledger.
+        Problems with the ledger, and records that a quick run contradicts.
     """
-    checked, problems = match_checks(ledger, project.chapters, shown)
+    checked, problems = match_checks(ledger, shown)
+    broken, again = _judged_records(project, shown, state)
+    for name, notebook in shown.items():
+        if notebook.replaced:
+            print(f"{name}: other data in place of {', '.join(notebook.replaced)}")
+    for name, why in again.items():
+        print(f"data/recorded/{name}.csv: run again (changed: {', '.join(why)})")
     url, front = repository(project), project.book / "index.md"
-    pages = {f"{name}.ipynb": notebook.page(url) for name, notebook in shown.items()}
-    pages |= {"claims.md": claims_page(checked), "tally.md": tally(checked)}
-    pages["status.md"] = status_page(shown, outdated)
+    pages = {f"{name}.ipynb": notebook.page(url, broken) for name, notebook in shown.items()}
+    pages |= {"claims.md": claims_page(checked, broken), "tally.md": tally(checked)}
+    pages["status.md"] = status_page(shown, broken, again)
     pages |= figures(front.read_text("utf-8") if front.is_file() else "", shown)
     for name, text in pages.items():
         path = project.pages / name
@@ -205,4 +154,97 @@ def collect(project: Project, ledger: Ledger, shown: Shown, outdated: Sequence[s
     for path in [*project.pages.glob("*.ipynb"), *project.pages.glob("*.svg")]:
         if path.name not in pages:
             path.unlink()
+    problems = [f"claim {problem}" for problem in problems]
+    for name, found in broken.items():
+        problems += [f"record {name}: {one}" for one in found[:_MOST_SHOWN]]
+        if len(found) > _MOST_SHOWN:
+            problems.append(f"record {name}: {len(found) - _MOST_SHOWN} more such cells")
     return problems
+
+
+def _judged_records(project: Project, shown: Shown, state: State) -> tuple[dict, dict]:
+    """Records that a quick run contradicts, and those that are to be run again, with reasons.
+
+    Only a run with the chapter's own parameters is a witness.
+    """
+    broken, again = {}, {}
+    for name, executed in shown.items():
+        if not executed.run["parameters"]:
+            broken |= broken_witnesses(project.recorded, name, executed)
+            again |= to_run_again(project.recorded, project.chapter(name), state)
+    return broken, again
+
+
+def record_chapter(
+    project: Project, name: str, parameters: Mapping[str, Any], agreed: Callable[[], bool], **options: Any
+) -> int:
+    """Run a chapter in its quick and its full profile, say what moves in data/recorded, and write it.
+
+    Parameters
+    ----------
+    project : Project
+    name : str
+    parameters : mapping of str to object
+        With others than the chapter's own, nothing is written.
+    agreed : callable
+        Asked before anything is written.
+    **options
+        As `run_tasks` takes them.
+
+    Returns
+    -------
+    int
+        0, or 1 if a cell failed, data are missing, or rows of the quick run are not those of the full one.
+    """
+    chapter = project.chapter(name)
+    others = chapter.checked_parameters({k: v for k, v in parameters.items() if k != "profile"})
+    tasks = [_chapter_task(project, chapter, others | profile) for profile in ({}, {"profile": "full"})]
+    tasks[1] = replace(tasks[1], label=f"{chapter.name}, full")
+    state = State(project, read_ledger(project.book))
+    with locked(project.build / "lock", "a build of this book"):
+        check_writable([project.build, project.recorded])
+        outcomes = run_tasks(state, tasks, **options)
+        if _failed(outcomes):
+            return 1
+        quick, full = (outcome.executed for outcome in outcomes)
+        assert quick is not None
+        assert full is not None
+        print("\n".join(summary(project.recorded, chapter.name, full) or ["the chapter records no table"]))
+        if others:
+            print(f"nothing is written: the parameters are not the chapter's own ({', '.join(others)})")
+            return 0
+        if wrong := objections(project.recorded, chapter.name, full, quick):
+            print("nothing is written:", *wrong, sep="\n  - ")
+            return 1
+        if not agreed():
+            print("nothing is written")
+            return 0
+        header = _header(project, chapter, full)
+        write_records(project.recorded, chapter.name, full, quick, header)
+        print(f"written to {project.recorded}")
+    return 0
+
+
+def _header(project: Project, chapter: Chapter, full: Executed) -> dict[str, Any]:
+    about = full.provenance
+    return {
+        "chapter": chapter.name,
+        "date": full.run["date"],
+        "commit": _commit(project),
+        "versions": about["versions"],
+        "parameters": about["parameters"],
+        "wall_time_s": full.run["seconds"],
+        "data": {f"{file['dataset']}/{file['file']}": file["sha256"][:16] for file in about["data"]},
+        "replaced": full.replaced,
+        "cells": chapter.code,
+    }
+
+
+def _commit(project: Project) -> str | None:
+    """The commit that is checked out; None outside of git."""
+    command = ["git", "-C", str(project.root), "rev-parse", "HEAD"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

@@ -1,4 +1,4 @@
-"""The command `preflearn`: build the book, sweep over parameters, see to the data, read the ledger."""
+"""The command `preflearn`: build the book, record full runs, sweep, see to the data, read the ledger."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _EXAMPLES = """\b
 examples:
   preflearn build                          the whole book, quick profile
   preflearn build 03 -p seed 7             one chapter, with another seed
-  preflearn build --profile full --jobs 8  the papers' sizes; writes data/recorded
+  preflearn build --profile full --jobs 8  the papers' sizes
+  preflearn record 03                      one chapter in full, into data/recorded
   preflearn sweep 03 -p seed 0:20 -p n_exact 20,40
   preflearn data verify
 """
@@ -59,13 +60,12 @@ def _preflearn() -> None:
 
 
 def _execution_options(command: Any) -> Any:
-    """What `build` and `sweep` share."""
+    """What `build`, `record` and `sweep` share."""
     limit: dict[str, Any] = {"type": click.IntRange(1, 10**7), "show_default": True}
     options = [
         click.option("-p", "parameters", nargs=2, multiple=True, metavar="NAME VALUE", help="May recur."),
         click.option("--jobs", type=click.IntRange(1), metavar="N", help="Default: one a processor."),
         click.option("--cell-time", "cell_seconds", default=21600, metavar="SECONDS", **limit),
-        click.option("--cell-output", "cell_megabytes", default=20, metavar="MB", **limit),
     ]
     for option in reversed(options):
         command = option(command)
@@ -85,23 +85,37 @@ def _named(parameters: Iterable[tuple[str, str]]) -> dict[str, str]:
 @click.option("--force", is_flag=True, help="Execute although nothing changed.")
 @click.option("--no-render", is_flag=True, help="Stop before the pages are rendered.")
 @_execution_options
-def _build(
-    chapters: Any, profile: Any, force: bool, no_render: bool, parameters: Any, jobs: Any, **limits: Any
-) -> int:
+def _build(chapters: Any, profile: Any, no_render: bool, parameters: Any, **options: Any) -> int:
     """Execute chapters whose notebook, modules, parameters, data or versions changed, side by side;
-    collect their pages and claims; render the book into _build/html.
+    collect their pages and claims; compare with data/recorded; render the book into _build/html.
 
     A CHAPTER is such as 03 or 03_lemma; the default is all. The profile quick takes minutes, full has the
-    papers' sizes, and its numbers go to data/recorded. -p gives a chapter's parameter another value. A cell
-    may take --cell-time seconds and write --cell-output megabytes.
+    papers' sizes. -p gives a chapter's parameter another value. A cell may take --cell-time seconds.
     """
     from bookrunner.build import build_book
-    from bookrunner.execution import Limits
     from bookrunner.project import find_project
 
     given = _named(parameters) | ({"profile": profile} if profile else {})
-    options = {"jobs": jobs, "force": force, "rendered": not no_render, "limits": Limits(**limits)}
-    return build_book(find_project(), chapters, given, **options)
+    return build_book(find_project(), chapters, given, rendered=not no_render, **options)
+
+
+@_preflearn.command("record", short_help="Run one chapter in full, and write its tables to data/recorded.")
+@click.argument("chapter")
+@click.option("--yes", is_flag=True, help="Write without asking.")
+@click.option("--dry", is_flag=True, help="Only show what moves.")
+@_execution_options
+def _record(chapter: str, yes: bool, dry: bool, parameters: Any, **options: Any) -> int:
+    """Run one chapter in both profiles, show what moves against data/recorded, and write the tables there.
+
+    With -p, so that the parameters are not the chapter's own, nothing is written.
+    """
+    from bookrunner.build import record_chapter
+    from bookrunner.project import find_project
+
+    def agreed() -> bool:
+        return not dry and (yes or (sys.stdin.isatty() and click.confirm("write these tables?")))
+
+    return record_chapter(find_project(), chapter, _named(parameters), agreed, **options)
 
 
 @_preflearn.command("sweep", short_help="Execute one chapter at every point of a grid of parameters.")
@@ -109,13 +123,12 @@ def _build(
 @click.option("--scheduler", metavar="ADDRESS", help="Run on a Dask cluster, such as tcp://host:8786.")
 @click.option("--output", type=Path, metavar="DIR", help="Default: _build/sweeps/CHAPTER.")
 @_execution_options
-def _sweep(chapter: str, scheduler: Any, output: Any, parameters: Any, jobs: Any, **limits: Any) -> int:
+def _sweep(chapter: str, parameters: Any, jobs: Any, scheduler: Any, **options: Any) -> int:
     """Execute one chapter at every point of a grid: -p takes a range such as 0:20 or 0:20:5, or a list such
     as 1,2,5. A point that is there already is not run again.
 
     A table named by the grid, results-....csv, holds a row a point.
     """
-    from bookrunner.execution import Limits
     from bookrunner.project import find_project
     from bookrunner.sweep import run_sweep
 
@@ -124,8 +137,7 @@ def _sweep(chapter: str, scheduler: Any, output: Any, parameters: Any, jobs: Any
         raise ValueError("a sweep needs at least one parameter, such as: -p seed 0:20")
     if jobs is not None and scheduler is not None:
         raise ValueError("--jobs is for this machine and --scheduler for a cluster; expected one of them")
-    where = {"jobs": jobs, "scheduler": scheduler, "output": output, "limits": Limits(**limits)}
-    table, outcomes = run_sweep(find_project(), chapter, grid, **where)
+    table, outcomes = run_sweep(find_project(), chapter, grid, jobs=jobs, scheduler=scheduler, **options)
     counts = Counter(outcome.status for outcome in outcomes)
     print(f"points: {', '.join(f'{count} {status}' for status, count in sorted(counts.items()))}")
     for outcome in outcomes:
@@ -135,49 +147,35 @@ def _sweep(chapter: str, scheduler: Any, output: Any, parameters: Any, jobs: Any
     return 1 if counts["failed"] else 0
 
 
-@_preflearn.group("data")
-def _data() -> None:
-    """The public data sets: list, fetch, verify."""
-
-
-@_data.command("list")
-def _data_list() -> int:
-    """All data sets, their licences, and whether they are here."""
-    from preflearn import datasets
-
-    print(datasets.listing().to_string(index=False))
-    return 0
-
-
-@_data.command("fetch")
-@click.argument("names", nargs=-1, required=True, metavar="DATASET...")
-def _data_fetch(names: tuple[str, ...]) -> int:
-    """Download data sets into the cache and verify them."""
-    from preflearn import datasets
-
-    status = 0
-    for name in names:
-        try:
-            for path in datasets.fetch(name, progress=sys.stderr.isatty()):
-                print(path)
-        except datasets.DatasetUnavailable as error:
-            print(f"preflearn: {error}", file=sys.stderr)
-            status = 1
-    return status
-
-
-@_data.command("verify")
+@_preflearn.command("data", short_help="The public data sets: list, fetch, verify.")
+@click.argument("action", type=click.Choice(["list", "fetch", "verify"]))
 @click.argument("names", nargs=-1, metavar="[DATASET]...")
-def _data_verify(names: tuple[str, ...]) -> int:
-    """Compare the files that are here with their registered hashes."""
+def _data(action: str, names: tuple[str, ...]) -> int:
+    """List all data sets, their licences, and whether they are here; download some into the cache; or compare
+    the files that are here with their registered hashes, where a set that is missing is no damage.
+    """
     import pandas as pd
 
     from preflearn import datasets
 
-    rows = pd.concat([datasets.verify(name) for name in names or [None]])
+    if action == "fetch":
+        return max([_fetched(name) for name in names], default=0)
+    rows = datasets.listing()
+    if action == "verify":
+        rows = pd.concat([datasets.verify(name) for name in names or [None]])
     print(rows.to_string(index=False))
-    # A set that is not here is no damage; a file with other bytes is.
-    return 0 if set(rows["status"]) <= {"ok", "missing", "unverifiable"} else 1
+    return 0 if action == "list" or set(rows["status"]) <= {"ok", "missing", "unverifiable"} else 1
+
+
+def _fetched(name: str) -> int:
+    from preflearn import datasets
+
+    try:
+        print(*datasets.fetch(name, progress=sys.stderr.isatty()), sep="\n")
+    except datasets.DatasetUnavailable as error:
+        print(f"preflearn: {error}", file=sys.stderr)
+        return 1
+    return 0
 
 
 @_preflearn.command("claims")
@@ -189,7 +187,7 @@ def _claims() -> int:
     from bookrunner.project import find_project
 
     project = find_project()
-    checked, problems = match_checks(read_ledger(project.book), project.chapters, shown_chapters(project))
+    checked, problems = match_checks(read_ledger(project.book), shown_chapters(project))
     for entry in checked:
         computed = entry.result["computed"] if entry.result else "-"
         mark = "!" if entry.contradicts else " "

@@ -52,9 +52,12 @@ _FIELDS: dict[str, dict[str, tuple[int | str, ...]]] = {
 }
 """What each kind needs, with the shape of each field; a letter stands for one length in the whole kind."""
 
-_SIGNED = ("arithmetic", "geometric", "ratio", "signed min-max")
-_OTHERS = ("difference", "clipped", "softened", "min-max", "approximate", "graded", "graded as coded")
-_PROPORTIONS = (*_SIGNED, *(f"{name}, 0 positive" for name in _SIGNED), *_OTHERS)
+_PLACES = {
+    "graph": {"pairs": "items"},
+    "path": {"pairs": "items", "valid_pairs": "valid"},
+    "pursuit": {"basis": "train"},
+}
+"""Fields that hold places in another one."""
 
 
 def explorer(
@@ -103,7 +106,7 @@ def explorer(
     ------
     ValueError
         On an unknown kind, a missing field or a wrong shape, what is neither a finite number nor a text, an
-        item or a label that does not exist, or no alternative text.
+        item or a label that does not exist, values of lambda that do not decrease, or no alternative text.
 
     Examples
     --------
@@ -169,81 +172,14 @@ def _check(kind: str, data: dict[str, Any]) -> None:
         )
         if len(found) != len(shape) or found != wanted or 0 in found:
             raise ValueError(f"data[{name!r}] has the shape {found}; expected {shape} with {lengths}")
-    if kind == "graph":
-        for pair, label in zip(data["pairs"], data["y"], strict=True):
-            if not set(pair) <= set(range(lengths["n"])) or pair[0] == pair[1]:
-                raise ValueError(f"a pair is {pair}; expected two different items below {lengths['n']}")
-            if label not in (-1, 0, 1):
-                raise ValueError(f"a label is {label}; expected -1, 0 or 1")
-        if len({frozenset(pair) for pair in data["pairs"]}) < lengths["m"]:
-            raise ValueError(f"two of {reprlib.repr(data['pairs'])} are of the same items; expected one")
-    if kind == "path":
-        for some, sites in (("pairs", "items"), ("valid_pairs", "valid")):
-            if not {place for pair in data[some] for place in pair} <= set(range(len(data[sites]))):
-                raise ValueError(f"data[{some!r}] is {reprlib.repr(data[some])}; expected pairs of {sites!r}")
-    if kind == "pursuit":
-        if wrong := {row[1] for row in data["train"] + data["valid"]} - {0, 1}:
-            raise ValueError(f"a query is {min(wrong)}; expected 0 or 1")
-        if wrong := {item for row in data["basis"] for item in row} - set(range(lengths["n"])):
-            raise ValueError(f"the basis has the item {min(wrong)}; expected items below {lengths['n']}")
-        if not 0 <= min(data["mix"]) <= max(data["mix"]) <= 1:
-            raise ValueError(f"mix is {data['mix']}; expected numbers from 0 to 1")
-        if lengths["s"] != lengths["p"] + 1 or min(row[0] for row in data["losses"]) <= 0:
-            found = f"{reprlib.repr(data['losses'])}; expected a positive one at step 0"
-            raise ValueError(f"losses are {found}, and {lengths['p']} more")
-    if kind == "match" and not 0.5 <= min(data["std"]) <= max(data["std"]) <= 4:
-        raise ValueError(f"standard deviations are {data['std']}; expected 0.5 to 4, as on the sliders")
-    if kind == "match" and abs(data["mean"][0] - data["mean"][1]) > 6:
-        raise ValueError(f"the means are {data['mean']}; expected at most 6 between them, as on the slider")
-    if kind == "timelines":
-        _check_timelines(data, lengths)
-    if kind == "analogy":
-        _check_analogy(data)
-    if kind in ("bias", "path"):
-        knots = data["lambda"]
-        if knots[-1] <= 0 or any(a <= b for a, b in pairwise(knots)):
-            raise ValueError(f"lambda is {reprlib.repr(knots)}; expected positive numbers that decrease")
-    if kind == "path" and not knots[-1] <= data["best"] <= knots[0]:
-        raise ValueError(f"best is {data['best']}; expected a lambda from {knots[-1]} to {knots[0]}")
-
-
-def _check_timelines(data: dict[str, Any], lengths: dict[str, int]) -> None:
-    players, years, margin = data["players"], data["years"], data.get("margin", 0)
-    if len({name for name in players if isinstance(name, str) and len(name) <= 20}) < lengths["n"]:
-        raise ValueError(f"players are {players}; expected different texts of at most 20 characters")
-    if wrong := [name for name, std in zip(players, data["std"], strict=True) if not any(std)]:
-        raise ValueError(f"{wrong[0]!r} has NaN at all years; expected a curve")
-    if any(a >= b for a, b in pairwise(years)) or years[-1] - years[0] < 1 / 6:
-        raise ValueError(f"years are {reprlib.repr(years)}; expected two months at least, increasing")
-    chosen = data.get("chosen", players[:2])
-    if not 2 <= len([name for name in players if name in chosen]) == len(chosen) <= 4:
-        raise ValueError(f"chosen are {chosen}; expected two to four different players of {players}")
-    if not isinstance(margin, int | float) or margin < 0:
-        raise ValueError(f"margin is {margin!r}; expected a number of at least 0")
-    if lengths["n"] * lengths["t"] > 10_000:  # some 130 kB
-        raise ValueError(f"there are {lengths['n']} x {lengths['t']} points; expected at most 10000")
-
-
-def _check_analogy(data: dict[str, Any]) -> None:
-    names, examples = [name for name, _ in data["proportions"]], data["examples"]
-    if len({name for name in names if name in _PROPORTIONS}) < len(names):
-        raise ValueError(f"proportions are {names}; expected different ones of {_PROPORTIONS}")
-    if not isinstance(examples, dict) or not set(examples) <= set(names):
-        raise ValueError(f"examples are {reprlib.repr(examples)}; expected some by names of {names}")
-    for name, example in {"data": data, **examples}.items():
-        if not isinstance(example, dict):
-            raise ValueError(
-                f"the example of {name!r} is {reprlib.repr(example)}; expected names with values"
-            )
-        q, points = example.get("denominator", 0), example.get("points", [])
-        steps = range(q + 1) if q in range(1, 61) else ()
-        if _shape(points) not in [(n, 2) for n in range(2, 7)] or any({*pair} - {*steps} for pair in points):
-            found = f"{reprlib.repr(points)} / {q!r}; expected two to six pairs of whole numbers"
-            raise ValueError(f"points of {name!r} are {found}, from 0 to a denominator of at most 60")
-        stretch, tolerance = example.get("stretch", 100), example.get("tolerance", 0)
-        if stretch not in range(100, 301, 5) or tolerance not in steps:
-            found = f"{stretch!r} and tolerance {tolerance!r}; expected 100, 105, ... 300"
-            raise ValueError(f"stretch of {name!r} is {found}, and a whole number from 0 to {q}")
+    for name, of in _PLACES.get(kind, {}).items():
+        if not {place for row in data[name] for place in row} <= set(range(len(data[of]))):
+            raise ValueError(f"data[{name!r}] is {reprlib.repr(data[name])}; expected places in {of!r}")
+    if not set(data.get("y", [])) <= {-1, 0, 1}:
+        raise ValueError(f"labels are {reprlib.repr(data['y'])}; expected -1, 0 or 1")
+    knots = data.get("lambda", [])
+    if any(a <= b for a, b in pairwise([*knots, 0])):
+        raise ValueError(f"lambda is {reprlib.repr(knots)}; expected positive numbers that decrease")
 
 
 def _shape(value: Any) -> tuple[int, ...]:
@@ -269,12 +205,8 @@ def _picture(figure: Figure, alt: str) -> str:
 
 def _html(kind: str, data: dict[str, Any], picture: str, caption_state: str) -> str:
     # A text with "</script>" must not end the element; JSON may write these signs as escapes.
-    inline = (
-        json.dumps(data, separators=(",", ":"))
-        .replace("&", "\\u0026")
-        .replace("<", "\\u003c")
-        .replace(">", "\\u003e")
-    )
+    inline = json.dumps(data, separators=(",", ":"))
+    inline = inline.translate({ord(sign): f"\\u{ord(sign):04x}" for sign in "&<>"})
     state = f"<p>{html.escape(caption_state)}</p>" if caption_state else ""
     return (
         f'<div class="explorer" data-explorer="{kind}">'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import hashlib
 import json
@@ -10,11 +9,8 @@ import os
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from functools import cache
 from pathlib import Path
-from typing import Any
 
-PACKAGES = ("preflearn", "studies", "bookrunner")  # our own
 _STALE_S = 3600
 
 
@@ -35,44 +31,8 @@ def file_hashes(paths: Iterable[Path], root: Path) -> dict[str, str]:
     ...     file_hashes(Path(folder).iterdir(), Path(folder))["a.txt"][:8]
     'ca978112'
     """
-    return {
-        path.relative_to(root).as_posix(): digest(path.read_bytes())
-        for path in sorted(paths)
-        if path.is_file()
-    }
-
-
-def code_hashes(paths: Iterable[Path], root: Path) -> dict[str, str]:
-    """`file_hashes` of Python files without their docstrings, comments and blank lines: of what they do."""
     files = [path for path in sorted(paths) if path.is_file()]
-    return {path.relative_to(root).as_posix(): _code_digest(path.read_bytes()) for path in files}
-
-
-@cache
-def _code_digest(source: bytes) -> str:
-    try:
-        return digest(b"\n".join(working_lines(source)))
-    except SyntaxError:
-        return digest(source)
-
-
-def working_lines(source: bytes) -> list[bytes]:
-    """Lines of a Python file without docstrings, comments and blank lines.
-
-    Examples
-    --------
-    >>> working_lines(b"# why\\nx = 1  # said\\n\\n")
-    [b'x = 1  # said']
-    """
-    lines, said, text = source.splitlines(), set[int](), set[int]()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, (ast.Constant, ast.JoinedStr)) and node.lineno != node.end_lineno:
-            text.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-        elif isinstance(node, ast.Expr) and isinstance(getattr(node.value, "value", None), str):
-            said.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-    words = (number for number, line in enumerate(lines, 1) if not line.strip() or line.lstrip()[:1] == b"#")
-    silent = said.union(set(words) - text)
-    return [line for number, line in enumerate(lines, 1) if number not in silent]
+    return {path.relative_to(root).as_posix(): digest(path.read_bytes()) for path in files}
 
 
 def write_atomically(path: Path, text: str) -> Path:
@@ -104,9 +64,16 @@ def write_atomically(path: Path, text: str) -> Path:
 
 
 def check_writable(folders: Iterable[Path]) -> None:
-    """Raise OSError, naming the place, unless files can be made in each of these folders."""
+    """Raise OSError, naming the place, unless files can be made in each of these folders.
+
+    What a killed run left there half written is deleted, unless it is fresh: another one may run now.
+    """
     for folder in folders:
-        write_atomically(folder / ".writable", "").unlink(missing_ok=True)  # another run may do the same
+        write_atomically(folder / ".writable", "").unlink(missing_ok=True)
+        for path in folder.rglob(".tmp-*"):
+            with contextlib.suppress(OSError):
+                if time.time() - path.stat().st_mtime > _STALE_S:
+                    path.unlink()
 
 
 @contextlib.contextmanager
@@ -126,37 +93,14 @@ def locked(path: Path, what: str) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
-            holder = file.read(200).strip() or "another process"
-            raise BlockingIOError(
-                f"{what} is under way: {holder} holds {path}; wait for it or end it"
-            ) from None
+            text = f"{what} is under way: {file.read(200).strip()} holds {path}; wait for it or end it"
+            raise BlockingIOError(text) from None
         except (ImportError, OSError):
             pass  # a system or a file system without locks
         file.truncate(0)
         file.write(f"process {os.getpid()}")
         file.flush()
-        try:
-            yield
-        finally:
-            file.truncate(0)
-
-
-def clean_temporaries(folders: Iterable[Path]) -> None:
-    """Delete temporary files that a killed run left; fresh ones may belong to one that runs now."""
-    for folder in folders:
-        for path in folder.rglob(".tmp-*"):
-            with contextlib.suppress(OSError):
-                if path.is_file() and time.time() - path.stat().st_mtime > _STALE_S:
-                    path.unlink()
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """A mapping that we wrote; an empty one where it is missing or damaged."""
-    try:
-        found = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+        yield
 
 
 def read_yaml(path: Path) -> object:
@@ -172,7 +116,5 @@ def read_yaml(path: Path) -> object:
     try:
         # The loader in C is faster, and ends the process where the nesting is too deep for its stack.
         return yaml.safe_load(path.read_text("utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{path.name} is not valid YAML: {' '.join(str(error).split())}") from None
-    except RecursionError:
-        raise ValueError(f"{path.name} is not valid YAML: it is nested too deeply") from None

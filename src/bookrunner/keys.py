@@ -7,25 +7,21 @@ stamp has a say.
 
 from __future__ import annotations
 
+import ast
 import hashlib
-import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bookrunner.files import PACKAGES, code_hashes, digest
+from bookrunner.files import digest
 from bookrunner.ledger import Claim
 from bookrunner.outputs import Executed, payloads
 from bookrunner.project import Chapter, Project
-from bookrunner.records import PROVENANCE_MIME, main_versions, project_file
-
-_CHANGED = "changed while it ran"
-_LOOKS = "module preflearn/plots.py"  # of the figures, of which no number depends
+from bookrunner.records import PACKAGES, PROVENANCE_MIME, main_versions, project_file
 
 
 class State:
-    """Digests of what chapters may read, as they are when a build or a sweep starts.
+    """Digests of what chapters may read; of modules and claims, as they are when a build or a sweep starts.
 
     ``state["module preflearn/pairs.py"]`` is None for what does not exist. Other kinds are "notebook NAME",
     "version PACKAGE", "claim ID", "table PATH", "data SET/FILE", and "dataset SET" for whether one is here.
@@ -35,8 +31,9 @@ class State:
         self._project, self.root = project, str(project.root)
         source = Path(__file__).parents[1]
         modules = [path for name in PACKAGES for path in (source / name).rglob("*.py")]
+        # Read at once: a kernel imports what an editor may change before the run ends.
+        self._modules = {path.relative_to(source).as_posix(): path.read_bytes() for path in modules}
         self._known: dict[str, str | None] = {
-            **{f"module {name}": content for name, content in code_hashes(modules, source).items()},
             **{f"version {name}": number for name, number in main_versions().items()},
             **{f"claim {claim.id}": claim.shown for claim in ledger.values()},
         }
@@ -45,6 +42,7 @@ class State:
         if name not in self._known:
             kind, _, what = name.partition(" ")
             find = {
+                "module": self._module,
                 "notebook": self._notebook,
                 "table": self._table,
                 "data": self._data,
@@ -53,10 +51,20 @@ class State:
             self._known[name] = find(what) if find else None
         return self._known[name]
 
+    def _module(self, name: str) -> str | None:
+        """Of what a module does: its code without docstrings and comments."""
+        if name not in self._modules:
+            return None
+        tree = ast.parse(self._modules[name])
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+                node.value.value = None
+        return digest(ast.dump(tree))
+
     def _notebook(self, chapter: str) -> str:
         """Of what makes the page: sources and metadata, not outputs."""
         notebook = self._project.chapter(chapter).notebook
-        cells = [[cell["cell_type"], "".join(cell["source"]), cell["metadata"]] for cell in notebook["cells"]]
+        cells = [[cell["cell_type"], cell["source"], cell["metadata"]] for cell in notebook["cells"]]
         about = {key: value for key, value in notebook["metadata"].items() if key != "language_info"}
         return digest([cells, about])
 
@@ -82,54 +90,19 @@ class State:
 
         return "here" if datasets.available(name) else None
 
-    def look_for_data(self, chapter: Chapter) -> None:
-        """Note which data sets are here before a chapter runs: what arrives meanwhile, it did not read."""
-        for name in chapter.datasets:
-            self._known[f"dataset {name}"] = self._dataset(name)
-
     def inputs(self, chapter: Chapter, profile: str, notebook: dict[str, Any]) -> dict[str, str | None]:
         """What an execution depends on, given the executed notebook with its provenance.
 
-        The kernel hashes tables, claims and data as it reads them. A module's file it can hash at its
-        end only: where that is not what was here at the start, the result is no longer to be trusted.
+        The kernel hashes tables, claims and data as it reads them, and names the modules that it imported.
         """
-        inputs = {name: content for name, content in self._known.items() if name.startswith("version ")}
-        inputs[f"notebook {chapter.name}"] = self[f"notebook {chapter.name}"]
         provenance = next(payloads(notebook, PROVENANCE_MIME))
-        for name, content in provenance["read"].items():
-            if profile == "full" and name.startswith(f"table data/recorded/{chapter.name}_"):
-                continue  # which the full run is about to write
-            changed = name.startswith("module ") and self[name] != content
-            inputs[name] = _CHANGED if changed else content
-        read = {file["dataset"] for file in provenance["data"]}
-        for name in chapter.datasets:
-            if name not in read:
-                inputs[f"dataset {name}"] = self[f"dataset {name}"]
-        return inputs
+        names = [f"notebook {chapter.name}", *(f"module {name}" for name in provenance["modules"])]
+        names += [name for name in self._known if name.startswith("version ")]
+        # The records of a full run are about to be written anew.
+        own = f"table data/recorded/{chapter.name}_" if profile == "full" else " "
+        read = {name: found for name, found in provenance["read"].items() if not name.startswith(own)}
+        return read | {name: self[name] for name in names}
 
     def changes(self, executed: Executed) -> list[str]:
         """Names of the inputs of an executed notebook that are no longer what they were."""
         return [name for name, content in executed.run["inputs"].items() if self[name] != content]
-
-
-def code_of_numbers(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The modules of the package among some inputs, by which a recorded number may change.
-
-    An __init__ is the face of its folder: it imports names and computes nothing.
-    """
-    modules = {k: v for k, v in inputs.items() if k.startswith("module preflearn") and k != _LOOKS}
-    return {k: v for k, v in modules.items() if not k.endswith("/__init__.py")}
-
-
-def outdated_records(project: Project, state: State) -> list[str]:
-    """Names of the recorded tables that were made by other code than the present, or do not say by which."""
-    outdated = []
-    for path in sorted((project.root / "data" / "recorded").glob("*.csv")):
-        noted = re.search(r"^# code: (.+)$", path.read_text("utf-8", "replace"), re.MULTILINE)
-        try:
-            code = code_of_numbers(json.loads(noted[1])) if noted else {"module unknown": "-"}
-            if any(not (state[name] or "").startswith(content) for name, content in code.items()):
-                outdated.append(path.name)
-        except (ValueError, AttributeError, TypeError):
-            outdated.append(path.name)
-    return outdated

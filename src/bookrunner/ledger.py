@@ -271,6 +271,7 @@ def check(
         result["ours"] = {"holds": _forms(ours), "computed": computed_verdict(ours)}
     if recorded is not None:
         result["recorded"] = str(recorded.attrs.get("date", "an unknown date"))[:10]
+        result["record"] = recorded.attrs.get("record", "")
     _show(claim, compared(claim, result))
 
 

@@ -15,6 +15,9 @@ class BrokenLink(NamedTuple):
     link: str
     missing: str
 
+    def __str__(self) -> str:
+        return f"{self.page}: the link {self.link!r} leads nowhere (no such {self.missing})"
+
 
 class _Page(HTMLParser):
     """Collect anchors and links of one page."""

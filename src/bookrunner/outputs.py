@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from bookrunner.records import PROVENANCE_MIME, RECORD_MIME
 INJECTED_TAG = "injected-parameters"
 PROVENANCE_TAG = "preflearn-provenance"
 
+DOUBT = "What rests on these numbers has to be computed again."
 _OURS = {CLAIM_MIME, RECORD_MIME, PROVENANCE_MIME}
 
 
@@ -79,9 +80,9 @@ class Executed:
         return list(payloads(self.notebook, CLAIM_MIME))
 
     @cached_property
-    def records(self) -> list[dict[str, Any]]:
-        """Payloads of `record`, in order."""
-        return list(payloads(self.notebook, RECORD_MIME))
+    def records(self) -> dict[str, dict[str, Any]]:
+        """Payloads of `record`, in order, by name."""
+        return {payload["name"]: payload for payload in payloads(self.notebook, RECORD_MIME)}
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
@@ -97,20 +98,29 @@ class Executed:
         asked = (name.partition(" ") for name in self.provenance["read"])
         return [dataset for kind, _, dataset in asked if kind == "dataset"]
 
-    def page(self, repository: str = "") -> str:
+    def page(self, repository: str = "", broken: Collection[str] = ()) -> str:
         """The notebook as the book shows it, as JSON text that depends on its content alone.
 
         The machinery is left out: our machine-readable outputs, times of execution, the injected
         parameters (a note states them) and the cell for the provenance. A first cell, which only those see
         who download the notebook, says how to install the package, from `repository` where that is known.
+        A warning names the records among `broken`, whose witness no longer comes out; so do badges that
+        rest on them.
         """
         cells = [_installation(repository)]
         for cell in self.notebook["cells"]:
             if _is_hidden(cell):
                 continue
-            cells.append(_clean(cell))
-            if "parameters" in cell["metadata"].get("tags", []) and self.run["parameters"]:
-                cells.append(_parameter_note(self.run["parameters"]))
+            cells.append(_clean(cell, broken))
+            if "parameters" in cell["metadata"].get("tags", []):
+                if given := self.run["parameters"]:
+                    values = ", ".join(f"`{name} = {value!r}`" for name, value in given.items())
+                    text = f"This page was computed with {values} in place of the values above."
+                    cells.append(_note("parameters", text, "note"))
+                if wrong := sorted(name for name in broken if name.startswith(self.run["chapter"])):
+                    names = ", ".join(f"`{name}`" for name in wrong)
+                    text = f"The present code no longer gives what was recorded: {names}. {DOUBT}"
+                    cells.append(_note("records", text, "warning"))
         kept = ("kernelspec", "language_info")
         metadata = {key: value for key, value in self.notebook["metadata"].items() if key in kept}
         page = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
@@ -121,7 +131,7 @@ def _is_hidden(cell: dict[str, Any]) -> bool:
     return not {INJECTED_TAG, PROVENANCE_TAG}.isdisjoint(cell["metadata"].get("tags", []))
 
 
-def _clean(cell: dict[str, Any]) -> dict[str, Any]:
+def _clean(cell: dict[str, Any], broken: Collection[str]) -> dict[str, Any]:
     metadata = {
         key: value for key, value in cell["metadata"].items() if key not in ("papermill", "execution")
     }
@@ -129,7 +139,11 @@ def _clean(cell: dict[str, Any]) -> dict[str, Any]:
         return cell | {"metadata": metadata}
     outputs = []
     for output in cell["outputs"]:
-        shown = {mime: content for mime, content in output.get("data", {}).items() if mime not in _OURS}
+        data = output.get("data", {})
+        shown = {mime: content for mime, content in data.items() if mime not in _OURS}
+        if data.get(CLAIM_MIME, {}).get("record") in broken:
+            mark = f'<p class="claim-evidence"><span class="claim-label">In doubt.</span> {DOUBT}</p></div>'
+            shown["text/html"] = "".join(shown["text/html"]).removesuffix("</div>") + mark
         if shown or "data" not in output:
             outputs.append(output | ({"data": shown} if shown else {}))
     return cell | {"metadata": metadata, "outputs": outputs}
@@ -146,7 +160,6 @@ def _installation(repository: str) -> dict[str, Any]:
     return {"cell_type": "markdown", "id": "installation", "metadata": metadata, "source": text}
 
 
-def _parameter_note(parameters: dict[str, Any]) -> dict[str, Any]:
-    values = ", ".join(f"`{name} = {value!r}`" for name, value in parameters.items())
-    text = f":::{{note}}\nThis page was computed with {values} in place of the values above.\n:::"
-    return {"cell_type": "markdown", "id": "parameters-note", "metadata": {}, "source": text}
+def _note(name: str, text: str, kind: str) -> dict[str, Any]:
+    source = f":::{{{kind}}}\n{text}\n:::"
+    return {"cell_type": "markdown", "id": f"{name}-note", "metadata": {}, "source": source}

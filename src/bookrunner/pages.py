@@ -5,9 +5,12 @@ from __future__ import annotations
 import html
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from bookrunner.ledger import (
     DEFINITION,
@@ -20,8 +23,7 @@ from bookrunner.ledger import (
     form_lines,
     headline,
 )
-from bookrunner.outputs import Executed
-from bookrunner.project import Chapter
+from bookrunner.outputs import DOUBT, Executed
 from bookrunner.tasks import duration
 
 _PAPERS = {
@@ -35,28 +37,45 @@ _PAPERS = {
 
 @dataclass(frozen=True)
 class Checked:
-    """A claim with what was computed; `result` is None if nothing was, and `why` then says why."""
+    """A claim with what was computed; `result` is None if nothing was."""
 
     claim: Claim
     result: dict | None
-    why: str = ""
+
+    @property
+    def settled(self) -> bool:
+        """Whether a chapter of this build computed the claim, or it is a definition."""
+        return self.result is not None or self.claim.verdict == DEFINITION
 
     @property
     def contradicts(self) -> bool:
         """Whether the computation disagrees with the written verdict."""
         return self.result is not None and not self.result["agrees"]
 
+    @property
+    def kind(self) -> str:
+        """The written verdict, "contradiction" or "unchecked"."""
+        return "contradiction" if self.contradicts else self.claim.verdict if self.settled else "unchecked"
+
+    @property
+    def mark(self) -> str:
+        """A sign for the kind."""
+        return MARKS.get(self.kind, "⚠" if self.settled else "…")
+
+    @property
+    def place(self) -> str:
+        """Where the claim stands in its section."""
+        return self.claim.where.partition(",")[2].strip()
+
 
 def match_checks(
-    ledger: Mapping[str, Claim], chapters: Iterable[Chapter], executed: Mapping[str, Executed]
+    ledger: Mapping[str, Claim], executed: Mapping[str, Executed]
 ) -> tuple[list[Checked], list[str]]:
     """Compare the ledger with the checks of all executed chapters.
 
     Parameters
     ----------
     ledger : mapping of str to Claim
-    chapters : iterable of Chapter
-        All chapters whose notebook exists.
     executed : mapping of str to Executed
         By chapter name; a chapter may be missing.
 
@@ -67,88 +86,84 @@ def match_checks(
     problems : list of str
         Contradictions, entries that their chapter never checks, and checks in the wrong place.
     """
-    existing = {chapter.name for chapter in chapters}
     results: dict[str, dict] = {}
     problems = []
     for name, notebook in executed.items():
         for result in notebook.checks:
-            claim = ledger.get(result["id"])
-            if claim is None:
-                problems.append(f"{result['id']}: chapter {name} checks it, but it is not in the ledger")
-            elif claim.chapter != name:
-                problems.append(
-                    f"{claim.id}: chapter {name} checks it; the ledger gives it to {claim.chapter}"
-                )
-            elif claim.id in results:
-                problems.append(f"{claim.id}: chapter {name} checks it more than once; expected one check")
+            id, claim = result["id"], ledger.get(result["id"])
+            if claim is None or claim.chapter != name:
+                place = f"the ledger gives it to {claim.chapter}" if claim else "it is not in the ledger"
+                problems.append(f"{id}: chapter {name} checks it; {place}")
+            elif id in results:
+                problems.append(f"{id}: chapter {name} checks it more than once; expected one check")
             else:
-                results[claim.id] = compared(claim, result)
-    checked = []
-    for claim in ledger.values():
-        why = ""
-        if claim.chapter not in existing:
-            why = "Not yet checked: its chapter is in preparation."
-        elif claim.chapter not in executed:
-            why = "Not yet checked: its chapter was not run in this build."
-        elif claim.verdict == DEFINITION:
-            why = "True by definition: no computation could come out otherwise."
-        elif claim.id not in results:
-            why = "Not checked."
+                results[id] = compared(claim, result)
+    checked = [Checked(claim, results.get(claim.id)) for claim in ledger.values()]
+    for claim, result in ((entry.claim, entry.result) for entry in checked):
+        if result is None and claim.chapter in executed and claim.verdict != DEFINITION:
             problems.append(f"{claim.id}: chapter {claim.chapter} never checks it")
-        entry = Checked(claim, results.get(claim.id), why)
-        checked.append(entry)
-        if entry.result and entry.contradicts:
-            problems.append(f"{claim.id}: {headline(entry.result)} ({evidence_line(entry.result)})")
+        elif result is not None and not result["agrees"]:
+            problems.append(f"{claim.id}: {headline(result)} ({evidence_line(result)})")
     return checked, problems
 
 
-def claims_page(checked: list[Checked]) -> str:
-    """The claims page as MyST Markdown: a summary, then all claims by paper and section."""
-    parts = [
-        "# Claims",
-        "Every checkable statement of the papers that the book has reached, in our words, with the verdict "
-        "that a chapter computed. *Definition* means that it is true by the paper's own definitions, so that "
-        "there is nothing to compute; *holds if* means that the paper omits a condition, *typo* that the "
-        "printed formula is wrong and the one that was meant holds, *open* that it can't be settled here.",
-        _summary(checked),
-    ]
-    for paper in sorted({entry.claim.paper for entry in checked}):
-        parts += [f"## Paper {paper}", f"The claims of {{cite:t}}`{_PAPERS[paper]}`."]
-        sections: dict[str, list[str]] = {}
-        for entry in (e for e in checked if e.claim.paper == paper):
-            section, _, place = entry.claim.where.partition(",")
-            sections.setdefault(section[:1].upper() + section[1:], []).append(_entry(entry, place.strip()))
-        for section in sorted(sections, key=lambda title: [int(k) for k in re.findall(r"\d+", title)]):
-            parts += [f"### {section}", *sections[section]]
-    return "\n\n".join(parts) + "\n"
+def claims_page(checked: list[Checked], broken: Collection[str] = ()) -> str:
+    """The claims page as MyST Markdown: a summary, then all claims by paper and section.
 
-
-def _summary(checked: list[Checked]) -> str:
-    papers = sorted({entry.claim.paper for entry in checked})
-    rows: list[list[Any]] = [["paper", "claims", *VERDICTS, "not yet checked"]]
-    for paper in [*papers, "all"]:
-        entries = [e for e in checked if paper in (e.claim.paper, "all")]
-        verdicts = _settled(entries)
-        waiting = len(entries) - verdicts.total()
-        rows.append([paper, len(entries), *(verdicts[v] for v in VERDICTS), waiting])
-    return _table(rows)
-
-
-def _settled(entries: Iterable[Checked]) -> Counter[str]:
-    """How many claims have each verdict, of those that a chapter of this build settled."""
-    return Counter(e.claim.verdict for e in entries if e.result is not None or e.claim.verdict == DEFINITION)
+    A claim says so if it rests on one of the `broken` records, which the present code contradicts.
+    """
+    by_paper = groupby(sorted(checked, key=_paper_of), _paper_of)
+    papers = [(paper, list(entries)) for paper, entries in by_paper]
+    return _filled("claims.md", papers=papers, checked=checked, broken=broken)
 
 
 def tally(checked: list[Checked]) -> str:
     """The verdicts as MyST Markdown for the front page: how many claims have each, with a link to them."""
-    verdicts = _settled(checked)
-    items = "".join(
-        f'<li class="claim-{verdict.replace(" ", "-")}"><strong>{verdicts[verdict]}</strong> '
-        f'<span aria-hidden="true">{MARKS[verdict]}</span> {verdict}</li>'
-        for verdict in VERDICTS
-    )
-    text = f"{verdicts.total()} claims judged in this build, by verdict:"
-    return f'<p>{text}</p>\n<ul class="claim-tally">{items}</ul>\n'
+    return _filled("tally.md", checked=checked)
+
+
+def status_page(
+    executed: Mapping[str, Executed],
+    broken: Mapping[str, Sequence[str]] | None = None,
+    again: Mapping[str, Sequence[str]] | None = None,
+) -> str:
+    """The status page as MyST Markdown: when and how long, with which versions and data, and of records
+    those that the present code contradicts, and those to run again, with the reasons of each.
+    """
+    versions = {found for chapter in executed.values() for found in chapter.provenance["versions"].items()}
+    read = any(chapter.provenance["data"] or chapter.replaced for chapter in executed.values())
+    records = {
+        "What the present code no longer gives, so that the build failed": broken,
+        "Recorded from other cells or data than the present, to be run again": again,
+    }
+    return _filled("status.md", executed=executed, versions=sorted(versions), read=read, records=records)
+
+
+def _paper_of(entry: Checked) -> str:
+    return entry.claim.paper
+
+
+def _count(entries: Iterable[Checked]) -> Counter[str]:
+    return Counter(entry.claim.verdict for entry in entries if entry.settled)
+
+
+def _sections(entries: Iterable[Checked]) -> list[tuple[str, list[Checked]]]:
+    """Claims by the section of the paper, in its order."""
+    found: dict[str, list[Checked]] = {}
+    for entry in entries:
+        section = entry.claim.where.partition(",")[0]
+        found.setdefault(section[:1].upper() + section[1:], []).append(entry)
+    return sorted(found.items(), key=lambda item: [int(k) for k in re.findall(r"\d+", item[0])])
+
+
+def _filled(name: str, **values: Any) -> str:
+    """One of our templates, with what it names."""
+    pages = Environment(loader=PackageLoader("bookrunner"), undefined=StrictUndefined)
+    pages.filters |= {"plain": _plain, "whole": _whole}
+    for known in (_count, _sections, anchor, duration, evidence_line, form_lines, headline):
+        pages.globals[known.__name__.removeprefix("_")] = known
+    pages.globals |= {"doubt": DOUBT, "marks": MARKS, "names": _PAPERS, "verdicts": VERDICTS}
+    return pages.get_template(name).render(values) + "\n"
 
 
 def figures(page: str, executed: Mapping[str, Executed]) -> dict[str, str]:
@@ -161,85 +176,6 @@ def figures(page: str, executed: Mapping[str, Executed]) -> dict[str, str]:
                 if svg := output.get("data", {}).get("image/svg+xml"):
                     drawn[f"{name}.svg"] = "".join(svg)
     return drawn
-
-
-def _entry(entry: Checked, place: str) -> str:
-    claim, result = entry.claim, entry.result
-    kind, verdict = claim.verdict.replace(" ", "-"), claim.verdict
-    if result is not None:
-        kind, verdict = ("contradiction" if entry.contradicts else kind), headline(result)
-    elif claim.verdict != DEFINITION:
-        kind, verdict = "unchecked", "not yet checked"
-    mark = MARKS.get(kind.replace("-", " "), "…" if result is None else "⚠")
-    head = f"**{mark} {verdict}** {claim.id}" + (f", {_plain(place)}" if place else "")
-    body = [head, claim.statement]
-    if result is not None and (forms := form_lines(result)):
-        body.append("\n".join(f"- {_plain(form)}" for form in forms))
-    if claim.note and (result is not None or claim.verdict == DEFINITION):
-        body.append(f"*Note.* {claim.note}")
-    if result is None:
-        body.append(f"*{entry.why}*")
-    else:
-        link = f'<a href="{claim.chapter}.html#check-{claim.id}">chapter {claim.chapter[:2]}</a>'
-        body.append(f"*Computed in {link}.* {_plain(evidence_line(result))}")
-    inner = "\n\n".join(body)
-    return f"({anchor(claim.id)})=\n::::{{container}} claim-entry claim-{kind}\n{inner}\n::::"
-
-
-def status_page(executed: Mapping[str, Executed], outdated: Iterable[str] = ()) -> str:
-    """The status page as MyST Markdown: when, how long, what is outdated, with which versions and data."""
-    rows: list[list[Any]] = [["chapter", "run time", "code cells", "date (UTC)", "profile"]]
-    for name, notebook in executed.items():
-        run = notebook.run
-        when = run["date"].replace("T", " ").removesuffix("Z")
-        took = _whole(duration(run["seconds"]))
-        rows.append([f"{{doc}}`{name}`", took, notebook.n_code_cells, _whole(when), run["profile"]])
-    total = sum(notebook.run["seconds"] for notebook in executed.values())
-    cells = sum(notebook.n_code_cells for notebook in executed.values())
-    rows.append(["all", _whole(duration(total)), cells, "", ""])
-    names = ", ".join(f"`{name}`" for name in outdated)
-    parts = [
-        "# Status",
-        "When each chapter was last computed, and with what. A chapter runs again if its notebook, the "
-        "package, its parameters, its data or a version below changes.",
-        _table(rows),
-        *([f"Recorded by older code than the present, and shown all the same: {names}."] if names else []),
-        "## Versions",
-        *_versions(executed),
-        "## Data",
-        _data(executed),
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
-def _versions(executed: Mapping[str, Executed]) -> list[str]:
-    groups: dict[tuple, list[str]] = {}
-    for name, notebook in executed.items():
-        groups.setdefault(tuple(sorted(notebook.provenance["versions"].items())), []).append(name)
-    parts = []
-    for versions, names in groups.items():
-        which = "All chapters:" if len(groups) == 1 else f"Chapters {', '.join(n[:2] for n in names)}:"
-        parts += [which, ", ".join(f"{package} {number}" for package, number in versions) + "."]
-    return parts
-
-
-def _data(executed: Mapping[str, Executed]) -> str:
-    rows: list[list[Any]] = [["chapter", "data set", "file", "SHA-256", "read from"]]
-    for name, notebook in executed.items():
-        for file in notebook.provenance["data"]:
-            digest = f"`{str(file['sha256'])[:12]}`"
-            rows.append([name[:2], file["dataset"], _plain(str(file["file"])), digest, file["source"]])
-        for dataset in notebook.replaced:
-            rows.append([name[:2], dataset, "", "", "other data in its place"])
-    if len(rows) == 1:
-        return "No chapter read a data set."
-    return _table(rows)
-
-
-def _table(rows: list[list[Any]]) -> str:
-    lines = ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
-    lines.insert(1, "|" + " --- |" * len(rows[0]))
-    return "\n".join(lines)
 
 
 def _whole(text: str) -> str:

@@ -16,6 +16,7 @@ PROFILES = ("quick", "full")
 
 _LONGEST = 10_000
 _MOST_VALUES = 100_000
+_PART = re.compile(r"(?:\[[^\]]*\]|\([^)]*\)|\{[^}]*\}|[^,])+")  # between two commas that are in no bracket
 _NUMBERS = {bool: "true or false", int: "an integer", float: "a finite number"}
 _EXPECTED = _NUMBERS | {list: "a list", tuple: "a list in parentheses", dict: "a dictionary"}
 
@@ -45,19 +46,16 @@ def typed(name: str, text: str, default: Any) -> Any:
     if isinstance(default, str):
         return text
     plain = {"true": "True", "false": "False", "null": "None"}.get(text.strip().lower(), text)
+    anything = default is None or default is ...
     try:
         # Python's tokenizer refuses more than 200 open brackets, and the length bounds every other nesting.
         value = ast.literal_eval(plain) if len(plain) <= _LONGEST else text
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        value = text
-    if default is None or default is ...:
-        return value if is_plain(value) else text
-    try:
-        return _like(value, default)
-    except (TypeError, OverflowError):
-        shown = text if len(text) <= 60 else f"{text[:60]}..."
-        kind = _EXPECTED.get(type(default), f"a {type(default).__name__}")
-        raise ValueError(f"{name} is {shown!r}; expected {kind}, such as {default!r}") from None
+        return _like(value, value if anything else default)
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError, OverflowError):
+        if anything:
+            return text
+    kind = _EXPECTED.get(type(default), f"a {type(default).__name__}")
+    raise ValueError(f"{name} is {text[:60]!r}; expected {kind}, such as {default!r}")
 
 
 def _like(value: Any, default: Any) -> Any:
@@ -97,16 +95,15 @@ def grid_values(name: str, text: str, default: Any) -> list[Any]:
     """
     if type(default) in (int, float) and re.fullmatch(r"-?\d{1,18}:-?\d{1,18}(:-?\d{1,18})?", text):
         bounds = [int(part) for part in text.split(":")]
-        step = bounds[2] if len(bounds) == 3 else 1
-        if step == 0:
+        if bounds[2:] == [0]:
             raise ValueError(f"{name}: the range {text!r} has step 0; expected a:b or a:b:step")
-        if (bounds[1] - bounds[0]) // step > _MOST_VALUES:
-            raise ValueError(
-                f"{name}: the range {text!r} is too long; expected at most {_MOST_VALUES:,} values"
-            )
-        values = [type(default)(value) for value in range(*bounds)]
+        numbers = range(*bounds)[: _MOST_VALUES + 1]
+        if len(numbers) > _MOST_VALUES:
+            most = f"expected at most {_MOST_VALUES:,} values"
+            raise ValueError(f"{name}: the range {text!r} is too long; {most}")
+        values = [type(default)(value) for value in numbers]
     else:
-        values = [typed(name, part.strip(), default) for part in _parts(text) if part.strip()]
+        values = [typed(name, part.strip(), default) for part in _PART.findall(text) if part.strip()]
     if not values:
         raise ValueError(
             f"{name}: {text!r} holds no value; expected a range such as 0:20 or a list such as 1,2,5"
@@ -114,18 +111,6 @@ def grid_values(name: str, text: str, default: Any) -> list[Any]:
     if len({json.dumps(value) for value in values}) < len(values):
         raise ValueError(f"{name}: {text[:60]!r} holds a value twice; expected distinct values")
     return values
-
-
-def _parts(text: str) -> list[str]:
-    """The text split at the commas that are in no bracket."""
-    parts, depth = [""], 0
-    for character in text:
-        depth += (character in "([{") - (character in ")]}")
-        if character == "," and depth <= 0:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return parts
 
 
 def assigned_names(source: str) -> dict[str, ast.expr | None]:

@@ -6,11 +6,11 @@ import ast
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from bookrunner.files import digest
 from bookrunner.parameters import PROFILES, declared, typed
 
 _THREADED = ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "NUMBA_NUM", "VECLIB_MAXIMUM")
@@ -18,32 +18,36 @@ THREAD_VARIABLES = tuple(f"{name}_THREADS" for name in _THREADED)
 """Kernels and tests compute in one thread each, unless the user has set these."""
 
 
-@dataclass(frozen=True)
 class Chapter:
-    """One notebook: ``notebooks/NN_name.ipynb``."""
+    """One notebook: ``notebooks/NN_name.ipynb``, whose `name` is such as "03_lemma"."""
 
-    path: Path
-
-    @property
-    def name(self) -> str:
-        """Such as "03_lemma"."""
-        return self.path.stem
+    def __init__(self, path: Path) -> None:
+        self.path, self.name = path, path.stem
 
     @cached_property
-    def notebook(self) -> dict:
-        """The notebook as parsed JSON.
+    def notebook(self) -> dict[str, Any]:
+        """The notebook as parsed JSON, its sources as texts.
 
         Raises
         ------
         ValueError
             If the file is not a notebook.
         """
+        import nbformat  # late, since the command's help comes without
+
         try:
-            notebook = json.loads(self.path.read_text("utf-8"))
-            _check_form(notebook)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{self.path.name} is not a notebook: {error}") from None
-        return notebook
+            text = self.path.read_text("utf-8")
+            nbformat.validate(json.loads(text))
+            return nbformat.reads(text, as_version=4)
+        except Exception as error:  # of a parser, of a validator, or of what trusts the form
+            text = next(iter(str(error).splitlines()), type(error).__name__)
+            raise ValueError(f"{self.path.name} is not a notebook: {text}") from None
+
+    @property
+    def code(self) -> str:
+        """A digest of the code cells: of their sources, in order, but for imports at their top level."""
+        cells = [cell["source"] for cell in self.notebook["cells"] if cell["cell_type"] == "code"]
+        return digest([_without_imports(source) for source in cells])
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
@@ -59,20 +63,6 @@ class Chapter:
             return {name: _literal(node) for name, node in declared(notebook).items()}
         except ValueError as error:
             raise ValueError(f"{self.path.name}: the cell of parameters is {error}") from None
-
-    @property
-    def datasets(self) -> list[str]:
-        """Data sets that the notebook's metadata declares."""
-        return list(self.notebook["metadata"].get("preflearn", {}).get("data", []))
-
-    def check_datasets(self) -> None:
-        """Raise ValueError on a declared data set that is not in the register."""
-        for name in self.datasets:
-            from preflearn.datasets.registry import dataset_names  # late: with pandas and all loaders
-
-            if name not in (known := dataset_names()):
-                start = f"chapter {self.name} declares the data set {name!r}"
-                raise ValueError(f"{start}; expected one of {known}")
 
     def profile(self, parameters: Mapping[str, Any]) -> str:
         """The profile that the chapter runs in: what was given, else its default, else "quick"."""
@@ -111,23 +101,14 @@ class Chapter:
         return checked
 
 
-def _check_form(notebook: Any) -> None:
-    """Raise ValueError unless a notebook and its cells are laid out as the format has them."""
-    if not isinstance(notebook, dict) or not isinstance(notebook.get("cells"), list):
-        raise ValueError("expected a mapping with a list of cells")
-    for number, cell in enumerate(notebook["cells"], start=1):
-        form = {"cell_type": str, "source": str | list, "metadata": dict}
-        if not isinstance(cell, dict) or not all(isinstance(cell.get(key), form[key]) for key in form):
-            raise ValueError(f"cell {number} is malformed; expected a mapping with {', '.join(form)}")
-        texts = cell["metadata"].get("tags", [])
-        if not isinstance(texts, list) or not all(
-            isinstance(text, str) for text in [*texts, *cell["source"]]
-        ):
-            raise ValueError(f"cell {number} is malformed; expected texts for source and tags")
-    about = notebook.setdefault("metadata", {})
-    declared = about.get("preflearn", {}) if isinstance(about, dict) else None
-    if not isinstance(declared, dict) or not isinstance(declared.get("data", []), list):
-        raise ValueError("its metadata are malformed; expected a mapping with preflearn: {data: [...]}")
+def _without_imports(source: str) -> list[str]:
+    """Lines of a cell; where a name stands in the package says nothing of what is done with it."""
+    lines = dict(enumerate(source.splitlines(), start=1))
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for number in range(node.lineno, (node.end_lineno or node.lineno) + 1):
+                del lines[number]
+    return list(lines.values())
 
 
 def _literal(node: ast.expr | None) -> Any:
@@ -137,31 +118,28 @@ def _literal(node: ast.expr | None) -> Any:
         return ...
 
 
-@dataclass(frozen=True)
 class Project:
-    """A checkout, or any folder laid out like one."""
+    """A checkout, or any folder laid out like one.
 
-    root: Path
+    Attributes
+    ----------
+    notebooks : Path
+        Where the chapters' sources lie.
+    book : Path
+        The folder that is rendered.
+    pages : Path
+        Executed chapters and collected pages, a part of the book that is built.
+    recorded : Path
+        The tables of full runs.
+    build : Path
+        Everything else that is built.
+    """
 
-    @property
-    def notebooks(self) -> Path:
-        """Where the chapters' sources lie."""
-        return self.root / "notebooks"
-
-    @property
-    def book(self) -> Path:
-        """The folder that is rendered."""
-        return self.root / "book"
-
-    @property
-    def pages(self) -> Path:
-        """Executed chapters and collected pages, a part of the book that is built."""
-        return self.book / "chapters"
-
-    @property
-    def build(self) -> Path:
-        """Everything else that is built."""
-        return self.root / "_build"
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.notebooks, self.book = root / "notebooks", root / "book"
+        self.pages, self.recorded = self.book / "chapters", root / "data" / "recorded"
+        self.build = root / "_build"
 
     @cached_property
     def chapters(self) -> list[Chapter]:

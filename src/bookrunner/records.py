@@ -1,7 +1,8 @@
 """Numbers with their provenance: what a chapter computed, and what the papers print.
 
-`record` stores a table in the executed notebook; a full run writes it to ``data/recorded/``, where
-`recorded` finds it, so that a quick run can show the full run's numbers beside its own.
+`record` stores a table in the executed notebook; ``preflearn record`` writes those of a full run to
+``data/recorded/``, where `recorded` finds them, so that a quick run can show the full run's numbers beside
+its own. Whether they are still valid, a build says by the tables of the quick run; see `witness`.
 """
 
 from __future__ import annotations
@@ -13,18 +14,19 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Iterable, Mapping
-from importlib.metadata import PackageNotFoundError, requires, version
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import requires, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bookrunner.files import PACKAGES, code_hashes, digest, write_atomically
+from bookrunner.files import digest
 from bookrunner.parameters import is_plain, running_shell
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
+PACKAGES = ("preflearn", "studies", "bookrunner")  # our own
 RECORD_MIME = "application/vnd.preflearn.record+json"
 PROVENANCE_MIME = "application/vnd.preflearn.provenance+json"
 
@@ -57,8 +59,19 @@ def project_file(relative: str, root: Path | None = None) -> Path:
     raise FileNotFoundError(f"{relative} is missing from the installation of preflearn; install it again")
 
 
-def record(name: str, table: pd.DataFrame | Mapping[str, float | int | str]) -> None:
+def record(
+    name: str,
+    table: pd.DataFrame | Mapping[str, float | int | str],
+    *,
+    keys: Sequence[str] | None = None,
+    rtol: float = 1e-6,
+    atol: float = 1e-9,
+    timings: Sequence[str] = (),
+) -> None:
     """Store a table, or a few scalars, in the executed notebook; nothing is displayed.
+
+    A record is valid as long as a quick run of the chapter comes out as it did when the record was made.
+    Each build compares, and says where a number moved by more than ``atol + rtol * abs(recorded)``.
 
     Parameters
     ----------
@@ -67,21 +80,41 @@ def record(name: str, table: pd.DataFrame | Mapping[str, float | int | str]) -> 
     table : DataFrame or mapping of str to scalar
         Columns need names; a named index becomes columns, an unnamed one of integers is dropped.
         State units in the names of columns, such as "time_s".
+    keys : sequence of str, optional
+        Columns that name a row, where the rows of a quick run are rows of the full one: then these are
+        compared, and there may be none. Without keys the quick run's whole table is kept beside the record.
+    rtol, atol : float
+        How far a number may move, relative and absolute; texts have to be equal.
+    timings : sequence of str
+        Columns that are not compared.
 
     Raises
     ------
     ValueError
-        If the name is malformed, the table is empty, a scalar is not finite, or the index or the
-        columns can't be written to a CSV file.
+        If the name is malformed, the table is empty, a scalar is not finite, the index or the columns
+        can't be written to a CSV file, or `keys` or `timings` name no columns, or keys two equal rows.
 
     Examples
     --------
-    >>> record("fit", {"loss": 0.25, "n_pairs": 100})
+    >>> record("fit", {"loss": 0.25, "n_pairs": 100, "time_s": 0.1}, timings=["time_s"])
     """
     _checked_name(name, "name")
-    frame, scalars = _as_frame(name, table)
-    payload = {"name": name, "scalars": scalars, "csv": frame.to_csv(index=False, lineterminator="\n")}
-    _emit(RECORD_MIME, payload)
+    frame = _as_frame(name, table)
+    if unknown := [column for column in [*(keys or ()), *timings] if column not in frame.columns]:
+        known = list(frame.columns)
+        raise ValueError(f"the table {name!r} has columns {known}; expected {unknown} among them")
+    if keys and frame.duplicated(list(keys)).any():
+        row = frame.loc[frame.duplicated(list(keys)), list(keys)].iloc[0].to_dict()
+        raise ValueError(f"the table {name!r} has two rows {row}; expected keys that tell them apart")
+    if frame.empty and keys is None:
+        raise ValueError(f"the table {name!r} is empty (shape {frame.shape})")
+    payload = {
+        "name": name,
+        "csv": frame.to_csv(index=False, lineterminator="\n"),
+        "rtol": rtol,
+        "atol": atol,
+    }
+    _emit(RECORD_MIME, payload | {"keys": None if keys is None else list(keys), "timings": list(timings)})
 
 
 def _checked_name(name: object, what: str, pattern: re.Pattern = _NAME, example: str = "test_error") -> None:
@@ -89,33 +122,24 @@ def _checked_name(name: object, what: str, pattern: re.Pattern = _NAME, example:
         raise ValueError(f"{what} is {name!r}; expected lower case, digits and underscores, like {example!r}")
 
 
-def _as_frame(name: str, table: object) -> tuple[pd.DataFrame, dict | None]:
+def _as_frame(name: str, table: object) -> pd.DataFrame:
     import pandas as pd
 
     if isinstance(table, Mapping):
-        scalars = {
-            str(key): plain_scalar(f"{str(key)!r} of the record {name!r}", value)
-            for key, value in table.items()
-        }
-        frame = pd.DataFrame([scalars])
-    elif isinstance(table, pd.DataFrame):
-        scalars, frame = None, table
-        if frame.index.names != [None]:
-            frame = frame.reset_index()
-        elif not pd.api.types.is_integer_dtype(frame.index):
-            raise ValueError(f"the index of the table {name!r} has no name; name it, so that it is kept")
-    else:
-        raise ValueError(
-            f"{name!r} is a {type(table).__name__}; expected a DataFrame or a mapping to scalars"
-        )
-    if frame.empty:
-        raise ValueError(f"the table {name!r} is empty (shape {frame.shape})")
-    if (
-        not all(isinstance(column, str) and column for column in frame.columns)
-        or frame.columns.has_duplicates
-    ):
-        raise ValueError(f"the table {name!r} has columns {list(frame.columns)}; expected distinct names")
-    return frame, scalars
+        values = {str(key): value for key, value in table.items()}
+        what = f"of the record {name!r}"
+        return pd.DataFrame([{key: plain_scalar(f"{key!r} {what}", value) for key, value in values.items()}])
+    if not isinstance(table, pd.DataFrame):
+        kind = type(table).__name__
+        raise ValueError(f"{name!r} is a {kind}; expected a DataFrame or a mapping to scalars")
+    if table.index.names != [None]:
+        table = table.reset_index()
+    elif len(table) and not pd.api.types.is_integer_dtype(table.index):
+        raise ValueError(f"the index of the table {name!r} has no name; name it, so that it is kept")
+    named = all(isinstance(column, str) and column for column in table.columns)
+    if not named or table.columns.has_duplicates:
+        raise ValueError(f"the table {name!r} has columns {list(table.columns)}; expected distinct names")
+    return table
 
 
 def plain_scalar(what: str, value: Any) -> float | int | str | bool:
@@ -147,7 +171,8 @@ def recorded(chapter: str, name: str) -> pd.DataFrame | None:
     Returns
     -------
     DataFrame or None
-        Its `attrs` hold the provenance: date, preflearn, parameters, wall_time_s and more.
+        Its `attrs` hold the provenance: date, versions, parameters, wall_time_s and more, and as `record`
+        the name by which a build says whether the record is still valid.
 
     Raises
     ------
@@ -158,10 +183,12 @@ def recorded(chapter: str, name: str) -> pd.DataFrame | None:
     _checked_name(name, "name")
     relative = f"data/recorded/{chapter}_{name}.csv"
     try:
-        return _read_table(relative)
+        table = _read_table(relative)
     except FileNotFoundError:
         note_read(f"table {relative}", None)
         return None
+    table.attrs["record"] = f"{chapter}_{name}"
+    return table
 
 
 def published(name: str) -> pd.DataFrame:
@@ -188,14 +215,25 @@ def _read_table(relative: str) -> pd.DataFrame:
 
     content = project_file(relative).read_bytes()
     note_read(f"table {relative}", digest(content))
-    lines = content.decode("utf-8").splitlines(keepends=True)
-    n_comments = next((k for k, line in enumerate(lines) if not line.startswith("#")), len(lines))
-    body = io.StringIO("".join(lines[n_comments:]))
-    frame = pd.read_csv(body, engine="python")  # which parses floats exactly, in every version
-    for line in lines[:n_comments]:
-        if match := re.match(r"#\s*(\w+):\s*(.+)", line):
-            frame.attrs[match[1]] = _parsed(match[2].strip())
+    header, body = split_table(content.decode("utf-8"))
+    frame = pd.read_csv(io.StringIO(body), engine="python")  # which parses floats exactly, in every version
+    frame.attrs.update(header)
     return frame
+
+
+def split_table(text: str) -> tuple[dict[str, Any], str]:
+    """What lines such as ``# source: "Table 3"`` on top of a table say, and the table.
+
+    Examples
+    --------
+    >>> split_table("# seed: 3\\n# in plain words\\na,b\\n1,2\\n")
+    ({'seed': 3}, 'a,b\\n1,2\\n')
+    """
+    lines = text.splitlines(keepends=True)
+    n_comments = next((k for k, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    said = [re.match(r"#\s*(\w+):\s*(.+)", line) for line in lines[:n_comments]]
+    header = {match[1]: _parsed(match[2].strip()) for match in said if match}
+    return header, "".join(lines[n_comments:])
 
 
 def _parsed(text: str) -> Any:
@@ -205,56 +243,20 @@ def _parsed(text: str) -> Any:
         return text
 
 
-def write_recorded(folder: Path, chapter: str, payload: Mapping, provenance: Mapping) -> Path:
-    """Write one record of an executed notebook to `folder`, with provenance lines on top.
-
-    Parameters
-    ----------
-    folder : Path
-        The project's ``data/recorded``.
-    chapter : str
-    payload : mapping
-        What `record` stored: name and csv.
-    provenance : mapping of str to JSON values
-
-    Returns
-    -------
-    Path
-        The file, which is replaced as a whole or not at all.
-    """
-    header = "".join(f"# {key}: {json.dumps(value, sort_keys=True)}\n" for key, value in provenance.items())
-    return write_atomically(folder / f"{chapter}_{payload['name']}.csv", header + payload["csv"])
-
-
-def requirements(extra: str = "") -> list[str]:
-    """Names of the packages that preflearn needs, or that one of its extras adds.
+def requirements() -> list[str]:
+    """Names of the packages that preflearn needs, with those that the book adds.
 
     Examples
     --------
-    >>> "numpy" in requirements(), "papermill" in requirements("book")
-    (True, True)
+    >>> {"numpy", "papermill"} <= set(requirements())
+    True
     """
-    found = []
-    for requirement in requires("preflearn") or []:
-        name, marker = re.findall(r"^([\w.-]+)(?:.*extra == .(\w+))?", requirement)[0]
-        if marker == extra:
-            found.append(name)
-    return found
-
-
-def versions_of(names: Iterable[str]) -> dict[str, str]:
-    """Installed versions of packages; "missing" for one that is not there."""
-    versions = {}
-    for name in names:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            versions[name] = "missing"
-    return versions
+    found = [re.findall(r"^([\w.-]+)(?:.*extra == .(\w+))?", text)[0] for text in requires("preflearn") or []]
+    return [name for name, extra in found if extra in ("", "book")]
 
 
 def main_versions() -> dict[str, str]:
-    """Versions of Python, the package, its dependencies, and what else may change a chapter's numbers.
+    """Versions of Python, the package, and all that may change a chapter's numbers.
 
     Examples
     --------
@@ -262,8 +264,8 @@ def main_versions() -> dict[str, str]:
     ['click', 'cvxpy', 'ipykernel']
     """
     rendering = ("sphinx", "jupyter-book", "pyyaml", "tqdm")
-    book = [name for name in requirements("book") if not name.startswith(rendering)]
-    return {"python": platform.python_version()} | versions_of(["preflearn", *requirements(), *book])
+    names = ["preflearn", *(name for name in requirements() if not name.startswith(rendering))]
+    return {"python": platform.python_version()} | {name: version(name) for name in names}
 
 
 def emit_provenance(parameters: Iterable[str] = ()) -> None:
@@ -278,12 +280,11 @@ def emit_provenance(parameters: Iterable[str] = ()) -> None:
     values = shell.user_ns if shell is not None else {}
     in_force = {name: values[name] for name in parameters if name in values and is_plain(values[name])}
     datasets = sys.modules.get("preflearn.datasets")
-    used, unread = (datasets.used(), datasets.unread()) if datasets is not None else ([], {})
-    loaded = (m for name, m in sys.modules.items() if name.split(".")[0] in PACKAGES)
+    used, unread = (datasets.used(), datasets.unread()) if datasets is not None else ([], [])
+    loaded = [module for name, module in sys.modules.items() if name.split(".")[0] in PACKAGES]
     paths = [Path(path) for module in loaded if (path := getattr(module, "__file__", None))]
-    modules = {f"module {name}": content for name, content in code_hashes(paths, _SOURCE).items()}
     files = {f"data {note['dataset']}/{note['file']}": note["sha256"] for note in used}
-    sets = {f"dataset {name}": "here" if here else None for name, here in unread.items()}
-    read = modules | files | sets | _READ
-    provenance = {"versions": main_versions(), "data": used, "read": read, "parameters": in_force}
-    _emit(PROVENANCE_MIME, provenance)
+    sets = dict.fromkeys(f"dataset {name}" for name in unread)  # None: they were not here
+    provenance = {"versions": main_versions(), "data": used, "parameters": in_force}
+    provenance["modules"] = sorted(path.relative_to(_SOURCE).as_posix() for path in paths)
+    _emit(PROVENANCE_MIME, provenance | {"read": files | sets | _READ})

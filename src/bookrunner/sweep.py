@@ -11,11 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bookrunner.execution import GENEROUS, Limits
-from bookrunner.files import check_writable, clean_temporaries, digest, locked, write_atomically
+from bookrunner.files import check_writable, digest, locked, write_atomically
 from bookrunner.keys import State
 from bookrunner.ledger import read_ledger
-from bookrunner.outputs import read_executed
 from bookrunner.parameters import grid_values
 from bookrunner.project import Chapter, Project
 from bookrunner.tasks import Outcome, Task, run_tasks
@@ -46,10 +44,8 @@ def run_sweep(
     chapter_name: str,
     grid: Mapping[str, Sequence[Any] | str],
     *,
-    jobs: int | None = None,
-    scheduler: str | None = None,
     output: Path | None = None,
-    limits: Limits = GENEROUS,
+    **options: Any,
 ) -> tuple[Path, list[Outcome]]:
     """Execute a chapter at every point that is not there yet, and write the table of results.
 
@@ -61,14 +57,10 @@ def run_sweep(
     chapter_name : str
     grid : mapping of str to sequence or str
         The values of each parameter; a text is read by `grid_values`.
-    jobs : int, optional
-        How many points run at once on this machine.
-    scheduler : str, optional
-        Address of a Dask scheduler that runs the points instead; its workers need this package.
     output : Path, optional
         Folder of the executed notebooks and of the table; ``_build/sweeps/<chapter>`` by default.
-    limits : Limits
-        What a cell may take.
+    **options
+        As `run_tasks` takes them.
 
     Returns
     -------
@@ -86,33 +78,19 @@ def run_sweep(
     """
     chapter = project.chapter(chapter_name)
     folder = project.build / "sweeps" / chapter.name if output is None else Path(output)
-    chapter.check_datasets()
     chapter.check_names(grid)
     values = dict(grid)
     for name, given in grid.items():
         if isinstance(given, str):
             values[name] = grid_values(f"chapter {chapter.name}: {name}", given, chapter.parameters[name])
     points = grid_points(values)
-    state = State(project, read_ledger(project.book))
     tasks = [_point_task(chapter, point, folder) for point in points]
     table = folder / f"results-{_file_name('-'.join(values))}-{digest(values)[:8]}.csv"
     check_writable([folder])
     with locked(folder / f".{table.stem}.lock", "this sweep"):
-        clean_temporaries([folder])
-        try:
-            outcomes = run_tasks(state, tasks, jobs=jobs, scheduler=scheduler, limits=limits)
-        except KeyboardInterrupt:
-            write_atomically(table, results_table(points, [_found(state, task) for task in tasks]))
-            raise
+        outcomes = run_tasks(State(project, read_ledger(project.book)), tasks, **options)
         write_atomically(table, results_table(points, outcomes))
     return table, outcomes
-
-
-def _found(state: State, task: Task) -> Outcome:
-    executed = read_executed(task.target)
-    if executed is None or state.changes(executed):
-        return Outcome(task, "stopped")
-    return Outcome(task, "unchanged", executed)
 
 
 def _point_task(chapter: Chapter, point: Mapping[str, Any], folder: Path) -> Task:
@@ -128,32 +106,31 @@ def _file_name(text: str) -> str:
 
 
 def results_table(points: Sequence[Mapping[str, Any]], outcomes: Sequence[Outcome]) -> str:
-    """One row a point, as CSV: parameters, status, run time, claims, recorded scalars, error.
+    """One row a point, as CSV: parameters, status, run time, claims, recorded tables of one row, error.
 
-    A claim gives two columns, what was computed and its value: "P1-07" and "P1-07 value"; a scalar
-    gives one, "record.key".
+    A claim gives two columns, what was computed and its value: "P1-07" and "P1-07 value"; a cell of a
+    table of one row gives one, "record.key".
     """
     rows = [dict(point) | _results(outcome) for point, outcome in zip(points, outcomes, strict=True)]
-    first = [*points[0], "status", "run_time_s"]
-    found = dict.fromkeys(key for row in rows for key in row)
-    columns = [*first, *(key for key in found if key not in (*first, "error")), "error"]
+    columns = [name for name in dict.fromkeys(key for row in rows for key in row) if name != "error"]
     stream = io.StringIO()
-    writer = csv.DictWriter(stream, columns, lineterminator="\n")
+    writer = csv.DictWriter(stream, [*columns, "error"], lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return stream.getvalue()
 
 
 def _results(outcome: Outcome) -> dict[str, Any]:
-    executed = outcome.executed
-    if executed is None:
-        return {"status": outcome.status, "error": outcome.summary}
-    row = {"status": "done", "run_time_s": executed.run["seconds"]}
+    row: dict[str, Any] = {"status": "done", "run_time_s": outcome.seconds}
+    if (executed := outcome.executed) is None:
+        return row | {"status": outcome.status, "error": outcome.summary}
+    row["run_time_s"] = executed.run["seconds"]
     for result in executed.checks:
         row[result["id"]] = result["computed"]
         if result["value"] is not None:
             row[f"{result['id']} value"] = result["value"]
-    for record in executed.records:
-        for key, value in (record["scalars"] or {}).items():
-            row[f"{record['name']}.{key}"] = value
+    for name, record in executed.records.items():
+        table = list(csv.DictReader(io.StringIO(record["csv"])))
+        if len(table) == 1:
+            row |= {f"{name}.{key}": value for key, value in table[0].items()}
     return row

@@ -7,25 +7,24 @@ runner, a file under a final name is complete, and the next run takes up what is
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from tqdm import tqdm
 
-from bookrunner.execution import GENEROUS, Job, Kernels, Limits, Result, execute
+from bookrunner.execution import CELL_SECONDS, Kernels, Result, execute
 from bookrunner.files import check_writable, write_atomically
 from bookrunner.keys import State
 from bookrunner.outputs import Executed, read_executed, write_executed
 from bookrunner.project import Chapter
-
-_PATIENCE_S = 5  # with a cluster that has no worker
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Task:
 
 @dataclass
 class Outcome:
-    """What became of a task: status "done", "unchanged", "failed" or "stopped"."""
+    """What became of a task: status "done", "unchanged" or "failed"."""
 
     task: Task
     status: str
@@ -75,56 +74,6 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-class Progress:
-    """A bar on a terminal, whose unit is a second of the last run; lines of start and finish in a log.
-
-    Parameters
-    ----------
-    expected : mapping of str to float or None
-        Seconds that each task took last time; None for a new one, which counts as the mean of the others.
-    stream : text stream, optional
-        Standard error unless told otherwise.
-    """
-
-    def __init__(self, expected: Mapping[str, float | None], stream: TextIO | None = None) -> None:
-        known = [seconds for seconds in expected.values() if seconds] or [1.0]
-        self._weights = {name: seconds or sum(known) / len(known) for name, seconds in expected.items()}
-        self._running: dict[str, tuple[int, int]] = {}
-        self._done: list[str] = []
-        self._stream = stream or sys.stderr
-        shape = "{percentage:3.0f}%|{bar:20}| {elapsed}, {remaining} left{postfix}"
-        look: dict[str, Any] = {"leave": False, "dynamic_ncols": True, "smoothing": 0, "bar_format": shape}
-        total, silent = sum(self._weights.values()), not self._stream.isatty()
-        self._bar = tqdm(total=total, file=self._stream, disable=silent, **look)
-
-    def cell(self, label: str, number: int, n_cells: int) -> None:
-        """A task reached a cell; cell 0 is its start."""
-        self._running[label] = (number, n_cells)
-        if number == 0 and self._bar.disable:
-            self._stream.write(f"{label}: started\n")  # in one piece, since others write beside it
-            self._stream.flush()
-
-    def finish(self, outcome: Outcome) -> None:
-        """A task ended."""
-        label, how = outcome.task.label, "done in" if outcome.status == "done" else "FAILED after"
-        self._running.pop(label, None)
-        self._done.append(label)
-        place = f"{len(self._done)} of {len(self._weights)}"
-        tqdm.write(f"{label}: {how} {duration(outcome.seconds)} ({place})", file=self._stream)
-
-    def tick(self) -> None:
-        """Redraw the bar."""
-        parts = {label: number / n_cells for label, (number, n_cells) in dict(self._running).items()}
-        self._bar.n = sum(self._weights[label] * part for label, part in parts.items())
-        self._bar.n += sum(self._weights[label] for label in self._done)
-        cells = [f"{label} {part:.0%}" for label, part in sorted(parts.items())]
-        self._bar.set_postfix_str(", ".join([f"{len(self._done)} of {len(self._weights)} done", *cells]))
-
-    def close(self) -> None:
-        """Clear the bar."""
-        self._bar.close()
-
-
 def run_tasks(
     state: State,
     tasks: Sequence[Task],
@@ -132,7 +81,7 @@ def run_tasks(
     jobs: int | None = None,
     scheduler: str | None = None,
     force: bool = False,
-    limits: Limits = GENEROUS,
+    cell_seconds: int = CELL_SECONDS,
 ) -> list[Outcome]:
     """Execute the tasks whose result is missing or was made from other inputs.
 
@@ -147,7 +96,7 @@ def run_tasks(
         Address of a Dask scheduler that runs them instead; its workers need this package.
     force : bool
         Execute them although nothing changed.
-    limits : Limits
+    cell_seconds : int
         What a cell may take.
 
     Returns
@@ -167,75 +116,50 @@ def run_tasks(
     last = {task.target: read_executed(task.target) for task in tasks}
     outcomes: dict[Path, Outcome] = {}
     for task in tasks:
-        state.look_for_data(task.chapter)
         executed = last[task.target]
-        if executed and not force and _up_to_date(state, executed):
+        if executed and not force and not state.changes(executed):
             outcomes[task.target] = Outcome(task, "unchanged", executed)
     left = [task for task in tasks if task.target not in outcomes]
-    if left:
-        check_writable({task.target.parent for task in left})
-        seconds = {
-            task.label: found.run["seconds"] if (found := last[task.target]) else None for task in left
-        }
-        # The longest first: then no processor waits for one long chapter at the end.
-        left.sort(key=lambda task: -(seconds[task.label] or float("inf")))
-        progress = Progress(seconds)
-        threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        where = _cluster(scheduler) if scheduler else ThreadPoolExecutor(threads if jobs is None else jobs)
-        kernels = None if scheduler else Kernels(progress.cell)
-        try:
-            for outcome in _outcomes(state, left, limits, where, kernels, progress):
-                outcomes[outcome.task.target] = outcome
-        finally:
-            progress.close()
+    check_writable({task.target.parent for task in left})
+    # The longest first: then no processor waits for one long chapter at the end.
+    left.sort(key=lambda task: -(found.run["seconds"] if (found := last[task.target]) else math.inf))
+    threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    where = _cluster(scheduler) if scheduler else ThreadPoolExecutor(threads if jobs is None else jobs)
+    with where as executor:
+        for outcome in _outcomes(state, left, cell_seconds, executor, None if scheduler else Kernels()):
+            outcomes[outcome.task.target] = outcome
     return [outcomes[task.target] for task in tasks]
 
 
-def _up_to_date(state: State, executed: Executed) -> bool:
-    """Whether nothing changed; a data set that could not be had last time is asked for once more."""
-    for name in executed.replaced:
-        if state[f"dataset {name}"] is None:
-            from preflearn import datasets  # late: with pandas and all loaders
-
-            with suppress(OSError, ValueError):
-                datasets.fetch(name, progress=False)
-                return False
-    return not state.changes(executed)
-
-
 def _outcomes(
-    state: State,
-    tasks: Sequence[Task],
-    limits: Limits,
-    where: AbstractContextManager[Executor],
-    kernels: Kernels | None,
-    progress: Progress,
+    state: State, tasks: Sequence[Task], cell_seconds: int, executor: Executor, kernels: Kernels | None
 ) -> Iterator[Outcome]:
-    """Submit all, and store each result as it comes; an interrupt stops the kernels of this machine."""
-    shared = () if kernels is None else (kernels,)
-    with where as executor:
-        futures: dict[Future[Result], Task] = {}
-        for task in tasks:
-            job = Job(task.label, task.chapter.notebook, task.parameters, state.root, limits)
-            futures[executor.submit(execute, job, *shared)] = task
-        pending = set(futures)
-        try:
-            while pending:
-                done, pending = wait(pending, timeout=0.3, return_when=FIRST_COMPLETED)
-                for future in done:
-                    outcome = _stored(state, futures[future], future)
-                    progress.finish(outcome)
-                    yield outcome
-                progress.tick()
-        except BaseException:
-            finished = [future for future in pending if future.done()]
-            if kernels is not None:
-                kernels.stop()
-            for future in pending:
-                future.cancel()
-            for future in finished:
-                _stored(state, futures[future], future)
-            raise
+    """Submit all, and store each result as it comes; an interrupt stops the kernels of this machine.
+
+    A terminal shows a bar with the time left, and a line tells of each task that ended.
+    """
+    futures: dict[Future[Result], Task] = {}
+    for task in tasks:
+        job = (task.chapter.notebook, task.parameters, state.root, cell_seconds, kernels)
+        futures[executor.submit(execute, *job)] = task
+    look: dict[str, Any] = {"unit": "run", "leave": False, "disable": not sys.stderr.isatty() or not tasks}
+    bar = tqdm(as_completed(futures), total=len(tasks), **look)
+    try:
+        for done, future in enumerate(bar, start=1):
+            outcome = _stored(state, futures.pop(future), future)
+            how = "done in" if outcome.status == "done" else "FAILED after"
+            text = f"{outcome.task.label}: {how} {duration(outcome.seconds)} ({done} of {len(tasks)})"
+            tqdm.write(text, file=sys.stderr)
+            yield outcome
+    except BaseException:
+        finished = [future for future in futures if future.done()]
+        if kernels is not None:
+            kernels.stop()
+        for future in futures:
+            future.cancel()
+        for future in finished:
+            _stored(state, futures[future], future)
+        raise
 
 
 def _stored(state: State, task: Task, future: Future[Result]) -> Outcome:
@@ -276,9 +200,4 @@ def _cluster(address: str) -> Iterator[Executor]:
     except (OSError, ValueError) as error:
         raise ValueError(f"no Dask scheduler answers at {address!r}: {error}") from None
     with client:
-        try:
-            client.wait_for_workers(1, timeout=_PATIENCE_S)
-        except TimeoutError:
-            text = f"the scheduler at {address} has no workers; waiting for the first (Ctrl-C gives up)"
-            print(f"preflearn: {text}", file=sys.stderr, flush=True)
         yield client.get_executor()

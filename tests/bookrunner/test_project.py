@@ -30,36 +30,35 @@ def test_parameters_are_read_from_the_tagged_cell(project):
         chapter.checked_parameters({"sed": 1})
 
 
-MARKDOWN = {"cell_type": "markdown", "source": "# x", "metadata": {}}
+MARKDOWN = {"cell_type": "markdown", "id": "a", "source": "# x", "metadata": {}}
 
 
-def _with(**changes):
-    return json.dumps({"cells": [MARKDOWN], "metadata": {}} | changes)
+def _with(*cells):
+    return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    "text",
     [
-        ("", "Expecting value"),
-        ("{}", "expected a mapping with a list of cells"),
-        ("[]", "expected a mapping with a list of cells"),
-        ("\xff", "codec can't decode"),
-        ("[" * 100_000, "recursion"),
-        (_with(cells="x"), "a list of cells"),
-        (_with(cells=[MARKDOWN, "x"]), "cell 2 is malformed; expected a mapping with cell_type, source"),
-        (_with(cells=[MARKDOWN | {"metadata": []}]), "cell 1 is malformed"),
-        (_with(cells=[{"cell_type": "code"}]), "cell 1 is malformed"),
-        (_with(cells=[MARKDOWN | {"metadata": {"tags": None}}]), "cell 1 is malformed; expected texts for"),
-        (_with(cells=[MARKDOWN | {"source": ["a", 2]}]), "cell 1 is malformed; expected texts for"),
-        (_with(metadata=[]), "its metadata are malformed"),
-        (_with(metadata={"preflearn": {"data": "sushi"}}), "its metadata are malformed"),
+        "",
+        "{}",
+        "[]",
+        "\xff",
+        "[" * 100_000,
+        _with("x"),
+        _with(MARKDOWN | {"metadata": []}),
+        _with({"cell_type": "code"}),
+        _with(MARKDOWN | {"metadata": {"tags": None}}),
+        _with(MARKDOWN | {"source": ["a", 2]}),
     ],
 )
-def test_a_broken_notebook_is_named(tmp_path, text, message):
+def test_a_broken_notebook_is_named(tmp_path, text):
     path = tmp_path / "03_x.ipynb"
     path.write_text(text, encoding="latin-1")
-    with pytest.raises(ValueError, match=rf"^03_x\.ipynb is not a notebook: .*{message}"):
+    with pytest.raises(ValueError, match=r"^03_x\.ipynb is not a notebook: ."):
         Chapter(path).parameters  # noqa: B018
+    path.write_text(_with(MARKDOWN))
+    assert Chapter(path).parameters == {}
 
 
 @pytest.mark.parametrize("source", ["seed = = 0", "seed = 0\n  n = 1", "seed = " + "(" * 500, "-" * 100_000])
@@ -91,12 +90,6 @@ def test_an_unknown_profile_as_the_default_is_refused(project, profile):
     edit_notebook(chapter.path, lambda nb: nb["cells"][1].update(source=parameters))
     with pytest.raises(ValueError, match=r"^chapter 01_first: profile is .*; expected one of"):
         Chapter(chapter.path).checked_parameters({})
-
-
-def test_an_unknown_data_set_is_named(tmp_path):
-    path = write_notebook(tmp_path / "01_first.ipynb", data=("sushi", "sashimi"))
-    with pytest.raises(ValueError, match=r"01_first declares the data set 'sashimi'; expected one of \['"):
-        Chapter(path).check_datasets()
 
 
 def test_project_is_found_from_a_folder_inside(project, tmp_path_factory, monkeypatch):

@@ -1,5 +1,3 @@
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,7 +6,7 @@ from hypothesis import strategies as st
 
 from bookrunner import records
 from bookrunner.files import write_atomically
-from bookrunner.records import published, record, recorded, write_recorded
+from bookrunner.records import published, record, recorded
 
 
 @pytest.fixture
@@ -28,12 +26,12 @@ def test_a_table_survives_recording_bit_by_bit(emitted, root):
     values = np.random.default_rng(0).standard_normal(50) * 10.0 ** np.arange(-25, 25)
     table = pd.DataFrame({"x": values, "n": range(50), "who": ["a, b"] * 50})
     record("errors", table)
-    write_recorded(
-        root / "data/recorded", "03_lemma", emitted[0], {"date": "2026-01-02", "parameters": {"n": 3}}
-    )
+    header = '# date: "2026-01-02"\n# parameters: {"n": 3}\n'
+    write_atomically(root / "data/recorded/03_lemma_errors.csv", header + emitted[0]["csv"])
     back = recorded("03_lemma", "errors")
     pd.testing.assert_frame_equal(back, table, check_exact=True)
-    assert back.attrs == {"date": "2026-01-02", "parameters": {"n": 3}}
+    about = {"date": "2026-01-02", "parameters": {"n": 3}, "record": "03_lemma_errors"}
+    assert back.attrs == about
 
 
 @given(
@@ -44,10 +42,8 @@ def test_a_table_survives_recording_bit_by_bit(emitted, root):
     )
 )
 def test_scalars_are_kept_as_they_are(scalars):
-    frame, plain = records._as_frame("fit", {key: np.array(value)[()] for key, value in scalars.items()})
-    assert plain == scalars
-    assert json.loads(json.dumps(plain)) == scalars
-    assert frame.shape == (1, len(scalars))
+    frame = records._as_frame("fit", {key: np.array(value)[()] for key, value in scalars.items()})
+    assert frame.to_dict("records") == [scalars]
 
 
 def test_index_is_kept_if_named(emitted):
@@ -68,11 +64,34 @@ def test_index_is_kept_if_named(emitted):
         ("fit", pd.DataFrame({"x": [1]}, index=["a"]), "index of the table 'fit' has no name"),
         ("fit", pd.DataFrame([[1, 2]], columns=["a", "a"]), "expected distinct names"),
         ("fit", pd.DataFrame([[1, 2]]), "expected distinct names"),
+        ("fit", pd.DataFrame({"x": []}), "is empty"),
     ],
 )
 def test_record_refuses(name, table, message):
     with pytest.raises(ValueError, match=message):
         record(name, table)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"keys": ["n", "m"]}, r"columns \['n', 'x'\]; expected \['m'\] among them"),
+        ({"timings": ["s"]}, r"expected \['s'\] among them"),
+        ({"keys": ["n"]}, r"two rows {'n': 1}; expected keys that tell them apart"),
+    ],
+)
+def test_keys_and_timings_are_columns_and_keys_tell_rows_apart(options, message):
+    with pytest.raises(ValueError, match=message):
+        record("fit", pd.DataFrame({"n": [1, 1], "x": [0.5, 0.6]}), **options)
+
+
+def test_what_goes_with_a_table_says_how_to_compare_it(emitted):
+    record("none", pd.DataFrame({"n": []}), keys=["n"])  # no row of the quick run is one of the full run
+    record("fit", {"loss": 0.5, "s": 0.1}, rtol=1e-3, timings=["s"])
+    plain = {"rtol": 1e-6, "atol": 1e-9}
+    assert emitted[0] == plain | {"name": "none", "csv": "n\n", "keys": ["n"], "timings": []}
+    compared = {"keys": None, "rtol": 1e-3, "timings": ["s"]}
+    assert emitted[1] == plain | {"name": "fit", "csv": "loss,s\n0.5,0.1\n"} | compared
 
 
 def test_recorded_is_none_before_a_full_run(root):

@@ -3,10 +3,9 @@ import io
 import sys
 
 import pytest
-from distributed import Client, LocalCluster
+from distributed import LocalCluster
 from toy_project import write_notebook, write_project
 
-from bookrunner import tasks
 from bookrunner.sweep import grid_points, run_sweep
 
 POINT = """\
@@ -94,24 +93,6 @@ def test_sweep_on_a_dask_cluster(tmp_path):
     assert table.parent == output
     assert "no luck" in outcomes[1].summary
     assert outcomes[1].task.failed.exists()
-
-
-def test_a_cluster_without_workers_is_named(tmp_path, monkeypatch, capfd):
-    monkeypatch.setattr(tasks, "_PATIENCE_S", 0.5)
-    project = write_project(tmp_path, LEDGER, first="1")
-    options = {"processes": False, "dashboard_address": None, "scheduler_port": 0}
-    with LocalCluster(n_workers=0, threads_per_worker=1, **options) as cluster:
-        begin = Client.get_executor
-
-        def with_a_worker(client):  # which comes after the wait, however slow the machine is
-            cluster.scale(1)
-            return begin(client)
-
-        monkeypatch.setattr(Client, "get_executor", with_a_worker)
-        address = cluster.scheduler_address
-        _, (outcome,) = run_sweep(project, "first", {"seed": [1]}, scheduler=address)
-    assert outcome.status == "done"
-    assert f"the scheduler at {address} has no workers; waiting for the first" in capfd.readouterr().err
 
 
 def test_sweep_says_what_a_scheduler_needs(tmp_path, monkeypatch):

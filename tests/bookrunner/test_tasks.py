@@ -2,18 +2,16 @@ import signal
 import subprocess
 import sys
 import time
-from types import SimpleNamespace
 
 import pytest
 from toy_project import FIRST, write_project
 
 from bookrunner import execution
 from bookrunner.command import main
-from bookrunner.execution import Limits
 from bookrunner.keys import State
 from bookrunner.ledger import read_ledger
 from bookrunner.outputs import read_executed, write_executed
-from bookrunner.tasks import Outcome, Progress, Task, run_tasks
+from bookrunner.tasks import Task, run_tasks
 
 FAILS = """\
 values = [1, 2]
@@ -27,6 +25,7 @@ WAITS = """\
 import time
 from pathlib import Path
 
+Path("../begun").touch()
 while not Path("../go").exists():
     time.sleep(0.05)
 print("went on")"""
@@ -44,7 +43,6 @@ def run(project, parameters=None, **options):
 
 CHAPTERS = {
     "sleeps": "import time\n\nprint('asleep')\nwhile True:\n    time.sleep(0.1)",
-    "prints": "print('before')\nprint('x' * 100_000_000)",
     "bad": FAILS,
     "exits": "import sys\n\nprint('before')\nsys.exit(0)",
     "crash": "import os\nos.write(2, b'no memory left\\n')\nos._exit(7)",
@@ -55,20 +53,19 @@ CHAPTERS = {
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory):
     """All ways to fail beside a chapter that is fine, in one run whose cells have a few seconds each."""
-    claims = "- {id: P1-01, where: x, statement: x, chapter: 06_first, verdict: holds}\n"
-    claims += "- {id: P1-02, where: x, statement: x, chapter: 06_first, verdict: typo, note: x}\n"
+    claims = "- {id: P1-01, where: x, statement: x, chapter: 05_first, verdict: holds}\n"
+    claims += "- {id: P1-02, where: x, statement: x, chapter: 05_first, verdict: typo, note: x}\n"
     project = write_project(tmp_path_factory.mktemp("ways"), claims, **CHAPTERS)
-    found = run(project, {"seed": 3}, jobs=6, limits=Limits(cell_seconds=8, cell_megabytes=5))
+    found = run(project, {"seed": 3}, jobs=5, cell_seconds=8)
     return dict(zip(CHAPTERS, found, strict=True))
 
 
 @pytest.mark.parametrize(
     ("name", "summary", "report"),
     [
-        ("sleeps", "more than 8 s (--cell-time gives it more) in cell 3", "time.sleep(0.1)"),
-        ("prints", "more than 5 MB of output (--cell-output gives it more) in cell 3", "100_000_000"),
-        ("bad", "ZeroDivisionError: division by zero in cell 3 of the notebook (In [3])", "-> "),
-        ("exits", "the chapter ended before its last cell, as sys.exit() does, in cell 3", "to its end"),
+        ("sleeps", "more than 8 s (--cell-time gives it more) in cell 3", ""),
+        ("bad", "ZeroDivisionError: division by zero in cell 3", "-> "),
+        ("exits", "the chapter ended before its last cell, as sys.exit() does, in cell 3", ""),
         (
             "crash",
             "the kernel died (out of memory, or a crash in compiled code?) in cell 3",
@@ -84,20 +81,19 @@ def test_each_way_to_fail_is_named_with_its_cell(outcomes, name, summary, report
 
 
 def test_a_failing_chapter_is_reported_and_the_others_are_kept(outcomes):
-    assert "->   6 | quotient(values[0], 0)" in outcomes["bad"].report
+    assert "----> 6 quotient(values[0], 0)" in outcomes["bad"].report
     assert "return a / b" in outcomes["bad"].report
     good = outcomes["first"]
     assert good.status == "done"
     about = read_executed(good.task.target).run
-    assert (about["chapter"], about["profile"], about["parameters"]) == ("06_first", "quick", {"seed": 3})
+    assert (about["chapter"], about["profile"], about["parameters"]) == ("05_first", "quick", {"seed": 3})
     assert about["inputs"]["claim P1-01"]
     assert about["inputs"]["module bookrunner/ledger.py"]
     assert "module bookrunner/tasks.py" not in about["inputs"]
 
 
-def test_a_failed_notebook_is_kept_and_a_flood_of_output_is_not(outcomes):
+def test_a_failed_notebook_is_kept(outcomes):
     assert all('"before\\n"' in outcomes[name].task.failed.read_text() for name in ("bad", "exits"))
-    assert len(outcomes["prints"].task.failed.read_text()) < 100_000
 
 
 def test_jobs_are_positive(tmp_path):
@@ -144,10 +140,10 @@ def test_two_builds_and_what_survives_an_interrupt_and_a_kill(tmp_path, monkeypa
     _, log = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "interrupted" in log
+    (tmp_path / "begun").unlink(missing_ok=True)
 
     process = _start_build(project, "--jobs", "2")
-    assert process.stderr.readline() == "02_waits: started\n"
-    time.sleep(1)
+    _wait_for((tmp_path / "begun").exists, process)
     process.kill()
     process.communicate()
     assert process.returncode == -signal.SIGKILL
@@ -162,7 +158,7 @@ def test_two_builds_and_what_survives_an_interrupt_and_a_kill(tmp_path, monkeypa
     assert len(list(executed.glob("02_waits/*.ipynb"))) == 1
 
 
-def test_a_disk_without_room_is_one_line_and_leaves_nothing_half_written(tmp_path):
+def test_a_disk_without_room_is_named_and_leaves_nothing_half_written(tmp_path):
     resource = pytest.importorskip("resource")
     project = write_project(tmp_path, first="print('x' * 400_000)")
     limited = f"resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, {resource.RLIM_INFINITY}))"
@@ -170,9 +166,7 @@ def test_a_disk_without_room_is_one_line_and_leaves_nothing_half_written(tmp_pat
     code = f"import resource, sys; {limited}; {called}"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1
-    (line,) = [line for line in done.stderr.splitlines() if "error" in line]
-    assert line.startswith("preflearn: error: [Errno 27] can't write: File too large: ")
-    assert line.endswith("quick.ipynb'")
+    assert "File too large" in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     assert [path.name for path in (project.build / "executed").rglob("*") if path.is_file()] == []
 
@@ -213,33 +207,3 @@ def test_kernels_use_one_thread_each_unless_the_user_says_otherwise(monkeypatch,
     env = execution.kernel_environment("root")
     assert (env["OMP_NUM_THREADS"], env["OPENBLAS_NUM_THREADS"]) == ("3", "1")
     assert env["PREFLEARN_DATA"] == str(tmp_path / "mirror")
-
-
-class Terminal:
-    encoding = "utf-8"
-
-    def __init__(self):
-        self.text = ""
-
-    def isatty(self):
-        return True
-
-    def write(self, text):
-        self.text += text
-
-    def flush(self):
-        pass
-
-
-def test_progress_on_a_terminal_shows_cells_and_the_time_left():
-    stream = Terminal()
-    progress = Progress({"a": 60.0, "b": 120.0, "c": None}, stream)
-    progress.cell("a", 3, 9)
-    progress.tick()
-    assert "  7%|" in stream.text  # a third of 60 of 60 + 120 + 90 seconds
-    assert "left, 0 of 3 done, a 33%" in stream.text
-    progress.finish(Outcome(SimpleNamespace(label="a"), "done", None, 59.99))
-    assert "a: done in 60.0 s (1 of 3)\n" in stream.text
-    progress.tick()
-    assert " 22%|" in stream.text
-    progress.close()

@@ -1,0 +1,213 @@
+"""Records and their witnesses: whether a quick run still comes out as it did when the record was made.
+
+The witness of a table is what the quick run of the same notebook gives for it: rows of the record itself,
+where the table has keys, and otherwise a table beside it, ``NAME.witness.csv``. A record is valid while its
+witness comes out again, whatever the code looks like; where cells or data changed, it should be run again.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bookrunner.files import write_atomically
+from bookrunner.keys import State
+from bookrunner.outputs import Executed
+from bookrunner.project import Chapter
+from bookrunner.records import split_table
+
+
+class Move(NamedTuple):
+    """A cell of a table that is not what it was: its row in words, and both contents."""
+
+    row: str
+    column: str
+    before: float | str
+    now: float | str
+
+    @property
+    def size(self) -> float:
+        """The relative change of a number; infinite where a text, a row or a column is another one."""
+        if isinstance(self.before, str) or isinstance(self.now, str):
+            return math.inf
+        return abs(self.now - self.before) / (abs(self.before) or 1)
+
+    def __str__(self) -> str:
+        return f"{self.row}, column {self.column!r}: recorded {self.before!r}, now {self.now!r}"
+
+
+def moves(payload: Mapping[str, Any], before: str, *, subset: bool = False) -> list[Move]:
+    """Where the table of a payload of `record` differs from another one, both as CSV text.
+
+    Parameters
+    ----------
+    payload : mapping
+        Its table is the new one, its keys, tolerances and timings say how to compare.
+    before : str
+    subset : bool
+        Whether the old table may have further rows.
+
+    Examples
+    --------
+    >>> payload = {"csv": "p,x\\n2,0.5\\n", "keys": ["p"], "rtol": 0.1, "atol": 0, "timings": []}
+    >>> moves(payload, "p,x\\n1,0.1\\n2,0.51\\n", subset=True)
+    []
+    >>> print(*moves(payload, "p,x\\n1,0.1\\n2,0.6\\n", subset=True))
+    row p = 2, column 'x': recorded 0.6, now 0.5
+    """
+    old, new = (_rows(text, payload["keys"]) for text in (before, payload["csv"]))
+    found = []
+    for name, row in new.items():
+        if name not in old:
+            found.append(Move(name, "", "no such row", "a row"))
+            continue
+        known = old[name]
+        for column in dict.fromkeys([*known, *row]):
+            a, b = known.get(column, ""), row.get(column, "")
+            if column not in payload["timings"] and not _close(a, b, payload["rtol"], payload["atol"]):
+                found.append(Move(name, column, a, b))
+    if not subset:
+        found += [Move(name, "", "a row", "no such row") for name in old if name not in new]
+    return found
+
+
+def _rows(text: str, keys: list[str] | None) -> dict[str, dict[str, float | str]]:
+    """The rows of a table by what names them: their keys, or else their number."""
+    rows = {}
+    for number, row in enumerate(csv.DictReader(io.StringIO(text)), start=1):
+        values = {column: _value(content) for column, content in row.items()}
+        parts = [f"{key} = {_shown(values.get(key, ''))}" for key in keys or ()]
+        rows[f"row {number if keys is None else ', '.join(parts)}".strip()] = values
+    return rows
+
+
+def _value(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _shown(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.12g}"
+
+
+def _close(a: float | str, b: float | str, rtol: float, atol: float) -> bool:
+    if isinstance(a, str) or isinstance(b, str):
+        return a == b
+    return a == b or abs(a - b) <= atol + rtol * abs(a) or (math.isnan(a) and math.isnan(b))
+
+
+class Record(NamedTuple):
+    """A recorded table: its file, what the lines on top say, the table as CSV text."""
+
+    path: Path
+    header: dict[str, Any]
+    table: str
+
+    @property
+    def witness(self) -> Path:
+        """Where the table of the quick run is kept, if rows have no keys."""
+        return self.path.with_suffix(".witness.csv")
+
+
+def records_of(folder: Path, chapter: str) -> dict[str, Record]:
+    """The recorded tables of a chapter, by their names in it."""
+    paths = [path for path in sorted(folder.glob(f"{chapter}_*.csv")) if ".witness" not in path.suffixes]
+    names = [path.stem.removeprefix(f"{chapter}_") for path in paths]
+    tables = [split_table(path.read_text("utf-8")) for path in paths]
+    return {name: Record(path, *table) for name, path, table in zip(names, paths, tables, strict=True)}
+
+
+def broken_witnesses(folder: Path, chapter: str, quick: Executed) -> dict[str, list[str]]:
+    """What a quick run, with the chapter's own parameters, says against the records of the chapter.
+
+    One that had to take other data than the full run is no witness.
+
+    Returns
+    -------
+    dict of str to list of str
+        By name of a record, such as "03_lemma_coincidence", each cell that moved.
+    """
+    made, broken = quick.records, {}
+    for name, kept in records_of(folder, chapter).items():
+        if quick.replaced != kept.header.get("replaced", []):
+            continue
+        if name not in made:
+            found = ["the quick run no longer makes this table"]
+        elif made[name]["keys"] is not None:
+            found = moves(made[name], kept.table, subset=True)
+        elif kept.witness.exists():
+            found = moves(made[name], kept.witness.read_text("utf-8"))
+        else:
+            found = [f"there is no witness {kept.witness.name}; run it again"]
+        if found:
+            broken[kept.path.stem] = [str(one) for one in found]
+    return broken
+
+
+def to_run_again(folder: Path, chapter: Chapter, state: State) -> dict[str, list[str]]:
+    """What changed since the records of a chapter were made: its code cells, or data; by name of a record.
+
+    Parameters are in the code cells. A changed module says nothing: the witness decides.
+    """
+    found = {}
+    for kept in records_of(folder, chapter.name).values():
+        why = [] if kept.header.get("cells") == chapter.code else ["the code cells"]
+        for name, content in kept.header.get("data", {}).items():
+            now = state[f"data {name}"]
+            if now and not now.startswith(content):  # without a file, nothing is known
+                why.append(f"the data file {name}")
+        if why:
+            found[kept.path.stem] = why
+    return found
+
+
+def summary(folder: Path, chapter: str, full: Executed) -> list[str]:
+    """What a full run moves, a line a table: how many rows, which columns, the largest relative change."""
+    known = records_of(folder, chapter)
+    lines = [f"{name}: no longer made" for name in known if name not in full.records]
+    for name, payload in full.records.items():
+        found = moves(payload, known[name].table) if name in known else []
+        if not found:
+            lines.append(f"{name}: {'nothing moved' if name in known else 'a new table'}")
+            continue
+        rows, columns = ({move[k] for move in found} for k in (0, 1))
+        largest = max(found, key=lambda move: move.size)
+        lines.append(f"{name}: {len(rows)} rows moved, in {sorted(columns)}; most of all {largest}")
+    return lines
+
+
+def objections(folder: Path, chapter: str, full: Executed, quick: Executed) -> list[str]:
+    """Why tables of a full run can't become records: no data, or rows of the quick run that it lacks."""
+    before = [kept.header.get("replaced", []) for kept in records_of(folder, chapter).values()]
+    missing = {*quick.replaced, *full.replaced}.difference(*before)
+    found = [f"other data in place of {name}" for name in sorted(missing)]
+    for name, payload in full.records.items():
+        if name not in quick.records:
+            found.append(f"{name}: the quick run does not make this table")
+        elif payload["keys"] is not None:
+            wrong = moves(quick.records[name], payload["csv"], subset=True)
+            found += [f"{name}: of the quick run, {move}" for move in wrong]
+    return found
+
+
+def write_records(folder: Path, chapter: str, full: Executed, quick: Executed, header: Mapping) -> None:
+    """Write the records of a full run and their witnesses; delete those of tables that are no longer made.
+
+    Each file is replaced as a whole or not at all.
+    """
+    top = "".join(f"# {key}: {json.dumps(value, sort_keys=True)}\n" for key, value in header.items())
+    kept = set[Path]()
+    for name, payload in full.records.items():
+        record = Record(folder / f"{chapter}_{name}.csv", {}, top + payload["csv"])
+        kept.add(write_atomically(record.path, record.table))
+        if payload["keys"] is None:
+            kept.add(write_atomically(record.witness, quick.records[name]["csv"]))
+    for path in set(folder.glob(f"{chapter}_*.csv")) - kept:
+        path.unlink()

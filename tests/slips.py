@@ -1,0 +1,78 @@
+"""Change a constant in a solver, and see whether the witness of each chapter that uses it notices.
+
+    python tests/slips.py            every chapter that has records
+    python tests/slips.py 03 16      some of them
+
+A tool to be run by hand after solvers or records changed: a record that no slip breaks is tested by nothing.
+Each chapter runs in its quick profile on a copy of the packages in which one line reads otherwise. What is
+printed are the cells of its records that moved. Where a solver was rewritten, its line in SLIPS is too.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from unittest import mock
+
+from bookrunner.execution import execute
+from bookrunner.outputs import Executed
+from bookrunner.project import find_project
+from bookrunner.witness import broken_witnesses
+
+ROOT = Path(__file__).parents[1]
+_LEVEL = "alphas[:, None])"
+RIDGE = ("pursuit/rls.py", f"(np.square(sizes) + {_LEVEL}", f"(np.square(sizes) + 1.1 * {_LEVEL}")
+SLIPS = {  # the file, what it says, and what it says by a slip
+    "03": ("margins/qp.py", "self.margin_ = -1 / self.bias_", "self.margin_ = -1.001 / self.bias_"),
+    "05": ("svm/selection.py", "np.inf, -bias), bias", "np.inf, -1.1 * bias), bias"),
+    "07": ("ratings/elo_glicko.py", "_Q = math.log(10) / 400", "_Q = math.log(10) / 440"),
+    "09": ("path/ranking_path.py", "np.abs(margins - 1) <= _ON", "np.abs(margins - 1.01) <= _ON"),
+    "10": RIDGE,
+    "11": RIDGE,
+    "13": ("dynamics/engine/acceleration.py", "_DEPTH = 12", "_DEPTH = 4"),
+    "14": ("dynamics/engine/update.py", "return total + 0.5 * math", "return total + 0.501 * math"),
+    "16": ("analogy/rank.py", "0.5 + (chance - other) / 2", "0.5 + (chance - 0.9 * other) / 2"),
+}
+
+
+def slip(number: str) -> dict[str, list[str]]:
+    """The records of a chapter whose witness notices its slip, and the cells that moved.
+
+    Raises
+    ------
+    ValueError
+        If the line is no longer there, or the chapter does not run to its end.
+    """
+    file, before, after = SLIPS[number]
+    project = find_project(ROOT)
+    chapter = project.chapter(number)
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "src"
+        shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
+        (Path(folder) / "data").symlink_to(ROOT / "data")
+        path = source / "preflearn" / file
+        text = path.read_text("utf-8")
+        if text.count(before) != 1:
+            raise ValueError(f"{file} has {before!r} {text.count(before)} times; expected one to change")
+        path.write_text(text.replace(before, after), "utf-8")
+        with mock.patch.dict(os.environ, PYTHONPATH=str(source)):
+            result = execute(chapter.notebook, {}, str(ROOT))
+    if result.summary or result.notebook is None:
+        raise ValueError(f"chapter {chapter.name} with a slip: {result.summary}\n{result.report}")
+    return broken_witnesses(project.recorded, chapter.name, Executed(result.notebook))
+
+
+if __name__ == "__main__":
+    for number in sys.argv[1:] or SLIPS:
+        try:
+            found = slip(number)
+        except ValueError as error:
+            print(f"{number}: {error}", flush=True)
+            continue
+        cells = sum(map(len, found.values()))
+        print(f"{number}: {cells} cells of {len(found)} records moved by {SLIPS[number][2]!r}", flush=True)
+        for name, moved in found.items():
+            print(f"  {name}: {moved[0]}", flush=True)
