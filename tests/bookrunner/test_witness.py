@@ -190,6 +190,18 @@ def test_no_record_is_made_from_other_data(house, capsys, monkeypatch):
     (house.root / NOTEBOOK).write_text(before)
 
 
+def test_rounding_may_choose_another_of_equals_in_few_rows(house, build):
+    def flip(share):
+        return lambda text: text.replace("keys=[", f"flips={share}, keys=[").replace(
+            "factor * k", "factor * k + (k == 2) / 10"
+        )
+
+    with changed(house.root / NOTEBOOK, flip(0.3)):
+        assert "01_first_rows: row size = 2" in build()[1]
+    with changed(house.root / NOTEBOOK, flip(0.4)):  # one row of three
+        assert "01_first_rows: row size = 2" not in build()[1]
+
+
 COMPARED = {"keys": ["a"], "rtol": 1e-6, "atol": 1e-9, "timings": ["s"]}
 
 
