@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bookrunner.files import digest, read_yaml
-from bookrunner.parameters import running_shell
+from bookrunner.parameters import show
 from bookrunner.records import CHAPTER, note_read, plain_scalar, project_file
 
 if TYPE_CHECKING:
@@ -272,7 +272,9 @@ def check(
     if recorded is not None:
         result["recorded"] = str(recorded.attrs.get("date", "an unknown date"))[:10]
         result["record"] = recorded.attrs.get("record", "")
-    _show(claim, compared(claim, result))
+    result = compared(claim, result)
+    forms = {"text/html": _badge_html(claim, result), "text/plain": _badge_text(claim, result)}
+    show({CLAIM_MIME: result} | forms)
 
 
 def _check_evidence(claim_id: str, evidence: str, value: float | int | str | None) -> None:
@@ -326,17 +328,6 @@ def evidence_line(result: Mapping) -> str:
     if "recorded" not in result:
         return line
     return f"{line} From the full run recorded on {result['recorded']}."
-
-
-def _show(claim: Claim, result: dict) -> None:
-    text = _badge_text(claim, result)
-    if running_shell() is None:
-        print(text)
-        return
-    from IPython.display import display
-
-    bundle = {CLAIM_MIME: result, "text/html": _badge_html(claim, result), "text/plain": text}
-    display(bundle, raw=True)
 
 
 def headline(result: Mapping) -> str:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import html
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -57,16 +55,6 @@ class Checked:
         """The written verdict, "contradiction" or "unchecked"."""
         return "contradiction" if self.contradicts else self.claim.verdict if self.settled else "unchecked"
 
-    @property
-    def mark(self) -> str:
-        """A sign for the kind."""
-        return MARKS.get(self.kind, "⚠" if self.settled else "…")
-
-    @property
-    def place(self) -> str:
-        """Where the claim stands in its section."""
-        return self.claim.where.partition(",")[2].strip()
-
 
 def match_checks(
     ledger: Mapping[str, Claim], executed: Mapping[str, Executed]
@@ -112,9 +100,7 @@ def claims_page(checked: list[Checked], broken: Collection[str] = ()) -> str:
 
     A claim says so if it rests on one of the `broken` records, which the present code contradicts.
     """
-    by_paper = groupby(sorted(checked, key=_paper_of), _paper_of)
-    papers = [(paper, list(entries)) for paper, entries in by_paper]
-    return _filled("claims.md", papers=papers, checked=checked, broken=broken)
+    return _filled("claims.md", checked=checked, broken=broken)
 
 
 def tally(checked: list[Checked]) -> str:
@@ -139,14 +125,6 @@ def status_page(
     return _filled("status.md", executed=executed, versions=sorted(versions), read=read, records=records)
 
 
-def _paper_of(entry: Checked) -> str:
-    return entry.claim.paper
-
-
-def _count(entries: Iterable[Checked]) -> Counter[str]:
-    return Counter(entry.claim.verdict for entry in entries if entry.settled)
-
-
 def _sections(entries: Iterable[Checked]) -> list[tuple[str, list[Checked]]]:
     """Claims by the section of the paper, in its order."""
     found: dict[str, list[Checked]] = {}
@@ -159,9 +137,9 @@ def _sections(entries: Iterable[Checked]) -> list[tuple[str, list[Checked]]]:
 def _filled(name: str, **values: Any) -> str:
     """One of our templates, with what it names."""
     pages = Environment(loader=PackageLoader("bookrunner"), undefined=StrictUndefined)
-    pages.filters |= {"plain": _plain, "whole": _whole}
-    for known in (_count, _sections, anchor, duration, evidence_line, form_lines, headline):
-        pages.globals[known.__name__.removeprefix("_")] = known
+    pages.filters |= {"plain": _plain, "sections": _sections}
+    for known in (anchor, duration, evidence_line, form_lines, headline):
+        pages.globals[known.__name__] = known
     pages.globals |= {"doubt": DOUBT, "marks": MARKS, "names": _PAPERS, "verdicts": VERDICTS}
     return pages.get_template(name).render(values) + "\n"
 
@@ -176,11 +154,6 @@ def figures(page: str, executed: Mapping[str, Executed]) -> dict[str, str]:
                 if svg := output.get("data", {}).get("image/svg+xml"):
                     drawn[f"{name}.svg"] = "".join(svg)
     return drawn
-
-
-def _whole(text: str) -> str:
-    """A text that is never broken between two lines."""
-    return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _plain(text: str) -> str:

@@ -154,6 +154,16 @@ def running_shell() -> Any:
     return sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
 
 
+def show(bundle: dict[str, Any]) -> None:
+    """Put a bundle of forms among the outputs of the running cell; elsewhere its text is printed, if any."""
+    if running_shell() is not None:
+        from IPython.display import display
+
+        display(bundle, raw=True)
+    elif "text/plain" in bundle:
+        print(bundle["text/plain"])
+
+
 def check_profile(profile: str) -> None:
     """What a chapter calls after its parameters: refuse a profile or, under papermill, a name it lacks.
 

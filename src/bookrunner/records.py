@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bookrunner.files import digest
-from bookrunner.parameters import is_plain, running_shell
+from bookrunner.parameters import is_plain, running_shell, show
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -152,10 +152,7 @@ def plain_scalar(what: str, value: Any) -> float | int | str | bool:
 
 def _emit(mime: str, payload: dict) -> None:
     """Put a payload among the outputs of the running cell, with no form that would be displayed."""
-    if getattr(running_shell(), "kernel", None) is not None:
-        from IPython.display import display
-
-        display({mime: payload}, raw=True)
+    show({mime: payload})
 
 
 def recorded(chapter: str, name: str) -> pd.DataFrame | None:

@@ -10,7 +10,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ from typing import Any
 from tqdm import tqdm
 
 from bookrunner.execution import CELL_SECONDS, Kernels, Result, execute
-from bookrunner.files import check_writable, write_atomically
+from bookrunner.files import check_writable, digest, file_name, write_atomically
 from bookrunner.keys import State
 from bookrunner.outputs import Executed, read_executed, write_executed
 from bookrunner.project import Chapter
@@ -37,15 +37,34 @@ class Task:
         Its name in reports.
     parameters : dict
         As `Chapter.checked_parameters` returns them.
-    target, failed : Path
-        Where the executed notebook goes, and where it goes if a cell failed.
+    target : Path
+        Where the executed notebook goes.
     """
 
     label: str
     chapter: Chapter
     parameters: dict[str, Any]
     target: Path
-    failed: Path
+
+    @property
+    def failed(self) -> Path:
+        """Where the notebook goes, as far as it ran, if a cell failed."""
+        return self.target.parent / "failed" / self.target.name
+
+
+def task_of(chapter: Chapter, given: Mapping[str, Any], folder: Path, label: str = "") -> Task:
+    """The task of a chapter with the given parameters: one file for each set of them in a folder.
+
+    Raises
+    ------
+    ValueError
+        As `Chapter.checked_parameters` does.
+    """
+    checked = chapter.checked_parameters(given)
+    others = {name: value for name, value in sorted(checked.items()) if name != "profile"}
+    words = file_name(",".join(f"{name}={value}" for name, value in others.items()))
+    key = chapter.profile(checked) + (f"-{words}-{digest(others)[:12]}" if others else "")
+    return Task(label or chapter.name, chapter, checked, folder / f"{key}.ipynb")
 
 
 @dataclass

@@ -4,9 +4,10 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
-from toy_project import FIRST, write_project
+from toy_project import FIRST, run_here, write_project
 
 import preflearn
+from bookrunner import tasks
 from bookrunner.command import main
 
 
@@ -66,7 +67,8 @@ def test_a_place_that_cannot_be_written_is_one_line_before_anything_runs(project
     assert captured.err.count("\n") == 1
 
 
-def test_build_then_claims_then_contradiction(project, capsys):
+def test_build_then_claims_then_contradiction(project, capsys, monkeypatch):
+    monkeypatch.setattr(tasks, "execute", run_here)
     assert main(["build", "1", "-p", "seed", "4", "--no-render"]) == 0
     assert main(["build", "1", "-p", "seed", "4", "--no-render"]) == 0
     assert "0 executed, 1 unchanged" in capsys.readouterr().out
