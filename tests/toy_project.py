@@ -129,7 +129,7 @@ def run_here(notebook, parameters, root, *_):
         _ONE,
         mock.patch.dict(os.environ, PREFLEARN_ROOT=root),
         mock.patch.dict(records._READ, clear=True),
-        mock.patch("bookrunner.parameters.running_shell", lambda: shell),
+        mock.patch("bookrunner.parameters.running_shell", return_value=shell),
         mock.patch("IPython.display.display", lambda bundle, raw: shown.append(_output(bundle))),
     ):
         for number, cell in enumerate(found["cells"], start=1):

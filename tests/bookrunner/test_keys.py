@@ -90,7 +90,7 @@ def with_data(house):
 
 def test_a_relative_mirror_is_the_one_that_the_command_sees(house, with_data, monkeypatch):
     assert with_data.replaced == []
-    assert '"read b\'right\'' in json.dumps(with_data.notebook)
+    assert "\"read b'right'" in json.dumps(with_data.notebook)
     assert state_of(house).changes(with_data) == []
     monkeypatch.setenv("PREFLEARN_DATA", str(house.root.parent / "mirror"))
     assert state_of(house).changes(with_data) == []

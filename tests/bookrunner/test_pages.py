@@ -1,10 +1,12 @@
 import json
 import os
+import shutil
 from dataclasses import replace
 
 import pytest
-from toy_project import FIRST, LEDGER, edit_notebook, write_notebook, write_project
+from toy_project import FIRST, LEDGER, edit_notebook, run_here, write_notebook, write_project
 
+from bookrunner import render, tasks
 from bookrunner.build import build_book, collect, shown_chapters
 from bookrunner.command import main
 from bookrunner.keys import State
@@ -80,8 +82,7 @@ def test_pages_that_did_not_change_are_not_touched(built):
     assert {path.name for path in before} == {"01_first.ipynb", "claims.md", "status.md", "tally.md"}
     stale = project.pages / "08_gone.ipynb"
     stale.write_text("{}")
-    ledger = read_ledger(project.book)
-    assert collect(project, ledger, shown_chapters(project), State(project, ledger)) == []
+    assert collect(project, State(project)) == []
     assert {path: path.stat().st_mtime_ns for path in project.pages.iterdir()} == before
 
 
@@ -181,7 +182,8 @@ def test_checking_twice_is_a_problem(built):
     assert "P1-01: chapter 01_first checks it more than once; expected one check" in problems
 
 
-def test_build_fails_on_a_contradiction(tmp_path, capsys):
+def test_build_fails_on_a_contradiction(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(tasks, "execute", run_here)
     source = 'from bookrunner.ledger import check\ncheck("P1-01", False, "One case differs.")'
     ledger = "- {id: P1-01, where: x, statement: x, chapter: 01_first, verdict: holds}\n"
     project = write_project(tmp_path, ledger, first=source)
@@ -202,6 +204,7 @@ def test_a_chapter_that_was_not_run_is_no_problem(built):
 
 
 def test_the_book_shows_what_was_asked_for_last_whatever_the_clock_says(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(tasks, "execute", run_here)
     project = write_project(tmp_path, LEDGER, first=FIRST)
     page = project.pages / "01_first.ipynb"
     for seed in (4, 5):
@@ -267,7 +270,9 @@ def rendered(tmp_path_factory):
     (project.root / "_config.yml").write_text(CONFIG)
     labelled = "# Second, fig-second\n\n```{math}\n:label: eq-second\nx\n```\n"
     edit_notebook(project.notebooks / "02_second.ipynb", lambda nb: nb["cells"][0].update(source=labelled))
-    status = build_book(project, ["1"])
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(tasks, "execute", run_here)
+        status = build_book(project, ["1"])
     return project, status
 
 
@@ -312,14 +317,22 @@ def test_a_page_says_what_it_is_about(rendered):
     assert '<meta property="og:title" content="The book" />' in page
 
 
-def test_damaged_pages_are_made_again(rendered, capsys):
+def test_damaged_pages_are_made_again(rendered, tmp_path, capsys, monkeypatch):
     project, _ = rendered
-    page = project.build / "html" / "chapters" / "claims.html"
-    whole = page.read_text()
-    page.write_text(whole[:500])
+    html, whole = project.build / "html", tmp_path / "whole"
+    shutil.copytree(html, whole)
+    (html / "chapters" / "claims.html").write_text("half a pa")
+
+    def rendered_again(project, toc):
+        assert not html.exists()
+        shutil.copytree(whole, html)
+        return []
+
+    monkeypatch.setattr(render, "_jupyter_book", rendered_again)
     assert build_book(project, ["1"]) == 0
     assert "rendered in" in capsys.readouterr().out
-    assert page.read_text() == whole
+    assert build_book(project, ["1"]) == 0
+    assert "up to date" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -395,9 +408,9 @@ def test_broken_links_are_found_and_good_ones_are_not(tmp_path):
     )
     (tmp_path / "sub" / "page.html").write_text('<a name="there"></a><a href="../index.html#top">x</a>')
     assert broken_links(tmp_path) == [
-        ("index.html", "gone.js", "file"),
-        ("index.html", "sub/page.html#gone", "anchor"),
-        ("index.html", "sub/none.html", "file"),
+        "index.html: the link 'gone.js' leads nowhere (no such file)",
+        "index.html: the link 'sub/page.html#gone' leads nowhere (no such anchor)",
+        "index.html: the link 'sub/none.html' leads nowhere (no such file)",
     ]
     with pytest.raises(ValueError, match="no HTML page"):
         broken_links(tmp_path / "nothing")

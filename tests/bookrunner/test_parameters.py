@@ -1,11 +1,14 @@
+from types import SimpleNamespace
+
 import nbformat
 import papermill
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from papermill.exceptions import PapermillExecutionError
-from toy_project import write_notebook
+from toy_project import PARAMETERS, write_notebook
 
+from bookrunner import parameters
 from bookrunner.parameters import check_profile, grid_values, typed
 
 
@@ -121,10 +124,11 @@ def test_chapters_refuse_an_unknown_profile():
         check_profile("ful")
 
 
-def test_plain_papermill_refuses_a_name_that_the_chapter_lacks(tmp_path):
+def test_plain_papermill_refuses_a_name_that_the_chapter_lacks(tmp_path, monkeypatch):
     source = "from bookrunner import check_profile\ncheck_profile(profile)"
-    path = write_notebook(tmp_path / "01_x.ipynb", source)
-    arguments = {"input_path": nbformat.read(path, 4), "output_path": None, "progress_bar": False}
-    assert papermill.execute_notebook(**arguments, parameters={"seed": 3}).cells
+    notebook = nbformat.read(write_notebook(tmp_path / "01_x.ipynb", source), 4)
     with pytest.raises(PapermillExecutionError, match=r"no parameter 'sed'; expected one of \['n', 'pro"):
-        papermill.execute_notebook(**arguments, parameters={"seed": 3, "sed": 3})
+        papermill.execute_notebook(notebook, None, {"seed": 3, "sed": 3}, progress_bar=False)
+    cells = {"In": ["", PARAMETERS, "# Parameters\nseed = 3\n", source]}
+    monkeypatch.setattr(parameters, "running_shell", lambda: SimpleNamespace(user_ns=cells))
+    check_profile("quick")
