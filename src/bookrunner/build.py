@@ -65,7 +65,10 @@ def build_book(
     with locked(project.build / "lock", "a build of this book"):
         check_writable([project.build, project.pages])
         outcomes = run_tasks(state, tasks, **options)
-        _show(project, outcomes)
+        for outcome in outcomes:
+            if outcome.executed:  # the book shows of each chapter what was asked for last
+                shown = _shown(project, outcome.task.chapter)
+                write_if_changed(shown, outcome.task.target.read_text("utf-8"))
         if _failed(outcomes):
             return 1
         problems = collect(project, state)
@@ -99,18 +102,13 @@ def failure_report(outcome: Outcome) -> str:
     return "\n".join(["", "=" * 78, title, kept, "-" * 78, outcome.report])
 
 
-def _show(project: Project, outcomes: Sequence[Outcome]) -> None:
-    """The book shows of each chapter what was asked for last."""
-    for outcome in outcomes:
-        if outcome.executed:
-            shown = project.build / "shown" / f"{outcome.task.chapter.name}.ipynb"
-            write_if_changed(shown, outcome.task.target.read_text("utf-8"))
+def _shown(project: Project, chapter: Chapter) -> Path:
+    return project.build / "shown" / f"{chapter.name}.ipynb"
 
 
 def shown_chapters(project: Project) -> dict[str, Executed]:
     """What the book shows of each chapter that was executed, by name."""
-    names = [chapter.name for chapter in project.chapters]
-    found = {name: read_executed(project.build / "shown" / f"{name}.ipynb") for name in names}
+    found = {chapter.name: read_executed(_shown(project, chapter)) for chapter in project.chapters}
     return {name: executed for name, executed in found.items() if executed is not None}
 
 

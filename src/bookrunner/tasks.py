@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
@@ -18,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from joblib import cpu_count
 from tqdm import tqdm
 
 from bookrunner.execution import CELL_SECONDS, Kernels, Result, execute
@@ -142,8 +142,8 @@ def run_tasks(
     check_writable({task.target.parent for task in left})
     # The longest first: then no processor waits for one long chapter at the end.
     left.sort(key=lambda task: -(found.run["seconds"] if (found := last[task.target]) else math.inf))
-    threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    where = _cluster(scheduler) if scheduler else ThreadPoolExecutor(threads if jobs is None else jobs)
+    threads = cpu_count() if jobs is None else jobs
+    where = _cluster(scheduler) if scheduler else ThreadPoolExecutor(threads)
     with where as executor:
         for outcome in _outcomes(state, left, cell_seconds, executor, None if scheduler else Kernels()):
             outcomes[outcome.task.target] = outcome
