@@ -336,43 +336,26 @@ def test_damaged_pages_are_made_again(rendered, tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("config", "toc", "message"),
     [
-        ("root: [", "_toc.yml is not valid YAML"),
-        ("", "_toc.yml is None; expected a mapping"),
-        ("- root", "_toc.yml is ['root']; expected a mapping"),
-        ("roots: 1", "_toc.yml has the root None; expected a page in "),
-        ("root: elsewhere", "_toc.yml has the root 'elsewhere'; expected a page in "),
-        ("[" * 10_000, "_toc.yml is not valid YAML"),
-        (None, "_toc.yml is None; expected "),
+        (CONFIG, "root: [", "_toc.yml is not valid YAML"),
+        (CONFIG, "- root", "_toc.yml is ['root']; expected a mapping"),
+        (CONFIG, "roots: 1", "_toc.yml has the root None; expected a page in "),
+        (CONFIG, "root: elsewhere", "_toc.yml has the root 'elsewhere'; expected a page in "),
+        (CONFIG, "[" * 10_000, "_toc.yml is not valid YAML"),
+        (CONFIG, None, "_toc.yml is None; expected "),
+        (None, None, "_config.yml is None"),
+        ("- 1", None, "_config.yml is [1]; expected a mapping"),
     ],
 )
-def test_a_broken_table_of_contents_is_one_line_before_anything_runs(
-    tmp_path, monkeypatch, capsys, text, message
-):
+def test_a_broken_frame_is_one_line_before_anything_runs(tmp_path, monkeypatch, capsys, config, toc, message):
     project = write_project(tmp_path, LEDGER, first=FIRST)
-    (project.root / "_config.yml").write_text(CONFIG)
-    if text is not None:
-        (project.book / "_toc.yml").write_text(text)
+    for path, text in ((project.root / "_config.yml", config), (project.book / "_toc.yml", toc)):
+        if text is not None:
+            path.write_text(text)
     monkeypatch.chdir(project.root)
     assert main(["build"]) == 2
     assert capsys.readouterr().err.startswith(f"preflearn: error: {message}")
-    assert not project.build.exists()
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [(None, "is None"), ("{", "is not valid YAML"), ("- 1", "is [1]; expected a mapping")],
-)
-def test_a_broken_configuration_is_one_line_before_anything_runs(
-    tmp_path, monkeypatch, capsys, text, message
-):
-    project = write_project(tmp_path, LEDGER, first=FIRST)
-    if text is not None:
-        (project.root / "_config.yml").write_text(text)
-    monkeypatch.chdir(project.root)
-    assert main(["build"]) == 2
-    assert capsys.readouterr().err.startswith(f"preflearn: error: _config.yml {message}")
     assert not project.build.exists()
 
 
