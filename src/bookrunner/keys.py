@@ -30,7 +30,8 @@ class State:
         self._project, self.root = project, str(project.root)
         self.ledger = read_ledger(project.book)
         source = Path(__file__).parents[1]
-        modules = [path for name in PACKAGES for path in (source / name).rglob("*.py")]
+        found = (path for name in PACKAGES for path in (source / name).rglob("*"))
+        modules = [path for path in found if path.suffix in (".py", ".html")]
         # Read at once: a kernel imports what an editor may change before the run ends.
         self._modules = {path.relative_to(source).as_posix(): path.read_bytes() for path in modules}
         self._known: dict[str, str | None] = {
@@ -46,9 +47,11 @@ class State:
         return self._known[name]
 
     def _module(self, name: str) -> str | None:
-        """Of what a module does: its code without docstrings and comments."""
+        """Of what a module does: its code without docstrings and comments; or of a template."""
         if name not in self._modules:
             return None
+        if not name.endswith(".py"):  # a template
+            return digest(self._modules[name])
         tree = ast.parse(self._modules[name])
         for node in ast.walk(tree):
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):

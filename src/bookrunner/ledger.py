@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from bookrunner.files import digest, read_yaml
 from bookrunner.parameters import show
-from bookrunner.records import CHAPTER, note_read, plain_scalar, project_file
+from bookrunner.records import CHAPTER, filled, note_read, plain_scalar, project_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -363,20 +363,10 @@ def _badge_text(claim: Claim, result: dict) -> str:
 
 
 def _badge_html(claim: Claim, result: dict) -> str:
-    kind = claim.verdict.replace(" ", "-") if result["agrees"] else "contradiction"
-    mark = MARKS[claim.verdict] if result["agrees"] else "⚠"
-    forms = "".join(f"<li>{_text_html(line)}</li>" for line in form_lines(result))
-    return (
-        f'<div class="claim-badge claim-{kind}" id="check-{claim.id}">'
-        f'<p class="claim-head"><span class="claim-verdict"><span class="claim-mark" aria-hidden="true">'
-        f"{mark}</span> {html.escape(headline(result))}</span> "
-        f'<span class="claim-where"><a href="claims.html#{anchor(claim.id)}">{claim.id}</a>, '
-        f"{_text_html(claim.where)}</span></p>"
-        f'<p class="claim-statement">{_text_html(claim.statement)}</p>'
-        + (f'<ul class="claim-forms">{forms}</ul>' if forms else "")
-        + f'<p class="claim-evidence"><span class="claim-label">Evidence.</span> '
-        f"{_text_html(evidence_line(result))}</p></div>"
-    )
+    kind = claim.verdict if result["agrees"] else "contradiction"
+    said = {"headline": headline(result), "forms": form_lines(result), "evidence": evidence_line(result)}
+    known = {"marks": MARKS, "anchor": anchor(claim.id), "escape": html.escape, "rich": _text_html}
+    return filled("badge.html", claim=claim, kind=kind, **said, **known)
 
 
 def _text_html(text: str) -> str:

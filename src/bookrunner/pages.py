@@ -8,8 +8,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from bookrunner.ledger import (
     DEFINITION,
     MARKS,
@@ -22,6 +20,7 @@ from bookrunner.ledger import (
     headline,
 )
 from bookrunner.outputs import DOUBT, Executed
+from bookrunner.records import filled
 from bookrunner.tasks import duration
 
 _PAPERS = {
@@ -136,12 +135,10 @@ def _sections(entries: Iterable[Checked]) -> list[tuple[str, list[Checked]]]:
 
 def _filled(name: str, **values: Any) -> str:
     """One of our templates, with what it names."""
-    pages = Environment(loader=PackageLoader("bookrunner"), undefined=StrictUndefined)
-    pages.filters |= {"plain": _plain, "sections": _sections}
-    for known in (anchor, duration, evidence_line, form_lines, headline):
-        pages.globals[known.__name__] = known
-    pages.globals |= {"doubt": DOUBT, "marks": MARKS, "names": _PAPERS, "verdicts": VERDICTS}
-    return pages.get_template(name).render(values) + "\n"
+    functions = (_plain, _sections, anchor, duration, evidence_line, form_lines, headline)
+    values |= {function.__name__.removeprefix("_"): function for function in functions}
+    known = {"doubt": DOUBT, "marks": MARKS, "names": _PAPERS, "verdicts": VERDICTS}
+    return filled(name, **values, **known) + "\n"
 
 
 def figures(page: str, executed: Mapping[str, Executed]) -> dict[str, str]:

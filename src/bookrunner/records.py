@@ -43,6 +43,16 @@ def note_read(name: str, content: str | None) -> None:
     _READ[name] = content
 
 
+def filled(template: str, **values: Any) -> str:
+    """One of our templates with what it names; a kernel's page depends on its text."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    name = f"bookrunner/templates/{template}"
+    note_read(f"module {name}", digest((_SOURCE / name).read_bytes()))
+    loader = PackageLoader("bookrunner")
+    return Environment(loader=loader, undefined=StrictUndefined).get_template(template).render(values)
+
+
 def project_file(relative: str, root: Path | None = None) -> Path:
     """A file of the project: of the one that is being built (PREFLEARN_ROOT), else of the installation.
 

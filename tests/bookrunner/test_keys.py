@@ -157,6 +157,10 @@ NOTEBOOK, CLAIMS = "notebooks/01_first.ipynb", "book/claims.yml"
         (_edit("src/preflearn/metrics.py", "\n\ndef ", "\n\n# what it does\n\ndef "), []),
         (_edit("src/preflearn/metrics.py", '"""How well', '"""How good'), []),
         (_edit("src/bookrunner/command.py", "return ", "return -"), []),
+        (
+            _edit("src/bookrunner/templates/badge.html", "Evidence", "Seen"),
+            ["module bookrunner/templates/badge.html"],
+        ),
         (_edit("src/preflearn/svm/__init__.py", "__all__", "_all"), []),  # never imported
     ],
 )
