@@ -33,17 +33,6 @@ needs_node = pytest.mark.skipif(
 
 GRAPH = {"items": ["a", "b", "c"], "pairs": [[1, 0], [2, 1]], "y": [1, 0]}
 MARGINS = {"preferences": [[2.0, 1.0]], "ties": [[0.5, 0.0]]}
-PATH = {
-    "items": [[0.0, 0.0], [1.0, 0.0]],
-    "pairs": [[0, 1]],
-    "valid": [[0.0, 1.0]],
-    "valid_pairs": [[0, 0]],
-    "gamma": 1.0,
-    "lambda": [2.0, 1.0],
-    "coefficients": [[1.0, -1.0], [0.5, -0.5]],
-    "best": 1.5,
-    "best_error": 0.0,
-}
 PURSUIT = {
     "train": [[0.0, 0, 1.0], [1.0, 0, 2.0], [2.0, 1, 3.0], [4.0, 1, 0.0]],
     "valid": [[0.5, 0, 1.0], [1.5, 0, 1.5]],
@@ -54,18 +43,11 @@ PURSUIT = {
     "losses": [[20.0, 2.0], [14.0, 5.0]],
     "errors": [[0.5, 0.0], [0.5, 0.5]],
 }
-MATCH = {"players": ["a", "b"], "mean": [-1.0, 1.0], "std": [2.0, 0.5]}
 TIMELINES = {
     "players": ["a", "b"],
     "years": [2000.0, 2000.5, 2001.0],
     "mean": [[np.nan, 1.0, 1.5], [0.0, -1.0, np.nan]],
     "std": [[np.nan, 0.5, 0.25], [1.0, 0.001, np.nan]],
-}
-ANALOGY = {
-    "denominator": 20,
-    "points": [[12, 4], [6, 17]],
-    "proportions": [["arithmetic", "Always."], ["approximate", ""]],
-    "examples": {"approximate": {"denominator": 2, "points": [[0, 0], [2, 1], [2, 2]], "tolerance": 1}},
 }
 BIAS = {"items": ["a", "b"], "lambda": [2.0, 1.0], "bias": [0.5, -1.0], "scores": [[1.0, 0.0], [2.0, 0.0]]}
 
@@ -158,7 +140,6 @@ def test_outside_of_a_notebook_a_line_is_printed(capsys):
         ("margins", MARGINS | {"ties": np.zeros((0, 2))}, "'ties'.*shape"),
         ("bias", BIAS | {"lambda": [1.0, 2.0]}, "lambda is \\[1.0, 2.0\\]"),
         ("bias", BIAS | {"lambda": [1.0, 0.0]}, "expected positive"),
-        ("path", PATH | {"valid_pairs": [[1, 0]]}, "expected places in 'valid'"),
         ("pursuit", PURSUIT | {"basis": [[3], [4]]}, "expected places in 'train'"),
         ("pursuit", PURSUIT | {"mix": [0, 0.5, 1]}, "'basis'.*shape"),
         ("timelines", {"players": ["a", "b"], "years": [1], "mean": [[1], [2]]}, "expected 'std'"),
@@ -170,7 +151,6 @@ def test_outside_of_a_notebook_a_line_is_printed(capsys):
             TIMELINES | {"mean": np.full((2, 3), np.inf), "std": np.ones((2, 3))},
             "is inf; expected",
         ),
-        ("analogy", ANALOGY | {"proportions": ["graded"]}, "'proportions'.*shape \\(1,\\)"),
     ],
 )
 def test_wrong_data_are_named(kind, data, message):
