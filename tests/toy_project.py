@@ -1,13 +1,21 @@
 """A small project that the tests of the runner and the book write into a temporary folder."""
 
+import io
 import json
+import os
 import shutil
+import threading
+from contextlib import redirect_stdout
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
 import nbformat
 from toy_register import sha256
 
-from bookrunner import keys
+from bookrunner import keys, records
+from bookrunner.execution import Result
+from bookrunner.parameters import declared
 from bookrunner.project import Project
 from preflearn.datasets import registry
 
@@ -104,3 +112,45 @@ def register(project: Project, content: bytes, url: str) -> None:
     text = f"toy,a.txt,{url},{sha256(content)},{len(content)},free,none\n"
     header = "dataset,file,url,sha256,bytes,licence,citation\n"
     (project.root / "data/registry.csv").write_text(header + text)
+
+
+_ONE = threading.Lock()
+
+
+def run_here(notebook, parameters, root, *_):
+    """In place of `execute`: cells run in this process, one chapter after the other, without a kernel.
+
+    The chapter depends on its notebook, versions, and what it read, but on no modules.
+    """
+    found, names, error = json.loads(json.dumps(notebook)), {}, ""
+    found["metadata"]["papermill"] = {"duration": 0.1}
+    shown, shell = [], SimpleNamespace(user_ns=names)
+    with (
+        _ONE,
+        mock.patch.dict(os.environ, PREFLEARN_ROOT=root),
+        mock.patch.dict(records._READ, clear=True),
+        mock.patch("bookrunner.parameters.running_shell", return_value=shell),
+        mock.patch("IPython.display.display", lambda bundle, raw: shown.append(_output(bundle))),
+    ):
+        for number, cell in enumerate(found["cells"], start=1):
+            if cell["cell_type"] != "code" or error:
+                continue
+            shown.clear()
+            with redirect_stdout(io.StringIO()) as out:
+                try:
+                    exec(cell["source"], names)
+                except Exception as raised:
+                    error = f"{type(raised).__name__}: {raised} in cell {number}"
+            printed = {"output_type": "stream", "name": "stdout", "text": out.getvalue()}
+            cell["outputs"] = [*shown, printed] if out.getvalue() else [*shown]
+            if "parameters" in cell["metadata"].get("tags", []):
+                names.update(parameters)
+        about = {"versions": records.main_versions(), "data": [], "modules": [], "read": dict(records._READ)}
+    about["parameters"] = {name: names[name] for name in declared(notebook)}
+    last = nbformat.v4.new_code_cell(metadata={"tags": ["preflearn-provenance"]})
+    found["cells"].append(dict(last, outputs=[_output({records.PROVENANCE_MIME: about})]))
+    return Result(found, error)
+
+
+def _output(bundle):
+    return {"output_type": "display_data", "metadata": {}, "data": bundle}

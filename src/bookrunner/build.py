@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from bookrunner.files import check_writable, digest, locked, write_atomically
+from bookrunner.files import check_writable, locked, write_if_changed
 from bookrunner.keys import State
-from bookrunner.ledger import Claim, read_ledger
 from bookrunner.outputs import Executed, read_executed
 from bookrunner.pages import claims_page, figures, match_checks, status_page, tally
 from bookrunner.project import Chapter, Project
 from bookrunner.render import read_contents, render, repository
-from bookrunner.tasks import Outcome, Task, duration, run_tasks
+from bookrunner.tasks import Outcome, duration, run_tasks, task_of
 from bookrunner.witness import broken_witnesses, objections, summary, to_run_again, write_records
 
 Shown = Mapping[str, Executed]  # by chapter
@@ -58,19 +57,21 @@ def build_book(
         If something can't be written, or another build is under way.
     """
     selected = project.select(chapters)
-    tasks = [_chapter_task(project, chapter, parameters or {}) for chapter in selected]
-    ledger = read_ledger(project.book)
+    tasks = [task_of(chapter, parameters or {}, _executed(project, chapter)) for chapter in selected]
+    state = State(project)
     if rendered:
         read_contents(project)
         repository(project)
-    state = State(project, ledger)
     with locked(project.build / "lock", "a build of this book"):
         check_writable([project.build, project.pages])
         outcomes = run_tasks(state, tasks, **options)
-        _show(project, outcomes)
+        for outcome in outcomes:
+            if outcome.executed:  # the book shows of each chapter what was asked for last
+                shown = _shown(project, outcome.task.chapter)
+                write_if_changed(shown, outcome.task.target.read_text("utf-8"))
         if _failed(outcomes):
             return 1
-        problems = collect(project, ledger, shown_chapters(project), state)
+        problems = collect(project, state)
         if rendered:
             problems += render(project)
             print(f"the book: {project.build / 'html' / 'index.html'}")
@@ -80,13 +81,8 @@ def build_book(
     return 1 if problems else 0
 
 
-def _chapter_task(project: Project, chapter: Chapter, parameters: Mapping[str, Any]) -> Task:
-    """The task that a build runs for a chapter: one file for each set of parameters."""
-    checked = chapter.checked_parameters(parameters)
-    others = {name: value for name, value in checked.items() if name != "profile"}
-    key = chapter.profile(checked) + (f"-{digest(others)[:12]}" if others else "")
-    target = project.build / "executed" / chapter.name / f"{key}.ipynb"
-    return Task(chapter.name, chapter, checked, target, project.build / "failed" / f"{chapter.name}.ipynb")
+def _executed(project: Project, chapter: Chapter) -> Path:
+    return project.build / "executed" / chapter.name
 
 
 def _failed(outcomes: Sequence[Outcome]) -> bool:
@@ -106,24 +102,17 @@ def failure_report(outcome: Outcome) -> str:
     return "\n".join(["", "=" * 78, title, kept, "-" * 78, outcome.report])
 
 
-def _show(project: Project, outcomes: Sequence[Outcome]) -> None:
-    """The book shows of each chapter what was asked for last."""
-    for outcome in outcomes:
-        if outcome.executed:
-            shown = project.build / "shown" / f"{outcome.task.chapter.name}.ipynb"
-            text = outcome.task.target.read_text("utf-8")
-            if not shown.exists() or shown.read_text("utf-8", "replace") != text:
-                write_atomically(shown, text)
+def _shown(project: Project, chapter: Chapter) -> Path:
+    return project.build / "shown" / f"{chapter.name}.ipynb"
 
 
 def shown_chapters(project: Project) -> dict[str, Executed]:
     """What the book shows of each chapter that was executed, by name."""
-    names = [chapter.name for chapter in project.chapters]
-    found = {name: read_executed(project.build / "shown" / f"{name}.ipynb") for name in names}
+    found = {chapter.name: read_executed(_shown(project, chapter)) for chapter in project.chapters}
     return {name: executed for name, executed in found.items() if executed is not None}
 
 
-def collect(project: Project, ledger: Mapping[str, Claim], shown: Shown, state: State) -> list[str]:
+def collect(project: Project, state: State) -> list[str]:
     """Write the pages of all executed chapters, of the claims and of the status into the book.
 
     Beside them lies what the front page includes: the tally of verdicts, and the figures that it names.
@@ -135,7 +124,8 @@ def collect(project: Project, ledger: Mapping[str, Claim], shown: Shown, state: 
     list of str
         Problems with the ledger, and records that a quick run contradicts.
     """
-    checked, problems = match_checks(ledger, shown)
+    shown = shown_chapters(project)
+    checked, problems = match_checks(state.ledger, shown)
     broken, again = _judged_records(project, shown, state)
     for name, notebook in shown.items():
         if notebook.replaced:
@@ -148,9 +138,7 @@ def collect(project: Project, ledger: Mapping[str, Claim], shown: Shown, state: 
     pages["status.md"] = status_page(shown, broken, again)
     pages |= figures(front.read_text("utf-8") if front.is_file() else "", shown)
     for name, text in pages.items():
-        path = project.pages / name
-        if not path.exists() or path.read_bytes() != text.encode():
-            write_atomically(path, text)
+        write_if_changed(project.pages / name, text)
     for path in [*project.pages.glob("*.ipynb"), *project.pages.glob("*.svg")]:
         if path.name not in pages:
             path.unlink()
@@ -198,12 +186,11 @@ def record_chapter(
     """
     chapter = project.chapter(name)
     others = chapter.checked_parameters({k: v for k, v in parameters.items() if k != "profile"})
-    tasks = [_chapter_task(project, chapter, others | profile) for profile in ({}, {"profile": "full"})]
-    tasks[1] = replace(tasks[1], label=f"{chapter.name}, full")
-    state = State(project, read_ledger(project.book))
+    folder, in_full = _executed(project, chapter), others | {"profile": "full"}
+    tasks = [task_of(chapter, others, folder), task_of(chapter, in_full, folder, f"{chapter.name}, full")]
     with locked(project.build / "lock", "a build of this book"):
         check_writable([project.build, project.recorded])
-        outcomes = run_tasks(state, tasks, **options)
+        outcomes = run_tasks(State(project), tasks, **options)
         if _failed(outcomes):
             return 1
         quick, full = (outcome.executed for outcome in outcomes)

@@ -28,9 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0: all is well; 1: a cell, a claim, the rendering or a file failed; 2: the command was wrong;
     130: interrupted.
     """
-    before = signal.getsignal(signal.SIGTERM)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as an interrupt does
     try:
-        signal.signal(signal.SIGTERM, _interrupt)
         return _preflearn.main(arguments, prog_name="preflearn", standalone_mode=False)
     except (ValueError, click.ClickException) as error:
         text = error.format_message() if isinstance(error, click.ClickException) else str(error)
@@ -46,12 +45,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, click.Abort):
         print("preflearn: interrupted; what was finished is kept", file=sys.stderr)
         return 130
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 @click.group(epilog=_EXAMPLES)

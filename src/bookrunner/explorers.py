@@ -10,13 +10,13 @@ import base64
 import html
 import io
 import json
-import math
 import reprlib
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from bookrunner.parameters import running_shell
+from bookrunner.parameters import show
+from bookrunner.records import plain_scalar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -122,13 +122,8 @@ def explorer(
     plain = _plain(_without_gaps(data) if kind == "timelines" else data, "data")
     _check(kind, plain)
     text = f"[explorer {kind}] {' '.join(alt.split())} {caption_state}".rstrip()
-    figure = _picture(fallback, alt)
-    if running_shell() is None:
-        print(text)
-        return
-    from IPython.display import display
-
-    display({"text/html": _html(kind, plain, figure, caption_state), "text/plain": text}, raw=True)
+    page = _html(kind, plain, _picture(fallback, alt), caption_state)
+    show({"text/html": page, "text/plain": text})
 
 
 def _without_gaps(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -156,17 +151,17 @@ def _plain(value: Any, where: str) -> Any:
         return {key: _plain(part, f"{where}[{key!r}]") for key, part in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(part, f"{where}[{k}]") for k, part in enumerate(value)]
-    if isinstance(value, str | bool) or (isinstance(value, int | float) and math.isfinite(value)):
-        return value
-    raise ValueError(f"{where} is {reprlib.repr(value)}; expected a finite number, a text, or lists of these")
+    return plain_scalar(where, value)
 
 
 def _check(kind: str, data: dict[str, Any]) -> None:
+    import numpy as np
+
     lengths: dict[str, int] = {}
     for name, shape in _FIELDS[kind].items():
         if name not in data:
             raise ValueError(f"data has {sorted(data)}; expected {name!r} for {kind!r}")
-        found = _shape(data[name])
+        found = np.array(data[name], dtype=object).shape
         wanted = tuple(
             lengths.setdefault(s, n) if isinstance(s, str) else s for s, n in zip(shape, found, strict=False)
         )
@@ -180,14 +175,6 @@ def _check(kind: str, data: dict[str, Any]) -> None:
     knots = data.get("lambda", [])
     if any(a <= b for a, b in pairwise([*knots, 0])):
         raise ValueError(f"lambda is {reprlib.repr(knots)}; expected positive numbers that decrease")
-
-
-def _shape(value: Any) -> tuple[int, ...]:
-    """Lengths of nested lists, -1 where they differ."""
-    if not isinstance(value, list):
-        return ()
-    inner = {_shape(part) for part in value}
-    return (len(value), *(inner.pop() if len(inner) == 1 else (-1,) * bool(inner)))
 
 
 def _picture(figure: Figure, alt: str) -> str:

@@ -1,4 +1,4 @@
-"""Files that are whole or absent: digests, atomic writes, a lock, and the tidying up after a kill."""
+"""Files that are whole or absent: digests, atomic writes, and a lock."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import tempfile
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-
-_STALE_S = 3600
 
 
 def digest(value: object) -> str:
     """SHA-256 of bytes, or of the JSON form of anything else."""
     content = value if isinstance(value, bytes) else json.dumps(value, sort_keys=True, default=str).encode()
     return hashlib.sha256(content).hexdigest()
+
+
+def file_name(text: str) -> str:
+    """What of a text can stand in the name of a file."""
+    return re.sub(r"[^A-Za-z0-9.=,+_-]+", "_", text)[:80]
 
 
 def file_hashes(paths: Iterable[Path], root: Path) -> dict[str, str]:
@@ -63,17 +66,16 @@ def write_atomically(path: Path, text: str) -> Path:
     return path
 
 
-def check_writable(folders: Iterable[Path]) -> None:
-    """Raise OSError, naming the place, unless files can be made in each of these folders.
+def write_if_changed(path: Path, text: str) -> None:
+    """Write a text file unless it holds that text, so that its time stays that of the last change."""
+    if not path.exists() or path.read_bytes() != text.encode():
+        write_atomically(path, text)
 
-    What a killed run left there half written is deleted, unless it is fresh: another one may run now.
-    """
+
+def check_writable(folders: Iterable[Path]) -> None:
+    """Raise OSError, naming the place, unless files can be made in each of these folders."""
     for folder in folders:
         write_atomically(folder / ".writable", "").unlink(missing_ok=True)
-        for path in folder.rglob(".tmp-*"):
-            with contextlib.suppress(OSError):
-                if time.time() - path.stat().st_mtime > _STALE_S:
-                    path.unlink()
 
 
 @contextlib.contextmanager

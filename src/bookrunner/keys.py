@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from bookrunner.files import digest
-from bookrunner.ledger import Claim
+from bookrunner.ledger import read_ledger
 from bookrunner.outputs import Executed, payloads
 from bookrunner.project import Chapter, Project
 from bookrunner.records import PACKAGES, PROVENANCE_MIME, main_versions, project_file
@@ -27,34 +26,32 @@ class State:
     "version PACKAGE", "claim ID", "table PATH", "data SET/FILE", and "dataset SET" for whether one is here.
     """
 
-    def __init__(self, project: Project, ledger: Mapping[str, Claim]) -> None:
+    def __init__(self, project: Project) -> None:
         self._project, self.root = project, str(project.root)
+        self.ledger = read_ledger(project.book)
         source = Path(__file__).parents[1]
-        modules = [path for name in PACKAGES for path in (source / name).rglob("*.py")]
+        found = (path for name in PACKAGES for path in (source / name).rglob("*"))
+        modules = [path for path in found if path.suffix in (".py", ".html")]
         # Read at once: a kernel imports what an editor may change before the run ends.
         self._modules = {path.relative_to(source).as_posix(): path.read_bytes() for path in modules}
         self._known: dict[str, str | None] = {
             **{f"version {name}": number for name, number in main_versions().items()},
-            **{f"claim {claim.id}": claim.shown for claim in ledger.values()},
+            **{f"claim {claim.id}": claim.shown for claim in self.ledger.values()},
         }
 
     def __getitem__(self, name: str) -> str | None:
         if name not in self._known:
             kind, _, what = name.partition(" ")
-            find = {
-                "module": self._module,
-                "notebook": self._notebook,
-                "table": self._table,
-                "data": self._data,
-                "dataset": self._dataset,
-            }.get(kind)
+            find = getattr(self, f"_{kind}", None)
             self._known[name] = find(what) if find else None
         return self._known[name]
 
     def _module(self, name: str) -> str | None:
-        """Of what a module does: its code without docstrings and comments."""
+        """Of what a module does: its code without docstrings and comments; or of a template."""
         if name not in self._modules:
             return None
+        if not name.endswith(".py"):  # a template
+            return digest(self._modules[name])
         tree = ast.parse(self._modules[name])
         for node in ast.walk(tree):
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):

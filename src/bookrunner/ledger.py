@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bookrunner.files import digest, read_yaml
-from bookrunner.parameters import running_shell
-from bookrunner.records import CHAPTER, note_read, plain_scalar, project_file
+from bookrunner.parameters import show
+from bookrunner.records import CHAPTER, filled, note_read, plain_scalar, project_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -272,7 +272,9 @@ def check(
     if recorded is not None:
         result["recorded"] = str(recorded.attrs.get("date", "an unknown date"))[:10]
         result["record"] = recorded.attrs.get("record", "")
-    _show(claim, compared(claim, result))
+    result = compared(claim, result)
+    forms = {"text/html": _badge_html(claim, result), "text/plain": _badge_text(claim, result)}
+    show({CLAIM_MIME: result} | forms)
 
 
 def _check_evidence(claim_id: str, evidence: str, value: float | int | str | None) -> None:
@@ -328,17 +330,6 @@ def evidence_line(result: Mapping) -> str:
     return f"{line} From the full run recorded on {result['recorded']}."
 
 
-def _show(claim: Claim, result: dict) -> None:
-    text = _badge_text(claim, result)
-    if running_shell() is None:
-        print(text)
-        return
-    from IPython.display import display
-
-    bundle = {CLAIM_MIME: result, "text/html": _badge_html(claim, result), "text/plain": text}
-    display(bundle, raw=True)
-
-
 def headline(result: Mapping) -> str:
     """The verdict of a check in words, or both sides of a contradiction; `result` as from `compared`.
 
@@ -372,20 +363,10 @@ def _badge_text(claim: Claim, result: dict) -> str:
 
 
 def _badge_html(claim: Claim, result: dict) -> str:
-    kind = claim.verdict.replace(" ", "-") if result["agrees"] else "contradiction"
-    mark = MARKS[claim.verdict] if result["agrees"] else "⚠"
-    forms = "".join(f"<li>{_text_html(line)}</li>" for line in form_lines(result))
-    return (
-        f'<div class="claim-badge claim-{kind}" id="check-{claim.id}">'
-        f'<p class="claim-head"><span class="claim-verdict"><span class="claim-mark" aria-hidden="true">'
-        f"{mark}</span> {html.escape(headline(result))}</span> "
-        f'<span class="claim-where"><a href="claims.html#{anchor(claim.id)}">{claim.id}</a>, '
-        f"{_text_html(claim.where)}</span></p>"
-        f'<p class="claim-statement">{_text_html(claim.statement)}</p>'
-        + (f'<ul class="claim-forms">{forms}</ul>' if forms else "")
-        + f'<p class="claim-evidence"><span class="claim-label">Evidence.</span> '
-        f"{_text_html(evidence_line(result))}</p></div>"
-    )
+    kind = claim.verdict if result["agrees"] else "contradiction"
+    said = {"headline": headline(result), "forms": form_lines(result), "evidence": evidence_line(result)}
+    known = {"marks": MARKS, "anchor": anchor(claim.id), "escape": html.escape, "rich": _text_html}
+    return filled("badge.html", claim=claim, kind=kind, **said, **known)
 
 
 def _text_html(text: str) -> str:

@@ -4,19 +4,7 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
-
-
-class BrokenLink(NamedTuple):
-    """A link on a page, and what is missing: the file or the anchor."""
-
-    page: str
-    link: str
-    missing: str
-
-    def __str__(self) -> str:
-        return f"{self.page}: the link {self.link!r} leads nowhere (no such {self.missing})"
 
 
 class _Page(HTMLParser):
@@ -36,8 +24,8 @@ class _Page(HTMLParser):
                 self.links[value] = None
 
 
-def broken_links(html_dir: Path) -> list[BrokenLink]:
-    """All internal links and sources in a folder of HTML pages whose file or anchor is missing.
+def broken_links(html_dir: Path) -> list[str]:
+    """All internal links and sources in a folder of HTML pages whose file or anchor is missing, in words.
 
     Links to other hosts, and the empty anchor, are not looked at.
 
@@ -52,7 +40,7 @@ def broken_links(html_dir: Path) -> list[BrokenLink]:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = (Path(folder) / "index.html").write_text('<a href="#here">x</a><p id="there">')
     ...     broken_links(Path(folder))
-    [BrokenLink(page='index.html', link='#here', missing='anchor')]
+    ["index.html: the link '#here' leads nowhere (no such anchor)"]
     """
     root = html_dir.resolve()
     # Folders such as _static hold templates of the theme, which are no pages.
@@ -60,12 +48,12 @@ def broken_links(html_dir: Path) -> list[BrokenLink]:
     pages = {path: _Page(path.read_text("utf-8")) for path in sorted(paths)}
     if not pages:
         raise ValueError(f"{html_dir} holds no HTML page")
-    broken = []
-    for path, page in pages.items():
-        for link in page.links:
-            if missing := _missing(link, path, pages):
-                broken.append(BrokenLink(path.relative_to(root).as_posix(), link, missing))
-    return broken
+    return [
+        f"{path.relative_to(root).as_posix()}: the link {link!r} leads nowhere (no such {missing})"
+        for path, page in pages.items()
+        for link in page.links
+        if (missing := _missing(link, path, pages))
+    ]
 
 
 def _missing(link: str, path: Path, pages: dict[Path, _Page]) -> str:

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import html
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from bookrunner.ledger import (
     DEFINITION,
@@ -24,6 +20,7 @@ from bookrunner.ledger import (
     headline,
 )
 from bookrunner.outputs import DOUBT, Executed
+from bookrunner.records import filled
 from bookrunner.tasks import duration
 
 _PAPERS = {
@@ -56,16 +53,6 @@ class Checked:
     def kind(self) -> str:
         """The written verdict, "contradiction" or "unchecked"."""
         return "contradiction" if self.contradicts else self.claim.verdict if self.settled else "unchecked"
-
-    @property
-    def mark(self) -> str:
-        """A sign for the kind."""
-        return MARKS.get(self.kind, "⚠" if self.settled else "…")
-
-    @property
-    def place(self) -> str:
-        """Where the claim stands in its section."""
-        return self.claim.where.partition(",")[2].strip()
 
 
 def match_checks(
@@ -112,9 +99,7 @@ def claims_page(checked: list[Checked], broken: Collection[str] = ()) -> str:
 
     A claim says so if it rests on one of the `broken` records, which the present code contradicts.
     """
-    by_paper = groupby(sorted(checked, key=_paper_of), _paper_of)
-    papers = [(paper, list(entries)) for paper, entries in by_paper]
-    return _filled("claims.md", papers=papers, checked=checked, broken=broken)
+    return _filled("claims.md", checked=checked, broken=broken)
 
 
 def tally(checked: list[Checked]) -> str:
@@ -139,14 +124,6 @@ def status_page(
     return _filled("status.md", executed=executed, versions=sorted(versions), read=read, records=records)
 
 
-def _paper_of(entry: Checked) -> str:
-    return entry.claim.paper
-
-
-def _count(entries: Iterable[Checked]) -> Counter[str]:
-    return Counter(entry.claim.verdict for entry in entries if entry.settled)
-
-
 def _sections(entries: Iterable[Checked]) -> list[tuple[str, list[Checked]]]:
     """Claims by the section of the paper, in its order."""
     found: dict[str, list[Checked]] = {}
@@ -158,12 +135,10 @@ def _sections(entries: Iterable[Checked]) -> list[tuple[str, list[Checked]]]:
 
 def _filled(name: str, **values: Any) -> str:
     """One of our templates, with what it names."""
-    pages = Environment(loader=PackageLoader("bookrunner"), undefined=StrictUndefined)
-    pages.filters |= {"plain": _plain, "whole": _whole}
-    for known in (_count, _sections, anchor, duration, evidence_line, form_lines, headline):
-        pages.globals[known.__name__.removeprefix("_")] = known
-    pages.globals |= {"doubt": DOUBT, "marks": MARKS, "names": _PAPERS, "verdicts": VERDICTS}
-    return pages.get_template(name).render(values) + "\n"
+    functions = (_plain, _sections, anchor, duration, evidence_line, form_lines, headline)
+    values |= {function.__name__.removeprefix("_"): function for function in functions}
+    known = {"doubt": DOUBT, "marks": MARKS, "names": _PAPERS, "verdicts": VERDICTS}
+    return filled(name, **values, **known) + "\n"
 
 
 def figures(page: str, executed: Mapping[str, Executed]) -> dict[str, str]:
@@ -176,11 +151,6 @@ def figures(page: str, executed: Mapping[str, Executed]) -> dict[str, str]:
                 if svg := output.get("data", {}).get("image/svg+xml"):
                     drawn[f"{name}.svg"] = "".join(svg)
     return drawn
-
-
-def _whole(text: str) -> str:
-    """A text that is never broken between two lines."""
-    return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _plain(text: str) -> str:

@@ -113,8 +113,8 @@ def grid_values(name: str, text: str, default: Any) -> list[Any]:
     return values
 
 
-def assigned_names(source: str) -> dict[str, ast.expr | None]:
-    """Names that a cell assigns at its top level, with what is assigned.
+def assigned_names(source: str) -> dict[str, Any]:
+    """Names that a cell assigns at its top level, with what is assigned; Ellipsis where it is no literal.
 
     Raises
     ------
@@ -125,16 +125,23 @@ def assigned_names(source: str) -> dict[str, ast.expr | None]:
         body = ast.parse(source, "parameters").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         raise ValueError(f"not valid Python: {error}") from None
-    found: dict[str, ast.expr | None] = {}
+    found: dict[str, Any] = {}
     for node in body:
         if isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            found |= {target.id: node.value for target in targets if isinstance(target, ast.Name)}
+            found |= {target.id: _literal(node.value) for target in targets if isinstance(target, ast.Name)}
     return found
 
 
-def declared(notebook: dict[str, Any]) -> dict[str, ast.expr | None]:
-    """Names that the cells tagged `parameters` assign, with what is assigned.
+def _literal(node: ast.expr | None) -> Any:
+    try:
+        return ast.literal_eval(node) if node is not None else ...
+    except (ValueError, TypeError):
+        return ...
+
+
+def declared(notebook: dict[str, Any]) -> dict[str, Any]:
+    """Names that the cells tagged `parameters` assign, with their defaults; Ellipsis for what is no literal.
 
     Raises
     ------
@@ -152,6 +159,16 @@ def declared(notebook: dict[str, Any]) -> dict[str, ast.expr | None]:
 def running_shell() -> Any:
     """IPython's shell, or None outside of it; nothing is imported."""
     return sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+
+
+def show(bundle: dict[str, Any]) -> None:
+    """Put a bundle of forms among the outputs of the running cell; elsewhere its text is printed, if any."""
+    if running_shell() is not None:
+        from IPython.display import display
+
+        display(bundle, raw=True)
+    elif "text/plain" in bundle:
+        print(bundle["text/plain"])
 
 
 def check_profile(profile: str) -> None:

@@ -60,7 +60,7 @@ class Chapter:
         """
         notebook = self.notebook
         try:
-            return {name: _literal(node) for name, node in declared(notebook).items()}
+            return declared(notebook)
         except ValueError as error:
             raise ValueError(f"{self.path.name}: the cell of parameters is {error}") from None
 
@@ -109,13 +109,6 @@ def _without_imports(source: str) -> list[str]:
             for number in range(node.lineno, (node.end_lineno or node.lineno) + 1):
                 del lines[number]
     return list(lines.values())
-
-
-def _literal(node: ast.expr | None) -> Any:
-    try:
-        return ast.literal_eval(node) if node is not None else ...
-    except (ValueError, TypeError):
-        return ...
 
 
 class Project:

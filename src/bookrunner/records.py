@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bookrunner.files import digest
-from bookrunner.parameters import is_plain, running_shell
+from bookrunner.parameters import is_plain, running_shell, show
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,6 +41,16 @@ CHAPTER = re.compile(r"\d\d_[a-z0-9_]+")
 def note_read(name: str, content: str | None) -> None:
     """Note for the provenance what was read: None for a table that does not exist."""
     _READ[name] = content
+
+
+def filled(template: str, **values: Any) -> str:
+    """One of our templates with what it names; a kernel's page depends on its text."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    name = f"bookrunner/templates/{template}"
+    note_read(f"module {name}", digest((_SOURCE / name).read_bytes()))
+    loader = PackageLoader("bookrunner")
+    return Environment(loader=loader, undefined=StrictUndefined).get_template(template).render(values)
 
 
 def project_file(relative: str, root: Path | None = None) -> Path:
@@ -157,10 +167,7 @@ def plain_scalar(what: str, value: Any) -> float | int | str | bool:
 
 def _emit(mime: str, payload: dict) -> None:
     """Put a payload among the outputs of the running cell, with no form that would be displayed."""
-    if getattr(running_shell(), "kernel", None) is not None:
-        from IPython.display import display
-
-        display({mime: payload}, raw=True)
+    show({mime: payload})
 
 
 def recorded(chapter: str, name: str) -> pd.DataFrame | None:

@@ -117,7 +117,7 @@ def render(project: Project) -> list[str]:
     print("rendering the book")
     started = time.monotonic()
     toc_path = write_atomically(project.build / "toc.yml", yaml.safe_dump(toc, sort_keys=False))
-    problems = _jupyter_book(project, toc_path) or [str(link) for link in broken_links(html)]
+    problems = _jupyter_book(project, toc_path) or broken_links(html)
     waiting = [c.name for c in project.chapters if not (project.pages / f"{c.name}.ipynb").exists()]
     if problems and waiting:
         print(f"{len(problems)} warnings are not counted: not yet computed are {', '.join(waiting)}")

@@ -6,17 +6,17 @@ import csv
 import io
 import itertools
 import math
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bookrunner.files import check_writable, digest, locked, write_atomically
+import pandas as pd
+
+from bookrunner.files import check_writable, digest, file_name, locked, write_atomically
 from bookrunner.keys import State
-from bookrunner.ledger import read_ledger
 from bookrunner.parameters import grid_values
-from bookrunner.project import Chapter, Project
-from bookrunner.tasks import Outcome, Task, run_tasks
+from bookrunner.project import Project
+from bookrunner.tasks import Outcome, run_tasks, task_of
 
 _MOST_POINTS = 100_000
 
@@ -84,25 +84,14 @@ def run_sweep(
         if isinstance(given, str):
             values[name] = grid_values(f"chapter {chapter.name}: {name}", given, chapter.parameters[name])
     points = grid_points(values)
-    tasks = [_point_task(chapter, point, folder) for point in points]
-    table = folder / f"results-{_file_name('-'.join(values))}-{digest(values)[:8]}.csv"
+    labels = [",".join(f"{name}={value}" for name, value in point.items()) for point in points]
+    tasks = [task_of(chapter, point, folder, label) for point, label in zip(points, labels, strict=True)]
+    table = folder / f"results-{file_name('-'.join(values))}-{digest(values)[:8]}.csv"
     check_writable([folder])
     with locked(folder / f".{table.stem}.lock", "this sweep"):
-        outcomes = run_tasks(State(project, read_ledger(project.book)), tasks, **options)
+        outcomes = run_tasks(State(project), tasks, **options)
         write_atomically(table, results_table(points, outcomes))
     return table, outcomes
-
-
-def _point_task(chapter: Chapter, point: Mapping[str, Any], folder: Path) -> Task:
-    checked = chapter.checked_parameters(point)
-    label = ",".join(f"{name}={value}" for name, value in point.items())
-    differing = ",".join(f"{name}={value}" for name, value in sorted(checked.items()))
-    name = f"{_file_name(differing) or 'default'}-{digest(checked)[:12]}"
-    return Task(label, chapter, checked, folder / f"{name}.ipynb", folder / "failed" / f"{name}.ipynb")
-
-
-def _file_name(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9.=,+_-]+", "_", text)[:80]
 
 
 def results_table(points: Sequence[Mapping[str, Any]], outcomes: Sequence[Outcome]) -> str:
@@ -112,12 +101,9 @@ def results_table(points: Sequence[Mapping[str, Any]], outcomes: Sequence[Outcom
     table of one row gives one, "record.key".
     """
     rows = [dict(point) | _results(outcome) for point, outcome in zip(points, outcomes, strict=True)]
-    columns = [name for name in dict.fromkeys(key for row in rows for key in row) if name != "error"]
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, [*columns, "error"], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return stream.getvalue()
+    table = pd.DataFrame(rows, dtype=object)
+    columns = [*(name for name in table if name != "error"), "error"]
+    return table.reindex(columns=columns).to_csv(index=False, lineterminator="\n")
 
 
 def _results(outcome: Outcome) -> dict[str, Any]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,10 +17,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from joblib import cpu_count
 from tqdm import tqdm
 
 from bookrunner.execution import CELL_SECONDS, Kernels, Result, execute
-from bookrunner.files import check_writable, write_atomically
+from bookrunner.files import check_writable, digest, file_name, write_atomically
 from bookrunner.keys import State
 from bookrunner.outputs import Executed, read_executed, write_executed
 from bookrunner.project import Chapter
@@ -37,15 +37,34 @@ class Task:
         Its name in reports.
     parameters : dict
         As `Chapter.checked_parameters` returns them.
-    target, failed : Path
-        Where the executed notebook goes, and where it goes if a cell failed.
+    target : Path
+        Where the executed notebook goes.
     """
 
     label: str
     chapter: Chapter
     parameters: dict[str, Any]
     target: Path
-    failed: Path
+
+    @property
+    def failed(self) -> Path:
+        """Where the notebook goes, as far as it ran, if a cell failed."""
+        return self.target.parent / "failed" / self.target.name
+
+
+def task_of(chapter: Chapter, given: Mapping[str, Any], folder: Path, label: str = "") -> Task:
+    """The task of a chapter with the given parameters: one file for each set of them in a folder.
+
+    Raises
+    ------
+    ValueError
+        As `Chapter.checked_parameters` does.
+    """
+    checked = chapter.checked_parameters(given)
+    others = {name: value for name, value in sorted(checked.items()) if name != "profile"}
+    words = file_name(",".join(f"{name}={value}" for name, value in others.items()))
+    key = chapter.profile(checked) + (f"-{words}-{digest(others)[:12]}" if others else "")
+    return Task(label or chapter.name, chapter, checked, folder / f"{key}.ipynb")
 
 
 @dataclass
@@ -123,8 +142,8 @@ def run_tasks(
     check_writable({task.target.parent for task in left})
     # The longest first: then no processor waits for one long chapter at the end.
     left.sort(key=lambda task: -(found.run["seconds"] if (found := last[task.target]) else math.inf))
-    threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    where = _cluster(scheduler) if scheduler else ThreadPoolExecutor(threads if jobs is None else jobs)
+    threads = cpu_count() if jobs is None else jobs
+    where = _cluster(scheduler) if scheduler else ThreadPoolExecutor(threads)
     with where as executor:
         for outcome in _outcomes(state, left, cell_seconds, executor, None if scheduler else Kernels()):
             outcomes[outcome.task.target] = outcome

@@ -4,9 +4,10 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
-from toy_project import FIRST, write_project
+from toy_project import FIRST, run_here, write_project
 
 import preflearn
+from bookrunner import tasks
 from bookrunner.command import main
 
 
@@ -28,16 +29,12 @@ def project(tmp_path, monkeypatch):
         (["build", "--profile", "ful"], "Invalid value for '--profile': 'ful' is not one of 'quick', 'full'"),
         (["build", "-p", "profile", "ful"], "chapter 01_first: profile is 'ful'; expected one of"),
         (["build", "-p", "seed", "1:20"], "chapter 01_first: seed is '1:20'; expected an integer, such as 0"),
-        (["build", "-p", "n", "010"], "chapter 01_first: n is '010'; expected an integer, such as 10"),
         (
             ["build", "--cell-time", "0", "--no-render"],
             "Invalid value for '--cell-time': 0 is not in the range 1<=x<=10000000",
         ),
-        (["build", "--jobs", "two"], "Invalid value for '--jobs': 'two' is not a valid integer"),
         (["buidl"], "No such command 'buidl'"),
         (["sweep", "first", "-p", "seed", "3:1"], "chapter 01_first: seed: '3:1' holds no value"),
-        (["sweep", "first", "-p", "seed", "0:100000000000"], "chapter 01_first: seed: the range '0:1"),
-        (["sweep", "first", "-p", "sed", "3"], "chapter 01_first has no parameter 'sed'"),
         (["sweep", "first", "-p", "n", "1", "--jobs", "1", "--scheduler", "x"], "--jobs is for this machine"),
     ],
 )
@@ -66,7 +63,8 @@ def test_a_place_that_cannot_be_written_is_one_line_before_anything_runs(project
     assert captured.err.count("\n") == 1
 
 
-def test_build_then_claims_then_contradiction(project, capsys):
+def test_build_then_claims_then_contradiction(project, capsys, monkeypatch):
+    monkeypatch.setattr(tasks, "execute", run_here)
     assert main(["build", "1", "-p", "seed", "4", "--no-render"]) == 0
     assert main(["build", "1", "-p", "seed", "4", "--no-render"]) == 0
     assert "0 executed, 1 unchanged" in capsys.readouterr().out

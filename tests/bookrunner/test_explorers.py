@@ -15,7 +15,7 @@ from scipy.special import log_ndtr, ndtr
 from scipy.stats import norm
 from sklearn.metrics.pairwise import rbf_kernel
 
-from bookrunner import explorer, explorers
+from bookrunner import explorer, parameters
 from preflearn.analogy.certificate import psd_certificate
 from preflearn.analogy.proportions import PROPORTIONS, proportion_gram
 from preflearn.datasets import four_items, simulate_separable_pairs
@@ -33,17 +33,6 @@ needs_node = pytest.mark.skipif(
 
 GRAPH = {"items": ["a", "b", "c"], "pairs": [[1, 0], [2, 1]], "y": [1, 0]}
 MARGINS = {"preferences": [[2.0, 1.0]], "ties": [[0.5, 0.0]]}
-PATH = {
-    "items": [[0.0, 0.0], [1.0, 0.0]],
-    "pairs": [[0, 1]],
-    "valid": [[0.0, 1.0]],
-    "valid_pairs": [[0, 0]],
-    "gamma": 1.0,
-    "lambda": [2.0, 1.0],
-    "coefficients": [[1.0, -1.0], [0.5, -0.5]],
-    "best": 1.5,
-    "best_error": 0.0,
-}
 PURSUIT = {
     "train": [[0.0, 0, 1.0], [1.0, 0, 2.0], [2.0, 1, 3.0], [4.0, 1, 0.0]],
     "valid": [[0.5, 0, 1.0], [1.5, 0, 1.5]],
@@ -54,18 +43,11 @@ PURSUIT = {
     "losses": [[20.0, 2.0], [14.0, 5.0]],
     "errors": [[0.5, 0.0], [0.5, 0.5]],
 }
-MATCH = {"players": ["a", "b"], "mean": [-1.0, 1.0], "std": [2.0, 0.5]}
 TIMELINES = {
     "players": ["a", "b"],
     "years": [2000.0, 2000.5, 2001.0],
     "mean": [[np.nan, 1.0, 1.5], [0.0, -1.0, np.nan]],
     "std": [[np.nan, 0.5, 0.25], [1.0, 0.001, np.nan]],
-}
-ANALOGY = {
-    "denominator": 20,
-    "points": [[12, 4], [6, 17]],
-    "proportions": [["arithmetic", "Always."], ["approximate", ""]],
-    "examples": {"approximate": {"denominator": 2, "points": [[0, 0], [2, 1], [2, 2]], "tolerance": 1}},
 }
 BIAS = {"items": ["a", "b"], "lambda": [2.0, 1.0], "bias": [0.5, -1.0], "scores": [[1.0, 0.0], [2.0, 0.0]]}
 
@@ -78,7 +60,7 @@ NAMES = (*SIGNED, *(f"{name}, 0 positive" for name in SIGNED), *OTHERS)
 def shown(monkeypatch):
     """What explorers show, as if in a notebook: a list of bundles."""
     bundles = []
-    monkeypatch.setattr(explorers, "running_shell", lambda: object())
+    monkeypatch.setattr(parameters, "running_shell", lambda: object())
     monkeypatch.setattr("IPython.display.display", lambda bundle, raw: bundles.append(bundle))
     return bundles
 
@@ -154,23 +136,12 @@ def test_outside_of_a_notebook_a_line_is_printed(capsys):
         ("graph", GRAPH | {"pairs": [[1, 0], [2]]}, "'pairs'.*shape"),
         ("graph", GRAPH | {3: 1}, "the key 3"),
         ("graph", GRAPH | {"more": {1, 2}}, "data\\['more'\\] is"),
-        ("graph", GRAPH | {"more": None}, "data\\['more'\\] is None"),
         ("margins", MARGINS | {"ties": [[0.5, np.nan]]}, "data\\['ties'\\]\\[0\\]\\[1\\] is nan"),
-        ("margins", MARGINS | {"ties": np.full((1, 2), np.inf)}, "is inf; expected a finite number"),
         ("margins", MARGINS | {"ties": np.zeros((0, 2))}, "'ties'.*shape"),
-        ("margins", MARGINS | {"ties": [[1.0, 2.0, 3.0]]}, "'ties'.*shape"),
         ("bias", BIAS | {"lambda": [1.0, 2.0]}, "lambda is \\[1.0, 2.0\\]"),
         ("bias", BIAS | {"lambda": [1.0, 0.0]}, "expected positive"),
-        ("bias", BIAS | {"scores": [[1.0, 2.0]]}, "'scores'.*shape"),
-        ("path", PATH | {"pairs": [[0, 2]]}, "data\\['pairs'\\] is \\[\\[0, 2\\]\\]"),
-        ("path", PATH | {"valid_pairs": [[1, 0]]}, "expected places in 'valid'"),
-        ("path", PATH | {"gamma": [1.0]}, "'gamma'.*shape"),
-        ("path", {key: value for key, value in PATH.items() if key != "best_error"}, "expected 'best_error'"),
-        ("path", PATH | {"lambda": [1.0, 1.0]}, "lambda is \\[1.0, 1.0\\]"),
         ("pursuit", PURSUIT | {"basis": [[3], [4]]}, "expected places in 'train'"),
         ("pursuit", PURSUIT | {"mix": [0, 0.5, 1]}, "'basis'.*shape"),
-        ("pursuit", PURSUIT | {"errors": [[0.5], [0.5]]}, "'errors'.*shape"),
-        ("match", MATCH | {"players": ["a", "b", "c"]}, "'players'.*shape \\(3,\\)"),
         ("timelines", {"players": ["a", "b"], "years": [1], "mean": [[1], [2]]}, "expected 'std'"),
         ("timelines", TIMELINES | {"std": np.ones((2, 3))}, "\\(2, 3\\) is below 0.001, or not NaN as"),
         ("timelines", TIMELINES | {"std": np.ones((2, 2))}, "'std'\\] \\(2, 2\\).*'mean'\\] \\(2, 3\\)"),
@@ -180,9 +151,6 @@ def test_outside_of_a_notebook_a_line_is_printed(capsys):
             TIMELINES | {"mean": np.full((2, 3), np.inf), "std": np.ones((2, 3))},
             "is inf; expected",
         ),
-        ("timelines", TIMELINES | {"mean": [[1.0]], "std": [[1.0]]}, "'mean'.*shape \\(1, 1\\)"),
-        ("timelines", TIMELINES | {"years": [2000, np.nan, 2001]}, "is nan; expected a finite number"),
-        ("analogy", ANALOGY | {"proportions": ["graded"]}, "'proportions'.*shape \\(1,\\)"),
     ],
 )
 def test_wrong_data_are_named(kind, data, message):
@@ -541,7 +509,7 @@ def check_verdict(K, found):
 @pytest.mark.parametrize("name", NAMES)
 def test_proportions_and_verdicts_are_those_of_the_package(name):
     rng, cases = np.random.default_rng(0), []
-    for k in range(250):
+    for k in range(60):
         q = (1, 2, 3, 5, 20)[k % 5]  # coarse grids have many ties and zeros
         points = rng.integers(0, q + 1, (rng.integers(2, 7), 2)).tolist()
         cases.append({"q": q, "points": points, "stretch": 100, "tolerance": int(rng.integers(1, q + 1))})

@@ -4,14 +4,13 @@ import json
 import shutil
 
 import pytest
-from toy_project import edit_notebook, live_in, register, write_house
+from toy_project import live_in, register, write_house
 from toy_register import server
 
 from bookrunner import keys
 from bookrunner.command import main
 from bookrunner.keys import State
-from bookrunner.ledger import read_ledger
-from bookrunner.outputs import Executed
+from bookrunner.outputs import read_executed
 from bookrunner.project import Project
 
 READS = """\
@@ -40,108 +39,81 @@ if Path("edits").exists():
 
 @pytest.fixture(scope="module")
 def copied(tmp_path_factory):
+    """Built twice: with a mirror, and without data, which arrive while the chapter runs as edits do."""
     claims = "- {id: P1-01, where: eq. 2, statement: x, chapter: 01_first, verdict: holds}\n"
-    return write_house(tmp_path_factory.mktemp("house") / "checkout", READS, claims)
+    project = write_house(tmp_path_factory.mktemp("house") / "checkout", READS, claims)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        live_in(project, monkeypatch)
+        assert main(["build", "--no-render", "-p", "seed", "7"]) == 0
+        without_data(monkeypatch)
+        register(project, b"the data", NOWHERE)
+        (project.notebooks / "arrives").touch()
+        before = {path: path.read_text() for path in (project.root / name for name in EDITED)}
+        (project.notebooks / "edits").touch()
+        assert main(["build", "--no-render"]) == 0
+        edited = state_of(project).changes(executed_of(project))
+    for path, text in before.items():
+        path.write_text(text)
+    (project.notebooks / "edits").unlink()
+    shutil.rmtree(project.root / "cache")
+    return project, edited
+
+
+NOWHERE = "http://127.0.0.1:9/none"
+EDITED = ("src/preflearn/metrics.py", "data/published/P1_x.csv")
+
+
+def without_data(monkeypatch):
+    monkeypatch.delenv("PREFLEARN_DATA")
+    monkeypatch.setenv("PREFLEARN_OFFLINE", "1")
 
 
 @pytest.fixture
 def house(copied, monkeypatch):
-    live_in(copied, monkeypatch)
-    return copied
-
-
-@pytest.fixture
-def build(house, capsys):
-    def run(*arguments):
-        status = main(["build", "--no-render", *arguments])
-        captured = capsys.readouterr()
-        assert status == 0, captured.out + captured.err
-        return captured.out
-
-    return run
-
-
-def executed_of(project):
-    return Executed(json.loads((project.build / "executed/01_first/quick.ipynb").read_text()))
-
-
-def shown(project):
-    return (project.pages / "01_first.ipynb").read_text()
-
-
-DONE, SAME = "1 executed, 0 unchanged", "0 executed, 1 unchanged"
-
-
-def test_a_relative_mirror_is_the_one_that_the_command_sees(house, build, monkeypatch):
-    out = build()
-    assert DONE in out
-    assert "other data" not in out
-    assert "right" in shown(house)
-    monkeypatch.setenv("PREFLEARN_DATA", str(house.root.parent / "mirror"))
-    assert SAME in build()
-
-
-def test_data_that_come_later_are_read_and_then_nothing_runs_again(house, build, monkeypatch):
-    content = b"the data"
-    register(house, content, "http://127.0.0.1:9/none")
-    monkeypatch.delenv("PREFLEARN_DATA")
-    monkeypatch.setenv("PREFLEARN_OFFLINE", "1")
-    out = build("--force")
-    assert "01_first: other data in place of toy" in out
-    monkeypatch.delenv("PREFLEARN_OFFLINE")
-    assert SAME in build()
-    with server(content) as (url, asked):
-        register(house, content, url)
-        assert main(["data", "fetch", "toy"]) == 0
-        assert DONE in build()
-        assert len(asked) == 1
-        assert SAME in build()
-    assert "the data" in shown(house)
-
-
-def test_data_are_read_once_they_are_here(house, build, monkeypatch):
-    monkeypatch.setenv("PREFLEARN_OFFLINE", "1")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(house.root / "no cache"))
-    monkeypatch.setenv("PREFLEARN_DATA", "nowhere")
-    assert DONE in build("--force")
-    assert SAME in build()
-    monkeypatch.setenv("PREFLEARN_DATA", "mirror")
-    assert DONE in build()
-    assert SAME in build()
-    assert "right" in shown(house)
-
-
-def test_data_that_arrive_while_a_chapter_runs_are_read_by_the_next_build(house, build, monkeypatch):
-    shutil.rmtree(house.root / "cache")
-    monkeypatch.delenv("PREFLEARN_DATA")
-    monkeypatch.setenv("PREFLEARN_OFFLINE", "1")
-    register(house, b"the data", "http://127.0.0.1:9/none")
-    (house.notebooks / "arrives").touch()
-    build()
-    assert DONE in build()
-    assert "the data" in shown(house)
-
-
-def test_inputs_edited_while_a_chapter_runs_make_it_run_again(house, build):
-    (house.notebooks / "edits").touch()
-    edit_notebook(house.notebooks / "01_first.ipynb", lambda nb: nb["cells"][0].update(source="# New title"))
-    build()
-    (house.notebooks / "edits").unlink()
-    assert DONE in build()
-    assert SAME in build()
-
-
-def test_a_change_of_a_module_that_was_not_loaded_runs_nothing(house, build):
-    inputs = executed_of(house).run["inputs"]
-    assert {"module preflearn/metrics.py", "module bookrunner/records.py", "data toy/a.txt"} <= set(inputs)
-    other = house.root / "src/preflearn/svm/__init__.py"
-    assert "module preflearn/svm/__init__.py" not in inputs
-    other.write_text(other.read_text() + "unused = 1\n")
-    assert SAME in build()
+    live_in(copied[0], monkeypatch)
+    return copied[0]
 
 
 def state_of(project):
-    return State(Project(project.root), read_ledger(project.book))
+    return State(Project(project.root))
+
+
+def executed_of(project, pattern="quick.ipynb"):
+    (path,) = (project.build / "executed/01_first").glob(pattern)
+    return read_executed(path)
+
+
+@pytest.fixture
+def with_data(house):
+    return executed_of(house, "quick-seed=7-*.ipynb")
+
+
+def test_a_relative_mirror_is_the_one_that_the_command_sees(house, with_data, monkeypatch):
+    assert with_data.replaced == []
+    assert "\"read b'right'" in json.dumps(with_data.notebook)
+    assert state_of(house).changes(with_data) == []
+    monkeypatch.setenv("PREFLEARN_DATA", str(house.root.parent / "mirror"))
+    assert state_of(house).changes(with_data) == []
+
+
+def test_inputs_that_change_while_a_chapter_runs_make_it_run_again(copied):
+    expected = {"dataset toy", "module preflearn/metrics.py", "table data/published/P1_x.csv"}
+    assert set(copied[1]) == expected
+
+
+def test_data_that_come_later_make_it_run_again(house, monkeypatch):
+    content, executed = b"the data", executed_of(house)
+    assert executed.replaced == ["toy"]
+    assert state_of(house).changes(executed) == ["dataset toy"]  # the mirror is here now
+    without_data(monkeypatch)
+    assert state_of(house).changes(executed) == []
+    monkeypatch.delenv("PREFLEARN_OFFLINE")
+    with server(content) as (url, asked):
+        register(house, content, url)
+        assert state_of(house).changes(executed) == []
+        assert main(["data", "fetch", "toy"]) == 0
+        assert state_of(house).changes(executed) == ["dataset toy"]
+        assert len(asked) == 1
 
 
 def _edit(relative, old, new):
@@ -172,7 +144,7 @@ NOTEBOOK, CLAIMS = "notebooks/01_first.ipynb", "book/claims.yml"
     ("change", "changed"),
     [
         (_edit(NOTEBOOK, '"At one', '"At least at one'), ["notebook 01_first"]),
-        (_edit(NOTEBOOK, '["parameters"]', '["parameters", "hide-input"]'), ["notebook 01_first"]),
+        (_edit(NOTEBOOK, '"parameters"\n', '"parameters", "hide-input"\n'), ["notebook 01_first"]),
         (_edit(NOTEBOOK, '"execution_count": null', '"execution_count": 3'), []),
         (_edit(CLAIMS, "eq. 2", "eq. 3"), ["claim P1-01"]),
         (_edit(CLAIMS, "statement: x", "statement: y"), ["claim P1-01"]),  # the badge shows it
@@ -185,18 +157,21 @@ NOTEBOOK, CLAIMS = "notebooks/01_first.ipynb", "book/claims.yml"
         (_edit("src/preflearn/metrics.py", "\n\ndef ", "\n\n# what it does\n\ndef "), []),
         (_edit("src/preflearn/metrics.py", '"""How well', '"""How good'), []),
         (_edit("src/bookrunner/command.py", "return ", "return -"), []),
+        (
+            _edit("src/bookrunner/templates/badge.html", "Evidence", "Seen"),
+            ["module bookrunner/templates/badge.html"],
+        ),
+        (_edit("src/preflearn/svm/__init__.py", "__all__", "_all"), []),  # never imported
     ],
 )
-def test_each_input_counts_and_nothing_else(house, change, changed):
-    executed = executed_of(house)
-    assert state_of(house).changes(executed) == []
+def test_each_input_counts_and_nothing_else(house, with_data, change, changed):
     restore = change(house)
     try:
-        assert state_of(house).changes(executed) == changed
+        assert state_of(house).changes(with_data) == changed
     finally:
         restore()
 
 
-def test_versions_count(house, monkeypatch):
+def test_versions_count(house, with_data, monkeypatch):
     monkeypatch.setattr(keys, "main_versions", lambda: {"numpy": "0.1"})
-    assert "version numpy" in state_of(house).changes(executed_of(house))
+    assert "version numpy" in state_of(house).changes(with_data)

