@@ -33,7 +33,7 @@ SLIPS = {  # the file, what it says, and what it says by a slip
     "10": RIDGE,
     "11": RIDGE,
     "13": ("dynamics/engine/acceleration.py", "_DEPTH = 12", "_DEPTH = 4"),
-    "14": ("dynamics/engine/update.py", "return total + 0.5 * math", "return total + 0.501 * math"),
+    "14": ("dynamics/engine/sweep.py", "return total + 0.5 * math", "return total + 0.501 * math"),
     "16": ("analogy/rank.py", "0.5 + (chance - other) / 2", "0.5 + (chance - 0.9 * other) / 2"),
 }
 
