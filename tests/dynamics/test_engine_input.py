@@ -170,8 +170,11 @@ def test_scores_at_times_of_any_kind():
         found = model.scores("Ann", scalar)
         assert [np.shape(part) for part in found] == [(), ()]
         assert found == (mean[0], deviation[0])
-    for time in ([], [[1.0]], None, "now", np.datetime64("2020-01-01")):
-        with pytest.raises(ValueError, match="time "):
+    far = model.scores("Ann", [-1e6, 1e6])  # the Matern forgets, the constant does not
+    assert far[0][0] == pytest.approx(far[0][1], abs=1e-9)
+    assert np.all(far[1] < 1.0)
+    for time in ([], [[1.0]], None, "now", np.datetime64("2020-01-01"), np.nan, [0.0, np.inf]):
+        with pytest.raises(ValueError, match=r"time( |\[)"):
             model.scores("Ann", time)
     for name in ("Zoe", ["Ann"], {}, None):
         with pytest.raises(ValueError, match="is no feature of the matches"):
@@ -202,6 +205,7 @@ def test_options_that_are_numbers_of_numpy_are_saved(tmp_path):
     fitted(**options).save(tmp_path / "model.npz")
     read = load(tmp_path / "model.npz")
     assert {name: getattr(read, name) for name in options} == options
+    assert read.covariance == PRIOR  # one for all features is no mapping
 
 
 @pytest.mark.parametrize(

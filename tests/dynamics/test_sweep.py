@@ -414,13 +414,12 @@ def test_gaps_of_centuries_and_of_an_instant(covariance, method):
 
 @both_methods
 @pytest.mark.parametrize("row", [[1.0], [1.0, -1.0]], ids=["one feature", "two players"])
-@pytest.mark.parametrize("variance", [1.0, 30.0])
 @pytest.mark.parametrize("name", ["probit", "ordinal logit"])
-def test_repeated_identical_outcomes(method, row, variance, name):
+def test_repeated_identical_outcomes(method, row, name):
     """All pseudo-observations of a feature move in step: Algorithm 1 at rate 1 falls into a two-cycle."""
     likelihood, density, _ = LIKELIHOODS[name]
-    model = fitted(Constant(variance), likelihood, matches_of([row] * 25), np.ones(25), method)
-    assert_equals_dense(model, density, np.ones(25), rate=0.3)
+    model = fitted(Constant(30.0), likelihood, matches_of([row] * 8), np.ones(8), method)
+    assert_equals_dense(model, density, np.ones(8), rate=0.3)
     if len(row) == 2:
         assert model.scores("f0", 0.0)[0] == pytest.approx(-model.scores("f1", 0.0)[0], abs=1e-8)
 
