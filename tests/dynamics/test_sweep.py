@@ -1,5 +1,6 @@
 """Sweeps and fixed points of the engine, against the dense twins of dense.py and against brute force."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -324,6 +325,21 @@ def test_an_advantage_converges(method):
     y = rng.choice([1, 1, -1], 12)
     model = fitted({"advantage": Constant(0.5), "*": Matern32(1.0, 2.0)}, Logit(), matches, y, method)
     assert_equals_dense(model, dense.logit(), y)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_league_with_a_feature_for_each_pair_converges(seed):
+    """Many matches in few scores: where no leap of EP is taken back, it is not there after 1000 sweeps."""
+    rng, rows = np.random.default_rng(seed), np.arange(2000)
+    pairs = np.array(list(itertools.combinations(range(6), 2)))
+    which = rng.integers(0, len(pairs), len(rows))
+    design = np.zeros((len(rows), 6 + len(pairs)))
+    design[rows, pairs[which, 0]], design[rows, pairs[which, 1]], design[rows, 6 + which] = 1, -1, 1
+    y = np.sign(design @ rng.normal(size=design.shape[1]) + rng.normal(size=len(rows)))
+    covariance = {f"f{k}": Constant(5.0) for k in range(6)} | {"*": Constant(4.3)}
+    model = fitted(covariance, Probit(), matches_of(design), y, "ep", tol=1e-6, max_iter=400)
+    assert model.converged_
+    assert not model.trace_["accepted"].all()
 
 
 def test_gaussian_ep_where_rate_one_diverges_with_two_features_a_row():
