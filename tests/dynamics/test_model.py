@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from dynamics import dense
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -138,7 +138,6 @@ some_likelihood = st.sampled_from([OrdinalProbit(0.3), OrdinalLogit(0.5), Gaussi
 
 
 @given(problems(), some_method, some_likelihood)
-@settings(max_examples=30)
 def test_exchanging_the_sides_and_the_outcomes_changes_nothing(problem, method, likelihood):
     matches, y = problem
     model = fitted(matches, y, likelihood=likelihood, method=method)
@@ -152,7 +151,6 @@ def test_exchanging_the_sides_and_the_outcomes_changes_nothing(problem, method, 
 
 
 @given(problems(), some_method, st.permutations(range(4)))
-@settings(max_examples=30)
 def test_the_order_of_features_changes_nothing(problem, method, order):
     matches, y = problem
     covariance = {"Ann": Matern12(1.0, 2.0), "*": STATIONARY}
@@ -164,7 +162,6 @@ def test_the_order_of_features_changes_nothing(problem, method, order):
 
 
 @given(problems(), some_method, st.sampled_from([-3.0, 0.5, 4096.0]))
-@settings(max_examples=30)
 def test_a_stationary_covariance_does_not_know_the_date(problem, method, shift):
     matches, y = problem
     model = fitted(matches, y, method=method)
@@ -174,7 +171,6 @@ def test_a_stationary_covariance_does_not_know_the_date(problem, method, shift):
 
 
 @given(problems(), some_method, st.randoms(use_true_random=False))
-@settings(max_examples=30)
 def test_the_order_of_simultaneous_matches_changes_nothing(problem, method, random):
     matches, y = problem
     order = sorted(range(len(y)), key=lambda n: (matches.time[n], random.random()))
@@ -183,7 +179,6 @@ def test_the_order_of_simultaneous_matches_changes_nothing(problem, method, rand
 
 
 @given(problems(), st.sampled_from([1e-3, 10.0]), some_method)
-@settings(max_examples=20)
 def test_the_unit_of_points_changes_nothing(problem, unit, method):
     """Gaussian outcomes in another unit: scores in that unit too."""
     matches, y = problem
