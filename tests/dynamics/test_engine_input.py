@@ -156,11 +156,11 @@ def test_a_product_of_what_has_no_noise_and_a_process_from_the_first_match(left,
 
 
 def test_a_constant_factor_is_a_variance():
-    for one, other in [(Constant(0.5) * Wiener(1.0, "first"), Wiener(0.5, "first"))]:
-        found, expected = (fitted(k + Constant(0.2), tol=1e-10) for k in (one, other))
-        np.testing.assert_allclose(
-            found.scores("Ann", [9.0, 20]), expected.scores("Ann", [9.0, 20]), atol=1e-9
-        )
+    product, wiener = Constant(0.5) * Wiener(1.0, "first"), Wiener(0.5, "first")
+    found, expected = (
+        fitted(k + Constant(0.2), tol=1e-10).scores("Ann", [9.0, 20]) for k in (product, wiener)
+    )
+    np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
 def test_scores_at_times_of_any_kind():
