@@ -200,6 +200,10 @@ def test_forecasts_do_not_depend_on_what_is_asked_together(monkeypatch):
 # ---- Files
 
 
+def overwritten(place, value):
+    return lambda starts: np.where(np.arange(len(starts)) == place, value, starts)
+
+
 def test_options_that_are_numbers_of_numpy_are_saved(tmp_path):
     options = {"n_threads": np.int64(1), "tol": np.float32(1e-6), "max_iter": np.int64(50)}
     fitted(**options).save(tmp_path / "model.npz")
@@ -235,6 +239,10 @@ def test_options_that_are_numbers_of_numpy_are_saved(tmp_path):
         ({}, {"indices": lambda columns: columns - 100}),
         ({}, {"indices": lambda columns: columns + 0.5}),
         ({}, {"indptr": lambda starts: starts[::-1]}),
+        *(  # each of these once ended the process, or came out as an error of C++
+            ({}, {"indptr": overwritten(place, value)})
+            for place, value in [(5, 400_000), (30, 700), (1, 99), (1, -5), (1, 2**31 - 1)]
+        ),
         ({}, {"trace_rate": lambda rate: rate[:-1]}),
         ({}, {"trace_rate": None}),
     ],

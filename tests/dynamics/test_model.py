@@ -286,20 +286,6 @@ def test_a_model_is_what_was_saved(tmp_path, method):
         assert all(archive[name].dtype != object for name in archive)
 
 
-@pytest.mark.parametrize(("place", "value"), [(5, 400_000), (400, 700), (1, 99), (1, -5), (1, 2**31 - 1)])
-def test_a_damaged_design_is_not_loaded(tmp_path, place, value):
-    """Each of these once ended the process, or came out as an error of C++."""
-    matches = Matches(np.tile([[1, -1, 0], [0, 1, -1]], (200, 1)), np.arange(400.0), ["a", "b", "c"])
-    path = tmp_path / "model.npz"
-    fitted(matches, np.ones(400)).save(path)
-    with np.load(path) as file:
-        arrays = dict(file)
-    arrays["indptr"][place] = value
-    np.savez(path, **arrays)
-    with pytest.raises(ValueError, match=r"model\.npz is damaged"):
-        load(path)
-
-
 # ---- Threads
 
 
