@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import block_diag
 
@@ -41,7 +41,6 @@ def psd(M):
 
 @pytest.mark.theorem("prop-c12-origin")
 @given(seeds)
-@settings(max_examples=40, deadline=None)
 def test_brownian_motion_has_an_origin(seed):
     rng = np.random.default_rng(seed)
     o = rng.normal() * 10
@@ -139,7 +138,6 @@ def some_model(rng):
 
 @pytest.mark.theorem("thm-c12-state")
 @given(seeds)
-@settings(max_examples=80, deadline=None)
 def test_state_has_the_covariance(seed):
     rng = np.random.default_rng(seed)
     h, P, A, k = some_model(rng)
@@ -167,7 +165,6 @@ def test_state_has_the_covariance(seed):
 
 @pytest.mark.theorem("thm-c12-state")
 @given(seeds)
-@settings(max_examples=30, deadline=None)
 def test_noise_of_a_product_and_of_matern_32(seed):
     rng = np.random.default_rng(seed)
     (_, P, A, _), (_, P2, A2, _) = (SINGLE[i](rng) for i in rng.integers(0, len(SINGLE), 2))
@@ -252,7 +249,6 @@ def test_state_of_the_piecewise_function_cannot_depend_on_the_gap_alone():
 
 @pytest.mark.theorem("thm-c12-least")
 @given(seeds)
-@settings(max_examples=80, deadline=None)
 def test_least_state_is_a_rank(seed):
     K, size = random_covariance(np.random.default_rng(seed))
     assert max(ranks(K)) <= size  # (a)
@@ -319,7 +315,6 @@ def _back(now, P, A, t, u, later):
 
 @pytest.mark.theorem("thm-c12-smoother")
 @given(seeds)
-@settings(max_examples=80, deadline=None)
 def test_two_passes_give_the_posterior(seed):
     rng = np.random.default_rng(seed)
     h, P, A, k = some_model(rng)

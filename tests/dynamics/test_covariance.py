@@ -228,7 +228,7 @@ def test_least_state_size_refuses(options, message):
 # ---- What is refused
 
 
-@pytest.mark.parametrize("kind", map(type, FORMULAS))
+@pytest.mark.parametrize("kind", [type(covariance) for covariance in FORMULAS])
 @pytest.mark.parametrize("variance", [0.0, -1.0, math.nan, math.inf, True, "1", None, 1e-101, 1e101])
 def test_variances_that_are_refused(kind, variance):
     with pytest.raises(ValueError, match=r"variance is .*; expected a positive number"):

@@ -1,43 +1,19 @@
 import math
-import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from ratings.seasons import played
 from scipy.optimize import approx_fprime, brentq
 from scipy.special import expit
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 
 from preflearn.dynamics import Logit, Probit
 from preflearn.matches import Matches
 from preflearn.metrics import log_loss
-from preflearn.ratings import Elo, Glicko, TrueSkill, earlier_forecasts
+from preflearn.ratings import Elo, Glicko, TrueSkill
 
 SYSTEMS = [Elo(), Elo(k=24, advantage=35), Glicko(c=20), Glicko(c=20, period=3, advantage=35)]
 every_system = pytest.mark.parametrize("system", SYSTEMS, ids=["fide", "elo", "glicko", "periods"])
-
-
-def played(seed, n=6, N=60, ties=0.3):
-    """A season of n players with a home advantage, five matches a day."""
-    rng = np.random.default_rng(seed)
-    index = np.array([rng.choice(n, 2, replace=False) for _ in range(N)])
-    index[: n // 2] = np.arange(2 * (n // 2)).reshape(-1, 2)
-    home = rng.integers(0, 2, N)
-    skill = rng.standard_normal(n)
-    won = rng.random(N) < expit(skill[index[:, 0]] - skill[index[:, 1]] + 0.3 * home)
-    y = np.where(rng.random(N) < ties, 0, np.where(won, 1, -1))
-    design = np.zeros((N, n + 1))
-    design[np.arange(N), index[:, 0]], design[np.arange(N), index[:, 1]] = 1, -1
-    design[:, n] = home
-    names = [*(f"p{k}" for k in range(n)), "advantage"]
-    return Matches(design, np.arange(N) // 5, names), y
-
-
-def swapped(matches):
-    return Matches(-matches.design, matches.time, matches.features)
 
 
 def plain_elo(matches, y, k, initial, advantage):
@@ -202,25 +178,6 @@ def test_uncertain_ratings_forecast_closer_to_even():
     assert soon[2] > late[2] > 0.5
 
 
-def test_before_knows_nothing_of_its_match():
-    matches, y = played(6)
-    for system in SYSTEMS:
-        reference = clone(system).fit(matches, y).before_
-        for row in (10, 37):
-            other = y.copy()
-            other[row:] = -other[row:] + (other[row:] == 0)
-            period = getattr(system, "period", None)
-            known = (
-                row + 1
-                if period is None
-                else np.searchsorted(matches.time // period, matches.time[row] // period)
-            )
-            np.testing.assert_array_equal(
-                clone(system).fit(matches, other).before_[:known], reference[:known]
-            )
-            assert (clone(system).fit(matches, other).before_ != reference).any()
-
-
 def test_elo_with_one_k_keeps_the_sum_of_ratings():
     matches, y = played(7)
     assert Elo(k=24, initial=1500).fit(matches, y).ratings_.sum() == pytest.approx(6 * 1500)
@@ -234,40 +191,11 @@ def test_scale_and_k_are_a_unit_of_the_ratings():
 
 
 @every_system
-@settings(max_examples=15)
-@given(seed=st.integers(0, 10**6))
-def test_names_order_and_level_do_not_matter(system, seed):
-    matches, y = played(seed, N=30)
+def test_the_level_does_not_matter(system):
+    matches, y = played(9, N=30)
     reference = clone(system).fit(matches, y)
-    turned = clone(system).fit(swapped(matches), -y)
-    np.testing.assert_allclose(turned.ratings_, reference.ratings_, rtol=1e-12)
-    np.testing.assert_allclose(turned.before_, reference.before_[:, ::-1], rtol=1e-12)
-    np.testing.assert_allclose(
-        turned.predict_proba(swapped(matches)), reference.predict_proba(matches)[:, ::-1], rtol=1e-5
-    )
     lifted = clone(system).set_params(initial=system.initial + 100).fit(matches, y)  # far below 2400
     np.testing.assert_allclose(lifted.ratings_, reference.ratings_ + 100, rtol=1e-12)
-    order = np.append(np.random.default_rng(seed).permutation(6), 6)
-    renamed = Matches(matches.design[:, order], matches.time, [matches.features[k] for k in order])
-    again = clone(system).fit(renamed, y)
-    by_name = dict(zip(again.players_, again.ratings_, strict=True))
-    assert by_name == pytest.approx(dict(zip(reference.players_, reference.ratings_, strict=True)), rel=1e-12)
-
-
-@every_system
-def test_matches_can_be_added(system):
-    matches, y = played(9)
-    cut = np.searchsorted(matches.time, 6)  # between two periods
-    whole, parts = clone(system).fit(matches, y), clone(system).partial_fit(matches[:cut], y[:cut])
-    parts.partial_fit(matches[cut:], y[cut:])
-    assert dict(zip(parts.players_, parts.ratings_, strict=True)) == pytest.approx(
-        dict(zip(whole.players_, whole.ratings_, strict=True)), rel=1e-12
-    )
-    np.testing.assert_allclose(parts.before_, whole.before_[cut:], rtol=1e-12)
-    assert parts.nu_ == pytest.approx(whole.nu_, rel=1e-5)
-    assert clone(system).fit(matches[cut:], y[cut:]).fit(matches, y).nu_ == whole.nu_  # fit forgets
-    with pytest.raises(ValueError, match="before the last one that was rated"):
-        parts.partial_fit(matches[:cut], y[:cut])
 
 
 def test_new_players_may_come_later():
@@ -369,23 +297,6 @@ def test_an_extreme_rating_gap_stays_finite():
         assert np.isfinite(fitted.predict_proba(matches)).all()
 
 
-@every_system
-def test_systems_follow_the_contract_of_scikit_learn(system):
-    matches, y = played(16)
-    assert clone(system).get_params() == system.get_params()
-    with pytest.raises(NotFittedError):
-        clone(system).predict_proba(matches)
-    search = GridSearchCV(
-        clone(system), {"initial": [1000.0, 1500.0]}, cv=TimeSeriesSplit(3), scoring="neg_log_loss"
-    ).fit(matches, y)
-    scores = search.cv_results_["mean_test_score"]
-    assert scores[0] == pytest.approx(scores[1], rel=1e-9)  # only differences count
-    fitted = clone(system).fit(matches, y)
-    assert fitted.score(matches, y) == np.mean(fitted.predict(matches) == y)
-    again = pickle.loads(pickle.dumps(fitted))
-    np.testing.assert_array_equal(again.predict_proba(matches), fitted.predict_proba(matches))
-
-
 @pytest.mark.parametrize(
     ("system", "message"),
     [
@@ -402,23 +313,6 @@ def test_systems_follow_the_contract_of_scikit_learn(system):
 def test_bad_parameters_are_named(system, message):
     with pytest.raises(ValueError, match=message):
         system.fit(*played(0))
-
-
-@every_system
-def test_bad_matches_are_named(system):
-    matches, y = played(17)
-    with pytest.raises(ValueError, match="no matches"):
-        clone(system).fit(matches[:0], [])
-    with pytest.raises(ValueError, match="matches is a ndarray; expected Matches"):
-        clone(system).fit(np.ones((3, 2)), [1, 1, 1])
-    with pytest.raises(ValueError, match=r"y\[0\] is 2"):
-        clone(system).fit(matches, np.full(len(y), 2))
-    with pytest.raises(ValueError, match="labels for 60 pairs"):
-        clone(system).fit(matches, y[1:])
-    with pytest.raises(ValueError, match="match 0 has 2 players"):
-        clone(system).set_params(advantage=0).fit(Matches([[1, 1, -1, -1]], [0], list("abcd")), [1])
-    with pytest.raises(ValueError, match="have no feature 'advantage'"):
-        clone(system).set_params(advantage=10).fit(Matches([[1, -1]], [0], ["a", "b"]), [1])
 
 
 @pytest.mark.parametrize(
@@ -446,19 +340,3 @@ def test_ratings_of_another_likelihood_are_not_mixed(system, change):
     np.testing.assert_array_equal(fitted.ratings_, before)
     again = clone(system).set_params(**change).fit(matches, y).predict_proba(matches)
     np.testing.assert_array_equal(fitted.fit(matches, y).predict_proba(matches), again)
-
-
-@every_system
-def test_a_failed_fit_leaves_the_old_one(system):
-    matches, y = played(18)
-    fitted = clone(system).fit(matches, y)
-    before = fitted.predict_proba(matches)
-    with pytest.raises(ValueError, match=r"y\[0\] is 2"):
-        fitted.fit(matches, np.full(len(y), 2))
-    np.testing.assert_array_equal(fitted.predict_proba(matches), before)
-
-
-@pytest.mark.parametrize("start", [True, 0, 60, 1.5, "1"])
-def test_forecasts_start_at_the_number_of_a_match(start):
-    with pytest.raises(ValueError, match=r"start is .*; expected the number of a match, from 1 to 59"):
-        earlier_forecasts(Elo(), *played(20), start=start)

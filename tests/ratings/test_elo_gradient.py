@@ -1,13 +1,11 @@
 import math
-import pickle
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import expit
+from ratings.seasons import played
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 
 from preflearn.dynamics import Gaussian, Logit, OrdinalLogit, OrdinalProbit, Probit
 from preflearn.matches import Matches
@@ -18,23 +16,14 @@ LIKELIHOODS = [Logit(), Probit(), OrdinalLogit(0.6), OrdinalProbit(0.4)]
 every_likelihood = pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=lambda found: type(found).__name__)
 
 
-def played(seed, ties, n=5, N=40):
-    """A season of n players with a home advantage, three matches a day."""
-    rng = np.random.default_rng(seed)
-    index = np.array([rng.choice(n, 2, replace=False) for _ in range(N)])
-    home, skill = rng.integers(0, 2, N), rng.standard_normal(n)
-    won = rng.random(N) < expit(skill[index[:, 0]] - skill[index[:, 1]] + 0.3 * home)
-    y = np.where(ties & (rng.random(N) < 0.3), 0, np.where(won, 1, -1))
-    design = np.zeros((N, n + 1))
-    design[np.arange(N), index[:, 0]], design[np.arange(N), index[:, 1]] = 1, -1
-    design[:, n] = home
-    return Matches(design, np.arange(N) // 3, [*(f"p{k}" for k in range(n)), "advantage"]), y
+def season(seed, likelihood):
+    return played(seed, n=5, N=40, ties=0.3 if likelihood.has_ties else 0, a_day=3)
 
 
 @every_likelihood
 @pytest.mark.parametrize("seed", range(2))
 def test_each_match_is_a_step_up_the_gradient(likelihood, seed):
-    matches, y = played(seed, likelihood.has_ties)
+    matches, y = season(seed, likelihood)
     elo = Elo(likelihood=likelihood, rate=0.3, advantage=0.25).fit(matches, y)
     scores, before = dict.fromkeys(range(5), 0.0), []
     home = matches.design.toarray()[:, 5] * 0.25
@@ -51,7 +40,7 @@ def test_each_match_is_a_step_up_the_gradient(likelihood, seed):
 
 
 def test_with_logit_it_is_elo_in_another_unit():
-    matches, y = played(3, ties=False)
+    matches, y = played(3, ties=0)
     points = Elo(k=24, initial=0, advantage=40).fit(matches, y)
     unit = 400 / math.log(10)
     scores = Elo(likelihood=Logit(), rate=24 / unit, advantage=40 / unit).fit(matches, y)
@@ -61,7 +50,7 @@ def test_with_logit_it_is_elo_in_another_unit():
 
 
 def test_without_a_likelihood_the_rate_is_not_used_and_with_one_the_points_are_not():
-    matches, y = played(4, ties=True)
+    matches, y = played(4, ties=0.3)
     for changed in ({"rate": 0.9}, {"rate": 0.01}):
         np.testing.assert_array_equal(
             Elo(k=20, **changed).fit(matches, y).before_, Elo(k=20).fit(matches, y).before_
@@ -73,7 +62,7 @@ def test_without_a_likelihood_the_rate_is_not_used_and_with_one_the_points_are_n
 
 @every_likelihood
 def test_forecasts_are_those_of_the_likelihood(likelihood):
-    matches, y = played(5, likelihood.has_ties)
+    matches, y = season(5, likelihood)
     elo = Elo(likelihood=likelihood, advantage=0.3).fit(matches, y)
     p, d = elo.predict_proba(matches), elo.decision_function(matches)
     labels = [-1, 0, 1] if likelihood.has_ties else [-1, 1]
@@ -84,39 +73,23 @@ def test_forecasts_are_those_of_the_likelihood(likelihood):
     assert np.isfinite(log_loss(y, p))
 
 
+@every_likelihood
+def test_a_common_shift_does_not_matter(likelihood):
+    matches, y = season(6, likelihood)
+    system = Elo(likelihood=likelihood, rate=0.7, advantage=0.2)
+    assert clone(system).fit(matches, y).ratings_.sum() == pytest.approx(0, abs=1e-12)
+    parts = [clone(system).fit(matches[:20], y[:20]) for _ in range(2)]
+    assert len(parts[0].players_) == 5  # nobody begins at 0 later
+    parts[0].ratings_ = parts[0].ratings_ + 3.0
+    shifted, again = (part.partial_fit(matches[20:], y[20:]).ratings_ for part in parts)
+    np.testing.assert_allclose(shifted, again + 3.0, atol=1e-10)
+
+
 def test_equals_are_a_tie_for_predict():
     elo = Elo(likelihood=Logit()).fit(Matches([[1, -1]], [0], ["a", "b"]), [1])
     unknown = Matches([[1, -1], [1, -1]], [1, 1], ["x", "y"])
     assert elo.predict_proba(unknown).tolist() == [[0.5, 0.5]] * 2
     assert elo.predict(unknown).tolist() == [0, 0]
-
-
-@every_likelihood
-@settings(max_examples=20)
-@given(seed=st.integers(0, 10**6))
-def test_sides_names_and_a_common_shift_do_not_matter(likelihood, seed):
-    matches, y = played(seed, likelihood.has_ties)
-    system = Elo(likelihood=likelihood, rate=0.7, advantage=0.2)
-    reference = clone(system).fit(matches, y)
-    assert reference.ratings_.sum() == pytest.approx(0, abs=1e-12)
-    swapped = Matches(-matches.design, matches.time, matches.features)
-    turned = clone(system).fit(swapped, -y)
-    np.testing.assert_allclose(turned.ratings_, reference.ratings_, atol=1e-12)
-    np.testing.assert_allclose(
-        turned.predict_proba(swapped), reference.predict_proba(matches)[:, ::-1], atol=1e-12
-    )
-    order = np.append(np.random.default_rng(seed).permutation(5), 5)
-    names = [matches.features[k] for k in order]
-    renamed = clone(system).fit(Matches(matches.design[:, order], matches.time, names), y)
-    by_name = dict(zip(reference.players_, reference.ratings_, strict=True))
-    assert dict(zip(renamed.players_, renamed.ratings_, strict=True)) == pytest.approx(by_name, abs=1e-12)
-    shifted = clone(system).fit(matches[:20], y[:20])
-    shifted.ratings_ = shifted.ratings_ + 3.0
-    names = len(shifted.players_)
-    shifted.partial_fit(matches[20:], y[20:])
-    if len(shifted.players_) == names:  # nobody began at 0 later
-        again = clone(system).fit(matches[:20], y[:20]).partial_fit(matches[20:], y[20:])
-        np.testing.assert_allclose(shifted.ratings_, again.ratings_ + 3.0, atol=1e-10)
 
 
 @every_likelihood
@@ -150,28 +123,6 @@ def test_scores_grow_at_most_linearly_whatever_happens(likelihood):
     assert np.isfinite(won.predict_proba(matches)).all()
 
 
-@every_likelihood
-def test_matches_can_be_added(likelihood):
-    matches, y = played(7, likelihood.has_ties)
-    system = Elo(likelihood=likelihood)
-    whole = clone(system).fit(matches, y)
-    parts = clone(system).partial_fit(matches[:21], y[:21]).partial_fit(matches[21:], y[21:])
-    by_name = dict(zip(whole.players_, whole.ratings_, strict=True))
-    assert dict(zip(parts.players_, parts.ratings_, strict=True)) == pytest.approx(by_name, rel=1e-12)
-    assert not hasattr(parts, "nu_")
-    again = pickle.loads(pickle.dumps(parts))
-    np.testing.assert_array_equal(again.predict_proba(matches), parts.predict_proba(matches))
-
-
-@every_likelihood
-def test_it_can_be_chosen_by_scikit_learn(likelihood):
-    matches, y = played(8, likelihood.has_ties, N=80)
-    search = GridSearchCV(
-        Elo(likelihood=likelihood), {"rate": [0.01, 0.1]}, cv=TimeSeriesSplit(3), scoring="neg_log_loss"
-    ).fit(matches, y)
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-
-
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
@@ -184,13 +135,11 @@ def test_it_can_be_chosen_by_scikit_learn(likelihood):
 )
 def test_bad_parameters_are_named(parameters, message):
     with pytest.raises(ValueError, match=message):
-        Elo(**({"likelihood": Logit()} | parameters)).fit(*played(0, ties=False))
+        Elo(**({"likelihood": Logit()} | parameters)).fit(*played(0, ties=0))
 
 
 def test_bad_matches_are_named():
-    matches, y = played(0, ties=True)
+    matches, y = played(0, ties=0.3)
     tie = int(np.flatnonzero(y == 0)[0])
     with pytest.raises(ValueError, match=rf"y\[{tie}\] is 0.0; expected one of \[-1, 1\], for Logit"):
         Elo(likelihood=Logit()).fit(matches, y)
-    with pytest.raises(ValueError, match="have no feature 'advantage'"):
-        Elo(likelihood=Logit(), advantage=0.1).fit(Matches([[1, -1]], [0], ["a", "b"]), [1])

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.model_selection import cross_val_score
 
@@ -124,7 +124,6 @@ def test_a_history_by_hand():
     assert X[2, :, 15].tolist() == [0, 0]  # neutral ground
 
 
-@settings(max_examples=30)
 @given(seed=st.integers(0, 10**6), row=st.integers(0, 59), past=st.sampled_from(["rows", "times"]))
 def test_what_comes_later_never_changes_a_feature(seed, row, past):
     frame, elo, glicko = random_matches(seed)
@@ -138,7 +137,6 @@ def test_what_comes_later_never_changes_a_feature(seed, row, past):
     np.testing.assert_array_equal(X[: row + 1], other[: row + 1])
 
 
-@settings(max_examples=30)
 @given(seed=st.integers(0, 10**6))
 def test_outcomes_of_the_same_time_are_unknown_to_strict_features(seed):
     frame, elo, glicko = random_matches(seed)
@@ -149,7 +147,6 @@ def test_outcomes_of_the_same_time_are_unknown_to_strict_features(seed):
     np.testing.assert_array_equal(X[now], other[now])
 
 
-@settings(max_examples=30)
 @given(seed=st.integers(0, 10**6), past=st.sampled_from(["rows", "times"]))
 def test_swapping_the_players_of_a_match_swaps_its_rows(seed, past):
     frame, elo, glicko = random_matches(seed)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ratings.seasons import played
 from scipy.special import expit
 from sklearn.base import clone
 
@@ -22,19 +23,6 @@ SYSTEMS = [
 ]
 NAMES = ["fide", "elo", "gradient", "glicko", "trueskill", "trueskill-time"]
 every_system = pytest.mark.parametrize("system", SYSTEMS, ids=NAMES)
-
-
-def played(seed, n=6, N=60, ties=0.3, a_day=5):
-    """A season of n players with a home advantage: on most days some play twice."""
-    rng = np.random.default_rng(seed)
-    index = np.array([rng.choice(n, 2, replace=False) for _ in range(N)])
-    home, skill = rng.integers(0, 2, N), rng.standard_normal(n)
-    won = rng.random(N) < expit(skill[index[:, 0]] - skill[index[:, 1]] + 0.3 * home)
-    y = np.where(rng.random(N) < ties, 0, np.where(won, 1, -1))
-    design = np.zeros((N, n + 1))
-    design[np.arange(N), index[:, 0]], design[np.arange(N), index[:, 1]] = 1, -1
-    design[:, n] = home
-    return Matches(design, np.arange(N) // a_day, [*(f"p{k}" for k in range(n)), "advantage"]), y
 
 
 def one_day_after_the_other(system, matches, y, start):
@@ -100,7 +88,7 @@ def test_sides_do_not_matter(system, seed):
 
 def test_a_start_out_of_range_is_named():
     matches, y = played(3)
-    for start in (0, 60, -1, 2.5, None):
+    for start in (0, 60, -1, 2.5, None, True, "1"):
         with pytest.raises(ValueError, match=r"start is .*; expected the number of a match, from 1 to 59"):
             earlier_forecasts(Elo(), matches, y, start)
     with pytest.raises(ValueError, match="match 4 is at time 0, as the first one is"):

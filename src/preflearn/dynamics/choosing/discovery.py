@@ -26,7 +26,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, check_count, require
 from preflearn.dynamics.choosing.evidence import EvidenceMaximum, maximise_evidence
-from preflearn.dynamics.choosing.parameters import changed
+from preflearn.dynamics.choosing.parameters import changed, evidence_of
 from preflearn.dynamics.choosing.structures import Grammar, Structure, covariance_of, fixed_in, structure_at
 from preflearn.dynamics.choosing.words import in_words
 from preflearn.dynamics.covariances.composite import Covariance, Product, Sum
@@ -34,7 +34,7 @@ from preflearn.dynamics.covariances.elementary import Affine, Constant, Matern12
 from preflearn.dynamics.covariances.prior import REST
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.dynamics.likelihoods.normal import Gaussian
-from preflearn.dynamics.model import DynamicComparisons, check_problem, infer
+from preflearn.dynamics.model import DynamicComparisons, check_problem
 from preflearn.ground.search import check_jobs
 from preflearn.matches import Matches
 
@@ -203,7 +203,8 @@ def _maximum(
     row |= {"converged": False, "covariance": "", "error": ""}
     try:
         models = [_with(model, covariance_of(start)) for start in starts]
-        best = int(np.argmax([_evidence(start, matches, outcomes) for start in models]))
+        found = [evidence_of(start, matches, outcomes, {}) for start in models]
+        best = int(np.argmax([one["evidence"] if one["converged"] else -math.inf for one in found]))
         model, structure = models[best], starts[best]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -225,15 +226,6 @@ def _with(model: DynamicComparisons, covariance: Covariance) -> DynamicCompariso
     before: Any = model.covariance
     several = isinstance(before, Mapping)
     return changed(model, covariance={**before, REST: covariance} if several else covariance)
-
-
-def _evidence(model: DynamicComparisons, matches: Matches, outcomes: Floats) -> float:
-    """At a start; minus infinity where no fit is possible."""
-    try:
-        fitted = infer(changed(model), matches, outcomes)
-    except ValueError:
-        return -math.inf
-    return fitted.log_marginal_likelihood_ if fitted.converged_ else -math.inf
 
 
 def _report(table: pd.DataFrame, maximum: EvidenceMaximum, n: int, span: float, unit: str) -> str:

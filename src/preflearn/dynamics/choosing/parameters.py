@@ -246,7 +246,7 @@ def random_search(
     limits = check_ranges(ranges, parameters_of(model))
     warn_of_ranges(model, limits, matches.time)
     candidates = drawn(limits, n_configurations, random_state)
-    judge = partial(_evidence, changed(model, n_threads=1), matches, outcomes)
+    judge = partial(evidence_of, changed(model, n_threads=1), matches, outcomes)
     table = judged(judge, candidates, n_jobs)
     good = np.where(table["converged"], table["evidence"], -np.inf)
     if not np.isfinite(good).any():
@@ -261,10 +261,10 @@ def random_search(
     return RandomSearch(table, best, fitted, near_boundary(values, limits))
 
 
-def _evidence(
+def evidence_of(
     model: DynamicComparisons, matches: Matches, outcomes: Floats, values: dict[str, float]
 ) -> dict[str, Any]:
-    """That of one configuration, whatever happens to it."""
+    """That of a model with some parameters, whatever happens to the fit."""
     try:
         fitted = infer(with_parameters(model, values), matches, outcomes)
     except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:

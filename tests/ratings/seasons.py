@@ -1,0 +1,27 @@
+"""Seasons to rate."""
+
+import numpy as np
+from scipy.special import expit
+
+from preflearn.matches import Matches
+
+
+def played(seed, n=6, N=60, ties=0.3, a_day=5, day=1.0):
+    """A season of n players with a home advantage, some matches a day; all players are there at the start."""
+    rng = np.random.default_rng(seed)
+    index = np.array([rng.choice(n, 2, replace=False) for _ in range(N)])
+    index[: n // 2] = np.arange(2 * (n // 2)).reshape(-1, 2)
+    home = rng.integers(0, 2, N)
+    skill = rng.standard_normal(n)
+    won = rng.random(N) < expit(skill[index[:, 0]] - skill[index[:, 1]] + 0.3 * home)
+    y = np.where(rng.random(N) < ties, 0, np.where(won, 1, -1))
+    design = np.zeros((N, n + 1))
+    design[np.arange(N), index[:, 0]], design[np.arange(N), index[:, 1]] = 1, -1
+    design[:, n] = home
+    names = [*(f"p{k}" for k in range(n)), "advantage"]
+    return Matches(design, np.arange(N) // a_day * day, names), y
+
+
+def swapped(matches):
+    """The other side first."""
+    return Matches(-matches.design, matches.time, matches.features)
