@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import check_items, check_labels
+from preflearn.checks import check_asked, check_labels
 from preflearn.metrics import comparison_loss, threshold
 from preflearn.pairs import Pairs, as_pairs
 
@@ -30,13 +29,7 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
         raise AttributeError(f"{type(self).__name__} defines no ranking function")
 
     def _checked_features(self, X: ArrayLike) -> NDArray[np.float64]:
-        check_is_fitted(self, "n_features_in_")
-        X = check_items(X, "X")
-        if X.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {X.shape[1]} features; expected {self.n_features_in_}, as in the pairs of the fit"
-            )
-        return X
+        return check_asked(self, X)
 
     def decision_function(self, pairs: Pairs | ArrayLike) -> NDArray[np.float64]:
         """r(first) - r(second) for each pair, shape (m,), eq. 5 of [Venuto2017]_."""
