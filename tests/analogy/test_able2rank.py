@@ -46,17 +46,6 @@ def test_equals_a_plain_loop(seed, k, levels):
     assert (np.diag(P) == 0.5).all()
 
 
-@given(seed=st.integers(0, 10**6))
-def test_order_and_names_of_items_do_not_matter(seed):
-    X, rank = rankings(seed, levels=3)
-    Q = rankings(seed + 1, n=6, levels=3)[0]
-    rng = np.random.default_rng(seed)
-    order, asked, features = rng.permutation(len(X)), rng.permutation(len(Q)), rng.permutation(3)
-    P = Able2Rank(4).fit(X, rank).preferences(Q)
-    other = Able2Rank(4).fit(X[order][:, features], 3 * rank[order] + 1)
-    np.testing.assert_allclose(other.preferences(Q[asked][:, features]), P[np.ix_(asked, asked)], atol=1e-12)
-
-
 def test_a_copied_training_set_as_second_query_doubles_the_votes():
     X, rank = rankings(3)
     Q = rankings(4, n=5)[0]
