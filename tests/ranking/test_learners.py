@@ -181,25 +181,6 @@ def test_a_shift_of_features_changes_nothing(seed):
     np.testing.assert_allclose(moved, first, rtol=1e-6, atol=1e-8)
 
 
-@given(seed=SEEDS)
-@settings(deadline=None, max_examples=15)
-def test_the_order_of_items_changes_nothing(seed):
-    X, rank, qid = ranked(seed, queries=3, ties=True)
-    order = np.random.default_rng(seed).permutation(len(X))
-    first = ExpectedRankRegression().fit(X, rank, qid).coef_
-    np.testing.assert_allclose(
-        ExpectedRankRegression().fit(X[order], rank[order], qid[order]).coef_, first, atol=1e-8
-    )
-
-
-@given(seed=SEEDS)
-@settings(deadline=None, max_examples=15)
-def test_reversed_ranks_reverse_the_order(seed):
-    X, rank, qid = ranked(seed, queries=2, ties=True)
-    forth, back = ExpectedRankRegression().fit(X, rank, qid), ExpectedRankRegression().fit(X, -rank, qid)
-    np.testing.assert_allclose(back.coef_, -forth.coef_, rtol=1e-7, atol=1e-8)
-
-
 # ---- Expected rank regression
 
 
@@ -213,9 +194,9 @@ def relative_positions(rank, qid):
     return targets
 
 
-@pytest.mark.parametrize("ties", [False, True])
-def test_it_is_least_squares_of_relative_positions(ties):
-    X, rank, qid = ranked(6, n=40, queries=4, ties=ties)
+@given(seed=SEEDS, ties=st.booleans())
+def test_it_is_least_squares_of_relative_positions(seed, ties):
+    X, rank, qid = ranked(seed, n=40, queries=4, ties=ties)
     reference = LinearRegression().fit(X, [float(t) for t in relative_positions(rank, qid)])
     learner = ExpectedRankRegression().fit(X, rank, qid)
     np.testing.assert_allclose(learner.coef_, reference.coef_, atol=1e-12)
