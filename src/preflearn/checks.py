@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -131,15 +130,6 @@ def check_array(values: ArrayLike, name: str, shape: tuple[int | str, ...], mean
 def check_items(items: ArrayLike, name: str = "items") -> Floats:
     """Return `items` as a finite (n, p) float array, or say which entry is wrong."""
     return check_array(items, name, ("n", "p"), "one row an item, one column a feature")
-
-
-def check_asked(estimator: Any, X: ArrayLike, name: str = "X") -> Floats:
-    """Return items (n, p) that a fitted estimator is asked about, or say where they differ from its fit."""
-    check_is_fitted(estimator, "n_features_in_")
-    X, p = check_items(X, name), estimator.n_features_in_
-    if X.shape[1] != p:
-        raise ValueError(f"{name} has {X.shape[1]} features; expected {p}, the features of the fit")
-    return X
 
 
 def check_weights(sample_weight: ArrayLike | None, length: int) -> Floats:

@@ -245,24 +245,6 @@ def test_a_generator_goes_on_and_none_is_other_each_time():
 # ---- What only differences and orders decide
 
 
-@given(SEEDS)
-@settings(max_examples=30, deadline=None)
-def test_targets_of_expected_rank_regression_are_positions_query_by_query(seed):
-    X, rank, qid = ranked(seed, n=14, queries=4, ties=True)
-    target = np.empty(len(X))
-    for one in np.unique(qid):
-        own = np.flatnonzero(qid == one)
-        for i in own:
-            below = np.count_nonzero(rank[own] < rank[i])
-            target[i] = (below + (np.count_nonzero(rank[own] == rank[i]) + 1) / 2) / (len(own) + 1)
-    if all(len({*rank[qid == one]}) < 2 for one in np.unique(qid)):
-        return
-    plain = LinearRegression().fit(X, target)
-    found = ExpectedRankRegression().fit(X, rank, qid)
-    np.testing.assert_allclose(found.coef_, plain.coef_, atol=1e-12)
-    assert found.intercept_ == pytest.approx(plain.intercept_, abs=1e-12)
-
-
 def test_constant_features_have_no_weight():
     X = np.column_stack([np.full(14, 2012.1), 1e-3 * np.arange(14), np.full(14, 0.1)])
     coef = ExpectedRankRegression().fit(X, np.arange(14)).coef_

@@ -24,7 +24,8 @@ from sklearn.utils.validation import check_is_fitted
 from preflearn.analogy.coarse import AllFunctions, few_functions
 from preflearn.analogy.kernel import check_differences
 from preflearn.analogy.sorting import AnalogyOperator
-from preflearn.checks import Floats, as_real, check_asked, check_count, check_labels, check_number, require
+from preflearn.checks import Floats, as_real, check_count, check_labels, check_number, require
+from preflearn.ground.estimator import check_asked
 from preflearn.ground.newton import conjugate_gradients, newton, warn_of_gap
 
 _LEAST_COST, _MOST_COST = 1e-12, 1e6

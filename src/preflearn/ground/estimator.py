@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import check_asked, check_labels
+from preflearn.checks import Floats, check_items, check_labels
 from preflearn.metrics import comparison_loss, threshold
 from preflearn.pairs import Pairs, as_pairs
 
@@ -49,3 +50,12 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
         pairs = as_pairs(pairs)
         y = check_labels(y, len(pairs))
         return 1.0 - comparison_loss(y, self.predict(pairs), sample_weight)
+
+
+def check_asked(estimator: BaseEstimator, X: ArrayLike, name: str = "X") -> Floats:
+    """Return items (n, p) that a fitted estimator is asked about, or say where they differ from its fit."""
+    check_is_fitted(estimator, "n_features_in_")
+    X, p = check_items(X, name), estimator.n_features_in_  # pyright: ignore[reportAttributeAccessIssue]
+    if X.shape[1] != p:
+        raise ValueError(f"{name} has {X.shape[1]} features; expected {p}, the features of the fit")
+    return X

@@ -230,15 +230,12 @@ def merged(parts: list[FoldCurve], m: int, common: bool = False) -> Selection:
     It begins at the first breakpoint of any fold, where the weights of the others are constant yet; or, where
     what is `common` counts, as with a bias, which may move before, at the last one of these.
     """
-    starts = [curve.lambdas[0] / size * m for curve, _, size, _ in parts]
+    start = (min if common else max)(curve.lambdas[0] / size * m for curve, _, size, _ in parts)
     end = max(last / size for _, last, size, _ in parts) * m
-    places = [curve.lambdas[1:] / size * m for curve, _, size, _ in parts]
+    places = [np.minimum(curve.lambdas[1:] / size * m, start) for curve, _, size, _ in parts]
     changes: list[Floats] = [np.diff(curve.losses) * count for curve, _, _, count in parts]
     first = sum(float(curve.losses[0]) * count for curve, _, _, count in parts)
-    lambdas, wrong = steps(first, max(starts), places, changes)
-    if common:
-        before = int(np.count_nonzero(lambdas >= min(starts))) - 1
-        lambdas, wrong = np.append(min(starts), lambdas[before + 1 :]), wrong[before:]
-    kept = lambdas > end
-    total = sum(count for *_, count in parts)
-    return widest(lambdas[kept], np.round(wrong[kept]) / total, end)
+    lambdas, wrong = steps(first, start, places, changes)
+    losses = np.round(wrong) / sum(count for *_, count in parts)
+    kept = (lambdas > end) | (lambdas == start)
+    return widest(lambdas[kept], losses[kept], end)

@@ -14,12 +14,12 @@ from preflearn.checks import (
     Floats,
     Ids,
     check_array,
-    check_asked,
     check_items,
     check_query_ids,
     check_scale,
     shown,
 )
+from preflearn.ground.estimator import check_asked
 from preflearn.ground.expansion import Functions
 from preflearn.metrics import disagreement_error, threshold
 from preflearn.pairs import Pairs, as_pairs

@@ -14,13 +14,13 @@ from preflearn.checks import (
     Floats,
     as_real,
     check_array,
-    check_asked,
     check_items,
     check_left,
     check_query_ids,
     check_scale,
     require,
 )
+from preflearn.ground.estimator import check_asked
 
 
 def positions(worths: ArrayLike) -> NDArray[np.int64]:
