@@ -54,15 +54,12 @@ def fitted(system, **later):
 
 
 ARRAYS = [
-    (lambda: Pairs([[HUGE], [1]], [[0, 1]]), r"items\[0, 0\] is 10+\.\.\.; expected a number"),
     (lambda: Pairs([[10**5000], [1]], [[0, 1]]), r"items\[0, 0\] is a int; expected a number"),
-    (lambda: Pairs([[1j], [1]], [[0, 1]]), "items has dtype complex128; expected real numbers"),
     (lambda: Pairs([[np.complex128(1), {}]], [[0, 1]]), r"items\[0, 0\] is .*1\+0j.*; expected a number"),
     (lambda: Pairs([[np.datetime64(1, "D")]], [[0, 1]]), r"items has dtype datetime64\[D\]; expected real"),
     (lambda: Pairs([[1.0], [2.0]], [[0, HUGE]]), "index has dtype object; expected integers"),
     (lambda: Pairs([[1.0], [2.0]], [[0], [1, 2]]), "index must be an array of numbers; expected rows of"),
     (lambda: Pairs([[1.0]] * 2, np.ma.array([[0, 1]], mask=[[0, 1]])), "index has 1 masked values"),
-    (lambda: Pairs(np.ma.array([[1.0], [2.0]], mask=[[0], [1]]), [[0, 1]]), "items has 1 masked values"),
     (lambda: Pairs([[LONG], [1]], [[0, 1]]), r"items\[0, 0\] is inf; expected finite numbers"),
     (lambda: as_pairs([[[1.0], [2.0]], [[3.0]]]), "pairs must be an array of numbers; expected rows of"),
     (lambda: as_pairs(np.ma.masked_equal(np.ones((1, 2, 1)), 1)), "pairs has 2 masked values; expected none"),

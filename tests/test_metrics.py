@@ -151,16 +151,6 @@ def test_roc_points_are_the_rates_at_their_thresholds(data):
 
 
 @given(BOTH_CLASSES)
-def test_no_threshold_has_rates_off_the_curve(data):
-    y, differences, weights = data
-    fpr, tpr, thresholds = comparison_roc(y, differences, weights)
-    between = (thresholds[1:] + thresholds[:-1]) / 2
-    for tau in [*between, thresholds[0] + 1]:
-        rates = np.array([float(rate) for rate in brute_rates(y, differences, weights, tau)])
-        assert np.abs(np.column_stack([fpr, tpr]) - rates).max(axis=1).min() < 1e-14
-
-
-@given(BOTH_CLASSES)
 def test_auc_is_its_sum_over_preferences_and_ties(data):
     y, differences, weights = data
     expected = float(brute_auc(y, differences, weights))
@@ -184,21 +174,6 @@ def test_roc_ignores_swaps_order_and_scale_and_repeats_count_as_weights(data, ra
             np.testing.assert_array_equal(ours, theirs)
     fpr8, tpr8, thresholds8 = comparison_roc(y, 8 * differences, weights / 4)
     np.testing.assert_array_equal([fpr, tpr, 8 * thresholds], [fpr8, tpr8, thresholds8])
-
-
-@given(BOTH_CLASSES)
-def test_auc_is_the_share_of_right_directions_times_the_ordinary_auc_of_those(data):
-    y, differences, weights = data
-    right = y * differences > 0
-    share = (weights @ right) / (weights @ (y != 0))
-    auc = comparison_auc(y, differences, weights)
-    assert auc <= share + 1e-14
-    if share > 0:
-        kept = right | (y == 0)
-        ordinary = sklearn.metrics.roc_auc_score(
-            right[kept], np.abs(differences[kept]), sample_weight=weights[kept]
-        )
-        assert auc == pytest.approx(share * ordinary, abs=1e-14)
 
 
 # ---- The best threshold
@@ -329,14 +304,6 @@ def test_disagreement_ignores_order_and_increasing_maps(data):
     assert disagreement_error(f, s, q, w, normalize=False) == disagreement_error(s, f, q, w, normalize=False)
 
 
-@given(SCORED)
-def test_a_repeated_item_counts_as_a_weight_where_ties_are_dropped(data):
-    s, f, q, w = data
-    assume(eq1(s, f, q, w, "drop")[1] > 0)
-    repeated = [np.repeat(column, w) for column in (s, f, q)]
-    assert disagreement_error(*repeated, ties="drop") == disagreement_error(s, f, q, w, ties="drop")
-
-
 @given(st.lists(st.tuples(st.floats(-1, 1), st.floats(-1, 1), st.floats(1e-3, 1)), min_size=2, max_size=30))
 def test_disagreement_with_fractional_weights(rows):
     s, f, w = np.array(rows).T
@@ -352,14 +319,6 @@ def test_disagreement_without_ties_is_kendalls_tau_on_another_scale():
     f = s + rng.normal(size=10_000)
     tau = stats.kendalltau(s, f).statistic
     assert disagreement_error(s, f) == pytest.approx((1 - tau) / 2, abs=1e-12)
-
-
-def test_disagreement_over_queries_is_a_sum_over_queries():
-    rng = np.random.default_rng(1)
-    q = rng.integers(0, 40, 3000)
-    s, f = rng.integers(0, 9, 3000), rng.normal(size=3000)
-    parts = [disagreement_error(s[q == k], f[q == k], normalize=False) for k in range(40)]
-    assert disagreement_error(s, f, q, normalize=False) == sum(parts)
 
 
 def brute_ranking_loss(pi, predicted):

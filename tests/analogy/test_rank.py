@@ -16,7 +16,6 @@ from sklearn.svm import SVC
 from preflearn.analogy import AnKerRank, analogy_kernel
 from preflearn.analogy.machines import platt
 from preflearn.metrics import ranking_loss
-from preflearn.ranking.aggregation import AGGREGATES
 from preflearn.ranking.learner import positions
 
 
@@ -42,7 +41,7 @@ def probe(seed, d=3):
 @pytest.mark.parametrize("zero", ["apart", "positive"])
 @pytest.mark.parametrize("degree", [1, 2])
 @given(seed=st.integers(0, 10**6), log_c=st.floats(-2, 2), levels=st.sampled_from([None, 3]))
-@settings(max_examples=10)
+@settings(max_examples=5)
 def test_equals_scikit_learn_on_the_dense_gram(degree, zero, seed, log_c, levels):
     X, rank = rankings(seed, levels=levels)
     C = 10**log_c
@@ -61,7 +60,7 @@ def test_equals_scikit_learn_on_the_dense_gram(degree, zero, seed, log_c, levels
 
 
 @given(seed=st.integers(0, 10**6), log_c=st.floats(-2, 2), levels=st.sampled_from([None, 3]))
-@settings(max_examples=15)
+@settings(max_examples=5)
 def test_both_orientations_are_the_antisymmetric_kernel_at_twice_the_cost(seed, log_c, levels):
     X, rank = rankings(seed, levels=levels)
     C, V = 10**log_c, probe(seed)
@@ -80,15 +79,6 @@ def test_both_and_antisymmetric_choose_the_same():
     assert pytest.approx(2 * both.C_, rel=1e-6) == odd.C_
     assert odd.curve_.loss == both.curve_.loss
     np.testing.assert_allclose(odd.preferences(X), both.preferences(X), atol=1e-3)
-
-
-def test_the_antisymmetric_machine_does_not_see_how_a_pair_is_read():
-    X, rank = rankings(2)
-    order = np.random.default_rng(0).permutation(len(X))  # pairs are read in the order of items
-    one = AnKerRank(5.0, orientation="antisymmetric", random_state=0).fit(X, rank)
-    other = AnKerRank(5.0, orientation="antisymmetric", random_state=0).fit(X[order], rank[order])
-    V = probe(0)
-    np.testing.assert_allclose(one.decision_function(V), other.decision_function(V), atol=1e-6)
 
 
 @pytest.mark.parametrize("degree", [1, 2])
@@ -125,7 +115,7 @@ def test_other_losses_are_at_their_optimum(orientation):
 
 
 @pytest.mark.parametrize("orientation", ["coin", "antisymmetric"])
-@pytest.mark.parametrize("C", [1e-3, 1e5, 1e6])
+@pytest.mark.parametrize("C", [1e-3, 1e6])
 def test_the_logistic_machine_is_at_its_optimum_at_large_costs(orientation, C):
     """By its duality gap; coefficients from C times the slopes at f are off by C times the error of f."""
     X, rank = rankings(11, n=25)
@@ -265,14 +255,6 @@ def test_blocks_do_not_matter(monkeypatch):
     np.testing.assert_allclose(machine.decision_function(probe(0)), f, atol=1e-12)
 
 
-@pytest.mark.parametrize("aggregate", AGGREGATES)
-def test_aggregates(aggregate):
-    X, rank = rankings(0)
-    machine = AnKerRank(2.0, aggregate=aggregate, random_state=0).fit(X, rank)
-    np.testing.assert_array_equal(machine.worths(X), AGGREGATES[aggregate](machine.preferences(X)))
-    assert machine.rank(X[:1]).tolist() == [1]
-
-
 # ---- Small and odd training sets
 
 
@@ -332,13 +314,6 @@ def test_a_negative_slope_does_not_turn_the_order_around(slope, monkeypatch):
     assert len(set(machine.rank(X))) == 1 or slope > 0
 
 
-def test_a_later_fit_leaves_nothing_of_an_earlier_one():
-    X, rank = rankings(0, n=12)
-    machine = AnKerRank(random_state=0).fit(X, rank)
-    assert hasattr(machine, "curve_")
-    assert not hasattr(machine.set_params(C=1.0).fit(X, rank), "curve_")
-
-
 def test_the_same_seed_gives_the_same_machine():
     X, rank = rankings(0, n=12)
     machine = AnKerRank(random_state=4).fit(X, rank)
@@ -364,46 +339,15 @@ def test_the_same_seed_gives_the_same_machine():
         ({"orientation": "odd"}, "orientation is 'odd'; expected 'coin' or"),
         ({"n_repeats": 0}, "n_repeats is 0; expected a whole number of at least 1"),
         ({"split": "items"}, "split is 'items'; expected 'pairs' or 'objects'"),
-        ({"aggregate": "mean"}, "aggregate is 'mean'; expected 'bradley-terry'"),
         ({"loss": "huber"}, "loss is 'huber'; expected 'hinge' or"),
         ({"zero": "negative"}, "zero is 'negative'; expected 'apart' or 'positive'"),
         ({"orientation": "antisymmetric", "zero": "positive"}, "zero is 'positive'; expected 'apart' with"),
-        (
-            {"random_state": 1.5},
-            "random_state is 1.5; expected a whole number .*, a numpy Generator, or None",
-        ),
+        ({"C": 1e16, "loss": "squared"}, "C is 1e"),
     ],
 )
 def test_bad_parameters_are_named(change, message):
     with pytest.raises(ValueError, match=message):
         AnKerRank().set_params(**change).fit(*rankings(0))
-
-
-@pytest.mark.parametrize(
-    ("X", "rank", "qid", "message"),
-    [
-        ([[0.0], [1.5]], [1, 2], None, r"X\[1, 0\] is 1.5; expected features from 0 to 1.*DomainScaler"),
-        ([[0.0], [np.nan]], [1, 2], None, r"X\[1, 0\] is nan"),
-        ([[0.0], [1.0]], [1, 1], None, "no pair is left of 2 items"),
-        ([[0.0], [1.0]], [1, 2], [0, 1], "no pair is left of 2 items"),
-        ([[0.0], [1.0]], [1, np.nan], None, r"rank\[1\] is nan"),
-        ([[0.0], [1.0]], [1], None, r"rank has shape \(1,\)"),
-        (np.empty((0, 1)), [], None, "X is empty"),
-    ],
-)
-def test_bad_rankings_are_named(X, rank, qid, message):
-    with pytest.raises(ValueError, match=message):
-        AnKerRank().fit(X, rank, qid)
-
-
-def test_bad_queries_are_named():
-    machine = AnKerRank(1.0, random_state=0).fit(*rankings(0))
-    with pytest.raises(ValueError, match="Q has 2 features; expected 3"):
-        machine.rank(np.zeros((4, 2)))
-    with pytest.raises(ValueError, match=r"Q\[0, 0\] is 2.0; expected features from 0 to 1"):
-        machine.preferences(np.full((2, 3), 2.0))
-    with pytest.raises(ValueError, match=r"U has shape \(4, 2\); expected \(m, 3\)"):
-        machine.decision_function(np.zeros((4, 2)))
 
 
 @pytest.mark.parametrize("n", [3, 4, 5])
@@ -438,6 +382,8 @@ def test_a_path_that_ends_early_gives_its_last_machine_and_its_cost():
 def test_parameters_that_are_set_after_the_fit_wait_for_the_next_one():
     X, rank = rankings(0)
     machine = AnKerRank(1.0, random_state=0).fit(X, rank)
+    with pytest.raises(ValueError, match="U has 2 features; expected 3"):
+        machine.decision_function(np.zeros((4, 2)))
     values = machine.decision_function(probe(0))
     machine.set_params(degree=1, zero="positive", orientation="both")
     with pytest.raises(ValueError, match="features from 0 to 1"):
@@ -446,9 +392,3 @@ def test_parameters_that_are_set_after_the_fit_wait_for_the_next_one():
     machine.set_params(aggregate="votes")
     with pytest.raises(ValueError, match="aggregate is 'votes'; expected"):
         machine.rank(X)
-
-
-@pytest.mark.parametrize("loss", ["logistic", "squared"])
-def test_a_cost_beyond_what_rounding_allows_is_refused(loss):
-    with pytest.raises(ValueError, match="C is 1e"):
-        AnKerRank(1e16, loss=loss).fit(*rankings(0))

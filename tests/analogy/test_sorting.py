@@ -46,10 +46,10 @@ def test_products_equal_those_of_the_gram(kind, n, d, degree, seed):
     U, v = sample(kind, n, d, rng), rng.standard_normal(n)
     V = np.concatenate([sample(kind, 9, d, rng), U[:3], np.zeros((1, d)), np.ones((1, d)), -np.ones((1, d))])
     K = AnalogyOperator(U, degree)
-    assert error(K.times(v), analogy_kernel(U, degree=degree), v) < 1e-14
     with pytest.MonkeyPatch.context() as patch:
         for cost in (0, np.inf):  # of degree 2: by comparison, and by sorting
             patch.setattr(module, "_DEGREE", cost)
+            assert error(K.times(v), analogy_kernel(U, degree=degree), v) < 1e-14
             assert error(K.cross(V, v), analogy_kernel(V, U, degree), v) < 1e-14
 
 
@@ -109,15 +109,6 @@ def test_number_of_threads_changes_no_bit(degree, compared, monkeypatch):
     assert (found[0] == found[2]).all()
 
 
-@given(st.integers(0, 2**32), st.sampled_from([1, 2]))
-def test_is_symmetric_and_positive(seed, degree):
-    rng = np.random.default_rng(seed)
-    K = AnalogyOperator(sample("grid", 30, 2, rng), degree)
-    v, w = rng.standard_normal((2, 30))
-    assert w @ K.times(v) == pytest.approx(v @ K.times(w), abs=1e-11)
-    assert v @ K.times(v) > -1e-11
-
-
 @pytest.mark.parametrize("d", [2, 3])
 def test_few_new_pairs_of_degree_2_are_compared_and_many_are_joined(d, monkeypatch):
     rng, joined = np.random.default_rng(3), []
@@ -169,8 +160,6 @@ def test_other_degrees_are_refused(degree, message):
         ([[1.0, 2.0]], r"v has shape \(1, 2\); expected \(2,\)"),
         (1.0, r"v has shape \(\); expected \(2,\)"),
         ([1.0, np.nan], r"v\[1\] is nan; expected finite"),
-        (["a", "b"], "expected a number"),
-        ([[1.0, 2.0], [3.0]], "v must be an array of numbers; expected rows of equal length"),
         ([1.0, -1e200], r"v\[1\] is -1e\+200; expected weights from -1e100 to 1e100"),
     ],
 )
@@ -190,12 +179,3 @@ def test_bad_differences():
         K.cross([[0.5]], [1, 1])
     with pytest.raises(ValueError, match=r"V\[0, 1\] is -2.0; expected differences"):
         K.cross([[0.5, -2.0]], [1, 1])
-
-
-def test_few_pairs_of_degree_2_are_compared(monkeypatch):
-    rng = np.random.default_rng(0)
-    U, v = rng.uniform(-1, 1, (30, 40)), rng.normal(size=30)
-    compared = AnalogyOperator(U, degree=2).times(v)
-    np.testing.assert_allclose(compared, analogy_kernel(U, degree=2) @ v, atol=1e-13)
-    monkeypatch.setattr(module, "_DEGREE", np.inf)
-    np.testing.assert_allclose(AnalogyOperator(U, degree=2).times(v), compared, atol=1e-13)

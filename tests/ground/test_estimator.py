@@ -106,7 +106,7 @@ def test_bad_input_to_a_fitted_estimator_is_named():
     with pytest.raises(NotFittedError):
         model.predict(pairs)
     model.fit(pairs, y)
-    with pytest.raises(ValueError, match="X has 2 features; expected 3, as in the pairs of the fit"):
+    with pytest.raises(ValueError, match="X has 2 features; expected 3, the features of the fit"):
         model.rank_function(np.zeros((4, 2)))
     with pytest.raises(ValueError, match="X has 1 features; expected 3"):
         model.predict(Pairs([[1.0], [2.0]], [[0, 1]]))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from preflearn.ground import NotPositiveSemidefiniteError
-from preflearn.ground.kernels import distinct_items, gram_features, kernel_matrix, scale_gamma
+from preflearn.ground.kernels import distinct_items, kernel_matrix, pivoted_features, scale_gamma
 from preflearn.pairs import Pairs
 from preflearn.svm import SVMCompare
 
@@ -16,13 +16,13 @@ from preflearn.svm import SVMCompare
 @given(st.integers(0, 2**31), st.integers(1, 6), st.integers(1, 4))
 def test_features_have_the_inner_products(seed, n, rank):
     root = np.random.default_rng(seed).standard_normal((n, rank))
-    L = gram_features(root @ root.T)
+    L, _ = pivoted_features(root @ root.T)
     assert L.shape == (n, min(n, rank))
     np.testing.assert_allclose(L @ L.T, root @ root.T, atol=1e-12 * (root**2).sum())
 
 
 def test_a_matrix_of_zeros_has_one_feature():
-    assert gram_features(np.zeros((3, 3))).tolist() == [[0.0]] * 3
+    assert pivoted_features(np.zeros((3, 3)))[0].tolist() == [[0.0]] * 3
 
 
 @pytest.mark.parametrize("K", [[[1.0, 2.0], [2.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]], [[-1.0]]])
@@ -30,14 +30,14 @@ def test_a_negative_eigenvalue_is_refused(K):
     with pytest.raises(
         NotPositiveSemidefiniteError, match=r"eigenvalues from -1 to .*; expected none below 0"
     ):
-        gram_features(np.array(K))
+        pivoted_features(np.array(K))
 
 
 def test_an_asymmetric_matrix_is_refused():
     K = np.eye(3)
     K[2, 0] = 0.5
     with pytest.raises(ValueError, match=r"K\[2, 0\] is 0.5 but K\[0, 2\] is 0.0; expected a symmetric K"):
-        gram_features(K)
+        pivoted_features(K)
 
 
 @given(st.integers(0, 2**31))

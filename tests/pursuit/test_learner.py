@@ -24,6 +24,7 @@ EACH = pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: type(lea
         ({}, {"qid": [1, 2]}, r"qid has shape \(2,\)"),
         ({}, {"qid": [0, 0, 1], "graph": np.ones((3, 3))}, "both qid and graph are given"),
         ({}, {"qid": [0, 1, 2]}, "no two of the 3 items are compared"),
+        ({}, {"graph": np.eye(3)}, "no two of the 3 items are compared"),
         ({}, {"graph": -np.ones((3, 3))}, "the weight graph"),
         ({}, {"graph": np.ones((2, 2))}, r"graph has shape \(2, 2\)"),
         ({}, {"validation": [1, 2]}, r"validation is \[1, 2\]; expected a tuple"),
@@ -32,9 +33,12 @@ EACH = pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: type(lea
     ],
 )
 def test_bad_input_is_named(learner, parameters, arguments, message):
-    if not set(parameters) <= set(learner.get_params()) or (isinstance(learner, RLS) and "no two" in message):
-        return  # regression needs no pairs
+    if not set(parameters) <= set(learner.get_params()):
+        return
     given = {"X": [[0.0], [1.0], [3.0]], "y": [0.0, 1.0, 1.5], **arguments}
+    if isinstance(learner, RLS) and "no two" in message:  # regression needs no pairs
+        clone(learner).fit(**given)
+        return
     with pytest.raises(ValueError, match=message):
         clone(learner).set_params(**parameters).fit(**given)
 
@@ -48,5 +52,5 @@ def test_what_happens_after_a_fit_does_not_change_it(learner):
     X[:], y[:] = 0, 0
     model.set_params(kernel="linear")
     np.testing.assert_array_equal(model.rank_function(kept), expected)
-    with pytest.raises(ValueError, match=r"X has shape \(1, 2\)"):
+    with pytest.raises(ValueError, match="X has 2 features; expected 1"):
         model.rank_function([[0.0, 1.0]])

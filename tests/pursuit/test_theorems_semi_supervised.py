@@ -161,13 +161,6 @@ def test_the_system_is_singular_exactly_where_the_proposition_says(seed):
     assert np.allclose(G @ a, h, rtol=0, atol=1e-8 * max(1.0, np.abs(h).max()))
 
 
-def test_one_view_or_equal_views_have_the_printed_loss_as_objective(problem):
-    problem.f[:], problem.fbar[:] = problem.f[0], problem.fbar[0]
-    a = problem.rng.normal(size=problem.M)
-    printed = problem.printed(a, problem.s - problem.f.mean(axis=0))
-    assert printed == pytest.approx(problem.objective(*problem.stepped(a)), rel=1e-9, abs=1e-8)
-
-
 def test_separate_residues_alone_do_not_stop_the_rise_of_the_objective():
     """The exercise on line 8, and that without agreement they do."""
     rises = {0.0: 0, 1.0: 0}

@@ -3,9 +3,9 @@ from itertools import permutations
 import choix
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from scipy.optimize import Bounds, LinearConstraint, milp, minimize
+from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csgraph
 from scipy.special import expit
 
@@ -55,25 +55,10 @@ def test_the_equations_of_the_maximum_hold(n, spread):
     assert worths.mean() == pytest.approx(0, abs=1e-8)
 
 
-@given(SEEDS, st.integers(2, 6))
-@settings(deadline=None, max_examples=30)
-def test_it_is_the_maximum_that_scipy_finds(seed, n):
-    P = degrees(seed, n)
-    np.fill_diagonal(P, 0)
-    found = minimize(lambda w: (P * np.logaddexp(0, w - w[:, None])).sum(), np.zeros(n), tol=1e-10).x
-    np.testing.assert_allclose(bradley_terry(P), found - found.mean(), atol=2e-4)
-
-
 @given(st.floats(1e-4, 1e4), st.floats(1e-4, 1e4))
 def test_two_items_have_the_ratio_of_their_degrees(won, lost):
     worths = bradley_terry([[5.0, won], [lost, 7.0]])
     np.testing.assert_allclose(worths, [np.log(won / lost) / 2, np.log(lost / won) / 2], atol=3e-8)
-
-
-def test_a_chain_of_two_item_problems():
-    """Items that meet their neighbours only: each step is a problem of two items."""
-    P = np.diag([2.0, 0.5, 9.0], 1) + np.diag([1.0, 1.0, 1.0], -1)
-    np.testing.assert_allclose(-np.diff(bradley_terry(P)), np.log([2.0, 0.5, 9.0]), atol=3e-8)
 
 
 def test_where_choix_gives_up_it_still_finds_the_maximum():
@@ -171,7 +156,8 @@ def test_where_no_maximum_exists_chains_of_preferences_decide(seed, n, density):
 
 
 @given(SEEDS, st.integers(2, 9), st.floats(0.05, 1), st.sampled_from([0.0, -4.0, -8.0, -12.0]))
-@settings(deadline=None, max_examples=200)
+@example(964879251, 8, 0.1875, -8.0)  # steps of one length went to and fro
+@settings(deadline=None, max_examples=100)
 def test_degrees_of_all_sizes_and_a_billionth_where_no_maximum_exists(seed, n, density, smallest):
     """The equations of the k best items, summed: within them all cancels, and what is left may be tiny."""
     rng = np.random.default_rng(seed)

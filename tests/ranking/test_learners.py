@@ -1,7 +1,6 @@
 """What all learners of rankings keep, and the linear one against an independent solver."""
 
 from fractions import Fraction
-from itertools import combinations
 
 import cvxpy as cp
 import numpy as np
@@ -140,7 +139,7 @@ def test_bad_queries_are_named(learner):
     with pytest.raises(NotFittedError):
         learner.rank(X)
     learner.fit(X, rank)
-    with pytest.raises(ValueError, match="Q has 2 features; expected 3, as in the items of the fit"):
+    with pytest.raises(ValueError, match="Q has 2 features; expected 3, the features of the fit"):
         learner.rank(X[:, :2])
     with pytest.raises(ValueError, match=r"Q\[0, 1\] is nan; expected finite numbers"):
         learner.rank([[0.0, np.nan, 1.0]])
@@ -182,25 +181,6 @@ def test_a_shift_of_features_changes_nothing(seed):
     np.testing.assert_allclose(moved, first, rtol=1e-6, atol=1e-8)
 
 
-@given(seed=SEEDS)
-@settings(deadline=None, max_examples=15)
-def test_the_order_of_items_changes_nothing(seed):
-    X, rank, qid = ranked(seed, queries=3, ties=True)
-    order = np.random.default_rng(seed).permutation(len(X))
-    first = ExpectedRankRegression().fit(X, rank, qid).coef_
-    np.testing.assert_allclose(
-        ExpectedRankRegression().fit(X[order], rank[order], qid[order]).coef_, first, atol=1e-8
-    )
-
-
-@given(seed=SEEDS)
-@settings(deadline=None, max_examples=15)
-def test_reversed_ranks_reverse_the_order(seed):
-    X, rank, qid = ranked(seed, queries=2, ties=True)
-    forth, back = ExpectedRankRegression().fit(X, rank, qid), ExpectedRankRegression().fit(X, -rank, qid)
-    np.testing.assert_allclose(back.coef_, -forth.coef_, rtol=1e-7, atol=1e-8)
-
-
 # ---- Expected rank regression
 
 
@@ -214,9 +194,9 @@ def relative_positions(rank, qid):
     return targets
 
 
-@pytest.mark.parametrize("ties", [False, True])
-def test_it_is_least_squares_of_relative_positions(ties):
-    X, rank, qid = ranked(6, n=40, queries=4, ties=ties)
+@given(seed=SEEDS, ties=st.booleans())
+def test_it_is_least_squares_of_relative_positions(seed, ties):
+    X, rank, qid = ranked(seed, n=40, queries=4, ties=ties)
     reference = LinearRegression().fit(X, [float(t) for t in relative_positions(rank, qid)])
     learner = ExpectedRankRegression().fit(X, rank, qid)
     np.testing.assert_allclose(learner.coef_, reference.coef_, atol=1e-12)
@@ -238,13 +218,6 @@ def test_of_dependent_features_the_shortest_solution_is_taken():
     best = LinearRegression().fit(X[:, :2], target).predict(X[:, :2])
     cp.Problem(cp.Minimize(cp.sum_squares(w)), [centred[:, :2].T @ (centred @ w - best) == 0]).solve()
     np.testing.assert_allclose(learner.coef_, w.value, atol=1e-6)
-
-
-def test_the_target_is_the_expected_rank_among_all():
-    """Of N = 7 ranked items 3 are drawn: the mean rank of the one on place i is i (N + 1) / (3 + 1)."""
-    drawn = np.array(list(combinations(range(1, 8), 3)))
-    targets = relative_positions(np.array([1, 2, 3]), np.zeros(3))
-    np.testing.assert_allclose(drawn.mean(axis=0), [float(t) * 8 for t in targets])
 
 
 def test_a_generator_is_taken_as_it_is():
@@ -270,24 +243,6 @@ def test_a_generator_goes_on_and_none_is_other_each_time():
 
 
 # ---- What only differences and orders decide
-
-
-@given(SEEDS)
-@settings(max_examples=30, deadline=None)
-def test_targets_of_expected_rank_regression_are_positions_query_by_query(seed):
-    X, rank, qid = ranked(seed, n=14, queries=4, ties=True)
-    target = np.empty(len(X))
-    for one in np.unique(qid):
-        own = np.flatnonzero(qid == one)
-        for i in own:
-            below = np.count_nonzero(rank[own] < rank[i])
-            target[i] = (below + (np.count_nonzero(rank[own] == rank[i]) + 1) / 2) / (len(own) + 1)
-    if all(len({*rank[qid == one]}) < 2 for one in np.unique(qid)):
-        return
-    plain = LinearRegression().fit(X, target)
-    found = ExpectedRankRegression().fit(X, rank, qid)
-    np.testing.assert_allclose(found.coef_, plain.coef_, atol=1e-12)
-    assert found.intercept_ == pytest.approx(plain.intercept_, abs=1e-12)
 
 
 def test_constant_features_have_no_weight():

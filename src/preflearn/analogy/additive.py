@@ -22,9 +22,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from preflearn.analogy.coarse import AllFunctions, few_functions
-from preflearn.analogy.kernel import check_differences, check_features
+from preflearn.analogy.kernel import check_differences
 from preflearn.analogy.sorting import AnalogyOperator
 from preflearn.checks import Floats, as_real, check_count, check_labels, check_number, require
+from preflearn.ground.estimator import check_asked
 from preflearn.ground.newton import conjugate_gradients, newton, warn_of_gap
 
 _LEAST_COST, _MOST_COST = 1e-12, 1e6
@@ -209,9 +210,7 @@ class AdditiveAnalogy(BaseEstimator):
         V : array-like of shape (n, d)
             Differences.
         """
-        check_is_fitted(self, "dual_coef_")
-        V = check_differences(V, "V")
-        check_features(V, "V", self.n_features_in_)
+        V = check_differences(check_asked(self, V, "V"), "V")
         return self._operator.cross(V, self.dual_coef_) + self.bias_
 
     def component(self, k: int, u: ArrayLike) -> Floats:

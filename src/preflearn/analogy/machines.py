@@ -31,9 +31,9 @@ from preflearn.path.binary import trusted_path
 from preflearn.path.binary_path import BinaryPath
 from preflearn.path.ranking import ranksvm_path
 from preflearn.path.ranking_path import RankingPath
-from preflearn.path.regularization import Selection, widest
+from preflearn.path.regularization import FoldCurve, Selection, merged
 
-LEAST = 1e-8  # lambda per example where a path ends; the first breakpoint is below 1 per example
+_LEAST = 1e-8  # lambda per example where a path ends; the first breakpoint is below 1 per example
 GRID = np.logspace(3, -3, 7)  # lambda of machines without a path
 _TOLERANCE = 1e-6  # of libsvm, which keeps kernel values in single precision
 _MOST_STEPS = 100_000  # of libsvm
@@ -228,42 +228,24 @@ def select(problem: Problem, folds: list[Fold], loss: str) -> Selection:
     """
     if loss == "hinge":
         curves = [_curve(problem, fold) for fold in folds]
-        return _merged([curve for curve in curves if curve is not None])
+        parts = [curve for curve in curves if curve is not None]
+        if not parts:
+            raise ValueError(
+                "in all folds every C gives the same machine; expected a number as C, or other items"
+            )
+        return merged(parts, len(problem.labels), common=True)
     found = [out_of_fold(problem, folds, loss, 1 / lam) for lam in GRID]
     losses = np.array([np.mean((values >= 0) != (labels > 0)) for values, labels in found])
     best = int(np.argmin(losses))
     return Selection(float(GRID[best]), float(losses[best]), GRID, losses)
 
 
-class _Curve(NamedTuple):
-    """The number of wrong examples of one fold along its path, on the scale of all examples."""
-
-    lambdas: Floats  # decreasing
-    wrong: Floats  # from each lambda to the next
-    valid: int
-    end: float  # of the path
-
-
-def _curve(problem: Problem, fold: Fold) -> _Curve | None:
+def _curve(problem: Problem, fold: Fold) -> FoldCurve | None:
     """None where every C gives the same weights, since the examples hardly differ."""
-    m, size, valid = len(problem.labels), len(fold.train), len(fold.valid)
-    path, seen = _path(problem.part(fold.train), LEAST * size), problem.block(fold.valid, fold.train)
+    size, seen = len(fold.train), problem.block(fold.valid, fold.train)
+    path = _path(problem.part(fold.train), _LEAST * size)
     if len(path.breakpoints) == 0:
         return None
     asked = seen if problem.biased else _against_null(seen)
     curve = path.select(asked, problem.labels[fold.valid])  # pyright: ignore[reportArgumentType]  (each has its own)
-    return _Curve(curve.lambdas / size * m, np.round(curve.losses * valid), valid, path.lambda_end / size * m)
-
-
-def _merged(curves: list[_Curve]) -> Selection:
-    """The share of wrong examples over lambda, as far as it is known of all folds."""
-    if not curves:
-        raise ValueError(
-            "in all folds every C gives the same machine; expected a number as C, or other items"
-        )
-    start, end = min(curve.lambdas[0] for curve in curves), max(curve.end for curve in curves)
-    places = np.unique(np.concatenate([curve.lambdas for curve in curves]))[::-1]
-    lambdas = np.append(start, places[(places < start) & (places > end)])
-    at = [np.searchsorted(-curve.lambdas, -lambdas, side="right") - 1 for curve in curves]
-    wrong = np.sum([curve.wrong[place] for curve, place in zip(curves, at, strict=True)], axis=0)
-    return widest(lambdas, wrong / sum(curve.valid for curve in curves), end)
+    return FoldCurve(curve, path.lambda_end, size, len(fold.valid))

@@ -13,12 +13,12 @@ from typing import Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
-from sklearn.utils.validation import check_is_fitted
 
 from preflearn.analogy.kernel import Zero, analogy_kernel, check_differences
 from preflearn.analogy.machines import LOSSES, Problem, out_of_fold, platt, select
 from preflearn.analogy.training import Aggregate, PairwiseLearner, Split, halves
-from preflearn.checks import Floats, check_choice, check_count, check_shape, require
+from preflearn.checks import Floats, check_choice, check_count, require
+from preflearn.ground.estimator import check_asked
 from preflearn.ranking.learner import check_size, generator
 
 Orientation = Literal["coin", "both", "antisymmetric"]
@@ -192,9 +192,7 @@ class AnKerRank(PairwiseLearner):
         U : array-like of shape (m, d)
             In [-1, 1].
         """
-        check_is_fitted(self, "n_features_in_")
-        U = check_differences(U)
-        check_shape(U, "U", ("m", self.n_features_in_), "the features of the fit")
+        U = check_differences(check_asked(self, U, "U"))
         if not len(self.support_):
             return np.full(len(U), self.intercept_)
         parts = np.array_split(U, -(-len(U) * len(self.support_) // _BLOCK))

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import ks_2samp
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from preflearn.checks import Floats, check_choice, check_flag, check_items, check_scale
 from preflearn.ranking.learner import check_query
@@ -133,8 +132,7 @@ class DomainScaler(TransformerMixin, BaseEstimator):
 
         In the branch "apart" each is normalised by its own numbers; `training` says what happens in "joint".
         """
-        check_is_fitted(self, "X_")
-        Q = check_query(Q, self.n_features_in_)
+        Q = check_query(self, Q)
         joint = self._joint(Q)
         own, alone, together = (self._numbers(data) for data in (self.X_, Q, np.vstack([self.X_, Q])))
         if self.decision == "train" or np.array_equal(Q, self.X_):  # the training items as their own query

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from preflearn.checks import Floats, Ids, check_choice, refuse
 from preflearn.pairs import Pairs
 from preflearn.ranking.aggregation import AGGREGATES
-from preflearn.ranking.learner import RankingLearner, check_rankings
+from preflearn.ranking.learner import RankingLearner, check_query, check_rankings
 
 Split = Literal["pairs", "objects"]
 Aggregate = Literal["bradley-terry", "row sums", "copeland", "kemeny"]
@@ -88,7 +88,7 @@ class PairwiseLearner(RankingLearner):
         ValueError
             If Q has other features than the items of the fit, or values outside [0, 1].
         """
-        Q = check_unit(self._checked_query(Q), "Q")
+        Q = check_unit(check_query(self, Q), "Q")
         P = np.full((len(Q), len(Q)), 0.5)
         first, second = np.triu_indices(len(Q), 1)
         if len(first):

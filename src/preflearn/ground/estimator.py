@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import check_items, check_labels
+from preflearn.checks import Floats, check_items, check_labels
 from preflearn.metrics import comparison_loss, threshold
 from preflearn.pairs import Pairs, as_pairs
 
@@ -30,13 +30,7 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
         raise AttributeError(f"{type(self).__name__} defines no ranking function")
 
     def _checked_features(self, X: ArrayLike) -> NDArray[np.float64]:
-        check_is_fitted(self, "n_features_in_")
-        X = check_items(X, "X")
-        if X.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {X.shape[1]} features; expected {self.n_features_in_}, as in the pairs of the fit"
-            )
-        return X
+        return check_asked(self, X)
 
     def decision_function(self, pairs: Pairs | ArrayLike) -> NDArray[np.float64]:
         """r(first) - r(second) for each pair, shape (m,), eq. 5 of [Venuto2017]_."""
@@ -56,3 +50,12 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
         pairs = as_pairs(pairs)
         y = check_labels(y, len(pairs))
         return 1.0 - comparison_loss(y, self.predict(pairs), sample_weight)
+
+
+def check_asked(estimator: BaseEstimator, X: ArrayLike, name: str = "X") -> Floats:
+    """Return items (n, p) that a fitted estimator is asked about, or say where they differ from its fit."""
+    check_is_fitted(estimator, "n_features_in_")
+    X, p = check_items(X, name), estimator.n_features_in_  # pyright: ignore[reportAttributeAccessIssue]
+    if X.shape[1] != p:
+        raise ValueError(f"{name} has {X.shape[1]} features; expected {p}, the features of the fit")
+    return X

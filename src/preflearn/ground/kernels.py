@@ -129,7 +129,7 @@ def kernel_less_one(kernel: Kernel, gamma: float, X: Floats, Y: Floats) -> Float
     return np.expm1(-gamma * distances)
 
 
-def gram_features(K: Floats, rounding: float = 0.0) -> Floats:
+def pivoted_features(K: Floats, rounding: float = 0.0) -> tuple[Floats, Ids]:
     """Features L of least dimension with L L' = K, by a pivoted Cholesky factorisation.
 
     Parameters
@@ -143,6 +143,8 @@ def gram_features(K: Floats, rounding: float = 0.0) -> Floats:
     -------
     L : ndarray of shape (n, r)
         r is the numerical rank: what remains of K is below 1e-13 of its largest entry on the diagonal.
+    order : ndarray of shape (n,)
+        Of the items, in which L is lower triangular.
 
     Raises
     ------
@@ -154,15 +156,10 @@ def gram_features(K: Floats, rounding: float = 0.0) -> Floats:
 
     Examples
     --------
-    >>> L = gram_features(np.array([[4.0, 2.0], [2.0, 1.0]]))
+    >>> L, order = pivoted_features(np.array([[4.0, 2.0], [2.0, 1.0]]))
     >>> L.tolist()
     [[2.0], [1.0]]
     """
-    return pivoted_features(K, rounding)[0]
-
-
-def pivoted_features(K: Floats, rounding: float = 0.0) -> tuple[Floats, Ids]:
-    """`gram_features`, and an order (n,) of the items in which they are lower triangular."""
     check_scale(K, "the Gram matrix")
     check_symmetric(K, "K", tolerance=1e-8)
     top = float(K.diagonal().max())

@@ -25,6 +25,15 @@ class Selection(NamedTuple):
     losses: Floats
 
 
+class FoldCurve(NamedTuple):
+    """The loss of the validation examples of one fold along its path."""
+
+    curve: Selection
+    end: float  # of the path
+    n_train: int
+    n_valid: int
+
+
 class RegularizationPath(ABC):
     """The solutions of a machine for all lambda = 1/C, as made by `svm_path` or `ranksvm_path`.
 
@@ -213,3 +222,20 @@ def steps(count: float, start: float, places: list[Floats], changes: list[Floats
     lambdas = np.append(start, -edges)
     last = np.append(lambdas[1:] < lambdas[:-1], True)  # of the steps at one lambda
     return lambdas[last], counts[last]
+
+
+def merged(parts: list[FoldCurve], m: int, common: bool = False) -> Selection:
+    """One curve of the share of wrong examples over all folds, on the scale of m examples.
+
+    It begins at the first breakpoint of any fold, where the weights of the others are constant yet; or, where
+    what is `common` counts, as with a bias, which may move before, at the last one of these.
+    """
+    start = (min if common else max)(curve.lambdas[0] / size * m for curve, _, size, _ in parts)
+    end = max(last / size for _, last, size, _ in parts) * m
+    places = [np.minimum(curve.lambdas[1:] / size * m, start) for curve, _, size, _ in parts]
+    changes: list[Floats] = [np.diff(curve.losses) * count for curve, _, _, count in parts]
+    first = sum(float(curve.losses[0]) * count for curve, _, _, count in parts)
+    lambdas, wrong = steps(first, start, places, changes)
+    losses = np.round(wrong) / sum(count for *_, count in parts)
+    kept = (lambdas > end) | (lambdas == start)
+    return widest(lambdas[kept], losses[kept], end)

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import KFold
 
-from preflearn.checks import Floats, Ids, check_count, check_labels, check_query_ids, check_real
+from preflearn.checks import Ids, check_count, check_labels, check_query_ids, check_real
 from preflearn.ground.kernels import Kernel, distinct_items, scale_gamma
 from preflearn.ground.splits import split_units
 from preflearn.pairs import Pairs
 from preflearn.path.ranking import ranksvm_path
 from preflearn.path.ranking_path import RankingPath
-from preflearn.path.regularization import Selection, steps, widest
+from preflearn.path.regularization import FoldCurve, Selection, merged
 
 
 class CrossValidation(NamedTuple):
@@ -37,15 +37,6 @@ class CrossValidation(NamedTuple):
     loss: float
     gammas: tuple[float, ...]
     curves: tuple[Selection, ...]
-
-
-class _Part(NamedTuple):
-    """The curve of one fold, and where its path ends."""
-
-    curve: Selection
-    end: float
-    n_train: int
-    n_valid: int
 
 
 def cross_validated_path(
@@ -111,7 +102,7 @@ def cross_validated_path(
     for gamma in widths:
         trace = partial(ranksvm_path, kernel=kernel, gamma=gamma, degree=degree, coef0=coef0)
         parts = [_curve(trace, pairs, y, train, valid, span) for train, valid in folds]
-        curves.append(_merged(parts, len(pairs)))
+        curves.append(merged(parts, len(pairs)))
     best = min(range(len(curves)), key=lambda k: curves[k].loss)
     return CrossValidation(widths[best], curves[best].lam, curves[best].loss, widths, tuple(curves))
 
@@ -136,24 +127,11 @@ def _folds(pairs: Pairs, groups: ArrayLike | None, n_folds: int, seed: int) -> l
 
 def _curve(
     trace: Callable[..., RankingPath], pairs: Pairs, y: NDArray, train: Ids, valid: Ids, span: float
-) -> _Part:
+) -> FoldCurve:
     """The pair error of one fold along its path."""
     fold, labels = pairs[train], y[train]
     first = trace(fold, labels, max_events=1).breakpoints
     if len(first) == 0:
         raise ValueError("a fold has a path without breakpoints; expected fewer folds, or other pairs")
     path = trace(fold, labels, lambda_min=first[0] / span)
-    return _Part(path.select(pairs[valid], y[valid]), path.lambda_end, len(train), len(valid))
-
-
-def _merged(parts: list[_Part], m: int) -> Selection:
-    """One curve of the share of wrong pairs over all folds, on the scale of m pairs."""
-    start = max(curve.lambdas[0] / size for curve, _, size, _ in parts) * m
-    end = max(last / size for _, last, size, _ in parts) * m
-    places = [curve.lambdas[1:] / size * m for curve, _, size, _ in parts]
-    changes: list[Floats] = [np.diff(curve.losses) * count for curve, _, _, count in parts]
-    first = sum(float(curve.losses[0]) * count for curve, _, _, count in parts)
-    lambdas, wrong = steps(first, start, places, changes)
-    kept = lambdas > end
-    total = sum(count for *_, count in parts)
-    return widest(lambdas[kept], np.round(wrong[kept]) / total, end)
+    return FoldCurve(path.select(pairs[valid], y[valid]), path.lambda_end, len(train), len(valid))

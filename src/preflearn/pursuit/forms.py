@@ -139,7 +139,10 @@ def form_of(n: int, qid: ArrayLike | None, graph: object | None, mix: float) -> 
     """
     if graph is not None and qid is not None:
         raise ValueError("both qid and graph are given; expected one of them, which says what is compared")
-    form = QueryForm(query_numbers(n, qid), mix) if graph is None else GraphForm(graph_weights(graph, n), mix)
+    if graph is None:
+        form = QueryForm(query_numbers(n, qid), mix)
+    else:
+        form = GraphForm(_graph_weights(graph, n), mix)
     if mix < 1 and not form.compares:
         what = "a query with two items" if graph is None else "an edge"
         raise ValueError(
@@ -154,7 +157,7 @@ def query_numbers(n: int, qid: ArrayLike | None) -> Ids:
     return np.zeros(n, dtype=np.int64) if checked is None else np.unique(checked, return_inverse=True)[1]
 
 
-def graph_weights(graph: object, n: int) -> sparse.csr_array:
+def _graph_weights(graph: object, n: int) -> sparse.csr_array:
     """(W + W') / 2, checked."""
     meaning = "the weight of each pair of items"
     if not sparse.issparse(graph):

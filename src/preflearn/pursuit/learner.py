@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from preflearn.checks import (
     Floats,
@@ -19,6 +19,7 @@ from preflearn.checks import (
     check_scale,
     shown,
 )
+from preflearn.ground.estimator import check_asked
 from preflearn.ground.expansion import Functions
 from preflearn.metrics import disagreement_error, threshold
 from preflearn.pairs import Pairs, as_pairs
@@ -61,21 +62,14 @@ def given(
     validation: object | None = None,
 ) -> Given:
     """Scored items, what compares them, and held-out items, (X, y) or (X, y, qid), if there are some."""
-    X, y = scored(X, y)
-    form = form_of(len(X), qid, graph, mix)
-    return Given(X, y if mix else form.levelled(y), form, held_out(validation, X.shape[1]))
-
-
-def scored(X: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
-    """Items (n, p) and their scores (n,), checked; copies, since a fit keeps them."""
     X = check_items(X, "X").copy()
     y = check_array(y, "y", (len(X),), "one score an item").copy()
     check_scale(y, "y")
-    return X, y
+    form = form_of(len(X), qid, graph, mix)
+    return Given(X, y if mix else form.levelled(y), form, _held_out(validation, X.shape[1]))
 
 
-def held_out(validation: object | None, n_features: int) -> Held | None:
-    """`validation` as (X, y) or (X, y, qid), checked; None where there is none."""
+def _held_out(validation: object | None, n_features: int) -> Held | None:
     if validation is None:
         return None
     if not isinstance(validation, tuple) or len(validation) not in (2, 3):
@@ -90,7 +84,17 @@ def held_out(validation: object | None, n_features: int) -> Held | None:
     return Held(X, y, qid)
 
 
-class ScoredItemsEstimator(BaseEstimator):
+@dataclass(eq=False, repr=False)
+class _KernelParameters:
+    """What all say of a kernel beside its name."""
+
+    _: KW_ONLY
+    gamma: float | Literal["scale"] = "scale"
+    degree: float = 3
+    coef0: float = 1.0
+
+
+class ScoredItemsEstimator(_KernelParameters, BaseEstimator):
     """A ranking function r(x) = sum_j coef_j k(x, centre of basis_j), learned from scores of items.
 
     A subclass's `fit` sets `basis_`, `coef_`, `n_features_in_` and `_functions`.
@@ -131,8 +135,7 @@ class ScoredItemsEstimator(BaseEstimator):
         return self._functions.seen(0.0).expansion(self.basis_, self.coef_)(X)
 
     def _features(self, X: ArrayLike) -> Floats:
-        check_is_fitted(self, "n_features_in_")
-        return check_array(X, "X", ("n", self.n_features_in_), "the features of the fit")
+        return check_asked(self, X)
 
     def _set_errors(self, name: str, errors: Floats | None) -> None:
         """Errors of held-out items, which an attribute has only if this fit had some."""

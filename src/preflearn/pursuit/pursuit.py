@@ -9,7 +9,6 @@ References
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -82,9 +81,6 @@ class RankingPursuit(ScoredItemsEstimator):
     n_basis: int = 10
     kernel: Kernel = "rbf"
     _: KW_ONLY
-    gamma: float | Literal["scale"] = "scale"
-    degree: float = 3
-    coef0: float = 1.0
     mix: float = 0.0
     backfit: Backfit = "after"
     dictionary: ArrayLike | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,10 +43,6 @@ class _AllItems(_Regularised):
 
     alpha: float | Sequence[float] = 1.0
     kernel: Kernel = "rbf"
-    _: KW_ONLY
-    gamma: float | Literal["scale"] = "scale"
-    degree: float = 3
-    coef0: float = 1.0
     _mix = 0.0
 
     def fit(
@@ -270,9 +266,6 @@ class SparseRankRLS(_Regularised):
     alpha: float | Sequence[float] = 1.0
     kernel: Kernel = "rbf"
     _: KW_ONLY
-    gamma: float | Literal["scale"] = "scale"
-    degree: float = 3
-    coef0: float = 1.0
     random_state: Any = None
 
     def fit(

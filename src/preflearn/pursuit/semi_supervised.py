@@ -124,9 +124,6 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
     algorithm: Literal["corrected", "printed"] = "corrected"
     shared_index: bool = True
     kernel: Kernel = "rbf"
-    gamma: float | Literal["scale"] = "scale"
-    degree: float = 3
-    coef0: float = 1.0
 
     def fit(
         self,

@@ -24,6 +24,7 @@ from preflearn.checks import LARGEST, Floats, Ids, check_array, refuse
 
 _LEAST = 1e-9  # of the largest degree: what must be exceeded to count, and what all get if no maximum exists
 _LONGEST = 5.0  # step of Newton's method: how far two neighbours in the order may move apart
+_LONG, _SHORTER = 100, 0.5  # after so many steps, which may go to and fro for ever, no farther than this
 _ROUNDED = 1e-3  # a step below it that does not fall any more is rounding
 _MOST_STEPS = 500
 _EQUAL = 1e-8  # log-worths closer than this are one
@@ -91,7 +92,7 @@ def _maximum(P: Floats) -> Floats:
     Such an item leaves its neighbours behind, while items of a long order move far with theirs.
     """
     worths, total, last = np.zeros(len(P)), P + P.T, np.inf
-    for _ in range(_MOST_STEPS):
+    for number in range(_MOST_STEPS):
         chance = expit(worths[:, None] - worths)
         slope = (P * chance.T - P.T * chance).sum(axis=1)
         weights = total * chance * chance.T
@@ -99,7 +100,7 @@ def _maximum(P: Floats) -> Floats:
         step = np.linalg.solve(hessian, slope)
         length = float(np.ptp(step))
         apart = np.abs(np.diff(step[np.argsort(worths, kind="stable")])).max(initial=0.0)
-        worths = worths + step / max(1.0, apart / _LONGEST)
+        worths = worths + step / max(1.0, apart / (_LONGEST if number < _LONG else _SHORTER))
         if length < _EQUAL / 100 or last <= length < _ROUNDED:
             break
         last = length

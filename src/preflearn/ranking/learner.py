@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from preflearn.checks import (
     Floats,
@@ -21,6 +20,7 @@ from preflearn.checks import (
     check_scale,
     require,
 )
+from preflearn.ground.estimator import check_asked
 
 
 def positions(worths: ArrayLike) -> NDArray[np.int64]:
@@ -53,11 +53,9 @@ def check_rankings(X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None) -> tupl
     return X, rank, query
 
 
-def check_query(Q: ArrayLike, d: int) -> Floats:
-    """Return the items of a query, or raise ValueError: they have the d features of the fit, up to 1e100."""
-    Q = check_items(Q, "Q")
-    if Q.shape[1] != d:
-        raise ValueError(f"Q has {Q.shape[1]} features; expected {d}, as in the items of the fit")
+def check_query(estimator: BaseEstimator, Q: ArrayLike) -> Floats:
+    """Return the items of a query, or raise ValueError: they have the features of the fit, up to 1e100."""
+    Q = check_asked(estimator, Q, "Q")
     check_scale(Q, "Q")
     return Q
 
@@ -139,7 +137,3 @@ class RankingLearner(ABC, BaseEstimator):
             in size.
         """
         return positions(self.worths(Q))
-
-    def _checked_query(self, Q: ArrayLike) -> Floats:
-        check_is_fitted(self, "n_features_in_")
-        return check_query(Q, self.n_features_in_)

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from preflearn.checks import Floats, check_count, check_scale
 from preflearn.compiled import njit_sums
 from preflearn.pairs import Pairs
-from preflearn.ranking.learner import RankingLearner, check_rankings, check_size, generator
+from preflearn.ranking.learner import RankingLearner, check_query, check_rankings, check_size, generator
 
 _FADING = (0.9, 0.999)  # of the two means of Adam, as in its paper
 _STEADY = 1e-8
@@ -126,7 +126,7 @@ class RankNet(RankingLearner):
 
     def worths(self, Q: ArrayLike) -> Floats:
         """f(x) of the items of one query, shape (n,)."""
-        return _outputs(self._checked_query(Q), self.weights_)
+        return _outputs(check_query(self, Q), self.weights_)
 
 
 def _first_weights(rng: np.random.Generator, p: int, units: int) -> Floats:

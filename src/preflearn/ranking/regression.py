@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
 from preflearn.checks import Floats
-from preflearn.ranking.learner import RankingLearner, check_rankings, check_spread
+from preflearn.ranking.learner import RankingLearner, check_query, check_rankings, check_spread
 
 _DEPENDENT = 1e-12  # of the largest singular value: smaller ones are rounding
 _WIDEST = 1e150  # items no closer than 1 / this: w has less than 1e170, which times 1e100 is finite
@@ -81,5 +81,5 @@ class ExpectedRankRegression(RankingLearner):
 
     def worths(self, Q: ArrayLike) -> Floats:
         """Minus the predicted relative positions, shape (n,)."""
-        terms = self._checked_query(Q) * self.coef_  # a product of matrices may differ for equal rows
+        terms = check_query(self, Q) * self.coef_  # a product of matrices may differ for equal rows
         return -(terms.sum(axis=1) + self.intercept_)
