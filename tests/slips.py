@@ -23,18 +23,21 @@ from bookrunner.project import find_project
 from bookrunner.witness import broken_witnesses
 
 ROOT = Path(__file__).parents[1]
-_LEVEL = "alphas[:, None])"
-RIDGE = ("pursuit/rls.py", f"(np.square(sizes) + {_LEVEL}", f"(np.square(sizes) + 1.1 * {_LEVEL}")
+RIDGE = ("preflearn/pursuit/ridge.py", "np.square(sizes) + alphas", "np.square(sizes) + 1.1 * alphas")
 SLIPS = {  # the file, what it says, and what it says by a slip
-    "03": ("margins/qp.py", "self.margin_ = -1 / self.bias_", "self.margin_ = -1.001 / self.bias_"),
-    "05": ("svm/selection.py", "np.inf, -bias), bias", "np.inf, -1.1 * bias), bias"),
-    "07": ("ratings/elo_glicko.py", "_Q = math.log(10) / 400", "_Q = math.log(10) / 440"),
-    "09": ("path/ranking_path.py", "np.abs(margins - 1) <= _ON", "np.abs(margins - 1.01) <= _ON"),
+    "03": ("preflearn/margins/qp.py", "self.margin_ = -1 / self.bias_", "self.margin_ = -1.001 / self.bias_"),
+    "05": ("studies/ch05_simulations.py", "coef[:, good] / -bias", "coef[:, good] / (-1.1 * bias)"),
+    "07": ("preflearn/ratings/elo_glicko.py", "_Q = math.log(10) / 400", "_Q = math.log(10) / 440"),
+    "09": ("preflearn/path/ranking_path.py", "np.abs(margins - 1) <= _ON", "np.abs(margins - 1.01) <= _ON"),
     "10": RIDGE,
     "11": RIDGE,
-    "13": ("dynamics/engine/acceleration.py", "_DEPTH = 12", "_DEPTH = 4"),
-    "14": ("dynamics/engine/update.py", "return total + 0.5 * math", "return total + 0.501 * math"),
-    "16": ("analogy/rank.py", "0.5 + (chance - other) / 2", "0.5 + (chance - 0.9 * other) / 2"),
+    "13": ("preflearn/dynamics/engine/acceleration.py", "_DEPTH = 12", "_DEPTH = 4"),
+    "14": (
+        "preflearn/dynamics/engine/sweep.py",
+        "return total + 0.5 * math.log(product), math.sqrt(worst)",
+        "return total + 0.501 * math.log(product), math.sqrt(worst)",
+    ),
+    "16": ("preflearn/analogy/rank.py", "0.5 + (chance - other) / 2", "0.5 + (chance - 0.9 * other) / 2"),
 }
 
 
@@ -53,7 +56,7 @@ def slip(number: str) -> dict[str, list[str]]:
         source = Path(folder) / "src"
         shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
         (Path(folder) / "data").symlink_to(ROOT / "data")
-        path = source / "preflearn" / file
+        path = source / file
         text = path.read_text("utf-8")
         if text.count(before) != 1:
             raise ValueError(f"{file} has {before!r} {text.count(before)} times; expected one to change")

@@ -212,7 +212,7 @@ BUDGETS = {
     "analogy": 1149,
     "datasets": 621,
     "studies": 1224,
-    "bookrunner": 2038,
+    "bookrunner": 2045,
 }
 PREFLEARN = 11_367
 

@@ -66,6 +66,7 @@ def record(
     keys: Sequence[str] | None = None,
     rtol: float = 1e-6,
     atol: float = 1e-9,
+    flips: float = 0.0,
     timings: Sequence[str] = (),
 ) -> None:
     """Store a table, or a few scalars, in the executed notebook; nothing is displayed.
@@ -85,6 +86,9 @@ def record(
         compared, and there may be none. Without keys the quick run's whole table is kept beside the record.
     rtol, atol : float
         How far a number may move, relative and absolute; texts have to be equal.
+    flips : float
+        Share of the rows that may move further, where rounding chooses among equals: on another processor
+        a search may end at another of several best values.
     timings : sequence of str
         Columns that are not compared.
 
@@ -113,6 +117,7 @@ def record(
         "csv": frame.to_csv(index=False, lineterminator="\n"),
         "rtol": rtol,
         "atol": atol,
+        "flips": flips,
     }
     _emit(RECORD_MIME, payload | {"keys": None if keys is None else list(keys), "timings": list(timings)})
 

@@ -4,7 +4,7 @@ import contextlib
 import json
 
 import pytest
-from slips import slip
+from slips import ROOT, SLIPS, slip
 from toy_project import edit_notebook, live_in, register, write_house
 
 from bookrunner import keys
@@ -190,6 +190,18 @@ def test_no_record_is_made_from_other_data(house, capsys, monkeypatch):
     (house.root / NOTEBOOK).write_text(before)
 
 
+def test_rounding_may_choose_another_of_equals_in_few_rows(house, build):
+    def flip(share):
+        return lambda text: text.replace("keys=[", f"flips={share}, keys=[").replace(
+            "factor * k", "factor * k + (k == 2) / 10"
+        )
+
+    with changed(house.root / NOTEBOOK, flip(0.3)):
+        assert "01_first_rows: row size = 2" in build()[1]
+    with changed(house.root / NOTEBOOK, flip(0.4)):  # one row of three
+        assert "01_first_rows: row size = 2" not in build()[1]
+
+
 COMPARED = {"keys": ["a"], "rtol": 1e-6, "atol": 1e-9, "timings": ["s"]}
 
 
@@ -220,3 +232,9 @@ def test_tables_without_keys_are_compared_row_by_row():
 def test_a_slip_in_a_solver_is_caught():
     """The cheapest of the chapters; `python tests/slips.py` tries all that have records."""
     assert "recorded 1.0, now 1.001" in slip("03")["03_lemma_coincidence"][0]
+
+
+@pytest.mark.parametrize("number", SLIPS)
+def test_slips_change_a_line_that_is_there(number):
+    file, before, _ = SLIPS[number]
+    assert (ROOT / "src" / file).read_text("utf-8").count(before) == 1

@@ -70,7 +70,7 @@ class BinaryPath(RegularizationPath):
             If lambda is not positive and finite, or is below `lambda_end`.
         """
         lam, alpha = self._check(lam), self.alpha(lam)
-        return (self._offset(lam, alpha) - float(np.sum(self._centre * self._y * alpha))) / lam
+        return float(self._offset(lam, alpha) - np.sum(self._centre * self._y * alpha)) / lam
 
     def decision_function(self, lam: float, K_new: ArrayLike) -> Floats:
         """f(x) at lambda of new points, shape (n,).
