@@ -146,8 +146,9 @@ def package(P, T):
     return np.stack([d, 0 * d], axis=1), np.repeat([1, 0], [len(P), len(T)])
 
 
+SEEDS = range(0, 60, 1 if settings.get_current_profile_name() == "thorough" else 3)
 EXAMPLES = [pytest.param(*map(frozen, problem), id=name) for name, problem in NAMED.items()]
-EXAMPLES += [pytest.param(*random_problem(seed), id=f"random {seed}") for seed in range(60)]
+EXAMPLES += [pytest.param(*random_problem(seed), id=f"random {seed}") for seed in SEEDS]
 problems = pytest.mark.parametrize(("P", "ties"), EXAMPLES)
 
 

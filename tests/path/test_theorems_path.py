@@ -213,7 +213,7 @@ def bends(points):
 
 
 @pytest.mark.theorem("thm-linear-paths")
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, 1, 2, 5])  # each loss, each penalty, and degenerate ones
 def test_paths_are_linear_in_the_weight_of_the_piecewise_linear_part(seed):
     draw = np.random.default_rng(seed)
     p = 1 + seed % 3

@@ -176,20 +176,38 @@ class BinaryPath(RegularizationPath):
         return lambdas, counts / len(y_valid)
 
     def _offsets(self, knots: Floats, nets: Floats) -> Floats:
-        return np.array([self._offset(lam, alpha) for lam, alpha in zip(knots, np.abs(nets), strict=True)])
+        alphas = np.abs(nets)
+        share = np.minimum(alphas, 1 - alphas)
+        pins, rows = share.argmax(axis=1), np.arange(len(knots))
+        offsets = knots * self._y[pins] - np.einsum("km,km->k", self._K[pins], nets)
+        for k in np.flatnonzero((share[rows, pins] <= BOUND) | (knots < self._course.knots[-1])):
+            offsets[k] = self._offset(knots[k], alphas[k])
+        return offsets
 
     def _runs(self) -> Iterator[tuple[Floats, Floats]]:
         """Those of the graph, with knots where the middle of a free offset bends; y alpha of the points."""
         for lams, nets in super()._runs():
             nets = nets[:, :-1]
-            middles = np.abs(nets[1:] + nets[:-1]) / 2
-            free = np.flatnonzero(np.minimum(middles, 1 - middles).max(axis=1) <= BOUND)
+            start = np.abs(nets[0])
+            inner = (nets != nets[0]).any(axis=0) | (np.minimum(start, 1 - start) > BOUND)
+            middles = np.abs(nets[1:, inner] + nets[:-1, inner]) / 2
+            free = np.flatnonzero(np.minimum(middles, 1 - middles).max(axis=1, initial=0.0) <= BOUND)
             for piece in free[::-1]:
-                kinks = Middle.of(self._y, middles[piece], self._K @ nets[piece]).kinks()
+                middle = np.abs(nets[piece + 1] + nets[piece]) / 2
+                kinks = Middle.of(self._y, middle, self._K @ nets[piece]).kinks()
                 kinks = [kink for kink in kinks if lams[piece + 1] < kink < lams[piece]]
                 lams = np.insert(lams, piece + 1, kinks)
                 nets = np.insert(nets, [piece + 1] * len(kinks), nets[piece], axis=0)
             yield lams, nets
+
+    def _weights_within(self, stretch: int, lam: float) -> Floats:
+        """A point's part of B'alpha is y alpha, which is linear between two knots."""
+        knots, nets = self._replay(stretch)
+        piece = min(int(np.searchsorted(-knots, -lam, side="right")), len(knots) - 1) - 1
+        share = (knots[piece] - lam) / (knots[piece] - knots[piece + 1])
+        alpha = np.abs(nets[piece, :-1] + share * (nets[piece + 1, :-1] - nets[piece, :-1]))
+        whole = np.rint(alpha)
+        return np.where(np.abs(alpha - whole) <= BOUND, whole, alpha)  # so none is above 1
 
     def _offset(self, lam: float, alpha: Floats) -> float:
         """lambda times the bias of f without centre: a point of weight inside (0, 1) is on the margin."""

@@ -14,6 +14,7 @@ from preflearn.path.walk import Course
 
 NONE, NOTHING = np.zeros(0), np.zeros((0, 0))
 _SHORT = 1e-12  # a piece shorter than this share of lambda
+_KEPT = 5_000_000  # numbers of replayed stretches, at most
 
 
 class Selection(NamedTuple):
@@ -52,6 +53,7 @@ class RegularizationPath(ABC):
     def __init__(self, graph: Graph, course: Course, status: str):
         self._graph, self._course, self.status, self.lambda_end = graph, course, status, course.end
         self._last = np.inf, course.start  # lambda and weights of the last query
+        self._replays: dict[int, tuple[Floats, Floats]] = {}
         knots = np.append(course.knots, course.end) if course.end < course.knots[-1] else course.knots
         kept = knots[1:] < knots[:-1] * (1 - _SHORT)
         turned = np.zeros(len(knots), dtype=bool)
@@ -143,18 +145,27 @@ class RegularizationPath(ABC):
 
     def _runs(self) -> Iterator[tuple[Floats, Floats]]:
         """Runs of knots, each ending where the next begins, and B'alpha there, (knots, n)."""
-        graph, nets = self._graph, net(self._graph, self._course.start)[None]
+        nets = net(self._graph, self._course.start)[None]
         for stretch in range(len(self._course.marks) - 1):
-            knots, changes = self._stretch(stretch)
-            if len(knots) > 1:
-                front, alpha = self._begin(stretch)
-                nets = np.zeros((len(knots), len(graph.K)))
-                nets[0] = net(graph, alpha)
-                rerun(graph, front, alpha, knots, changes, 0.0, nets, NONE)
+            if self._course.marks[stretch, 0] < self._course.marks[stretch + 1, 0]:
+                knots, nets = self._replay(stretch)
                 yield knots, nets
         last, end = self._course.knots[-1], self._course.end
         if end < last:
             yield np.array([last, end]), np.stack([nets[-1], nets[-1] * (end / last)])
+
+    def _replay(self, stretch: int) -> tuple[Floats, Floats]:
+        """The knots of a stretch and B'alpha there, kept for the next query."""
+        if stretch in self._replays:
+            return self._replays[stretch]
+        graph, (knots, changes), (front, alpha) = self._graph, self._stretch(stretch), self._begin(stretch)
+        nets = np.zeros((len(knots), len(graph.K)))
+        nets[0] = net(graph, alpha)
+        rerun(graph, front, alpha, knots, changes, 0.0, nets, NONE)
+        if sum(kept.size for _, kept in self._replays.values()) + nets.size > _KEPT:
+            self._replays.clear()
+        self._replays[stretch] = knots, nets
+        return knots, nets
 
     def _net(self, lam: float) -> Floats:
         return net(self._graph, self._weights(lam))
@@ -173,6 +184,9 @@ class RegularizationPath(ABC):
             return self._weights_at(knots[-1]) * (lam / knots[-1])
         piece = min(int(np.searchsorted(-knots, -lam, side="right")), len(knots) - 1) - 1
         stretch = int(np.searchsorted(self._course.marks[:-1, 0], piece, side="right")) - 1
+        return self._weights_within(stretch, lam)
+
+    def _weights_within(self, stretch: int, lam: float) -> Floats:
         front, alpha = self._begin(stretch)
         rerun(self._graph, front, alpha, *self._stretch(stretch), lam, NOTHING, NONE)
         return alpha

@@ -34,7 +34,8 @@ _LARGEST, _SMALLEST = 1e16, 1e-100  # costs that floats can tell from 0 and infi
 _DEFINITE = (*SHIFTED, "cosine", "chi2", "additive_chi2")  # positive semi-definite on differences
 _FEW = 300  # features that are looked for before anything else
 _LEAST = 50  # unknowns: with fewer a step of the interior point is no cheaper
-_ENOUGH = 1e-9  # a gap for which no second method is tried
+_ENOUGH = 1e-9  # a gap for which no second method is tried, unless losses outweigh 1/2 u·u by far
+_NEAR = 1e-6  # share of u·u: with half of it as the gap, u is right to a thousandth
 _POLISH = 20  # blocks of the dual after the interior point
 
 
@@ -81,7 +82,7 @@ class KernelProblem(ItemKernel):
         if is_for_blocks(rows, rank, space.gram):
             s, gap = maximise(space.gram, rows, np.zeros(len(rows.sign)), tol)
             found = [self._judged(rows, space, s)]
-        if gap > max(tol, _ENOUGH):
+        if gap > tol and not any(gap <= _enough(one, space) for one in found):
             found += self._by_the_interior_point(rows, space, tol)
         best = min(found, key=lambda solution: solution.certificate.gap)
         dual_coef = np.zeros(self.B.shape[0])
@@ -158,6 +159,12 @@ class KernelProblem(ItemKernel):
         size = expansion.centres if self.kernel == "linear" else expansion.coef
         noise = space.rounding * float(np.linalg.norm(size))
         return Solution(a, expansion, certificate(rows, z, squared, dual, noise))
+
+
+def _enough(solution: Solution, space: Space) -> float:
+    """A gap, relative to the objective, for which the function is near enough to the optimal one."""
+    a = solution.dual_coef
+    return min(_ENOUGH, _NEAR / 2 * float(a @ space.gram.times(a)) / solution.certificate.objective)
 
 
 def _check_cost(cost: Floats, size: float) -> None:
