@@ -23,7 +23,7 @@ from sklearn.svm import SVC
 from preflearn.analogy import AnKerRank, DomainScaler
 from preflearn.datasets import load_object_ranking
 from preflearn.metrics import ranking_loss
-from preflearn.ranking.learner import positions
+from preflearn.ranking.base import positions
 
 COSTS = np.logspace(-3, 3, 13)
 ROWS = 16  # of the NumPy formula at a time

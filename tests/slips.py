@@ -33,11 +33,15 @@ SLIPS = {  # the file, what it says, and what it says by a slip
     "11": RIDGE,
     "13": ("preflearn/dynamics/engine/acceleration.py", "_DEPTH = 12", "_DEPTH = 4"),
     "14": (
-        "preflearn/dynamics/engine/sweep.py",
+        "preflearn/dynamics/engine/algorithm.py",
         "return total + 0.5 * math.log(product), math.sqrt(worst)",
         "return total + 0.501 * math.log(product), math.sqrt(worst)",
     ),
-    "16": ("preflearn/analogy/rank.py", "0.5 + (chance - other) / 2", "0.5 + (chance - 0.9 * other) / 2"),
+    "16": (
+        "preflearn/analogy/anker_rank.py",
+        "0.5 + (chance - other) / 2",
+        "0.5 + (chance - 0.9 * other) / 2",
+    ),
 }
 
 

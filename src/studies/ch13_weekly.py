@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from preflearn.checks import Floats, require
-from preflearn.dynamics.choosing.parameters import leaves
+from preflearn.dynamics.choosing.named import leaves
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.likelihoods.normal import Gaussian
 from preflearn.dynamics.model import DynamicComparisons, check_problem

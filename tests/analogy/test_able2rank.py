@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from preflearn.analogy import Able2Rank
 from preflearn.analogy import able2rank as module
-from preflearn.ranking.learner import positions
+from preflearn.ranking.base import positions
 
 
 def degree(u, v):

@@ -6,7 +6,7 @@ from sklearn.base import clone
 
 from preflearn.analogy import Able2Rank, AnKerRank
 from preflearn.ranking.aggregation import AGGREGATES
-from preflearn.ranking.learner import positions
+from preflearn.ranking.base import positions
 
 LEARNERS = [AnKerRank(2.0, random_state=0), Able2Rank(3)]
 EACH = pytest.mark.parametrize("learner", LEARNERS, ids=["ankerrank", "able2rank"])

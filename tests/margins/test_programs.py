@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from preflearn.margins import MarginLP, MarginQP, NotSeparableError, cone_distance, interior
+from preflearn.margins import MarginLP, MarginQP, NotSeparableError, central, cone_distance
 from preflearn.pairs import Pairs
 
 LABELS = {"both": (-1, 1), "first": (1,), "second": (-1,)}
@@ -420,7 +420,7 @@ def test_nothing_binds_the_least_optimum(monkeypatch):
         assert A.shape[1] > 0
         return nnls(A, b)
 
-    monkeypatch.setattr(interior, "nnls", checked)
+    monkeypatch.setattr(central, "nnls", checked)
     pairs = Pairs([[-2.0, -1.0], [-2.0, -2.0], [-2.0, 1.0]], [[2, 0], [2, 1]])
     fitted = MarginLP().fit(pairs, [0, 1])
     np.testing.assert_allclose(fitted.coef_, [0.0, 2 / 5], atol=1e-12)

@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 
 from preflearn.metrics import ranking_loss
 from preflearn.ranking import bradley_terry, copeland, kemeny, row_sums
-from preflearn.ranking.learner import positions
+from preflearn.ranking.base import positions
 
 
 def hats(U, V):

@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression
 
 from preflearn.metrics import ranking_loss
 from preflearn.ranking import ExpectedRankRegression, RankNet
-from preflearn.ranking.learner import generator, positions
+from preflearn.ranking.base import generator, positions
 
 SEEDS = st.integers(0, 2**32 - 1)
 LEARNERS = {

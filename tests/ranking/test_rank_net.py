@@ -9,7 +9,7 @@ from scipy.special import expit
 from preflearn.metrics import ranking_loss
 from preflearn.pairs import Pairs
 from preflearn.ranking import RankNet, rank_net
-from preflearn.ranking.learner import positions
+from preflearn.ranking.base import positions
 
 
 def problem(seed, n=20, p=3):

@@ -313,7 +313,7 @@ def test_labels_that_scikit_learn_encoded_are_refused(model, kinds, method):
 @every_model
 def test_one_hot_items_and_hessians_in_time(model, monkeypatch):
     """Sparse features, on a chain of comparisons (badly conditioned), against a dense rotation of them."""
-    monkeypatch.setattr("preflearn.ground.likelihood._FEW", 3)
+    monkeypatch.setattr("preflearn.ground.tie_laws._FEW", 3)
     n, rng = 40, np.random.default_rng(40)
     index = np.repeat(np.column_stack([np.arange(n - 1), np.arange(1, n)]), 3, axis=0)
     y = rng.choice([-1, 0, 1], len(index), p=[0.2, 0.3, 0.5])

@@ -305,9 +305,9 @@ class TestInvariances:
 @pytest.mark.parametrize("p", [3, 40])
 def test_many_pairs_start_from_fewer(monkeypatch, p):
     """Also where the fewer ones are not like the others, and where a Hessian is formed in time."""
-    monkeypatch.setattr("preflearn.ground.likelihood._COARSE", 20)
-    monkeypatch.setattr("preflearn.ground.likelihood._FEW", 2)
-    monkeypatch.setattr("preflearn.ground.likelihood._BLOCK", 100)
+    monkeypatch.setattr("preflearn.ground.tie_laws._COARSE", 20)
+    monkeypatch.setattr("preflearn.ground.tie_laws._FEW", 2)
+    monkeypatch.setattr("preflearn.ground.tie_laws._BLOCK", 100)
     pairs, y = compared(14, m=1500, p=p)
     order = np.argsort(pairs.differences()[:, 0])
     machine = LogisticCompare(1e-4, tol=1e-12).fit(pairs[order], y[order])

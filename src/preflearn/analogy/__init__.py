@@ -2,10 +2,10 @@
 
 from preflearn.analogy.able2rank import Able2Rank
 from preflearn.analogy.additive import AdditiveAnalogy
+from preflearn.analogy.anker_rank import AnKerRank
 from preflearn.analogy.certificate import Certificate, psd_certificate
 from preflearn.analogy.kernel import analogy_kernel
 from preflearn.analogy.proportions import PROPORTIONS, proportion, proportion_gram
-from preflearn.analogy.rank import AnKerRank
 from preflearn.analogy.scaling import DomainScaler
 from preflearn.analogy.sorting import AnalogyOperator
 

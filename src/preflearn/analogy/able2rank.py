@@ -19,7 +19,7 @@ from preflearn.analogy.kernel import analogy_kernel
 from preflearn.analogy.training import Aggregate, PairwiseLearner, halves
 from preflearn.checks import Floats, as_real, require
 from preflearn.pairs import Pairs
-from preflearn.ranking.learner import generator
+from preflearn.ranking.base import generator
 
 _BLOCK = 1 << 21  # degrees of analogy at a time
 _DIGITS = 12  # of a degree

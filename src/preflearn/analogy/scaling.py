@@ -16,7 +16,7 @@ from scipy.stats import ks_2samp
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from preflearn.checks import Floats, check_choice, check_flag, check_items, check_scale
-from preflearn.ranking.learner import check_query
+from preflearn.ranking.base import check_query
 
 _DECISIONS = ("ks", "joint", "apart", "train")
 _LEVEL = 0.05  # of the tests

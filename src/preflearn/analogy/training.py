@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from preflearn.checks import Floats, Ids, check_choice, refuse
 from preflearn.pairs import Pairs
 from preflearn.ranking.aggregation import AGGREGATES
-from preflearn.ranking.learner import RankingLearner, check_query, check_rankings
+from preflearn.ranking.base import RankingLearner, check_query, check_rankings
 
 Split = Literal["pairs", "objects"]
 Aggregate = Literal["bradley-terry", "row sums", "copeland", "kemeny"]

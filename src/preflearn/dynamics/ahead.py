@@ -27,7 +27,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, as_real, require
 from preflearn.dynamics.covariances.prior import warn_of_lengths
-from preflearn.dynamics.engine.sweep import Plain, Sweep, update_matches
+from preflearn.dynamics.engine.algorithm import Plain, Sweep, update_matches
 from preflearn.dynamics.engine.threads import njit_free
 from preflearn.dynamics.model import DynamicComparisons, check_problem, infer, laid_out
 from preflearn.matches import Matches, n_earlier

@@ -37,9 +37,9 @@ from preflearn.checks import (
 from preflearn.dynamics.covariances.composite import Covariance, covariance_from
 from preflearn.dynamics.covariances.prior import REST, Prior, warn_of_lengths
 from preflearn.dynamics.engine.acceleration import Mixing
+from preflearn.dynamics.engine.algorithm import Plain, Sweep, Trace, fixed_point
 from preflearn.dynamics.engine.posterior import Posterior
 from preflearn.dynamics.engine.schedule import schedule_of
-from preflearn.dynamics.engine.sweep import Plain, Sweep, Trace, fixed_point
 from preflearn.dynamics.engine.threads import Team
 from preflearn.dynamics.likelihoods.likelihood import Likelihood, likelihood_from
 from preflearn.dynamics.saving import as_names, read_npz, write_npz

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from preflearn.checks import Floats, check_kinds, check_shape, shown
 from preflearn.ground.estimator import ComparisonEstimator
-from preflearn.margins.interior import largest_ratio, nonnegative
+from preflearn.margins.central import largest_ratio, nonnegative
 from preflearn.margins.rows import Rows, Solution, extremes, grow_working_set, warn_if_inaccurate
 from preflearn.margins.separable import verified
 from preflearn.pairs import Pairs

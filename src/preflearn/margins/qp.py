@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from preflearn.checks import Floats, check_kinds
 from preflearn.ground.estimator import ComparisonEstimator
 from preflearn.ground.interior import Interior
-from preflearn.margins.interior import in_span, interior_point, least_squares, nonnegative, tight
+from preflearn.margins.central import in_span, interior_point, least_squares, nonnegative, tight
 from preflearn.margins.rows import EXACT, Rows, Solution, extremes, grow_working_set, warn_if_inaccurate
 from preflearn.margins.separable import verified
 from preflearn.pairs import Pairs

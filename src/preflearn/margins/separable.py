@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from preflearn.checks import Floats
-from preflearn.margins.interior import largest_ratio
+from preflearn.margins.central import largest_ratio
 from preflearn.margins.rows import Rows, extremes
 from preflearn.pairs import Pairs
 

@@ -17,10 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 from preflearn.checks import Floats, Ids, check_array, check_count, check_real, require
 from preflearn.ground.expansion import Functions, functions_of, given_functions
 from preflearn.ground.kernels import Kernel
+from preflearn.pursuit.base import Given, ScoredItemsEstimator, given
 from preflearn.pursuit.dictionary import Dictionary, check_size
 from preflearn.pursuit.forms import Form
 from preflearn.pursuit.greedy import Backfit, Search, Step, check_backfit, followed
-from preflearn.pursuit.learner import Given, ScoredItemsEstimator, given
 from preflearn.pursuit.near_optimal import NearOptimal, beam_search
 
 

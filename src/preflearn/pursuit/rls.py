@@ -20,8 +20,8 @@ from preflearn.checks import LARGEST, Floats, as_array, check_count, check_real,
 from preflearn.ground.expansion import Functions, KernelChoice, functions_of, rounding
 from preflearn.ground.gram import check_symmetric
 from preflearn.ground.kernels import SHIFTED, Kernel, check_definite
+from preflearn.pursuit.base import Held, ScoredItemsEstimator, given
 from preflearn.pursuit.forms import Form, QueryForm
-from preflearn.pursuit.learner import Held, ScoredItemsEstimator, given
 from preflearn.pursuit.ridge import GraphRidge, QueryRidge, orthonormal, subset_ridge, wide_orthonormal
 
 _FLOOR = 10 * float(np.finfo(np.float64).eps)  # alpha below this share of a trace is lost beside the matrix

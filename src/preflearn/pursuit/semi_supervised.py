@@ -30,11 +30,11 @@ from preflearn.checks import (
 )
 from preflearn.ground.expansion import Functions, functions_of
 from preflearn.ground.kernels import Kernel
+from preflearn.pursuit.base import ScoredItemsEstimator, given
 from preflearn.pursuit.co_pursuit import CoPursuit, Side
 from preflearn.pursuit.dictionary import Dictionary
 from preflearn.pursuit.forms import Form, form_of
 from preflearn.pursuit.greedy import Step, followed
-from preflearn.pursuit.learner import ScoredItemsEstimator, given
 
 _MOST = 4 * 10**6  # entries of the systems that an exhaustive search may compare
 _KEPT = 1 << 28  # bytes up to which all values of the functions are kept

@@ -1,7 +1,7 @@
 """Baselines and aggregation: paired comparisons with ties, learners of rankings, orders from degrees."""
 
 from preflearn.ranking.aggregation import AGGREGATES, bradley_terry, copeland, kemeny, row_sums
-from preflearn.ranking.learner import RankingLearner
+from preflearn.ranking.base import RankingLearner
 from preflearn.ranking.rank_net import RankNet
 from preflearn.ranking.regression import ExpectedRankRegression
 from preflearn.ranking.tie_models import Davidson, OrdinalComparison

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from preflearn.checks import Floats, check_count, check_scale
 from preflearn.compiled import njit_sums
 from preflearn.pairs import Pairs
-from preflearn.ranking.learner import RankingLearner, check_query, check_rankings, check_size, generator
+from preflearn.ranking.base import RankingLearner, check_query, check_rankings, check_size, generator
 
 _FADING = (0.9, 0.999)  # of the two means of Adam, as in its paper
 _STEADY = 1e-8

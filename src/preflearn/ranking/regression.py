@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
 from preflearn.checks import Floats
-from preflearn.ranking.learner import RankingLearner, check_query, check_rankings, check_spread
+from preflearn.ranking.base import RankingLearner, check_query, check_rankings, check_spread
 
 _DEPENDENT = 1e-12  # of the largest singular value: smaller ones are rounding
 _WIDEST = 1e150  # items no closer than 1 / this: w has less than 1e170, which times 1e100 is finite

@@ -35,7 +35,6 @@ from preflearn.checks import (
     check_weights,
 )
 from preflearn.ground.estimator import ComparisonEstimator
-from preflearn.ground.likelihood import TieLaw, minimise
 from preflearn.ground.newton import warn_of_gap
 from preflearn.ground.outcomes import (
     LINKS,
@@ -44,6 +43,7 @@ from preflearn.ground.outcomes import (
     log_interval,
     ordinal_loss,
 )
+from preflearn.ground.tie_laws import TieLaw, minimise
 from preflearn.pairs import Pairs, as_pairs
 
 _TOL = 1e-12  # relative duality gap to stop at: Newton steps cost little more for it than for 1e-6

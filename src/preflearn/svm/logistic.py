@@ -32,9 +32,9 @@ from preflearn.checks import (
 )
 from preflearn.ground.estimator import ComparisonEstimator
 from preflearn.ground.kernels import scale_gamma
-from preflearn.ground.likelihood import TieLaw, minimise
 from preflearn.ground.newton import warn_of_gap
 from preflearn.ground.outcomes import Loss
+from preflearn.ground.tie_laws import TieLaw, minimise
 from preflearn.pairs import Pairs
 from preflearn.svm.machine import Training, check_bias
 

@@ -26,7 +26,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, check_count, require
 from preflearn.dynamics.choosing.evidence import EvidenceMaximum, maximise_evidence
-from preflearn.dynamics.choosing.parameters import changed, evidence_of
+from preflearn.dynamics.choosing.named import changed, evidence_of
 from preflearn.dynamics.choosing.structures import Grammar, Structure, covariance_of, fixed_in, structure_at
 from preflearn.dynamics.choosing.words import in_words
 from preflearn.dynamics.covariances.composite import Covariance, Product, Sum

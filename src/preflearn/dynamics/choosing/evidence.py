@@ -27,7 +27,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import LARGEST, Floats, check_count, check_real, require
-from preflearn.dynamics.choosing.parameters import (
+from preflearn.dynamics.choosing.named import (
     LENGTHS,
     changed,
     check_names,

@@ -8,7 +8,7 @@ from functools import reduce
 from operator import add, mul
 from typing import Any, NamedTuple
 
-from preflearn.dynamics.choosing.parameters import KINDS, parameters_of
+from preflearn.dynamics.choosing.named import KINDS, parameters_of
 from preflearn.dynamics.choosing.words import variance_after
 from preflearn.dynamics.covariances.composite import Covariance, Product, Sum
 from preflearn.dynamics.covariances.elementary import Affine, Constant

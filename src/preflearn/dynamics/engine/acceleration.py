@@ -29,7 +29,7 @@ from collections import deque
 import numpy as np
 
 from preflearn.checks import Floats
-from preflearn.dynamics.engine.sweep import Plain, Sweep, Update
+from preflearn.dynamics.engine.algorithm import Plain, Sweep, Update
 from preflearn.dynamics.engine.threads import njit_free, njit_free_inside, njit_free_sums, slices
 
 _DEPTH = 12  # how many differences are kept

@@ -19,7 +19,7 @@ from preflearn.analogy.machines import LOSSES, Problem, out_of_fold, platt, sele
 from preflearn.analogy.training import Aggregate, PairwiseLearner, Split, halves
 from preflearn.checks import Floats, check_choice, check_count, require
 from preflearn.ground.estimator import check_asked
-from preflearn.ranking.learner import check_size, generator
+from preflearn.ranking.base import check_size, generator
 
 Orientation = Literal["coin", "both", "antisymmetric"]
 _BLOCK = 1 << 22  # kernel values at a time
