@@ -25,7 +25,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 from preflearn import datasets
 from preflearn.ground.gram import centred
-from preflearn.ground.kernels import gram_features
+from preflearn.ground.kernels import pivoted_features
 from preflearn.pairs import Pairs
 from preflearn.path import ranksvm_path
 from preflearn.svm import SVMRank
@@ -133,7 +133,7 @@ def residual(case: Case, alpha: np.ndarray, lam: float) -> float:
 def program(case: Case, lam: float):
     """Quadratic term, linear term, and rows G with G v <= h and A v = 0, for v = (w, f, slack)."""
     K = centred(pairwise_kernels(case.pairs.items, metric=case.kernel, gamma=case.gamma, filter_params=True))
-    L, P = gram_features(K), case.pairs.incidence()
+    (L, _), P = pivoted_features(K), case.pairs.incidence()
     (n, r), m = L.shape, len(case.pairs)
     square = sparse.diags_array(np.repeat([lam, 0.0, 0.0], [r, n, m])).tocsc()
     linear = np.repeat([0.0, 0.0, 1.0], [r, n, m])

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVC, LinearSVC
 
-from preflearn.ground.kernels import gram_features
+from preflearn.ground.kernels import pivoted_features
 from preflearn.pairs import Pairs
 from preflearn.svm import SVMCompare
 
@@ -109,7 +109,7 @@ def libsvm_on_features(kernel: str, pairs: Pairs, y: np.ndarray) -> Fit:
     """libsvm with its linear kernel and cache, on features of the items: no matrix over pairs."""
     flipped, labels = pairs.flipped(y)
     K = pairwise_kernels(pairs.items, metric=kernel, filter_params=True, gamma=GAMMA)
-    L = gram_features(K)
+    L, _ = pivoted_features(K)
     d = flipped.B.differences(L)
     machine = SVC(C=COST, kernel="linear").fit(d, labels)
     u = machine.coef_[0]

@@ -27,7 +27,7 @@ from sklearn.svm import SVC
 from svm import problem
 
 from preflearn.ground.interior import Hinges, minimise
-from preflearn.ground.kernels import gram_features
+from preflearn.ground.kernels import pivoted_features
 from preflearn.pairs import Incidence, Pairs
 from preflearn.svm import SVMCompare
 from preflearn.svm.differences import FeatureGram, HingeMatrix
@@ -103,7 +103,7 @@ def interior(pairs: Pairs, y: np.ndarray, C: float, gamma: float) -> float:
     order = preferences_first(y)
     rows = Rows.of(y[order], np.full(len(y), C), biased=True)
     ids, B = pairs.B[order].compacted()
-    L = gram_features(pairwise_kernels(pairs.items[ids], metric="rbf", gamma=gamma))
+    L, _ = pivoted_features(pairwise_kernels(pairs.items[ids], metric="rbf", gamma=gamma))
     operator = HingeMatrix(Plain(Incidence(B.index, len(ids)), L), rows)
     return minimise(Hinges(operator, rows.cost, rows.label), GAP).own_gap
 

@@ -8,7 +8,9 @@ Five papers, one incidence matrix; each folder is the face of one paper's method
     from preflearn.svm import SVMCompare               P1: support vector comparison machines
     from preflearn.path import ranksvm_path            P2: whole regularization paths
     from preflearn.pursuit import RankingPursuit       P3: sparse rankings of scored items
+    from preflearn.matches import Matches              comparisons with a time
     from preflearn.dynamics import DynamicComparisons  P4: scores that move in time, learned from matches
+    from preflearn.ratings import Elo                  P4's rivals: ratings updated match by match
     from preflearn.analogy import AnKerRank            P5: rankings by analogies between pairs
     from preflearn.ranking import bradley_terry        baselines, models of ties, aggregation
     from preflearn import datasets, plots              public data, simulations; the look of the figures

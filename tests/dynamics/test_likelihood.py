@@ -193,13 +193,13 @@ def _struck(a, b, y, u, x):
 
 def _log_partition(a, b, y, mean, variance):
     mode, value, first, second = tilted(
-        _struck, a, b, y, mean, variance, min(mean, 3.0), (0.0, 0.0, 1.0, 0.1)
+        _struck, a, b, y, mean, variance, min(mean, 3.0), (0.0, 0.0, 1.0, 0.05)
     )
     return value + _struck(a, b, y, mode, 0.0)[0], first, second
 
 
 def _expected(a, b, y, mean, variance):
-    return averaged(_struck, a, b, y, mean, variance, (0.0, 0.0, 1.0, 0.1))
+    return averaged(_struck, a, b, y, mean, variance, (0.0, 0.0, 1.0, 0.05))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar
 
 from preflearn.checks import LARGEST, check_number, require, shown
@@ -43,7 +43,8 @@ def read(root: type[Described], description: object) -> tuple[type, dict[str, An
     """The class and the parameters that `describe` has written, those of a class of this family."""
     require(isinstance(description, dict), description, f"the description of a {root.family}", "a dict")
     values: Any = dict(description)  # pyright: ignore[reportCallIssue, reportArgumentType]
-    kind, known = values.pop("kind", None), sorted(root.kinds)
+    known = sorted(name for name, cls in root.kinds.items() if is_dataclass(cls))
+    kind = values.pop("kind", None)
     require(isinstance(kind, str) and kind in known, kind, f"the kind of a {root.family}", f"one of {known}")
     names = [field.name for field in fields(root.kinds[kind])]
     if sorted(map(str, values)) != sorted(names):

@@ -11,10 +11,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, Ids, check_kinds, check_labels, check_weights
 from preflearn.ground.estimator import ComparisonEstimator
+from preflearn.ground.expansion import Expansion
 from preflearn.ground.kernels import Kernel
 from preflearn.metrics import best_threshold, comparison_loss, threshold
 from preflearn.pairs import Pairs, as_pairs
-from preflearn.svm.problem import INACCURATE, Expansion, Solution
+from preflearn.svm.problem import INACCURATE, Solution
 
 _ON_MARGIN = 1e-6  # of 1: differences of support vectors are known to about the root of the gap
 NEGATIVE = -1e-8  # beta below this counts as negative; its unit is that of the margin

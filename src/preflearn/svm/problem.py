@@ -71,7 +71,7 @@ def is_for_blocks(rows: Rows, r: int, gram: Gram) -> bool:
 
 
 class KernelProblem(ItemKernel):
-    """The distinct items that occur in some pairs, their kernel, and the incidence matrix over them."""
+    """An `ItemKernel` with its solvers, and the certificate of what they return."""
 
     def solve(self, y: NDArray, cost: Floats, pairs: Ids, biased: bool, tol: float) -> Solution:
         """Minimise 1/2 u·u plus the hinges of some pairs, preferences first: eq. 15, or eq. 3."""

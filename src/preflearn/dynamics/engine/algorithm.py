@@ -70,6 +70,8 @@ class Trace(NamedTuple):
 def fixed_point(sweep: Sweep, step: Plain, *, tol: float, max_iter: int) -> tuple[Trace, bool]:
     """Algorithm 1, from the pseudo-observations that `sweep.entries` holds.
 
+    Lines 2 and 3: pseudo-observations of zero leave the prior, so the loop begins with lines 9 and 10.
+
     Parameters
     ----------
     sweep : Sweep
