@@ -100,6 +100,10 @@ def test_searches_of_scikit_learn_take_them_and_noise_is_seen_as_noise():
         (QueryKFold(2), None, "groups is None; expected a query id for each of the 5 pairs"),
         (QueryKFold(2), [1, 2], r"groups has shape \(2,\); expected \(5,\): one query id a pair"),
         (QueryKFold(2), [1, 2, np.nan, 1, 2], r"groups\[2\] is nan"),
+        (QueryKFold(2), ["a", "a", np.nan, "b", "b"], r"groups\[2\] is nan"),
+        (QueryKFold(2), [1, "1", 2, "2", 3], "expected ids of one kind"),
+        (DateSplit(2), [8, 9, "10", 11, 12], "expected ids of one kind"),
+        (ItemKFold(2, shuffle="x"), None, "shuffle is 'x'; expected True or False"),
         (DateSplit(3), [1, 1, 2, 2, 3], "n_splits is 3; expected at most 2, for 3 different dates"),
     ],
 )

@@ -403,6 +403,9 @@ def test_a_scale_beyond_all_products_is_refused():
     K, y = problem("rbf", 10, seed=0)
     with pytest.raises(ValueError, match="K holds values up to"):
         svm_path(1e150 * K, y)
+    for scale in (1e-310, 1e-200):
+        with pytest.raises(ValueError, match=r"on the diagonal of K is .*; expected 0, or at least"):
+            svm_path(scale * K, y)
 
 
 def test_the_last_of_the_best_intervals_ends_with_the_path():

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import BaseCrossValidator, KFold, TimeSeriesSplit
 
-from preflearn.checks import Ids, as_array, check_count, check_query_ids, check_shape
+from preflearn.checks import Ids, as_array, check_count, check_flag, check_query_ids, check_shape
 from preflearn.ground.kernels import distinct_items
 from preflearn.pairs import Pairs, as_pairs
 
@@ -107,7 +107,8 @@ class ItemKFold(_Splitter):
         self.n_splits, self.shuffle, self.random_state = n_splits, shuffle, random_state
 
     def _scheme(self) -> KFold:
-        return KFold(self.get_n_splits(), shuffle=self.shuffle, random_state=self.random_state)
+        shuffle = check_flag(self.shuffle, "shuffle")
+        return KFold(self.get_n_splits(), shuffle=shuffle, random_state=self.random_state)
 
     def _units(self, pairs: Pairs, groups: ArrayLike | None) -> Ids:
         ids, index = distinct_items(pairs)
@@ -193,7 +194,6 @@ def _one_a_pair(groups: ArrayLike | None, m: int, kind: str) -> NDArray:
         raise ValueError(
             f"groups is None; expected a {kind} for each of the {m} pairs: split(pairs, y, groups)"
         )
-    units = as_array(groups, "groups")
-    check_shape(units, "groups", (m,), f"one {kind} a pair")
-    check_query_ids(units, m, "groups", kind)
+    check_shape(as_array(groups, "groups"), "groups", (m,), f"one {kind} a pair")
+    units: NDArray = np.asarray(check_query_ids(groups, m, "groups", kind))
     return np.repeat(np.unique(units, return_inverse=True)[1][:, None], 2, axis=1)

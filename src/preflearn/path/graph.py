@@ -16,6 +16,7 @@ from preflearn.compiled import njit
 from preflearn.ground.gram import combine
 from preflearn.path.elbow import DEPENDENT, Elbow, empty_elbow, enter, leave, solve
 
+SMALLEST = 1e-100  # entry of a Gram matrix whose square is above 0
 BOUND = 1e-12  # a weight this near to 0 or to its bound is there
 
 

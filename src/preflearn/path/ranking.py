@@ -23,11 +23,10 @@ from preflearn.ground.expansion import ItemKernel
 from preflearn.ground.gram import fixed
 from preflearn.ground.kernels import Kernel
 from preflearn.pairs import Pairs, as_pairs
-from preflearn.path.graph import Graph
+from preflearn.path.graph import SMALLEST, Graph
 from preflearn.path.ranking_path import Problem, RankingPath
 from preflearn.path.walk import Course, Walk, still
 
-_SMALLEST = 1e-100  # entry of a Gram matrix whose square is above 0
 _NOTHING = 1e-13  # of the sum of sizes: scores that are rounding
 
 
@@ -104,9 +103,9 @@ def ranksvm_path(
     problem = Problem.of(space, fixed(space.centred_gram()[0]), y)
     largest, expected = (
         problem.graph.largest,
-        f"0, or {_SMALLEST:g} to {1 / _SMALLEST:g}: rescale the features",
+        f"0, or {SMALLEST:g} to {1 / SMALLEST:g}: rescale the features",
     )
-    require(largest == 0 or _SMALLEST <= largest <= 1 / _SMALLEST, largest, "the largest k(x, x)", expected)
+    require(largest == 0 or SMALLEST <= largest <= 1 / SMALLEST, largest, "the largest k(x, x)", expected)
     return RankingPath(problem, *_follow(problem.graph, lambda_min, most))
 
 
