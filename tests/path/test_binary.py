@@ -298,6 +298,38 @@ def test_machines_that_compare_at_every_c():
         assert errors == pytest.approx(chosen.losses[place] * len(new_labels), abs=1e-9)
 
 
+def ties_around_nought(m, p, seed):
+    """The smaller class comes as x and -x: for large lambda all points of the larger are on the margin."""
+    rng = np.random.default_rng(seed)
+    X, t = rng.standard_normal((m, p)), rng.standard_normal((m // 4, p))
+    X = np.vstack([X, t, -t])
+    return X @ X.T, np.repeat([1.0, -1.0], [m, 2 * (m // 4)])
+
+
+def ties_and_swaps(norm, share, repeat, gamma):
+    """A training set of the simulations of chapter 05, where largest violations go round in a cycle."""
+    rng = np.random.default_rng([0, repeat, 400, round(100 * share), ("l1", "l2", "linf").index(norm)])
+    pairs, y, _ = simulate_norm_pairs(norm, 400, share, rng)
+    rows, labels = pairs.flipped(y)
+    return differences_gram(rows, rows, gamma), labels
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments"),
+    [
+        (ties_around_nought, (10, 4, 3)),
+        (ties_and_swaps, ("linf", 0.3, 16, 2 ** (-52 / 9))),
+    ],
+)
+def test_all_of_the_larger_class_on_the_margin_at_the_start(make, arguments):
+    K, y = make(*arguments)
+    path = svm_path(K, y, lambda_min=1e-4)
+    assert path.lambda_end == pytest.approx(1e-4)
+    first = path.breakpoints[0]
+    for lam in (10 * first, first, 0.5 * first, 0.01 * first, 1e-4):
+        assert path.kkt_residual(lam) < 1e-8
+
+
 def textbook_path(K, y, lam, alpha, elbow, end):
     """Breakpoints of [Hastie2004] where no two events coincide: dense algebra on all points at each."""
     elbow, found = list(elbow), []

@@ -30,7 +30,9 @@ _SLOPE = 1e-10  # a slope below it is rounding
 _EPS = 4e-16  # of the largest entry of the Gram matrix: the rounding of a slope, for each unit of moves
 _TIE = 1e-6  # of violations that differ by less, the first counts, or rounding would choose
 _DEVIATION = 1e-6  # a pair that depends on the elbow, and departs from it faster: rounding decides
-_PIVOTS = 8  # room for so many changes of the elbow an event
+_PATIENCE = 20  # pivots at one event, and four for each pair on the margin, before the rule against cycles
+_LONGEST = 10  # times these pivots at one event: more, and rounding has gone wrong
+_PIVOTS = 8  # changes of the elbow an event, if few pairs come at once
 
 
 class Law(NamedTuple):
@@ -74,10 +76,10 @@ class Trace(NamedTuple):
     used: Ids  # (1,)
 
 
-def new_trace(events: int) -> Trace:
-    """Room for so many events."""
-    room = np.zeros((_PIVOTS * (events + 8), 3), dtype=np.int64)
-    return Trace(np.zeros(events + 1), room, np.zeros(1, dtype=np.int64))
+def new_trace(events: int, watched: int) -> Trace:
+    """Room for so many events, one of which may bring all that are watched to the margin."""
+    room = _PIVOTS * events + _LONGEST * (_PATIENCE + 4 * watched)
+    return Trace(np.zeros(events + 1), np.zeros((room, 3), dtype=np.int64), np.zeros(1, dtype=np.int64))
 
 
 @njit
@@ -131,8 +133,8 @@ def _turn(graph, watch, front, trace, law, lam, near, piece, slack, inside):
             n += 1
         inside += watch.gap[k] > near and watch.side[k] < 0
     parked = np.zeros(n + elbow.size[0], dtype=np.bool_)  # they depend on the elbow
-    limit, pinned = 20 + 4 * len(parked), graph.tau > 0 and law.inflow == 0
-    for count in range(10 * limit):
+    limit, pinned = _PATIENCE + 4 * len(parked), graph.tau > 0 and law.inflow == 0
+    for count in range(_LONGEST * limit):
         choice, most = _violator(watch, front, law, pinned, resting, n, parked, lam, slack, count > limit)
         if choice < 0:
             return slack, 0 if inside > 0 else SCALED
@@ -189,23 +191,24 @@ def _directions(graph, front, law):
 def _violator(watch, front, law, pinned, resting, n, parked, lam, slack, first):
     """The resting pair, or the place in the elbow behind them, whose direction is wrong; -1: none.
 
-    It is that with the largest violation, or the first one, against cycles. If the score of an
-    item is `pinned` by the last one in the elbow, whose weight does not move, it stays.
+    It is that with the largest violation. After `_PATIENCE` it is the `first` in the order of the watched,
+    whatever the size: largest violations may go round in a cycle, the least index does not (Murty's rule for
+    positive definite matrices). If the score of an item is `pinned` by the last one in the elbow, whose
+    weight does not move, it stays.
     """
-    choice, most, size = -1, 0.0, front.elbow.size[0]
+    choice, least, most, size = -1, len(watch.ids), 0.0, front.elbow.size[0]
     for c in range(n + (0 if size == 1 and pinned else size)):
-        wrong = 0.0
+        wrong, k = 0.0, resting[c] if c < n else front.elbow.places[c - n]
         if c >= n:
-            k, move = front.elbow.places[c - n], front.moves[c - n]
+            move = front.moves[c - n]
             low, high = watch.alpha[k] <= BOUND, watch.alpha[k] >= watch.bound[k] - BOUND
             wrong = lam * (-move if low else move if high else 0.0)
             wrong = wrong if wrong > BOUND else 0.0
         elif not parked[c]:
-            k = resting[c]
             wrong = -watch.side[k] * (front.dg[watch.first[k]] - front.dg[watch.second[k]] + law.drop)
             wrong = wrong / law.unit if wrong > slack else 0.0
-        if wrong > most * (1 + _TIE) and not (first and choice >= 0):
-            choice, most = c, wrong
+        if k < least if first and wrong > 0 else wrong > most * (1 + _TIE):
+            choice, least, most = c, k, wrong
     return choice, most
 
 

@@ -187,7 +187,8 @@ class Walk:
         self, ids: NDArray[np.int32], events: int, reach: float, end: float, inside: int
     ) -> tuple[int, int]:
         """Follow these pairs, and note what happens."""
-        graph, nothing, law, trace = self._graph, np.zeros((2, len(ids))), self._law, new_trace(events)
+        graph, nothing, law = self._graph, np.zeros((2, len(ids))), self._law
+        trace = new_trace(events, len(ids))
         watch = Watch(
             ids, graph.first[ids], graph.second[ids], graph.bound[ids], self.alpha[ids],
             self._side[ids], *nothing,
