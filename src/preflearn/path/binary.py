@@ -26,6 +26,7 @@ from preflearn.path.walk import Walk, still
 _NOTHING = 1e-12  # of the largest entry of K: a first breakpoint that is rounding
 _INACCURATE = 1e-4  # a duality gap, in units of the objective, that is worth a warning
 _LEVEL = 10.0  # a constant in K is taken out if it is so much larger than the rest
+_ROUNDED = 2e-15  # of that constant: a rest which is its rounding, and no Gram matrix
 
 
 def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> BinaryPath:
@@ -98,13 +99,10 @@ def trusted_path(K: Floats, y: Floats, lambda_min: float) -> BinaryPath:
     graph = _against_null(K, y)
     sign = 1.0 if np.count_nonzero(y > 0) >= np.count_nonzero(y < 0) else -1.0
     walk, pin = _at_large_lambda(graph, y, sign)
-    g, rest = (
-        walk.g[:-1],
-        walk.g[pin],
-    )  # at lambda the free score is rest - sign lambda: the pin is on the margin
+    g, rest = walk.g[:-1], walk.g[pin]  # the pin is on the margin if the free score is rest - sign lambda
     lam = float(np.max(-sign * (g[y == -sign] - rest))) / 2
     if lam <= max(lambda_min, _NOTHING * graph.largest):
-        course, status = still(walk.alpha, max(lam, lambda_min)), "complete"
+        course, status = still(walk.alpha, max(lambda_min, lam)), "complete"
     else:
         walk.g[-1] = rest - sign * lam
         course, status = walk.down(lam, lambda_min)
@@ -159,6 +157,8 @@ def _centred(K: Floats) -> tuple[Floats, Floats | float]:
     K = K - mean
     K -= mean[:, None]
     K += level
+    if np.abs(K).max() <= _ROUNDED * level:
+        return np.zeros_like(K), mean
     return (K + K.T) / 2, mean
 
 

@@ -106,6 +106,15 @@ def residual(graph, alpha, lam):
 
 
 @njit
+def _move(graph, alpha, nets, knot, pair, weight):
+    """Give a pair this weight, also in B'alpha at a knot, if there is one."""
+    if len(nets):
+        nets[knot, graph.first[pair]] += weight - alpha[pair]
+        nets[knot, graph.second[pair]] -= weight - alpha[pair]
+    alpha[pair] = weight
+
+
+@njit
 def rerun(graph, front, alpha, knots, changes, lam, nets, residuals):
     """Carry the weights from the first of these knots down to lambda, by the changes that were noted.
 
@@ -120,20 +129,17 @@ def rerun(graph, front, alpha, knots, changes, lam, nets, residuals):
                 admit(graph.K, graph.tau, graph, front, pair, -1.0, 2 * DEPENDENT)
             else:
                 dismiss(front, np.argmax(elbow.places[: elbow.size[0]] == pair))
-                alpha[pair] = weight * graph.bound[pair]
+                _move(graph, alpha, nets, piece, pair, weight * graph.bound[pair])
             used += 1
         if len(residuals):
             residuals[piece] = residual(graph, alpha, knots[piece])
         solve(elbow, front.moves, 0.0, graph.tau)
         passed = knots[piece] - max(lam, knots[piece + 1])
-        for k in range(elbow.size[0]):
-            pair = elbow.places[k]
-            alpha[pair] = min(max(alpha[pair] + passed * front.moves[k], 0.0), graph.bound[pair])
         if len(nets):
             nets[piece + 1] = nets[piece]
-            for k in range(elbow.size[0]):
-                pair, moved = elbow.places[k], passed * front.moves[k]
-                nets[piece + 1, graph.first[pair]] += moved
-                nets[piece + 1, graph.second[pair]] -= moved
+        for k in range(elbow.size[0]):
+            pair = elbow.places[k]
+            weight = min(max(alpha[pair] + passed * front.moves[k], 0.0), graph.bound[pair])
+            _move(graph, alpha, nets, piece + 1, pair, weight)
         if lam >= knots[piece + 1]:
             return

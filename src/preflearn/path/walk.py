@@ -38,7 +38,7 @@ _REACH = 0.01  # of the first stretch
 _FEW = 1000  # pairs who are all watched
 _LAST = 1e-9  # breakpoints below this part of the first are rounding
 _SETTLED = 1e-12  # relative to the largest g: smaller errors of the elbow are left alone
-_WORST = 5e-9  # relative to the largest score against the free one: violations that end the path
+_WORST = 1e-8  # relative to the largest score against the free one: violations that end the path
 _EPS = 1.1e-16  # the rounding of one number
 # What decides how many pairs are watched, in nanoseconds: to pass over a pair, to watch one for an event.
 _PASS, _WATCH, _SQUARE = 1.6, 4.0, 0.4
