@@ -19,7 +19,7 @@ from preflearn.checks import Floats
 MOST_STEPS = 200
 _TO_THE_BOUNDARY = 0.995  # share of the longest step that keeps all variables positive
 _AT_BOUND = 1e-3  # a dual weight, in units of its scale, this much below its slack is at its bound
-_STALLED = 5  # steps without progress, in which rounding has taken over
+_STALLED = 10  # steps without progress, in which rounding has taken over: some take nine to get going
 
 
 class Interior(NamedTuple):

@@ -34,7 +34,7 @@ _SMALL, _LARGE, _LARGEST = 500, 2000, 4000  # pairs of a block, at least and at 
 _ALL = 1.1
 _SHARE = 0.1  # of the violation of a block that is left to the next one
 _STEPS = 200  # of two weights before a Newton step, and one more for each weight between its bounds
-_NEWTON = 8  # steps in a block
+_NEWTON = 5  # steps in a block
 _ROUNDS = 20  # in which a Newton step puts weights on their bounds
 _GIVEN = 0.2  # share of the equations that are constraints, beyond which the others are factored anew
 _RIDGE = 1e-13  # share of the trace, for equations of pairs that depend on each other
@@ -44,7 +44,9 @@ _STALLED = 30  # blocks without progress, in which rounding has taken over
 _BLOCKS, _PART = 30, 100  # at most so many blocks, and one more for each part of so many pairs
 
 
-def maximise(gram: Gram, rows: Rows, s: Floats, tol: float, most: int | None = None) -> tuple[Floats, float]:
+def maximise(
+    gram: Gram, rows: Rows, s: Floats, tol: float, patient: bool = True, most: int | None = None
+) -> tuple[Floats, float]:
     """The weights s of the optimum from feasible ones, or the best ones that were met, and their gap.
 
     Parameters
@@ -56,6 +58,8 @@ def maximise(gram: Gram, rows: Rows, s: Floats, tol: float, most: int | None = N
         Where to start, such as zeros.
     tol : float
         Duality gap, relative to the objective, to stop at; rounding may stop before.
+    patient : bool
+        Else the first block that its Newton steps do not solve is the last.
     most : int, optional
         Blocks to stop after; None: several times what is needed where there is progress.
     """
@@ -84,7 +88,9 @@ def maximise(gram: Gram, rows: Rows, s: Floats, tol: float, most: int | None = N
             pairs, Q = chosen, gram.block(chosen, chosen)
         places, part = rows.of_block(pairs)
         weights = s[places]
-        _solve_block(Q, part, weights, h[places], _SHARE * float(top - bottom))
+        solved = _solve_block(Q, part, weights, h[places], _SHARE * float(top - bottom))
+        if not (solved or patient):
+            break
         change = np.zeros(len(s))
         change[places] = weights - s[places]
         s[places] = weights
@@ -113,13 +119,14 @@ def _violators(rows: Rows, h: Floats, up: NDArray, down: NDArray) -> Ids:
     return np.sort(np.argpartition(wanted, -size)[-size:])
 
 
-def _solve_block(Q: Floats, rows: Rows, s: Floats, h: Floats, target: float) -> None:
-    """Change s and h until they violate their conditions by less than the target, or enough was done."""
+def _solve_block(Q: Floats, rows: Rows, s: Floats, h: Floats, target: float) -> bool:
+    """Change s and h until they violate their conditions by less than the target; False if that is too far."""
     for _ in range(_NEWTON):
         steps = _STEPS + np.count_nonzero((s > rows.low) & (s < rows.high))
         if _descend(Q, rows.sign, rows.low, rows.high, s, h, target, steps, rows.biased) < steps:
-            return
+            return True
         _newton(Q, rows, s, h)
+    return False
 
 
 def _newton(Q: Floats, rows: Rows, s: Floats, h: Floats) -> None:

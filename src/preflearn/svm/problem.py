@@ -33,7 +33,7 @@ INACCURATE = 1e-6  # a duality gap, in units of the objective, that is worth a w
 _LARGEST, _SMALLEST = 1e16, 1e-100  # costs that floats can tell from 0 and infinity beside 1/2 u·u
 _DEFINITE = (*SHIFTED, "cosine", "chi2", "additive_chi2")  # positive semi-definite on differences
 _FEW = 300  # features that are looked for before anything else
-_LEAST = 50  # unknowns: with fewer a step of the interior point is no cheaper
+_FEWEST = 160  # unknowns: with fewer a step of the interior point is no cheaper
 _ENOUGH = 1e-9  # a gap for which no second method is tried, unless losses outweigh 1/2 u·u by far
 _NEAR = 1e-6  # share of u·u: with half of it as the gap, u is right to a thousandth
 _POLISH = 20  # blocks of the dual after the interior point
@@ -64,10 +64,15 @@ class Space(NamedTuple):
         return FeatureGram.triangular(self.gram.B, *pivoted_features(self.gram.K, self.rounding))
 
 
-def is_for_blocks(rows: Rows, r: int, gram: Gram) -> bool:
-    """Whether the dual by blocks is the method: see the notes of `SVMCompare`."""
-    hinges, r = len(rows.sign), max(r, _LEAST)
-    return hinges <= 2 * r or hinges * float(rows.cost @ rows.expanded(gram.diagonal())) <= r**3
+def chances(rows: Rows, r: int, gram: Gram) -> tuple[bool, bool]:
+    """Whether the dual by blocks comes first, and may go on after a block that it cannot solve.
+
+    The notes of `SVMCompare` say why.
+    """
+    hinges = len(rows.sign)
+    pull = hinges * float(rows.cost @ rows.expanded(gram.diagonal()))
+    patient = hinges <= 3 * r or pull <= r**3
+    return patient or not rows.biased or pull <= _FEWEST**3, patient
 
 
 class KernelProblem(ItemKernel):
@@ -77,10 +82,12 @@ class KernelProblem(ItemKernel):
         """Minimise 1/2 u·u plus the hinges of some pairs, preferences first: eq. 15, or eq. 3."""
         cost, space = cost[pairs], self.space(pairs)
         _check_cost(cost, space.largest)
-        rows, found, gap = Rows.of(y[pairs], cost, biased), [], np.inf
+        rows = Rows.of(y[pairs], cost, biased)
         rank = len(self.ids) if space.few is None else min(len(self.ids), space.few.rank)
-        if is_for_blocks(rows, rank, space.gram):
-            s, gap = maximise(space.gram, rows, np.zeros(len(rows.sign)), tol)
+        found, gap = [], np.inf
+        tried, patient = chances(rows, rank, space.gram)
+        if tried:
+            s, gap = maximise(space.gram, rows, np.zeros(len(rows.sign)), tol, patient)
             found = [self._judged(rows, space, s)]
         if gap > tol and not any(gap <= _enough(one, space) for one in found):
             found += self._by_the_interior_point(rows, space, tol)
@@ -120,7 +127,7 @@ class KernelProblem(ItemKernel):
         if inner.own_gap <= tol:
             found.append(self._with_features(rows, space, features, s, inner.u))
         if found[-1].certificate.gap > tol:
-            polished, _ = maximise(space.gram, rows, s, tol, _POLISH)
+            polished, _ = maximise(space.gram, rows, s, tol, most=_POLISH)
             found.append(self._judged(rows, space, polished))
             if found[-1].certificate.gap > max(tol, INACCURATE):  # then dual_coef is only nearly u
                 found += [self._with_features(rows, space, features, w, inner.u) for w in (s, polished)]
