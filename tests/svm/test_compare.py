@@ -552,7 +552,7 @@ def test_the_dual_and_the_interior_point_agree(n, m, monkeypatch):
     pairs, y = compared(12, m=m, n=n, p=6)
     for machine in (SVMCompare(5.0, gamma=0.2), SVMRank(5.0, gamma=0.2)):
         dual = clone(machine).fit(pairs, y)
-        monkeypatch.setattr("preflearn.svm.problem.chances", lambda *sizes: (False, False))
+        monkeypatch.setattr("preflearn.svm.problem.Space.chances", lambda *sizes: (False, False))
         interior = clone(machine).fit(pairs, y)
         monkeypatch.undo()
         assert interior.objective_ == pytest.approx(dual.objective_, rel=1e-8)

@@ -96,7 +96,7 @@ class Hinges(NamedTuple):
         return self.A.times(u) + self.label * bias
 
 
-class Solution(NamedTuple):
+class Optimum(NamedTuple):
     """Primal and dual optimum of 1/2 u·u + sum of hinges."""
 
     u: Floats
@@ -109,7 +109,7 @@ class Solution(NamedTuple):
 
 
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")  # where rounding has taken over
-def minimise(hinges: Hinges, tol: float) -> Solution:
+def minimise(hinges: Hinges, tol: float) -> Optimum:
     """Minimise 1/2 u·u + sum of hinges over u, and over beta if there are labels.
 
     Mehrotra's predictor-corrector method for eq. 15 of [Venuto2017]_ (eq. 3 without beta), until the
@@ -123,7 +123,7 @@ def minimise(hinges: Hinges, tol: float) -> Solution:
 
     Returns
     -------
-    Solution
+    Optimum
     """
     cost, rows = hinges.cost, len(hinges.cost)
     start = 0.0 * hinges.A.adjoint(np.ones(rows))
@@ -181,7 +181,7 @@ def _newton(hinges: Hinges, point: Interior) -> Step | None:
     return step
 
 
-def _finished(hinges: Hinges, point: Interior) -> Solution:
+def _finished(hinges: Hinges, point: Interior) -> Optimum:
     """A point with its dual weights put exactly at bounds that they tend to."""
     A, cost, label = hinges
     u, bias = point.z[:-1], float(point.z[-1])
@@ -196,4 +196,4 @@ def _finished(hinges: Hinges, point: Interior) -> Solution:
         objective = float(u @ u) / 2 + float(cost @ loss)
         return abs(objective - lower) / objective
 
-    return Solution(u, bias, dual, gap(combined), gap(u))
+    return Optimum(u, bias, dual, gap(combined), gap(u))

@@ -120,7 +120,7 @@ def _violators(rows: Rows, h: Floats, up: NDArray, down: NDArray) -> Ids:
 
 
 def _solve_block(Q: Floats, rows: Rows, s: Floats, h: Floats, target: float) -> bool:
-    """Change s and h until they violate their conditions by less than the target; False if that is too far."""
+    """Change s and h until they violate their conditions by less than the target; False if it is too far."""
     for _ in range(_NEWTON):
         steps = _STEPS + np.count_nonzero((s > rows.low) & (s < rows.high))
         if _descend(Q, rows.sign, rows.low, rows.high, s, h, target, steps, rows.biased) < steps:
