@@ -1,22 +1,15 @@
-"""The pieces of the machines, each against its dense definition, and bad input to all of them."""
+"""What a fit remembers, and bad input to all machines."""
 
 import pickle
 import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.metrics.pairwise import pairwise_kernels
 
 from preflearn.margins import MarginLP, MarginQP
 from preflearn.pairs import Pairs
 from preflearn.svm import LogisticCompare, LPCompare, SVMCompare, SVMRank
-from preflearn.svm.differences import FeatureGram, HingeMatrix
-from preflearn.svm.hinges import Rows
-from preflearn.svm.machine import preferences_first
-from preflearn.svm.problem import KernelProblem
 
 
 def compared(seed, m, n, p=3):
@@ -25,83 +18,6 @@ def compared(seed, m, n, p=3):
     y = rng.choice([-1, 0, 0, 0, 1], m)
     y[:2] = [1, 0]
     return Pairs(rng.standard_normal((n, p)), index), y
-
-
-# ---- Operators of the incidence matrix
-
-
-@settings(max_examples=40)
-@given(st.integers(0, 2**31), st.integers(2, 30), st.integers(2, 20), st.integers(1, 12))
-def test_differences_are_those_of_the_incidence_matrix(seed, m, n, r):
-    """Of features, and of their Gram matrix: products, blocks, and the system of the interior point."""
-    pairs, _ = compared(seed, m, n)
-    rng = np.random.default_rng(seed)
-    L, weights, v = rng.standard_normal((n, r)), rng.uniform(0.1, 2, m), rng.standard_normal(m)
-    D = pairs.incidence().toarray() @ L
-    some, others = rng.permutation(m)[: m // 2 + 1], rng.permutation(m)[: m // 3 + 1]
-    of_features = FeatureGram(pairs.B, L)
-    for gram in (of_features, pairs.B.gram(L @ L.T)):
-        np.testing.assert_allclose(gram.diagonal(), (D**2).sum(axis=1), atol=1e-10)
-        np.testing.assert_allclose(gram.times(v), D @ (D.T @ v), atol=1e-9)
-        np.testing.assert_allclose(gram.block(some, others), D[some] @ D[others].T, atol=1e-10)
-    np.testing.assert_allclose(of_features.weighted(weights), (D.T * weights) @ D, atol=1e-11)
-
-
-@pytest.mark.parametrize("biased", [True, False])
-@pytest.mark.parametrize("n", [6, 60])
-def test_rows_of_a_machine_are_the_flipped_pairs(n, biased):
-    """Eq. 8 by `Pairs.flipped`, whose order is another; both copies of a tie share one difference."""
-    pairs, y = compared(n, 25, n)
-    order = preferences_first(y)
-    cost = np.linspace(1, 2, 25)
-    rows = Rows.of(y[order], cost, biased)
-    flipped, labels = pairs.flipped(y)
-    L = np.random.default_rng(0).standard_normal((n, 3))
-    direction = rows.label * rows.sign
-    dense = direction[:, None] * (pairs.B[order].differences(L))[rows.expanded(np.arange(25))]
-    expected = flipped.incidence() @ L
-    rank, other = np.lexsort(dense.T), np.lexsort(expected.T)
-    np.testing.assert_allclose(dense[rank], expected[other])
-    np.testing.assert_array_equal(rows.label[rank], labels[other] if biased else np.ones(len(labels)))
-    np.testing.assert_array_equal(rows.cost[:25], cost)
-    np.testing.assert_array_equal(rows.low, np.where(rows.label > 0, 0, -rows.cost))
-    A = HingeMatrix(FeatureGram(pairs.B[order], L), rows)
-    u, v = np.arange(1.0, 4.0), np.linspace(-1, 1, len(labels))
-    weights = np.linspace(1, 2, len(labels))
-    np.testing.assert_allclose(A.times(u), dense @ u)
-    np.testing.assert_allclose(A.adjoint(v), dense.T @ v, atol=1e-12)
-    np.testing.assert_allclose(A.gram(weights), (dense.T * weights) @ dense)
-    pair = rows.expanded(np.arange(25))
-    np.testing.assert_allclose(rows.summed(v), [v[pair == i].sum() for i in range(25)])
-    np.testing.assert_allclose(rows.slopes(pairs.B[order].differences(L) @ u), rows.label * (1 - dense @ u))
-
-
-# ---- Kernel problems
-
-
-@pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed"])
-def test_a_problem_keeps_the_differences_of_the_pairs(kernel):
-    """Of items that occur, and with equal ones merged: B L L'B' is that of all items, and so is r."""
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 2, (12, 3)).astype(float)
-    index = np.array([(i, (i + 1 + k) % 7) for i in range(7) for k in range(2)])
-    name = "rbf" if kernel == "precomputed" else kernel
-    K = pairwise_kernels(X, metric=name, filter_params=True, gamma=0.7)
-    pairs = Pairs(K if kernel == "precomputed" else X, index)
-    problem = KernelProblem.of(SVMCompare(kernel=kernel, gamma=0.7), pairs)
-    if kernel == "precomputed":
-        assert problem.ids.tolist() == list(range(7))
-    else:
-        assert len(problem.ids) == len(np.unique(X[:7], axis=0)) < 7
-        np.testing.assert_array_equal(problem.B.differences(problem.items), pairs.differences())
-    every = np.arange(len(index))
-    space, expected = problem.space(every), pairs.incidence() @ K @ pairs.incidence().T
-    for gram in (space.gram, space.features()):
-        np.testing.assert_allclose(gram.block(every, every), expected, atol=1e-12)
-    dual = rng.standard_normal(len(index))
-    scores = problem.expansion(problem.B.adjoint(dual))(K if kernel == "precomputed" else X)
-    np.testing.assert_allclose(scores, K @ (pairs.incidence().T @ dual), atol=1e-12)
-    assert problem.expansion(np.zeros(len(problem.ids)))(pairs.items).tolist() == [0.0] * 12
 
 
 @pytest.mark.parametrize("machine", [SVMCompare(), SVMRank(), LPCompare(), LogisticCompare(kernel="rbf")])

@@ -19,15 +19,13 @@ References
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
 from preflearn.checks import Floats, Ids
 from preflearn.compiled import njit
-from preflearn.ground.gram import Gram
+from preflearn.ground.gram import DenseGram, Gram
 from preflearn.svm.hinges import Rows
 
 _SMALL, _LARGE, _LARGEST = 500, 2000, 4000  # pairs of a block, at least and at most
@@ -36,7 +34,6 @@ _SHARE = 0.1  # of the violation of a block that is left to the next one
 _STEPS = 200  # of two weights before a Newton step, and one more for each weight between its bounds
 _NEWTON = 5  # steps in a block
 _ROUNDS = 20  # in which a Newton step puts weights on their bounds
-_GIVEN = 0.2  # share of the equations that are constraints, beyond which the others are factored anew
 _RIDGE = 1e-13  # share of the trace, for equations of pairs that depend on each other
 _LEVEL = 1e-12  # share of the moves to which they add up to 0, unless the equations are beyond rounding
 _FRESH = 10  # blocks between two computations of z from scratch
@@ -139,19 +136,24 @@ def _newton(Q: Floats, rows: Rows, s: Floats, h: Floats) -> None:
     if not len(free):
         return
     place = rows.expanded(np.arange(rows.n_pairs))[free]
-    A = _signed(Q, place, rows.sign[free])
+    A = DenseGram(Q).block(place, place) * np.multiply.outer(rows.sign[free], rows.sign[free])
+    A[np.diag_indices_from(A)] += _RIDGE * np.trace(A)
     low, high, slope = rows.low[free] - s[free], rows.high[free] - s[free], h[free]
     slope = slope - slope.mean() * rows.biased  # a level changes nothing, but for rounding
-    move, inner, factored = np.zeros(len(free)), np.ones(len(free), dtype=np.bool_), None
+    move, inner = np.zeros(len(free)), np.ones(len(free), dtype=np.bool_)
     for count in range(_ROUNDS):
         try:
-            if factored is None or np.count_nonzero(inner) < (1 - _GIVEN) * len(factored.ids):
-                factored = _Factored.of(A, np.flatnonzero(inner))
-            move[inner] = factored.moves(A, slope, move, inner, rows.biased)
+            factor = linalg.cho_factor(A[np.ix_(inner, inner)], lower=True, check_finite=False)
         except linalg.LinAlgError:
             return
+        right = slope[inner] - A[np.ix_(inner, ~inner)] @ move[~inner]
+        right = np.column_stack([right, np.ones(len(right))])
+        x, level = linalg.cho_solve(factor, right, check_finite=False).T
+        for _ in range(2 * rows.biased):  # again, for what rounding left
+            x = x - level * ((x.sum() + move[~inner].sum()) / level.sum())
+        move[inner] = x
         out = inner & ((move < low) | (move > high))
-        if not out.any() or count == _ROUNDS - 1:
+        if not out.any() or out[inner].all() or count == _ROUNDS - 1:
             break
         move[out], inner = np.clip(move, low, high)[out], inner & ~out
     curvature, rise = float(move @ (A @ move)), float(slope @ move)
@@ -165,47 +167,6 @@ def _newton(Q: Floats, rows: Rows, s: Floats, h: Floats) -> None:
     s[free] = np.clip(s[free] + move, rows.low[free], rows.high[free])
     s[free[move >= high]], s[free[move <= low]] = rows.high[free[move >= high]], rows.low[free[move <= low]]
     h -= rows.sign * rows.expanded(np.bincount(place, rows.sign[free] * move, len(Q)) @ Q)
-
-
-class _Factored(NamedTuple):
-    """Equations A move = slope of some weights, factored: they serve while few of these moves are given."""
-
-    ids: Ids
-    factor: tuple
-
-    @classmethod
-    def of(cls, A: Floats, ids: Ids) -> _Factored:
-        system = A[np.ix_(ids, ids)]
-        system[np.diag_indices_from(system)] += _RIDGE * np.trace(A)
-        return cls(ids, linalg.cho_factor(system, lower=True, overwrite_a=True, check_finite=False))
-
-    def moves(self, A: Floats, slope: Floats, move: Floats, inner: NDArray, biased: bool) -> Floats:
-        """The moves of the inner weights that level their slopes, given those of the others.
-
-        Each given move is a constraint, and so is their sum, 0, where there is a beta.
-        """
-        others = np.ones(len(A), dtype=np.bool_)
-        others[self.ids] = False
-        given = np.flatnonzero(~inner[self.ids])
-        pulls = np.zeros((len(self.ids), len(given) + biased))
-        pulls[given, np.arange(len(given))], pulls[:, len(given) :] = 1.0, 1.0
-        wanted = np.append(move[self.ids[given]], [-move[others].sum()] * biased)
-        right = slope[self.ids] - A[np.ix_(self.ids, others)] @ move[others]
-        solved = linalg.cho_solve(self.factor, np.column_stack([right, pulls]), check_finite=False)
-        x, pulled = solved[:, 0], solved[:, 1:]
-        for _ in range(2):  # again, for what rounding left
-            x = x - pulled @ np.linalg.solve(pulls.T @ pulled, pulls.T @ x - wanted)
-        return x[inner[self.ids]]
-
-
-@njit
-def _signed(Q, place, sign):
-    n = len(place)
-    A = np.empty((n, n))
-    for i in range(n):
-        for j in range(n):
-            A[i, j] = sign[i] * sign[j] * Q[place[i], place[j]]
-    return A
 
 
 @njit
