@@ -1,4 +1,3 @@
-import pickle
 import warnings
 
 import cvxpy as cp
@@ -11,8 +10,9 @@ from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics.pairwise import pairwise_kernels
-from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.svm import SVC
+from small_problems import noisy_comparisons as compared
+from small_problems import same_comparisons
 
 from preflearn.ground import NotPositiveSemidefiniteError
 from preflearn.margins import MarginQP
@@ -27,19 +27,6 @@ KERNELS = {
     "poly": {"gamma": 0.5, "degree": 2, "coef0": 1.0},
     "laplacian": {"gamma": 0.7},
 }
-
-
-def compared(seed, m=40, n=15, p=3, tie_share=0.5, noise=0.5):
-    """Noisy comparisons of n items by a quadratic score; the smallest differences are ties."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p))
-    scores = X @ rng.standard_normal(p) + 0.5 * (X**2).sum(axis=1)
-    index = np.array([rng.choice(n, 2, replace=False) for _ in range(m)])
-    differences = scores[index[:, 0]] - scores[index[:, 1]] + noise * rng.standard_normal(m)
-    n_ties = int(np.clip(round(tie_share * m), 1, m - 1))
-    y = np.sign(differences).astype(int)
-    y[np.argsort(np.abs(differences))[:n_ties]] = 0
-    return Pairs(X, index), y
 
 
 def square_root(K):
@@ -192,19 +179,9 @@ def test_separable_data_with_a_large_cost_give_the_margin(seed):
 @given(st.integers(0, 2**31), st.sampled_from([SVMCompare(0.7), SVMRank(0.7, ties="duplicate")]))
 def test_invariances(seed, machine):
     pairs, y = compared(seed, tie_share=0.7)
-    rng = np.random.default_rng(seed)
     fitted = clone(machine).fit(pairs, y)
     expected, objective = fitted.decision_function(pairs), fitted.objective_
-    flip = rng.random(len(y)) < 0.5
-    turned = Pairs(pairs.items, np.where(flip[:, None], pairs.index[:, ::-1], pairs.index))
-    order, renamed = rng.permutation(len(y)), rng.permutation(len(pairs.items))
-    variants = [
-        (turned, np.where(flip, -y, y)),
-        (pairs[order], y[order]),
-        (Pairs(pairs.items[renamed], np.argsort(renamed)[pairs.index]), y),
-        (np.stack([pairs.first, pairs.second], axis=1), y),
-    ]
-    for other, labels in variants:
+    for other, labels in same_comparisons(pairs, y, np.random.default_rng(seed)):
         again = clone(machine).fit(other, labels)
         assert again.objective_ == pytest.approx(objective, rel=1e-7)
         np.testing.assert_allclose(again.decision_function(pairs), expected, atol=1e-5)
@@ -318,34 +295,6 @@ class TestBias:
 
 @pytest.mark.parametrize("machine", [SVMCompare(), SVMRank(), SVMRank(ties="duplicate")])
 class TestEstimators:
-    def test_scikit_learn(self, machine):
-        pairs, y = compared(8, m=90, n=40, tie_share=0.5, noise=0.1)
-        assert clone(machine).get_params() == machine.get_params()
-        assert cross_val_score(clone(machine).set_params(C=10.0), pairs, y, cv=3).mean() > 0.5
-        search = GridSearchCV(clone(machine), {"C": [0.3, 3.0, 30.0], "gamma": [0.1, 1.0]}, cv=3)
-        search.fit(pairs, y)
-        assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-        copied = pickle.loads(pickle.dumps(search.best_estimator_))
-        np.testing.assert_array_equal(copied.predict(pairs), search.predict(pairs))
-        K = pairwise_kernels(pairs.items, metric="rbf", gamma=0.2)
-        by_gram = clone(machine).set_params(kernel="precomputed")
-        by_name = clone(machine).set_params(gamma=0.2)
-        np.testing.assert_allclose(
-            cross_val_score(by_gram, Pairs(K, pairs.index), y, cv=3), cross_val_score(by_name, pairs, y, cv=3)
-        )
-
-    def test_a_fit_leaves_its_input_alone(self, machine):
-        pairs, y = compared(9)
-        for kernel in ("linear", "rbf", "precomputed"):
-            given_pairs = pairs
-            if kernel == "precomputed":
-                given_pairs = Pairs(pairs.items @ pairs.items.T, pairs.index)
-            items, labels = given_pairs.items.copy(), y.copy()
-            fitted = clone(machine).set_params(kernel=kernel)
-            assert fitted.fit(given_pairs, y) is fitted
-            np.testing.assert_array_equal(given_pairs.items, items)
-            np.testing.assert_array_equal(y, labels)
-
     def test_constant_features(self, machine):
         pairs, y = Pairs(np.ones((4, 2)), [[0, 1], [1, 2], [2, 3]]), [1, 0, 0]
         for kernel in ("rbf", "linear", "poly"):
@@ -357,18 +306,8 @@ class TestEstimators:
         ("parameters", "message"),
         [
             ({"C": 0}, "C is 0; expected a positive number"),
-            ({"C": -1.0}, "C is -1.0"),
-            ({"C": np.nan}, "C is nan"),
             ({"C": 1e30}, r"cost C · weight is [12]e\+30; expected at most"),
             ({"C": 1e-200}, "cost C · weight is 1e-200; expected at least"),
-            ({"C": "1"}, "C is '1'"),
-            ({"tol": 0.0}, "tol is 0.0"),
-            ({"gamma": "auto"}, "gamma is 'auto'"),
-            ({"gamma": -2.0}, "gamma is -2.0"),
-            ({"kernel": "rbff"}, "kernel is 'rbff'"),
-            ({"kernel": "precomputed"}, r"shape \(15, 3\)"),
-            ({"kernel": lambda X, Y: X @ Y.T[:, :2]}, r"returned shape \(15, 2\)"),
-            ({"kernel": lambda X, Y: np.nan * X @ Y.T}, "is nan; expected finite"),
             ({"kernel": lambda X, Y: X[:, :1] + 0 * Y[:, 0]}, "symmetric"),
             ({"kernel": lambda X, Y: -X @ Y.T}, "eigenvalues from -"),
             ({"kernel": "sigmoid", "gamma": 1.0, "coef0": -1.0}, "eigenvalues from -"),
@@ -388,34 +327,14 @@ class TestEstimators:
         with pytest.raises(NotPositiveSemidefiniteError, match="eigenvalues from -1 to 3"):
             clone(machine).set_params(kernel="precomputed").fit(pairs, [1, 0, 0])
 
-    @pytest.mark.parametrize(
-        ("y", "message"),
-        [
-            ([0, 0, 0], "only ties"),
-            ([1, 0, 2], r"y\[2\]"),
-            ([1, 0], "2 labels for 3 pairs"),
-        ],
-    )
-    def test_bad_labels(self, machine, y, message):
-        with pytest.raises(ValueError, match=message):
-            clone(machine).fit(Pairs([[0.0], [1.0], [4.0]], [[1, 0], [2, 1], [2, 0]]), y)
-
-    def test_bad_weights_and_features(self, machine):
+    def test_costs_beyond_rounding(self, machine):
         pairs, y = compared(1)
-        with pytest.raises(ValueError, match="sample_weight"):
-            clone(machine).fit(pairs, y, sample_weight=-np.ones(len(y)))
-        with pytest.raises(ValueError, match="only ties"):
-            clone(machine).fit(pairs, y, sample_weight=(y == 0).astype(float))
         with pytest.raises(ValueError, match=r"cost C · weight is [12]e-120; expected at least"):
             clone(machine).set_params(C=1e-60).fit(pairs, y, sample_weight=np.full(len(y), 1e-60))
         with pytest.raises(ValueError, match="overflow"):
             clone(machine).set_params(kernel="linear").fit(Pairs(pairs.items * 1e150, pairs.index), y)
         with pytest.raises(ValueError, match=r"cost · k\(x, x\) is .*e\+\d+; expected at most"):
             clone(machine).set_params(kernel="linear").fit(Pairs(pairs.items * 1e12, pairs.index), y)
-        with pytest.raises(NotFittedError):
-            clone(machine).rank_function(pairs.items)
-        with pytest.raises(ValueError, match="2 features; expected 3"):
-            clone(machine).fit(pairs, y).rank_function(pairs.items[:, :2])
 
 
 def test_compare_without_ties_and_rank_without():

@@ -3,22 +3,9 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from small_problems import noisy_comparisons as compared
 
-from preflearn.pairs import Pairs
 from preflearn.svm import SVMCompare, SVMRank
-
-
-def compared(seed, m=40, n=15, p=3, tie_share=0.5, noise=0.5):
-    """Noisy comparisons of n items by a quadratic score; the smallest differences are ties."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p))
-    scores = X @ rng.standard_normal(p) + 0.5 * (X**2).sum(axis=1)
-    index = np.array([rng.choice(n, 2, replace=False) for _ in range(m)])
-    differences = scores[index[:, 0]] - scores[index[:, 1]] + noise * rng.standard_normal(m)
-    n_ties = int(np.clip(round(tie_share * m), 1, m - 1))
-    y = np.sign(differences).astype(int)
-    y[np.argsort(np.abs(differences))[:n_ties]] = 0
-    return Pairs(X, index), y
 
 
 def check_kkt(machine, pairs, y, C):

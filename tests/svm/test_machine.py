@@ -6,24 +6,20 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from small_problems import noisy_comparisons
 
 from preflearn.margins import MarginLP, MarginQP
 from preflearn.pairs import Pairs
 from preflearn.svm import LogisticCompare, LPCompare, SVMCompare, SVMRank
 
 
-def compared(seed, m, n, p=3):
-    rng = np.random.default_rng(seed)
-    index = np.array([rng.choice(n, 2, replace=False) for _ in range(m)])
-    y = rng.choice([-1, 0, 0, 0, 1], m)
-    y[:2] = [1, 0]
-    return Pairs(rng.standard_normal((n, p)), index), y
-
-
 @pytest.mark.parametrize("machine", [SVMCompare(), SVMRank(), LPCompare(), LogisticCompare(kernel="rbf")])
 def test_a_fit_remembers_its_kernel(machine):
     """New parameters are for the next fit; a copy through pickle is the same function."""
-    pairs, y = compared(1, 40, 12)
+    pairs, y = noisy_comparisons(1, tie_share=0.6)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that few passes are not enough
         fitted = clone(machine).set_params(gamma=0.3).fit(pairs, y)
@@ -32,6 +28,63 @@ def test_a_fit_remembers_its_kernel(machine):
     np.testing.assert_array_equal(fitted.rank_function(pairs.items), expected)
     copied = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(copied.rank_function(pairs.items), expected)
+
+
+# ---- Estimators of scikit-learn
+
+COMPARING = [SVMCompare(10.0), SVMRank(10.0), SVMRank(10.0, ties="duplicate"), LPCompare(0.3, 30.0)]
+COMPARING += [LogisticCompare(1e-3, "rbf", n_components=40, random_state=0)]
+
+
+@pytest.fixture
+def noisy():
+    return noisy_comparisons(8, m=90, n=40, noise=0.1)
+
+
+@pytest.mark.parametrize("machine", COMPARING, ids=repr)
+def test_scikit_learn_searches_clones_and_pickles(machine, noisy):
+    pairs, y = noisy
+    assert clone(machine).get_params() == machine.get_params()
+    assert cross_val_score(clone(machine), pairs, y, cv=3).mean() > 0.5
+    search = GridSearchCV(clone(machine), {"gamma": [0.1, 1.0]}, cv=3).fit(pairs, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    copied = pickle.loads(pickle.dumps(search.best_estimator_))
+    np.testing.assert_array_equal(copied.predict(pairs), search.predict(pairs))
+    if not isinstance(machine, LogisticCompare):  # which has no given Gram matrix
+        K = pairwise_kernels(pairs.items, metric="rbf", gamma=0.2)
+        by_gram, by_name = (
+            clone(machine).set_params(kernel="precomputed"),
+            clone(machine).set_params(gamma=0.2),
+        )
+        scores = [
+            cross_val_score(by_gram, Pairs(K, pairs.index), y, cv=3),
+            cross_val_score(by_name, pairs, y, cv=3),
+        ]
+        np.testing.assert_allclose(*scores)
+
+
+@pytest.mark.parametrize("machine", COMPARING[:4], ids=repr)
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "precomputed"])
+def test_a_fit_leaves_its_input_alone(machine, kernel, noisy):
+    pairs, y = noisy
+    given_pairs = Pairs(pairs.items @ pairs.items.T, pairs.index) if kernel == "precomputed" else pairs
+    items, labels = given_pairs.items.copy(), y.copy()
+    fitted = clone(machine).set_params(kernel=kernel)
+    assert fitted.fit(given_pairs, y) is fitted
+    np.testing.assert_array_equal(given_pairs.items, items)
+    np.testing.assert_array_equal(y, labels)
+
+
+@pytest.mark.parametrize("machine", COMPARING, ids=repr)
+def test_what_is_asked_is_what_was_fitted(machine, noisy):
+    pairs, y = noisy
+    with pytest.raises(NotFittedError):
+        clone(machine).rank_function(pairs.items)
+    fitted = clone(machine).fit(pairs, y)
+    with pytest.raises(ValueError, match="2 features; expected 3"):
+        fitted.rank_function(pairs.items[:, :2])
+    with pytest.raises(ValueError, match="overflow"):
+        fitted.set_params(kernel="linear").fit(Pairs(pairs.items * 1e150, pairs.index), y)
 
 
 # ---- Bad input
@@ -122,3 +175,35 @@ def test_pairs_and_labels_that_are_none(machine, pairs, y):
 @pytest.mark.parametrize("machine", MACHINES[:4], ids=lambda machine: type(machine).__name__)
 def test_bad_weights(machine, weights):
     assert "sample_weight" in refused(machine, PAIRS, Y, sample_weight=weights)
+
+
+@pytest.mark.parametrize(
+    ("y", "weights", "message"),
+    [
+        ([0, 0, 0], None, "only ties"),
+        ([0, 1, 1], [1, 0, 0], "only ties"),
+        ([1, 0, 2], None, r"y\[2\]"),
+        ([1, 0], None, "2 labels for 3 pairs"),
+        ([1, 1, -1], None, "only preferences.*use SVMRank"),
+    ],
+)
+@pytest.mark.parametrize("machine", MACHINES[:4], ids=lambda machine: type(machine).__name__)
+def test_bad_labels(machine, y, weights, message):
+    if isinstance(machine, SVMRank) and "preferences" in message:
+        return  # which it takes
+    with pytest.raises(ValueError, match=message):
+        clone(machine).fit(PAIRS, y, sample_weight=weights)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        ("precomputed", r"shape \(3, 1\)"),
+        (lambda X, Y: X @ Y.T[:, :2], r"returned shape \(3, 2\)"),
+        (lambda X, Y: np.nan * X @ Y.T, "is nan; expected finite"),
+    ],
+)
+@pytest.mark.parametrize("machine", MACHINES[:3], ids=lambda machine: type(machine).__name__)
+def test_kernels_of_another_shape(machine, kernel, message):
+    with pytest.raises(ValueError, match=message):
+        clone(machine).set_params(kernel=kernel).fit(PAIRS, Y)
