@@ -128,6 +128,7 @@ ITEMS, PAIRS = [[0.0], [1.0], [4.0], [6.0]], Pairs([[0.0], [1.0], [4.0]], [[1, 0
         ),
         ({}, (PAIRS, [1, 1, 1], [0, 0, 0]), "qid is given with pairs"),
         ({"C": "path"}, (PAIRS, [1, 1, 1], None, [1, 2, 1]), "sample_weight is given with C='path'"),
+        ({}, (ITEMS, [1, 2, 3, 4], None, [1] * 4), r"sample_weight has shape \(4,\); expected \(6,\): one w"),
         ({}, (ITEMS, [1, 2, 3]), r"scores has shape \(3,\); expected \(4,\)"),
         ({}, (ITEMS, [1, 2, np.nan, 3]), r"scores\[2\] is nan"),
         ({}, (ITEMS, [1, 1, 1, 1]), "y has only ties"),

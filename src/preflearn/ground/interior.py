@@ -19,7 +19,8 @@ from preflearn.checks import Floats
 MOST_STEPS = 200
 _TO_THE_BOUNDARY = 0.995  # share of the longest step that keeps all variables positive
 _AT_BOUND = 1e-3  # a dual weight, in units of its scale, this much below its slack is at its bound
-_STALLED = 10  # steps without progress, in which rounding has taken over: some take nine to get going
+_FAR, _NEAR = 30, 5  # steps without progress, until a gap of `_GOOD` and after it: then it is rounding
+_GOOD = 1e-6
 
 
 class Interior(NamedTuple):
@@ -138,7 +139,7 @@ def minimise(hinges: Hinges, tol: float) -> Optimum:
         since, least = 0 if progress else since + 1, min(gap, least)
         best = min(best, solution, key=lambda found: found.gap)
         own = min(own, solution, key=lambda found: found.own_gap)
-        if best.gap <= tol or since > _STALLED:
+        if best.gap <= tol or since > (_NEAR if min(best.gap, own.own_gap) <= _GOOD else _FAR):
             break
     return best._replace(u=own.u, bias=own.bias, own_gap=own.own_gap)
 
