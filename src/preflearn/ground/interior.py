@@ -103,9 +103,7 @@ class Optimum(NamedTuple):
     u: Floats
     bias: float
     dual: Floats  # one weight a row, in [0, cost]
-    gap: (
-        float  # duality gap (with the violation of the dual's equation) of A' dual, relative to the objective
-    )
+    gap: float  # relative duality gap of A' dual, with the violation of the dual's equation
     own_gap: float  # that of u, which rounding spoils later
 
 

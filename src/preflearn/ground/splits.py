@@ -49,8 +49,13 @@ class _Splitter(BaseCrossValidator):
         """
         pairs = as_pairs(pairs)
         units = self._units(pairs, groups)
-        self._check_number(len(np.unique(units)))
-        folds = split_units(units, self._scheme())
+        scheme, count = self._scheme(), len(np.unique(units))
+        most = count - isinstance(scheme, TimeSeriesSplit)  # the first dates only train
+        if self.n_splits > most:
+            raise ValueError(
+                f"n_splits is {self.n_splits}; expected at most {most}, for {count} different {self._kind}"
+            )
+        folds = split_units(units, scheme)
         for fold, (train, test) in enumerate(folds):
             if len(train) == 0 or len(test) == 0:
                 missing = "test" if len(train) else "train"
@@ -59,13 +64,6 @@ class _Splitter(BaseCrossValidator):
                     f"expected fewer splits, or {self._kind} with more pairs"
                 )
         return iter(folds)
-
-    def _check_number(self, count: int) -> None:
-        most = count - isinstance(self._scheme(), TimeSeriesSplit)  # the first dates only train
-        if self.n_splits > most:
-            raise ValueError(
-                f"n_splits is {self.n_splits}; expected at most {most}, for {count} different {self._kind}"
-            )
 
     @abstractmethod
     def _scheme(self) -> KFold | TimeSeriesSplit: ...
@@ -197,10 +195,8 @@ def check_source(random_state: int | np.random.RandomState | None) -> np.random.
     try:
         return check_random_state(random_state)
     except (TypeError, ValueError):
-        raise ValueError(
-            f"random_state is {shown(random_state)}; expected an integer from 0 to 2**32 - 1, a "
-            "numpy.random.RandomState or None"
-        ) from None
+        expected = "an integer from 0 to 2**32 - 1, a numpy.random.RandomState or None"
+        raise ValueError(f"random_state is {shown(random_state)}; expected {expected}") from None
 
 
 def _one_a_pair(groups: ArrayLike | None, m: int, kind: str) -> NDArray:

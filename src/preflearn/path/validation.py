@@ -120,8 +120,7 @@ def _folds(pairs: Pairs, groups: ArrayLike | None, n_folds: int, seed: int) -> l
     if not found:
         raise ValueError(
             f"none of the {n_folds} folds has pairs to train and pairs to validate among {len(pairs)} pairs; "
-            + ("expected fewer folds, or " if n_folds > 2 else "expected ")
-            + "more pairs within the items of a fold"
+            f"expected {'fewer folds, or ' * (n_folds > 2)}more pairs within the items of a fold"
         )
     return found
 
