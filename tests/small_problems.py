@@ -88,3 +88,33 @@ def _random_pairs(rng, n, m):
 
 def _ring(items):
     return np.column_stack([items, np.roll(items, -1)])
+
+
+def noisy_comparisons(seed, m=40, n=15, p=3, tie_share=0.5, noise=0.5):
+    """Noisy comparisons of n items by a quadratic score; the smallest differences are ties."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    scores = X @ rng.standard_normal(p) + 0.5 * (X**2).sum(axis=1)
+    index = np.array([rng.choice(n, 2, replace=False) for _ in range(m)])
+    differences = scores[index[:, 0]] - scores[index[:, 1]] + noise * rng.standard_normal(m)
+    y = np.sign(differences).astype(int)
+    y[np.argsort(np.abs(differences))[: int(np.clip(round(tie_share * m), 1, m - 1))]] = 0
+    return Pairs(X, index), y
+
+
+def same_comparisons(pairs, y, rng):
+    """The same judgements in other words: turned, in another order, with items renamed, as an array."""
+    flip, order, renamed = (
+        rng.random(len(y)) < 0.5,
+        rng.permutation(len(y)),
+        rng.permutation(len(pairs.items)),
+    )
+    return [
+        (
+            Pairs(pairs.items, np.where(flip[:, None], pairs.index[:, ::-1], pairs.index)),
+            np.where(flip, -y, y),
+        ),
+        (pairs[order], y[order]),
+        (Pairs(pairs.items[renamed], np.argsort(renamed)[pairs.index]), y),
+        (np.stack([pairs.first, pairs.second], axis=1), y),
+    ]

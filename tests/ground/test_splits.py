@@ -35,7 +35,7 @@ def folds_of(splitter, pairs, groups=None):
 @given(comparisons(), st.integers(2, 4), st.booleans(), st.randoms())
 def test_no_item_of_a_test_pair_occurs_in_training(problem, n_splits, shuffle, random):
     pairs, _ = problem
-    splitter = ItemKFold(n_splits, shuffle=shuffle, random_state=3 if shuffle else None)
+    splitter = ItemKFold(n_splits, shuffle=shuffle, random_state=3)
     folds = folds_of(splitter, pairs)
     if folds is None:
         return
@@ -104,6 +104,12 @@ def test_searches_of_scikit_learn_take_them_and_noise_is_seen_as_noise():
         (QueryKFold(2), [1, "1", 2, "2", 3], "expected ids of one kind"),
         (DateSplit(2), [8, 9, "10", 11, 12], "expected ids of one kind"),
         (ItemKFold(2, shuffle="x"), None, "shuffle is 'x'; expected True or False"),
+        (
+            ItemKFold(2, shuffle=True, random_state="x"),
+            None,
+            "random_state is 'x'; expected an integer from 0",
+        ),
+        (QueryKFold(2, random_state=-1), [1, 2, 3, 1, 2], "random_state is -1; expected an integer from 0"),
         (DateSplit(3), [1, 1, 2, 2, 3], "n_splits is 3; expected at most 2, for 3 different dates"),
     ],
 )

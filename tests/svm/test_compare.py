@@ -1,4 +1,3 @@
-import pickle
 import warnings
 
 import cvxpy as cp
@@ -7,12 +6,12 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from reference import hinges
-from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics.pairwise import pairwise_kernels
-from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.svm import SVC
+from small_problems import noisy_comparisons as compared
+from small_problems import same_comparisons
 
 from preflearn.ground import NotPositiveSemidefiniteError
 from preflearn.margins import MarginQP
@@ -27,19 +26,6 @@ KERNELS = {
     "poly": {"gamma": 0.5, "degree": 2, "coef0": 1.0},
     "laplacian": {"gamma": 0.7},
 }
-
-
-def compared(seed, m=40, n=15, p=3, tie_share=0.5, noise=0.5):
-    """Noisy comparisons of n items by a quadratic score; the smallest differences are ties."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p))
-    scores = X @ rng.standard_normal(p) + 0.5 * (X**2).sum(axis=1)
-    index = np.array([rng.choice(n, 2, replace=False) for _ in range(m)])
-    differences = scores[index[:, 0]] - scores[index[:, 1]] + noise * rng.standard_normal(m)
-    n_ties = int(np.clip(round(tie_share * m), 1, m - 1))
-    y = np.sign(differences).astype(int)
-    y[np.argsort(np.abs(differences))[:n_ties]] = 0
-    return Pairs(X, index), y
 
 
 def square_root(K):
@@ -61,7 +47,7 @@ def primal_by_cvxpy(pairs, y, K, C):
     preferences, ties = d[y != 0] * y[y != 0][:, None], d[y == 0]
     loss = sum(hinges(preferences @ u, ties @ u, beta))
     problem = cp.Problem(cp.Minimize(cp.sum_squares(u) / 2 + C * loss))
-    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12)
+    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
     return problem.value, d @ u.value, float(beta.value)
 
 
@@ -71,7 +57,7 @@ def dual_by_cvxpy(pairs, y, K, C):
     v = cp.Variable(len(labels))
     quadratic = cp.sum_squares(square_root(gram).T @ cp.multiply(labels.astype(float), v))
     problem = cp.Problem(cp.Minimize(quadratic / 2 - cp.sum(v)), [v @ labels == 0, v >= 0, v <= C])
-    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12)
+    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
     flipped, _ = pairs.flipped(y)
     return -problem.value, pairs.incidence() @ K @ (flipped.incidence().T @ (labels * v.value))
 
@@ -84,27 +70,8 @@ def rank_by_cvxpy(pairs, y, K, C, duplicate):
         rows = np.vstack([rows, rows, d[y == 0], -d[y == 0]])
     u = cp.Variable(d.shape[1])
     problem = cp.Problem(cp.Minimize(cp.sum_squares(u) / 2 + C * cp.sum(cp.pos(1 - rows @ u))))
-    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12)
+    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
     return problem.value, d @ u.value
-
-
-def check_kkt(machine, pairs, y, C):
-    """Stationarity holds by dual_coef_; the rest of the conditions of eq. 15, pair by pair."""
-    beta, dual = machine.bias_, machine.dual_coef_
-    z = -beta * machine.decision_function(pairs)
-    slack = y * z + beta - 1
-    preferred = y != 0
-    weight = (dual * y)[preferred]
-    assert (weight >= 0).all()
-    assert (np.abs(dual) <= C * (1 + 1e-12)).all()
-    assert (weight[slack[preferred] > 1e-5] == 0).all()
-    np.testing.assert_allclose(weight[slack[preferred] < -1e-5], C, rtol=1e-9)
-    assert beta < -1  # then a copy of a tie has slack only where the other one has none
-    excess = np.abs(z[~preferred]) + beta + 1
-    signed = -dual[~preferred] * np.sign(z[~preferred])
-    assert (signed[excess < -1e-5] == 0).all()
-    np.testing.assert_allclose(signed[excess > 1e-5], C, rtol=1e-9)
-    assert weight.sum() == pytest.approx(np.abs(dual[~preferred]).sum(), rel=1e-7)
 
 
 @settings(deadline=None, max_examples=25)
@@ -180,15 +147,6 @@ def test_names_callables_and_gram_matrices_agree(kernel, machine):
     np.testing.assert_allclose(scale * combined, expected, atol=1e-7)
 
 
-def test_larger_problem_satisfies_kkt():
-    pairs, y = compared(1, m=3000, n=200, p=4, tie_share=0.6, noise=1.0)
-    for kernel in ("rbf", "linear"):
-        machine = SVMCompare(5.0, kernel).fit(pairs, y)
-        assert machine.dual_gap_ < 1e-8
-        check_kkt(machine, pairs, y, 5.0)
-        assert len(machine.support_) < len(y)
-
-
 def test_equals_libsvm_on_the_flipped_gram():
     pairs, y = compared(2, m=150, n=60, tie_share=0.6)
     K = pairwise_kernels(pairs.items, metric="rbf", gamma=0.3)
@@ -220,19 +178,9 @@ def test_separable_data_with_a_large_cost_give_the_margin(seed):
 @given(st.integers(0, 2**31), st.sampled_from([SVMCompare(0.7), SVMRank(0.7, ties="duplicate")]))
 def test_invariances(seed, machine):
     pairs, y = compared(seed, tie_share=0.7)
-    rng = np.random.default_rng(seed)
     fitted = clone(machine).fit(pairs, y)
     expected, objective = fitted.decision_function(pairs), fitted.objective_
-    flip = rng.random(len(y)) < 0.5
-    turned = Pairs(pairs.items, np.where(flip[:, None], pairs.index[:, ::-1], pairs.index))
-    order, renamed = rng.permutation(len(y)), rng.permutation(len(pairs.items))
-    variants = [
-        (turned, np.where(flip, -y, y)),
-        (pairs[order], y[order]),
-        (Pairs(pairs.items[renamed], np.argsort(renamed)[pairs.index]), y),
-        (np.stack([pairs.first, pairs.second], axis=1), y),
-    ]
-    for other, labels in variants:
+    for other, labels in same_comparisons(pairs, y, np.random.default_rng(seed)):
         again = clone(machine).fit(other, labels)
         assert again.objective_ == pytest.approx(objective, rel=1e-7)
         np.testing.assert_allclose(again.decision_function(pairs), expected, atol=1e-5)
@@ -269,35 +217,7 @@ def test_ties_within_the_margin_do_not_change_rank2():
     assert np.abs(rank.decision_function(pairs) - rank2.decision_function(pairs)).max() > 1e-3
 
 
-@pytest.mark.parametrize("machine", [SVMCompare(1e6, "linear"), SVMRank(1e6, "linear")])
-def test_an_optimum_beyond_rounding_is_never_silent(machine):
-    """Separable or not, at a cost near the limit: proved optimal, or warned about, or refused."""
-    proved, reported = 0, 0
-    for seed in range(12):
-        pairs, y = compared(seed, m=30, n=3 + seed, noise=0.0, tie_share=0.6)
-        scaled = Pairs(pairs.items * 10.0 ** (seed % 4 + 1), pairs.index)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            try:
-                gap = clone(machine).fit(scaled, y).dual_gap_
-            except ValueError as error:
-                reported += "lower C" in str(error)
-                continue
-        warned = any(w.category is ConvergenceWarning for w in caught)
-        assert warned == (gap > 1e-6)
-        proved, reported = proved + (not warned), reported + warned
-    assert proved > 0
-    assert proved + reported == 12
-
-
 class TestBias:
-    @settings(deadline=None, max_examples=25)
-    @given(st.integers(0, 2**31), st.sampled_from([1e-6, 1e-3, 1.0, 1e3]))
-    def test_at_most_minus_one_where_ties_outnumber_preferences(self, seed, C):
-        pairs, y = compared(seed, m=31, tie_share=0.52, noise=5.0)
-        assert np.count_nonzero(y == 0) > np.count_nonzero(y)
-        assert SVMCompare(C).fit(pairs, y).bias_ <= -1 + 1e-7
-
     @pytest.mark.parametrize("labels", [[1, -1, 1, -1, 1, 0], [-1, 1, 1, -1, -1, 0]])
     def test_contradictions_against_few_ties_are_refused(self, labels):
         pairs = Pairs([[0.0], [1.0]], [[1, 0]] * 6)
@@ -325,55 +245,9 @@ class TestBias:
         assert machine.bias_ == pytest.approx(-1, abs=1e-6)
         assert machine.objective_ == pytest.approx(0.1 * 2 - 0.1**2 / 2)
 
-    def test_objective_against_a_general_optimiser(self):
-        pairs, y = compared(7, m=25, p=2, tie_share=0.6)
-        d = pairs.differences()
-
-        def loss(theta):
-            z, beta = d @ theta[:2], theta[2]
-            tied = np.maximum(0, 1 + beta + z) + np.maximum(0, 1 + beta - z)
-            return theta[:2] @ theta[:2] / 2 + np.where(y == 0, tied, np.maximum(0, 1 - beta - y * z)).sum()
-
-        found = min(
-            minimize(loss, [a, b, -1.5], method="Nelder-Mead", options={"fatol": 1e-12, "xatol": 1e-10}).fun
-            for a, b in [(0, 0), (1, 1), (-1, 1)]
-        )
-        machine = SVMCompare(1.0, "linear").fit(pairs, y)
-        ours = loss(np.append(-machine.bias_ * machine.coef_, machine.bias_))
-        assert ours == pytest.approx(machine.objective_, rel=1e-9)
-        assert ours <= found + 1e-9
-
 
 @pytest.mark.parametrize("machine", [SVMCompare(), SVMRank(), SVMRank(ties="duplicate")])
 class TestEstimators:
-    def test_scikit_learn(self, machine):
-        pairs, y = compared(8, m=90, n=40, tie_share=0.5, noise=0.1)
-        assert clone(machine).get_params() == machine.get_params()
-        assert cross_val_score(clone(machine).set_params(C=10.0), pairs, y, cv=3).mean() > 0.5
-        search = GridSearchCV(clone(machine), {"C": [0.3, 3.0, 30.0], "gamma": [0.1, 1.0]}, cv=3)
-        search.fit(pairs, y)
-        assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-        copied = pickle.loads(pickle.dumps(search.best_estimator_))
-        np.testing.assert_array_equal(copied.predict(pairs), search.predict(pairs))
-        K = pairwise_kernels(pairs.items, metric="rbf", gamma=0.2)
-        by_gram = clone(machine).set_params(kernel="precomputed")
-        by_name = clone(machine).set_params(gamma=0.2)
-        np.testing.assert_allclose(
-            cross_val_score(by_gram, Pairs(K, pairs.index), y, cv=3), cross_val_score(by_name, pairs, y, cv=3)
-        )
-
-    def test_a_fit_leaves_its_input_alone(self, machine):
-        pairs, y = compared(9)
-        for kernel in ("linear", "rbf", "precomputed"):
-            given_pairs = pairs
-            if kernel == "precomputed":
-                given_pairs = Pairs(pairs.items @ pairs.items.T, pairs.index)
-            items, labels = given_pairs.items.copy(), y.copy()
-            fitted = clone(machine).set_params(kernel=kernel)
-            assert fitted.fit(given_pairs, y) is fitted
-            np.testing.assert_array_equal(given_pairs.items, items)
-            np.testing.assert_array_equal(y, labels)
-
     def test_constant_features(self, machine):
         pairs, y = Pairs(np.ones((4, 2)), [[0, 1], [1, 2], [2, 3]]), [1, 0, 0]
         for kernel in ("rbf", "linear", "poly"):
@@ -385,18 +259,8 @@ class TestEstimators:
         ("parameters", "message"),
         [
             ({"C": 0}, "C is 0; expected a positive number"),
-            ({"C": -1.0}, "C is -1.0"),
-            ({"C": np.nan}, "C is nan"),
             ({"C": 1e30}, r"cost C · weight is [12]e\+30; expected at most"),
             ({"C": 1e-200}, "cost C · weight is 1e-200; expected at least"),
-            ({"C": "1"}, "C is '1'"),
-            ({"tol": 0.0}, "tol is 0.0"),
-            ({"gamma": "auto"}, "gamma is 'auto'"),
-            ({"gamma": -2.0}, "gamma is -2.0"),
-            ({"kernel": "rbff"}, "kernel is 'rbff'"),
-            ({"kernel": "precomputed"}, r"shape \(15, 3\)"),
-            ({"kernel": lambda X, Y: X @ Y.T[:, :2]}, r"returned shape \(15, 2\)"),
-            ({"kernel": lambda X, Y: np.nan * X @ Y.T}, "is nan; expected finite"),
             ({"kernel": lambda X, Y: X[:, :1] + 0 * Y[:, 0]}, "symmetric"),
             ({"kernel": lambda X, Y: -X @ Y.T}, "eigenvalues from -"),
             ({"kernel": "sigmoid", "gamma": 1.0, "coef0": -1.0}, "eigenvalues from -"),
@@ -416,34 +280,14 @@ class TestEstimators:
         with pytest.raises(NotPositiveSemidefiniteError, match="eigenvalues from -1 to 3"):
             clone(machine).set_params(kernel="precomputed").fit(pairs, [1, 0, 0])
 
-    @pytest.mark.parametrize(
-        ("y", "message"),
-        [
-            ([0, 0, 0], "only ties"),
-            ([1, 0, 2], r"y\[2\]"),
-            ([1, 0], "2 labels for 3 pairs"),
-        ],
-    )
-    def test_bad_labels(self, machine, y, message):
-        with pytest.raises(ValueError, match=message):
-            clone(machine).fit(Pairs([[0.0], [1.0], [4.0]], [[1, 0], [2, 1], [2, 0]]), y)
-
-    def test_bad_weights_and_features(self, machine):
+    def test_costs_beyond_rounding(self, machine):
         pairs, y = compared(1)
-        with pytest.raises(ValueError, match="sample_weight"):
-            clone(machine).fit(pairs, y, sample_weight=-np.ones(len(y)))
-        with pytest.raises(ValueError, match="only ties"):
-            clone(machine).fit(pairs, y, sample_weight=(y == 0).astype(float))
         with pytest.raises(ValueError, match=r"cost C · weight is [12]e-120; expected at least"):
             clone(machine).set_params(C=1e-60).fit(pairs, y, sample_weight=np.full(len(y), 1e-60))
         with pytest.raises(ValueError, match="overflow"):
             clone(machine).set_params(kernel="linear").fit(Pairs(pairs.items * 1e150, pairs.index), y)
         with pytest.raises(ValueError, match=r"cost · k\(x, x\) is .*e\+\d+; expected at most"):
             clone(machine).set_params(kernel="linear").fit(Pairs(pairs.items * 1e12, pairs.index), y)
-        with pytest.raises(NotFittedError):
-            clone(machine).rank_function(pairs.items)
-        with pytest.raises(ValueError, match="2 features; expected 3"):
-            clone(machine).fit(pairs, y).rank_function(pairs.items[:, :2])
 
 
 def test_compare_without_ties_and_rank_without():
@@ -544,21 +388,6 @@ def test_an_offset_of_the_items_changes_nothing(machine, kernel):
     given = clone(machine).set_params(kernel="precomputed")
     first, second = (given.fit(Pairs(gram, pairs.index), y).objective_ for gram in (K, K + 1e6))
     assert second == pytest.approx(first, rel=1e-6)
-
-
-@pytest.mark.parametrize(("n", "m"), [(400, 600), (900, 500)])
-def test_the_dual_and_the_interior_point_agree(n, m, monkeypatch):
-    """A Gram matrix of full rank, by blocks and by all its features."""
-    pairs, y = compared(12, m=m, n=n, p=6)
-    for machine in (SVMCompare(5.0, gamma=0.2), SVMRank(5.0, gamma=0.2)):
-        dual = clone(machine).fit(pairs, y)
-        monkeypatch.setattr("preflearn.svm.problem.is_for_blocks", lambda *sizes: False)
-        interior = clone(machine).fit(pairs, y)
-        monkeypatch.undo()
-        assert interior.objective_ == pytest.approx(dual.objective_, rel=1e-8)
-        np.testing.assert_allclose(
-            interior.decision_function(pairs), dual.decision_function(pairs), atol=1e-3
-        )
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -1,113 +1,25 @@
-"""The pieces of the machines, each against its dense definition, and bad input to all of them."""
+"""What a fit remembers, and bad input to all machines."""
 
 import pickle
 import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from small_problems import noisy_comparisons
 
 from preflearn.margins import MarginLP, MarginQP
 from preflearn.pairs import Pairs
 from preflearn.svm import LogisticCompare, LPCompare, SVMCompare, SVMRank
-from preflearn.svm.differences import FeatureGram, HingeMatrix
-from preflearn.svm.hinges import Rows
-from preflearn.svm.machine import preferences_first
-from preflearn.svm.problem import KernelProblem
-
-
-def compared(seed, m, n, p=3):
-    rng = np.random.default_rng(seed)
-    index = np.array([rng.choice(n, 2, replace=False) for _ in range(m)])
-    y = rng.choice([-1, 0, 0, 0, 1], m)
-    y[:2] = [1, 0]
-    return Pairs(rng.standard_normal((n, p)), index), y
-
-
-# ---- Operators of the incidence matrix
-
-
-@settings(max_examples=40)
-@given(st.integers(0, 2**31), st.integers(2, 30), st.integers(2, 20), st.integers(1, 12))
-def test_differences_are_those_of_the_incidence_matrix(seed, m, n, r):
-    """Of features, and of their Gram matrix: products, blocks, and the system of the interior point."""
-    pairs, _ = compared(seed, m, n)
-    rng = np.random.default_rng(seed)
-    L, weights, v = rng.standard_normal((n, r)), rng.uniform(0.1, 2, m), rng.standard_normal(m)
-    D = pairs.incidence().toarray() @ L
-    some, others = rng.permutation(m)[: m // 2 + 1], rng.permutation(m)[: m // 3 + 1]
-    of_features = FeatureGram(pairs.B, L)
-    for gram in (of_features, pairs.B.gram(L @ L.T)):
-        np.testing.assert_allclose(gram.diagonal(), (D**2).sum(axis=1), atol=1e-10)
-        np.testing.assert_allclose(gram.times(v), D @ (D.T @ v), atol=1e-9)
-        np.testing.assert_allclose(gram.block(some, others), D[some] @ D[others].T, atol=1e-10)
-    np.testing.assert_allclose(of_features.weighted(weights), (D.T * weights) @ D, atol=1e-11)
-
-
-@pytest.mark.parametrize("biased", [True, False])
-@pytest.mark.parametrize("n", [6, 60])
-def test_rows_of_a_machine_are_the_flipped_pairs(n, biased):
-    """Eq. 8 by `Pairs.flipped`, whose order is another; both copies of a tie share one difference."""
-    pairs, y = compared(n, 25, n)
-    order = preferences_first(y)
-    cost = np.linspace(1, 2, 25)
-    rows = Rows.of(y[order], cost, biased)
-    flipped, labels = pairs.flipped(y)
-    L = np.random.default_rng(0).standard_normal((n, 3))
-    direction = rows.label * rows.sign
-    dense = direction[:, None] * (pairs.B[order].differences(L))[rows.expanded(np.arange(25))]
-    expected = flipped.incidence() @ L
-    rank, other = np.lexsort(dense.T), np.lexsort(expected.T)
-    np.testing.assert_allclose(dense[rank], expected[other])
-    np.testing.assert_array_equal(rows.label[rank], labels[other] if biased else np.ones(len(labels)))
-    np.testing.assert_array_equal(rows.cost[:25], cost)
-    np.testing.assert_array_equal(rows.low, np.where(rows.label > 0, 0, -rows.cost))
-    A = HingeMatrix(FeatureGram(pairs.B[order], L), rows)
-    u, v = np.arange(1.0, 4.0), np.linspace(-1, 1, len(labels))
-    weights = np.linspace(1, 2, len(labels))
-    np.testing.assert_allclose(A.times(u), dense @ u)
-    np.testing.assert_allclose(A.adjoint(v), dense.T @ v, atol=1e-12)
-    np.testing.assert_allclose(A.gram(weights), (dense.T * weights) @ dense)
-    pair = rows.expanded(np.arange(25))
-    np.testing.assert_allclose(rows.summed(v), [v[pair == i].sum() for i in range(25)])
-    np.testing.assert_allclose(rows.slopes(pairs.B[order].differences(L) @ u), rows.label * (1 - dense @ u))
-
-
-# ---- Kernel problems
-
-
-@pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed"])
-def test_a_problem_keeps_the_differences_of_the_pairs(kernel):
-    """Of items that occur, and with equal ones merged: B L L'B' is that of all items, and so is r."""
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 2, (12, 3)).astype(float)
-    index = np.array([(i, (i + 1 + k) % 7) for i in range(7) for k in range(2)])
-    name = "rbf" if kernel == "precomputed" else kernel
-    K = pairwise_kernels(X, metric=name, filter_params=True, gamma=0.7)
-    pairs = Pairs(K if kernel == "precomputed" else X, index)
-    problem = KernelProblem.of(SVMCompare(kernel=kernel, gamma=0.7), pairs)
-    if kernel == "precomputed":
-        assert problem.ids.tolist() == list(range(7))
-    else:
-        assert len(problem.ids) == len(np.unique(X[:7], axis=0)) < 7
-        np.testing.assert_array_equal(problem.B.differences(problem.items), pairs.differences())
-    every = np.arange(len(index))
-    space, expected = problem.space(every), pairs.incidence() @ K @ pairs.incidence().T
-    for gram in (space.gram, space.features()):
-        np.testing.assert_allclose(gram.block(every, every), expected, atol=1e-12)
-    dual = rng.standard_normal(len(index))
-    scores = problem.expansion(problem.B.adjoint(dual))(K if kernel == "precomputed" else X)
-    np.testing.assert_allclose(scores, K @ (pairs.incidence().T @ dual), atol=1e-12)
-    assert problem.expansion(np.zeros(len(problem.ids)))(pairs.items).tolist() == [0.0] * 12
 
 
 @pytest.mark.parametrize("machine", [SVMCompare(), SVMRank(), LPCompare(), LogisticCompare(kernel="rbf")])
 def test_a_fit_remembers_its_kernel(machine):
     """New parameters are for the next fit; a copy through pickle is the same function."""
-    pairs, y = compared(1, 40, 12)
+    pairs, y = noisy_comparisons(1, tie_share=0.6)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that few passes are not enough
         fitted = clone(machine).set_params(gamma=0.3).fit(pairs, y)
@@ -116,6 +28,63 @@ def test_a_fit_remembers_its_kernel(machine):
     np.testing.assert_array_equal(fitted.rank_function(pairs.items), expected)
     copied = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(copied.rank_function(pairs.items), expected)
+
+
+# ---- Estimators of scikit-learn
+
+COMPARING = [SVMCompare(10.0), SVMRank(10.0), SVMRank(10.0, ties="duplicate"), LPCompare(0.3, 30.0)]
+COMPARING += [LogisticCompare(1e-3, "rbf", n_components=40, random_state=0)]
+
+
+@pytest.fixture
+def noisy():
+    return noisy_comparisons(8, m=90, n=40, noise=0.1)
+
+
+@pytest.mark.parametrize("machine", COMPARING, ids=repr)
+def test_scikit_learn_searches_clones_and_pickles(machine, noisy):
+    pairs, y = noisy
+    assert clone(machine).get_params() == machine.get_params()
+    assert cross_val_score(clone(machine), pairs, y, cv=3).mean() > 0.5
+    search = GridSearchCV(clone(machine), {"gamma": [0.1, 1.0]}, cv=3).fit(pairs, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    copied = pickle.loads(pickle.dumps(search.best_estimator_))
+    np.testing.assert_array_equal(copied.predict(pairs), search.predict(pairs))
+    if not isinstance(machine, LogisticCompare):  # which has no given Gram matrix
+        K = pairwise_kernels(pairs.items, metric="rbf", gamma=0.2)
+        by_gram, by_name = (
+            clone(machine).set_params(kernel="precomputed"),
+            clone(machine).set_params(gamma=0.2),
+        )
+        scores = [
+            cross_val_score(by_gram, Pairs(K, pairs.index), y, cv=3),
+            cross_val_score(by_name, pairs, y, cv=3),
+        ]
+        np.testing.assert_allclose(*scores)
+
+
+@pytest.mark.parametrize("machine", COMPARING[:4], ids=repr)
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "precomputed"])
+def test_a_fit_leaves_its_input_alone(machine, kernel, noisy):
+    pairs, y = noisy
+    given_pairs = Pairs(pairs.items @ pairs.items.T, pairs.index) if kernel == "precomputed" else pairs
+    items, labels = given_pairs.items.copy(), y.copy()
+    fitted = clone(machine).set_params(kernel=kernel)
+    assert fitted.fit(given_pairs, y) is fitted
+    np.testing.assert_array_equal(given_pairs.items, items)
+    np.testing.assert_array_equal(y, labels)
+
+
+@pytest.mark.parametrize("machine", COMPARING, ids=repr)
+def test_what_is_asked_is_what_was_fitted(machine, noisy):
+    pairs, y = noisy
+    with pytest.raises(NotFittedError):
+        clone(machine).rank_function(pairs.items)
+    fitted = clone(machine).fit(pairs, y)
+    with pytest.raises(ValueError, match="2 features; expected 3"):
+        fitted.rank_function(pairs.items[:, :2])
+    with pytest.raises(ValueError, match="overflow"):
+        fitted.set_params(kernel="linear").fit(Pairs(pairs.items * 1e150, pairs.index), y)
 
 
 # ---- Bad input
@@ -206,3 +175,35 @@ def test_pairs_and_labels_that_are_none(machine, pairs, y):
 @pytest.mark.parametrize("machine", MACHINES[:4], ids=lambda machine: type(machine).__name__)
 def test_bad_weights(machine, weights):
     assert "sample_weight" in refused(machine, PAIRS, Y, sample_weight=weights)
+
+
+@pytest.mark.parametrize(
+    ("y", "weights", "message"),
+    [
+        ([0, 0, 0], None, "only ties"),
+        ([0, 1, 1], [1, 0, 0], "only ties"),
+        ([1, 0, 2], None, r"y\[2\]"),
+        ([1, 0], None, "2 labels for 3 pairs"),
+        ([1, 1, -1], None, "only preferences.*use SVMRank"),
+    ],
+)
+@pytest.mark.parametrize("machine", MACHINES[:4], ids=lambda machine: type(machine).__name__)
+def test_bad_labels(machine, y, weights, message):
+    if isinstance(machine, SVMRank) and "preferences" in message:
+        return  # which it takes
+    with pytest.raises(ValueError, match=message):
+        clone(machine).fit(PAIRS, y, sample_weight=weights)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        ("precomputed", r"shape \(3, 1\)"),
+        (lambda X, Y: X @ Y.T[:, :2], r"returned shape \(3, 2\)"),
+        (lambda X, Y: np.nan * X @ Y.T, "is nan; expected finite"),
+    ],
+)
+@pytest.mark.parametrize("machine", MACHINES[:3], ids=lambda machine: type(machine).__name__)
+def test_kernels_of_another_shape(machine, kernel, message):
+    with pytest.raises(ValueError, match=message):
+        clone(machine).set_params(kernel=kernel).fit(PAIRS, Y)

@@ -128,12 +128,17 @@ ITEMS, PAIRS = [[0.0], [1.0], [4.0], [6.0]], Pairs([[0.0], [1.0], [4.0]], [[1, 0
         ),
         ({}, (PAIRS, [1, 1, 1], [0, 0, 0]), "qid is given with pairs"),
         ({"C": "path"}, (PAIRS, [1, 1, 1], None, [1, 2, 1]), "sample_weight is given with C='path'"),
+        ({}, (ITEMS, [1, 2, 3, 4], None, [1] * 4), r"sample_weight has shape \(4,\); expected \(6,\): one w"),
         ({}, (ITEMS, [1, 2, 3]), r"scores has shape \(3,\); expected \(4,\)"),
         ({}, (ITEMS, [1, 2, np.nan, 3]), r"scores\[2\] is nan"),
         ({}, (ITEMS, [1, 1, 1, 1]), "y has only ties"),
         ({}, (ITEMS, [1, 2, 3, 4], [0, 1, 2, 3]), "no pair is left of 4 items"),
         ({}, (ITEMS, [1, 2, 3, 4], [0]), r"qid has shape \(1,\)"),
-        ({"C": "path"}, (ITEMS[:3], [1, 2, 3]), "none of the 2 folds has pairs to train and pairs to"),
+        (
+            {"C": "path"},
+            (ITEMS[:3], [1, 2, 3]),
+            "none of the 2 folds has pairs to train and pairs to validate among 3 pairs; expected more",
+        ),
         ({"C": "path"}, (np.ones((8, 2)), np.arange(8)), "expected at most 1, the number of groups of items"),
     ],
 )

@@ -1,5 +1,5 @@
-import pickle
 import warnings
+from functools import partial
 
 import cvxpy as cp
 import numpy as np
@@ -7,10 +7,8 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import pairwise_kernels
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from small_problems import noisy_comparisons, same_comparisons
 
 from preflearn.margins import MarginLP, NotSeparableError
 from preflearn.pairs import Pairs
@@ -22,19 +20,8 @@ KERNELS = {
     "laplacian": {"gamma": 0.7},
     "sigmoid": {"gamma": 0.5, "coef0": -0.5},  # not positive semi-definite
 }
+compared = partial(noisy_comparisons, m=31, n=12)
 PRECISE = {"solver": cp.CLARABEL, "tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9}
-
-
-def compared(seed, m=31, n=12, p=3, tie_share=0.5, noise=0.5):
-    """Noisy comparisons of n items by a quadratic score; the smallest differences are ties."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p))
-    scores = X @ rng.standard_normal(p) + 0.5 * (X**2).sum(axis=1)
-    index = np.array([rng.choice(n, 2, replace=False) for _ in range(m)])
-    differences = scores[index[:, 0]] - scores[index[:, 1]] + noise * rng.standard_normal(m)
-    y = np.sign(differences).astype(int)
-    y[np.argsort(np.abs(differences))[: int(np.clip(round(tie_share * m), 1, m - 1))]] = 0
-    return Pairs(X, index), y
 
 
 def soft_by_cvxpy(pairs, y, K, nu, radius, weights):
@@ -230,18 +217,9 @@ def test_invariances(seed, nu):
     pairs, y = compared(seed, tie_share=0.6)
     rng = np.random.default_rng(seed)
     lp = LPCompare(nu).fit(pairs, y)
-    flip = rng.random(len(y)) < 0.5
-    turned = Pairs(pairs.items, np.where(flip[:, None], pairs.index[:, ::-1], pairs.index))
-    order, renamed = rng.permutation(len(y)), rng.permutation(len(pairs.items))
-    copies = Pairs(np.vstack([pairs.items, pairs.items]), pairs.index + len(pairs.items) * (flip[:, None]))
-    variants = [
-        (turned, np.where(flip, -y, y)),
-        (pairs[order], y[order]),
-        (Pairs(pairs.items[renamed], np.argsort(renamed)[pairs.index]), y),
-        (np.stack([pairs.first, pairs.second], axis=1), y),
-        (copies, y),
-    ]
-    for other, labels in variants:
+    n, twin = len(pairs.items), rng.random((len(y), 1)) < 0.5
+    copies = Pairs(np.vstack([pairs.items, pairs.items]), pairs.index + n * twin)
+    for other, labels in [*same_comparisons(pairs, y, rng), (copies, y)]:
         again = LPCompare(nu).fit(other, labels)
         assert again.objective_ == pytest.approx(lp.objective_, abs=1e-8)
         assert again.dual_gap_ < 1e-8
@@ -349,85 +327,33 @@ def test_a_constant_kernel_leaves_no_ranking():
             assert lp.rank_function([[2.0, 3.0]]).tolist() == pytest.approx([0.0], abs=1e-9)
 
 
-class TestEstimator:
-    def test_scikit_learn(self):
-        pairs, y = compared(8, m=90, n=40, tie_share=0.5, noise=0.1)
-        assert clone(LPCompare(0.3)).get_params() == LPCompare(0.3).get_params()
-        assert cross_val_score(LPCompare(0.3, 30.0), pairs, y, cv=3).mean() > 0.5
-        search = GridSearchCV(LPCompare(), {"nu": [0.2, 0.5], "radius": [3.0, 30.0]}, cv=3).fit(pairs, y)
-        assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-        copied = pickle.loads(pickle.dumps(search.best_estimator_))
-        np.testing.assert_array_equal(copied.predict(pairs), search.predict(pairs))
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"nu": 0}, "nu is 0; expected a positive number of at most 1"),
+        ({"nu": 1.5}, "nu is 1.5"),
+        ({"radius": -1.0}, "radius is -1.0; expected a positive number"),
+        ({"kernel": lambda X, Y: 1e150 * X @ Y.T}, "overflow"),
+    ],
+)
+def test_bad_parameters(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        LPCompare(**parameters).fit(*compared(1))
 
-    def test_a_fit_leaves_its_input_alone(self):
-        pairs, y = compared(9)
-        for kernel in ("linear", "rbf", "precomputed"):
-            items = pairs.items @ pairs.items.T if kernel == "precomputed" else pairs.items
-            given_pairs, labels = Pairs(items.copy(), pairs.index), y.copy()
-            lp = LPCompare(kernel=kernel)
-            assert lp.fit(given_pairs, y) is lp
-            np.testing.assert_array_equal(given_pairs.items, items)
-            np.testing.assert_array_equal(y, labels)
 
-    @pytest.mark.parametrize(
-        ("parameters", "message"),
-        [
-            ({"nu": 0}, "nu is 0; expected a positive number of at most 1"),
-            ({"nu": 1.5}, "nu is 1.5"),
-            ({"nu": np.nan}, "nu is nan"),
-            ({"nu": "0.5"}, "nu is '0.5'"),
-            ({"radius": -1.0}, "radius is -1.0; expected a positive number"),
-            ({"radius": np.inf}, "radius is inf"),
-            ({"gamma": "auto"}, "gamma is 'auto'"),
-            ({"kernel": "rbff"}, "kernel is 'rbff'"),
-            ({"kernel": "precomputed"}, r"shape \(12, 3\)"),
-            ({"kernel": lambda X, Y: X @ Y.T[:, :2]}, r"returned shape \(12, 2\)"),
-            ({"kernel": lambda X, Y: np.nan * X @ Y.T}, "is nan; expected finite"),
-            ({"kernel": lambda X, Y: 1e150 * X @ Y.T}, "overflow"),
-        ],
-    )
-    def test_bad_parameters(self, parameters, message):
-        pairs, y = compared(1)
-        with pytest.raises(ValueError, match=message):
-            LPCompare(**parameters).fit(pairs, y)
-
-    @pytest.mark.parametrize(
-        ("y", "message"),
-        [
-            ([0, 0, 0], "only ties.*both ties and preferences"),
-            ([1, 1, -1], "only preferences.*use SVMRank"),
-            ([1, 0, 2], r"y\[2\]"),
-            ([1, 0], "2 labels for 3 pairs"),
-        ],
-    )
-    def test_bad_labels(self, y, message):
-        with pytest.raises(ValueError, match=message):
-            LPCompare().fit(Pairs([[0.0], [1.0], [4.0]], [[1, 0], [2, 1], [2, 0]]), y)
-
-    def test_bad_weights_and_features(self):
-        pairs, y = compared(1)
-        with pytest.raises(ValueError, match="sample_weight"):
-            LPCompare().fit(pairs, y, -np.ones(len(y)))
-        with pytest.raises(ValueError, match="only ties"):
-            LPCompare().fit(pairs, y, (y == 0).astype(float))
-        with pytest.raises(NotFittedError):
-            LPCompare().rank_function(pairs.items)
-        with pytest.raises(ValueError, match="2 features; expected 3"):
-            LPCompare().fit(pairs, y).rank_function(pairs.items[:, :2])
-
-    def test_a_hopeless_scale_is_never_silent(self):
-        """Proved optimal, or warned about, or refused."""
-        pairs, y = compared(2, tie_share=0.6)
-        outcomes = []
-        for radius in (1e-9, 1e6, 1e12, 1e200):
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                try:
-                    proved = LPCompare(0.3, radius).fit(pairs, y).dual_gap_ <= 1e-6
-                except ValueError as error:
-                    outcomes.append("refused" if "lower radius" in str(error) else str(error))
-                    continue
-            assert proved != any("duality gap" in str(w.message) for w in caught)
-            outcomes.append("proved" if proved else "warned")
-        assert outcomes[0] == "proved"
-        assert set(outcomes) <= {"proved", "warned", "refused"}
+def test_a_hopeless_scale_is_never_silent():
+    """Proved optimal, or warned about, or refused."""
+    pairs, y = compared(2, tie_share=0.6)
+    outcomes = []
+    for radius in (1e-9, 1e6, 1e12, 1e200):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                proved = LPCompare(0.3, radius).fit(pairs, y).dual_gap_ <= 1e-6
+            except ValueError as error:
+                outcomes.append("refused" if "lower radius" in str(error) else str(error))
+                continue
+        assert proved != any("duality gap" in str(w.message) for w in caught)
+        outcomes.append("proved" if proved else "warned")
+    assert outcomes[0] == "proved"
+    assert set(outcomes) <= {"proved", "warned", "refused"}

@@ -19,7 +19,8 @@ from preflearn.checks import Floats
 MOST_STEPS = 200
 _TO_THE_BOUNDARY = 0.995  # share of the longest step that keeps all variables positive
 _AT_BOUND = 1e-3  # a dual weight, in units of its scale, this much below its slack is at its bound
-_STALLED = 5  # steps without progress, in which rounding has taken over
+_FAR, _NEAR = 30, 5  # steps without progress, until a gap of `_GOOD` and after it: then it is rounding
+_GOOD = 1e-6
 
 
 class Interior(NamedTuple):
@@ -96,20 +97,18 @@ class Hinges(NamedTuple):
         return self.A.times(u) + self.label * bias
 
 
-class Solution(NamedTuple):
+class Optimum(NamedTuple):
     """Primal and dual optimum of 1/2 u·u + sum of hinges."""
 
     u: Floats
     bias: float
     dual: Floats  # one weight a row, in [0, cost]
-    gap: (
-        float  # duality gap (with the violation of the dual's equation) of A' dual, relative to the objective
-    )
+    gap: float  # relative duality gap of A' dual, with the violation of the dual's equation
     own_gap: float  # that of u, which rounding spoils later
 
 
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")  # where rounding has taken over
-def minimise(hinges: Hinges, tol: float) -> Solution:
+def minimise(hinges: Hinges, tol: float) -> Optimum:
     """Minimise 1/2 u·u + sum of hinges over u, and over beta if there are labels.
 
     Mehrotra's predictor-corrector method for eq. 15 of [Venuto2017]_ (eq. 3 without beta), until the
@@ -123,7 +122,7 @@ def minimise(hinges: Hinges, tol: float) -> Solution:
 
     Returns
     -------
-    Solution
+    Optimum
     """
     cost, rows = hinges.cost, len(hinges.cost)
     start = 0.0 * hinges.A.adjoint(np.ones(rows))
@@ -138,7 +137,7 @@ def minimise(hinges: Hinges, tol: float) -> Solution:
         since, least = 0 if progress else since + 1, min(gap, least)
         best = min(best, solution, key=lambda found: found.gap)
         own = min(own, solution, key=lambda found: found.own_gap)
-        if best.gap <= tol or since > _STALLED:
+        if best.gap <= tol or since > (_NEAR if min(best.gap, own.own_gap) <= _GOOD else _FAR):
             break
     return best._replace(u=own.u, bias=own.bias, own_gap=own.own_gap)
 
@@ -181,7 +180,7 @@ def _newton(hinges: Hinges, point: Interior) -> Step | None:
     return step
 
 
-def _finished(hinges: Hinges, point: Interior) -> Solution:
+def _finished(hinges: Hinges, point: Interior) -> Optimum:
     """A point with its dual weights put exactly at bounds that they tend to."""
     A, cost, label = hinges
     u, bias = point.z[:-1], float(point.z[-1])
@@ -196,4 +195,4 @@ def _finished(hinges: Hinges, point: Interior) -> Solution:
         objective = float(u @ u) / 2 + float(cost @ loss)
         return abs(objective - lower) / objective
 
-    return Solution(u, bias, dual, gap(combined), gap(u))
+    return Optimum(u, bias, dual, gap(combined), gap(u))

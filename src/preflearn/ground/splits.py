@@ -12,8 +12,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import BaseCrossValidator, KFold, TimeSeriesSplit
+from sklearn.utils import check_random_state
 
-from preflearn.checks import Ids, as_array, check_count, check_flag, check_query_ids, check_shape
+from preflearn.checks import Ids, as_array, check_count, check_flag, check_query_ids, check_shape, shown
 from preflearn.ground.kernels import distinct_items
 from preflearn.pairs import Pairs, as_pairs
 
@@ -48,8 +49,13 @@ class _Splitter(BaseCrossValidator):
         """
         pairs = as_pairs(pairs)
         units = self._units(pairs, groups)
-        self._check_number(len(np.unique(units)))
-        folds = split_units(units, self._scheme())
+        scheme, count = self._scheme(), len(np.unique(units))
+        most = count - isinstance(scheme, TimeSeriesSplit)  # the first dates only train
+        if self.n_splits > most:
+            raise ValueError(
+                f"n_splits is {self.n_splits}; expected at most {most}, for {count} different {self._kind}"
+            )
+        folds = split_units(units, scheme)
         for fold, (train, test) in enumerate(folds):
             if len(train) == 0 or len(test) == 0:
                 missing = "test" if len(train) else "train"
@@ -58,13 +64,6 @@ class _Splitter(BaseCrossValidator):
                     f"expected fewer splits, or {self._kind} with more pairs"
                 )
         return iter(folds)
-
-    def _check_number(self, count: int) -> None:
-        most = count - isinstance(self._scheme(), TimeSeriesSplit)  # the first dates only train
-        if self.n_splits > most:
-            raise ValueError(
-                f"n_splits is {self.n_splits}; expected at most {most}, for {count} different {self._kind}"
-            )
 
     @abstractmethod
     def _scheme(self) -> KFold | TimeSeriesSplit: ...
@@ -87,7 +86,7 @@ class ItemKFold(_Splitter):
     shuffle : bool
         Whether items are dealt to the folds at random; else they stay in order.
     random_state : int, RandomState or None
-        Of the shuffle.
+        Of the shuffle, where there is one.
 
     Examples
     --------
@@ -108,7 +107,10 @@ class ItemKFold(_Splitter):
 
     def _scheme(self) -> KFold:
         shuffle = check_flag(self.shuffle, "shuffle")
-        return KFold(self.get_n_splits(), shuffle=shuffle, random_state=self.random_state)
+        check_source(self.random_state)
+        return KFold(
+            self.get_n_splits(), shuffle=shuffle, random_state=self.random_state if shuffle else None
+        )
 
     def _units(self, pairs: Pairs, groups: ArrayLike | None) -> Ids:
         ids, index = distinct_items(pairs)
@@ -186,6 +188,15 @@ def split_units(units: NDArray, scheme: KFold | TimeSeriesSplit) -> list[tuple[I
             mark[part] = True
         folds.append(tuple(np.flatnonzero(mark[places].all(axis=1)) for mark in marks))
     return folds
+
+
+def check_source(random_state: int | np.random.RandomState | None) -> np.random.RandomState:
+    """The source of randomness of what is scikit-learn's, or ValueError that says which there are."""
+    try:
+        return check_random_state(random_state)
+    except (TypeError, ValueError):
+        expected = "an integer from 0 to 2**32 - 1, a numpy.random.RandomState or None"
+        raise ValueError(f"random_state is {shown(random_state)}; expected {expected}") from None
 
 
 def _one_a_pair(groups: ArrayLike | None, m: int, kind: str) -> NDArray:

@@ -119,8 +119,8 @@ def _folds(pairs: Pairs, groups: ArrayLike | None, n_folds: int, seed: int) -> l
     found = [(train, valid) for train, valid in folds if len(train) and len(valid)]
     if not found:
         raise ValueError(
-            f"none of the {n_folds} folds has pairs to train and pairs to validate; use fewer folds, or "
-            "groups of items that are compared with each other"
+            f"none of the {n_folds} folds has pairs to train and pairs to validate among {len(pairs)} pairs; "
+            f"expected {'fewer folds, or ' * (n_folds > 2)}more pairs within the items of a fold"
         )
     return found
 

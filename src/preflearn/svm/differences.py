@@ -36,7 +36,7 @@ class FeatureGram(NamedTuple):
 
     def diagonal(self) -> Floats:
         """Squared norms of the differences, shape (m,)."""
-        return _squares(*self.B.index.T, self.L)
+        return sum((self.B.differences(column) ** 2 for column in self.L.T), np.zeros(self.B.shape[0]))
 
     def block(self, rows: Ids, columns: Ids) -> Floats:
         """The entries of these pairs (rows) with those (columns), shape (len(rows), len(columns))."""
@@ -85,15 +85,6 @@ class HingeMatrix(NamedTuple):
 
     def gram(self, weights: Floats) -> Floats:
         return self.features.weighted(self.rows.summed(weights))
-
-
-@njit
-def _squares(first, second, L):
-    squares = np.zeros(len(first))
-    for k in range(len(first)):
-        for c in range(L.shape[1]):
-            squares[k] += (L[first[k], c] - L[second[k], c]) ** 2
-    return squares
 
 
 @njit

@@ -19,24 +19,21 @@ References
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
 from preflearn.checks import Floats, Ids
 from preflearn.compiled import njit
-from preflearn.ground.gram import Gram
+from preflearn.ground.gram import DenseGram, Gram
 from preflearn.svm.hinges import Rows
 
 _SMALL, _LARGE, _LARGEST = 500, 2000, 4000  # pairs of a block, at least and at most
 _ALL = 1.1
 _SHARE = 0.1  # of the violation of a block that is left to the next one
 _STEPS = 200  # of two weights before a Newton step, and one more for each weight between its bounds
-_NEWTON = 8  # steps in a block
+_NEWTON = 5  # steps in a block
 _ROUNDS = 20  # in which a Newton step puts weights on their bounds
-_GIVEN = 0.2  # share of the equations that are constraints, beyond which the others are factored anew
 _RIDGE = 1e-13  # share of the trace, for equations of pairs that depend on each other
 _LEVEL = 1e-12  # share of the moves to which they add up to 0, unless the equations are beyond rounding
 _FRESH = 10  # blocks between two computations of z from scratch
@@ -44,7 +41,9 @@ _STALLED = 30  # blocks without progress, in which rounding has taken over
 _BLOCKS, _PART = 30, 100  # at most so many blocks, and one more for each part of so many pairs
 
 
-def maximise(gram: Gram, rows: Rows, s: Floats, tol: float, most: int | None = None) -> tuple[Floats, float]:
+def maximise(
+    gram: Gram, rows: Rows, s: Floats, tol: float, patient: bool = True, most: int | None = None
+) -> tuple[Floats, float]:
     """The weights s of the optimum from feasible ones, or the best ones that were met, and their gap.
 
     Parameters
@@ -56,6 +55,8 @@ def maximise(gram: Gram, rows: Rows, s: Floats, tol: float, most: int | None = N
         Where to start, such as zeros.
     tol : float
         Duality gap, relative to the objective, to stop at; rounding may stop before.
+    patient : bool
+        Else the first block that its Newton steps do not solve is the last.
     most : int, optional
         Blocks to stop after; None: several times what is needed where there is progress.
     """
@@ -84,7 +85,9 @@ def maximise(gram: Gram, rows: Rows, s: Floats, tol: float, most: int | None = N
             pairs, Q = chosen, gram.block(chosen, chosen)
         places, part = rows.of_block(pairs)
         weights = s[places]
-        _solve_block(Q, part, weights, h[places], _SHARE * float(top - bottom))
+        solved = _solve_block(Q, part, weights, h[places], _SHARE * float(top - bottom))
+        if not (solved or patient):
+            break
         change = np.zeros(len(s))
         change[places] = weights - s[places]
         s[places] = weights
@@ -113,13 +116,14 @@ def _violators(rows: Rows, h: Floats, up: NDArray, down: NDArray) -> Ids:
     return np.sort(np.argpartition(wanted, -size)[-size:])
 
 
-def _solve_block(Q: Floats, rows: Rows, s: Floats, h: Floats, target: float) -> None:
-    """Change s and h until they violate their conditions by less than the target, or enough was done."""
+def _solve_block(Q: Floats, rows: Rows, s: Floats, h: Floats, target: float) -> bool:
+    """Change s and h until they violate their conditions by less than the target; False if it is too far."""
     for _ in range(_NEWTON):
         steps = _STEPS + np.count_nonzero((s > rows.low) & (s < rows.high))
         if _descend(Q, rows.sign, rows.low, rows.high, s, h, target, steps, rows.biased) < steps:
-            return
+            return True
         _newton(Q, rows, s, h)
+    return False
 
 
 def _newton(Q: Floats, rows: Rows, s: Floats, h: Floats) -> None:
@@ -132,19 +136,24 @@ def _newton(Q: Floats, rows: Rows, s: Floats, h: Floats) -> None:
     if not len(free):
         return
     place = rows.expanded(np.arange(rows.n_pairs))[free]
-    A = _signed(Q, place, rows.sign[free])
+    A = DenseGram(Q).block(place, place) * np.multiply.outer(rows.sign[free], rows.sign[free])
+    A[np.diag_indices_from(A)] += _RIDGE * np.trace(A)
     low, high, slope = rows.low[free] - s[free], rows.high[free] - s[free], h[free]
     slope = slope - slope.mean() * rows.biased  # a level changes nothing, but for rounding
-    move, inner, factored = np.zeros(len(free)), np.ones(len(free), dtype=np.bool_), None
+    move, inner = np.zeros(len(free)), np.ones(len(free), dtype=np.bool_)
     for count in range(_ROUNDS):
         try:
-            if factored is None or np.count_nonzero(inner) < (1 - _GIVEN) * len(factored.ids):
-                factored = _Factored.of(A, np.flatnonzero(inner))
-            move[inner] = factored.moves(A, slope, move, inner, rows.biased)
+            factor = linalg.cho_factor(A[np.ix_(inner, inner)], lower=True, check_finite=False)
         except linalg.LinAlgError:
             return
+        right = slope[inner] - A[np.ix_(inner, ~inner)] @ move[~inner]
+        right = np.column_stack([right, np.ones(len(right))])
+        x, level = linalg.cho_solve(factor, right, check_finite=False).T
+        for _ in range(2 * rows.biased):  # again, for what rounding left
+            x = x - level * ((x.sum() + move[~inner].sum()) / level.sum())
+        move[inner] = x
         out = inner & ((move < low) | (move > high))
-        if not out.any() or count == _ROUNDS - 1:
+        if not out.any() or out[inner].all() or count == _ROUNDS - 1:
             break
         move[out], inner = np.clip(move, low, high)[out], inner & ~out
     curvature, rise = float(move @ (A @ move)), float(slope @ move)
@@ -158,47 +167,6 @@ def _newton(Q: Floats, rows: Rows, s: Floats, h: Floats) -> None:
     s[free] = np.clip(s[free] + move, rows.low[free], rows.high[free])
     s[free[move >= high]], s[free[move <= low]] = rows.high[free[move >= high]], rows.low[free[move <= low]]
     h -= rows.sign * rows.expanded(np.bincount(place, rows.sign[free] * move, len(Q)) @ Q)
-
-
-class _Factored(NamedTuple):
-    """Equations A move = slope of some weights, factored: they serve while few of these moves are given."""
-
-    ids: Ids
-    factor: tuple
-
-    @classmethod
-    def of(cls, A: Floats, ids: Ids) -> _Factored:
-        system = A[np.ix_(ids, ids)]
-        system[np.diag_indices_from(system)] += _RIDGE * np.trace(A)
-        return cls(ids, linalg.cho_factor(system, lower=True, overwrite_a=True, check_finite=False))
-
-    def moves(self, A: Floats, slope: Floats, move: Floats, inner: NDArray, biased: bool) -> Floats:
-        """The moves of the inner weights that level their slopes, given those of the others.
-
-        Each given move is a constraint, and so is their sum, 0, where there is a beta.
-        """
-        others = np.ones(len(A), dtype=np.bool_)
-        others[self.ids] = False
-        given = np.flatnonzero(~inner[self.ids])
-        pulls = np.zeros((len(self.ids), len(given) + biased))
-        pulls[given, np.arange(len(given))], pulls[:, len(given) :] = 1.0, 1.0
-        wanted = np.append(move[self.ids[given]], [-move[others].sum()] * biased)
-        right = slope[self.ids] - A[np.ix_(self.ids, others)] @ move[others]
-        solved = linalg.cho_solve(self.factor, np.column_stack([right, pulls]), check_finite=False)
-        x, pulled = solved[:, 0], solved[:, 1:]
-        for _ in range(2):  # again, for what rounding left
-            x = x - pulled @ np.linalg.solve(pulls.T @ pulled, pulls.T @ x - wanted)
-        return x[inner[self.ids]]
-
-
-@njit
-def _signed(Q, place, sign):
-    n = len(place)
-    A = np.empty((n, n))
-    for i in range(n):
-        for j in range(n):
-            A[i, j] = sign[i] * sign[j] * Q[place[i], place[j]]
-    return A
 
 
 @njit

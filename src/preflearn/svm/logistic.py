@@ -20,20 +20,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.kernel_approximation import RBFSampler
-from sklearn.utils import check_random_state
 
-from preflearn.checks import (
-    Floats,
-    check_choice,
-    check_count,
-    check_number,
-    check_scale,
-    shown,
-)
+from preflearn.checks import Floats, check_choice, check_count, check_number, check_scale
 from preflearn.ground.estimator import ComparisonEstimator
 from preflearn.ground.kernels import scale_gamma
 from preflearn.ground.newton import warn_of_gap
 from preflearn.ground.outcomes import Loss
+from preflearn.ground.splits import check_source
 from preflearn.ground.tie_laws import TieLaw, minimise
 from preflearn.pairs import Pairs
 from preflearn.svm.machine import Training, check_bias
@@ -144,9 +137,12 @@ class LogisticCompare(ComparisonEstimator):
         ValueError
             On bad parameters, pairs or labels, only ties, or only preferences.
         """
-        alpha, tol, rng = self._check_parameters()
+        alpha, tol = (check_number(self, name, positive=True) for name in ("alpha", "tol"))
+        n_components = check_count(self.n_components, "n_components", 1)
+        check_choice(self.kernel, "kernel", ("linear", "rbf"))
+        rng = check_source(self.random_state)
         pairs, y, weights, *_ = Training.of(self, pairs, y, sample_weight)
-        self._fit_features(pairs, rng)
+        self._fit_features(pairs, n_components, rng)
         features = self._feature_map(pairs.items - self._centre)
         ties, preferences = 2 * weights[y == 0].sum(), weights[y != 0].sum()  # of flipped rows
         law = TieLaw(_flipped_loss, start=math.log(preferences / ties), least=-math.inf)
@@ -182,19 +178,7 @@ class LogisticCompare(ComparisonEstimator):
         X = self._checked_features(X)
         return self._feature_map(X - self._centre) @ self.weights_ / -self.bias_
 
-    def _check_parameters(self) -> tuple[float, float, np.random.RandomState]:
-        alpha, tol = (check_number(self, name, positive=True) for name in ("alpha", "tol"))
-        check_count(self.n_components, "n_components", 1)
-        check_choice(self.kernel, "kernel", ("linear", "rbf"))
-        try:
-            return alpha, tol, check_random_state(self.random_state)
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"random_state is {shown(self.random_state)}; expected an integer from 0 to 2**32 - 1, a "
-                "numpy.random.RandomState or None"
-            ) from None
-
-    def _fit_features(self, pairs: Pairs, rng: np.random.RandomState) -> None:
+    def _fit_features(self, pairs: Pairs, n_components: int, rng: np.random.RandomState) -> None:
         """Set the centre of the items, and the map from centred items to features."""
         check_scale(pairs.items, "items")
         self._centre, self._feature_map = np.zeros(pairs.shape[2]), np.asarray
@@ -204,7 +188,7 @@ class LogisticCompare(ComparisonEstimator):
         self._centre = items.mean(axis=0)
         items = items - self._centre
         gamma = scale_gamma(self.gamma, items)
-        sampler = RBFSampler(gamma=gamma, n_components=self.n_components, random_state=rng)
+        sampler = RBFSampler(gamma=gamma, n_components=n_components, random_state=rng)
         self._feature_map = sampler.fit(items).transform
 
 

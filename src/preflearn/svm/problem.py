@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from preflearn.checks import Floats, Ids, check_scale
 from preflearn.ground.expansion import Expansion, ItemKernel, origin
 from preflearn.ground.expansion import rounding as rounding_of
-from preflearn.ground.gram import Gram, centred
+from preflearn.ground.gram import centred
 from preflearn.ground.interior import Hinges, minimise
 from preflearn.ground.kernels import (
     SHIFTED,
@@ -33,7 +33,7 @@ INACCURATE = 1e-6  # a duality gap, in units of the objective, that is worth a w
 _LARGEST, _SMALLEST = 1e16, 1e-100  # costs that floats can tell from 0 and infinity beside 1/2 u·u
 _DEFINITE = (*SHIFTED, "cosine", "chi2", "additive_chi2")  # positive semi-definite on differences
 _FEW = 300  # features that are looked for before anything else
-_LEAST = 50  # unknowns: with fewer a step of the interior point is no cheaper
+_FEWEST = 160  # unknowns: with fewer a step of the interior point is no cheaper
 _ENOUGH = 1e-9  # a gap for which no second method is tried, unless losses outweigh 1/2 u·u by far
 _NEAR = 1e-6  # share of u·u: with half of it as the gap, u is right to a thousandth
 _POLISH = 20  # blocks of the dual after the interior point
@@ -48,8 +48,9 @@ class Solution(NamedTuple):
 
 
 class Space(NamedTuple):
-    """The differences of some pairs, as the kernel has them."""
+    """The hinges of some pairs, and the differences of these as the kernel has them."""
 
+    rows: Rows
     gram: DifferenceGram | FeatureGram
     few: FeatureGram | None  # the same by few features, if such exist
     largest: float  # k(x, x)
@@ -63,11 +64,16 @@ class Space(NamedTuple):
             return self.gram
         return FeatureGram.triangular(self.gram.B, *pivoted_features(self.gram.K, self.rounding))
 
+    def chances(self, n: int) -> tuple[bool, bool]:
+        """Whether the dual by blocks comes first, and may go on after a block that it cannot solve.
 
-def is_for_blocks(rows: Rows, r: int, gram: Gram) -> bool:
-    """Whether the dual by blocks is the method: see the notes of `SVMCompare`."""
-    hinges, r = len(rows.sign), max(r, _LEAST)
-    return hinges <= 2 * r or hinges * float(rows.cost @ rows.expanded(gram.diagonal())) <= r**3
+        The notes of `SVMCompare` say why; n is the number of items.
+        """
+        rows, hinges = self.rows, len(self.rows.sign)
+        r = n if self.few is None else min(n, self.few.rank)
+        pull = hinges * float(rows.cost @ rows.expanded(self.gram.diagonal()))
+        patient = hinges <= 3 * r or pull <= r**3
+        return patient or not rows.biased or pull <= _FEWEST**3, patient
 
 
 class KernelProblem(ItemKernel):
@@ -75,27 +81,27 @@ class KernelProblem(ItemKernel):
 
     def solve(self, y: NDArray, cost: Floats, pairs: Ids, biased: bool, tol: float) -> Solution:
         """Minimise 1/2 u·u plus the hinges of some pairs, preferences first: eq. 15, or eq. 3."""
-        cost, space = cost[pairs], self.space(pairs)
-        _check_cost(cost, space.largest)
-        rows, found, gap = Rows.of(y[pairs], cost, biased), [], np.inf
-        rank = len(self.ids) if space.few is None else min(len(self.ids), space.few.rank)
-        if is_for_blocks(rows, rank, space.gram):
-            s, gap = maximise(space.gram, rows, np.zeros(len(rows.sign)), tol)
-            found = [self._judged(rows, space, s)]
+        rows = Rows.of(y[pairs], cost[pairs], biased)
+        space, found, gap = self.space(pairs, rows), [], np.inf
+        _check_cost(rows.cost, space.largest)
+        tried, patient = space.chances(len(self.ids))
+        if tried:
+            s, gap = maximise(space.gram, rows, np.zeros(len(rows.sign)), tol, patient)
+            found = [self._judged(space, s)]
         if gap > tol and not any(gap <= _enough(one, space) for one in found):
-            found += self._by_the_interior_point(rows, space, tol)
+            found += self._by_the_interior_point(space, tol)
         best = min(found, key=lambda solution: solution.certificate.gap)
         dual_coef = np.zeros(self.B.shape[0])
         dual_coef[pairs] = best.dual_coef
         return best._replace(dual_coef=dual_coef)
 
-    def space(self, pairs: Ids) -> Space:
-        """The differences of some pairs."""
+    def space(self, pairs: Ids, rows: Rows) -> Space:
+        """The differences of some pairs, whose hinges these are."""
         B = self.B[pairs]
         if self.kernel == "linear":
             L = self.items - origin(self.items)
             of_items = FeatureGram(B, L)
-            return Space(of_items, of_items, float((L**2).sum(axis=1).max()), rounding_of(self.items))
+            return Space(rows, of_items, of_items, float((L**2).sum(axis=1).max()), rounding_of(self.items))
         K = self.gram()
         check_scale(K, "the Gram matrix")
         rounding = rounding_of(K)
@@ -106,46 +112,39 @@ class KernelProblem(ItemKernel):
         except NotPositiveSemidefiniteError:
             raise indefinite(self.gram()) from None
         by_few = None if few is None else FeatureGram.triangular(B, *few)
-        return Space(DifferenceGram(B, K), by_few, float(K.diagonal().max()), rounding)
+        return Space(rows, DifferenceGram(B, K), by_few, float(K.diagonal().max()), rounding)
 
-    def _by_the_interior_point(self, rows: Rows, space: Space, tol: float) -> list[Solution]:
+    def _by_the_interior_point(self, space: Space, tol: float) -> list[Solution]:
         """By its dual weights; if these are not good enough, also by its own u, and polished."""
-        features = space.features()
+        rows, features = space.rows, space.features()
         hinges = Hinges(HingeMatrix(features, rows), rows.cost, rows.label if rows.biased else 0 * rows.label)
         inner = minimise(hinges, tol)
         s = rows.feasible(rows.label * inner.dual)
-        found = [self._judged(rows, space, s)]
+        found = [self._judged(space, s)]
         if found[0].certificate.gap <= tol:
             return found
         if inner.own_gap <= tol:
-            found.append(self._with_features(rows, space, features, s, inner.u))
+            found.append(self._with_features(space, features, s, inner.u))
         if found[-1].certificate.gap > tol:
-            polished, _ = maximise(space.gram, rows, s, tol, _POLISH)
-            found.append(self._judged(rows, space, polished))
+            polished, _ = maximise(space.gram, rows, s, tol, most=_POLISH)
+            found.append(self._judged(space, polished))
             if found[-1].certificate.gap > max(tol, INACCURATE):  # then dual_coef is only nearly u
-                found += [self._with_features(rows, space, features, w, inner.u) for w in (s, polished)]
+                found += [self._with_features(space, features, w, inner.u) for w in (s, polished)]
         return found
 
-    def _with_features(
-        self, rows: Rows, space: Space, features: FeatureGram, s: Floats, u: Floats
-    ) -> Solution:
+    def _with_features(self, space: Space, features: FeatureGram, s: Floats, u: Floats) -> Solution:
         """The function u·L, proved by dual weights; its coefficients are near those of these weights."""
         if self.kernel == "linear":
-            return self._judged(rows, space, s, Expansion(self.k, u[None], np.ones(1)), float(u @ u))
-        coef = features.coefficients(u, space.gram.B.adjoint(rows.summed(rows.sign * s)))
+            return self._judged(space, s, Expansion(self.k, u[None], np.ones(1)), float(u @ u))
+        coef = features.coefficients(u, space.gram.B.adjoint(space.rows.summed(space.rows.sign * s)))
         expansion = self.expansion(coef if self.kernel in SHIFTED else coef - coef.mean())
-        return self._judged(rows, space, s, expansion, float(u @ u))
+        return self._judged(space, s, expansion, float(u @ u))
 
     def _judged(
-        self,
-        rows: Rows,
-        space: Space,
-        s: Floats,
-        expansion: Expansion | None = None,
-        squared: float | None = None,
+        self, space: Space, s: Floats, expansion: Expansion | None = None, squared: float | None = None
     ) -> Solution:
         """The function of dual weights, or another one with its u·u, and what they prove about it."""
-        a = rows.summed(rows.sign * s)
+        rows, a = space.rows, space.rows.summed(space.rows.sign * s)
         z = space.gram.times(a)
         own = float(a @ z)
         if expansion is None:

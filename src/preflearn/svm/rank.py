@@ -19,9 +19,17 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from preflearn.checks import Floats, as_array, check_choice, check_count, check_number, check_real
+from preflearn.checks import (
+    Floats,
+    as_array,
+    check_choice,
+    check_count,
+    check_number,
+    check_real,
+    check_shape,
+)
 from preflearn.ground.kernels import Kernel, scale_gamma
 from preflearn.pairs import Pairs
 from preflearn.path import cross_validated_path
@@ -157,7 +165,7 @@ class SVMRank(KernelMachine):
         check_choice(self.ties, "ties", ("ignore", "duplicate"))
         searched, tol = isinstance(self.C, str) and self.C == "path", check_number(self, "tol", positive=True)
         C = 1.0 if searched else check_real(self.C, "C", "a positive number or 'path'", _TINY)
-        given = Training.of(self, *_labelled(pairs, y, qid), sample_weight, ties=False)
+        given = Training.of(self, *_labelled(pairs, y, qid, sample_weight), sample_weight, ties=False)
         if searched and sample_weight is not None:
             raise ValueError("sample_weight is given with C='path'; expected None, or a number for C")
         problem = KernelProblem.of(self, given.pairs, merge=self.kernel != "linear")
@@ -176,14 +184,19 @@ class SVMRank(KernelMachine):
     def _curve(self, problem: KernelProblem, given: Training) -> Selection:
         """The pair error of held-out items, a mean over the repetitions, as a function of every lambda."""
         first = check_count(self.random_state, "random_state", 0)
-        pairs, labels = _preferences(given.pairs, given.y, self.ties == "duplicate")
+        pairs, labels = given.pairs.flipped(given.y)
+        preferences = np.flatnonzero(labels > 0)
+        if self.ties == "duplicate":  # as in `fit`
+            pairs = pairs[np.append(preferences, np.arange(len(labels)))]
+        else:
+            pairs = pairs[preferences]
         if self.kernel == "linear":  # only differences count: what a constant adds may turn ties of the folds
             pairs = Pairs(pairs.items - pairs.items[0], pairs.index)
         named = isinstance(self.kernel, str) and self.kernel != "precomputed"
         curves = [
             cross_validated_path(
                 pairs,
-                labels,
+                np.ones(len(pairs), dtype=np.int8),
                 kernel=self.kernel,
                 gammas=[scale_gamma(self.gamma, problem.items) if named else 1.0],
                 degree=self.degree,
@@ -201,24 +214,20 @@ class SVMRank(KernelMachine):
 
 
 def _labelled(
-    given: Pairs | ArrayLike, y: ArrayLike, qid: ArrayLike | None
+    given: Pairs | ArrayLike, y: ArrayLike, qid: ArrayLike | None, sample_weight: ArrayLike | None
 ) -> tuple[Pairs | ArrayLike, ArrayLike]:
     """Pairs and labels, as they are or from scored items."""
-    if not isinstance(given, Pairs) and as_array(given, "pairs").ndim == 2:
-        return Pairs.from_scores(given, y, qid, ties="keep")
-    if qid is not None:
-        raise ValueError("qid is given with pairs, which say what is compared; expected it with items only")
-    return given, y
-
-
-def _preferences(pairs: Pairs, y: NDArray[np.int8], duplicate: bool) -> tuple[Pairs, NDArray[np.int8]]:
-    """Pairs with labels -1 and +1 only: with `duplicate`, preferences twice, and ties in both orders."""
-    preferred, tied = np.flatnonzero(y), np.flatnonzero(y == 0)
-    if not duplicate:
-        return pairs[preferred], y[preferred]
-    ones = np.ones(len(tied), dtype=np.int8)
-    rows = np.concatenate([preferred, preferred, tied, tied])
-    return pairs[rows], np.concatenate([y[preferred], y[preferred], ones, -ones])
+    if isinstance(given, Pairs) or as_array(given, "pairs").ndim != 2:
+        if qid is not None:
+            raise ValueError(
+                "qid is given with pairs, which say what is compared; expected it with items only"
+            )
+        return given, y
+    pairs, labels = Pairs.from_scores(given, y, qid, ties="keep")
+    if sample_weight is not None:
+        meaning = "one weight for each pair of items, as Pairs.from_scores with ties='keep' makes them"
+        check_shape(as_array(sample_weight, "sample_weight"), "sample_weight", (len(pairs),), meaning)
+    return pairs, labels
 
 
 def _at(curve: Selection, lambdas: Floats) -> Floats:

@@ -1,0 +1,53 @@
+"""The interior point for sums of hinges, against cvxpy; margins test the same loop in tests/margins."""
+
+from typing import NamedTuple
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+from preflearn.ground.interior import Hinges, minimise
+
+
+class Dense(NamedTuple):
+    A: np.ndarray
+
+    def times(self, u):
+        return self.A @ u
+
+    def adjoint(self, v):
+        return self.A.T @ v
+
+    def gram(self, weights):
+        return (self.A.T * weights) @ self.A
+
+
+@pytest.mark.parametrize("biased", [True, False])
+@pytest.mark.parametrize("cost", [1e-3, 1.0, 100.0])
+@pytest.mark.parametrize(("rows", "columns"), [(40, 3), (15, 20)])
+def test_hinges_are_minimised_and_both_gaps_prove_it(biased, cost, rows, columns):
+    rng = np.random.default_rng(rows)
+    A, costs = rng.standard_normal((rows, columns)), cost * rng.uniform(0.5, 2, rows)
+    label = rng.choice([-1.0, 1.0], rows) if biased else np.zeros(rows)
+    found = minimise(Hinges(Dense(A), costs, label), 1e-10)
+    u, beta = cp.Variable(columns), cp.Variable()
+    loss = costs @ cp.pos(1 - A @ u - label * beta)
+    value = cp.Problem(cp.Minimize(cp.sum_squares(u) / 2 + loss)).solve(solver=cp.CLARABEL)
+
+    def objective(u):
+        return u @ u / 2 + costs @ np.maximum(0, 1 - A @ u - label * found.bias)
+
+    assert min(found.gap, found.own_gap) <= 1e-10
+    for point, gap in ((A.T @ found.dual, found.gap), (found.u, found.own_gap)):
+        assert objective(point) == pytest.approx(value, rel=1e-6 + gap)
+    assert ((found.dual >= 0) & (found.dual <= costs * (1 + 1e-12))).all()
+    assert found.dual @ label == pytest.approx(0, abs=1e-8 * costs.sum())
+
+
+def test_a_start_that_is_slow_is_no_stall():
+    """10,000 rows that one function nearly meets, at a large cost: many steps gain less than a tenth."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((10_000, 10))
+    w = rng.standard_normal(10)
+    A *= np.sign(A @ w + 0.1 * rng.standard_normal(10_000))[:, None]
+    assert minimise(Hinges(Dense(A), np.full(10_000, 1000.0), np.zeros(10_000)), 1e-9).gap <= 1e-9
