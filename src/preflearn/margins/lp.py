@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from preflearn.checks import Floats, check_kinds, check_shape, shown
-from preflearn.ground.estimator import ComparisonEstimator
+from preflearn.ground.estimator import LinearComparison
 from preflearn.margins.central import largest_ratio, nonnegative
 from preflearn.margins.rows import Rows, Solution, extremes, grow_working_set, warn_if_inaccurate
 from preflearn.margins.separable import verified
@@ -28,7 +28,7 @@ _MISSED = 1e-14  # by which constraints may be missed where nothing else is feas
 _RANK = 1e-12  # smallest singular value, relative to the largest, that counts
 
 
-class MarginLP(ComparisonEstimator):
+class MarginLP(LinearComparison):
     """The linear ranking function with the largest margin in its own values.
 
     Solves the linear program, eq. 7 of [Venuto2017]_::
@@ -101,21 +101,6 @@ class MarginLP(ComparisonEstimator):
         self.kkt_residual_ = max(abs(bound - self.margin_) / self.margin_, np.abs(dual).sum() - 1)
         warn_if_inaccurate("MarginLP", self.kkt_residual_)
         return self
-
-    def rank_function(self, X: ArrayLike) -> Floats:
-        """Scores r(x) = w·x of items, shape (n,); larger is better.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-
-        Raises
-        ------
-        ValueError
-            If X has another number of features than the pairs of the fit.
-        """
-        X = self._checked_features(X)
-        return X @ self.coef_
 
 
 def _margin(rows: Rows, coef: Floats) -> float:
@@ -190,9 +175,6 @@ def optimum_of_least_norm(rows: Rows, scales: Floats, solution: Solution, work: 
     if solution.state > 1 - _RANK:  # then mu = 1, and w·d = 0 for each tie
         tight, label = np.vstack([tight, G[ties], 0 * G[:1]]), np.append(label, np.full(sum(ties) + 1, -1.0))
     equations = np.column_stack([tight / scales, -np.ones(len(tight))])
-    vertex, _, rank, _ = np.linalg.lstsq(equations, label, rcond=_RANK)
-    if rank == len(scales) + 1:
-        return vertex[:-1] / scales
     unit = scales.max()
     equations[:, :-1] = tight / unit
     *least, mu = np.linalg.lstsq(equations, label, rcond=_RANK)[0]
@@ -210,7 +192,7 @@ def optimum_of_least_norm(rows: Rows, scales: Floats, solution: Solution, work: 
 
 def _least_distance(G: NDArray, h: NDArray, size: float) -> Floats:
     """The least z with G z >= h, which exists and is of about `size`, through its dual by NNLS."""
-    reach = np.abs(G).max(axis=1)
+    reach = np.abs(G).max(axis=1, initial=0.0)
     binding = reach > _RANK * reach.max(initial=0.0)
     G, h = G[binding], h[binding] / size
     x, _ = nonnegative(np.vstack([G.T, h - _MISSED]), np.append(np.zeros(G.shape[1]), 1.0))

@@ -50,17 +50,12 @@ class Rows(NamedTuple):
         with np.errstate(over="ignore"):
             rows = cls(pairs, y, pairs.differences(), y == 0, np.where(y == -1, -1, 1).astype(np.int8))
         largest = rows.largest()
-        if not np.isfinite(largest).all():
-            row, column = np.argwhere(~np.isfinite(rows.values))[0]
-            raise ValueError(
-                f"the difference of pair {row} overflows in feature {column}; scale the features"
-            )
-        extreme = (largest > 0) & ((largest < _SMALL) | (largest > 1 / _SMALL))
+        extreme = (largest != 0) & ~((largest >= _SMALL) & (largest <= 1 / _SMALL))
         if extreme.any():
-            column = int(np.flatnonzero(extreme)[0])
+            column = int(np.argmax(extreme))
             raise ValueError(
-                f"the largest difference in feature {column} is {largest[column]:.1e}; "
-                f"scale the features: expected it to be 0 or between {_SMALL} and {1 / _SMALL:.0e}"
+                f"the largest difference in feature {column} is {largest[column]:.1e}; scale the features: "
+                f"expected it to be 0 or between {_SMALL} and {1 / _SMALL:.0e}, so that no square overflows"
             )
         np.negative(rows.values, out=rows.values, where=(y == -1)[:, None])
         return rows
