@@ -10,12 +10,12 @@ from collections import deque
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import get_lapack_funcs, lstsq
+from scipy.linalg import get_lapack_funcs
 from scipy.optimize import nnls
 
 from preflearn.checks import Floats
 from preflearn.ground.interior import Interior, Step, central_path
-from preflearn.margins.rows import Rows, Solution, Solver, grow_working_set
+from preflearn.margins.rows import Rows, Solution, Solver, grow_working_set, least_squares
 
 _POTRF, _POTRS = get_lapack_funcs(("potrf", "potrs"))  # without SciPy's checks, and failing in numbers
 _SMALLEST = 1e-60  # a gap that is 0, for data of size 1
@@ -113,11 +113,6 @@ def largest_ratio(rows: Rows, scale: Floats) -> tuple[Solution, NDArray[np.int64
         return Solution(z[:-1], dual, float(z[-1]))
 
     return grow_working_set(rows, scale, in_span(solve))
-
-
-def least_squares(A: NDArray, b: NDArray) -> Floats:
-    """The least solution of A z = b, by a pivoted QR factorisation: columns may differ in size."""
-    return lstsq(A, b, lapack_driver="gelsy", check_finite=False)[0]  # pyright: ignore[reportOptionalSubscript]
 
 
 def in_span(solve: Solver) -> Solver:

@@ -17,8 +17,16 @@ from numpy.typing import ArrayLike, NDArray
 from preflearn.checks import Floats, check_kinds
 from preflearn.ground.estimator import LinearComparison
 from preflearn.ground.interior import Interior
-from preflearn.margins.central import in_span, interior_point, least_squares, nonnegative, tight
-from preflearn.margins.rows import EXACT, Rows, Solution, extremes, grow_working_set, warn_if_inaccurate
+from preflearn.margins.central import in_span, interior_point, nonnegative, tight
+from preflearn.margins.rows import (
+    EXACT,
+    Rows,
+    Solution,
+    extremes,
+    grow_working_set,
+    least_squares,
+    warn_if_inaccurate,
+)
 from preflearn.margins.separable import verified
 from preflearn.pairs import Pairs
 
