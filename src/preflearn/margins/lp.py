@@ -17,7 +17,15 @@ from sklearn.utils.validation import check_is_fitted
 from preflearn.checks import Floats, check_kinds, check_shape, shown
 from preflearn.ground.estimator import LinearComparison
 from preflearn.margins.central import largest_ratio, nonnegative
-from preflearn.margins.rows import Rows, Solution, extremes, grow_working_set, warn_if_inaccurate
+from preflearn.margins.rows import (
+    RANK,
+    Rows,
+    Solution,
+    extremes,
+    grow_working_set,
+    least_squares,
+    warn_if_inaccurate,
+)
 from preflearn.margins.separable import verified
 from preflearn.pairs import Pairs
 
@@ -25,7 +33,6 @@ _ACTIVE = 1e-9  # a slack of this size, where the decision boundary is at 1, cou
 _ROUNDING = 1e-12  # margins that differ by less are equal
 _DUAL = 1e-13  # a dual weight above this counts; they sum to 1
 _MISSED = 1e-14  # by which constraints may be missed where nothing else is feasible
-_RANK = 1e-12  # smallest singular value, relative to the largest, that counts
 
 
 class MarginLP(LinearComparison):
@@ -172,14 +179,14 @@ def optimum_of_least_norm(rows: Rows, scales: Floats, solution: Solution, work: 
     G, ties = rows.turned(work)
     carries = solution.dual > _DUAL
     tight, label = G[carries], np.where(ties[carries], -1.0, 1.0)
-    if solution.state > 1 - _RANK:  # then mu = 1, and w·d = 0 for each tie
+    if solution.state > 1 - RANK:  # then mu = 1, and w·d = 0 for each tie
         tight, label = np.vstack([tight, G[ties], 0 * G[:1]]), np.append(label, np.full(sum(ties) + 1, -1.0))
     equations = np.column_stack([tight / scales, -np.ones(len(tight))])
     unit = scales.max()
     equations[:, :-1] = tight / unit
-    *least, mu = np.linalg.lstsq(equations, label, rcond=_RANK)[0]
+    *least, mu = least_squares(equations, label, RANK)
     _, singular, directions = np.linalg.svd(equations[:, :-1])
-    free = directions[np.count_nonzero(singular > _RANK * singular[0]) :]
+    free = directions[np.count_nonzero(singular > RANK * singular[0]) :]
     size = max(1.0, float(np.linalg.norm(solution.coef / scales * unit)))
     least = np.array(least)
 
@@ -193,7 +200,7 @@ def optimum_of_least_norm(rows: Rows, scales: Floats, solution: Solution, work: 
 def _least_distance(G: NDArray, h: NDArray, size: float) -> Floats:
     """The least z with G z >= h, which exists and is of about `size`, through its dual by NNLS."""
     reach = np.abs(G).max(axis=1, initial=0.0)
-    binding = reach > _RANK * reach.max(initial=0.0)
+    binding = reach > RANK * reach.max(initial=0.0)
     G, h = G[binding], h[binding] / size
     x, _ = nonnegative(np.vstack([G.T, h - _MISSED]), np.append(np.zeros(G.shape[1]), 1.0))
-    return size * np.linalg.lstsq(G[x > 0], h[x > 0], rcond=_RANK)[0]
+    return size * least_squares(G[x > 0], h[x > 0], RANK)

@@ -19,6 +19,7 @@ from preflearn.checks import Floats, check_labels
 from preflearn.pairs import Pairs, as_pairs
 
 _EPS = np.finfo(np.float64).eps
+RANK = 1e-12  # smallest singular value, relative to the largest, that counts
 _SMALL = 1e-140  # differences below this, and above its inverse, lose digits when squared
 _INACCURATE = 1e-7  # a relative violation of the optimality conditions that is worth a warning
 _NEAR = 0.05  # rows that an answer does not violate by so much, in units of s - t, are added with others
@@ -168,12 +169,12 @@ def _rough_guess(rows: Rows, scale: Floats | float) -> Floats:
     """A linear discriminant of preferences from ties, by least squares on enough rows."""
     m, p = rows.values.shape
     some = slice(None, None, max(1, m // (10 * p)))
-    return least_squares(rows.values[some] / scale, (~rows.ties[some]).astype(np.float64))
+    return least_squares(rows.values[some] / scale, (~rows.ties[some]).astype(np.float64), RANK)
 
 
-def least_squares(A: NDArray, b: NDArray) -> Floats:
+def least_squares(A: NDArray, b: NDArray, rank: float = _EPS) -> Floats:
     """The least solution of A z = b, by a pivoted QR factorisation: columns may differ in size."""
-    return lstsq(A, b, lapack_driver="gelsy", check_finite=False)[0]  # pyright: ignore[reportOptionalSubscript]
+    return lstsq(A, b, rank, lapack_driver="gelsy", check_finite=False)[0]  # pyright: ignore[reportOptionalSubscript]
 
 
 def _turned(values: Floats, ties: NDArray) -> NDArray[np.int64]:
