@@ -61,16 +61,8 @@ _STYLES = {
     "elo": ("orange", "h"),
     "glicko": ("green", "p"),
     "davidson": ("purple", "*"),
-    "ordinal": ("sky", "d"),
     "trivial": ("grey", "X"),
-    # learners of rankings
-    "AnKer-rank": ("vermillion", "o"),
-    "able2rank": ("purple", "D"),
-    "ERR": ("orange", "P"),
-    "Ranking SVM": ("blue", "s"),
-    "RankNet": ("green", "v"),
     # inference
-    "exact": ("black", "x"),
     "EP": ("blue", "s"),
     "reverse-KL": ("vermillion", "D"),
 }

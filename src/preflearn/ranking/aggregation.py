@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.sparse.csgraph import connected_components
+from numpy.typing import ArrayLike
+from scipy.sparse.csgraph import connected_components, shortest_path
 from scipy.special import expit
 
 from preflearn.checks import LARGEST, Floats, Ids, check_array, refuse
@@ -195,7 +195,7 @@ def kemeny(P: ArrayLike) -> Floats:
     P = _check_degrees(P)
     by_sums = np.argsort(-row_sums(P), kind="stable")
     excess = (P - P.T)[np.ix_(by_sums, by_sums)]
-    reach = _reachable(excess > 0)
+    reach = np.isfinite(shortest_path(excess > 0, unweighted=True))  # by a chain of majorities, or itself
     cycle = connected_components(reach, connection="strong")[1]
     order = np.lexsort((cycle, -reach.sum(axis=1)))  # who is above a cycle reaches more than it does
     for part in np.split(order, np.flatnonzero(np.diff(cycle[order])) + 1):
@@ -233,14 +233,6 @@ def _merged(worths: Floats, tolerance: float) -> Floats:
 
 
 # ---- The search among orders behind `kemeny`
-
-
-def _reachable(beats: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which items a chain leads to, the item itself among them."""
-    reach = beats | np.eye(len(beats), dtype=bool)
-    for _ in range(len(reach).bit_length()):  # each time chains of twice the length
-        reach = reach.astype(np.float32) @ reach > 0
-    return reach
 
 
 def _best_order(excess: Floats) -> Ids:
