@@ -105,7 +105,11 @@ class RankingLearner(ABC, BaseEstimator):
 
     @abstractmethod
     def worths(self, Q: ArrayLike) -> Floats:
-        """Scores of the items of one query, shape (n,); large is good."""
+        """Scores of the items of one query, shape (n,); large is good.
+
+        Equal items must have equal scores: sum products row by row, since those of matrices are rounded in
+        ways that differ from row to row.
+        """
 
     def rank(self, Q: ArrayLike) -> NDArray[np.int64]:
         """Ranks of the items of one query, shape (n,); 1 is best.
