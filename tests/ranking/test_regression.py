@@ -67,7 +67,7 @@ def test_the_unit_of_features_does_not_matter(size):
 
 
 def test_items_too_near_each_other_are_refused():
-    with pytest.raises(ValueError, match=r"largest difference of items of X is 1e-300; .*standardise the feat"):
+    with pytest.raises(ValueError, match=r"largest difference of items of X is 1e-300; .*standardise"):
         fitted([[1e-300], [2e-300]], [1, 2])
 
 
