@@ -13,6 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
+from preflearn import metrics
 from preflearn.metrics import (
     best_threshold,
     comparison_auc,
@@ -304,15 +305,6 @@ def test_disagreement_ignores_order_and_increasing_maps(data):
     assert disagreement_error(f, s, q, w, normalize=False) == disagreement_error(s, f, q, w, normalize=False)
 
 
-@given(st.lists(st.tuples(st.floats(-1, 1), st.floats(-1, 1), st.floats(1e-3, 1)), min_size=2, max_size=30))
-def test_disagreement_with_fractional_weights(rows):
-    s, f, w = np.array(rows).T
-    wrong = sum(
-        w[i] * w[j] * abs(sign(s[i] - s[j]) - sign(f[i] - f[j])) for i, j in combinations(range(len(s)), 2)
-    )
-    assert disagreement_error(s, f, None, w, normalize=False) == pytest.approx(wrong, rel=1e-9, abs=1e-12)
-
-
 def test_disagreement_without_ties_is_kendalls_tau_on_another_scale():
     rng = np.random.default_rng(0)
     s = rng.normal(size=10_000)
@@ -407,3 +399,118 @@ def test_log_loss_of_what_was_impossible_is_infinite_unless_its_weight_is_nought
     assert log_loss([1, -1], [0.0, 0.5]) == math.inf
     assert log_loss([1, -1], [0.0, 0.5], [0, 2]) == pytest.approx(math.log(2))
     assert math.copysign(1, log_loss([1], [1.0])) == 1.0
+
+
+# ---- Bad input
+
+TWO_VECTORS = [
+    comparison_loss,
+    comparison_roc,
+    comparison_auc,
+    best_threshold,
+    disagreement_error,
+    ranking_loss,
+]
+OF_PAIRS = [comparison_loss, comparison_roc, comparison_auc, best_threshold, log_loss]
+
+
+def refused(measure, message, y=(1, -1, 0), values=None, weights=None, **named):
+    if values is None:
+        values = np.full((3, 3), 1 / 3) if measure is log_loss else [1, 0, -1]
+    with pytest.raises(ValueError, match=message):
+        measure(y, values, sample_weight=weights, **named)
+
+
+@pytest.mark.parametrize("measure", [*TWO_VECTORS, log_loss])
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1, -2, 1], r"sample_weight\[1\] is -2.0; expected weights from 0"),
+        ([1, math.nan, 1], r"sample_weight\[1\] is nan; expected finite"),
+        ([1, 1, 1e200], r"sample_weight\[2\] is 1e\+200; expected weights from 0 to 1e100"),
+        ([0, 0, 0], "all 3 values of sample_weight are 0; expected at least one positive"),
+        ([1, 1], r"sample_weight has shape \(2,\); expected \(3,\)"),
+        ("heavy", "sample_weight is 'heavy'; expected an array of numbers"),
+    ],
+)
+def test_bad_weights_are_named(measure, weights, message):
+    refused(measure, message, weights=weights)
+
+
+@pytest.mark.parametrize("measure", OF_PAIRS)
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([1, 2, 0], r"y\[1\] is 2; expected one of \[-1, 0, 1\]"),
+        ([1, math.nan, 0], r"y\[1\] is nan; expected one of \[-1, 0, 1\]"),
+        ([1, 0], "y has 2 labels for 3 pairs"),
+        ([[1, 0, 1]], r"y has shape \(1, 3\); expected \(3,\)"),
+    ],
+)
+def test_bad_labels_are_named(measure, y, message):
+    refused(measure, message, y)
+
+
+@pytest.mark.parametrize("measure", TWO_VECTORS)
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([1, math.nan, 0], r"(predicted|differences)\[1\] is nan; expected finite numbers"),
+        ([1, 0, -math.inf], r"(predicted|differences)\[2\] is -inf; expected finite numbers"),
+        ([[1, 0, 1]], r"(predicted|differences) has shape \(1, 3\); expected"),
+        (["a", "b", "c"], r"(predicted|differences)\[0\] is 'a'; expected a number"),
+        ([1, 0], r"y has 3 labels for 2 pairs|predicted has shape \(2,\); expected \(3,\)"),
+        ([], r"(differences|predicted) is empty|predicted has shape"),
+    ],
+)
+def test_bad_predictions_are_named(measure, values, message):
+    refused(measure, message, values=values)
+
+
+@pytest.mark.parametrize(
+    ("measure", "y", "values", "named", "message"),
+    [
+        (comparison_roc, [1, -1], [1.0, 2.0], {}, "y holds no tie of positive weight; expected at least one"),
+        (comparison_auc, [0, 0], [1.0, 2.0], {}, "y holds no preference of positive weight"),
+        (comparison_auc, [1, 0], [1.0, 2.0], {"weights": [1, 0]}, "y holds no tie of positive weight"),
+        (comparison_loss, [1, 0], [1, 0.5], {}, r"predicted\[1\] is 0.5; expected one of \[-1, 0, 1\]"),
+        (disagreement_error, [math.nan, 1], [1, 2], {}, r"scores\[0\] is nan"),
+        (disagreement_error, [], [], {}, "scores is empty"),
+        (disagreement_error, [1, 2], [1, 2], {"ties": "half"}, "ties is 'half'; expected 'keep' or 'drop'"),
+        (
+            disagreement_error,
+            [1, 1],
+            [1, 2],
+            {"ties": "drop"},
+            "no pair is left of 2 items: .* one query with",
+        ),
+        (ranking_loss, [1, math.inf], [1, 2], {}, r"rank\[1\] is inf"),
+        (ranking_loss, [1, 2], [1, 2], {"qid": [0]}, r"qid has shape \(1,\); expected \(2,\)"),
+        (ranking_loss, [1, 2], [1, 2], {"qid": ["a", "b"]}, "no pair is left of 2 items"),
+        (log_loss, [1, -1], [0.5, 1.5], {}, r"probabilities\[1\] is 1.5; expected values from 0 to 1"),
+        (log_loss, [1, -1], [0.5, math.nan], {}, r"probabilities\[1\] is nan; expected values from 0 to 1"),
+        (log_loss, [1, -1], [[0.5, 0.5], [-0.1, 1.1]], {}, r"probabilities\[1, 0\] is -0.1"),
+        (log_loss, [1, -1], [[0.5, 0.5], [0.5, 0.4]], {}, "row 1 of probabilities sums to 0.9; expected 1"),
+        (log_loss, [1, -1], [[1.0], [1.0]], {}, r"probabilities has shape \(2, 1\); expected \(m,\)"),
+        (log_loss, [1, -1], [], {}, r"probabilities has shape \(0,\)"),
+        (log_loss, [1, -1], ["likely", "not"], {}, r"probabilities\[0\] is 'likely'; expected a number"),
+        (log_loss, [1, 0], [0.5, 0.5], {}, r"y\[1\] is 0; expected one of \[-1, 1\]"),
+    ],
+)
+def test_what_cannot_be_measured_is_named(measure, y, values, named, message):
+    refused(measure, message, y, values, **named)
+
+
+@pytest.mark.parametrize("wrong", [-128, -2, 2, 127])
+@pytest.mark.parametrize("kind", ["i1", "i8", "f8"])
+def test_labels_of_any_dtype_are_checked(wrong, kind):
+    labels, good = np.array([0, wrong, 1], dtype=kind), np.array([0, 1, -1], dtype=kind)
+    with pytest.raises(ValueError, match=rf"predicted\[1\] is {wrong}(\.0)?; expected one of \[-1, 0, 1\]"):
+        comparison_loss([0, 1, -1], labels)
+    with pytest.raises(ValueError, match=rf"y\[1\] is {wrong}(\.0)?; expected one of \[-1, 0, 1\]"):
+        comparison_loss(labels, [0, 1, -1])
+    assert comparison_loss(good, [0, 1, 1]) == comparison_loss([0, 1, 1], good) == 1 / 3
+
+
+def test_every_public_measure_is_tested_here():
+    assert set(metrics.__all__) - {"threshold"} == {measure.__name__ for measure in [*TWO_VECTORS, log_loss]}
