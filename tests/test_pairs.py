@@ -227,8 +227,8 @@ BAD = [
     ),
     *by(
         Pairs.from_arrays,
-        ([[1.0]], [[1.0], [2.0]], r"first has shape \(1, 1\), second \(2, 1\); expected the same"),
-        ([[1.0]], [[1.0, 2.0]], r"first has shape \(1, 1\), second \(1, 2\)"),
+        ([[1.0]], [[1.0], [2.0]], r"second has shape \(2, 1\); expected \(1, 1\): the same as of first"),
+        ([[1.0]], [[1.0, 2.0]], r"second has shape \(1, 2\); expected \(1, 1\)"),
         ([[1.0]], [[math.nan]], r"second\[0, 0\] is nan"),
         ([[math.inf]], [[1.0]], r"first\[0, 0\] is inf"),
     ),

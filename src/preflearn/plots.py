@@ -71,10 +71,8 @@ _RC = {
     "figure.figsize": (6.4, 4.0),
     "figure.constrained_layout.use": True,
     "figure.facecolor": "white",
-    "savefig.facecolor": "white",
     "font.size": 12,
     "axes.titlesize": 12,
-    "axes.labelsize": 12,
     "legend.fontsize": 11,
     "xtick.labelsize": 11,
     "ytick.labelsize": 11,
@@ -185,15 +183,13 @@ def level_lines(
     ValueError
         If `coef` is zero or not of length two.
     """
-    from matplotlib.lines import Line2D
-
     coef = check_array(coef, "coef", (2,))
     if not coef.any():
         raise ValueError(f"coef is {coef}; expected two numbers, not both zero")
     limits = axes.get_xlim(), axes.get_ylim()
     for level in check_array(np.atleast_1d(np.asarray(levels)), "levels", ("k",)):
         foot = level * coef / (coef @ coef)
-        axes.axline(foot, foot + np.array([-coef[1], coef[0]]), color=color, linestyle=linestyle, lw=1.8)
+        across = foot + np.array([-coef[1], coef[0]])
+        axes.axline(foot, across, color=color, linestyle=linestyle, lw=1.8, label=label)
+        label = None
     axes.set(xlim=limits[0], ylim=limits[1])
-    if label is not None:
-        axes.add_line(Line2D([], [], color=color, linestyle=linestyle, lw=1.8, label=label))
