@@ -95,9 +95,7 @@ def largest_ratio(rows: Rows, scale: Floats) -> tuple[Solution, NDArray[np.int64
     """
 
     def solve(G: Floats, ties: NDArray, tolerance: float, guess: Floats) -> Solution:
-        if not ties.any():  # a tie of equal items bounds mu by 1
-            solution = solve(np.vstack([G, 0 * G[:1]]), np.append(ties, True), tolerance, guess)
-            return solution._replace(dual=solution.dual[:-1])
+        G, ties = np.vstack([G, 0 * G[:1]]), np.append(ties, True)  # a tie of equal items bounds mu by 1
         k, p = G.shape
         A, b = np.column_stack([G, -np.ones(k)]), np.where(ties, -1.0, 1.0)
         c, curvature = np.append(np.zeros(p), -1.0), np.append(np.full(p, _FLAT), 0.0)
@@ -110,7 +108,7 @@ def largest_ratio(rows: Rows, scale: Floats) -> tuple[Solution, NDArray[np.int64
         active, dual = tight(optimum, abs(optimum.z[-1]) + _TOUCHING), np.zeros(k)
         dual[active] = nonnegative(A[active].T, c)[0]
         z = optimum.z + least_squares(A[active], b[active] - A[active] @ optimum.z)
-        return Solution(z[:-1], dual, float(z[-1]))
+        return Solution(z[:-1], dual[:-1], float(z[-1]))
 
     return grow_working_set(rows, scale, in_span(solve))
 

@@ -265,14 +265,10 @@ def _improved_order(excess: Floats) -> Ids:
     while moved:  # the sum rises with each move, and orders are finite
         moved = False
         for start in range(len(order)):
-            passed = excess[order[start], order]
-            places = np.concatenate(
-                [np.arange(start)[::-1], np.arange(start, len(order))]
-            )  # the nearest first
-            before = np.cumsum(passed[:start][::-1])
-            gain = np.concatenate([before, [0.0], -np.cumsum(passed[start + 1 :])])
-            best = int(np.argmax(gain))
-            if gain[best] > least:
-                moved, target = True, places[best]
-                order = np.insert(np.delete(order, start), target, order[start])
+            others = np.delete(order, start)
+            ahead = np.append(0.0, np.cumsum(excess[order[start], others]))
+            gain, far = ahead[start] - ahead, np.abs(np.arange(len(order)) - start)
+            place = np.lexsort((far, -gain))[0]  # of the best ones the nearest
+            if gain[place] > least:
+                moved, order = True, np.insert(others, place, order[start])
     return order
