@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, lcm
@@ -149,7 +150,9 @@ def _not_separable(certificate: dict[int, Any], ties: NDArray, exact: bool = Tru
     return Separability(False, exact, None, weights, support, certificate if exact else {})
 
 
-_fractions = np.frompyfunc(Fraction, 1, 1)  # floats are fractions over powers of two
+_fractions: Callable[[NDArray], NDArray] = np.frompyfunc(
+    Fraction, 1, 1
+)  # floats are fractions over powers of two
 
 
 def _exact_rows(rows: Rows, ids: NDArray) -> NDArray:
