@@ -17,6 +17,15 @@ from preflearn.pairs import Pairs
 LABELS = {"both": (-1, 1), "first": (1,), "second": (-1,)}
 
 
+PROGRAMS = [  # m, p, share of ties, labels
+    *itertools.product([20], [1, 2, 3, 5, 9, 20], [0.01, 0.5, 0.95], LABELS),
+    (3000, 5, 0.4, "both"),
+    (500, 30, 0.4, "both"),
+    (150, 100, 0.5, "both"),
+    (40, 400, 0.5, "both"),
+]
+
+
 def separable(seed, m=None, p=None, tie_share=None, labels=None, n_ties=None):
     """Random pairs that w separates: |w·d| < 1 for ties, y w·d > 1.2 for preferences."""
     rng = np.random.default_rng(seed)
@@ -113,11 +122,20 @@ def extremes(w, P, T):
     return min(dot(w, d) for d in P), max(dot(w, d) for d in T)
 
 
+def gaps(P, T):
+    """The differences of preferences and ties, each with a 1."""
+    return [[*(x - z for x, z in zip(d, e, strict=True)), 1] for d in P for e in T]
+
+
+def directions(p):
+    return [list(v) for v in itertools.product(range(-3, 4), repeat=p) if any(v)]
+
+
 def cone(w, P, T):
     """Generators of C(w)."""
     s, t = extremes(w, P, T)
     best, worst = [d for d in P if dot(w, d) == s], [d for d in T if dot(w, d) == t]
-    return [[x - z for x, z in zip(d, e, strict=True)] for d in best for e in worst]
+    return [gap[:-1] for gap in gaps(best, worst)]
 
 
 def is_optimal(w, mu, P, T):

@@ -1,22 +1,10 @@
 """The theorem boxes on separability and the two margins, in exact fractions."""
 
-import itertools
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from margins.problems import (
-    basic_points,
-    blow_up,
-    both_ways,
-    dot,
-    extremes,
-    in_cone,
-    lp_optima,
-    package,
-    problems,
-    qp_optimum,
-)
+from margins import problems as exact
 from reference import times
 
 from preflearn.margins import MarginLP, separability
@@ -24,72 +12,74 @@ from preflearn.pairs import Pairs
 
 
 @pytest.mark.theorem("prop-separable")
-@problems
+@exact.problems
 def test_proposition_separability(P, ties):
-    T = both_ways(ties)
+    T = exact.both_ways(ties)
     # (d): the hulls meet if and only if 0 is a mean of differences p - t
-    gaps = [[*(x - z for x, z in zip(d, e, strict=True)), 1] for d in P for e in T]
-    meet = next(basic_points(gaps, [0] * len(P[0]) + [1]), None) is not None
+    gaps = exact.gaps(P, T)
+    meet = next(exact.basic_points(gaps, [0] * len(P[0]) + [1]), None) is not None
     # (c): the optimum is attained, at a vertex, and is what the blow-up factor says
-    mu, optima = lp_optima(P, T)
+    mu, optima = exact.lp_optima(P, T)
     positive = mu is not None and mu > 0
     assert positive == (not meet)
-    assert separability(*package(P, ties)).separable == positive
-    factor = blow_up(P, T)
+    assert separability(*exact.package(P, ties)).separable == positive
+    factor = exact.blow_up(P, T)
     if positive:
         assert mu == (1 if factor is None else (factor - 1) / (factor + 1))
         assert (mu == 1) == (factor is None)
         for w in optima:  # (c) gives (a) and (b)
-            s, t = extremes(w, P, T)
+            s, t = exact.extremes(w, P, T)
             assert t <= 1 - mu < 1 < 1 + mu <= s
     else:
         assert factor <= 1
 
 
 @pytest.mark.theorem("thm-margins")
-@problems
+@exact.problems
 def test_theorem_on_what_the_margins_maximise(P, ties):
-    T = both_ways(ties)
-    mu, optima = lp_optima(P, T)
-    qp = qp_optimum(P, T)
+    T = exact.both_ways(ties)
+    mu, optima = exact.lp_optima(P, T)
+    qp = exact.qp_optimum(P, T)
     assert (qp is not None) == (mu is not None and mu > 0)
-    directions = [list(v) for v in itertools.product(range(-3, 4), repeat=len(P[0])) if any(v)]
+    directions = exact.directions(len(P[0]))
     for v in [*directions, *optima]:
-        s, t = extremes(v, P, T)
+        s, t = exact.extremes(v, P, T)
         if s <= t:
             continue
         best = Fraction(2) / (s + t)
         for c in (best * Fraction(k, 8) for k in range(-8, 33)):
-            margin = min(1 - c * t if c > 0 else 1 + c * extremes(times(-1, v), P, T)[1], c * s - 1)
+            margin = min(1 - c * t if c > 0 else 1 + c * exact.extremes(times(-1, v), P, T)[1], c * s - 1)
             if c > 0 and c != best:  # for t = 0 every longer multiple is as good, and no shorter one
                 assert (margin == (s - t) / (s + t)) == (t == 0 and c > best)
             assert margin <= Fraction(s - t) / (s + t)
         assert mu >= Fraction(s - t) / (s + t)  # the largest ratio
         u, beta = qp
-        assert (s - t) ** 2 * dot(u, u) <= 4 * dot(v, v)  # the largest difference, of unit vectors
+        assert (s - t) ** 2 * exact.dot(u, u) <= 4 * exact.dot(
+            v, v
+        )  # the largest difference, of unit vectors
         assert mu >= -1 / beta
     if qp is None:
         return
     u, beta = qp
-    s, t = extremes(u, P, T)
+    s, t = exact.extremes(u, P, T)
     assert (s - t, beta) == (2, -(s + t) / (s - t))
     # the distance of the hulls: u is between their nearest points
-    nearest = times(Fraction(2) / dot(u, u), u)
-    gaps = [[*(x - z for x, z in zip(d, e, strict=True)), 1] for d in P for e in T]
-    assert in_cone([*nearest, 1], gaps)
+    nearest = times(Fraction(2) / exact.dot(u, u), u)
+    gaps = exact.gaps(P, T)
+    assert exact.in_cone([*nearest, 1], gaps)
     # of the optima of the LP none is shorter than the QP's point, if that is optimal too
     if -1 / beta == mu:
-        assert all(dot(w, w) * beta**2 >= dot(u, u) for w in optima)
+        assert all(exact.dot(w, w) * beta**2 >= exact.dot(u, u) for w in optima)
 
 
 @pytest.mark.theorem("thm-margins")
 def test_without_ties_between_different_items_the_lp_has_many_best_multiples():
     P, T = ((1,),), ((0,),)
     for w in (2, 3, 100):
-        s, t = extremes([w], P, T)
+        s, t = exact.extremes([w], P, T)
         assert min(1 - t, s - 1) == 1  # so "the best point" is one of many, 2 the shortest
-    assert MarginLP().fit(*package(P, T)).coef_ == pytest.approx([2])
-    assert blow_up(P, T) is None  # and no factor makes the hulls touch
+    assert MarginLP().fit(*exact.package(P, T)).coef_ == pytest.approx([2])
+    assert exact.blow_up(P, T) is None  # and no factor makes the hulls touch
 
 
 def climbing_cycles(index, y):
