@@ -105,3 +105,9 @@ def ordinal_loss(d: Floats, t: float, y: NDArray, link: Link) -> Loss:
         dt=turn * ((lower - upper) * (lower + upper) + slope_lower + slope_upper),
         tt=(upper + lower) ** 2 + bend,
     )
+
+
+def log_interval(d: Floats, t: float, log_cdf: Callable[[Floats], Floats]) -> Floats:
+    """log(F(t - d) - F(-t - d)), in the tail where F is small."""
+    upper, lower = log_cdf(t - np.abs(d)), log_cdf(-t - np.abs(d))
+    return upper + np.log(-np.expm1(lower - upper))

@@ -267,8 +267,9 @@ def _improved_order(excess: Floats) -> Ids:
         for start in range(len(order)):
             others = np.delete(order, start)
             ahead = np.append(0.0, np.cumsum(excess[order[start], others]))
-            gain, far = ahead[start] - ahead, np.abs(np.arange(len(order)) - start)
-            place = np.lexsort((far, -gain))[0]  # of the best ones the nearest
-            if gain[place] > least:
+            gain = ahead[start] - ahead
+            if gain.max() > least:
+                best = np.flatnonzero(gain == gain.max())
+                place = best[np.abs(best - start).argmin()]  # the nearest
                 moved, order = True, np.insert(others, place, order[start])
     return order

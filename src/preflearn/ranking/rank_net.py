@@ -141,7 +141,8 @@ def _score(x, weights, hidden):
     p = len(x)
     hidden[:] = weights[p]
     for k in range(p):
-        hidden += x[k] * weights[k]
+        for h in range(len(hidden)):
+            hidden[h] += x[k] * weights[k, h]
     score = 0.0
     for h in range(len(hidden)):
         hidden[h] = max(hidden[h], 0.0)
@@ -167,7 +168,8 @@ def _add_slope(x, weights, hidden, factor, slope):
         hidden[h] = factor * weights[p + 1, h] if active else 0.0
         slope[p, h] += hidden[h]
     for k in range(p):
-        slope[k] += x[k] * hidden
+        for h in range(len(hidden)):
+            slope[k, h] += x[k] * hidden[h]
 
 
 @njit_sums

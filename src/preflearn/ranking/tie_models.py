@@ -40,6 +40,7 @@ from preflearn.ground.outcomes import (
     LINKS,
     davidson_loss,
     davidson_probabilities,
+    log_interval,
     ordinal_loss,
 )
 from preflearn.ground.tie_laws import TieLaw, minimise
@@ -225,7 +226,7 @@ class OrdinalComparison(TieModel):
 
     def predict_proba(self, pairs: Pairs | ArrayLike) -> Floats:
         """Probabilities of the outcomes -1, 0, 1 for each pair, shape (m, 3)."""
-        d, link = self.decision_function(pairs), LINKS[self.link]
-        with np.errstate(divide="ignore", invalid="ignore"):  # a threshold of 0 has no ties
-            losses = [ordinal_loss(d, self.threshold_, np.full(len(d), y), link).value for y in (-1, 0, 1)]
-        return np.exp(-np.array(losses)).T
+        d, t, log_cdf = self.decision_function(pairs), self.threshold_, LINKS[self.link].log_cdf
+        second, first = np.exp(log_cdf(-d - t)), np.exp(log_cdf(d - t))
+        tie = np.exp(log_interval(d, t, log_cdf)) if t > 0 else np.zeros_like(d)
+        return np.column_stack([second, tie, first])
