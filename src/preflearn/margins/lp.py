@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import null_space
 from sklearn.utils.validation import check_is_fitted
 
 from preflearn.checks import Floats, check_kinds, check_shape, shown
@@ -181,18 +182,16 @@ def optimum_of_least_norm(rows: Rows, scales: Floats, solution: Solution, work: 
     tight, label = G[carries], np.where(ties[carries], -1.0, 1.0)
     if solution.state > 1 - RANK:  # then mu = 1, and w·d = 0 for each tie
         tight, label = np.vstack([tight, G[ties], 0 * G[:1]]), np.append(label, np.full(sum(ties) + 1, -1.0))
-    equations = np.column_stack([tight / scales, -np.ones(len(tight))])
     unit = scales.max()
-    equations[:, :-1] = tight / unit
+    equations = np.column_stack([tight / unit, -np.ones(len(tight))])
     *least, mu = least_squares(equations, label, RANK)
-    _, singular, directions = np.linalg.svd(equations[:, :-1])
-    free = directions[np.count_nonzero(singular > RANK * singular[0]) :]
+    free = null_space(equations[:, :-1], RANK)
     size = max(1.0, float(np.linalg.norm(solution.coef / scales * unit)))
     least = np.array(least)
 
     def solve(G: Floats, ties: NDArray, *_: object) -> Solution:
         h = np.where(ties, mu - 1, 1 + mu)
-        return Solution(least + free.T @ _least_distance(G @ free.T, h - G @ least, size), np.empty(0))
+        return Solution(least + free @ _least_distance(G @ free, h - G @ least, size), np.empty(0))
 
     return grow_working_set(rows, unit, solve, work)[0].coef / unit
 

@@ -179,9 +179,6 @@ def _polished(G: Floats, kinds: Floats, rough: Solution, active: NDArray) -> Sol
         joins = short > 4 * (size @ np.abs(x))
         leaves = missed > _STATIONARY * np.sqrt(x @ x) + 64 * size.max()
         if not leaves and not joins.any():
-            carries = np.flatnonzero(lam)
-            exact = least_squares(extended[carries].T, np.append(x, ends))  # less rounding than in the steps
-            lam[carries] = np.where(exact.min() > 0, exact, lam[carries])
             return Solution(x, lam)
         if leaves:
             active = lam > 0
