@@ -98,8 +98,8 @@ def largest_ratio(rows: Rows, scale: Floats) -> tuple[Solution, NDArray[np.int64
         G, ties = np.vstack([G, 0 * G[:1]]), np.append(ties, True)  # a tie of equal items bounds mu by 1
         k, p = G.shape
         A, b = np.column_stack([G, -np.ones(k)]), np.where(ties, -1.0, 1.0)
-        c, curvature = np.append(np.zeros(p), -1.0), np.append(np.full(p, _FLAT), 0.0)
         w = guess / max(np.abs(G @ guess).max(), _SMALLEST)
+        c, curvature = np.append(np.zeros(p), -1.0), np.append(np.full(p, _FLAT / max(1.0, w @ w)), 0.0)
         values = G @ w - b
         z = np.append(w, values.min() - 0.1)
         optimum = interior_point(
