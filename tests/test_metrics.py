@@ -13,6 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
+from preflearn import metrics
 from preflearn.metrics import (
     best_threshold,
     comparison_auc,
@@ -77,16 +78,6 @@ def test_loss_is_the_weighted_share_of_wrong_labels(data):
         float(exact_loss(y, predicted, fractions(weights))), abs=1e-15
     )
     assert comparison_loss(y, predicted) == pytest.approx(sklearn.metrics.zero_one_loss(y, predicted))
-
-
-@given(columns(LABEL, LABEL, WEIGHT).filter(lambda c: c[2].any()), st.randoms())
-def test_loss_ignores_swaps_and_order_and_repeats_count_as_weights(data, random):
-    y, predicted, weights = data
-    loss = comparison_loss(y, predicted, weights)
-    order = random.sample(range(len(y)), len(y))
-    assert comparison_loss(-y, -predicted, weights) == loss
-    assert comparison_loss(y[order], predicted[order], weights[order]) == loss
-    assert comparison_loss(np.repeat(y, weights), np.repeat(predicted, weights)) == loss
 
 
 # ---- The threshold
@@ -159,21 +150,34 @@ def test_auc_is_its_sum_over_preferences_and_ties(data):
     assert comparison_auc(y, differences) == pytest.approx(unweighted, abs=1e-14)
 
 
-@given(BOTH_CLASSES, st.randoms())
-def test_roc_ignores_swaps_order_and_scale_and_repeats_count_as_weights(data, random):
+def loss_of_signs(y, differences, weights):
+    return comparison_loss(y, np.sign(differences), weights)
+
+
+@pytest.mark.parametrize("measure", [loss_of_signs, comparison_roc, best_threshold])
+@given(data=BOTH_CLASSES, random=st.randoms())
+def test_swaps_and_order_do_not_matter_and_repeats_count_as_weights(measure, data, random):
     y, differences, weights = data
-    fpr, tpr, thresholds = comparison_roc(y, differences, weights)
-    order = random.sample(range(len(y)), len(y))
+    found, order = measure(*data), random.sample(range(len(y)), len(y))
     flip = np.array([random.choice([-1, 1]) for _ in y])
     for other in (
         (flip * y, flip * differences, weights),
         (y[order], differences[order], weights[order]),
         (np.repeat(y, weights), np.repeat(differences, weights), None),
     ):
-        for ours, theirs in zip((fpr, tpr, thresholds), comparison_roc(*other), strict=True):
+        for ours, theirs in zip(np.atleast_1d(found), np.atleast_1d(measure(*other)), strict=True):
             np.testing.assert_array_equal(ours, theirs)
-    fpr8, tpr8, thresholds8 = comparison_roc(y, 8 * differences, weights / 4)
-    np.testing.assert_array_equal([fpr, tpr, 8 * thresholds], [fpr8, tpr8, thresholds8])
+
+
+@given(BOTH_CLASSES)
+def test_thresholds_follow_the_scale(data):
+    y, differences, weights = data
+    fpr, tpr, thresholds = comparison_roc(y, differences, weights)
+    scaled = comparison_roc(y, 8 * differences, weights / 4)
+    np.testing.assert_array_equal([fpr, tpr, 8 * thresholds], scaled)
+    tau, loss = best_threshold(y, differences, weights)
+    scaled = pytest.approx((8 * tau, loss), rel=1e-12, abs=1e-300)  # halves of subnormals are rounded
+    assert best_threshold(y, 8 * differences, weights) == scaled
 
 
 # ---- The best threshold
@@ -188,17 +192,7 @@ def brute_threshold(y, differences, weights):
 
 
 @given(LABELLED)
-def test_best_threshold_has_the_least_loss_of_all(data):
-    y, differences, weights = data
-    least, _, _ = brute_threshold(y, differences, weights)
-    tau, loss = best_threshold(y, differences, weights)
-    assert tau >= 0
-    assert exact_loss(y, threshold(differences, tau), fractions(weights)) == least
-    assert loss == pytest.approx(float(least), abs=1e-15)
-
-
-@given(LABELLED)
-def test_best_threshold_is_the_midpoint_of_the_widest_interval(data):
+def test_best_threshold_is_the_midpoint_of_the_widest_interval_of_least_loss(data):
     y, differences, weights = data
     least, values, losses = brute_threshold(y, differences, weights)
     runs, start = [], None  # the loss is constant on [values[i], values[i + 1])
@@ -209,20 +203,10 @@ def test_best_threshold_is_the_midpoint_of_the_widest_interval(data):
             runs.append((start, values[i]))
             start = None
     low, high = max(runs, key=lambda run: run[1] - run[0])  # the first of the widest
-    assert best_threshold(y, differences, weights)[0] == pytest.approx((low + high) / 2, rel=1e-12)
-
-
-@given(LABELLED, st.randoms())
-def test_best_threshold_ignores_swaps_and_order_and_follows_scale(data, random):
-    y, differences, weights = data
     tau, loss = best_threshold(y, differences, weights)
-    order = random.sample(range(len(y)), len(y))
-    flip = np.array([random.choice([-1, 1]) for _ in y])
-    assert best_threshold(flip * y, flip * differences, weights) == (tau, loss)
-    assert best_threshold(y[order], differences[order], weights[order]) == (tau, loss)
-    assert best_threshold(np.repeat(y, weights), np.repeat(differences, weights)) == (tau, loss)
-    scaled = pytest.approx((8 * tau, loss), rel=1e-12, abs=1e-300)  # halves of subnormals are rounded
-    assert best_threshold(y, 8 * differences, weights) == scaled
+    assert tau == pytest.approx((low + high) / 2, rel=1e-12)
+    assert exact_loss(y, threshold(differences, tau), fractions(weights)) == least
+    assert loss == pytest.approx(float(least), abs=1e-15)
 
 
 @given(
@@ -302,15 +286,6 @@ def test_disagreement_ignores_order_and_increasing_maps(data):
     assert disagreement_error(np.exp(s), f**3 + 0.5 * f - 40, q.astype(str), w) == error
     assert disagreement_error(-s, -f, q, w) == error
     assert disagreement_error(f, s, q, w, normalize=False) == disagreement_error(s, f, q, w, normalize=False)
-
-
-@given(st.lists(st.tuples(st.floats(-1, 1), st.floats(-1, 1), st.floats(1e-3, 1)), min_size=2, max_size=30))
-def test_disagreement_with_fractional_weights(rows):
-    s, f, w = np.array(rows).T
-    wrong = sum(
-        w[i] * w[j] * abs(sign(s[i] - s[j]) - sign(f[i] - f[j])) for i, j in combinations(range(len(s)), 2)
-    )
-    assert disagreement_error(s, f, None, w, normalize=False) == pytest.approx(wrong, rel=1e-9, abs=1e-12)
 
 
 def test_disagreement_without_ties_is_kendalls_tau_on_another_scale():
@@ -407,3 +382,118 @@ def test_log_loss_of_what_was_impossible_is_infinite_unless_its_weight_is_nought
     assert log_loss([1, -1], [0.0, 0.5]) == math.inf
     assert log_loss([1, -1], [0.0, 0.5], [0, 2]) == pytest.approx(math.log(2))
     assert math.copysign(1, log_loss([1], [1.0])) == 1.0
+
+
+# ---- Bad input
+
+TWO_VECTORS = [
+    comparison_loss,
+    comparison_roc,
+    comparison_auc,
+    best_threshold,
+    disagreement_error,
+    ranking_loss,
+]
+OF_PAIRS = [comparison_loss, comparison_roc, comparison_auc, best_threshold, log_loss]
+
+
+def refused(measure, message, y=(1, -1, 0), values=None, weights=None, **named):
+    if values is None:
+        values = np.full((3, 3), 1 / 3) if measure is log_loss else [1, 0, -1]
+    with pytest.raises(ValueError, match=message):
+        measure(y, values, sample_weight=weights, **named)
+
+
+@pytest.mark.parametrize("measure", [*TWO_VECTORS, log_loss])
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1, -2, 1], r"sample_weight\[1\] is -2.0; expected weights from 0"),
+        ([1, math.nan, 1], r"sample_weight\[1\] is nan; expected finite"),
+        ([1, 1, 1e200], r"sample_weight\[2\] is 1e\+200; expected weights from 0 to 1e100"),
+        ([0, 0, 0], "all 3 values of sample_weight are 0; expected at least one positive"),
+        ([1, 1], r"sample_weight has shape \(2,\); expected \(3,\)"),
+        ("heavy", "sample_weight is 'heavy'; expected an array of numbers"),
+    ],
+)
+def test_bad_weights_are_named(measure, weights, message):
+    refused(measure, message, weights=weights)
+
+
+@pytest.mark.parametrize("measure", OF_PAIRS)
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([1, 2, 0], r"y\[1\] is 2; expected one of \[-1, 0, 1\]"),
+        ([1, math.nan, 0], r"y\[1\] is nan; expected one of \[-1, 0, 1\]"),
+        ([1, 0], "y has 2 labels for 3 pairs"),
+        ([[1, 0, 1]], r"y has shape \(1, 3\); expected \(3,\)"),
+    ],
+)
+def test_bad_labels_are_named(measure, y, message):
+    refused(measure, message, y)
+
+
+@pytest.mark.parametrize("measure", TWO_VECTORS)
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([1, math.nan, 0], r"(predicted|differences)\[1\] is nan; expected finite numbers"),
+        ([1, 0, -math.inf], r"(predicted|differences)\[2\] is -inf; expected finite numbers"),
+        ([[1, 0, 1]], r"(predicted|differences) has shape \(1, 3\); expected"),
+        (["a", "b", "c"], r"(predicted|differences)\[0\] is 'a'; expected a number"),
+        ([1, 0], r"y has 3 labels for 2 pairs|predicted has shape \(2,\); expected \(3,\)"),
+        ([], r"(differences|predicted) is empty|predicted has shape"),
+    ],
+)
+def test_bad_predictions_are_named(measure, values, message):
+    refused(measure, message, values=values)
+
+
+@pytest.mark.parametrize(
+    ("measure", "y", "values", "named", "message"),
+    [
+        (comparison_roc, [1, -1], [1.0, 2.0], {}, "y holds no tie of positive weight; expected at least one"),
+        (comparison_auc, [0, 0], [1.0, 2.0], {}, "y holds no preference of positive weight"),
+        (comparison_auc, [1, 0], [1.0, 2.0], {"weights": [1, 0]}, "y holds no tie of positive weight"),
+        (comparison_loss, [1, 0], [1, 0.5], {}, r"predicted\[1\] is 0.5; expected one of \[-1, 0, 1\]"),
+        (disagreement_error, [math.nan, 1], [1, 2], {}, r"scores\[0\] is nan"),
+        (disagreement_error, [], [], {}, "scores is empty"),
+        (disagreement_error, [1, 2], [1, 2], {"ties": "half"}, "ties is 'half'; expected 'keep' or 'drop'"),
+        (
+            disagreement_error,
+            [1, 1],
+            [1, 2],
+            {"ties": "drop"},
+            "no pair is left of 2 items: .* one query with",
+        ),
+        (ranking_loss, [1, math.inf], [1, 2], {}, r"rank\[1\] is inf"),
+        (ranking_loss, [1, 2], [1, 2], {"qid": [0]}, r"qid has shape \(1,\); expected \(2,\)"),
+        (ranking_loss, [1, 2], [1, 2], {"qid": ["a", "b"]}, "no pair is left of 2 items"),
+        (log_loss, [1, -1], [0.5, 1.5], {}, r"probabilities\[1\] is 1.5; expected values from 0 to 1"),
+        (log_loss, [1, -1], [0.5, math.nan], {}, r"probabilities\[1\] is nan; expected values from 0 to 1"),
+        (log_loss, [1, -1], [[0.5, 0.5], [-0.1, 1.1]], {}, r"probabilities\[1, 0\] is -0.1"),
+        (log_loss, [1, -1], [[0.5, 0.5], [0.5, 0.4]], {}, "row 1 of probabilities sums to 0.9; expected 1"),
+        (log_loss, [1, -1], [[1.0], [1.0]], {}, r"probabilities has shape \(2, 1\); expected \(m,\)"),
+        (log_loss, [1, -1], [], {}, r"probabilities has shape \(0,\)"),
+        (log_loss, [1, -1], ["likely", "not"], {}, r"probabilities\[0\] is 'likely'; expected a number"),
+        (log_loss, [1, 0], [0.5, 0.5], {}, r"y\[1\] is 0; expected one of \[-1, 1\]"),
+    ],
+)
+def test_what_cannot_be_measured_is_named(measure, y, values, named, message):
+    refused(measure, message, y, values, **named)
+
+
+@pytest.mark.parametrize("wrong", [-128, -2, 2, 127])
+@pytest.mark.parametrize("kind", ["i1", "i8", "f8"])
+def test_labels_of_any_dtype_are_checked(wrong, kind):
+    labels, good = np.array([0, wrong, 1], dtype=kind), np.array([0, 1, -1], dtype=kind)
+    with pytest.raises(ValueError, match=rf"predicted\[1\] is {wrong}(\.0)?; expected one of \[-1, 0, 1\]"):
+        comparison_loss([0, 1, -1], labels)
+    with pytest.raises(ValueError, match=rf"y\[1\] is {wrong}(\.0)?; expected one of \[-1, 0, 1\]"):
+        comparison_loss(labels, [0, 1, -1])
+    assert comparison_loss(good, [0, 1, 1]) == comparison_loss([0, 1, 1], good) == 1 / 3
+
+
+def test_every_public_measure_is_tested_here():
+    assert set(metrics.__all__) - {"threshold"} == {measure.__name__ for measure in [*TWO_VECTORS, log_loss]}

@@ -5,15 +5,15 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+from functools import partial
 from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from preflearn.checks import check_items, check_labels, check_query_ids
 from preflearn.pairs import Incidence, Pairs, as_pairs
 
 ITEMS = [[1.0, 0.0], [0.0, 2.0], [3.0, 3.0]]
@@ -42,38 +42,22 @@ def same(left, right):
 
 
 @given(comparisons())
-def test_incidence_takes_items_to_differences(data):
+def test_the_graph(data):
     pairs, _ = data
-    B = pairs.incidence()
-    assert B.shape == (len(pairs), len(pairs.items))
-    np.testing.assert_array_equal(B @ pairs.items, pairs.differences())
+    n, B = len(pairs.items), pairs.incidence()
+    assert B.shape == (len(pairs), n)
     by_hand = [pairs.items[i] - pairs.items[j] for i, j in pairs.index.tolist()]
-    np.testing.assert_array_equal(pairs.differences(), by_hand)
-    np.testing.assert_array_equal(pairs.first - pairs.second, by_hand)
-
-
-@given(comparisons())
-def test_incidence_squared_is_the_laplacian(data):
-    pairs, _ = data
-    n = len(pairs.items)
+    for differences in (pairs.differences(), B @ pairs.items, pairs.first - pairs.second):
+        np.testing.assert_array_equal(differences, by_hand)
     adjacency = np.zeros((n, n))
-    for i, j in pairs.index.tolist():
-        adjacency[i, j] += 1
-        adjacency[j, i] += 1
-    B = pairs.incidence()
-    laplacian = np.diag(adjacency.sum(axis=1)) - adjacency
-    np.testing.assert_array_equal((B.T @ B).toarray(), laplacian)
-    np.testing.assert_array_equal(B.toarray().sum(axis=1), np.zeros(len(pairs)))
-    np.testing.assert_array_equal(np.abs(B).sum(axis=1), np.full(len(pairs), 2))
-
-
-@given(comparisons())
-def test_swapping_turns_every_difference(data):
-    pairs, _ = data
+    np.add.at(adjacency, tuple(pairs.index.T), 1)
+    adjacency += adjacency.T
+    np.testing.assert_array_equal((B.T @ B).toarray(), np.diag(adjacency.sum(axis=1)) - adjacency)
+    assert sorted(np.unique(B.toarray(), axis=None)) in ([-1, 1], [-1, 0, 1])
     swapped = pairs.swapped()
-    np.testing.assert_array_equal(swapped.differences(), -pairs.differences())
-    np.testing.assert_array_equal(swapped.incidence().toarray(), -pairs.incidence().toarray())
-    assert same(swapped.swapped(), pairs)
+    np.testing.assert_array_equal(swapped.incidence().toarray(), -B.toarray())
+    for other in (swapped.swapped(), pickle.loads(pickle.dumps(pairs)), copy.deepcopy(pairs)):
+        assert same(other, pairs)
 
 
 @given(comparisons())
@@ -150,66 +134,35 @@ def test_selection_out_of_range_or_along_other_axes_fails():
     assert [edge.index.tolist() for edge in pairs] == [[[0, 1]], [[1, 2]]]
 
 
-@given(comparisons())
-def test_copies_and_pickles_are_equal(data):
-    pairs, _ = data
-    assert same(pickle.loads(pickle.dumps(pairs)), pairs)
-    assert same(copy.deepcopy(pairs), pairs)
-
-
 # ---- From scores and rankings
 
 
 def brute_pairs(scores, qid, ties):
-    """Every i < j of one query with the sign of the difference of scores."""
+    """Every i < j of one query with the sign of the difference of scores, by queries and by rows."""
     found = {}
-    for i in range(len(scores)):
-        for j in range(i + 1, len(scores)):
-            if qid[i] == qid[j] and (ties == "keep" or scores[i] != scores[j]):
+    for query in sorted(set(qid.tolist())):
+        for i, j in combinations(np.flatnonzero(qid == query).tolist(), 2):
+            if ties == "keep" or scores[i] != scores[j]:
                 found[i, j] = int(scores[i] > scores[j]) - int(scores[i] < scores[j])
     return found
 
 
-@given(SCORED, st.sampled_from(["drop", "keep"]), st.booleans())
-def test_from_scores_pairs_all_items_of_a_query(rows, ties, named):
+@given(SCORED, st.sampled_from(["drop", "keep"]), st.sampled_from(["ids", "names", "one query"]))
+def test_from_scores_pairs_all_items_of_a_query(rows, ties, kind):
     scores, qid = (np.array(column) for column in zip(*rows, strict=True))
-    X = np.arange(2.0 * len(rows)).reshape(-1, 2)
+    X, ids = np.arange(2.0 * len(rows)).reshape(-1, 2), qid
+    if kind == "names":
+        ids = np.array(["query a", "query b", "query c"])[qid]
+    elif kind == "one query":
+        qid, ids = 0 * qid, None
     expected = brute_pairs(scores, qid, ties)
     if not expected:
         with pytest.raises(ValueError, match=f"no pair is left of {len(rows)} items"):
-            Pairs.from_scores(X, scores, qid, ties=ties)
+            Pairs.from_scores(X, scores, ids, ties=ties)
         return
-    ids = np.array(["query c", "query a", "query b"])[qid] if named else qid
     pairs, y = Pairs.from_scores(X, scores, ids, ties=ties)
-    assert dict(zip(map(tuple, pairs.index.tolist()), y.tolist(), strict=True)) == expected
-    assert len(pairs) == len(expected)
+    assert list(zip(map(tuple, pairs.index.tolist()), y.tolist(), strict=True)) == list(expected.items())
     np.testing.assert_array_equal(pairs.items, X)
-
-
-@given(SCORED, st.sampled_from(["drop", "keep"]))
-def test_pairs_stand_in_the_order_of_queries_and_of_rows(rows, ties):
-    scores, qid = (np.array(column) for column in zip(*rows, strict=True))
-    expected = [
-        [i, j]
-        for query in sorted(set(qid.tolist()))
-        for i, j in combinations(np.flatnonzero(qid == query).tolist(), 2)
-        if ties == "keep" or scores[i] != scores[j]
-    ]
-    assume(expected)
-    pairs, _ = Pairs.from_scores(np.zeros((len(rows), 1)), scores, qid, ties=ties)
-    assert pairs.index.tolist() == expected
-
-
-@given(SCORED)
-def test_from_scores_without_query_ids_is_one_query(rows):
-    scores = np.array([score for score, _ in rows])
-    X = np.zeros((len(rows), 1))
-    assume(len(rows) > 1)
-    pairs, y = Pairs.from_scores(X, scores, ties="keep")
-    others, y_others = Pairs.from_scores(X, scores, np.zeros(len(rows)), ties="keep")
-    assert same(pairs, others)
-    assert y.tolist() == y_others.tolist()
-    assert len(pairs) == len(rows) * (len(rows) - 1) // 2
 
 
 @given(SCORED)
@@ -236,9 +189,13 @@ def test_scores_of_any_size_are_compared():
 # ---- Bad input
 
 
-@pytest.mark.parametrize(
-    ("items", "message"),
-    [
+def by(call, *cases):
+    return [(partial(call, *values), message) for *values, message in cases]
+
+
+BAD = [
+    *by(
+        lambda items: Pairs(items, [[0, 1]]),
         (
             [[1.0, math.nan], [math.inf, 2.0]],
             r"items\[0, 1\] is nan; expected finite numbers \(1 more are not finite\)",
@@ -255,18 +212,9 @@ def test_scores_of_any_size_are_compared():
         ([[1j]], "items has dtype complex128; expected real numbers"),
         (np.ma.array([[1.0], [2.0]], mask=[[0], [1]]), "items has 1 masked values; expected none"),
         (sparse.eye_array(3), "items is sparse; expected a dense array"),
-    ],
-)
-def test_bad_items_are_named(items, message):
-    with pytest.raises(ValueError, match=message):
-        Pairs(items, [[0, 1]])
-    with pytest.raises(ValueError, match=message.replace("items", "X", 1)):
-        check_items(items, "X")
-
-
-@pytest.mark.parametrize(
-    ("index", "message"),
-    [
+    ),
+    *by(
+        lambda index: Pairs(ITEMS, index),
         ([[0, 3]], r"index\[0, 1\] is 3; expected a row number of items, from 0 to 2"),
         ([[0, 1], [-1, 2]], r"index\[1, 0\] is -1; expected a row number of items, from 0 to 2"),
         ([[0, 1], [2, 2]], "pair 1 compares item 2 with itself; expected two different items"),
@@ -276,45 +224,24 @@ def test_bad_items_are_named(items, message):
         ([[0, 1, 2]], r"index has shape \(1, 3\)"),
         ([[0.0, 1.0]], "index has dtype float64; expected integers"),
         ([[True, False]], "index has dtype bool; expected integers"),
-    ],
-)
-def test_bad_indices_are_named(index, message):
-    with pytest.raises(ValueError, match=message):
-        Pairs(ITEMS, index)
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "message"),
-    [
-        ([[1.0]], [[1.0], [2.0]], r"first has shape \(1, 1\), second \(2, 1\); expected the same"),
-        ([[1.0]], [[1.0, 2.0]], r"first has shape \(1, 1\), second \(1, 2\)"),
+    ),
+    *by(
+        Pairs.from_arrays,
+        ([[1.0]], [[1.0], [2.0]], r"second has shape \(2, 1\); expected \(1, 1\): the same as of first"),
+        ([[1.0]], [[1.0, 2.0]], r"second has shape \(1, 2\); expected \(1, 1\)"),
         ([[1.0]], [[math.nan]], r"second\[0, 0\] is nan"),
         ([[math.inf]], [[1.0]], r"first\[0, 0\] is inf"),
-    ],
-)
-def test_bad_arrays_are_named(first, second, message):
-    with pytest.raises(ValueError, match=message):
-        Pairs.from_arrays(first, second)
-
-
-@pytest.mark.parametrize(
-    ("array", "message"),
-    [
+    ),
+    *by(
+        as_pairs,
         (np.zeros((3, 3, 2)), r"pairs has shape \(3, 3, 2\); expected Pairs or an \(m, 2, p\) array"),
         (np.zeros((3, 2)), r"pairs has shape \(3, 2\)"),
         (np.zeros((0, 2, 2)), "first is empty"),
         (Pairs(ITEMS, [[0, 1]])[[]], "there are no pairs; expected at least one"),
         ([[[1.0], [math.nan]]], r"second\[0, 0\] is nan"),
-    ],
-)
-def test_bad_pairs_are_named(array, message):
-    with pytest.raises(ValueError, match=message):
-        as_pairs(array)
-
-
-@pytest.mark.parametrize(
-    ("y", "message"),
-    [
+    ),
+    *by(
+        Pairs(ITEMS, [[0, 1], [1, 2]]).flipped,
         ([1, 2], r"y\[1\] is 2; expected one of \[-1, 0, 1\] \(\+1 first better, -1 second better"),
         ([math.nan, 1], r"y\[0\] is nan; expected"),
         ([1, 0.5], r"y\[1\] is 0\.5; expected"),
@@ -323,73 +250,44 @@ def test_bad_pairs_are_named(array, message):
         ([1], "y has 1 labels for 2 pairs; expected one label a pair"),
         ([[1, 0]], r"y has shape \(1, 2\); expected \(2,\): one label a pair"),
         (1, r"y has shape \(\); expected \(2,\)"),
-    ],
-)
-def test_bad_labels_are_named(y, message):
-    with pytest.raises(ValueError, match=message):
-        check_labels(y, 2)
-    with pytest.raises(ValueError, match=message):
-        Pairs(ITEMS, [[0, 1], [1, 2]]).flipped(y)
-
-
-def test_labels_may_be_narrowed_and_become_small_integers():
-    with pytest.raises(ValueError, match=r"y\[1\] is 0; expected one of \[-1, 1\]"):
-        check_labels([1, 0], 2, allow=(1, -1))
-    labels = check_labels([1.0, -1.0, 0.0], 3)
-    assert labels.tolist() == [1, -1, 0]
-    assert labels.dtype == np.int8
-
-
-@pytest.mark.parametrize(
-    ("qid", "message"),
-    [
+    ),
+    *by(
+        lambda qid: Pairs.from_scores([[1.0], [2.0]], [1, 2], qid),
         ([1], r"qid has shape \(1,\); expected \(2,\): one query id an item"),
         ([[1, 2]], r"qid has shape \(1, 2\)"),
         ([1, math.nan], r"qid\[1\] is nan; expected a query id for each item"),
         (["a", None], r"qid\[1\] is None; expected a query id for each item"),
         (np.array(["a", math.nan], dtype=object), r"qid\[1\] is nan; expected a query id for each item"),
-    ],
-)
-def test_bad_query_ids_are_named(qid, message):
-    with pytest.raises(ValueError, match=message):
-        check_query_ids(qid, 2)
-    with pytest.raises(ValueError, match=message):
-        Pairs.from_scores([[1.0], [2.0]], [1, 2], qid)
-
-
-def test_query_ids_are_optional_and_of_any_type():
-    assert check_query_ids(None, 2) is None
-    assert check_query_ids(["a", "b"], 2).tolist() == ["a", "b"]
-    assert check_query_ids(np.array(["a", "b"], dtype=object), 2).tolist() == ["a", "b"]
-    assert check_query_ids([7, 7], 2).tolist() == [7, 7]
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
+    ),
+    *by(
+        lambda values: Pairs.from_scores([[1.0], [2.0]], values),
         ([1, math.nan], r"\[1\] is nan; expected finite numbers"),
         ([math.inf, 1], r"\[0\] is inf; expected finite numbers"),
         ([1], r" has shape \(1,\); expected \(2,\): one value an item"),
         ([[1, 2]], r" has shape \(1, 2\)"),
         (["good", "bad"], r"\[0\] is 'good'; expected a number"),
-    ],
-)
-def test_bad_scores_and_ranks_are_named(values, message):
-    with pytest.raises(ValueError, match="scores" + message):
-        Pairs.from_scores([[1.0], [2.0]], values)
-    with pytest.raises(ValueError, match="rank" + message):
-        Pairs.from_rankings([[1.0], [2.0]], values)
+        ([3, 3], r"no pair is left of 2 items: .* with different scores"),
+    ),
+    (
+        lambda: Pairs.from_rankings([[1.0], [2.0]], [1, math.nan]),
+        r"rank\[1\] is nan; expected finite numbers",
+    ),
+    (lambda: Pairs.from_rankings([[1.0], [2.0]], [1, 2], ["a", "b"]), "no pair is left of 2 items"),
+    (
+        lambda: Pairs.from_scores([[1.0]], [3], ties="keep"),
+        "left of 1 items: expected two items of one query$",
+    ),
+    (
+        lambda: Pairs.from_scores([[1.0]] * 2, [1, 2], ties="half"),
+        "ties is 'half'; expected 'drop' or 'keep'",
+    ),
+]
 
 
-def test_a_set_of_scores_without_a_pair_is_an_error():
-    with pytest.raises(ValueError, match=r"no pair is left of 2 items: .* with different scores"):
-        Pairs.from_scores([[1.0], [2.0]], [3, 3])
-    with pytest.raises(ValueError, match=r"no pair is left of 1 items: expected two items of one query$"):
-        Pairs.from_scores([[1.0]], [3], ties="keep")
-    with pytest.raises(ValueError, match="no pair is left of 2 items"):
-        Pairs.from_rankings([[1.0], [2.0]], [1, 2], qid=["a", "b"])
-    with pytest.raises(ValueError, match="ties is 'half'; expected 'drop' or 'keep'"):
-        Pairs.from_scores([[1.0], [2.0]], [1, 2], ties="half")
+@pytest.mark.parametrize(("call", "message"), BAD)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
 @given(comparisons(), st.integers(0, 2**31))

@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 
 from preflearn import plots
@@ -22,15 +21,3 @@ def test_differences_are_drawn_a_label_at_a_time(axes):
     plots.difference_plane(axes, [[1, 2], [0, 1], [3, 4]], [1, -1, 1])
     drawn = {scatter.get_label(): scatter.get_offsets().tolist() for scatter in axes.collections}
     assert drawn == {"first better": [[1, 2], [3, 4]], "second better": [[0, 1]]}
-
-
-def test_lines_of_a_level_keep_the_limits(axes):
-    axes.set(xlim=(-1, 2), ylim=(-3, 3))
-    plots.level_lines(axes, [3, 4], [0, 5], color="k", label="five")
-    for line, level in zip(axes.lines, (0, 5), strict=False):
-        assert np.array(line.get_xy1()) @ [3, 4] == pytest.approx(level)
-        assert np.array(line.get_xy2()) @ [3, 4] == pytest.approx(level)
-    assert (axes.get_xlim(), axes.get_ylim()) == ((-1, 2), (-3, 3))
-    assert axes.get_legend_handles_labels()[1] == ["five"]
-    with pytest.raises(ValueError, match="expected two numbers, not both zero"):
-        plots.level_lines(axes, [0, 0], [1], color="k")

@@ -120,10 +120,7 @@ class Incidence:
 
     def occurring(self) -> Ids:
         """The ids of the items that occur in a pair, in order."""
-        m, n = self.shape
-        if m < n >> 10:  # a few pairs of many items: sort their ids rather than mark all items
-            return np.unique(self.index)
-        marks = np.zeros(n, dtype=bool)
+        marks = np.zeros(self.shape[1], dtype=bool)
         marks[self.index] = True
         return np.flatnonzero(marks)
 
@@ -237,10 +234,7 @@ class Pairs:
     def from_arrays(cls, first: ArrayLike, second: ArrayLike) -> Pairs:
         """Pairs from two (m, p) arrays: row i of `first` was compared with row i of `second`."""
         first, second = check_items(first, "first"), check_items(second, "second")
-        if first.shape != second.shape:
-            raise ValueError(
-                f"first has shape {first.shape}, second {second.shape}; expected the same (m, p) for both"
-            )
+        check_shape(second, "second", first.shape, "the same as of first")
         m = len(first)
         return cls._trusted(np.vstack([first, second]), np.arange(2 * m).reshape(2, m).T)
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from preflearn.checks import check_array, check_labels, shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-__all__ = ["COLOURS", "difference_plane", "level_lines", "setup", "style"]
+__all__ = ["COLOURS", "difference_plane", "setup", "style"]
 
 COLOURS = {
     "black": "#000000",
@@ -61,16 +59,8 @@ _STYLES = {
     "elo": ("orange", "h"),
     "glicko": ("green", "p"),
     "davidson": ("purple", "*"),
-    "ordinal": ("sky", "d"),
     "trivial": ("grey", "X"),
-    # learners of rankings
-    "AnKer-rank": ("vermillion", "o"),
-    "able2rank": ("purple", "D"),
-    "ERR": ("orange", "P"),
-    "Ranking SVM": ("blue", "s"),
-    "RankNet": ("green", "v"),
     # inference
-    "exact": ("black", "x"),
     "EP": ("blue", "s"),
     "reverse-KL": ("vermillion", "D"),
 }
@@ -79,10 +69,8 @@ _RC = {
     "figure.figsize": (6.4, 4.0),
     "figure.constrained_layout.use": True,
     "figure.facecolor": "white",
-    "savefig.facecolor": "white",
     "font.size": 12,
     "axes.titlesize": 12,
-    "axes.labelsize": 12,
     "legend.fontsize": 11,
     "xtick.labelsize": 11,
     "ytick.labelsize": 11,
@@ -166,42 +154,3 @@ def difference_plane(axes: Axes, differences: ArrayLike, y: ArrayLike, **scatter
             axes.scatter(*differences[y == label].T, s=26, label=name, zorder=3, **(look | scatter))
     axes.set_xlabel("difference in feature 1")
     axes.set_ylabel("difference in feature 2")
-
-
-def level_lines(
-    axes: Axes,
-    coef: ArrayLike,
-    levels: ArrayLike,
-    *,
-    color: str,
-    linestyle: Any = "-",
-    label: str | None = None,
-) -> None:
-    """Draw the lines coef . d = level across the current limits of a two-dimensional plot.
-
-    Parameters
-    ----------
-    axes : matplotlib Axes
-        Its limits are kept.
-    coef : array-like of shape (2,)
-    levels : array-like of float
-    color, linestyle, label
-        Of all lines; the label appears once in the legend.
-
-    Raises
-    ------
-    ValueError
-        If `coef` is zero or not of length two.
-    """
-    from matplotlib.lines import Line2D
-
-    coef = check_array(coef, "coef", (2,))
-    if not coef.any():
-        raise ValueError(f"coef is {coef}; expected two numbers, not both zero")
-    limits = axes.get_xlim(), axes.get_ylim()
-    for level in check_array(np.atleast_1d(np.asarray(levels)), "levels", ("k",)):
-        foot = level * coef / (coef @ coef)
-        axes.axline(foot, foot + np.array([-coef[1], coef[0]]), color=color, linestyle=linestyle, lw=1.8)
-    axes.set(xlim=limits[0], ylim=limits[1])
-    if label is not None:
-        axes.add_line(Line2D([], [], color=color, linestyle=linestyle, lw=1.8, label=label))

@@ -1,4 +1,5 @@
-import itertools
+"""Each answer on separability is proved again from its certificate, in fractions."""
+
 import pickle
 from fractions import Fraction
 
@@ -6,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from margins.problems import both_ways, frozen, lp_optima
 
 from preflearn.margins import MarginLP, MarginQP, NotSeparableError, separability
 from preflearn.margins import separable as module
@@ -14,79 +16,26 @@ from preflearn.pairs import Pairs
 
 def fractions(pairs, y):
     """Exact y_i d_i and d_j from the given floats."""
-    rows = []
-    for (first, second), label in zip(pairs.index, y, strict=True):
-        d = [
-            Fraction(a) - Fraction(b)
-            for a, b in zip(pairs.items[first].tolist(), pairs.items[second].tolist(), strict=True)
-        ]
-        rows.append([-x for x in d] if label == -1 else d)
-    return rows
-
-
-def dot(a, b):
-    return sum((x * z for x, z in zip(a, b, strict=True)), Fraction(0))
+    exact = np.vectorize(Fraction, otypes=[object])
+    return (exact(pairs.first) - exact(pairs.second)) * np.where(np.equal(y, -1), -1, 1)[:, None]
 
 
 def assert_proof(answer, pairs, y):
     """Check the certificate alone, in fractions."""
-    rows = fractions(pairs, y)
+    rows, ties = fractions(pairs, y), np.equal(y, 0)
     assert answer.exact
     if answer.separable:
-        w = [Fraction(x) for x in answer.coef.tolist()]
-        s = [dot(w, row) for row, label in zip(rows, y, strict=True) if label != 0]
-        t = [abs(dot(w, row)) for row, label in zip(rows, y, strict=True) if label == 0]
-        if s:
-            assert min(s) > max(t, default=Fraction(0))
+        values = rows @ [Fraction(x) for x in answer.coef.tolist()]
+        assert ties.all() or min(values[~ties]) > max(abs(values[ties]), default=0)
         return
-    weights = answer.exact_weights
-    p = len(rows[0])
-    assert sum(a for i, a in weights.items() if y[i] != 0) == 1
-    assert all(a > 0 for i, a in weights.items() if y[i] != 0)
-    assert sum(abs(b) for i, b in weights.items() if y[i] == 0) <= 1
-    for k in range(p):
-        left = sum((a * rows[i][k] for i, a in weights.items() if y[i] != 0), Fraction(0))
-        assert left == sum((b * rows[i][k] for i, b in weights.items() if y[i] == 0), Fraction(0))
-    assert sorted(weights) == answer.support.tolist()
-    assert len(weights) <= p + 2
-    np.testing.assert_allclose(answer.weights[answer.support], [float(weights[i]) for i in answer.support])
-
-
-def solve_exactly(A, b):
-    """Gauss-Jordan elimination in fractions; None if A is singular."""
-    rows = [[*row, value] for row, value in zip(A, b, strict=True)]
-    n = len(rows)
-    for k in range(n):
-        pivot = next((i for i in range(k, n) if rows[i][k] != 0), None)
-        if pivot is None:
-            return None
-        rows[k], rows[pivot] = rows[pivot], rows[k]
-        rows[k] = [x / rows[k][k] for x in rows[k]]
-        for i in range(n):
-            if i != k and rows[i][k] != 0:
-                rows[i] = [x - rows[i][k] * z for x, z in zip(rows[i], rows[k], strict=True)]
-    return [row[-1] for row in rows]
-
-
-def lp_by_vertices(pairs, y):
-    """The optimal mu of eq. 7, for mu of any sign and a box |w_k| <= 1000 that makes vertices."""
-    p = pairs.items.shape[1]
-    constraints = []
-    for row, label in zip(fractions(pairs, y), y, strict=True):
-        signs = [1] if label != 0 else [1, -1]
-        for sign in signs:  # coefficients of (w, mu) <= bound
-            side = -1 if label != 0 else sign
-            constraints.append(([side * x for x in row] + [Fraction(1)], Fraction(-1 if label != 0 else 1)))
-    for k, sign in itertools.product(range(p), (1, -1)):
-        constraints.append(([Fraction(sign * (j == k)) for j in range(p + 1)], Fraction(1000)))
-    best = None
-    for chosen in itertools.combinations(constraints, p + 1):
-        point = solve_exactly([c[0] for c in chosen], [c[1] for c in chosen])
-        if point is None or (best is not None and point[-1] <= best):
-            continue
-        if all(dot(a, point) <= bound for a, bound in constraints):
-            best = point[-1]
-    return best
+    weights = np.array([answer.exact_weights.get(i, Fraction(0)) for i in range(len(ties))])
+    assert sum(weights[~ties]) == 1
+    assert min(weights[~ties]) >= 0
+    assert sum(abs(weights[ties])) <= 1
+    assert not (np.where(ties, -weights, weights) @ rows).any()
+    assert np.flatnonzero(weights).tolist() == sorted(answer.exact_weights) == answer.support.tolist()
+    assert len(answer.support) <= rows.shape[1] + 2
+    np.testing.assert_allclose(answer.weights, weights.astype(float))
 
 
 def small(seed, p, m):
@@ -102,16 +51,16 @@ def test_small_integer_problems_against_all_vertices(seed, p, m):
     pairs, y = small(seed, p, m)
     if not (y == 0).any() or not y.any():
         return
-    mu = lp_by_vertices(pairs, y)
-    answer = separability(pairs, y)
-    assert answer.separable == (mu > 0)
+    rows, answer = fractions(pairs, y), separability(pairs, y)
+    mu, _ = lp_optima(frozen(rows[y != 0]), both_ways(frozen(rows[y == 0])))
+    assert answer.separable == bool(mu)
     assert_proof(answer, pairs, y)
-    if answer.separable:
+    if mu:
         assert MarginLP().fit(pairs, y).margin_ == pytest.approx(float(mu), abs=1e-12)
-    else:
-        for estimator in (MarginLP(), MarginQP()):
-            with pytest.raises(NotSeparableError):
-                estimator.fit(pairs, y)
+        return
+    for estimator in (MarginLP(), MarginQP()):
+        with pytest.raises(NotSeparableError):
+            estimator.fit(pairs, y)
 
 
 @settings(deadline=None, max_examples=80)
@@ -211,13 +160,21 @@ def test_extreme_magnitudes_are_exact():
     assert_proof(separability(pairs, [1, 1, 0]), pairs, [1, 1, 0])
 
 
-def test_errors_survive_pickling():
-    pairs = Pairs([[0.0], [1.0], [2.0]], [[1, 0], [2, 0]])
-    with pytest.raises(NotSeparableError) as caught:
-        MarginLP().fit(pairs, [1, 0])
-    copy = pickle.loads(pickle.dumps(caught.value))
-    assert str(copy) == str(caught.value)
-    assert copy.certificate.exact_weights == caught.value.certificate.exact_weights
+def test_what_is_refused_is_named_and_survives_pickling():
+    pairs = Pairs([[0.0], [1.0], [2.0], [5.0]], [[1, 0], [2, 0], [3, 0]])
+    for estimator in (MarginLP(), MarginQP()):
+        with pytest.raises(
+            NotSeparableError, match=r"0 \(label \+1, weight 1\), 1 \(label \+0.*slack"
+        ) as caught:
+            estimator.fit(pairs, [1, 0, 1])
+        assert caught.value.certificate.support.tolist() == [0, 1]
+        copy = pickle.loads(pickle.dumps(caught.value))
+        assert str(copy) == str(caught.value)
+        assert copy.certificate.exact_weights == caught.value.certificate.exact_weights
+        for y in ([1, 0, 0], [1, -1, 0], [0, 0, 1]):  # the same difference twice; a preference of equal items
+            same = Pairs([[0.0, 1.0], [1.0, 1.0], [2.0, 1.0], [2.0, 1.0]], [[1, 0], [2, 1], [3, 2]])
+            with pytest.raises(NotSeparableError):
+                estimator.fit(same, y)
 
 
 @pytest.mark.parametrize(("y", "message"), [([1, 5], r"y\[1\]"), ([1], "1 labels for 2 pairs")])

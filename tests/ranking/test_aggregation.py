@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csgraph
 from scipy.special import expit
 
@@ -37,10 +36,6 @@ def unmet(P, worths):
 def against(P, order):
     """Kemeny's sum of p_ji over i before j."""
     return sum(P[j, i] for k, i in enumerate(order) for j in order[k + 1 :])
-
-
-def least_against(P):
-    return min(against(P, order) for order in permutations(range(len(P))))
 
 
 # ---- Bradley, Terry and Luce
@@ -96,23 +91,27 @@ def test_a_total_order_takes_as_few_steps_however_long_it_is(monkeypatch, n):
     assert steps_of_newton(monkeypatch, chain) < 60
 
 
-def test_of_a_total_order_the_equations_hold():
-    P = np.triu(np.ones((60, 60)), 1)
+def assert_balanced(P, accuracy):
+    """The equations of the k best items, summed: within them all cancels, and what is left may be tiny."""
     worths = bradley_terry(P)
-    P = P + 1e-9 * ~np.eye(60, dtype=bool)
-    chance = expit(worths[:, None] - worths)
-    for k in range(1, 60):  # of the k best items against the others
-        assert (P * chance.T)[:k, k:].sum() == pytest.approx((P.T * chance)[:k, k:].sum(), rel=1e-6)
+    order = np.argsort(-worths)
+    P, chance = P[np.ix_(order, order)] / P.max(), expit(worths[order, None] - worths[order])
+    if csgraph.connected_components(P > 1e-9, connection="strong")[0] > 1:
+        P = P + 1e-9
+    for k in range(1, len(P)):
+        assert (P * chance.T)[:k, k:].sum() == pytest.approx((P.T * chance)[:k, k:].sum(), rel=accuracy)
 
 
-def test_where_rounding_used_to_end_it_early():
-    """Degrees below 1e-9 of the largest beside larger ones; found by chance."""
-    P = np.array([[0, 6.5471e-12, 0], [1.5820e-08, 0, 1], [3.0924e-09, 1.1341e-08, 0]])
-    worths = bradley_terry(P)
-    P += 1e-9 * ~np.eye(3, dtype=bool)
-    chance = expit(worths[:, None] - worths)
-    for item in range(3):
-        assert (P * chance.T)[item].sum() == pytest.approx((P.T * chance)[item].sum(), rel=1e-6)
+@pytest.mark.parametrize(
+    "P",
+    [
+        np.triu(np.ones((60, 60)), 1),
+        # degrees below 1e-9 of the largest beside larger ones, where rounding used to end it early
+        np.array([[0, 6.5471e-12, 0], [1.5820e-08, 0, 1], [3.0924e-09, 1.1341e-08, 0]]),
+    ],
+)
+def test_the_equations_hold_where_a_billionth_is_added(P):
+    assert_balanced(P, 1e-6)
 
 
 @given(SEEDS, st.integers(1, 12), st.sampled_from([None, 2, 4, 10]), st.floats(0, 20))
@@ -135,14 +134,6 @@ def test_incomplete_degrees_may_differ_from_row_sums():
     assert bradley_terry(P).argmax() == 1
 
 
-def ahead_by_a_chain(P):
-    """(i, j) where a chain of preferences leads from i to j, and none back: Warshall's algorithm."""
-    reach = P > 0
-    for k in range(len(P)):
-        reach |= reach[:, [k]] & reach[[k]]
-    return reach & ~reach.T
-
-
 @given(SEEDS, st.integers(2, 7), st.floats(0.05, 0.6))
 @settings(deadline=None)
 def test_where_no_maximum_exists_chains_of_preferences_decide(seed, n, density):
@@ -151,7 +142,8 @@ def test_where_no_maximum_exists_chains_of_preferences_decide(seed, n, density):
     np.fill_diagonal(P, 0)
     worths = bradley_terry(P)
     assert np.isfinite(worths).all()
-    i, j = np.nonzero(ahead_by_a_chain(P))
+    reach = np.isfinite(csgraph.shortest_path(P, unweighted=True))
+    i, j = np.nonzero(reach & ~reach.T)
     assert (worths[i] > worths[j]).all()
 
 
@@ -159,19 +151,11 @@ def test_where_no_maximum_exists_chains_of_preferences_decide(seed, n, density):
 @example(964879251, 8, 0.1875, -8.0)  # steps of one length went to and fro
 @settings(deadline=None, max_examples=100)
 def test_degrees_of_all_sizes_and_a_billionth_where_no_maximum_exists(seed, n, density, smallest):
-    """The equations of the k best items, summed: within them all cancels, and what is left may be tiny."""
     rng = np.random.default_rng(seed)
     P = 10.0 ** rng.uniform(smallest, 0, (n, n)) * (rng.random((n, n)) < density)
     np.fill_diagonal(P, 0)
     assume(P.any())
-    worths = bradley_terry(P)
-    order = np.argsort(-worths)
-    P, chance = P[np.ix_(order, order)] / P.max(), expit(worths[order, None] - worths[order])
-    all_meet = csgraph.connected_components(P > 1e-9, connection="strong")[0] == 1
-    P = P if all_meet else P + 1e-9
-    for k in range(1, n):
-        wins, losses = (P * chance.T)[:k, k:].sum(), (P.T * chance)[:k, k:].sum()
-        assert wins == pytest.approx(losses, rel=1e-4)
+    assert_balanced(P, 1e-4)
 
 
 @pytest.mark.parametrize(
@@ -228,35 +212,14 @@ def test_rounding_orders_nothing():
 # ---- Kemeny
 
 
-@given(SEEDS, st.integers(1, 6), st.sampled_from([None, 2, 4]))
-@settings(deadline=None, max_examples=50)
+@given(SEEDS, st.integers(1, 7), st.sampled_from([None, 2, 4]))
+@settings(deadline=None, max_examples=40)
 def test_kemeny_is_the_best_of_all_orders(seed, n, levels):
     P = reciprocal(seed, n, levels) if seed % 2 else degrees(seed, n)
     worths = kemeny(P)
     assert sorted(worths) == list(range(1, n + 1))
-    assert against(P, np.argsort(-worths)) == pytest.approx(least_against(P), abs=1e-12)
-
-
-def kemeny_by_milp(P):
-    """The least sum by integer programming: b_ij = 1 if i comes before j, for i < j; no cycle of three."""
-    n = len(P)
-    place = {pair: k for k, pair in enumerate((i, j) for i in range(n) for j in range(i + 1, n))}
-    cost = np.array([P[j, i] - P[i, j] for i, j in place])
-    triples = [(i, j, k) for i in range(n) for j in range(i + 1, n) for k in range(j + 1, n)]
-    A = np.zeros((len(triples), len(place)))
-    for row, (i, j, k) in enumerate(triples):
-        A[row, [place[i, j], place[j, k], place[i, k]]] = 1, 1, -1
-    found = milp(
-        cost, integrality=np.ones(len(cost)), bounds=Bounds(0, 1), constraints=LinearConstraint(A, 0, 1)
-    )
-    return found.fun + sum(P[i, j] for i, j in place)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_kemeny_equals_integer_programming(seed):
-    P = reciprocal(seed, 13, spread=0.2)
-    assert csgraph.connected_components(P > P.T, connection="strong")[0] < 13  # there are cycles
-    assert against(P, np.argsort(-kemeny(P))) == pytest.approx(kemeny_by_milp(P), abs=1e-9)
+    least = min(against(P, order) for order in permutations(range(n)))
+    assert against(P, np.argsort(-worths)) == pytest.approx(least, abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -1,56 +1,22 @@
+"""Davidson's model and the ordinal ones against cvxpy, their definitions and their limits."""
+
 import pickle
-import re
 
 import cvxpy as cp
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ranking.comparisons import MODELS, compared, every_model, objective, probabilities, tie_parameter
 from scipy.optimize import approx_fprime
-from scipy.stats import logistic, norm
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 
-from preflearn.ground.outcomes import LINKS, davidson_loss, ordinal_loss
 from preflearn.metrics import log_loss
 from preflearn.pairs import Pairs
 from preflearn.ranking import Davidson, OrdinalComparison
-
-LAWS = {"logit": logistic, "probit": norm}
-MODELS = [Davidson(0.1), OrdinalComparison("logit", 0.1), OrdinalComparison("probit", 0.1)]
-every_model = pytest.mark.parametrize("model", MODELS, ids=["davidson", "logit", "probit"])
-
-
-def compared(seed, m=60, n=8, p=3, width=0.7):
-    """Noisy comparisons of linear scores; differences below the width are ties."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p))
-    index = np.array([rng.choice(n, 2, replace=False) for _ in range(m)])
-    scores = X @ rng.standard_normal(p)
-    differences = scores[index[:, 0]] - scores[index[:, 1]] + rng.logistic(size=m)
-    y = np.where(np.abs(differences) < width, 0, np.sign(differences)).astype(int)
-    y[:3] = -1, 0, 1
-    return Pairs(X, index), y
-
-
-def tie_parameter(model):
-    return np.log(model.nu_) if isinstance(model, Davidson) else model.threshold_
-
-
-def probabilities(model, d, t):
-    """P(second), P(tie), P(first) by the definitions, column by column."""
-    if isinstance(model, Davidson):
-        weights = np.array([np.exp(-d / 2), np.full_like(d, np.exp(t)), np.exp(d / 2)])
-        return (weights / weights.sum(axis=0)).T
-    cdf = LAWS[model.link].cdf
-    return np.column_stack([cdf(-d - t), cdf(t - d) - cdf(-t - d), cdf(d - t)])
-
-
-def objective(model, pairs, y, w, t):
-    p = probabilities(model, pairs.differences() @ w, t)[np.arange(len(y)), y + 1]
-    return model.alpha / 2 * w @ w - np.log(np.maximum(p, 1e-300)).sum()
 
 
 def by_cvxpy(model, pairs, y, weights):
@@ -95,39 +61,6 @@ def test_fit_is_the_optimum_of_the_likelihood_as_written(model, seed):
 
     assert fitted.objective_ == pytest.approx(value(point), rel=1e-12)
     np.testing.assert_allclose(approx_fprime(point, value, 1e-6), 0, atol=2e-4)
-
-
-@pytest.mark.parametrize("kind", ["davidson", "logit", "probit"])
-@pytest.mark.parametrize("t", [0.03, 0.6, 2.5])
-def test_derivatives_agree_with_finite_differences(kind, t):
-    d = np.tile(np.linspace(-9, 9, 37), 3)
-    y = np.repeat([-1, 0, 1], 37)
-
-    def loss(d, t):
-        return davidson_loss(d, t, y) if kind == "davidson" else ordinal_loss(d, t, y, LINKS[kind])
-
-    here, h = loss(d, t), 1e-6
-    right, left = loss(d + h, t), loss(d - h, t)
-    up, down = loss(d, t + h), loss(d, t - h)
-    tolerance = {"rtol": 1e-5, "atol": 1e-6}
-    np.testing.assert_allclose(here.d, (right.value - left.value) / (2 * h), **tolerance)
-    np.testing.assert_allclose(here.t, (up.value - down.value) / (2 * h), **tolerance)
-    np.testing.assert_allclose(here.dd, (right.d - left.d) / (2 * h), **tolerance)
-    np.testing.assert_allclose(here.dt, (right.t - left.t) / (2 * h), **tolerance)
-    np.testing.assert_allclose(here.tt, (up.t - down.t) / (2 * h), **tolerance)
-
-
-@given(
-    d=st.floats(-30, 30),
-    t=st.floats(1e-3, 20),
-    y=st.sampled_from([-1, 0, 1]),
-    kind=st.sampled_from([*LINKS, "d"]),
-)
-def test_losses_are_jointly_convex(d, t, y, kind):
-    d, y = np.array([d]), np.array([y])
-    loss = davidson_loss(d, t, y) if kind == "d" else ordinal_loss(d, t, y, LINKS[kind])
-    hessian = np.array([[loss.dd[0], loss.dt[0]], [loss.dt[0], loss.tt[0]]])
-    assert np.linalg.eigvalsh(hessian)[0] >= -1e-9 * (1 + np.abs(hessian).max())
 
 
 @every_model
@@ -231,35 +164,6 @@ def test_one_tie_among_many_approaches_the_limit_without_ties(model):
 
 
 @every_model
-@settings(max_examples=15)
-@given(seed=st.integers(0, 10**6))
-def test_order_of_pairs_and_of_their_items_does_not_matter(model, seed):
-    pairs, y = compared(seed, m=30)
-    reference = clone(model).fit(pairs, y)
-    swapped = clone(model).fit(pairs.swapped(), -y)
-    np.testing.assert_allclose(swapped.coef_, reference.coef_, atol=1e-8)
-    np.testing.assert_allclose(
-        swapped.predict_proba(pairs.swapped()), reference.predict_proba(pairs)[:, ::-1], atol=1e-8
-    )
-    np.testing.assert_array_equal(reference.predict(pairs.swapped()), -reference.predict(pairs))
-    order = np.random.default_rng(seed).permutation(len(y))
-    np.testing.assert_allclose(clone(model).fit(pairs[order], y[order]).coef_, reference.coef_, atol=1e-8)
-
-
-@every_model
-@settings(max_examples=15)
-@given(seed=st.integers(0, 10**6))
-def test_a_weight_is_a_number_of_copies(model, seed):
-    pairs, y = compared(seed, m=30)
-    counts = np.random.default_rng(seed).integers(0, 4, len(y))
-    counts[:3] = 1
-    copies = np.repeat(np.arange(len(y)), counts)
-    weighted, repeated = clone(model).fit(pairs, y, counts), clone(model).fit(pairs[copies], y[copies])
-    np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-8)
-    assert tie_parameter(weighted) == pytest.approx(tie_parameter(repeated), abs=1e-8)
-
-
-@every_model
 @pytest.mark.parametrize("offset", [2.0**17, 2.0**27])
 def test_a_large_offset_changes_nothing(model, offset):
     pairs, y = compared(15)
@@ -268,32 +172,6 @@ def test_a_large_offset_changes_nothing(model, offset):
     far = clone(model).fit(Pairs(items + offset, pairs.index), y)
     np.testing.assert_allclose(far.coef_, near.coef_, rtol=1e-9)
     assert tie_parameter(far) == pytest.approx(tie_parameter(near), rel=1e-9)
-
-
-@every_model
-def test_equal_items_have_no_weights(model):
-    pairs, y = compared(15)
-    fitted = clone(model).fit(Pairs(np.full((8, 2), 0.1), pairs.index), y)
-    assert fitted.coef_.tolist() == [0.0, 0.0]
-    assert fitted.dual_gap_ < 1e-12
-
-
-@every_model
-@settings(max_examples=10, deadline=None)
-@given(seed=st.integers(0, 10**6), alpha=st.sampled_from([1e-8, 1e-3, 10.0]), ties=st.booleans())
-def test_the_gap_is_small_and_true(model, seed, alpha, ties):
-    """Any other point has an objective above the bound that the gap leaves."""
-    pairs, y = compared(seed)
-    if not ties:
-        pairs, y = pairs[y != 0], y[y != 0]
-    fitted = clone(model).set_params(alpha=alpha).fit(pairs, y)
-    assert fitted.dual_gap_ <= 1e-9
-    bound = fitted.objective_ * (1 - fitted.dual_gap_)
-    rng = np.random.default_rng(seed)
-    for size in (1e-4, 1e-1, 1.0):
-        w = fitted.coef_ + size * rng.standard_normal(3)
-        t = tie_parameter(fitted) * (1 + size * rng.random()) if ties else -30.0 * isinstance(model, Davidson)
-        assert objective(fitted, pairs, y, w, t) >= bound * (1 - 1e-9)
 
 
 @every_model
@@ -308,36 +186,6 @@ def test_labels_that_scikit_learn_encoded_are_refused(model, kinds, method):
         cross_val_predict(clone(model), pairs[kept], y[kept], method=method, cv=3)
     predicted = cross_val_predict(clone(model), pairs[kept], y[kept], cv=3)  # not encoded
     assert np.mean(predicted == y[kept]) > 0.4
-
-
-@every_model
-def test_one_hot_items_and_hessians_in_time(model, monkeypatch):
-    """Sparse features, on a chain of comparisons (badly conditioned), against a dense rotation of them."""
-    monkeypatch.setattr("preflearn.ground.tie_laws._FEW", 3)
-    n, rng = 40, np.random.default_rng(40)
-    index = np.repeat(np.column_stack([np.arange(n - 1), np.arange(1, n)]), 3, axis=0)
-    y = rng.choice([-1, 0, 1], len(index), p=[0.2, 0.3, 0.5])
-    sparse = clone(model).fit(Pairs(np.eye(n), index), y)
-    Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
-    dense = clone(model).fit(Pairs(Q, index), y)
-    np.testing.assert_allclose(sparse.coef_, Q @ dense.coef_, atol=1e-6)
-    assert sparse.objective_ == pytest.approx(dense.objective_, rel=1e-10)
-
-
-@every_model
-def test_strengths_of_one_hot_items_sum_to_zero(model):
-    pairs, y = compared(16)
-    fitted = clone(model).fit(Pairs(np.eye(8), pairs.index), y)
-    assert fitted.coef_.sum() == pytest.approx(0, abs=1e-9)
-
-
-@every_model
-def test_far_differences_have_finite_probabilities(model):
-    fitted = clone(model).fit(*compared(18))
-    far = Pairs([[1e6, 0, 0], [0, 0, 0]], [[0, 1], [1, 0]])
-    p = fitted.predict_proba(far)
-    assert np.isfinite(p).all()
-    np.testing.assert_allclose(p.sum(axis=1), 1)
 
 
 @every_model
@@ -376,20 +224,48 @@ def test_estimators_follow_the_contract_of_scikit_learn(model):
 
 
 @every_model
+@settings(max_examples=10)
+@given(seed=st.integers(0, 10**6))
+def test_order_does_not_matter_and_weights_are_numbers_of_copies(model, seed):
+    pairs, y = compared(seed, m=30)
+    reference, rng = clone(model).fit(pairs, y), np.random.default_rng(seed)
+    swapped = clone(model).fit(pairs.swapped(), -y)
+    np.testing.assert_allclose(swapped.coef_, reference.coef_, atol=1e-8)
+    turned = swapped.predict_proba(pairs.swapped())[:, ::-1]
+    np.testing.assert_allclose(turned, reference.predict_proba(pairs), atol=1e-8)
+    np.testing.assert_array_equal(reference.predict(pairs.swapped()), -reference.predict(pairs))
+    counts = np.maximum(rng.integers(0, 4, len(y)), np.arange(len(y)) < 3)
+    copies = rng.permutation(np.repeat(np.arange(len(y)), counts))
+    weighted, repeated = clone(model).fit(pairs, y, counts), clone(model).fit(pairs[copies], y[copies])
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-8)
+    assert tie_parameter(weighted) == pytest.approx(tie_parameter(repeated), abs=1e-8)
+
+
+@every_model
+def test_strengths_of_items(model):
+    """They sum to zero, are zero where items are equal, and give probabilities however far apart."""
+    pairs, y = compared(16)
+    assert clone(model).fit(Pairs(np.eye(8), pairs.index), y).coef_.sum() == pytest.approx(0, abs=1e-9)
+    equal = clone(model).fit(Pairs(np.full((8, 2), 0.1), pairs.index), y)
+    assert equal.coef_.tolist() == [0.0, 0.0]
+    assert equal.dual_gap_ < 1e-12
+    far = Pairs([[1e6, 0, 0], [0, 0, 0]], [[0, 1], [1, 0]])
+    np.testing.assert_allclose(clone(model).fit(pairs, y).predict_proba(far).sum(axis=1), 1)
+
+
+@every_model
 def test_bad_input_is_named(model):
     pairs, y = compared(21)
-    with pytest.raises(
-        ValueError, match=f"y has only ties .*; {type(model).__name__} needs at least one preference"
+    needs = f"y has only ties .*; {type(model).__name__} needs at least one preference"
+    for labels, weights, message in (
+        (np.zeros(60), None, needs),
+        (y, (y == 0).astype(float), "y has only ties"),
+        (np.full(60, 2), None, r"y\[0\] is 2"),
+        (y[1:], None, "labels for 60 pairs"),
+        (y, -np.ones(60), "sample_weight"),
     ):
-        clone(model).fit(pairs, np.zeros(len(y)))
-    with pytest.raises(ValueError, match="y has only ties"):
-        clone(model).fit(pairs, y, (y == 0).astype(float))
-    with pytest.raises(ValueError, match=r"y\[0\] is 2"):
-        clone(model).fit(pairs, np.full(len(y), 2))
-    with pytest.raises(ValueError, match="labels for 60 pairs"):
-        clone(model).fit(pairs, y[1:])
-    with pytest.raises(ValueError, match="sample_weight"):
-        clone(model).fit(pairs, y, -np.ones(len(y)))
+        with pytest.raises(ValueError, match=message):
+            clone(model).fit(pairs, labels, weights)
     for alpha in (0, -1.0, np.inf, np.nan, "much"):
         with pytest.raises(ValueError, match="alpha is"):
             clone(model).set_params(alpha=alpha).fit(pairs, y)
@@ -397,25 +273,5 @@ def test_bad_input_is_named(model):
         clone(model).predict_proba(pairs)
     with pytest.raises(ValueError, match="4 features; expected 3"):
         clone(model).fit(pairs, y).rank_function(np.ones((2, 4)))
-
-
-def test_an_unknown_link_is_named():
     with pytest.raises(ValueError, match="link is 'cauchit'; expected 'logit' or 'probit'"):
-        OrdinalComparison("cauchit").fit(*compared(0))
-
-
-@pytest.mark.parametrize("weight", [1e30, 1e60, 1e90, 1e99])
-@pytest.mark.parametrize(
-    "machine", [Davidson(), OrdinalComparison()], ids=lambda machine: type(machine).__name__
-)
-def test_weights_beyond_all_accuracy_are_refused_or_the_optimum_is_proved(machine, weight):
-    pairs = Pairs(np.arange(6.0)[:, None], [[1, 0], [2, 3], [4, 5], [3, 1]])
-    refusal = ""
-    try:
-        machine.fit(pairs, [1, -1, 0, 1], np.full(4, weight))
-    except ValueError as error:
-        refusal = str(error)
-    if refusal:
-        assert re.search(r"found no optimum.*weights go up to 1e\+\d\d", refusal)
-    else:
-        assert machine.dual_gap_ <= 1e-6
+        OrdinalComparison("cauchit").fit(pairs, y)

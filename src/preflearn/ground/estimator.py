@@ -52,6 +52,26 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
         return 1.0 - comparison_loss(y, self.predict(pairs), sample_weight)
 
 
+class LinearComparison(ComparisonEstimator):
+    """What has the ranking function r(x) = w·x; `fit` sets `coef_`."""
+
+    coef_: Floats
+
+    def rank_function(self, X: ArrayLike) -> Floats:
+        """Scores r(x) = w·x of items, shape (n,); larger is better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+
+        Raises
+        ------
+        ValueError
+            If X has another number of features than the pairs of the fit.
+        """
+        return self._checked_features(X) @ self.coef_
+
+
 def check_asked(estimator: BaseEstimator, X: ArrayLike, name: str = "X") -> Floats:
     """Return items (n, p) that a fitted estimator is asked about, or say where they differ from its fit."""
     check_is_fitted(estimator, "n_features_in_")

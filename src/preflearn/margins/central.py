@@ -10,12 +10,12 @@ from collections import deque
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import get_lapack_funcs, lstsq
+from scipy.linalg import get_lapack_funcs
 from scipy.optimize import nnls
 
 from preflearn.checks import Floats
 from preflearn.ground.interior import Interior, Step, central_path
-from preflearn.margins.rows import Rows, Solution, Solver, grow_working_set
+from preflearn.margins.rows import Rows, Solution, Solver, grow_working_set, least_squares
 
 _POTRF, _POTRS = get_lapack_funcs(("potrf", "potrs"))  # without SciPy's checks, and failing in numbers
 _SMALLEST = 1e-60  # a gap that is 0, for data of size 1
@@ -95,13 +95,11 @@ def largest_ratio(rows: Rows, scale: Floats) -> tuple[Solution, NDArray[np.int64
     """
 
     def solve(G: Floats, ties: NDArray, tolerance: float, guess: Floats) -> Solution:
-        if not ties.any():  # a tie of equal items bounds mu by 1
-            solution = solve(np.vstack([G, 0 * G[:1]]), np.append(ties, True), tolerance, guess)
-            return solution._replace(dual=solution.dual[:-1])
+        G, ties = np.vstack([G, 0 * G[:1]]), np.append(ties, True)  # a tie of equal items bounds mu by 1
         k, p = G.shape
         A, b = np.column_stack([G, -np.ones(k)]), np.where(ties, -1.0, 1.0)
-        c, curvature = np.append(np.zeros(p), -1.0), np.append(np.full(p, _FLAT), 0.0)
         w = guess / max(np.abs(G @ guess).max(), _SMALLEST)
+        c, curvature = np.append(np.zeros(p), -1.0), np.append(np.full(p, _FLAT / max(1.0, w @ w)), 0.0)
         values = G @ w - b
         z = np.append(w, values.min() - 0.1)
         optimum = interior_point(
@@ -110,14 +108,9 @@ def largest_ratio(rows: Rows, scale: Floats) -> tuple[Solution, NDArray[np.int64
         active, dual = tight(optimum, abs(optimum.z[-1]) + _TOUCHING), np.zeros(k)
         dual[active] = nonnegative(A[active].T, c)[0]
         z = optimum.z + least_squares(A[active], b[active] - A[active] @ optimum.z)
-        return Solution(z[:-1], dual, float(z[-1]))
+        return Solution(z[:-1], dual[:-1], float(z[-1]))
 
     return grow_working_set(rows, scale, in_span(solve))
-
-
-def least_squares(A: NDArray, b: NDArray) -> Floats:
-    """The least solution of A z = b, by a pivoted QR factorisation: columns may differ in size."""
-    return lstsq(A, b, lapack_driver="gelsy", check_finite=False)[0]  # pyright: ignore[reportOptionalSubscript]
 
 
 def in_span(solve: Solver) -> Solver:

@@ -12,12 +12,21 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import null_space
 from sklearn.utils.validation import check_is_fitted
 
 from preflearn.checks import Floats, check_kinds, check_shape, shown
-from preflearn.ground.estimator import ComparisonEstimator
+from preflearn.ground.estimator import LinearComparison
 from preflearn.margins.central import largest_ratio, nonnegative
-from preflearn.margins.rows import Rows, Solution, extremes, grow_working_set, warn_if_inaccurate
+from preflearn.margins.rows import (
+    RANK,
+    Rows,
+    Solution,
+    extremes,
+    grow_working_set,
+    least_squares,
+    warn_if_inaccurate,
+)
 from preflearn.margins.separable import verified
 from preflearn.pairs import Pairs
 
@@ -25,10 +34,9 @@ _ACTIVE = 1e-9  # a slack of this size, where the decision boundary is at 1, cou
 _ROUNDING = 1e-12  # margins that differ by less are equal
 _DUAL = 1e-13  # a dual weight above this counts; they sum to 1
 _MISSED = 1e-14  # by which constraints may be missed where nothing else is feasible
-_RANK = 1e-12  # smallest singular value, relative to the largest, that counts
 
 
-class MarginLP(ComparisonEstimator):
+class MarginLP(LinearComparison):
     """The linear ranking function with the largest margin in its own values.
 
     Solves the linear program, eq. 7 of [Venuto2017]_::
@@ -102,21 +110,6 @@ class MarginLP(ComparisonEstimator):
         warn_if_inaccurate("MarginLP", self.kkt_residual_)
         return self
 
-    def rank_function(self, X: ArrayLike) -> Floats:
-        """Scores r(x) = w·x of items, shape (n,); larger is better.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-
-        Raises
-        ------
-        ValueError
-            If X has another number of features than the pairs of the fit.
-        """
-        X = self._checked_features(X)
-        return X @ self.coef_
-
 
 def _margin(rows: Rows, coef: Floats) -> float:
     """mu of the best multiple of these weights; 0 if they are wrong on a preference."""
@@ -187,31 +180,26 @@ def optimum_of_least_norm(rows: Rows, scales: Floats, solution: Solution, work: 
     G, ties = rows.turned(work)
     carries = solution.dual > _DUAL
     tight, label = G[carries], np.where(ties[carries], -1.0, 1.0)
-    if solution.state > 1 - _RANK:  # then mu = 1, and w·d = 0 for each tie
+    if solution.state > 1 - RANK:  # then mu = 1, and w·d = 0 for each tie
         tight, label = np.vstack([tight, G[ties], 0 * G[:1]]), np.append(label, np.full(sum(ties) + 1, -1.0))
-    equations = np.column_stack([tight / scales, -np.ones(len(tight))])
-    vertex, _, rank, _ = np.linalg.lstsq(equations, label, rcond=_RANK)
-    if rank == len(scales) + 1:
-        return vertex[:-1] / scales
     unit = scales.max()
-    equations[:, :-1] = tight / unit
-    *least, mu = np.linalg.lstsq(equations, label, rcond=_RANK)[0]
-    _, singular, directions = np.linalg.svd(equations[:, :-1])
-    free = directions[np.count_nonzero(singular > _RANK * singular[0]) :]
+    equations = np.column_stack([tight / unit, -np.ones(len(tight))])
+    *least, mu = least_squares(equations, label, RANK)
+    free = null_space(equations[:, :-1], RANK)
     size = max(1.0, float(np.linalg.norm(solution.coef / scales * unit)))
     least = np.array(least)
 
     def solve(G: Floats, ties: NDArray, *_: object) -> Solution:
         h = np.where(ties, mu - 1, 1 + mu)
-        return Solution(least + free.T @ _least_distance(G @ free.T, h - G @ least, size), np.empty(0))
+        return Solution(least + free @ _least_distance(G @ free, h - G @ least, size), np.empty(0))
 
     return grow_working_set(rows, unit, solve, work)[0].coef / unit
 
 
 def _least_distance(G: NDArray, h: NDArray, size: float) -> Floats:
     """The least z with G z >= h, which exists and is of about `size`, through its dual by NNLS."""
-    reach = np.abs(G).max(axis=1)
-    binding = reach > _RANK * reach.max(initial=0.0)
+    reach = np.abs(G).max(axis=1, initial=0.0)
+    binding = reach > RANK * reach.max(initial=0.0)
     G, h = G[binding], h[binding] / size
     x, _ = nonnegative(np.vstack([G.T, h - _MISSED]), np.append(np.zeros(G.shape[1]), 1.0))
-    return size * np.linalg.lstsq(G[x > 0], h[x > 0], rcond=_RANK)[0]
+    return size * least_squares(G[x > 0], h[x > 0], RANK)

@@ -15,10 +15,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from preflearn.checks import Floats, check_kinds
-from preflearn.ground.estimator import ComparisonEstimator
+from preflearn.ground.estimator import LinearComparison
 from preflearn.ground.interior import Interior
-from preflearn.margins.central import in_span, interior_point, least_squares, nonnegative, tight
-from preflearn.margins.rows import EXACT, Rows, Solution, extremes, grow_working_set, warn_if_inaccurate
+from preflearn.margins.central import in_span, interior_point, nonnegative, tight
+from preflearn.margins.rows import (
+    EXACT,
+    Rows,
+    Solution,
+    extremes,
+    grow_working_set,
+    least_squares,
+    warn_if_inaccurate,
+)
 from preflearn.margins.separable import verified
 from preflearn.pairs import Pairs
 
@@ -27,7 +35,7 @@ _CORRECTIONS = 30  # of the active rows; none or one is usual
 _STATIONARY = 1e-10  # the part of x that multipliers may miss before another correction
 
 
-class MarginQP(ComparisonEstimator):
+class MarginQP(LinearComparison):
     """The linear ranking function with the largest Euclidean margin between preferences and ties.
 
     Solves the quadratic program, eqs. 9 and 12 of [Venuto2017]_, a binary SVM without slack::
@@ -101,37 +109,14 @@ class MarginQP(ComparisonEstimator):
         warn_if_inaccurate("MarginQP", self.kkt_residual_)
         return self
 
-    def rank_function(self, X: ArrayLike) -> Floats:
-        """Scores r(x) = w·x of items, shape (n,); larger is better.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-
-        Raises
-        ------
-        ValueError
-            If X has another number of features than the pairs of the fit.
-        """
-        X = self._checked_features(X)
-        return X @ self.coef_
-
     def _kkt_residual(self, rows: Rows) -> float:
-        values, ties = rows.values @ self.u_, rows.ties
+        """With stationarity, what u·u misses is the sum of the complementary products."""
+        values, ties, dual = rows.values @ self.u_, rows.ties, self.dual_coef_
         slack = np.where(ties, -1 - self.bias_ - np.abs(values), self.bias_ + values - 1)
-        dual = self.dual_coef_
-        stationarity = self.u_ - (dual * rows.sign) @ rows.values
-        norm = np.sqrt(self.u_ @ self.u_)
-        preferred, tied = np.abs(dual[~ties]).sum(), np.abs(dual[ties]).sum()
-        rest = preferred - tied  # of a tie in both orders, which cancels: only at beta = -1
-        complementarity = np.abs(dual) @ np.abs(slack) + abs(rest) * (-1 - self.bias_)
-        return float(
-            max(
-                max(0.0, -slack.min()),
-                np.sqrt(stationarity @ stationarity) / norm,
-                max(-rest, complementarity, abs(2 * preferred - norm**2)) / norm**2,
-            )
-        )
+        missed, squared = self.u_ - (dual * rows.sign) @ rows.values, self.u_ @ self.u_
+        preferred, tied = np.abs(dual[~ties]).sum(), np.abs(dual[ties]).sum()  # less if both orders cancel
+        gap = max(abs(2 * preferred - squared), tied - preferred) / squared
+        return float(max(-slack.min(), np.sqrt(missed @ missed / squared), gap))
 
 
 def nearest_points(rows: Rows, scale: float) -> tuple[Solution, NDArray[np.int64]]:
@@ -194,9 +179,6 @@ def _polished(G: Floats, kinds: Floats, rough: Solution, active: NDArray) -> Sol
         joins = short > 4 * (size @ np.abs(x))
         leaves = missed > _STATIONARY * np.sqrt(x @ x) + 64 * size.max()
         if not leaves and not joins.any():
-            carries = np.flatnonzero(lam)
-            exact = least_squares(extended[carries].T, np.append(x, ends))  # less rounding than in the steps
-            lam[carries] = np.where(exact.min() > 0, exact, lam[carries])
             return Solution(x, lam)
         if leaves:
             active = lam > 0

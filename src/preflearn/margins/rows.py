@@ -12,14 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import lstsq
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, check_labels
 from preflearn.pairs import Pairs, as_pairs
 
 _EPS = np.finfo(np.float64).eps
+RANK = 1e-12  # smallest singular value, relative to the largest, that counts
 _SMALL = 1e-140  # differences below this, and above its inverse, lose digits when squared
-_RIDGE = 1e-12  # of the rough guess, relative to the trace of its matrix
 _INACCURATE = 1e-7  # a relative violation of the optimality conditions that is worth a warning
 _NEAR = 0.05  # rows that an answer does not violate by so much, in units of s - t, are added with others
 _BATCH = 4  # rows of each kind that a working set grows by, in units of p
@@ -50,17 +51,12 @@ class Rows(NamedTuple):
         with np.errstate(over="ignore"):
             rows = cls(pairs, y, pairs.differences(), y == 0, np.where(y == -1, -1, 1).astype(np.int8))
         largest = rows.largest()
-        if not np.isfinite(largest).all():
-            row, column = np.argwhere(~np.isfinite(rows.values))[0]
-            raise ValueError(
-                f"the difference of pair {row} overflows in feature {column}; scale the features"
-            )
-        extreme = (largest > 0) & ((largest < _SMALL) | (largest > 1 / _SMALL))
+        extreme = (largest != 0) & ~((largest >= _SMALL) & (largest <= 1 / _SMALL))
         if extreme.any():
-            column = int(np.flatnonzero(extreme)[0])
+            column = int(np.argmax(extreme))
             raise ValueError(
-                f"the largest difference in feature {column} is {largest[column]:.1e}; "
-                f"scale the features: expected it to be 0 or between {_SMALL} and {1 / _SMALL:.0e}"
+                f"the largest difference in feature {column} is {largest[column]:.1e}; scale the features: "
+                f"expected it to be 0 or between {_SMALL} and {1 / _SMALL:.0e}, so that no square overflows"
             )
         np.negative(rows.values, out=rows.values, where=(y == -1)[:, None])
         return rows
@@ -170,15 +166,15 @@ def grow_working_set(
 
 
 def _rough_guess(rows: Rows, scale: Floats | float) -> Floats:
-    """The mean preference over the second moments, as in a linear discriminant, of enough rows."""
+    """A linear discriminant of preferences from ties, by least squares on enough rows."""
     m, p = rows.values.shape
-    mean = (~rows.ties / np.count_nonzero(~rows.ties)) @ rows.values / scale
-    if m <= 2 * p:
-        return mean
-    some = rows.values[:: max(1, m // (10 * p))] / scale
-    moments = some.T @ some
-    ridge = _RIDGE * max(np.trace(moments), np.finfo(np.float64).tiny) * np.eye(p)
-    return np.linalg.solve(moments + ridge, mean)
+    some = slice(None, None, max(1, m // (10 * p)))
+    return least_squares(rows.values[some] / scale, (~rows.ties[some]).astype(np.float64), RANK)
+
+
+def least_squares(A: NDArray, b: NDArray, rank: float = _EPS) -> Floats:
+    """The least solution of A z = b, by a pivoted QR factorisation: columns may differ in size."""
+    return lstsq(A, b, rank, lapack_driver="gelsy", check_finite=False)[0]  # pyright: ignore[reportOptionalSubscript]
 
 
 def _turned(values: Floats, ties: NDArray) -> NDArray[np.int64]:

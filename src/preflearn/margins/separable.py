@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import lcm
+from math import gcd, lcm
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from preflearn.margins.central import largest_ratio
 from preflearn.margins.rows import Rows, extremes
 from preflearn.pairs import Pairs
 
-_EXACT_WORK = 1e7  # units of `_pivot_cost` that a proof may take: some seconds, enough for p = 20
+_EXACT_WORK = 1e12  # entries * features * (their bits)², which a proof may take: seconds, enough for p = 20
+_MOST_PIVOTS, _MOST_ROUNDS = 20, 100  # a feature, where two or three are usual; of a working set
 _SHOWN = 12  # pairs of a violated set that a message names
 _CLOSE = 1e-6  # a slack from which a pair may matter where the float solver is in doubt
 _EPS = np.finfo(np.float64).eps
@@ -102,7 +104,7 @@ def separability(pairs: Pairs | ArrayLike, y: ArrayLike) -> Separability:
     if abs(solution.state) < _CLOSE:
         values = rows.values @ coef
         matters |= np.where(ties, 1 - np.abs(values), values - 1) < _CLOSE
-    answer = _exact_answer(_Integers(rows), np.flatnonzero(matters))
+    answer = _exact_answer(rows, np.flatnonzero(matters))
     if answer is not None:
         return answer
     if solution.state > 0:
@@ -148,99 +150,70 @@ def _not_separable(certificate: dict[int, Any], ties: NDArray, exact: bool = Tru
     return Separability(False, exact, None, weights, support, certificate if exact else {})
 
 
-class _Integers:
-    """The oriented differences as integers: floats are fractions over powers of two, and each
-    feature is multiplied by the smallest power of two that makes all its values whole."""
+_fractions: Callable[[NDArray], NDArray] = np.frompyfunc(
+    Fraction, 1, 1
+)  # floats are fractions over powers of two
 
-    def __init__(self, rows: Rows) -> None:
-        self.B, self.ties, self.sign = rows.pairs.B, rows.ties, rows.sign.astype(object)
-        mantissas, exponents = np.frexp(rows.pairs.items)
-        used = mantissas != 0
-        self.powers = np.where(used, exponents - 53, 2000).min(axis=0)
-        self._mantissas = np.ldexp(mantissas, 53).astype(np.int64)
-        self._shifts = np.where(used, exponents - 53 - self.powers, 0)
 
-    def rows(self, ids: NDArray) -> NDArray:
-        """The rows y_i d_i or d_j, shape (k, p), of Python integers."""
-        used, B = self.B[ids].compacted()
-        items: Any = self._mantissas[used].astype(object) << self._shifts[used].astype(object)
-        return (items[B.first] - items[B.second]) * self.sign[ids, None]  # B f, whose numbers are floats
-
-    def weights(self, coef: NDArray) -> NDArray:
-        """Integers proportional to the weights of the integer features."""
-        fractions = [
-            Fraction(w) * Fraction(2) ** int(k) for w, k in zip(coef.tolist(), self.powers, strict=True)
-        ]
-        common = lcm(*(fraction.denominator for fraction in fractions))
-        return np.array([int(fraction * common) for fraction in fractions], dtype=object)
-
-    def floats(self, weights: NDArray, scale: int) -> Floats | None:
-        """The weights 2 w / scale of the features as given, or None if doubles cannot hold them."""
-        try:
-            return np.array(
-                [
-                    float(Fraction(2 * w, scale) / Fraction(2) ** int(k))
-                    for w, k in zip(weights, self.powers, strict=True)
-                ]
-            )
-        except OverflowError:
-            return None
-
-    def extremes(self, weights: NDArray, ids: NDArray) -> tuple[int | float, int]:
-        """Exact s and t of `extremes` over the pairs `ids`, in units of the integer weights."""
-        values, ties = self.rows(ids) @ weights, self.ties[ids]
-        return min(values[~ties], default=np.inf), max(np.abs(values[ties]), default=0)
+def _exact_rows(rows: Rows, ids: NDArray) -> NDArray:
+    """The rows y_i d_i or d_j without rounding, shape (k, p), of Fractions."""
+    first, second = _fractions(rows.pairs.items[rows.pairs.index[ids]]).transpose(1, 0, 2)
+    return (first - second) * rows.sign[ids, None].astype(object)
 
 
 def _separates(coef: Floats, rows: Rows) -> bool:
-    """Whether s(w) > t(w) without rounding; integers are needed only for pairs near the extremes."""
-    values, ties = rows.values @ coef, rows.ties
-    error = float(rows.largest() @ np.abs(coef))
-    error = (len(coef) + 4) * (_EPS * error + np.finfo(np.float64).tiny)
-    s, t = extremes(values, ties)
+    """Whether s(w) > t(w) without rounding; fractions are needed only where floats are in doubt."""
+    s, t = extremes(rows.values @ coef, rows.ties)
+    error = (len(coef) + 4) * (_EPS * float(rows.largest() @ np.abs(coef)) + np.finfo(np.float64).tiny)
     if s - error > t + error:
         return True
-    near = np.flatnonzero(np.where(ties, np.abs(values) >= t - 2 * error, values <= s + 2 * error))
-    data = _Integers(rows)
-    s_exact, t_exact = data.extremes(data.weights(coef), near)
-    return bool(s_exact > t_exact)
+    (s, _), (t, _) = _exact_extremes(_fractions(coef), rows)
+    return bool(s > t)
 
 
-def _exact_answer(data: _Integers, work: NDArray) -> Separability | None:
+def _exact_extremes(w: NDArray, rows: Rows) -> tuple[tuple[Any, int], tuple[Any, int]]:
+    """The exact s and t of `extremes` for weights as Fractions, each with the id of a pair that has it.
+
+    Fractions are needed for the pairs near the extremes only.
+    """
+    coef = (w / (_fractions(rows.largest()) @ np.abs(w) or 1)).astype(np.float64)  # so values are at most 1
+    values, ties = rows.values @ coef, rows.ties
+    s, t = extremes(values, ties)
+    error = 4 * (len(w) + 4) * _EPS
+    near = np.flatnonzero(np.where(ties, np.abs(values) >= t - error, values <= s + error))
+    exact = list(zip(_exact_rows(rows, near) @ w, near.tolist(), strict=True))
+    least = min((value, i) for value, i in exact if not ties[i])
+    return least, max(((abs(value), i) for value, i in exact if ties[i]), default=(0, least[1]))
+
+
+def _exact_answer(rows: Rows, work: NDArray) -> Separability | None:
     """Prove one answer or the other in integers, from a working set that grows; None: too large.
 
     A common point of the two hulls of the working set is a certificate. Without one, Farkas' lemma
     gives weights that separate the working set: they separate all pairs, or a pair that they
     do not separate is added.
     """
-    ties, everything = data.ties, np.arange(len(data.ties))
-    all_rows, budget = None, _EXACT_WORK
-    for _ in range(len(ties) + 1):  # each time but the last adds a pair
-        rows, tied = data.rows(work), ties[work]
-        meet, answer, cost = _common_point(rows[~tied], rows[tied], budget)
-        budget -= cost
-        if budget < 0:
+    for _ in range(_MOST_ROUNDS):
+        exact, tied = _exact_rows(rows, work), rows.ties[work]
+        found = _common_point(exact[~tied], exact[tied])
+        if found is None:
             return None
+        meet, answer = found
         if meet:
             ids = np.concatenate([work[~tied], work[tied]])
-            return _not_separable(dict(zip(ids.tolist(), answer, strict=True)), ties)
-        all_rows = data.rows(everything) if all_rows is None else all_rows
-        values = all_rows @ answer
-        values[ties] = np.abs(values[ties])
-        extreme = [everything[~ties][values[~ties].argmin()]]
-        if ties.any():
-            extreme.append(everything[ties][values[ties].argmax()])
-        s, t = values[extreme[0]], values[extreme[1:]].sum()
+            return _not_separable(dict(zip(ids.tolist(), answer, strict=True)), rows.ties)
+        (s, i), (t, j) = _exact_extremes(answer, rows)
         if s > t:
-            coef = data.floats(answer, s + t)
-            if coef is not None:
-                s, t = data.extremes(data.weights(coef), everything)
-            return _separable(coef if s > t else None)
-        work = np.union1d(work, extreme)
+            try:
+                coef = (2 * answer / (s + t)).astype(np.float64)
+            except OverflowError:  # floats cannot hold them
+                return _separable(None)
+            return _separable(coef if _separates(coef, rows) else None)
+        work = np.union1d(work, [i, j])
     return None
 
 
-def _common_point(preferences: NDArray, ties: NDArray, budget: float) -> tuple[bool, NDArray, float]:
+def _common_point(preferences: NDArray, ties: NDArray) -> tuple[bool, NDArray] | None:
     """A common point of conv(preferences) and conv(ties, both ways, and 0), or a separating w.
 
     Phase one of the simplex method with Bland's rule, in integers (Edmonds' fraction-free pivots), on:
@@ -249,54 +222,45 @@ def _common_point(preferences: NDArray, ties: NDArray, budget: float) -> tuple[b
     Returns
     -------
     meet : bool
-    answer : ndarray of object
-        The point: Fractions a_i, then b_j - c_j. Without one: integers w with min w·p_i > max |w·t_j|.
-    cost : float
-        The sum of the `_pivot_cost`; if it exceeds the budget, the other results mean nothing.
+    answer : ndarray of Fraction
+        The point: a_i, then b_j - c_j. Without one: w with min w·p_i > max |w·t_j|.
+        None instead of both where it would take too long.
     """
     n, k, p = len(preferences), len(ties), preferences.shape[1]
-    size = n + 2 * k + 1
+    size, basis = n + 2 * k + 1, n + 2 * k + 1 + np.arange(p + 2)
+    columns = np.vstack([preferences, -ties, ties, np.zeros((1, p), dtype=object)]).T
+    units = np.array([_unit(feature) for feature in columns])  # of features as whole numbers
     tableau = np.zeros((p + 3, size + p + 3), dtype=object)
-    tableau[:p, :size] = np.vstack([preferences, -ties, ties, np.zeros((1, p), dtype=object)]).T
+    tableau[:p, :size] = np.frompyfunc(int, 1, 1)(columns * units[:, None])
     tableau[p, :n] = 1
     tableau[p + 1, n:size] = 1
-    tableau[np.arange(p + 2), size + np.arange(p + 2)] = 1
+    tableau[np.arange(p + 2), basis] = 1
     tableau[[p, p + 1], -1] = 1
     tableau[-1, :size] = -tableau[:-1, :size].sum(axis=0)
     tableau[-1, -1] = -2
-    basis = size + np.arange(p + 2)
-    denominator, entry = 1, int(np.abs(tableau[:p]).max())
-    expected = 2 * p * _pivot_cost(tableau.size, entry**p)  # as many pivots, of determinants of p rows
-    cost = 0.0 if expected <= budget else np.inf
-    while (entering := np.flatnonzero(tableau[-1, :size] < 0)).size and cost <= budget:
+    length = p * int(np.abs(tableau[:p]).max()).bit_length()  # of determinants of p rows
+    if p * tableau.size * length**2 > _EXACT_WORK:
+        return None
+    denominator = 1
+    for _ in range(_MOST_PIVOTS * p):
+        entering = np.flatnonzero(tableau[-1, :size] < 0)
+        if not entering.size:
+            break
         column = entering[0]
-        pivot_row = _leaving(tableau[:-1, column], tableau[:-1, -1], basis)
-        pivot = tableau[pivot_row, column]
-        kept = tableau[pivot_row].copy()
+        rising = np.flatnonzero(tableau[:-1, column] > 0)
+        row = min(rising, key=lambda r: (Fraction(tableau[r, -1], tableau[r, column]), basis[r]))
+        kept, pivot = tableau[row].copy(), tableau[row, column]
         tableau = (tableau * pivot - np.outer(tableau[:, column], kept)) // denominator
-        tableau[pivot_row] = kept
-        basis[pivot_row], denominator = column, pivot
-        cost += _pivot_cost(tableau.size, pivot)
-    if tableau[-1, -1] == 0:
-        solution = np.full(size + p + 2, Fraction(0), dtype=object)
-        solution[basis] = [Fraction(int(value), int(denominator)) for value in tableau[:-1, -1]]
-        differences = solution[n : n + k] - solution[n + k : n + 2 * k]
-        return True, np.concatenate([solution[:n], differences]), cost
-    return False, tableau[-1, size : size + p] - denominator, cost
+        tableau[row], basis[row], denominator = kept, column, pivot
+    else:
+        return None
+    if tableau[-1, -1] != 0:
+        return False, (tableau[-1, size : size + p] - denominator) * units
+    solution = np.full(size + p + 2, Fraction(0), dtype=object)
+    solution[basis] = [Fraction(value, denominator) for value in tableau[:-1, -1]]
+    return True, np.concatenate([solution[:n], solution[n : n + k] - solution[n + k : n + 2 * k]])
 
 
-def _pivot_cost(entries: int, pivot: int) -> float:
-    """Products and quotients of long integers take a time that is quadratic in their length."""
-    return entries * (0.3 + 4.4e-6 * int(pivot).bit_length() ** 2)
-
-
-def _leaving(column: NDArray, values: NDArray, basis: NDArray) -> int:
-    """The row of the smallest ratio value/entry; of equal ones, that of the smallest variable."""
-    best = -1
-    for row in np.flatnonzero(column > 0):
-        if best >= 0:
-            ahead = values[row] * column[best] - values[best] * column[row]
-            if ahead > 0 or (ahead == 0 and basis[row] > basis[best]):
-                continue
-        best = int(row)
-    return best
+def _unit(values: NDArray) -> Fraction:
+    """The factor that makes these Fractions the least whole numbers."""
+    return Fraction(lcm(*(x.denominator for x in values)), gcd(*(x.numerator for x in values)) or 1)

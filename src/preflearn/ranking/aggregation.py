@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.sparse.csgraph import connected_components
+from numpy.typing import ArrayLike
+from scipy.sparse.csgraph import connected_components, shortest_path
 from scipy.special import expit
 
 from preflearn.checks import LARGEST, Floats, Ids, check_array, refuse
@@ -195,7 +195,7 @@ def kemeny(P: ArrayLike) -> Floats:
     P = _check_degrees(P)
     by_sums = np.argsort(-row_sums(P), kind="stable")
     excess = (P - P.T)[np.ix_(by_sums, by_sums)]
-    reach = _reachable(excess > 0)
+    reach = np.isfinite(shortest_path(excess > 0, unweighted=True))  # by a chain of majorities, or itself
     cycle = connected_components(reach, connection="strong")[1]
     order = np.lexsort((cycle, -reach.sum(axis=1)))  # who is above a cycle reaches more than it does
     for part in np.split(order, np.flatnonzero(np.diff(cycle[order])) + 1):
@@ -235,14 +235,6 @@ def _merged(worths: Floats, tolerance: float) -> Floats:
 # ---- The search among orders behind `kemeny`
 
 
-def _reachable(beats: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which items a chain leads to, the item itself among them."""
-    reach = beats | np.eye(len(beats), dtype=bool)
-    for _ in range(len(reach).bit_length()):  # each time chains of twice the length
-        reach = reach.astype(np.float32) @ reach > 0
-    return reach
-
-
 def _best_order(excess: Floats) -> Ids:
     """The order with the largest sum of excess[i, j] over all i before j, over all orders.
 
@@ -273,14 +265,11 @@ def _improved_order(excess: Floats) -> Ids:
     while moved:  # the sum rises with each move, and orders are finite
         moved = False
         for start in range(len(order)):
-            passed = excess[order[start], order]
-            places = np.concatenate(
-                [np.arange(start)[::-1], np.arange(start, len(order))]
-            )  # the nearest first
-            before = np.cumsum(passed[:start][::-1])
-            gain = np.concatenate([before, [0.0], -np.cumsum(passed[start + 1 :])])
-            best = int(np.argmax(gain))
-            if gain[best] > least:
-                moved, target = True, places[best]
-                order = np.insert(np.delete(order, start), target, order[start])
+            others = np.delete(order, start)
+            ahead = np.append(0.0, np.cumsum(excess[order[start], others]))
+            gain = ahead[start] - ahead
+            if gain.max() > least:
+                best = np.flatnonzero(gain == gain.max())
+                place = best[np.abs(best - start).argmin()]  # the nearest
+                moved, order = True, np.insert(others, place, order[start])
     return order

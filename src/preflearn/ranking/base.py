@@ -17,6 +17,7 @@ from preflearn.checks import (
     check_items,
     check_left,
     check_query_ids,
+    check_real,
     check_scale,
     require,
 )
@@ -38,9 +39,11 @@ def positions(worths: ArrayLike) -> NDArray[np.int64]:
 def check_rankings(X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None) -> tuple[Floats, Floats, NDArray]:
     """Items (n, p), their ranks (n,) and query numbers 0, 1, ... (n,); rank 1 is best.
 
-    Raises ValueError on bad input, or where no query has two items of different ranks.
+    Raises ValueError on bad input, features above 1e100 in size, or where no query has two items of
+    different ranks.
     """
     X = check_items(X, "X")
+    check_scale(X, "X")
     floats = check_array(rank, "rank", (len(X),), "one rank an item, 1 is best")
     given = np.asarray(rank)
     if given.dtype.kind in "iu":  # beyond 2^53 neighbours became one float; the order is what counts
@@ -60,22 +63,9 @@ def check_query(estimator: BaseEstimator, Q: ArrayLike) -> Floats:
     return Q
 
 
-def check_spread(X: Floats, most: float) -> None:
-    """Raise ValueError where products of features, or of their differences, may overflow or vanish."""
-    check_scale(X, "X")
-    away = float(np.hypot.reduce(X - X[0], axis=1).max())  # no squares, which may vanish
-    if away and not 1 / most <= away <= most:
-        raise ValueError(
-            f"items of X are up to {away:.3g} apart from the first; expected {1 / most:g} to {most:g}, or 0, "
-            "since beyond products overflow or vanish: standardise the features"
-        )
-
-
 def check_size(value: object, name: str, most: float, other: str = "") -> float:
     """Return a number from 1/most to most, or say that it or the `other` word is expected."""
-    number = as_real(value)
-    require(1 / most <= number <= most, value, name, f"a number from {1 / most:g} to {most:g}{other}")
-    return number
+    return check_real(value, name, f"a number from {1 / most:g} to {most:g}{other}", 1 / most, most)
 
 
 def generator(random_state: int | np.random.Generator | None) -> np.random.Generator:
@@ -115,7 +105,11 @@ class RankingLearner(ABC, BaseEstimator):
 
     @abstractmethod
     def worths(self, Q: ArrayLike) -> Floats:
-        """Scores of the items of one query, shape (n,); large is good."""
+        """Scores of the items of one query, shape (n,); large is good.
+
+        Equal items must have equal scores: sum products row by row, since those of matrices are rounded in
+        ways that differ from row to row.
+        """
 
     def rank(self, Q: ArrayLike) -> NDArray[np.int64]:
         """Ranks of the items of one query, shape (n,); 1 is best.

@@ -16,7 +16,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from preflearn.checks import Floats, check_count, check_scale
+from preflearn.checks import Floats, check_count
 from preflearn.compiled import njit_sums
 from preflearn.pairs import Pairs
 from preflearn.ranking.base import RankingLearner, check_query, check_rankings, check_size, generator
@@ -105,7 +105,6 @@ class RankNet(RankingLearner):
         rate, sigma = (check_size(getattr(self, name), name, 1e6) for name in ("learning_rate", "sigma"))
         rng = generator(self.random_state)
         X, rank, query = check_rankings(X, rank, qid)
-        check_scale(X, "X")
         pairs, y = Pairs.from_rankings(X, rank, query)
         first, second = pairs.index.T
         if np.array_equal(pairs.items[first], pairs.items[second]):
@@ -196,10 +195,7 @@ def _epoch(X, index, weights, means, steps, batch, rate, sigma):
         total += _batch(X, index[start : start + batch], weights, sigma, slope, hidden)
         steps += 1
         seen = 1 - _FADING[0] ** steps, 1 - _FADING[1] ** steps
-        for k in range(weights.shape[0]):
-            for h in range(weights.shape[1]):
-                means[0, k, h] += (1 - _FADING[0]) * (slope[k, h] - means[0, k, h])
-                means[1, k, h] += (1 - _FADING[1]) * (slope[k, h] ** 2 - means[1, k, h])
-                scale = np.sqrt(means[1, k, h] / seen[1]) + _STEADY
-                weights[k, h] -= rate * means[0, k, h] / seen[0] / scale
+        means[0] += (1 - _FADING[0]) * (slope - means[0])
+        means[1] += (1 - _FADING[1]) * (slope**2 - means[1])
+        weights -= rate * means[0] / seen[0] / (np.sqrt(means[1] / seen[1]) + _STEADY)
     return total / len(index)

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
-from preflearn.checks import Floats
-from preflearn.ranking.base import RankingLearner, check_query, check_rankings, check_spread
+from preflearn.checks import Floats, require
+from preflearn.ranking.base import RankingLearner, check_query, check_rankings
 
 _DEPENDENT = 1e-12  # of the largest singular value: smaller ones are rounding
-_WIDEST = 1e150  # items no closer than 1 / this: w has less than 1e170, which times 1e100 is finite
+_NARROWEST = 1e-150  # so w has less than 1e170, which times 1e100 is finite
 
 
 class ExpectedRankRegression(RankingLearner):
@@ -66,13 +66,15 @@ class ExpectedRankRegression(RankingLearner):
             two items of different ranks.
         """
         X, rank, query = check_rankings(X, rank, qid)
-        check_spread(X, _WIDEST)
         # Mean positions within queries: those in the order of (query, rank), less what came before.
         counts = np.bincount(query)
         _, place = np.unique(np.column_stack([query, rank]), axis=0, return_inverse=True)
         before = np.cumsum(counts) - counts
         target = (rankdata(place) - before[query]) / (counts[query] + 1)
         away = X - X[0]  # exactly 0 where a feature is constant
+        width = float(np.abs(away).max())
+        expected = f"0 or at least {_NARROWEST:g}, since below weights overflow: standardise the features"
+        require(not 0 < width < _NARROWEST, width, "the largest difference of items of X", expected)
         centre = away.mean(axis=0)
         self.coef_ = np.linalg.lstsq(away - centre, target - target.mean(), rcond=_DEPENDENT)[0]
         self.intercept_ = float(target.mean() - (X[0] + centre) @ self.coef_)

@@ -34,7 +34,7 @@ from preflearn.checks import (
     check_scale,
     check_weights,
 )
-from preflearn.ground.estimator import ComparisonEstimator
+from preflearn.ground.estimator import LinearComparison
 from preflearn.ground.newton import warn_of_gap
 from preflearn.ground.outcomes import (
     LINKS,
@@ -52,11 +52,10 @@ _USELESS = 1e-2  # a gap beyond which there is no answer
 _LARGEST_LOG = 700.0  # of the parameter of ties, whose exponential a float can hold
 
 
-class TieModel(ComparisonEstimator):
+class TieModel(LinearComparison):
     """What both models share: w of least penalised loss, and scores w·x."""
 
     alpha: float
-    coef_: Floats
     objective_: float
     dual_gap_: float
     n_iter_: int
@@ -78,10 +77,6 @@ class TieModel(ComparisonEstimator):
         self.coef_, self.objective_, self.dual_gap_ = found.w, found.objective, found.gap
         self.n_iter_, self.n_features_in_ = found.n_iter, len(found.w)
         return found.t
-
-    def rank_function(self, X: ArrayLike) -> Floats:
-        """Scores r(x) = w·x of items, shape (n,); larger is better."""
-        return self._checked_features(X) @ self.coef_
 
 
 class Davidson(TieModel):

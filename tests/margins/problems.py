@@ -1,0 +1,194 @@
+"""Comparisons to separate: floats that are separable, and whole numbers with exact answers by brute force.
+
+The exact ones hold degenerate cases: equal items, one tie, null directions, mu = 1, several optima.
+"""
+
+import functools
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from reference import solve, times
+
+from preflearn.pairs import Pairs
+
+LABELS = {"both": (-1, 1), "first": (1,), "second": (-1,)}
+
+
+PROGRAMS = [  # m, p, share of ties, labels
+    *itertools.product([20], [1, 2, 3, 5, 9, 20], [0.01, 0.5, 0.95], LABELS),
+    (3000, 5, 0.4, "both"),
+    (500, 30, 0.4, "both"),
+    (150, 100, 0.5, "both"),
+    (40, 400, 0.5, "both"),
+]
+
+
+def separable(seed, m=None, p=None, tie_share=None, labels=None, n_ties=None):
+    """Random pairs that w separates: |w·d| < 1 for ties, y w·d > 1.2 for preferences."""
+    rng = np.random.default_rng(seed)
+    p = int(rng.integers(1, 21)) if p is None else p
+    m = int(rng.integers(4, 50)) if m is None else m
+    tie_share = rng.choice([0.1, 0.5, 0.9]) if tie_share is None else tie_share
+    n_ties = int(np.clip(round(tie_share * m), 1, m - 1)) if n_ties is None else n_ties
+    labels = LABELS[labels or rng.choice(list(LABELS))]
+    y = rng.permutation(np.append(np.zeros(n_ties, int), rng.choice(labels, m - n_ties)))
+    w = rng.standard_normal(p)
+    d = rng.standard_normal((m, p))
+    wanted = np.where(y == 0, rng.uniform(-1, 1, m), y * (1.2 + rng.exponential(size=m)))
+    d += np.outer(wanted - d @ w, w) / (w @ w)
+    second = rng.standard_normal((m, p))
+    return Pairs.from_arrays(second + d, second), y
+
+
+def split(pairs, y):
+    d = pairs.first - pairs.second
+    return d[y != 0] * y[y != 0][:, None], d[y == 0]
+
+
+def dot(a, b):
+    return sum((x * z for x, z in zip(a, b, strict=True)), Fraction(0))
+
+
+def basic_points(columns, target):
+    """All (weights, chosen columns) with independent columns, weights >= 0, and sum = target."""
+    for size in range(1, len(target) + 1):
+        for chosen in itertools.combinations(range(len(columns)), size):
+            A = list(zip(*(columns[k] for k in chosen), strict=True))
+            weights = solve(A, target)
+            if weights is not None and min(weights) >= 0:
+                yield weights, chosen
+
+
+def in_cone(vector, generators):
+    return not any(vector) or next(basic_points(generators, vector), None) is not None
+
+
+@functools.cache
+def blow_up(P, T):
+    """The least factor by which conv(T) touches conv(P), infinite if none does: a point
+    sum a p = sum b t with sum a = 1 and the least sum b."""
+    columns = [[*p, 1] for p in P] + [[*times(-1, t), 0] for t in T]
+    sums = [
+        sum(w for w, k in zip(weights, chosen, strict=True) if k >= len(P))
+        for weights, chosen in basic_points(columns, [0] * len(P[0]) + [1])
+    ]
+    return min(sums, default=None)
+
+
+@functools.cache
+def lp_optima(P, T):
+    """mu* of eq. 7 and optimal w: all its vertices, where it has none those with some weights 0.
+
+    mu is None without a feasible point; mu < 0 is not allowed.
+    """
+    p = len(P[0] if P else T[0])
+    rows = [([*d, -1], 1) for d in P] + [([*times(-1, d), -1], -1) for d in T] + [([0] * p + [1], 0)]
+    zeros = [([int(j == k) for j in range(p)] + [0], 0) for k in range(p)]
+    best, optima = None, []
+    for chosen in itertools.combinations(rows + zeros, p + 1):
+        point = solve(*zip(*chosen, strict=True))
+        if point is None or (best is not None and point[-1] < best):
+            continue
+        if all(dot(row, point) >= bound for row, bound in rows):
+            if best is None or point[-1] > best:
+                best, optima = point[-1], []
+            if point[:-1] not in optima:
+                optima.append(point[:-1])
+    return best, optima
+
+
+@functools.cache
+def qp_optimum(P, T):
+    """(u, beta) of eq. 9 by its optimality conditions on every set of independent rows."""
+    rows = [(d, 1) for d in P] + [(d, -1) for d in T]
+    for size in range(2, len(P[0]) + 2):
+        for chosen in itertools.combinations(rows, size):
+            labels = [label for _, label in chosen]
+            A = [[a * b * dot(d, e) for e, b in chosen] + [a] for d, a in chosen]
+            solution = solve([*A, [*labels, 0]], [1] * size + [0])
+            if solution is None or min(solution[:-1]) < 0:
+                continue
+            *lam, beta = solution
+            u = [dot(times(1, lam), [a * d[k] for d, a in chosen]) for k in range(len(P[0]))]
+            if all(label * (dot(u, d) + beta) >= 1 for d, label in rows):
+                return u, beta
+    return None
+
+
+def extremes(w, P, T):
+    return min(dot(w, d) for d in P), max(dot(w, d) for d in T)
+
+
+def gaps(P, T):
+    """The differences of preferences and ties, each with a 1."""
+    return [[*(x - z for x, z in zip(d, e, strict=True)), 1] for d in P for e in T]
+
+
+def directions(p):
+    return [list(v) for v in itertools.product(range(-3, 4), repeat=p) if any(v)]
+
+
+def cone(w, P, T):
+    """Generators of C(w)."""
+    s, t = extremes(w, P, T)
+    best, worst = [d for d in P if dot(w, d) == s], [d for d in T if dot(w, d) == t]
+    return [gap[:-1] for gap in gaps(best, worst)]
+
+
+def is_optimal(w, mu, P, T):
+    s, t = extremes(w, P, T)
+    return min(1 - t, s - 1) == mu
+
+
+# ---- Problems
+
+NAMED = {  # preferences, ties (one order)
+    "one of each": ([[2]], [[1]]),
+    "equal items, one feature": ([[1]], [[0]]),
+    "equal items": ([[2, 1]], [[0, 0]]),
+    "equal items, several preferences": ([[1, 0], [0, 3]], [[0, 0]]),
+    "orthogonal tie": ([[2, 2]], [[1, 0]]),
+    "null direction": ([[2, 0], [3, 0]], [[1, 0]]),
+    "constant feature": ([[2, 1, 0]], [[1, 0, 0], [0, 1, 0]]),
+    "duplicates": ([[2, 1], [2, 1]], [[1, 0], [-1, 0], [1, 0]]),
+    "touching": ([[1, 1]], [[1, 1]]),
+    "touching in the middle": ([[2, 0], [0, 2]], [[1, 1]]),
+    "touching the origin only": ([[1, 0], [-1, 0]], [[0, 0]]),
+    "crossing": ([[1, 0]], [[2, 0]]),
+    "no scaling helps": ([[-4, 6]], [[-1, 2], [-3, 4]]),
+    "far apart": ([[10, 1]], [[9, 0]]),
+    "nearly touching": ([[1000, 0], [999, 1]], [[998, 0]]),
+}
+
+
+def random_problem(seed):
+    """Preferences and ties of small integers; zeros, duplicates and coincidences are frequent."""
+    rng = np.random.default_rng(seed)
+    p = int(rng.integers(1, 4))
+    n_preferences, n_ties = rng.integers(1, 6 - p, 2)
+    T = rng.integers(-2, 3, (n_ties, p))
+    P = rng.integers(-2, 3, (n_preferences, p)) + rng.integers(0, 4) * rng.integers(-1, 2, p)
+    return frozen(P.tolist()), frozen(T.tolist())
+
+
+def frozen(rows):
+    return tuple(map(tuple, rows))
+
+
+def both_ways(T):
+    return (*T, *(times(-1, d) for d in T))
+
+
+def package(P, T):
+    """The same comparisons for the package: differences against the origin."""
+    d = np.array([*P, *T], dtype=float)
+    return np.stack([d, 0 * d], axis=1), np.repeat([1, 0], [len(P), len(T)])
+
+
+SEEDS = range(0, 60, 1 if settings.get_current_profile_name() == "thorough" else 3)
+EXAMPLES = [pytest.param(*map(frozen, problem), id=name) for name, problem in NAMED.items()]
+EXAMPLES += [pytest.param(*random_problem(seed), id=f"random {seed}") for seed in SEEDS]
+problems = pytest.mark.parametrize(("P", "ties"), EXAMPLES)

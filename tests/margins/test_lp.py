@@ -1,0 +1,103 @@
+"""MarginLP against the dual program, and how far it is from MarginQP."""
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from margins.problems import PROGRAMS, separable, split
+from scipy.optimize import linprog
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from preflearn.margins import MarginLP, MarginQP, cone_distance
+from preflearn.pairs import Pairs
+
+
+def lp_by_simplex_dual(pairs, y):
+    """The dual of eq. 7, as a primal: min sum of ties' minus preferences' weights, all at once."""
+    preferences, ties = split(pairs, y)
+    columns = np.vstack([preferences, -ties, ties]).T
+    cost = np.repeat([-1.0, 1.0], [len(preferences), 2 * len(ties)])
+    A = np.vstack([columns, np.ones(len(cost))])
+    result = linprog(cost, A_eq=A, b_eq=np.append(np.zeros(len(columns)), 1.0), method="highs-ipm")
+    assert result.status == 0
+    return result.fun
+
+
+@pytest.mark.parametrize(("m", "p", "share", "labels"), PROGRAMS)
+def test_the_optimum_is_that_of_the_dual(m, p, share, labels):
+    pairs, y = separable([m, p, int(100 * share)], m=m, p=p, tie_share=share, labels=labels)
+    lp = MarginLP().fit(pairs, y)
+    assert lp.margin_ == pytest.approx(lp_by_simplex_dual(pairs, y), abs=1e-7)
+    assert lp.kkt_residual_ < 1e-10
+    np.testing.assert_array_equal(lp.predict(pairs), y)
+    preferences, ties = split(pairs, y)
+    assert 0 < lp.margin_ <= 1 + 1e-12
+    assert (preferences @ lp.coef_).min() - 1 >= lp.margin_ - 1e-9
+    assert 1 - np.abs(ties @ lp.coef_).max() >= lp.margin_ - 1e-9
+    assert lp.margin_ == pytest.approx(1 - 2 * np.abs(lp.dual_coef_[y != 0]).sum(), abs=1e-9)
+    d = pairs.differences()
+    np.testing.assert_allclose(lp.dual_coef_ @ d, 0, atol=1e-9 * np.abs(d).max())
+    assert (lp.dual_coef_ * y >= 0).all()
+    assert set(np.flatnonzero(lp.dual_coef_)) <= set(lp.active_)
+
+
+def test_several_optima_of_the_lp_give_the_least_norm():
+    for seed in range(30):
+        pairs, y = separable(seed, m=14, p=int(3 + seed % 8), n_ties=1 + seed % 4)
+        doubled = Pairs(np.hstack([pairs.items, pairs.items, 0 * pairs.items[:, :1]]), pairs.index)
+        lp = MarginLP().fit(doubled, y)
+        preferences, ties = split(doubled, y)
+        w = cp.Variable(preferences.shape[1])
+        limits = [preferences @ w >= 1 + lp.margin_ - 1e-9, cp.abs(ties @ w) <= 1 - lp.margin_ + 1e-9]
+        least = cp.Problem(cp.Minimize(cp.sum_squares(w)), limits).solve(solver=cp.CLARABEL)
+        assert lp.coef_ @ lp.coef_ == pytest.approx(least, rel=1e-5)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 2**31), st.integers(1, 6))
+def test_cone_distance_vanishes_exactly_where_the_optima_coincide(seed, p):
+    pairs, y = separable(seed, p=p)
+    lp, qp = MarginLP().fit(pairs, y), MarginQP().fit(pairs, y)
+    distance = cone_distance(lp, pairs, y)
+    gap = np.abs(lp.coef_ - qp.coef_).max() / np.abs(lp.coef_).max()
+    assert 0 <= distance <= 1 + 1e-12
+    assert (distance < 1e-7) == (gap < 1e-7)
+    assert (distance < 1e-7) == (lp.margin_ - qp.margin_ < 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("lp", "columns", "m", "message"),
+    [
+        (None, [0, 1], 3, "lp is None; expected a fitted MarginLP"),
+        (MarginQP(), [0, 1], 3, r"lp is MarginQP\(\); expected a fitted MarginLP"),
+        (MarginLP(), [0, 1], 2, r"shape \(2, 2\); expected \(3, 2\): the pairs of the fit"),
+        (MarginLP(), [0], 3, r"shape \(3, 1\); expected \(3, 2\): the pairs of the fit"),
+    ],
+)
+def test_cone_distance_is_for_the_pairs_of_the_fit(lp, columns, m, message):
+    pairs, y = Pairs([[0, 0], [4, 0], [0, 3], [1, 0]], [[1, 0], [2, 0], [3, 0]]), np.array([1, 1, 0])
+    if isinstance(lp, MarginLP):
+        with pytest.raises(NotFittedError):
+            cone_distance(lp, pairs, y)
+        lp = clone(lp).fit(pairs, y)
+    with pytest.raises(ValueError, match=message):
+        cone_distance(lp, Pairs(pairs.items[:, columns], pairs.index[:m]), y[:m])
+
+
+def test_one_feature_always_coincides_and_two_need_not():
+    pairs, y = separable(3, p=1)
+    assert cone_distance(MarginLP().fit(pairs, y), pairs, y) == pytest.approx(0, abs=1e-12)
+    # One tie (1, 0), one preference (2, 2): the LP can ignore the tie's direction, w = (0, 1), mu = 1;
+    # the QP goes from the tie to the preference, u along (1, 2), and so after any scaling of features.
+    items = np.array([[0.0, 0.0], [2.0, 2.0], [1.0, 0.0]])
+    for scale in (1.0, 0.01, 100.0):
+        pairs, y = Pairs(items * [1.0, scale], [[1, 0], [2, 0]]), [1, 0]
+        lp, qp = MarginLP().fit(pairs, y), MarginQP().fit(pairs, y)
+        np.testing.assert_allclose(lp.coef_, [0, 1 / scale], atol=1e-12)
+        np.testing.assert_allclose(qp.u_[1] / qp.u_[0], 2 * scale)
+        sine = 1 / np.hypot(1, 2 * scale)
+        assert cone_distance(lp, pairs, y) == pytest.approx(sine, rel=1e-9)
+        assert qp.margin_ < lp.margin_ == pytest.approx(1)
+    assert MarginQP().fit(Pairs(items, [[1, 0], [2, 0]]), y).margin_ == pytest.approx(5 / 7)

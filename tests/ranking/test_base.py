@@ -1,0 +1,143 @@
+"""What all learners of rankings keep: a new one is added to LEARNERS."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from preflearn.metrics import ranking_loss
+from preflearn.ranking import ExpectedRankRegression, RankNet
+from preflearn.ranking.base import generator, positions
+
+LEARNERS = {
+    "regression": ExpectedRankRegression(),
+    "net": RankNet(n_hidden=8, n_epochs=5),
+}
+
+
+@pytest.fixture(params=LEARNERS.values(), ids=LEARNERS)
+def learner(request):
+    return clone(request.param)
+
+
+def ranked(seed, n=24, queries=1, ties=False):
+    """Items, ranks that a noisy linear score gives, and query ids."""
+    rng = np.random.default_rng(seed)
+    X, qid = rng.normal(size=(n, 3)), np.sort(rng.integers(queries, size=n))
+    score = X @ [1, 2, 3] + 0.5 * rng.normal(size=n)
+    score = np.round(score) if ties else score
+    return X, np.array([1 + np.sum((score > s) & (qid == q)) for s, q in zip(score, qid, strict=True)]), qid
+
+
+def test_an_order_is_learned(learner):
+    rng = np.random.default_rng(0)
+    X, Q = rng.normal(size=(40, 2)), rng.normal(size=(30, 2))
+    found = learner.fit(X, positions(X @ [1.0, -2.0])).rank(Q)
+    assert ranking_loss(positions(Q @ [1.0, -2.0]), found) < 0.1
+
+
+def test_ranks_are_those_of_worths_and_equal_items_share_them(learner):
+    X, rank, qid = ranked(1, queries=3)
+    worths, found = learner.fit(X, rank, qid).worths(X), learner.rank(X)
+    assert learner.n_features_in_ == 3
+    assert found.tolist() == [1 + int((worths > worth).sum()) for worth in worths]
+    assert learner.rank(X[:1]).tolist() == [1]
+    thrice = learner.rank(np.tile(X[:7], (3, 1))).reshape(3, 7)
+    np.testing.assert_array_equal(thrice, thrice[[0, 0, 0]])
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=8)
+@pytest.mark.parametrize("name", LEARNERS)
+def test_only_the_order_of_ranks_within_a_query_counts(name, seed):
+    X, rank, qid = ranked(seed, queries=3, ties=True)
+    first, again = (clone(LEARNERS[name]) for _ in range(2))
+    moved, names = np.exp(rank / 5) * (1 + qid) - 7 * qid, np.array(["b", "c", "d"])[qid]
+    worths = first.fit(X, rank, qid).worths(X)
+    np.testing.assert_array_equal(again.fit(X, moved, names).worths(X), worths)
+    part = np.random.default_rng(seed).permutation(len(X))[:9]  # worths belong to items, not to queries
+    np.testing.assert_allclose(first.worths(X[part]), worths[part], rtol=1e-12)
+
+
+def test_whole_numbers_beyond_floats_are_ranks(learner):
+    X, rank, _ = ranked(6)
+    expected = clone(learner).fit(X, rank).worths(X)
+    np.testing.assert_array_equal(learner.fit(X, np.int64(2**60) + rank).worths(X), expected)
+
+
+def test_items_alone_in_their_query_and_queries_of_ties_are_no_harm(learner):
+    X, rank, _ = ranked(3)
+    extra = np.vstack([X, [[9.0, 9.0, 9.0], [1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]])
+    learner.fit(extra, np.append(rank, [1, 1, 1]), np.append(np.zeros(len(X)), [1, 2, 2]))
+    assert np.isfinite(learner.worths(X)).all()
+
+
+def test_input_and_parameters_stay_as_they_are(learner):
+    X, rank, qid = ranked(4, queries=2)
+    kept, before = (X.copy(), rank.copy(), qid.copy()), learner.get_params()
+    first = learner.fit(X, rank, qid).worths(X)
+    for array, copy in zip((X, rank, qid), kept, strict=True):
+        np.testing.assert_array_equal(array, copy)
+    assert learner.get_params() == before
+    np.testing.assert_array_equal(learner.fit(X, rank, qid).worths(X), first)
+
+
+@pytest.mark.parametrize(
+    ("X", "rank", "qid", "message"),
+    [
+        (np.empty((0, 2)), [], None, "X is empty"),
+        ([[0.0]], [1], None, "no pair is left of 1 items"),
+        ([[0.0], [1.0]], [1, 1], None, "no pair is left of 2 items: .*with different ranks"),
+        ([[0.0], [1.0], [2.0]], [1, 1, 1], [0, 1, 2], "no pair is left of 3 items"),
+        ([[0.0], [np.nan]], [1, 2], None, r"X\[1, 0\] is nan"),
+        ([[0.0], [1.0]], [1, np.inf], None, r"rank\[1\] is inf"),
+        ([[0.0], [1.0]], [1, 2, 3], None, r"rank has shape \(3,\)"),
+        ([[0.0], [1.0]], [[1], [2, 3]], None, "rank must be an array of numbers"),
+        ([[0.0], [1.0]], np.ma.masked_array([1, 2], mask=[0, 1]), None, "rank has 1 masked values"),
+        ([[0.0], [1.0]], [1, 2], [0], r"qid has shape \(1,\)"),
+        ([[0.0], [1.0]], [1, 2], [0, None], "qid"),
+        ([0.0, 1.0], [1, 2], None, r"X has shape \(2,\)"),
+        ([[0.0], [1e101]], [1, 2], None, "X holds values up to 1e\\+101 .*: standardise the features"),
+    ],
+)
+def test_bad_training_data_is_named(learner, X, rank, qid, message):
+    with pytest.raises(ValueError, match=message):
+        learner.fit(X, rank, qid)
+
+
+def test_bad_queries_are_named(learner):
+    X, rank, _ = ranked(5)
+    with pytest.raises(NotFittedError):
+        learner.rank(X)
+    learner.fit(X, rank)
+    for Q, message in (
+        (X[:, :2], "Q has 2 features; expected 3, the features of the fit"),
+        ([[0.0, np.nan, 1.0]], r"Q\[0, 1\] is nan; expected finite numbers"),
+        (np.empty((0, 3)), "Q is empty"),
+        ([[0.0, 1e101, 1.0]], r"Q holds values up to 1e\+101 in size; expected at most 1e\+100"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            learner.rank(Q)
+
+
+@pytest.mark.parametrize("size", [1e-320, 1e-300, 1e-149, 1e-60, 1e40, 1e99])
+def test_worths_are_finite_or_refused(learner, size):
+    X, rank, _ = ranked(6)
+    unit = X / np.abs(X).max()
+    try:
+        learner.fit(size * unit, rank)
+    except ValueError:
+        with pytest.raises(ValueError, match="standardise the features"):
+            learner.fit(size * unit, rank)
+        return
+    for Q in (size * unit, 1e100 * unit * [1, -1, 1]):
+        assert np.isfinite(learner.worths(Q)).all()
+
+
+def test_a_generator_is_taken_as_it_is():
+    rng = np.random.default_rng(3)
+    assert generator(rng) is rng
+    assert generator(3).random() == np.random.default_rng(3).random()
+    assert generator(None).random() != generator(None).random()

@@ -1,0 +1,78 @@
+"""Expected rank regression against least squares of the definition, in fractions."""
+
+from fractions import Fraction
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import LinearRegression
+
+from preflearn.metrics import ranking_loss
+from preflearn.ranking import ExpectedRankRegression
+from preflearn.ranking.base import positions
+
+
+def fitted(X, rank, qid=None):
+    return ExpectedRankRegression().fit(X, rank, qid)
+
+
+def relative_positions(rank, qid):
+    """Definition, in fractions: the mean of the positions that an item may have, over |Q| + 1."""
+    targets = []
+    for r, q in zip(rank, qid, strict=True):
+        query = rank[qid == q].tolist()
+        above, alike = sum(other < r for other in query), query.count(r)
+        targets.append(Fraction(2 * above + alike + 1, 2) / (len(query) + 1))
+    return targets
+
+
+@given(seed=st.integers(0, 2**32 - 1), levels=st.sampled_from([3, 1000]))
+@settings(deadline=None, max_examples=15)
+def test_it_is_least_squares_of_relative_positions(seed, levels):
+    rng = np.random.default_rng(seed)
+    X, rank, qid = rng.normal(size=(40, 3)), rng.integers(levels, size=40), rng.integers(4, size=40)
+    reference = LinearRegression().fit(X, [float(t) for t in relative_positions(rank, qid)])
+    learner = fitted(X, rank, qid)
+    np.testing.assert_allclose(learner.coef_, reference.coef_, atol=1e-12)
+    assert learner.intercept_ == pytest.approx(reference.intercept_, abs=1e-12)
+    np.testing.assert_allclose(learner.worths(X), -reference.predict(X), atol=1e-12)
+    moved = fitted(X + rng.normal(size=3), rank, qid)
+    np.testing.assert_allclose(moved.coef_, learner.coef_, rtol=1e-6, atol=1e-8)
+
+
+def test_of_dependent_features_the_shortest_solution_is_taken():
+    """Wins, draws and losses sum to the number of games, and the points follow from them."""
+    rng = np.random.default_rng(0)
+    won, drawn = rng.integers(0, 20, (2, 18))
+    X = np.column_stack([won, drawn, 34 - won - drawn, np.full(18, 34), (3 * won + drawn) / 7.0])
+    rank = positions(3 * won + drawn + 0.1 * rng.normal(size=18))
+    centred = X - X.mean(axis=0)
+    target = rank / 19 - np.mean(rank / 19)
+    learner = fitted(X, rank)
+    np.testing.assert_allclose(centred.T @ (centred @ learner.coef_ - target), 0, atol=1e-10)
+    w = cp.Variable(5)
+    best = LinearRegression().fit(X[:, :2], target).predict(X[:, :2])
+    cp.Problem(cp.Minimize(cp.sum_squares(w)), [centred[:, :2].T @ (centred @ w - best) == 0]).solve()
+    np.testing.assert_allclose(learner.coef_, w.value, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e-149, 1e-60, 1e-48, 1e40, 1e60, 1e99])
+def test_the_unit_of_features_does_not_matter(size):
+    X = np.random.default_rng(6).uniform(-1, 1, (24, 3))
+    rank = positions(X @ [1, 2, 3])
+    np.testing.assert_allclose(size * fitted(size * X, rank).coef_, fitted(X, rank).coef_)
+    assert ranking_loss(rank, fitted(size * X, rank).rank(size * X)) < 0.2
+
+
+def test_items_too_near_each_other_are_refused():
+    with pytest.raises(ValueError, match=r"largest difference of items of X is 1e-300; .*standardise"):
+        fitted([[1e-300], [2e-300]], [1, 2])
+
+
+def test_constant_features_have_no_weight():
+    X = np.column_stack([np.full(14, 2012.1), 1e-3 * np.arange(14), np.full(14, 0.1)])
+    coef = fitted(X, np.arange(14)).coef_
+    assert coef[0] == coef[2] == 0 < coef[1]
+    assert not fitted(X[:, [0, 2]], np.arange(14)).coef_.any()
