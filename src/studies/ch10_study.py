@@ -20,11 +20,12 @@ from scipy.spatial.distance import cdist
 
 from preflearn.checks import Floats, Ids, check_array, check_choice, check_count, check_real, refuse, require
 from preflearn.compiled import njit
+from preflearn.ground.expansion import given_functions
 from preflearn.pairs import Pairs
 from preflearn.path import ranksvm_path
+from preflearn.pursuit.dictionary import Dictionary
 from preflearn.pursuit.forms import QueryForm
-from preflearn.pursuit.greedy import Backfit, check_backfit
-from preflearn.pursuit.pursuit import stages_of
+from preflearn.pursuit.greedy import Backfit, Search, check_backfit, follow
 from preflearn.pursuit.ridge import QueryRidge, orthonormal, subset_ridge
 from studies.ch10_users import UserTask
 
@@ -209,11 +210,14 @@ def by_pursuit(name: str, stages: Sequence[int], mix: float = 0.0, backfit: Back
     check_backfit(backfit)
 
     def solve(problem: Problem, gamma: float) -> Family:
-        K, follow = problem.kernel(gamma, mix > 0)
-        models = stages_of(K, problem.form(mix), problem.y_train, max(stages), backfit)
-        kept = [models[min(stage, len(models) - 1)] for stage in stages]
-        values = [follow[:, model.basis] @ model.coef for model in kept]
-        return Family(np.array(values), np.array([len(set(model.basis.tolist())) for model in kept]))
+        K, follow_up = problem.kernel(gamma, mix > 0)
+        form, functions = problem.form(mix), given_functions(len(K))
+        search = Search(Dictionary(functions, K, form.height, np.inf), form, problem.y_train, backfit)
+        follow(search.step, max(stages))
+        order, coefs = list(search.order), search.coefs()
+        kept = np.minimum(stages, len(order))
+        values = (follow_up[:, order] @ coefs[:, kept]).T
+        return Family(values, np.array([len(set(order[:p])) for p in kept]))
 
     return Method(name, tuple(stages), solve)
 

@@ -16,7 +16,16 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import LARGEST, Floats, as_array, check_count, check_real, check_scale, check_shape
+from preflearn.checks import (
+    LARGEST,
+    Floats,
+    as_array,
+    check_count,
+    check_real,
+    check_scale,
+    check_shape,
+    shown,
+)
 from preflearn.ground.expansion import Functions, KernelChoice, functions_of, rounding
 from preflearn.ground.gram import check_symmetric
 from preflearn.ground.kernels import SHIFTED, Kernel, check_definite
@@ -299,7 +308,11 @@ class SparseRankRLS(_Regularised):
                 f"alpha has {len(alphas)} values and there is no validation; expected it, to choose one"
             )
         functions = _functions_between(self, X)
-        rng = check_random_state(self.random_state)
+        try:
+            rng = check_random_state(self.random_state)
+        except ValueError:
+            expected = "a seed, a numpy RandomState or None"
+            raise ValueError(f"random_state is {shown(self.random_state)}; expected {expected}") from None
         basis = np.sort(rng.choice(len(X), min(n_basis, len(X)), replace=False))
         levelled = functions.seen(0.0)
         Z = levelled.columns(X, basis)
