@@ -98,8 +98,8 @@ class Search:
         made = np.zeros((P, P))
         for p, part in enumerate(self._parts):
             made[p + 1 - len(part) : p + 1, p] = part
-        coefs: Floats = np.linalg.solve(made, np.triu(np.tile(np.array(self._amounts)[:, None], P + 1), k=1))
-        return coefs
+        amounts = np.triu(np.tile(np.array(self._amounts)[:, None], P + 1), k=1)
+        return np.asarray(np.linalg.solve(made, amounts), dtype=np.float64)
 
     def model(self) -> Step:
         """What has been chosen so far."""

@@ -19,11 +19,12 @@ from sklearn.utils.validation import check_is_fitted
 from preflearn.checks import (
     LARGEST,
     Floats,
-    as_array,
+    check_array,
     check_count,
     check_real,
     check_scale,
     check_shape,
+    refuse,
     shown,
 )
 from preflearn.ground.expansion import Functions, KernelChoice, functions_of, rounding
@@ -86,8 +87,6 @@ class _AllItems(_Regularised):
         """
         alphas = _checked_alphas(self.alpha, 1 / LARGEST, "a positive number")
         data = given(X, y, qid, graph, self._mix, validation)
-        if self._mix and graph is not None:
-            data = data._replace(form=QueryForm(np.zeros(len(data.X), dtype=np.int64), self._mix))
         if len(alphas) > 1 and data.held is None:
             _check_queries(data.form, "choosing one of several alphas without validation")
         functions = _functions_between(self, data.X)
@@ -340,14 +339,12 @@ def _functions_between(choice: KernelChoice, X: Floats) -> Functions:
 
 def _checked_alphas(alpha: object, least: float, expected: str) -> Floats:
     """One alpha or several as an array, shape (k,)."""
-    array = as_array(alpha, "alpha")  # pyright: ignore[reportArgumentType]  (checked there)
-    if array.ndim == 0:
+    if isinstance(alpha, str) or not hasattr(alpha, "__len__"):
         return np.array([check_real(alpha, "alpha", f"{expected}, or several", least, LARGEST)])
-    check_shape(array, "alpha", ("k",), "numbers to choose from")
-    if array.size == 0:
-        raise ValueError("alpha is empty; expected at least one number")
-    values: Any = alpha
-    return np.array([check_real(v, f"alpha[{i}]", expected, least, LARGEST) for i, v in enumerate(values)])
+    several: Any = alpha
+    values = check_array(several, "alpha", ("k",), "numbers to choose from")
+    refuse((values < least) | (values > LARGEST), values, "alpha", expected)
+    return values
 
 
 def _check_queries(form: Form, purpose: str) -> QueryForm:
