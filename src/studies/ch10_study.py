@@ -20,12 +20,11 @@ from scipy.spatial.distance import cdist
 
 from preflearn.checks import Floats, Ids, check_array, check_choice, check_count, check_real, refuse, require
 from preflearn.compiled import njit
-from preflearn.ground.expansion import given_functions
 from preflearn.pairs import Pairs
 from preflearn.path import ranksvm_path
-from preflearn.pursuit.dictionary import Dictionary
 from preflearn.pursuit.forms import QueryForm
-from preflearn.pursuit.greedy import Backfit, Search, check_backfit, follow
+from preflearn.pursuit.greedy import Backfit, check_backfit
+from preflearn.pursuit.pursuit import searched
 from preflearn.pursuit.ridge import QueryRidge, orthonormal, subset_ridge
 from studies.ch10_users import UserTask
 
@@ -210,13 +209,10 @@ def by_pursuit(name: str, stages: Sequence[int], mix: float = 0.0, backfit: Back
     check_backfit(backfit)
 
     def solve(problem: Problem, gamma: float) -> Family:
-        K, follow_up = problem.kernel(gamma, mix > 0)
-        form, functions = problem.form(mix), given_functions(len(K))
-        search = Search(Dictionary(functions, K, form.height, np.inf), form, problem.y_train, backfit)
-        follow(search.step, max(stages))
-        order, coefs = list(search.order), search.coefs()
-        kept = np.minimum(stages, len(order))
-        values = (follow_up[:, order] @ coefs[:, kept]).T
+        K, follow = problem.kernel(gamma, mix > 0)
+        search = searched(K, problem.form(mix), problem.y_train, max(stages), backfit)
+        order, kept = list(search.order), np.minimum(stages, len(search.order))
+        values = (follow[:, order] @ search.coefs()[:, kept]).T
         return Family(values, np.array([len(set(order[:p])) for p in kept]))
 
     return Method(name, tuple(stages), solve)

@@ -16,10 +16,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from preflearn.checks import Floats, Ids, check_array, check_count, check_real, require
 from preflearn.ground.estimator import check_asked
-from preflearn.ground.expansion import Functions, functions_of
+from preflearn.ground.expansion import Functions, functions_of, given_functions
 from preflearn.ground.kernels import Kernel
 from preflearn.pursuit.base import Given, ScoredItemsEstimator, given
 from preflearn.pursuit.dictionary import Dictionary, check_size
+from preflearn.pursuit.forms import Form
 from preflearn.pursuit.greedy import Backfit, Search, Step, check_backfit, follow
 from preflearn.pursuit.near_optimal import NearOptimal, beam_search
 
@@ -174,3 +175,11 @@ class RankingPursuit(ScoredItemsEstimator):
         """A model's scores of items, up to a constant at mix = 0."""
         functions = self._functions.seen(self._training.form.mix)
         return functions.expansion(model.basis, model.coef)(check_asked(self, X))
+
+
+def searched(K: Floats, form: Form, scores: Floats, most: int, backfit: Backfit) -> Search:
+    """A pursuit after up to `most` steps, of functions whose values K (n, N) are given, on trusted input."""
+    dictionary = Dictionary(given_functions(K.shape[1]), K, form.height, np.inf)
+    search = Search(dictionary, form, scores, backfit)
+    follow(search.step, most)
+    return search
