@@ -24,7 +24,7 @@ from preflearn.pairs import Pairs
 from preflearn.path import ranksvm_path
 from preflearn.pursuit.forms import QueryForm
 from preflearn.pursuit.greedy import Backfit, check_backfit
-from preflearn.pursuit.pursuit import stages_of
+from preflearn.pursuit.pursuit import searched
 from preflearn.pursuit.ridge import QueryRidge, orthonormal, subset_ridge
 from studies.ch10_users import UserTask
 
@@ -210,10 +210,10 @@ def by_pursuit(name: str, stages: Sequence[int], mix: float = 0.0, backfit: Back
 
     def solve(problem: Problem, gamma: float) -> Family:
         K, follow = problem.kernel(gamma, mix > 0)
-        models = stages_of(K, problem.form(mix), problem.y_train, max(stages), backfit)
-        kept = [models[min(stage, len(models) - 1)] for stage in stages]
-        values = [follow[:, model.basis] @ model.coef for model in kept]
-        return Family(np.array(values), np.array([len(set(model.basis.tolist())) for model in kept]))
+        search = searched(K, problem.form(mix), problem.y_train, max(stages), backfit)
+        order, kept = list(search.order), np.minimum(stages, len(search.order))
+        values = (follow[:, order] @ search.coefs()[:, kept]).T
+        return Family(values, np.array([len(set(order[:p])) for p in kept]))
 
     return Method(name, tuple(stages), solve)
 

@@ -6,6 +6,7 @@ import pytest
 from preflearn.ground.expansion import functions_of
 from preflearn.pursuit import RankingPursuit
 from preflearn.pursuit.dictionary import Dictionary
+from preflearn.pursuit.forms import QueryForm
 
 BACKFITS = (False, "after", "pre")
 
@@ -24,6 +25,9 @@ def test_products_are_those_of_the_matrix(memory, own):
     X, v, _ = problem(0, n=300)
     functions = functions_of(RankingPursuit(gamma=0.3), X, None if own else X[::-1] + 0.1)
     K, dictionary = functions.columns(X), Dictionary(functions, X, 300, memory, single=True)
+    form = QueryForm(np.zeros(300, dtype=np.int64), 1.0)
+    np.testing.assert_allclose(dictionary.squares(form), np.square(K).sum(axis=0), rtol=1e-12)
+    assert dictionary.largest == pytest.approx(K.max())
     blocks = list(dictionary.blocks())
     np.testing.assert_allclose(np.hstack([columns for _, columns in blocks]), K, rtol=1e-12)
     assert [part.start for part, _ in blocks][:2] == [0, 256]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import laplacian, least_squares, same_query
+from reference import laplacian, same_query
 from sklearn.base import clone
 from sklearn.linear_model import orthogonal_mp
 
@@ -23,51 +23,11 @@ def rbf(X, Y, gamma):
     return np.exp(-gamma * np.square(X[:, None] - Y[None]).sum(axis=-1))
 
 
-def brute_force(K, L, s, n_basis, backfit):
-    """Figure 1 in words: try every function at each step; decreases that are equal go to the first."""
-    chosen, coef = [], np.zeros(0)
-    losses = [float(s @ L @ s)]
-    for _ in range(n_basis):
-        found = []
-        for j in range(K.shape[1]):
-            if backfit and j in chosen:
-                found.append(np.inf)
-            elif backfit == "pre":
-                found.append(least_squares(K[:, [*chosen, j]], L, s)[1])
-            else:
-                r = s - K[:, chosen] @ coef
-                found.append(least_squares(K[:, [j]], L, r)[1])
-        j = int(np.argmax(np.array(found) <= min(found) + 1e-9 * (losses[-1] - min(found))))
-        r = s - K[:, chosen] @ coef
-        chosen.append(j)
-        coef = (
-            least_squares(K[:, chosen], L, s)[0]
-            if backfit
-            else np.append(coef, least_squares(K[:, [j]], L, r)[0])
-        )
-        r = s - K[:, chosen] @ coef
-        losses.append(float(r @ L @ r))
-    return chosen, coef, losses
-
-
 def problem(seed, n=14, p=2):
     rng = np.random.default_rng(seed)
     qid = np.sort(rng.integers(0, 3, n))
     qid[:2] = 0
     return rng.normal(size=(n, p)), rng.normal(size=n), rng.permutation(qid)
-
-
-@pytest.mark.parametrize("backfit", BACKFITS)
-@pytest.mark.parametrize("mix", [0.0, 0.3, 1.0])
-@pytest.mark.parametrize("seed", range(4))
-def test_each_step_is_that_of_brute_force(seed, mix, backfit):
-    X, s, qid = problem(seed)
-    model = RankingPursuit(5, gamma=0.7, mix=mix, backfit=backfit).fit(X, s, qid)
-    chosen, coef, losses = brute_force(rbf(X, X, 0.7), mixed(qid, mix), s, 5, backfit)
-    assert model.basis_.tolist() == chosen
-    assert model.losses_ == pytest.approx(losses, rel=1e-9)
-    assert model.coef_ == pytest.approx(coef, rel=1e-6)
-    assert model.rank_function(X) == pytest.approx(rbf(X, X[chosen], 0.7) @ coef)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -104,24 +64,6 @@ def test_a_shift_of_the_scores_of_a_query_changes_nothing_and_a_scale_scales(
     other = RankingPursuit(3, backfit=backfit, gamma=1.0).fit(X, scale * s + shift * qid, qid)
     assert other.basis_.tolist() == one.basis_.tolist()
     assert other.coef_ == pytest.approx(scale * one.coef_, rel=1e-6)
-
-
-@given(small, st.sampled_from(["after", "pre"]))
-def test_duplicate_items_are_one_function(data, backfit):
-    """A copy of an item in the dictionary is never chosen: the first one is."""
-    X, s, qid = data
-    K = rbf(X, X, 1.0)
-    twice = np.hstack([K, K])
-    one = RankingPursuit(20, "precomputed", backfit=backfit).fit(K, s, qid)
-    other = RankingPursuit(20, "precomputed", backfit=backfit).fit(twice, s, qid)
-    assert other.basis_.tolist() == one.basis_.tolist()
-
-
-def test_more_functions_than_the_rank_end_early():
-    X, s, qid = problem(5)
-    model = RankingPursuit(99, "linear").fit(X, s, qid)
-    assert len(model.basis_) == 2
-    assert model.losses_[-1] == pytest.approx(least_squares(X, mixed(qid), s)[1])
 
 
 def test_a_query_of_one_item_adds_nothing():
@@ -194,39 +136,3 @@ def test_questions_to_a_fitted_model_are_checked():
     model = RankingPursuit(2).fit([[0.0], [1.0], [3.0]], [0, 1, 3])
     with pytest.raises(ValueError, match="p is 9; expected a number of steps"):
         model.stage(9)
-
-
-@pytest.mark.parametrize("backfit", BACKFITS)
-@pytest.mark.parametrize("n", [3, 6, 7, 23])
-@pytest.mark.parametrize("score", [0.1, 0.7, 1e8 + 0.1])
-def test_equal_scores_choose_nothing_whatever_their_value(backfit, n, score):
-    X, _, _ = problem(0, n=n)
-    model = RankingPursuit(4, backfit=backfit).fit(X, np.full(n, score))  # n times 0.1 over n is not 0.1
-    assert len(model.basis_) == 0
-    assert model.losses_.tolist() == [0.0]
-    assert not model.rank_function(X).any()
-
-
-@pytest.mark.parametrize("backfit", BACKFITS)
-def test_an_offset_of_linear_functions_does_not_make_the_loss_rise(backfit):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(20, 3))
-    y = X[:, 0] + 0.3 * rng.normal(size=20)
-    for kernel in ("linear", "poly"):
-        losses = RankingPursuit(8, kernel, backfit=backfit).fit(X + 1e8, y).losses_
-        assert (np.diff(losses) <= 1e-9 * losses[0]).all()
-
-
-@pytest.mark.parametrize(
-    ("factors", "message"),
-    [
-        ((1e90, 1.0), "the values of the functions are up to .* in size; expected 0, or from 1e-100 to 1e"),
-        ((1e-90, 1.0), "the values of the functions are up to .*e-18. in size; expected 0, or from 1e-100"),
-        ((1.0, 1e-160), "the differences of the scores y are up to .*e-16. in size; expected 0, or from"),
-        ((1e30, 1e90), "in the loss the scores have the norm .*, the functions up to .*; expected a product"),
-    ],
-)
-def test_sizes_whose_squares_are_no_floats_are_named(factors, message):
-    X, y, _ = problem(2)
-    with pytest.raises(ValueError, match=message):
-        RankingPursuit(3, "linear").fit(factors[0] * X, factors[1] * y)

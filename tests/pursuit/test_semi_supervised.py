@@ -451,7 +451,7 @@ def test_predictions_are_those_of_the_mean():
         ({"views": [[0], [4]]}, {}, r"views\[1\]\[0\] is 4; expected a column number, from 0 to 3"),
         ({"views": [[0], []]}, {}, r"views\[1\]"),
         ({"views": [[0], slice(9, 9)]}, {}, r"views\[1\] is .*; expected at least one column"),
-        ({"views": [[0.5]]}, {}, r"views\[0\] is \[0.5\]; expected column numbers, a slice, a kernel"),
+        ({"views": [[0.5]]}, {}, r"views\[0\] is \[0.5\]; expected at least one column, as numbers"),
         ({"views": ["other"]}, {}, "kernel is 'other'"),
         ({"kernel": "linear"}, {"X": 1e90 * problem(0)[0]}, "functions of view 0 are up to .*e.1"),
         ({"kernel": "linear"}, {"X_unscored": np.eye(4) * 1e200}, "functions of view 0 are up to .*e.2"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -114,13 +114,13 @@ class ScoredItemsEstimator(_KernelParameters, BaseEstimator):
         X : array-like of shape (n, p)
             With ``kernel="precomputed"``: the values of the N functions of the dictionary, (n, N).
         """
-        X = self._features(X)
+        X = check_asked(self, X)
         return self._functions.expansion(self.basis_, self.coef_)(X)
 
     def decision_function(self, pairs: Pairs | ArrayLike) -> Floats:
         """r(first) - r(second) for each pair, shape (m,)."""
         pairs = as_pairs(pairs)
-        return pairs.B.differences(self._levelled(self._features(pairs.items)))
+        return pairs.B.differences(self._levelled(check_asked(self, pairs.items)))
 
     def predict(self, pairs: Pairs | ArrayLike) -> NDArray[np.int8]:
         """Labels -1, 0, 1 for each pair, shape (m,): the sign of the difference."""
@@ -128,22 +128,14 @@ class ScoredItemsEstimator(_KernelParameters, BaseEstimator):
 
     def score(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> float:
         """1 less the normalised disagreement error (eq. 1), over pairs of one query with different scores."""
-        return 1.0 - disagreement_error(y, self._levelled(self._features(X)), qid, ties="drop")
+        return 1.0 - disagreement_error(y, self._levelled(check_asked(self, X)), qid, ties="drop")
 
     def _levelled(self, X: Floats) -> Floats:
         """r up to a constant, to full precision where a kernel is so wide that its 1 would hide the rest."""
         return self._functions.seen(0.0).expansion(self.basis_, self.coef_)(X)
-
-    def _features(self, X: ArrayLike) -> Floats:
-        return check_asked(self, X)
 
     def _set_errors(self, name: str, errors: Floats | None) -> None:
         """Errors of held-out items, which an attribute has only if this fit had some."""
         vars(self).pop(name, None)
         if errors is not None:
             setattr(self, name, errors)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags

@@ -6,6 +6,7 @@ measured with the accuracy of each, and constants within a query are gone before
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import combinations
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ import numpy as np
 from preflearn.checks import Floats, Ids
 from preflearn.pursuit.dictionary import Dictionary, check_size
 from preflearn.pursuit.forms import Form
-from preflearn.pursuit.greedy import NOTHING, TIE, Step
+from preflearn.pursuit.greedy import NOTHING, TIE
 
 _DEPENDENT = 1e-13  # an eigenvalue of B + C, scaled to a diagonal of ones, that is rounding
 _ROUNDING = 16 * np.finfo(np.float64).eps  # of a value of a function
@@ -35,41 +36,32 @@ class Side(NamedTuple):
         LV = self.form.times(V)
         return np.column_stack([view.times(v) for view, v in zip(self.views, LV.T, strict=True)])
 
-    def inner(self, U: Floats, V: Floats) -> Floats:
-        """u'L v of the columns of each view, shape (M,)."""
-        return np.einsum("ij,ij->j", self.form.root(U), self.form.root(V))
-
     def products(self, choices: Ids, shared: bool, across: bool) -> tuple[Floats, Floats]:
         """k^(v)'L k^(u) of the functions of each choice, (choices, M, M), for v other than u if `across`; and
         what is rounding of those for v = u, (M,)."""
-        M, N = len(self.views), self.views[0].size
-        pairs = list(combinations(range(M if across else 0), 2))
-        found, squares, largest = np.zeros((len(choices), M, M)), np.empty((N, M)), np.zeros(M)
-        for blocks in zip(*(view.blocks() for view in self.views), strict=True):
-            roots = []
-            for v, (part, columns) in enumerate(blocks):
-                largest[v] = max(largest[v], columns.max(), -columns.min())
-                if largest[v] > 1:  # before its square
-                    check_size(float(largest[v]), f"the values of the functions of view {v}")
-                roots.append(self.form.root(columns))
-                squares[part, v] = np.einsum("ij,ij->j", roots[v], roots[v])
-            for v, u in pairs if shared else ():
-                found[part, v, u] = found[part, u, v] = np.einsum("ij,ij->j", roots[v], roots[u])
-        for v in range(M):
-            check_size(float(largest[v]), f"the values of the functions of view {v}")
-            found[:, v, v] = squares[choices[:, v], v]
-        for v, u in () if shared else pairs:
-            products = self._all_products(v, u)
-            found[:, v, u] = found[:, u, v] = products[choices[:, v], choices[:, u]]
-        return found, rounding(self.form, largest)
+        M = len(self.views)
+        found = np.zeros((len(choices), M, M))
+        for v, view in enumerate(self.views):
+            squares = view.squares(self.form, f"the values of the functions of view {v}")
+            found[:, v, v] = squares[choices[:, v]]
+        for v, u in combinations(range(M if across else 0), 2):
+            between = self._paired(v, u) if shared else self._all_products(v, u)
+            own = (choices[:, v],) if shared else (choices[:, v], choices[:, u])
+            found[:, v, u] = found[:, u, v] = between[own]
+        return found, rounding(self.form, np.array([view.largest for view in self.views]))
+
+    def _paired(self, v: int, u: int) -> Floats:
+        """k^(v)'L k^(u) of functions of one index in two views, shape (N,)."""
+        roots = self._roots(v), self._roots(u)
+        return np.concatenate([np.einsum("ij,ij->j", *pair) for pair in zip(*roots, strict=True)])
 
     def _all_products(self, v: int, u: int) -> Floats:
         """k^(v)'L k^(u) of any two functions of two views, shape (N, N)."""
-        rows = []
-        for _, columns in self.views[v].blocks():
-            root = self.form.root(columns)
-            rows.append(np.hstack([root.T @ self.form.root(other) for _, other in self.views[u].blocks()]))
-        return np.vstack(rows)
+        return np.vstack([np.hstack([root.T @ other for other in self._roots(u)]) for root in self._roots(v)])
+
+    def _roots(self, v: int) -> Iterator[Floats]:
+        """R k of the functions of a view, some at a time."""
+        return (self.form.root(columns) for _, columns in self.views[v].blocks())
 
 
 class Systems:
@@ -119,6 +111,13 @@ class CoPursuit:
         Whether a choice is one index for all views.
     printed : bool
         Whether e is that of Figure 2: one residue for all views, and agreement of the increments alone.
+
+    Attributes
+    ----------
+    basis, coefs : ndarray of shape (P, M)
+        The functions of each step, and their coefficients.
+    objectives : list of float
+        (3) after 0, 1, ... steps.
     """
 
     def __init__(
@@ -138,11 +137,10 @@ class CoPursuit:
         self._systems = self._factored(shared)
         self._f = np.zeros((scored.form.n, self._M))
         self._fbar = np.zeros((unscored.form.n if unscored else 0, self._M))
-        self._order: list[Ids] = []
-        self._amounts: list[Floats] = []
-        self._objective = self._value(self._f, self._fbar)
+        self.basis, self.coefs = np.empty((0, self._M), dtype=np.int64), np.empty((0, self._M))
+        self.objectives = [self._value(self._f, self._fbar)]
         noise = self._M * float(rounding(scored.form, np.abs(scores).max()))
-        self._least = max(NOTHING * self._objective, noise)
+        self._least = max(NOTHING * self.objectives[0], noise)
 
     def _factored(self, shared: bool) -> Systems:
         """B + C, where only the functions of one view meet in B."""
@@ -153,40 +151,28 @@ class CoPursuit:
             A, floor = A + weights * products, floor + weights.diagonal() * noise
         return Systems(A, floor)
 
-    def model(self) -> Step:
-        """What has been chosen so far: basis and coef of shape (P, M), and objective (3)."""
-        shape = (len(self._order), self._M)
-        basis = np.array(self._order, dtype=np.int64).reshape(shape)
-        return Step(basis, np.array(self._amounts).reshape(shape), self._objective)
-
     def step(self) -> bool:
         """Add the best functions, one a view; False where none lowers what is minimised."""
         e = self._scored.adjoint(self._residues())
         if self._unscored and not self._printed:
             e -= self._unscored.adjoint(self._pull())
-        found = self._systems.decreases(e[self._choices, np.arange(self._M)])
+        e = e[self._choices, np.arange(self._M)]
+        found = self._systems.decreases(e)
         largest = float(found.max())
         if not largest > self._least:
             return False
         best = int(np.argmax(found >= largest * (1 - TIE)))  # the first one of equals
-        columns = self._scored.columns(self._choices[best])
-        bars = self._unscored.columns(self._choices[best]) if self._unscored else self._fbar
-        a = self._systems.solution(best, self._side(columns, bars))
-        f, fbar = self._f + a * columns, self._fbar + a * bars
+        a, choice = self._systems.solution(best, e[best]), self._choices[best]
+        f, fbar = self._f + a * self._scored.columns(choice), self._fbar
+        if self._unscored:
+            fbar = fbar + a * self._unscored.columns(choice)
         value = self._value(f, fbar)
-        if not self._printed and not value < self._objective:
+        if not self._printed and not value < self.objectives[-1]:
             return False
-        self._f, self._fbar, self._objective = f, fbar, value
-        self._order.append(self._choices[best])
-        self._amounts.append(a)
+        self._f, self._fbar = f, fbar
+        self.objectives.append(value)
+        self.basis, self.coefs = np.vstack([self.basis, choice]), np.vstack([self.coefs, a])
         return True
-
-    def _side(self, columns: Floats, bars: Floats) -> Floats:
-        """e of one choice, to full precision."""
-        e = self._scored.inner(columns, self._residues())
-        if self._unscored and not self._printed:
-            e -= self._unscored.inner(bars, self._pull())
-        return e
 
     def _residues(self) -> Floats:
         """r of each view, shape (n, M)."""

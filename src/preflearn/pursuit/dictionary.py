@@ -9,6 +9,7 @@ import numpy as np
 from preflearn.checks import LARGEST, Floats, Ids
 from preflearn.compiled import njit_sums
 from preflearn.ground.expansion import Functions
+from preflearn.pursuit.forms import Form
 
 _HALF = 2.0**-24  # the relative rounding of float32
 _WIDEST = 256  # functions that are computed at a time, at most
@@ -35,6 +36,8 @@ class Dictionary:
 
     Attributes
     ----------
+    largest : float
+        The size of the largest value, after the first pass.
     spread : ndarray of shape (N,) or None
         The error of a product K'v is at most spread times the norm of v; None: rounding in float64 only.
     """
@@ -44,43 +47,51 @@ class Dictionary:
         self.size, width = N, max(1, min(_WIDEST, N, _BLOCK // max(n, height)))
         own = functions.centres is X
         self._symmetric = own and isinstance(functions.kernel, str) and functions.kernel != "linear"
-        self._known = 0  # functions that are kept already
         self._full: Floats | None = None
+        self.largest = 0.0
         self._panels: list[tuple[float, np.ndarray]] = []
         self.spread: Floats | None = None
         entries = N * (n + width) / 2 if self._symmetric else n * N
-        if 8 * n * N <= memory:
-            self._full = np.empty((n, N))
-        elif single and 4 * entries <= memory:
+        self._kept = 8 * n * N <= memory
+        if not self._kept and single and 4 * entries <= memory:
             self.spread = np.empty(N)
-        else:
+        elif not self._kept:
             width = max(1, min(width, _TILE // n))
-        self._parts = [slice(start, min(start + width, N)) for start in range(0, N, width)]
+        self._blocks = [slice(start, min(start + width, N)) for start in range(0, N, width)]
+
+    def squares(self, form: Form, name: str = "the values of the functions") -> Floats:
+        """k'Lk of all functions, shape (N,): the first pass over them, which keeps what is to be kept.
+
+        Raises
+        ------
+        ValueError
+            Where the largest value, which messages call `name`, is beyond what can be squared.
+        """
+        found, full = np.empty(self.size), np.empty((len(self._X), self.size)) if self._kept else None
+        for part, columns in self.blocks():
+            self.largest = max(self.largest, float(columns.max()), -float(columns.min()))
+            if self.largest > 1:  # before its square
+                check_size(self.largest, name)
+            found[part] = form.squares(columns)
+            if full is not None:
+                full[:, part] = columns
+            elif self.spread is not None:
+                self.spread[part] = _HALF * np.sqrt(np.einsum("ij,ij->j", columns, columns))
+                below = columns[part.start :] if self._symmetric else columns
+                unit = float(np.exp2(np.floor(np.log2(max(np.abs(below).max(), 1 / LARGEST)))))
+                self._panels.append((unit, (below / unit).astype(np.float32)))
+        check_size(self.largest, name)
+        self._full = full
+        return found
 
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
         """All functions, some at a time, in full precision: which, and their columns (n, k)."""
-        for part in self._parts:
-            columns = self.columns(part) if part.stop <= self._known else self._computed(part)
-            if part.start == self._known and (self._full is not None or self.spread is not None):
-                self._keep(part, columns)
-                self._known = part.stop
-            yield part, columns
-
-    def _keep(self, part: slice, columns: Floats) -> None:
-        if self._full is not None:
-            self._full[:, part] = columns
-        elif self.spread is not None:
-            self.spread[part] = _HALF * np.sqrt(np.einsum("ij,ij->j", columns, columns))
-            below = columns[part.start :] if self._symmetric else columns
-            unit = float(np.exp2(np.floor(np.log2(max(np.abs(below).max(), 1 / LARGEST)))))
-            self._panels.append((unit, (below / unit).astype(np.float32)))
+        for part in self._blocks:
+            yield part, self.columns(part)
 
     def columns(self, ids: Ids | slice) -> Floats:
         """The columns with these ids, shape (n, k), in float64."""
-        return self._computed(ids) if self._full is None else self._full[:, ids]
-
-    def _computed(self, ids: Ids | slice) -> Floats:
-        return self._functions.columns(self._X, ids)
+        return self._functions.columns(self._X, ids) if self._full is None else self._full[:, ids]
 
     def times(self, v: Floats) -> Floats:
         """K'v, shape (N,), after the first pass."""
@@ -90,11 +101,9 @@ class Dictionary:
         if self.spread is None:
             for part, columns in self.blocks():
                 total[part] = v @ columns
-        for part, (unit, panel) in zip(self._parts, self._panels, strict=False):
-            if self._symmetric:
-                _add_triangle(panel, unit * v, part.start, total)
-            else:
-                _add_panel(panel, unit * v, total[part])
+        for part, (unit, panel) in zip(self._blocks, self._panels, strict=False):
+            start, stop = (part.start, part.stop) if self._symmetric else (0, self.size)
+            _add(panel, unit * v[start:], total[part], total[stop:])
         return total
 
 
@@ -108,24 +117,15 @@ def check_size(largest: float, name: str) -> None:
 
 
 @njit_sums
-def _add_triangle(panel, v, begin, total):
-    """Add the products of columns from `begin` on, of which the rows from `begin` on are given."""
+def _add(panel, v, own, below):
+    """Add panel'v to `own`; to `below` what the last rows, under the square on the diagonal, are mirrored."""
     n_rows, width = panel.shape
-    inside, upper = v[begin : begin + width], total[begin : begin + width]
+    inside, square = v[:width], n_rows - len(below)
     for i in range(n_rows):
-        row, value, found = panel[i], v[begin + i], 0.0
+        row, value, found = panel[i], v[i], 0.0
         for j in range(width):
-            found += row[j] * inside[j]
-        total[begin + i] += found
-        if i >= width:  # below the square on the diagonal: an entry stands for its mirror image too
+            own[j] += row[j] * value
+        if i >= square:
             for j in range(width):
-                upper[j] += row[j] * value
-
-
-@njit_sums
-def _add_panel(panel, v, total):
-    """Add panel'v."""
-    for i in range(panel.shape[0]):
-        row, value = panel[i], v[i]
-        for j in range(panel.shape[1]):
-            total[j] += row[j] * value
+                found += row[j] * inside[j]
+            below[i - square] += found

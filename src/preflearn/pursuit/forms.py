@@ -139,10 +139,10 @@ def form_of(n: int, qid: ArrayLike | None, graph: object | None, mix: float) -> 
     """
     if graph is not None and qid is not None:
         raise ValueError("both qid and graph are given; expected one of them, which says what is compared")
-    if graph is None:
-        form = QueryForm(query_numbers(n, qid), mix)
-    else:
-        form = GraphForm(_graph_weights(graph, n), mix)
+    form = QueryForm(query_numbers(n, qid), mix)
+    if graph is not None:
+        weights = _graph_weights(graph, n)
+        form = GraphForm(weights, mix) if mix < 1 else form  # of items alone it changes nothing
     if mix < 1 and not form.compares:
         what = "a query with two items" if graph is None else "an edge"
         raise ValueError(

@@ -7,12 +7,13 @@ refitted by (k'L~r)² / q'L~q, where q is what of k is L~-orthogonal to the chos
 from __future__ import annotations
 
 import copy
-from typing import Literal, NamedTuple, Protocol, Self
+from collections.abc import Callable
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 
 from preflearn.checks import Floats, Ids, require
-from preflearn.pursuit.dictionary import Dictionary, check_size
+from preflearn.pursuit.dictionary import Dictionary
 from preflearn.pursuit.forms import Form
 
 Backfit = Literal[False, "after", "pre"]
@@ -40,18 +41,10 @@ class Step(NamedTuple):
     loss: float
 
 
-class Pursuit(Protocol):
-    """A pursuit on its way: its model, and a step, which says whether the loss fell."""
-
-    def model(self) -> Step: ...
-    def step(self) -> bool: ...
-
-
 class Search:
     """A pursuit on its way, on trusted input.
 
-    With back-fitting q_1, ..., q_p, the rows of Q, are L~-orthonormal, and the columns of `made` are what
-    they are made of: coefficients of the chosen functions.
+    With back-fitting the rows of Q are L~-orthonormal, and the chosen functions are sums of them.
 
     Parameters
     ----------
@@ -60,140 +53,141 @@ class Search:
     scores : ndarray of shape (n,)
     backfit : False, "after" or "pre"
         As in `RankingPursuit`.
+
+    Attributes
+    ----------
+    order : tuple of int
+        The functions chosen so far.
+    losses : tuple of float
+        After 0, 1, ... of them.
+    least : float
+        A decrease of no more is none.
     """
 
     def __init__(self, dictionary: Dictionary, form: Form, scores: Floats, backfit: Backfit):
         self._dictionary, self._form, self._backfit = dictionary, form, backfit
-        self._r, Lr, N, largest = scores, form.times(scores), dictionary.size, 0.0
-        self._product, self._squares = np.empty(N), np.empty(N)  # k'L~r and k'L~k
-        for part, columns in dictionary.blocks():
-            largest = max(largest, float(columns.max()), -float(columns.min()))
-            if largest > 1:  # before products of it
-                check_size(largest, "the values of the functions")
-            self._product[part], self._squares[part] = Lr @ columns, form.squares(columns)
-        check_size(largest, "the values of the functions")
-        self.loss, top = float(form.squares(scores)), float(self._squares.max(initial=0.0))
-        size = self.loss**0.5 * top**0.5
+        self._squares = dictionary.squares(form)  # k'L~k
+        loss, top = float(form.squares(scores)), float(self._squares.max(initial=0.0))
+        size = loss**0.5 * top**0.5
         if not (size == 0 or _SMALL <= size <= 1 / _SMALL):
             raise ValueError(
-                f"in the loss the scores have the norm {self.loss**0.5:.3g}, the functions up to "
+                f"in the loss the scores have the norm {loss**0.5:.3g}, the functions up to "
                 f"{top**0.5:.3g}; expected a product from {_SMALL:g} to {1 / _SMALL:g}: rescale scores, "
                 "features or weights"
             )
-        self.least = NOTHING * self.loss
-        self._left = self._squares.copy()  # q'L~q of each function, were it the next
-        self._closed = ~(self._squares > CONSTANT * top)
-        self._slack = np.zeros(N)  # of what is left, where products have an error
-        self._Q = self._LQ = np.empty((0, form.n))
-        self._made, self._coef = np.empty((0, 0)), np.empty(0)
         self.order: tuple[int, ...] = ()
+        self.losses, self.least = (loss,), NOTHING * loss
+        self._r, self._Lr = scores, form.times(scores)
+        self._product = dictionary.times(self._Lr)  # k'L~r
+        # k'L~k, or q'L~q were the function the next ("pre"); infinite where it is not to be chosen.
+        self._below = np.where(self._squares > CONSTANT * top, self._squares, np.inf)
+        self._slack = np.zeros(dictionary.size)  # of what is below, where products have an error
+        self._Q = self._LQ = np.empty((0, form.n))
+        self._parts: tuple[Floats, ...] = ()  # of each chosen function along the rows of Q, its own last
+        self._amounts: tuple[float, ...] = ()  # of what each step added, in units of its own
 
     def fork(self) -> Self:
         """A copy that can go another way."""
-        other = copy.copy(self)
-        for name in ("_left", "_closed", "_slack"):  # the others are replaced at a step, never written to
-            setattr(other, name, getattr(self, name).copy())
+        other = copy.copy(self)  # the rest is replaced at a step, never written to
+        other._below, other._slack = self._below.copy(), self._slack.copy()
         return other
+
+    def coefs(self) -> Floats:
+        """Coefficients of the P chosen functions after 0, 1, ... steps, shape (P, P + 1)."""
+        P = len(self.order)
+        made = np.zeros((P, P))
+        for p, part in enumerate(self._parts):
+            made[p + 1 - len(part) : p + 1, p] = part
+        amounts = np.triu(np.tile(np.array(self._amounts)[:, None], P + 1), k=1)
+        return np.asarray(np.linalg.solve(made, amounts), dtype=np.float64)
 
     def model(self) -> Step:
         """What has been chosen so far."""
-        return Step(np.array(self.order, dtype=np.int64), self._coef, self.loss)
+        return Step(np.array(self.order, dtype=np.int64), self.coefs()[:, -1], self.losses[-1])
 
     def decreases(self) -> Floats:
         """Of the loss by each function, shape (N,); 0 where it is spanned by the chosen ones already."""
-        below = self._left if self._backfit == "pre" else self._squares
-        found = np.zeros(len(below))
-        np.divide(np.square(self._product), below, out=found, where=~self._closed)
+        found = np.square(self._product) / self._below
         return found if self._dictionary.spread is None else self._verified(found, self._dictionary.spread)
 
     def step(self) -> bool:
-        """Add the best function; False where none lowers the loss."""
+        """Add the best function, the first one of equals; False where none lowers the loss."""
         for _ in range(self._dictionary.size):  # each that is refused is closed
-            best = self._best()
-            if best is None:
+            found = self.decreases()
+            largest = found.max(initial=0.0)
+            if not largest > self.least:
                 return False
-            if self.add(best):
+            if self.add(int(np.argmax(found >= largest * (1 - TIE)))):
                 return True
         return False
 
-    def _best(self) -> int | None:
-        """The function of the largest decrease, the first one of equals; None where there is none."""
-        found = self.decreases()
-        largest = found.max(initial=0.0)
-        return int(np.argmax(found >= largest * (1 - TIE))) if largest > self.least else None
-
     def add(self, chosen: int) -> bool:
         """Append a function; False where rounding alone made it look useful, and nothing was appended."""
-        q, inner, size = self._orthogonal(self._dictionary.columns(np.array([chosen]))[:, 0])
-        self._closed[chosen] = True
-        if not size > 0:
+        self._below[chosen] = np.inf
+        q, inner = self._orthogonal(self._dictionary.columns(np.array([chosen]))[:, 0])
+        square = float(self._form.squares(q))
+        if not square > DEPENDENT * self._squares[chosen]:
             return False
+        size = square**0.5
         q = q / size
         Lq = self._form.times(q)
         amount = float(Lq @ self._r)
         r = self._r - amount * q
         loss = float(self._form.squares(r))
-        if not amount * amount > self.least or loss > self.loss * (1 + TIE):
+        if not amount * amount > self.least or loss > self.losses[-1] * (1 + TIE):
             return False
-        self._r, self.loss, self._product = r, loss, self._dictionary.times(self._form.times(r))
-        self.order, self._coef = (*self.order, chosen), np.append(self._coef, amount / size)
-        if not self._backfit:
-            self._closed[chosen] = False
-            return True
-        p = len(inner)
-        made = np.zeros((p + 1, p + 1))
-        made[:p, :p], made[:p, p], made[p, p] = self._made, -(self._made @ inner) / size, 1 / size
-        self._coef[:p] += amount * made[:p, p]
-        self._made = made
-        self._Q, self._LQ = np.concatenate([self._Q, q[None]]), np.concatenate([self._LQ, Lq[None]])
+        self._r, self._Lr = r, self._Lr - amount * Lq
+        self._product = self._dictionary.times(self._Lr)
+        self.order, self.losses = (*self.order, chosen), (*self.losses, loss)
+        self._parts, self._amounts = (*self._parts, np.append(inner, size)), (*self._amounts, amount)
+        if self._backfit:
+            self._Q, self._LQ = np.concatenate([self._Q, q[None]]), np.concatenate([self._LQ, Lq[None]])
+        else:
+            self._below[chosen] = self._squares[chosen]
         if self._backfit == "pre":
-            self._left -= np.square(self._dictionary.times(Lq))
-            self._closed |= self._left <= DEPENDENT * self._squares
-            if self._dictionary.spread is not None:  # |k'L~q| is at most the root of k'L~k
-                spread = self._dictionary.spread * np.linalg.norm(Lq)
-                self._slack += 2 * np.sqrt(self._squares) * spread
+            self._lower(Lq)
         return True
 
-    def _orthogonal(self, k: Floats) -> tuple[Floats, Floats, float]:
-        """What of k is L~-orthogonal to the chosen functions, its parts along them, and its norm."""
+    def _orthogonal(self, k: Floats) -> tuple[Floats, Floats]:
+        """What of k is L~-orthogonal to the chosen functions, and its parts along them."""
         q, inner = k, np.zeros(len(self._Q))
         for _ in range(2 if len(inner) else 0):  # twice is enough
             part = self._LQ @ q
             q = q - part @ self._Q
             inner += part
-        square = float(self._form.squares(q))
-        return q, inner, square**0.5 if square > DEPENDENT * (square + inner @ inner) else 0.0
+        return q, inner
+
+    def _lower(self, Lq: Floats) -> None:
+        """Take from q'L~q of each function its part along one more."""
+        self._below -= np.square(self._dictionary.times(Lq))
+        self._below[self._below <= DEPENDENT * self._squares] = np.inf
+        if self._dictionary.spread is not None:  # |k'L~q| is at most the root of k'L~k
+            self._slack += 2 * np.sqrt(self._squares) * self._dictionary.spread * np.linalg.norm(Lq)
 
     def _verified(self, found: Floats, spread: Floats) -> Floats:
         """Decreases in full precision wherever one might be the largest, and 0 elsewhere."""
-        Lr, below = self._form.times(self._r), self._left if self._backfit == "pre" else self._squares
-        surely = np.maximum(below - self._slack, DEPENDENT * self._squares)
-        most = np.abs(self._product) + spread * np.linalg.norm(Lr)
-        most = np.where(self._closed, 0.0, np.square(most) / surely)
+        surely = np.maximum(self._below - self._slack, DEPENDENT * self._squares)
+        most = np.abs(self._product) + spread * np.linalg.norm(self._Lr)
+        most = np.square(most) / surely
         exact, done = np.zeros(len(found)), np.zeros(len(found), dtype=bool)
         ids = np.argsort(-found, kind="stable")[:_FEW]
         while len(ids):
-            exact[ids], done[ids] = self._exact(ids, Lr), True
+            exact[ids], done[ids] = self._exact(ids), True
             ids = np.flatnonzero(~done & (most >= exact.max() * (1 - 2 * TIE)) & (most > self.least))
             ids = ids[np.argsort(-most[ids], kind="stable")][: 8 * _FEW]
         return exact
 
-    def _exact(self, ids: Ids, Lr: Floats) -> Floats:
+    def _exact(self, ids: Ids) -> Floats:
         """The decreases of a few functions from their columns."""
-        columns = self._dictionary.columns(ids)
-        below = self._form.squares(columns)
-        floor = DEPENDENT * below
+        columns, below = self._dictionary.columns(ids), self._squares[ids]
         if self._backfit == "pre":
             below = below - np.square(self._LQ @ columns).sum(axis=0)
-        usable = ~self._closed[ids] & (below > floor)
-        return np.where(usable, np.square(Lr @ columns) / np.where(usable, below, 1.0), 0.0)
+        usable = (self._below[ids] < np.inf) & (below > DEPENDENT * self._squares[ids])
+        return np.square(self._Lr @ columns) / np.where(usable, below, np.inf)
 
 
-def followed(search: Pursuit, most: int) -> list[Step]:
-    """The models of 0, 1, 2, ... functions, up to `most` while the loss falls."""
-    models = [search.model()]
+def follow(step: Callable[[], bool], most: int) -> None:
+    """Take up to `most` steps, while the loss falls."""
     for _ in range(most):
-        if not search.step():
+        if not step():
             break
-        models.append(search.model())
-    return models

@@ -121,12 +121,12 @@ def beam_search(search: Search, most: int, epsilon: float, beam: int) -> tuple[S
                 finished[frozenset(state.order)] = state
             for follower in followers:
                 found.setdefault(frozenset(follower.order), follower)
-        front = sorted(found.values(), key=lambda state: state.loss)[:beam]
+        front = sorted(found.values(), key=lambda state: state.losses[-1])[:beam]
         if not front:
             break
-    states = sorted([*front, *finished.values()], key=lambda state: state.loss)
-    limit = (1 + epsilon) * states[0].loss + _EQUAL * states[0].least
-    return tuple(state.model() for state in states[:beam] if state.loss <= limit)
+    states = sorted([*front, *finished.values()], key=lambda state: state.losses[-1])
+    limit = (1 + epsilon) * states[0].losses[-1] + _EQUAL * states[0].least
+    return tuple(state.model() for state in states[:beam] if state.losses[-1] <= limit)
 
 
 def _followers(state: Search, beam: int):

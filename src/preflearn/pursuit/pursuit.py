@@ -15,12 +15,13 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from preflearn.checks import Floats, Ids, check_array, check_count, check_real, require
+from preflearn.ground.estimator import check_asked
 from preflearn.ground.expansion import Functions, functions_of, given_functions
 from preflearn.ground.kernels import Kernel
 from preflearn.pursuit.base import Given, ScoredItemsEstimator, given
 from preflearn.pursuit.dictionary import Dictionary, check_size
 from preflearn.pursuit.forms import Form
-from preflearn.pursuit.greedy import Backfit, Search, Step, check_backfit, followed
+from preflearn.pursuit.greedy import Backfit, Search, Step, check_backfit, follow
 from preflearn.pursuit.near_optimal import NearOptimal, beam_search
 
 
@@ -120,23 +121,22 @@ class RankingPursuit(ScoredItemsEstimator):
         data = given(X, y, qid, graph, mix, validation)
         check_size(float(np.abs(data.y).max()), "the scores y" if mix else "the differences of the scores y")
         functions = self._functions_at(data.X)
-        self._models = followed(self._search(functions, data, self.backfit), most)
-        last, coefs = self._models[-1], np.zeros((len(self._models) - 1, len(self._models)))
-        for p, model in enumerate(self._models):
-            coefs[:p, p] = model.coef
-        errors = data.errors(lambda new: functions.seen(mix).columns(new, last.basis) @ coefs, mix == 1)
+        search = self._search(functions, data, self.backfit)
+        follow(search.step, most)
+        self._order, self._coefs = np.array(search.order, dtype=np.int64), search.coefs()
+        seen, self.losses_ = functions.seen(mix), np.array(search.losses)
+        errors = data.errors(lambda new: seen.columns(new, self._order) @ self._coefs, mix == 1)
         self._set_errors("validation_errors_", errors)
-        self.losses_ = np.array([model.loss for model in self._models])
         self._functions, self._training, self.n_features_in_ = functions, data, data.X.shape[1]
-        self.basis_, self.coef_ = self.stage(len(coefs) if errors is None else int(np.argmin(errors)))
+        self.basis_, self.coef_ = self.stage(len(self._order) if errors is None else int(np.argmin(errors)))
         return self
 
     def stage(self, p: int) -> tuple[Ids, Floats]:
         """The functions and coefficients after p steps, p from 0 to ``len(losses_) - 1``."""
         check_is_fitted(self, "n_features_in_")
-        size = len(self._models)
-        require(0 <= check_count(p, "p", 0) < size, p, "p", f"a number of steps, from 0 to {size - 1}")
-        return self._models[p].basis, self._models[p].coef
+        most = len(self._order)
+        require(check_count(p, "p", 0) <= most, p, "p", f"a number of steps, from 0 to {most}")
+        return self._order[:p], self._coefs[:p, p]
 
     def near_optimal(self, epsilon: float = 0.1, beam: int = 10) -> NearOptimal:
         """Other models of as many functions whose loss is at most (1 + epsilon) times the least one found.
@@ -174,10 +174,12 @@ class RankingPursuit(ScoredItemsEstimator):
     def _values(self, X: ArrayLike, model: Step) -> Floats:
         """A model's scores of items, up to a constant at mix = 0."""
         functions = self._functions.seen(self._training.form.mix)
-        return functions.expansion(model.basis, model.coef)(self._features(X))
+        return functions.expansion(model.basis, model.coef)(check_asked(self, X))
 
 
-def stages_of(K: Floats, form: Form, scores: Floats, most: int, backfit: Backfit) -> list[Step]:
-    """The models of 0, 1, 2, ... of the functions whose values K (n, N) are given, on trusted input."""
+def searched(K: Floats, form: Form, scores: Floats, most: int, backfit: Backfit) -> Search:
+    """A pursuit after up to `most` steps, of functions whose values K (n, N) are given, on trusted input."""
     dictionary = Dictionary(given_functions(K.shape[1]), K, form.height, np.inf)
-    return followed(Search(dictionary, form, scores, backfit), most)
+    search = Search(dictionary, form, scores, backfit)
+    follow(search.step, most)
+    return search

@@ -16,7 +16,17 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import LARGEST, Floats, as_array, check_count, check_real, check_scale, check_shape
+from preflearn.checks import (
+    LARGEST,
+    Floats,
+    check_array,
+    check_count,
+    check_real,
+    check_scale,
+    check_shape,
+    refuse,
+    shown,
+)
 from preflearn.ground.expansion import Functions, KernelChoice, functions_of, rounding
 from preflearn.ground.gram import check_symmetric
 from preflearn.ground.kernels import SHIFTED, Kernel, check_definite
@@ -77,8 +87,6 @@ class _AllItems(_Regularised):
         """
         alphas = _checked_alphas(self.alpha, 1 / LARGEST, "a positive number")
         data = given(X, y, qid, graph, self._mix, validation)
-        if self._mix and graph is not None:
-            data = data._replace(form=QueryForm(np.zeros(len(data.X), dtype=np.int64), self._mix))
         if len(alphas) > 1 and data.held is None:
             _check_queries(data.form, "choosing one of several alphas without validation")
         functions = _functions_between(self, data.X)
@@ -299,7 +307,11 @@ class SparseRankRLS(_Regularised):
                 f"alpha has {len(alphas)} values and there is no validation; expected it, to choose one"
             )
         functions = _functions_between(self, X)
-        rng = check_random_state(self.random_state)
+        try:
+            rng = check_random_state(self.random_state)
+        except ValueError:
+            expected = "a seed, a numpy RandomState or None"
+            raise ValueError(f"random_state is {shown(self.random_state)}; expected {expected}") from None
         basis = np.sort(rng.choice(len(X), min(n_basis, len(X)), replace=False))
         levelled = functions.seen(0.0)
         Z = levelled.columns(X, basis)
@@ -327,14 +339,12 @@ def _functions_between(choice: KernelChoice, X: Floats) -> Functions:
 
 def _checked_alphas(alpha: object, least: float, expected: str) -> Floats:
     """One alpha or several as an array, shape (k,)."""
-    array = as_array(alpha, "alpha")  # pyright: ignore[reportArgumentType]  (checked there)
-    if array.ndim == 0:
+    if isinstance(alpha, str) or not hasattr(alpha, "__len__"):
         return np.array([check_real(alpha, "alpha", f"{expected}, or several", least, LARGEST)])
-    check_shape(array, "alpha", ("k",), "numbers to choose from")
-    if array.size == 0:
-        raise ValueError("alpha is empty; expected at least one number")
-    values: Any = alpha
-    return np.array([check_real(v, f"alpha[{i}]", expected, least, LARGEST) for i, v in enumerate(values)])
+    several: Any = alpha
+    values = check_array(several, "alpha", ("k",), "numbers to choose from")
+    refuse((values < least) | (values > LARGEST), values, "alpha", expected)
+    return values
 
 
 def _check_queries(form: Form, purpose: str) -> QueryForm:

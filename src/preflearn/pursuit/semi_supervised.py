@@ -28,13 +28,14 @@ from preflearn.checks import (
     refuse,
     require,
 )
+from preflearn.ground.estimator import check_asked
 from preflearn.ground.expansion import Functions, functions_of
 from preflearn.ground.kernels import Kernel
 from preflearn.pursuit.base import ScoredItemsEstimator, given
 from preflearn.pursuit.co_pursuit import CoPursuit, Side
 from preflearn.pursuit.dictionary import Dictionary
 from preflearn.pursuit.forms import Form, form_of
-from preflearn.pursuit.greedy import Step, followed
+from preflearn.pursuit.greedy import follow
 
 _MOST = 4 * 10**6  # entries of the systems that an exhaustive search may compare
 _KEPT = 1 << 28  # bytes up to which all values of the functions are kept
@@ -175,18 +176,18 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
         agreeing = other if nu > 0 and len(views) > 1 else None
         printed = self.algorithm == "printed"
         search = CoPursuit(side, agreeing, choices, data.y, nu, shared=shared, printed=printed)
-        models = followed(search, most)
-        errors = data.errors(lambda new: _staged(views, models[-1], new), False)
-        best = models[-1 if errors is None else int(np.argmin(errors))]
+        follow(search.step, most)
+        errors = data.errors(lambda new: _staged(views, search, new), False)
+        best = len(search.basis) if errors is None else int(np.argmin(errors))
         self._set_errors("validation_errors_", errors)
-        self.objectives_ = np.array([model.loss for model in models])
+        self.objectives_ = np.array(search.objectives)
         self._views, self.n_features_in_ = views, data.X.shape[1]
-        self.basis_, self.coefs_ = best.basis, best.coef.T
+        self.basis_, self.coefs_ = search.basis[:best], search.coefs[:best].T
         return self
 
     def predict_views(self, X: ArrayLike) -> Floats:
         """f^(v)(x) of each view, shape (n, M)."""
-        return self._by_view(self._features(X), 1.0)
+        return self._by_view(check_asked(self, X), 1.0)
 
     def rank_function(self, X: ArrayLike) -> Floats:
         """The mean of the views, shape (n,); larger is better."""
@@ -224,17 +225,13 @@ def _names_kernel(value: Any) -> bool:
 
 def _columns(choice: Any, name: str, n_features: int) -> Ids:
     """The numbers of a view's columns."""
-    if isinstance(choice, slice):
-        ids = np.arange(n_features)[choice]
-    else:
-        ids = as_array(choice, name)
-        expected = "column numbers, a slice, a kernel, or a tuple (columns, kernel)"
-        mask = ids.dtype.kind == "b" and ids.shape == (n_features,)
-        require(mask or (ids.ndim == 1 and ids.dtype.kind in "iu"), choice, name, expected)
-        ids = np.flatnonzero(ids) if mask else ids.astype(np.int64)
-    require(len(ids) > 0, choice, name, "at least one column")
+    ids = np.arange(n_features)[choice] if isinstance(choice, slice) else as_array(choice, name)
+    if ids.dtype.kind == "b" and ids.shape == (n_features,):
+        ids = np.flatnonzero(ids)
+    expected = "at least one column, as numbers, a mask or a slice, a kernel, or a tuple (columns, kernel)"
+    require(ids.ndim == 1 and len(ids) > 0 and ids.dtype.kind in "iu", choice, name, expected)
     refuse((ids < 0) | (ids >= n_features), ids, name, f"a column number, from 0 to {n_features - 1}")
-    return ids
+    return ids.astype(np.int64)
 
 
 def _choices(views: list[View], shared: bool) -> Ids:
@@ -272,9 +269,9 @@ def _unscored(
         raise ValueError(f"of the unscored items: {error}") from None
 
 
-def _staged(views: list[View], model: Step, X: Floats) -> Floats:
+def _staged(views: list[View], search: CoPursuit, X: Floats) -> Floats:
     """The sum of the views after 0, 1, ... steps, but for a constant, shape (n, steps + 1)."""
-    pairs = zip(views, model.basis.T, strict=True)
+    pairs = zip(views, search.basis.T, strict=True)
     columns = [view.functions.seen(0.0).columns(X[:, view.columns], ids) for view, ids in pairs]
-    steps = np.einsum("vij,jv->ij", columns, model.coef)
+    steps = np.einsum("vij,jv->ij", columns, search.coefs)
     return np.cumsum(np.insert(steps, 0, 0.0, axis=1), axis=1)

@@ -1,0 +1,38 @@
+"""Gram matrices: the operator against its matrix, and what is refused."""
+
+import numpy as np
+import pytest
+
+from preflearn.ground.gram import DenseGram, centred, check_gram, check_semidefinite, check_symmetric
+
+
+def matrix(n, rank=3):
+    root = np.random.default_rng(n).normal(size=(n, rank))
+    return root @ root.T
+
+
+def test_the_operator_is_its_matrix():
+    K, v = matrix(9), np.array([0.0, 1, 0, -2, 3, 0.5, 0, 7, 1])
+    gram, rows, columns = DenseGram(K), np.array([3, 1]), np.array([0, 8, 4])
+    np.testing.assert_array_equal(gram.diagonal(), np.diag(K))
+    np.testing.assert_array_equal(gram.block(rows, columns), K[np.ix_(rows, columns)])
+    np.testing.assert_allclose(gram.times(v), K @ v, atol=1e-12)
+
+
+def test_differences_do_not_see_the_centring():
+    K, B = matrix(6), np.diff(np.eye(6), axis=0)
+    C = centred(K)
+    np.testing.assert_allclose(B @ C @ B.T, B @ K @ B.T, atol=1e-12)
+    np.testing.assert_allclose([C.sum(axis=0), C.sum(axis=1)], 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [4, 600])  # of one tile and of several; the spectrum of all and of a part
+def test_matrices_that_are_no_gram_are_refused(n):
+    K = matrix(n)
+    np.testing.assert_array_equal(check_gram(K), K)
+    check_semidefinite(K)
+    with pytest.raises(ValueError, match="expected a positive semi-definite K"):
+        check_semidefinite(K - 10 * n * np.eye(n))
+    K[n - 1, 0] += 1.0
+    with pytest.raises(ValueError, match=r"K\[\d+, \d+\] is .* but K\[.* is .*; expected a symmetric K"):
+        check_symmetric(K, "K")
