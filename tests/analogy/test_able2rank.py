@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from preflearn.analogy import Able2Rank
-from preflearn.analogy import able2rank as module
 from preflearn.ranking.base import positions
 
 
@@ -57,7 +56,7 @@ def test_blocks_do_not_matter(monkeypatch):
     X, rank = rankings(5, n=12)
     machine = Able2Rank(7).fit(X, rank)
     P = machine.preferences(X)
-    monkeypatch.setattr(module, "_BLOCK", 100)
+    monkeypatch.setattr("preflearn.analogy.kernel._VALUES", 100)
     np.testing.assert_array_equal(machine.preferences(X), P)
 
 

@@ -251,7 +251,7 @@ def test_blocks_do_not_matter(monkeypatch):
     X, rank = rankings(0)
     machine = AnKerRank(2.0, random_state=0).fit(X, rank)
     f = machine.decision_function(probe(0))
-    monkeypatch.setattr("preflearn.analogy.anker_rank._BLOCK", 100)
+    monkeypatch.setattr("preflearn.analogy.kernel._VALUES", 100)
     np.testing.assert_allclose(machine.decision_function(probe(0)), f, atol=1e-12)
 
 
@@ -306,7 +306,7 @@ def test_items_that_are_all_alike(orientation):
 
 @pytest.mark.parametrize("slope", [1.0, -1.0])
 def test_a_negative_slope_does_not_turn_the_order_around(slope, monkeypatch):
-    monkeypatch.setattr("preflearn.analogy.anker_rank.platt", lambda f, labels: (slope, 0.25))
+    monkeypatch.setattr("preflearn.analogy.anker_rank.platt", lambda *given: (slope, 0.25))
     X, rank = rankings(0)
     machine = AnKerRank(1.0, random_state=0).fit(X, rank)
     assert machine.platt_ == (max(slope, 0.0), 0.25)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from preflearn.analogy.kernel import Zero, analogy_kernel, check_differences
+from preflearn.analogy.kernel import Zero, analogy_kernel, blocks, check_differences
 from preflearn.analogy.machines import LOSSES, Problem, out_of_fold, platt, select
 from preflearn.analogy.training import Aggregate, PairwiseLearner, Split, halves
 from preflearn.checks import Floats, check_choice, check_count, require
@@ -22,7 +22,6 @@ from preflearn.ground.estimator import check_asked
 from preflearn.ranking.base import check_size, generator
 
 Orientation = Literal["coin", "both", "antisymmetric"]
-_BLOCK = 1 << 22  # kernel values at a time
 
 
 class AnKerRank(PairwiseLearner):
@@ -175,9 +174,9 @@ class AnKerRank(PairwiseLearner):
         coef, self.intercept_, self.C_ = LOSSES[self.loss](problem, C)
         a, b = 0.0, 0.0
         if folds:
-            a, b = _platt(*out_of_fold(problem, folds, self.loss, self.C_), kernel.odd)
+            a, b = platt(*out_of_fold(problem, folds, self.loss, self.C_), kernel.odd)
         if a <= 0:
-            a, b = _platt(problem.K @ coef + self.intercept_, labels, kernel.odd)
+            a, b = platt(problem.K @ coef + self.intercept_, labels, kernel.odd)
         self.platt_ = max(a, 0.0), b
         self.support_ = np.flatnonzero(coef)
         self.differences_, self.dual_coef_ = U[self.support_], coef[self.support_]
@@ -195,7 +194,7 @@ class AnKerRank(PairwiseLearner):
         U = check_differences(check_asked(self, U, "U"))
         if not len(self.support_):
             return np.full(len(U), self.intercept_)
-        parts = np.array_split(U, -(-len(U) * len(self.support_) // _BLOCK))
+        parts = blocks(U, len(self.support_))
         f = [self._kernel(part, self.differences_) @ self.dual_coef_ for part in parts]
         return np.concatenate(f) + self.intercept_
 
@@ -231,12 +230,6 @@ class _Kernel(NamedTuple):
             K -= analogy_kernel(U, -U if V is None else -V, self.degree, zero=self.zero)
             K /= 2
         return K
-
-
-def _platt(f: Floats, labels: Floats, odd: bool) -> tuple[float, float]:
-    if odd:  # the other orientations have opposite decision values
-        f, labels = np.append(f, -f), np.append(labels, -labels)
-    return platt(f, labels)
 
 
 def _oriented(better: Floats, orientation: Orientation, rng: np.random.Generator) -> tuple[Floats, Floats]:
