@@ -17,12 +17,13 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from bookrunner import explorer, parameters
 from preflearn.analogy.certificate import psd_certificate
-from preflearn.datasets import four_items, simulate_separable_pairs
+from preflearn.datasets import four_items
 from preflearn.dynamics import OrdinalProbit, Probit
 from preflearn.margins import MarginLP, MarginQP
 from preflearn.pairs import Pairs
 from preflearn.path import ranksvm_path, svm_path
 from preflearn.pursuit import RankingPursuit
+from studies.ch02_separable import simulate_separable_pairs
 from studies.ch15_proportions import PROPORTIONS, proportion_gram
 
 SCRIPT = Path(__file__).parents[2] / "book" / "_static" / "explorers.js"

@@ -1,9 +1,7 @@
 import numpy as np
 import pandas as pd
-import pytest
 
 from preflearn import datasets
-from preflearn.datasets import disjoint_samples, simulate_sushi
 from preflearn.datasets.registry import package_file
 from preflearn.datasets.sushi import coordinates
 
@@ -52,24 +50,3 @@ def test_prefectures_lie_in_japan():
     assert latitude[tohoku].min() > latitude[kanto].max()
     assert longitude[kanto].min() > longitude[kinki].max()
     assert longitude[kinki].min() > longitude[kyushu].max()
-
-
-def test_simulated_ratings_have_the_form_of_the_sushi_data():
-    data = simulate_sushi(np.random.default_rng(0), n_users=40)
-    assert data.pairs.items.shape == (400, 14)
-    assert len(data.pairs) == len(data.y) == 200
-    np.testing.assert_array_equal(data.user[data.pairs.index[:, 0]], data.user[data.pairs.index[:, 1]])
-    first, second = data.scores[data.pairs.index].T.astype(int)
-    np.testing.assert_array_equal(np.sign(first - second), data.y)
-    assert set(np.unique(data.scores)) == set(range(5))
-    assert len(np.unique(data.pairs.items[:, 7:], axis=0)) == 40
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_simulated_sushi_is_enough_for_the_chapter_on_simulations(seed):
-    """Its samples of 100, 100 and 5,000 pairs, from a tenth to nine tenths of ties."""
-    rng = np.random.default_rng(seed)
-    sushi = simulate_sushi(rng, 5000)
-    for share in (0.1, 0.9):
-        samples = disjoint_samples(sushi.pairs, sushi.y, (100, 100, 5000), share, rng)
-        assert [round(np.mean(y == 0), 2) for _, y in samples] == [share] * 3
