@@ -49,8 +49,8 @@ class Able2Rank(PairwiseLearner):
     Attributes
     ----------
     k_ : int
-    losses_ : dict of int to float
-        The share of wrong directions for each k, half of each undecided one; only with k="cv".
+    losses_ : dict of int to float, or None
+        The share of wrong directions for each k, half of each undecided one, with k="cv".
     differences_ : ndarray of shape (m, d)
         Better item minus worse item of the training pairs.
     n_features_in_ : int
@@ -109,12 +109,8 @@ class Able2Rank(PairwiseLearner):
             whole = as_real(self.k) % 1 == 0 and self.k >= 1
             require(whole, self.k, "k", "a whole number of at least 1 or 'cv'")
         pairs, better = self._preferences(X, rank, qid)
-        if self.k == "cv":
-            self.losses_ = self._cross_validated(pairs, better, rng)
-            self.k_ = min(_CHOICES, key=self.losses_.__getitem__)
-        else:
-            vars(self).pop("losses_", None)  # of an earlier fit
-            self.k_ = int(self.k)
+        self.losses_ = self._cross_validated(pairs, better, rng) if self.k == "cv" else None
+        self.k_ = min(self.losses_, key=self.losses_.__getitem__) if self.losses_ else int(self.k)
         self.differences_, self.n_features_in_ = better, better.shape[1]
         return self
 

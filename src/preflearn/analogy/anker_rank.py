@@ -69,8 +69,8 @@ class AnKerRank(PairwiseLearner):
     ----------
     C_ : float
         The C chosen or given; a smaller one where rounding ends the machine's path before it, with a warning.
-    curve_ : Selection
-        Zero-one loss over lambda = 1/C of the cross-validation; only with C="path".
+    curve_ : Selection or None
+        Zero-one loss over lambda = 1/C of the cross-validation, with C="path".
     support_ : ndarray of int, shape (s,)
         Numbers of the training examples that take part in f. Examples are in the order of
         `Pairs.from_rankings`; with "both", the other orientations follow behind.
@@ -160,17 +160,13 @@ class AnKerRank(PairwiseLearner):
         problem = Problem(kernel(U), labels, not kernel.odd)
         folds = halves(pairs, self.split, self.n_repeats, rng, copies=len(U) // len(pairs))
         folds = [fold for fold in folds if problem.can_use(fold)]
-        if self.C == "path":
-            if not folds:
-                raise ValueError(
-                    f"no fold of the {len(pairs)} pairs has two kinds of examples to train and any to "
-                    "validate; expected more pairs or queries, or a number as C"
-                )
-            self.curve_ = select(problem, folds, self.loss)
-            C = 1 / self.curve_.lam
-        else:
-            vars(self).pop("curve_", None)  # of an earlier fit
-            C = float(self.C)
+        if self.C == "path" and not folds:
+            raise ValueError(
+                f"no fold of the {len(pairs)} pairs has two kinds of examples to train and any to "
+                "validate; expected more pairs or queries, or a number as C"
+            )
+        self.curve_ = select(problem, folds, self.loss) if self.C == "path" else None
+        C = 1 / self.curve_.lam if self.curve_ else float(self.C)
         coef, self.intercept_, self.C_ = LOSSES[self.loss](problem, C)
         a, b = 0.0, 0.0
         if folds:
