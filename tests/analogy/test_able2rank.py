@@ -2,12 +2,12 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from toy_rankings import better_minus_worse, rankings
 
 from preflearn.analogy import Able2Rank
-from preflearn.ranking.base import positions
 
 
 def degree(u, v):
@@ -26,19 +26,12 @@ def plain(better, c, d, k):
     return (sum(above) + (k - len(above)) * np.mean(equal)) / k
 
 
-def rankings(seed, n=9, d=3, levels=None):
-    rng = np.random.default_rng(seed)
-    X = rng.integers(0, levels + 1, (n, d)) / levels if levels else rng.uniform(size=(n, d))
-    return X, positions(X @ np.arange(1, d + 1) + 0.1 * rng.normal(size=n))
-
-
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), k=st.integers(1, 60), levels=st.sampled_from([None, 1, 2, 4]))
 def test_equals_a_plain_loop(seed, k, levels):
-    X, rank = rankings(seed, levels=levels)
-    Q = rankings(seed + 1, n=5, levels=levels)[0]
-    machine = Able2Rank(k).fit(X, rank)
-    better = [X[i] - X[j] if rank[i] < rank[j] else X[j] - X[i] for i, j in combinations(range(9), 2)]
-    P = machine.preferences(Q)
+    X, rank = rankings(seed, n=9, levels=levels)
+    Q, better = rankings(seed + 1, n=5, levels=levels)[0], better_minus_worse(X, rank)
+    P = Able2Rank(k).fit(X, rank).preferences(Q)
     for i, j in combinations(range(5), 2):
         assert P[i, j] == pytest.approx(plain(better, Q[i], Q[j], k), abs=1e-12)
     assert (P + P.T == 1).all()

@@ -110,18 +110,12 @@ def test_number_of_threads_changes_no_bit(degree, compared, monkeypatch):
 
 
 @pytest.mark.parametrize("d", [2, 3])
-def test_few_new_pairs_of_degree_2_are_compared_and_many_are_joined(d, monkeypatch):
-    rng, joined = np.random.default_rng(3), []
-    U, v = sample("grid", 900, d, rng), rng.standard_normal(900)
-    K = AnalogyOperator(U, 2)
-    plain = module._joined
-    monkeypatch.setattr(module, "_joined", lambda *args: joined.append(1) or plain(*args))
+@pytest.mark.parametrize("n_new", [5, 4000])  # compared with each pair, in blocks; joined with them
+def test_new_pairs_of_degree_2(d, n_new, monkeypatch):
+    rng = np.random.default_rng(3)
+    U, V, v = sample("grid", 900, d, rng), sample("grid", n_new, d, rng), rng.standard_normal(900)
     monkeypatch.setattr(kernel, "_VALUES", 2000)
-    few, many = sample("grid", 5, d, rng), sample("grid", 4000, d, rng)
-    assert error(K.cross(few, v), analogy_kernel(few, U, 2), v) < 1e-14
-    assert not joined
-    assert error(K.cross(many, v), analogy_kernel(many, U, 2), v) < 1e-13
-    assert joined
+    assert error(AnalogyOperator(U, 2).cross(V, v), analogy_kernel(V, U, 2), v) < 1e-13
 
 
 def test_later_changes_of_the_differences_change_nothing():

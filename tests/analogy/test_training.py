@@ -3,19 +3,13 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from toy_rankings import rankings
 
 from preflearn.analogy import Able2Rank, AnKerRank
 from preflearn.ranking.aggregation import AGGREGATES
-from preflearn.ranking.base import positions
 
 LEARNERS = [AnKerRank(2.0, random_state=0), Able2Rank(3)]
 EACH = pytest.mark.parametrize("learner", LEARNERS, ids=["ankerrank", "able2rank"])
-
-
-def rankings(seed, n=15, d=3):
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(size=(n, d))
-    return X, positions(X**2 @ np.arange(1, d + 1) + 0.2 * rng.normal(size=n))
 
 
 @EACH
