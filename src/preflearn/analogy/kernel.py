@@ -31,6 +31,7 @@ Zero = Literal["apart", "positive"]  # what sign(0) is
 
 _ROUNDING = 1e-9  # of differences of scaled features, at -1 and 1
 _ROWS, _COLUMNS = 256, 256  # of a block, whose columns stay in the cache
+_PART = 8  # rows that are transposed at once: a line of 64 bytes
 _VALUES = 1 << 22  # of the kernel at a time
 _WORTH = 1e6  # nanoseconds of work that are worth threads, which take some 3e5 to start
 
@@ -156,7 +157,9 @@ def _fill(K, rows, columns, degree, symmetric, top):
             _add_hats(row, rows[i], columns, left, right)
             _raise(row, degree)
         if symmetric and left > top:
-            K[left:right, top:bottom] = K[top:bottom, left:right].T
+            for first in range(top, bottom, _PART):
+                last = min(first + _PART, bottom)
+                K[left:right, first:last] = K[first:last, left:right].T
 
 
 @njit_free
