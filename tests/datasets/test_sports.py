@@ -178,3 +178,70 @@ def test_tennis_players_stand_in_the_order_of_their_names(toy):
 def test_unknown_tennis_levels(levels):
     with pytest.raises(ValueError, match=r"expected some of \['main', 'qual_chall', 'futures'\]"):
         datasets.load_atp(levels)
+
+
+# The real files: [Maystre2019], section 4
+
+
+def check_matches(data):
+    matches = data.matches
+    assert matches["time"].is_monotonic_increasing
+    assert (matches["first"] != matches["second"]).all()
+    assert set(matches["outcome"]) <= {-1, 0, 1}
+    assert not matches.isna().any().any()
+    assert set(data.names) == set(matches["first"]) | set(matches["second"])
+
+
+def n_names(matches):
+    return len(set(matches["first"]) | set(matches["second"]))
+
+
+def test_tennis(load):
+    data = load("atp_tennis", datasets.load_atp)
+    check_matches(data)
+    assert data.matches["level"].value_counts().to_dict() == {
+        "main": 89_498,
+        "qual_chall": 140_149,
+        "futures": 396_197,
+    }
+    # The paper's 618,934 matches of 20,046 players are the files as they were in September 2017.
+    early = data.matches[data.matches["time"] <= "2017-09-22"]
+    assert (len(early), n_names(early)) == (619_154, 20_047)
+    assert abs(len(early) / 618_934 - 1) < 0.0005
+    share = (data.matches["outcome"] == 1).mean()
+    assert 0.49 < share < 0.51
+
+
+def test_basketball(load):
+    data = load("nba", datasets.load_nba)
+    check_matches(data)
+    paper = data.matches[data.matches["time"] <= "2018-12-31"]
+    assert (len(paper), n_names(paper)) == (67_642, 102)
+    assert (paper["outcome"] != 0).all()
+    assert 0.6 < (paper["outcome"][paper["advantage"]] == 1).mean() < 0.65
+
+
+@pytest.mark.parametrize(
+    ("name", "n_matches", "n_players", "lonely_rows", "lonely_players"),
+    [("WoL", 61_657, 4381, 5, 1), ("HotS", 28_582, 2287, 1, 0)],
+)
+def test_starcraft(load, name, n_matches, n_players, lonely_rows, lonely_players):
+    """The printed numbers count rows in which a player meets himself, and one who meets nobody else."""
+    data = load("starcraft", datasets.load_starcraft, name)
+    check_matches(data)
+    assert len(data.matches) == n_matches - lonely_rows
+    assert n_names(data.matches) == n_players - lonely_players
+
+
+def test_football(load):
+    data = load("football", datasets.load_football)
+    check_matches(data)
+    assert not {"Soviet Union", "West Germany"} & set(
+        data.names
+    )  # the names of the present stand at all times
+    matches = data.matches
+    row = matches[(matches["time"] == "2014-07-08") & (matches["first"] == "Brazil")].iloc[0]
+    assert (row["second"], row["first_score"], row["second_score"], row["outcome"]) == ("Germany", 1, 7, -1)
+    assert row["advantage"]
+    final = matches[(matches["time"] == "2006-07-09") & (matches["first"] == "Italy")].iloc[0]
+    assert (final["second"], final["outcome"], bool(final["advantage"])) == ("France", 0, False)

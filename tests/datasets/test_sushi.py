@@ -1,8 +1,11 @@
+from collections import Counter
+
 import numpy as np
 import pandas as pd
 
 from preflearn import datasets
 from preflearn.datasets.registry import package_file
+from preflearn.datasets.storage import read
 from preflearn.datasets.sushi import coordinates
 
 
@@ -50,3 +53,37 @@ def test_prefectures_lie_in_japan():
     assert latitude[tohoku].min() > latitude[kanto].max()
     assert longitude[kanto].min() > longitude[kinki].max()
     assert longitude[kinki].min() > longitude[kyushu].max()
+
+
+# The real file
+
+
+def test_sushi(load):
+    sushi = load("sushi", datasets.load_sushi)
+    pairs, y = sushi.pairs, sushi.y
+    assert Counter(np.abs(y).tolist()) == {0: 17_832, 1: 7_168}
+    assert pairs.shape == (25_000, 2, 14)
+    assert len(pairs.items) == 50_000
+    assert np.bincount(pairs.index.ravel()).tolist() == [1] * 50_000
+    np.testing.assert_array_equal(*(sushi.user[pairs.index[:, side]] for side in (0, 1)))
+    gain = pairs.B.differences(sushi.scores)
+    np.testing.assert_array_equal(np.sign(gain), y)
+    assert sushi.item_names[8] == "toro (fatty tuna)"
+    assert len(set(sushi.item_names)) == 100
+
+
+def test_sushi_scores_agree_with_the_orders_of_the_same_users(load):
+    """Which end of the scale is the better one: the description of the file has it the wrong way round."""
+    sushi = load("sushi", datasets.load_sushi)
+    lines = read("sushi", "sushi3b.5000.10.order").decode("ascii").splitlines()[1:]
+    orders = np.array([line.split()[2:] for line in lines], dtype=int)  # from the best
+    scores = np.full((5000, 100), -1)
+    scores[sushi.user, sushi.sushi] = sushi.scores
+    ordered = np.take_along_axis(scores, orders, axis=1)
+    assert (ordered >= 0).all()  # both are about the same ten
+    better, worse = np.triu_indices(10, 1)
+    agreement = np.sign(ordered[:, better] - ordered[:, worse]).mean(axis=1)
+    assert (agreement > 0).mean() > 0.97
+    assert (agreement < 0).mean() < 0.01
+    means = [sushi.scores[sushi.sushi == number].mean() for number in (8, 97)]
+    assert means[0] > sushi.scores.mean() > means[1]  # fatty tuna, sea cucumber
