@@ -45,14 +45,6 @@ def test_a_copied_training_set_as_second_query_doubles_the_votes():
     np.testing.assert_array_equal(twice.preferences(Q), Able2Rank(5).fit(X, rank).preferences(Q))
 
 
-def test_blocks_do_not_matter(monkeypatch):
-    X, rank = rankings(5, n=12)
-    machine = Able2Rank(7).fit(X, rank)
-    P = machine.preferences(X)
-    monkeypatch.setattr("preflearn.analogy.kernel._VALUES", 100)
-    np.testing.assert_array_equal(machine.preferences(X), P)
-
-
 def test_k_by_cross_validation():
     X, rank = rankings(6, n=30)
     machine = Able2Rank("cv", random_state=1).fit(X, rank)
@@ -97,7 +89,6 @@ def test_a_fit_that_fails_leaves_the_machine_as_it_was(k):
         ({"k": 0}, "k is 0; expected a whole number of at least 1"),
         ({"k": 2.5}, "k is 2.5; expected a whole number of at least 1 or 'cv'"),
         ({"k": "all"}, "k is 'all'; expected a whole number of at least 1 or 'cv'"),
-        ({"k": None}, "k is None; expected a whole number of at least 1 or 'cv'"),
         ({"k": np.inf}, "k is inf; expected a whole number"),
     ],
 )

@@ -213,7 +213,6 @@ def test_an_impossible_tolerance_ends_with_the_rounding():
     ("parameters", "U", "y", "message"),
     [
         ({}, [[0.5], [0.25]], [1, 1], "all 2 labels are"),
-        ({}, [[0.5]], [-1], "all 1 labels are -1"),
         ({}, [[0.5], [0.25]], [1, 0], r"y\[1\] is 0"),
         ({}, [[0.5], [0.25]], [1], "1 labels for 2 pairs"),
         ({}, [[0.5], [1.25]], [1, -1], r"U\[1, 0\] is 1.25"),

@@ -210,14 +210,6 @@ def test_preferences_are_reciprocal_and_follow_the_items(seed, orientation):
     np.testing.assert_allclose(machine.preferences(Q[order]), P[np.ix_(order, order)], atol=1e-12)
 
 
-def test_blocks_do_not_matter(monkeypatch):
-    X, rank = rankings(0)
-    machine = AnKerRank(2.0, random_state=0).fit(X, rank)
-    f = machine.decision_function(probe(0))
-    monkeypatch.setattr("preflearn.analogy.kernel._VALUES", 100)
-    np.testing.assert_allclose(machine.decision_function(probe(0)), f, atol=1e-12)
-
-
 # ---- Small and odd training sets
 
 
@@ -305,7 +297,6 @@ def test_the_same_seed_gives_the_same_machine():
         ({"loss": "huber"}, "loss is 'huber'; expected 'hinge' or"),
         ({"zero": "negative"}, "zero is 'negative'; expected 'apart' or 'positive'"),
         ({"orientation": "antisymmetric", "zero": "positive"}, "zero is 'positive'; expected 'apart' with"),
-        ({"C": 1e16, "loss": "squared"}, "C is 1e"),
     ],
 )
 def test_bad_parameters_are_named(change, message):

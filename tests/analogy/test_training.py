@@ -32,6 +32,15 @@ def test_rounding_outside_the_unit_interval_is_clipped(learner):
     np.testing.assert_array_equal(again.preferences(near), machine.preferences(X))
 
 
+@EACH
+def test_blocks_do_not_matter(learner, monkeypatch):
+    X, rank = rankings(5, n=12)
+    machine = clone(learner).fit(X, rank)
+    P = machine.preferences(X)
+    monkeypatch.setattr("preflearn.analogy.kernel._VALUES", 100)
+    np.testing.assert_allclose(machine.preferences(X), P, rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("machine", "chosen", "fixed"),
     [(AnKerRank(random_state=0), "curve_", {"C": 1.0}), (Able2Rank("cv"), "losses_", {"k": 5})],
