@@ -37,6 +37,19 @@ def rank(vectors):
     return len(chosen)
 
 
+def determinant(K):
+    """By elimination in fractions, without a choice of pivots but for zeros."""
+    K, value = [list(row) for row in K], Fraction(1)
+    while K:
+        top = next((i for i, row in enumerate(K) if row[0]), None)
+        if top is None:
+            return Fraction(0)
+        value *= Fraction(K[top][0]) * (-1) ** top
+        first = K.pop(top)
+        K = [[x - Fraction(row[0]) / first[0] * y for x, y in zip(row, first, strict=True)][1:] for row in K]
+    return value
+
+
 def hinges(won, drawn, beta):
     """The slack of eq. 15, of all preferences and of both rows of all ties, for cvxpy.
 

@@ -47,7 +47,7 @@ def test_graph_and_hinge():
 
 
 def test_norms_and_ranks():
-    item = four_items(2).pairs.items[3]
+    item = four_items(2)[0].items[3]
     norms = [np.linalg.norm(item, order) for order in (1, 2, np.inf)]
     assert np.round(norms, 2).tolist() == [5, 4.12, 4]
     assert says("norm", r"norms 5, $\sqrt{17} = 4.12$ and 4")

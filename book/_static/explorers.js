@@ -301,7 +301,7 @@
     const { abs, max, min, sign } = Math, same = (a, b, c, d) => sign(a - b) === sign(c - d);
     const difference = (a, b, c, d, { q, stretch }) => [100 * q - stretch * abs(a - b - c + d), 100 * q];
     const softened = (a, b, c, d, { q }) => [q - (same(a, b, c, d) ? abs(a - b - c + d) : max(abs(a - b), abs(c - d))), q];
-    const quotient = empty => (a, b, c, d) => (max(a * d, b * c) ? [min(a * d, b * c), max(a * d, b * c)] : [empty, 1]);
+    const quotient = (a, b, c, d) => [min(a * d, b * c), max(a * d, b * c) || 1];
     const closest = (a, b, c, d, { q }) => [q - max(abs(min(a, d) - min(b, c)), abs(max(a, d) - max(b, c))), q];
     const near = degree => (a, b, c, d, { tolerance: e }) =>  // 1 is e, or 1 without a tolerance
       [max(min(degree(abs(a - b), e), degree(abs(c - d), e)), min(degree(abs(a - c), e), degree(abs(b - d), e))), e || 1];
@@ -313,10 +313,9 @@
       "min-max": ["", closest],
       approximate: ["tolerance", near((gap, e) => (gap <= e ? e || 1 : 0))],
       graded: ["tolerance", near(graded)],
-      "graded as coded": ["tolerance", near((gap, e) => (gap ? graded(gap, e) : 0))],
     };
     // Degree 0 where signs differ; 0 has a sign of its own, or a positive one.
-    for (const [name, knob, f] of [["arithmetic", "stretch", difference], ["geometric", "", quotient(0)], ["ratio", "", quotient(1)], ["signed min-max", "", closest]]) {
+    for (const [name, knob, f] of [["arithmetic", "stretch", difference], ["geometric", "", quotient], ["signed min-max", "", closest]]) {
       found[name] = [knob, (a, b, c, d, s) => (same(a, b, c, d) ? f(a, b, c, d, s) : [0, 1])];
       found[`${name}, 0 positive`] = [knob, (a, b, c, d, s) => ((a >= b) === (c >= d) ? f(a, b, c, d, s) : [0, 1])];
     }

@@ -88,8 +88,8 @@ def explorer(
         has no curve. ``chosen``: the two to four players shown first, else the first two; a ``margin``, for
         chances of ties, is that of `preflearn.dynamics.OrdinalProbit`.
         "analogy" moves pairs (a, b) of numbers from 0 to 1: two to six ``points``, whole multiples of
-        1 / ``denominator``. Rows of ``proportions`` are a name of `preflearn.analogy.PROPORTIONS`, also with
-        ", 0 positive" where signs matter, and a sentence about it, or "". ``examples`` by name, for
+        1 / ``denominator``. Rows of ``proportions`` are a name of `studies.ch15_proportions`, also
+        with ", 0 positive" where signs matter, and a sentence about it, or "". ``examples`` by name, for
         proportions with a counterexample, have ``points`` and ``denominator`` of their own, and may have the
         ``stretch`` of the differences, 100 to 300 percent in steps of 5, or the ``tolerance``, whole steps of
         1 / ``denominator``.

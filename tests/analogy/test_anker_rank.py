@@ -1,6 +1,4 @@
 import re
-import subprocess
-import sys
 import warnings
 
 import numpy as np
@@ -12,23 +10,11 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
+from toy_rankings import better_minus_worse, rankings
 
 from preflearn.analogy import AnKerRank, analogy_kernel
 from preflearn.analogy.machines import platt
 from preflearn.metrics import ranking_loss
-from preflearn.ranking.base import positions
-
-
-def rankings(seed, n=15, d=3, levels=None):
-    """Items in [0, 1] in the order of a noisy curved function."""
-    rng = np.random.default_rng(seed)
-    X = rng.integers(0, levels + 1, (n, d)) / levels if levels else rng.uniform(size=(n, d))
-    return X, positions(X**2 @ np.arange(1, d + 1) + 0.2 * rng.normal(size=n))
-
-
-def better_minus_worse(X, rank):
-    pairs = [(i, j) for i in range(len(X)) for j in range(i + 1, len(X)) if rank[i] != rank[j]]
-    return np.array([(X[i] - X[j]) * (1 if rank[i] < rank[j] else -1) for i, j in pairs])
 
 
 def probe(seed, d=3):
@@ -99,58 +85,35 @@ def test_the_machine_without_bias_is_at_its_optimum(degree, seed, log_c, levels)
 
 
 @pytest.mark.parametrize("orientation", ["coin", "antisymmetric"])
-def test_other_losses_are_at_their_optimum(orientation):
-    X, rank = rankings(4, n=9)
-    for loss, slope in (("logistic", lambda y, f: -y * expit(-y * f)), ("squared", lambda y, f: f - y)):
-        C = 3.0
-        machine = AnKerRank(C, loss=loss, orientation=orientation, random_state=5).fit(X, rank)
-        coins = np.random.default_rng(5).choice([-1.0, 1.0], 36) if orientation == "coin" else np.ones(36)
-        U = better_minus_worse(X, rank) * coins[:, None]
-        # coef = -C loss'(y, f) is the whole condition, and sum(coef) = 0 where there is a bias
-        coef = -C * slope(coins, machine.decision_function(U))
-        assert machine.support_.tolist() == list(range(36))
-        np.testing.assert_allclose(machine.dual_coef_, coef, atol=2e-3)
-        if loss == "logistic" and orientation == "coin":
-            assert abs(machine.dual_coef_.sum()) < 2e-3
-
-
-@pytest.mark.parametrize("orientation", ["coin", "antisymmetric"])
-@pytest.mark.parametrize("C", [1e-3, 1e6])
-def test_the_logistic_machine_is_at_its_optimum_at_large_costs(orientation, C):
-    """By its duality gap; coefficients from C times the slopes at f are off by C times the error of f."""
+@pytest.mark.parametrize(
+    ("loss", "C"), [("logistic", 1e-3), ("logistic", 3.0), ("logistic", 1e6), ("squared", 3.0)]
+)
+def test_other_losses_are_at_their_optimum(orientation, loss, C):
+    """Coefficients are -C times slopes at f, up to a vector of small norm, with sum 0 beside a bias."""
     X, rank = rankings(11, n=25)
-    odd, y = orientation == "antisymmetric", np.random.default_rng(0).choice([-1.0, 1.0], 300)
-    if odd:
-        y[:] = 1
+    odd, biased = orientation == "antisymmetric", loss == "logistic" and orientation == "coin"
+    y = np.ones(300) if odd else np.random.default_rng(0).choice([-1.0, 1.0], 300)
     U = better_minus_worse(X, rank) * y[:, None]
     K = (analogy_kernel(U) - analogy_kernel(U, -U)) / 2 if odd else analogy_kernel(U)
-    machine = AnKerRank(C, degree=1, loss="logistic", orientation=orientation, random_state=0).fit(X, rank)
-    coef = np.zeros(300)
-    coef[machine.support_] = machine.dual_coef_
-    f = K @ coef + machine.intercept_
-    primal = C * np.logaddexp(0, -y * f).sum() + coef @ K @ coef / 2
-    gap = coef - C * y * expit(-y * f)  # with sum 0 where there is a bias
-    assert gap @ K @ gap / 2 <= 1e-8 * primal
-    assert odd or abs(gap.sum()) <= 1e-6 * C
+    machine = AnKerRank(C, degree=1, loss=loss, orientation=orientation, random_state=0).fit(X, rank)
+    assert machine.support_.tolist() == list(range(300))
+    f, coef = K @ machine.dual_coef_ + machine.intercept_, machine.dual_coef_
+    np.testing.assert_allclose(machine.decision_function(U), f, atol=1e-9 * np.abs(coef).sum())
+    slopes, losses = {
+        "logistic": (-y * expit(-y * f), np.logaddexp(0, -y * f)),
+        "squared": (f - y, (f - y) ** 2 / 2),
+    }[loss]
+    gap = coef + C * slopes
+    assert gap @ K @ gap / 2 <= 1e-8 * (C * losses.sum() + coef @ K @ coef / 2)
+    assert (abs(gap.sum()) <= 1e-6 * C) if biased else machine.intercept_ == 0
     assert machine.platt_[0] > 0
 
 
-COARSE = """
-import sys
-import numpy as np
-from preflearn.analogy import AnKerRank
-rng = np.random.default_rng(3)
-X = rng.integers(0, 3, (40, 3)) / 2
-rank = np.argsort(np.argsort(-(X @ [1.0, 2, 3] + 0.3 * rng.normal(size=40)))) + 1
-machine = AnKerRank(100.0, degree=1, n_repeats=1, random_state=0).fit(X, rank)
-np.save(sys.argv[1], [machine.intercept_, *machine.platt_, *machine.worths(X)])
-"""
-
-
-def test_coarse_features_come_to_an_end(tmp_path):
-    """Single precision keeps libsvm from its tolerance, and it cannot be interrupted: in a process."""
-    subprocess.run([sys.executable, "-c", COARSE, str(tmp_path / "found.npy")], check=True, timeout=60)
-    assert np.isfinite(np.load(tmp_path / "found.npy")).all()
+def test_coarse_features_come_to_an_end():
+    """Single precision keeps libsvm from its tolerance."""
+    X, rank = rankings(3, n=40, levels=2)
+    machine = AnKerRank(100.0, degree=1, n_repeats=1, random_state=0).fit(X, rank)
+    assert np.isfinite([machine.intercept_, *machine.platt_, *machine.worths(X)]).all()
 
 
 # ---- The choice of C
@@ -247,14 +210,6 @@ def test_preferences_are_reciprocal_and_follow_the_items(seed, orientation):
     np.testing.assert_allclose(machine.preferences(Q[order]), P[np.ix_(order, order)], atol=1e-12)
 
 
-def test_blocks_do_not_matter(monkeypatch):
-    X, rank = rankings(0)
-    machine = AnKerRank(2.0, random_state=0).fit(X, rank)
-    f = machine.decision_function(probe(0))
-    monkeypatch.setattr("preflearn.analogy.anker_rank._BLOCK", 100)
-    np.testing.assert_allclose(machine.decision_function(probe(0)), f, atol=1e-12)
-
-
 # ---- Small and odd training sets
 
 
@@ -306,7 +261,7 @@ def test_items_that_are_all_alike(orientation):
 
 @pytest.mark.parametrize("slope", [1.0, -1.0])
 def test_a_negative_slope_does_not_turn_the_order_around(slope, monkeypatch):
-    monkeypatch.setattr("preflearn.analogy.anker_rank.platt", lambda f, labels: (slope, 0.25))
+    monkeypatch.setattr("preflearn.analogy.anker_rank.platt", lambda *given: (slope, 0.25))
     X, rank = rankings(0)
     machine = AnKerRank(1.0, random_state=0).fit(X, rank)
     assert machine.platt_ == (max(slope, 0.0), 0.25)
@@ -342,7 +297,6 @@ def test_the_same_seed_gives_the_same_machine():
         ({"loss": "huber"}, "loss is 'huber'; expected 'hinge' or"),
         ({"zero": "negative"}, "zero is 'negative'; expected 'apart' or 'positive'"),
         ({"orientation": "antisymmetric", "zero": "positive"}, "zero is 'positive'; expected 'apart' with"),
-        ({"C": 1e16, "loss": "squared"}, "C is 1e"),
     ],
 )
 def test_bad_parameters_are_named(change, message):

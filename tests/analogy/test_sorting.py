@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.core import config
 
-from preflearn.analogy import AnalogyOperator, analogy_kernel
+from preflearn.analogy import AnalogyOperator, analogy_kernel, kernel
 from preflearn.analogy import sorting as module
 
 KINDS = ("continuous", "grid", "duplicates", "one sign", "zeros", "tiny")
@@ -110,24 +110,12 @@ def test_number_of_threads_changes_no_bit(degree, compared, monkeypatch):
 
 
 @pytest.mark.parametrize("d", [2, 3])
-def test_few_new_pairs_of_degree_2_are_compared_and_many_are_joined(d, monkeypatch):
-    rng, joined = np.random.default_rng(3), []
-    U, v = sample("grid", 900, d, rng), rng.standard_normal(900)
-    K = AnalogyOperator(U, 2)
-    plain = module._joined
-    monkeypatch.setattr(module, "_joined", lambda *args: joined.append(1) or plain(*args))
-    monkeypatch.setattr(module, "_BLOCK", 2000)
-    few, many = sample("grid", 5, d, rng), sample("grid", 4000, d, rng)
-    assert error(K.cross(few, v), analogy_kernel(few, U, 2), v) < 1e-14
-    assert not joined
-    assert error(K.cross(many, v), analogy_kernel(many, U, 2), v) < 1e-13
-    assert joined
-
-
-def test_shape_and_diagonal():
-    K = AnalogyOperator([[0.5], [-0.5], [0.0]], 2)
-    assert K.shape == (3, 3)
-    assert K.diagonal().tolist() == [1, 1, 1]
+@pytest.mark.parametrize("n_new", [5, 4000])  # compared with each pair, in blocks; joined with them
+def test_new_pairs_of_degree_2(d, n_new, monkeypatch):
+    rng = np.random.default_rng(3)
+    U, V, v = sample("grid", 900, d, rng), sample("grid", n_new, d, rng), rng.standard_normal(900)
+    monkeypatch.setattr(kernel, "_VALUES", 2000)
+    assert error(AnalogyOperator(U, 2).cross(V, v), analogy_kernel(V, U, 2), v) < 1e-13
 
 
 def test_later_changes_of_the_differences_change_nothing():
@@ -175,7 +163,7 @@ def test_bad_differences():
     with pytest.raises(ValueError, match=r"U\[0, 0\] is 2.0; expected differences"):
         AnalogyOperator([[2.0]])
     K = AnalogyOperator(U)
-    with pytest.raises(ValueError, match="V has 1 features; expected 2, as in U"):
+    with pytest.raises(ValueError, match=r"V has shape \(1, 1\); expected \(N2, 2\)"):
         K.cross([[0.5]], [1, 1])
     with pytest.raises(ValueError, match=r"V\[0, 1\] is -2.0; expected differences"):
         K.cross([[0.5, -2.0]], [1, 1])

@@ -17,13 +17,14 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from bookrunner import explorer, parameters
 from preflearn.analogy.certificate import psd_certificate
-from preflearn.analogy.proportions import PROPORTIONS, proportion_gram
-from preflearn.datasets import four_items, simulate_separable_pairs
+from preflearn.datasets import four_items
 from preflearn.dynamics import OrdinalProbit, Probit
 from preflearn.margins import MarginLP, MarginQP
 from preflearn.pairs import Pairs
 from preflearn.path import ranksvm_path, svm_path
 from preflearn.pursuit import RankingPursuit
+from studies.ch02_separable import simulate_separable_pairs
+from studies.ch15_proportions import PROPORTIONS, proportion_gram
 
 SCRIPT = Path(__file__).parents[2] / "book" / "_static" / "explorers.js"
 NODE = shutil.which("node")
@@ -51,8 +52,8 @@ TIMELINES = {
 }
 BIAS = {"items": ["a", "b"], "lambda": [2.0, 1.0], "bias": [0.5, -1.0], "scores": [[1.0, 0.0], [2.0, 0.0]]}
 
-SIGNED = ("arithmetic", "geometric", "ratio", "signed min-max")
-OTHERS = ("difference", "clipped", "softened", "min-max", "approximate", "graded", "graded as coded")
+SIGNED = ("arithmetic", "geometric", "signed min-max")
+OTHERS = ("difference", "clipped", "softened", "min-max", "approximate", "graded")
 NAMES = (*SIGNED, *(f"{name}, 0 positive" for name in SIGNED), *OTHERS)
 
 

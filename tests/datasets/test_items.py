@@ -7,6 +7,7 @@ from toy_register import add_r_files
 
 from preflearn import datasets
 from preflearn.datasets import storage
+from preflearn.pairs import Pairs
 
 
 def test_r_tables_of_scored_items(toy, tmp_path):
@@ -44,3 +45,34 @@ def test_cancer_needs_no_file(toy):
     assert X.shape == (569, len(features)) == (569, 30)
     assert scores.sum() == 357
     assert provenance[0]["source"].startswith("scikit-learn")
+
+
+# The real files: [Zapien2009], Table 1, and [Tsivtsivadze2013], section 6
+
+
+@pytest.mark.parametrize(
+    ("name", "n_features", "n_pairs"),
+    [("mixture", 2, 10_000), ("auto", 7, 75_245), ("diabetes", 8, 134_000)],
+)
+def test_scored_items(load, name, n_features, n_pairs):
+    data = load(name, getattr(datasets, f"load_{name}"))
+    pairs, _ = Pairs.from_scores(data.X, data.scores)
+    assert len(pairs) == n_pairs
+    assert data.X.shape[1] == len(data.feature_names) == n_features
+    assert all(type(feature) is str for feature in data.feature_names)
+
+
+def test_cancer_has_the_pairs_of_table_1():
+    data = datasets.load_cancer()
+    assert len(Pairs.from_scores(data.X, data.scores)[0]) == 75_684
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "n_ratings", "low", "high"),
+    [("jester", (5000, 100), 363_209, -10, 10), ("movielens", (943, 1664), 99_392, 1, 5)],
+)
+def test_ratings(load, name, shape, n_ratings, low, high):
+    data = load(name, getattr(datasets, f"load_{name}"))
+    assert data.ratings.shape == (len(data.user_names), len(data.item_names)) == shape
+    assert data.ratings.nnz == n_ratings
+    assert low <= data.ratings.data.min() < data.ratings.data.max() <= high

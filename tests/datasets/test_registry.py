@@ -2,7 +2,7 @@ import re
 import tomllib
 
 import pytest
-from toy_register import server, sha256
+from toy_register import sha256
 
 from preflearn import datasets
 from preflearn.datasets import CorruptedFile, DatasetUnavailable, registry
@@ -31,12 +31,14 @@ def test_the_register_is_complete_and_its_hashes_are_hashes():
     "call", [datasets.available, datasets.fetch, datasets.verify, datasets.provenance, registry.files_of]
 )
 def test_an_unknown_data_set_is_answered_with_the_known_ones(call):
-    with pytest.raises(ValueError, match=r"unknown data set 'shushi'; expected one of .*'sushi'"):
+    with pytest.raises(ValueError, match=r"the data set is 'shushi'; expected .*'sushi'"):
         call("shushi")
 
 
 def test_an_unknown_file_is_answered_with_the_known_ones():
-    with pytest.raises(ValueError, match=r"'starcraft' has no file 'LotV.txt'.*'WoL.txt', 'HotS.txt'"):
+    with pytest.raises(
+        ValueError, match=r"file of starcraft is .LotV.txt.; expected .WoL.txt. or .HotS.txt."
+    ):
         read("starcraft", "LotV.txt")
 
 
@@ -60,20 +62,11 @@ def test_an_installation_carries_what_the_package_reads(monkeypatch, tmp_path):
 # Files whose hash nobody registered
 
 
-def test_an_unregistered_hash_is_never_downloaded(toy, monkeypatch):
-    monkeypatch.delenv("PREFLEARN_OFFLINE")
-    with server(b"1") as (url, asked):
-        toy.add("a", "f", b"1", at=None, known=False, url=url)
-        for call in (lambda: read("a", "f"), lambda: datasets.fetch("a")):
-            with pytest.raises(DatasetUnavailable, match="downloads nothing that it can't verify") as caught:
-                call()
-            assert f"put {url} into {toy.cache / 'a'}" in str(caught.value)
-            assert "sha256sum f >> SHA256SUMS" in str(caught.value)
-        assert asked == []
-
-
 @pytest.mark.parametrize("at", ["mirror", "cache"])
-@pytest.mark.parametrize("line", ["{}  f\n", "{} *f\n", "0  f\n{}  f", "0  other f\n\n{}  f\n"])
+@pytest.mark.parametrize(
+    "line",
+    ["{} *f\n", "0  f\n{}  f", "0  other f\n\n{}  f\n", "\ufeff{}  f\n", "{}  f\r\n", "# trusted\n\n{}  f"],
+)
 def test_an_unregistered_hash_counts_once_its_user_records_it(toy, at, line):
     path = toy.add("a", "f", b"trusted", at=at, known=False)
     assert datasets.verify("a")["status"].tolist() == ["unverifiable"]
@@ -82,7 +75,7 @@ def test_an_unregistered_hash_counts_once_its_user_records_it(toy, at, line):
         with pytest.raises(DatasetUnavailable, match="its SHA-256 is not recorded"):
             call()
     sums = path.with_name("SHA256SUMS")
-    sums.write_text(line.format(sha256(b"trusted").upper()))
+    sums.write_bytes(line.format(sha256(b"trusted").upper()).encode())
     assert read("a", "f") == b"trusted"
     assert datasets.fetch("a") == [path]
     assert datasets.available("a")
@@ -98,13 +91,6 @@ def test_a_list_of_hashes_that_can_not_be_read_records_none(toy, content):
     sums.mkdir() if content is None else sums.write_bytes(content)
     with pytest.raises(DatasetUnavailable, match="its SHA-256 is not recorded"):
         read("a", "f")
-
-
-@pytest.mark.parametrize("form", ["\ufeff{}  f\n", "{}  f\r\n", "# trusted\n\n{}  f"])
-def test_a_list_of_hashes_from_another_system_is_read(toy, form):
-    path = toy.add("a", "f", b"trusted", known=False)
-    path.with_name("SHA256SUMS").write_bytes(form.format(sha256(b"trusted")).encode())
-    assert read("a", "f") == b"trusted"
 
 
 def test_a_users_record_does_not_replace_a_registered_hash(toy):

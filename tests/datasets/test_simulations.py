@@ -5,17 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from scipy.optimize import linprog
 
-from preflearn.datasets import (
-    disjoint_samples,
-    four_items,
-    simulate_norm_pairs,
-    simulate_separable_pairs,
-    squared_norm,
-)
+from preflearn.datasets import four_items, simulate_norm_pairs, squared_norm
 from preflearn.metrics import threshold
-from preflearn.pairs import Pairs
 
 NORMS = {"l1": lambda x: sum(map(abs, x)) ** 2, "l2": lambda x: sum(v * v for v in x)}
 NORMS["linf"] = lambda x: max(map(abs, x)) ** 2
@@ -117,127 +109,31 @@ def test_the_truth_errs_as_often_as_figure_4_of_venuto_says(norm):
     assert abs(error - printed) < 2 * spread
 
 
-def largest_margin(pairs, y):
-    """The linear program (7) of Venuto et al., written anew: max mu subject to its constraints."""
-    rows, bounds = [], []
-    for difference, label in zip(pairs.differences(), y, strict=True):
-        if label == 0:
-            rows += [[*difference, 1], [*-difference, 1]]
-            bounds += [1, 1]
-        else:
-            rows.append([*(-label * difference), 1])
-            bounds.append(-1)
-    p = pairs.items.shape[1]
-    free = [(None, None)] * p
-    found = linprog([0] * p + [-1], A_ub=rows, b_ub=bounds, bounds=[*free, (None, None)], method="highs")
-    assert found.status == 0, found.message
-    return -found.fun
-
-
-@given(
-    st.integers(1, 30),
-    st.integers(1, 5),
-    st.floats(0.2, 0.9),
-    st.floats(0.01, 0.99),
-    SEEDS,
-    st.sampled_from([1.0, 0.01, 100.0]),
-)
-@settings(max_examples=60)
-def test_separable_pairs_have_the_promised_margin(n, p, share, margin, seed, unit):
-    scale = np.ones(p)
-    scale[0] = unit
-    pairs, y, scores, w = simulate_separable_pairs(n, p, share, margin, seed, scale=scale)
-    assert pairs.shape == (n, 2, p)
-    n_ties = int((y == 0).sum())
-    assert n_ties == round(n * share)
-    np.testing.assert_allclose(scores, pairs.items @ w)
-    gain = pairs.differences() @ w
-    tolerance = 1e-12 * (1 + np.abs(pairs.items).max() * np.abs(w).max())
-    assert (np.abs(gain[y == 0]) <= 1 - margin + tolerance).all()
-    assert (y[y != 0] * gain[y != 0] >= 1 + margin - tolerance).all()
-    if n_ties:  # without ties the program is unbounded
-        assert largest_margin(pairs, y) >= margin - 1e-6
-
-
-def test_scale_is_a_change_of_units():
-    plain = simulate_separable_pairs(40, 3, 0.5, 0.2, 5)
-    scaled = simulate_separable_pairs(40, 3, 0.5, 0.2, 5, scale=[100, 1, 0.1])
-    np.testing.assert_allclose(scaled.pairs.items, plain.pairs.items * [100, 1, 0.1])
-    np.testing.assert_allclose(scaled.coef * [100, 1, 0.1], plain.coef)
-    np.testing.assert_allclose(scaled.scores, plain.scores, atol=1e-12)
-    np.testing.assert_array_equal(scaled.y, plain.y)
-
-
-BAD = {
-    "norm is 3; expected 1, 2, inf": lambda: simulate_norm_pairs(3, 5, 0.5, 0),
-    r"norm is \[1\]": lambda: squared_norm([[1.0]], [1]),
-    "n is 0; expected a whole number of at least 1": lambda: simulate_norm_pairs(1, 0, 0.5, 0),
-    "n is 2.5; expected": lambda: simulate_norm_pairs(1, 2.5, 0.5, 0),
-    "tie_share is 1.5; expected a share from 0 to 1": lambda: simulate_norm_pairs(1, 5, 1.5, 0),
-    "tie_share is nan": lambda: simulate_norm_pairs(1, 5, math.nan, 0),
-    "p is 0; expected": lambda: simulate_separable_pairs(5, 0, 0.5, 0.5, 0),
-    r"n is 10+\.+; expected a whole number of at least 1": lambda: simulate_norm_pairs(1, 10**400, 0.5, 0),
-    "margin is .*j; expected": lambda: simulate_separable_pairs(5, 1, 0.5, 0.5j, 0),
-    "scale has 1 masked": lambda: simulate_separable_pairs(
-        5, 2, 0.5, 0.5, 0, scale=np.ma.masked_equal([1.0, 2.0], 2.0)
-    ),
-    "margin is 1.0; expected": lambda: simulate_separable_pairs(5, 1, 0.5, 1.0, 0),
-    "margin is nan": lambda: simulate_separable_pairs(5, 1, 0.5, math.nan, 0),
-    r"scale is \[1.0, -1.0\]; expected positive": lambda: simulate_separable_pairs(
-        5, 2, 0.5, 0.5, 0, scale=[1, -1]
-    ),
-    r"scale has shape \(3,\); expected \(2,\)": lambda: simulate_separable_pairs(
-        5, 2, 0.5, 0.5, 0, scale=[1, 1, 1]
-    ),
-    "steps is 'normal'; expected 'uniform' or 'gaussian'": lambda: simulate_norm_pairs(
-        1, 5, 0.5, 0, steps="normal"
-    ),
-    r"X\[0, 0\] is nan": lambda: squared_norm([[math.nan]], 1),
-}
-
-
-@pytest.mark.parametrize("message", BAD)
-def test_bad_input_is_named(message):
-    with pytest.raises(ValueError, match=message):
-        BAD[message]()
-
-
-# Samples, and the four items
-
-
-def labelled(n_ties, n_preferences):
-    """Pairs that can be told apart by their first item, and their labels."""
-    m = n_ties + n_preferences
-    pairs = Pairs(np.arange(m + 1.0)[:, None], np.column_stack([np.arange(1, m + 1), np.zeros(m, dtype=int)]))
-    return pairs, np.append(np.zeros(n_ties, dtype=int), np.ones(n_preferences, dtype=int))
-
-
-@given(st.lists(st.integers(1, 20), min_size=1, max_size=4), st.floats(0, 1), st.integers(0, 99))
-def test_samples_share_no_pair_and_have_their_share_of_ties(sizes, share, seed):
-    pairs, y = labelled(80, 80)
-    samples = disjoint_samples(pairs, y, sizes, share, np.random.default_rng(seed))
-    drawn = np.concatenate([sample.index[:, 0] for sample, _ in samples])
-    assert len(np.unique(drawn)) == len(drawn) == sum(sizes)
-    for (sample, labels), size in zip(samples, sizes, strict=True):
-        assert len(sample) == size
-        assert np.sum(labels == 0) == round(size * share)
-        np.testing.assert_array_equal(labels, y[sample.index[:, 0] - 1])
-
-
 @pytest.mark.parametrize(
-    ("sizes", "share", "message"),
+    ("arguments", "message"),
     [
-        ([3, 3], 1.0, "number of ties is 5; expected at least 6"),
-        ([4, 2], 0.0, "number of preferences is 4; expected at least 6"),
-        ([2], 1.5, "tie_share is 1.5; expected a share from 0 to 1"),
+        ((3, 5, 0.5), "norm is 3; expected 1, 2, inf"),
+        ((1, 0, 0.5), "n is 0; expected a whole number of at least 1"),
+        ((1, 2.5, 0.5), "n is 2.5; expected"),
+        ((1, 10**400, 0.5), r"n is 10+\.+; expected a whole number of at least 1"),
+        ((1, 5, 1.5), "tie_share is 1.5; expected a share from 0 to 1"),
+        ((1, 5, math.nan), "tie_share is nan"),
+        ((1, 5, 0.5, 0, "normal"), "steps is 'normal'; expected 'uniform' or 'gaussian'"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(sizes, share, message):
+def test_bad_input_is_named(arguments, message):
     with pytest.raises(ValueError, match=message):
-        disjoint_samples(*labelled(5, 4), sizes, share, np.random.default_rng(0))
+        simulate_norm_pairs(*arguments[:3], *(arguments[3:] or (0,)))
+
+
+def test_bad_points_and_norms_are_named():
+    with pytest.raises(ValueError, match=r"X\[0, 0\] is nan"):
+        squared_norm([[math.nan]], 1)
+    with pytest.raises(ValueError, match=r"norm is \[1\]"):
+        squared_norm([[1.0]], [1])
 
 
 def test_four_items_have_one_or_two_features():
-    assert four_items(2).pairs.differences().tolist() == [[1, 1], [1, -1], [2, 1], [4, 1]]
+    assert four_items(2)[0].differences().tolist() == [[1, 1], [1, -1], [2, 1], [4, 1]]
     with pytest.raises(ValueError, match="n_features is 3; expected 1 or 2"):
         four_items(3)

@@ -19,11 +19,8 @@ def test_the_mirror_comes_before_the_cache_and_use_is_noted_in_order(toy):
     toy.add("a", "second.txt", b"in both")
     toy.put("a", "second.txt", b"in both", "cache")
     toy.add("a", "first.txt", b"cached", at="cache")
-    assert [read("a", "first.txt"), read("a", "second.txt"), read("a", "first.txt")] == [
-        b"cached",
-        b"in both",
-        b"cached",
-    ]
+    found = [read("a", name) for name in ("first.txt", "second.txt", "first.txt")]
+    assert found == [b"cached", b"in both", b"cached"]
     assert datasets.used() == [
         {"dataset": "a", "file": "first.txt", "sha256": sha256(b"cached"), "source": "cache"},
         {"dataset": "a", "file": "second.txt", "sha256": sha256(b"in both"), "source": "mirror"},
@@ -35,6 +32,9 @@ def test_the_mirror_comes_before_the_cache_and_use_is_noted_in_order(toy):
 def test_environment_is_read_at_call_time(toy, tmp_path, monkeypatch):
     toy.add("a", "f", b"1")
     assert datasets.available("a")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PREFLEARN_DATA", "mirror")  # that of the folder where one asks
+    assert datasets.fetch("a") == [toy.mirror / "a" / "f"]
     monkeypatch.setenv("PREFLEARN_DATA", str(tmp_path / "elsewhere"))
     assert not datasets.available("a")
     with pytest.raises(DatasetUnavailable, match=r"the folder of PREFLEARN_DATA \(.*elsewhere\)"):
@@ -63,64 +63,48 @@ def test_the_cache_is_the_users(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("content", "words"), [(b"tampered!", r"9 bytes of 9\)"), (b"go", r"2 bytes of 9\)")]
+    ("content", "error", "status", "words"),
+    [
+        (b"tampered!", CorruptedFile, "mismatch", r"9 bytes of 9\).*preflearn data fetch a"),
+        (b"go", CorruptedFile, "mismatch", r"2 bytes of 9\).*preflearn data fetch a"),
+        (None, DatasetUnavailable, "unverifiable", r"can't be read \(.*\): make it readable"),  # a folder
+    ],
 )
-def test_damage_in_the_mirror_is_named_and_the_cache_is_no_way_out(toy, content, words):
+def test_damage_in_the_mirror_is_named_and_the_cache_is_no_way_out(toy, content, error, status, words):
     path = toy.add("a", "f", b"good data")
     toy.put("a", "f", b"good data", "cache")
-    path.write_bytes(content)
-    with pytest.raises(CorruptedFile, match=words) as caught:
-        read("a", "f")
-    for part in (str(path), sha256(content), sha256(b"good data"), "preflearn data fetch a"):
-        assert part in str(caught.value)
-    assert isinstance(caught.value, ValueError)
-    assert not datasets.available("a")
-    with pytest.raises(CorruptedFile, match=words):
-        datasets.fetch("a")
-    row = datasets.verify("a").iloc[0]
-    assert row["status"] == "mismatch"
-    assert sha256(content) in row["detail"]
-    assert datasets.used() == []
-
-
-def test_what_is_no_readable_file_is_named(toy):
-    path = toy.add("a", "f", b"good data")
-    toy.put("a", "f", b"good data", "cache")  # which is no way out
     path.unlink()
-    path.mkdir()
+    path.mkdir() if content is None else path.write_bytes(content)
+    hashes = [] if content is None else [sha256(content), sha256(b"good data")]
     for call in (lambda: read("a", "f"), lambda: datasets.fetch("a")):
-        with pytest.raises(DatasetUnavailable, match=r"can't be read \(.*\): make it readable") as caught:
+        with pytest.raises(error, match=words) as caught:
             call()
-        assert str(path) in str(caught.value)
+        assert all(part in str(caught.value) for part in (str(path), *hashes))
+    assert issubclass(CorruptedFile, ValueError)
     assert not datasets.available("a")
-    assert datasets.verify("a")["status"].tolist() == ["unverifiable"]
-
-
-def test_a_relative_mirror_is_that_of_the_folder_where_one_asks(toy, tmp_path, monkeypatch):
-    toy.add("a", "f", b"1")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PREFLEARN_DATA", "mirror")
-    assert read("a", "f") == b"1"
-    assert datasets.fetch("a") == [toy.mirror / "a" / "f"]
+    assert datasets.verify("a").iloc[0]["status"] == status
+    assert datasets.used() == []
 
 
 # Absence
 
 
-def test_offline_asks_nobody_and_says_what_to_do(toy):
+@pytest.mark.parametrize(("known", "offline"), [(True, "1"), (False, "1"), (False, "0")])
+def test_offline_or_without_a_hash_nobody_is_asked(toy, monkeypatch, known, offline):
+    monkeypatch.setenv("PREFLEARN_OFFLINE", offline)
     with server(b"1") as (url, asked):
-        toy.add("a", "f", b"1", at=None, url=url)
+        toy.add("a", "f", b"1", at=None, known=known, url=url)
+        where = (f"put {url} into {toy.cache / 'a'}", "Licence: toy licence", "a/f is not available")
+        how = ("downloads nothing that it can't verify", "sha256sum f >> SHA256SUMS")
+        how = ("PREFLEARN_OFFLINE is set", "preflearn data fetch a") if known else how
         for call in (lambda: read("a", "f"), lambda: datasets.fetch("a")):
             with pytest.raises(DatasetUnavailable) as caught:
                 call()
-            for part in ("a/f", "PREFLEARN_OFFLINE", "preflearn data fetch a", url, "Licence: toy licence"):
-                assert part in str(caught.value)
+            assert all(part in str(caught.value) for part in (*where, *how))
         assert asked == []
     assert isinstance(caught.value, OSError)
     assert not datasets.available("a")
-    assert datasets.verify().to_dict("records") == [
-        {"dataset": "a", "file": "f", "status": "missing", "detail": url}
-    ]
+    assert datasets.verify().to_numpy().tolist() == [["a", "f", "missing", url]]
 
 
 def test_a_network_that_does_not_answer_is_an_absence(toy, monkeypatch):
@@ -222,15 +206,11 @@ def test_an_r_file_is_parsed_once(toy, tmp_path, parsed, name):
     assert sorted(toy.mirror.rglob("*")) == before
 
 
-def flipped_byte(content):
-    return content[:200] + bytes([content[200] ^ 1]) + content[201:]
-
-
 SPOILT = {
     "empty": lambda content: b"",
     "text": lambda content: b"no archive",
     "broken off": lambda content: content[:-40],
-    "flipped byte": flipped_byte,
+    "flipped byte": lambda content: content[:200] + bytes([content[200] ^ 1]) + content[201:],
 }
 
 

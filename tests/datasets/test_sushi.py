@@ -1,10 +1,11 @@
+from collections import Counter
+
 import numpy as np
 import pandas as pd
-import pytest
 
 from preflearn import datasets
-from preflearn.datasets import disjoint_samples, simulate_sushi
 from preflearn.datasets.registry import package_file
+from preflearn.datasets.storage import read
 from preflearn.datasets.sushi import coordinates
 
 
@@ -54,22 +55,35 @@ def test_prefectures_lie_in_japan():
     assert longitude[kinki].min() > longitude[kyushu].max()
 
 
-def test_simulated_ratings_have_the_form_of_the_sushi_data():
-    data = simulate_sushi(np.random.default_rng(0), n_users=40)
-    assert data.pairs.items.shape == (400, 14)
-    assert len(data.pairs) == len(data.y) == 200
-    np.testing.assert_array_equal(data.user[data.pairs.index[:, 0]], data.user[data.pairs.index[:, 1]])
-    first, second = data.scores[data.pairs.index].T.astype(int)
-    np.testing.assert_array_equal(np.sign(first - second), data.y)
-    assert set(np.unique(data.scores)) == set(range(5))
-    assert len(np.unique(data.pairs.items[:, 7:], axis=0)) == 40
+# The real file
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_simulated_sushi_is_enough_for_the_chapter_on_simulations(seed):
-    """Its samples of 100, 100 and 5,000 pairs, from a tenth to nine tenths of ties."""
-    rng = np.random.default_rng(seed)
-    sushi = simulate_sushi(rng, 5000)
-    for share in (0.1, 0.9):
-        samples = disjoint_samples(sushi.pairs, sushi.y, (100, 100, 5000), share, rng)
-        assert [round(np.mean(y == 0), 2) for _, y in samples] == [share] * 3
+def test_sushi(load):
+    sushi = load("sushi", datasets.load_sushi)
+    pairs, y = sushi.pairs, sushi.y
+    assert Counter(np.abs(y).tolist()) == {0: 17_832, 1: 7_168}
+    assert pairs.shape == (25_000, 2, 14)
+    assert len(pairs.items) == 50_000
+    assert np.bincount(pairs.index.ravel()).tolist() == [1] * 50_000
+    np.testing.assert_array_equal(*(sushi.user[pairs.index[:, side]] for side in (0, 1)))
+    gain = pairs.B.differences(sushi.scores)
+    np.testing.assert_array_equal(np.sign(gain), y)
+    assert sushi.item_names[8] == "toro (fatty tuna)"
+    assert len(set(sushi.item_names)) == 100
+
+
+def test_sushi_scores_agree_with_the_orders_of_the_same_users(load):
+    """Which end of the scale is the better one: the description of the file has it the wrong way round."""
+    sushi = load("sushi", datasets.load_sushi)
+    lines = read("sushi", "sushi3b.5000.10.order").decode("ascii").splitlines()[1:]
+    orders = np.array([line.split()[2:] for line in lines], dtype=int)  # from the best
+    scores = np.full((5000, 100), -1)
+    scores[sushi.user, sushi.sushi] = sushi.scores
+    ordered = np.take_along_axis(scores, orders, axis=1)
+    assert (ordered >= 0).all()  # both are about the same ten
+    better, worse = np.triu_indices(10, 1)
+    agreement = np.sign(ordered[:, better] - ordered[:, worse]).mean(axis=1)
+    assert (agreement > 0).mean() > 0.97
+    assert (agreement < 0).mean() < 0.01
+    means = [sushi.scores[sushi.sushi == number].mean() for number in (8, 97)]
+    assert means[0] > sushi.scores.mean() > means[1]  # fatty tuna, sea cucumber

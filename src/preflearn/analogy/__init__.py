@@ -5,12 +5,10 @@ from preflearn.analogy.additive import AdditiveAnalogy
 from preflearn.analogy.anker_rank import AnKerRank
 from preflearn.analogy.certificate import Certificate, psd_certificate
 from preflearn.analogy.kernel import analogy_kernel
-from preflearn.analogy.proportions import PROPORTIONS, proportion, proportion_gram
 from preflearn.analogy.scaling import DomainScaler
 from preflearn.analogy.sorting import AnalogyOperator
 
 __all__ = [
-    "PROPORTIONS",
     "Able2Rank",
     "AdditiveAnalogy",
     "AnKerRank",
@@ -18,7 +16,5 @@ __all__ = [
     "Certificate",
     "DomainScaler",
     "analogy_kernel",
-    "proportion",
-    "proportion_gram",
     "psd_certificate",
 ]

@@ -15,13 +15,12 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from preflearn.analogy.kernel import analogy_kernel
+from preflearn.analogy.kernel import analogy_kernel, blocks
 from preflearn.analogy.training import Aggregate, PairwiseLearner, halves
 from preflearn.checks import Floats, as_real, require
 from preflearn.pairs import Pairs
 from preflearn.ranking.base import generator
 
-_BLOCK = 1 << 21  # degrees of analogy at a time
 _DIGITS = 12  # of a degree
 _CHOICES = (10, 15, 20)  # of k
 
@@ -50,8 +49,8 @@ class Able2Rank(PairwiseLearner):
     Attributes
     ----------
     k_ : int
-    losses_ : dict of int to float
-        The share of wrong directions for each k, half of each undecided one; only with k="cv".
+    losses_ : dict of int to float, or None
+        The share of wrong directions for each k, half of each undecided one, with k="cv".
     differences_ : ndarray of shape (m, d)
         Better item minus worse item of the training pairs.
     n_features_in_ : int
@@ -110,12 +109,8 @@ class Able2Rank(PairwiseLearner):
             whole = as_real(self.k) % 1 == 0 and self.k >= 1
             require(whole, self.k, "k", "a whole number of at least 1 or 'cv'")
         pairs, better = self._preferences(X, rank, qid)
-        if self.k == "cv":
-            self.losses_ = losses = self._cross_validated(pairs, better, rng)
-            self.k_ = min(losses, key=lambda k: (losses[k], k))
-        else:
-            vars(self).pop("losses_", None)  # of an earlier fit
-            self.k_ = int(self.k)
+        self.losses_ = self._cross_validated(pairs, better, rng) if self.k == "cv" else None
+        self.k_ = min(self.losses_, key=self.losses_.__getitem__) if self.losses_ else int(self.k)
         self.differences_, self.n_features_in_ = better, better.shape[1]
         return self
 
@@ -137,18 +132,14 @@ class Able2Rank(PairwiseLearner):
 
     def _shares(self, V: Floats, better: Floats, choices: tuple[int, ...]) -> Floats:
         """The share of votes for the first item of pairs with differences V, shape (len(choices), len(V))."""
-        share, rows = np.empty((len(choices), len(V))), max(1, _BLOCK // len(better))
-        for start in range(0, len(V), rows):
-            part = slice(start, start + rows)
+        shares = []
+        for part in blocks(V, 2 * len(better)):
             # Of scaled whole numbers many degrees are equal, but for rounding.
-            for_first, for_second = (
-                np.round(analogy_kernel(v, better), _DIGITS) for v in (V[part], -V[part])
-            )
-            strength, votes = np.maximum(for_first, for_second), (1 + np.sign(for_first - for_second)) / 2
-            for row, k in enumerate(choices):
-                counted = _largest(strength, k)
-                share[row, part] = (counted * votes).sum(axis=1) / counted.sum(axis=1)
-        return share
+            first, second = (np.round(analogy_kernel(v, better), _DIGITS) for v in (part, -part))
+            strength, votes = np.maximum(first, second), (1 + np.sign(first - second)) / 2
+            counted = np.array([_largest(strength, k) for k in choices])
+            shares.append((counted * votes).sum(axis=2) / counted.sum(axis=2))
+        return np.hstack(shares)
 
 
 def _largest(values: Floats, k: int) -> Floats:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from preflearn.analogy.kernel import Zero, analogy_kernel, check_differences
+from preflearn.analogy.kernel import Zero, analogy_kernel, blocks, check_differences
 from preflearn.analogy.machines import LOSSES, Problem, out_of_fold, platt, select
 from preflearn.analogy.training import Aggregate, PairwiseLearner, Split, halves
 from preflearn.checks import Floats, check_choice, check_count, require
@@ -22,7 +22,6 @@ from preflearn.ground.estimator import check_asked
 from preflearn.ranking.base import check_size, generator
 
 Orientation = Literal["coin", "both", "antisymmetric"]
-_BLOCK = 1 << 22  # kernel values at a time
 
 
 class AnKerRank(PairwiseLearner):
@@ -70,8 +69,8 @@ class AnKerRank(PairwiseLearner):
     ----------
     C_ : float
         The C chosen or given; a smaller one where rounding ends the machine's path before it, with a warning.
-    curve_ : Selection
-        Zero-one loss over lambda = 1/C of the cross-validation; only with C="path".
+    curve_ : Selection or None
+        Zero-one loss over lambda = 1/C of the cross-validation, with C="path".
     support_ : ndarray of int, shape (s,)
         Numbers of the training examples that take part in f. Examples are in the order of
         `Pairs.from_rankings`; with "both", the other orientations follow behind.
@@ -161,23 +160,19 @@ class AnKerRank(PairwiseLearner):
         problem = Problem(kernel(U), labels, not kernel.odd)
         folds = halves(pairs, self.split, self.n_repeats, rng, copies=len(U) // len(pairs))
         folds = [fold for fold in folds if problem.can_use(fold)]
-        if self.C == "path":
-            if not folds:
-                raise ValueError(
-                    f"no fold of the {len(pairs)} pairs has two kinds of examples to train and any to "
-                    "validate; expected more pairs or queries, or a number as C"
-                )
-            self.curve_ = select(problem, folds, self.loss)
-            C = 1 / self.curve_.lam
-        else:
-            vars(self).pop("curve_", None)  # of an earlier fit
-            C = float(self.C)
+        if self.C == "path" and not folds:
+            raise ValueError(
+                f"no fold of the {len(pairs)} pairs has two kinds of examples to train and any to "
+                "validate; expected more pairs or queries, or a number as C"
+            )
+        self.curve_ = select(problem, folds, self.loss) if self.C == "path" else None
+        C = 1 / self.curve_.lam if self.curve_ else float(self.C)
         coef, self.intercept_, self.C_ = LOSSES[self.loss](problem, C)
         a, b = 0.0, 0.0
         if folds:
-            a, b = _platt(*out_of_fold(problem, folds, self.loss, self.C_), kernel.odd)
+            a, b = platt(*out_of_fold(problem, folds, self.loss, self.C_), kernel.odd)
         if a <= 0:
-            a, b = _platt(problem.K @ coef + self.intercept_, labels, kernel.odd)
+            a, b = platt(problem.K @ coef + self.intercept_, labels, kernel.odd)
         self.platt_ = max(a, 0.0), b
         self.support_ = np.flatnonzero(coef)
         self.differences_, self.dual_coef_ = U[self.support_], coef[self.support_]
@@ -195,7 +190,7 @@ class AnKerRank(PairwiseLearner):
         U = check_differences(check_asked(self, U, "U"))
         if not len(self.support_):
             return np.full(len(U), self.intercept_)
-        parts = np.array_split(U, -(-len(U) * len(self.support_) // _BLOCK))
+        parts = blocks(U, len(self.support_))
         f = [self._kernel(part, self.differences_) @ self.dual_coef_ for part in parts]
         return np.concatenate(f) + self.intercept_
 
@@ -231,12 +226,6 @@ class _Kernel(NamedTuple):
             K -= analogy_kernel(U, -U if V is None else -V, self.degree, zero=self.zero)
             K /= 2
         return K
-
-
-def _platt(f: Floats, labels: Floats, odd: bool) -> tuple[float, float]:
-    if odd:  # the other orientations have opposite decision values
-        f, labels = np.append(f, -f), np.append(labels, -labels)
-    return platt(f, labels)
 
 
 def _oriented(better: Floats, orientation: Orientation, rng: np.random.Generator) -> tuple[Floats, Floats]:

@@ -24,14 +24,15 @@ import numpy as np
 from numba.core import config
 from numpy.typing import ArrayLike
 
-from preflearn.checks import Floats, as_real, check_array, check_choice, check_count, refuse, require
+from preflearn.checks import Floats, check_array, check_choice, check_count, refuse
 from preflearn.compiled import _compiled
 
 Zero = Literal["apart", "positive"]  # what sign(0) is
 
 _ROUNDING = 1e-9  # of differences of scaled features, at -1 and 1
 _ROWS, _COLUMNS = 256, 256  # of a block, whose columns stay in the cache
-_PART = 8  # of a block: a line of 64 bytes
+_PART = 8  # rows that are transposed at once: a line of 64 bytes
+_VALUES = 1 << 22  # of the kernel at a time
 _WORTH = 1e6  # nanoseconds of work that are worth threads, which take some 3e5 to start
 
 
@@ -89,47 +90,45 @@ def analogy_kernel(
     >>> analogy_kernel([[0.5, 0.0]], [[0.25, 0.25]], degree=2, zero="positive").tolist()
     [[0.5625]]
     """
-    require(not as_real(degree) > 2**53, degree, "degree", "a whole number from 1 to 2^53")
     degree = check_count(degree, "degree", 1)
     S = stretched(check_differences(U), zero)
-    if V is None:
-        other = S
-    else:
-        V = check_differences(V, "V")
-        check_features(V, "V", S.shape[1])
-        other = stretched(V, zero)
+    other = S if V is None else stretched(check_differences(V, "V", ("N2", S.shape[1])), zero)
     K, columns = np.empty((len(S), len(other))), np.ascontiguousarray(other.T)
     tops, nanoseconds = range(0, len(S), _ROWS), 0.15 * K.size * S.shape[1]
     share(lambda top: _fill(K, S, columns, degree, V is None, top), tops, nanoseconds)
     return K
 
 
-def check_differences(U: ArrayLike, name: str = "U", shape: tuple[str, ...] = ("N", "d")) -> Floats:
+def check_differences(U: ArrayLike, name: str = "U", shape: tuple[int | str, ...] = ("N", "d")) -> Floats:
     """Return differences as an array in [-1, 1]; what is outside by at most 1e-9 is clipped.
 
     Raises
     ------
     ValueError
-        If one is further outside, or not finite, or there is none.
+        If one is further outside, or not finite, or there is none, or the shape is another.
     """
     U = check_array(U, name, shape, "one row a pair" + ", one column a feature" * (len(shape) == 2))
-    if -1 <= U.min() <= U.max() <= 1:
-        return U
     expected = "differences of features in [0, 1], so from -1 to 1; scale the features first"
-    refuse(np.abs(U) > 1 + _ROUNDING, U, name, expected)
-    return np.clip(U, -1.0, 1.0)
+    return clipped(U, name, -1.0, expected)
 
 
-def check_features(V: Floats, name: str, d: int) -> None:
-    """Raise unless there are d features, as in the pairs of U."""
-    if V.shape[1] != d:
-        raise ValueError(f"{name} has {V.shape[1]} features; expected {d}, as in U")
+def clipped(values: Floats, name: str, low: float, expected: str) -> Floats:
+    """The same values, from `low` to 1 but for rounding, or ValueError that names the first that is not."""
+    if low <= values.min() <= values.max() <= 1:
+        return values
+    refuse((values < low - _ROUNDING) | (values > 1 + _ROUNDING), values, name, expected)
+    return np.clip(values, low, 1.0)
 
 
 def stretched(U: Floats, zero: Zero) -> Floats:
     """s(u): the signs are pulled apart, so that differences of two signs are at least 1 from each other."""
     check_choice(zero, "zero", ("apart", "positive"))
     return U + np.sign(U) if zero == "apart" else np.where(U < 0, U - 1, U)
+
+
+def blocks(V: Floats, n: int) -> list[Floats]:
+    """V in parts: the kernel between one of them and n other pairs has some four million values."""
+    return np.array_split(V, min(len(V), -(-len(V) * n // _VALUES)))
 
 
 def share(one: Callable[[Any], Any], parts: Iterable, nanoseconds: float) -> list:
@@ -157,18 +156,10 @@ def _fill(K, rows, columns, degree, symmetric, top):
             row = K[i, left:right]
             _add_hats(row, rows[i], columns, left, right)
             _raise(row, degree)
-        if symmetric:
-            _mirror(K, top, bottom, max(left, bottom), right)
-
-
-@njit_free
-def _mirror(K, top, bottom, left, right):
-    """Write the transpose of a block, by parts whose lines stay in the cache."""
-    for start in range(left, right, _PART):
-        for first in range(top, bottom, _PART):
-            for j in range(start, min(start + _PART, right)):
-                for i in range(first, min(first + _PART, bottom)):
-                    K[j, i] = K[i, j]
+        if symmetric and left > top:
+            for first in range(top, bottom, _PART):
+                last = min(first + _PART, bottom)
+                K[left:right, first:last] = K[first:last, left:right].T
 
 
 @njit_free

@@ -16,7 +16,6 @@ import numpy as np
 from scipy import linalg
 from scipy.special import logit
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
@@ -74,23 +73,21 @@ class Machine(NamedTuple):
 
 def hinge(problem: Problem, C: float) -> Machine:
     """C sum (1 - y f)_+ + 1/2 |f|^2: the support vector machine."""
-    found = _by_libsvm(problem, C) if problem.biased else None
+    found = _by_libsvm(*problem[:2], C) if problem.biased else None
     return found or _by_path(problem, C)
 
 
-def _by_libsvm(problem: Problem, C: float) -> Machine | None:
+def _by_libsvm(K: Floats, labels: Floats, C: float) -> Machine | None:
     """None where single precision keeps libsvm from its tolerance."""
-    K, labels, _ = problem
     svc = SVC(C=C, kernel="precomputed", tol=_TOLERANCE, max_iter=_MOST_STEPS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         svc.fit(K, labels)
-    if svc.fit_status_:
-        return None
     coef = np.zeros(len(labels))
     coef[svc.support_] = svc.dual_coef_[0]
-    coef, bias, residual = _polished(K, labels, C, coef, float(svc.intercept_[0]))
-    return Machine(coef, bias, C) if residual <= _MOST_RESIDUAL else None
+    rough = Machine(coef, float(svc.intercept_[0]), C)
+    best = min(rough, _polished(K, labels, rough), key=lambda machine: _residual(K, labels, machine))
+    return best if _residual(K, labels, best) <= _MOST_RESIDUAL else None
 
 
 def _by_path(problem: Problem, C: float) -> Machine:
@@ -123,33 +120,29 @@ def _against_null(K: Floats) -> Pairs:
     return Pairs(np.pad(K, (0, 1)), np.column_stack([np.arange(m), np.full(m, m)]))
 
 
-def _polished(K: Floats, labels: Floats, C: float, coef: Floats, bias: float) -> tuple[Floats, float, float]:
-    """The better of libsvm's machine and of that whose free examples are on the margin in double precision.
-
-    Returns also its residual.
-    """
-    f = K @ coef
-    given = coef, bias, _residual(labels, C, coef, f + bias)
+def _polished(K: Floats, labels: Floats, machine: Machine) -> Machine:
+    """The machine whose free examples, if any, are on the margin in double precision."""
+    coef, _, C = machine
     free = np.flatnonzero((coef != 0) & (np.abs(coef) < C * (1 - _ROUNDING)))
-    if given[2] <= _ROUNDING or not len(free):
-        return given
+    if not len(free):
+        return machine
     A = K[np.ix_(free, free)]
     A[np.diag_indices_from(A)] += _RIDGE  # equal examples make it singular
     factor = linalg.cho_factor(A, overwrite_a=True, check_finite=False)
-    missing = labels[free] - f[free]
+    missing = labels[free] - K[free] @ coef
     both = linalg.cho_solve(factor, np.column_stack([missing, np.ones(len(free))]), check_finite=False)
-    moved = float((both[:, 0].sum() + coef.sum()) / both[:, 1].sum())  # the bias, for a sum of 0
+    bias = float((both[:, 0].sum() + coef.sum()) / both[:, 1].sum())  # for a sum of 0
     better = coef.copy()
-    better[free] += both[:, 0] - moved * both[:, 1]
-    if (better[free] * labels[free] < 0).any() or (np.abs(better[free]) > C).any():
-        return given
-    polished = better, moved, _residual(labels, C, better, K @ better + moved)
-    return polished if polished[2] < given[2] else given
+    better[free] += both[:, 0] - bias * both[:, 1]
+    return Machine(better, bias, C)
 
 
-def _residual(labels: Floats, C: float, coef: Floats, f: Floats) -> float:
+def _residual(K: Floats, labels: Floats, machine: Machine) -> float:
     """How far a margin is from what its weight asks: at least 1 without one, at most 1 at C, 1 between."""
-    short, weight = 1 - labels * f, labels * coef
+    coef, bias, C = machine
+    short, weight = 1 - labels * (K @ coef + bias), labels * coef
+    if weight.min() < 0 or weight.max() > C:
+        return np.inf
     below, above = np.where(weight < C * (1 - _ROUNDING), short, 0), np.where(weight > 0, -short, 0)
     return float(max(below.max(), above.max(), 0.0))
 
@@ -165,8 +158,8 @@ def logistic(problem: Problem, C: float) -> Machine:
 
 def squared(problem: Problem, C: float) -> Machine:
     """C sum (y - f)^2 / 2 + 1/2 |f|^2: kernel ridge regression on the labels, without bias."""
-    ridge = KernelRidge(kernel="precomputed").set_params(alpha=1 / C)
-    return Machine(ridge.fit(problem.K, problem.labels).dual_coef_, 0.0, C)
+    ridge = problem.K + np.eye(len(problem.K)) / C
+    return Machine(linalg.solve(ridge, problem.labels, assume_a="pos"), 0.0, C)
 
 
 LOSSES: dict[str, Callable[[Problem, float], Machine]] = {
@@ -188,7 +181,7 @@ def out_of_fold(problem: Problem, folds: list[Fold], loss: str, C: float) -> tup
     return np.concatenate(values), np.concatenate([problem.labels[fold.valid] for fold in folds])
 
 
-def platt(f: Floats, labels: Floats) -> tuple[float, float]:
+def platt(f: Floats, labels: Floats, odd: bool = False) -> tuple[float, float]:
     """Slope a and offset b of P(label +1 | f) = 1 / (1 + exp(-a f - b)), [Platt1999]_.
 
     Minimises the cross-entropy to Platt's targets: (n+ + 1) / (n+ + 2) for the n+ labels +1, 1 / (n- + 2)
@@ -201,6 +194,8 @@ def platt(f: Floats, labels: Floats) -> tuple[float, float]:
         Decision values of points that the machine has not seen.
     labels : ndarray of shape (m,)
         -1 and +1.
+    odd : bool
+        Whether each point stands also for another one, of the opposite value and label.
 
     Examples
     --------
@@ -208,6 +203,8 @@ def platt(f: Floats, labels: Floats) -> tuple[float, float]:
     >>> round(a, 6), abs(b) < 1e-12  # log 2, 0
     (0.693147, True)
     """
+    if odd:
+        f, labels = np.append(f, -f), np.append(labels, -labels)
     m, plus = len(f), np.count_nonzero(labels > 0)
     target = np.where(labels > 0, (plus + 1) / (plus + 2), 1 / (m - plus + 2))
     centre, size = float(f.mean()), float(f.std())

@@ -132,12 +132,11 @@ class DomainScaler(TransformerMixin, BaseEstimator):
 
         In the branch "apart" each is normalised by its own numbers; `training` says what happens in "joint".
         """
-        Q = check_query(self, Q)
-        joint = self._joint(Q)
-        own, alone, together = (self._numbers(data) for data in (self.X_, Q, np.vstack([self.X_, Q])))
+        Q, own = check_query(self, Q), self._numbers(self.X_)
         if self.decision == "train" or np.array_equal(Q, self.X_):  # the training items as their own query
-            alone, joint = own, np.zeros_like(joint)
-        alone = np.where(joint, together, alone)
+            return self._scaled(self.X_, own), self._scaled(Q, own)
+        joint, together = self._joint(Q), self._numbers(np.vstack([self.X_, Q]))
+        alone = np.where(joint, together, self._numbers(Q))
         if self.training == "joint":
             own = np.where(joint, together, own)
         return self._scaled(self.X_, own), self._scaled(Q, alone)
@@ -150,15 +149,12 @@ class DomainScaler(TransformerMixin, BaseEstimator):
         return p >= _LEVEL if self.per_feature else np.full(len(p), p.min() >= _LEVEL / len(p))
 
     def _numbers(self, data: Floats) -> Floats:
-        """The least value of each feature and its range (infinity if constant), (2, d).
+        """The least value of each feature and its range (infinity if constant), (4, d).
 
-        For "standard" below them the mean and standard deviation in units of that range, where they do not
-        underflow.
+        Below them the mean and standard deviation in units of that range, where they do not underflow.
         """
         low, spread = data.min(axis=0), np.ptp(data, axis=0)
         spread = np.where(spread > _LEAST, spread, np.inf)
-        if self.kind == "min-max":
-            return np.array([low, spread])
         unit = (data - low) / spread
         size = unit.std(axis=0, ddof=min(1, len(data) - 1))
         return np.array([low, spread, unit.mean(axis=0), np.where(size > 0, size, 1.0)])

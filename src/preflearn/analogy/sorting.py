@@ -21,13 +21,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.analogy.kernel import analogy_kernel, check_differences, check_features, njit_free, share
+from preflearn.analogy.kernel import analogy_kernel, blocks, check_differences, njit_free, share
 from preflearn.checks import LARGEST, Floats, Ids, check_array, check_count, refuse
 
 _SORTING, _JOINING = 100.0, 15.0  # nanoseconds a difference, about
 _HAT, _HAT_OF_TWO, _DEGREE = 5.0, 80.0, 0.15  # of a product by sorting, and of the kernel itself, a feature
-_BLOCK = 1 << 22  # kernel values at a time
 _LANES = 8  # parts of a product, which are added in their order
+_SIGNS = (-2.0, 0.0, np.nextafter(0.0, 1.0), 2.0)  # where negative, zero and positive numbers begin, and end
 _STRETCH = 1024  # of a running sum: n terms are off by some (1024 + n / 1024) roundings, not by n
 
 
@@ -91,10 +91,6 @@ class AnalogyOperator:
             lambda k: _sorted_feature(U[:, k]), range(U.shape[1]), _SORTING * U.size
         )
 
-    def diagonal(self) -> Floats:
-        """The diagonal of K, shape (N,): ones."""
-        return np.ones(self.shape[0])
-
     def times(self, v: ArrayLike) -> Floats:
         """K v, shape (N,).
 
@@ -128,9 +124,8 @@ class AnalogyOperator:
         ValueError
             On differences that `analogy_kernel` refuses, or as in `times`.
         """
-        V, n, d = check_differences(V, "V"), self.shape[0], len(self.features)
-        check_features(V, "V", d)
-        v = self._checked(v)
+        n, d = self.shape[0], len(self.features)
+        V, v = check_differences(V, "V", ("N2", d)), self._checked(v)
         if self._comparing(len(V), n + len(V)):
             return self._compared(V, v)
         work = (_SORTING * len(V) + _JOINING * n) * d
@@ -147,11 +142,9 @@ class AnalogyOperator:
         U = np.empty((self.shape[0], len(self.features)))
         for k, feature in enumerate(self.features):
             U[feature.order, k] = feature.values
-        V = U if V is None else V
-        parts = np.array_split(V, -(-len(V) * len(U) // _BLOCK))
-        blocks = (analogy_kernel(part, U, self.degree) for part in parts)
+        parts = blocks(U if V is None else V, len(U))
         # Without BLAS, whose threads change the order of sums.
-        return np.concatenate([(K * v).sum(axis=1) for K in blocks])
+        return np.concatenate([(analogy_kernel(part, U, self.degree) * v).sum(axis=1) for part in parts])
 
     def _checked(self, v: ArrayLike) -> Floats:
         v = check_array(v, "v", (self.shape[0],), "one weight a pair")
@@ -173,7 +166,7 @@ class SortedFeature(NamedTuple):
 def _sorted_feature(u: Floats) -> SortedFeature:
     """Equal differences stay in their order: products do not depend on the processor's way to sort."""
     order = np.argsort(u, kind="stable").astype(np.int32)
-    return SortedFeature(order, u[order], _bounds(u[order]))
+    return SortedFeature(order, u[order], np.searchsorted(u[order], _SIGNS))
 
 
 def _joined(feature: SortedFeature, new: Floats) -> SortedFeature:
@@ -182,12 +175,7 @@ def _joined(feature: SortedFeature, new: Floats) -> SortedFeature:
     places = np.searchsorted(feature.values, new[added], side="right")
     order = np.insert(feature.order, places, len(feature.order) + added)
     values = np.insert(feature.values, places, new[added])
-    return SortedFeature(order, values, _bounds(values))
-
-
-def _bounds(values: Floats) -> Ids:
-    first, last = np.searchsorted(values, 0.0, "left"), np.searchsorted(values, 0.0, "right")
-    return np.array([0, first, last, len(values)])
+    return SortedFeature(order, values, np.searchsorted(values, _SIGNS))
 
 
 def _product(features: list[SortedFeature], degree: int, v: Floats) -> Floats:

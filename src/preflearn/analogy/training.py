@@ -9,7 +9,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from preflearn.checks import Floats, Ids, check_choice, refuse
+from preflearn.analogy.kernel import clipped
+from preflearn.checks import Floats, Ids, check_choice
 from preflearn.pairs import Pairs
 from preflearn.ranking.aggregation import AGGREGATES
 from preflearn.ranking.base import RankingLearner, check_query, check_rankings
@@ -17,14 +18,7 @@ from preflearn.ranking.base import RankingLearner, check_query, check_rankings
 Split = Literal["pairs", "objects"]
 Aggregate = Literal["bradley-terry", "row sums", "copeland", "kemeny"]
 
-_ROUNDING = 1e-9  # a feature may be so far outside [0, 1]
-
-
-def check_unit(X: Floats, name: str) -> Floats:
-    """Return features in [0, 1], clipped where they are outside by at most 1e-9, or say which one is not."""
-    outside = (X < -_ROUNDING) | (X > 1 + _ROUNDING)
-    refuse(outside, X, name, "features from 0 to 1, so that differences are from -1 to 1: use DomainScaler")
-    return np.clip(X, 0.0, 1.0)
+_UNIT = "features from 0 to 1, so that differences are from -1 to 1: use DomainScaler"
 
 
 class Fold(NamedTuple):
@@ -63,7 +57,7 @@ class PairwiseLearner(RankingLearner):
         """The pairs of items of different ranks, and better item minus worse item, shape (m, d)."""
         check_choice(self.aggregate, "aggregate", tuple(AGGREGATES))
         X, rank, query = check_rankings(X, rank, qid)
-        pairs, y = Pairs.from_rankings(check_unit(X, "X"), rank, query)
+        pairs, y = Pairs.from_rankings(clipped(X, "X", 0.0, _UNIT), rank, query)
         return pairs, pairs.differences() * y[:, None]
 
     @abstractmethod
@@ -88,7 +82,7 @@ class PairwiseLearner(RankingLearner):
         ValueError
             If Q has other features than the items of the fit, or values outside [0, 1].
         """
-        Q = check_unit(check_query(self, Q), "Q")
+        Q = clipped(check_query(self, Q), "Q", 0.0, _UNIT)
         P = np.full((len(Q), len(Q)), 0.5)
         first, second = np.triu_indices(len(Q), 1)
         if len(first):

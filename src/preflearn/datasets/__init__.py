@@ -20,23 +20,16 @@ from preflearn.datasets.items import (
 )
 from preflearn.datasets.object_ranking import OBJECT_RANKINGS, load_object_ranking
 from preflearn.datasets.registry import CorruptedFile, DatasetUnavailable
-from preflearn.datasets.simulations import (
-    disjoint_samples,
-    four_items,
-    simulate_norm_pairs,
-    simulate_separable_pairs,
-    squared_norm,
-)
+from preflearn.datasets.simulations import four_items, simulate_norm_pairs, squared_norm
 from preflearn.datasets.sports import load_atp, load_chess, load_football, load_nba, load_starcraft
 from preflearn.datasets.storage import available, fetch, listing, provenance, unread, used, verify
-from preflearn.datasets.sushi import load_sushi, simulate_sushi
+from preflearn.datasets.sushi import load_sushi
 
 __all__ = [
     "OBJECT_RANKINGS",
     "CorruptedFile",
     "DatasetUnavailable",
     "available",
-    "disjoint_samples",
     "fetch",
     "four_items",
     "listing",
@@ -55,8 +48,6 @@ __all__ = [
     "load_sushi",
     "provenance",
     "simulate_norm_pairs",
-    "simulate_separable_pairs",
-    "simulate_sushi",
     "squared_norm",
     "unread",
     "used",

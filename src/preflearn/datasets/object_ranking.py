@@ -8,32 +8,22 @@ from numpy.typing import NDArray
 from preflearn.checks import check_choice
 from preflearn.datasets.storage import csv_table, provenance
 
-
-class _Family(NamedTuple):
-    """Rankings whose files are alike: how many, and two kinds of columns.
-
-    One holds the total that the ranking sorts by, where there is one. Left out of the features are numbers
-    that are identifiers, the same in the whole file, or scores that state the ranking. Columns of text are no
-    features either; the first of them names the item. This leaves the numbers of Table 1.
-    """
-
-    size: int
-    points: str | None
-    left_out: tuple[str, ...]
-
-
 _DECATHLON = ("P100m", "Plj", "Psp", "Phj", "P400m", "P110h", "Ppv", "Pdt", "Pjt", "P1500")
-_FAMILIES = {
-    "D": _Family(4, "Totalpoints", ("Totalpoints", "yearEvent", *_DECATHLON)),
-    "B": _Family(2, "Pts", ("GP",)),
-    "F": _Family(2, None, ("National_Kit", "Club_Kit", "Contract_Expiry")),
-    "G": _Family(3, None, ("OwngoalsFor",)),
-    "H": _Family(2, None, ("id", "berlin", "duesseldorf", "frankfurt", "hamburg", "muenchen")),
-    "U": _Family(2, "score", ("score", "year")),
-    "V": _Family(2, "Points", ("Matches_Total",)),
+# Rankings whose files are alike: how many, and two kinds of columns. One holds the total that the ranking
+# sorts by, where there is one. Left out of the features are numbers that are identifiers, the same in the
+# whole file, or scores that state the ranking. Columns of text are no features either; the first of them
+# names the item. This leaves the numbers of Table 1.
+_FAMILIES: dict[str, tuple[int, str | None, tuple[str, ...]]] = {
+    "D": (4, "Totalpoints", ("Totalpoints", "yearEvent", *_DECATHLON)),
+    "B": (2, "Pts", ("GP",)),
+    "F": (2, None, ("National_Kit", "Club_Kit", "Contract_Expiry")),
+    "G": (3, None, ("OwngoalsFor",)),
+    "H": (2, None, ("id", "berlin", "duesseldorf", "frankfurt", "hamburg", "muenchen")),
+    "U": (2, "score", ("score", "year")),
+    "V": (2, "Points", ("Matches_Total",)),
 }
 _STRIKERS = {"F1": "F3", "F2": "F4"}  # in the files; the files F1 and F2 hold all positions
-OBJECT_RANKINGS = tuple(f"{key}{k}" for key, family in _FAMILIES.items() for k in range(1, family.size + 1))
+OBJECT_RANKINGS = tuple(f"{key}{k}" for key, (size, *_) in _FAMILIES.items() for k in range(1, size + 1))
 
 
 class ObjectRanking(NamedTuple):
@@ -93,19 +83,19 @@ def load_object_ranking(name: str) -> ObjectRanking:
         On another name.
     """
     check_choice(name, "name", OBJECT_RANKINGS)
-    file, family = f"ds_{_STRIKERS.get(name, name)}.csv", _FAMILIES[name[0]]
+    file, (_, points, left_out) = f"ds_{_STRIKERS.get(name, name)}.csv", _FAMILIES[name[0]]
     try:
         frame = csv_table("object_ranking", file)
     except UnicodeDecodeError:  # some of the files are UTF-8, the others Windows-1252
         frame = csv_table("object_ranking", file, encoding="cp1252")
     numbers = frame.select_dtypes("number").columns
-    features = [column for column in numbers if column not in {"RANK", *family.left_out}]
+    features = [column for column in numbers if column not in {"RANK", *left_out}]
     return ObjectRanking(
         frame[features].to_numpy(dtype=np.float64),
         frame["RANK"].to_numpy(dtype=np.int64),
         tuple(features),
         tuple(frame.select_dtypes(exclude="number").iloc[:, 0]),
-        frame[family.points].to_numpy(dtype=np.float64) if family.points else None,
+        frame[points].to_numpy(dtype=np.float64) if points else None,
         name,
         provenance("object_ranking", [file]),
     )

@@ -22,6 +22,8 @@ from typing import NamedTuple
 
 from platformdirs import user_cache_path
 
+from preflearn.checks import check_choice
+
 _PACKAGE = Path(__file__).parents[1]
 
 
@@ -94,12 +96,10 @@ def files_of(dataset: str, files: Sequence[str] | None = None) -> list[Registere
     >>> [entry.file for entry in files_of("starcraft")]
     ['WoL.txt', 'HotS.txt']
     """
+    check_choice(dataset, "the data set", tuple(dataset_names()))
     known = {entry.file: entry for entry in registered_files() if entry.dataset == dataset}
-    if not known:
-        raise ValueError(f"unknown data set {dataset!r}; expected one of {dataset_names()}")
     for file in files or ():
-        if file not in known:
-            raise ValueError(f"the data set {dataset!r} has no file {file!r}; expected one of {list(known)}")
+        check_choice(file, f"the file of {dataset}", tuple(known))
     return [known[file] for file in (known if files is None else files)]
 
 

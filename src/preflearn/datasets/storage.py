@@ -98,10 +98,9 @@ def used() -> list[dict[str, str]]:
     return [dict(note) for note in _USED.values()]
 
 
-def unread() -> dict[str, bool]:
-    """The data sets that this process asked for and read no file of, and whether each is here."""
-    read = {dataset for dataset, _ in _USED}
-    return {dataset: available(dataset) for dataset in list(_ASKED) if dataset not in read}
+def unread() -> list[str]:
+    """The data sets that this process asked for and read no file of."""
+    return [dataset for dataset in _ASKED if dataset not in {name for name, _ in _USED}]
 
 
 def provenance(dataset: str, files: Sequence[str] | None = None) -> tuple[dict[str, str], ...]:

@@ -14,7 +14,7 @@ _FILES = ("sushi3.idata", "sushi3.udata", "sushi3b.5000.10.score", "README-en.tx
 _SUSHI = ("style", "major group", "minor group", "oiliness", "frequency eaten", "price", "frequency sold")
 _USER = ("gender", "age group", "survey time")
 _PLACES = ("latitude until 15", "longitude until 15", "latitude now", "longitude now")
-_BEST = 4  # the file's steps run from 0, liked best
+BEST = 4  # the file's steps run from 0, liked best
 
 
 class SushiData(NamedTuple):
@@ -78,8 +78,8 @@ def load_sushi() -> SushiData:
     ratings = np.array(text.split(), dtype=np.int8).reshape(len(users), len(sushi_features))
 
     user, sushi = np.nonzero(ratings >= 0)
-    scores = _BEST - ratings[user, sushi]
-    index = _pairs_of_neighbours(user, scores)
+    scores = BEST - ratings[user, sushi]
+    index = pairs_of_neighbours(user, scores)
     items = np.hstack([sushi_features[sushi], user_features[user]])
     y = np.sign(scores[index[:, 0]] - scores[index[:, 1]]).astype(np.int8)
     names = _english_names(read("sushi", "README-en.txt").decode("utf-8"), len(sushi_features))
@@ -119,7 +119,7 @@ def coordinates(codes: ArrayLike) -> NDArray[np.float64]:
     return places[np.asarray(codes)]
 
 
-def _pairs_of_neighbours(user: NDArray, scores: NDArray) -> NDArray[np.int64]:
+def pairs_of_neighbours(user: NDArray, scores: NDArray) -> NDArray[np.int64]:
     """Rows of items, two at a time from the worst up within each user, who rated an even number."""
     order = np.lexsort((scores, user))  # stable: equal ratings stay in the order of the sushi's numbers
     return np.sort(order.reshape(-1, 2), axis=1)
@@ -130,29 +130,3 @@ def _english_names(description: str, n_sushi: int) -> tuple[str, ...]:
     listed = description.split("*** ID for the item set B")[1].split("###")[0]
     found = dict(re.findall(r"^ ?(\d+):(.+?)\s*$", listed, flags=re.MULTILINE))
     return tuple(found[str(number)] for number in range(n_sushi))
-
-
-def simulate_sushi(rng: np.random.Generator, n_users: int = 2500) -> SushiData:
-    """Ratings in the form of the sushi data, for where these are not to be had.
-
-    Ten items a user, with seven random features of the item and seven of the user; their score is a noisy
-    linear function of both, rounded to five steps.
-
-    Parameters
-    ----------
-    rng : numpy Generator
-    n_users : int
-
-    Returns
-    -------
-    SushiData
-        With items without names, and no provenance.
-    """
-    user = np.repeat(np.arange(n_users), 10)
-    items = np.hstack([rng.normal(size=(len(user), 7)), rng.normal(size=(n_users, 7))[user]])
-    noise = rng.normal(scale=0.5, size=len(user))
-    scores = np.clip(np.round(2 + items @ rng.normal(size=14) / 4 + noise), 0, _BEST).astype(np.int8)
-    index = _pairs_of_neighbours(user, scores)
-    y = np.sign(scores[index[:, 0]] - scores[index[:, 1]]).astype(np.int8)
-    names = tuple(f"feature {k}" for k in range(14))
-    return SushiData(Pairs(items, index), y, names, (), scores, user, np.arange(len(user)), ())

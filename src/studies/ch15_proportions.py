@@ -45,12 +45,10 @@ def proportion(
         clipped            max(0, 1 - |u - v|)
         softened           1 - |u - v| where signs agree, else 1 - max(|u|, |v|)
         geometric          min(ad, bc) / max(ad, bc) where signs agree, else 0; 0/0 counts as 0
-        ratio              as geometric, but 0/0 counts as 1
         min-max            1 - max(|min(a, d) - min(b, c)|, |max(a, d) - max(b, c)|)
         signed min-max     as min-max where signs agree, else 0
         approximate        1 if a is near b and c near d, or a near c and b near d, else 0
         graded             max(min(e(a, b), e(c, d)), min(e(a, c), e(b, d)))
-        graded as coded    as graded, but e(x, x) = 0, as in the code that came with [AhmadiFahandar2018]_
 
     Parameters
     ----------
@@ -61,7 +59,7 @@ def proportion(
     zero : {"apart", "positive"}
         Whether sign(0) is a class of its own or joins the positive ones.
     tolerance : number
-        t of the last three; the graded ones need it positive.
+        t of the last two; the graded one needs it positive.
 
     Returns
     -------
@@ -72,13 +70,13 @@ def proportion(
     ------
     ValueError
         On an unknown name or zero, values outside [0, 1], shapes that do not broadcast, or a tolerance that
-        is negative (for the graded ones, not positive).
+        is negative (for the graded one, not positive).
 
     Notes
     -----
     **Kernels** on pairs are arithmetic, difference, clipped, softened and geometric, by both conventions of
-    sign(0); ratio with `zero` "apart"; and approximate with a tolerance of 0, or from 1 on. All others are
-    refuted by two or three pairs.
+    sign(0), and approximate with a tolerance of 0, or from 1 on. All others are refuted by three
+    pairs.
 
     **Axioms.** The threshold of signs costs the central permutation, the degree of a, b, c, d is not that of
     a, c, b, d, unless a function of the differences is 0 wherever they differ. Clipped has it, as it depends
@@ -98,7 +96,7 @@ def proportion(
     check_choice(name, "name", PROPORTIONS)
     check_choice(zero, "zero", ("apart", "positive"))
     check_real(tolerance, "tolerance", "a number of at least 0", least=0.0)
-    require(tolerance > 0 or "graded" not in name, tolerance, "tolerance", "a positive number")
+    require(tolerance > 0 or name != "graded", tolerance, "tolerance", "a positive number")
     numbers = [_check_values(values, at) for values, at in zip((a, b, c, d), "abcd", strict=True)]
     try:
         first, second, third, fourth = np.broadcast_arrays(*numbers)
@@ -175,15 +173,9 @@ def _smaller(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
     return 1 - np.maximum(abs(a - b), abs(c - d))
 
 
-def _quotient(undefined: int) -> Proportion:
-    """min(ad, bc) / max(ad, bc), and a given value for 0/0."""
-
-    def function(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
-        low, high = np.minimum(a * d, b * c), np.maximum(a * d, b * c)
-        degenerate = np.asarray(high == 0, dtype=bool)
-        return np.where(degenerate, undefined + 0 * low, low / np.where(degenerate, 1 + 0 * high, high))
-
-    return function
+def _quotient(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
+    high = np.maximum(a * d, b * c)
+    return np.minimum(a * d, b * c) / np.where(np.asarray(high == 0, dtype=bool), 1 + 0 * high, high)
 
 
 def _min_max(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
@@ -191,26 +183,17 @@ def _min_max(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
     return 1 - np.maximum(low, abs(np.maximum(a, d) - np.maximum(b, c)))
 
 
-def _near(nearness: Callable[[Degrees, Any], Degrees]) -> Proportion:
-    """Near within both pairs, or from pair to pair; nearness as a function of |x - y| and the tolerance."""
-
-    def function(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
-        ab, cd, ac, bd = (nearness(abs(x - y), t) for x, y in ((a, b), (c, d), (a, c), (b, d)))
-        return np.maximum(np.minimum(ab, cd), np.minimum(ac, bd))
-
-    return function
+def _distance(a: Degrees, b: Degrees, c: Degrees, d: Degrees) -> Degrees:
+    """The larger one within both pairs, or from pair to pair, whichever is less: e(x, y) falls with it."""
+    return np.minimum(np.maximum(abs(a - b), abs(c - d)), np.maximum(abs(a - c), abs(b - d)))
 
 
-def _crisp(distance: Degrees, t: Any) -> Degrees:
-    return np.where(distance <= t, 1 + 0 * distance, 0 * distance)
+def _approximate(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
+    return 0 * a + (_distance(a, b, c, d) <= t)
 
 
-def _graded(distance: Degrees, t: Any) -> Degrees:
-    return np.maximum(0 * distance, 1 - distance / t)
-
-
-def _graded_as_coded(distance: Degrees, t: Any) -> Degrees:
-    return np.where(distance == 0, 0 * distance, _graded(distance, t))
+def _graded(a: Degrees, b: Degrees, c: Degrees, d: Degrees, t: Any) -> Degrees:
+    return np.maximum(0 * a, 1 - _distance(a, b, c, d) / t)
 
 
 # Where the signs of a - b and c - d agree, and where they do not; None: signs do not count.
@@ -219,12 +202,10 @@ _FUNCTIONS: dict[str, tuple[Proportion, Proportion | None]] = {
     "difference": (_difference, None),
     "clipped": (_clipped, None),
     "softened": (_difference, _smaller),
-    "geometric": (_quotient(0), _nothing),
-    "ratio": (_quotient(1), _nothing),
+    "geometric": (_quotient, _nothing),
     "min-max": (_min_max, None),
     "signed min-max": (_min_max, _nothing),
-    "approximate": (_near(_crisp), None),
-    "graded": (_near(_graded), None),
-    "graded as coded": (_near(_graded_as_coded), None),
+    "approximate": (_approximate, None),
+    "graded": (_graded, None),
 }
 PROPORTIONS = tuple(_FUNCTIONS)

@@ -1,0 +1,77 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from studies.ch02_separable import simulate_separable_pairs
+
+
+def largest_margin(pairs, y):
+    """The linear program (7) of Venuto et al., written anew: max mu subject to its constraints."""
+    rows, bounds = [], []
+    for difference, label in zip(pairs.differences(), y, strict=True):
+        if label == 0:
+            rows += [[*difference, 1], [*-difference, 1]]
+            bounds += [1, 1]
+        else:
+            rows.append([*(-label * difference), 1])
+            bounds.append(-1)
+    p = pairs.items.shape[1]
+    free = [(None, None)] * p
+    found = linprog([0] * p + [-1], A_ub=rows, b_ub=bounds, bounds=[*free, (None, None)], method="highs")
+    assert found.status == 0, found.message
+    return -found.fun
+
+
+@given(
+    st.integers(1, 30),
+    st.integers(1, 5),
+    st.floats(0.2, 0.9),
+    st.floats(0.01, 0.99),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([1.0, 0.01, 100.0]),
+)
+@settings(max_examples=60)
+def test_separable_pairs_have_the_promised_margin(n, p, share, margin, seed, unit):
+    scale = np.ones(p)
+    scale[0] = unit
+    pairs, y, scores, w = simulate_separable_pairs(n, p, share, margin, seed, scale=scale)
+    assert pairs.shape == (n, 2, p)
+    n_ties = int((y == 0).sum())
+    assert n_ties == round(n * share)
+    np.testing.assert_allclose(scores, pairs.items @ w)
+    gain = pairs.differences() @ w
+    tolerance = 1e-12 * (1 + np.abs(pairs.items).max() * np.abs(w).max())
+    assert (np.abs(gain[y == 0]) <= 1 - margin + tolerance).all()
+    assert (y[y != 0] * gain[y != 0] >= 1 + margin - tolerance).all()
+    if n_ties:  # without ties the program is unbounded
+        assert largest_margin(pairs, y) >= margin - 1e-6
+
+
+def test_scale_is_a_change_of_units():
+    plain = simulate_separable_pairs(40, 3, 0.5, 0.2, 5)
+    scaled = simulate_separable_pairs(40, 3, 0.5, 0.2, 5, scale=[100, 1, 0.1])
+    np.testing.assert_allclose(scaled.pairs.items, plain.pairs.items * [100, 1, 0.1])
+    np.testing.assert_allclose(scaled.coef * [100, 1, 0.1], plain.coef)
+    np.testing.assert_allclose(scaled.scores, plain.scores, atol=1e-12)
+    np.testing.assert_array_equal(scaled.y, plain.y)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"p": 0}, "p is 0; expected"),
+        ({"margin": 0.5j}, "margin is .*j; expected"),
+        ({"margin": 1.0}, "margin is 1.0; expected"),
+        ({"margin": math.nan}, "margin is nan"),
+        ({"scale": np.ma.masked_equal([1.0, 2.0], 2.0)}, "scale has 1 masked"),
+        ({"scale": [1, -1]}, r"scale is \[1.0, -1.0\]; expected positive"),
+        ({"scale": [1, 1, 1]}, r"scale has shape \(3,\); expected \(2,\)"),
+    ],
+)
+def test_bad_input_is_named(change, message):
+    with pytest.raises(ValueError, match=message):
+        simulate_separable_pairs(**{"n": 5, "p": 2, "tie_share": 0.5, "margin": 0.5, "rng": 0} | change)

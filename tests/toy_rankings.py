@@ -1,0 +1,29 @@
+"""Items in [0, 1] in the order of a noisy curved function, the pairs that they make, and other pairs."""
+
+import numpy as np
+
+from preflearn.ranking.base import positions
+
+
+def rankings(seed, n=15, d=3, levels=None, noise=0.2):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, levels + 1, (n, d)) / levels if levels else rng.uniform(size=(n, d))
+    return X, positions(X**2 @ np.arange(1, d + 1) + noise * rng.normal(size=n))
+
+
+def better_minus_worse(X, rank):
+    """In the order of `Pairs.from_rankings`; the item of the smaller rank is the better one."""
+    pairs = [(i, j) for i in range(len(X)) for j in range(i + 1, len(X)) if rank[i] != rank[j]]
+    return np.array([(X[i] - X[j]) * (1 if rank[i] < rank[j] else -1) for i, j in pairs])
+
+
+def differences(seed, n, d, kind="any"):
+    """Of n pairs of items; some are 0, -1, 1 or equal."""
+    rng = np.random.default_rng(seed)
+    U = rng.uniform(0, 1, (n, d)) - rng.uniform(0, 1, (n, d))
+    if kind == "coarse":
+        return np.round(2 * U) / 2
+    if kind == "mixed":
+        U = np.where(rng.random((n, d)) < 0.3, rng.choice([-1.0, 0.0, 1.0], (n, d)), U)
+        U[:, -1] = 0.25
+    return U
