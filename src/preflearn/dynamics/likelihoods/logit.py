@@ -96,7 +96,7 @@ def _narrow(lower, upper, mean, variance):
 
 @njit_inside
 def _wide(lower, upper, mean, variance, center, begin, end, stride):
-    """The same on GRID; the second derivative by the variance of u under P N(u; mean, variance), as `tilted`."""
+    """The same on GRID, with the second derivative by the variance of u under P N(u; mean, variance)."""
     total = slope = moment = square = 0.0
     for k in range(begin, end, stride):
         left, right, x = lower * _DECAY[k], upper / _DECAY[k], GRID[k] - center

@@ -1,9 +1,10 @@
 """Integrals of a log-concave likelihood against a normal distribution, compiled.
 
-By the trapezoid rule, which converges exponentially for analytic functions that fall off on both sides.
-All have equal steps in t, u = center + stretch sinh(t), so that the number of nodes grows with the logarithm of
-the standard deviation only: `tilted`, for log E p, and `averaged`, for E log p, around a center of their own;
-`expected_win` on fixed nodes, for which it reads what it averages from a table.
+By the trapezoid rule, which converges exponentially for analytic functions that fall off on both sides. Steps
+are equal in t, u = center + stretch sinh(t), so that the number of nodes grows with the logarithm of the
+standard deviation only: `tilted`, for log E p, and `averaged`, for E log p, around a center of their own;
+`expected_win` on fixed nodes, for which it reads what it averages from a table. Narrow averages have equal
+steps in u.
 
 What is integrated is an argument: `density(a, b, y, u, x)` gives log p(y | u + x) and two derivatives
 in u, for parameters a and b. The logarithm may leave out what does not depend on x: counts have logarithms so
