@@ -9,7 +9,6 @@ References
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,6 @@ from preflearn.dynamics.covariances.prior import Prior
 from preflearn.dynamics.covariances.state_space import StateSpace
 from preflearn.dynamics.engine.schedule import schedule_of
 from preflearn.dynamics.engine.smoother import states
-from preflearn.dynamics.engine.threads import njit_free
 from preflearn.matches import Matches
 
 _TOGETHER = 100_000  # forecasts whose matrices are made together
@@ -29,9 +27,8 @@ _TOGETHER = 100_000  # forecasts whose matrices are made together
 class Posterior:
     """Scores of features, given their pseudo-observations; the prior where there are none.
 
-    What the matches up to each time say, and what those after it say, is found once for a feature, when it is
-    first asked for, in time proportional to their number. Then a forecast at any time takes one look-up and
-    two transitions.
+    What the matches up to each time say, and what those after it say, is found once, in time proportional to
+    their number. Then a forecast at any time takes one look-up and two transitions.
 
     Parameters
     ----------
@@ -56,11 +53,13 @@ class Posterior:
         self.column = {name: k for k, name in enumerate(matches.features)}
         self._rank = np.append(schedule.rank, n)
         self._time = np.repeat(matches.time, np.diff(matches.design.indptr))[source]
-        self._visits: Any = *sites[source].T.copy(), step, self._start
-        self._models = [group.model for group in schedule.groups]
-        self._known = np.diff(self._start) == 0
+        self._visits = np.repeat(np.arange(n), np.diff(start)) + 1j * self._time  # rank and time, ascending
         width = max(space.size + space.size**2 for space in prior.spaces)
-        self._after, self._before = np.empty((len(entry), width)), np.empty((len(entry), width))
+        self._after, self._before = np.empty((2, len(entry), width))
+        alpha, beta = sites[source].T.copy()
+        for group in schedule.groups:
+            for features in group.chunks:
+                states(alpha, beta, step, start, *group.model, features, self._after, self._before)
 
     def moments(self, names: tuple[Hashable, ...], which: Ids, time: Floats) -> tuple[Floats, Floats]:
         """Mean and variance of the scores of some features, each at a time.
@@ -92,21 +91,14 @@ class Posterior:
         spaces, begin = np.unique(space_of[order], return_index=True)
         mean, variance = np.empty(len(time)), np.empty(len(time))
         for space, rows in zip(spaces, np.split(order, begin[1:]), strict=True):
-            self._learn(space, rank[rows])
             for part in np.split(rows, range(_TOGETHER, len(rows), _TOGETHER)):
                 mean[part], variance[part] = self._moments(space, rank[part], time[part])
         return mean, variance
 
-    def _learn(self, space: int, ranks: Ids) -> None:
-        """The states of those features that were not asked for before."""
-        new = np.unique(ranks[~self._known[ranks]])
-        states(*self._visits, *self._models[space], new, self._after, self._before)
-        self._known[new] = True
-
     def _moments(self, space: int, rank: Ids, time: Floats) -> tuple[Floats, Floats]:
         model: StateSpace = self._prior.spaces[space]
         h, first = model.measurement, self._start[rank]
-        place = _places(self._start, self._time, rank, time)  # of the first visit that is later
+        place = np.searchsorted(self._visits, rank + 1j * time, side="right")  # of the first that is later
         early, later, seen = place == first, place > first, place < self._start[rank + 1]
         if (early & seen).any() and any(AGE in block.varies for block in model.blocks):
             row = np.argmax(early & seen)
@@ -133,16 +125,6 @@ class Posterior:
             score[seen] += np.einsum("ki,ki->k", k, r)
             variance[seen] -= np.einsum("ki,kij,kj->k", k, N, k)
         return score, np.maximum(variance, 0.0)
-
-
-@njit_free
-def _places(start, time, feature, at):
-    """Where in `time` the first visit of each feature after a time is, or the end of its visits."""
-    found = np.empty(len(at), dtype=np.int64)
-    for k in range(len(at)):
-        low, high = start[feature[k]], start[feature[k] + 1]
-        found[k] = low + np.searchsorted(time[low:high], at[k], side="right")
-    return found
 
 
 def _split(states: Floats, size: int) -> tuple[NDArray, NDArray]:

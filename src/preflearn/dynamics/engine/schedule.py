@@ -11,7 +11,7 @@ most jumps are short: features from the rarest to the most frequent, matches by 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -85,9 +85,13 @@ def schedule_of(matches: Matches, spaces: list[StateSpace], space_of: Ids) -> Sc
     rank[np.argsort(counts, kind="stable")] = np.arange(n_features, dtype=np.int32)
     columns = rank[design.indices]
     order = np.argsort(np.minimum.reduceat(columns, design.indptr[:-1]), kind="stable").astype(np.int32)
-    rows, entry_order = _rearranged(design.indptr, order)
+    here = np.arange(design.nnz, dtype=np.int32)
+    arranged = sparse.csr_array((here, columns, design.indptr), shape=design.shape)[order]
+    rows, entry_order = arranged.indptr, arranged.data
+    here[entry_order] = np.arange(design.nnz, dtype=np.int32)
+    # Entries by feature, and by time within a feature: a transposition, in linear time.
+    entry = sparse.csr_array((here, columns, design.indptr), shape=design.shape).tocsc().data
     start = np.concatenate([[0], np.cumsum(counts[np.argsort(rank)])])
-    entry = _visits(columns, design.indptr, entry_order)
     when = np.repeat(matches.time, np.diff(design.indptr))[entry_order[entry]]
     space_here = np.empty(n_features, dtype=np.int64)
     space_here[rank] = space_of
@@ -103,23 +107,6 @@ def aligned(n_rows: int, n_columns: int) -> Floats:
     spare = np.zeros(n_rows * n_columns + _LINE // 8)
     begin = -spare.ctypes.data % _LINE // 8
     return spare[begin : begin + n_rows * n_columns].reshape(n_rows, n_columns)
-
-
-def _rearranged(indptr: NDArray, order: NDArray) -> tuple[Ids, NDArray]:
-    """Where rows begin if they stand in another order, and which entry comes where."""
-    lengths = np.diff(indptr)[order]
-    rows = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    entry_order = np.arange(rows[-1], dtype=np.int32)
-    entry_order += np.repeat((indptr[:-1][order] - rows[:-1]).astype(np.int32), lengths)
-    return rows, entry_order
-
-
-def _visits(columns: NDArray, indptr: NDArray, entry_order: NDArray) -> NDArray:
-    """Entries by feature, and by time within a feature: a transposition, in linear time."""
-    here = np.empty(len(entry_order), dtype=np.int32)
-    here[entry_order] = np.arange(len(entry_order), dtype=np.int32)
-    shape = (len(indptr) - 1, int(columns.max()) + 1)
-    return sparse.csr_array((here, columns, indptr), shape=shape).tocsc().data
 
 
 def _group(space: StateSpace, mine: NDArray[np.bool_], start: Ids, when: Floats, step: NDArray) -> Group:
@@ -146,15 +133,9 @@ def _first_times(start: Ids, when: Floats, visits: Ids) -> Floats:
 
 def distinct(keys: Iterable[NDArray]) -> tuple[Ids, Ids]:
     """One position for each distinct row of the keys, and the number of its row for each position."""
-    codes: Any = None
-    for key in keys:
-        found = pd.factorize(key)[0]
-        if codes is not None:
-            found = pd.factorize(codes * (int(found.max(initial=0)) + 1) + found)[0]
-        codes = found
-    positions = np.empty(int(codes.max(initial=-1)) + 1, dtype=np.int64)
-    positions[codes[::-1]] = np.arange(len(codes))[::-1]  # the first of each
-    return positions, codes
+    table = pd.DataFrame(dict(enumerate(keys)))
+    codes = table.groupby(list(table), sort=False, dropna=False).ngroup().to_numpy()
+    return np.flatnonzero(~table.duplicated()), codes
 
 
 def _parts(features: Ids, lengths: Ids) -> list[Ids]:
