@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from preflearn.checks import LARGEST, check_number, require, shown
 
 Positive = float  # the annotation of a parameter from 1e-100 to 1e100
+Length = float  # of one that is a length of time besides
 
 
 class Described:
@@ -27,7 +28,7 @@ class Described:
 
     def __post_init__(self) -> None:
         for field in fields(self):  # pyright: ignore[reportArgumentType]
-            if field.type == "Positive":
+            if field.type in ("Positive", "Length"):
                 object.__setattr__(
                     self, field.name, check_number(self, field.name, positive=True, most=LARGEST)
                 )

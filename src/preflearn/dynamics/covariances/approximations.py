@@ -23,7 +23,7 @@ from preflearn.checks import Floats, check_count, require
 from preflearn.dynamics.covariances.blocks import Block, Trend
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.state_space import StateSpace
-from preflearn.dynamics.described import Positive
+from preflearn.dynamics.described import Length, Positive
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Periodic(Covariance):
 
     variance: Positive = 1.0
     lengthscale: Positive = 1.0
-    period: Positive = 1.0
+    period: Length = 1.0
     order: int = 6
 
     def __post_init__(self) -> None:
@@ -115,7 +115,7 @@ class SquaredExponential(Covariance):
     """
 
     variance: Positive = 1.0
-    lengthscale: Positive = 1.0
+    lengthscale: Length = 1.0
     order: int = 6
 
     def __post_init__(self) -> None:

@@ -18,7 +18,7 @@ from preflearn.checks import LARGEST, Floats, check_array, check_real, refuse, r
 from preflearn.dynamics.covariances.blocks import Decay, Interval, Origin, Trend
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.state_space import StateSpace
-from preflearn.dynamics.described import Positive
+from preflearn.dynamics.described import Length, Positive
 
 
 class _Trend(Covariance):
@@ -211,7 +211,7 @@ class _Matern(Covariance):
     """Of smoothness size - 1/2: variance times a polynomial in u times e^-u."""
 
     variance: Positive = 1.0
-    lengthscale: Positive = 1.0
+    lengthscale: Length = 1.0
     size: ClassVar[int]
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,10 +80,9 @@ def warn_of_lengths(covariance: Covariance | Mapping[Hashable, Covariance], time
 
 
 def _lengths(covariance: Covariance) -> Iterator[tuple[str, float]]:
-    """Those that are times, by name; the length scale of a `Periodic` is a pure number."""
+    """All that are times, by name; the length scale of a `Periodic` is a pure number."""
     for part in getattr(covariance, "parts", ()):
         yield from _lengths(part)
-    for name in ("period", "lengthscale"):
-        if hasattr(covariance, name):
-            yield name, getattr(covariance, name)
-            return
+    for field in fields(covariance):  # pyright: ignore[reportArgumentType]
+        if field.type == "Length":
+            yield field.name, getattr(covariance, field.name)

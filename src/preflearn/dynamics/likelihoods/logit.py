@@ -24,18 +24,20 @@ from preflearn.dynamics.described import Positive
 from preflearn.dynamics.likelihoods.likelihood import Results
 from preflearn.dynamics.likelihoods.quadrature import (
     GRID,
+    GRID_STEP,
+    SHARE,
+    SPACING,
     TINY,
     around,
-    equal_step,
     expected_win,
-    normal_weights,
+    nodes,
     tilted,
 )
 
-_MOST = 200.0  # the largest mean and margin of `_averages`: squares of e^328 are numbers
-_WIDE = 64.0  # the largest variance there
-_DECAY = np.exp(-np.abs(GRID))
-_TABLE = np.column_stack([-np.logaddexp(0, -GRID), expit(-GRID), -_DECAY / (1 + _DECAY) ** 2])
+_MOST = 200.0  # the largest mean and margin of `_narrow`: squares of e^328 are numbers
+_WIDE = 8.0  # the variance from which on `_wide` has fewer nodes
+_DECAY = np.exp(np.clip(-GRID, -300, 300))
+_TABLE = np.column_stack([-np.logaddexp(0, -GRID), expit(-GRID), -expit(GRID) * expit(-GRID)])
 
 
 @njit_inside
@@ -67,12 +69,16 @@ def _log_factor(a, y):
 
 
 @njit_inside
-def _averages(lower, upper, mean, variance):
-    """log of E P, P = 1 / ((1 + lower e^-u) (1 + upper e^u)), and two derivatives in the mean."""
+def _narrow(lower, upper, mean, variance):
+    """log of E P, P = 1 / ((1 + lower e^-u) (1 + upper e^u)), and two derivatives in the mean.
+
+    With equal steps in u, of at most 0.4: each weight and each e^-u follows from the one before.
+    """
     deviation = math.sqrt(variance)
-    step = equal_step(deviation)
+    step = min(SHARE, 0.4 / deviation)
     most = int((8 + deviation) / step)  # the slope of log P is at most 1, and shifts the mass by a variance
-    weight, ratio, change = normal_weights(-most * step, step)
+    weight, ratio = math.exp(-0.5 * (most * step) ** 2), math.exp((most - 0.5) * step * step)
+    change = math.exp(-step * step)
     decay, factor = math.exp(most * step * deviation - mean), math.exp(-step * deviation)  # e^-u
     norm = total = slope = bend = 0.0
     for _ in range(2 * most + 1):
@@ -88,10 +94,34 @@ def _averages(lower, upper, mean, variance):
     return math.log(total / norm), slope, min(bend / total - slope * slope, 0.0)
 
 
+@njit_inside
+def _wide(lower, upper, mean, variance, center, begin, end, stride):
+    """The same on GRID; the second derivative by the variance of u under P N(u; mean, variance), as `tilted`."""
+    total = slope = moment = square = 0.0
+    for k in range(begin, end, stride):
+        left, right, x = lower * _DECAY[k], upper / _DECAY[k], GRID[k] - center
+        chance = 1 / (1 + lower * upper + left + right)
+        weight = math.exp(-0.5 * x * (x + 2 * (center - mean)) / variance) * SPACING[k] * chance
+        total += weight
+        slope += weight * (left - right) * chance
+        moment += weight * x
+        square += weight * x * x
+    x, offset = moment / total, center - mean
+    value = math.log(total * stride * GRID_STEP / math.sqrt(2 * math.pi * variance))
+    spread = max((square / total - x * x) / variance, 4e-16)  # so that 1 + variance * second is positive
+    return value - 0.5 * offset * offset / variance, slope / total, min(spread - 1, 0.0) / variance
+
+
 def _log_partition(a, b, y, mean, variance):
     away, lower, upper = (mean, math.exp(-a), math.exp(-a)) if y == 0 else (y * mean - a, 1.0, 0.0)
-    if TINY <= variance < _WIDE and max(abs(away), a) < _MOST:
-        value, first, second = _averages(lower, upper, away, variance)
+    # P is e^u or e^-u far from 0, which shifts the normal distribution by its variance
+    center = min(max(0.0, away - variance if y == 0 else away), away + variance)
+    begin, end, stride = nodes(center, math.sqrt(variance)) if variance > _WIDE else (0, 0, 0)
+    if TINY <= variance <= _WIDE and max(abs(away), a) < _MOST:
+        value, first, second = _narrow(lower, upper, away, variance)
+        first *= 1.0 if y == 0 else y
+    elif stride > 0 and max(abs(center), a) < _MOST:
+        value, first, second = _wide(lower, upper, away, variance, center, begin, end, stride)
         first *= 1.0 if y == 0 else y
     else:
         mode, value, first, second = tilted(_win_or_tie, a, b, y, mean, variance, mean, around(a, y))

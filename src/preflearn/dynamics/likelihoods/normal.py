@@ -30,30 +30,51 @@ from preflearn.dynamics.described import Positive
 from preflearn.dynamics.likelihoods.likelihood import Likelihood, Results
 from preflearn.dynamics.likelihoods.quadrature import GRID, around, averaged, expected_win
 
-_SQRT_2 = math.sqrt(2)
 _SQRT_2PI = math.sqrt(2 * math.pi)
-_FAR = 3.5  # deviations from which on there are digits only in ratios to the density
+_DEGREE, _DENSE, _LOW, _HIGH = 8, 32, -16.0, 4.0  # of series around 32 points a unit, and their ends
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(6)
-_HAZARD = math.sqrt(2 / math.pi) / erfcx(-GRID / math.sqrt(2))
-_TABLE = np.column_stack([log_ndtr_of_array(GRID), _HAZARD, -_HAZARD * (GRID + _HAZARD)])
 
 
 # ---- The normal distribution
 
 
+def _series(z: Floats) -> Floats:
+    """Coefficients of log Phi(z + x) in powers of x, by columns: its slope s has s' = -s (z + x + s)."""
+    fraction = np.maximum(-z, 3.0)
+    for term in range(60, 1, -1):
+        fraction = term / fraction + np.maximum(-z, 3.0)
+    hazard = math.sqrt(2 / math.pi) / erfcx(-z / math.sqrt(2))
+    slope, excess = [hazard], [np.where(z < -3, 1 / fraction, z + hazard)]
+    for n in range(1, _DEGREE):
+        slope.append(-sum(map(np.multiply, slope, excess[::-1])) / n)
+        excess.append(slope[n] + (n == 1))
+    return np.column_stack([log_ndtr_of_array(z), *(s / (n + 1) for n, s in enumerate(slope))])
+
+
+_SERIES = _series(np.arange(_LOW, _HIGH + 1 / _DENSE, 1 / _DENSE))
+_TABLE = _series(GRID)[:, :3] * [1, 1, 2]
+
+
 @njit_inside
 def _log_ndtr(z):
     """log Phi(z) and two derivatives; far down with q by its fraction 1/(x + 2/(x + 3/(x + ...)))."""
-    if z < -_FAR:
+    if z > _HIGH:
+        other = 0.5 * math.erfc(z / math.sqrt(2))
+        hazard = math.exp(-0.5 * z * z) / (_SQRT_2PI * (1 - other))
+        return math.log1p(-other), hazard, -hazard * (z + hazard)
+    if z < _LOW:
         fraction = -z
-        for term in range(50, 1, -1):
+        for term in range(12, 1, -1):
             fraction = term / fraction - z
         hazard = 1 / fraction - z
         return -0.5 * z * z - math.log(_SQRT_2PI * hazard), hazard, -hazard / fraction
-    chance = 0.5 * math.erfc(-z / _SQRT_2)
-    value = math.log(chance) if z < _FAR else math.log1p(-0.5 * math.erfc(z / _SQRT_2))
-    hazard = math.exp(-0.5 * z * z) / (_SQRT_2PI * chance)
-    return value, hazard, -hazard * (z + hazard)
+    k = int(_DENSE * (z - _LOW) + 0.5)
+    x, value, first, second = z - _LOW - k / _DENSE, 0.0, 0.0, 0.0
+    for n in range(_DEGREE, -1, -1):
+        second = second * x + first
+        first = first * x + value
+        value = value * x + _SERIES[k, n]
+    return value, first, 2 * second
 
 
 @njit_inside
@@ -68,9 +89,10 @@ def _log_interval(center, half):
         return value, math.copysign(first, -center), min(second, 0.0)
     value, slope, bend = _log_ndtr(half - c)
     _, slope_far, bend_far = _log_ndtr(-half - c)
-    ratio = math.exp(-2 * c * half) * slope / slope_far  # of Phi at the far end
+    density = math.exp(-2 * c * half)  # at the far end, of that at the near one
+    ratio = density * slope / slope_far  # of Phi
     rest = 1 - ratio
-    first = slope * -math.expm1(-2 * c * half) / rest
+    first = slope * (1 - density) / rest
     second = (bend - ratio * bend_far) / rest - ratio * ((slope - slope_far) / rest) ** 2
     return value + math.log(rest), math.copysign(first, -center), min(second, 0.0)
 

@@ -1,10 +1,9 @@
 """Integrals of a log-concave likelihood against a normal distribution, compiled.
 
 By the trapezoid rule, which converges exponentially for analytic functions that fall off on both sides.
-
-- `tilted`, for log E p, and `averaged`, for E log p, have equal steps in t, u = center + stretch sinh(t), so
-  that the number of nodes grows with the logarithm of the standard deviation only.
-- `expected_win` has equal steps in u, and reads what it averages from a table.
+All have equal steps in t, u = center + stretch sinh(t), so that the number of nodes grows with the logarithm of
+the standard deviation only: `tilted`, for log E p, and `averaged`, for E log p, around a center of their own;
+`expected_win` on fixed nodes, for which it reads what it averages from a table.
 
 What is integrated is an argument: `density(a, b, y, u, x)` gives log p(y | u + x) and two derivatives
 in u, for parameters a and b. The logarithm may leave out what does not depend on x: counts have logarithms so
@@ -21,43 +20,44 @@ import numpy as np
 from preflearn.compiled import njit_inside
 
 TINY = 1e-300  # variances below count as 0: their inverses may be no numbers
-_SHARE = 0.7  # the largest step, in standard deviations: exp(-2 pi² / 0.7²) = 3e-18
+SHARE = 0.7  # the largest step, in standard deviations: exp(-2 pi² / 0.7²) = 3e-18
 _MOST_NODES = 50_000  # on a side; t <= 710 where sinh(t) is a number, in steps of 0.02 at least
 
-_FINE, _END = 32, 80
-GRID = np.arange(-_END * _FINE, _END * _FINE + 1) / _FINE
+_POINTS = SHARE * np.arange(-12, 13)  # in standard deviations
+_WEIGHTS = np.exp(-0.5 * _POINTS**2) / np.exp(-0.5 * _POINTS**2).sum()
+_NARROW = 0.4 / SHARE  # steps of 0.4 resolve functions without singularities within 2.8 of the line
+
+_STRETCH, _STEP, _FINE = 6.0, 0.08, 64  # the largest step is that of 64 nodes
+GRID_STEP, _HALF = _STEP / _FINE, 100 * _FINE
+GRID = _STRETCH * np.sinh(GRID_STEP * np.arange(-_HALF, _HALF + 1))
+SPACING = np.hypot(_STRETCH, GRID)  # du/dt
 
 
 @njit_inside
-def normal_weights(x, step):
-    """exp(-x²/2), the ratio of the next one, a step on, to it, and that of the next ratio to this one."""
-    return math.exp(-0.5 * x * x), math.exp(-step * (x + 0.5 * step)), math.exp(-step * step)
-
-
-@njit_inside
-def equal_step(deviation):
-    """In standard deviations; 0.4 in u resolves functions without singularities within 2.8 of the line."""
-    return min(_SHARE, 0.4 / deviation)
+def nodes(center, deviation):
+    """First and last node on GRID for a normal distribution, and every how many of them: 0, if too few."""
+    stride = int(_FINE * min(1.0, SHARE * deviation / (_STEP * math.hypot(_STRETCH, 1.5 * center))))
+    reach = 9 * deviation
+    if not abs(center) + reach < GRID[-1]:
+        return 0, 0, 0
+    first, last = math.asinh((center - reach) / _STRETCH), math.asinh((center + reach) / _STRETCH)
+    return _HALF + int(first / GRID_STEP), _HALF + int(last / GRID_STEP) + 1, stride
 
 
 @njit_inside
 def expected_win(density, table, mean, variance):
     """E log p(1 | u) and two derivatives in the mean, without a margin; the table holds all three on GRID."""
-    deviation = math.sqrt(variance)
-    stride = int(_FINE * deviation * equal_step(max(deviation, 1e-9)))
-    if stride < 1 or not abs(mean) + 9 * deviation < _END:
+    begin, end, stride = nodes(mean, math.sqrt(variance))
+    if stride == 0:
         return averaged(density, 0.0, 0.0, 1.0, mean, variance, around(0.0, 1.0))
-    step = stride / (_FINE * deviation)
-    most = int(8 / step) + 1
-    k = round((mean + _END) * _FINE) - most * stride
-    weight, ratio, turn = normal_weights((GRID[k] - mean) / deviation, step)
+    scale = -0.5 / variance
     total = value = first = second = 0.0
-    for _ in range(2 * most + 1):
+    for k in range(begin, end, stride):
+        weight = math.exp(scale * (GRID[k] - mean) ** 2) * SPACING[k]
         total += weight
         value += weight * table[k, 0]
         first += weight * table[k, 1]
         second += weight * table[k, 2]
-        weight, ratio, k = weight * ratio, ratio * turn, k + stride
     return value / total, first / total, second / total
 
 
@@ -100,7 +100,7 @@ def _sums(density, a, b, y, mean, variance, mode, width, sinh, tilt):
     """
     low, high, stretch, step = sinh
     center = min(max(mode, low), high)
-    step = min(step, _SHARE * width / math.hypot(stretch, 1.5 * (mode - center)))
+    step = min(step, SHARE * width / math.hypot(stretch, 1.5 * (mode - center)))
     top, slope, _ = density(a, b, y, mode, 0.0)
     start = math.asinh((mode - center) / stretch)
     up, down = 0.5 * stretch * math.exp(start), 0.5 * stretch * math.exp(-start)
@@ -160,9 +160,16 @@ def tilted(density, a, b, y, mean, variance, start, sinh):
 @njit_inside
 def averaged(density, a, b, y, mean, variance, sinh):
     """E log p(y | u), u ~ N(mean, variance), and two derivatives in the mean."""
-    if variance < TINY:
-        return density(a, b, y, mean, 0.0)
+    deviation = math.sqrt(variance)
+    if deviation <= _NARROW:
+        total = slope = bend = 0.0
+        for k in range(len(_POINTS)):
+            value, first, second = density(a, b, y, mean, deviation * _POINTS[k])
+            total += _WEIGHTS[k] * value
+            slope += _WEIGHTS[k] * first
+            bend += _WEIGHTS[k] * second
+        return total, slope, bend
     top, slope, _, (_, _, value, first, _, second) = _sums(
-        density, a, b, y, mean, variance, mean, math.sqrt(variance), sinh, 0.0
+        density, a, b, y, mean, variance, mean, deviation, sinh, 0.0
     )
     return top + value, slope + first, second
