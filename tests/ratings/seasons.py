@@ -22,6 +22,15 @@ def played(seed, n=6, N=60, ties=0.3, a_day=5, day=1.0):
     return Matches(design, np.arange(N) // a_day * day, names), y
 
 
-def swapped(matches):
-    """The other side first."""
-    return Matches(-matches.design, matches.time, matches.features)
+def one_after_the_other(matches, y, advantage):
+    """The two players, the advantage, the time and the outcome of each match."""
+    home = matches.design.toarray()[:, matches.features.index("advantage")] * advantage
+    return zip(matches.players().tolist(), home, matches.time, y, strict=True)
+
+
+def davidson(score, nu):
+    """Chances of -1, 0, 1 with these expected scores E: (1 - E) x² + (1/2 - E) nu x = E, x = e^{D/2}."""
+    middle = (0.5 - score) * nu
+    x = (np.sqrt(middle**2 + 4 * score * (1 - score)) - middle) / (2 * (1 - score))
+    weights = np.stack([1 / x, np.full_like(x, nu), x], axis=-1)
+    return weights / weights.sum(axis=-1, keepdims=True)

@@ -1,201 +1,116 @@
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
-from ratings.seasons import played
-from scipy.optimize import approx_fprime, brentq
-from scipy.special import expit
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ratings.seasons import davidson, one_after_the_other, played
 from sklearn.base import clone
 
-from preflearn.dynamics import Logit, Probit
+from preflearn.dynamics import Logit, OrdinalLogit, OrdinalProbit, Probit
+from preflearn.ground.outcomes import davidson_loss
 from preflearn.matches import Matches
-from preflearn.metrics import log_loss
-from preflearn.ratings import Elo, Glicko, TrueSkill
+from preflearn.ratings import Elo, Glicko
 
-SYSTEMS = [Elo(), Elo(k=24, advantage=35), Glicko(c=20), Glicko(c=20, period=3, advantage=35)]
-every_system = pytest.mark.parametrize("system", SYSTEMS, ids=["fide", "elo", "glicko", "periods"])
+PAIR = Matches([[1, -1]], [1], ["a", "b"])
+LIKELIHOODS = [Logit(), Probit(), OrdinalLogit(0.6), OrdinalProbit(0.4)]
+every_likelihood = pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=lambda found: type(found).__name__)
 
 
-def plain_elo(matches, y, k, initial, advantage):
-    """Ratings before each match and at the end, by the rules as they are printed."""
-    rating, games, best, before = {}, {}, {}, []
-    home = matches.design.toarray()[:, matches.features.index("advantage")]
-    for (a, b), h, s in zip(matches.players().tolist(), home, (np.asarray(y) + 1) / 2, strict=True):
+def score(difference):
+    return 1 / (1 + 10 ** (-difference / 400))
+
+
+# ---- Elo
+
+
+def plain_elo(matches, y, slope, factor, initial, advantage):
+    """Ratings before each match and at the end, and numbers of games, by the rules as they are printed."""
+    rating, games, best, before = {}, Counter(), {}, []
+    for (a, b), h, _, outcome in one_after_the_other(matches, y, advantage):
         ra, rb = rating.get(a, initial), rating.get(b, initial)
         before.append((ra, rb))
-        expected = 1 / (1 + 10 ** (-(ra - rb + advantage * h) / 400))
-        for player, now, gain in ((a, ra, s - expected), (b, rb, expected - s)):
-            factor = k
-            if k == "fide":
-                factor = 30 if games.get(player, 0) < 30 else 15
-                factor = 10 if best.get(player, initial) >= 2400 else factor
-            rating[player] = now + factor * gain
-            games[player] = games.get(player, 0) + 1
+        gain = slope(outcome, ra - rb + h)
+        for player, now, change in ((a, ra, gain), (b, rb, -gain)):
+            rating[player] = now + factor(games[player], best.get(player, initial)) * change
+            games[player] += 1
             best[player] = max(best.get(player, initial), rating[player])
-    return np.array(before), {matches.features[p]: r for p, r in rating.items()}, games
+    return before, [rating[p] for p in sorted(rating)], [games[p] for p in sorted(rating)]
 
 
-def plain_glicko(matches, y, initial, deviation, c, period, advantage):
-    """Glickman's formulas, a period at a time and a player at a time."""
-    q = math.log(10) / 400
-    home = matches.design.toarray()[:, matches.features.index("advantage")] * advantage
-    players, s = matches.players(), (np.asarray(y) + 1) / 2
-    groups = np.arange(len(y)) if period is None else np.floor(matches.time / period)
-    clock = matches.time if period is None else groups * period
-    state = {}  # player: rating, variance, time
-    for group in np.unique(groups):
-        rows, now = np.flatnonzero(groups == group), clock[groups == group][0]
-        playing = {}
-        for p in set(players[rows].ravel().tolist()):
-            r, v, last = state.get(p, (initial, deviation**2, now))
-            playing[p] = (r, min(v + c**2 * (now - last), deviation**2))
-        for p, (r, v) in playing.items():
-            total = information = 0.0
-            for row in rows[(players[rows] == p).any(axis=1)]:
-                side = 1 if players[row, 0] == p else -1
-                other_r, other_v = playing[players[row, 1] if side == 1 else players[row, 0]]
-                g = 1 / math.sqrt(1 + 3 * q**2 * other_v / math.pi**2)
-                expected = 1 / (1 + 10 ** (-g * (r - other_r + side * home[row]) / 400))
-                total += g * ((s[row] if side == 1 else 1 - s[row]) - expected)
-                information += q**2 * g**2 * expected * (1 - expected)
-            v = 1 / (1 / v + information)
-            state[p] = (r + q * v * total, v, now)
-    return {matches.features[p]: (r, math.sqrt(v)) for p, (r, v, _) in state.items()}
+def surprise(outcome, difference):
+    return (outcome + 1) / 2 - score(difference)
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(("k", "initial"), [("fide", 1200.0), ("fide", 2350.0), (24, 1500.0)])
-def test_elo_follows_the_rules(seed, k, initial):
+def fide(games, best):
+    return 10 if best >= 2400 else 30 if games < 30 else 15
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(
+    ("elo", "factor"),
+    [(Elo(), fide), (Elo(initial=2350), fide), (Elo(k=24, initial=1500), lambda *_: 24)],
+    ids=["fide", "elite", "24"],
+)
+def test_elo_follows_the_rules(elo, factor, seed):
     matches, y = played(seed, n=4, N=120)  # more than 30 games each
-    elo = Elo(k=k, initial=initial, advantage=35).fit(matches, y)
-    before, rating, games = plain_elo(matches, y, k, initial, 35)
+    elo = clone(elo).set_params(advantage=35).fit(matches, y)
+    before, ratings, games = plain_elo(matches, y, surprise, factor, elo.initial, 35)
     np.testing.assert_allclose(elo.before_, before, rtol=1e-12)
-    assert dict(zip(elo.players_, elo.ratings_, strict=True)) == pytest.approx(rating, rel=1e-12)
-    np.testing.assert_array_equal(elo.games_, [games[p] for p in range(4)])
+    np.testing.assert_allclose(elo.ratings_, ratings, rtol=1e-12)
+    np.testing.assert_array_equal(elo.games_, games)
+    assert (elo.elite_ & (elo.ratings_ < 2400)).any() == (elo.initial == 2350)  # they keep the factor
 
 
-def test_a_player_keeps_the_elite_factor():
-    """He reaches 2400 by the first win, and loses the second match with K = 10, and the third, below 2400."""
-    matches = Matches([[1, -1], [1, -1], [1, -1]], [0, 1, 2], ["a", "b"])
-    elo = Elo(initial=2390).fit(matches, [1, -1, -1])
-    first, second, third = elo.before_[:, 0]
-    expected = 1 / (1 + 10 ** (-(elo.before_[:, 0] - elo.before_[:, 1]) / 400))
-    gains = [second - first, third - second, elo.ratings_[0] - third]
-    np.testing.assert_allclose(gains, [30 * (1 - 0.5), -10 * expected[1], -10 * expected[2]])
-    assert third < 2400 < second
-    assert elo.elite_[0]
+@every_likelihood
+def test_with_a_likelihood_each_match_is_a_step_up_the_gradient(likelihood):
+    matches, y = played(1, n=5, N=40, ties=0.3 * likelihood.has_ties, a_day=3)
+
+    def slope(outcome, d):
+        up, down = likelihood.log_density([outcome] * 2, [d + 1e-5, d - 1e-5])
+        return (up - down) / 2e-5
+
+    elo = Elo(likelihood=likelihood, rate=0.3, advantage=0.25).fit(matches, y)
+    before, ratings, games = plain_elo(matches, y, slope, lambda *_: 0.3, 0.0, 0.25)
+    np.testing.assert_allclose(elo.before_, before, atol=1e-8)
+    np.testing.assert_allclose(elo.ratings_, ratings, atol=1e-8)
+    np.testing.assert_array_equal(elo.games_, games)
 
 
-def test_elo_is_stochastic_gradient_ascent_on_bradley_and_terrys_likelihood():
-    matches, y = played(1, N=30)
-    elo = Elo(k=20).fit(matches, y)
-    after = Elo(k=20).fit(matches[:-1], y[:-1])
-    first, second = (after.players_.index(matches.features[p]) for p in matches.players()[-1])
-    s = (y[-1] + 1) / 2
-
-    def log_likelihood(ratings):
-        expected = 1 / (1 + 10 ** ((ratings[second] - ratings[first]) / 400))
-        return s * np.log(expected) + (1 - s) * np.log(1 - expected)
-
-    gradient = approx_fprime(after.ratings_, log_likelihood, 1e-5)
-    step = 20 * 400 / math.log(10)
-    np.testing.assert_allclose(elo.ratings_ - after.ratings_, step * gradient, atol=1e-4)
+@pytest.mark.parametrize("outcome", [-1, 0, 1])
+def test_a_step_goes_up_davidsons_likelihood_with_nu_2(outcome):
+    """Twice Bradley and Terry's with half a win is that of Davidson's model, but for log 2 a tie."""
+    d = np.linspace(-3, 3, 7)
+    loss = davidson_loss(2 * d, math.log(2), np.full(7, outcome))
+    s, chance = (outcome + 1) / 2, 1 / (1 + np.exp(-d))
+    halves = s * np.log(chance) + (1 - s) * np.log(1 - chance)
+    np.testing.assert_allclose(-loss.value, 2 * halves + (outcome == 0) * math.log(2), atol=1e-12)
+    for gap, slope in zip(d * 400 / math.log(10), -loss.d, strict=True):
+        elo = Elo(k=20).fit(PAIR, [0])
+        elo.ratings_ = np.array([gap, 0.0])
+        assert elo.partial_fit(PAIR, [outcome]).ratings_[1] == pytest.approx(-20 * slope, abs=1e-12)
 
 
-def test_elos_tie_is_davidsons_with_nu_2():
-    """Twice the log-likelihood with half a win is that of Davidson's model, but for log 2 a tie."""
-    d = np.linspace(-3, 3, 13)
-    for y in (-1, 0, 1):
-        s = (y + 1) / 2
-        halves = 2 * (s * np.log(expit(d)) + (1 - s) * np.log(expit(-d)))
-        weights = np.array([np.exp(-d), np.full_like(d, 2), np.exp(d)])  # differences 2d
-        davidson = np.log(weights / weights.sum(axis=0))[y + 1]
-        np.testing.assert_allclose(davidson, halves + (y == 0) * np.log(2), atol=1e-12)
-
-
-def test_glickmans_worked_example():
-    """1500 with deviation 200 beats 1400 (30), loses to 1550 (100) and 1700 (300): 1464, 151.4."""
-    names = ["player", "a", "b", "c"]
-    matches = Matches([[1, -1, 0, 0], [1, 0, -1, 0], [1, 0, 0, -1]], [0, 0, 0], names)
-    glicko = Glicko(period=1).fit(matches, [0, 0, 0])
-    glicko.ratings_, glicko.deviations_ = np.zeros(4), np.zeros(4)
-    for name, rating, deviation in zip(names, [1500, 1400, 1550, 1700], [200, 30, 100, 300], strict=True):
-        glicko.ratings_[glicko.players_.index(name)] = rating
-        glicko.deviations_[glicko.players_.index(name)] = deviation
-    glicko.partial_fit(matches, [1, -1, -1])
-    player = glicko.players_.index("player")
-    assert round(glicko.ratings_[player]) == 1464
-    assert round(glicko.deviations_[player], 1) == 151.4
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("period", [None, 1, 2.5])
-def test_glicko_follows_the_formulas(seed, period):
-    matches, y = played(seed)
-    glicko = Glicko(deviation=200, c=40, period=period, advantage=30).fit(matches, y)
-    expected = plain_glicko(matches, y, 1500, 200, 40, period, 30)
-    for name, rating, deviation in zip(glicko.players_, glicko.ratings_, glicko.deviations_, strict=True):
-        assert (rating, deviation) == pytest.approx(expected[name], rel=1e-10)
-
-
-def test_order_within_a_period_does_not_matter():
-    matches, y = played(4)
-    order = np.lexsort([np.random.default_rng(0).random(len(y)), matches.time // 3])
-    shuffled = Matches(matches.design[order], matches.time // 3, matches.features)
-    one = Glicko(period=1).fit(Matches(matches.design, matches.time // 3, matches.features), y)
-    two = Glicko(period=1).fit(shuffled, y[order])
-    np.testing.assert_allclose(one.ratings_, two.ratings_, rtol=1e-12)
-    np.testing.assert_allclose(one.deviations_, two.deviations_, rtol=1e-12)
-    np.testing.assert_allclose(one.before_[order], two.before_, rtol=1e-12)
-
-
-def test_a_period_of_glicko_starts_with_the_same_ratings():
-    matches, y = played(5)
-    glicko = Glicko(period=4).fit(matches, y)
-    for p in range(6):
-        for group in np.unique(matches.time // 4):
-            played_here = (matches.players() == p) & (matches.time // 4 == group)[:, None]
-            assert len(set(glicko.before_[played_here])) <= 1
-            assert len(set(glicko.deviation_before_[played_here])) <= 1
-
-
-def test_deviation_shrinks_by_play_and_grows_by_rest_up_to_the_first():
-    names, pair = ["a", "b"], [1, -1]
-    times = [0, 1, 11, 1e6]
-    glicko = Glicko(deviation=300, c=30).fit(Matches([pair] * 4, times, names), [0, 0, 0, 0])
-    first, second, third, fourth = glicko.deviation_before_[:, 0]
-    assert first == fourth == 300
-    assert max(second, third) < 300
-    shrunk = Glicko(deviation=300, c=30).fit(Matches([pair] * 2, times[:2], names), [0, 0]).deviations_[0]
-    assert shrunk < second
-    assert third == pytest.approx(math.sqrt(shrunk**2 + 30**2 * 10))
-
-
-def test_uncertain_ratings_forecast_closer_to_even():
-    matches = Matches([[1, -1]] * 3, [0, 1, 2], ["a", "b"])
-    glicko = Glicko(c=30).fit(matches, [1, 1, 1])
-    soon, late = (glicko.predict_proba(Matches([[1, -1]], [t], ["a", "b"]))[0] for t in (3, 400))
-    assert soon[2] > late[2] > 0.5
-
-
-def test_elo_with_one_k_keeps_the_sum_of_ratings():
-    matches, y = played(7)
-    assert Elo(k=24, initial=1500).fit(matches, y).ratings_.sum() == pytest.approx(6 * 1500)
-
-
-def test_scale_and_k_are_a_unit_of_the_ratings():
-    matches, y = played(8)
-    one, two = Elo(k=20, initial=0, scale=400).fit(matches, y), Elo(k=5, initial=0, scale=100).fit(matches, y)
-    np.testing.assert_allclose(one.ratings_, 4 * two.ratings_, rtol=1e-12)
-    np.testing.assert_allclose(one.predict_proba(matches), two.predict_proba(matches), rtol=1e-9)
-
-
-@every_system
-def test_the_level_does_not_matter(system):
-    matches, y = played(9, N=30)
-    reference = clone(system).fit(matches, y)
-    lifted = clone(system).set_params(initial=system.initial + 100).fit(matches, y)  # far below 2400
-    np.testing.assert_allclose(lifted.ratings_, reference.ratings_ + 100, rtol=1e-12)
+def test_k_scale_and_rate_are_a_unit_of_the_ratings():
+    matches, y = played(8, ties=0)
+    points = Elo(k=24, initial=0, advantage=40).fit(matches, y)
+    assert points.ratings_.sum() == pytest.approx(0, abs=1e-10)
+    unit = 400 / math.log(10)
+    small = Elo(k=6, initial=0, scale=100, advantage=10).fit(matches, y)
+    scores = Elo(likelihood=Logit(), rate=24 / unit, advantage=40 / unit).fit(matches, y)
+    for other, factor, columns in ((small, 4, [0, 1, 2]), (scores, unit, [0, 2])):
+        np.testing.assert_allclose(factor * other.before_, points.before_, atol=1e-10)
+        np.testing.assert_allclose(other.predict_proba(matches), points.predict_proba(matches)[:, columns])
+    idle = (
+        (Elo(k=24, initial=0, advantage=40, rate=0.9), points),
+        (
+            Elo(99, 5.0, 100, 40 / unit, Logit(), 24 / unit),
+            scores,
+        ),
+    )
+    for changed, reference in idle:
+        np.testing.assert_array_equal(changed.fit(matches, y).before_, reference.before_)
 
 
 def test_new_players_may_come_later():
@@ -209,134 +124,129 @@ def test_new_players_may_come_later():
     np.testing.assert_allclose(elo.decision_function(unknown), [-10, -10])
 
 
-@every_system
-def test_forecasts_keep_the_expected_score(system):
-    matches, y = played(10)
-    fitted = clone(system).fit(matches, y)
-    p = fitted.predict_proba(matches)
-    np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
-    score = p[:, 2] + p[:, 1] / 2
-    d = fitted.decision_function(matches)
-    assert (np.sign(score - 0.5) == np.sign(d)).all()
-    if isinstance(system, Elo):
-        np.testing.assert_allclose(score, 1 / (1 + 10 ** (-d / 400)), rtol=1e-12)
-    np.testing.assert_allclose(p[:, 1], fitted.nu_ * np.sqrt(p[:, 0] * p[:, 2]), rtol=1e-10)  # Davidson
-    best = p.argmax(axis=1) - 1
-    np.testing.assert_array_equal(fitted.predict(matches), best)
-    assert np.isfinite(log_loss(y, p))
+@every_likelihood
+def test_forecasts_are_those_of_the_likelihood(likelihood):
+    matches, y = played(5, ties=0.3 * likelihood.has_ties)
+    elo = Elo(likelihood=likelihood, advantage=0.3).fit(matches, y)
+    p, d = elo.predict_proba(matches), elo.decision_function(matches)
+    assert elo.classes_.tolist() == ([-1, 0, 1] if likelihood.has_ties else [-1, 1])
+    for column, label in zip(p.T, elo.classes_, strict=True):
+        np.testing.assert_allclose(np.log(column), likelihood.log_density(np.full(len(y), label), d))
 
 
-def test_expected_score_of_glicko_uses_both_deviations():
-    matches, y = played(11)
-    glicko = Glicko(c=0).fit(matches, y)
-    p = glicko.predict_proba(matches[-1:])[0]
-    a, b = (glicko.players_.index(matches.features[k]) for k in matches.players()[-1])
+@every_likelihood
+@settings(max_examples=25)
+@given(
+    one=st.tuples(st.floats(-30, 30), st.floats(-30, 30)),
+    two=st.tuples(st.floats(-30, 30), st.floats(-30, 30)),
+    y=st.sampled_from([-1, 0, 1]),
+)
+def test_a_step_of_rate_1_brings_two_players_scores_no_further_apart(likelihood, one, two, y):
+    """Why larger rates are refused: with a probit likelihood scores may explode."""
+    y, after = y if likelihood.has_ties else y or 1, []
+    for scores in (one, two):
+        elo = Elo(likelihood=likelihood, rate=1.0).fit(PAIR, [1])
+        elo.ratings_ = np.array(scores)
+        after.append(elo.partial_fit(PAIR, [y]).ratings_)
+    assert np.linalg.norm(after[0] - after[1]) <= np.linalg.norm(np.subtract(one, two)) + 1e-9
+
+
+@every_likelihood
+def test_scores_grow_at_most_linearly_whatever_happens(likelihood):
+    matches = Matches([[1, -1]] * 2000, range(2000), ["a", "b"])
+    most = likelihood.log_partition([1], [0.0], [0.0])[1][0]
+    for y in (np.resize([1, -1], 2000), np.ones(2000)):
+        elo = Elo(likelihood=likelihood, rate=1.0).fit(matches, y)
+        assert np.abs(elo.before_).max() <= most * 2000
+        assert np.isfinite(elo.predict_proba(matches)).all()
+    assert elo.ratings_[0] > 1
+
+
+# ---- Glicko
+
+
+def growth(v):
+    """g of a variance."""
+    return 1 / np.sqrt(1 + 3 * (math.log(10) / 400) ** 2 * v / math.pi**2)
+
+
+def plain_glicko(matches, y, initial, deviation, c, period, advantage):
+    """Glickman's formulas, a period at a time and a player at a time; what each match was rated with."""
     q = math.log(10) / 400
-    g = 1 / math.sqrt(1 + 3 * q**2 * (glicko.deviations_[a] ** 2 + glicko.deviations_[b] ** 2) / math.pi**2)
-    expected = 1 / (1 + 10 ** (-g * (glicko.ratings_[a] - glicko.ratings_[b]) / 400))
+    rows = list(one_after_the_other(matches, y, advantage))
+    groups = np.arange(len(y)) if period is None else np.floor(matches.time / period)
+    state, before = {}, []  # player: rating, variance, time
+    for group in np.unique(groups):
+        matched = [rows[k] for k in np.flatnonzero(groups == group)]
+        now = matched[0][2] if period is None else group * period
+        playing = {}
+        for p in {p for both, *_ in matched for p in both}:
+            r, v, last = state.get(p, (initial, deviation**2, now))
+            playing[p] = (r, min(v + c**2 * (now - last), deviation**2))
+        before += [np.transpose([playing[a], playing[b]]).ravel() for (a, b), *_ in matched]
+        for p, (r, v) in playing.items():
+            total = information = 0.0
+            for both, h, _, outcome in matched:
+                if p in both:
+                    side = 1 if p == both[0] else -1
+                    other_r, other_v = playing[both[side == 1]]
+                    g = growth(other_v)
+                    expected = score(g * (r - other_r + side * h))
+                    total += g * ((1 + side * outcome) / 2 - expected)
+                    information += q**2 * g**2 * expected * (1 - expected)
+            v = 1 / (1 / v + information)
+            state[p] = (r + q * v * total, v, now)
+    return np.array(before), np.array([state[p][:2] for p in sorted(state)])
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("period", [None, 1, 2.5])
+def test_glicko_follows_the_formulas(seed, period):
+    matches, y = played(seed)
+    glicko = Glicko(deviation=200, c=40, period=period, advantage=30).fit(matches, y)
+    before, after = plain_glicko(matches, y, 1500, 200, 40, period, 30)
+    np.testing.assert_allclose(np.hstack([glicko.before_, glicko.deviation_before_**2]), before, rtol=1e-10)
+    np.testing.assert_allclose(np.transpose([glicko.ratings_, glicko.deviations_**2]), after, rtol=1e-10)
+
+
+def test_glickmans_worked_example():
+    """1500 with deviation 200 beats 1400 (30), loses to 1550 (100) and 1700 (300): 1464, 151.4."""
+    matches = Matches([[1, -1, 0, 0], [1, 0, -1, 0], [1, 0, 0, -1]], [0, 0, 0], ["player", "x", "y", "z"])
+    glicko = Glicko(period=1).fit(matches, [0, 0, 0])
+    glicko.ratings_ = np.array([1500.0, 1400.0, 1550.0, 1700.0])
+    glicko.deviations_ = np.array([200.0, 30.0, 100.0, 300.0])
+    glicko.partial_fit(matches, [1, -1, -1])
+    assert round(glicko.ratings_[0]) == 1464
+    assert round(glicko.deviations_[0], 1) == 151.4
+
+
+@pytest.mark.parametrize("rest", [0, 3, 400])
+def test_glickos_expected_score_uses_both_deviations_at_the_time(rest):
+    matches, y = played(11)
+    glicko = Glicko(c=30).fit(matches, y)
+    last = Matches(matches.design[[-1]], matches.time[-1:] + rest, matches.features)
+    p, ids = glicko.predict_proba(last)[0], matches.players()[-1]  # all are players, in the order of columns
+    idle = matches.time[-1] + rest - glicko.last_[ids]
+    variances = np.minimum(glicko.deviations_[ids] ** 2 + 30**2 * idle, 350**2)
+    expected = score(growth(variances.sum()) * -np.diff(glicko.ratings_[ids])[0])
     assert p[2] + p[1] / 2 == pytest.approx(expected, rel=1e-12)
 
 
-def test_nu_is_the_most_likely_one():
+# ---- Forecasts with ties
+
+
+@pytest.mark.parametrize("system", [Elo(k=40), Glicko(c=20, advantage=35)])
+def test_nu_is_the_most_likely_one(system):
     matches, y = played(12, N=200)
-    elo = Elo(k=40).fit(matches, y)
-    expected = 1 / (1 + 10 ** (-(elo.before_[:, 0] - elo.before_[:, 1]) / 400))
+    fitted = clone(system).fit(matches, y)
+    home = matches.design.toarray()[:, -1] * fitted.advantage
+    difference = fitted.before_ @ [1, -1] + home
+    if isinstance(fitted, Glicko):
+        difference *= growth((fitted.deviation_before_**2).sum(axis=1))
 
     def log_likelihood(nu):
-        total = 0.0
-        for e, outcome in zip(expected, y, strict=True):
+        return np.log(davidson(score(difference), nu)[np.arange(200), y + 1]).sum()
 
-            def score(strength, e=e):
-                w = np.array([np.exp(-strength), nu, np.exp(strength)])
-                return (w[2] + w[1] / 2) / w.sum() - e
-
-            strength = brentq(score, -20, 20, xtol=1e-13)
-            w = np.array([np.exp(-strength), nu, np.exp(strength)])
-            total += np.log(w[outcome + 1] / w.sum())
-        return total
-
-    best = log_likelihood(elo.nu_)
+    best = log_likelihood(fitted.nu_)
     assert all(log_likelihood(nu) <= best for nu in np.geomspace(1e-3, 1e3, 13))
-    assert log_likelihood(elo.nu_ * 1.01) < best > log_likelihood(elo.nu_ / 1.01)
-
-
-def test_a_sport_without_ties_has_none_in_its_forecasts():
-    matches, y = played(13, ties=0)
-    for system in SYSTEMS:
-        fitted = clone(system).fit(matches, y)
-        assert fitted.nu_ == 0
-        p = fitted.predict_proba(matches)
-        assert (p[:, 1] == 0).all()
-        assert (fitted.predict(matches) != 0).all()
-
-
-def test_all_ties_leave_equals_and_finite_forecasts():
-    matches, y = played(14, ties=1)
-    fitted = Elo().fit(matches, y)
-    assert (fitted.ratings_ == 1200).all()
-    p = fitted.predict_proba(matches)
-    assert np.isfinite(p).all()
-    assert (p[:, 1] > 0.999).all()
-    assert (fitted.predict(matches) == 0).all()
-
-
-def test_advantage_lifts_the_first_at_home():
-    matches, y = played(15)
-    home = matches.design.toarray()[:, 6] == 1
-    with_it, without = Elo(k=20, advantage=50).fit(matches, y), Elo(k=20, advantage=0).fit(matches, y)
-    with_it.ratings_ = without.ratings_.copy()
-    gain = with_it.decision_function(matches) - without.decision_function(matches)
-    np.testing.assert_allclose(gain, np.where(home, 50, 0))
-
-
-def test_an_extreme_rating_gap_stays_finite():
-    matches = Matches([[1, -1]] * 4, [0, 1, 2, 3], ["a", "b"])
-    for system in (Elo(k=1e7), Glicko(deviation=1e6)):
-        fitted = system.fit(matches, [1, -1, 0, 1])
-        assert np.isfinite(fitted.ratings_).all()
-        assert np.isfinite(fitted.predict_proba(matches)).all()
-
-
-@pytest.mark.parametrize(
-    ("system", "message"),
-    [
-        (Elo(k="uscf"), "k is 'uscf'; expected a positive number"),
-        (Elo(k=0), "k is 0; expected a positive number"),
-        (Elo(scale=-400), "scale is -400; expected a positive number"),
-        (Elo(initial=np.nan), "initial is nan; expected a finite number"),
-        (Elo(advantage=np.inf), "advantage is inf; expected a finite number"),
-        (Glicko(deviation=0), "deviation is 0; expected a positive number"),
-        (Glicko(c=-1), "c is -1; expected a number of at least 0"),
-        (Glicko(period=0), "period is 0; expected a positive number"),
-    ],
-)
-def test_bad_parameters_are_named(system, message):
-    with pytest.raises(ValueError, match=message):
-        system.fit(*played(0))
-
-
-@pytest.mark.parametrize(
-    ("system", "change"),
-    [
-        (Elo(), {"likelihood": Logit()}),
-        (Elo(likelihood=Logit()), {"likelihood": Probit()}),
-        (Elo(likelihood=Logit()), {"likelihood": None}),
-        (TrueSkill(), {"margin": 0.5}),
-    ],
-)
-def test_ratings_of_another_likelihood_are_not_mixed(system, change):
-    matches, y = played(19, ties=0)
-    fitted = clone(system).fit(matches, y)
-    before, next_match = fitted.ratings_, Matches([[1, -1]], matches.time[-1:], ["p0", "p1"])
-    fitted.set_params(**change)
-    message = (
-        r"the likelihood is .*, but the ratings were fitted with .*; expected the same: call `fit` again"
-    )
-    for use in (fitted.predict_proba, fitted.decision_function, fitted.predict):
-        with pytest.raises(ValueError, match=message):
-            use(matches)
-    with pytest.raises(ValueError, match=message):
-        fitted.partial_fit(next_match, [1])
-    np.testing.assert_array_equal(fitted.ratings_, before)
-    again = clone(system).set_params(**change).fit(matches, y).predict_proba(matches)
-    np.testing.assert_array_equal(fitted.fit(matches, y).predict_proba(matches), again)
+    assert log_likelihood(fitted.nu_ * 1.01) < best > log_likelihood(fitted.nu_ / 1.01)

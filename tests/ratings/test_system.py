@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ratings.seasons import played, swapped
+from ratings.seasons import davidson, played
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 
-from preflearn.dynamics import Logit, OrdinalLogit, OrdinalProbit, Probit
+from preflearn.dynamics import Gaussian, Logit, OrdinalLogit, OrdinalProbit, Probit
 from preflearn.matches import Matches
-from preflearn.ratings import Elo, Glicko, TrueSkill
+from preflearn.metrics import log_loss
+from preflearn.ratings import Elo, Glicko, TrueSkill, earlier_forecasts
 
 POINTS = {
     "fide": Elo(),
@@ -32,22 +33,24 @@ SCORES = {
     "time, ties": TrueSkill(variance=2.0, dynamics=0.1, step="time", margin=0.3, advantage=-0.2),
 }
 SYSTEMS = POINTS | SCORES
-GRIDS = {"initial": [1000.0, 1500.0]}, {"rate": [0.01, 0.1]}, {"variance": [0.5, 1.0]}
 every_system = pytest.mark.parametrize("system", SYSTEMS.values(), ids=SYSTEMS)
+in_points = pytest.mark.parametrize("system", POINTS.values(), ids=POINTS)
 
 
-def in_points(system):
-    return hasattr(system, "initial") and getattr(system, "likelihood", None) is None
+def has_nu(system):
+    return any(system is other for other in POINTS.values())
 
 
 def season(system, seed, **sizes):
     """With ties, if the system knows them."""
-    likelihood = system._likelihood()
-    return played(seed, ties=0.3 if likelihood is None or likelihood.has_ties else 0, **sizes)
+    return played(seed, ties=0.3 if 0 in system.classes_ else 0, **sizes)
 
 
 def by_name(system, what="ratings_"):
     return dict(zip(system.players_, getattr(system, what), strict=True))
+
+
+# ---- Fits
 
 
 @every_system
@@ -55,17 +58,33 @@ def by_name(system, what="ratings_"):
 @given(seed=st.integers(0, 10**6))
 def test_sides_names_order_and_the_origin_of_time_do_not_matter(system, seed):
     matches, y = season(system, seed, N=30)
-    reference = clone(system).fit(matches, y)
-    turned = clone(system).fit(swapped(matches), -y)
+    swapped = Matches(-matches.design, matches.time, matches.features)
+    reference, turned = clone(system).fit(matches, y), clone(system).fit(swapped, -y)
     np.testing.assert_allclose(turned.ratings_, reference.ratings_, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(turned.before_, reference.before_[:, ::-1], rtol=1e-12, atol=1e-12)
-    rtol = 1e-5 if in_points(system) else 1e-7  # nu is found by a search
-    found, expected = turned.predict_proba(swapped(matches)), reference.predict_proba(matches)[:, ::-1]
+    rtol = 1e-5 if has_nu(system) else 1e-7  # nu is found by a search
+    found, expected = turned.predict_proba(swapped), reference.predict_proba(matches)[:, ::-1]
     np.testing.assert_allclose(found, expected, rtol=rtol, atol=1e-12)
+    start = int(np.argmax(matches.time > 0))
+    found, expected = (earlier_forecasts(system, *data, start) for data in ((swapped, -y), (matches, y)))
+    np.testing.assert_allclose(found, expected[:, ::-1], rtol=1e-5, atol=1e-12)
     order = np.append(np.random.default_rng(seed).permutation(6), 6)
     names = [matches.features[k] for k in order]
     again = clone(system).fit(Matches(matches.design[:, order], matches.time + 999, names), y)
     assert by_name(again) == pytest.approx(by_name(reference), rel=1e-12, abs=1e-10)
+
+
+@every_system
+def test_a_common_level_does_not_matter(system):
+    matches, y = season(system, 9)
+    fits = [clone(system).fit(matches[:30], y[:30]) for _ in range(2)]
+    assert len(fits[0].players_) == 6  # nobody is new later
+    fits[0].ratings_ = fits[0].ratings_ + 100  # far below 2400
+    lifted, reference = (fitted.partial_fit(matches[30:], y[30:]) for fitted in fits)
+    np.testing.assert_allclose(lifted.ratings_, reference.ratings_ + 100, rtol=1e-12, atol=1e-9)
+    if has_nu(system):
+        changed = clone(system).set_params(initial=system.initial + 100)
+        np.testing.assert_allclose(changed.fit(matches, y).ratings_, lifted.ratings_, rtol=1e-12)
 
 
 @every_system
@@ -90,12 +109,14 @@ def test_matches_can_be_added(system):
     for what in ("ratings_", "deviations_") if hasattr(whole, "deviations_") else ("ratings_",):
         assert by_name(parts, what) == pytest.approx(by_name(whole, what), rel=1e-12)
     np.testing.assert_allclose(parts.before_, whole.before_[cut:], rtol=1e-12, atol=1e-12)
-    assert hasattr(whole, "nu_") == in_points(system)
-    if in_points(system):
+    assert hasattr(whole, "nu_") == has_nu(system)
+    if has_nu(system):
         assert parts.nu_ == pytest.approx(whole.nu_, rel=1e-5)
     again = clone(system).fit(matches[cut:], y[cut:]).fit(matches, y)  # it forgets
     np.testing.assert_array_equal(again.predict_proba(matches), whole.predict_proba(matches))
-    with pytest.raises(ValueError, match="before the last one that was rated"):
+    with pytest.raises(
+        ValueError, match=r"time of the first match is 0.0; expected at least 11, that of the"
+    ):
         parts.partial_fit(matches[:cut], y[:cut])
 
 
@@ -105,17 +126,126 @@ def test_systems_follow_the_contract_of_scikit_learn(system):
     assert clone(system).get_params() == system.get_params()
     with pytest.raises(NotFittedError):
         clone(system).predict_proba(matches)
-    grid = GRIDS[0] if in_points(system) else GRIDS[1 if isinstance(system, Elo) else 2]
-    folds = TimeSeriesSplit(3)
-    search = GridSearchCV(clone(system), grid, cv=folds, scoring="neg_log_loss").fit(matches, y)
-    scores = search.cv_results_["mean_test_score"]
+    name = "initial" if has_nu(system) else "rate" if isinstance(system, Elo) else "variance"
+    value = getattr(system, name)
+    search = GridSearchCV(
+        clone(system), {name: [value, value / 2]}, cv=TimeSeriesSplit(3), scoring="neg_log_loss"
+    )
+    scores = search.fit(matches, y).cv_results_["mean_test_score"]
     assert np.isfinite(scores).all()
-    if in_points(system):
-        assert scores[0] == pytest.approx(scores[1], rel=1e-9)  # only differences count
+    assert (scores[0] == pytest.approx(scores[1], rel=1e-9)) == has_nu(system)  # only differences count
     fitted = clone(system).fit(matches, y)
     assert fitted.score(matches, y) == np.mean(fitted.predict(matches) == y)
     again = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(again.predict_proba(matches), fitted.predict_proba(matches))
+
+
+# ---- Forecasts
+
+
+@every_system
+def test_forecasts_are_by_the_present_ratings_and_those_of_newcomers(system):
+    matches, y = season(system, 10)
+    fitted = clone(system).fit(matches, y)
+    d = fitted.decision_function(matches)
+    home = matches.design.toarray()[:, 6] * system.advantage
+    np.testing.assert_allclose(d, fitted.ratings_[matches.players()] @ [1, -1] + home)
+    p = fitted.predict_proba(matches)
+    np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
+    assert (np.sign(p[:, -1] - p[:, 0]) == np.sign(d)).all()
+    np.testing.assert_array_equal(fitted.predict(matches), fitted.classes_[p.argmax(axis=1)])
+    assert np.isfinite(log_loss(y, p))
+    names = ["x", "z", "advantage"]
+    strangers = fitted.predict_proba(Matches([[1, -1, 0]], matches.time[-1:], names))
+    assert strangers[0, 0] == pytest.approx(strangers[0, -1])
+
+
+@in_points
+def test_ties_keep_the_expected_score(system):
+    matches, y = played(10)
+    fitted = clone(system).fit(matches, y)
+    p = fitted.predict_proba(matches)
+    np.testing.assert_allclose(p, davidson(p[:, 2] + p[:, 1] / 2, fitted.nu_), rtol=1e-9)
+    if isinstance(system, Elo):
+        score = 1 / (1 + 10 ** (-fitted.decision_function(matches) / 400))
+        np.testing.assert_allclose(p[:, 2] + p[:, 1] / 2, score, rtol=1e-12)
+
+
+@in_points
+def test_a_sport_without_ties_has_none_in_its_forecasts_and_one_of_ties_only_has_little_else(system):
+    matches, y = played(13, ties=0)
+    fitted = clone(system).fit(matches, y)
+    assert fitted.nu_ == 0
+    assert (fitted.predict_proba(matches)[:, 1] == 0).all()
+    assert (fitted.predict(matches) != 0).all()
+    fitted = clone(system).set_params(advantage=0).fit(matches, 0 * y)
+    assert (fitted.ratings_ == fitted.initial).all()
+    assert (fitted.predict_proba(matches)[:, 1] > 0.999).all()
+    assert (fitted.predict(matches) == 0).all()
+
+
+@pytest.mark.parametrize(
+    "system",
+    [
+        Elo(k=1e7),
+        Glicko(deviation=1e6),
+        TrueSkill(1e6, 1e6),
+        TrueSkill(1e-12, 0.0),
+        TrueSkill(1e8, 1.0, margin=1e-3),
+        TrueSkill(1.0, margin=30),
+    ],
+    ids=repr,
+)
+def test_extreme_parameters_stay_finite(system):
+    matches, y = season(system, 9)
+    fitted = system.fit(matches, y)
+    assert np.isfinite(fitted.ratings_).all()
+    assert (getattr(fitted, "deviations_", np.ones(1)) > 0).all()
+    p = fitted.predict_proba(matches)
+    assert np.isfinite(p).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
+
+
+# ---- Forecasts from earlier times
+
+
+def one_day_after_the_other(system, matches, y, start):
+    """A fit for every day, of all earlier matches; nu is that of the first day."""
+    known, rows = int(np.searchsorted(matches.time, matches.time[start])), []
+    for day in np.unique(matches.time[known:]):
+        past, today = matches.time < day, matches.time == day
+        p = clone(system).fit(matches[past], y[past]).predict_proba(matches[today])
+        if has_nu(system):
+            p = davidson(p[:, 2] + p[:, 1] / 2, clone(system).fit(matches[:known], y[:known]).nu_)
+        rows.append(p)
+    return np.concatenate(rows)[start - known :]
+
+
+@every_system
+@pytest.mark.parametrize("start", [17, 33])
+def test_each_day_is_forecast_from_all_earlier_days(system, start):
+    matches, y = season(system, 0)
+    p = earlier_forecasts(system, matches, y, start)
+    if (period := getattr(system, "period", None)) is not None:  # by the rating at its start
+        matches = Matches(matches.design, matches.time // period * period, matches.features)
+    assert p.shape == (len(y) - start, len(system.classes_))
+    np.testing.assert_allclose(p, one_day_after_the_other(system, matches, y, start), rtol=1e-8)
+    assert not hasattr(system, "players_")
+
+
+@every_system
+@settings(max_examples=5)
+@given(seed=st.integers(0, 10**6), day=st.integers(3, 11))
+def test_a_forecast_knows_nothing_of_its_day_or_later(system, seed, day):
+    matches, y = season(system, seed)
+    y[:2] = -1, 1
+    other = np.where(matches.time < day, y, np.roll(y, 1))
+    one, two = (earlier_forecasts(system, matches, labels, 15) for labels in (y, other))
+    known = matches.time[15:] <= day
+    np.testing.assert_array_equal(one[known], two[known])
+
+
+# ---- Bad input
 
 
 @every_system
@@ -136,3 +266,69 @@ def test_bad_matches_are_named_and_leave_the_old_fit(system):
     refused("60", matches, y[1:])
     refused("match 0 has 2 players", Matches([[1, 1, -1, -1]], [0], list("abcd")), [1], advantage=0)
     refused("have no feature 'advantage'", Matches([[1, -1]], [0], ["a", "b"]), [1], advantage=10)
+    if 0 not in system.classes_:
+        refused(r"y\[1\] is 0; expected one of \[-1, 1\]", matches, np.where(np.arange(60) == 1, 0, y))
+
+
+@pytest.mark.parametrize(
+    ("system", "message"),
+    [
+        (Elo(k="uscf"), "k is 'uscf'; expected a positive number"),
+        (Elo(k=0), "k is 0; expected a positive number"),
+        (Elo(scale=-400), "scale is -400; expected a positive number"),
+        (Elo(initial=np.nan), "initial is nan; expected a finite number"),
+        (Elo(advantage=np.inf), "advantage is inf; expected a finite number"),
+        (Elo(likelihood=Logit(), rate=0), "rate is 0; expected a number above 0 and at most 1"),
+        (Elo(likelihood=Logit(), rate=1.5), "rate is 1.5; expected a number above 0 and at most 1"),
+        (Elo(likelihood=Logit(), rate=np.nan), "rate is nan; expected a number above 0"),
+        (Elo(likelihood="logit"), "likelihood is 'logit'; expected None, Probit"),
+        (Elo(likelihood=Gaussian(2.0)), "likelihood is Gaussian.*; expected None, Probit"),
+        (Glicko(deviation=0), "deviation is 0; expected a positive number"),
+        (Glicko(c=-1), "c is -1; expected a number of at least 0"),
+        (Glicko(period=0), "period is 0; expected a positive number"),
+        (TrueSkill(variance=0), "variance is 0; expected a positive number"),
+        (TrueSkill(variance=np.nan), "variance is nan; expected a positive number"),
+        (TrueSkill(dynamics=-0.1), "dynamics is -0.1; expected a number of at least 0"),
+        (TrueSkill(step="day"), "step is 'day'; expected 'match' or 'time'"),
+        (TrueSkill(margin=-1), "margin is -1; expected a number of at least 0"),
+        (TrueSkill(margin="wide"), "margin is 'wide'; expected a number of at least 0"),
+    ],
+    ids=repr,
+)
+def test_bad_parameters_are_named(system, message):
+    with pytest.raises(ValueError, match=message):
+        system.fit(*played(0, ties=0))
+
+
+@pytest.mark.parametrize(
+    ("system", "change"),
+    [
+        (Elo(), {"likelihood": Logit()}),
+        (Elo(likelihood=Logit()), {"likelihood": Probit()}),
+        (Elo(likelihood=Logit()), {"likelihood": None}),
+        (TrueSkill(), {"margin": 0.5}),
+    ],
+)
+def test_ratings_of_another_likelihood_are_not_mixed(system, change):
+    matches, y = played(19, ties=0)
+    fitted = clone(system).fit(matches, y)
+    before, next_match = fitted.ratings_, Matches([[1, -1]], matches.time[-1:], ["p0", "p1"])
+    fitted.set_params(**change)
+    message = r"the likelihood is .*; expected .*, which the ratings were fitted with; or call `fit` again"
+    for use in (fitted.predict_proba, fitted.predict, lambda _: fitted.partial_fit(next_match, [1])):
+        with pytest.raises(ValueError, match=message):
+            use(matches)
+    np.testing.assert_array_equal(fitted.ratings_, before)
+    again = clone(system).set_params(**change).fit(matches, y).predict_proba(matches)
+    np.testing.assert_array_equal(fitted.fit(matches, y).predict_proba(matches), again)
+
+
+def test_a_start_out_of_range_is_named():
+    matches, y = played(3)
+    for start in (0, 60, -1, 2.5, None, True, "1"):
+        with pytest.raises(ValueError, match=r"start is .*; expected the number of a match, from 1 to 59"):
+            earlier_forecasts(Elo(), matches, y, start)
+    with pytest.raises(ValueError, match="match 4 is at time 0, as the first one is"):
+        earlier_forecasts(Elo(), matches, y, 4)
+    with pytest.raises(ValueError, match="system is 'elo'; expected a rating system"):
+        earlier_forecasts("elo", matches, y, 20)

@@ -1,101 +1,13 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from ratings.seasons import played
 from scipy.special import expit
-from sklearn.base import clone
 
 from preflearn.dynamics import Logit, OrdinalLogit
 from preflearn.matches import Matches
 from preflearn.metrics import log_loss
-from preflearn.ratings import Elo, Glicko, TrueSkill, earlier_forecasts
-from preflearn.ratings.system import _fit_nu
+from preflearn.ratings import Elo, TrueSkill, earlier_forecasts
 from studies.ch14_ratings import select_rating
-
-SYSTEMS = [
-    Elo(),
-    Elo(k=24, advantage=35),
-    Elo(likelihood=OrdinalLogit(0.5), advantage=0.1),
-    Glicko(c=20, advantage=35),
-    TrueSkill(dynamics=0.05, margin=0.4, advantage=0.1),
-    TrueSkill(dynamics=0.05, margin=0.4, step="time"),
-]
-NAMES = ["fide", "elo", "gradient", "glicko", "trueskill", "trueskill-time"]
-every_system = pytest.mark.parametrize("system", SYSTEMS, ids=NAMES)
-
-
-def one_day_after_the_other(system, matches, y, start):
-    """A fit for every day, of all earlier matches."""
-    known, rows = int(np.searchsorted(matches.time, matches.time[start])), []
-    for day in np.unique(matches.time[known:]):
-        past, today = matches.time < day, matches.time == day
-        fitted = clone(system).fit(matches[past], y[past])
-        if fitted._likelihood() is None:
-            fitted._nu = _fit_nu(fitted._log_odds_before[0][:known], y[:known])
-        rows.append(fitted.predict_proba(matches[today]))
-    return np.concatenate(rows)[start - known :]
-
-
-@every_system
-@pytest.mark.parametrize("start", [7, 30, 33])
-def test_each_day_is_forecast_from_all_earlier_days(system, start):
-    matches, y = played(0)
-    p = earlier_forecasts(system, matches, y, start)
-    assert p.shape == (len(y) - start, 3)
-    np.testing.assert_allclose(p, one_day_after_the_other(system, matches, y, start), rtol=1e-10)
-    assert not hasattr(system, "players_")
-
-
-@pytest.mark.parametrize("system", [Elo(likelihood=Logit()), TrueSkill(step="time")])
-def test_without_ties_there_are_two_columns(system):
-    matches, y = played(1, ties=0)
-    p = earlier_forecasts(system, matches, y, 20)
-    assert p.shape == (40, 2)
-    np.testing.assert_allclose(p, one_day_after_the_other(system, matches, y, 20), rtol=1e-10)
-    assert (earlier_forecasts(Elo(), matches, y, 20)[:, 1] == 0).all()
-
-
-def test_with_periods_the_rating_is_that_at_the_start_of_the_period():
-    matches, y = played(2)
-    glicko = Glicko(c=20, period=3)
-    p = earlier_forecasts(glicko, matches, y, 30)
-    weeks = Matches(matches.design, matches.time // 3 * 3, matches.features)
-    np.testing.assert_allclose(p, one_day_after_the_other(glicko, weeks, y, 30), rtol=1e-10)
-
-
-@every_system
-@settings(max_examples=10)
-@given(seed=st.integers(0, 10**6), day=st.integers(3, 11))
-def test_a_forecast_knows_nothing_of_its_day_or_later(system, seed, day):
-    matches, y = played(seed)
-    y[:3] = -1, 0, 1
-    other = np.where(matches.time < day, y, np.roll(y, 1))
-    one, two = (earlier_forecasts(system, matches, labels, 15) for labels in (y, other))
-    known = matches.time[15:] <= day
-    np.testing.assert_array_equal(one[known], two[known])
-
-
-@every_system
-@settings(max_examples=10)
-@given(seed=st.integers(0, 10**6))
-def test_sides_do_not_matter(system, seed):
-    matches, y = played(seed)
-    swapped = Matches(-matches.design, matches.time, matches.features)
-    turned = earlier_forecasts(system, swapped, -y, 20)
-    np.testing.assert_allclose(turned, earlier_forecasts(system, matches, y, 20)[:, ::-1], rtol=1e-5)
-
-
-def test_a_start_out_of_range_is_named():
-    matches, y = played(3)
-    for start in (0, 60, -1, 2.5, None, True, "1"):
-        with pytest.raises(ValueError, match=r"start is .*; expected the number of a match, from 1 to 59"):
-            earlier_forecasts(Elo(), matches, y, start)
-    with pytest.raises(ValueError, match="match 4 is at time 0, as the first one is"):
-        earlier_forecasts(Elo(), matches, y, 4)
-    with pytest.raises(ValueError, match="system is 'elo'; expected a rating system"):
-        earlier_forecasts("elo", matches, y, 20)
-
 
 RANGES = {"rate": (0.01, 0.9), "likelihood.margin": (0.1, 2.0)}
 GRADIENT = Elo(likelihood=OrdinalLogit(0.5))

@@ -4,9 +4,4 @@ from preflearn.ratings.elo_glicko import Elo, Glicko
 from preflearn.ratings.system import earlier_forecasts
 from preflearn.ratings.trueskill import TrueSkill
 
-__all__ = [
-    "Elo",
-    "Glicko",
-    "TrueSkill",
-    "earlier_forecasts",
-]
+__all__ = ["Elo", "Glicko", "TrueSkill", "earlier_forecasts"]

@@ -27,12 +27,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from preflearn.checks import LARGEST, Floats, as_real, check_number, check_real, require
+from preflearn.checks import LARGEST, Floats, check_number, check_real, require
 from preflearn.compiled import njit
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.dynamics.likelihoods.logit import Logit, OrdinalLogit
 from preflearn.dynamics.likelihoods.normal import OrdinalProbit, Probit
-from preflearn.matches import Matches
 from preflearn.ratings.system import RatingSystem
 
 _FIDE = np.array([30.0, 15.0, 10.0])  # K in rating points: of the new, the usual, the elite
@@ -98,6 +97,7 @@ class Elo(RatingSystem):
 
     Examples
     --------
+    >>> from preflearn.matches import Matches
     >>> matches = Matches([[1, -1, 0], [0, 1, -1]], [0, 1], ["Ann", "Bob", "Cy"])
     >>> elo = Elo(k=32, initial=1500).fit(matches, [1, 0])
     >>> elo.players_, elo.ratings_.round(2).tolist(), elo.before_.tolist()
@@ -128,8 +128,7 @@ class Elo(RatingSystem):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        if not self._is_fide():
-            check_number(self, "k", positive=True, most=LARGEST)
+        self._factors()
         check_number(self, "initial", most=LARGEST)
         check_number(self, "scale", positive=True, most=LARGEST)
         expected = "None, Probit(), Logit(), OrdinalProbit(margin) or OrdinalLogit(margin)"
@@ -140,22 +139,23 @@ class Elo(RatingSystem):
     def _likelihood(self) -> Likelihood | None:
         return self.likelihood
 
-    def _is_fide(self) -> bool:
-        return isinstance(self.k, str) and self.k == "fide"
+    def _factors(self) -> Floats:
+        """K of the new, the usual, the elite."""
+        if isinstance(self.k, str) and self.k == "fide":
+            return _FIDE
+        return np.full(3, check_number(self, "k", positive=True, most=LARGEST))
 
     def _newcomer(self) -> dict[str, float]:
         initial = float(self.initial) if self.likelihood is None else 0.0
         return {"ratings_": initial, "games_": 0, "elite_": initial >= _FIDE_ELITE_RATING}
 
     def _rate(self, ids: NDArray[np.int64], boost: Floats, y: NDArray[np.int8], time: Floats) -> Floats:
-        steps = _FIDE if self._is_fide() else np.full(3, as_real(self.k))
-        law, margin = Logit().law(ep=True), -1.0
+        likelihood = self.likelihood or Logit()
+        steps, margin = self._factors(), -1.0
         if self.likelihood is not None:
-            steps = np.full(3, float(self.rate))
-            law, margin = self.likelihood.law(ep=True), self.likelihood.parameters[0]
-        state = self.ratings_, self.games_, self.elite_
-        self.before_ = _elo(ids, boost, y, *state, steps, math.log(10) / float(self.scale), law, margin)
-        return np.zeros((len(y), 2))
+            steps, margin = np.full(3, float(self.rate)), likelihood.parameters[0]
+        state = self.ratings_, self.games_, self.elite_, steps, math.log(10) / float(self.scale)
+        return _elo(ids, boost, y, *state, likelihood.law(ep=True), margin)
 
     def _log_odds(self, differences: Floats, variances: Floats) -> Floats:
         return math.log(10) / float(self.scale) * differences
@@ -211,16 +211,13 @@ class Glicko(RatingSystem):
 
     Examples
     --------
+    >>> from preflearn.matches import Matches
     >>> names = ["Ann", "Bob", "Cy"]
     >>> matches = Matches([[1, -1, 0], [1, 0, -1]], [0, 0], names)
     >>> glicko = Glicko(period=1).fit(matches, [1, 1])
     >>> glicko.ratings_.round(1).tolist(), glicko.deviations_.round(1).tolist()
     ([1747.2, 1337.8, 1337.8], [253.3, 290.2, 290.2])
     """
-
-    deviations_: Floats
-    deviation_before_: Floats
-    last_: Floats
 
     def __init__(
         self,
@@ -252,19 +249,17 @@ class Glicko(RatingSystem):
         ends = np.append(clock[1:] > clock[:-1], True) | (self.period is None)
         growth, largest = float(self.c) ** 2, float(self.deviation) ** 2
         known = _glicko(ids, boost, y, clock, ends, self.ratings_, variances, self.last_, growth, largest)
-        self.deviations_ = np.sqrt(variances)
-        self.before_, self.deviation_before_ = known[:, :2], np.sqrt(known[:, 2:])
-        return known[:, 2:]
+        self.deviations_, self.deviation_before_ = np.sqrt(variances), np.sqrt(known[:, 2:])
+        return known
 
     def _clock(self, time: Floats) -> Floats:
         if self.period is None:
             return time
-        period = float(self.period)
-        return np.floor(time / period) * period
+        return np.floor(time / float(self.period)) * float(self.period)
 
-    def _variances(self, matches: Matches) -> Floats:
-        variances, last = self._present(matches, "deviations_") ** 2, self._present(matches, "last_")
-        idle = np.maximum(self._clock(matches.time)[:, None] - last, 0)
+    def _variances(self, ids: NDArray[np.int64], time: Floats) -> Floats:
+        variances = self._present("deviations_", ids) ** 2
+        idle = np.maximum(self._clock(time)[:, None] - self._present("last_", ids), 0)
         return np.minimum(variances + float(self.c) ** 2 * idle, float(self.deviation) ** 2)
 
     def _log_odds(self, differences: Floats, variances: Floats) -> Floats:
@@ -276,8 +271,11 @@ _Q = math.log(10) / 400
 
 @njit
 def _elo(ids, boost, y, ratings, games, elite, steps, rate, law, margin):
-    """Ratings before each match; what players have moves in place. A margin of -1 has no likelihood."""
-    before = np.empty((len(y), 2))
+    """Ratings of both before each match, and no variances, (N, 4); what players have moves in place.
+
+    A margin of -1 has no likelihood.
+    """
+    before = np.zeros((len(y), 4))
     for row in range(len(y)):
         before[row, 0], before[row, 1] = ratings[ids[row, 0]], ratings[ids[row, 1]]
         difference = before[row, 0] - before[row, 1] + boost[row]

@@ -23,10 +23,11 @@ from sklearn.utils.validation import check_is_fitted
 from preflearn.checks import LARGEST, Floats, check_labels, check_number, require, shown
 from preflearn.dynamics.engine.schedule import distinct
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
-from preflearn.ground.outcomes import davidson_probabilities
+from preflearn.ground.outcomes import davidson_loss, davidson_probabilities
 from preflearn.matches import ADVANTAGE, Matches, check_matches, n_earlier
+from preflearn.pairs import Incidence
 
-_LARGEST_LOG_NU = 14.0  # nu = 1.2e6, where all matches are ties
+_LOG_NU = -14.0, 14.0  # up to nu = 1.2e6, where all matches are ties
 
 
 class RatingSystem(ClassifierMixin, BaseEstimator):
@@ -49,11 +50,13 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
     players_: tuple[Hashable, ...]
     ratings_: Floats
     before_: Floats
+    deviations_: Floats  # of systems that know how sure they are, as the next two
+    deviation_before_: Floats
+    last_: Floats
 
     _places: dict[Hashable, int]  # of the players, in players_
     _variances_before: Floats  # of the ratings in before_
-    _log_odds_before: list[Floats]  # before each match, and its outcome, a call of fit or partial_fit each
-    _y: list[NDArray[np.int8]]
+    _told: list[tuple[Floats, NDArray[np.int8]]]  # log-odds before matches, and outcomes, of each call
     _latest: float
     _rated_by: Likelihood | None
     _nu: float | None
@@ -74,12 +77,12 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         raise NotImplementedError
 
     def _rate(self, ids: NDArray[np.int64], boost: Floats, y: NDArray[np.int8], time: Floats) -> Floats:
-        """Move the players' values match by match; returns the variances before each, shape (N, 2)."""
+        """Move the players' values match by match; what both had before: ratings and variances, (N, 4)."""
         raise NotImplementedError
 
-    def _variances(self, matches: Matches) -> Floats:
+    def _variances(self, ids: NDArray[np.int64], time: Floats) -> Floats:
         """Of the present ratings of both players, at the time of each match, shape (N, 2)."""
-        return np.zeros((len(matches), 2))
+        return np.zeros(ids.shape)
 
     def _log_odds(self, differences: Floats, variances: Floats) -> Floats:
         """The log-odds d, where there is no likelihood."""
@@ -109,7 +112,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         self.players_, self._places, self._rated_by = (), {}, self._likelihood()
         for name, value in self._newcomer().items():
             setattr(self, name, np.empty(0, dtype=type(value)))
-        self._log_odds_before, self._y, self._latest = [], [], -math.inf
+        self._told, self._latest = [], -math.inf
         return self._add(matches, *added)
 
     def partial_fit(self, matches: Matches, y: ArrayLike) -> Self:
@@ -122,46 +125,38 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
             return self.fit(matches, y)
         added = self._checked(matches, y)
         self._check_unit()
-        if matches.time[0] < self._latest:
-            raise ValueError(
-                f"the first match is at time {matches.time[0]:g}, before the last one that was rated, at "
-                f"{self._latest:g}; expected later matches only: fit them all together, sorted by time"
-            )
+        first, expected = float(matches.time[0]), f"at least {self._latest:g}, that of the last one so far"
+        require(first >= self._latest, first, "the time of the first match", expected)
         return self._add(matches, *added)
 
-    def _checked(self, matches: Matches, y: ArrayLike) -> tuple[NDArray[np.int8], NDArray[np.int64], Floats]:
-        """Labels, columns of the players, and advantages in points: all that can be wrong with matches."""
-        boost = self._boost(matches)
-        columns, likelihood = matches.players(), self._likelihood()
-        labels = check_labels(y, len(matches))
-        if likelihood is not None:
-            likelihood.check(labels, len(matches))
-        return labels, columns, boost
+    def _checked(self, matches: Matches, y: ArrayLike) -> tuple[NDArray[np.int8], Incidence, Floats]:
+        """Labels, who plays, and advantages in points: all that can be wrong with matches."""
+        boost, playing = self._boost(matches), _playing(matches)
+        return check_labels(y, len(matches), tuple(self.classes_.astype(int).tolist())), playing, boost
 
-    def _add(self, matches: Matches, y: NDArray[np.int8], columns: NDArray[np.int64], boost: Floats) -> Self:
-        names = (matches.features[column] for column in np.unique(columns))
+    def _add(self, matches: Matches, y: NDArray[np.int8], playing: Incidence, boost: Floats) -> Self:
+        names = (matches.features[column] for column in playing.occurring())
         newcomers = [name for name in names if name not in self._places]
         self._places |= {name: k for k, name in enumerate(newcomers, len(self._places))}
         self.players_ += tuple(newcomers)
         for name, value in self._newcomer().items():  # always new arrays: the loops below work in place
             setattr(self, name, np.append(getattr(self, name), np.full(len(newcomers), value)))
-        self._variances_before = self._rate(self._ids(matches, columns), boost, y, matches.time)
-        self._latest = matches.time[-1]
+        known = self._rate(self._ids(matches, playing), boost, y, matches.time)
+        self.before_, self._variances_before = known[:, :2], known[:, 2:]
+        self._latest, self._nu = matches.time[-1], None
         if self._likelihood() is None:
             differences = self.before_[:, 0] - self.before_[:, 1] + boost
-            self._log_odds_before.append(self._log_odds(differences, self._variances_before))
-            self._y.append(y)
-        self._nu = None
+            self._told.append((self._log_odds(differences, self._variances_before), y))
         return self
 
     @property
     def nu_(self) -> float:
         """The tie parameter: found when it is asked for, since each search goes over all matches."""
         check_is_fitted(self, "players_")
-        if not self._y:
+        if not self._told:
             raise AttributeError("ties are a matter of the likelihood; nu_ is for forecasts without one")
         if self._nu is None:
-            self._nu = _fit_nu(np.concatenate(self._log_odds_before), np.concatenate(self._y))
+            self._nu = _fit_nu(*map(np.concatenate, zip(*self._told, strict=True)))
         return self._nu
 
     def decision_function(self, matches: Matches) -> Floats:
@@ -174,11 +169,16 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         ValueError
             On bad matches, as in `fit`, or where `set_params` changed the likelihood since then.
         """
+        return self._present_differences(matches)[0]
+
+    def _present_differences(self, matches: Matches) -> tuple[Floats, NDArray[np.int64]]:
+        """And the players, as `_ids`."""
         check_is_fitted(self, "players_")
         boost = self._boost(matches)
         self._check_unit()
-        ratings = self._present(matches, "ratings_")
-        return ratings[:, 0] - ratings[:, 1] + boost
+        ids = self._ids(matches, _playing(matches))
+        ratings = self._present("ratings_", ids)
+        return ratings[:, 0] - ratings[:, 1] + boost, ids
 
     def predict_proba(self, matches: Matches) -> Floats:
         """Probabilities of the outcomes -1, 0, 1 by the present ratings, shape (N, 3).
@@ -187,23 +187,23 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         match for the next: to forecast a season from all that is known each day, use `earlier_forecasts`.
         It raises ValueError as `decision_function`.
         """
-        differences = self.decision_function(matches)
+        differences, ids = self._present_differences(matches)
         nu = self.nu_ if self._likelihood() is None else 0.0
-        return self._forecasts(differences, self._variances(matches), nu)
+        return self._forecasts(differences, self._variances(ids, matches.time), nu)
 
     def _forecasts(self, differences: Floats, variances: Floats, nu: float) -> Floats:
         likelihood = self._likelihood()
         if likelihood is None:
-            return _probabilities(self._log_odds(differences, variances), nu)
+            return davidson_probabilities(
+                _davidson_difference(self._log_odds(differences, variances), nu), nu
+            )
         return likelihood.probabilities(differences, variances.sum(axis=1))
 
     def predict(self, matches: Matches) -> NDArray[np.int8]:
         """The most probable outcome of each match, shape (N,); 0 where both players are equally likely."""
         forecasts = self.predict_proba(matches)
-        second, first = forecasts[:, 0], forecasts[:, -1]
-        tie = forecasts[:, 1] if forecasts.shape[1] == 3 else 0.0
-        decided = (tie < np.maximum(first, second)) & (first != second)
-        return np.where(decided, np.sign(first - second), 0).astype(np.int8)
+        best = forecasts == forecasts.max(axis=1, keepdims=True)
+        return np.sign(best @ self.classes_).astype(np.int8)
 
     def _boost(self, matches: Matches) -> Floats:
         """The advantage of the first, in rating points, after a check of parameters and matches."""
@@ -211,32 +211,25 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         check_matches(matches)
         if self.advantage == 0:
             return np.zeros(len(matches))
-        if ADVANTAGE not in matches.features:
-            raise ValueError(
-                f"advantage is {self.advantage:g}, but the matches have no feature {ADVANTAGE!r}; "
-                "expected one: name its column in Matches.from_frame"
-            )
+        expected = f"0 where the matches have no feature {ADVANTAGE!r}: name its column in Matches.from_frame"
+        require(ADVANTAGE in matches.features, self.advantage, "advantage", expected)
         column = matches.design[:, [matches.features.index(ADVANTAGE)]]
         return float(self.advantage) * column.toarray().ravel()
 
-    def _ids(self, matches: Matches, columns: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Positions in players_ of the players in these columns; -1 for those without a rating."""
-        playing, which = np.unique(columns, return_inverse=True)
-        places = [self._places.get(matches.features[column], -1) for column in playing]
-        return np.array(places)[which].reshape(columns.shape)
+    def _ids(self, matches: Matches, playing: Incidence) -> NDArray[np.int64]:
+        """Positions in players_ of both players of each match; -1 for those without a rating."""
+        columns, compact = playing.compacted()
+        places = np.array([self._places.get(matches.features[column], -1) for column in columns])
+        return places[compact.index]
 
-    def _present(self, matches: Matches, name: str) -> Floats:
-        """For each match, an attribute of its players, shape (N, 2)."""
-        values = np.append(getattr(self, name), self._newcomer()[name])  # at -1 the newcomer
-        return values[self._ids(matches, matches.players())]
+    def _present(self, name: str, ids: NDArray[np.int64]) -> Floats:
+        """An attribute of players, that of a newcomer at -1."""
+        return np.append(getattr(self, name), self._newcomer()[name])[ids]
 
     def _check_unit(self) -> None:
         """The likelihood is the unit of the ratings: those of another one mean something else."""
-        if self._likelihood() != self._rated_by:
-            raise ValueError(
-                f"the likelihood is {shown(self._likelihood())}, but the ratings were fitted with "
-                f"{shown(self._rated_by)}; expected the same: call `fit` again"
-            )
+        expected = f"{shown(self._rated_by)}, which the ratings were fitted with; or call `fit` again"
+        require(self._likelihood() == self._rated_by, self._likelihood(), "the likelihood", expected)
 
     def check_parameters(self) -> None:
         """Raise ValueError unless all are in their range."""
@@ -283,40 +276,34 @@ def earlier_forecasts(system: RatingSystem, matches: Matches, y: ArrayLike, star
     fitted: RatingSystem = clone(system)  # pyright: ignore[reportAssignmentType]
     fitted.fit(matches, y)
     known = n_earlier(matches, start)
-    ids = fitted._ids(matches, matches.players())
+    ids = fitted._ids(matches, _playing(matches))
     firsts, which = distinct([ids.ravel(), np.repeat(matches.time, 2)])  # appearances of a player at a time
     places = firsts[which].reshape(-1, 2)[start:]
     ratings = fitted.before_.ravel()[places]
     differences = ratings[:, 0] - ratings[:, 1] + fitted._boost(matches)[start:]
     nu = 0.0
     if fitted._likelihood() is None:
-        nu = _fit_nu(fitted._log_odds_before[0][:known], fitted._y[0][:known])
+        nu = _fit_nu(*(part[:known] for part in fitted._told[0]))
     return fitted._forecasts(differences, fitted._variances_before.ravel()[places], nu)
 
 
-def _strength(log_odds: Floats, nu: float) -> Floats:
-    """D/2 of the tie model of `RatingSystem`."""
+def _playing(matches: Matches) -> Incidence:
+    """B over the features of the matches, of which most may be no players."""
+    return Incidence(matches.players(), len(matches.features))
+
+
+def _davidson_difference(log_odds: Floats, nu: float) -> Floats:
+    """D of the tie model of `RatingSystem`."""
     half = np.clip(log_odds / 2, -300, 300)  # sinh of more overflows
-    return half + np.arcsinh(nu / 2 * np.sinh(half))
-
-
-def _probabilities(log_odds: Floats, nu: float) -> Floats:
-    """Probabilities of the outcomes -1, 0, 1 in the tie model of `RatingSystem`, shape (N, 3)."""
-    return davidson_probabilities(2 * _strength(log_odds, nu), nu)
+    return 2 * (half + np.arcsinh(nu / 2 * np.sinh(half)))
 
 
 def _fit_nu(log_odds: Floats, y: NDArray[np.int8]) -> float:
     """The most likely nu, from e^-14 to e^14; 0 if there is no tie."""
     if not (y == 0).any():
         return 0.0
-    signs, n_ties = y * np.sign(log_odds), np.count_nonzero(y == 0)
-    size = np.abs(log_odds)
 
     def loss(log_nu: float) -> float:
-        nu = math.exp(log_nu)
-        strength = _strength(size, nu)
-        log_total = strength + np.log1p(np.exp(-strength) * (nu + np.exp(-strength)))
-        return log_total.mean() - (signs @ strength + n_ties * log_nu) / len(y)
+        return davidson_loss(_davidson_difference(log_odds, math.exp(log_nu)), log_nu, y).value.mean()
 
-    bounds = (-_LARGEST_LOG_NU, _LARGEST_LOG_NU)
-    return math.exp(minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-6}).x)
+    return math.exp(minimize_scalar(loss, bounds=_LOG_NU, method="bounded", options={"xatol": 1e-6}).x)

@@ -28,7 +28,6 @@ from preflearn.checks import LARGEST, Floats, check_choice, check_number, check_
 from preflearn.compiled import njit
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.dynamics.likelihoods.normal import OrdinalProbit, Probit
-from preflearn.matches import Matches
 from preflearn.ratings.system import RatingSystem
 
 
@@ -83,6 +82,7 @@ class TrueSkill(RatingSystem):
 
     Examples
     --------
+    >>> from preflearn.matches import Matches
     >>> matches = Matches([[1, -1, 0], [0, 1, -1]], [0, 1], ["Ann", "Bob", "Cy"])
     >>> system = TrueSkill(variance=1.0, dynamics=0.01).fit(matches, [1, 1])
     >>> system.players_, system.ratings_.round(3).tolist(), system.deviations_.round(3).tolist()
@@ -90,10 +90,6 @@ class TrueSkill(RatingSystem):
     >>> system.predict_proba(matches[:1]).round(3).tolist()
     [[0.386, 0.614]]
     """
-
-    deviations_: Floats
-    deviation_before_: Floats
-    last_: Floats
 
     def __init__(
         self,
@@ -126,14 +122,13 @@ class TrueSkill(RatingSystem):
         likelihood, variances = self._likelihood(), self.deviations_**2
         law = likelihood.law(ep=True), likelihood.parameters[0], float(self.dynamics), self.step == "match"
         known = _trueskill(ids, boost, y, time, self.ratings_, variances, self.last_, *law)
-        self.deviations_ = np.sqrt(variances)
-        self.before_, self.deviation_before_ = known[:, :2], np.sqrt(known[:, 2:])
-        return known[:, 2:]
+        self.deviations_, self.deviation_before_ = np.sqrt(variances), np.sqrt(known[:, 2:])
+        return known
 
-    def _variances(self, matches: Matches) -> Floats:
-        variances, last = self._present(matches, "deviations_") ** 2, self._present(matches, "last_")
-        elapsed = np.isfinite(last) if self.step == "match" else np.maximum(matches.time[:, None] - last, 0)
-        return variances + float(self.dynamics) * elapsed
+    def _variances(self, ids: NDArray[np.int64], time: Floats) -> Floats:
+        last = self._present("last_", ids)
+        elapsed = np.isfinite(last) if self.step == "match" else np.maximum(time[:, None] - last, 0)
+        return self._present("deviations_", ids) ** 2 + float(self.dynamics) * elapsed
 
 
 @njit
