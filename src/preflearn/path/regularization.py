@@ -10,7 +10,7 @@ import numpy as np
 
 from preflearn.checks import Floats, Ids, check_real, refuse
 from preflearn.path.graph import Front, Graph, gather, net, new_front, rerun
-from preflearn.path.walk import Course
+from preflearn.path.walk import LAST, Course
 
 NONE, NOTHING = np.zeros(0), np.zeros((0, 0))
 _SHORT = 1e-12  # a piece shorter than this share of lambda
@@ -229,7 +229,8 @@ def widest(lambdas: Floats, losses: Floats, end: float) -> Selection:
 def steps(count: float, start: float, places: list[Floats], changes: list[Floats]) -> tuple[Floats, Floats]:
     """Where a count changes as lambda falls, beginning at the start, and the counts from there on."""
     place, change = np.concatenate(places), np.concatenate(changes)
-    place, change = place[place > 0], change[place > 0]
+    real = place > LAST * start  # scores that are all 0 at lambda = 0 exchange their places there by rounding
+    place, change = place[real], change[real]
     edges, which = np.unique(-place, return_inverse=True)
     sums = np.bincount(which, weights=change, minlength=len(edges))
     counts = count + np.append(0.0, np.cumsum(sums))

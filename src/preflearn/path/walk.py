@@ -36,7 +36,7 @@ _EVENTS, _FEWER = 400, 100  # in one stretch, of pairs of few items and of point
 _ROOM = 50  # of the elbow at first
 _REACH = 0.01  # of the first stretch
 _FEW = 1000  # pairs who are all watched
-_LAST = 1e-9  # breakpoints below this part of the first are rounding
+LAST = 1e-9  # what happens below this part of the first breakpoint is rounding
 _SETTLED = 1e-12  # relative to the largest g: smaller errors of the elbow are left alone
 _WORST = 1e-8  # relative to the largest score against the free one: violations that end the path
 _EPS = 1.1e-16  # the rounding of one number
@@ -127,7 +127,7 @@ class Walk:
     def down(self, lam: float, lambda_min: float, most: int | None = None) -> tuple[Course, str]:
         """The course of the weights from the first breakpoint on, and how it ended."""
         self._start_at(lam)
-        end, quiet = max(lambda_min, _LAST * lam), False
+        end, quiet = max(lambda_min, LAST * lam), False
         for _ in range(self._limit()):
             why = self._advance(end, self._events if most is None else min(self._events, most - self.count))
             if why == LOST:
