@@ -10,7 +10,7 @@ from typing import Any
 from bookrunner.files import check_writable, locked, write_if_changed
 from bookrunner.keys import State
 from bookrunner.outputs import Executed, read_executed
-from bookrunner.pages import claims_page, figures, match_checks, status_page, tally
+from bookrunner.pages import collected, figures, match_checks
 from bookrunner.project import Chapter, Project
 from bookrunner.render import read_contents, render, repository
 from bookrunner.tasks import Outcome, duration, run_tasks, task_of
@@ -46,7 +46,7 @@ def build_book(
     -------
     int
         0, or 1 if a cell failed, a computed verdict contradicts the ledger, a claim was not checked, a quick
-        run contradicts what was recorded, or rendering gave warnings or broken links.
+        run contradicts what was recorded, or rendering gave warnings.
 
     Raises
     ------
@@ -129,13 +129,13 @@ def collect(project: Project, state: State) -> list[str]:
     broken, again = _judged_records(project, shown, state)
     for name, notebook in shown.items():
         if notebook.replaced:
-            print(f"{name}: other data in place of {', '.join(notebook.replaced)}")
+            sets = " ".join(notebook.replaced)
+            print(f"{name}: other data in place of {sets}; get them by: preflearn data fetch {sets}")
     for name, why in again.items():
         print(f"data/recorded/{name}.csv: run again (changed: {', '.join(why)})")
     url, front = repository(project), project.book / "index.md"
     pages = {f"{name}.ipynb": notebook.page(url, broken) for name, notebook in shown.items()}
-    pages |= {"claims.md": claims_page(checked, broken), "tally.md": tally(checked)}
-    pages["status.md"] = status_page(shown, broken, again)
+    pages |= collected(checked, shown, broken, again)
     pages |= figures(front.read_text("utf-8") if front.is_file() else "", shown)
     for name, text in pages.items():
         write_if_changed(project.pages / name, text)
@@ -191,11 +191,9 @@ def record_chapter(
     with locked(project.build / "lock", "a build of this book"):
         check_writable([project.build, project.recorded])
         outcomes = run_tasks(State(project), tasks, **options)
-        if _failed(outcomes):
-            return 1
         quick, full = (outcome.executed for outcome in outcomes)
-        assert quick is not None
-        assert full is not None
+        if _failed(outcomes) or quick is None or full is None:
+            return 1
         print("\n".join(summary(project.recorded, chapter.name, full) or ["the chapter records no table"]))
         if others:
             print(f"nothing is written: the parameters are not the chapter's own ({', '.join(others)})")

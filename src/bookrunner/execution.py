@@ -24,7 +24,7 @@ from papermill.exceptions import PapermillExecutionError
 from papermill.execute import execute_notebook
 from papermill.log import logger
 
-from bookrunner.outputs import INJECTED_TAG, PROVENANCE_TAG, payloads
+from bookrunner.outputs import INJECTED_TAG, PROVENANCE_TAG
 from bookrunner.parameters import declared
 from bookrunner.project import THREAD_VARIABLES
 from bookrunner.records import PROVENANCE_MIME
@@ -152,7 +152,7 @@ def execute(
         except (OSError, ValueError):  # on a disk without room
             found = {"cells": []}
     cell = _last_cell(found)
-    if not how and next(payloads(found, PROVENANCE_MIME), None) is None:
+    if not how and PROVENANCE_MIME not in json.dumps(found["cells"][-1].get("outputs")):
         # Papermill takes SystemExit for an end.
         how = "the chapter ended before its last cell, as sys.exit() does,"
     if not how:

@@ -1,4 +1,4 @@
-"""Files that are whole or absent: digests, atomic writes, and a lock."""
+"""Files that are whole or absent: digests, atomic writes, a lock, and the forms of what is read back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 
 def digest(value: object) -> str:
@@ -120,3 +122,20 @@ def read_yaml(path: Path) -> object:
         return yaml.safe_load(path.read_text("utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{path.name} is not valid YAML: {' '.join(str(error).split())}") from None
+
+
+def check_form(value: object, form: str, where: str) -> None:
+    """Raise ValueError, naming the place, unless a value has the form of this name in forms.json."""
+    from jsonschema.exceptions import best_match
+
+    if error := best_match(_validator(form).iter_errors(value)):
+        place = "".join(f"{part}: " for part in error.absolute_path)
+        raise ValueError(f"{where}: {place}{error.message:.200}")
+
+
+@cache
+def _validator(form: str) -> Any:
+    from jsonschema import Draft202012Validator
+
+    forms = json.loads(Path(__file__).with_name("forms.json").read_text("utf-8"))
+    return Draft202012Validator(forms[form] | {"$defs": forms["$defs"]})

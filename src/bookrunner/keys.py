@@ -10,13 +10,12 @@ from __future__ import annotations
 import ast
 import hashlib
 from pathlib import Path
-from typing import Any
 
 from bookrunner.files import digest
 from bookrunner.ledger import read_ledger
-from bookrunner.outputs import Executed, payloads
+from bookrunner.outputs import Executed
 from bookrunner.project import Chapter, Project
-from bookrunner.records import PACKAGES, PROVENANCE_MIME, main_versions, project_file
+from bookrunner.records import PACKAGES, main_versions, project_file
 
 
 class State:
@@ -87,12 +86,12 @@ class State:
 
         return "here" if datasets.available(name) else None
 
-    def inputs(self, chapter: Chapter, profile: str, notebook: dict[str, Any]) -> dict[str, str | None]:
+    def inputs(self, chapter: Chapter, profile: str, executed: Executed) -> dict[str, str | None]:
         """What an execution depends on, given the executed notebook with its provenance.
 
         The kernel hashes tables, claims and data as it reads them, and names the modules that it imported.
         """
-        provenance = next(payloads(notebook, PROVENANCE_MIME))
+        provenance = executed.provenance
         names = [f"notebook {chapter.name}", *(f"module {name}" for name in provenance["modules"])]
         names += [name for name in self._known if name.startswith("version ")]
         # The records of a full run are about to be written anew.

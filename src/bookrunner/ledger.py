@@ -6,7 +6,6 @@ the executed notebook; the book collects these and compares them with the writte
 
 from __future__ import annotations
 
-import difflib
 import html
 import re
 from collections.abc import Mapping
@@ -15,9 +14,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bookrunner.files import digest, read_yaml
+from bookrunner.files import check_form, digest, read_yaml
 from bookrunner.parameters import show
-from bookrunner.records import CHAPTER, filled, note_read, plain_scalar, project_file
+from bookrunner.records import filled, note_read, plain_scalar, project_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,20 +24,16 @@ if TYPE_CHECKING:
 CLAIM_MIME = "application/vnd.preflearn.claim+json"
 
 DEFINITION = "definition"
-VERDICTS = (DEFINITION, "holds", "holds if", "typo", "fails", "open")
-"""What the ledger may say: see `computed_verdict` for when each agrees with a computation.
+MARKS = {DEFINITION: "≡", "holds": "✓", "holds if": "◐", "typo": "✎", "fails": "✗", "open": "?"}
+"""What the ledger may say, with a sign of its own that is always shown beside the word.
 
-What is true by the paper's own definitions is a definition; no computation could come out otherwise, so
-no chapter checks it.
+See `computed_verdict` for when each agrees with a computation. What is true by the paper's own definitions is
+a definition; no computation could come out otherwise, so no chapter checks it.
 """
+VERDICTS = tuple(MARKS)
 
-_FIELDS = ("id", "where", "statement", "chapter", "verdict")
-_OPTIONAL = ("note", "ours")
-_ID = re.compile(r"P[1-5]-\d{2,3}")
 _PRINTED = "as printed"
 _SPAN = re.compile(r"\$([^$]+)\$|(?<![\w*])\*(\S(?:[^*]*\S)?)\*(?![\w*])|`([^`]+)`")
-MARKS = {DEFINITION: "≡", "holds": "✓", "holds if": "◐", "typo": "✎", "fails": "✗", "open": "?"}
-"""A sign of its own for each verdict, always shown beside the word."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +94,7 @@ def load_ledger(path: str | Path | None = None) -> dict[str, Claim]:
     'eq. 2'
     """
     path = project_file("book/claims.yml") if path is None else Path(path)
-    return dict(_load(path, path.stat().st_mtime_ns))
+    return dict(_parsed(path, path.read_bytes()))
 
 
 def read_ledger(book: Path) -> dict[str, Claim]:
@@ -109,40 +104,23 @@ def read_ledger(book: Path) -> dict[str, Claim]:
 
 
 @lru_cache(maxsize=8)
-def _load(path: Path, _modified: int) -> dict[str, Claim]:
+def _parsed(path: Path, _content: bytes) -> dict[str, Claim]:
     entries = read_yaml(path) or []
     if not isinstance(entries, list):
         raise ValueError(f"{path.name} holds a {type(entries).__name__}; expected a list of entries")
     ledger: dict[str, Claim] = {}
     for position, entry in enumerate(entries, start=1):
-        claim = _validated(entry, f"{path.name}, entry {position}")
+        where = f"{path.name}, entry {position}"
+        if isinstance(entry, dict) and entry.get("id"):
+            where += f" ({entry['id']})"
+        check_form(entry, "entry", where)
+        claim = Claim(**{field: text.strip() for field, text in entry.items()})
         if claim.id in ledger:
-            raise ValueError(f"{path.name}, entry {position}: the id {claim.id} is used twice")
+            raise ValueError(f"{where}: the id {claim.id} is used twice")
+        if claim.verdict != "holds" and not claim.note:
+            raise ValueError(f"{where}: the verdict {claim.verdict!r} needs a note that says why")
         ledger[claim.id] = claim
     return ledger
-
-
-def _validated(entry: object, where: str) -> Claim:
-    if not isinstance(entry, dict):
-        raise ValueError(f"{where} is a {type(entry).__name__}; expected a mapping with the keys {_FIELDS}")
-    if entry.get("id"):
-        where += f" ({entry['id']})"
-    if unknown := set(entry) - {*_FIELDS, *_OPTIONAL}:
-        known = [*_FIELDS, *_OPTIONAL]
-        raise ValueError(f"{where}: unknown keys {sorted(map(str, unknown))}; expected {known}")
-    for field in (*_FIELDS, *(field for field in _OPTIONAL if field in entry)):
-        if not (isinstance(entry.get(field), str) and (entry[field].strip() or field == "note")):
-            raise ValueError(f"{where}: {field} is {entry.get(field)!r}; expected a text that is not empty")
-    claim = Claim(**{field: text.strip() for field, text in entry.items()})
-    for field, pattern, example in (("id", _ID, "P1-07"), ("chapter", CHAPTER, "03_lemma")):
-        if not pattern.fullmatch(getattr(claim, field)):
-            raise ValueError(f"{where}: {field} is {getattr(claim, field)!r}; expected one like {example!r}")
-    for field, verdict in (("verdict", claim.verdict), ("ours", claim.ours or claim.verdict)):
-        if verdict not in VERDICTS:
-            raise ValueError(f"{where}: {field} is {verdict!r}; expected one of {list(VERDICTS)}")
-    if claim.verdict != "holds" and not claim.note:
-        raise ValueError(f"{where}: the verdict {claim.verdict!r} needs a note that says why")
-    return claim
 
 
 def computed_verdict(holds: bool | Mapping[str, bool] | None) -> str:
@@ -250,9 +228,7 @@ def check(
     """
     ledger = load_ledger()
     if claim_id not in ledger:
-        close = difflib.get_close_matches(str(claim_id), ledger, n=3, cutoff=0.5)
-        hint = f"; did you mean {' or '.join(close)}?" if close else ""
-        raise ValueError(f"there is no claim {claim_id!r} in the ledger of {len(ledger)} claims{hint}")
+        raise ValueError(f"there is no claim {claim_id!r} in the ledger of {len(ledger)} claims")
     _check_evidence(claim_id, evidence, value)
     if value is not None and isinstance(value := plain_scalar(f"the value for {claim_id}", value), bool):
         raise ValueError(f"the value for {claim_id} is {value!r}; expected a finite number or a text")

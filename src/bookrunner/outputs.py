@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from bookrunner.files import digest, write_atomically
+from bookrunner.files import check_form, digest, write_atomically
 from bookrunner.ledger import CLAIM_MIME
 from bookrunner.records import PROVENANCE_MIME, RECORD_MIME
 
@@ -21,12 +21,19 @@ DOUBT = "What rests on these numbers has to be computed again."
 _OURS = {CLAIM_MIME, RECORD_MIME, PROVENANCE_MIME}
 
 
-def write_executed(path: Path, notebook: dict[str, Any], run: dict[str, Any]) -> Executed:
-    """Write an executed notebook, with what it was run with and a digest of all of it."""
-    notebook["metadata"].setdefault("preflearn", {})["run"] = run
-    run["digest"] = digest(notebook)
-    write_atomically(path, json.dumps(notebook, ensure_ascii=False, indent=1) + "\n")
-    return Executed(notebook)
+def write_executed(path: Path, executed: Executed, run: dict[str, Any]) -> Executed:
+    """Write an executed notebook, with what it was run with and a digest of all of it.
+
+    Raises
+    ------
+    ValueError
+        If an output that is to be read by us has another form than ours have.
+    """
+    executed.notebook["metadata"].setdefault("preflearn", {})["run"] = run
+    executed.check_forms()
+    run["digest"] = digest(executed.notebook)
+    write_atomically(path, json.dumps(executed.notebook, ensure_ascii=False, indent=1) + "\n")
+    return executed
 
 
 def read_executed(path: Path) -> Executed | None:
@@ -38,24 +45,16 @@ def read_executed(path: Path) -> Executed | None:
         return None
     try:
         notebook = json.loads(path.read_text("utf-8"))
-        run = notebook["metadata"]["preflearn"]["run"]
-        written = run.pop("digest")
+        written = notebook["metadata"]["preflearn"]["run"].pop("digest")
         if digest(notebook) != written:
             raise ValueError("its content is not what was written")
+        executed = Executed(notebook)
+        executed.check_forms()
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        why = f"{type(error).__name__}: {str(error)[:100]}"
+        why = f"{type(error).__name__}: {str(error)[:200]}"
         print(f"preflearn: {path} can't be read and counts as missing ({why})", file=sys.stderr)
         return None
-    return Executed(notebook)
-
-
-def payloads(notebook: dict[str, Any], mime: str) -> Iterator[dict[str, Any]]:
-    """Our machine-readable outputs of one kind, in order."""
-    for cell in notebook["cells"]:
-        for output in cell.get("outputs", []):
-            if mime in output.get("data", {}):
-                payload = output["data"][mime]
-                yield json.loads("".join(payload)) if isinstance(payload, list | str) else payload
+    return executed
 
 
 @dataclass(frozen=True)
@@ -74,20 +73,38 @@ class Executed:
         """Number of the chapter's own code cells."""
         return sum(cell["cell_type"] == "code" and not _is_hidden(cell) for cell in self.notebook["cells"])
 
+    def _payloads(self, mime: str) -> list[dict[str, Any]]:
+        """Our machine-readable outputs of one kind, in order; ValueError where one has another form."""
+        found = []
+        for number, cell in enumerate(self.notebook["cells"], start=1):
+            for output in cell.get("outputs", []):
+                if mime in output.get("data", {}):
+                    found.append(output["data"][mime])
+                    check_form(found[-1], mime, f"cell {number}, {mime}")
+        return found
+
     @cached_property
     def checks(self) -> list[dict[str, Any]]:
         """Results of `check`, in order."""
-        return list(payloads(self.notebook, CLAIM_MIME))
+        return self._payloads(CLAIM_MIME)
 
     @cached_property
     def records(self) -> dict[str, dict[str, Any]]:
         """Payloads of `record`, in order, by name."""
-        return {payload["name"]: payload for payload in payloads(self.notebook, RECORD_MIME)}
+        return {payload["name"]: payload for payload in self._payloads(RECORD_MIME)}
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
-        """Versions in the kernel, and the data files that it read."""
-        return next(payloads(self.notebook, PROVENANCE_MIME))
+        """Versions in the kernel, and what it read; as its last cell says, which the runner adds."""
+        outputs = self.notebook["cells"][-1].get("outputs", [])
+        found: Any = next((output["data"] for output in outputs if "data" in output), {}).get(PROVENANCE_MIME)
+        check_form(found, PROVENANCE_MIME, "the last cell")
+        return found
+
+    def check_forms(self) -> None:
+        """Raise ValueError where the run, or one of our outputs, has not the form in which it is read."""
+        check_form(self.run, "run", "the run")
+        _ = self.checks, self.records, self.provenance
 
     @property
     def replaced(self) -> list[str]:

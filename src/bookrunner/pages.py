@@ -4,21 +4,11 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from bookrunner.ledger import (
-    DEFINITION,
-    MARKS,
-    VERDICTS,
-    Claim,
-    anchor,
-    compared,
-    evidence_line,
-    form_lines,
-    headline,
-)
+from bookrunner import ledger as _ledger
+from bookrunner.ledger import DEFINITION, Claim, compared, evidence_line, headline
 from bookrunner.outputs import DOUBT, Executed
 from bookrunner.records import filled
 from bookrunner.tasks import duration
@@ -94,34 +84,36 @@ def match_checks(
     return checked, problems
 
 
-def claims_page(checked: list[Checked], broken: Collection[str] = ()) -> str:
-    """The claims page as MyST Markdown: a summary, then all claims by paper and section.
-
-    A claim says so if it rests on one of the `broken` records, which the present code contradicts.
-    """
-    return _filled("claims.md", checked=checked, broken=broken)
-
-
-def tally(checked: list[Checked]) -> str:
-    """The verdicts as MyST Markdown for the front page: how many claims have each, with a link to them."""
-    return _filled("tally.md", checked=checked)
-
-
-def status_page(
+def collected(
+    checked: Sequence[Checked],
     executed: Mapping[str, Executed],
     broken: Mapping[str, Sequence[str]] | None = None,
     again: Mapping[str, Sequence[str]] | None = None,
-) -> str:
-    """The status page as MyST Markdown: when and how long, with which versions and data, and of records
-    those that the present code contradicts, and those to run again, with the reasons of each.
+) -> dict[str, str]:
+    """What is collected from the chapters, as MyST Markdown by the names of the files.
+
+    The claims by paper and section, where one says so if it rests on one of the `broken` records, which the
+    present code contradicts; for the front page how many claims have each verdict; and the status: when and
+    how long, with which versions and data, and the records that are broken, and those to run `again`, with
+    the reasons of each.
     """
     versions = {found for chapter in executed.values() for found in chapter.provenance["versions"].items()}
-    read = any(chapter.provenance["data"] or chapter.replaced for chapter in executed.values())
     records = {
         "What the present code no longer gives, so that the build failed": broken,
         "Recorded from other cells or data than the present, to be run again": again,
     }
-    return _filled("status.md", executed=executed, versions=sorted(versions), read=read, records=records)
+    values = {
+        "checked": checked,
+        "executed": executed,
+        "broken": broken or {},
+        "records": records,
+        "versions": sorted(versions),
+        "read": any(chapter.provenance["data"] or chapter.replaced for chapter in executed.values()),
+    }
+    known = {"ledger": _ledger, "papers": _PAPERS, "doubt": DOUBT, "duration": duration}
+    known |= {"plain": _plain, "sections": _sections}
+    names = ("claims.md", "tally.md", "status.md")
+    return {name: filled(name, **values, **known) + "\n" for name in names}
 
 
 def _sections(entries: Iterable[Checked]) -> list[tuple[str, list[Checked]]]:
@@ -131,14 +123,6 @@ def _sections(entries: Iterable[Checked]) -> list[tuple[str, list[Checked]]]:
         section = entry.claim.where.partition(",")[0]
         found.setdefault(section[:1].upper() + section[1:], []).append(entry)
     return sorted(found.items(), key=lambda item: [int(k) for k in re.findall(r"\d+", item[0])])
-
-
-def _filled(name: str, **values: Any) -> str:
-    """One of our templates, with what it names."""
-    functions = (_plain, _sections, anchor, duration, evidence_line, form_lines, headline)
-    values |= {function.__name__.removeprefix("_"): function for function in functions}
-    known = {"doubt": DOUBT, "marks": MARKS, "names": _PAPERS, "verdicts": VERDICTS}
-    return filled(name, **values, **known) + "\n"
 
 
 def figures(page: str, executed: Mapping[str, Executed]) -> dict[str, str]:

@@ -34,9 +34,6 @@ _SOURCE = Path(__file__).parents[1]
 # What this process read so far, beside modules and data: digests by names such as "claim P1-07".
 _READ: dict[str, str | None] = {}
 
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
-CHAPTER = re.compile(r"\d\d_[a-z0-9_]+")
-
 
 def note_read(name: str, content: str | None) -> None:
     """Note for the provenance what was read: None for a table that does not exist."""
@@ -112,7 +109,7 @@ def record(
     --------
     >>> record("fit", {"loss": 0.25, "n_pairs": 100, "time_s": 0.1}, timings=["time_s"])
     """
-    _checked_name(name, "name")
+    _check_name(name)
     frame = _as_frame(name, table)
     if unknown := [column for column in [*(keys or ()), *timings] if column not in frame.columns]:
         known = list(frame.columns)
@@ -122,19 +119,16 @@ def record(
         raise ValueError(f"the table {name!r} has two rows {row}; expected keys that tell them apart")
     if frame.empty and keys is None:
         raise ValueError(f"the table {name!r} is empty (shape {frame.shape})")
-    payload = {
-        "name": name,
-        "csv": frame.to_csv(index=False, lineterminator="\n"),
-        "rtol": rtol,
-        "atol": atol,
-        "flips": flips,
-    }
-    _emit(RECORD_MIME, payload | {"keys": None if keys is None else list(keys), "timings": list(timings)})
+    how = {"rtol": rtol, "atol": atol, "flips": flips, "timings": list(timings)}
+    how["keys"] = None if keys is None else list(keys)
+    show({RECORD_MIME: {"name": name, "csv": frame.to_csv(index=False, lineterminator="\n")} | how})
 
 
-def _checked_name(name: object, what: str, pattern: re.Pattern = _NAME, example: str = "test_error") -> None:
-    if not isinstance(name, str) or not pattern.fullmatch(name):
-        raise ValueError(f"{what} is {name!r}; expected lower case, digits and underscores, like {example!r}")
+def _check_name(name: object, what: str = "name") -> None:
+    if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9_]{1,80}", name):
+        raise ValueError(
+            f"{what} is {name!r}; expected lower case, digits and underscores, like 'test_error'"
+        )
 
 
 def _as_frame(name: str, table: object) -> pd.DataFrame:
@@ -165,11 +159,6 @@ def plain_scalar(what: str, value: Any) -> float | int | str | bool:
     raise ValueError(f"{what} is {value!r}; expected a finite number or a text")
 
 
-def _emit(mime: str, payload: dict) -> None:
-    """Put a payload among the outputs of the running cell, with no form that would be displayed."""
-    show({mime: payload})
-
-
 def recorded(chapter: str, name: str) -> pd.DataFrame | None:
     """The table that the last full run of a chapter recorded, or None where there was none.
 
@@ -191,8 +180,8 @@ def recorded(chapter: str, name: str) -> pd.DataFrame | None:
     ValueError
         If a name is malformed.
     """
-    _checked_name(chapter, "chapter", CHAPTER, "03_lemma")
-    _checked_name(name, "name")
+    _check_name(chapter, "chapter")
+    _check_name(name)
     relative = f"data/recorded/{chapter}_{name}.csv"
     try:
         table = _read_table(relative)
@@ -299,4 +288,4 @@ def emit_provenance(parameters: Iterable[str] = ()) -> None:
     sets = dict.fromkeys(f"dataset {name}" for name in unread)  # None: they were not here
     provenance = {"versions": main_versions(), "data": used, "parameters": in_force}
     provenance["modules"] = sorted(path.relative_to(_SOURCE).as_posix() for path in paths)
-    _emit(PROVENANCE_MIME, provenance | {"read": files | sets | _READ})
+    show({PROVENANCE_MIME: provenance | {"read": files | sets | _READ}})

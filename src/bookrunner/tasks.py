@@ -187,13 +187,20 @@ def _stored(state: State, task: Task, future: Future[Result]) -> Outcome:
         result = future.result()
     except Exception as error:  # a worker was lost, or lacks the package
         result = Result(None, f"{type(error).__name__}: {error}")
-    notebook = result.notebook
+    notebook, how, executed = result.notebook, result.summary, None
     seconds = round(float(notebook["metadata"]["papermill"]["duration"]), 3) if notebook else 0.0
     task.failed.unlink(missing_ok=True)
-    if notebook is None or result.summary:
-        if notebook is not None:
-            write_atomically(task.failed, json.dumps(notebook, ensure_ascii=False, indent=1) + "\n")
-        return Outcome(task, "failed", None, seconds, result.summary, result.report)
+    if notebook is not None and not how:
+        try:
+            executed = _written(state, task, Executed(notebook), seconds)
+        except ValueError as error:  # a cell showed what only we may, in another form
+            how = str(error)
+    if notebook is not None and executed is None:
+        write_atomically(task.failed, json.dumps(notebook, ensure_ascii=False, indent=1) + "\n")
+    return Outcome(task, "done" if executed else "failed", executed, seconds, how, result.report)
+
+
+def _written(state: State, task: Task, executed: Executed, seconds: float) -> Executed:
     profile = task.chapter.profile(task.parameters)
     run = {
         "chapter": task.chapter.name,
@@ -201,9 +208,9 @@ def _stored(state: State, task: Task, future: Future[Result]) -> Outcome:
         "parameters": task.parameters,
         "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "seconds": seconds,
-        "inputs": state.inputs(task.chapter, profile, notebook),
+        "inputs": state.inputs(task.chapter, profile, executed),
     }
-    return Outcome(task, "done", write_executed(task.target, notebook, run), seconds)
+    return write_executed(task.target, executed, run)
 
 
 @contextmanager

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import html
-import itertools
-import re
+import textwrap
 from typing import Any
 
 from docutils import nodes
@@ -13,14 +12,12 @@ from sphinx.config import Config
 
 _BINDER = {"binderhub_url": "https://mybinder.org", "notebook_interface": "jupyterlab"}
 _LENGTH = 200
-_FORMULA = "\N{OBJECT REPLACEMENT CHARACTER}"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension."""
     app.connect("config-inited", _configure)
-    app.connect("html-page-context", _lead_to_notebooks, priority=900)
-    app.connect("html-page-context", _describe)
+    app.connect("html-page-context", _complete, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -36,41 +33,21 @@ def _configure(app: Sphinx, config: Config) -> None:
         config.html_theme_options |= {"use_repository_button": True, "launch_buttons": _BINDER}
 
 
-def _lead_to_notebooks(
+def _complete(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
-    """The sources of chapters are in notebooks/, and their pages in chapters/, which is built."""
+    """Say what a page is about. Sources of chapters are in notebooks/, their pages in chapters/, built."""
+    if doctree is not None:
+        text = html.escape(description(doctree))
+        context["metatags"] += f'\n<meta name="description" property="og:description" content="{text}" />'
     for group in context.get("header_buttons", []):
         for button in group.get("buttons", []):
             if group.get("label") == "launch-buttons":
                 button["url"] = button["url"].replace("/chapters/", "/notebooks/")
 
 
-def _describe(
-    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
-) -> None:
-    if doctree is None:
-        return
-    title = re.sub(r"<[^>]+>|\\[()]", "", context.get("title", ""))
-    about = {"og:title": html.unescape(title), "og:type": "article", "og:site_name": app.config.html_title}
-    if text := description(doctree):
-        about |= {"description": text, "og:description": text}
-    for name, content in about.items():
-        kind = "property" if name.startswith("og:") else "name"
-        context["metatags"] += f'\n<meta {kind}="{name}" content="{html.escape(content)}" />'
-
-
 def description(doctree: nodes.document) -> str:
-    """What a page says before its first section, in sentences without formulas, cut between two words."""
+    """The first paragraphs of a page that have no formula, cut between two words."""
     top = next(doctree.findall(nodes.section), doctree)
-    said: list[str] = []
-    blocks = itertools.takewhile(lambda node: not isinstance(node, nodes.section), top.children)
-    for block in blocks:
-        for paragraph in block.findall(nodes.paragraph):
-            copy = paragraph.deepcopy()
-            for formula in list(copy.findall(nodes.math)):
-                formula.replace_self(nodes.Text(_FORMULA))
-            sentences = re.split(r"(?<=[.?!]) (?=[A-Z])", " ".join(copy.astext().split()))
-            said += [one for one in sentences if _FORMULA not in one and re.fullmatch(r"[A-Z].*[.?!]", one)]
-    text = " ".join(said)
-    return text if len(text) <= _LENGTH else text[:_LENGTH].rsplit(" ", 1)[0] + " …"
+    said = (one.astext() for one in top.findall(nodes.paragraph) if one.next_node(nodes.math) is None)
+    return textwrap.shorten(" ".join(said), _LENGTH, placeholder=" …")

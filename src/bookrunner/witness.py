@@ -41,7 +41,7 @@ class Move(NamedTuple):
         return f"{self.row}, column {self.column!r}: recorded {self.before!r}, now {self.now!r}"
 
 
-def moves(payload: Mapping[str, Any], before: str, *, subset: bool = False) -> list[Move]:
+def moves(payload: Mapping[str, Any], before: str, *, subset: bool = False, flips: float = 0.0) -> list[Move]:
     """Where the table of a payload of `record` differs from another one, both as CSV text.
 
     Parameters
@@ -51,6 +51,8 @@ def moves(payload: Mapping[str, Any], before: str, *, subset: bool = False) -> l
     before : str
     subset : bool
         Whether the old table may have further rows.
+    flips : float
+        Share of the rows that may differ without being told, since rounding chose among equals.
 
     Examples
     --------
@@ -73,14 +75,7 @@ def moves(payload: Mapping[str, Any], before: str, *, subset: bool = False) -> l
                 found.append(Move(name, column, a, b))
     if not subset:
         found += [Move(name, "", "a row", "no such row") for name in old if name not in new]
-    return found
-
-
-def _mismatches(payload: Mapping[str, Any], before: str, *, subset: bool = False) -> list[Move]:
-    """The moves, where they are more rows than rounding may decide."""
-    found = moves(payload, before, subset=subset)
-    allowed = payload["flips"] * len(_rows(payload["csv"], payload["keys"]))
-    return found if len({move.row for move in found}) > allowed else []
+    return found if len({move.row for move in found}) > flips * len(new) else []
 
 
 def _rows(text: str, keys: list[str] | None) -> dict[str, dict[str, float | str]]:
@@ -93,11 +88,11 @@ def _rows(text: str, keys: list[str] | None) -> dict[str, dict[str, float | str]
     return rows
 
 
-def _value(text: str) -> float | str:
+def _value(text: Any) -> float | str:
     try:
         return float(text)
-    except ValueError:
-        return text
+    except (TypeError, ValueError):  # a cell too few is None, those too many are a list
+        return str(text)
 
 
 def _shown(value: float | str) -> str:
@@ -145,12 +140,12 @@ def broken_witnesses(folder: Path, chapter: str, quick: Executed) -> dict[str, l
     for name, kept in records_of(folder, chapter).items():
         if quick.replaced != kept.header.get("replaced", []):
             continue
+        keyed = name in made and made[name]["keys"] is not None
         if name not in made:
             found = ["the quick run no longer makes this table"]
-        elif made[name]["keys"] is not None:
-            found = _mismatches(made[name], kept.table, subset=True)
-        elif kept.witness.exists():
-            found = _mismatches(made[name], kept.witness.read_text("utf-8"))
+        elif keyed or kept.witness.exists():
+            before = kept.table if keyed else kept.witness.read_text("utf-8")
+            found = moves(made[name], before, subset=keyed, flips=made[name]["flips"])
         else:
             found = [f"there is no witness {kept.witness.name}; run it again"]
         if found:
@@ -199,7 +194,8 @@ def objections(folder: Path, chapter: str, full: Executed, quick: Executed) -> l
         if name not in quick.records:
             found.append(f"{name}: the quick run does not make this table")
         elif payload["keys"] is not None:
-            wrong = _mismatches(quick.records[name], payload["csv"], subset=True)
+            rows = quick.records[name]
+            wrong = moves(rows, payload["csv"], subset=True, flips=rows["flips"])
             found += [f"{name}: of the quick run, {move}" for move in wrong]
     return found
 

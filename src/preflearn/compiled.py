@@ -55,20 +55,20 @@ def _stamp(file: Path) -> str:
     while waiting:
         if (path := waiting.pop()) not in seen:
             seen.add(path)
-            waiting.extend(_imported(path))
-    contents = (hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(seen))
-    return hashlib.sha256(" ".join(contents).encode()).hexdigest()
+            waiting.extend(_looked_up(path)[1])
+    contents = " ".join(_looked_up(path)[0] for path in sorted(seen))
+    return hashlib.sha256(contents.encode()).hexdigest()
 
 
 @cache
-def _imported(file: Path) -> tuple[Path, ...]:
-    """The files of our packages that a file names in its imports."""
-    found = []
-    for module, names in _IMPORT.findall(file.read_text("utf-8")):
+def _looked_up(file: Path) -> tuple[str, tuple[Path, ...]]:
+    """The digest of a file, and the files of our packages that it names in its imports."""
+    content, found = file.read_bytes(), []
+    for module, names in _IMPORT.findall(content.decode("utf-8")):
         folder = _SOURCE.joinpath(*module.split("."))
         inner = [folder / f"{name}.py" for name in re.findall(r"\w+", names)]
         found += [folder.with_suffix(".py"), folder / "__init__.py", *inner]
-    return tuple(path for path in found if path.exists())
+    return hashlib.sha256(content).hexdigest(), tuple(path for path in found if path.exists())
 
 
 def njit_inside(function: Callable[..., Any]) -> Any:

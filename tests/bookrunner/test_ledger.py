@@ -47,17 +47,17 @@ def test_ledger_is_read_again_when_the_file_changes(tmp_path):
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        (ENTRY | {"verdit": "holds"}, r"entry 1 \(P1-01\): unknown keys \['verdit'\]"),
-        (ENTRY | {"verdict": "true-ish"}, r"P1-01.*verdict is 'true-ish'; expected one of"),
+        (ENTRY | {"verdit": "holds"}, r"entry 1 \(P1-01\): .*'verdit' was unexpected"),
+        (ENTRY | {"verdict": "true-ish"}, r"P1-01.*verdict: 'true-ish' is not one of"),
         (ENTRY | {"verdict": "fails"}, r"P1-01.*'fails' needs a note"),
-        (ENTRY | {"id": "P6-01"}, "id is 'P6-01'"),
-        (ENTRY | {"chapter": "lemma"}, "chapter is 'lemma'"),
-        (ENTRY | {"where": ""}, "where is ''"),
-        (ENTRY | {"statement": 3}, "statement is 3"),
-        (ENTRY | {"note": ["x"]}, "note is"),
-        (ENTRY | {"ours": "perhaps"}, "ours is 'perhaps'; expected one of"),
-        ({k: v for k, v in ENTRY.items() if k != "chapter"}, "chapter is None"),
-        ("P1-01", "entry 1 is a str"),
+        (ENTRY | {"id": "P6-01"}, "id: 'P6-01' does not match"),
+        (ENTRY | {"chapter": "lemma"}, "chapter: 'lemma' does not match"),
+        (ENTRY | {"where": ""}, "where: '' does not match"),
+        (ENTRY | {"statement": 3}, "statement: 3 is not of type 'string'"),
+        (ENTRY | {"note": ["x"]}, "note: .* is not of type"),
+        (ENTRY | {"ours": "perhaps"}, "ours: 'perhaps' is not one of"),
+        ({k: v for k, v in ENTRY.items() if k != "chapter"}, "'chapter' is a required property"),
+        ("P1-01", "entry 1: 'P1-01' is not of type 'object'"),
     ],
 )
 def test_ledger_refuses(tmp_path, entry, message):
@@ -66,7 +66,7 @@ def test_ledger_refuses(tmp_path, entry, message):
 
 
 def test_ledger_refuses_repeated_ids_and_other_files(tmp_path):
-    with pytest.raises(ValueError, match=r"entry 2: the id P1-01 is used twice"):
+    with pytest.raises(ValueError, match=r"entry 2 .P1-01.: the id P1-01 is used twice"):
         load_ledger(write(tmp_path, ENTRY, ENTRY))
     path = tmp_path / "claims.yml"
     path.write_text("{a: 1}")
@@ -117,7 +117,7 @@ def test_check_says_a_contradiction_plainly(ledger, capsys):
 
 
 def test_check_refuses(ledger):
-    with pytest.raises(ValueError, match=r"no claim 'P1-1'.*did you mean P1-01"):
+    with pytest.raises(ValueError, match="no claim 'P1-1' in the ledger of 4"):
         check("P1-1", True, "x")
     with pytest.raises(ValueError, match="evidence for P1-01"):
         check("P1-01", True, " ")

@@ -12,7 +12,7 @@ from bookrunner.records import published, record, recorded
 @pytest.fixture
 def emitted(monkeypatch):
     payloads = []
-    monkeypatch.setattr(records, "_emit", lambda mime, payload: payloads.append(payload))
+    monkeypatch.setattr(records, "show", lambda bundle: payloads.extend(bundle.values()))
     return payloads
 
 

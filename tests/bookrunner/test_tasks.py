@@ -1,3 +1,4 @@
+import json
 import signal
 import subprocess
 import sys
@@ -8,8 +9,10 @@ from toy_project import FIRST, run_here, write_project
 
 from bookrunner import execution, tasks
 from bookrunner.command import main
+from bookrunner.files import digest, write_atomically
 from bookrunner.keys import State
-from bookrunner.outputs import read_executed, write_executed
+from bookrunner.outputs import Executed, read_executed, write_executed
+from bookrunner.records import PROVENANCE_MIME
 from bookrunner.tasks import run_tasks, task_of
 
 FAILS = """\
@@ -166,6 +169,51 @@ def test_a_disk_without_room_is_named_and_leaves_nothing_half_written(tmp_path, 
     assert [path.name for path in (project.build / "executed").rglob("*") if path.is_file()] == []
 
 
+RUN = {"chapter": "01_x", "profile": "quick", "parameters": {}, "date": "", "seconds": 1, "inputs": {}}
+ABOUT = {"versions": {}, "data": [], "parameters": {}, "modules": [], "read": {}}
+
+
+def executed_with(**payloads):
+    """An executed notebook with these outputs of ours in its first cell, and its provenance in the last."""
+    mimes = (f"application/vnd.preflearn.{kind}+json" for kind in payloads)
+    bundles = [dict(zip(mimes, payloads.values(), strict=True)), {PROVENANCE_MIME: ABOUT}]
+    cells = [{"source": "é", "outputs": [{"data": bundle}]} for bundle in bundles]
+    return Executed({"cells": cells, "metadata": {}})
+
+
+@pytest.mark.parametrize(
+    ("payloads", "message"),
+    [
+        (
+            {"record": {"name": "x", "csv": "n\\n", "keys": None, "rtol": 0, "atol": 0, "timings": []}},
+            "'flips'",
+        ),
+        ({"record": "x"}, "cell 1, .*record.*not of type 'object'"),
+        (
+            {"claim": {"id": "P1-01"}},
+            "cell 1, .*claim.*is a required property",
+        ),
+        ({"claim": [1]}, "cell 1, .*claim"),
+    ],
+)
+def test_an_output_of_another_form_than_ours_is_named(tmp_path, capsys, payloads, message):
+    """As an older version of this package made it, or a cell that shows our kind of output itself."""
+    path, executed = tmp_path / "quick.ipynb", executed_with(**payloads)
+    with pytest.raises(ValueError, match=message):
+        write_executed(path, executed, dict(RUN))
+    assert read_executed(path) is None
+    executed.notebook["metadata"]["preflearn"] = {"run": dict(RUN)}
+    executed.notebook["metadata"]["preflearn"]["run"]["digest"] = digest(executed.notebook)
+    write_atomically(path, json.dumps(executed.notebook))
+    assert read_executed(path) is None
+    assert "counts as missing (ValueError: cell 1" in capsys.readouterr().err
+
+
+def test_provenance_is_taken_from_the_last_cell_only():
+    forged = ABOUT | {"versions": {"numpy": "9"}}
+    assert executed_with(provenance=forged).provenance == ABOUT
+
+
 DAMAGE = {
     "empty": b"",
     "cut": None,
@@ -182,8 +230,8 @@ DAMAGE = {
 def test_what_is_not_what_was_written_counts_as_missing(tmp_path, capsys, kind):
     path = tmp_path / "quick.ipynb"
     assert read_executed(path) is None
-    write_executed(path, {"cells": [{"source": "é"}], "metadata": {}}, {"chapter": "01_x"})
-    assert read_executed(path).run == {"chapter": "01_x"}
+    write_executed(path, executed_with(), dict(RUN))
+    assert read_executed(path).run == RUN
     content = path.read_bytes()
     path.write_bytes(content[:-20] if DAMAGE[kind] is None else DAMAGE[kind])
     assert read_executed(path) is None

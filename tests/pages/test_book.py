@@ -6,9 +6,9 @@ import re
 import pytest
 import yaml
 from pages.builds import ROOT, build
+from pages.links import broken_links
 
 from bookrunner.ledger import load_ledger
-from bookrunner.links import broken_links
 
 CHAPTERS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
 
@@ -99,3 +99,23 @@ def test_downloaded_notebook_is_the_executed_one(book, chapter):
 def test_style_sheet_is_the_present_one(book):
     sheet = "_static/book.css"
     assert (book / sheet).read_text() == (ROOT / "book" / sheet).read_text()
+
+
+def test_broken_links_are_found_and_good_ones_are_not(tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "_static").mkdir()
+    (tmp_path / "_static" / "macros.html").write_text('<a href="{{ nowhere }}">x</a>')
+    (tmp_path / "a b.png").touch()
+    (tmp_path / "index.html").write_text(
+        '<h1 id="top">x</h1><a href="#top">1</a><a href="sub/page.html?q=1#there">2</a><img src="a%20b.png">'
+        '<a href="https://example.org/x">3</a><a href="#">4</a><a href="mailto:a@b.c">5</a>'
+        '<script src="gone.js"></script><a href="sub/page.html#gone">6</a><a href="sub/none.html">7</a>'
+    )
+    (tmp_path / "sub" / "page.html").write_text('<a name="there"></a><a href="../index.html#top">x</a>')
+    assert broken_links(tmp_path) == [
+        "index.html: the link 'gone.js' leads nowhere (no such file)",
+        "index.html: the link 'sub/page.html#gone' leads nowhere (no such anchor)",
+        "index.html: the link 'sub/none.html' leads nowhere (no such file)",
+    ]
+    with pytest.raises(ValueError, match="no HTML page"):
+        broken_links(tmp_path / "nothing")
