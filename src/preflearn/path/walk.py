@@ -196,7 +196,10 @@ class Walk:
         )  # fmt: skip
         tally(self._resting, watch, -1.0)
         front, values = self._front, np.full(len(self._elbow), -law.drop)
-        gather(graph, watch, front, np.searchsorted(ids, self._elbow), values)
+        places = np.searchsorted(ids, self._elbow)
+        if not np.array_equal(ids[places[places < len(ids)]], self._elbow):
+            raise ArithmeticError("a pair on the margin is not among those that are followed")
+        gather(graph, watch, front, places, values)
         count, why = follow(
             graph, watch, front, self.g, trace, law, reach, self.lam, end, self._rounding, inside
         )
@@ -224,8 +227,8 @@ class Walk:
     def _settle(self) -> float:
         """Put the elbow on the margin again, from which rounding has moved it, and the signed sum at 0.
 
-        An ill-conditioned elbow may turn a tiny error into moves of weights past their bounds: then it goes as
-        far as they allow. Returns what is left of the error.
+        An ill-conditioned elbow may turn a tiny error into moves of weights past their bounds: then it goes
+        as far as they allow. Returns what is left of the error.
         """
         graph, alpha, law = self._graph, self.alpha[self._elbow], self._law
         free = self._elbow[(alpha > BOUND) & (alpha < graph.bound[self._elbow] - BOUND)]
