@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.checks import Floats, check_labels, check_real, check_scale, require
+from preflearn.checks import Floats, check_labels, check_real
 from preflearn.ground.gram import check_gram, check_semidefinite, fixed
 from preflearn.path.binary_path import BinaryPath
-from preflearn.path.graph import BOUND, SMALLEST, Graph
+from preflearn.path.graph import BOUND, Graph, check_entries
 from preflearn.path.walk import Walk, still
 
 _NOTHING = 1e-12  # of the largest entry of K: a first breakpoint that is rounding
@@ -167,8 +167,6 @@ def _check_problem(K: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
     y = check_labels(y, len(K), allow=(-1, 1)).astype(np.float64)
     if np.all(y == y[0]):
         raise ValueError(f"all {len(y)} labels are {y[0]:+.0f}; expected both -1 and +1")
-    check_scale(K, "K")
-    largest, expected = float(np.diag(K).max()), f"0, or at least {SMALLEST:g}: rescale K"
-    require(largest == 0 or largest >= SMALLEST, largest, "the largest entry on the diagonal of K", expected)
+    check_entries(max(float(K.max()), -float(K.min())), "the largest entry of K")
     check_semidefinite(K)
     return K, y

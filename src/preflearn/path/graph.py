@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from preflearn.checks import Floats, Ids
+from preflearn.checks import Floats, Ids, require
 from preflearn.compiled import njit
 from preflearn.ground.gram import combine
 from preflearn.path.elbow import DEPENDENT, Elbow, empty_elbow, enter, leave, solve
@@ -39,6 +39,12 @@ class Front(NamedTuple):
     slots: Ids  # (capacity,): which row is whose
     moves: Floats  # (capacity,): change of the weights
     dg: Floats  # (n,)
+
+
+def check_entries(largest: float, name: str) -> None:
+    """Raise ValueError where products of entries of a Gram matrix of this size would be 0 or infinite."""
+    sound, expected = SMALLEST <= largest <= 1 / SMALLEST, f"0, or {SMALLEST:g} to {1 / SMALLEST:g}"
+    require(largest == 0 or sound, largest, name, f"{expected}: rescale the features, or the kernel")
 
 
 def new_front(room: int, n: int) -> Front:

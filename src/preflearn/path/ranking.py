@@ -18,12 +18,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from preflearn.checks import Floats, check_count, check_labels, check_real, require
+from preflearn.checks import Floats, check_count, check_labels, check_real
 from preflearn.ground.expansion import ItemKernel
 from preflearn.ground.gram import fixed
 from preflearn.ground.kernels import Kernel
 from preflearn.pairs import Pairs, as_pairs
-from preflearn.path.graph import SMALLEST, Graph
+from preflearn.path.graph import Graph, check_entries
 from preflearn.path.ranking_path import Problem, RankingPath
 from preflearn.path.walk import Course, Walk, still
 
@@ -101,11 +101,7 @@ def ranksvm_path(
     most = None if max_events is None else check_count(max_events, "max_events", 1)
     space = ItemKernel.of(_Parameters(kernel, gamma, degree, coef0), pairs)
     problem = Problem.of(space, fixed(space.centred_gram()[0]), y)
-    largest, expected = (
-        problem.graph.largest,
-        f"0, or {SMALLEST:g} to {1 / SMALLEST:g}: rescale the features",
-    )
-    require(largest == 0 or SMALLEST <= largest <= 1 / SMALLEST, largest, "the largest k(x, x)", expected)
+    check_entries(problem.graph.largest, "the largest k(x, x)")
     return RankingPath(problem, *_follow(problem.graph, lambda_min, most))
 
 

@@ -121,8 +121,9 @@ class Walk:
             raise ArithmeticError(
                 "rounding hides the solution for large lambda; scale K, or remove near-duplicates"
             )
-        self._law = _FALLING
         self._spread()
+        self._settle()
+        self._law = _FALLING
 
     def down(self, lam: float, lambda_min: float, most: int | None = None) -> tuple[Course, str]:
         """The course of the weights from the first breakpoint on, and how it ended."""
@@ -163,11 +164,11 @@ class Walk:
         """Follow some events; returns what `follow` does."""
         graph, n = self._graph, len(self._graph.K)
         self._spread()
-        self._settle()
+        left = self._settle()
         if graph.tau > 0:
             self._law = _FALLING._replace(size=float(np.abs(self.g[:-1] - self.g[-1]).max()))
         ids, on, inside, worst = gaps(graph, self._side, self.g, self.lam, self._reach, self._rounding)
-        if worst > max(TOLERANCE * self.lam, _WORST * self._law.size):
+        if max(worst, left) > max(TOLERANCE * self.lam, _WORST * self._law.size):
             return LOST
         self._marks.append((self.count, self._noted))
         self._elbows.append(self._elbow)
@@ -195,7 +196,10 @@ class Walk:
         )  # fmt: skip
         tally(self._resting, watch, -1.0)
         front, values = self._front, np.full(len(self._elbow), -law.drop)
-        gather(graph, watch, front, np.searchsorted(ids, self._elbow), values)
+        places = np.searchsorted(ids, self._elbow)
+        if not np.array_equal(ids[places[places < len(ids)]], self._elbow):
+            raise ArithmeticError("a pair on the margin is not among those that are followed")
+        gather(graph, watch, front, places, values)
         count, why = follow(
             graph, watch, front, self.g, trace, law, reach, self.lam, end, self._rounding, inside
         )
@@ -220,8 +224,12 @@ class Walk:
         inner = float(alpha.sum())  # the other weights are whole numbers
         self._rounding = _EPS * (float(np.abs(q).sum()) + inner) * graph.largest
 
-    def _settle(self) -> None:
-        """Put the elbow on the margin again, from which rounding has moved it, and the signed sum at 0."""
+    def _settle(self) -> float:
+        """Put the elbow on the margin again, from which rounding has moved it, and the signed sum at 0.
+
+        An ill-conditioned elbow may turn a tiny error into moves of weights past their bounds: then it goes
+        as far as they allow. Returns what is left of the error.
+        """
         graph, alpha, law = self._graph, self.alpha[self._elbow], self._law
         free = self._elbow[(alpha > BOUND) & (alpha < graph.bound[self._elbow] - BOUND)]
         margin = law.drop * self.lam
@@ -229,12 +237,17 @@ class Walk:
         total = self._excess if graph.tau > 0 and law.inflow == 0 else 0.0
         wrong = max(float(np.abs(error).max(initial=0.0)), abs(total))
         if len(free) == 0 or wrong <= _SETTLED * max(margin, float(np.abs(self.g).max())):
-            return
+            return wrong
         front, delta = new_front(len(free), len(graph.K)), error.copy()
         gather(graph, graph, front, free, error)
-        self.g[-1] -= solve(front.elbow, delta, total, graph.tau)
-        self.alpha[free] = np.clip(self.alpha[free] + delta, 0.0, graph.bound[free])
+        shift = solve(front.elbow, delta, total, graph.tau)
+        weight, bound = self.alpha[free], graph.bound[free]
+        room = np.where(delta > 0, bound - weight, weight) + BOUND
+        share = 1 / float(np.max(np.abs(delta) / room, initial=1.0))
+        self.g[-1] -= share * shift
+        self.alpha[free] = np.clip(weight + share * delta, 0.0, bound)
         self._spread()
+        return (1 - share) * wrong
 
     def _note(self, trace: Trace, count: int) -> None:
         changes = trace.changes[: trace.used[0]].copy()
