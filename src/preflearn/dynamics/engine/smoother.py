@@ -86,10 +86,9 @@ def smooth(size, entries, entry, step, start, h, initial, table, features, cavit
         Of log ∫ p(s_m) ∏ exp(alpha z - beta z²/2) ds_m, the sum over these features.
     """
     total, nothing = 0.0, np.empty((0, 0))
-    kept = np.empty((_longest(start, features), 5 + size))
     for feature in features:
         first, last = start[feature], start[feature + 1]
-        own, steps = kept[: last - first], step[first:last]
+        own, steps = np.empty((last - first, 5 + size)), step[first:last]
         for i in range(last - first):
             e = entry[first + i]
             own[i, ALPHA], own[i, BETA] = entries[e, ALPHA], entries[e, BETA]
@@ -105,14 +104,6 @@ def smooth(size, entries, entry, step, start, h, initial, table, features, cavit
             e = entry[first + i]
             entries[e, MEAN], entries[e, VARIANCE] = own[i, 0], own[i, 1]
     return total
-
-
-@njit_free
-def _longest(start, features):
-    longest = 0
-    for feature in features:
-        longest = max(longest, start[feature + 1] - start[feature])
-    return longest
 
 
 @njit_free
@@ -358,9 +349,8 @@ def states(alpha, beta, step, start, h, initial, table, features, after, before)
     before : ndarray of shape (V, at least K + K²)
         Written: r and N of the top of this module, given this visit and those after it.
     """
-    kept = np.empty((_longest(start, features), 5 + len(h)))
     for feature in features:
         visits = slice(start[feature], start[feature + 1])
-        own = kept[: visits.stop - visits.start]
+        own = np.empty((visits.stop - visits.start, 5 + len(h)))
         own[:, ALPHA], own[:, BETA] = alpha[visits], beta[visits]
         _smooth_any(len(h), own, step[visits], h, initial, table, False, after[visits], before[visits])
