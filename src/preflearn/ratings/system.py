@@ -283,7 +283,8 @@ def earlier_forecasts(system: RatingSystem, matches: Matches, y: ArrayLike, star
     differences = ratings[:, 0] - ratings[:, 1] + fitted._boost(matches)[start:]
     nu = 0.0
     if fitted._likelihood() is None:
-        nu = _fit_nu(*(part[:known] for part in fitted._told[0]))
+        log_odds, outcomes = fitted._told[0]
+        nu = _fit_nu(log_odds[:known], outcomes[:known])
     return fitted._forecasts(differences, fitted._variances_before.ravel()[places], nu)
 
 
