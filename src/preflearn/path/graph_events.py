@@ -18,7 +18,7 @@ from preflearn.checks import Floats, Ids
 from preflearn.compiled import njit, njit_sums
 from preflearn.ground.gram import combine_into
 from preflearn.path.elbow import solve
-from preflearn.path.graph import BOUND, admit, dismiss
+from preflearn.path.graph import BOUND, admit, dismiss, move
 
 ENDED, QUIET, SCALED, REACHED, FULL, LOST, EMPTY = 1, 2, 3, 4, 5, 6, 7  # why the loop stopped; see `follow`
 TOLERANCE = 1e-9  # of margins, in units of lambda: the path ends where their rounding may exceed it
@@ -74,12 +74,13 @@ class Trace(NamedTuple):
     knots: Floats  # (events + 1,)
     changes: Ids  # (room, 3)
     used: Ids  # (1,)
+    nets: Floats  # (events + 1, n): B'alpha at the knots; or (0, n), where there is no room for them
 
 
-def new_trace(events: int, watched: int) -> Trace:
+def new_trace(events: int, watched: int, nets: Floats) -> Trace:
     """Room for so many events, one of which may bring all that are watched to the margin."""
-    room = _PIVOTS * events + _LONGEST * (_PATIENCE + 4 * watched)
-    return Trace(np.zeros(events + 1), np.zeros((room, 3), dtype=np.int64), np.zeros(1, dtype=np.int64))
+    changes = np.zeros((_PIVOTS * events + _LONGEST * (_PATIENCE + 4 * watched), 3), dtype=np.int64)
+    return Trace(np.zeros(events + 1), changes, np.zeros(1, dtype=np.int64), nets)
 
 
 @njit
@@ -114,7 +115,9 @@ def follow(graph, watch, front, g, trace, law, reach, lam, end, rounding, inside
         if lam - passed <= 0 or _range(g, front.dg, base, passed, 1 / (lam - passed)) >= reach:
             return piece, REACHED
         lam = stop if short else lam - passed
-        _advance(watch, front, g, passed)
+        if len(trace.nets):
+            trace.nets[piece + 1] = trace.nets[piece]
+        _advance(watch, front, g, passed, trace.nets, piece + 1)
         trace.knots[piece + 1] = lam
         if ended:
             return piece + 1, ENDED if end >= least else QUIET
@@ -144,7 +147,8 @@ def _turn(graph, watch, front, trace, law, lam, near, piece, slack, inside):
             k = elbow.places[choice - n]
             full = watch.alpha[k] > 0.5 * watch.bound[k]
             dismiss(front, choice - n)
-            watch.alpha[k], watch.side[k], watch.gap[k] = (watch.bound[k], -1, 0) if full else (0, 1, 0)
+            move(watch, watch.alpha, trace.nets, piece, k, watch.bound[k] if full else 0.0)
+            watch.side[k], watch.gap[k] = -1 if full else 1, 0
             _note(trace, piece, watch.ids[k], 1 if full else 0)
             if elbow.size[0] == 0 and law.inflow != 0:
                 return slack, EMPTY
@@ -249,10 +253,11 @@ def _range(g, dg, base, passed, inverse):
 
 
 @njit
-def _advance(watch, front, g, passed):
+def _advance(watch, front, g, passed, nets, knot):
     for k in range(front.elbow.size[0]):
         place = front.elbow.places[k]
-        watch.alpha[place] = min(max(watch.alpha[place] + passed * front.moves[k], 0.0), watch.bound[place])
+        weight = min(max(watch.alpha[place] + passed * front.moves[k], 0.0), watch.bound[place])
+        move(watch, watch.alpha, nets, knot, place, weight)
     for k in range(len(watch.gap)):
         watch.gap[k] -= passed * watch.closing[k]
     for j in range(len(g)):

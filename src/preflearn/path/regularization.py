@@ -10,11 +10,10 @@ import numpy as np
 
 from preflearn.checks import Floats, Ids, check_real, refuse
 from preflearn.path.graph import Front, Graph, gather, net, new_front, rerun
-from preflearn.path.walk import LAST, Course
+from preflearn.path.walk import KEPT, LAST, Course
 
 NONE, NOTHING = np.zeros(0), np.zeros((0, 0))
 _SHORT = 1e-12  # a piece shorter than this share of lambda
-_KEPT = 5_000_000  # numbers of replayed stretches, at most
 
 
 class Selection(NamedTuple):
@@ -53,7 +52,7 @@ class RegularizationPath(ABC):
     def __init__(self, graph: Graph, course: Course, status: str):
         self._graph, self._course, self.status, self.lambda_end = graph, course, status, course.end
         self._last = np.inf, course.start  # lambda and weights of the last query
-        self._replays: dict[int, tuple[Floats, Floats]] = {}
+        self._replays = {k: (self._stretch(k)[0], nets) for k, nets in course.nets.items()}
         knots = np.append(course.knots, course.end) if course.end < course.knots[-1] else course.knots
         kept = knots[1:] < knots[:-1] * (1 - _SHORT)
         turned = np.zeros(len(knots), dtype=bool)
@@ -162,7 +161,7 @@ class RegularizationPath(ABC):
         nets = np.zeros((len(knots), len(graph.K)))
         nets[0] = net(graph, alpha)
         rerun(graph, front, alpha, knots, changes, 0.0, nets, NONE)
-        if sum(kept.size for _, kept in self._replays.values()) + nets.size > _KEPT:
+        if sum(kept.size for _, kept in self._replays.values()) + nets.size > KEPT:
             self._replays.clear()
         self._replays[stretch] = knots, nets
         return knots, nets

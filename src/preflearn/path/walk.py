@@ -36,6 +36,7 @@ _EVENTS, _FEWER = 400, 100  # in one stretch, of pairs of few items and of point
 _ROOM = 50  # of the elbow at first
 _REACH = 0.01  # of the first stretch
 _FEW = 1000  # pairs who are all watched
+KEPT = 5_000_000  # numbers of B'alpha at knots, at most
 LAST = 1e-9  # what happens below this part of the first breakpoint is rounding
 _SETTLED = 1e-12  # relative to the largest g: smaller errors of the elbow are left alone
 _WORST = 1e-8  # relative to the largest score against the free one: violations that end the path
@@ -60,13 +61,14 @@ class Course(NamedTuple):
     pairs: Ids
     weights: Floats
     end: float  # from the last knot down to it f stays, and the weights fall in proportion to lambda
+    nets: dict[int, Floats]  # of the stretches that there is room for, B'alpha at the knots
 
 
 def still(alpha: Floats, end: float) -> Course:
     """The course of weights that stay down to this lambda."""
     none, floats = np.zeros(0, dtype=np.int64), np.zeros(0)
     changes, marks = none.reshape(0, 3), np.zeros((1, 2), dtype=np.int64)
-    return Course(alpha, np.array([end]), changes, marks, none, none, floats, end)
+    return Course(alpha, np.array([end]), changes, marks, none, none, floats, end, {})
 
 
 class Walk:
@@ -148,13 +150,14 @@ class Walk:
         marks = np.array([*self._marks, (self.count, self._noted)])
         return Course(
             self._start, np.concatenate(self._knots), np.concatenate(self._changes), marks, np.cumsum(sizes),
-            np.concatenate(self._elbows), np.concatenate(self._alphas), self.lam,
+            np.concatenate(self._elbows), np.concatenate(self._alphas), self.lam, self._nets,
         )  # fmt: skip
 
     def _start_at(self, lam: float) -> None:
         self.lam, self._start, self.count, self._noted = lam, self.alpha.copy(), 0, 0
         self._knots, self._changes = [np.array([lam])], [np.zeros((0, 3), dtype=np.int64)]
         self._marks, self._elbows, self._alphas = [], [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
+        self._nets, self._left = dict[int, Floats](), KEPT
 
     def _limit(self) -> int:
         """More stretches than a problem of this size ever takes."""
@@ -189,7 +192,9 @@ class Walk:
     ) -> tuple[int, int]:
         """Follow these pairs, and note what happens."""
         graph, nothing, law = self._graph, np.zeros((2, len(ids))), self._law
-        trace = new_trace(events, len(ids))
+        # Of many pairs the answers are made again where they are asked for, by `rerun`, and take no memory.
+        room = events + 1 if graph.tau > 0 and (events + 1) * len(graph.K) <= self._left else 0
+        trace = new_trace(events, len(ids), np.tile(self._net(), (room, 1)))
         watch = Watch(
             ids, graph.first[ids], graph.second[ids], graph.bound[ids], self.alpha[ids],
             self._side[ids], *nothing,
@@ -209,19 +214,26 @@ class Walk:
         if why == FULL:
             self._front = new_front(2 * len(front.rows), len(graph.K))
         self._note(trace, count)
+        if count > 0 and room > 0:
+            self._nets[len(self._marks) - 1] = trace.nets[: count + 1].copy()
+            self._left -= (count + 1) * len(graph.K)
         return count, why
+
+    def _net(self) -> Floats:
+        """B'alpha."""
+        graph, elbow, q = self._graph, self._elbow, self._resting.copy()
+        np.add.at(q, graph.first[elbow], self.alpha[elbow])
+        np.subtract.at(q, graph.second[elbow], self.alpha[elbow])
+        return q
 
     def _spread(self) -> None:
         """Compute g anew from the weights, but for a free score, and a bound on its rounding."""
-        graph, elbow, q = self._graph, self._elbow, self._resting.copy()
-        alpha, free = self.alpha[elbow], self.g[-1]
-        np.add.at(q, graph.first[elbow], alpha)
-        np.subtract.at(q, graph.second[elbow], alpha)
+        graph, free, q = self._graph, self.g[-1], self._net()
         self._excess = float(q[-1])
         self.g[:] = combine(graph.K, np.flatnonzero(q), q[q != 0])
         if graph.tau > 0:
             self.g[-1] = free
-        inner = float(alpha.sum())  # the other weights are whole numbers
+        inner = float(self.alpha[self._elbow].sum())  # the other weights are whole numbers
         self._rounding = _EPS * (float(np.abs(q).sum()) + inner) * graph.largest
 
     def _settle(self) -> float:
