@@ -180,6 +180,7 @@ _POINTS, _SHARES = np.polynomial.hermite_e.hermegauss(8)
 _SHARES = _SHARES / _SHARES.sum()
 _FARTHEST = 6.7  # between roots of rates: exp(-6.7²) = 3e-20
 _REACH = 8.5  # standard deviations
+_PANELS = 100_000  # on one side: both roots of rates grow at least as fast as exp(u / 4) there
 
 
 @njit
@@ -208,11 +209,12 @@ def _add(found, share, half, r, mean, deviation):
     """Add the integrals over u at one w = 2 log half, on panels from 0 to both sides."""
     low, high = mean - _REACH * deviation, mean + _REACH * deviation
     for direction in (-1, 1):
-        u = 0.0
-        while True:
+        u, done = 0.0, False
+        for _ in range(_PANELS):
             up, down, apart = _roots(half, r, u)
             flat = (direction < 0 and u <= low and up < 1e-9) or (direction > 0 and u >= high and down < 1e-9)
-            if flat or apart > _FARTHEST:
+            done = flat or apart > _FARTHEST
+            if done:
                 break
             if direction > 0:
                 near, border = low <= u < high, low if u < low else high
@@ -227,6 +229,8 @@ def _add(found, share, half, r, mean, deviation):
             for k, part in enumerate(_panel(min(u, end), max(u, end), near, half, r, mean, deviation)):
                 found[k] += share * part
             u = end
+        if not done:
+            raise ArithmeticError("the rates of points do not fall off")
 
 
 @njit

@@ -17,8 +17,8 @@ from preflearn.dynamics import (
     Matern52,
     PiecewiseConstant,
     Wiener,
-    least_state_size,
 )
+from studies.ch12_states import least_state_size
 
 seeds = st.integers(0, 2**31)
 ONE, E = np.ones((1, 1)), np.array([1.0, 0.0])

@@ -17,7 +17,7 @@ from preflearn.dynamics.covariances.elementary import (
     PiecewiseConstant,
     Wiener,
 )
-from preflearn.dynamics.covariances.state_space import StateSpace, least_state_size
+from preflearn.dynamics.covariances.state_space import StateSpace
 from preflearn.dynamics.likelihoods.counts import Poisson, Skellam
 from preflearn.dynamics.likelihoods.likelihood import Likelihood, likelihood_from
 from preflearn.dynamics.likelihoods.logit import Logit, OrdinalLogit
@@ -53,7 +53,6 @@ __all__ = [
     "covariance_from",
     "discover_covariance",
     "in_words",
-    "least_state_size",
     "likelihood_from",
     "load",
     "maximise_evidence",

@@ -112,7 +112,9 @@ def follow(graph, watch, front, g, trace, law, reach, lam, end, rounding, inside
         short = ended or lam - passed < stop
         if short:
             passed = lam - stop
-        if lam - passed <= 0 or _range(g, front.dg, base, passed, 1 / (lam - passed)) >= reach:
+        if lam - passed <= 0 or (
+            reach < np.inf and _range(g, front.dg, base, passed, 1 / (lam - passed)) >= reach
+        ):
             return piece, REACHED
         lam = stop if short else lam - passed
         if len(trace.nets):

@@ -32,7 +32,7 @@ from preflearn.path.graph_events import (
     tally,
 )
 
-_EVENTS, _FEWER = 400, 100  # in one stretch, of pairs of few items and of points: a query runs one again
+_EVENTS, _FEWER = 400, 200  # in one stretch, of pairs of few items and of points: a query runs one again
 _ROOM = 50  # of the elbow at first
 _REACH = 0.01  # of the first stretch
 _FEW = 1000  # pairs who are all watched
