@@ -214,7 +214,7 @@ BUDGETS = {
     "analogy": 995,
     "datasets": 542,
     "studies": 1429,
-    "bookrunner": 1857,
+    "bookrunner": 1858,
 }
 PREFLEARN = 10_973
 

@@ -329,7 +329,8 @@ def form_lines(result: Mapping) -> list[str]:
     lines = []
     for prefix, forms in (("", result["holds"]), ("on our numbers, ", result.get("ours", {}).get("holds"))):
         if forms and (prefix or len(forms) > 1):
-            lines += [f"{prefix}{form}: {'holds' if yes else 'fails'}" for form, yes in forms.items()]
+            ordered = sorted(forms.items(), key=lambda item: item[0] != _PRINTED)  # JSON may sort them
+            lines += [f"{prefix}{form}: {'holds' if yes else 'fails'}" for form, yes in ordered]
     return lines
 
 
