@@ -112,7 +112,7 @@ def residual(graph, alpha, lam):
 
 
 @njit
-def move(pairs, alpha, nets, knot, pair, weight):
+def _move(pairs, alpha, nets, knot, pair, weight):
     """Give a pair this weight, also in B'alpha at a knot, if there is one."""
     if len(nets):
         nets[knot, pairs.first[pair]] += weight - alpha[pair]
@@ -135,7 +135,7 @@ def rerun(graph, front, alpha, knots, changes, lam, nets, residuals):
                 admit(graph.K, graph.tau, graph, front, pair, -1.0, 2 * DEPENDENT)
             else:
                 dismiss(front, np.argmax(elbow.places[: elbow.size[0]] == pair))
-                move(graph, alpha, nets, piece, pair, weight * graph.bound[pair])
+                _move(graph, alpha, nets, piece, pair, weight * graph.bound[pair])
             used += 1
         if len(residuals):
             residuals[piece] = residual(graph, alpha, knots[piece])
@@ -146,6 +146,6 @@ def rerun(graph, front, alpha, knots, changes, lam, nets, residuals):
         for k in range(elbow.size[0]):
             pair = elbow.places[k]
             weight = min(max(alpha[pair] + passed * front.moves[k], 0.0), graph.bound[pair])
-            move(graph, alpha, nets, piece + 1, pair, weight)
+            _move(graph, alpha, nets, piece + 1, pair, weight)
         if lam >= knots[piece + 1]:
             return

@@ -18,7 +18,7 @@ from preflearn.checks import Floats, Ids
 from preflearn.compiled import njit, njit_sums
 from preflearn.ground.gram import combine_into
 from preflearn.path.elbow import solve
-from preflearn.path.graph import BOUND, admit, dismiss, move
+from preflearn.path.graph import BOUND, admit, dismiss
 
 ENDED, QUIET, SCALED, REACHED, FULL, LOST, EMPTY = 1, 2, 3, 4, 5, 6, 7  # why the loop stopped; see `follow`
 TOLERANCE = 1e-9  # of margins, in units of lambda: the path ends where their rounding may exceed it
@@ -112,14 +112,12 @@ def follow(graph, watch, front, g, trace, law, reach, lam, end, rounding, inside
         short = ended or lam - passed < stop
         if short:
             passed = lam - stop
-        if lam - passed <= 0 or (
-            reach < np.inf and _range(g, front.dg, base, passed, 1 / (lam - passed)) >= reach
-        ):
+        if lam - passed <= 0 or _range(g, front.dg, base, passed, 1 / (lam - passed)) >= reach:
             return piece, REACHED
         lam = stop if short else lam - passed
         if len(trace.nets):
-            trace.nets[piece + 1] = trace.nets[piece]
-        _advance(watch, front, g, passed, trace.nets, piece + 1)
+            _note_net(trace.nets, watch, front, piece, passed)
+        _advance(watch, front, g, passed)
         trace.knots[piece + 1] = lam
         if ended:
             return piece + 1, ENDED if end >= least else QUIET
@@ -149,8 +147,11 @@ def _turn(graph, watch, front, trace, law, lam, near, piece, slack, inside):
             k = elbow.places[choice - n]
             full = watch.alpha[k] > 0.5 * watch.bound[k]
             dismiss(front, choice - n)
-            move(watch, watch.alpha, trace.nets, piece, k, watch.bound[k] if full else 0.0)
-            watch.side[k], watch.gap[k] = -1 if full else 1, 0
+            if len(trace.nets):
+                left = (watch.bound[k] if full else 0.0) - watch.alpha[k]
+                trace.nets[piece, watch.first[k]] += left
+                trace.nets[piece, watch.second[k]] -= left
+            watch.alpha[k], watch.side[k], watch.gap[k] = (watch.bound[k], -1, 0) if full else (0, 1, 0)
             _note(trace, piece, watch.ids[k], 1 if full else 0)
             if elbow.size[0] == 0 and law.inflow != 0:
                 return slack, EMPTY
@@ -255,11 +256,21 @@ def _range(g, dg, base, passed, inverse):
 
 
 @njit
-def _advance(watch, front, g, passed, nets, knot):
+def _note_net(nets, watch, front, piece, passed):
+    """Write B'alpha where this piece ends, given that where it begins."""
+    nets[piece + 1] = nets[piece]
     for k in range(front.elbow.size[0]):
         place = front.elbow.places[k]
         weight = min(max(watch.alpha[place] + passed * front.moves[k], 0.0), watch.bound[place])
-        move(watch, watch.alpha, nets, knot, place, weight)
+        nets[piece + 1, watch.first[place]] += weight - watch.alpha[place]
+        nets[piece + 1, watch.second[place]] -= weight - watch.alpha[place]
+
+
+@njit
+def _advance(watch, front, g, passed):
+    for k in range(front.elbow.size[0]):
+        place = front.elbow.places[k]
+        watch.alpha[place] = min(max(watch.alpha[place] + passed * front.moves[k], 0.0), watch.bound[place])
     for k in range(len(watch.gap)):
         watch.gap[k] -= passed * watch.closing[k]
     for j in range(len(g)):
