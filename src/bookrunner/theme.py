@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 import textwrap
 from typing import Any
 
@@ -12,6 +13,7 @@ from sphinx.config import Config
 
 _BINDER = {"binderhub_url": "https://mybinder.org", "notebook_interface": "jupyterlab"}
 _LENGTH = 200
+_FORMULA = "\N{OBJECT REPLACEMENT CHARACTER}"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
@@ -47,7 +49,11 @@ def _complete(
 
 
 def description(doctree: nodes.document) -> str:
-    """The first paragraphs of a page that have no formula, cut between two words."""
-    top = next(doctree.findall(nodes.section), doctree)
-    said = (one.astext() for one in top.findall(nodes.paragraph) if one.next_node(nodes.math) is None)
+    """What a page says first, in sentences without formulas, cut between two words."""
+    top = next(doctree.findall(nodes.section), doctree).deepcopy()
+    for formula in list(top.findall(nodes.math)):
+        formula.replace_self(nodes.Text(_FORMULA))
+    text = " ".join(" ".join(one.astext().split()) for one in top.findall(nodes.paragraph))
+    sentences = re.split(r"(?<=[.?!]) (?=[A-Z])", text)
+    said = [one for one in sentences if _FORMULA not in one and re.fullmatch(r"[A-Z].*[.?!]", one)]
     return textwrap.shorten(" ".join(said), _LENGTH, placeholder=" …")
