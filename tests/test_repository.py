@@ -206,7 +206,7 @@ BUDGETS = {
     "ground": 945,
     "margins": 524,
     "svm": 903,
-    "path": 1300,
+    "path": 1308,
     "pursuit": 1056,
     "dynamics": 2915,
     "ratings": 365,
@@ -214,9 +214,9 @@ BUDGETS = {
     "analogy": 995,
     "datasets": 542,
     "studies": 1429,
-    "bookrunner": 1858,
+    "bookrunner": 1852,
 }
-PREFLEARN = 10_973
+PREFLEARN = 10_981
 
 
 @pytest.mark.parametrize("folder", BUDGETS)
