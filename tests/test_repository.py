@@ -214,7 +214,7 @@ BUDGETS = {
     "analogy": 995,
     "datasets": 542,
     "studies": 1429,
-    "bookrunner": 1852,
+    "bookrunner": 1864,
 }
 PREFLEARN = 10_981
 

@@ -14,7 +14,6 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_complete
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from joblib import cpu_count
 from tqdm import tqdm
 
 from bookrunner.execution import CELL_SECONDS, Kernels, Result, execute
-from bookrunner.files import digest, file_name, write_atomically
+from bookrunner.files import check_writable, digest, file_name, write_atomically
 from bookrunner.keys import State
 from bookrunner.outputs import Executed, read_executed, write_executed
 from bookrunner.project import Chapter
@@ -129,7 +128,7 @@ def run_tasks(
     ValueError
         If `jobs` is not positive, or there is no Dask or no scheduler.
     OSError
-        If a result can't be written.
+        If a result can't be written; folders are tried before anything runs.
     KeyboardInterrupt
         Once the kernels are stopped and what was finished is stored.
     """
@@ -140,6 +139,7 @@ def run_tasks(
         if executed and not force and not state.changes(executed):
             outcomes[task.target] = Outcome(task, "unchanged", executed)
     left = [task for task in tasks if task.target not in outcomes]
+    check_writable({task.target.parent for task in left})
     # The longest first: then no processor waits for one long chapter at the end.
     left.sort(key=lambda task: -(found.run["seconds"] if (found := last[task.target]) else math.inf))
     threads = cpu_count() if jobs is None else jobs
@@ -155,34 +155,30 @@ def _outcomes(
 ) -> Iterator[Outcome]:
     """Submit all, and store each result as it comes; an interrupt stops the kernels of this machine.
 
-    A terminal shows a bar with the cell that began last, and a line tells of each task that ended.
+    A terminal shows a bar with the time left, and a line tells of each task that ended.
     """
     futures: dict[Future[Result], Task] = {}
-    look: dict[str, Any] = {"unit": "run", "leave": False, "disable": not sys.stderr.isatty() or not tasks}
-    bar = tqdm(total=len(tasks), **look)
-
-    def begun(label: str, number: int, n_cells: int) -> None:
-        bar.set_postfix_str(f"{label}: cell {number} of {n_cells}")
-
     for task in tasks:
-        here: tuple[Any, ...] = (kernels, partial(begun, task.label)) if kernels is not None else ()
-        job = (task.chapter.notebook, task.parameters, state.root, cell_seconds, *here)
+        job = (task.chapter.notebook, task.parameters, state.root, cell_seconds, kernels)
         futures[executor.submit(execute, *job)] = task
+    look: dict[str, Any] = {"unit": "run", "leave": False, "disable": not sys.stderr.isatty() or not tasks}
+    bar = tqdm(as_completed(futures), total=len(tasks), **look)
     try:
-        for done, future in enumerate(as_completed(futures), start=1):
-            outcome = _stored(state, futures[future], future)
+        for done, future in enumerate(bar, start=1):
+            outcome = _stored(state, futures.pop(future), future)
             how = "done in" if outcome.status == "done" else "FAILED after"
             text = f"{outcome.task.label}: {how} {duration(outcome.seconds)} ({done} of {len(tasks)})"
             tqdm.write(text, file=sys.stderr)
-            bar.update()
             yield outcome
     except BaseException:
+        finished = [future for future in futures if future.done()]
         if kernels is not None:
             kernels.stop()
-        executor.shutdown(wait=False, cancel_futures=True)
+        for future in futures:
+            future.cancel()
+        for future in finished:
+            _stored(state, futures[future], future)
         raise
-    finally:
-        bar.close()
 
 
 def _stored(state: State, task: Task, future: Future[Result]) -> Outcome:
@@ -191,25 +187,27 @@ def _stored(state: State, task: Task, future: Future[Result]) -> Outcome:
         result = future.result()
     except Exception as error:  # a worker was lost, or lacks the package
         result = Result(None, f"{type(error).__name__}: {error}")
+    notebook, how, executed = result.notebook, result.summary, None
+    seconds = round(float(notebook["metadata"]["papermill"]["duration"]), 3) if notebook else 0.0
     task.failed.unlink(missing_ok=True)
-    if result.notebook is not None and not result.summary:
+    if notebook is not None and not how:
         try:
-            return Outcome(task, "done", _written(state, task, result), result.seconds)
+            executed = _written(state, task, Executed(notebook), seconds)
         except ValueError as error:  # a cell showed what only we may, in another form
-            result = result._replace(summary=str(error))
-    if result.notebook is not None:
-        write_atomically(task.failed, json.dumps(result.notebook, ensure_ascii=False, indent=1) + "\n")
-    return Outcome(task, "failed", None, result.seconds, result.summary, result.report)
+            how = str(error)
+    if notebook is not None and executed is None:
+        write_atomically(task.failed, json.dumps(notebook, ensure_ascii=False, indent=1) + "\n")
+    return Outcome(task, "done" if executed else "failed", executed, seconds, how, result.report)
 
 
-def _written(state: State, task: Task, result: Result) -> Executed:
-    executed, profile = Executed(result.notebook or {}), task.chapter.profile(task.parameters)
+def _written(state: State, task: Task, executed: Executed, seconds: float) -> Executed:
+    profile = task.chapter.profile(task.parameters)
     run = {
         "chapter": task.chapter.name,
         "profile": profile,
         "parameters": task.parameters,
         "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "seconds": result.seconds,
+        "seconds": seconds,
         "inputs": state.inputs(task.chapter, profile, executed),
     }
     return write_executed(task.target, executed, run)
