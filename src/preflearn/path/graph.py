@@ -121,11 +121,10 @@ def _move(pairs, alpha, nets, knot, pair, weight):
 
 
 @njit
-def rerun(graph, front, alpha, knots, changes, lam, nets, residuals):
+def rerun(graph, front, alpha, knots, changes, lam, nets):
     """Carry the weights from the first of these knots down to lambda, by the changes that were noted.
 
-    Rows of `nets`, if there are any, become B'alpha at the knots; the first has to be given. `residuals`, if
-    there are any, become those of the optimality conditions where the pieces begin.
+    Rows of `nets`, if there are any, become B'alpha at the knots; the first has to be given.
     """
     elbow, used = front.elbow, 0
     for piece in range(len(knots) - 1):
@@ -137,8 +136,6 @@ def rerun(graph, front, alpha, knots, changes, lam, nets, residuals):
                 dismiss(front, np.argmax(elbow.places[: elbow.size[0]] == pair))
                 _move(graph, alpha, nets, piece, pair, weight * graph.bound[pair])
             used += 1
-        if len(residuals):
-            residuals[piece] = residual(graph, alpha, knots[piece])
         solve(elbow, front.moves, 0.0, graph.tau)
         passed = knots[piece] - max(lam, knots[piece + 1])
         if len(nets):
@@ -149,3 +146,29 @@ def rerun(graph, front, alpha, knots, changes, lam, nets, residuals):
             _move(graph, alpha, nets, piece + 1, pair, weight)
         if lam >= knots[piece + 1]:
             return
+
+
+@njit
+def retrace(graph, elbow, size, changes, weights, nets):
+    """Write B'alpha of points at the knots, given that at the first, from the weights of the elbow there.
+
+    The elbow begins with so many points, and has room for those that come. Point i is pair i, with item i.
+    """
+    used = noted = 0
+    for piece in range(len(nets) - 1):
+        while used < len(changes) and changes[used, 0] == piece:
+            point, weight = changes[used, 1], changes[used, 2]
+            if weight < 0:
+                elbow[size] = point
+                size += 1
+            else:
+                size -= 1
+                for k in range(np.argmax(elbow == point), size):
+                    elbow[k] = elbow[k + 1]
+                nets[piece, point] = weight if graph.first[point] == point else -weight
+            used += 1
+        nets[piece + 1] = nets[piece]
+        for k in range(size):
+            point, weight = elbow[k], weights[noted + k]
+            nets[piece + 1, point] = weight if graph.first[point] == point else -weight
+        noted += size

@@ -73,14 +73,14 @@ class Trace(NamedTuple):
 
     knots: Floats  # (events + 1,)
     changes: Ids  # (room, 3)
-    used: Ids  # (1,)
-    nets: Floats  # (events + 1, n): B'alpha at the knots; or (0, n), where there is no room for them
+    used: Ids  # (2,): how many changes there are, and weights
+    weights: Floats  # of the elbow where each piece ends, in turn; (0,) if they are not wanted
 
 
-def new_trace(events: int, watched: int, nets: Floats) -> Trace:
-    """Room for so many events, one of which may bring all that are watched to the margin."""
+def new_trace(events: int, watched: int, room: int) -> Trace:
+    """Room for so many events, one of which may bring all that are watched to the margin, and for weights."""
     changes = np.zeros((_PIVOTS * events + _LONGEST * (_PATIENCE + 4 * watched), 3), dtype=np.int64)
-    return Trace(np.zeros(events + 1), changes, np.zeros(1, dtype=np.int64), nets)
+    return Trace(np.zeros(events + 1), changes, np.zeros(2, dtype=np.int64), np.empty(room))
 
 
 @njit
@@ -97,7 +97,7 @@ def follow(graph, watch, front, g, trace, law, reach, lam, end, rounding, inside
     least = (
         _FALL * lam if rounding < _NEARLY * TOLERANCE * law.size else max(_FALL * lam, rounding / TOLERANCE)
     )
-    trace.used[0], trace.knots[0] = 0, lam
+    trace.used[:], trace.knots[0] = 0, lam
     for k in range(len(watch.ids)):
         watch.gap[k] = watch.side[k] * (g[watch.first[k]] - g[watch.second[k]] - law.drop * lam)
     for piece in range(len(trace.knots) - 1):
@@ -115,9 +115,8 @@ def follow(graph, watch, front, g, trace, law, reach, lam, end, rounding, inside
         if lam - passed <= 0 or _range(g, front.dg, base, passed, 1 / (lam - passed)) >= reach:
             return piece, REACHED
         lam = stop if short else lam - passed
-        if len(trace.nets):
-            _note_net(trace.nets, watch, front, piece, passed)
         _advance(watch, front, g, passed)
+        _note_weights(trace, watch, front.elbow)
         trace.knots[piece + 1] = lam
         if ended:
             return piece + 1, ENDED if end >= least else QUIET
@@ -147,10 +146,6 @@ def _turn(graph, watch, front, trace, law, lam, near, piece, slack, inside):
             k = elbow.places[choice - n]
             full = watch.alpha[k] > 0.5 * watch.bound[k]
             dismiss(front, choice - n)
-            if len(trace.nets):
-                left = (watch.bound[k] if full else 0.0) - watch.alpha[k]
-                trace.nets[piece, watch.first[k]] += left
-                trace.nets[piece, watch.second[k]] -= left
             watch.alpha[k], watch.side[k], watch.gap[k] = (watch.bound[k], -1, 0) if full else (0, 1, 0)
             _note(trace, piece, watch.ids[k], 1 if full else 0)
             if elbow.size[0] == 0 and law.inflow != 0:
@@ -179,6 +174,14 @@ def _note(trace, piece, pair, weight):
     row = trace.changes[trace.used[0]]
     row[0], row[1], row[2] = piece, pair, weight
     trace.used[0] += 1
+
+
+@njit
+def _note_weights(trace, watch, elbow):
+    if len(trace.weights):
+        for k in range(elbow.size[0]):
+            trace.weights[trace.used[1] + k] = watch.alpha[elbow.places[k]]
+        trace.used[1] += elbow.size[0]
 
 
 @njit
@@ -253,17 +256,6 @@ def _range(g, dg, base, passed, inverse):
         moved = (g[j] + passed * dg[j]) * inverse - base[j]
         low, high = min(low, moved), max(high, moved)
     return max(high, high2, high3, high4) - min(low, low2, low3, low4)
-
-
-@njit
-def _note_net(nets, watch, front, piece, passed):
-    """Write B'alpha where this piece ends, given that where it begins."""
-    nets[piece + 1] = nets[piece]
-    for k in range(front.elbow.size[0]):
-        place = front.elbow.places[k]
-        weight = min(max(watch.alpha[place] + passed * front.moves[k], 0.0), watch.bound[place])
-        nets[piece + 1, watch.first[place]] += weight - watch.alpha[place]
-        nets[piece + 1, watch.second[place]] -= weight - watch.alpha[place]
 
 
 @njit

@@ -12,8 +12,8 @@ from preflearn.checks import Floats, Ids, check_array, check_labels
 from preflearn.compiled import njit
 from preflearn.ground.expansion import ItemKernel, origin
 from preflearn.pairs import Pairs, as_pairs
-from preflearn.path.graph import Graph, net, rerun, residual
-from preflearn.path.regularization import NOTHING, RegularizationPath, Selection, steps, widest
+from preflearn.path.graph import Graph, net, residual
+from preflearn.path.regularization import RegularizationPath, Selection, steps, widest
 from preflearn.path.walk import Course
 
 _ON = 1e-9  # from the margin, in units of 1 and the largest score
@@ -91,19 +91,6 @@ class RankingPath(RegularizationPath):
         """max |alpha - clip(alpha + 1 - yBf, 0, 1)| at lambda, with f computed anew from alpha."""
         lam = self._check(lam)
         return float(residual(self._graph, self._weights(lam), lam))
-
-    def worst_residual(self) -> float:
-        """The largest `kkt_residual` of all breakpoints, and of some places between them.
-
-        It takes a product with the Gram matrix and a pass over the pairs for each: many times the path.
-        """
-        worst = self.kkt_residual(self.breakpoints[-1]) if len(self.breakpoints) else 0.0
-        for stretch in range(len(self._course.marks) - 1):
-            knots, changes = self._stretch(stretch)
-            residuals = np.zeros(len(knots) - 1)
-            rerun(self._graph, *self._begin(stretch), knots, changes, 0.0, NOTHING, residuals)
-            worst = max(worst, float(residuals.max(initial=0.0)))
-        return worst
 
     def objective(self, lam: float) -> float:
         """The minimum of eq. 6: the sum of hinges, and lambda/2 times the squared norm of f."""

@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from preflearn.checks import Floats, Ids, check_real, refuse
-from preflearn.path.graph import Front, Graph, gather, net, new_front, rerun
-from preflearn.path.walk import KEPT, LAST, Course
+from preflearn.path.graph import Front, Graph, gather, net, new_front, rerun, retrace
+from preflearn.path.walk import LAST, Course
 
-NONE, NOTHING = np.zeros(0), np.zeros((0, 0))
 _SHORT = 1e-12  # a piece shorter than this share of lambda
+_KEPT = 5_000_000  # numbers of B'alpha at knots that are kept for the next query, at most
 
 
 class Selection(NamedTuple):
@@ -52,7 +52,7 @@ class RegularizationPath(ABC):
     def __init__(self, graph: Graph, course: Course, status: str):
         self._graph, self._course, self.status, self.lambda_end = graph, course, status, course.end
         self._last = np.inf, course.start  # lambda and weights of the last query
-        self._replays = {k: (self._stretch(k)[0], nets) for k, nets in course.nets.items()}
+        self._replays: dict[int, tuple[Floats, Floats]] = {}
         knots = np.append(course.knots, course.end) if course.end < course.knots[-1] else course.knots
         kept = knots[1:] < knots[:-1] * (1 - _SHORT)
         turned = np.zeros(len(knots), dtype=bool)
@@ -157,11 +157,17 @@ class RegularizationPath(ABC):
         """The knots of a stretch and B'alpha there, kept for the next query."""
         if stretch in self._replays:
             return self._replays[stretch]
-        graph, (knots, changes), (front, alpha) = self._graph, self._stretch(stretch), self._begin(stretch)
+        graph, course, alpha = self._graph, self._course, self._weights_before(stretch)
+        knots, changes = self._stretch(stretch)
         nets = np.zeros((len(knots), len(graph.K)))
         nets[0] = net(graph, alpha)
-        rerun(graph, front, alpha, knots, changes, 0.0, nets, NONE)
-        if sum(kept.size for _, kept in self._replays.values()) + nets.size > KEPT:
+        if graph.tau > 0:
+            elbow, size = self._elbow(stretch)
+            noted = course.noted[slice(*course.marks[stretch : stretch + 2, 2])]
+            retrace(graph, elbow, size, changes, noted, nets)
+        else:
+            rerun(graph, self._front(stretch), alpha, knots, changes, 0.0, nets)
+        if sum(kept.size for _, kept in self._replays.values()) + nets.size > _KEPT:
             self._replays.clear()
         self._replays[stretch] = knots, nets
         return knots, nets
@@ -186,27 +192,36 @@ class RegularizationPath(ABC):
         return self._weights_within(stretch, lam)
 
     def _weights_within(self, stretch: int, lam: float) -> Floats:
-        front, alpha = self._begin(stretch)
-        rerun(self._graph, front, alpha, *self._stretch(stretch), lam, NOTHING, NONE)
+        alpha = self._weights_before(stretch)
+        rerun(self._graph, self._front(stretch), alpha, *self._stretch(stretch), lam, np.zeros((0, 0)))
         return alpha
 
-    def _begin(self, stretch: int) -> tuple[Front, Floats]:
-        """The margin set where a stretch begins, ready to go on, and all weights."""
+    def _weights_before(self, stretch: int) -> Floats:
+        """All weights where a stretch begins."""
         course, graph = self._course, self._graph
         before = course.changes[: course.marks[stretch, 1]]
-        part = slice(course.first[stretch], course.first[stretch + 1])
+        part = slice(*course.first[stretch : stretch + 2])
         alpha, left = course.start.copy(), before[before[:, 2] >= 0]
         alpha[left[:, 1]] = left[:, 2] * graph.bound[left[:, 1]]  # of several, the last one counts
         alpha[course.pairs[part]] = course.weights[part]
-        _, changes = self._stretch(stretch)
-        room = part.stop - part.start + int(np.count_nonzero(changes[:, 2] < 0))
-        front = new_front(room, len(graph.K))
-        gather(graph, graph, front, course.pairs[part], np.full(part.stop - part.start, -1.0))
-        return front, alpha
+        return alpha
+
+    def _elbow(self, stretch: int) -> tuple[Ids, int]:
+        """The margin set where a stretch begins, its size, and room behind it for those who come."""
+        pairs = self._course.pairs[slice(*self._course.first[stretch : stretch + 2])]
+        coming = np.count_nonzero(self._stretch(stretch)[1][:, 2] < 0)
+        return np.append(pairs, np.full(coming, -1)), len(pairs)
+
+    def _front(self, stretch: int) -> Front:
+        """The margin set where a stretch begins, ready to go on."""
+        elbow, size = self._elbow(stretch)
+        front = new_front(len(elbow), len(self._graph.K))
+        gather(self._graph, self._graph, front, elbow[:size], np.full(size, -1.0))
+        return front
 
     def _stretch(self, stretch: int) -> tuple[Floats, Ids]:
         """Knots and changes of a stretch, counted from its beginning."""
-        (piece, change), (end, last) = self._course.marks[stretch : stretch + 2]
+        (piece, change, _), (end, last, _) = self._course.marks[stretch : stretch + 2]
         changes = self._course.changes[change:last].copy()
         changes[:, 0] -= piece
         return self._course.knots[piece : end + 1], changes

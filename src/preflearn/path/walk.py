@@ -32,11 +32,10 @@ from preflearn.path.graph_events import (
     tally,
 )
 
-_EVENTS, _FEWER = 400, 200  # in one stretch, of pairs of few items and of points: a query runs one again
+_EVENTS, _FEWER = 400, 200  # in one stretch, of pairs and of points, whose stretch is one product in `select`
 _ROOM = 50  # of the elbow at first
 _REACH = 0.01  # of the first stretch
 _FEW = 1000  # pairs who are all watched
-KEPT = 5_000_000  # numbers of B'alpha at knots, at most
 LAST = 1e-9  # what happens below this part of the first breakpoint is rounding
 _SETTLED = 1e-12  # relative to the largest g: smaller errors of the elbow are left alone
 _WORST = 1e-8  # relative to the largest score against the free one: violations that end the path
@@ -49,26 +48,26 @@ _FALLING = Law(1.0, 0.0, 1.0, 0.0)
 class Course(NamedTuple):
     """A path in arrays. Piece k holds from knot k down to knot k + 1.
 
-    Stretch s begins with piece and change ``marks[s]``, and with the margin set
+    Stretch s begins with piece, change and noted weight ``marks[s]``, and with the margin set
     ``pairs[first[s] : first[s + 1]]``, at these weights; the last mark is the end.
     """
 
     start: Floats  # (m,): all weights at the first knot and above
     knots: Floats  # (pieces + 1,)
     changes: Ids  # (c, 3): piece, pair, and its weight as a share of its bound, or -1 where it comes in
-    marks: Ids  # (stretches + 1, 2)
+    marks: Ids  # (stretches + 1, 3)
     first: Ids  # (stretches + 1,)
     pairs: Ids
     weights: Floats
     end: float  # from the last knot down to it f stays, and the weights fall in proportion to lambda
-    nets: dict[int, Floats]  # of the stretches that there is room for, B'alpha at the knots
+    noted: Floats  # of points, the weights of the margin set where each piece ends; of pairs (0,)
 
 
 def still(alpha: Floats, end: float) -> Course:
     """The course of weights that stay down to this lambda."""
     none, floats = np.zeros(0, dtype=np.int64), np.zeros(0)
-    changes, marks = none.reshape(0, 3), np.zeros((1, 2), dtype=np.int64)
-    return Course(alpha, np.array([end]), changes, marks, none, none, floats, end, {})
+    changes, marks = none.reshape(0, 3), np.zeros((1, 3), dtype=np.int64)
+    return Course(alpha, np.array([end]), changes, marks, none, none, floats, end, floats)
 
 
 class Walk:
@@ -108,15 +107,18 @@ class Walk:
         """
         diagonal = self._graph.K.diagonal()[:-1]
         self._law, self.lam = Law(0.0, sign, float(np.mean(diagonal)) or 1.0, np.inf), total + 1.0
-        ids, why = pairs.astype(np.int32), 0
+        ids, why, moved = pairs.astype(np.int32), 0, self._events
         for _ in range(self._limit()):
-            self._spread()
+            if moved >= self._events:
+                self._spread()
+                self._settle()
+                moved = 0
             if len(self._elbow) == 0:  # the free score goes to where the next one can take weight
                 gain = np.where(self.alpha[pairs] > 0.5, np.inf, sign * self.g[pairs])
                 self.elbow = pairs[[np.argmin(gain)]]
                 self.g[-1] = self.g[self.elbow[0]]
-            self._settle()
-            _, why = self._follow(ids, self._events, np.inf, 1.0, 1)
+            count, why = self._follow(ids, self._events - moved, np.inf, 1.0, 1)
+            moved += max(count, 1)
             if why in (ENDED, LOST):
                 break
         if why != ENDED:
@@ -132,32 +134,35 @@ class Walk:
         self._start_at(lam)
         end, quiet = max(lambda_min, LAST * lam), False
         for _ in range(self._limit()):
-            why = self._advance(end, self._events if most is None else min(self._events, most - self.count))
+            why = self._advance(
+                end, self._events if most is None else min(self._events, most - self._mark[0])
+            )
             if why == LOST:
                 return self.course(), "complete" if quiet and lambda_min == 0 else "rounding"
             if why == ENDED:
                 return self.course(), "complete"
             if why == SCALED:
                 return self.course()._replace(end=lambda_min), "complete"
-            if self.count == most:
+            if self._mark[0] == most:
                 return self.course(), "max_events"
             quiet = why == QUIET
-        raise ArithmeticError(f"the path did not end in {self.count} events; it came to {self.lam}")
+        raise ArithmeticError(f"the path did not end in {self._mark[0]} events; it came to {self.lam}")
 
     def course(self) -> Course:
         """Everything so far."""
         sizes = [len(elbow) for elbow in self._elbows]
-        marks = np.array([*self._marks, (self.count, self._noted)])
+        marks = np.array([*self._marks, self._mark])
         return Course(
             self._start, np.concatenate(self._knots), np.concatenate(self._changes), marks, np.cumsum(sizes),
-            np.concatenate(self._elbows), np.concatenate(self._alphas), self.lam, self._nets,
+            np.concatenate(self._elbows), np.concatenate(self._alphas), self.lam,
+            np.concatenate(self._weights),
         )  # fmt: skip
 
     def _start_at(self, lam: float) -> None:
-        self.lam, self._start, self.count, self._noted = lam, self.alpha.copy(), 0, 0
+        self.lam, self._start, self._mark = lam, self.alpha.copy(), (0, 0, 0)
         self._knots, self._changes = [np.array([lam])], [np.zeros((0, 3), dtype=np.int64)]
-        self._marks, self._elbows, self._alphas = [], [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
-        self._nets, self._left = dict[int, Floats](), KEPT
+        self._marks, self._elbows = list[tuple[int, int, int]](), [np.zeros(0, dtype=np.int64)]
+        self._alphas, self._weights = [np.zeros(0)], [np.zeros(0)]
 
     def _limit(self) -> int:
         """More stretches than a problem of this size ever takes."""
@@ -173,7 +178,7 @@ class Walk:
         ids, on, inside, worst = gaps(graph, self._side, self.g, self.lam, self._reach, self._rounding)
         if max(worst, left) > max(TOLERANCE * self.lam, _WORST * self._law.size):
             return LOST
-        self._marks.append((self.count, self._noted))
+        self._marks.append(self._mark)
         self._elbows.append(self._elbow)
         self._alphas.append(self.alpha[self._elbow])
         count, why = self._follow(ids, events, self._reach, end, inside)
@@ -192,9 +197,8 @@ class Walk:
     ) -> tuple[int, int]:
         """Follow these pairs, and note what happens."""
         graph, nothing, law = self._graph, np.zeros((2, len(ids))), self._law
-        # Of many pairs the answers are made again where they are asked for, by `rerun`, and take no memory.
-        room = events + 1 if graph.tau > 0 and (events + 1) * len(graph.K) <= self._left else 0
-        trace = new_trace(events, len(ids), np.tile(self._net(), (room, 1)))
+        # Of pairs the weights are made again where they are asked for, by `rerun`, and take no memory.
+        trace = new_trace(events, len(ids), events * len(self._front.rows) if graph.tau > 0 else 0)
         watch = Watch(
             ids, graph.first[ids], graph.second[ids], graph.bound[ids], self.alpha[ids],
             self._side[ids], *nothing,
@@ -214,9 +218,6 @@ class Walk:
         if why == FULL:
             self._front = new_front(2 * len(front.rows), len(graph.K))
         self._note(trace, count)
-        if count > 0 and room > 0:
-            self._nets[len(self._marks) - 1] = trace.nets[: count + 1].copy()
-            self._left -= (count + 1) * len(graph.K)
         return count, why
 
     def _net(self) -> Floats:
@@ -262,9 +263,11 @@ class Walk:
         return (1 - share) * wrong
 
     def _note(self, trace: Trace, count: int) -> None:
+        piece, change, weight = self._mark
         changes = trace.changes[: trace.used[0]].copy()
-        changes[:, 0] += self.count
+        changes[:, 0] += piece
         self._knots.append(trace.knots[1 : count + 1].copy())
         self._changes.append(changes)
+        self._weights.append(trace.weights[: trace.used[1]].copy())
         self.lam = float(trace.knots[count])
-        self.count, self._noted = self.count + count, self._noted + len(changes)
+        self._mark = piece + count, change + len(changes), weight + int(trace.used[1])
