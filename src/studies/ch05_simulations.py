@@ -23,9 +23,8 @@ from preflearn.ground.gram import fixed
 from preflearn.metrics import comparison_auc, comparison_loss, threshold
 from preflearn.pairs import Incidence, Pairs
 from preflearn.path import ranksvm_path
-from preflearn.path.binary import trusted_path
-from preflearn.path.binary_path import BinaryPath
-from preflearn.path.ranking_path import RankingPath
+from preflearn.path.binary import BinaryPath, trusted_path
+from preflearn.path.ranking import RankingPath
 from preflearn.svm import DegenerateBiasError, SVMCompare, SVMRank
 from preflearn.svm.machine import NEGATIVE, clear_threshold
 

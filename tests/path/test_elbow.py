@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 
 from preflearn.ground.gram import combine, fixed
-from preflearn.path.elbow import empty_elbow, enter, leave, solve
+from preflearn.path.graph import empty_elbow, enter, leave, solve
 
 
 def take(elbow, K, place, value, tau):

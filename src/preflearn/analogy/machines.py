@@ -26,10 +26,8 @@ from preflearn.checks import Floats, Ids
 from preflearn.ground.gram import DenseGram
 from preflearn.ground.newton import newton
 from preflearn.pairs import Pairs
-from preflearn.path.binary import trusted_path
-from preflearn.path.binary_path import BinaryPath
-from preflearn.path.ranking import ranksvm_path
-from preflearn.path.ranking_path import RankingPath
+from preflearn.path.binary import BinaryPath, trusted_path
+from preflearn.path.ranking import RankingPath, ranksvm_path
 from preflearn.path.regularization import FoldCurve, Selection, merged
 
 _LEAST = 1e-8  # lambda per example where a path ends; the first breakpoint is below 1 per example

@@ -12,21 +12,234 @@ References
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.checks import Floats, check_labels, check_real
+from preflearn.checks import Floats, check_array, check_labels, check_real
 from preflearn.ground.gram import check_gram, check_semidefinite, fixed
-from preflearn.path.binary_path import BinaryPath
 from preflearn.path.graph import BOUND, Graph, check_entries
-from preflearn.path.walk import Walk, still
+from preflearn.path.regularization import RegularizationPath, Selection, steps, widest
+from preflearn.path.walk import Course, Walk, still
 
 _NOTHING = 1e-12  # of the largest entry of K: a first breakpoint that is rounding
 _INACCURATE = 1e-4  # a duality gap, in units of the objective, that is worth a warning
 _LEVEL = 10.0  # a constant in K is taken out if it is so much larger than the rest
 _ROUNDED = 2e-15  # of that constant: a rest which is its rounding, and no Gram matrix
+
+
+class Middle(NamedTuple):
+    """Extreme y_i (K y alpha)_i of the points at weight 1 and 0, which bound the offset where it is free.
+
+    max(one_minus - lambda, lambda - zero_plus) <= offset <= min(lambda - one_plus, zero_minus - lambda)
+    """
+
+    one_plus: float
+    one_minus: float
+    zero_plus: float
+    zero_minus: float
+
+    @classmethod
+    def of(cls, y: Floats, alpha: Floats, w: Floats) -> Middle:
+        values, one, plus = y * w, alpha > 0.5, y > 0
+        return cls(
+            np.max(values[one & plus]),
+            np.max(values[one & ~plus]),
+            np.min(values[~one & plus], initial=np.inf),
+            np.min(values[~one & ~plus], initial=np.inf),
+        )
+
+    def at(self, lam: float) -> float:
+        low = max(self.one_minus - lam, lam - self.zero_plus)
+        return (low + min(lam - self.one_plus, self.zero_minus - lam)) / 2
+
+    def kinks(self) -> list[float]:
+        return sorted({(self.one_minus + self.zero_plus) / 2, (self.one_plus + self.zero_minus) / 2})[::-1]
+
+
+class BinaryPath(RegularizationPath):
+    """The solutions of the machine with bias for all lambda, as made by `svm_path`."""
+
+    def __init__(self, graph: Graph, course: Course, status: str, y: Floats, centre: Floats | float):
+        super().__init__(graph, course, status)
+        self._K, self._y = graph.K[:-1, :-1], y
+        self._centre = centre  # taken from the rows of each kernel; K is without it
+
+    def alpha(self, lam: float) -> Floats:
+        """The dual weights at lambda, shape (m,), each in [0, 1]; those of libsvm are C times as large.
+
+        Raises
+        ------
+        ValueError
+            If lambda is not positive and finite, or is below `lambda_end`.
+        """
+        return self._weights(self._check(lam))
+
+    def bias(self, lam: float) -> float:
+        """b of f(x) = w·x + b; where an interval of values is optimal, its middle.
+
+        Raises
+        ------
+        ValueError
+            If lambda is not positive and finite, or is below `lambda_end`.
+        """
+        lam, alpha = self._check(lam), self.alpha(lam)
+        return float(self._offset(lam, alpha) - np.sum(self._centre * self._y * alpha)) / lam
+
+    def decision_function(self, lam: float, K_new: ArrayLike) -> Floats:
+        """f(x) at lambda of new points, shape (n,).
+
+        Parameters
+        ----------
+        lam : float
+        K_new : array-like of shape (n, m)
+            Kernel values of new points (rows) with those of the fit.
+
+        Raises
+        ------
+        ValueError
+            On a bad lambda (as in `alpha`) or bad kernel values.
+        """
+        return self._decide(self._check(lam), self._check_kernel(K_new))
+
+    def _decide(self, lam: float, K_new: Floats) -> Floats:
+        alpha = self._weights(lam)
+        return (K_new @ (self._y * alpha) + self._offset(lam, alpha)) / lam
+
+    def kkt_residual(self, lam: float) -> float:
+        """The largest violation of the optimality conditions at lambda, over max(1, max |f|).
+
+        It covers y f = 1 at weights inside (0, 1), y f >= 1 at 0, y f <= 1 at 1, and sum(y alpha) = 0.
+
+        Raises
+        ------
+        ValueError
+            If lambda is not positive and finite, or is below `lambda_end`.
+        """
+        alpha, f = self.alpha(lam), self._decide(self._check(lam), self._K)
+        excess = self._y * f - 1
+        low, high = alpha <= BOUND, alpha >= 1 - BOUND
+        wrong = np.where(low, -excess, np.where(high, excess, np.abs(excess)))
+        return float(max(0.0, wrong.max(), abs(self._y @ alpha)) / max(1.0, np.abs(f).max()))
+
+    def _values(self, lam: float) -> tuple[float, float]:
+        alpha = self._weights(lam)
+        w, bias = self._K @ (self._y * alpha) / lam, self._offset(lam, alpha) / lam
+        half = float((self._y * alpha) @ w) / 2
+        primal = half + float(np.maximum(0.0, 1 - self._y * (w + bias)).sum())
+        return primal, float(alpha.sum()) - half - (1 + abs(bias)) * abs(float(self._y @ alpha))
+
+    def select(
+        self,
+        K_valid: ArrayLike,
+        y_valid: ArrayLike,
+        loss: Callable[[NDArray, Floats], float] | None = None,
+    ) -> Selection:
+        """The lambda with the least validation loss.
+
+        Without `loss` it is the zero-one loss of sign(f), with +1 at f = 0, as a function of every lambda
+        up to the first breakpoint: since F is piecewise linear, the places where predictions change are
+        computed. Then ``losses[i]`` holds from ``lambdas[i]`` down to ``lambdas[i + 1]``, and the best
+        lambda is the geometric middle of the widest of the best intervals. With `loss`, it is its least
+        value over the breakpoints, at the largest such lambda.
+
+        Parameters
+        ----------
+        K_valid : array-like of shape (n, m)
+            Kernel values of validation points (rows) with those of the fit.
+        y_valid : array-like of shape (n,)
+            Labels -1 or +1; with `loss`, whatever it takes.
+        loss : callable, optional
+            ``loss(y_valid, f)``, smaller is better.
+
+        Raises
+        ------
+        ValueError
+            On bad kernel values or labels, or if the path has no breakpoint.
+
+        Examples
+        --------
+        >>> from preflearn.path import svm_path
+        >>> x, y = np.array([-3.0, -1.0, 1.0, 2.0]), [-1, 1, -1, 1]
+        >>> path = svm_path(np.outer(x, x), y)
+        >>> path.select(np.outer([-2.0, 4.0], x), [-1, 1]).loss
+        0.0
+        """
+        K_valid = self._check_kernel(K_valid)
+        self._check_choice()
+        if loss is not None:
+            truth = np.asarray(y_valid)
+            return self._at_breakpoints(K_valid, lambda f: loss(truth, f))
+        lambdas, losses = self._zero_one(K_valid, check_labels(y_valid, len(K_valid), allow=(-1, 1)))
+        return widest(lambdas, losses, self._end(lambdas))
+
+    def _zero_one(self, K_valid: Floats, y_valid: NDArray) -> tuple[Floats, Floats]:
+        wrong, places, changes = 0, [], []
+        for block, (lams, F) in enumerate(self._blocks(K_valid)):
+            F[np.abs(F) <= 1e-12 * np.abs(F).max()] = 0.0  # on the boundary, but for rounding
+            missed = (F >= 0) != (y_valid > 0)[:, None]
+            if block == 0:
+                wrong = int(missed[:, 0].sum())
+            change = missed[:, 1:].astype(int) - missed[:, :-1]
+            row, piece = np.nonzero(change)
+            before, after = F[row, piece], F[row, piece + 1]
+            crossed = lams[piece] - (lams[piece] - lams[piece + 1]) * before / (before - after)
+            places.append(np.clip(crossed, lams[piece + 1], lams[piece]))  # rounding may pass the end
+            changes.append(change[row, piece])
+        lambdas, counts = steps(wrong, float(self.breakpoints[0]), places, changes)
+        return lambdas, counts / len(y_valid)
+
+    def _offsets(self, knots: Floats, nets: Floats) -> Floats:
+        alphas = np.abs(nets)
+        share = np.minimum(alphas, 1 - alphas)
+        pins, rows = share.argmax(axis=1), np.arange(len(knots))
+        offsets = knots * self._y[pins] - np.einsum("km,km->k", self._K[pins], nets)
+        for k in np.flatnonzero((share[rows, pins] <= BOUND) | (knots < self._course.knots[-1])):
+            offsets[k] = self._offset(knots[k], alphas[k])
+        return offsets
+
+    def _runs(self) -> Iterator[tuple[Floats, Floats]]:
+        """Those of the graph, with knots where the middle of a free offset bends; y alpha of the points."""
+        for lams, nets in super()._runs():
+            nets = nets[:, :-1]
+            start = np.abs(nets[0])
+            inner = (nets != nets[0]).any(axis=0) | (np.minimum(start, 1 - start) > BOUND)
+            middles = np.abs(nets[1:, inner] + nets[:-1, inner]) / 2
+            free = np.flatnonzero(np.minimum(middles, 1 - middles).max(axis=1, initial=0.0) <= BOUND)
+            for piece in free[::-1]:
+                middle = np.abs(nets[piece + 1] + nets[piece]) / 2
+                kinks = Middle.of(self._y, middle, self._K @ nets[piece]).kinks()
+                kinks = [kink for kink in kinks if lams[piece + 1] < kink < lams[piece]]
+                lams = np.insert(lams, piece + 1, kinks)
+                nets = np.insert(nets, [piece + 1] * len(kinks), nets[piece], axis=0)
+            yield lams, nets
+
+    def _weights_within(self, stretch: int, lam: float) -> Floats:
+        """A point's part of B'alpha is y alpha, which is linear between two knots."""
+        knots, nets = self._replay(stretch)
+        piece = min(int(np.searchsorted(-knots, -lam, side="right")), len(knots) - 1) - 1
+        share = (knots[piece] - lam) / (knots[piece] - knots[piece + 1])
+        alpha = np.abs(nets[piece, :-1] + share * (nets[piece + 1, :-1] - nets[piece, :-1]))
+        whole = np.rint(alpha)
+        return np.where(np.abs(alpha - whole) <= BOUND, whole, alpha)  # so none is above 1
+
+    def _offset(self, lam: float, alpha: Floats) -> float:
+        """lambda times the bias of f without centre: a point of weight inside (0, 1) is on the margin."""
+        last = self._course.knots[-1]
+        if lam < last:  # f stays
+            return self._offset(last, self._weights(last)) * (lam / last)
+        signed, share = self._y * alpha, np.minimum(alpha, 1 - alpha)
+        pin = int(np.argmax(share))
+        if share[pin] > BOUND:
+            return float(lam * self._y[pin] - self._K[pin] @ signed)
+        return Middle.of(self._y, alpha, self._K @ signed).at(lam)
+
+    def _check_kernel(self, K_new: ArrayLike) -> Floats:
+        """Values of a kernel between new points and those of the fit, less what K is without."""
+        return check_array(K_new, "K of new points", ("n", len(self._y))) - self._centre
 
 
 def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> BinaryPath:

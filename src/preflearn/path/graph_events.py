@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from preflearn.checks import Floats, Ids
 from preflearn.compiled import njit, njit_sums
 from preflearn.ground.gram import combine_into
-from preflearn.path.elbow import solve
-from preflearn.path.graph import BOUND, admit, dismiss
+from preflearn.path.graph import BOUND, admit, dismiss, solve
 
 ENDED, QUIET, SCALED, REACHED, FULL, LOST, EMPTY = 1, 2, 3, 4, 5, 6, 7  # why the loop stopped; see `follow`
 TOLERANCE = 1e-9  # of margins, in units of lambda: the path ends where their rounding may exceed it

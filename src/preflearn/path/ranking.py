@@ -12,22 +12,236 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import Floats, check_count, check_labels, check_real
-from preflearn.ground.expansion import ItemKernel
+from preflearn.checks import Floats, Ids, check_array, check_count, check_labels, check_real
+from preflearn.compiled import njit
+from preflearn.ground.expansion import ItemKernel, origin
 from preflearn.ground.gram import fixed
 from preflearn.ground.kernels import Kernel
 from preflearn.pairs import Pairs, as_pairs
-from preflearn.path.graph import Graph, check_entries
-from preflearn.path.ranking_path import Problem, RankingPath
+from preflearn.path.graph import Graph, check_entries, net, residual
+from preflearn.path.regularization import RegularizationPath, Selection, steps, widest
 from preflearn.path.walk import Course, Walk, still
 
 _NOTHING = 1e-13  # of the sum of sizes: scores that are rounding
+_ON = 1e-9  # from the margin, in units of 1 and the largest score
+
+
+class Sets(NamedTuple):
+    """Ids of the pairs by their margin y (f(first) - f(second)): the partition of section 5 of [Zapien2009]_.
+
+    Attributes
+    ----------
+    inside, on, beyond : ndarray of int
+        The margin is below 1, equal to it (but for rounding), above it.
+    """
+
+    inside: Ids
+    on: Ids
+    beyond: Ids
+
+
+class Problem(NamedTuple):
+    """Preferences over distinct items, with equal ones merged."""
+
+    space: ItemKernel
+    graph: Graph
+    place: Ids  # (m,): which distinct pair each pair is
+    chosen: Ids  # of each distinct pair, the first pair that is it
+    index: Ids  # (m, 2): better item and other item
+
+    @classmethod
+    def of(cls, space: ItemKernel, K: Floats, y: Floats) -> Self:
+        """The problem of pairs with labels -1 and +1."""
+        index = np.where((y > 0)[:, None], space.B.index, space.B.index[:, ::-1])
+        key = index[:, 0] * len(K) + index[:, 1]
+        key, chosen, place, count = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
+        first, second = (key // len(K)).astype(np.uint32), (key % len(K)).astype(np.uint32)
+        graph = Graph(K, float(np.abs(K.diagonal()).max()), first, second, count.astype(np.float64), 0.0)
+        return cls(space, graph, place, chosen, index)
+
+
+class RankingPath(RegularizationPath):
+    """The solutions of the ranking SVM for all lambda, as made by `ranksvm_path`."""
+
+    def __init__(self, problem: Problem, course: Course, status: str):
+        self._problem = problem
+        super().__init__(problem.graph, course, status)
+
+    def _index(self, pair: int) -> int:
+        return int(self._problem.chosen[pair])
+
+    def alpha(self, lam: float) -> Floats:
+        """The dual weights at lambda, shape (m,), each in [0, 1]; equal pairs have equal weights."""
+        return (self._weights(self._check(lam)) / self._graph.bound)[self._problem.place]
+
+    def decision_function(self, lam: float, X: ArrayLike | Pairs) -> Floats:
+        """Scores f(x) of items at lambda, shape (n,); of Pairs, their differences first - second, (m,)."""
+        lam = self._check(lam)
+        space, coef = self._problem.space, self._net(lam) / lam
+        if isinstance(X, Pairs):
+            return X.B.differences(self._kernel(X.items) @ coef)
+        return space.expansion(coef)._replace(k=space.less_one)(self._features(X))
+
+    def margins(self, lam: float) -> Floats:
+        """y (f(first) - f(second)) of the pairs of the fit, shape (m,)."""
+        lam, graph = self._check(lam), self._graph
+        g = graph.K @ self._net(lam)
+        return ((g[graph.first] - g[graph.second]) / lam)[self._problem.place]
+
+    def sets(self, lam: float) -> Sets:
+        """Which pairs are inside, on, and beyond the margin at lambda."""
+        margins = self.margins(lam)
+        near = np.abs(margins - 1) <= _ON * max(1.0, float(np.abs(margins).max()))
+        return Sets(*(np.flatnonzero(s) for s in (~near & (margins < 1), near, ~near & (margins > 1))))
+
+    def kkt_residual(self, lam: float) -> float:
+        """max |alpha - clip(alpha + 1 - yBf, 0, 1)| at lambda, with f computed anew from alpha."""
+        lam = self._check(lam)
+        return float(residual(self._graph, self._weights(lam), lam))
+
+    def objective(self, lam: float) -> float:
+        """The minimum of eq. 6: the sum of hinges, and lambda/2 times the squared norm of f."""
+        return self._values(self._check(lam))[0]
+
+    def select(
+        self,
+        pairs_valid: Pairs | ArrayLike,
+        y_valid: ArrayLike,
+        loss: Callable[[NDArray, Floats], float] | None = None,
+    ) -> Selection:
+        """The lambda with the least validation loss.
+
+        Without `loss` it is the pair error, the share of pairs in the wrong order, as a function of every
+        lambda up to the first breakpoint: between breakpoints scores move on lines, and the places where two
+        items change their order are computed. Then ``losses[i]`` holds from ``lambdas[i]`` down to
+        ``lambdas[i + 1]``, and the best lambda is the geometric middle of the widest of the best intervals.
+        Items with equal kernel values are never in order. With `loss`, it is its least value over the
+        breakpoints, at the largest such lambda.
+
+        Parameters
+        ----------
+        pairs_valid : Pairs or array-like of shape (m', 2, p)
+        y_valid : array-like of shape (m',)
+            Labels -1 or +1; with `loss`, whatever it takes.
+        loss : callable, optional
+            ``loss(y_valid, differences)``, smaller is better.
+
+        Raises
+        ------
+        ValueError
+            On bad pairs or labels, or if the path has no breakpoint.
+        """
+        self._check_choice()
+        pairs = as_pairs(pairs_valid)
+        if loss is not None:
+            truth, B = np.asarray(y_valid), pairs.B
+            return self._at_breakpoints(self._kernel(pairs.items), lambda f: loss(truth, B.differences(f)))
+        y = check_labels(y_valid, len(pairs), allow=(-1, 1))
+        items, merged = np.unique(pairs.items, axis=0, return_inverse=True)
+        k, alike = np.unique(self._kernel(items), axis=0, return_inverse=True)
+        index = alike.ravel()[merged.ravel()][np.where((y > 0)[:, None], pairs.index, pairs.index[:, ::-1])]
+        count, places, changes, inversions = 0, [], [], None
+        for lams, g in self._blocks(k):
+            if inversions is None:
+                inversions = _Inversions(index, g[:, 0])
+                count = inversions.wrong
+            place, change = inversions.follow(lams, g)
+            places.append(place)
+            changes.append(change)
+        lambdas, counts = steps(count, float(self.breakpoints[0]), places, changes)
+        return widest(lambdas, counts / len(y), self._end(lambdas))
+
+    def _kernel(self, X: Floats) -> Floats:
+        """Between new items and those of the fit."""
+        space, X = self._problem.space, self._features(X)
+        if space.kernel == "linear":  # differences do not see an offset, which would cost digits
+            middle = origin(space.items)
+            return space.k(X - middle, space.items - middle)
+        return space.less_one(X, space.centres)
+
+    def _values(self, lam: float) -> tuple[float, float]:
+        graph, alpha = self._graph, self._weights(lam)
+        q = net(graph, alpha)
+        g = graph.K @ q
+        half = float(q @ g) / (2 * lam)
+        hinges = np.maximum(0.0, 1 - (g[graph.first] - g[graph.second]) / lam)
+        return float(graph.bound @ hinges) + half, float(alpha.sum()) - half
+
+    def _features(self, X: ArrayLike) -> Floats:
+        space = self._problem.space
+        return check_array(X, "X", ("n", space.items.shape[1]), "the features of the fit")
+
+
+class _Inversions:
+    """How many pairs (better, other) are in the wrong order, as the scores of n items move from knot to knot.
+
+    The items are kept in the order of their scores. Between two knots scores are linear, so two items change
+    places at most once, and an insertion sort meets exactly these.
+    """
+
+    def __init__(self, index: Ids, scores: Floats):
+        n = len(scores)
+        self._order = np.argsort(-scores, kind="stable")
+        place = np.empty(n, dtype=np.int64)
+        place[self._order] = np.arange(n)
+        better, other = index[:, 0], index[:, 1]
+        self._keys, self._counts = np.unique(better * n + other, return_counts=True)
+        self.wrong = int(np.count_nonzero(place[better] >= place[other]))
+
+    def follow(self, lams: Floats, scores: Floats) -> tuple[Floats, Floats]:
+        """The lambdas at which the count changes, and by how much.
+
+        Parameters
+        ----------
+        lams : ndarray of shape (k,)
+            Decreasing.
+        scores : ndarray of shape (n, k)
+            Those of the items there, linear in between.
+        """
+        places, changes = _exchanges(
+            self._order, np.ascontiguousarray(scores.T), lams, self._keys, self._counts
+        )
+        self.wrong += int(changes.sum())
+        return places, changes
+
+
+@njit
+def _exchanges(order, scores, lams, keys, counts):
+    """Sort the order at each knot; note each exchange that changes the number of wrong pairs."""
+    places, changes, used, n = np.empty(64), np.empty(64), 0, len(order)
+    for k in range(1, len(lams)):
+        before, after = scores[k - 1], scores[k]
+        for i in range(1, n):
+            item, j = order[i], i - 1
+            while j >= 0 and after[order[j]] < after[item]:
+                passed = order[j]
+                order[j + 1] = passed
+                change = _number(keys, counts, passed * n + item) - _number(keys, counts, item * n + passed)
+                if change != 0:
+                    if used == len(places):
+                        places = np.append(places, np.empty(used))
+                        changes = np.append(changes, np.empty(used))
+                    ahead, behind = before[passed] - before[item], after[item] - after[passed]
+                    share = max(ahead, 0.0) / (max(ahead, 0.0) + behind)
+                    places[used], changes[used] = lams[k - 1] - share * (lams[k - 1] - lams[k]), change
+                    used += 1
+                j -= 1
+            order[j + 1] = item
+    return places[:used].copy(), changes[:used].copy()
+
+
+@njit
+def _number(keys, counts, key):
+    """How often this pair occurs."""
+    k = np.searchsorted(keys, key)
+    return counts[k] if k < len(keys) and keys[k] == key else 0
 
 
 @dataclass

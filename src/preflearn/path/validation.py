@@ -14,8 +14,7 @@ from preflearn.checks import Ids, check_count, check_labels, check_query_ids, ch
 from preflearn.ground.kernels import Kernel, distinct_items, scale_gamma
 from preflearn.ground.splits import split_units
 from preflearn.pairs import Pairs
-from preflearn.path.ranking import ranksvm_path
-from preflearn.path.ranking_path import RankingPath
+from preflearn.path.ranking import RankingPath, ranksvm_path
 from preflearn.path.regularization import FoldCurve, Selection, merged
 
 

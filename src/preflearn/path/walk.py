@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from preflearn.checks import Floats, Ids
 from preflearn.ground.gram import combine
-from preflearn.path.elbow import solve
-from preflearn.path.graph import BOUND, Graph, gather, net, new_front
+from preflearn.path.graph import BOUND, Graph, gather, net, new_front, solve
 from preflearn.path.graph_events import (
     ENDED,
     FULL,
