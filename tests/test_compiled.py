@@ -94,3 +94,36 @@ def test_compiled_code_is_of_the_contents_of_what_its_file_imports(tmp_path):
     assert graph_events.follow._cache._cache_file._source_stamp == compiled._stamp(
         Path(graph_events.__file__)
     )
+
+
+POINT = """
+from typing import NamedTuple
+
+class Point(NamedTuple):
+    x: float
+"""
+LOOP = """
+from preflearn.{} import Point
+from preflearn.compiled import njit
+
+@njit
+def double(point):
+    return 2 * point.x
+
+print(double(Point(1.5)), sum(double.stats.cache_hits.values()))
+"""
+
+
+def test_a_module_that_is_no_longer_there_only_makes_the_cache_start_anew(tmp_path):
+    """numba unpickles the types of old entries, which fails if their module was renamed."""
+    package, printed = tmp_path / "preflearn", []
+    shutil.copytree(Path(preflearn.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("before", "before", "after"):
+        (package / "before.py").unlink(missing_ok=True)
+        (package / f"{name}.py").write_text(POINT)
+        (package / "loop.py").write_text(LOOP.format(name))
+        command = [sys.executable, "-c", "import preflearn.loop"]
+        environment = os.environ | {"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
+        printed.append(done.stdout or done.stderr)
+    assert printed == ["3.0 0\n", "3.0 1\n", "3.0 0\n"]

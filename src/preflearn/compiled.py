@@ -40,12 +40,19 @@ def _compiled(function: Callable[..., Any], **options: Any) -> Any:
         compiled = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no locator available for the file
         return numba.njit(**options)(function)
-    # numba compares the file of the function only, by its time: it would keep old code of functions that are
-    # called from other files, and forget all after a new checkout.
-    compiled._cache._cache_file._source_stamp = _stamp(  # pyright: ignore[reportAttributeAccessIssue]
-        Path(inspect.getfile(function))
-    )
+    _stamp_cache(compiled, function)
     return compiled
+
+
+def _stamp_cache(compiled: Any, function: Callable[..., Any]) -> None:
+    """Let the cache of a compiled function hold as long as the contents of what it is compiled from.
+
+    numba compares the file of the function only, by its time: it would keep old code of functions that are
+    called from other files, and forget all after a new checkout. The version is compared before anything
+    is unpickled, which fails where a module of an old entry is no longer there.
+    """
+    file, stamp = compiled._cache._cache_file, _stamp(Path(inspect.getfile(function)))
+    file._source_stamp, file._version = stamp, f"{numba.__version__} {stamp}"
 
 
 @cache
@@ -91,6 +98,6 @@ def pointer(function: Callable[..., Any], signature: str) -> Any:
     except RuntimeError:  # no locator available for the file
         pass
     else:
-        compiled._cache._cache_file._source_stamp = _stamp(Path(inspect.getfile(function)))
+        _stamp_cache(compiled, function)
     compiled.compile()
     return compiled
