@@ -37,14 +37,13 @@ class Elbow(NamedTuple):
     size: NDArray[np.int64]  # (1,)
     places: NDArray[np.int64]  # (capacity,)
     factor: Floats  # (capacity, capacity): U, with D on the diagonal
-    right: Floats  # (2, capacity): solutions b of U'D b = values, and of U'D b = signs
-    signs: Floats  # (capacity,)
+    right: Floats  # (3, capacity): solutions b of U'D b = values, and of U'D b = signs; the signs
 
 
 def empty_elbow(capacity: int) -> Elbow:
     """Nobody yet, and room for so many points."""
     places, factor = np.zeros(capacity, dtype=np.int64), np.zeros((capacity, capacity))
-    return Elbow(np.zeros(1, dtype=np.int64), places, factor, np.zeros((2, capacity)), np.zeros(capacity))
+    return Elbow(np.zeros(1, dtype=np.int64), places, factor, np.zeros((3, capacity)))
 
 
 @njit
@@ -69,7 +68,7 @@ def enter(elbow, column, own, place, value, sign, least):
     for k in range(n):
         factor[k, n] = column[k] / factor[k, k]
     factor[n, n], right[0, n], right[1, n] = pivot, value / pivot, one / pivot
-    elbow.places[n], elbow.signs[n] = place, sign
+    elbow.places[n], elbow.right[2, n] = place, sign
     elbow.size[0] = n + 1
     return True
 
@@ -82,7 +81,7 @@ def leave(elbow, place):
         first += 1
     share, gone, value, one = factor[first, first], np.empty(n), right[0, first], right[1, first]
     for j in range(first, n):
-        elbow.places[j], elbow.signs[j] = elbow.places[j + 1], elbow.signs[j + 1]
+        elbow.places[j], elbow.right[2, j] = elbow.places[j + 1], elbow.right[2, j + 1]
         gone[j] = factor[first, j + 1]
     for i in range(first):
         for j in range(first, n):
@@ -111,12 +110,12 @@ def solve(elbow, delta, total, tau):
     ones = np.empty(n if tau > 0 else 0)
     for i in range(n - 1, -1, -1):
         delta[i] = elbow.right[0, i] - _behind(factor[i], delta, i, n)
-        excess += elbow.signs[i] * delta[i]
+        excess += elbow.right[2, i] * delta[i]
     if tau == 0 or n == 0:
         return tau * total
     for i in range(n - 1, -1, -1):
         ones[i] = elbow.right[1, i] - _behind(factor[i], ones, i, n)
-        unit += elbow.signs[i] * ones[i]
+        unit += elbow.right[2, i] * ones[i]
     for k in range(n):
         delta[k] -= excess / unit * ones[k]
     return excess / unit + tau * total

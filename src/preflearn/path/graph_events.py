@@ -31,7 +31,7 @@ _TIE = 1e-6  # of violations that differ by less, the first counts, or rounding 
 _DEVIATION = 1e-6  # a pair that depends on the elbow, and departs from it faster: rounding decides
 _PATIENCE = 20  # pivots at one event, and four for each pair on the margin, before the rule against cycles
 _LONGEST = 10  # times these pivots at one event: more, and rounding has gone wrong
-_PIVOTS = 8  # changes of the elbow an event, if few pairs come at once
+_PIVOTS = 8  # changes of the elbow an event that there is room for
 
 
 class Law(NamedTuple):
@@ -76,9 +76,9 @@ class Trace(NamedTuple):
     weights: Floats  # of the elbow where each piece ends, in turn; (0,) if they are not wanted
 
 
-def new_trace(events: int, watched: int, room: int) -> Trace:
-    """Room for so many events, one of which may bring all that are watched to the margin, and for weights."""
-    changes = np.zeros((_PIVOTS * events + _LONGEST * (_PATIENCE + 4 * watched), 3), dtype=np.int64)
+def new_trace(events: int, room: int) -> Trace:
+    """Room for so many events, and for weights."""
+    changes = np.empty((_PIVOTS * (events + _PATIENCE), 3), dtype=np.int64)
     return Trace(np.zeros(events + 1), changes, np.zeros(2, dtype=np.int64), np.empty(room))
 
 
@@ -89,7 +89,7 @@ def follow(graph, watch, front, g, trace, law, reach, lam, end, rounding, inside
     `rounding` is that of g, and so many other pairs are inside the margin. Returns the number of pieces, and
     why it stopped before: at the end (ENDED), far from it though no event comes before it (QUIET), since no
     pair is inside the margin any more (SCALED: f stays, and weights fall as lambda does), since other pairs
-    might come to the margin (REACHED), for want of room in the elbow (FULL), since rounding decides (LOST),
+    might come to the margin (REACHED), for want of room (FULL), since rounding decides (LOST),
     since nobody is left who could take what flows in (EMPTY); or 0.
     """
     base, slack = g / lam, _directions(graph, front, law)
@@ -115,7 +115,8 @@ def follow(graph, watch, front, g, trace, law, reach, lam, end, rounding, inside
             return piece, REACHED
         lam = stop if short else lam - passed
         _advance(watch, front, g, passed)
-        _note_weights(trace, watch, front.elbow)
+        if len(trace.weights):
+            _note_weights(trace, watch, front.elbow)
         trace.knots[piece + 1] = lam
         if ended:
             return piece + 1, ENDED if end >= least else QUIET
@@ -140,7 +141,7 @@ def _turn(graph, watch, front, trace, law, lam, near, piece, slack, inside):
         if choice < 0:
             return slack, 0 if inside > 0 else SCALED
         if trace.used[0] == len(trace.changes):
-            return slack, LOST
+            return slack, FULL
         if choice >= n:
             k = elbow.places[choice - n]
             full = watch.alpha[k] > 0.5 * watch.bound[k]
@@ -177,10 +178,9 @@ def _note(trace, piece, pair, weight):
 
 @njit
 def _note_weights(trace, watch, elbow):
-    if len(trace.weights):
-        for k in range(elbow.size[0]):
-            trace.weights[trace.used[1] + k] = watch.alpha[elbow.places[k]]
-        trace.used[1] += elbow.size[0]
+    for k in range(elbow.size[0]):
+        trace.weights[trace.used[1] + k] = watch.alpha[elbow.places[k]]
+    trace.used[1] += elbow.size[0]
 
 
 @njit

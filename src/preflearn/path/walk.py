@@ -16,7 +16,6 @@ from preflearn.ground.gram import combine
 from preflearn.path.graph import BOUND, Graph, gather, net, new_front, solve
 from preflearn.path.graph_events import (
     ENDED,
-    FULL,
     LOST,
     QUIET,
     REACHED,
@@ -197,7 +196,7 @@ class Walk:
         """Follow these pairs, and note what happens."""
         graph, nothing, law = self._graph, np.zeros((2, len(ids))), self._law
         # Of pairs the weights are made again where they are asked for, by `rerun`, and take no memory.
-        trace = new_trace(events, len(ids), events * len(self._front.rows) if graph.tau > 0 else 0)
+        trace = new_trace(events, events * len(self._front.rows) if graph.tau > 0 else 0)
         watch = Watch(
             ids, graph.first[ids], graph.second[ids], graph.bound[ids], self.alpha[ids],
             self._side[ids], *nothing,
@@ -214,7 +213,7 @@ class Walk:
         tally(self._resting, watch, 1.0)
         self.alpha[ids], self._side[ids] = watch.alpha, watch.side
         self._elbow = ids[front.elbow.places[: front.elbow.size[0]]].astype(np.int64)
-        if why == FULL:
+        if len(self._elbow) == len(self._front.rows):
             self._front = new_front(2 * len(front.rows), len(graph.K))
         self._note(trace, count)
         return count, why

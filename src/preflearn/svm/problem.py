@@ -73,7 +73,7 @@ class Space(NamedTuple):
         r = n if self.few is None else min(n, self.few.rank)
         pull = hinges * float(rows.cost @ rows.expanded(self.gram.diagonal()))
         patient = hinges <= 3 * r or pull <= r**3
-        return patient or not rows.biased or pull <= _FEWEST**3, patient
+        return patient or pull <= _FEWEST**3, patient
 
 
 class KernelProblem(ItemKernel):
