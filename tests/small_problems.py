@@ -4,6 +4,7 @@
 """
 
 import numpy as np
+from sklearn.metrics.pairwise import rbf_kernel
 
 from preflearn.pairs import Pairs
 
@@ -118,3 +119,37 @@ def same_comparisons(pairs, y, rng):
         (Pairs(pairs.items[renamed], np.argsort(renamed)[pairs.index]), y),
         (np.stack([pairs.first, pairs.second], axis=1), y),
     ]
+
+
+def two_classes(n, seed, p=2):
+    """All pairs between two classes of items, which overlap."""
+    rng = np.random.default_rng(seed)
+    scores = (rng.random(n) < 0.5).astype(float)
+    scores[:2] = 0, 1
+    return Pairs.from_scores(rng.standard_normal((n, p)) + scores[:, None], scores)
+
+
+POINTS = ("rbf", "linear", "separable", "duplicates", "integers", "narrow")
+
+
+def points(kind, m, seed, share=0.5, p=3, gamma=0.5):
+    """A Gram matrix of points and their labels; `share` of the labels are +1, at least one of each."""
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.permutation(m) < np.clip(round(share * m), 1, m - 1), 1.0, -1.0)
+    X = rng.standard_normal((m, p))
+    X[:, 0] += 0.7 * y
+    if kind == "duplicates":
+        X = X[rng.integers(0, max(1, m // 2), m)]
+    elif kind == "integers":
+        X = rng.integers(-1, 2, (m, p)) + np.where(y > 0, 1.0, 0.0)[:, None]
+    elif kind == "separable":
+        X[:, 0] += 5 * y
+    if kind in ("linear", "separable", "integers"):
+        return X @ X.T, y
+    return rbf_kernel(X, gamma=20.0 if kind == "narrow" else gamma), y
+
+
+def along(path, count, rng):
+    """Values of lambda from beyond the first breakpoint down, even in their logarithms."""
+    first, last = path.breakpoints[[0, -1]]
+    return np.exp(rng.uniform(np.log(max(last, 1e-3 * first)), np.log(1.5 * first), count))
