@@ -51,16 +51,13 @@ def determinant(K):
 
 
 def flipped_rows(d, y):
-    """Eq. 8: the preferences' differences, better item first, then the ties' both ways, and the labels."""
+    """Eq. 8, each row times its label: preferences, better item first, ties both ways; and the labels."""
     preferences, ties = d[y != 0] * y[y != 0, None], d[y == 0]
     return np.vstack([preferences, ties, -ties]), np.repeat([1.0, -1.0], [len(preferences), 2 * len(ties)])
 
 
 def hinge_machine(rows, cost, label=0.0, ridge=1.0, tol=1e-10):
-    """The least ridge |u|²/2 + cost·(1 - rows u - label beta)_+ by cvxpy: value, u, beta, rows' multipliers.
-
-    Of rows as they are, each times its label of a bias; without labels beta says nothing.
-    """
+    """The least ridge |u|²/2 + cost·(1 - rows u - label beta)_+ by cvxpy: value, u, beta, multipliers."""
     u, beta, slack = cp.Variable(rows.shape[1]), cp.Variable(), cp.Variable(len(rows), nonneg=True)
     limits = [slack >= 1 - rows @ u - np.broadcast_to(label, len(rows)) * beta]
     loss = np.broadcast_to(cost, len(rows)) @ slack

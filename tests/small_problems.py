@@ -91,6 +91,16 @@ def _ring(items):
     return np.column_stack([items, np.roll(items, -1)])
 
 
+KERNELS = {  # of items, with parameters that suit noisy comparisons
+    "rbf": {"gamma": 0.4},
+    "linear": {},
+    "laplacian": {"gamma": 0.7},
+    "poly": {"gamma": 0.5, "degree": 2, "coef0": 1.0},
+    "sigmoid": {"gamma": 0.5, "coef0": -0.5},  # not positive semi-definite
+}
+DEFINITE = sorted(KERNELS.keys() - {"sigmoid"})
+
+
 def noisy_comparisons(seed, m=40, n=15, p=3, tie_share=0.5, noise=0.5):
     """Noisy comparisons of n items by a quadratic score; the smallest differences are ties."""
     rng = np.random.default_rng(seed)
