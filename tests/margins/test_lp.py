@@ -55,7 +55,7 @@ def test_several_optima_of_the_lp_give_the_least_norm():
         assert lp.coef_ @ lp.coef_ == pytest.approx(least, rel=1e-5)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(0, 2**31), st.integers(1, 6))
 def test_cone_distance_vanishes_exactly_where_the_optima_coincide(seed, p):
     pairs, y = separable(seed, p=p)

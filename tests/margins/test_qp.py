@@ -3,7 +3,7 @@
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from margins.problems import PROGRAMS, separable, split
 
@@ -40,7 +40,6 @@ def test_the_optimum_is_that_of_cvxpy(m, p, share, labels):
     assert qp.margin_ == pytest.approx(-1 / qp.bias_)
 
 
-@settings(deadline=None, max_examples=25)
 @given(st.integers(0, 2**31), st.integers(1, 5))
 def test_nearest_points_of_the_hulls(seed, p):
     pairs, y = separable(seed, m=12, p=p)

@@ -45,7 +45,7 @@ def small(seed, p, m):
     return Pairs(items, index), rng.choice([-1, 0, 1], m)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.integers(0, 2**31), st.integers(1, 2), st.integers(2, 4))
 def test_small_integer_problems_against_all_vertices(seed, p, m):
     pairs, y = small(seed, p, m)
@@ -63,7 +63,7 @@ def test_small_integer_problems_against_all_vertices(seed, p, m):
             estimator.fit(pairs, y)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(st.integers(0, 2**31), st.integers(1, 6), st.integers(1, 12))
 def test_every_answer_is_proven(seed, p, m):
     pairs, y = small(seed, p, m)
