@@ -69,13 +69,6 @@ def test_dates_become_days_since_1970():
     np.testing.assert_array_equal(zoned.time, matches.time)
 
 
-def test_the_clock_does_not_depend_on_the_first_match():
-    days = pd.to_datetime(["2000-01-01", "2000-01-03", "2000-01-04"])
-    whole, _ = Matches.from_frame(frame(time=days))
-    later, _ = Matches.from_frame(frame(time=days)[1:])
-    np.testing.assert_array_equal(later.time, whole.time[1:])
-
-
 def test_outcomes_may_be_points():
     _, y = Matches.from_frame(frame(outcome=[12.0, -3.0, 0.5]))
     np.testing.assert_array_equal(y, [12, -3, 0.5])

@@ -12,14 +12,13 @@ from sklearn.model_selection import (
     GridSearchCV,
     KFold,
     StratifiedKFold,
-    cross_val_predict,
     cross_val_score,
     train_test_split,
 )
 
 from preflearn.checks import check_labels
 from preflearn.ground.estimator import ComparisonEstimator
-from preflearn.metrics import comparison_auc, comparison_loss, threshold
+from preflearn.metrics import comparison_loss, threshold
 from preflearn.pairs import Pairs, as_pairs
 
 
@@ -160,21 +159,6 @@ def test_cross_validation_is_the_loop_over_its_folds(form, cv):
         expected.append(np.mean(model.predict(pairs[test]) == y[test]))
     np.testing.assert_allclose(scores, expected)
     assert scores.mean() > 0.7
-
-
-def test_cross_validated_predictions_and_a_measure_of_ours(form):
-    pairs, y = simulated()
-    predicted = cross_val_predict(LeastSquares(), form(pairs), y, cv=KFold(5))
-    expected = np.concatenate(
-        [LeastSquares().fit(pairs[a], y[a]).predict(pairs[b]) for a, b in KFold(5).split(pairs)]
-    )
-    np.testing.assert_array_equal(predicted, expected)
-
-    def auc(model, pairs, y):
-        return comparison_auc(y, model.decision_function(pairs))
-
-    scores = cross_val_score(LeastSquares(), form(pairs), y, cv=KFold(5), scoring=auc)
-    assert scores.min() > 0.8
 
 
 def test_grid_search_finds_and_refits_the_best(form):

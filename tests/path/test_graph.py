@@ -34,14 +34,3 @@ def test_memory_is_that_of_the_items_and_of_vectors():
     tracemalloc.stop()
     assert len(path.breakpoints) > 1000
     assert peak < 40e6
-
-
-def test_alpha_and_g_are_linear_between_breakpoints():
-    pairs, y = two_classes(25, seed=2)
-    path = ranksvm_path(pairs, y, gamma=0.5)
-    for begin, end in zip(path.breakpoints[:-1:7], path.breakpoints[1::7], strict=False):
-        middle, share = 0.7 * begin + 0.3 * end, 0.7
-        mixed = share * path.alpha(begin) + (1 - share) * path.alpha(end)
-        np.testing.assert_allclose(path.alpha(middle), mixed, atol=1e-9)
-        g = [lam * path.decision_function(lam, pairs) for lam in (begin, middle, end)]
-        np.testing.assert_allclose(g[1], share * g[0] + (1 - share) * g[2], atol=1e-9 * begin)

@@ -7,8 +7,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from preflearn import datasets
-from preflearn.pairs import Pairs
 from preflearn.path import reduced_graph
 
 
@@ -80,15 +78,3 @@ def test_time_grows_no_faster_than_sorting():
 def test_bad_input_is_named(scores, qid, message):
     with pytest.raises(ValueError, match=message):
         reduced_graph(scores, qid)
-
-
-@pytest.mark.parametrize(
-    ("name", "n_reduced"), [("mixture", 199), ("auto", 656), ("diabetes", 767), ("cancer", 568)]
-)
-def test_the_counts_of_table_1(name, n_reduced):
-    if name != "cancer" and not datasets.available(name):
-        pytest.skip(f"{name} is not here")
-    data = getattr(datasets, f"load_{name}")()
-    index = reduced_graph(data.scores)
-    assert len(index) == n_reduced
-    assert len(Pairs(data.X, index)) == n_reduced  # no item meets itself
