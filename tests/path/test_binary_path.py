@@ -46,36 +46,6 @@ def test_events_tell_who_is_on_the_margin():
         assert set(np.flatnonzero((alpha > 1e-9) & (alpha < 1 - 1e-9)).tolist()) == margin
 
 
-@pytest.mark.parametrize("kind", ["rbf", "linear", "integers"])
-def test_selection_over_every_lambda(kind):
-    K, y = points(kind, 90, seed=3, share=0.4)
-    train, valid = np.arange(50), np.arange(50, 90)
-    path = svm_path(K[np.ix_(train, train)], y[train])
-    K_valid = K[np.ix_(valid, train)]
-
-    def zero_one(truth, f):
-        return float(np.mean((f >= -1e-10) != (truth > 0)))
-
-    chosen = path.select(K_valid, y[valid])
-    assert (
-        chosen.loss == zero_one(y[valid], path.decision_function(chosen.lam, K_valid)) == chosen.losses.min()
-    )
-    middles = np.sqrt(chosen.lambdas[1:] * chosen.lambdas[:-1])
-    for lam, loss in zip(middles, chosen.losses, strict=False):
-        assert zero_one(y[valid], path.decision_function(lam, K_valid)) == loss
-    grid = along(path, 300, np.random.default_rng(0))
-    errors = [
-        zero_one(y[valid], path.decision_function(lam, K_valid)) for lam in grid if lam < path.breakpoints[0]
-    ]
-    assert chosen.loss <= min(errors)
-
-    hinge = path.select(K_valid, y[valid], loss=lambda truth, f: np.maximum(0, 1 - truth * f).mean())
-    for lam, loss in zip(hinge.lambdas[::7], hinge.losses[::7], strict=True):
-        f = path.decision_function(lam, K_valid)
-        assert np.maximum(0, 1 - y[valid] * f).mean() == pytest.approx(loss, rel=1e-7)
-    assert hinge.loss == hinge.losses.min()
-
-
 def gram(rows, columns):
     K = rbf_kernel(rows.items, columns.items, gamma=1.0)
     return columns.B.differences(rows.B.differences(K).T).T

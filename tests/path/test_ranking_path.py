@@ -36,49 +36,6 @@ def test_answers_fit_together():
     np.testing.assert_array_equal(path.alpha(2 * path.breakpoints[0]), 1.0)
 
 
-def pair_error(path, lam, pairs, y):
-    return float(np.mean(np.sign(path.decision_function(lam, pairs)) != y))
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_selection_is_exact_over_all_lambda(seed):
-    """Every lambda where two items of a pair may meet is a root on a piece; the error is constant between."""
-    pairs, y = two_classes(16, seed=seed)
-    valid, y_valid = two_classes(14, seed=100 + seed)
-    path = ranksvm_path(pairs, y, gamma=0.7, lambda_min=0.02)
-    knots = np.append(path.breakpoints, path.lambda_end)
-    g = np.array([lam * path.decision_function(lam, valid) for lam in knots])
-    meets = [*knots]
-    for k in range(len(knots) - 1):
-        turned = np.flatnonzero(g[k] * g[k + 1] < 0)
-        share = g[k, turned] / (g[k, turned] - g[k + 1, turned])
-        meets += (knots[k] + share * (knots[k + 1] - knots[k])).tolist()
-    edges = np.unique(meets)[::-1]
-    middles = (edges[1:] + edges[:-1]) / 2
-    errors = np.array([pair_error(path, lam, valid, y_valid) for lam in middles])
-    found = path.select(valid, y_valid)
-    assert found.loss == errors.min()
-    assert pair_error(path, found.lam, valid, y_valid) == found.loss
-    held = found.losses[np.searchsorted(-found.lambdas, -middles, side="right") - 1]
-    np.testing.assert_array_equal(held, errors)
-    assert len(found.lambdas) > 3
-
-
-def test_selection_by_a_loss_looks_at_the_breakpoints():
-    pairs, y = two_classes(20, seed=0)
-    valid, y_valid = two_classes(20, seed=1)
-    path = ranksvm_path(pairs, y, gamma=0.7, lambda_min=0.1)
-
-    def hinge(labels, differences):
-        return float(np.maximum(0, 1 - labels * differences).mean())
-
-    found = path.select(valid, y_valid, loss=hinge)
-    expected = [hinge(y_valid, path.decision_function(lam, valid)) for lam in path.breakpoints]
-    np.testing.assert_allclose(found.losses, expected, atol=1e-9)
-    np.testing.assert_array_equal(found.lambdas, path.breakpoints)
-    assert (found.lam, found.loss) == (path.breakpoints[np.argmin(expected)], found.losses.min())
-
-
 def test_equal_scores_are_wrong_whoever_comes_first():
     """A feature that is the same in all training pairs moves no score."""
     path = ranksvm_path(Pairs([[0.0, 0.0], [1.0, 0.0]], [[1, 0]]), [1], "linear")

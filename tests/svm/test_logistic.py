@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import pairwise_kernels
-from small_problems import same_comparisons
+from small_problems import noisy_comparisons, same_comparisons
 
 from preflearn.pairs import Pairs
 from preflearn.svm import DegenerateBiasError, LogisticCompare
@@ -17,17 +19,7 @@ from preflearn.svm import DegenerateBiasError, LogisticCompare
 pytestmark = pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
 
 
-def compared(seed, m=300, n=100, p=4, tie_share=0.5, noise=0.5):
-    """Noisy comparisons of n items by a nearly linear score; the smallest differences are ties."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p))
-    scores = X @ rng.standard_normal(p) / np.sqrt(p) + np.sin(X[:, 0])
-    first = rng.integers(0, n, m)
-    index = np.column_stack([first, (first + rng.integers(1, n, m)) % n])
-    differences = scores[index[:, 0]] - scores[index[:, 1]] + noise * rng.standard_normal(m)
-    y = np.sign(differences).astype(int)
-    y[np.argsort(np.abs(differences))[: round(tie_share * m)]] = 0
-    return Pairs(X, index), y
+compared = partial(noisy_comparisons, m=300, n=100, p=4)
 
 
 def flipped_loss(w, bias, d, y, weights, alpha):
@@ -300,7 +292,7 @@ def test_features_of_any_condition(condition):
 
 
 def test_a_gap_that_rounding_leaves_is_reported():
-    pairs, y = compared(18)
+    pairs, y = compared(4)
     with pytest.warns(ConvergenceWarning, match="the duality gap is .*; expected at most 1e-30: raise alpha"):
         machine = LogisticCompare(1e-12, tol=1e-30).fit(pairs, y)
     assert machine.loss_ == pytest.approx(exact(pairs.differences(), y, 1e-12)[0], rel=1e-6)
