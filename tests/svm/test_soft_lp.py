@@ -87,25 +87,6 @@ def test_equals_cvxpy_and_satisfies_the_optimality_conditions(seed, kernel, nu, 
             assert share @ np.maximum(0, mu - margins(z, y)) >= nu * mu - 1e-6
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_one_feature_by_brute_force(seed):
-    """All r(x) = w x on a fine grid of w, with the best mu of each by trying every kink."""
-    rng = np.random.default_rng(seed)
-    x = rng.standard_normal(5)
-    index = np.array([rng.choice(5, 2, replace=False) for _ in range(9)])
-    d = x[index[:, 0]] - x[index[:, 1]]
-    y = np.where(np.abs(d) > np.median(np.abs(d)), np.sign(d), 0).astype(int)
-    y[0] = -y[0]
-    nu, radius = rng.uniform(0.1, 0.9), rng.uniform(0.5, 4)
-    best = -np.inf
-    for w in np.linspace(-1, 1, 2001) * radius * np.abs(x).max():
-        m = margins(w * d, y)
-        kinks = np.append(m[m <= 1], 1.0)
-        best = max(best, (kinks - np.maximum(0, kinks[:, None] - m).mean(axis=1) / nu).max())
-    lp = LPCompare(nu, radius, "linear").fit(Pairs(x[:, None], index), y)
-    assert best - 1e-9 <= lp.objective_ <= best + 2e-2
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_without_slack_it_is_the_margin_lp_from_a_least_radius_on(seed):
     pairs, y = separable(seed, m=30, p=4, tie_share=0.5)
