@@ -51,13 +51,10 @@ def simulated(m=120, n=40, seed=0):
     return pairs, threshold(pairs.differences() @ [1.0, -2.0, 0.5], 1.0)
 
 
-FORMS = {"pairs": lambda pairs: pairs, "array": np.asarray}
-
-
-@pytest.fixture(params=FORMS)
+@pytest.fixture(params=[as_pairs, np.asarray])
 def form(request):
     """The same comparisons as Pairs and as an (m, 2, p) array."""
-    return FORMS[request.param]
+    return request.param
 
 
 # ---- The estimator
@@ -137,13 +134,10 @@ def test_an_estimator_without_a_ranking_function_says_so():
 # ---- Inside scikit-learn
 
 
-def test_parameters_and_clones():
-    pairs, y = simulated()
-    model = LeastSquares(penalty=2.0).fit(pairs, y)
-    assert model.get_params() == {"penalty": 2.0, "tau": 0.5}
-    fresh = clone(model).set_params(tau=0.25)
-    assert fresh.get_params() == {"penalty": 2.0, "tau": 0.25}
-    assert not hasattr(fresh, "coef_")
+def test_it_is_a_classifier_with_its_parameters():
+    model = clone(LeastSquares(penalty=2.0).fit(*simulated())).set_params(tau=0.25)
+    assert model.get_params() == {"penalty": 2.0, "tau": 0.25}
+    assert not hasattr(model, "coef_")
     assert is_classifier(model)
     assert model.classes_.tolist() == [-1, 0, 1]
 

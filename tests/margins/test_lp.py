@@ -3,7 +3,7 @@
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from margins.problems import PROGRAMS, separable, split
 from scipy.optimize import linprog
@@ -55,7 +55,6 @@ def test_several_optima_of_the_lp_give_the_least_norm():
         assert lp.coef_ @ lp.coef_ == pytest.approx(least, rel=1e-5)
 
 
-@settings(max_examples=30)
 @given(st.integers(0, 2**31), st.integers(1, 6))
 def test_cone_distance_vanishes_exactly_where_the_optima_coincide(seed, p):
     pairs, y = separable(seed, p=p)

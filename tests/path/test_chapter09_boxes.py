@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from reference import rank
 from scipy.sparse import csgraph, csr_array
@@ -42,7 +42,6 @@ def residual(gram, alpha, lam):
 
 @pytest.mark.theorem("prop-cut")
 @given(st.integers(0, 2**31), st.floats(0.01, 3.0))
-@settings(max_examples=40, deadline=None)
 def test_a_cut_is_no_part_of_a_ranking(seed, share):
     """The same weights are optimal for the other kernel, and all its scores move by sum beta_j g(x_j)."""
     X, index = drawn(seed)
@@ -71,7 +70,6 @@ def test_a_cut_is_no_part_of_a_ranking(seed, share):
 
 @pytest.mark.theorem("prop-repeated")
 @given(st.integers(0, 2**31), st.integers(2, 4), st.floats(0.01, 1.5))
-@settings(max_examples=40, deadline=None)
 def test_lambda_over_m_carries_over(seed, h, share):
     X, index = drawn(seed)
     K = rbf_kernel(X, gamma=0.5)

@@ -5,7 +5,7 @@ import warnings
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from reference import flipped_rows, hinge_machine
 from scipy.optimize import linprog
@@ -142,7 +142,6 @@ def test_without_the_bound_on_mu_a_solution_exists_that_no_quadratic_program_has
 
 
 @pytest.mark.theorem("lem-representer")
-@settings(max_examples=30)
 @given(
     st.lists(st.tuples(*[COORDINATE] * 4), min_size=1, max_size=2),
     st.lists(st.tuples(*[COORDINATE] * 4), min_size=1, max_size=2),
@@ -162,7 +161,6 @@ def test_the_weights_are_a_combination_of_the_differences(preferences, ties, C):
 
 
 @pytest.mark.theorem("prop-bias")
-@settings(max_examples=30)
 @given(PROBLEMS)
 def test_the_dual_weights_of_both_kinds_have_one_sum(problem):
     """(a), on the multipliers of the primal program."""

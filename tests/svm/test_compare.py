@@ -214,8 +214,6 @@ class TestEstimators:
         pairs, y = compared(1)
         with pytest.raises(ValueError, match=r"cost C · weight is [12]e-120; expected at least"):
             clone(machine).set_params(C=1e-60).fit(pairs, y, sample_weight=np.full(len(y), 1e-60))
-        with pytest.raises(ValueError, match="overflow"):
-            clone(machine).set_params(kernel="linear").fit(Pairs(pairs.items * 1e150, pairs.index), y)
         with pytest.raises(ValueError, match=r"cost · k\(x, x\) is .*e\+\d+; expected at most"):
             clone(machine).set_params(kernel="linear").fit(Pairs(pairs.items * 1e12, pairs.index), y)
 

@@ -1,14 +1,13 @@
 """Operators of the incidence matrix, and the rows of hinges on them, against their dense definitions."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from small_problems import noisy_comparisons
 
 from preflearn.svm.differences import FeatureGram
 
 
-@settings(max_examples=40)
 @given(st.integers(0, 2**31), st.integers(2, 30), st.integers(2, 20), st.integers(1, 12))
 def test_differences_are_those_of_the_incidence_matrix(seed, m, n, r):
     """Of features, and of their Gram matrix: products, blocks, and the system of the interior point."""

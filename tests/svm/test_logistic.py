@@ -80,7 +80,6 @@ def test_reaches_the_exact_optimum(case, seed, alpha):
     np.testing.assert_array_equal(machine.predict(pairs)[clear], labels[clear])
 
 
-@settings(max_examples=20)
 @given(
     st.integers(0, 2**31),
     st.sampled_from([1e-8, 1e-5, 1e-2, 1.0]),

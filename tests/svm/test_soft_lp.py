@@ -36,7 +36,6 @@ def margins(z, y):
 
 
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")  # of the peer, at 1e-9
-@settings(max_examples=20)
 @given(
     st.integers(0, 2**31),
     st.sampled_from(sorted(KERNELS)),
