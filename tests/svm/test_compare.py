@@ -119,22 +119,6 @@ def test_separable_data_with_a_large_cost_give_the_margin(seed):
     assert machine.score(pairs, y) == 1
 
 
-@pytest.mark.parametrize("machine", [SVMCompare(0.7), SVMRank(0.7), SVMRank(0.7, ties="duplicate")])
-def test_weights_count_pairs(machine):
-    pairs, y = compared(4, tie_share=0.6)
-    weights = np.random.default_rng(0).integers(0, 4, len(y))
-    repeated = np.repeat(np.arange(len(y)), weights)
-    weighted = clone(machine).fit(pairs, y, sample_weight=weights)
-    plain = clone(machine).fit(pairs[repeated], y[repeated])
-    np.testing.assert_allclose(weighted.decision_function(pairs), plain.decision_function(pairs), atol=1e-6)
-    assert weighted.tau_ == pytest.approx(plain.tau_, abs=1e-6)
-    assert (weighted.dual_coef_[weights == 0] == 0).all()
-    half = clone(machine).set_params(C=0.35).fit(pairs, y, sample_weight=np.full(len(y), 2.0))
-    np.testing.assert_allclose(
-        half.decision_function(pairs), clone(machine).fit(pairs, y).decision_function(pairs), atol=1e-6
-    )
-
-
 def test_ties_within_the_margin_do_not_change_rank2():
     """Table 2's two copies of a tie lose 2 + (|u·d| - 1)_+, a constant within the margin."""
     pairs, y = compared(5, m=30, n=40, tie_share=0.4, noise=0.0)

@@ -70,6 +70,39 @@ def test_invariances(seed, machine):
             np.testing.assert_allclose(z, fitted.decision_function(pairs), atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    "machine",
+    [
+        *(SVMCompare(0.7), SVMRank(0.7), SVMRank(0.7, ties="duplicate")),
+        *(LPCompare(0.37, 30.0), LogisticCompare(1e-3, tol=1e-12)),
+    ],
+    ids=repr,
+)
+def test_weights_count_pairs(machine):
+    pairs, y = noisy_comparisons(4, tie_share=0.6)
+    weights = np.random.default_rng(0).integers(0, 4, len(y))
+    repeated = np.repeat(np.arange(len(y)), weights)
+    plain = clone(machine).fit(pairs[repeated], y[repeated])
+    weighted = clone(machine).fit(pairs, y, sample_weight=weights)
+    scaled = clone(machine).fit(pairs, y, sample_weight=1024 * weights)
+    if "C" in machine.get_params():  # which is for each unit of weight
+        scaled = clone(machine).set_params(C=0.35).fit(pairs, y, sample_weight=2.0 * weights)
+    value = "loss_" if isinstance(machine, LogisticCompare) else "objective_"
+    for fitted in (weighted, scaled):
+        assert getattr(fitted, value) == pytest.approx(getattr(plain, value), rel=1e-9)
+        z = fitted.decision_function(pairs)
+        if isinstance(machine, LPCompare):  # whose optimum is reached by several functions
+            slack = np.maximum(0, np.where(y == 0, np.abs(z) - 1, 1 - y * z) + fitted.margin_)
+            worth = fitted.margin_ - weights @ slack / (0.37 * weights.sum())
+            assert worth == pytest.approx(plain.objective_, abs=1e-8)
+        else:
+            np.testing.assert_allclose(z, plain.decision_function(pairs), atol=1e-6)
+        if isinstance(machine, (SVMCompare, SVMRank)):
+            assert fitted.tau_ == pytest.approx(plain.tau_, abs=1e-6)
+    if hasattr(weighted, "dual_coef_"):
+        assert (weighted.dual_coef_[weights == 0] == 0).all()
+
+
 # ---- Estimators of scikit-learn
 
 COMPARING = [SVMCompare(10.0), SVMRank(10.0), SVMRank(10.0, ties="duplicate"), LPCompare(0.3, 30.0)]
