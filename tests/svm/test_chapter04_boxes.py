@@ -263,13 +263,15 @@ def original(D, y, C, omega):
     return hinge_machine(C * rows, np.where(label < 0, omega, 1.0), label, ridge=C)[1:3]
 
 
-def degenerate(D, n_plus, kind):
-    """Some of the differences made special, in place or not: kind 1 to 3."""
+def machine_of(rng, n_plus, n0, p, kind):
+    """Noisy preferences and draws, of which kinds 1 to 3 are special, in place or not."""
+    D = rng.normal(size=(n_plus + n0, p))
+    y = np.append(np.where(D[:n_plus, 0] + 1.5 * rng.normal(size=n_plus) > 0, 1, -1), np.zeros(n0, int))
     if kind == 1:
         D[n_plus:] = 0  # draws of equal players
     if kind == 2:
         D[:n_plus] = D[0]  # one decided match again and again, perhaps with contradictory results
-    return np.round(D) if kind == 3 else D
+    return pytest.param(np.round(D) if kind == 3 else D, y, id=f"{n_plus} decided, {n0} drawn, {p} features")
 
 
 def machines():
@@ -277,11 +279,7 @@ def machines():
     for case in range(24):
         n0 = 1 + case % 4
         n_plus = max(1, 2 * n0 + (-1, 1, -2, 3)[case // 6])
-        p = 1 + case % 3
-        D = rng.normal(size=(n0 + n_plus, p))
-        y = np.append(rng.choice([-1, 1], n_plus), np.zeros(n0, int))
-        D = degenerate(D, n_plus, case % 5)
-        yield pytest.param(D, y, id=f"{case}: {n_plus} decided, {n0} drawn")
+        yield machine_of(rng, n_plus, n0, 1 + case % 3, case % 5)
     for n0, n_plus in ((2, 3), (1, 3)):
         yield pytest.param(np.zeros((n0 + n_plus, 2)), np.append(np.ones(n_plus, int), np.zeros(n0, int)))
 
@@ -358,11 +356,7 @@ def is_zero(D, y, omega, C):
 def noisy_machines():
     rng = np.random.default_rng(1)
     for case in range(20):
-        n0, n_plus, p = 2 + case % 5, 3 + case % 7, 1 + case % 3
-        D = rng.normal(size=(n_plus + n0, p))
-        y = np.append(np.where(D[:n_plus, 0] + 1.5 * rng.normal(size=n_plus) > 0, 1, -1), np.zeros(n0, int))
-        D = degenerate(D, n_plus, case % 4)
-        yield pytest.param(D, y, id=f"{case}: {n_plus} decided, {n0} drawn, {p} features")
+        yield machine_of(rng, 3 + case % 7, 2 + case % 5, 1 + case % 3, case % 4)
     yield pytest.param(np.zeros((4, 2)), np.array([1, -1, 1, 0]), id="no differences")
     yield pytest.param(np.array([[2.0], [2.0], [0.0]]), np.array([1, -1, 0]), id="contradictions")
     yield pytest.param(np.array([[1.0], [1.0]]), np.array([1, 0]), id="equal means")

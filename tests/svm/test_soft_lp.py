@@ -178,18 +178,6 @@ def test_a_constant_kernel_leaves_no_ranking():
             assert lp.rank_function([[2.0, 3.0]]).tolist() == pytest.approx([0.0], abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"nu": 1.5}, "nu is 1.5"),
-        ({"kernel": lambda X, Y: 1e150 * X @ Y.T}, "overflow"),
-    ],
-)
-def test_bad_parameters(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        LPCompare(**parameters).fit(*compared(1))
-
-
 def test_a_hopeless_scale_is_never_silent():
     """Proved optimal, or warned about, or refused."""
     pairs, y = compared(2, tie_share=0.6)
