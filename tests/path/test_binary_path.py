@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
-from small_problems import along, points
+from small_problems import points
 
-from preflearn.datasets import simulate_norm_pairs
 from preflearn.path import svm_path
-from preflearn.svm import SVMCompare
 
 
 def test_bias_is_the_middle_of_its_interval_where_no_weight_is_inside():
@@ -44,27 +42,6 @@ def test_events_tell_who_is_on_the_margin():
             margin = margin | {index} if kind == "enter" else margin - {index}
         alpha = path.alpha((lam + below) / 2)
         assert set(np.flatnonzero((alpha > 1e-9) & (alpha < 1 - 1e-9)).tolist()) == margin
-
-
-def gram(rows, columns):
-    K = rbf_kernel(rows.items, columns.items, gamma=1.0)
-    return columns.B.differences(rows.B.differences(K).T).T
-
-
-def test_machines_that_compare_at_every_c():
-    """The comparison loss of SVMCompare counts the errors of the binary machine on the flipped pairs."""
-    drawn = [simulate_norm_pairs(2, n, 0.5, np.random.default_rng(seed)) for seed, n in enumerate((60, 80))]
-    (train, labels), (valid, new_labels) = (data.pairs.flipped(data.y) for data in drawn)
-    path = svm_path(gram(train, train), labels)
-    chosen = path.select(gram(valid, train), new_labels)
-    lams = [lam for lam in along(path, 8, np.random.default_rng(2)) if lam <= path.breakpoints[0]]
-    assert lams
-    for lam in lams:
-        machine = SVMCompare(C=1 / lam, gamma=1.0).fit(*drawn[0][:2])
-        assert machine.bias_ == pytest.approx(path.bias(lam), abs=1e-6)
-        errors = np.count_nonzero(machine.predict(drawn[1].pairs) != drawn[1].y)
-        place = np.searchsorted(-chosen.lambdas, -lam, side="right") - 1
-        assert errors == pytest.approx(chosen.losses[place] * len(new_labels), abs=1e-9)
 
 
 def test_the_last_of_the_best_intervals_ends_with_the_path():
