@@ -50,12 +50,56 @@ def determinant(K):
     return value
 
 
-def hinges(won, drawn, beta):
-    """The slack of eq. 15, of all preferences and of both rows of all ties, for cvxpy.
+def flipped_rows(d, y):
+    """Eq. 8, each row times its label: preferences, better item first, ties both ways; and the labels."""
+    preferences, ties = d[y != 0] * y[y != 0, None], d[y == 0]
+    return np.vstack([preferences, ties, -ties]), np.repeat([1.0, -1.0], [len(preferences), 2 * len(ties)])
 
-    won, drawn: u·d of the preferences, better item first, and of the ties.
+
+def hinge_machine(rows, cost, label=0.0, ridge=1.0, tol=1e-10):
+    """The least ridge |u|²/2 + cost·(1 - rows u - label beta)_+ by cvxpy: value, u, beta, multipliers."""
+    u, beta, slack = cp.Variable(rows.shape[1]), cp.Variable(), cp.Variable(len(rows), nonneg=True)
+    limits = [slack >= 1 - rows @ u - np.broadcast_to(label, len(rows)) * beta]
+    loss = np.broadcast_to(cost, len(rows)) @ slack
+    problem = cp.Problem(cp.Minimize(ridge * cp.sum_squares(u) / 2 + loss), limits)
+    problem.solve(solver=cp.CLARABEL, tol_gap_abs=tol, tol_gap_rel=tol, tol_feas=tol)
+    return problem.value, u.value, beta.value, limits[0].dual_value
+
+
+def textbook_path(K, y, lam, alpha, elbow, end, bias):
+    """Breakpoints below lam where no two events coincide, with a bias [Hastie2004] or without [Zapien2009].
+
+    Dense algebra on all points at each event, and no care.
     """
-    return cp.sum(cp.pos(1 - beta - won)), cp.sum(cp.pos(1 + beta + drawn) + cp.pos(1 + beta - drawn))
+    alpha, elbow, found = alpha.copy(), list(elbow), []
+    for _ in range(100 * len(y)):
+        signed, n = y[elbow], len(elbow)
+        system = np.block([[K[np.ix_(elbow, elbow)], np.ones((n, 1))], [np.ones((1, n)), np.zeros((1, 1))]])
+        rates = np.zeros(n + 1)  # of y alpha, and of the offset
+        size = n + bias
+        rates[:size] = np.linalg.solve(system[:size, :size], np.append(signed, 0.0)[:size])
+        offset = np.mean(lam * signed - K[elbow] @ (y * alpha)) if bias else 0.0
+        gaps = y * (K @ (y * alpha) + offset) - lam
+        stay = y * (K[:, elbow] @ rates[:-1] + rates[-1]) - 1
+        stay[elbow] = 0.0
+        da = signed * rates[:-1]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            hits = np.where(np.abs(stay) > 1e-9, gaps / stay, np.inf)
+            leaves = np.where(da > 0, alpha[elbow], alpha[elbow] - 1) / da
+        hits, leaves = (np.where(steps > 1e-9, steps, np.inf) for steps in (hits, leaves))
+        after = leaves.min(initial=np.inf)
+        step = min(hits.min(), after)
+        if lam - step < end:
+            return np.array(found)
+        alpha[elbow] -= step * da
+        lam -= step
+        found.append(lam)
+        if hits.min() < after:
+            elbow.append(int(np.argmin(hits)))
+        else:
+            out = elbow.pop(int(np.argmin(leaves)))
+            alpha[out] = np.round(alpha[out])
+    raise AssertionError("no end of events")
 
 
 def same_query(qid):

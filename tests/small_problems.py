@@ -4,6 +4,7 @@
 """
 
 import numpy as np
+from sklearn.metrics.pairwise import rbf_kernel
 
 from preflearn.pairs import Pairs
 
@@ -90,6 +91,16 @@ def _ring(items):
     return np.column_stack([items, np.roll(items, -1)])
 
 
+KERNELS = {  # of items, with parameters that suit noisy comparisons
+    "rbf": {"gamma": 0.4},
+    "linear": {},
+    "laplacian": {"gamma": 0.7},
+    "poly": {"gamma": 0.5, "degree": 2, "coef0": 1.0},
+    "sigmoid": {"gamma": 0.5, "coef0": -0.5},  # not positive semi-definite
+}
+DEFINITE = sorted(KERNELS.keys() - {"sigmoid"})
+
+
 def noisy_comparisons(seed, m=40, n=15, p=3, tie_share=0.5, noise=0.5):
     """Noisy comparisons of n items by a quadratic score; the smallest differences are ties."""
     rng = np.random.default_rng(seed)
@@ -118,3 +129,37 @@ def same_comparisons(pairs, y, rng):
         (Pairs(pairs.items[renamed], np.argsort(renamed)[pairs.index]), y),
         (np.stack([pairs.first, pairs.second], axis=1), y),
     ]
+
+
+def two_classes(n, seed, p=2):
+    """All pairs between two classes of items, which overlap."""
+    rng = np.random.default_rng(seed)
+    scores = (rng.random(n) < 0.5).astype(float)
+    scores[:2] = 0, 1
+    return Pairs.from_scores(rng.standard_normal((n, p)) + scores[:, None], scores)
+
+
+POINTS = ("rbf", "linear", "separable", "duplicates", "integers", "narrow")
+
+
+def points(kind, m, seed, share=0.5, p=3, gamma=0.5):
+    """A Gram matrix of points and their labels; `share` of the labels are +1, at least one of each."""
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.permutation(m) < np.clip(round(share * m), 1, m - 1), 1.0, -1.0)
+    X = rng.standard_normal((m, p))
+    X[:, 0] += 0.7 * y
+    if kind == "duplicates":
+        X = X[rng.integers(0, max(1, m // 2), m)]
+    elif kind == "integers":
+        X = rng.integers(-1, 2, (m, p)) + np.where(y > 0, 1.0, 0.0)[:, None]
+    elif kind == "separable":
+        X[:, 0] += 5 * y
+    if kind in ("linear", "separable", "integers"):
+        return X @ X.T, y
+    return rbf_kernel(X, gamma=20.0 if kind == "narrow" else gamma), y
+
+
+def along(path, count, rng):
+    """Values of lambda from beyond the first breakpoint down, even in their logarithms."""
+    first, last = path.breakpoints[[0, -1]]
+    return np.exp(rng.uniform(np.log(max(last, 1e-3 * first)), np.log(1.5 * first), count))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import preflearn
 from preflearn import compiled
-from preflearn.path import graph_events
+from preflearn.ground import gram
 
 CODE = """
 import numpy as np
@@ -16,6 +16,15 @@ import preflearn.path  # whose modules hold all compiled functions
 from preflearn.ground.gram import DenseGram
 print(DenseGram(np.eye(2)).times(np.array([2.0, 0.0])))
 """
+
+
+def run(code, environment, folder=None):
+    """What a program prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, cwd=folder, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_import_and_run_without_any_folder_for_a_cache(tmp_path):
@@ -28,11 +37,7 @@ def test_import_and_run_without_any_folder_for_a_cache(tmp_path):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA")}
     environment |= {"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
     environment |= {"HOME": str(file / "home"), "XDG_CACHE_HOME": str(file / "cache")}
-    done = subprocess.run(
-        [sys.executable, "-c", CODE], env=environment, cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "[2. 0.]\n"
+    assert run(CODE, environment, tmp_path) == "[2. 0.]\n"
     assert not list(tmp_path.rglob("*.nbi"))
 
 
@@ -48,10 +53,7 @@ print(SVMCompare(C=100, kernel="linear").fit(pairs, [0, 1]).coef_)
 
 
 def test_without_compilation_functions_stay_those_of_python():
-    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
-    done = subprocess.run([sys.executable, "-c", PLAIN], env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "[0.5]\n"
+    assert run(PLAIN, os.environ | {"NUMBA_DISABLE_JIT": "1"}) == "[0.5]\n"
 
 
 STAMPS = """
@@ -64,15 +66,7 @@ for module in (gram, pairs):
 
 
 def stamps(folder):
-    done = subprocess.run(
-        [sys.executable, "-c", STAMPS],
-        env=os.environ | {"PYTHONPATH": str(folder)},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()
+    return run(STAMPS, os.environ | {"PYTHONPATH": str(folder)}, folder).split()
 
 
 def test_compiled_code_is_of_the_contents_of_what_its_file_imports(tmp_path):
@@ -86,14 +80,12 @@ def test_compiled_code_is_of_the_contents_of_what_its_file_imports(tmp_path):
     unrelated.write_text(unrelated.read_text("utf-8") + "# more\n", "utf-8")
     assert stamps(tmp_path) == before
     (package / "pairs.py").write_text((package / "pairs.py").read_text("utf-8") + "# more\n", "utf-8")
-    gram, pairs = stamps(tmp_path)
-    assert (gram == before[0], pairs == before[1]) == (True, False)
+    between = stamps(tmp_path)
+    assert [one == other for one, other in zip(between, before, strict=True)] == [True, False]
     indirect = package / "checks.py"  # which both import
     indirect.write_text(indirect.read_text("utf-8") + "# more\n", "utf-8")
-    assert not set(stamps(tmp_path)) & {gram, pairs, *before}
-    assert graph_events.follow._cache._cache_file._source_stamp == compiled._stamp(
-        Path(graph_events.__file__)
-    )
+    assert not set(stamps(tmp_path)) & {*between, *before}
+    assert gram.combine._cache._cache_file._source_stamp == compiled._stamp(Path(gram.__file__))
 
 
 POINT = """

@@ -145,7 +145,4 @@ def test_imports_run_one_way(folder):
 
 
 def test_imports_make_no_circle():
-    graph = {}
-    for path, owner in folders(ROOT).items():
-        graph.setdefault(owner, set()).update(imported(path) - {owner})
-    TopologicalSorter(graph).prepare()  # raises CycleError
+    TopologicalSorter({name: below - {name} for name, below in ALLOWED.items()}).prepare()  # or CycleError

@@ -223,21 +223,6 @@ def test_best_threshold_at_the_edges_of_floating_point(data, weights):
     assert loss == pytest.approx(float(least), abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("y", "differences", "expected"),
-    [
-        ([0, 0], [1.0, -2.0], (2.0, 0.0)),  # only ties: the largest difference is still no difference
-        ([1, -1], [1.0, -3.0], (0.5, 0.0)),  # only preferences: below the smallest
-        ([1, -1], [-1.0, 3.0], (1.5, 1.0)),  # all wrong: every tau is as good
-        ([1, 0], [0.0, 0.0], (0.0, 0.5)),  # a constant score
-        ([1, 1, 0, 0], [9.0, 8.0, 2.0, 3.0], (5.5, 0.0)),
-        ([1, -1, 0], [9.0, 6.0, 3.0], (6.0, 1 / 3)),  # a lost preference inside the interval [3, 9)
-    ],
-)
-def test_best_threshold_by_hand(y, differences, expected):
-    assert best_threshold(y, differences) == pytest.approx(expected)
-
-
 def test_best_threshold_takes_losses_that_differ_by_rounding_as_equal():
     """0.1 + 0.2 - 0.3 is 6e-17: to find both ties and the preference is as good as to find nothing."""
     assert best_threshold([0, 0, 1], [9.0, 8.0, 7.0], [0.1, 0.2, 0.3]) == pytest.approx((3.5, 0.5))

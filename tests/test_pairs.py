@@ -169,16 +169,13 @@ def test_from_scores_pairs_all_items_of_a_query(rows, ties, kind):
 def test_from_rankings_is_from_scores_with_rank_one_best(rows):
     rank, qid = (np.array(column) for column in zip(*rows, strict=True))
     X = np.zeros((len(rows), 1))
-    expected = brute_pairs(-rank, qid, "drop")
-    if not expected:
+    if not brute_pairs(-rank, qid, "drop"):
         with pytest.raises(ValueError, match="two items of one query with different"):
             Pairs.from_rankings(X, rank, qid)
         return
-    pairs, y = Pairs.from_rankings(X, rank, qid)
-    assert dict(zip(map(tuple, pairs.index.tolist()), y.tolist(), strict=True)) == expected
-    better = np.where(y == 1, pairs.index[:, 0], pairs.index[:, 1])
-    worse = np.where(y == 1, pairs.index[:, 1], pairs.index[:, 0])
-    assert (rank[better] < rank[worse]).all()
+    (pairs, y), (expected, labels) = Pairs.from_rankings(X, rank, qid), Pairs.from_scores(X, -rank, qid)
+    assert same(pairs, expected)
+    assert y.tolist() == labels.tolist()
 
 
 def test_scores_of_any_size_are_compared():

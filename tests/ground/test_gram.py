@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from preflearn.ground.gram import DenseGram, centred, check_gram, check_semidefinite, check_symmetric
+from preflearn.ground.gram import (
+    DenseGram,
+    centred,
+    check_gram,
+    check_semidefinite,
+    check_symmetric,
+    combine,
+    fixed,
+)
 
 
 def matrix(n, rank=3):
@@ -36,3 +44,13 @@ def test_matrices_that_are_no_gram_are_refused(n):
     K[n - 1, 0] += 1.0
     with pytest.raises(ValueError, match=r"K\[\d+, \d+\] is .* but K\[.* is .*; expected a symmetric K"):
         check_symmetric(K, "K")
+
+
+@pytest.mark.parametrize("rows", range(10))
+def test_rows_are_combined(rows):
+    rng = np.random.default_rng(rows)
+    matrix, weights = fixed(rng.standard_normal((rows + 2, 7))), rng.standard_normal(rows)
+    chosen = rng.permutation(rows + 2)[:rows]
+    np.testing.assert_allclose(
+        combine(matrix, chosen, weights), weights @ matrix[chosen], rtol=1e-13, atol=1e-13
+    )

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
@@ -72,7 +72,6 @@ def test_a_step_that_goes_too_far_is_halved():
     np.testing.assert_allclose(point.x, [1, -1], atol=0.1)
 
 
-@settings(max_examples=30)
 @given(st.integers(0, 10**6), st.integers(1, 12), st.booleans())
 def test_equations_are_solved_from_anywhere(seed, n, exact):
     rng = np.random.default_rng(seed)

@@ -58,7 +58,6 @@ def test_no_item_of_a_test_pair_occurs_in_training(problem, n_splits, shuffle, r
     ]
 
 
-@settings(max_examples=40)
 @given(comparisons(), st.integers(2, 4))
 def test_queries_are_split_whole_and_dates_forward(problem, n_splits):
     pairs, groups = problem

@@ -50,16 +50,6 @@ def test_a_narrow_margin_is_accurate_or_reported(gap, p):
             assert bound + missed <= fitted.margin_ * (1 + fitted.kkt_residual_) + 1e-15
 
 
-def test_ties_of_equal_items_only():
-    pairs = Pairs([[0.0, 0.0], [1.0, 0.0], [0.0, 3.0], [0.0, 0.0]], [[1, 0], [2, 0], [0, 3]])
-    lp, qp = MarginLP().fit(pairs, [1, 1, 0]), MarginQP().fit(pairs, [1, 1, 0])
-    assert (lp.margin_, qp.margin_) == (pytest.approx(1), pytest.approx(1))
-    # the least w with w·d >= 2 for both preferences is (2, 2/3)
-    np.testing.assert_allclose(lp.coef_, [2, 2 / 3], atol=1e-12)
-    np.testing.assert_allclose(qp.coef_, [2, 2 / 3], atol=1e-12)
-    assert qp.bias_ == pytest.approx(-1)
-
-
 def test_nothing_binds_the_least_optimum(monkeypatch):
     # SciPy's nnls writes past its memory for a matrix without columns: it must never see one.
     def checked(A, b):

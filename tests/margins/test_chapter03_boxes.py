@@ -13,7 +13,7 @@ from preflearn.margins import MarginLP, MarginQP, cone_distance
 
 
 @pytest.mark.theorem("lem-feasible")
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.integers(0, 2**31))
 def test_lemma_feasible_points_correspond(seed):
     P, ties = exact.random_problem(seed)

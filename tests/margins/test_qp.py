@@ -3,8 +3,6 @@
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from margins.problems import PROGRAMS, separable, split
 
 from preflearn.margins import MarginLP, MarginQP
@@ -38,18 +36,3 @@ def test_the_optimum_is_that_of_cvxpy(m, p, share, labels):
     np.testing.assert_array_equal(qp.support_, np.flatnonzero(qp.dual_coef_))
     np.testing.assert_allclose(qp.coef_, -qp.u_ / qp.bias_)
     assert qp.margin_ == pytest.approx(-1 / qp.bias_)
-
-
-@settings(deadline=None, max_examples=25)
-@given(st.integers(0, 2**31), st.integers(1, 5))
-def test_nearest_points_of_the_hulls(seed, p):
-    pairs, y = separable(seed, m=12, p=p)
-    qp = MarginQP().fit(pairs, y)
-    preferences, ties = split(pairs, y)
-    ties = np.vstack([ties, -ties])
-    a, b = cp.Variable(len(preferences), nonneg=True), cp.Variable(len(ties), nonneg=True)
-    problem = cp.Problem(
-        cp.Minimize(cp.norm(preferences.T @ a - ties.T @ b)), [cp.sum(a) == 1, cp.sum(b) == 1]
-    )
-    problem.solve(solver=cp.CLARABEL)
-    assert 2 / np.linalg.norm(qp.u_) == pytest.approx(problem.value, rel=1e-6, abs=1e-8)

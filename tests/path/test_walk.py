@@ -1,15 +1,22 @@
-"""The weights along the ranking path, as solutions of the dual (eq. 8): 0 <= alpha <= 1 only."""
+"""Stretch by stretch along both paths: who is watched, and how many threads run, changes nothing."""
 
 import itertools
+import json
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
+from small_problems import along, points, two_classes
 
+from preflearn.datasets import simulate_norm_pairs
 from preflearn.pairs import Pairs
-from preflearn.path import ranksvm_path, walk
-
-KINDS = ("rbf", "linear", "integers", "duplicates")
+from preflearn.path import ranksvm_path, svm_path, walk
 
 
 def full_graph(kind, n, seed):
@@ -22,80 +29,161 @@ def full_graph(kind, n, seed):
         X = X[rng.integers(0, max(1, n // 2), n)]
     order = np.argsort(-(X[:, 0] + rng.standard_normal(n)))
     index = np.array(list(itertools.combinations(order, 2)))
-    K = rbf_kernel(X, gamma=0.5) if kind in ("rbf", "duplicates") else X @ X.T
-    return Pairs(K, index)
+    return Pairs(rbf_kernel(X, gamma=0.5) if kind in ("rbf", "duplicates") else X @ X.T, index)
 
 
-def dense(pairs):
-    everyone = np.arange(len(pairs))
-    return pairs.B.gram(pairs.items).block(everyone, everyone)
+KINDS = ("rbf", "linear", "integers", "duplicates")
 
 
-def weights(pairs, least=1e-3):
-    """Knots and weights along the path, from the first breakpoint on."""
-    one = np.ones(len(pairs), dtype=int)
-    first = ranksvm_path(pairs, one, "precomputed", max_events=1).breakpoints
-    if len(first) == 0:
-        return np.ones(1), np.ones((1, len(pairs)))
-    path = ranksvm_path(pairs, one, "precomputed", lambda_min=first[0] * least)
-    assert path.status == "complete"
-    knots = np.append(path.breakpoints, path.lambda_end)
-    return knots, np.array([path.alpha(lam) for lam in knots])
+def follow(kind):
+    """A path, and its decisions at any lambda: with bias, of two classes, or of all pairs."""
+    name, _, kind = kind.partition(", ")
+    if name == "bias":
+        K, y = points(kind, 90, seed=6, share=0.35)
+        path = svm_path(K, y, lambda_min=0.05)
+        return path, lambda lam: path.decision_function(lam, K)
+    if name == "two classes":
+        path = ranksvm_path(*two_classes(120, seed=0, p=4), gamma=0.3, lambda_min=0.05)
+    else:
+        pairs = full_graph(kind, 12, seed=3)
+        path = ranksvm_path(pairs, np.ones(len(pairs)), "precomputed", lambda_min=0.01)
+    return path, path.margins
 
 
-def violation(Q, alpha, margin):
-    """Of y F >= margin at 0, <= at 1, = between, over the largest F."""
-    excess = Q @ alpha - margin
-    wrong = np.where(alpha <= 1e-12, -excess, np.where(alpha >= 1 - 1e-12, excess, np.abs(excess)))
-    return wrong.max() / max(margin, np.abs(Q @ alpha).max())
-
-
-def brute_force(Q, lam):
-    """The least dual over all choices of weights at 0, at 1 and inside."""
-    best = np.inf
-    for choice in itertools.product((0.0, 1.0, np.nan), repeat=len(Q)):
-        alpha = np.array(choice)
-        inner = np.isnan(alpha)
-        alpha[inner] = 0.0
-        if inner.any():
-            right = lam - Q[inner] @ alpha
-            alpha[inner] = np.linalg.lstsq(Q[np.ix_(inner, inner)], right, rcond=None)[0]
-        if ((alpha >= -1e-12) & (alpha <= 1 + 1e-12)).all():
-            best = min(best, alpha @ Q @ alpha / 2 - lam * alpha.sum())
-    return best
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(3))
-def test_duals_by_brute_force(kind, seed):
-    pairs = full_graph(kind, 4, seed)
-    Q = dense(pairs)
-    margins, alphas = weights(pairs)
-    for lam, alpha in zip(margins, alphas, strict=True):
-        assert alpha @ Q @ alpha / 2 - lam * alpha.sum() == pytest.approx(brute_force(Q, lam), abs=1e-9)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_who_is_watched_does_not_matter(kind, monkeypatch):
-    pairs = full_graph(kind, 12, seed=3)
-    margins, alphas = weights(pairs)
-    for name, value in (("_FEW", 3), ("_EVENTS", 7), ("_ROOM", 1), ("_REACH", 1e-4)):
+@pytest.mark.parametrize(
+    "kind",
+    [*(f"bias, {kind}" for kind in ("rbf", "duplicates", "integers")), *(f"all, {kind}" for kind in KINDS)],
+)
+@pytest.mark.parametrize(("events", "reach"), [(1, 1e-4), (30, 1e-4), (7, 0.05), (1000, 1.0)])
+def test_who_is_watched_does_not_matter(kind, events, reach, monkeypatch):
+    expected, theirs = follow(kind)
+    for name, value in (
+        ("_FEW", 3),
+        ("_EVENTS", events),
+        ("_FEWER", events),
+        ("_ROOM", 1),
+        ("_REACH", reach),
+    ):
         monkeypatch.setattr(walk, name, value)
-    few, theirs = weights(pairs)
-    Q = dense(pairs)
-    for lam in np.geomspace(1.1 * margins[-1], 0.9 * margins[0], 30):
-        duals = []
-        for knots, found in ((margins, alphas), (few, theirs)):
-            place = np.flatnonzero(knots >= lam)[-1]
-            share = (knots[place] - lam) / (knots[place] - knots[place + 1])
-            duals.append(Q @ ((1 - share) * found[place] + share * found[place + 1]))  # Bg is unique
-        np.testing.assert_allclose(duals[1], duals[0], atol=1e-8 * margins[0])
+    path, ours = follow(kind)
+    if kind == "bias, rbf":
+        np.testing.assert_allclose(path.breakpoints, expected.breakpoints, rtol=1e-9)
+        assert [event[1:] for event in path.events] == [event[1:] for event in expected.events]
+    for lam in np.maximum(along(expected, 30, np.random.default_rng(0)), expected.lambda_end):
+        assert path.kkt_residual(lam) < 1e-9
+        f = theirs(lam)
+        np.testing.assert_allclose(ours(lam), f, atol=1e-8 * np.abs(f).max())
+
+
+def test_watching_some_of_many_pairs_changes_nothing(monkeypatch):
+    some, _ = follow("two classes")
+    monkeypatch.setattr(walk, "_FEW", 10_000)
+    every, _ = follow("two classes")
+    assert len(every.alpha(1.0)) > 3000
+    assert some.status == every.status == "complete"
+    np.testing.assert_allclose(some.breakpoints, every.breakpoints, rtol=1e-8)
+    assert [event[1:] for event in some.events] == [event[1:] for event in every.events]
+    assert max(some.kkt_residual(lam) for lam in some.breakpoints[::20]) < 1e-10
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_full_graph_of_many_dependent_pairs(kind):
-    pairs = full_graph(kind, 30, seed=1)
-    Q = dense(pairs)
-    margins, alphas = weights(pairs)
-    assert len(margins) > 100
-    assert max(violation(Q, alpha, margin) for margin, alpha in zip(margins, alphas, strict=True)) < 1e-9
+    pairs, every = full_graph(kind, 30, seed=1), np.arange(435)
+    first = ranksvm_path(pairs, np.ones(435), "precomputed", max_events=1).breakpoints[0]
+    path = ranksvm_path(pairs, np.ones(435), "precomputed", lambda_min=first / 1e3)
+    assert path.status == "complete"
+    assert len(path.breakpoints) > 100
+    Q = pairs.B.gram(pairs.items).block(every, every)
+    for lam in [*path.breakpoints, path.lambda_end]:
+        alpha = path.alpha(lam)
+        g = Q @ alpha
+        wrong = np.where(alpha <= 1e-12, lam - g, np.where(alpha >= 1 - 1e-12, g - lam, np.abs(g - lam)))
+        assert wrong.max() < 1e-9 * max(lam, np.abs(g).max())
+
+
+# ---- The same path on one and on two threads, each in a process that makes its Gram matrices anew
+
+LIBRARIES = ("OPENBLAS", "OMP", "MKL", "BLIS", "NUMBA")
+
+
+def flipped(n, seed):
+    """Both orders of each tie: weights that are not unique, where rounding must not choose."""
+    pairs, y, _ = simulate_norm_pairs("l2", n, 0.5, np.random.default_rng(seed))
+    rows, labels = pairs.flipped(y)
+    return rows.B.gram(rbf_kernel(rows.items)).block(*[np.arange(len(labels))] * 2), labels
+
+
+def levels(n, seed):
+    """Items on a grid of integers, and scores of few levels: events at one lambda, dependent differences."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-2, 3, (n, 3)).astype(float)
+    return Pairs.from_scores(X, rng.integers(0, 4, n))
+
+
+CASES = {
+    "flipped": lambda: flipped(200, 0),
+    "duplicates 700, stopped": lambda: points("duplicates", 700, 1, 0.3),
+    "duplicates 400": lambda: points("duplicates", 400, 2, 0.4, p=5),
+    "duplicates, wide": lambda: points("duplicates", 300, 3, 0.5, gamma=0.05),
+    "rbf": lambda: points("rbf", 300, 3, 0.4),
+    "narrow": lambda: points("narrow", 200, 2, 0.4),
+    "wide": lambda: points("rbf", 200, 2, 0.4, gamma=0.02),
+    "plane": lambda: points("rbf", 400, 2, 0.5, p=2),
+    "low rank": lambda: points("linear", 300, 1, 0.4),
+    "separable": lambda: points("separable", 200, 2, 0.4),
+    "integers": lambda: points("integers", 300, 4, 0.3),
+    "equal integers": lambda: points("integers", 120, 5, 0.5, p=2),
+}
+RANKINGS = {
+    "two classes": (two_classes(200, 0, p=8), {"kernel": "rbf", "gamma": 0.125}),
+    "two classes, narrow": (two_classes(60, 1, p=5), {"kernel": "rbf", "gamma": 5.0}),
+    "two classes, linear": (two_classes(200, 2, p=20), {"kernel": "linear"}),
+    "levels": (levels(80, 3), {"kernel": "rbf", "gamma": 0.5}),
+    "levels, linear": (levels(80, 4), {"kernel": "linear"}),
+}
+
+
+def ends(name):
+    if name in CASES:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            path = svm_path(*CASES[name](), lambda_min=1e-3 if "stopped" in name else 0.0)
+    else:
+        problem, kernel = RANKINGS[name]
+        first = ranksvm_path(*problem, max_events=1, **kernel).breakpoints[0]
+        path = ranksvm_path(*problem, lambda_min=first / 1e4, **kernel)
+    residual = max(map(path.kkt_residual, path.breakpoints[:: 1 + len(path.breakpoints) // 100]))
+    return {"breakpoints": path.breakpoints.tolist(), "end": path.lambda_end, "residual": residual}
+
+
+@pytest.fixture(scope="module")
+def runs():
+    """The paths of all cases with one and with two threads."""
+    found = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    running = [
+        subprocess.Popen(
+            [sys.executable, __file__],
+            env=found | {f"{library}_NUM_THREADS": threads for library in LIBRARIES},
+            cwd=Path(__file__).parent,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for threads in ("1", "2")
+    ]
+    answers = [process.communicate()[0] for process in running]
+    assert [process.returncode for process in running] == [0, 0]
+    return [json.loads(answer) for answer in answers]
+
+
+@pytest.mark.parametrize("name", [*CASES, *RANKINGS])
+def test_the_number_of_threads_changes_nothing(runs, name):
+    one, two = (run[name] for run in runs)
+    assert len(one["breakpoints"]) == len(two["breakpoints"]) > 0
+    # Far down, weights hang on the last digits of the kernel, and so do breakpoints there.
+    np.testing.assert_allclose(two["breakpoints"], one["breakpoints"], rtol=1e-5)
+    assert two["end"] == pytest.approx(one["end"], rel=1e-5)
+    assert max(one["residual"], two["residual"]) < 1e-8
+
+
+if __name__ == "__main__":
+    print(json.dumps({name: ends(name) for name in [*CASES, *RANKINGS]}))

@@ -5,9 +5,9 @@ import warnings
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
-from reference import hinges
+from reference import flipped_rows, hinge_machine
 from scipy.optimize import linprog
 
 from preflearn.pairs import Pairs
@@ -25,11 +25,19 @@ PROBLEMS = st.integers(1, 2).flatmap(
 UNBOUNDED_IN_PRINT = ([(1, 0)] * 3, [(0, 1), (0, 2)], 0.01)  # b = 1, and the ties' rows weigh 1.2 m C
 
 
+def against_origin(differences):
+    return Pairs.from_arrays(differences, np.zeros_like(differences))
+
+
+def compared(preferences, ties):
+    """Differences, labels and pairs of preferences, all won by the first item, and ties."""
+    differences = np.array([*preferences, *ties], dtype=float)
+    return differences, np.repeat([1, 0], [len(preferences), len(ties)]), against_origin(differences)
+
+
 def fitted(preferences, ties, C):
     """The machine on differences, all preferences won by the first item; None where b < 1."""
-    differences = np.array([*preferences, *ties], dtype=float)
-    y = np.repeat([1, 0], [len(preferences), len(ties)])
-    pairs = Pairs.from_arrays(differences, np.zeros_like(differences))
+    differences, y, pairs = compared(preferences, ties)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
@@ -134,7 +142,6 @@ def test_without_the_bound_on_mu_a_solution_exists_that_no_quadratic_program_has
 
 
 @pytest.mark.theorem("lem-representer")
-@settings(max_examples=30)
 @given(
     st.lists(st.tuples(*[COORDINATE] * 4), min_size=1, max_size=2),
     st.lists(st.tuples(*[COORDINATE] * 4), min_size=1, max_size=2),
@@ -142,35 +149,24 @@ def test_without_the_bound_on_mu_a_solution_exists_that_no_quadratic_program_has
 )
 def test_the_weights_are_a_combination_of_the_differences(preferences, ties, C):
     """In four dimensions, of which few differences fill a part: equal, zero and opposite ones among them."""
-    P, T = np.array(preferences, dtype=float), np.array(ties, dtype=float)
-    u, beta = cp.Variable(4), cp.Variable()
-    slack = sum(hinges(P @ u, T @ u, beta))
-    cp.Problem(cp.Minimize(cp.sum_squares(u) / 2 + C * slack)).solve(solver=cp.CLARABEL)
-    D = np.vstack([P, T, -T])
-    c, *_ = np.linalg.lstsq(D.T, u.value, rcond=1e-10)
-    np.testing.assert_allclose(c @ D, u.value, atol=2e-4)
+    D, label = flipped_rows(*compared(preferences, ties)[:2])
+    u = hinge_machine(D, C, label)[1]
+    c, *_ = np.linalg.lstsq(D.T, u, rcond=1e-10)
+    np.testing.assert_allclose(c @ D, u, atol=2e-4)
     items, a = np.vstack([0 * D, D]), np.append(-c, c)  # the rows' second items, then their first
-    assert a @ (items @ items.T) @ a == pytest.approx(u.value @ u.value, abs=1e-3)
+    assert a @ (items @ items.T) @ a == pytest.approx(u @ u, abs=1e-3)
 
 
 # ---- The bias
 
 
 @pytest.mark.theorem("prop-bias")
-@settings(max_examples=30)
 @given(PROBLEMS)
 def test_the_dual_weights_of_both_kinds_have_one_sum(problem):
     """(a), on the multipliers of the primal program."""
-    preferences, ties, C = problem
-    P, T = np.array(preferences, dtype=float), np.array(ties, dtype=float)
-    u, beta = cp.Variable(P.shape[1]), cp.Variable()
-    slack = [cp.Variable(len(rows), nonneg=True) for rows in (P, T, T)]
-    sides = [1 - beta - P @ u, 1 + beta + T @ u, 1 + beta - T @ u]
-    constraints = [xi >= side for xi, side in zip(slack, sides, strict=True)]
-    objective = cp.sum_squares(u) / (2 * C) + sum(map(cp.sum, slack))
-    cp.Problem(cp.Minimize(objective), constraints).solve(solver=cp.CLARABEL)
-    of_preferences, *of_ties = (float(np.sum(row.dual_value)) for row in constraints)
-    assert of_preferences == pytest.approx(sum(of_ties), abs=1e-5)
+    rows, label = flipped_rows(*compared(*problem[:2])[:2])
+    weights = hinge_machine(rows, 1.0, label, ridge=1 / problem[2])[3]
+    assert weights[label > 0].sum() == pytest.approx(weights[label < 0].sum(), abs=1e-5)
 
 
 @pytest.mark.theorem("prop-bias")
@@ -190,9 +186,8 @@ def test_beta_can_be_any_number_of_an_interval():
 def test_many_ties_keep_the_bias_at_or_below_minus_one(problem, surplus):
     preferences, ties, C = problem
     ties = (ties * (len(preferences) + surplus))[: len(preferences) + surplus]
-    differences = np.array([*preferences, *ties], dtype=float)
-    pairs = Pairs.from_arrays(differences, np.zeros_like(differences))
-    machine = SVMCompare(C, kernel="linear").fit(pairs, np.repeat([1, 0], [len(preferences), len(ties)]))
+    _, y, pairs = compared(preferences, ties)
+    machine = SVMCompare(C, kernel="linear").fit(pairs, y)
     assert machine.bias_ <= -1 + 1e-7
 
 
@@ -201,11 +196,8 @@ def test_many_ties_keep_the_bias_at_or_below_minus_one(problem, surplus):
 def test_the_bias_as_the_cost_vanishes(n_preferences, n_ties, limit):
     rng = np.random.default_rng(n_preferences)
     differences = rng.normal(size=(n_preferences + n_ties, 3))
-    u, beta, cost = cp.Variable(3), cp.Variable(), 1e-5
-    z = differences @ u
-    slack = sum(hinges(z[:n_preferences], z[n_preferences:], beta))
-    cp.Problem(cp.Minimize(cp.sum_squares(u) / (2 * cost) + slack)).solve(solver=cp.CLARABEL)
-    assert float(beta.value) == pytest.approx(limit, abs=1e-3)
+    rows, label = flipped_rows(differences, np.repeat([1, 0], [n_preferences, n_ties]))
+    assert hinge_machine(rows, 1.0, label, ridge=1e5)[2] == pytest.approx(limit, abs=1e-3)
 
 
 @given(st.floats(-4, 4), st.floats(-4, 4))
@@ -267,21 +259,19 @@ def largest_cost(D, y, sign, v, b):
 
 def original(D, y, C, omega):
     """u / C and beta of the machine, with all hinges as they are printed."""
-    w, beta = cp.Variable(D.shape[1]), cp.Variable()
-    z = D @ (C * w)
-    P, T = y != 0, y == 0
-    preferences, ties = hinges(cp.multiply(y[P], z[P]), z[T], beta)
-    cp.Problem(cp.Minimize(C * cp.sum_squares(w) / 2 + preferences + omega * ties)).solve(solver=cp.CLARABEL)
-    return w.value, float(beta.value)
+    rows, label = flipped_rows(D, y)
+    return hinge_machine(C * rows, np.where(label < 0, omega, 1.0), label, ridge=C)[1:3]
 
 
-def degenerate(D, n_plus, kind):
-    """Some of the differences made special, in place or not: kind 1 to 3."""
+def machine_of(rng, n_plus, n0, p, kind):
+    """Noisy preferences and draws, of which kinds 1 to 3 are special, in place or not."""
+    D = rng.normal(size=(n_plus + n0, p))
+    y = np.append(np.where(D[:n_plus, 0] + 1.5 * rng.normal(size=n_plus) > 0, 1, -1), np.zeros(n0, int))
     if kind == 1:
         D[n_plus:] = 0  # draws of equal players
     if kind == 2:
         D[:n_plus] = D[0]  # one decided match again and again, perhaps with contradictory results
-    return np.round(D) if kind == 3 else D
+    return pytest.param(np.round(D) if kind == 3 else D, y, id=f"{n_plus} decided, {n0} drawn, {p} features")
 
 
 def machines():
@@ -289,11 +279,7 @@ def machines():
     for case in range(24):
         n0 = 1 + case % 4
         n_plus = max(1, 2 * n0 + (-1, 1, -2, 3)[case // 6])
-        p = 1 + case % 3
-        D = rng.normal(size=(n0 + n_plus, p))
-        y = np.append(rng.choice([-1, 1], n_plus), np.zeros(n0, int))
-        D = degenerate(D, n_plus, case % 5)
-        yield pytest.param(D, y, id=f"{case}: {n_plus} decided, {n0} drawn")
+        yield machine_of(rng, n_plus, n0, 1 + case % 3, case % 5)
     for n0, n_plus in ((2, 3), (1, 3)):
         yield pytest.param(np.zeros((n0 + n_plus, 2)), np.append(np.ones(n_plus, int), np.zeros(n0, int)))
 
@@ -313,7 +299,7 @@ def test_at_small_cost_the_machine_is_one_vector_times_the_cost(D, y, omega):
     if sign > 0:
         z = (y * (D @ v))[y != 0]
         assert z.mean() >= v @ v / (2 * omega * n0) - 1e-5 * max(1, v @ v)  # the plain mean, by Chebyshev
-    pairs = Pairs(np.vstack([D, np.zeros((1, D.shape[1]))]), [[k, len(D)] for k in range(len(D))])
+    pairs = against_origin(D)
     weight = np.where(y == 0, omega, 1.0)
     if sign > 0:
         with pytest.raises(DegenerateBiasError):
@@ -359,7 +345,7 @@ def mean_against_mean(D, y):
 
 
 def is_zero(D, y, omega, C):
-    pairs = Pairs(np.vstack([D, np.zeros((1, D.shape[1]))]), [[k, len(D)] for k in range(len(D))])
+    pairs = against_origin(D)
     try:
         model = SVMCompare(C, "linear").fit(pairs, y, np.where(y == 0, omega, 1.0))
     except DegenerateBiasError:  # only a function that is not constant can move beta to 0
@@ -370,11 +356,7 @@ def is_zero(D, y, omega, C):
 def noisy_machines():
     rng = np.random.default_rng(1)
     for case in range(20):
-        n0, n_plus, p = 2 + case % 5, 3 + case % 7, 1 + case % 3
-        D = rng.normal(size=(n_plus + n0, p))
-        y = np.append(np.where(D[:n_plus, 0] + 1.5 * rng.normal(size=n_plus) > 0, 1, -1), np.zeros(n0, int))
-        D = degenerate(D, n_plus, case % 4)
-        yield pytest.param(D, y, id=f"{case}: {n_plus} decided, {n0} drawn, {p} features")
+        yield machine_of(rng, 3 + case % 7, 2 + case % 5, 1 + case % 3, case % 4)
     yield pytest.param(np.zeros((4, 2)), np.array([1, -1, 1, 0]), id="no differences")
     yield pytest.param(np.array([[2.0], [2.0], [0.0]]), np.array([1, -1, 0]), id="contradictions")
     yield pytest.param(np.array([[1.0], [1.0]]), np.array([1, 0]), id="equal means")

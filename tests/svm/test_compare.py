@@ -1,17 +1,17 @@
 import warnings
 
-import cvxpy as cp
 import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from reference import hinges
+from margins.problems import separable
+from reference import flipped_rows, hinge_machine
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVC
+from small_problems import DEFINITE, KERNELS
 from small_problems import noisy_comparisons as compared
-from small_problems import same_comparisons
 
 from preflearn.ground import NotPositiveSemidefiniteError
 from preflearn.margins import MarginQP
@@ -19,13 +19,6 @@ from preflearn.metrics import best_threshold
 from preflearn.pairs import Pairs
 from preflearn.svm import DegenerateBiasError, SVMCompare, SVMRank
 from preflearn.svm.machine import on_margin
-
-KERNELS = {
-    "rbf": {"gamma": 0.4},
-    "linear": {},
-    "poly": {"gamma": 0.5, "degree": 2, "coef0": 1.0},
-    "laplacian": {"gamma": 0.7},
-}
 
 
 def square_root(K):
@@ -43,41 +36,23 @@ def flipped_gram(pairs, y, K):
 def primal_by_cvxpy(pairs, y, K, C):
     """Eq. 15, with u written in coordinates of the items' features."""
     d = pairs.incidence() @ square_root(K)
-    u, beta = cp.Variable(d.shape[1]), cp.Variable()
-    preferences, ties = d[y != 0] * y[y != 0][:, None], d[y == 0]
-    loss = sum(hinges(preferences @ u, ties @ u, beta))
-    problem = cp.Problem(cp.Minimize(cp.sum_squares(u) / 2 + C * loss))
-    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
-    return problem.value, d @ u.value, float(beta.value)
-
-
-def dual_by_cvxpy(pairs, y, K, C):
-    """Eq. 18, and the differences u·d of the pairs that follow from its v."""
-    gram, labels = flipped_gram(pairs, y, K)
-    v = cp.Variable(len(labels))
-    quadratic = cp.sum_squares(square_root(gram).T @ cp.multiply(labels.astype(float), v))
-    problem = cp.Problem(cp.Minimize(quadratic / 2 - cp.sum(v)), [v @ labels == 0, v >= 0, v <= C])
-    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
-    flipped, _ = pairs.flipped(y)
-    return -problem.value, pairs.incidence() @ K @ (flipped.incidence().T @ (labels * v.value))
+    rows, labels = flipped_rows(d, y)
+    value, u, beta, _ = hinge_machine(rows, C, labels)
+    return value, d @ u, float(beta)
 
 
 def rank_by_cvxpy(pairs, y, K, C, duplicate):
-    """Eq. 3; rank2 of Table 2 with its 2m preferences spelled out."""
+    """Eq. 3; rank2 of Table 2 with the two copies of each preference in one cost."""
     d = pairs.incidence() @ square_root(K)
-    rows = d[y != 0] * y[y != 0][:, None]
-    if duplicate:
-        rows = np.vstack([rows, rows, d[y == 0], -d[y == 0]])
-    u = cp.Variable(d.shape[1])
-    problem = cp.Problem(cp.Minimize(cp.sum_squares(u) / 2 + C * cp.sum(cp.pos(1 - rows @ u))))
-    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
-    return problem.value, d @ u.value
+    rows, labels = flipped_rows(d, y)
+    cost = np.where(labels > 0, C * (1 + duplicate), C * duplicate)
+    value, u, *_ = hinge_machine(rows, cost)
+    return value, d @ u
 
 
-@settings(deadline=None, max_examples=25)
 @given(
     st.integers(0, 2**31),
-    st.sampled_from(sorted(KERNELS)),
+    st.sampled_from(DEFINITE),
     st.sampled_from([0.05, 1.0, 30.0]),
     st.sampled_from([0.2, 0.4, 0.6, 0.9]),
     st.sampled_from([(40, 12), (16, 30)]),
@@ -86,8 +61,6 @@ def test_compare_equals_cvxpy(seed, kernel, C, tie_share, size):
     pairs, y = compared(seed, *size, tie_share=tie_share)
     K = pairwise_kernels(pairs.items, metric=kernel, **KERNELS[kernel])
     value, z, beta = primal_by_cvxpy(pairs, y, K, C)
-    dual_value, z_dual = dual_by_cvxpy(pairs, y, K, C)
-    assert dual_value == pytest.approx(value, rel=1e-6)
     machine = SVMCompare(C, kernel, **KERNELS[kernel])
     assume(abs(beta) > 1e-3)
     if beta > 0:
@@ -99,15 +72,14 @@ def test_compare_equals_cvxpy(seed, kernel, C, tie_share, size):
     assert machine.dual_gap_ < 1e-8
     ours = -machine.bias_ * machine.decision_function(pairs)
     np.testing.assert_allclose(ours, z, atol=1e-4)
-    np.testing.assert_allclose(ours, z_dual, atol=1e-4)
     combined = K @ (pairs.incidence().T @ machine.dual_coef_)
     np.testing.assert_allclose(ours, pairs.incidence() @ combined, atol=1e-7)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(
     st.integers(0, 2**31),
-    st.sampled_from(sorted(KERNELS)),
+    st.sampled_from(DEFINITE),
     st.sampled_from([0.05, 1.0, 30.0]),
     st.sampled_from(["ignore", "duplicate"]),
 )
@@ -125,28 +97,6 @@ def test_rank_equals_cvxpy(seed, kernel, C, ties):
     assert machine.score(pairs, y) == pytest.approx(1 - loss)
 
 
-@pytest.mark.parametrize("kernel", sorted(KERNELS))
-@pytest.mark.parametrize("machine", [SVMCompare(2.0), SVMRank(2.0), SVMRank(2.0, ties="duplicate")])
-def test_names_callables_and_gram_matrices_agree(kernel, machine):
-    pairs, y = compared(3, m=60)
-    new = np.random.default_rng(0).standard_normal((7, 3))
-
-    def gram(X, Y):
-        return pairwise_kernels(X, Y, metric=kernel, **KERNELS[kernel])
-
-    by_name = clone(machine).set_params(kernel=kernel, **KERNELS[kernel]).fit(pairs, y)
-    by_callable = clone(machine).set_params(kernel=gram).fit(pairs, y)
-    given_gram = Pairs(gram(pairs.items, pairs.items), pairs.index)
-    by_gram = clone(machine).set_params(kernel="precomputed").fit(given_gram, y)
-    expected = by_name.rank_function(new)
-    np.testing.assert_allclose(by_callable.rank_function(new), expected, atol=1e-6)
-    np.testing.assert_allclose(by_gram.rank_function(gram(new, pairs.items)), expected, atol=1e-6)
-    np.testing.assert_array_equal(by_gram.predict(given_gram), by_name.predict(pairs))
-    combined = gram(new, pairs.items) @ (pairs.incidence().T @ by_name.dual_coef_)
-    scale = -1 / by_name.bias_ if isinstance(machine, SVMCompare) else 1.0
-    np.testing.assert_allclose(scale * combined, expected, atol=1e-7)
-
-
 def test_equals_libsvm_on_the_flipped_gram():
     pairs, y = compared(2, m=150, n=60, tie_share=0.6)
     K = pairwise_kernels(pairs.items, metric="rbf", gamma=0.3)
@@ -161,48 +111,12 @@ def test_equals_libsvm_on_the_flipped_gram():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_separable_data_with_a_large_cost_give_the_margin(seed):
-    rng = np.random.default_rng(seed)
-    d = rng.standard_normal((60, 4))
-    w = rng.standard_normal(4)
-    d += np.outer(np.sign(d @ w) * (np.abs(d @ w) > 1), w) * 0.3
-    y = np.where(np.abs(d @ w) > 1, np.sign(d @ w), 0).astype(int)
-    pairs = Pairs.from_arrays(d, np.zeros_like(d))
+    pairs, y = separable(seed, m=60, p=4, tie_share=0.5)
     exact = MarginQP().fit(pairs, y)
     machine = SVMCompare(1e7, "linear").fit(pairs, y)
     np.testing.assert_allclose(machine.coef_, exact.coef_, rtol=1e-6)
     assert machine.bias_ == pytest.approx(exact.bias_, rel=1e-6)
     assert machine.score(pairs, y) == 1
-
-
-@settings(deadline=None, max_examples=8)
-@given(st.integers(0, 2**31), st.sampled_from([SVMCompare(0.7), SVMRank(0.7, ties="duplicate")]))
-def test_invariances(seed, machine):
-    pairs, y = compared(seed, tie_share=0.7)
-    fitted = clone(machine).fit(pairs, y)
-    expected, objective = fitted.decision_function(pairs), fitted.objective_
-    for other, labels in same_comparisons(pairs, y, np.random.default_rng(seed)):
-        again = clone(machine).fit(other, labels)
-        assert again.objective_ == pytest.approx(objective, rel=1e-7)
-        np.testing.assert_allclose(again.decision_function(pairs), expected, atol=1e-5)
-        np.testing.assert_array_equal(
-            again.decision_function(pairs), -again.decision_function(pairs.swapped())
-        )
-
-
-@pytest.mark.parametrize("machine", [SVMCompare(0.7), SVMRank(0.7), SVMRank(0.7, ties="duplicate")])
-def test_weights_count_pairs(machine):
-    pairs, y = compared(4, tie_share=0.6)
-    weights = np.random.default_rng(0).integers(0, 4, len(y))
-    repeated = np.repeat(np.arange(len(y)), weights)
-    weighted = clone(machine).fit(pairs, y, sample_weight=weights)
-    plain = clone(machine).fit(pairs[repeated], y[repeated])
-    np.testing.assert_allclose(weighted.decision_function(pairs), plain.decision_function(pairs), atol=1e-6)
-    assert weighted.tau_ == pytest.approx(plain.tau_, abs=1e-6)
-    assert (weighted.dual_coef_[weights == 0] == 0).all()
-    half = clone(machine).set_params(C=0.35).fit(pairs, y, sample_weight=np.full(len(y), 2.0))
-    np.testing.assert_allclose(
-        half.decision_function(pairs), clone(machine).fit(pairs, y).decision_function(pairs), atol=1e-6
-    )
 
 
 def test_ties_within_the_margin_do_not_change_rank2():
@@ -284,8 +198,6 @@ class TestEstimators:
         pairs, y = compared(1)
         with pytest.raises(ValueError, match=r"cost C · weight is [12]e-120; expected at least"):
             clone(machine).set_params(C=1e-60).fit(pairs, y, sample_weight=np.full(len(y), 1e-60))
-        with pytest.raises(ValueError, match="overflow"):
-            clone(machine).set_params(kernel="linear").fit(Pairs(pairs.items * 1e150, pairs.index), y)
         with pytest.raises(ValueError, match=r"cost · k\(x, x\) is .*e\+\d+; expected at most"):
             clone(machine).set_params(kernel="linear").fit(Pairs(pairs.items * 1e12, pairs.index), y)
 
@@ -341,7 +253,7 @@ def proved(machine, pairs, y, cost):
     return squared / 2 + cost @ loss, value - squared / 2
 
 
-@settings(deadline=None, max_examples=20 if settings.get_current_profile_name() != "thorough" else 1000)
+@settings(max_examples=20 if settings.get_current_profile_name() != "thorough" else 1000)
 @given(
     st.integers(0, 2**31),
     st.sampled_from([SVMCompare(), SVMRank(), SVMRank(ties="duplicate")]),

@@ -1,27 +1,17 @@
 """Operators of the incidence matrix, and the rows of hinges on them, against their dense definitions."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from small_problems import noisy_comparisons
 
-from preflearn.pairs import Pairs
 from preflearn.svm.differences import FeatureGram
 
 
-def compared(seed, m, n, p=3):
-    """Random labels of random pairs of n items, with one preference and one tie at least."""
-    rng = np.random.default_rng(seed)
-    index = np.array([rng.choice(n, 2, replace=False) for _ in range(m)])
-    y = rng.choice([-1, 0, 0, 0, 1], m)
-    y[:2] = [1, 0]
-    return Pairs(rng.standard_normal((n, p)), index), y
-
-
-@settings(max_examples=40)
 @given(st.integers(0, 2**31), st.integers(2, 30), st.integers(2, 20), st.integers(1, 12))
 def test_differences_are_those_of_the_incidence_matrix(seed, m, n, r):
     """Of features, and of their Gram matrix: products, blocks, and the system of the interior point."""
-    pairs, _ = compared(seed, m, n)
+    pairs, _ = noisy_comparisons(seed, m, n)
     rng = np.random.default_rng(seed)
     L, weights, v = rng.standard_normal((n, r)), rng.uniform(0.1, 2, m), rng.standard_normal(m)
     D = pairs.incidence().toarray() @ L

@@ -1,7 +1,5 @@
 """SVMRank from pairs, scores and rankings, and the cost that it chooses on the paths of held-out items."""
 
-import re
-
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -104,16 +102,6 @@ def test_the_width_on_the_path_is_that_of_the_machine():
     np.testing.assert_allclose(one.rank_function(X), other.rank_function(X), atol=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_choice_does_not_see_a_shift_of_items(seed):
-    rng = np.random.default_rng(seed)
-    X = rng.integers(0, 5, (12, 3)) / 8  # the shift is exact
-    y = X @ [1, 2, 3] + 0.1 * rng.normal(size=12)
-    one, other = (SVMRank("path", "linear").fit(items, y) for items in (X, X + 0.25))
-    assert one.C_ == other.C_
-    np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-9)
-
-
 ITEMS, PAIRS = [[0.0], [1.0], [4.0], [6.0]], Pairs([[0.0], [1.0], [4.0]], [[1, 0], [2, 1], [2, 0]])
 
 
@@ -145,8 +133,3 @@ ITEMS, PAIRS = [[0.0], [1.0], [4.0], [6.0]], Pairs([[0.0], [1.0], [4.0]], [[1, 0
 def test_bad_input_is_named(parameters, arguments, message):
     with pytest.raises(ValueError, match=message):
         SVMRank(**{"kernel": "linear"} | parameters).fit(*arguments)
-
-
-def test_a_cost_beyond_rounding_is_refused_in_words():
-    with pytest.raises(ValueError, match=re.escape("the largest cost C · weight is 1e+90")):
-        SVMRank(1e90, "linear").fit(ITEMS, [1, 2, 3, 4])

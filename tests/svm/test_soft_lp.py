@@ -4,22 +4,17 @@ from functools import partial
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from margins.problems import separable
 from scipy.optimize import linprog
 from sklearn.metrics.pairwise import pairwise_kernels
-from small_problems import noisy_comparisons, same_comparisons
+from small_problems import KERNELS, noisy_comparisons
 
 from preflearn.margins import MarginLP, NotSeparableError
 from preflearn.pairs import Pairs
 from preflearn.svm import LPCompare, SVMCompare
 
-KERNELS = {
-    "rbf": {"gamma": 0.4},
-    "linear": {},
-    "laplacian": {"gamma": 0.7},
-    "sigmoid": {"gamma": 0.5, "coef0": -0.5},  # not positive semi-definite
-}
 compared = partial(noisy_comparisons, m=31, n=12)
 PRECISE = {"solver": cp.CLARABEL, "tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9}
 
@@ -36,24 +31,11 @@ def soft_by_cvxpy(pairs, y, K, nu, radius, weights):
     return cp.Problem(cp.Maximize(mu - cost @ xi), limits).solve(**PRECISE)
 
 
-def norm_by_cvxpy(rows, y, nu, radius):
-    """The program with |w| <= radius in feature space, where a tie has a slack for each of its sides."""
-    w, mu = cp.Variable(rows.shape[1]), cp.Variable()
-    z = rows @ w
-    loss = cp.sum(cp.pos(1 + mu - cp.multiply(y[y != 0], z[y != 0])))
-    loss += cp.sum(cp.pos(mu - 1 + z[y == 0])) + cp.sum(cp.pos(mu - 1 - z[y == 0]))
-    problem = cp.Problem(cp.Maximize(mu - loss / (nu * len(y))), [cp.norm(w) <= radius])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that the last digit is inaccurate
-        return problem.solve(**PRECISE), w.value
-
-
 def margins(z, y):
     return np.where(y == 0, 1 - np.abs(z), y * z - 1)
 
 
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")  # of the peer, at 1e-9
-@settings(deadline=None, max_examples=20)
 @given(
     st.integers(0, 2**31),
     st.sampled_from(sorted(KERNELS)),
@@ -104,38 +86,9 @@ def test_equals_cvxpy_and_satisfies_the_optimality_conditions(seed, kernel, nu, 
             assert share @ np.maximum(0, mu - margins(z, y)) >= nu * mu - 1e-6
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_one_feature_by_brute_force(seed):
-    """All r(x) = w x on a fine grid of w, with the best mu of each by trying every kink."""
-    rng = np.random.default_rng(seed)
-    x = rng.standard_normal(5)
-    index = np.array([rng.choice(5, 2, replace=False) for _ in range(9)])
-    d = x[index[:, 0]] - x[index[:, 1]]
-    y = np.where(np.abs(d) > np.median(np.abs(d)), np.sign(d), 0).astype(int)
-    y[0] = -y[0]
-    nu, radius = rng.uniform(0.1, 0.9), rng.uniform(0.5, 4)
-    best = -np.inf
-    for w in np.linspace(-1, 1, 2001) * radius * np.abs(x).max():
-        m = margins(w * d, y)
-        kinks = np.append(m[m <= 1], 1.0)
-        best = max(best, (kinks - np.maximum(0, kinks[:, None] - m).mean(axis=1) / nu).max())
-    lp = LPCompare(nu, radius, "linear").fit(Pairs(x[:, None], index), y)
-    assert best - 1e-9 <= lp.objective_ <= best + 2e-2
-
-
-def separable(seed):
-    """Pairs of 25 items that a linear function separates, by at least 0.1."""
-    rng = np.random.default_rng(seed)
-    X, w = rng.standard_normal((25, 4)), rng.standard_normal(4)
-    index = np.array([rng.choice(25, 2, replace=False) for _ in range(40)])
-    z = (X @ w)[index[:, 0]] - (X @ w)[index[:, 1]]
-    clear = np.abs(np.abs(z) - 1) > 0.1
-    return Pairs(X, index[clear]), np.where(np.abs(z) > 1, np.sign(z), 0)[clear].astype(int)
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_without_slack_it_is_the_margin_lp_from_a_least_radius_on(seed):
-    pairs, y = separable(seed)
+    pairs, y = separable(seed, m=30, p=4, tie_share=0.5)
     exact = MarginLP().fit(pairs, y)
     X, mu = pairs.items[np.unique(pairs.index)], exact.margin_
     d, n = pairs.differences() @ X.T, len(X)
@@ -164,71 +117,7 @@ def test_a_negative_margin_without_slack_means_not_separable():
     assert lp.slack_.max() < 1e-8
 
 
-class TestQuadraticProgram:
-    """Each solution of eq. 15 with beta < 0 solves the norm-constrained program for one (nu, radius)."""
-
-    @staticmethod
-    def curve_point(pairs, y, C, kernel):
-        """(w·d of the pairs, mu, nu, radius, rows in feature space) from a solution of eq. 15."""
-        parameters = KERNELS[kernel]
-        machine = SVMCompare(C, kernel, **parameters).fit(pairs, y)
-        values, vectors = np.linalg.eigh(pairwise_kernels(pairs.items, metric=kernel, **parameters))
-        rows = pairs.incidence() @ (vectors * np.sqrt(np.maximum(values, 0)))
-        z = machine.decision_function(pairs)
-        weight = 2 * np.abs(machine.dual_coef_[y != 0]).sum()  # of all, since ties have the other half
-        radius = np.sqrt(machine.dual_coef_ @ z / -machine.bias_)
-        return z, -1 / machine.bias_, weight / (C * len(y)), radius, rows
-
-    @settings(deadline=None, max_examples=8)
-    @given(
-        st.integers(0, 2**31),
-        st.sampled_from(["rbf", "linear", "laplacian"]),
-        st.sampled_from([0.05, 1.0, 30.0]),
-        st.sampled_from([0.4, 0.6]),
-    )
-    def test_is_a_curve_in_the_family(self, seed, kernel, C, tie_share):
-        pairs, y = compared(seed, tie_share=tie_share)
-        assume(C > 0.1 or tie_share > 0.5)  # else beta may be positive
-        z, mu, nu, radius, rows = self.curve_point(pairs, y, C, kernel)
-        value, w = norm_by_cvxpy(rows, y, nu, radius)
-        tied, preferred = y == 0, y != 0
-        loss = np.maximum(0, 1 + mu - y * z)[preferred].sum()
-        loss += (np.maximum(0, mu - 1 + z) + np.maximum(0, mu - 1 - z))[tied].sum()
-        assert mu - loss / (nu * len(y)) == pytest.approx(value, abs=1e-6)
-        np.testing.assert_allclose(rows @ w, z, atol=1e-3 * max(1, np.abs(z).max()))
-        # Of all radii it is the one with the largest optimum per radius.
-        for factor in (0.8, 1.25):
-            other = norm_by_cvxpy(rows, y, nu, factor * radius)[0]
-            assert other / factor <= value + 1e-6
-
-    @pytest.mark.parametrize(("kernel", "C", "tie_share"), [("linear", 0.05, 0.3), ("rbf", 0.1, 0.4)])
-    def test_also_where_mu_exceeds_one(self, kernel, C, tie_share):
-        pairs, y = compared(0, m=41, tie_share=tie_share, noise=0.1)
-        z, mu, nu, radius, rows = self.curve_point(pairs, y, C, kernel)
-        assert mu > 1.2
-        value, w = norm_by_cvxpy(rows, y, nu, radius)
-        np.testing.assert_allclose(rows @ w, z, atol=1e-3)
-        assert value > 0
-
-
-@settings(deadline=None, max_examples=8)
-@given(st.integers(0, 2**31), st.sampled_from([0.13, 0.47, 0.9]))
-def test_invariances(seed, nu):
-    pairs, y = compared(seed, tie_share=0.6)
-    rng = np.random.default_rng(seed)
-    lp = LPCompare(nu).fit(pairs, y)
-    n, twin = len(pairs.items), rng.random((len(y), 1)) < 0.5
-    copies = Pairs(np.vstack([pairs.items, pairs.items]), pairs.index + n * twin)
-    for other, labels in [*same_comparisons(pairs, y, rng), (copies, y)]:
-        again = LPCompare(nu).fit(other, labels)
-        assert again.objective_ == pytest.approx(lp.objective_, abs=1e-8)
-        assert again.dual_gap_ < 1e-8
-        np.testing.assert_array_equal(
-            again.decision_function(pairs), -again.decision_function(pairs.swapped())
-        )
-
-
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(st.integers(0, 2**31), st.sampled_from(sorted(KERNELS)), st.sampled_from([0.05, 0.4, 0.9]))
 def test_items_and_pairs_that_are_left_out_do_not_matter(seed, kernel, nu):
     """From two items and a guess on an eighth of the pairs, to the optimum over all of them."""
@@ -263,50 +152,12 @@ def test_offsets(kernel, offset):
         assert far.objective_ == pytest.approx(near.objective_, abs=1e-4)
 
 
-def test_weights_count_pairs():
-    pairs, y = compared(4, tie_share=0.6)
-    weights = np.random.default_rng(0).integers(0, 4, len(y))
-    repeated = np.repeat(np.arange(len(y)), weights)
-    weighted = LPCompare(0.37, 30.0).fit(pairs, y, sample_weight=weights)
-    plain = LPCompare(0.37, 30.0).fit(pairs[repeated], y[repeated])
-    scaled = LPCompare(0.37, 30.0).fit(pairs, y, sample_weight=1e6 * weights)
-    assert (weighted.dual_coef_[weights == 0] == 0).all()
-    for machine in (weighted, plain, scaled):  # the optimum is one number, reached by several functions
-        z, mu = machine.decision_function(pairs), machine.margin_
-        slack = np.maximum(0, np.where(y == 0, np.abs(z) - 1 + mu, 1 + mu - y * z))
-        value = mu - weights @ slack / (0.37 * weights.sum())
-        assert value == pytest.approx(plain.objective_, abs=1e-8)
-        assert machine.objective_ == pytest.approx(plain.objective_, abs=1e-9)
-
-
 @pytest.mark.parametrize("factor", [1e-4, 1e4])
 def test_the_radius_is_in_units_of_the_kernel(factor):
     pairs, y = compared(5, tie_share=0.6)
     lp = LPCompare(0.3, 7.0, lambda X, Y: X @ Y.T).fit(pairs, y)
     other = LPCompare(0.3, 7.0 / factor, lambda X, Y: factor * (X @ Y.T)).fit(pairs, y)
     assert other.objective_ == pytest.approx(lp.objective_, abs=1e-8)
-
-
-@pytest.mark.parametrize("kernel", sorted(KERNELS))
-def test_names_callables_and_gram_matrices_agree(kernel):
-    pairs, y = compared(3, m=61)
-    new = np.random.default_rng(0).standard_normal((7, 3))
-
-    def gram(X, Y):
-        return pairwise_kernels(X, Y, metric=kernel, **KERNELS[kernel])
-
-    by_name = LPCompare(0.33, kernel=kernel, **KERNELS[kernel]).fit(pairs, y)
-    by_callable = LPCompare(0.33, kernel=gram).fit(pairs, y)
-    given_gram = Pairs(gram(pairs.items, pairs.items), pairs.index)
-    by_gram = LPCompare(0.33, kernel="precomputed").fit(given_gram, y)
-    expected = by_name.rank_function(new)
-    scale = max(1.0, np.abs(expected).max())
-    np.testing.assert_allclose(by_callable.rank_function(new), expected, atol=1e-6 * scale)
-    np.testing.assert_allclose(
-        np.ptp(by_gram.rank_function(gram(new, pairs.items)) - expected), 0, atol=1e-5 * scale
-    )
-    by_hand = gram(new, pairs.items[by_name.support_items_]) @ by_name.item_coef_
-    np.testing.assert_allclose(by_hand, expected, atol=1e-9 * scale)
 
 
 def test_few_items_carry_the_ranking_function():
@@ -325,20 +176,6 @@ def test_a_constant_kernel_leaves_no_ranking():
             assert (lp.objective_, lp.margin_) == (pytest.approx(objective), pytest.approx(margin))
             assert lp.predict(pairs).tolist() == [0, 0, 0]
             assert lp.rank_function([[2.0, 3.0]]).tolist() == pytest.approx([0.0], abs=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"nu": 0}, "nu is 0; expected a positive number of at most 1"),
-        ({"nu": 1.5}, "nu is 1.5"),
-        ({"radius": -1.0}, "radius is -1.0; expected a positive number"),
-        ({"kernel": lambda X, Y: 1e150 * X @ Y.T}, "overflow"),
-    ],
-)
-def test_bad_parameters(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        LPCompare(**parameters).fit(*compared(1))
 
 
 def test_a_hopeless_scale_is_never_silent():

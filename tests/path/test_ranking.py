@@ -1,0 +1,187 @@
+"""The path of the ranking SVM against other solvers, its optimality conditions, and plain NumPy."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import hinge_machine
+from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
+from small_problems import COUNT, small_problem, two_classes
+
+from preflearn.ground import NotPositiveSemidefiniteError
+from preflearn.pairs import Pairs
+from preflearn.path import ranksvm_path
+from preflearn.svm import SVMRank
+
+
+@pytest.mark.parametrize("seed", range(0, COUNT, 15))
+def test_path_is_that_of_an_interior_point_solver(seed):
+    pairs, y, kernel = small_problem(seed)
+    path = ranksvm_path(pairs, y, **kernel)
+    assert path.status in ("complete", "rounding")
+    assert all(path.kkt_residual(lam) < 1e-8 for lam in path.breakpoints)
+    values, vectors = np.linalg.eigh(pairwise_kernels(pairs.items, metric=kernel.pop("kernel"), **kernel))
+    D = y[:, None] * (pairs.incidence() @ (vectors * np.sqrt(np.maximum(values, 0))))
+    start = path.breakpoints[0] if len(path.breakpoints) else 1.0
+    for lam in start * np.exp(np.random.default_rng(seed).uniform(-7, 0.5, 5)):
+        objective, w, *_ = hinge_machine(D, 1.0, ridge=lam, tol=1e-11)
+        np.testing.assert_allclose(path.margins(lam), D @ w, atol=2e-6)
+        assert path.objective(lam) == pytest.approx(objective, rel=1e-6, abs=1e-6)
+        assert path.kkt_residual(lam) < 1e-8
+
+
+def test_every_small_problem_is_followed_rightly():
+    """Also those on which the algorithm as printed stops, or goes wrong."""
+    for seed in range(COUNT):
+        pairs, y, kernel = small_problem(seed)
+        path = ranksvm_path(pairs, y, **kernel)
+        last = max([path.lambda_end, *(1e-3 * path.breakpoints[:1])])
+        assert all(path.kkt_residual(lam) < 1e-7 for lam in path.breakpoints[path.breakpoints >= last]), seed
+
+
+def test_one_lambda_is_the_machine_of_svmrank():
+    pairs, y = two_classes(40, seed=3)
+    path = ranksvm_path(pairs, y, gamma=0.5)
+    for lam in (50.0, 5.0, 0.5, 0.05):
+        machine = SVMRank(C=1 / lam, gamma=0.5).fit(pairs, y)
+        expected = machine.decision_function(pairs)
+        np.testing.assert_allclose(path.decision_function(lam, pairs), expected, atol=1e-6)
+        assert path.objective(lam) * (1 / lam) == pytest.approx(machine.objective_, rel=1e-8)
+        assert path.duality_gap(lam) < 1e-10
+
+
+@given(seed=st.integers(0, COUNT - 1), shuffle=st.integers(0, 1000))
+def test_order_and_orientation_of_pairs_change_nothing(seed, shuffle):
+    pairs, y, kernel = small_problem(seed)
+    rng = np.random.default_rng(shuffle)
+    order, items, swap = rng.permutation(len(y)), rng.permutation(len(pairs.items)), rng.random(len(y)) < 0.5
+    index = np.argsort(items)[pairs.index]
+    index[swap] = index[swap][:, ::-1]
+    other = Pairs(pairs.items[items], index)[order]
+    before = ranksvm_path(pairs, y, **kernel)
+    after = ranksvm_path(other, np.where(swap, -y, y)[order], **kernel)
+    assert (len(before.breakpoints) == 0) == (len(after.breakpoints) == 0)
+    kept = min(len(before.breakpoints), len(after.breakpoints), 20)
+    np.testing.assert_allclose(after.breakpoints[:kept], before.breakpoints[:kept], rtol=1e-7)
+    for lam in np.outer(before.breakpoints[:1], [2.0, 0.7, 0.3, 0.01]).ravel():
+        np.testing.assert_allclose(
+            after.decision_function(lam, pairs.items), before.decision_function(lam, pairs.items), atol=1e-7
+        )
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_an_offset_of_the_features_changes_nothing(kernel):
+    pairs, y = two_classes(30, seed=5)
+    before = ranksvm_path(pairs, y, kernel, gamma=0.5, lambda_min=0.5)
+    after = ranksvm_path(Pairs(pairs.items + 1e5, pairs.index), y, kernel, gamma=0.5, lambda_min=0.5)
+    np.testing.assert_allclose(after.breakpoints, before.breakpoints, rtol=1e-6)
+    assert max(after.kkt_residual(lam) for lam in after.breakpoints) < 1e-8
+
+
+def test_a_gram_matrix_a_callable_and_arrays_are_taken_too():
+    pairs, y = two_classes(20, seed=4)
+    K = rbf_kernel(pairs.items, gamma=0.5)
+    named = ranksvm_path(pairs, y, gamma=0.5)
+    given_gram = ranksvm_path(Pairs(K, pairs.index), y, "precomputed")
+    called = ranksvm_path(np.asarray(pairs), y, lambda X, Y: rbf_kernel(X, Y, gamma=0.5))
+    np.testing.assert_allclose(called.breakpoints, named.breakpoints, rtol=1e-7)
+    expected = named.decision_function(1.0, pairs.items[:3])
+    np.testing.assert_allclose(given_gram.decision_function(1.0, K[:3]), expected, atol=1e-9)
+    np.testing.assert_allclose(called.decision_function(1.0, pairs.items[:3]), expected, atol=1e-9)
+
+
+def test_max_events_keeps_what_was_computed():
+    pairs, y = two_classes(60, seed=0)
+    whole = ranksvm_path(pairs, y, gamma=0.5, lambda_min=1.0)
+    part = ranksvm_path(pairs, y, gamma=0.5, max_events=30)
+    assert (whole.status, part.status) == ("complete", "max_events")
+    assert len(part.breakpoints) == 30
+    np.testing.assert_allclose(part.breakpoints, whole.breakpoints[:30], rtol=1e-12)
+    assert part.lambda_end == pytest.approx(whole.breakpoints[30], rel=1e-10)
+    np.testing.assert_allclose(part.alpha(part.breakpoints[-1]), whole.alpha(part.breakpoints[-1]), atol=1e-9)
+    with pytest.raises(ValueError, match="below the end of the path"):
+        part.alpha(0.99 * part.lambda_end)
+
+
+PAIRS, Y = two_classes(10, seed=0)
+TIED = np.where(np.arange(len(Y)) == 3, 0, Y)
+ROUGH = rbf_kernel(PAIRS.items) + 0.5 * np.eye(10, k=1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"y": TIED}, r"y\[3\] is 0, a tie, one of 1"),
+        ({"pairs": PAIRS[:0], "y": Y[:0]}, "no pairs"),
+        ({"lambda_min": 1e6}, r"lambda_min is 1e\+06, and above .* all weights are 1"),
+        ({"lambda_min": ranksvm_path(PAIRS, Y, max_events=1).breakpoints[0]}, "all weights are 1"),
+        ({"lambda_min": -1}, "lambda_min is -1"),
+        ({"max_events": 0}, "max_events is 0"),
+        ({"kernel": lambda X, Y: rbf_kernel(X, Y) * np.nan}, "finite"),
+        ({"kernel": "rfb"}, "kernel is 'rfb'"),
+        ({"pairs": Pairs(ROUGH, PAIRS.index), "kernel": "precomputed"}, "expected a symmetric K"),
+        ({"pairs": Pairs(PAIRS.items * 1e-100, PAIRS.index), "kernel": "linear"}, "rescale the features"),
+    ],
+)
+def test_bad_input_says_what_is_wrong(changes, message):
+    with pytest.raises(ValueError, match=message):
+        ranksvm_path(**{"pairs": PAIRS, "y": Y} | changes)
+
+
+def test_a_kernel_that_is_none_is_refused():
+    with pytest.raises(NotPositiveSemidefiniteError, match="eigenvalues from"):
+        ranksvm_path(PAIRS, Y, lambda X, Y: -rbf_kernel(X, Y))
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+def test_a_wide_kernel_is_not_lost_beside_1(kernel):
+    """k - 1 falls in proportion to gamma; of the Gaussian one B K B' tends to that of 2 x·x."""
+    pairs, y = two_classes(40, 3)
+    wide, wider = (ranksvm_path(pairs, y, kernel, gamma=gamma) for gamma in (1e-10, 1e-11))
+    end = max(wide.lambda_end / 1e-10, wider.lambda_end / 1e-11, 0.03)
+    assert end < 1e-4 * wide.breakpoints[0] / 1e-10
+    for lam in np.geomspace(end, 2 * wide.breakpoints[0] / 1e-10, 20):
+        margins = wide.margins(1e-10 * lam)
+        np.testing.assert_allclose(wider.margins(1e-11 * lam), margins, atol=1e-4)
+        np.testing.assert_allclose(y * wide.decision_function(1e-10 * lam, pairs), margins, atol=1e-8)
+        if kernel == "rbf":
+            linear = ranksvm_path(pairs, y, "linear", lambda_min=lam / 4)
+            np.testing.assert_allclose(linear.margins(lam / 2), margins, atol=1e-4)
+
+
+def test_answers_fit_together():
+    pairs, y = two_classes(25, seed=1)
+    path = ranksvm_path(pairs, y, gamma=0.5)
+    assert (np.diff(path.breakpoints) < 0).all()
+    inside = {}
+    for lam, pair, kind in path.events:
+        assert np.isclose(path.breakpoints, lam, rtol=1e-9).any()
+        assert (kind == "enter") != inside.get(pair, False)
+        inside[pair] = kind == "enter"
+        assert abs(path.margins(lam)[pair] - 1) < 1e-8
+    assert max(path.kkt_residual(lam) for lam in path.breakpoints) < 1e-8
+    for lam in path.breakpoints[0] * np.array([3.0, 0.5, 0.1, 0.01]):
+        alpha, margins = path.alpha(lam), path.margins(lam)
+        by_hand = np.abs(alpha - np.clip(alpha + 1 - margins, 0, 1)).max()
+        assert path.kkt_residual(lam) == pytest.approx(by_hand, abs=1e-12)
+        sets, alpha, margins = path.sets(lam), path.alpha(lam), path.margins(lam)
+        assert sorted(np.concatenate(sets).tolist()) == list(range(len(y)))
+        np.testing.assert_array_equal(alpha[sets.inside], 1.0)
+        np.testing.assert_array_equal(alpha[sets.beyond], 0.0)
+        np.testing.assert_allclose(margins[sets.on], 1.0, atol=1e-9)
+        np.testing.assert_allclose(margins, y * path.decision_function(lam, pairs), atol=1e-10)
+        by_hand = rbf_kernel(pairs.items, gamma=0.5) @ (pairs.incidence().T @ (y * alpha)) / lam
+        np.testing.assert_allclose(path.decision_function(lam, pairs.items), by_hand, atol=1e-9)
+    np.testing.assert_array_equal(path.alpha(2 * path.breakpoints[0]), 1.0)
+
+
+def test_equal_scores_are_wrong_whoever_comes_first():
+    """A feature that is the same in all training pairs moves no score."""
+    path = ranksvm_path(Pairs([[0.0, 0.0], [1.0, 0.0]], [[1, 0]]), [1], "linear")
+    for index in ([[1, 0]], [[0, 1]]):
+        assert path.select(Pairs([[5.0, 1.0], [5.0, 2.0]], index), [1]).loss == 1.0
+    pairs, y = two_classes(20, seed=0)
+    narrow = ranksvm_path(pairs, y, gamma=1e8)
+    valid, _ = two_classes(20, seed=1)
+    for labels in (np.ones(len(valid), dtype=int), -np.ones(len(valid), dtype=int)):
+        assert narrow.select(valid, labels).loss == 1.0
