@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import laplacian, same_query
+from pursuit.scored import problem
 from sklearn.base import clone
 from sklearn.linear_model import orthogonal_mp
 
@@ -12,22 +12,6 @@ from preflearn.pairs import Pairs
 from preflearn.pursuit import RankingPursuit
 
 BACKFITS = (False, "after", "pre")
-
-
-def mixed(qid, mix=0.0):
-    """L~ of eq. 5."""
-    return mix * np.eye(len(qid)) + (1 - mix) * laplacian(same_query(qid))
-
-
-def rbf(X, Y, gamma):
-    return np.exp(-gamma * np.square(X[:, None] - Y[None]).sum(axis=-1))
-
-
-def problem(seed, n=14, p=2):
-    rng = np.random.default_rng(seed)
-    qid = np.sort(rng.integers(0, 3, n))
-    qid[:2] = 0
-    return rng.normal(size=(n, p)), rng.normal(size=n), rng.permutation(qid)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -104,15 +88,6 @@ def test_validation_of_regression_is_by_squared_error():
     X, s, _ = problem(12, n=30)
     model = RankingPursuit(4, mix=1.0).fit(X, s, validation=(X, s))
     assert model.validation_errors_ == pytest.approx(model.losses_ / 30)
-
-
-def test_predictions_follow_the_label_convention():
-    X, s, _ = problem(13)
-    pairs, y = Pairs.from_scores(X, s)
-    model = RankingPursuit(14, gamma=5.0).fit(X, s)
-    assert model.predict(pairs).tolist() == y.tolist()
-    assert model.decision_function(pairs) == pytest.approx(pairs.B.differences(model.rank_function(X)))
-    assert model.score(X, s) == 1.0
 
 
 @pytest.mark.parametrize(

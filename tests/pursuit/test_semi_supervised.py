@@ -57,13 +57,14 @@ def least(columns, residues, bars, apart, R, Rbar, nu):
     for v in range(M):
         block = np.zeros((len(R), M))
         block[:, v] = R @ columns[:, v]
-        rows, right = [*rows, block], [*right, R @ residues[:, v]]
+        rows.append(block)
+        right.append(R @ residues[:, v])
         for u in range(M):
             block = np.zeros((len(Rbar), M))
             block[:, v] += np.sqrt(nu) * Rbar @ bars[:, v]
             block[:, u] -= np.sqrt(nu) * Rbar @ bars[:, u]
-            rows = [*rows, block]
-            right = [*right, -np.sqrt(nu) * Rbar @ (apart[:, v] - apart[:, u])]
+            rows.append(block)
+            right.append(-np.sqrt(nu) * Rbar @ (apart[:, v] - apart[:, u]))
     A, b = np.vstack(rows), np.concatenate(right)
     a = np.linalg.lstsq(A, b, rcond=1e-10)[0]
     return a, float(np.square(b - A @ a).sum())
@@ -175,11 +176,8 @@ def test_it_ends_at_the_minimum_over_all_coefficients(shared):
     model = SemiSupervisedRankingPursuit(views, 5000, shared_index=shared).fit(K, s, X_unscored=Kbar)
     assert len(model.basis_) < 500
     assert (np.diff(model.objectives_) < 0).all()
-    R, Rbar, zero = (
-        root(laplacian(same_query([0] * 8))),
-        root(laplacian(same_query([0] * 10))),
-        np.zeros((8, 3)),
-    )
+    R, Rbar = (root(laplacian(same_query([0] * size))) for size in (8, 10))
+    zero = np.zeros((8, 3))
     blocks = [[R @ K[:, :3], zero], [zero, R @ K[:, 3:]]]
     A = np.block([*blocks, [np.sqrt(2) * Rbar @ Kbar[:, :3], -np.sqrt(2) * Rbar @ Kbar[:, 3:]]])
     b = np.concatenate([R @ s, R @ s, np.zeros(10)])
@@ -424,17 +422,6 @@ def test_validation_keeps_the_steps_of_least_error():
     assert len(held.basis_) == held.coefs_.shape[1] == int(np.argmin(errors))
     assert held.objectives_ == pytest.approx(whole.objectives_)
     assert not hasattr(held.fit(X, s), "validation_errors_")
-
-
-def test_predictions_are_those_of_the_mean():
-    X, s, qid, Xbar, other = problem(15)
-    model = SemiSupervisedRankingPursuit(TWO, 4).fit(X, s, qid, Xbar, other)
-    pairs = Pairs(Xbar, [[0, 1], [3, 2], [4, 4 + 1]])
-    f = model.predict_views(Xbar).mean(axis=1)
-    assert model.decision_function(pairs) == pytest.approx(f[[0, 3, 4]] - f[[1, 2, 5]])
-    assert model.predict(pairs).tolist() == np.sign(f[[0, 3, 4]] - f[[1, 2, 5]]).tolist()
-    error = disagreement_error(s, model.rank_function(X), qid, ties="drop")
-    assert model.score(X, s, qid) == pytest.approx(1 - error)
 
 
 @pytest.mark.parametrize(
