@@ -54,18 +54,9 @@ def test_a_large_constant_spoils_nothing():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((3, [0, 1, 2], None, 0.0), "no two of the 3 items are compared"),
-        ((2, [0, 0], np.ones((2, 2)), 0.0), "expected one of them"),
-        ((3, None, np.ones((2, 2)), 0.0), r"graph has shape \(2, 2\); expected \(3, 3\)"),
         ((3, None, sparse.eye_array(2), 0.0), r"graph has shape \(2, 2\); expected \(3, 3\)"),
-        ((2, None, np.array([[0, -1], [0, 0]]), 0.0), r"the weight graph\[0, 1\] is -1"),
         ((2, None, np.array([[0, np.nan], [0, 0]]), 0.0), r"graph\[0, 1\] is nan"),
-        (
-            (2, None, sparse.csr_array(np.array([[0, np.inf], [0, 0]])), 0.0),
-            r"the weight graph\[0, 1\] is inf",
-        ),
-        ((2, None, np.eye(2), 0.0), "expected an edge"),
-        ((3, [0, 1], None, 0.0), "qid"),
+        ((2, None, sparse.csr_array([[0, np.inf], [0, 0]]), 0.0), r"the weight graph\[0, 1\] is inf"),
     ],
 )
 def test_bad_graphs_are_named(arguments, words):
