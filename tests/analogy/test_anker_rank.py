@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
@@ -269,15 +268,6 @@ def test_a_negative_slope_does_not_turn_the_order_around(slope, monkeypatch):
     assert len(set(machine.rank(X))) == 1 or slope > 0
 
 
-def test_the_same_seed_gives_the_same_machine():
-    X, rank = rankings(0, n=12)
-    machine = AnKerRank(random_state=4).fit(X, rank)
-    again = clone(machine).fit(X, rank)
-    assert again.C_ == machine.C_
-    np.testing.assert_array_equal(again.preferences(X), machine.preferences(X))
-    assert AnKerRank(random_state=5).fit(X, rank).platt_ != machine.platt_
-
-
 # ---- Bad input
 
 
@@ -285,11 +275,8 @@ def test_the_same_seed_gives_the_same_machine():
     ("change", "message"),
     [
         ({"C": 0}, "C is 0; expected a number from 1e-100 to 1e\\+100 or 'path'"),
-        ({"C": 5e-324}, "C is 5e-324; expected a number from 1e-100"),
-        ({"C": None}, "C is None; expected a number from .* or 'path'"),
         ({"C": 1e7, "loss": "logistic"}, "C is 10000000.0; expected a number from 1e-06 to 1e\\+06"),
         ({"C": "cv"}, "C is 'cv'; expected a number from .* or 'path'"),
-        ({"C": np.nan}, "C is nan; expected a number from"),
         ({"degree": 1.5}, "degree is 1.5; expected a whole number"),
         ({"orientation": "odd"}, "orientation is 'odd'; expected 'coin' or"),
         ({"n_repeats": 0}, "n_repeats is 0; expected a whole number of at least 1"),
@@ -331,18 +318,3 @@ def test_a_path_that_ends_early_gives_its_last_machine_and_its_cost():
         assert np.abs(machine.dual_coef_).max() <= machine.C_ * (1 + 1e-9)
         ended += len(told)
     assert ended
-
-
-def test_parameters_that_are_set_after_the_fit_wait_for_the_next_one():
-    X, rank = rankings(0)
-    machine = AnKerRank(1.0, random_state=0).fit(X, rank)
-    with pytest.raises(ValueError, match="U has 2 features; expected 3"):
-        machine.decision_function(np.zeros((4, 2)))
-    values = machine.decision_function(probe(0))
-    machine.set_params(degree=1, zero="positive", orientation="both")
-    with pytest.raises(ValueError, match="features from 0 to 1"):
-        machine.fit(5 * X, rank)
-    np.testing.assert_array_equal(machine.decision_function(probe(0)), values)
-    machine.set_params(aggregate="votes")
-    with pytest.raises(ValueError, match="aggregate is 'votes'; expected"):
-        machine.rank(X)
