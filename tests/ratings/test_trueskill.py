@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from ratings.seasons import one_after_the_other, played
+from ratings.seasons import TRUESKILLS, one_after_the_other, played
 from scipy.special import ndtr
 from scipy.stats import norm
 from sklearn.base import clone
@@ -11,13 +11,7 @@ from preflearn.dynamics import Constant, DynamicComparisons, OrdinalProbit, Prob
 from preflearn.matches import Matches
 from preflearn.ratings import TrueSkill
 
-SYSTEMS = [
-    TrueSkill(dynamics=0.05),
-    TrueSkill(variance=0.5, dynamics=0.02, margin=0.4, advantage=0.3),
-    TrueSkill(dynamics=0.03, step="time"),
-    TrueSkill(variance=2.0, dynamics=0.1, step="time", margin=0.3, advantage=-0.2),
-]
-every_system = pytest.mark.parametrize("system", SYSTEMS, ids=["match", "match-ties", "time", "time-ties"])
+every_system = pytest.mark.parametrize("system", TRUESKILLS.values(), ids=TRUESKILLS)
 
 
 def season(seed, ties):
@@ -49,11 +43,7 @@ def plain_trueskill(system, matches, y):
         u, spread, _ = tilted_moments(outcome, m1 - m2 + h, v1 + v2, system.margin)
         for p, sign, m, v in ((a, 1, m1, v1), (b, -1, m2, v2)):
             gain = sign * v / (v1 + v2)  # of regression on the difference
-            belief[p] = (
-                m + gain * (u - (m1 - m2 + h)),
-                v + gain**2 * (spread - (v1 + v2)),
-                t,
-            )
+            belief[p] = m + gain * (u - (m1 - m2 + h)), v + gain**2 * (spread - (v1 + v2)), t
     return np.array(before), {matches.features[p]: values[:2] for p, values in belief.items()}
 
 
