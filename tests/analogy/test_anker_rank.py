@@ -108,13 +108,6 @@ def test_other_losses_are_at_their_optimum(orientation, loss, C):
     assert machine.platt_[0] > 0
 
 
-def test_coarse_features_come_to_an_end():
-    """Single precision keeps libsvm from its tolerance."""
-    X, rank = rankings(3, n=40, levels=2)
-    machine = AnKerRank(100.0, degree=1, n_repeats=1, random_state=0).fit(X, rank)
-    assert np.isfinite([machine.intercept_, *machine.platt_, *machine.worths(X)]).all()
-
-
 # ---- The choice of C
 
 
@@ -212,22 +205,14 @@ def test_preferences_are_reciprocal_and_follow_the_items(seed, orientation):
 # ---- Small and odd training sets
 
 
-def test_queries_are_compared_within():
+def test_queries_are_compared_within_and_ties_make_no_pair():
     X, rank = rankings(0, n=12)
     qid = np.repeat([5, 7, 9], 4)
-    machine = AnKerRank(1.0, orientation="antisymmetric", random_state=0).fit(X, rank, qid)
-    within = [better_minus_worse(X[qid == q], rank[qid == q]) for q in (5, 7, 9)]
-    U = np.vstack(within)
-    assert all(any(np.allclose(u, v) for v in U) for u in machine.differences_)
-    assert machine.support_.max() < len(U) == 18
-
-
-def test_ties_make_no_pair():
-    X, rank = rankings(1, n=8)
-    tied = np.where(rank == 3, 2, rank)
-    assert len(better_minus_worse(X, tied)) == 27
-    machine = AnKerRank(1.0, loss="squared", random_state=0).fit(X, tied)
-    assert machine.support_.tolist() == list(range(27))
+    rank[1] = rank[0]
+    machine = AnKerRank(1.0, loss="squared", orientation="antisymmetric", random_state=0).fit(X, rank, qid)
+    U = np.vstack([better_minus_worse(X[qid == q], rank[qid == q]) for q in (5, 7, 9)])
+    np.testing.assert_allclose(machine.differences_, U)
+    assert machine.support_.tolist() == list(range(17))
 
 
 def test_two_items():

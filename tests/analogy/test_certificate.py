@@ -78,24 +78,6 @@ def test_a_negative_eigenvalue_far_below_rounding_is_found(n, seed):
     assert certified(K + tiny * np.outer(z, z)).rank == n
 
 
-@pytest.mark.parametrize(
-    ("K", "value"),
-    [
-        ([[-1]], -1),
-        ([[0, 1], [1, 0]], -2),
-        ([[0, -1], [-1, 0]], -2),
-        ([[0, 2], [2, 9]], -3),
-        ([[0, -HALF], [-HALF, 1]], -1),
-        ([[1, 1, 0], [1, 1, 1], [0, 1, 1]], -1),  # a zero pivot beside a row that is not zero, after one step
-        ([[5, 0, 0], [0, 0, 0], [0, 0, -1]], -1),
-    ],
-)
-def test_refuted_by_hand(K, value):
-    certificate = certified(K)
-    assert not certificate.psd
-    assert certificate.value == value
-
-
 def test_a_matrix_and_its_factors_on_paper():
     certificate = certified([[1, 2, 0], [2, 8, 2], [0, 2, 2]])
     assert certificate.order == (1, 2, 0)

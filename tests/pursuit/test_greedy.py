@@ -64,13 +64,6 @@ def test_duplicate_items_are_one_function(data, backfit):
     assert other.basis_.tolist() == one.basis_.tolist()
 
 
-def test_more_functions_than_the_rank_end_early():
-    X, s, qid = problem(5)
-    model = RankingPursuit(99, "linear").fit(X, s, qid)
-    assert len(model.basis_) == 2
-    assert model.losses_[-1] == pytest.approx(least_squares(X, mixed(qid), s)[1])
-
-
 @pytest.mark.parametrize("backfit", BACKFITS)
 @pytest.mark.parametrize("n", [3, 6, 7, 23])
 @pytest.mark.parametrize("score", [0.1, 0.7, 1e8 + 0.1])

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 from threadpoolctl import threadpool_limits
 
-from preflearn.ground.kernels import NotPositiveSemidefiniteError, kernel_matrix
+from preflearn.ground.kernels import NotPositiveSemidefiniteError
 from preflearn.metrics import disagreement_error
 from preflearn.pairs import Pairs
 from preflearn.pursuit import RLS, RankRLS, SparseRankRLS
@@ -329,10 +329,6 @@ def test_nothing_to_leave_out():
 # ---- A subset of the functions
 
 
-def centred(f):
-    return f - f.mean()
-
-
 @given(seed=st.integers(0, 999), alpha=st.sampled_from([Fraction(1, 4), Fraction(2)]))
 def test_of_a_subset_the_normal_equations_in_fractions(seed, alpha):
     rng = np.random.default_rng(seed)
@@ -346,24 +342,6 @@ def test_of_a_subset_the_normal_equations_in_fractions(seed, alpha):
         assert_allclose(K @ found.coef_, K @ b, atol=1e-8)
     else:
         assert_allclose(found.coef_, np.array(a, dtype=float), rtol=1e-8, atol=1e-9)
-
-
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear", "poly", "precomputed"])
-def test_it_is_rank_rls_with_another_kernel(kernel):
-    X, y, qid = task()
-    X[1] = X[0]
-    gram = kernel_matrix("rbf" if kernel == "precomputed" else kernel, X, X, gamma=0.4, degree=2, coef0=1.0)
-    X = gram if kernel == "precomputed" else X
-    for alpha in (0.01, 3.0):
-        sparse_one = SparseRankRLS(9, alpha, kernel, gamma=0.4, degree=2, random_state=0).fit(X, y, qid)
-        R = sparse_one.basis_
-        K = gram[:, R]
-        values, vectors = np.linalg.eigh(K[R])
-        half = K @ (vectors[:, values > 1e-10] / np.sqrt(values[values > 1e-10]))
-        full = RankRLS(alpha, "precomputed").fit(half @ half.T, y, qid)
-        found, expected = sparse_one.rank_function(X), full.rank_function(half @ half.T)
-        assert_allclose(centred(found), centred(expected), atol=1e-7)
-        assert sparse_one.objective_ == pytest.approx(full.objective_)
 
 
 def test_all_items_are_rank_rls():

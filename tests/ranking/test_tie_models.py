@@ -58,15 +58,6 @@ def test_logit_is_rao_and_kuppers_model():
     assert tie == pytest.approx((theta**2 - 1) * first * second, rel=1e-10)
 
 
-def test_davidson_expects_as_many_ties_and_points_as_it_saw():
-    """The likelihood equations on items that are one-hot, with a vanishing penalty."""
-    pairs, y = compared(8, m=300, n=5)
-    pairs = Pairs(np.eye(5), pairs.index)
-    second, tie, first = Davidson(alpha=1e-9).fit(pairs, y).predict_proba(pairs).T
-    assert tie.sum() == pytest.approx(np.count_nonzero(y == 0), rel=1e-6)
-    np.testing.assert_allclose(pairs.incidence().T @ (first - second), pairs.incidence().T @ y, atol=1e-4)
-
-
 @pytest.mark.parametrize("width", [0.1, 1.2, 3.0])
 @every_model
 def test_prediction_is_the_most_probable_outcome(model, width):

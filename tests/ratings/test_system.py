@@ -84,19 +84,6 @@ def test_a_common_level_does_not_matter(system):
 
 
 @every_system
-def test_before_knows_nothing_of_its_match(system):
-    matches, y = season(system, 6)
-    reference, period = clone(system).fit(matches, y).before_, getattr(system, "period", None)
-    group = np.arange(len(y)) if period is None else matches.time // period
-    for row in (10, 37):
-        other = np.where(np.arange(len(y)) < row, y, np.where(y == 0, 1, -y))
-        found = clone(system).fit(matches, other).before_
-        known = np.searchsorted(group, group[row]) + (period is None)
-        np.testing.assert_array_equal(found[:known], reference[:known])
-        assert (found != reference).any()
-
-
-@every_system
 def test_matches_can_be_added(system):
     matches, y = season(system, 9)
     cut = np.searchsorted(matches.time, 6)  # between two periods
@@ -225,18 +212,6 @@ def test_each_day_is_forecast_from_all_earlier_days(system, start):
     assert p.shape == (len(y) - start, len(system.classes_))
     np.testing.assert_allclose(p, one_day_after_the_other(system, matches, y, start), rtol=1e-8)
     assert not hasattr(system, "players_")
-
-
-@every_system
-@settings(max_examples=5)
-@given(seed=st.integers(0, 10**6), day=st.integers(3, 11))
-def test_a_forecast_knows_nothing_of_its_day_or_later(system, seed, day):
-    matches, y = season(system, seed)
-    y[:2] = -1, 1
-    other = np.where(matches.time < day, y, np.roll(y, 1))
-    one, two = (earlier_forecasts(system, matches, labels, 15) for labels in (y, other))
-    known = matches.time[15:] <= day
-    np.testing.assert_array_equal(one[known], two[known])
 
 
 # ---- Bad input

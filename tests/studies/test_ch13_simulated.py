@@ -58,19 +58,6 @@ def test_the_share_of_ties_is_the_one_asked_for(share):
     assert (margin == 0) == (share == 0)
 
 
-def test_scores_have_the_stated_covariance():
-    """One player at four days, in many worlds that share a clock: 30,000 players, each at the same days."""
-    n, days = 30_000, np.array([0.0, 10.0, 10.0, 5000.0])
-    players = np.tile(np.arange(n), 4).reshape(-1, 2)
-    time = np.repeat(days, n // 2)
-    rng = np.random.default_rng(0)
-    normal = rng.normal(size=players.shape)
-    moving = _moving(players, time, n, normal).ravel().reshape(4, n)
-    expected = MOVING * np.exp(-np.abs(np.subtract.outer(days, days)) / LENGTHSCALE)
-    np.testing.assert_allclose(moving @ moving.T / n, expected, atol=0.01)
-    np.testing.assert_array_equal(moving[1], moving[2])
-
-
 def test_scores_of_all_players_vary_as_stated(data):
     _, first = np.unique(data.matches.players().ravel(), return_index=True)
     assert abs(np.var(data.scores.ravel()[first]) - (CONSTANT + MOVING)) < 4 * 0.75 * math.sqrt(2 / 2000)

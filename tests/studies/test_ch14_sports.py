@@ -162,26 +162,6 @@ def test_forecasts_are_those_of_a_refit_each_day(likelihood):
     assert not hasattr(model, "matches_")
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        DynamicComparisons(MOVING, OrdinalProbit(0.3)),
-        DynamicComparisons(MOVING, Poisson()),
-        Elo(likelihood=OrdinalLogit(0.3), rate=0.2),
-        TrueSkill(1.0, 0.01, margin=0.3),
-    ],
-    ids=lambda model: repr(model)[:40],
-)
-def test_the_same_day_and_later_days_are_unknown(model):
-    frame, other = season(), season(seed=1)
-    changed = frame.copy()
-    columns = ["outcome", "first_score", "second_score"]
-    changed.loc[48:, columns] = other.loc[48:, columns]  # from a day's first game on
-    before, after = (forecast_results(model, games).probabilities for games in (frame, changed))
-    np.testing.assert_allclose(before[:10], after[:10], atol=1e-12)  # 42 to 51
-    assert abs(before[10:] - after[10:]).max() > 1e-3
-
-
 @pytest.mark.parametrize("ties", [True, False])
 def test_points_of_both_teams(ties):
     frame, model = season(ties=ties), DynamicComparisons(MOVING, Poisson())
