@@ -188,15 +188,11 @@ def test_means_over_features_and_their_powers(zero, rows, degree):
 
 def test_below_the_number_of_features_the_corners_of_a_box_are_dependent():
     for d, degree in itertools.product((1, 2, 3), (1, 2, 3)):
-        corners = list(itertools.product((1, 2), repeat=d))
-        K = gram(lambda u, v, d=d, r=degree: (sum(map(unsigned_third, u, v)) / d) ** r, corners)
-        parity = np.array([(-1) ** sum(corner) for corner in corners], dtype=object)
+        corners = list(itertools.product((Fraction(1, 3), Fraction(2, 3)), repeat=d))
+        K = gram(lambda u, v, d=d, r=degree: (sum(map(unsigned, u, v)) / d) ** r, corners)
+        parity = np.array([(-1) ** int(3 * sum(corner)) for corner in corners], dtype=object)
         assert (parity @ K @ parity == 0) == (degree < d)
         assert (psd_certificate(K).rank == 2**d) == (degree >= d)
-
-
-def unsigned_third(u, v):
-    return unsigned(Fraction(u, 3), Fraction(v, 3))
 
 
 def test_0_may_be_of_a_sign_of_its_own_or_of_one_sign_but_not_of_both():

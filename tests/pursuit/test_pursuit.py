@@ -50,16 +50,6 @@ def test_a_shift_of_the_scores_of_a_query_changes_nothing_and_a_scale_scales(
     assert other.coef_ == pytest.approx(scale * one.coef_, rel=1e-6)
 
 
-def test_a_query_of_one_item_adds_nothing():
-    X, s, qid = problem(6)
-    extra = RankingPursuit(4, gamma=1.0, dictionary=X).fit(
-        np.vstack([X, [[9.0, 9.0]]]), np.append(s, 99.0), np.append(qid, 7)
-    )
-    alone = RankingPursuit(4, gamma=1.0).fit(X, s, qid)
-    assert extra.basis_.tolist() == alone.basis_.tolist()
-    assert extra.losses_ == pytest.approx(alone.losses_)
-
-
 def test_wide_kernel_ranks_as_its_limit_does():
     """exp(-gamma d²) = 1 - gamma d² + ...: the 1 must not hide the rest."""
     X, s, qid = problem(9)

@@ -67,13 +67,6 @@ def test_whole_numbers_beyond_floats_are_ranks(learner):
     np.testing.assert_array_equal(learner.fit(X, np.int64(2**60) + rank).worths(X), expected)
 
 
-def test_items_alone_in_their_query_and_queries_of_ties_are_no_harm(learner):
-    X, rank, _ = ranked(3)
-    extra = np.vstack([X, [[9.0, 9.0, 9.0], [1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]])
-    learner.fit(extra, np.append(rank, [1, 1, 1]), np.append(np.zeros(len(X)), [1, 2, 2]))
-    assert np.isfinite(learner.worths(X)).all()
-
-
 def test_input_and_parameters_stay_as_they_are(learner):
     X, rank, qid = ranked(4, queries=2)
     kept, before = (X.copy(), rank.copy(), qid.copy()), learner.get_params()
