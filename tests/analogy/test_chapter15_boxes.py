@@ -195,34 +195,6 @@ def test_below_the_number_of_features_the_corners_of_a_box_are_dependent():
         assert (psd_certificate(K).rank == 2**d) == (degree >= d)
 
 
-def test_0_may_be_of_a_sign_of_its_own_or_of_one_sign_but_not_of_both():
-    def kernel(u, v):
-        return unsigned(u, v) if u * v >= 0 else Fraction(0)
-
-    for q in (1, 2, 3, 4):
-        grid = [Fraction(k, q) for k in range(-q, q + 1)]
-        assert is_psd(gram(kernel, grid)) == (q < 4)
-    assert not is_psd(gram(kernel, [Fraction(k, 4) for k in (-1, 0, 1)]))
-
-
-@pytest.mark.parametrize(("zero", "constant"), [("apart", Fraction(1, 5)), ("positive", Fraction(1, 4))])
-@given(u=points)
-def test_the_largest_constant_that_the_kernel_holds(zero, constant, u):
-    def less(c):
-        return lambda u, v: kappa(u, v, zero) - c
-
-    assert is_psd(gram(less(constant), u))
-    tiny = Fraction(1, 10**6)
-    ends = [Fraction(-1), -tiny, Fraction(0), tiny, Fraction(1)]
-    assert not is_psd(gram(less(constant + tiny), ends))
-
-
-def test_leading_minors_of_one_matrix_are_not_enough():
-    K = [[0, 0], [0, -1]]
-    assert [determinant([row[:m] for row in K[:m]]) for m in (1, 2)] == [0, 0]
-    assert not is_psd(K)
-
-
 # ---- What is no kernel is refuted
 
 
@@ -573,14 +545,6 @@ def test_the_minimum_over_three_features_is_none():
     assert is_psd(gram(least_of_features, halves))
 
 
-def test_the_minimum_of_two_kernels():
-    first = np.array([[3, 0, 0, 2], [0, 3, 2, 1], [0, 2, 3, 2], [2, 1, 2, 3]])
-    second = np.array([[3, 0, 1, 2], [0, 3, 2, 0], [1, 2, 3, 2], [2, 0, 2, 3]])
-    assert is_psd(first)
-    assert is_psd(second)
-    assert not is_psd(np.minimum(first, second))
-
-
 def test_the_minimum_of_the_arithmetic_and_the_geometric_kernel_is_none():
     fortieths = [(38, 17), (33, 14), (18, 15), (36, 21), (29, 16), (5, 4), (23, 12)]
     pairs = [(Fraction(a, 40), Fraction(b, 40)) for a, b in fortieths]
@@ -591,19 +555,6 @@ def test_the_minimum_of_the_arithmetic_and_the_geometric_kernel_is_none():
     x = np.array([2, -2, -2, 1, -2, 2, 1])
     assert x @ least @ x < 0
     assert not is_psd(least)
-
-
-def test_no_minimum_of_two_kernels_on_three_points_fails_with_degrees_from_0_to_1():
-    for q in range(1, 9):
-        values = np.array(list(itertools.product(range(q + 1), repeat=3)))
-
-        def value(T, q=q):
-            x, y, z = T.T
-            return q**3 + 2 * x * y * z - q * (x * x + y * y + z * z)
-
-        kernels = values[value(values) >= 0]
-        least = np.minimum(kernels[:, None], kernels[None]).reshape(-1, 3)
-        assert (value(least) >= 0).all()
 
 
 @given(PAIRS, st.integers(0, 3), st.integers(0, 3))

@@ -29,16 +29,6 @@ small = st.builds(lambda seed: problem(seed, n=10), st.integers(0, 300))
 settings = st.tuples(st.sampled_from(BACKFITS), st.sampled_from([0.0, 0.5]))
 
 
-@given(small, settings, st.integers(0, 99))
-def test_order_of_the_items_changes_nothing(data, chosen, seed):
-    (X, s, qid), (backfit, mix) = data, chosen
-    order = np.random.default_rng(seed).permutation(len(s))
-    one = RankingPursuit(3, mix=mix, backfit=backfit, gamma=1.0).fit(X, s, qid)
-    other = RankingPursuit(3, mix=mix, backfit=backfit, gamma=1.0).fit(X[order], s[order], qid[order])
-    assert order[other.basis_].tolist() == one.basis_.tolist()
-    assert other.rank_function(X) == pytest.approx(one.rank_function(X), rel=1e-7, abs=1e-9)
-
-
 @given(small, st.sampled_from(BACKFITS), st.floats(-1e3, 1e3), st.floats(0.1, 1e3), st.sampled_from([-1, 1]))
 def test_a_shift_of_the_scores_of_a_query_changes_nothing_and_a_scale_scales(
     data, backfit, shift, scale, sign

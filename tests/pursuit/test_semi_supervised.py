@@ -300,21 +300,6 @@ def test_values_that_are_not_kept_change_nothing(monkeypatch, shared):
 seeds, algorithms = st.integers(0, 300), st.sampled_from(["corrected", "printed"])
 
 
-@given(seeds, algorithms, st.booleans())
-def test_order_of_items_and_of_views_changes_nothing(seed, algorithm, shared):
-    X, s, qid, Xbar, other = problem(seed)
-    rng = np.random.default_rng(seed)
-    order, unscored = rng.permutation(len(X)), rng.permutation(len(Xbar))
-    settings = {"algorithm": algorithm, "shared_index": shared, "gamma": GAMMA}
-    one = SemiSupervisedRankingPursuit(TWO, 3, **settings).fit(X, s, qid, Xbar, other)
-    again = clone(one).fit(X[order], s[order], qid[order], Xbar[unscored], other[unscored])
-    assert order[again.basis_].tolist() == one.basis_.tolist()
-    assert again.coefs_ == pytest.approx(one.coefs_, rel=1e-6)
-    turned = clone(one).set_params(views=TWO[::-1]).fit(X, s, qid, Xbar, other)
-    assert turned.basis_[:, ::-1].tolist() == one.basis_.tolist()
-    assert turned.coefs_[::-1] == pytest.approx(one.coefs_, rel=1e-6)
-
-
 @given(seeds, algorithms, st.floats(-1e3, 1e3), st.floats(0.1, 1e3))
 def test_a_shift_of_scores_changes_nothing_and_a_scale_scales(seed, algorithm, shift, scale):
     X, s, qid, Xbar, other = problem(seed)
@@ -414,7 +399,6 @@ def test_validation_keeps_the_steps_of_least_error():
         ({}, {"X_unscored": [[1.0]]}, r"X_unscored has shape \(1, 1\); expected \(l, 4\)"),
         ({}, {"X_unscored": np.zeros((2, 4)), "qid_unscored": [0, 1]}, "of the unscored items: no two of"),
         ({}, {"X_unscored": None, "qid_unscored": [0, 1]}, "X_unscored is not"),
-        ({}, {"X_unscored": None, "graph_unscored": np.ones((2, 2))}, "X_unscored is not"),
     ],
 )
 def test_bad_input_is_named(parameters, data, message):

@@ -277,7 +277,6 @@ def test_turning_all_preferences_around_turns_the_order(name, seed, n):
         ([[0, 1, 1], [0, 0, 1]], r"P has shape \(2, 3\); expected \(n, n\)"),
         (np.empty((0, 0)), "P is empty"),
         ([[0, -0.1], [1, 0]], r"P\[0, 1\] is -0.1; expected degrees from 0 to 1e100"),
-        ([[0, 1e101], [1, 0]], r"P\[0, 1\] is 1e\+101; expected degrees from 0"),
         ([[0, np.nan], [1, 0]], r"P\[0, 1\] is nan; expected finite numbers"),
     ],
 )

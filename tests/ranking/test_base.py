@@ -118,9 +118,8 @@ def test_worths_are_finite_or_refused(learner, size):
     unit = X / np.abs(X).max()
     try:
         learner.fit(size * unit, rank)
-    except ValueError:
-        with pytest.raises(ValueError, match="standardise the features"):
-            learner.fit(size * unit, rank)
+    except ValueError as error:
+        assert "standardise the features" in str(error)  # noqa: PT017
         return
     for Q in (size * unit, 1e100 * unit * [1, -1, 1]):
         assert np.isfinite(learner.worths(Q)).all()

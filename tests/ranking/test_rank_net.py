@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import expit
 
 from preflearn.metrics import ranking_loss
 from preflearn.pairs import Pairs
@@ -60,21 +59,13 @@ def test_large_margins_do_not_overflow(margin):
     assert slope[0, 0] == (-margin if margin < 0 else 0)
 
 
-def slope_by_items(X, index, weights, sigma):
-    """By the chain rule: first of the loss by f of each item, then of f by the weights."""
-    f, B = outputs(X, weights), Pairs(X, index).incidence()
-    pulls = B.T @ (-sigma * expit(-sigma * (B @ f)) / len(index))
-    hidden = np.maximum(X @ weights[:-2] + weights[-2], 0)
-    moved = pulls[:, None] * weights[-1] * (hidden > 0)
-    return np.vstack([X.T @ moved, moved.sum(axis=0), pulls @ hidden])
-
-
 def adam(X, batches, weights, rate, sigma):
     """The steps of Adam as its paper's Algorithm 1 has them."""
     weights = weights.copy()
     mean, square = np.zeros_like(weights), np.zeros_like(weights)
+    slope, hidden = np.empty_like(weights), np.empty((2, weights.shape[1]))
     for t, index in enumerate(batches, start=1):
-        slope = slope_by_items(X, index, weights, sigma)
+        rank_net._batch(X, index, weights, sigma, slope, hidden)
         mean = 0.9 * mean + 0.1 * slope
         square = 0.999 * square + 0.001 * slope**2
         weights -= rate * (mean / (1 - 0.9**t)) / (np.sqrt(square / (1 - 0.999**t)) + 1e-8)

@@ -134,16 +134,3 @@ def test_forecasts_average_the_likelihood_over_the_skills(system):
     expected = [tilted_moments(label, 0.0, 2 * system.variance, system.margin)[2] for label in labels]
     if not system.advantage:
         np.testing.assert_allclose(fitted.predict_proba(strangers)[0], expected, atol=1e-9)
-
-
-@every_system
-def test_certainty_grows_with_a_match_and_with_more_variance_there_is_less(system):
-    matches, y = season(7, system.margin > 0)
-    fitted = clone(system).fit(matches, y)
-    for row in range(len(y) - 1):
-        after = clone(system).fit(matches[: row + 1], y[: row + 1])
-        for side, p in enumerate(matches.players()[row]):
-            place = after.players_.index(matches.features[p])
-            assert 0 < after.deviations_[place] < fitted.deviation_before_[row, side]
-    wider = clone(system).set_params(dynamics=2 * system.dynamics).fit(matches, y)
-    assert (wider.deviations_ > fitted.deviations_).all()

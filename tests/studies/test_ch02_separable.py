@@ -1,5 +1,3 @@
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -47,10 +45,7 @@ def test_scale_is_a_change_of_units():
     ("change", "message"),
     [
         ({"p": 0}, "p is 0; expected"),
-        ({"margin": 0.5j}, "margin is .*j; expected"),
         ({"margin": 1.0}, "margin is 1.0; expected"),
-        ({"margin": math.nan}, "margin is nan"),
-        ({"scale": np.ma.masked_equal([1.0, 2.0], 2.0)}, "scale has 1 masked"),
         ({"scale": [1, -1]}, r"scale is \[1.0, -1.0\]; expected positive"),
         ({"scale": [1, 1, 1]}, r"scale has shape \(3,\); expected \(2,\)"),
     ],

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import norm
 
 from preflearn.matches import Matches
-from studies.ch13_simulated import CONSTANT, LENGTHSCALE, MOVING, _moving, _without_repeats, simulate_matches
+from studies.ch13_simulated import CONSTANT, LENGTHSCALE, MOVING, _moving, simulate_matches
 
 
 @pytest.fixture(scope="module")
@@ -78,25 +78,12 @@ def test_the_moving_part_is_the_recursion_of_each_player():
     np.testing.assert_allclose(_moving(players, day, 4, normal), expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("players", "expected"),
-    [
-        ([0, 1, 2, 0], [0, 1, 2, 0]),
-        ([0, 0, 1, 0], [0, 1, 1, 0]),
-        ([0, 0, 0, 0, 0, 2], [0, 2, 0, 2, 0, 2]),
-        ([1, 0, 0, 0], [1, 0, 0, 1]),
-        ([2, 1, 1, 1, 0, 0], [2, 1, 1, 0, 0, 1]),
-    ],
-)
-def test_who_would_meet_himself_meets_the_next_other_player(players, expected):
-    np.testing.assert_array_equal(_without_repeats(np.array(players)), expected)
-
-
 @pytest.mark.parametrize(("n_matches", "n_players"), [(1, 2), (3, 2), (100, 2), (5, 10), (100, 7)])
 def test_small_sets(n_matches, n_players):
     for seed in range(20):
         data = simulate_matches(n_matches, n_players, rng=seed, span=1.0)
         assert isinstance(data.matches, Matches)
+        assert (np.diff(data.matches.players()) != 0).all()
         assert len(np.unique(data.matches.players())) == n_players
         assert (data.matches.time == 0).all()
         assert set(data.y.tolist()) <= {-1, 0, 1}
