@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components
 from sklearn.svm import SVC
 
-from preflearn.metrics import ranking_loss
 from preflearn.ranking import bradley_terry, copeland, kemeny
 
 
@@ -112,20 +111,6 @@ def test_expected_rank_given_the_order_of_a_query(N, n):
             count += 1
             total = [before + new for before, new in zip(total, rank, strict=False)]
     assert [Fraction(t, count) for t in total] == [Fraction(k * (N + 1), n + 1) for k in range(1, n + 1)]
-
-
-@pytest.mark.parametrize("n", [2, 3, 4, 5])
-def test_ranking_loss_counts_exchanges_of_neighbours(n):
-    losses = set()
-    for order in permutations(range(n)):
-        items, exchanges = list(order), 0
-        while items != sorted(items):
-            k = next(k for k in range(n - 1) if items[k] > items[k + 1])
-            items[k : k + 2] = items[k + 1], items[k]
-            exchanges += 1
-        losses.add(Fraction(exchanges, n * (n - 1) // 2))
-        assert ranking_loss(range(n), order) == pytest.approx(exchanges / (n * (n - 1) / 2))
-    assert {min(losses), max(losses)} == {0, 1}
 
 
 @pytest.mark.parametrize(("N", "n"), [(N, n) for N in range(2, 7) for n in range(2, N + 1)])
