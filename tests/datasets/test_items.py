@@ -44,6 +44,7 @@ def test_cancer_needs_no_file(toy):
     X, scores, features, provenance = datasets.load_cancer()
     assert X.shape == (569, len(features)) == (569, 30)
     assert scores.sum() == 357
+    assert len(Pairs.from_scores(X, scores)[0]) == 75_684  # of Table 1
     assert provenance[0]["source"].startswith("scikit-learn")
 
 
@@ -60,11 +61,6 @@ def test_scored_items(load, name, n_features, n_pairs):
     assert len(pairs) == n_pairs
     assert data.X.shape[1] == len(data.feature_names) == n_features
     assert all(type(feature) is str for feature in data.feature_names)
-
-
-def test_cancer_has_the_pairs_of_table_1():
-    data = datasets.load_cancer()
-    assert len(Pairs.from_scores(data.X, data.scores)[0]) == 75_684
 
 
 @pytest.mark.parametrize(

@@ -36,9 +36,8 @@ def test_an_unknown_data_set_is_answered_with_the_known_ones(call):
 
 
 def test_an_unknown_file_is_answered_with_the_known_ones():
-    with pytest.raises(
-        ValueError, match=r"file of starcraft is .LotV.txt.; expected .WoL.txt. or .HotS.txt."
-    ):
+    message = r"file of starcraft is .LotV.txt.; expected .WoL.txt. or .HotS.txt."
+    with pytest.raises(ValueError, match=message):
         read("starcraft", "LotV.txt")
 
 

@@ -114,10 +114,7 @@ def test_the_truth_errs_as_often_as_figure_4_of_venuto_says(norm):
     [
         ((3, 5, 0.5), "norm is 3; expected 1, 2, inf"),
         ((1, 0, 0.5), "n is 0; expected a whole number of at least 1"),
-        ((1, 2.5, 0.5), "n is 2.5; expected"),
-        ((1, 10**400, 0.5), r"n is 10+\.+; expected a whole number of at least 1"),
         ((1, 5, 1.5), "tie_share is 1.5; expected a share from 0 to 1"),
-        ((1, 5, math.nan), "tie_share is nan"),
         ((1, 5, 0.5, 0, "normal"), "steps is 'normal'; expected 'uniform' or 'gaussian'"),
     ],
 )

@@ -1,17 +1,21 @@
 """Loaders of matches on small files: what is read, in which order, of which type."""
 
-import io
 import re
-import zipfile
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 import rdata
+from datasets.chess_files import write_chess, zipped
 from toy_register import sha256
 
 from preflearn import datasets
-from preflearn.datasets import CorruptedFile, DatasetUnavailable
+from preflearn.datasets import CorruptedFile
+
+
+def rows(matches, *columns):
+    return list(matches[list(columns)].itertuples(index=False, name=None))
 
 
 def day(text):
@@ -21,31 +25,18 @@ def day(text):
 # Chess: hashes that nobody registered, and files that nobody may pass on
 
 
-def zipped(name, text):
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive:
-        archive.writestr(name, text)
-    return stream.getvalue()
-
-
 def add_chess(toy):
-    header = "PTID,MonthID,WhitePlayer,BlackPlayer,WhiteScore\n"
-    games = ("1,49,7,3,0.5\n2,1,3,7,1.0\n", "3,49,3,8,0.0\n", "4,132,8,7,1.0\n")
-    for part, rows in enumerate(games, start=1):
-        name = f"primary_training_part{part}"
-        toy.add("chess", f"{name}.zip", zipped(f"{name}.csv", header + rows), known=False)
-    folder = toy.mirror / "chess"
-    sums = [f"{sha256(path.read_bytes())}  {path.name}" for path in folder.iterdir()]
-    (folder / "SHA256SUMS").write_text("\n".join(sums))
+    for part in (1, 2, 3):
+        toy.add("chess", f"primary_training_part{part}.zip", b"", at=None, known=False)
+    games = [(1, 49, 7, 3, 0.5), (2, 1, 3, 7, 1.0), (3, 49, 3, 8, 0.0), (4, 132, 8, 7, 1.0)]
+    write_chess(toy.mirror / "chess", games)
 
 
 def test_chess_is_read_once_its_hashes_are_recorded(toy):
     add_chess(toy)
     matches, names, provenance = datasets.load_chess()
-    assert matches["first"].tolist() == ["3", "7", "3", "8"]
-    assert matches["second"].tolist() == ["7", "3", "8", "7"]
-    assert matches["outcome"].tolist() == [1, 0, -1, 1]
-    assert matches["month"].tolist() == [1, 49, 49, 132]
+    expected = [("3", "7", 1, 1), ("7", "3", 0, 49), ("3", "8", -1, 49), ("8", "7", 1, 132)]
+    assert rows(matches, "first", "second", "outcome", "month") == expected
     months = ("1999-01-01", "2003-01-01", "2003-01-01", "2009-12-01")
     assert matches["time"].tolist() == [pd.Timestamp(month) for month in months]
     assert matches["time"].dtype == "datetime64[s]"
@@ -54,30 +45,18 @@ def test_chess_is_read_once_its_hashes_are_recorded(toy):
     assert [row["source"] for row in provenance] == ["mirror"] * 3
 
 
-def test_chess_is_refused_without_recorded_hashes(toy):
-    add_chess(toy)
-    (toy.mirror / "chess" / "SHA256SUMS").unlink()
-    with pytest.raises(DatasetUnavailable, match=r"not recorded.*sha256sum .* >> SHA256SUMS"):
-        datasets.load_chess()
-
-
 PART = "primary_training_part1"
+part = partial(zipped, f"{PART}.csv")
 TABLE = "MonthID,WhitePlayer,BlackPlayer,WhiteScore\n" + "1,3,7,1.0\n" * 9
 DAMAGED = {
-    "no such score": (
-        zipped(f"{PART}.csv", TABLE + "1,3,7,0.7\n"),
-        "WhiteScore[9] is 0.7; expected 0, 0.5 or 1",
-    ),
-    "no column": (
-        zipped(f"{PART}.csv", "MonthID,WhitePlayer,BlackPlayer\n1,3,7\n"),
-        "not found: ['WhiteScore']",
-    ),
+    "no such score": (part(TABLE + "1,3,7,0.7\n"), "WhiteScore[9] is 0.7; expected 0, 0.5 or 1"),
+    "no column": (part("MonthID,WhitePlayer,BlackPlayer\n1,3,7\n"), "not found: ['WhiteScore']"),
     "no archive": (b"<html>sign in</html>", "not a zip file"),
-    "broken off": (zipped(f"{PART}.csv", TABLE)[:-30], "not a zip file"),
+    "broken off": (part(TABLE)[:-30], "not a zip file"),
     "another member": (zipped("games.csv", TABLE), f"no item named '{PART}.csv'"),
-    "no text": (zipped(f"{PART}.csv", b"\xff\xfe\x00"), "codec can't decode"),
-    "no table": (zipped(f"{PART}.csv", b""), "No columns to parse"),
-    "a large month": (zipped(f"{PART}.csv", TABLE + f"{10**30},3,7,1.0\n"), ""),
+    "no text": (part(b"\xff\xfe\x00"), "codec can't decode"),
+    "no table": (part(b""), "No columns to parse"),
+    "a large month": (part(TABLE + f"{10**30},3,7,1.0\n"), ""),
 }
 
 
@@ -104,10 +83,8 @@ def test_football_home_team_first_and_earliest_match_first(toy):
         b"1930-02-01,B,A,0,3,Cup,x,x,TRUE\n1872-11-30,C,A,1,1,Friendly,x,x,FALSE\n1930-02-01,A,C,2,1,Cup,x,x,FALSE\n",
     )
     matches, names, _ = datasets.load_football()
-    assert matches["first"].tolist() == ["C", "B", "A"]
-    assert matches["outcome"].tolist() == [0, -1, 1]
-    assert matches[["first_score", "second_score"]].to_numpy().tolist() == [[1, 1], [0, 3], [2, 1]]
-    assert matches["advantage"].tolist() == [True, False, True]
+    found = rows(matches, "first", "outcome", "first_score", "second_score", "advantage")
+    assert found == [("C", 0, 1, 1, True), ("B", -1, 0, 3, False), ("A", 1, 2, 1, True)]
     assert matches["time"].tolist() == [day("1872-11-30"), day("1930-02-01"), day("1930-02-01")]
     assert str(matches["time"].dtype) == "datetime64[s]"
     assert names == ("A", "B", "C")
@@ -125,9 +102,7 @@ def test_nba_without_games_that_were_not_played(toy, tmp_path):
     toy.add("nba", "nba_elo.rda", path.read_bytes())
     matches, names, _ = datasets.load_nba()
     assert matches["time"].tolist() == [day("1946-11-01"), day("2018-12-31")]
-    assert matches["outcome"].tolist() == [-1, 1]
-    assert matches["advantage"].tolist() == [False, True]
-    assert matches["season"].tolist() == [1947, 2019]
+    assert rows(matches, "outcome", "advantage", "season") == [(-1, False, 1947), (1, True, 2019)]
     assert names == ("ATL", "BOS", "NYK", "TRH")
 
 
@@ -140,9 +115,7 @@ def test_starcraft_names_are_told_apart(toy):
     )
     matches, names, _ = datasets.load_starcraft("WoL")
     assert names == ("#0", "Twin#2", "Twin#3", "Zed: x")
-    assert matches["first"].tolist() == ["Zed: x", "Twin#2"]
-    assert matches["outcome"].tolist() == [1, -1]
-    assert matches["time"].tolist() == [0.0, 0.0]
+    assert rows(matches, "first", "outcome", "time") == [("Zed: x", 1, 0.0), ("Twin#2", -1, 0.0)]
     with pytest.raises(ValueError, match="name is 'LotV'; expected 'WoL' or 'HotS'"):
         datasets.load_starcraft("LotV")
 
@@ -159,10 +132,8 @@ def test_tennis_players_stand_in_the_order_of_their_names(toy):
     add_tennis(toy, "atp_matches")
     matches, names, provenance = datasets.load_atp("main")
     assert len(matches) == 2 * 27
-    assert matches["first"].tolist()[:2] == ["Abe", "Abe"]
-    assert matches["second"].tolist()[:2] == ["Cid", "Bea"]
-    assert matches["outcome"].tolist()[:2] == [1, -1]
-    assert matches["score"].tolist()[:2] == ["W/O", "6-0 6-0"]
+    found = rows(matches, "first", "second", "outcome", "score")
+    assert found[:2] == [("Abe", "Cid", 1, "W/O"), ("Abe", "Bea", -1, "6-0 6-0")]
     assert matches["time"].tolist()[:2] == [day("1991-01-01"), day("1991-07-01")]
     assert matches["time"].is_monotonic_increasing
     assert set(matches["level"]) == {"main"}
@@ -199,11 +170,8 @@ def n_names(matches):
 def test_tennis(load):
     data = load("atp_tennis", datasets.load_atp)
     check_matches(data)
-    assert data.matches["level"].value_counts().to_dict() == {
-        "main": 89_498,
-        "qual_chall": 140_149,
-        "futures": 396_197,
-    }
+    sizes = {"main": 89_498, "qual_chall": 140_149, "futures": 396_197}
+    assert data.matches["level"].value_counts().to_dict() == sizes
     # The paper's 618,934 matches of 20,046 players are the files as they were in September 2017.
     early = data.matches[data.matches["time"] <= "2017-09-22"]
     assert (len(early), n_names(early)) == (619_154, 20_047)
@@ -236,9 +204,8 @@ def test_starcraft(load, name, n_matches, n_players, lonely_rows, lonely_players
 def test_football(load):
     data = load("football", datasets.load_football)
     check_matches(data)
-    assert not {"Soviet Union", "West Germany"} & set(
-        data.names
-    )  # the names of the present stand at all times
+    # The names of the present stand at all times.
+    assert not {"Soviet Union", "West Germany"} & set(data.names)
     matches = data.matches
     row = matches[(matches["time"] == "2014-07-08") & (matches["first"] == "Brazil")].iloc[0]
     assert (row["second"], row["first_score"], row["second_score"], row["outcome"]) == ("Germany", 1, 7, -1)

@@ -13,13 +13,11 @@ def add_sushi(toy):
     rows = "".join(f"{k}\tx\t1\t0\t{k}\t1\t1\t1\t{k / 10}\n" for k in range(1, 5))
     items = "#name style\n\n0\t海老\t1\t0\t6\t2.5\t2\t1.5\t0.5\n" + rows
     toy.add("sushi", "sushi3.idata", items.encode())
-    toy.add(
-        "sushi", "sushi3.udata", b"9\t1\t2\t300\t13\t3\t0\t46\t10\t1\t1\n8\t0\t5\t200\t0\t0\t0\t0\t0\t0\t0\n"
-    )
+    users = b"9\t1\t2\t300\t13\t3\t0\t46\t10\t1\t1\n8\t0\t5\t200\t0\t0\t0\t0\t0\t0\t0\n"
+    toy.add("sushi", "sushi3.udata", users)
     toy.add("sushi", "sushi3b.5000.10.score", b"4 0 -1 4 2 \n-1 3 1 1 1 \n")
-    names = "*** ID for the item set A\n0:no\n*** ID for the item set B\n\n 0:ebi (shrimp)\n" + "".join(
-        f" {k}:sushi {k}\n" for k in range(1, 5)
-    )
+    names = "*** ID for the item set A\n0:no\n*** ID for the item set B\n\n 0:ebi (shrimp)\n"
+    names += "".join(f" {k}:sushi {k}\n" for k in range(1, 5))
     toy.add("sushi", "README-en.txt", (names + "###  rest\n 0:no\n").encode())
 
 

@@ -4,9 +4,17 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from preflearn.metrics import disagreement_error
+from preflearn.pairs import Pairs
 from preflearn.pursuit import RLS, RankingPursuit, RankRLS, SemiSupervisedRankingPursuit, SparseRankRLS
 
-LEARNERS = [RankingPursuit(2), RLS(), RankRLS(), SparseRankRLS(2), SemiSupervisedRankingPursuit([[0]], 2)]
+LEARNERS = [
+    RankingPursuit(2),
+    RLS(),
+    RankRLS(),
+    SparseRankRLS(2, random_state=5),
+    SemiSupervisedRankingPursuit([[0]], 2),
+]
 EACH = pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: type(learner).__name__)
 
 
@@ -41,6 +49,26 @@ def test_bad_input_is_named(learner, parameters, arguments, message):
         return
     with pytest.raises(ValueError, match=message):
         clone(learner).set_params(**parameters).fit(**given)
+
+
+@EACH
+def test_it_is_an_estimator_whose_answers_follow_from_its_scores(learner):
+    rng = np.random.default_rng(1)
+    X, y, qid = rng.normal(size=(24, 1)), rng.normal(size=24), rng.integers(0, 5, 24)
+    found = clone(learner).set_params(kernel="poly", degree=2).fit(X, y, qid)
+    copy = clone(found)
+    assert copy.get_params() == found.get_params()
+    assert not hasattr(copy, "basis_")
+    scores = found.rank_function(X)
+    np.testing.assert_array_equal(copy.fit(X, y, qid).rank_function(X), scores)
+    assert found.n_features_in_ == 1
+    pairs, labels = Pairs.from_scores(X, y, qid)
+    differences = pairs.B.differences(scores)
+    np.testing.assert_allclose(found.decision_function(pairs), differences, atol=1e-9)
+    assert found.predict(pairs).tolist() == np.sign(differences).tolist()
+    wrong = disagreement_error(y, scores, qid, ties="drop")
+    assert found.score(X, y, qid) == pytest.approx(1 - wrong)
+    assert np.mean(found.predict(pairs) != labels) == pytest.approx(wrong)
 
 
 @EACH

@@ -31,39 +31,26 @@ class Problem:
     def loss(self, f):
         return float((self.s - f) @ self.L @ (self.s - f))
 
-    def objective(self, f, fbar):
+    def objective(self, f, fbar, target=None):
+        target = self.s if target is None else target
         apart = [(x - y) @ self.Lbar @ (x - y) for x in fbar for y in fbar]
-        return sum(self.loss(one) for one in f) + self.nu * sum(apart)
+        return sum((target - x) @ self.L @ (target - x) for x in f) + self.nu * sum(apart)
 
     def stepped(self, a):
         return self.f + a[:, None] * self.k, self.fbar + a[:, None] * self.kbar
 
     def printed(self, a, r):
-        fits = [(r - x) @ self.L @ (r - x) for x in a[:, None] * self.k]
-        apart = [
-            (x - y) @ self.Lbar @ (x - y) for x in a[:, None] * self.kbar for y in a[:, None] * self.kbar
-        ]
-        return sum(fits) + self.nu * sum(apart)
+        return self.objective(a[:, None] * self.k, a[:, None] * self.kbar, r)
 
     def system(self):
-        """G of the page, entry by entry."""
-        G = np.empty((self.M, self.M))
-        for v in range(self.M):
-            for u in range(self.M):
-                if v == u:
-                    own = self.kbar[v] @ self.Lbar @ self.kbar[v]
-                    G[v, v] = self.k[v] @ self.L @ self.k[v] + 2 * self.nu * (self.M - 1) * own
-                else:
-                    G[v, u] = -2 * self.nu * self.kbar[v] @ self.Lbar @ self.kbar[u]
-        return G
+        """G of the page: -2 nu kbar'Lbar kbar, but on the diagonal."""
+        across = 2 * self.nu * self.kbar @ self.Lbar @ self.kbar.T
+        return np.diag(np.diag(self.k @ self.L @ self.k.T + self.M * across)) - across
 
     def side(self):
         """h of the page."""
-        h = np.empty(self.M)
-        for v in range(self.M):
-            pull = sum(self.kbar[v] @ self.Lbar @ (self.fbar[v] - other) for other in self.fbar)
-            h[v] = self.k[v] @ self.L @ (self.s - self.f[v]) - 2 * self.nu * pull
-        return h
+        pull = self.kbar @ self.Lbar @ (self.M * self.fbar - self.fbar.sum(axis=0)).T
+        return np.diag(self.k @ self.L @ (self.s - self.f).T - 2 * self.nu * pull)
 
 
 def laplacian(sizes):
@@ -146,14 +133,9 @@ def test_the_system_is_singular_exactly_where_the_proposition_says(seed):
     varies = np.array([one @ problem.L @ one > 0 for one in problem.k])
     free = np.flatnonzero(~varies)
     # Rows: a_v Lbar kbar_v less a_u Lbar kbar_u, for the a that (a) leaves free.
-    rows = [np.zeros((1, len(free)))]
-    for v in range(problem.M):
-        for u in range(problem.M):
-            columns = np.zeros((len(problem.Lbar), problem.M))
-            columns[:, v] += problem.Lbar @ problem.kbar[v]
-            columns[:, u] -= problem.Lbar @ problem.kbar[u]
-            rows.append(problem.nu * columns[:, free])
-    has_null = len(free) > 0 and np.linalg.matrix_rank(np.vstack(rows)) < len(free)
+    values_of, one = problem.nu * problem.Lbar @ problem.kbar.T, np.eye(problem.M)
+    rows = np.vstack([values_of * (v - u) for v in one for u in one])[:, free]
+    has_null = len(free) > 0 and np.linalg.matrix_rank(rows) < len(free)
     assert has_null == (values[0] < 1e-9)
     if varies.all():
         assert values[0] > 1e-9

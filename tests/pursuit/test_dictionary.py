@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from pursuit.scored import problem
 
 from preflearn.ground.expansion import functions_of
 from preflearn.pursuit import RankingPursuit
@@ -9,11 +10,6 @@ from preflearn.pursuit.dictionary import Dictionary
 from preflearn.pursuit.forms import QueryForm
 
 BACKFITS = (False, "after", "pre")
-
-
-def problem(seed, n=14):
-    rng = np.random.default_rng(seed)
-    return rng.normal(size=(n, 2)), rng.normal(size=n), rng.integers(0, 2, n)
 
 
 @pytest.mark.parametrize("own", [True, False])

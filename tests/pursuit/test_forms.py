@@ -16,44 +16,26 @@ def loss_by_definition(W, v):
     return sum(W[i][j] * (v[i] - v[j]) ** 2 for i in range(len(v)) for j in range(len(v))) / 2
 
 
-queries = st.lists(st.integers(0, 3), min_size=2, max_size=9)
-
-
-@given(queries, st.floats(0, 1), st.integers(0, 99))
-def test_query_form_is_the_sum_over_pairs_and_items(qid, mix, seed):
-    rng = np.random.default_rng(seed)
+@pytest.mark.parametrize("graph", [False, True])
+@given(st.lists(st.integers(0, 3), min_size=2, max_size=9), st.floats(0, 1), st.integers(0, 99))
+def test_forms_are_the_sum_over_pairs_and_items(graph, qid, mix, seed):
+    """Of a directed graph that of its symmetric part."""
+    rng, n = np.random.default_rng(seed), len(qid)
     codes = np.unique(qid, return_inverse=True)[1]
     form, W = QueryForm(codes, mix), same_query(codes)
-    V = rng.integers(-5, 6, (len(qid), 3)).astype(float)
-    L = mix * np.eye(len(qid)) + (1 - mix) * laplacian(W)
+    if graph:
+        W = rng.integers(0, 3, (n, n)) * (rng.random((n, n)) < 0.5)
+        W[0, 1] = 2
+        form = form_of(n, None, W, mix)
+        W = W - np.diag(np.diag(W))
+    V = rng.integers(-5, 6, (n, 3)).astype(float)
+    times = (mix * np.eye(n) + (1 - mix) * laplacian(W)) @ V
     expected = [(1 - mix) * loss_by_definition(W, v) + mix * v @ v for v in V.T]
-    assert form.squares(V) == pytest.approx(expected, abs=1e-9)
-    assert form.times(V) == pytest.approx(L @ V, abs=1e-9)
-    assert form.times(V[:, 0]) == pytest.approx(L @ V[:, 0], abs=1e-9)
-    assert form.root(form.root(V)) == pytest.approx(L @ V, abs=1e-9)
-
-
-@given(queries, st.floats(0, 1), st.integers(0, 99))
-def test_graph_form_is_that_of_its_symmetric_part(qid, mix, seed):
-    rng = np.random.default_rng(seed)
-    n = len(qid)
-    W = rng.integers(0, 3, (n, n)) * (rng.random((n, n)) < 0.5)
-    W[0, 1] = 2
-    form = form_of(n, None, W, mix)
-    V = rng.normal(size=(n, 2))
-    off = W - np.diag(np.diag(W))
-    expected = [(1 - mix) * loss_by_definition(off, v) + mix * v @ v for v in V.T]
-    assert form.squares(V) == pytest.approx(expected, rel=1e-9)
-    assert np.einsum("ij,ij->j", V, form.times(V)) == pytest.approx(expected, rel=1e-9)
-    assert np.square(form.root(V)).sum(axis=0) == pytest.approx(expected, rel=1e-9)
-
-
-def test_graph_of_all_pairs_of_a_query_is_the_query_form():
-    codes = np.array([1, 0, 1, 2, 0, 1])
-    by_query, by_graph = QueryForm(codes, 0.3), GraphForm(sparse.csr_array(same_query(codes)), 0.3)
-    V = np.random.default_rng(0).normal(size=(6, 4))
-    assert by_graph.times(V) == pytest.approx(by_query.times(V))
-    assert by_graph.squares(V) == pytest.approx(by_query.squares(V))
+    assert form.squares(V) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    assert form.times(V) == pytest.approx(times, rel=1e-9, abs=1e-9)
+    assert form.times(V[:, 0]) == pytest.approx(times[:, 0], abs=1e-9)
+    assert np.square(form.root(V)).sum(axis=0) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    assert graph or form.root(form.root(V)) == pytest.approx(times, abs=1e-9)
 
 
 def test_laplacian_of_the_books_incidence_matrix_is_that_of_all_pairs():
@@ -72,18 +54,9 @@ def test_a_large_constant_spoils_nothing():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((3, [0, 1, 2], None, 0.0), "no two of the 3 items are compared"),
-        ((2, [0, 0], np.ones((2, 2)), 0.0), "expected one of them"),
-        ((3, None, np.ones((2, 2)), 0.0), r"graph has shape \(2, 2\); expected \(3, 3\)"),
         ((3, None, sparse.eye_array(2), 0.0), r"graph has shape \(2, 2\); expected \(3, 3\)"),
-        ((2, None, np.array([[0, -1], [0, 0]]), 0.0), r"the weight graph\[0, 1\] is -1"),
         ((2, None, np.array([[0, np.nan], [0, 0]]), 0.0), r"graph\[0, 1\] is nan"),
-        (
-            (2, None, sparse.csr_array(np.array([[0, np.inf], [0, 0]])), 0.0),
-            r"the weight graph\[0, 1\] is inf",
-        ),
-        ((2, None, np.eye(2), 0.0), "expected an edge"),
-        ((3, [0, 1], None, 0.0), "qid"),
+        ((2, None, sparse.csr_array([[0, np.inf], [0, 0]]), 0.0), r"the weight graph\[0, 1\] is inf"),
     ],
 )
 def test_bad_graphs_are_named(arguments, words):

@@ -1,31 +1,24 @@
 """Several models of nearly the least loss: found by trying all, and what is made of them."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
-from reference import laplacian, least_squares, same_query
+from pursuit.scored import mixed, problem
+from reference import least_squares
 from sklearn.metrics.pairwise import rbf_kernel
 
 from preflearn.pursuit import RankingPursuit
 
 
-def problem(seed, n=14):
-    rng = np.random.default_rng(seed)
-    return rng.normal(size=(n, 2)), rng.normal(size=n), rng.integers(0, 2, n)
-
-
 def test_near_optimal_models_are_near_optimal():
     X, s, qid = problem(14, n=12)
     found = RankingPursuit(3, gamma=1.0).fit(X, s, qid).near_optimal(epsilon=0.5, beam=400)
-    K, L = rbf_kernel(X, gamma=1.0), laplacian(same_query(qid))
-    every = {
-        (a, b, c): least_squares(K[:, [a, b, c]], L, s)[1]
-        for a in range(12)
-        for b in range(a)
-        for c in range(b)
-    }
+    K, L = rbf_kernel(X, gamma=1.0), mixed(qid)
+    every = {three: least_squares(K[:, three], L, s)[1] for three in combinations(range(12), 3)}
     limit = 1.5 * min(every.values())
     expected = {ids for ids, loss in every.items() if loss <= limit}
-    assert {tuple(sorted(m.basis.tolist(), reverse=True)) for m in found.models} == expected
+    assert {tuple(sorted(m.basis.tolist())) for m in found.models} == expected
     for model in found.models:
         assert model.loss == pytest.approx(least_squares(K[:, model.basis], L, s)[1])
         assert model.coef == pytest.approx(least_squares(K[:, model.basis], L, s)[0], rel=1e-5)
@@ -72,7 +65,6 @@ def test_a_model_without_functions_has_near_optimal_ones_too(mix):
     [
         ([1.0], r"weights has shape \(1,\); expected \(2,\)"),
         ([0.0, 0.0], "at least one positive number"),
-        ([np.nan, 1.0], r"weights\[0\] is nan"),
         ([-1.0, 1.0], r"weights\[0\] is -1"),
     ],
 )

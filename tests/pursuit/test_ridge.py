@@ -5,9 +5,8 @@ import pytest
 from reference import laplacian, same_query
 from scipy import sparse
 
-from preflearn.ground.kernels import NotPositiveSemidefiniteError
 from preflearn.pursuit.forms import GraphForm, QueryForm
-from preflearn.pursuit.ridge import GraphRidge, QueryRidge, orthonormal, ridge, subset_ridge
+from preflearn.pursuit.ridge import GraphRidge, QueryRidge, ridge
 
 ALPHAS = np.array([0.1, 2.0, 30.0])
 
@@ -35,14 +34,3 @@ def test_least_squares_of_least_norm():
     found = ridge(D, target, np.array([0.0, 3.0]))
     np.testing.assert_allclose(found[0], np.linalg.pinv(D) @ target, atol=1e-12)
     np.testing.assert_allclose(found[1], np.linalg.solve(D.T @ D + 3 * np.eye(5), D.T @ target), atol=1e-12)
-
-
-def test_all_functions_are_a_subset():
-    K, s, query, _ = problem(3)
-    form, alphas = QueryForm(query), np.append(0.0, ALPHAS)
-    coefs, penalties = subset_ridge(K, *orthonormal(K, K), form, s, alphas)
-    np.testing.assert_allclose(coefs[1:], QueryRidge(K, form, s).solutions(ALPHAS), atol=1e-8)
-    np.testing.assert_allclose(penalties[1:], np.einsum("ki,ij,kj->k", coefs[1:], K, coefs[1:]), rtol=1e-8)
-    assert form.squares(s - K @ coefs[0]) == pytest.approx(0, abs=1e-12)
-    with pytest.raises(NotPositiveSemidefiniteError):
-        orthonormal(K, -K)

@@ -1,6 +1,7 @@
 """RLS, RankRLS and the subset of regressors: exact on small cases, and every query left out as refitted."""
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,13 +14,14 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 from threadpoolctl import threadpool_limits
 
-from preflearn.ground.kernels import NotPositiveSemidefiniteError, kernel_matrix
+from preflearn.ground.kernels import NotPositiveSemidefiniteError
 from preflearn.metrics import disagreement_error
 from preflearn.pairs import Pairs
 from preflearn.pursuit import RLS, RankRLS, SparseRankRLS
 
 BOTH = pytest.mark.parametrize("model", [RLS, RankRLS])
 ALPHAS = [0.01, 0.3, 1.0, 20.0]
+SUBSET, LEAST = SparseRankRLS(6, 0.5, random_state=0), SparseRankRLS(6, 0.0, random_state=0)
 
 
 def task(n=24, n_queries=5, seed=0):
@@ -51,24 +53,16 @@ def problems(draw):
 @given(problem=problems(), alpha=st.sampled_from([Fraction(1, 8), Fraction(1), Fraction(5)]))
 def test_the_normal_equations_in_fractions(model, problem, alpha):
     X, y, qid = problem
-    n = len(X)
-    K = [[Fraction(int(v)) for v in row] for row in X @ X.T]
-    L = [[Fraction(int(v)) for v in row] for row in laplacian(same_query(qid))]
-    if model is RLS:
-        L = [[Fraction(i == j) for j in range(n)] for i in range(n)]
-    A = [[sum(L[i][k] * K[k][j] for k in range(n)) + alpha * (i == j) for j in range(n)] for i in range(n)]
-    s = [Fraction(int(v)) for v in y]
-    a = solve(A, [sum(L[i][k] * s[k] for k in range(n)) for i in range(n)])
-    f = [sum(K[i][k] * a[k] for k in range(n)) for i in range(n)]
-    loss = sum(L[i][j] * (s[i] - f[i]) * (s[j] - f[j]) for i in range(n) for j in range(n))
+    K, L = (M.astype(int) for M in (X @ X.T, np.eye(len(X)) if model is RLS else laplacian(same_query(qid))))
+    y = y.astype(int)
+    a = np.array(solve(L @ K + alpha * np.eye(len(X), dtype=int), L @ y))
+    f = K @ a
     found = model(float(alpha), "linear").fit(X, y, qid)
-    assert_allclose(found.coef_, np.array(a, dtype=float), atol=1e-11)
-    objective = loss + alpha * sum(x * z for x, z in zip(a, f, strict=True))
+    assert_allclose(found.coef_, a.astype(float), atol=1e-11)
+    objective = (y - f) @ L @ (y - f) + alpha * a @ f
     assert found.objective_ == pytest.approx(float(objective), abs=1e-9)
-    if model is RankRLS:
-        for query in set(qid):
-            assert sum(x for x, q in zip(a, qid, strict=True) if q == query) == 0
-    assert found.basis_.tolist() == list(range(n))
+    assert model is RLS or all(a[qid == query].sum() == 0 for query in qid)
+    assert found.basis_.tolist() == list(range(len(X)))
 
 
 @BOTH
@@ -90,26 +84,29 @@ def test_by_definition(model, kernel):
 # ---- Several alphas
 
 
-@BOTH
+@pytest.mark.parametrize(
+    "model", [RLS(ALPHAS), RankRLS(ALPHAS), SparseRankRLS(6, [0.0, *ALPHAS], random_state=0)]
+)
 @pytest.mark.parametrize("compared", ["queries", "graph"])
 def test_all_alphas_at_once_are_each_alone(model, compared):
     X, y, qid = task()
     kind = {"qid": qid} if compared == "queries" else {"graph": sparse.csr_array(same_query(qid))}
     held = task(seed=1)
-    found = model(ALPHAS).fit(X, y, validation=held, **kind)
-    assert found.alphas_.tolist() == ALPHAS
-    assert found.coefs_.shape == (4, len(X))
-    for alpha, coef, error in zip(ALPHAS, found.coefs_, found.errors_, strict=True):
-        alone = model(alpha).fit(X, y, **kind)
+    found = model.fit(X, y, validation=held, **kind)
+    assert found.alphas_.tolist() == model.alpha
+    assert found.coefs_.shape == (len(model.alpha), len(found.basis_))
+    for alpha, coef, error in zip(model.alpha, found.coefs_, found.errors_, strict=True):
+        alone = clone(model).set_params(alpha=alpha).fit(X, y, **kind)
         assert not hasattr(alone, "errors_")
         assert_allclose(coef, alone.coef_, atol=1e-10)
         predicted = alone.rank_function(held[0])
         wrong = disagreement_error(held[1], predicted, held[2], ties="drop")
-        assert error == pytest.approx(np.mean((held[1] - predicted) ** 2) if model is RLS else wrong)
+        assert error == pytest.approx(np.mean((held[1] - predicted) ** 2) if type(model) is RLS else wrong)
     best = int(np.argmin(found.errors_))
-    assert found.alpha_ == ALPHAS[best]
-    assert_allclose(found.coef_, found.coefs_[best])
-    assert found.objective_ == pytest.approx(model(found.alpha_).fit(X, y, **kind).objective_)
+    assert found.errors_[found.alphas_ == found.alpha_] == found.errors_[best]
+    assert_allclose(found.coef_, found.coefs_[found.alphas_ == found.alpha_][0])
+    alone.set_params(alpha=found.alpha_).fit(X, y, **kind)
+    assert found.objective_ == pytest.approx(alone.objective_)
 
 
 def test_of_equal_errors_the_largest_alpha():
@@ -133,14 +130,16 @@ def refitted(model, X, y, qid, alpha, kernel="rbf"):
 
 
 @BOTH
-@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly", "precomputed"])
 def test_leaving_out_a_query_is_refitting(model, kernel):
     X, y, qid = task()
     qid[:3] = [7, 8, 9]  # of one item each
     X[5] = X[6]
+    same = "rbf" if kernel == "precomputed" else kernel
+    given = rbf_kernel(X, gamma=0.4) if kernel == "precomputed" else X
     for alpha in (0.1, 2.0):
-        found = model(alpha, kernel, gamma=0.4).fit(X, y, qid).leave_query_out()
-        assert_allclose(found, refitted(model, X, y, qid, alpha, kernel), atol=1e-8)
+        found = model(alpha, kernel, gamma=0.4).fit(given, y, qid).leave_query_out()
+        assert_allclose(found, refitted(model, X, y, qid, alpha, same), atol=1e-8)
 
 
 @BOTH
@@ -161,22 +160,22 @@ def test_without_anything_to_learn_from_all_are_tied():
     assert np.all(np.diff(left[3:]))
 
 
-def test_leaving_out_a_query_of_a_precomputed_gram():
-    X, y, qid = task()
-    found = RankRLS(0.5, "precomputed").fit(rbf_kernel(X, gamma=0.4), y, qid)
-    assert_allclose(found.leave_query_out(), refitted(RankRLS, X, y, qid, 0.5), atol=1e-8)
-
-
 # ---- Graphs
 
 
-def test_the_graph_of_the_queries():
+@pytest.mark.parametrize(
+    ("model", "tolerance"),
+    [(RankRLS(0.3), 1e-9), (SUBSET, 1e-8), (LEAST, 1e-8)],
+)
+def test_the_graph_of_the_queries(model, tolerance):
     X, y, qid = task()
-    by_queries = RankRLS(0.3).fit(X, y, qid)
-    for graph in (same_query(qid), sparse.csr_array(same_query(qid)), same_query(qid) + 3 * np.eye(len(X))):
-        found = RankRLS(0.3).fit(X, y, graph=graph)
-        assert_allclose(found.coef_, by_queries.coef_, atol=1e-9)
-        assert found.objective_ == pytest.approx(by_queries.objective_)
+    coef, objective = model.fit(X, y, qid).coef_, model.objective_
+    W = same_query(qid)
+    directed = 2 * np.triu(W)  # of which (W + W') / 2 counts
+    for graph in (W, sparse.csr_array(W), W + 3 * np.eye(len(X)), directed):
+        found = model.fit(X, y, graph=graph)
+        assert_allclose(found.coef_, coef, atol=tolerance)
+        assert found.objective_ == pytest.approx(objective)
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
@@ -215,31 +214,14 @@ def test_constants_of_queries_and_of_items(problem, shift):
     assert_allclose(moved.decision_function(pairs), here.decision_function(Pairs(X, [[0, 1]])), atol=1e-7)
 
 
-def test_a_constant_in_the_kernel():
-    X, y, qid = task()
-    K = rbf_kernel(X)
-    here = RankRLS(0.5, "precomputed").fit(K, y, qid)
-    assert_allclose(RankRLS(0.5, "precomputed").fit(K + 9, y, qid).coef_, here.coef_, atol=1e-11)
-
-
-@BOTH
-def test_scores_and_weights_scale(model):
-    X, y, qid = task()
-    here = model(0.5).fit(X, y, qid)
-    assert_allclose(model(0.5).fit(X, 1e3 * y, qid).coef_, 1e3 * here.coef_)
-    graph = RankRLS(5.0).fit(X, y, graph=10 * same_query(qid))
-    assert_allclose(graph.coef_, RankRLS(0.5).fit(X, y, qid).coef_, atol=1e-9)
-
-
-@pytest.mark.parametrize("compared", ["qid", "graph"])
-def test_equal_scores_and_queries_of_one_item(compared):
+@pytest.mark.parametrize("kind", [lambda qid: {"qid": qid}, lambda qid: {"graph": same_query(qid)}])
+def test_equal_scores_and_queries_of_one_item(kind):
     X, y, _ = task(6)
     qid = np.array([0, 0, 1, 1, 2, 2])
-    kind = {"qid": qid} if compared == "qid" else {"graph": same_query(qid)}
-    assert not RankRLS().fit(X, 0.1 * qid + 0.7, **kind).coef_.any()
+    for model in (RankRLS(), SUBSET, LEAST):
+        assert not model.fit(X, 0.1 * qid + 0.7, **kind(qid)).coef_.any()
     qid[-1] = 3
-    kind = {"qid": qid} if compared == "qid" else {"graph": same_query(qid)}
-    found = RankRLS().fit(X, y, **kind)
+    found = RankRLS().fit(X, y, **kind(qid))
     assert not found.coef_[4:].any()
     assert found.coef_[:4].all()
 
@@ -274,25 +256,6 @@ def test_one_thread_and_two(model):
 # ---- The contract
 
 
-@BOTH
-def test_it_is_an_estimator(model):
-    X, y, qid = task()
-    found = model([0.1, 1.0], kernel="poly", degree=2).fit(X, y, qid)
-    copy = clone(found)
-    assert copy.get_params() == found.get_params()
-    assert list(copy.get_params()) == ["alpha", "coef0", "degree", "gamma", "kernel"]
-    assert not hasattr(copy, "coef_")
-    assert_allclose(copy.fit(X, y, qid).coef_, found.coef_)
-    assert found.n_features_in_ == 3
-    clone(model(np.array([1.0, 2.0]))).fit(X, y, qid)
-    pairs, labels = Pairs.from_scores(X, y, qid)
-    scores = found.rank_function(X)
-    assert_allclose(found.decision_function(pairs), pairs.B.differences(scores), atol=1e-9)
-    wrong = disagreement_error(y, scores, qid, ties="drop")
-    assert found.score(X, y, qid) == pytest.approx(1 - wrong)
-    assert np.mean(found.predict(pairs) != labels) == pytest.approx(wrong)
-
-
 def test_a_gram_that_is_nearly_semidefinite():
     """An eigenvalue of -1e-10 passes for rounding; it is taken for 0 where it exceeds alpha."""
     K = np.diag([1.0, 1.0, -1e-10])
@@ -309,14 +272,8 @@ def test_a_gram_that_is_nearly_semidefinite():
     ("parameters", "arguments", "message"),
     [
         ({"alpha": 0.0}, {}, "alpha is 0.0; expected a positive number, or several"),
-        ({"alpha": -1}, {}, "alpha is -1; expected a positive number"),
-        ({"alpha": "x"}, {}, "alpha is 'x'; expected a positive number"),
-        ({"alpha": None}, {}, "alpha is None; expected a positive number"),
-        ({"alpha": True}, {}, "alpha is True; expected a positive number"),
         ({"alpha": np.nan}, {}, "alpha is nan; expected a positive number"),
-        ({"alpha": []}, {}, "alpha is empty .*; expected at least one"),
         ({"alpha": [[1.0]]}, {}, r"alpha has shape \(1, 1\); expected \(k,\)"),
-        ({"alpha": [1.0, [2.0]]}, {}, "alpha must be an array of numbers"),
         ({"alpha": [1.0, 0.0]}, {}, r"alpha\[1\] is 0.0; expected a positive number"),
         ({"alpha": [1.0, 2.0]}, {}, "without validation leaves out one query .*, and there is 1"),
         ({"alpha": 1e-30}, {}, "alpha is 1e-30; expected at least .* lost in rounding"),
@@ -329,7 +286,7 @@ def test_bad_input_is_named(model, parameters, arguments, message):
         model(**parameters).fit(**given)
 
 
-@BOTH
+@pytest.mark.parametrize("model", [RLS, RankRLS, partial(SparseRankRLS, 2)])
 @pytest.mark.parametrize(
     "K", [[[1.0, 2.0], [2.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]], [[-1.0, 0.0], [0.0, -1.0]]]
 )
@@ -356,43 +313,19 @@ def test_nothing_to_leave_out():
 # ---- A subset of the functions
 
 
-def centred(f):
-    return f - f.mean()
-
-
 @given(seed=st.integers(0, 999), alpha=st.sampled_from([Fraction(1, 4), Fraction(2)]))
 def test_of_a_subset_the_normal_equations_in_fractions(seed, alpha):
     rng = np.random.default_rng(seed)
     X, y, qid = rng.integers(-3, 4, (6, 2)), rng.integers(-3, 4, 6), [0, 0, 0, 1, 1, 2]
     found = SparseRankRLS(2, float(alpha), "linear", random_state=seed).fit(X, y, qid)
     K, L = X @ X[found.basis_].T, laplacian(same_query(qid)).astype(int)
-    A = [[Fraction(int(v)) for v in row] for row in K.T @ L @ K]
-    penalty = K[found.basis_].tolist()
-    A = [[v + alpha * k for v, k in zip(*rows, strict=True)] for rows in zip(A, penalty, strict=True)]
-    a = solve(A, [Fraction(int(v)) for v in K.T @ L @ y])
+    A = K.T @ L @ K + alpha * K[found.basis_]
+    a = solve(A, K.T @ L @ y)
     if a is None:  # two items on one line: the function is one all the same
-        b, *_ = np.linalg.lstsq(np.array(A, dtype=float), (K.T @ L @ y).astype(float))
+        b, *_ = np.linalg.lstsq(A.astype(float), (K.T @ L @ y).astype(float))
         assert_allclose(K @ found.coef_, K @ b, atol=1e-8)
     else:
         assert_allclose(found.coef_, np.array(a, dtype=float), rtol=1e-8, atol=1e-9)
-
-
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear", "poly", "precomputed"])
-def test_it_is_rank_rls_with_another_kernel(kernel):
-    X, y, qid = task()
-    X[1] = X[0]
-    gram = kernel_matrix("rbf" if kernel == "precomputed" else kernel, X, X, gamma=0.4, degree=2, coef0=1.0)
-    X = gram if kernel == "precomputed" else X
-    for alpha in (0.01, 3.0):
-        sparse_one = SparseRankRLS(9, alpha, kernel, gamma=0.4, degree=2, random_state=0).fit(X, y, qid)
-        R = sparse_one.basis_
-        K = gram[:, R]
-        values, vectors = np.linalg.eigh(K[R])
-        half = K @ (vectors[:, values > 1e-10] / np.sqrt(values[values > 1e-10]))
-        full = RankRLS(alpha, "precomputed").fit(half @ half.T, y, qid)
-        found, expected = sparse_one.rank_function(X), full.rank_function(half @ half.T)
-        assert_allclose(centred(found), centred(expected), atol=1e-7)
-        assert sparse_one.objective_ == pytest.approx(full.objective_)
 
 
 def test_all_items_are_rank_rls():
@@ -418,28 +351,6 @@ def test_without_a_penalty_the_coefficients_of_least_norm():
     assert twice.objective_ == pytest.approx(8 * (y[0] - y[1]) ** 2 / 2)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.5])
-def test_graphs(alpha):
-    X, y, qid = task()
-    by_queries = SparseRankRLS(6, alpha, random_state=0).fit(X, y, qid)
-    W = same_query(qid)
-    for graph in (W, sparse.csr_array(W), 2 * np.triu(W)):  # of a directed one (W + W') / 2
-        found = SparseRankRLS(6, alpha, random_state=0).fit(X, y, graph=graph)
-        assert_allclose(found.coef_, by_queries.coef_, atol=1e-8)
-        assert found.objective_ == pytest.approx(by_queries.objective_)
-
-
-def test_several_alphas_and_validation():
-    X, y, qid = task()
-    alphas, held = [0.0, 0.1, 10.0], task(seed=1)
-    found = SparseRankRLS(6, alphas, random_state=0).fit(X, y, qid, validation=held)
-    for alpha, coef, error in zip(alphas, found.coefs_, found.errors_, strict=True):
-        alone = SparseRankRLS(6, alpha, random_state=0).fit(X, y, qid)
-        assert_allclose(coef, alone.coef_, atol=1e-9)
-        assert error == pytest.approx(1 - alone.score(*held))
-    assert found.errors_[alphas.index(found.alpha_)] == found.errors_.min()
-
-
 @pytest.mark.parametrize("alpha", [1e-11, 1.0])
 def test_a_wide_kernel(alpha):
     """In fractions of the exact values of k - 1: the penalty is (sum a)² + a'(K_RR - 1)a."""
@@ -448,14 +359,10 @@ def test_a_wide_kernel(alpha):
     gamma = Fraction(1, 10**10)
     found = SparseRankRLS(3, alpha, gamma=1e-10, random_state=3).fit(X + 4, y)
     squares = np.square(X[:, None] - X[found.basis_]).sum(axis=2).astype(int)
-    Z = [[-gamma * int(d) + (gamma * int(d)) ** 2 / 2 for d in row] for row in squares]  # to 1e-27
+    Z = -gamma * squares + (gamma * squares) ** 2 / 2  # to 1e-27
     L = laplacian(same_query(np.zeros(8))).astype(int)
-    LZ = [[sum(int(L[i, k]) * Z[k][j] for k in range(8)) for j in range(3)] for i in range(8)]
-    A = [
-        [sum(Z[k][i] * LZ[k][j] for k in range(8)) + Fraction(alpha) * (1 + Z[r][j]) for j in range(3)]
-        for i, r in enumerate(found.basis_)
-    ]
-    a = np.array(solve(A, [sum(LZ[k][i] * int(y[k]) for k in range(8)) for i in range(3)]), dtype=float)
+    A = Z.T @ L @ Z + Fraction(alpha) * (1 + Z[found.basis_])
+    a = np.array(solve(A, Z.T @ L @ y.astype(int)), dtype=float)
     assert_allclose(found.coef_, a, rtol=1e-6, atol=1e-6 * np.abs(a).max())
 
 
@@ -470,19 +377,10 @@ def test_a_subset_of_one_item_or_of_equal_ones():
     assert not SparseRankRLS(4, 0.5, "linear", random_state=2).fit(0 * equal, y, qid).coef_.any()
 
 
-@pytest.mark.parametrize("alpha", [0.0, 1.0])
-def test_equal_scores(alpha):
-    X, _, qid = task()
-    found = SparseRankRLS(4, alpha, random_state=0).fit(X, 0.1 * qid, qid)
-    assert not found.coef_.any()
-
-
-def test_of_a_subset_it_is_an_estimator():
+def test_the_subset_is_drawn_by_its_seed():
     X, y, qid = task()
     found = SparseRankRLS(7, random_state=5).fit(X, y, qid)
-    again = clone(found).fit(X, y, qid)
-    assert again.basis_.tolist() == found.basis_.tolist() == sorted(set(found.basis_.tolist()))
-    assert again.coef_.tolist() == found.coef_.tolist()
+    assert found.basis_.tolist() == sorted(set(found.basis_.tolist()))
     draws = {tuple(SparseRankRLS(7, random_state=k).fit(X, y, qid).basis_) for k in range(5)}
     assert len(draws) == 5
 
@@ -491,7 +389,6 @@ def test_of_a_subset_it_is_an_estimator():
     ("parameters", "message"),
     [
         ({"random_state": 0.1}, "random_state is 0.1; expected a seed, a numpy RandomState or None"),
-        ({"n_basis": 0}, "n_basis is 0; expected a whole number of at least 1"),
         ({"alpha": -1.0}, "alpha is -1.0; expected a number of at least 0, or several"),
         ({"alpha": [1.0, -1.0]}, r"alpha\[1\] is -1.0"),
         ({"alpha": [1.0, 2.0]}, "alpha has 2 values and there is no validation"),
@@ -503,11 +400,6 @@ def test_of_a_subset_it_is_an_estimator():
 def test_of_a_subset_bad_input_is_named(parameters, message):
     with pytest.raises(ValueError, match=message):
         SparseRankRLS(**parameters).fit([[0.0], [1.0], [3.0]], [0.0, 1.0, 1.5])
-
-
-def test_of_a_subset_an_indefinite_gram_is_refused():
-    with pytest.raises(NotPositiveSemidefiniteError):
-        SparseRankRLS(2, 1.0, "precomputed").fit([[1.0, 2.0], [2.0, 1.0]], [1.0, 2.0])
 
 
 def test_functions_whose_squares_are_no_floats_are_left_out():

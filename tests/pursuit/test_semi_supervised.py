@@ -1,5 +1,6 @@
 """Pursuit in several views: each step against brute force, Figure 2 as printed, and what it costs."""
 
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from reference import laplacian, root, same_query
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
 from preflearn.metrics import disagreement_error
 from preflearn.pairs import Pairs
@@ -18,14 +20,7 @@ from preflearn.pursuit.forms import QueryForm
 TWO = ([0, 1], [2, 3])
 THREE = ([0, 1], [1, 2, 3], (slice(2, 4), "laplacian"))
 GAMMA = 0.4
-
-
-def rbf(X, Y):
-    return np.exp(-GAMMA * np.square(X[:, None] - Y[None]).sum(axis=-1))
-
-
-def absolute(X, Y):
-    return np.exp(-GAMMA * np.abs(X[:, None] - Y[None]).sum(axis=-1))
+rbf, absolute = partial(rbf_kernel, gamma=GAMMA), partial(laplacian_kernel, gamma=GAMMA)
 
 
 def values(views, X, centres):
@@ -41,30 +36,18 @@ def problem(seed, n=9, n_unscored=13, p=4):
     return rng.normal(size=(n, p)), rng.normal(size=n), qid, rng.normal(size=(n_unscored, p)), other
 
 
-def agreement(fbar, L, nu):
-    return nu * sum((f - g) @ L @ (f - g) for f in fbar.T for g in fbar.T)
-
-
 def objective(s, f, L, fbar, Lbar, nu):
     """(3), as it is printed; f (n, M), fbar (l, M)."""
-    return sum((s - g) @ L @ (s - g) for g in f.T) + agreement(fbar, Lbar, nu)
+    apart = sum((x - y) @ Lbar @ (x - y) for x in fbar.T for y in fbar.T)
+    return sum((s - g) @ L @ (s - g) for g in f.T) + nu * apart
 
 
 def least(columns, residues, bars, apart, R, Rbar, nu):
     """Coefficients and sum of least squares: residues (n, M), and apart (l, M), the views as they are."""
-    M = columns.shape[1]
-    rows, right = [], []
-    for v in range(M):
-        block = np.zeros((len(R), M))
-        block[:, v] = R @ columns[:, v]
-        rows, right = [*rows, block], [*right, R @ residues[:, v]]
-        for u in range(M):
-            block = np.zeros((len(Rbar), M))
-            block[:, v] += np.sqrt(nu) * Rbar @ bars[:, v]
-            block[:, u] -= np.sqrt(nu) * Rbar @ bars[:, u]
-            rows = [*rows, block]
-            right = [*right, -np.sqrt(nu) * Rbar @ (apart[:, v] - apart[:, u])]
-    A, b = np.vstack(rows), np.concatenate(right)
+    one, Rbar = np.eye(columns.shape[1]), np.sqrt(nu) * Rbar
+    less = [v - u for v, u in product(one, repeat=2)]
+    A = np.vstack([*(R @ (columns * v) for v in one), *(Rbar @ (bars * both) for both in less)])
+    b = np.concatenate([*(R @ residues).T, *(-Rbar @ apart @ both for both in less)])
     a = np.linalg.lstsq(A, b, rcond=1e-10)[0]
     return a, float(np.square(b - A @ a).sum())
 
@@ -132,7 +115,7 @@ def test_the_objective_is_3_at_each_step_and_never_rises(seed, nu, shared, views
     compared = {"qid": qid, "qid_unscored": other}
     if graph:
         weights = [np.random.default_rng(seed).uniform(0, 1, size=same.shape) for same in (L, Lbar)]
-        L, Lbar = (np.diag((W + W.T).sum(axis=1) / 2) - (W + W.T) / 2 for W in weights)
+        L, Lbar = map(laplacian, weights)
         compared = {"graph": weights[0], "graph_unscored": sparse.csr_array(weights[1])}
     model = SemiSupervisedRankingPursuit(views, 6, nu, shared_index=shared, gamma=GAMMA)
     model.fit(X, s, X_unscored=Xbar, **compared)
@@ -175,11 +158,8 @@ def test_it_ends_at_the_minimum_over_all_coefficients(shared):
     model = SemiSupervisedRankingPursuit(views, 5000, shared_index=shared).fit(K, s, X_unscored=Kbar)
     assert len(model.basis_) < 500
     assert (np.diff(model.objectives_) < 0).all()
-    R, Rbar, zero = (
-        root(laplacian(same_query([0] * 8))),
-        root(laplacian(same_query([0] * 10))),
-        np.zeros((8, 3)),
-    )
+    R, Rbar = (root(laplacian(same_query([0] * size))) for size in (8, 10))
+    zero = np.zeros((8, 3))
     blocks = [[R @ K[:, :3], zero], [zero, R @ K[:, 3:]]]
     A = np.block([*blocks, [np.sqrt(2) * Rbar @ Kbar[:, :3], -np.sqrt(2) * Rbar @ Kbar[:, 3:]]])
     b = np.concatenate([R @ s, R @ s, np.zeros(10)])
@@ -190,17 +170,12 @@ def test_it_ends_at_the_minimum_over_all_coefficients(shared):
 # ---- What section 3.1 says
 
 
-def pair_of_items(step, bar):
-    """Two scored and two unscored items and one function a view, which rises by `step`, and by `bar`."""
-    return {"X": [[0, 0], step], "y": [0, 1], "X_unscored": [[0, 0], bar]}
-
-
 ONE_EACH = [([0], "precomputed"), ([1], "precomputed")]
 
 
 def test_figure_2_raises_objective_3():
     """Both views rise by 1 where scored, by 1 and -1 where unscored: a step is a fifth of the residue."""
-    data = pair_of_items([1, 1], [1, -1])
+    data = {"X": [[0, 0], [1, 1]], "y": [0, 1], "X_unscored": [[0, 0], [1, -1]]}
     printed = SemiSupervisedRankingPursuit(ONE_EACH, 60, algorithm="printed").fit(**data)
     assert printed.objectives_[:3] == pytest.approx([2, 1.6, 1.856])
     assert printed.coefs_[:, :2].tolist() == pytest.approx(np.array([[0.2, 0.16], [0.2, 0.16]]))
@@ -290,10 +265,14 @@ def counted_fit(monkeypatch, n_unscored, n_basis, shared=True, algorithm="correc
     return np.array([kernel.entries, products[0]])
 
 
-@pytest.mark.parametrize("shared", [True, False])
-def test_cost_is_linear_in_the_unscored_items_for_a_block_laplacian(monkeypatch, shared):
-    at = [counted_fit(monkeypatch, size, 3, shared) for size in (100, 200, 400)]
-    assert (at[2] - at[1] == 2 * (at[1] - at[0])).all()
+def test_cost_is_linear_in_the_unscored_items_for_a_block_laplacian(monkeypatch):
+    """The printed n^M (M^3 + M^2 l) a step is n^M M^3 + M n l, after products of all pairs of functions."""
+    steps = []
+    for shared in (True, False):
+        at = [counted_fit(monkeypatch, size, 3, shared) for size in (100, 200, 400)]
+        assert (at[2] - at[1] == 2 * (at[1] - at[0])).all()
+        steps.append(counted_fit(monkeypatch, 100, 6, shared) - at[0])
+    assert steps[0].tolist() == steps[1].tolist()
 
 
 def test_a_step_computes_each_function_once_an_item_and_a_view(monkeypatch):
@@ -302,20 +281,8 @@ def test_a_step_computes_each_function_once_an_item_and_a_view(monkeypatch):
     assert more - few == 3 * M * (n + n_unscored) * (n + 1)  # the chosen one once more
     few, more = (counted_fit(monkeypatch, 50, steps, algorithm="printed")[0] for steps in (2, 5))
     assert more - few == 3 * M * (n * (n + 1) + n_unscored)  # increments alone agree: by B + C, known before
-
-
-def test_an_exhaustive_step_costs_no_more_of_unscored_items_than_a_shared_one(monkeypatch):
-    """The printed n^M (M^3 + M^2 l) a step is n^M M^3 + M n l, after products of all pairs of functions."""
-    each = []
-    for shared in (True, False):
-        few, more = (counted_fit(monkeypatch, 50, steps, shared) for steps in (2, 5))
-        each.append((more - few).tolist())
-    assert each[0] == each[1]
-
-
-def test_kept_values_are_computed_once(monkeypatch):
     few, more = (counted_fit(monkeypatch, 50, steps, kept=10**6)[0] for steps in (2, 5))
-    assert few == more == 2 * 7 * (7 + 50)
+    assert few == more == M * n * (n + n_unscored)  # where values are kept
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -331,21 +298,6 @@ def test_values_that_are_not_kept_change_nothing(monkeypatch, shared):
 # ---- What changes nothing
 
 seeds, algorithms = st.integers(0, 300), st.sampled_from(["corrected", "printed"])
-
-
-@given(seeds, algorithms, st.booleans())
-def test_order_of_items_and_of_views_changes_nothing(seed, algorithm, shared):
-    X, s, qid, Xbar, other = problem(seed)
-    rng = np.random.default_rng(seed)
-    order, unscored = rng.permutation(len(X)), rng.permutation(len(Xbar))
-    settings = {"algorithm": algorithm, "shared_index": shared, "gamma": GAMMA}
-    one = SemiSupervisedRankingPursuit(TWO, 3, **settings).fit(X, s, qid, Xbar, other)
-    again = clone(one).fit(X[order], s[order], qid[order], Xbar[unscored], other[unscored])
-    assert order[again.basis_].tolist() == one.basis_.tolist()
-    assert again.coefs_ == pytest.approx(one.coefs_, rel=1e-6)
-    turned = clone(one).set_params(views=TWO[::-1]).fit(X, s, qid, Xbar, other)
-    assert turned.basis_[:, ::-1].tolist() == one.basis_.tolist()
-    assert turned.coefs_[::-1] == pytest.approx(one.coefs_, rel=1e-6)
 
 
 @given(seeds, algorithms, st.floats(-1e3, 1e3), st.floats(0.1, 1e3))
@@ -426,44 +378,27 @@ def test_validation_keeps_the_steps_of_least_error():
     assert not hasattr(held.fit(X, s), "validation_errors_")
 
 
-def test_predictions_are_those_of_the_mean():
-    X, s, qid, Xbar, other = problem(15)
-    model = SemiSupervisedRankingPursuit(TWO, 4).fit(X, s, qid, Xbar, other)
-    pairs = Pairs(Xbar, [[0, 1], [3, 2], [4, 4 + 1]])
-    f = model.predict_views(Xbar).mean(axis=1)
-    assert model.decision_function(pairs) == pytest.approx(f[[0, 3, 4]] - f[[1, 2, 5]])
-    assert model.predict(pairs).tolist() == np.sign(f[[0, 3, 4]] - f[[1, 2, 5]]).tolist()
-    error = disagreement_error(s, model.rank_function(X), qid, ties="drop")
-    assert model.score(X, s, qid) == pytest.approx(1 - error)
-
-
 @pytest.mark.parametrize(
     ("parameters", "data", "message"),
     [
         ({"nu": -1}, {}, "nu is -1; expected a number of at least 0"),
-        ({"nu": np.nan}, {}, "nu is nan"),
-        ({"nu": True}, {}, "nu is True"),
         ({"algorithm": "other"}, {}, "algorithm is 'other'; expected 'corrected' or 'printed'"),
         ({"shared_index": 1}, {}, "shared_index is 1"),
         ({"views": []}, {}, "views is .*; expected a sequence of at least one view"),
         ({"views": "rbf"}, {}, "views is 'rbf'"),
-        ({"views": 2}, {}, "views is 2"),
         ({"views": [[0], [4]]}, {}, r"views\[1\]\[0\] is 4; expected a column number, from 0 to 3"),
         ({"views": [[0], []]}, {}, r"views\[1\]"),
         ({"views": [[0], slice(9, 9)]}, {}, r"views\[1\] is .*; expected at least one column"),
         ({"views": [[0.5]]}, {}, r"views\[0\] is \[0.5\]; expected at least one column, as numbers"),
         ({"views": ["other"]}, {}, "kernel is 'other'"),
         ({"kernel": "linear"}, {"X": 1e90 * problem(0)[0]}, "functions of view 0 are up to .*e.1"),
-        ({"kernel": "linear"}, {"X_unscored": np.eye(4) * 1e200}, "functions of view 0 are up to .*e.2"),
         ({"gamma": 1e-300}, {}, "functions of view 0 are up to .*e-"),
         ({}, {"y": 1e-160 * problem(0)[1]}, "the differences of the scores y are up to .*; expected 0, or"),
         ({"views": [([0], "precomputed"), [1]]}, {}, r"the views have \[1, 9\] functions"),
         ({"views": [[0], [1]] * 4, "shared_index": False}, {}, r"9\^8 choices; .* use shared_index=True"),
         ({}, {"X_unscored": [[1.0]]}, r"X_unscored has shape \(1, 1\); expected \(l, 4\)"),
-        ({}, {"X_unscored": np.full((2, 4), np.nan)}, r"X_unscored\[0, 0\] is nan"),
         ({}, {"X_unscored": np.zeros((2, 4)), "qid_unscored": [0, 1]}, "of the unscored items: no two of"),
         ({}, {"X_unscored": None, "qid_unscored": [0, 1]}, "X_unscored is not"),
-        ({}, {"X_unscored": None, "graph_unscored": np.ones((2, 2))}, "X_unscored is not"),
     ],
 )
 def test_bad_input_is_named(parameters, data, message):

@@ -37,6 +37,6 @@ def probabilities(model, d, t):
     return np.column_stack([cdf(-d - t), cdf(t - d) - cdf(-t - d), cdf(d - t)])
 
 
-def objective(model, pairs, y, w, t):
+def objective(model, pairs, y, w, t, weights):
     p = probabilities(model, pairs.differences() @ w, t)[np.arange(len(y)), y + 1]
-    return model.alpha / 2 * w @ w - np.log(np.maximum(p, 1e-300)).sum()
+    return model.alpha / 2 * w @ w - weights @ np.log(np.maximum(p, 1e-300))

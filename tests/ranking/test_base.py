@@ -67,13 +67,6 @@ def test_whole_numbers_beyond_floats_are_ranks(learner):
     np.testing.assert_array_equal(learner.fit(X, np.int64(2**60) + rank).worths(X), expected)
 
 
-def test_items_alone_in_their_query_and_queries_of_ties_are_no_harm(learner):
-    X, rank, _ = ranked(3)
-    extra = np.vstack([X, [[9.0, 9.0, 9.0], [1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]])
-    learner.fit(extra, np.append(rank, [1, 1, 1]), np.append(np.zeros(len(X)), [1, 2, 2]))
-    assert np.isfinite(learner.worths(X)).all()
-
-
 def test_input_and_parameters_stay_as_they_are(learner):
     X, rank, qid = ranked(4, queries=2)
     kept, before = (X.copy(), rank.copy(), qid.copy()), learner.get_params()
@@ -88,14 +81,11 @@ def test_input_and_parameters_stay_as_they_are(learner):
     ("X", "rank", "qid", "message"),
     [
         (np.empty((0, 2)), [], None, "X is empty"),
-        ([[0.0]], [1], None, "no pair is left of 1 items"),
         ([[0.0], [1.0]], [1, 1], None, "no pair is left of 2 items: .*with different ranks"),
         ([[0.0], [1.0], [2.0]], [1, 1, 1], [0, 1, 2], "no pair is left of 3 items"),
         ([[0.0], [np.nan]], [1, 2], None, r"X\[1, 0\] is nan"),
         ([[0.0], [1.0]], [1, np.inf], None, r"rank\[1\] is inf"),
         ([[0.0], [1.0]], [1, 2, 3], None, r"rank has shape \(3,\)"),
-        ([[0.0], [1.0]], [[1], [2, 3]], None, "rank must be an array of numbers"),
-        ([[0.0], [1.0]], np.ma.masked_array([1, 2], mask=[0, 1]), None, "rank has 1 masked values"),
         ([[0.0], [1.0]], [1, 2], [0], r"qid has shape \(1,\)"),
         ([[0.0], [1.0]], [1, 2], [0, None], "qid"),
         ([0.0, 1.0], [1, 2], None, r"X has shape \(2,\)"),
@@ -128,9 +118,8 @@ def test_worths_are_finite_or_refused(learner, size):
     unit = X / np.abs(X).max()
     try:
         learner.fit(size * unit, rank)
-    except ValueError:
-        with pytest.raises(ValueError, match="standardise the features"):
-            learner.fit(size * unit, rank)
+    except ValueError as error:
+        assert "standardise the features" in str(error)  # noqa: PT017
         return
     for Q in (size * unit, 1e100 * unit * [1, -1, 1]):
         assert np.isfinite(learner.worths(Q)).all()

@@ -2,7 +2,6 @@
 
 from fractions import Fraction
 
-import cvxpy as cp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -32,7 +31,8 @@ def relative_positions(rank, qid):
 @settings(deadline=None, max_examples=15)
 def test_it_is_least_squares_of_relative_positions(seed, levels):
     rng = np.random.default_rng(seed)
-    X, rank, qid = rng.normal(size=(40, 3)), rng.integers(levels, size=40), rng.integers(4, size=40)
+    X, rank = rng.normal(size=(40, 3)), rng.integers(levels, size=40)
+    qid = rng.integers(4 + seed % 16, size=40)  # some have one item
     reference = LinearRegression().fit(X, [float(t) for t in relative_positions(rank, qid)])
     learner = fitted(X, rank, qid)
     np.testing.assert_allclose(learner.coef_, reference.coef_, atol=1e-12)
@@ -52,10 +52,8 @@ def test_of_dependent_features_the_shortest_solution_is_taken():
     target = rank / 19 - np.mean(rank / 19)
     learner = fitted(X, rank)
     np.testing.assert_allclose(centred.T @ (centred @ learner.coef_ - target), 0, atol=1e-10)
-    w = cp.Variable(5)
-    best = LinearRegression().fit(X[:, :2], target).predict(X[:, :2])
-    cp.Problem(cp.Minimize(cp.sum_squares(w)), [centred[:, :2].T @ (centred @ w - best) == 0]).solve()
-    np.testing.assert_allclose(learner.coef_, w.value, atol=1e-6)
+    shortest = np.linalg.pinv(centred, rcond=1e-10) @ target
+    np.testing.assert_allclose(learner.coef_, shortest, atol=1e-10)
 
 
 @pytest.mark.parametrize("size", [1e-149, 1e-60, 1e-48, 1e40, 1e60, 1e99])

@@ -4,6 +4,14 @@ import numpy as np
 from scipy.special import expit
 
 from preflearn.matches import Matches
+from preflearn.ratings import TrueSkill
+
+TRUESKILLS = {
+    "match": TrueSkill(dynamics=0.05),
+    "match, ties": TrueSkill(variance=0.5, dynamics=0.02, margin=0.4, advantage=0.3),
+    "time": TrueSkill(dynamics=0.03, step="time"),
+    "time, ties": TrueSkill(variance=2.0, dynamics=0.1, step="time", margin=0.3, advantage=-0.2),
+}
 
 
 def played(seed, n=6, N=60, ties=0.3, a_day=5, day=1.0):

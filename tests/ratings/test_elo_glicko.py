@@ -102,14 +102,8 @@ def test_k_scale_and_rate_are_a_unit_of_the_ratings():
     for other, factor, columns in ((small, 4, [0, 1, 2]), (scores, unit, [0, 2])):
         np.testing.assert_allclose(factor * other.before_, points.before_, atol=1e-10)
         np.testing.assert_allclose(other.predict_proba(matches), points.predict_proba(matches)[:, columns])
-    idle = (
-        (Elo(k=24, initial=0, advantage=40, rate=0.9), points),
-        (
-            Elo(99, 5.0, 100, 40 / unit, Logit(), 24 / unit),
-            scores,
-        ),
-    )
-    for changed, reference in idle:
+    idle = Elo(k=24, initial=0, advantage=40, rate=0.9), Elo(99, 5.0, 100, 40 / unit, Logit(), 24 / unit)
+    for changed, reference in zip(idle, (points, scores), strict=True):
         np.testing.assert_array_equal(changed.fit(matches, y).before_, reference.before_)
 
 

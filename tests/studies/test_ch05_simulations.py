@@ -18,10 +18,9 @@ from studies.ch05_simulations import METHODS, compare_methods, direction_auc, se
 C_GRID, GAMMA_GRID = np.logspace(-3, 3, 5), 2.0 ** np.linspace(-5, 2, 4)
 
 
-def data(share, n=40, seed=0, norm="l1"):
+def data(share, sizes=(40, 40), seed=0, norm="l1"):
     rng = np.random.default_rng([seed, round(100 * share)])
-    train, valid = (simulate_norm_pairs(norm, n, share, rng)[:2] for _ in range(2))
-    return train, valid
+    return [simulate_norm_pairs(norm, size, share, rng)[:2] for size in sizes]
 
 
 def fitted(method, C, gamma, train):
@@ -61,7 +60,7 @@ def test_equals_a_search_by_single_fits(method, share):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_what_a_path_does_not_reach_is_fitted(method, monkeypatch):
-    train, valid = data(0.5, n=20)
+    train, valid = data(0.5, (20, 20))
     expected = select_on_grid(train, valid, C_GRID, GAMMA_GRID[:2], [method])[method]
     monkeypatch.setattr(module, "_SOUND", -1.0)  # nothing is accurate enough
     found = select_on_grid(train, valid, C_GRID, GAMMA_GRID[:2], [method])[method]
@@ -70,7 +69,7 @@ def test_what_a_path_does_not_reach_is_fitted(method, monkeypatch):
 
 
 def test_methods_do_not_depend_on_each_other():
-    train, valid = data(0.5, n=30)
+    train, valid = data(0.5, (30, 30))
     every = select_on_grid(train, valid, C_GRID, GAMMA_GRID)
     assert list(every) == list(METHODS)
     alone = select_on_grid(train, valid, C_GRID, GAMMA_GRID, ["rank2"])["rank2"]
@@ -79,7 +78,7 @@ def test_methods_do_not_depend_on_each_other():
 
 
 def test_a_grid_without_a_ranking_function():
-    train, valid = data(0.1, n=40)
+    train, valid = data(0.1)
     with pytest.raises(DegenerateBiasError, match="whole grid"):
         select_on_grid(train, valid, np.array([1e-4, 1e-3]), np.array([0.5]), ["compare"])
 
@@ -102,12 +101,7 @@ def test_every_c_is_no_worse_than_any_fit(seed, share):
 # ---- One data set
 
 
-FEW_C, FEW_GAMMA = np.logspace(-2, 2, 3), np.array([0.1, 1.0])
-
-
-def three_sets(share, seed=0):
-    rng = np.random.default_rng(seed)
-    return [simulate_norm_pairs("l1", size, share, rng)[:2] for size in (40, 40, 300)]
+FEW_C, FEW_GAMMA, THREE = np.logspace(-2, 2, 3), np.array([0.1, 1.0]), (40, 40, 300)
 
 
 def by_libsvm(train, valid, test):
@@ -128,29 +122,26 @@ def by_libsvm(train, valid, test):
 
 @pytest.mark.parametrize("share", [0.2, 0.5])
 def test_direction_auc_equals_single_fits_of_libsvm(share):
-    sets = three_sets(share)
+    sets = data(share, THREE)
     assert direction_auc(*sets, FEW_C, FEW_GAMMA) == pytest.approx(by_libsvm(*sets), abs=1e-3)
 
 
 def test_items_that_no_pair_names_do_not_matter():
-    sets = three_sets(0.3)
-    padded = [
-        (Pairs(np.vstack([pairs.items, rows := np.full((5, 2), 9.0)]), pairs.index), y) for pairs, y in sets
-    ]
-    assert len(padded[0][0].items) == len(sets[0][0].items) + len(rows)
+    sets = data(0.3, THREE)
+    more = np.full((5, 2), 9.0)
+    padded = [(Pairs(np.vstack([pairs.items, more]), pairs.index), y) for pairs, y in sets]
     expected = direction_auc(*sets, FEW_C, FEW_GAMMA)
     assert direction_auc(*padded, FEW_C, FEW_GAMMA) == pytest.approx(expected, abs=1e-12)
 
 
 def test_methods_are_those_that_the_search_chooses():
-    train, valid, test = three_sets(0.5)
+    train, valid, test = data(0.5, THREE)
     found = select_on_grid(train, valid, FEW_C, FEW_GAMMA)
     outcomes = {outcome.method: outcome for outcome in compare_methods(train, valid, test, FEW_C, FEW_GAMMA)}
     assert list(outcomes) == ["rank", "rank2", "compare", "compare, every C"]
     for name, selection in found.items():
-        assert outcomes[name].test_error == pytest.approx(
-            np.mean(selection.by_error.predict(test[0]) != test[1])
-        )
+        error = np.mean(selection.by_error.predict(test[0]) != test[1])
+        assert outcomes[name].test_error == pytest.approx(error)
         area = comparison_auc(test[1], selection.by_auc.decision_function(test[0]))
         assert outcomes[name].test_auc == area
         assert outcomes[name].n_degenerate == selection.n_degenerate

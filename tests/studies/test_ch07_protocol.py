@@ -51,11 +51,9 @@ def test_features_are_scaled_by_the_players_of_the_matches_learned_from():
     both = np.concatenate([seen.first, seen.second])
     np.testing.assert_allclose(both.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(both.std(axis=0), 1)
-    players = X[by].reshape(-1, 3)
-    for k, row in enumerate(rows):
-        for side, found in enumerate((scaled_pairs(X, rows, by).first, scaled_pairs(X, rows, by).second)):
-            expected = (X[row, side] - players.mean(axis=0)) / players.std(axis=0)
-            np.testing.assert_allclose(found[k], expected)
+    players, found = X[by].reshape(-1, 3), scaled_pairs(X, rows, by)
+    expected = (X[rows] - players.mean(axis=0)) / players.std(axis=0)
+    np.testing.assert_allclose(np.stack([found.first, found.second], axis=1), expected)
 
 
 def test_a_feature_without_spread_is_centred_only():

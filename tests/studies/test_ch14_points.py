@@ -32,9 +32,8 @@ def count_probabilities(mean, variance, largest):
         return np.exp(exponent).sum(axis=-1) * step / np.sqrt(2 * np.pi * variance)
 
     if deviation < 0.3:  # the normal law is the narrow one
-        return np.concatenate(
-            [total(part[:, None], grid, step) for part in np.array_split(k, 1 + largest // 500)]
-        )
+        parts = np.array_split(k, 1 + largest // 500)
+        return np.concatenate([total(part[:, None], grid, step) for part in parts])
     few, many = k[: min(200, largest)], k[200:].astype(float)
     width = 1 / np.sqrt(many[:, None])  # of the likelihood of the log rate, where counts are many
     local = np.log(many[:, None]) + width * np.arange(-12, 12, 0.25)
@@ -92,9 +91,8 @@ def test_exchanging_the_teams_mirrors_the_result():
     rng = np.random.default_rng(2)
     mean, variance = rng.uniform(-3, 6, (100, 2)), 10 ** rng.uniform(-6, 0.6, (100, 2))
     found = result_probabilities(mean, variance)
-    np.testing.assert_allclose(
-        result_probabilities(mean[:, ::-1], variance[:, ::-1]), found[:, ::-1], atol=1e-11
-    )
+    turned = result_probabilities(mean[:, ::-1], variance[:, ::-1])
+    np.testing.assert_allclose(turned, found[:, ::-1], atol=1e-11)
 
 
 def test_extreme_moments_are_probabilities():
@@ -103,20 +101,15 @@ def test_extreme_moments_are_probabilities():
     found = result_probabilities(mean, variance)
     assert (found >= 0).all()
     np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-12)
-    np.testing.assert_allclose(
-        result_probabilities([[-100.0, -100.0]], [[1e-9, 1.0]]), [[0, 1, 0]], atol=1e-30
-    )
-    np.testing.assert_allclose(
-        result_probabilities([[100.0, -100.0]], [[1e-9, 1.0]]), [[0, 0, 1]], atol=1e-30
-    )
+    found = result_probabilities([[-100.0, -100.0], [100.0, -100.0]], [[1e-9, 1.0]] * 2)
+    np.testing.assert_allclose(found, [[0, 1, 0], [0, 0, 1]], atol=1e-30)
 
 
 def test_without_ties_each_team_gets_half_of_them():
     mean, variance = [[0.3, 0.1]], [[0.1, 0.2]]
     loss, tie, win = result_probabilities(mean, variance)[0]
-    np.testing.assert_allclose(
-        result_probabilities(mean, variance, ties=False), [[loss + tie / 2, win + tie / 2]], atol=1e-15
-    )
+    found = result_probabilities(mean, variance, ties=False)
+    np.testing.assert_allclose(found, [[loss + tie / 2, win + tie / 2]], atol=1e-15)
 
 
 def test_a_game_is_two_rows():
@@ -141,11 +134,9 @@ def test_the_product_of_rates_is_one_with_one_score_a_team_only():
     one, _ = Matches.from_frame(games, outcome="first_score")
     signed = one.design.toarray().repeat(2, axis=0) * np.tile([1, -1], 40)[:, None]
     points = games[["first_score", "second_score"]].to_numpy().ravel()
-    forced = DynamicComparisons(Constant(5.0), Poisson()).fit(
-        Matches(signed, one.time.repeat(2), one.features), points
-    )
-    free = DynamicComparisons(Constant(5.0), Poisson()).fit(*scoring_matches(games))
-    for model, product in ((forced, 1.0), (free, 110 * 90)):
+    forced = Matches(signed, one.time.repeat(2), one.features), points
+    for data, product in ((forced, 1.0), (scoring_matches(games), 110 * 90)):
+        model = DynamicComparisons(Constant(5.0), Poisson()).fit(*data)
         log_rates = model.moments(model.matches_)[0].reshape(-1, 2)
         np.testing.assert_allclose(np.exp(log_rates.sum(axis=1)), product, rtol=0.1)
 

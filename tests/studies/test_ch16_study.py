@@ -1,6 +1,6 @@
 """The study of Table 2 of P5, on rankings of few items."""
 
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -64,10 +64,7 @@ def test_all_methods_can_have_one_normalisation(task):
     found = losses_of_all(task, chosen, 3, decision="apart")
     apart = task.scaled(decision="apart")
     assert apart.Q.min(axis=0).tolist() == [0, 0, 0]
-    for name, learner in {
-        "AnKer-rank": AnKerRank(random_state=3),
-        "RankNet": RankNet(random_state=3),
-    }.items():
+    for name, learner in (("AnKer-rank", AnKerRank(random_state=3)), ("RankNet", RankNet(random_state=3))):
         rank = learner.fit(apart.X, apart.rank).rank(apart.Q)
         assert found[name] == ranking_loss(task.truth, rank)
     svm = SVMRank(chosen.C, "linear").fit(apart.X, -apart.rank)
@@ -80,23 +77,18 @@ def test_degrees_are_judged_pair_by_pair(task):
     found, P = judged(task, learner), learner.preferences(task.Q)
     q = support(learner, task.Q)
     np.testing.assert_allclose((1 + q - q.T) / 2, P, atol=1e-12)
-    wrong, squares, one_side, gaps, bins = 0, 0.0, 0.0, [], {}
-    for i in range(14):
-        for j in range(14):
-            if i == j:
-                continue
-            won = float(task.truth[i] < task.truth[j])
-            wrong += (P[i, j] > 0.5) != (won > 0)
-            squares += (P[i, j] - won) ** 2
-            one_side += (q[i, j] - won) ** 2
-            gaps.append(abs(q[i, j] + q[j, i] - 1))
-            bins.setdefault(min(int(10 * P[i, j]), 9), []).append(P[i, j] - won)
-    m = 14 * 13
-    assert found["pairs"] == pytest.approx(wrong / m)
-    assert found["brier"] == pytest.approx(squares / m)
-    assert found["one side"] == pytest.approx(one_side / m)
-    assert found["reciprocity"] == pytest.approx(np.mean(gaps))
-    assert found["miscalibration"] == pytest.approx(sum(abs(sum(part)) for part in bins.values()) / m)
+    i, j = np.array(list(permutations(range(14), 2))).T
+    p, one, other, won, bins = P[i, j], q[i, j], q[j, i], task.truth[i] < task.truth[j], {}
+    for degree, happened in zip(p, won, strict=True):
+        bins.setdefault(min(int(10 * degree), 9), []).append(degree - happened)
+    expected = {
+        "pairs": np.mean((p > 0.5) != won),
+        "brier": np.mean((p - won) ** 2),
+        "one side": np.mean((one - won) ** 2),
+        "reciprocity": np.mean(np.abs(one + other - 1)),
+        "miscalibration": sum(abs(sum(part)) for part in bins.values()) / len(p),
+    }
+    assert {name: found[name] for name in expected} == pytest.approx(expected)
     assert found["brier"] <= found["one side"]
     assert found["row sums"] == ranking_loss(task.truth, -P.sum(axis=1))
     assert found["bradley-terry"] == found["row sums"]

@@ -1,0 +1,28 @@
+"""Archives of the form of the chess challenge, which the project may not distribute."""
+
+import io
+import zipfile
+
+import numpy as np
+import pandas as pd
+from toy_register import sha256
+
+COLUMNS = ["PTID", "MonthID", "WhitePlayer", "BlackPlayer", "WhiteScore"]
+
+
+def zipped(name, text):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr(name, text)
+    return stream.getvalue()
+
+
+def write_chess(folder, games):
+    """Three archives with the games, a row each, and the list of their hashes."""
+    folder.mkdir()
+    for number, part in enumerate(np.array_split(np.arange(len(games)), 3), start=1):
+        name, table = f"primary_training_part{number}", pd.DataFrame(np.asarray(games)[part], columns=COLUMNS)
+        table = table.astype(dict.fromkeys(COLUMNS[:4], int))
+        (folder / f"{name}.zip").write_bytes(zipped(f"{name}.csv", table.to_csv(index=False)))
+    sums = [f"{sha256(path.read_bytes())}  {path.name}" for path in folder.iterdir()]
+    (folder / "SHA256SUMS").write_text("\n".join(sums))
