@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bookrunner.files import check_writable, locked, write_if_changed
+from bookrunner.files import check_writable, locked, read_yaml, write_if_changed
 from bookrunner.keys import State
 from bookrunner.outputs import Executed, read_executed
 from bookrunner.pages import collected, figures, match_checks
 from bookrunner.project import Chapter, Project
-from bookrunner.render import read_contents, render, repository
+from bookrunner.render import render, repository
 from bookrunner.tasks import Outcome, duration, run_tasks, task_of
 from bookrunner.witness import broken_witnesses, objections, summary, to_run_again, write_records
 
@@ -60,8 +60,7 @@ def build_book(
     tasks = [task_of(chapter, parameters or {}, _executed(project, chapter)) for chapter in selected]
     state = State(project)
     if rendered:
-        read_contents(project)
-        repository(project)
+        read_yaml(project.book / "_toc.yml")
     with locked(project.build / "lock", "a build of this book"):
         check_writable([project.build, project.pages])
         outcomes = run_tasks(state, tasks, **options)

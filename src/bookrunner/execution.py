@@ -12,6 +12,7 @@ import os
 import re
 import tempfile
 import threading
+from collections.abc import Callable
 from contextvars import Context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -82,12 +83,10 @@ _of_this_process = Kernels()
 
 class _Engine(NBClientEngine):
     @classmethod
-    def execute_managed_notebook(  # pyright: ignore[reportIncompatibleMethodOverride] - gets our keywords
-        cls, nb_man: Any, kernel_name: str, *, kernels: Kernels, limits: dict, where: dict, **_ignored: Any
+    def execute_managed_notebook(  # pyright: ignore[reportIncompatibleMethodOverride] - gets our keyword
+        cls, nb_man: Any, kernel_name: str, *, run: Callable[[Any, str], None], **_ignored: Any
     ) -> None:
-        client = PapermillNotebookClient(nb_man, kernel_name=kernel_name, log=logger, **limits)
-        kernels.start(client, **where)
-        client.execute()
+        run(nb_man, kernel_name)
 
 
 papermill_engines.register("preflearn", _Engine)
@@ -108,6 +107,7 @@ def execute(
     root: str,
     cell_seconds: int = CELL_SECONDS,
     kernels: Kernels | None = None,
+    begun: Callable[[str], None] | None = None,
 ) -> Result:
     """Execute a notebook; nothing is raised for what its cells or its kernel do.
 
@@ -120,23 +120,37 @@ def execute(
         What a cell may take.
     kernels : Kernels, optional
         Those of this process, for whom wants to stop them.
+    begun : callable, optional
+        Told of each cell, when it begins, such as "cell 3 of 20".
     """
     source, kernels = nbformat.from_dict(notebook), kernels or _of_this_process
     text = _PROVENANCE.format(list(declared(notebook)))
     source.cells.append(nbformat.v4.new_code_cell(text, metadata={"tags": [PROVENANCE_TAG]}))
     folder = Path(root) / "notebooks"
-    where: dict[str, Any] = {"cwd": str(folder) if folder.is_dir() else tempfile.gettempdir()}
-    limits = {"timeout": cell_seconds, "startup_timeout": 60}
     how = report = ""
-    kept: dict[str, Any] = {"mode": "w+", "encoding": "utf-8", "errors": "replace"}
-    with tempfile.TemporaryDirectory() as aside, tempfile.TemporaryFile(**kept) as stderr:
-        output = Path(aside) / "executed.ipynb"
-        where |= {"env": kernel_environment(root), "stderr": stderr}
-        options: dict[str, Any] = {"kernels": kernels, "limits": limits, "where": where}
+    found, place = None, "before its first cell"
+
+    def run(manager: Any, kernel_name: str) -> None:
+        def watch(cell: Any, cell_index: int) -> None:
+            nonlocal found, place
+            # As a reader of the source counts.
+            own = [INJECTED_TAG not in one.metadata.tags for one in manager.nb.cells]
+            found, number = manager.nb, sum(own[: cell_index + 1])
+            place = f"in cell {number}"
+            if begun is not None:
+                begun(f"cell {number} of {sum(own)}")
+
+        limits = {"timeout": cell_seconds, "startup_timeout": 60, "on_cell_start": watch}
+        client = PapermillNotebookClient(manager, kernel_name=kernel_name, log=logger, **limits)
+        cwd = str(folder) if folder.is_dir() else tempfile.gettempdir()
+        kernels.start(client, cwd=cwd, env=kernel_environment(root), stderr=stderr)
+        client.execute()
+
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr:
         try:
             # jupyter_core keeps its event loop in a context variable, which threads of a Dask worker share.
-            given = (source, str(output), parameters, "preflearn")
-            Context().run(execute_notebook, *given, progress_bar=False, **options)
+            given = (source, None, parameters, "preflearn")  # no file is written
+            Context().run(execute_notebook, *given, progress_bar=False, run=run)
         except PapermillExecutionError as error:
             how, report = f"{error.ename}: {error.evalue}", _COLOURS.sub("", str(error))
         except CellTimeoutError:
@@ -147,23 +161,11 @@ def execute(
             report = "".join([line for line in stderr if line.strip() and not _NOISE.search(line)][-20:])
         except Exception as error:
             how = f"{type(error).__name__}: {error}"
-        try:
-            found = json.loads(json.dumps(nbformat.read(output, as_version=4)))  # sources as texts
-        except (OSError, ValueError):  # on a disk without room
-            found = {"cells": []}
-    cell = _last_cell(found)
-    if not how and PROVENANCE_MIME not in json.dumps(found["cells"][-1].get("outputs")):
+    notebook = json.loads(json.dumps(found))
+    if not how and PROVENANCE_MIME not in json.dumps(notebook["cells"][-1]["outputs"]):
         # Papermill takes SystemExit for an end.
         how = "the chapter ended before its last cell, as sys.exit() does,"
     if not how:
-        return Result(found)
+        return Result(notebook)
     how = "stopped" if kernels.stopped else " ".join(how.split())[:500]
-    place = f"in cell {cell}" if cell else "before its first cell"
-    return Result(found if cell else None, f"{how} {place}", report)
-
-
-def _last_cell(notebook: dict[str, Any]) -> int:
-    """The number of the last cell that was begun, as a reader of the source counts; 0 if none was."""
-    cells = [cell["metadata"] for cell in notebook["cells"]]
-    own = [about for about in cells if INJECTED_TAG not in about.get("tags", [])]
-    return sum(about.get("papermill", {}).get("start_time") is not None for about in own)
+    return Result(notebook, f"{how} {place}", report)

@@ -17,8 +17,7 @@ PROFILES = ("quick", "full")
 _LONGEST = 10_000
 _MOST_VALUES = 100_000
 _PART = re.compile(r"(?:\[[^\]]*\]|\([^)]*\)|\{[^}]*\}|[^,])+")  # between two commas that are in no bracket
-_NUMBERS = {bool: "true or false", int: "an integer", float: "a finite number"}
-_EXPECTED = _NUMBERS | {list: "a list", tuple: "a list in parentheses", dict: "a dictionary"}
+_RANGE = re.compile(r"-?\d{1,18}(:-?\d{1,18}){1,2}")
 
 
 def typed(name: str, text: str, default: Any) -> Any:
@@ -54,8 +53,7 @@ def typed(name: str, text: str, default: Any) -> Any:
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError, OverflowError):
         if anything:
             return text
-    kind = _EXPECTED.get(type(default), f"a {type(default).__name__}")
-    raise ValueError(f"{name} is {text[:60]!r}; expected {kind}, such as {default!r}")
+    raise ValueError(f"{name} is {text[:60]!r}; expected one like {default!r}")
 
 
 def _like(value: Any, default: Any) -> Any:
@@ -93,21 +91,16 @@ def grid_values(name: str, text: str, default: Any) -> list[Any]:
     >>> grid_values("n", "0:4", 0), grid_values("n", "1:8:3", 0), grid_values("sizes", "[1,2],[3]", [0])
     ([0, 1, 2, 3], [1, 4, 7], [[1, 2], [3]])
     """
-    if type(default) in (int, float) and re.fullmatch(r"-?\d{1,18}:-?\d{1,18}(:-?\d{1,18})?", text):
-        bounds = [int(part) for part in text.split(":")]
-        if bounds[2:] == [0]:
-            raise ValueError(f"{name}: the range {text!r} has step 0; expected a:b or a:b:step")
-        numbers = range(*bounds)[: _MOST_VALUES + 1]
-        if len(numbers) > _MOST_VALUES:
-            most = f"expected at most {_MOST_VALUES:,} values"
-            raise ValueError(f"{name}: the range {text!r} is too long; {most}")
-        values = [type(default)(value) for value in numbers]
+    kind = type(default)
+    if kind in (int, float) and _RANGE.fullmatch(text):
+        values = range(*map(int, text.split(":")))
     else:
         values = [typed(name, part.strip(), default) for part in _PART.findall(text) if part.strip()]
-    if not values:
-        raise ValueError(
-            f"{name}: {text!r} holds no value; expected a range such as 0:20 or a list such as 1,2,5"
-        )
+    if not 0 < len(values) <= _MOST_VALUES:
+        found = f"{name}: {text[:60]!r} holds {len(values):,} values"
+        raise ValueError(f"{found}; expected 1 to {_MOST_VALUES:,}, such as 0:20 or 1,2,5")
+    if isinstance(values, range):
+        return [kind(value) for value in values]
     if len({json.dumps(value) for value in values}) < len(values):
         raise ValueError(f"{name}: {text[:60]!r} holds a value twice; expected distinct values")
     return values

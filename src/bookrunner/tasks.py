@@ -9,11 +9,14 @@ from __future__ import annotations
 import json
 import math
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
+from operator import setitem
 from pathlib import Path
 from typing import Any
 
@@ -155,30 +158,39 @@ def _outcomes(
 ) -> Iterator[Outcome]:
     """Submit all, and store each result as it comes; an interrupt stops the kernels of this machine.
 
-    A terminal shows a bar with the time left, and a line tells of each task that ended.
+    A line tells of each task that ended. Meanwhile a terminal shows a bar with the cells that are computed;
+    elsewhere a line a minute names them. What runs on a cluster does not say how far it is.
     """
-    futures: dict[Future[Result], Task] = {}
+    futures, running = dict[Future[Result], Task](), dict[str, str]()
     for task in tasks:
-        job = (task.chapter.notebook, task.parameters, state.root, cell_seconds, kernels)
+        begun = partial(setitem, running, task.label)
+        job = (task.chapter.notebook, task.parameters, state.root, cell_seconds, kernels, begun)
         futures[executor.submit(execute, *job)] = task
-    look: dict[str, Any] = {"unit": "run", "leave": False, "disable": not sys.stderr.isatty() or not tasks}
-    bar = tqdm(as_completed(futures), total=len(tasks), **look)
+    started, terminal = time.monotonic(), sys.stderr.isatty()
+    bar = tqdm(total=len(tasks), unit="run", leave=False, disable=not terminal or not tasks)
     try:
-        for done, future in enumerate(bar, start=1):
-            outcome = _stored(state, futures.pop(future), future)
-            how = "done in" if outcome.status == "done" else "FAILED after"
-            text = f"{outcome.task.label}: {how} {duration(outcome.seconds)} ({done} of {len(tasks)})"
-            tqdm.write(text, file=sys.stderr)
-            yield outcome
+        while futures:  # each ends, at the latest when the time of a cell is over
+            finished, _ = wait(futures, 1 if terminal else 60, FIRST_COMPLETED)
+            for future in finished:
+                outcome = _stored(state, futures.pop(future), future)
+                running.pop(outcome.task.label, None)
+                how = "done in" if outcome.status == "done" else "FAILED after"
+                text = f"{outcome.task.label}: {how} {duration(outcome.seconds)}"
+                tqdm.write(f"{text} ({len(tasks) - len(futures)} of {len(tasks)})", file=sys.stderr)
+                bar.update()
+                yield outcome
+            where = ", ".join(f"{label}: {cell}" for label, cell in sorted(running.items()))
+            bar.set_postfix_str(where)
+            if not finished and not terminal:
+                print(f"{where} after {duration(time.monotonic() - started)}", file=sys.stderr)
     except BaseException:
-        finished = [future for future in futures if future.done()]
         if kernels is not None:
             kernels.stop()
         for future in futures:
             future.cancel()
-        for future in finished:
-            _stored(state, futures[future], future)
         raise
+    finally:
+        bar.close()
 
 
 def _stored(state: State, task: Task, future: Future[Result]) -> Outcome:
@@ -188,14 +200,16 @@ def _stored(state: State, task: Task, future: Future[Result]) -> Outcome:
     except Exception as error:  # a worker was lost, or lacks the package
         result = Result(None, f"{type(error).__name__}: {error}")
     notebook, how, executed = result.notebook, result.summary, None
-    seconds = round(float(notebook["metadata"]["papermill"]["duration"]), 3) if notebook else 0.0
     task.failed.unlink(missing_ok=True)
-    if notebook is not None and not how:
+    if notebook is None:
+        return Outcome(task, "failed", None, 0.0, how, result.report)
+    seconds = round(float(notebook["metadata"]["papermill"]["duration"]), 3)
+    if not how:
         try:
             executed = _written(state, task, Executed(notebook), seconds)
         except ValueError as error:  # a cell showed what only we may, in another form
             how = str(error)
-    if notebook is not None and executed is None:
+    if executed is None:
         write_atomically(task.failed, json.dumps(notebook, ensure_ascii=False, indent=1) + "\n")
     return Outcome(task, "done" if executed else "failed", executed, seconds, how, result.report)
 

@@ -109,11 +109,3 @@ def test_published_reads_comments_and_lists_what_there_is(root):
         published("P9")
     with pytest.raises(ValueError, match="name is"):
         published("../pyproject")
-
-
-def test_a_failing_write_leaves_the_old_file_and_no_other(tmp_path):
-    path = write_atomically(tmp_path / "a.csv", "old")
-    with pytest.raises(UnicodeEncodeError):
-        write_atomically(path, "\ud800")
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
