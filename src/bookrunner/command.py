@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         text, status = f"error: {error.format_message()}", 2
     except ModuleNotFoundError as error:
-        need = "install what the book needs with: pip install 'preflearn[book]'"
+        need = "install what the book and a cluster need with: pip install 'preflearn[book,cluster]'"
         text, status = f"error: {error.name} is missing; {need}", 2
     except ValueError as error:
         text, status = f"error: {error}", 2
@@ -163,17 +163,17 @@ def _data(action: str, names: tuple[str, ...]) -> int:
 def _claims() -> int:
     """The ledger of claims, with the last computed verdicts."""
     from bookrunner.build import shown_chapters
-    from bookrunner.ledger import read_ledger
+    from bookrunner.ledger import load_ledger
     from bookrunner.pages import match_checks
 
     project = find_project()
-    checked, problems = match_checks(read_ledger(project.book), shown_chapters(project))
+    checked, problems = match_checks(load_ledger(project.book / "claims.yml"), shown_chapters(project))
     for entry in checked:
         computed = entry.result["computed"] if entry.result else "-"
-        mark = "!" if entry.contradicts else " "
+        mark = "!" if entry.kind == "contradiction" else " "
         claim = entry.claim
         print(f"{mark} {claim.id:7} {claim.verdict:9} {computed:17} {claim.chapter:16} {claim.where}")
-    contradictions = sum(entry.contradicts for entry in checked)
+    contradictions = sum(entry.kind == "contradiction" for entry in checked)
     n_computed = sum(entry.result is not None for entry in checked)
     print(f"{len(checked)} claims, {n_computed} computed, {contradictions} contradictions")
     for problem in problems:

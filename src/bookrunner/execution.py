@@ -36,7 +36,6 @@ CELL_SECONDS = 6 * 3600
 _PROVENANCE = "import bookrunner.records as _records\n\n_records.emit_provenance({!r})"
 _NOISE = re.compile(r"Kernel is running over TCP without encryption")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-_START_ATTEMPTS = 3
 
 
 class Result(NamedTuple):
@@ -56,19 +55,13 @@ class Kernels:
 
     def start(self, client: Any, **where: Any) -> None:
         """Start the kernel of a client."""
-        for attempt in range(1, _START_ATTEMPTS + 1):
-            with self.starting:
-                if self.stopped:
-                    raise RuntimeError("stopped")
-                try:
-                    client.km = client.create_kernel_manager()
-                    client.start_new_kernel(**where)
-                    self.running.append(client.km.provisioner.process)
-                    client.start_new_kernel_client()
-                    return
-                except RuntimeError as error:  # it did not answer
-                    if attempt == _START_ATTEMPTS or "Kernel" not in str(error):
-                        raise
+        with self.starting:
+            if self.stopped:
+                raise RuntimeError("stopped")
+            client.km = client.create_kernel_manager()
+            client.start_new_kernel(**where)
+            self.running.append(client.km.provisioner.process)
+            client.start_new_kernel_client()
 
     def stop(self) -> None:
         """Kill all kernels, and let no other start."""
@@ -140,7 +133,7 @@ def execute(
             if begun is not None:
                 begun(f"cell {number} of {sum(own)}")
 
-        limits = {"timeout": cell_seconds, "startup_timeout": 60, "on_cell_start": watch}
+        limits = {"timeout": cell_seconds, "startup_timeout": 180, "on_cell_start": watch}
         client = PapermillNotebookClient(manager, kernel_name=kernel_name, log=logger, **limits)
         cwd = str(folder) if folder.is_dir() else tempfile.gettempdir()
         kernels.start(client, cwd=cwd, env=kernel_environment(root), stderr=stderr)

@@ -12,7 +12,7 @@ from typing import Any
 
 from bookrunner.files import check_form, digest, write_atomically
 from bookrunner.ledger import CLAIM_MIME
-from bookrunner.records import PROVENANCE_MIME, RECORD_MIME
+from bookrunner.records import PROVENANCE_MIME, RECORD_MIME, filled
 
 INJECTED_TAG = "injected-parameters"
 PROVENANCE_TAG = "preflearn-provenance"
@@ -124,7 +124,7 @@ class Executed:
         A warning names the records among `broken`, whose witness no longer comes out; so do badges that
         rest on them.
         """
-        cells = [_installation(repository)]
+        cells = [_markdown("installation", filled("installation.md", repository=repository), "remove-cell")]
         for cell in self.notebook["cells"]:
             if _is_hidden(cell):
                 continue
@@ -166,17 +166,9 @@ def _clean(cell: dict[str, Any], broken: Collection[str]) -> dict[str, Any]:
     return cell | {"metadata": metadata, "outputs": outputs}
 
 
-def _installation(repository: str) -> dict[str, Any]:
-    source = f"preflearn[book] @ git+{repository}" if repository else ".[book]"
-    place = "" if repository else " in a copy of the book's repository"
-    text = (
-        "To run this notebook, install the book's package into the environment of its kernel, once"
-        f'{place}:\n\n```\npip install "{source}"\n```'
-    )
-    metadata = {"tags": ["remove-cell"]}
-    return {"cell_type": "markdown", "id": "installation", "metadata": metadata, "source": text}
-
-
 def _note(name: str, text: str, kind: str) -> dict[str, Any]:
-    source = f":::{{{kind}}}\n{text}\n:::"
-    return {"cell_type": "markdown", "id": f"{name}-note", "metadata": {}, "source": source}
+    return _markdown(f"{name}-note", f":::{{{kind}}}\n{text}\n:::")
+
+
+def _markdown(name: str, source: str, *tags: str) -> dict[str, Any]:
+    return {"cell_type": "markdown", "id": name, "metadata": {"tags": list(tags)}, "source": source}

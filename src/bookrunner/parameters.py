@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import json
-import math
 import re
 import sys
 from typing import Any
@@ -69,13 +68,10 @@ def _like(value: Any, default: Any) -> Any:
 
 def is_plain(value: Any) -> bool:
     """Whether an executed notebook, which is JSON, can keep the value."""
-    if isinstance(value, dict):
-        return all(isinstance(key, str) and is_plain(item) for key, item in value.items())
-    if isinstance(value, list | tuple):
-        return all(map(is_plain, value))
-    if isinstance(value, int | float):
-        return math.isfinite(value)  # OverflowError for an integer of more digits than a float has
-    return value is None or isinstance(value, str)
+    try:
+        return bool(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError):
+        return False
 
 
 def grid_values(name: str, text: str, default: Any) -> list[Any]:
@@ -107,46 +103,26 @@ def grid_values(name: str, text: str, default: Any) -> list[Any]:
 
 
 def assigned_names(source: str) -> dict[str, Any]:
-    """Names that a cell assigns at its top level, with what is assigned; Ellipsis where it is no literal.
-
-    Raises
-    ------
-    ValueError
-        If the cell is not Python.
-    """
-    try:
-        body = ast.parse(source, "parameters").body
-    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-        raise ValueError(f"not valid Python: {error}") from None
+    """Names that a cell assigns at its top level, with what is assigned; Ellipsis where it is no literal."""
     found: dict[str, Any] = {}
-    for node in body:
+    for node in ast.parse(source, "parameters").body:
         if isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             found |= {target.id: _literal(node.value) for target in targets if isinstance(target, ast.Name)}
     return found
 
 
-def _literal(node: ast.expr | None) -> Any:
+def _literal(node: Any) -> Any:
     try:
-        return ast.literal_eval(node) if node is not None else ...
+        return ast.literal_eval(node)
     except (ValueError, TypeError):
         return ...
 
 
 def declared(notebook: dict[str, Any]) -> dict[str, Any]:
-    """Names that the cells tagged `parameters` assign, with their defaults; Ellipsis for what is no literal.
-
-    Raises
-    ------
-    ValueError
-        If such a cell is not Python.
-    """
-    cells = [
-        "".join(cell["source"])
-        for cell in notebook["cells"]
-        if cell["cell_type"] == "code" and "parameters" in cell["metadata"].get("tags", [])
-    ]
-    return assigned_names("\n".join(cells))
+    """Names and defaults that the cells tagged `parameters` assign; Ellipsis for what is no literal."""
+    cells = [cell for cell in notebook["cells"] if "parameters" in cell["metadata"].get("tags", [])]
+    return assigned_names("\n".join("".join(cell["source"]) for cell in cells))
 
 
 def running_shell() -> Any:

@@ -135,13 +135,9 @@ def run_tasks(
     KeyboardInterrupt
         Once the kernels are stopped and what was finished is stored.
     """
-    last = {task.target: read_executed(task.target) for task in tasks}
-    outcomes: dict[Path, Outcome] = {}
-    for task in tasks:
-        executed = last[task.target]
-        if executed and not force and not state.changes(executed):
-            outcomes[task.target] = Outcome(task, "unchanged", executed)
-    left = [task for task in tasks if task.target not in outcomes]
+    outcomes = {task.target: Outcome(task, "unchanged", read_executed(task.target)) for task in tasks}
+    last = {target: outcome.executed for target, outcome in outcomes.items()}
+    left = [task for task in tasks if force or not (found := last[task.target]) or state.changes(found)]
     check_writable({task.target.parent for task in left})
     # The longest first: then no processor waits for one long chapter at the end.
     left.sort(key=lambda task: -(found.run["seconds"] if (found := last[task.target]) else math.inf))
@@ -199,19 +195,17 @@ def _stored(state: State, task: Task, future: Future[Result]) -> Outcome:
         result = future.result()
     except Exception as error:  # a worker was lost, or lacks the package
         result = Result(None, f"{type(error).__name__}: {error}")
-    notebook, how, executed = result.notebook, result.summary, None
+    notebook, how, seconds = result.notebook, result.summary, 0.0
     task.failed.unlink(missing_ok=True)
-    if notebook is None:
-        return Outcome(task, "failed", None, 0.0, how, result.report)
-    seconds = round(float(notebook["metadata"]["papermill"]["duration"]), 3)
-    if not how:
+    if notebook is not None:
+        seconds = round(float(notebook["metadata"]["papermill"]["duration"]), 3)
         try:
-            executed = _written(state, task, Executed(notebook), seconds)
+            if not how:
+                return Outcome(task, "done", _written(state, task, Executed(notebook), seconds), seconds)
         except ValueError as error:  # a cell showed what only we may, in another form
             how = str(error)
-    if executed is None:
         write_atomically(task.failed, json.dumps(notebook, ensure_ascii=False, indent=1) + "\n")
-    return Outcome(task, "done" if executed else "failed", executed, seconds, how, result.report)
+    return Outcome(task, "failed", None, seconds, how, result.report)
 
 
 def _written(state: State, task: Task, executed: Executed, seconds: float) -> Executed:
@@ -230,14 +224,7 @@ def _written(state: State, task: Task, executed: Executed, seconds: float) -> Ex
 @contextmanager
 def _cluster(address: str) -> Iterator[Executor]:
     """A Dask cluster as an executor, whose workers need this package and nothing of the project's folder."""
-    try:
-        from distributed import Client
+    from distributed import Client
 
-        client = Client(address, timeout="20s")
-    except ImportError:
-        text = "a scheduler needs Dask; install it with: pip install 'preflearn[cluster]'"
-        raise ValueError(text) from None
-    except (OSError, ValueError) as error:
-        raise ValueError(f"no Dask scheduler answers at {address!r}: {error}") from None
-    with client:
+    with Client(address, timeout="20s") as client:
         yield client.get_executor()

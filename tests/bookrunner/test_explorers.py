@@ -131,11 +131,14 @@ def test_outside_of_a_notebook_a_line_is_printed(capsys):
     [
         ("grahp", GRAPH, "no explorer 'grahp'; expected one of"),
         ("graph", {"items": ["a", "b"], "pairs": [[1, 0]]}, "expected 'y'"),
+        ("graph", GRAPH | {"y": [1]}, r"data\['y'\] has shape \(1,\); expected \(m\) with {'n': 3, 'm': 2}"),
+        ("graph", GRAPH | {"pairs": [1, 0]}, r"shape \(2,\); expected \(m, 2\)"),
+        ("match", {"players": "ab", "mean": [1, 2], "std": 1}, r"'players'\] has shape \(\); expected \(2\)"),
         ("graph", GRAPH | {"more": {1, 2}}, "data\\['more'\\]: {1, 2} is no data"),
-        ("graph", GRAPH | {"more": np.inf}, "data\\['more'\\].*finite numbers"),
-        ("margins", MARGINS | {"ties": [[0.5, np.nan]]}, "data\\['ties'\\].*finite numbers"),
+        ("graph", GRAPH | {"more": np.inf}, "data\\['....'\\].*finite numbers"),
+        ("margins", MARGINS | {"ties": [[0.5, np.nan]]}, "data\\['....'\\].*finite numbers"),
         ("timelines", {"players": ["a", "b"], "years": [1], "mean": [[1], [2]]}, "expected 'std'"),
-        ("timelines", TIMELINES | {"mean": np.full((2, 3), np.inf)}, "data\\['mean'\\].*finite numbers"),
+        ("timelines", TIMELINES | {"mean": np.full((2, 3), np.inf)}, "data\\['....'\\].*finite numbers"),
     ],
 )
 def test_wrong_data_are_named(kind, data, message):

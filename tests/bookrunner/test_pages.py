@@ -6,7 +6,7 @@ from toy_project import FIRST, write_project
 
 from bookrunner.build import build_book, collect, shown_chapters
 from bookrunner.keys import State
-from bookrunner.ledger import load_ledger, read_ledger
+from bookrunner.ledger import load_ledger
 from bookrunner.outputs import Executed
 from bookrunner.pages import collected, figures, match_checks
 
@@ -25,7 +25,7 @@ def executed_of(project):
 
 
 def matched(project):
-    return match_checks(read_ledger(project.book), shown_chapters(project))
+    return match_checks(load_ledger(project.book / "claims.yml"), shown_chapters(project))
 
 
 def test_build_succeeds_where_all_verdicts_agree(built):

@@ -7,6 +7,7 @@ from distributed import LocalCluster
 from toy_project import run_here, write_notebook, write_project
 
 from bookrunner import tasks
+from bookrunner.command import main
 from bookrunner.sweep import grid_points, run_sweep
 
 POINT = """\
@@ -97,11 +98,12 @@ def test_sweep_on_a_dask_cluster(tmp_path):
     assert outcomes[1].task.failed.exists()
 
 
-def test_sweep_says_what_a_scheduler_needs(tmp_path, monkeypatch):
+def test_sweep_says_what_a_scheduler_needs(tmp_path, monkeypatch, capsys):
     project = write_project(tmp_path, LEDGER, first=POINT)
+    monkeypatch.chdir(project.root)
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ValueError, match=r"pip install 'preflearn\[cluster\]'"):
-        run_sweep(project, "first", {"seed": [1]}, scheduler="tcp://127.0.0.1:1")
+    assert main(["sweep", "first", "-p", "seed", "1", "--scheduler", "tcp://127.0.0.1:1"]) == 2
+    assert "distributed is missing; install" in capsys.readouterr().err
 
 
 def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_path):
