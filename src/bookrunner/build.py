@@ -120,7 +120,8 @@ def collect(project: Project, state: State) -> list[str]:
 
     Beside them lies what the front page includes: the tally of verdicts, and the figures that it names.
 
-    A page that has not changed is not touched; one whose notebook is gone is deleted.
+    A page that has not changed is not touched; one whose notebook is gone is deleted; a chapter that was not
+    executed yet has one that says so.
 
     Returns
     -------
@@ -131,24 +132,25 @@ def collect(project: Project, state: State) -> list[str]:
     checked, problems = match_checks(state.ledger, shown)
     broken, again = dict[str, list[str]](), dict[str, list[str]]()
     for name, executed in shown.items():
+        if executed.replaced:
+            sets = " ".join(executed.replaced)
+            print(f"{name}: other data in place of {sets}; get them by: preflearn data fetch {sets}")
         if not executed.run["parameters"]:  # a run with the chapter's own is a witness
             records = records_of(project.recorded, name)
             broken |= broken_witnesses(records, executed)
             again |= to_run_again(records, project.chapter(name), state)
-    for name, notebook in shown.items():
-        if notebook.replaced:
-            sets = " ".join(notebook.replaced)
-            print(f"{name}: other data in place of {sets}; get them by: preflearn data fetch {sets}")
     for name, why in again.items():
         print(f"data/recorded/{name}.csv: run again (changed: {', '.join(why)})")
     url, front = repository(project), project.book / "index.md"
-    pages = {f"{name}.ipynb": notebook.page(url, broken) for name, notebook in shown.items()}
+    waiting = {chapter.name for chapter in project.chapters} - set(shown)
+    pages = {f"{name}.md": f"# {name}\n\nNot computed yet: `preflearn build {name}`.\n" for name in waiting}
+    pages |= {f"{name}.ipynb": notebook.page(url, broken) for name, notebook in shown.items()}
     pages |= collected(checked, shown, broken, again)
     pages |= figures(front.read_text("utf-8") if front.is_file() else "", shown)
     for name, text in pages.items():
         write_if_changed(project.pages / name, text)
-    for path in [*project.pages.glob("*.ipynb"), *project.pages.glob("*.svg")]:
-        if path.name not in pages:
+    for path in project.pages.iterdir():
+        if path.name not in pages and path.is_file():
             path.unlink()
     problems = [f"claim {problem}" for problem in problems]
     for name, found in broken.items():

@@ -1,8 +1,7 @@
 """Execute one notebook with papermill, here or on a worker: in a kernel of its own, within limits.
 
-Papermill loads, parameterises, runs and times the cells. Its engine is replaced by a small one, for what
-it can't do: start kernels one after the other, give a kernel its environment, and kill all of them when the
-runner is interrupted.
+Papermill loads, parameterises, runs and times the cells. What it can't do is in a manager of kernels: give a
+kernel its environment, keep what it says as it dies, and kill all of them when the runner is interrupted.
 """
 
 from __future__ import annotations
@@ -11,19 +10,18 @@ import json
 import os
 import re
 import tempfile
-import threading
+import time
 from collections.abc import Callable
 from contextvars import Context
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import nbformat
+from jupyter_client.manager import AsyncKernelManager
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
-from papermill.clientwrap import PapermillNotebookClient
-from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillExecutionError
 from papermill.execute import execute_notebook
-from papermill.log import logger
 
 from bookrunner.outputs import INJECTED_TAG, PROVENANCE_TAG
 from bookrunner.parameters import declared
@@ -39,50 +37,28 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Result(NamedTuple):
-    """The notebook as far as it ran; where it failed, a line that says how, and a report."""
+    """The notebook as far as it ran; where it failed, a line that says how, and a report; for how long."""
 
     notebook: dict[str, Any] | None
     summary: str = ""
     report: str = ""
+    seconds: float = 0.0
 
 
 class Kernels:
-    """The kernels of a process: started one after the other, since their ports can race; stopped together."""
+    """The kernels of a process, to be stopped together."""
 
     def __init__(self) -> None:
-        self.starting, self.stopped = threading.Lock(), False
-        self.running: list[Any] = []
-
-    def start(self, client: Any, **where: Any) -> None:
-        """Start the kernel of a client."""
-        with self.starting:
-            if self.stopped:
-                raise RuntimeError("stopped")
-            client.km = client.create_kernel_manager()
-            client.start_new_kernel(**where)
-            self.running.append(client.km.provisioner.process)
-            client.start_new_kernel_client()
+        self.stopped, self.processes = False, list[Any]()
 
     def stop(self) -> None:
-        """Kill all kernels, and let no other start."""
-        with self.starting:
-            self.stopped = True
-            for process in self.running:
-                process.kill()
+        """Kill all kernels; one that is about to start ends before its first cell."""
+        self.stopped = True
+        for process in self.processes:
+            process.kill()
 
 
 _of_this_process = Kernels()
-
-
-class _Engine(NBClientEngine):
-    @classmethod
-    def execute_managed_notebook(  # pyright: ignore[reportIncompatibleMethodOverride] - gets our keyword
-        cls, nb_man: Any, kernel_name: str, *, run: Callable[[Any, str], None], **_ignored: Any
-    ) -> None:
-        run(nb_man, kernel_name)
-
-
-papermill_engines.register("preflearn", _Engine)
 
 
 def kernel_environment(root: str) -> dict[str, str]:
@@ -116,34 +92,40 @@ def execute(
     begun : callable, optional
         Told of each cell, when it begins, such as "cell 3 of 20".
     """
-    source, kernels = nbformat.from_dict(notebook), kernels or _of_this_process
+    source: Any = nbformat.from_dict(notebook)
+    kernels = kernels or _of_this_process
     text = _PROVENANCE.format(list(declared(notebook)))
     source.cells.append(nbformat.v4.new_code_cell(text, metadata={"tags": [PROVENANCE_TAG]}))
     folder = Path(root) / "notebooks"
-    how = report = ""
-    found, place = None, "before its first cell"
+    cwd = str(folder) if folder.is_dir() else tempfile.gettempdir()
+    how, report, seen, executed = "", "", list[Any](), None
+    started = time.monotonic()
 
-    def run(manager: Any, kernel_name: str) -> None:
-        def watch(cell: Any, cell_index: int) -> None:
-            nonlocal found, place
-            # As a reader of the source counts.
-            own = [INJECTED_TAG not in one.metadata.tags for one in manager.nb.cells]
-            found, number = manager.nb, sum(own[: cell_index + 1])
-            place = f"in cell {number}"
-            if begun is not None:
-                begun(f"cell {number} of {sum(own)}")
+    class Manager(AsyncKernelManager):
+        async def start_kernel(self, **options: Any) -> None:
+            await super().start_kernel(env=kernel_environment(root), stderr=stderr, **options)
+            provisioner: Any = self.provisioner
+            kernels.processes.append(provisioner.process)
 
-        limits = {"timeout": cell_seconds, "startup_timeout": 180, "on_cell_start": watch}
-        client = PapermillNotebookClient(manager, kernel_name=kernel_name, log=logger, **limits)
-        cwd = str(folder) if folder.is_dir() else tempfile.gettempdir()
-        kernels.start(client, cwd=cwd, env=kernel_environment(root), stderr=stderr)
-        client.execute()
+    def on_cell_start(cell: Any, cell_index: int) -> None:
+        if kernels.stopped:
+            raise RuntimeError("stopped")
+        seen.append(cell)
+        if begun is not None:
+            begun(f"cell {_number(seen)} of {len(notebook['cells']) + 1}")
 
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr:
+        options: dict[str, Any] = {
+            "kernel_manager_class": Manager,
+            "on_cell_start": on_cell_start,
+            "resources": {"metadata": {"path": cwd}},
+            "execution_timeout": cell_seconds,
+            "start_timeout": 180,
+        }
         try:
             # jupyter_core keeps its event loop in a context variable, which threads of a Dask worker share.
-            given = (source, None, parameters, "preflearn")  # no file is written
-            Context().run(execute_notebook, *given, progress_bar=False, run=run)
+            run = partial(execute_notebook, source, None, parameters, progress_bar=False, **options)
+            executed = Context().run(run)
         except PapermillExecutionError as error:
             how, report = f"{error.ename}: {error.evalue}", _COLOURS.sub("", str(error))
         except CellTimeoutError:
@@ -154,11 +136,18 @@ def execute(
             report = "".join([line for line in stderr if line.strip() and not _NOISE.search(line)][-20:])
         except Exception as error:
             how = f"{type(error).__name__}: {error}"
-    notebook = json.loads(json.dumps(found))
-    if not how and PROVENANCE_MIME not in json.dumps(notebook["cells"][-1]["outputs"]):
+    kept = json.loads(json.dumps(executed or notebook | {"cells": seen}))
+    if not how and PROVENANCE_MIME not in json.dumps(kept["cells"][-1]["outputs"]):
         # Papermill takes SystemExit for an end.
         how = "the chapter ended before its last cell, as sys.exit() does,"
+    seconds = round(time.monotonic() - started, 3)
     if not how:
-        return Result(notebook)
+        return Result(kept, seconds=seconds)
     how = "stopped" if kernels.stopped else " ".join(how.split())[:500]
-    return Result(notebook, f"{how} {place}", report)
+    place = f"in cell {_number(seen)}" if seen else "before its first cell"
+    return Result(kept if seen else None, f"{how} {place}", report, seconds)
+
+
+def _number(cells: list[Any]) -> int:
+    """The number of the last of these cells, as a reader of the source counts."""
+    return sum(INJECTED_TAG not in cell.metadata.tags for cell in cells)

@@ -12,8 +12,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from bookrunner.files import digest, file_hashes, read_yaml, write_atomically
 from bookrunner.project import Project
 from bookrunner.records import requirements
@@ -21,25 +19,7 @@ from bookrunner.tasks import duration
 
 _SPHINX = ("sphinx", "myst-nb", "myst-parser", "sphinx-book-theme", "pydata-sphinx-theme")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-_PAGES = ("", ".md", ".ipynb", ".rst")
 _COMMAND = "import sys; from jupyter_book.cli.main import main; sys.exit(main())"
-
-
-def toc_of_existing(toc: Any, pages: Path) -> Any:
-    """A table of contents without the chapters whose page does not exist in `pages`, and without empty parts.
-
-    Only entries ``chapters/...`` are looked at: other pages are not built, so that a missing one is
-    an error.
-    """
-    if isinstance(toc, list):
-        return [kept for entry in toc if (kept := toc_of_existing(entry, pages))]
-    if not isinstance(toc, dict):
-        return toc
-    folder, _, name = str(toc.get("file", "")).rpartition("/")
-    if folder == "chapters" and not any((pages / f"{name}{end}").exists() for end in _PAGES):
-        return None
-    kept = {key: toc_of_existing(value, pages) for key, value in toc.items()}
-    return kept if all(kept[key] for key in ("chapters", "sections", "parts") if key in toc) else None
 
 
 def repository(project: Project) -> str:
@@ -66,11 +46,8 @@ def render(project: Project) -> list[str]:
     ------
     ModuleNotFoundError
         If Jupyter Book is missing.
-    ValueError
-        If the configuration is.
     """
-    toc = toc_of_existing(read_yaml(project.book / "_toc.yml"), project.pages)
-    state, html, stamp = _state(project, toc), project.build / "html", project.build / "render.json"
+    state, html, stamp = _state(project), project.build / "html", project.build / "render.json"
     last = json.loads(stamp.read_text("utf-8")) if stamp.exists() else {}
     whole = last.get("html") == _digest_of(html)
     if whole and last["hash"] == state["hash"]:
@@ -85,8 +62,7 @@ def render(project: Project) -> list[str]:
     stamp.unlink(missing_ok=True)
     print("rendering the book")
     started = time.monotonic()
-    toc_path = write_atomically(project.build / "toc.yml", yaml.safe_dump(toc, sort_keys=False))
-    problems = _jupyter_book(project, toc_path)
+    problems = _jupyter_book(project)
     waiting = [c.name for c in project.chapters if not (project.pages / f"{c.name}.ipynb").exists()]
     if problems and waiting:
         print(f"{len(problems)} warnings are not counted: not yet computed are {', '.join(waiting)}")
@@ -97,11 +73,11 @@ def render(project: Project) -> list[str]:
     return problems
 
 
-def _jupyter_book(project: Project, toc: Path) -> list[str]:
+def _jupyter_book(project: Project) -> list[str]:
     """Its warnings and errors."""
     config, log = project.root / "_config.yml", project.build / "render.log"
     arguments = ["build", str(project.book), "--path-output", str(project.root), "--config", str(config)]
-    command = [sys.executable, "-c", _COMMAND, *arguments, "--toc", str(toc), "-W", "-n", "--keep-going"]
+    command = [sys.executable, "-c", _COMMAND, *arguments, "-W", "-n", "--keep-going"]
     with log.open("w", encoding="utf-8") as file:
         done = subprocess.run(command, cwd=project.root, stdout=file, stderr=subprocess.STDOUT)
     lines = [_COLOURS.sub("", line).rstrip() for line in log.read_text("utf-8", "replace").splitlines()]
@@ -111,13 +87,13 @@ def _jupyter_book(project: Project, toc: Path) -> list[str]:
     return list(dict.fromkeys(warnings))
 
 
-def _state(project: Project, toc: dict[str, Any]) -> dict[str, Any]:
+def _state(project: Project) -> dict[str, Any]:
     """A hash of all that is read, and one of what is not the text of a page."""
     paths = [path for path in project.book.rglob("*") if not path.name.startswith(".tmp-")]
     files = file_hashes([*paths, project.root / "_config.yml"], project.root)
     frame = {name: None if name.endswith((".ipynb", ".md")) else content for name, content in files.items()}
     versions = {name: version(name) for name in [*_SPHINX, *requirements()]}
-    return {"hash": digest([files, toc, versions]), "frame": digest([frame, toc, versions])}
+    return {"hash": digest([files, versions]), "frame": digest([frame, versions])}
 
 
 def _digest_of(html: Path) -> str:

@@ -195,10 +195,9 @@ def _stored(state: State, task: Task, future: Future[Result]) -> Outcome:
         result = future.result()
     except Exception as error:  # a worker was lost, or lacks the package
         result = Result(None, f"{type(error).__name__}: {error}")
-    notebook, how, seconds = result.notebook, result.summary, 0.0
+    notebook, how, seconds = result.notebook, result.summary, result.seconds
     task.failed.unlink(missing_ok=True)
     if notebook is not None:
-        seconds = round(float(notebook["metadata"]["papermill"]["duration"]), 3)
         try:
             if not how:
                 return Outcome(task, "done", _written(state, task, Executed(notebook), seconds), seconds)
