@@ -94,15 +94,11 @@ def _failed(outcomes: Sequence[Outcome]) -> bool:
     print("chapters: {} executed, {} unchanged, {} failed".format(*counts))
     for outcome in outcomes:
         if outcome.status == "failed":
-            print(failure_report(outcome))
+            title = f"{outcome.task.label} failed after {duration(outcome.seconds)}: {outcome.summary}"
+            failed = outcome.task.failed
+            kept = f"executed so far: {failed}" if failed.exists() else "it did not start"
+            print("", "=" * 78, title, kept, "-" * 78, outcome.report, sep="\n")
     return counts[2] > 0
-
-
-def failure_report(outcome: Outcome) -> str:
-    """What went wrong in a chapter: cell, source, traceback, and where the notebook is kept."""
-    title = f"{outcome.task.label} failed after {duration(outcome.seconds)}: {outcome.summary}"
-    kept = f"executed so far: {outcome.task.failed}" if outcome.task.failed.exists() else "it did not start"
-    return "\n".join(["", "=" * 78, title, kept, "-" * 78, outcome.report])
 
 
 def _shown(project: Project, chapter: Chapter) -> Path:

@@ -130,14 +130,11 @@ class Executed:
                 continue
             cells.append(_clean(cell, broken))
             if "parameters" in cell["metadata"].get("tags", []):
-                if given := self.run["parameters"]:
-                    values = ", ".join(f"`{name} = {value!r}`" for name, value in given.items())
-                    text = f"This page was computed with {values} in place of the values above."
-                    cells.append(_note("parameters", text, "note"))
-                if wrong := sorted(name for name in broken if name.startswith(self.run["chapter"])):
-                    names = ", ".join(f"`{name}`" for name in wrong)
-                    text = f"The present code no longer gives what was recorded: {names}. {DOUBT}"
-                    cells.append(_note("records", text, "warning"))
+                wrong = sorted(name for name in broken if name.startswith(self.run["chapter"]))
+                if text := filled(
+                    "notes.md", given=self.run["parameters"], wrong=wrong, doubt=DOUBT, repr=repr
+                ):
+                    cells.append(_markdown("notes", text))
         kept = ("kernelspec", "language_info")
         metadata = {key: value for key, value in self.notebook["metadata"].items() if key in kept}
         page = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
@@ -164,10 +161,6 @@ def _clean(cell: dict[str, Any], broken: Collection[str]) -> dict[str, Any]:
         if shown or "data" not in output:
             outputs.append(output | ({"data": shown} if shown else {}))
     return cell | {"metadata": metadata, "outputs": outputs}
-
-
-def _note(name: str, text: str, kind: str) -> dict[str, Any]:
-    return _markdown(f"{name}-note", f":::{{{kind}}}\n{text}\n:::")
 
 
 def _markdown(name: str, source: str, *tags: str) -> dict[str, Any]:

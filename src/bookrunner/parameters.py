@@ -95,11 +95,9 @@ def grid_values(name: str, text: str, default: Any) -> list[Any]:
     if not 0 < len(values) <= _MOST_VALUES:
         found = f"{name}: {text[:60]!r} holds {len(values):,} values"
         raise ValueError(f"{found}; expected 1 to {_MOST_VALUES:,}, such as 0:20 or 1,2,5")
-    if isinstance(values, range):
-        return [kind(value) for value in values]
     if len({json.dumps(value) for value in values}) < len(values):
         raise ValueError(f"{name}: {text[:60]!r} holds a value twice; expected distinct values")
-    return values
+    return [kind(value) for value in values] if isinstance(values, range) else values
 
 
 def assigned_names(source: str) -> dict[str, Any]:
