@@ -1,6 +1,7 @@
 """What is read back counts as missing where it is not what we wrote."""
 
 import json
+import re
 
 import pytest
 
@@ -12,27 +13,27 @@ RUN = {"chapter": "01_x", "profile": "quick", "parameters": {}, "date": "", "sec
 ABOUT = {"versions": {}, "data": [], "parameters": {}, "modules": [], "read": {}}
 
 
-def executed_with(**payloads):
+def executed_with(about=ABOUT, **payloads):
     """An executed notebook with these outputs of ours in its first cell, and its provenance in the last."""
     mimes = (f"application/vnd.preflearn.{kind}+json" for kind in payloads)
-    bundles = [dict(zip(mimes, payloads.values(), strict=True)), {PROVENANCE_MIME: ABOUT}]
+    bundles = [dict(zip(mimes, payloads.values(), strict=True)), {PROVENANCE_MIME: about}]
     cells = [{"source": "é", "outputs": [{"data": bundle}]} for bundle in bundles]
     return Executed({"cells": cells, "metadata": {}})
+
+
+RECORD = {"name": "x", "csv": "n\\n", "keys": None, "rtol": 0, "atol": 0, "timings": []}
 
 
 @pytest.mark.parametrize(
     ("payloads", "message"),
     [
-        (
-            {"record": {"name": "x", "csv": "n\\n", "keys": None, "rtol": 0, "atol": 0, "timings": []}},
-            "'flips'",
-        ),
+        ({"record": RECORD}, "cell 1, .*record.*'flips'"),
         ({"record": "x"}, "cell 1, .*record.*not of type 'object'"),
-        (
-            {"claim": {"id": "P1-01"}},
-            "cell 1, .*claim.*is a required property",
-        ),
+        ({"claim": {"id": "P1-01"}}, "cell 1, .*claim.*is a required property"),
         ({"claim": [1]}, "cell 1, .*claim"),
+        ({"about": "none"}, "the last cell: 'none' is not of type 'object'"),
+        ({"about": ABOUT | {"modules": [3]}}, "the last cell: modules: 0: 3 is not of type 'string'"),
+        ({"about": {"versions": {}}}, "the last cell: 'data' is a required property"),
     ],
 )
 def test_an_output_of_another_form_than_ours_is_named(tmp_path, capsys, payloads, message):
@@ -45,7 +46,8 @@ def test_an_output_of_another_form_than_ours_is_named(tmp_path, capsys, payloads
     executed.notebook["metadata"]["preflearn"]["run"]["digest"] = digest(executed.notebook)
     write_atomically(path, json.dumps(executed.notebook))
     assert read_executed(path) is None
-    assert "counts as missing (ValueError: cell 1" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert re.search(rf"{path} can't be read and counts as missing \(ValueError: {message}", said)
 
 
 def test_provenance_is_taken_from_the_last_cell_only():
