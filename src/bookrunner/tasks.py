@@ -30,6 +30,10 @@ from bookrunner.outputs import Executed, read_executed, write_executed
 from bookrunner.project import Chapter
 
 
+SILENCE = 60
+"""Seconds without a word after which a log, which has no bar, is told where all runs are."""
+
+
 @dataclass(frozen=True)
 class Task:
     """One notebook to execute.
@@ -166,7 +170,7 @@ def _outcomes(
     bar = tqdm(total=len(tasks), unit="run", leave=False, disable=not terminal or not tasks)
     try:
         while futures:  # each ends, at the latest when the time of a cell is over
-            finished, _ = wait(futures, 1 if terminal else 60, FIRST_COMPLETED)
+            finished, _ = wait(futures, 1 if terminal else SILENCE, FIRST_COMPLETED)
             for future in finished:
                 outcome = _stored(state, futures.pop(future), future)
                 running.pop(outcome.task.label, None)

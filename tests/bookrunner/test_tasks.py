@@ -28,6 +28,14 @@ def test_jobs_are_positive(tmp_path):
         run_tasks(State(write_project(tmp_path, first=FIRST)), [], jobs=0)
 
 
+def test_a_long_run_says_which_cell_it_is_at(tmp_path, monkeypatch, capsys):
+    project = write_project(tmp_path, "", first="import time\n\ntime.sleep(1)")
+    monkeypatch.chdir(project.root)
+    monkeypatch.setattr(tasks, "SILENCE", 0.2)
+    assert main(["record", "1", "--dry", "--jobs", "1"]) == 0
+    assert "01_first, full: cell 3 of 4 after" in capsys.readouterr().err
+
+
 def _start_build(project, *arguments, **options):
     command = [sys.executable, "-m", "bookrunner", "build", "--no-render", *arguments]
     return subprocess.Popen(
