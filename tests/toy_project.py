@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import threading
-from contextlib import redirect_stdout
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
@@ -74,6 +74,19 @@ def edit_notebook(path: Path, change) -> None:
     notebook = json.loads(path.read_text())
     change(notebook)
     path.write_text(json.dumps(notebook))
+
+
+@contextmanager
+def changed(path: Path, change):
+    """A file that reads otherwise, as a function of its text, which is None for a file that is not there."""
+    before = path.read_text() if path.exists() else None
+    after = change(before)
+    assert after != before
+    path.write_text(after)
+    try:
+        yield
+    finally:
+        path.unlink() if before is None else path.write_text(before)
 
 
 def write_house(root: Path, chapter: str, claims: str) -> Project:

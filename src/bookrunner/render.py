@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from bookrunner.files import digest, file_hashes, read_yaml, write_atomically
@@ -47,16 +46,15 @@ def render(project: Project) -> list[str]:
     ModuleNotFoundError
         If Jupyter Book is missing.
     """
-    state, html, stamp = _state(project), project.build / "html", project.build / "render.json"
+    state, html, stamp = _state(project), project.build / "html", project.build / "html" / "render.json"
     last = json.loads(stamp.read_text("utf-8")) if stamp.exists() else {}
-    whole = last.get("html") == _digest_of(html)
-    if whole and last["hash"] == state["hash"]:
+    if last.get("hash") == state["hash"]:
         print("the rendered book is up to date")
         return []
-    # Sphinx compares times, so that a page that an interrupted or failed run wrote, or that was damaged,
-    # would never be looked at again: only a run that went well is a ground for the next one. And it
-    # copies style sheets and reads the configuration anew only where some page changed.
-    if not whole or last["frame"] != state["frame"]:
+    # Sphinx compares times, so that a page that an interrupted or failed run wrote would never be looked at
+    # again: only a run that went well is a ground for the next one. And it copies style sheets and reads the
+    # configuration anew only where some page changed.
+    if last.get("frame") != state["frame"]:
         shutil.rmtree(html, ignore_errors=True)
         shutil.rmtree(project.build / ".doctrees", ignore_errors=True)
     stamp.unlink(missing_ok=True)
@@ -68,7 +66,7 @@ def render(project: Project) -> list[str]:
         print(f"{len(problems)} warnings are not counted: not yet computed are {', '.join(waiting)}")
         problems = []
     if not problems:
-        write_atomically(stamp, json.dumps(state | {"html": _digest_of(html)}, indent=1))
+        write_atomically(stamp, json.dumps(state))
         print(f"rendered in {duration(time.monotonic() - started)}")
     return problems
 
@@ -94,7 +92,3 @@ def _state(project: Project) -> dict[str, Any]:
     frame = {name: None if name.endswith((".ipynb", ".md")) else content for name, content in files.items()}
     versions = {name: version(name) for name in [*_SPHINX, *requirements()]}
     return {"hash": digest([files, versions]), "frame": digest([frame, versions])}
-
-
-def _digest_of(html: Path) -> str:
-    return digest(file_hashes(html.rglob("*"), html))

@@ -29,7 +29,6 @@ from bookrunner.keys import State
 from bookrunner.outputs import Executed, read_executed, write_executed
 from bookrunner.project import Chapter
 
-
 SILENCE = 60
 """Seconds without a word after which a log, which has no bar, is told where all runs are."""
 

@@ -137,7 +137,7 @@ HERE, THERE = "A formula.\n  chapter: 01_first", "A formula.\n  chapter: 09_late
         (
             "verdict: typo",
             "verdict: fails",
-            "contradiction: computed 'holds if or typo', the ledger says 'fails'",
+            f"contradiction: {SIDES}",
         ),
         (
             "verdict: typo",

@@ -1,11 +1,10 @@
 """Seven changes of a house, and what each says of a record: nothing, run it again, or that a number moved."""
 
-import contextlib
 import json
 
 import pytest
 from slips import ROOT, SLIPS, slip
-from toy_project import edit_notebook, live_in, register, write_house
+from toy_project import changed, edit_notebook, live_in, register, write_house
 
 from bookrunner import keys
 from bookrunner.command import main
@@ -49,16 +48,6 @@ def recorded_house(tmp_path_factory):
 def house(recorded_house, monkeypatch):
     live_in(recorded_house, monkeypatch)
     return recorded_house
-
-
-@contextlib.contextmanager
-def changed(path, change):
-    before = path.read_text()
-    after = change(before)
-    assert after != before
-    path.write_text(after)
-    yield
-    path.write_text(before)
 
 
 @pytest.fixture
