@@ -146,9 +146,8 @@ def _is_hidden(cell: dict[str, Any]) -> bool:
 
 
 def _clean(cell: dict[str, Any], broken: Collection[str]) -> dict[str, Any]:
-    metadata = {
-        key: value for key, value in cell["metadata"].items() if key not in ("papermill", "execution")
-    }
+    ours = ("papermill", "execution")
+    metadata = {key: value for key, value in cell["metadata"].items() if key not in ours}
     if cell["cell_type"] != "code":
         return cell | {"metadata": metadata}
     outputs = []
