@@ -20,7 +20,7 @@ from unittest import mock
 from bookrunner.execution import execute
 from bookrunner.outputs import Executed
 from bookrunner.project import find_project
-from bookrunner.witness import broken_witnesses
+from bookrunner.witness import broken_witnesses, records_of
 
 ROOT = Path(__file__).parents[1]
 RIDGE = ("preflearn/pursuit/ridge.py", "np.square(sizes) + alphas", "np.square(sizes) + 1.1 * alphas")
@@ -69,7 +69,7 @@ def slip(number: str) -> dict[str, list[str]]:
             result = execute(chapter.notebook, {}, str(ROOT))
     if result.summary or result.notebook is None:
         raise ValueError(f"chapter {chapter.name} with a slip: {result.summary}\n{result.report}")
-    return broken_witnesses(project.recorded, chapter.name, Executed(result.notebook))
+    return broken_witnesses(records_of(project.recorded, chapter.name), Executed(result.notebook))
 
 
 if __name__ == "__main__":

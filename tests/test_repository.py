@@ -32,25 +32,25 @@ def cells(path, kind="code"):
     return [cell for cell in json.loads(path.read_text("utf-8"))["cells"] if cell["cell_type"] == kind]
 
 
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+DIRECT = {*PROJECT["dependencies"], *EXTRAS["book"], *EXTRAS["test"], *EXTRAS["cluster"]}
+
+
 def test_environment_for_conda_is_that_of_pip():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"]
-    expected = {*project["dependencies"], *extras["book"], *extras["test"], *extras["cluster"]}
     entries = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
     (pip,) = [entry["pip"] for entry in entries if isinstance(entry, dict)]
     conda = [entry for entry in entries if isinstance(entry, str)]
-    python = f"python{project['requires-python']}"
-    assert {*conda, *pip} == expected | {python, "pip", "--editable ."}
+    assert {*conda, *pip} == DIRECT | {f"python{PROJECT['requires-python']}", "pip", "--editable ."}
 
 
 def test_constraints_pin_every_direct_dependency():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"]
-    direct = {*project["dependencies"], *extras["book"], *extras["test"], *extras["cluster"]}
     lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
     assert all(re.fullmatch(r"[\w.\-]+==[\w.+!]+", line) for line in lines)
-    pinned = {re.sub(r"[-_.]+", "-", line.split("==")[0]).lower() for line in lines}
-    names = {re.sub(r"[-_.]+", "-", re.match(r"[\w.\-]+", entry)[0]).lower() for entry in direct}
+    pinned, names = (
+        {re.sub(r"[-_.]+", "-", re.match(r"[\w.\-]+", entry)[0]).lower() for entry in entries}
+        for entries in (lines, DIRECT)
+    )
     assert names <= pinned
 
 
@@ -160,25 +160,16 @@ def test_citations_have_an_entry():
     assert cited <= keys
 
 
+TEXTS = {"", ".py", ".md", ".toml", ".yml", ".yaml", ".ipynb", ".txt", ".cfg", ".csv", ".cff"}
+
+
 def test_no_path_of_one_machine_and_no_index_address_is_committed():
     forbidden = re.compile(
         r"(?<![\w/.])/(?:work|farm|root|home/\w+|tmp)/\w|extra-index-url|pypi\.org|--index-url"
     )
     found = []
     for path in tracked_files():
-        if path.suffix in {
-            ".py",
-            ".md",
-            ".toml",
-            ".yml",
-            ".yaml",
-            ".ipynb",
-            ".txt",
-            ".cfg",
-            ".csv",
-            ".cff",
-            "",
-        }:
+        if path.suffix in TEXTS:
             lines = path.read_text("utf-8").splitlines()
             found += [f"{path.name}:{k}" for k, line in enumerate(lines, 1) if forbidden.search(line)]
     assert [place for place in found if not place.startswith("test_repository.py")] == []

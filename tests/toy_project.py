@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import threading
-from contextlib import redirect_stdout
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
@@ -76,6 +76,19 @@ def edit_notebook(path: Path, change) -> None:
     path.write_text(json.dumps(notebook))
 
 
+@contextmanager
+def changed(path: Path, change):
+    """A file that reads otherwise, as a function of its text, which is None for a file that is not there."""
+    before = path.read_text() if path.exists() else None
+    after = change(before)
+    assert after != before
+    path.write_text(after)
+    try:
+        yield
+    finally:
+        path.unlink() if before is None else path.write_text(before)
+
+
 def write_house(root: Path, chapter: str, claims: str) -> Project:
     """A project of one chapter, 01_first, in a copy of the packages with a register of one file."""
     shutil.copytree(SOURCE, root / "src", ignore=shutil.ignore_patterns("__pycache__"))
@@ -123,7 +136,6 @@ def run_here(notebook, parameters, root, *_):
     The chapter depends on its notebook, versions, and what it read, but on no modules.
     """
     found, names, error = json.loads(json.dumps(notebook)), {}, ""
-    found["metadata"]["papermill"] = {"duration": 0.1}
     shown, shell = [], SimpleNamespace(user_ns=names)
     with (
         _ONE,
@@ -149,7 +161,7 @@ def run_here(notebook, parameters, root, *_):
     about["parameters"] = {name: names[name] for name in declared(notebook)}
     last = nbformat.v4.new_code_cell(metadata={"tags": ["preflearn-provenance"]})
     found["cells"].append(dict(last, outputs=[_output({records.PROVENANCE_MIME: about})]))
-    return Result(found, error)
+    return Result(found, error, seconds=0.1)
 
 
 def _output(bundle):

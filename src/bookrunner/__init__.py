@@ -4,12 +4,11 @@ from bookrunner.explorers import explorer
 from bookrunner.ledger import check
 from bookrunner.parameters import check_profile
 from bookrunner.records import published, record, recorded
-from bookrunner.yardstick import BAND, Lead, best, lead
+from bookrunner.yardstick import BAND, Lead, lead
 
 __all__ = [
     "BAND",
     "Lead",
-    "best",
     "check",
     "check_profile",
     "explorer",

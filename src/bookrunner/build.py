@@ -7,17 +7,21 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bookrunner.files import check_writable, locked, write_if_changed
+from bookrunner.files import check_writable, locked, read_yaml, write_if_changed
 from bookrunner.keys import State
 from bookrunner.outputs import Executed, read_executed
 from bookrunner.pages import collected, figures, match_checks
 from bookrunner.project import Chapter, Project
-from bookrunner.render import read_contents, render, repository
+from bookrunner.render import render, repository
 from bookrunner.tasks import Outcome, duration, run_tasks, task_of
-from bookrunner.witness import broken_witnesses, objections, summary, to_run_again, write_records
-
-Shown = Mapping[str, Executed]  # by chapter
-_MOST_SHOWN = 3
+from bookrunner.witness import (
+    broken_witnesses,
+    new_records,
+    records_of,
+    summary,
+    to_run_again,
+    write_records,
+)
 
 
 def build_book(
@@ -60,10 +64,9 @@ def build_book(
     tasks = [task_of(chapter, parameters or {}, _executed(project, chapter)) for chapter in selected]
     state = State(project)
     if rendered:
-        read_contents(project)
-        repository(project)
+        read_yaml(project.book / "_toc.yml")
     with locked(project.build / "lock", "a build of this book"):
-        check_writable([project.build, project.pages])
+        check_writable([project.pages])
         outcomes = run_tasks(state, tasks, **options)
         for outcome in outcomes:
             if outcome.executed:  # the book shows of each chapter what was asked for last
@@ -91,15 +94,11 @@ def _failed(outcomes: Sequence[Outcome]) -> bool:
     print("chapters: {} executed, {} unchanged, {} failed".format(*counts))
     for outcome in outcomes:
         if outcome.status == "failed":
-            print(failure_report(outcome))
+            title = f"{outcome.task.label} failed after {duration(outcome.seconds)}: {outcome.summary}"
+            failed = outcome.task.failed
+            kept = f"executed so far: {failed}" if failed.exists() else "it did not start"
+            print("", "=" * 78, title, kept, "-" * 78, outcome.report, sep="\n")
     return counts[2] > 0
-
-
-def failure_report(outcome: Outcome) -> str:
-    """What went wrong in a chapter: cell, source, traceback, and where the notebook is kept."""
-    title = f"{outcome.task.label} failed after {duration(outcome.seconds)}: {outcome.summary}"
-    kept = f"executed so far: {outcome.task.failed}" if outcome.task.failed.exists() else "it did not start"
-    return "\n".join(["", "=" * 78, title, kept, "-" * 78, outcome.report])
 
 
 def _shown(project: Project, chapter: Chapter) -> Path:
@@ -117,7 +116,8 @@ def collect(project: Project, state: State) -> list[str]:
 
     Beside them lies what the front page includes: the tally of verdicts, and the figures that it names.
 
-    A page that has not changed is not touched; one whose notebook is gone is deleted.
+    A page that has not changed is not touched; one whose notebook is gone is deleted; a chapter that was not
+    executed yet has one that says so.
 
     Returns
     -------
@@ -126,41 +126,34 @@ def collect(project: Project, state: State) -> list[str]:
     """
     shown = shown_chapters(project)
     checked, problems = match_checks(state.ledger, shown)
-    broken, again = _judged_records(project, shown, state)
-    for name, notebook in shown.items():
-        if notebook.replaced:
-            sets = " ".join(notebook.replaced)
+    broken, again = dict[str, list[str]](), dict[str, list[str]]()
+    for name, executed in shown.items():
+        if executed.replaced:
+            sets = " ".join(executed.replaced)
             print(f"{name}: other data in place of {sets}; get them by: preflearn data fetch {sets}")
+        if not executed.run["parameters"]:  # a run with the chapter's own is a witness
+            records = records_of(project.recorded, name)
+            broken |= broken_witnesses(records, executed)
+            again |= to_run_again(records, project.chapter(name), state)
     for name, why in again.items():
         print(f"data/recorded/{name}.csv: run again (changed: {', '.join(why)})")
     url, front = repository(project), project.book / "index.md"
-    pages = {f"{name}.ipynb": notebook.page(url, broken) for name, notebook in shown.items()}
+    waiting = {chapter.name for chapter in project.chapters} - set(shown)
+    pages = {f"{name}.md": f"# {name}\n\nNot computed yet: `preflearn build {name}`.\n" for name in waiting}
+    pages |= {f"{name}.ipynb": notebook.page(url, broken) for name, notebook in shown.items()}
     pages |= collected(checked, shown, broken, again)
     pages |= figures(front.read_text("utf-8") if front.is_file() else "", shown)
     for name, text in pages.items():
         write_if_changed(project.pages / name, text)
-    for path in [*project.pages.glob("*.ipynb"), *project.pages.glob("*.svg")]:
-        if path.name not in pages:
+    for path in project.pages.iterdir():
+        if path.name not in pages and path.is_file():
             path.unlink()
     problems = [f"claim {problem}" for problem in problems]
     for name, found in broken.items():
-        problems += [f"record {name}: {one}" for one in found[:_MOST_SHOWN]]
-        if len(found) > _MOST_SHOWN:
-            problems.append(f"record {name}: {len(found) - _MOST_SHOWN} more such cells")
+        problems += [f"record {name}: {one}" for one in found[:3]]
+        if len(found) > 3:
+            problems.append(f"record {name}: {len(found)} such cells in all")
     return problems
-
-
-def _judged_records(project: Project, shown: Shown, state: State) -> tuple[dict, dict]:
-    """Records that a quick run contradicts, and those that are to be run again, with reasons.
-
-    Only a run with the chapter's own parameters is a witness.
-    """
-    broken, again = {}, {}
-    for name, executed in shown.items():
-        if not executed.run["parameters"]:
-            broken |= broken_witnesses(project.recorded, name, executed)
-            again |= to_run_again(project.recorded, project.chapter(name), state)
-    return broken, again
 
 
 def record_chapter(
@@ -189,25 +182,29 @@ def record_chapter(
     folder, in_full = _executed(project, chapter), others | {"profile": "full"}
     tasks = [task_of(chapter, others, folder), task_of(chapter, in_full, folder, f"{chapter.name}, full")]
     with locked(project.build / "lock", "a build of this book"):
-        check_writable([project.build, project.recorded])
+        check_writable([project.recorded])
         outcomes = run_tasks(State(project), tasks, **options)
         quick, full = (outcome.executed for outcome in outcomes)
         if _failed(outcomes) or quick is None or full is None:
             return 1
-        print("\n".join(summary(project.recorded, chapter.name, full) or ["the chapter records no table"]))
+        known, header = records_of(project.recorded, chapter.name), _header(project, chapter, full)
+        print("\n".join(summary(known, full) or ["the chapter records no table"]))
+        made = new_records(full, quick, header)
+        replaced = {*quick.replaced, *full.replaced}
+        missing = replaced.difference(*(kept.header.get("replaced", []) for kept in known.values()))
+        wrong = [f"other data in place of {name}" for name in sorted(missing)]
+        for name, found in broken_witnesses(made, quick).items():
+            wrong += [f"{name}, of the quick run: {one}" for one in found]
         if others:
             print(f"nothing is written: the parameters are not the chapter's own ({', '.join(others)})")
-            return 0
-        if wrong := objections(project.recorded, chapter.name, full, quick):
+        elif wrong:
             print("nothing is written:", *wrong, sep="\n  - ")
-            return 1
-        if not agreed():
+        elif not agreed():
             print("nothing is written")
-            return 0
-        header = _header(project, chapter, full)
-        write_records(project.recorded, chapter.name, full, quick, header)
-        print(f"written to {project.recorded}")
-    return 0
+        else:
+            write_records(project.recorded, chapter.name, made)
+            print(f"written to {project.recorded}")
+    return 1 if wrong and not others else 0
 
 
 def _header(project: Project, chapter: Chapter, full: Executed) -> dict[str, Any]:

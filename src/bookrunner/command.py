@@ -11,15 +11,7 @@ from typing import Any
 
 import click
 
-_EXAMPLES = """\b
-examples:
-  preflearn build                          the whole book, quick profile
-  preflearn build 03 -p seed 7             one chapter, with another seed
-  preflearn build --profile full --jobs 8  the papers' sizes
-  preflearn record 03                      one chapter in full, into data/recorded
-  preflearn sweep 03 -p seed 0:20 -p n_exact 20,40
-  preflearn data verify
-"""
+from bookrunner.project import find_project
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,38 +23,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as an interrupt does
     try:
         return _preflearn.main(arguments, prog_name="preflearn", standalone_mode=False)
-    except (ValueError, click.ClickException) as error:
-        text = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        print(f"preflearn: error: {text}", file=sys.stderr)
-        return 2
-    except ModuleNotFoundError as error:
-        need = f"{error.name} is missing; install what the book needs with: pip install 'preflearn[book]'"
-        print(f"preflearn: error: {need}", file=sys.stderr)
-        return 2
-    except OSError as error:  # a full disk, a folder that can't be written, a lock
-        print(f"preflearn: error: {error}", file=sys.stderr)
-        return 1
     except (KeyboardInterrupt, click.Abort):
-        print("preflearn: interrupted; what was finished is kept", file=sys.stderr)
-        return 130
+        text, status = "interrupted; what was finished is kept", 130
+    except click.ClickException as error:
+        text, status = f"error: {error.format_message()}", 2
+    except ModuleNotFoundError as error:
+        need = "install what the book and a cluster need with: pip install 'preflearn[book,cluster]'"
+        text, status = f"error: {error.name} is missing; {need}", 2
+    except ValueError as error:
+        text, status = f"error: {error}", 2
+    except OSError as error:  # a full disk, a folder that can't be written, a lock, a data set
+        text, status = f"error: {error}", 1
+    print(f"preflearn: {text}", file=sys.stderr)
+    return status
 
 
-@click.group(epilog=_EXAMPLES)
+@click.group()
 def _preflearn() -> None:
-    """Learning from Comparisons: build the book and rerun its experiments."""
+    """Learning from Comparisons: build the book and rerun its experiments.
+
+    \b
+    preflearn build                          the whole book, quick profile
+    preflearn build 03 -p seed 7             one chapter, with another seed
+    preflearn build --profile full --jobs 8  the papers' sizes
+    preflearn record 03                      one chapter in full, into data/recorded
+    preflearn sweep 03 -p seed 0:20 -p n_exact 20,40
+    preflearn data verify
+    """
+
+
+_PARAMETERS = click.option(
+    "-p", "parameters", nargs=2, multiple=True, metavar="NAME VALUE", help="May recur."
+)
+_JOBS = click.option("--jobs", type=click.IntRange(1), metavar="N", help="Default: one a processor.")
+_SECONDS: dict[str, Any] = {"type": click.IntRange(1, 10**7), "show_default": True, "metavar": "SECONDS"}
+_CELL_TIME = click.option("--cell-time", "cell_seconds", default=21600, **_SECONDS)
 
 
 def _execution_options(command: Any) -> Any:
     """What `build`, `record` and `sweep` share."""
-    limit: dict[str, Any] = {"type": click.IntRange(1, 10**7), "show_default": True}
-    options = [
-        click.option("-p", "parameters", nargs=2, multiple=True, metavar="NAME VALUE", help="May recur."),
-        click.option("--jobs", type=click.IntRange(1), metavar="N", help="Default: one a processor."),
-        click.option("--cell-time", "cell_seconds", default=21600, metavar="SECONDS", **limit),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return _PARAMETERS(_JOBS(_CELL_TIME(command)))
 
 
 def _named(parameters: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -86,7 +86,6 @@ def _build(chapters: Any, profile: Any, no_render: bool, parameters: Any, **opti
     papers' sizes. -p gives a chapter's parameter another value. A cell may take --cell-time seconds.
     """
     from bookrunner.build import build_book
-    from bookrunner.project import find_project
 
     given = _named(parameters) | ({"profile": profile} if profile else {})
     return build_book(find_project(), chapters, given, rendered=not no_render, **options)
@@ -103,7 +102,6 @@ def _record(chapter: str, yes: bool, dry: bool, parameters: Any, **options: Any)
     With -p, so that the parameters are not the chapter's own, nothing is written.
     """
     from bookrunner.build import record_chapter
-    from bookrunner.project import find_project
 
     def agreed() -> bool:
         return not dry and (yes or (sys.stdin.isatty() and click.confirm("write these tables?")))
@@ -122,7 +120,6 @@ def _sweep(chapter: str, parameters: Any, jobs: Any, scheduler: Any, **options: 
 
     A table named by the grid, results-....csv, holds a row a point.
     """
-    from bookrunner.project import find_project
     from bookrunner.sweep import run_sweep
 
     grid = _named(parameters)
@@ -152,7 +149,9 @@ def _data(action: str, names: tuple[str, ...]) -> int:
     from preflearn import datasets
 
     if action == "fetch":
-        return max([_fetched(name) for name in names], default=0)
+        for name in names:
+            print(*datasets.fetch(name, progress=sys.stderr.isatty()), sep="\n")
+        return 0
     rows = datasets.listing()
     if action == "verify":
         rows = pd.concat([datasets.verify(name) for name in names or [None]])
@@ -160,33 +159,21 @@ def _data(action: str, names: tuple[str, ...]) -> int:
     return 0 if action == "list" or set(rows["status"]) <= {"ok", "missing", "unverifiable"} else 1
 
 
-def _fetched(name: str) -> int:
-    from preflearn import datasets
-
-    try:
-        print(*datasets.fetch(name, progress=sys.stderr.isatty()), sep="\n")
-    except datasets.DatasetUnavailable as error:
-        print(f"preflearn: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
 @_preflearn.command("claims")
 def _claims() -> int:
     """The ledger of claims, with the last computed verdicts."""
     from bookrunner.build import shown_chapters
-    from bookrunner.ledger import read_ledger
+    from bookrunner.ledger import load_ledger
     from bookrunner.pages import match_checks
-    from bookrunner.project import find_project
 
     project = find_project()
-    checked, problems = match_checks(read_ledger(project.book), shown_chapters(project))
+    checked, problems = match_checks(load_ledger(project.book / "claims.yml"), shown_chapters(project))
     for entry in checked:
         computed = entry.result["computed"] if entry.result else "-"
-        mark = "!" if entry.contradicts else " "
+        mark = "!" if entry.kind == "contradiction" else " "
         claim = entry.claim
         print(f"{mark} {claim.id:7} {claim.verdict:9} {computed:17} {claim.chapter:16} {claim.where}")
-    contradictions = sum(entry.contradicts for entry in checked)
+    contradictions = sum(entry.kind == "contradiction" for entry in checked)
     n_computed = sum(entry.result is not None for entry in checked)
     print(f"{len(checked)} claims, {n_computed} computed, {contradictions} contradictions")
     for problem in problems:

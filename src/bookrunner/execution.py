@@ -1,8 +1,7 @@
 """Execute one notebook with papermill, here or on a worker: in a kernel of its own, within limits.
 
-Papermill loads, parameterises, runs and times the cells. Its engine is replaced by a small one, for what
-it can't do: start kernels one after the other, give a kernel its environment, and kill all of them when the
-runner is interrupted.
+Papermill loads, parameterises, runs and times the cells. What it can't do is in a manager of kernels: give a
+kernel its environment, keep what it says as it dies, and kill all of them when the runner is interrupted.
 """
 
 from __future__ import annotations
@@ -11,18 +10,18 @@ import json
 import os
 import re
 import tempfile
-import threading
+import time
+from collections.abc import Callable
 from contextvars import Context
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import nbformat
+from jupyter_client.manager import AsyncKernelManager
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
-from papermill.clientwrap import PapermillNotebookClient
-from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillExecutionError
 from papermill.execute import execute_notebook
-from papermill.log import logger
 
 from bookrunner.outputs import INJECTED_TAG, PROVENANCE_TAG
 from bookrunner.parameters import declared
@@ -35,62 +34,31 @@ CELL_SECONDS = 6 * 3600
 _PROVENANCE = "import bookrunner.records as _records\n\n_records.emit_provenance({!r})"
 _NOISE = re.compile(r"Kernel is running over TCP without encryption")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-_START_ATTEMPTS = 3
 
 
 class Result(NamedTuple):
-    """The notebook as far as it ran; where it failed, a line that says how, and a report."""
+    """The notebook as far as it ran; where it failed, a line that says how, and a report; for how long."""
 
     notebook: dict[str, Any] | None
     summary: str = ""
     report: str = ""
+    seconds: float = 0.0
 
 
 class Kernels:
-    """The kernels of a process: started one after the other, since their ports can race; stopped together."""
+    """The kernels of a process, to be stopped together."""
 
     def __init__(self) -> None:
-        self.starting, self.stopped = threading.Lock(), False
-        self.running: list[Any] = []
-
-    def start(self, client: Any, **where: Any) -> None:
-        """Start the kernel of a client."""
-        for attempt in range(1, _START_ATTEMPTS + 1):
-            with self.starting:
-                if self.stopped:
-                    raise RuntimeError("stopped")
-                try:
-                    client.km = client.create_kernel_manager()
-                    client.start_new_kernel(**where)
-                    self.running.append(client.km.provisioner.process)
-                    client.start_new_kernel_client()
-                    return
-                except RuntimeError as error:  # it did not answer
-                    if attempt == _START_ATTEMPTS or "Kernel" not in str(error):
-                        raise
+        self.stopped, self.processes = False, list[Any]()
 
     def stop(self) -> None:
-        """Kill all kernels, and let no other start."""
-        with self.starting:
-            self.stopped = True
-            for process in self.running:
-                process.kill()
+        """Kill all kernels; one that is about to start ends before its first cell."""
+        self.stopped = True
+        for process in self.processes:
+            process.kill()
 
 
 _of_this_process = Kernels()
-
-
-class _Engine(NBClientEngine):
-    @classmethod
-    def execute_managed_notebook(  # pyright: ignore[reportIncompatibleMethodOverride] - gets our keywords
-        cls, nb_man: Any, kernel_name: str, *, kernels: Kernels, limits: dict, where: dict, **_ignored: Any
-    ) -> None:
-        client = PapermillNotebookClient(nb_man, kernel_name=kernel_name, log=logger, **limits)
-        kernels.start(client, **where)
-        client.execute()
-
-
-papermill_engines.register("preflearn", _Engine)
 
 
 def kernel_environment(root: str) -> dict[str, str]:
@@ -108,6 +76,7 @@ def execute(
     root: str,
     cell_seconds: int = CELL_SECONDS,
     kernels: Kernels | None = None,
+    begun: Callable[[str], None] | None = None,
 ) -> Result:
     """Execute a notebook; nothing is raised for what its cells or its kernel do.
 
@@ -120,23 +89,43 @@ def execute(
         What a cell may take.
     kernels : Kernels, optional
         Those of this process, for whom wants to stop them.
+    begun : callable, optional
+        Told of each cell, when it begins, such as "cell 3 of 20".
     """
-    source, kernels = nbformat.from_dict(notebook), kernels or _of_this_process
+    source: Any = nbformat.from_dict(notebook)
+    kernels = kernels or _of_this_process
     text = _PROVENANCE.format(list(declared(notebook)))
     source.cells.append(nbformat.v4.new_code_cell(text, metadata={"tags": [PROVENANCE_TAG]}))
     folder = Path(root) / "notebooks"
-    where: dict[str, Any] = {"cwd": str(folder) if folder.is_dir() else tempfile.gettempdir()}
-    limits = {"timeout": cell_seconds, "startup_timeout": 60}
-    how = report = ""
-    kept: dict[str, Any] = {"mode": "w+", "encoding": "utf-8", "errors": "replace"}
-    with tempfile.TemporaryDirectory() as aside, tempfile.TemporaryFile(**kept) as stderr:
-        output = Path(aside) / "executed.ipynb"
-        where |= {"env": kernel_environment(root), "stderr": stderr}
-        options: dict[str, Any] = {"kernels": kernels, "limits": limits, "where": where}
+    cwd = str(folder) if folder.is_dir() else tempfile.gettempdir()
+    how, report, seen, executed = "", "", list[Any](), None
+    started = time.monotonic()
+
+    class Manager(AsyncKernelManager):
+        async def start_kernel(self, **options: Any) -> None:
+            await super().start_kernel(env=kernel_environment(root), stderr=stderr, **options)
+            provisioner: Any = self.provisioner
+            kernels.processes.append(provisioner.process)
+
+    def on_cell_start(cell: Any, cell_index: int) -> None:
+        if kernels.stopped:
+            raise RuntimeError("stopped")
+        seen.append(cell)
+        if begun is not None:
+            begun(f"cell {_number(seen)} of {len(notebook['cells']) + 1}")
+
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr:
+        options: dict[str, Any] = {
+            "kernel_manager_class": Manager,
+            "on_cell_start": on_cell_start,
+            "resources": {"metadata": {"path": cwd}},
+            "execution_timeout": cell_seconds,
+            "start_timeout": 180,
+        }
         try:
             # jupyter_core keeps its event loop in a context variable, which threads of a Dask worker share.
-            given = (source, str(output), parameters, "preflearn")
-            Context().run(execute_notebook, *given, progress_bar=False, **options)
+            run = partial(execute_notebook, source, None, parameters, progress_bar=False, **options)
+            executed = Context().run(run)
         except PapermillExecutionError as error:
             how, report = f"{error.ename}: {error.evalue}", _COLOURS.sub("", str(error))
         except CellTimeoutError:
@@ -147,23 +136,18 @@ def execute(
             report = "".join([line for line in stderr if line.strip() and not _NOISE.search(line)][-20:])
         except Exception as error:
             how = f"{type(error).__name__}: {error}"
-        try:
-            found = json.loads(json.dumps(nbformat.read(output, as_version=4)))  # sources as texts
-        except (OSError, ValueError):  # on a disk without room
-            found = {"cells": []}
-    cell = _last_cell(found)
-    if not how and PROVENANCE_MIME not in json.dumps(found["cells"][-1].get("outputs")):
+    kept = json.loads(json.dumps(executed or notebook | {"cells": seen}))
+    if not how and PROVENANCE_MIME not in json.dumps(kept["cells"][-1]["outputs"]):
         # Papermill takes SystemExit for an end.
         how = "the chapter ended before its last cell, as sys.exit() does,"
+    seconds = round(time.monotonic() - started, 3)
     if not how:
-        return Result(found)
+        return Result(kept, seconds=seconds)
     how = "stopped" if kernels.stopped else " ".join(how.split())[:500]
-    place = f"in cell {cell}" if cell else "before its first cell"
-    return Result(found if cell else None, f"{how} {place}", report)
+    place = f"in cell {_number(seen)}" if seen else "before its first cell"
+    return Result(kept if seen else None, f"{how} {place}", report, seconds)
 
 
-def _last_cell(notebook: dict[str, Any]) -> int:
-    """The number of the last cell that was begun, as a reader of the source counts; 0 if none was."""
-    cells = [cell["metadata"] for cell in notebook["cells"]]
-    own = [about for about in cells if INJECTED_TAG not in about.get("tags", [])]
-    return sum(about.get("papermill", {}).get("start_time") is not None for about in own)
+def _number(cells: list[Any]) -> int:
+    """The number of the last of these cells, as a reader of the source counts."""
+    return sum(INJECTED_TAG not in cell.metadata.tags for cell in cells)

@@ -14,23 +14,24 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from bookrunner.parameters import show
+from bookrunner.records import filled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_FIELDS = {
-    "margins": {"preferences", "ties"},
-    "graph": {"items", "pairs", "y"},
-    "bias": {"items", "lambda", "bias", "scores"},
-    "path": {
-        *("items", "pairs", "valid", "valid_pairs", "gamma", "lambda", "coefficients", "best", "best_error")
-    },
-    "pursuit": {"train", "valid", "gamma", "mix", "basis", "coefficients", "losses", "errors"},
-    "match": {"players", "mean", "std"},
-    "timelines": {"players", "years", "mean", "std"},
-    "analogy": {"denominator", "points", "proportions", "examples"},
+_SHAPES = {
+    "margins": "preferences m 2, ties k 2",
+    "graph": "items n, pairs m 2, y m",
+    "bias": "items n, lambda knots, bias knots, scores knots n",
+    "path": "items n 2, pairs m 2, valid v 2, valid_pairs k 2, gamma, lambda knots, coefficients knots n, "
+    "best, best_error",
+    "pursuit": "train n 3, valid v 3, gamma, mix mixes, basis mixes steps, coefficients mixes steps width, "
+    "losses mixes counts, errors mixes counts",
+    "match": "players 2, mean 2, std 2",
+    "timelines": "players n, years k, mean n k, std n k",
+    "analogy": "denominator, points n 2, proportions k 2, examples",
 }
-"""What each kind needs."""
+"""What each kind needs: names and shapes, where a word is the same size in all of them."""
 
 
 def explorer(
@@ -78,8 +79,8 @@ def explorer(
     Raises
     ------
     ValueError
-        On an unknown kind, a missing field, what is neither a finite number nor a text, or no alternative
-        text. Shapes are not looked at: a browser opens and moves each explorer in the tests of the pages.
+        On an unknown kind, a missing field, one of another shape, what is neither a finite number nor a
+        text, or no alternative text.
 
     Examples
     --------
@@ -88,16 +89,30 @@ def explorer(
     >>> explorer("graph", data, fallback=Figure(), alt="An edge joins a and b.")
     [explorer graph] An edge joins a and b.
     """
-    if kind not in _FIELDS:
-        raise ValueError(f"there is no explorer {kind!r}; expected one of {sorted(_FIELDS)}")
+    if kind not in _SHAPES:
+        raise ValueError(f"there is no explorer {kind!r}; expected one of {sorted(_SHAPES)}")
     if not isinstance(alt, str) or not alt.strip():
         raise ValueError(f"the alternative text is {alt!r}; expected a sentence")
-    if missing := _FIELDS[kind] - set(data):
-        raise ValueError(f"data has {sorted(data)}; expected {min(missing)!r} for {kind!r}")
+    _check_shapes(kind, data)
     inline = _inline(_without_gaps(data) if kind == "timelines" else data)
-    text = f"[explorer {kind}] {' '.join(alt.split())} {caption_state}".rstrip()
-    page = _html(kind, inline, _picture(fallback, alt), caption_state)
-    show({"text/html": page, "text/plain": text})
+    alt = " ".join(alt.split())
+    shown = {"kind": kind, "inline": inline, "alt": alt, "state": caption_state, "escape": html.escape}
+    page = filled("explorer.html", svg=_svg(fallback), **shown)
+    show({"text/html": page, "text/plain": f"[explorer {kind}] {alt} {caption_state}".rstrip()})
+
+
+def _check_shapes(kind: str, data: Mapping[str, Any]) -> None:
+    import numpy as np
+
+    sizes: dict[str, int] = {}  # by word, as its first field has it
+    for name, *axes in map(str.split, _SHAPES[kind].split(", ")):
+        if name not in data:
+            raise ValueError(f"data has {sorted(data)}; expected {name!r} for {kind!r}")
+        found = np.asarray(data[name], dtype=object).shape
+        seen = zip(axes, found, strict=False)
+        known = [int(axis) if axis.isdigit() else sizes.setdefault(axis, size) for axis, size in seen]
+        if len(found) != len(axes) or list(found) != known:
+            raise ValueError(f"data[{name!r}] has shape {found}; expected ({', '.join(axes)}) with {sizes}")
 
 
 def _without_gaps(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,14 +127,14 @@ def _without_gaps(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def _inline(data: Mapping[str, Any]) -> str:
     """The data as JSON that no text in it can end: a script element is over at "</script>"."""
-    parts = {}
+    parts = []
     for name, value in data.items():
         try:
-            parts[name] = json.dumps(value, separators=(",", ":"), allow_nan=False, default=_listed)
+            part = json.dumps(value, separators=(",", ":"), allow_nan=False, default=_listed)
         except (TypeError, ValueError) as error:
             raise ValueError(f"data[{name!r}]: {error}; expected texts and finite numbers") from None
-    text = ",".join(f"{json.dumps(name)}:{part}" for name, part in parts.items())
-    return f"{{{text}}}".translate({ord(sign): f"\\u{ord(sign):04x}" for sign in "&<>"})
+        parts.append(f"{json.dumps(name)}:{part}")
+    return f"{{{','.join(parts)}}}".translate({ord(sign): f"\\u{ord(sign):04x}" for sign in "&<>"})
 
 
 def _listed(value: Any) -> Any:
@@ -128,23 +143,12 @@ def _listed(value: Any) -> Any:
     return value.tolist()
 
 
-def _picture(figure: Figure, alt: str) -> str:
-    """The figure as an <img> that holds its SVG, the same text in every run; the figure is closed."""
+def _svg(figure: Figure) -> str:
+    """The figure as SVG in base64, the same text in every run; the figure is closed."""
     import matplotlib.pyplot as plt
 
     buffer = io.BytesIO()
     with plt.rc_context({"svg.hashsalt": "explorer"}):
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     plt.close(figure)
-    source = base64.b64encode(buffer.getvalue()).decode("ascii")
-    alt = html.escape(" ".join(alt.split()))
-    return f'<img src="data:image/svg+xml;base64,{source}" alt="{alt}">'
-
-
-def _html(kind: str, inline: str, picture: str, caption_state: str) -> str:
-    state = f"<p>{html.escape(caption_state)}</p>" if caption_state else ""
-    return (
-        f'<div class="explorer" data-explorer="{kind}">'
-        f'<script type="application/json">{inline}</script>'
-        f'<div class="explorer-static">{picture}{state}</div></div>'
-    )
+    return base64.b64encode(buffer.getvalue()).decode("ascii")

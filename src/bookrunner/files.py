@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -50,21 +49,19 @@ def write_atomically(path: Path, text: str) -> Path:
     OSError
         If it can't be written; the message names the file.
     """
+    temporary = path.with_name(f".tmp-{os.getpid()}{path.suffix}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".tmp-", suffix=path.suffix)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        with temporary.open("w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
     except OSError as error:
         raise OSError(error.errno, f"can't write: {error.strerror}", str(path)) from None
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
     return path
 
 

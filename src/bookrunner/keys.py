@@ -12,7 +12,7 @@ import hashlib
 from pathlib import Path
 
 from bookrunner.files import digest
-from bookrunner.ledger import read_ledger
+from bookrunner.ledger import load_ledger
 from bookrunner.outputs import Executed
 from bookrunner.project import Chapter, Project
 from bookrunner.records import PACKAGES, main_versions, project_file
@@ -27,7 +27,7 @@ class State:
 
     def __init__(self, project: Project) -> None:
         self._project, self.root = project, str(project.root)
-        self.ledger = read_ledger(project.book)
+        self.ledger = load_ledger(project.book / "claims.yml")
         source = Path(__file__).parents[1]
         found = (path for name in PACKAGES for path in (source / name).rglob("*"))
         modules = [path for path in found if path.suffix in (".py", ".html")]

@@ -10,6 +10,7 @@ import html
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -97,12 +98,6 @@ def load_ledger(path: str | Path | None = None) -> dict[str, Claim]:
     return dict(_parsed(path, path.read_bytes()))
 
 
-def read_ledger(book: Path) -> dict[str, Claim]:
-    """The ledger in a project's book; an empty one where there is none."""
-    path = book / "claims.yml"
-    return load_ledger(path) if path.exists() else {}
-
-
 @lru_cache(maxsize=8)
 def _parsed(path: Path, _content: bytes) -> dict[str, Claim]:
     entries = read_yaml(path) or []
@@ -145,9 +140,9 @@ def computed_verdict(holds: bool | Mapping[str, bool] | None) -> str:
     """
     if holds is None:
         return "open"
-    forms = _forms(holds)
-    printed, amended = forms[_PRINTED], [answer for form, answer in forms.items() if form != _PRINTED]
-    if not all(amended):
+    amended = _forms(holds)
+    printed = amended.pop(_PRINTED)
+    if not all(amended.values()):
         return "inconsistent"
     if printed:
         return "holds"
@@ -228,7 +223,8 @@ def check(
     """
     ledger = load_ledger()
     if claim_id not in ledger:
-        raise ValueError(f"there is no claim {claim_id!r} in the ledger of {len(ledger)} claims")
+        near = get_close_matches(str(claim_id), ledger) or "one of claims.yml"
+        raise ValueError(f"there is no claim {claim_id!r} in the ledger; did you mean {near}?")
     _check_evidence(claim_id, evidence, value)
     if value is not None and isinstance(value := plain_scalar(f"the value for {claim_id}", value), bool):
         raise ValueError(f"the value for {claim_id} is {value!r}; expected a finite number or a text")

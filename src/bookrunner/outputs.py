@@ -12,7 +12,7 @@ from typing import Any
 
 from bookrunner.files import check_form, digest, write_atomically
 from bookrunner.ledger import CLAIM_MIME
-from bookrunner.records import PROVENANCE_MIME, RECORD_MIME
+from bookrunner.records import PROVENANCE_MIME, RECORD_MIME, filled
 
 INJECTED_TAG = "injected-parameters"
 PROVENANCE_TAG = "preflearn-provenance"
@@ -124,20 +124,17 @@ class Executed:
         A warning names the records among `broken`, whose witness no longer comes out; so do badges that
         rest on them.
         """
-        cells = [_installation(repository)]
+        cells = [_markdown("installation", filled("installation.md", repository=repository), "remove-cell")]
         for cell in self.notebook["cells"]:
             if _is_hidden(cell):
                 continue
             cells.append(_clean(cell, broken))
             if "parameters" in cell["metadata"].get("tags", []):
-                if given := self.run["parameters"]:
-                    values = ", ".join(f"`{name} = {value!r}`" for name, value in given.items())
-                    text = f"This page was computed with {values} in place of the values above."
-                    cells.append(_note("parameters", text, "note"))
-                if wrong := sorted(name for name in broken if name.startswith(self.run["chapter"])):
-                    names = ", ".join(f"`{name}`" for name in wrong)
-                    text = f"The present code no longer gives what was recorded: {names}. {DOUBT}"
-                    cells.append(_note("records", text, "warning"))
+                wrong = sorted(name for name in broken if name.startswith(self.run["chapter"]))
+                if text := filled(
+                    "notes.md", given=self.run["parameters"], wrong=wrong, doubt=DOUBT, repr=repr
+                ):
+                    cells.append(_markdown("notes", text))
         kept = ("kernelspec", "language_info")
         metadata = {key: value for key, value in self.notebook["metadata"].items() if key in kept}
         page = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
@@ -149,9 +146,8 @@ def _is_hidden(cell: dict[str, Any]) -> bool:
 
 
 def _clean(cell: dict[str, Any], broken: Collection[str]) -> dict[str, Any]:
-    metadata = {
-        key: value for key, value in cell["metadata"].items() if key not in ("papermill", "execution")
-    }
+    ours = ("papermill", "execution")
+    metadata = {key: value for key, value in cell["metadata"].items() if key not in ours}
     if cell["cell_type"] != "code":
         return cell | {"metadata": metadata}
     outputs = []
@@ -166,17 +162,5 @@ def _clean(cell: dict[str, Any], broken: Collection[str]) -> dict[str, Any]:
     return cell | {"metadata": metadata, "outputs": outputs}
 
 
-def _installation(repository: str) -> dict[str, Any]:
-    source = f"preflearn[book] @ git+{repository}" if repository else ".[book]"
-    place = "" if repository else " in a copy of the book's repository"
-    text = (
-        "To run this notebook, install the book's package into the environment of its kernel, once"
-        f'{place}:\n\n```\npip install "{source}"\n```'
-    )
-    metadata = {"tags": ["remove-cell"]}
-    return {"cell_type": "markdown", "id": "installation", "metadata": metadata, "source": text}
-
-
-def _note(name: str, text: str, kind: str) -> dict[str, Any]:
-    source = f":::{{{kind}}}\n{text}\n:::"
-    return {"cell_type": "markdown", "id": f"{name}-note", "metadata": {}, "source": source}
+def _markdown(name: str, source: str, *tags: str) -> dict[str, Any]:
+    return {"cell_type": "markdown", "id": name, "metadata": {"tags": list(tags)}, "source": source}

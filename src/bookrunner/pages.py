@@ -13,14 +13,6 @@ from bookrunner.outputs import DOUBT, Executed
 from bookrunner.records import filled
 from bookrunner.tasks import duration
 
-_PAPERS = {
-    "P1": "Venuto2017",
-    "P2": "Zapien2009",
-    "P3": "Tsivtsivadze2013",
-    "P4": "Maystre2019",
-    "P5": "AhmadiFahandar2019",
-}
-
 
 @dataclass(frozen=True)
 class Checked:
@@ -35,14 +27,11 @@ class Checked:
         return self.result is not None or self.claim.verdict == DEFINITION
 
     @property
-    def contradicts(self) -> bool:
-        """Whether the computation disagrees with the written verdict."""
-        return self.result is not None and not self.result["agrees"]
-
-    @property
     def kind(self) -> str:
         """The written verdict, "contradiction" or "unchecked"."""
-        return "contradiction" if self.contradicts else self.claim.verdict if self.settled else "unchecked"
+        if self.result is not None and not self.result["agrees"]:
+            return "contradiction"
+        return self.claim.verdict if self.settled else "unchecked"
 
 
 def match_checks(
@@ -110,10 +99,14 @@ def collected(
         "versions": sorted(versions),
         "read": any(chapter.provenance["data"] or chapter.replaced for chapter in executed.values()),
     }
-    known = {"ledger": _ledger, "papers": _PAPERS, "doubt": DOUBT, "duration": duration}
-    known |= {"plain": _plain, "sections": _sections}
-    names = ("claims.md", "tally.md", "status.md")
-    return {name: filled(name, **values, **known) + "\n" for name in names}
+    values |= {
+        "ledger": _ledger,
+        "doubt": DOUBT,
+        "duration": duration,
+        "plain": _plain,
+        "sections": _sections,
+    }
+    return {name: filled(name, **values) + "\n" for name in ("claims.md", "tally.md", "status.md")}
 
 
 def _sections(entries: Iterable[Checked]) -> list[tuple[str, list[Checked]]]:

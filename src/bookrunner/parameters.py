@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import json
-import math
 import re
 import sys
 from typing import Any
@@ -17,8 +16,7 @@ PROFILES = ("quick", "full")
 _LONGEST = 10_000
 _MOST_VALUES = 100_000
 _PART = re.compile(r"(?:\[[^\]]*\]|\([^)]*\)|\{[^}]*\}|[^,])+")  # between two commas that are in no bracket
-_NUMBERS = {bool: "true or false", int: "an integer", float: "a finite number"}
-_EXPECTED = _NUMBERS | {list: "a list", tuple: "a list in parentheses", dict: "a dictionary"}
+_RANGE = re.compile(r"-?\d{1,18}(:-?\d{1,18}){1,2}")
 
 
 def typed(name: str, text: str, default: Any) -> Any:
@@ -54,8 +52,7 @@ def typed(name: str, text: str, default: Any) -> Any:
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError, OverflowError):
         if anything:
             return text
-    kind = _EXPECTED.get(type(default), f"a {type(default).__name__}")
-    raise ValueError(f"{name} is {text[:60]!r}; expected {kind}, such as {default!r}")
+    raise ValueError(f"{name} is {text[:60]!r}; expected one like {default!r}")
 
 
 def _like(value: Any, default: Any) -> Any:
@@ -71,13 +68,10 @@ def _like(value: Any, default: Any) -> Any:
 
 def is_plain(value: Any) -> bool:
     """Whether an executed notebook, which is JSON, can keep the value."""
-    if isinstance(value, dict):
-        return all(isinstance(key, str) and is_plain(item) for key, item in value.items())
-    if isinstance(value, list | tuple):
-        return all(map(is_plain, value))
-    if isinstance(value, int | float):
-        return math.isfinite(value)  # OverflowError for an integer of more digits than a float has
-    return value is None or isinstance(value, str)
+    try:
+        return bool(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError):
+        return False
 
 
 def grid_values(name: str, text: str, default: Any) -> list[Any]:
@@ -93,67 +87,40 @@ def grid_values(name: str, text: str, default: Any) -> list[Any]:
     >>> grid_values("n", "0:4", 0), grid_values("n", "1:8:3", 0), grid_values("sizes", "[1,2],[3]", [0])
     ([0, 1, 2, 3], [1, 4, 7], [[1, 2], [3]])
     """
-    if type(default) in (int, float) and re.fullmatch(r"-?\d{1,18}:-?\d{1,18}(:-?\d{1,18})?", text):
-        bounds = [int(part) for part in text.split(":")]
-        if bounds[2:] == [0]:
-            raise ValueError(f"{name}: the range {text!r} has step 0; expected a:b or a:b:step")
-        numbers = range(*bounds)[: _MOST_VALUES + 1]
-        if len(numbers) > _MOST_VALUES:
-            most = f"expected at most {_MOST_VALUES:,} values"
-            raise ValueError(f"{name}: the range {text!r} is too long; {most}")
-        values = [type(default)(value) for value in numbers]
+    kind = type(default)
+    if kind in (int, float) and _RANGE.fullmatch(text):
+        values = range(*map(int, text.split(":")))
     else:
         values = [typed(name, part.strip(), default) for part in _PART.findall(text) if part.strip()]
-    if not values:
-        raise ValueError(
-            f"{name}: {text!r} holds no value; expected a range such as 0:20 or a list such as 1,2,5"
-        )
+    if not 0 < len(values) <= _MOST_VALUES:
+        found = f"{name}: {text[:60]!r} holds {len(values):,} values"
+        raise ValueError(f"{found}; expected 1 to {_MOST_VALUES:,}, such as 0:20 or 1,2,5")
     if len({json.dumps(value) for value in values}) < len(values):
         raise ValueError(f"{name}: {text[:60]!r} holds a value twice; expected distinct values")
-    return values
+    return [kind(value) for value in values] if isinstance(values, range) else values
 
 
 def assigned_names(source: str) -> dict[str, Any]:
-    """Names that a cell assigns at its top level, with what is assigned; Ellipsis where it is no literal.
-
-    Raises
-    ------
-    ValueError
-        If the cell is not Python.
-    """
-    try:
-        body = ast.parse(source, "parameters").body
-    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-        raise ValueError(f"not valid Python: {error}") from None
+    """Names that a cell assigns at its top level, with what is assigned; Ellipsis where it is no literal."""
     found: dict[str, Any] = {}
-    for node in body:
+    for node in ast.parse(source, "parameters").body:
         if isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             found |= {target.id: _literal(node.value) for target in targets if isinstance(target, ast.Name)}
     return found
 
 
-def _literal(node: ast.expr | None) -> Any:
+def _literal(node: Any) -> Any:
     try:
-        return ast.literal_eval(node) if node is not None else ...
+        return ast.literal_eval(node)
     except (ValueError, TypeError):
         return ...
 
 
 def declared(notebook: dict[str, Any]) -> dict[str, Any]:
-    """Names that the cells tagged `parameters` assign, with their defaults; Ellipsis for what is no literal.
-
-    Raises
-    ------
-    ValueError
-        If such a cell is not Python.
-    """
-    cells = [
-        "".join(cell["source"])
-        for cell in notebook["cells"]
-        if cell["cell_type"] == "code" and "parameters" in cell["metadata"].get("tags", [])
-    ]
-    return assigned_names("\n".join(cells))
+    """Names and defaults that the cells tagged `parameters` assign; Ellipsis for what is no literal."""
+    cells = [cell for cell in notebook["cells"] if "parameters" in cell["metadata"].get("tags", [])]
+    return assigned_names("\n".join("".join(cell["source"]) for cell in cells))
 
 
 def running_shell() -> Any:

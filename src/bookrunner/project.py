@@ -61,8 +61,9 @@ class Chapter:
         notebook = self.notebook
         try:
             return declared(notebook)
-        except ValueError as error:
-            raise ValueError(f"{self.path.name}: the cell of parameters is {error}") from None
+        except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+            where = f"{self.path.name}: the cell of parameters"
+            raise ValueError(f"{where} is not valid Python: {error}") from None
 
     def profile(self, parameters: Mapping[str, Any]) -> str:
         """The profile that the chapter runs in: what was given, else its default, else "quick"."""

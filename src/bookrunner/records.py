@@ -135,9 +135,8 @@ def _as_frame(name: str, table: object) -> pd.DataFrame:
     import pandas as pd
 
     if isinstance(table, Mapping):
-        values = {str(key): value for key, value in table.items()}
         what = f"of the record {name!r}"
-        return pd.DataFrame([{key: plain_scalar(f"{key!r} {what}", value) for key, value in values.items()}])
+        table = pd.DataFrame([{str(key): plain_scalar(f"{key!r} {what}", table[key]) for key in table}])
     if not isinstance(table, pd.DataFrame):
         kind = type(table).__name__
         raise ValueError(f"{name!r} is a {kind}; expected a DataFrame or a mapping to scalars")
@@ -182,13 +181,9 @@ def recorded(chapter: str, name: str) -> pd.DataFrame | None:
     """
     _check_name(chapter, "chapter")
     _check_name(name)
-    relative = f"data/recorded/{chapter}_{name}.csv"
-    try:
-        table = _read_table(relative)
-    except FileNotFoundError:
-        note_read(f"table {relative}", None)
-        return None
-    table.attrs["record"] = f"{chapter}_{name}"
+    table = _read_table(f"data/recorded/{chapter}_{name}.csv")
+    if table is not None:
+        table.attrs["record"] = f"{chapter}_{name}"
     return table
 
 
@@ -204,17 +199,20 @@ def published(name: str) -> pd.DataFrame:
     """
     if not isinstance(name, str) or not re.fullmatch(r"\w+", name):
         raise ValueError(f"name is {name!r}; expected one like 'P1_figure_6'")
-    try:
-        return _read_table(f"data/published/{name}.csv")
-    except FileNotFoundError:
+    table = _read_table(f"data/published/{name}.csv")
+    if table is None:
         known = sorted(path.stem for path in project_file("data/published").glob("*.csv"))
-        raise ValueError(f"there is no published table {name!r}; expected one of {known}") from None
+        raise ValueError(f"there is no published table {name!r}; expected one of {known}")
+    return table
 
 
-def _read_table(relative: str) -> pd.DataFrame:
+def _read_table(relative: str) -> pd.DataFrame | None:
     import pandas as pd
 
-    content = project_file(relative).read_bytes()
+    try:
+        content = project_file(relative).read_bytes()
+    except FileNotFoundError:
+        return note_read(f"table {relative}", None)
     note_read(f"table {relative}", digest(content))
     header, body = split_table(content.decode("utf-8"))
     frame = pd.read_csv(io.StringIO(body), engine="python")  # which parses floats exactly, in every version
@@ -279,7 +277,7 @@ def emit_provenance(parameters: Iterable[str] = ()) -> None:
     """
     shell = running_shell()
     values = shell.user_ns if shell is not None else {}
-    in_force = {name: values[name] for name in parameters if name in values and is_plain(values[name])}
+    in_force = {name: values[name] for name in parameters if is_plain(values.get(name, ...))}
     datasets = sys.modules.get("preflearn.datasets")
     used, unread = (datasets.used(), datasets.unread()) if datasets is not None else ([], [])
     loaded = [module for name, module in sys.modules.items() if name.split(".")[0] in PACKAGES]

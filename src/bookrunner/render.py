@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import shutil
@@ -10,10 +9,7 @@ import subprocess
 import sys
 import time
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
-
-import yaml
 
 from bookrunner.files import digest, file_hashes, read_yaml, write_atomically
 from bookrunner.project import Project
@@ -22,62 +18,15 @@ from bookrunner.tasks import duration
 
 _SPHINX = ("sphinx", "myst-nb", "myst-parser", "sphinx-book-theme", "pydata-sphinx-theme")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-_PAGES = ("", ".md", ".ipynb", ".rst")
 _COMMAND = "import sys; from jupyter_book.cli.main import main; sys.exit(main())"
 
 
-def toc_of_existing(toc: Any, pages: Path) -> Any:
-    """A table of contents without the chapters whose page does not exist in `pages`, and without empty parts.
-
-    Only entries ``chapters/...`` are looked at: other pages are not built, so that a missing one is
-    an error.
-    """
-    if isinstance(toc, list):
-        return [kept for entry in toc if (kept := toc_of_existing(entry, pages))]
-    if not isinstance(toc, dict):
-        return toc
-    folder, _, name = str(toc.get("file", "")).rpartition("/")
-    if folder == "chapters" and not any((pages / f"{name}{end}").exists() for end in _PAGES):
-        return None
-    kept = {key: toc_of_existing(value, pages) for key, value in toc.items()}
-    return kept if all(kept[key] for key in ("chapters", "sections", "parts") if key in toc) else None
-
-
-def read_contents(project: Project) -> dict[str, Any]:
-    """The table of contents, once it and the configuration are mappings, and its root is a page.
-
-    Raises
-    ------
-    ValueError
-        If one of the files is missing, not YAML or not a mapping, or there is no root page.
-    """
-    paths = [project.root / "_config.yml", project.book / "_toc.yml"]
-    contents: Any = {}
-    for path in paths:
-        contents = read_yaml(path) if path.is_file() else None
-        if not isinstance(contents, dict):
-            raise ValueError(f"{path.name} is {contents!r:.40}; expected a mapping in {path}")
-    root = contents.get("root")
-    if not any((project.book / f"{root}{end}").is_file() for end in _PAGES):
-        raise ValueError(f"_toc.yml has the root {root!r}; expected a page in {project.book}, such as index")
-    return contents
-
-
 def repository(project: Project) -> str:
-    """The address of the book's repository, from the configuration; "" until it is set there.
-
-    Raises
-    ------
-    ValueError
-        If it is not the address of a repository.
-    """
+    """The address of the book's repository, from the configuration; "" until it is set there."""
     path = project.root / "_config.yml"
-    config: Any = read_yaml(path) if path.is_file() else {}
-    url = str((config.get("repository") or {}).get("url") or "").removesuffix("/").removesuffix(".git")
-    if url and not re.fullmatch(r"https://[^/\s]+/[^/\s]+/[^/\s]+", url):
-        expected = "expected such as https://github.com/owner/name"
-        raise ValueError(f"_config.yml has the repository {url!r}; {expected}")
-    return url
+    config = read_yaml(path) if path.is_file() else None
+    about: Any = config.get("repository") if isinstance(config, dict) else None
+    return str((about or {}).get("url") or "").removesuffix("/").removesuffix(".git")
 
 
 def render(project: Project) -> list[str]:
@@ -94,44 +43,39 @@ def render(project: Project) -> list[str]:
 
     Raises
     ------
-    ValueError
-        If Jupyter Book or the configuration is missing.
+    ModuleNotFoundError
+        If Jupyter Book is missing.
     """
-    if importlib.util.find_spec("jupyter_book") is None:
-        raise ValueError("Jupyter Book is missing; install it with: pip install 'preflearn[book]'")
-    toc = toc_of_existing(read_contents(project), project.pages)
-    state, html, stamp = _state(project, toc), project.build / "html", project.build / "render.json"
+    state, html, stamp = _state(project), project.build / "html", project.build / "html" / "render.json"
     last = json.loads(stamp.read_text("utf-8")) if stamp.exists() else {}
-    whole = last.get("html") == _digest_of(html)
-    if whole and last["hash"] == state["hash"]:
+    if last.get("hash") == state["hash"]:
         print("the rendered book is up to date")
         return []
-    # Sphinx compares times, so that a page that an interrupted or failed run wrote, or that was damaged,
-    # would never be looked at again: only a run that went well is a ground for the next one. And it
-    # copies style sheets and reads the configuration anew only where some page changed.
-    if not whole or last["frame"] != state["frame"]:
+    # Sphinx compares times, so that a page that an interrupted or failed run wrote would never be looked at
+    # again: only a run that went well is a ground for the next one. And it copies style sheets and reads the
+    # configuration anew only where some page changed.
+    if last.get("frame") != state["frame"]:
         shutil.rmtree(html, ignore_errors=True)
         shutil.rmtree(project.build / ".doctrees", ignore_errors=True)
     stamp.unlink(missing_ok=True)
     print("rendering the book")
     started = time.monotonic()
-    toc_path = write_atomically(project.build / "toc.yml", yaml.safe_dump(toc, sort_keys=False))
-    problems = _jupyter_book(project, toc_path)
+    problems = _jupyter_book(project)
     waiting = [c.name for c in project.chapters if not (project.pages / f"{c.name}.ipynb").exists()]
     if problems and waiting:
         print(f"{len(problems)} warnings are not counted: not yet computed are {', '.join(waiting)}")
         problems = []
     if not problems:
-        write_atomically(stamp, json.dumps(state | {"html": _digest_of(html)}, indent=1))
+        write_atomically(stamp, json.dumps(state))
         print(f"rendered in {duration(time.monotonic() - started)}")
     return problems
 
 
-def _jupyter_book(project: Project, toc: Path) -> list[str]:
+def _jupyter_book(project: Project) -> list[str]:
     """Its warnings and errors."""
     config, log = project.root / "_config.yml", project.build / "render.log"
     arguments = ["build", str(project.book), "--path-output", str(project.root), "--config", str(config)]
-    command = [sys.executable, "-c", _COMMAND, *arguments, "--toc", str(toc), "-W", "-n", "--keep-going"]
+    command = [sys.executable, "-c", _COMMAND, *arguments, "-W", "-n", "--keep-going"]
     with log.open("w", encoding="utf-8") as file:
         done = subprocess.run(command, cwd=project.root, stdout=file, stderr=subprocess.STDOUT)
     lines = [_COLOURS.sub("", line).rstrip() for line in log.read_text("utf-8", "replace").splitlines()]
@@ -141,14 +85,10 @@ def _jupyter_book(project: Project, toc: Path) -> list[str]:
     return list(dict.fromkeys(warnings))
 
 
-def _state(project: Project, toc: dict[str, Any]) -> dict[str, Any]:
+def _state(project: Project) -> dict[str, Any]:
     """A hash of all that is read, and one of what is not the text of a page."""
     paths = [path for path in project.book.rglob("*") if not path.name.startswith(".tmp-")]
     files = file_hashes([*paths, project.root / "_config.yml"], project.root)
     frame = {name: None if name.endswith((".ipynb", ".md")) else content for name, content in files.items()}
     versions = {name: version(name) for name in [*_SPHINX, *requirements()]}
-    return {"hash": digest([files, toc, versions]), "frame": digest([frame, toc, versions])}
-
-
-def _digest_of(html: Path) -> str:
-    return digest(file_hashes(html.rglob("*"), html))
+    return {"hash": digest([files, versions]), "frame": digest([frame, versions])}

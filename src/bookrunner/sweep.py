@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from bookrunner.files import check_writable, digest, file_name, locked, write_atomically
+from bookrunner.files import digest, file_name, locked, write_atomically
 from bookrunner.keys import State
 from bookrunner.parameters import grid_values
 from bookrunner.project import Project
@@ -87,7 +87,6 @@ def run_sweep(
     labels = [",".join(f"{name}={value}" for name, value in point.items()) for point in points]
     tasks = [task_of(chapter, point, folder, label) for point, label in zip(points, labels, strict=True)]
     table = folder / f"results-{file_name('-'.join(values))}-{digest(values)[:8]}.csv"
-    check_writable([folder])
     with locked(folder / f".{table.stem}.lock", "this sweep"):
         outcomes = run_tasks(State(project), tasks, **options)
         write_atomically(table, results_table(points, outcomes))
@@ -95,22 +94,20 @@ def run_sweep(
 
 
 def results_table(points: Sequence[Mapping[str, Any]], outcomes: Sequence[Outcome]) -> str:
-    """One row a point, as CSV: parameters, status, run time, claims, recorded tables of one row, error.
+    """One row a point, as CSV: parameters, status, run time, error, claims, recorded tables of one row.
 
     A claim gives two columns, what was computed and its value: "P1-07" and "P1-07 value"; a cell of a
     table of one row gives one, "record.key".
     """
     rows = [dict(point) | _results(outcome) for point, outcome in zip(points, outcomes, strict=True)]
-    table = pd.DataFrame(rows, dtype=object)
-    columns = [*(name for name in table if name != "error"), "error"]
-    return table.reindex(columns=columns).to_csv(index=False, lineterminator="\n")
+    return pd.DataFrame(rows, dtype=object).to_csv(index=False, lineterminator="\n")
 
 
 def _results(outcome: Outcome) -> dict[str, Any]:
-    row: dict[str, Any] = {"status": "done", "run_time_s": outcome.seconds}
+    row = {"status": outcome.status, "run_time_s": outcome.seconds, "error": outcome.summary}
     if (executed := outcome.executed) is None:
-        return row | {"status": outcome.status, "error": outcome.summary}
-    row["run_time_s"] = executed.run["seconds"]
+        return row
+    row |= {"status": "done", "run_time_s": executed.run["seconds"]}
     for result in executed.checks:
         row[result["id"]] = result["computed"]
         if result["value"] is not None:

@@ -9,11 +9,14 @@ from __future__ import annotations
 import json
 import math
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
+from operator import setitem
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,9 @@ from bookrunner.files import check_writable, digest, file_name, write_atomically
 from bookrunner.keys import State
 from bookrunner.outputs import Executed, read_executed, write_executed
 from bookrunner.project import Chapter
+
+SILENCE = 60
+"""Seconds without a word after which a log, which has no bar, is told where all runs are."""
 
 
 @dataclass(frozen=True)
@@ -132,13 +138,9 @@ def run_tasks(
     KeyboardInterrupt
         Once the kernels are stopped and what was finished is stored.
     """
-    last = {task.target: read_executed(task.target) for task in tasks}
-    outcomes: dict[Path, Outcome] = {}
-    for task in tasks:
-        executed = last[task.target]
-        if executed and not force and not state.changes(executed):
-            outcomes[task.target] = Outcome(task, "unchanged", executed)
-    left = [task for task in tasks if task.target not in outcomes]
+    outcomes = {task.target: Outcome(task, "unchanged", read_executed(task.target)) for task in tasks}
+    last = {target: outcome.executed for target, outcome in outcomes.items()}
+    left = [task for task in tasks if force or not (found := last[task.target]) or state.changes(found)]
     check_writable({task.target.parent for task in left})
     # The longest first: then no processor waits for one long chapter at the end.
     left.sort(key=lambda task: -(found.run["seconds"] if (found := last[task.target]) else math.inf))
@@ -155,30 +157,39 @@ def _outcomes(
 ) -> Iterator[Outcome]:
     """Submit all, and store each result as it comes; an interrupt stops the kernels of this machine.
 
-    A terminal shows a bar with the time left, and a line tells of each task that ended.
+    A line tells of each task that ended. Meanwhile a terminal shows a bar with the cells that are computed;
+    elsewhere a line a minute names them. What runs on a cluster does not say how far it is.
     """
-    futures: dict[Future[Result], Task] = {}
+    futures, running = dict[Future[Result], Task](), dict[str, str]()
     for task in tasks:
-        job = (task.chapter.notebook, task.parameters, state.root, cell_seconds, kernels)
+        begun = partial(setitem, running, task.label)
+        job = (task.chapter.notebook, task.parameters, state.root, cell_seconds, kernels, begun)
         futures[executor.submit(execute, *job)] = task
-    look: dict[str, Any] = {"unit": "run", "leave": False, "disable": not sys.stderr.isatty() or not tasks}
-    bar = tqdm(as_completed(futures), total=len(tasks), **look)
+    started, terminal = time.monotonic(), sys.stderr.isatty()
+    bar = tqdm(total=len(tasks), unit="run", leave=False, disable=not terminal or not tasks)
     try:
-        for done, future in enumerate(bar, start=1):
-            outcome = _stored(state, futures.pop(future), future)
-            how = "done in" if outcome.status == "done" else "FAILED after"
-            text = f"{outcome.task.label}: {how} {duration(outcome.seconds)} ({done} of {len(tasks)})"
-            tqdm.write(text, file=sys.stderr)
-            yield outcome
+        while futures:  # each ends, at the latest when the time of a cell is over
+            finished, _ = wait(futures, 1 if terminal else SILENCE, FIRST_COMPLETED)
+            for future in finished:
+                outcome = _stored(state, futures.pop(future), future)
+                running.pop(outcome.task.label, None)
+                how = "done in" if outcome.status == "done" else "FAILED after"
+                text = f"{outcome.task.label}: {how} {duration(outcome.seconds)}"
+                tqdm.write(f"{text} ({len(tasks) - len(futures)} of {len(tasks)})", file=sys.stderr)
+                bar.update()
+                yield outcome
+            where = ", ".join(f"{label}: {cell}" for label, cell in sorted(running.items()))
+            bar.set_postfix_str(where)
+            if not finished and not terminal:
+                print(f"{where} after {duration(time.monotonic() - started)}", file=sys.stderr)
     except BaseException:
-        finished = [future for future in futures if future.done()]
         if kernels is not None:
             kernels.stop()
         for future in futures:
             future.cancel()
-        for future in finished:
-            _stored(state, futures[future], future)
         raise
+    finally:
+        bar.close()
 
 
 def _stored(state: State, task: Task, future: Future[Result]) -> Outcome:
@@ -187,17 +198,16 @@ def _stored(state: State, task: Task, future: Future[Result]) -> Outcome:
         result = future.result()
     except Exception as error:  # a worker was lost, or lacks the package
         result = Result(None, f"{type(error).__name__}: {error}")
-    notebook, how, executed = result.notebook, result.summary, None
-    seconds = round(float(notebook["metadata"]["papermill"]["duration"]), 3) if notebook else 0.0
+    notebook, how, seconds = result.notebook, result.summary, result.seconds
     task.failed.unlink(missing_ok=True)
-    if notebook is not None and not how:
+    if notebook is not None:
         try:
-            executed = _written(state, task, Executed(notebook), seconds)
+            if not how:
+                return Outcome(task, "done", _written(state, task, Executed(notebook), seconds), seconds)
         except ValueError as error:  # a cell showed what only we may, in another form
             how = str(error)
-    if notebook is not None and executed is None:
         write_atomically(task.failed, json.dumps(notebook, ensure_ascii=False, indent=1) + "\n")
-    return Outcome(task, "done" if executed else "failed", executed, seconds, how, result.report)
+    return Outcome(task, "failed", None, seconds, how, result.report)
 
 
 def _written(state: State, task: Task, executed: Executed, seconds: float) -> Executed:
@@ -216,14 +226,7 @@ def _written(state: State, task: Task, executed: Executed, seconds: float) -> Ex
 @contextmanager
 def _cluster(address: str) -> Iterator[Executor]:
     """A Dask cluster as an executor, whose workers need this package and nothing of the project's folder."""
-    try:
-        from distributed import Client
+    from distributed import Client
 
-        client = Client(address, timeout="20s")
-    except ImportError:
-        text = "a scheduler needs Dask; install it with: pip install 'preflearn[cluster]'"
-        raise ValueError(text) from None
-    except (OSError, ValueError) as error:
-        raise ValueError(f"no Dask scheduler answers at {address!r}: {error}") from None
-    with client:
+    with Client(address, timeout="20s") as client:
         yield client.get_executor()

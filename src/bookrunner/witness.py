@@ -64,17 +64,12 @@ def moves(payload: Mapping[str, Any], before: str, *, subset: bool = False, flip
     """
     old, new = (_rows(text, payload["keys"]) for text in (before, payload["csv"]))
     found = []
-    for name, row in new.items():
-        if name not in old:
-            found.append(Move(name, "", "no such row", "a row"))
-            continue
-        known = old[name]
-        for column in dict.fromkeys([*known, *row]):
+    for name in new if subset else old | new:
+        known, row = old.get(name, {}), new.get(name, {})
+        for column in known | row:
             a, b = known.get(column, ""), row.get(column, "")
             if column not in payload["timings"] and not _close(a, b, payload["rtol"], payload["atol"]):
                 found.append(Move(name, column, a, b))
-    if not subset:
-        found += [Move(name, "", "a row", "no such row") for name in old if name not in new]
     return found if len({move.row for move in found}) > flips * len(new) else []
 
 
@@ -106,27 +101,37 @@ def _close(a: float | str, b: float | str, rtol: float, atol: float) -> bool:
 
 
 class Record(NamedTuple):
-    """A recorded table: its file, what the lines on top say, the table as CSV text."""
+    """A recorded table: its name, the lines on top, CSV text; without keys, also that of the quick run."""
 
-    path: Path
-    header: dict[str, Any]
+    name: str
+    header: Mapping[str, Any]
     table: str
-
-    @property
-    def witness(self) -> Path:
-        """Where the table of the quick run is kept, if rows have no keys."""
-        return self.path.with_suffix(".witness.csv")
+    witness: str | None
 
 
 def records_of(folder: Path, chapter: str) -> dict[str, Record]:
     """The recorded tables of a chapter, by their names in it."""
-    paths = [path for path in sorted(folder.glob(f"{chapter}_*.csv")) if ".witness" not in path.suffixes]
-    names = [path.stem.removeprefix(f"{chapter}_") for path in paths]
-    tables = [split_table(path.read_text("utf-8")) for path in paths]
-    return {name: Record(path, *table) for name, path, table in zip(names, paths, tables, strict=True)}
+    found = {}
+    for path in sorted(folder.glob(f"{chapter}_*.csv")):
+        if ".witness" not in path.suffixes:
+            beside = path.with_suffix(".witness.csv")
+            witness = beside.read_text("utf-8") if beside.exists() else None
+            record = Record(path.stem, *split_table(path.read_text("utf-8")), witness)
+            found[path.stem.removeprefix(f"{chapter}_")] = record
+    return found
 
 
-def broken_witnesses(folder: Path, chapter: str, quick: Executed) -> dict[str, list[str]]:
+def new_records(full: Executed, quick: Executed, header: Mapping[str, Any]) -> dict[str, Record]:
+    """What a full run and the quick run that is its witness become, by their names in the chapter."""
+    found = {}
+    for name, payload in full.records.items():
+        beside = quick.records.get(name) if payload["keys"] is None else None
+        witness = beside["csv"] if beside else None
+        found[name] = Record(f"{header['chapter']}_{name}", header, payload["csv"], witness)
+    return found
+
+
+def broken_witnesses(records: Mapping[str, Record], quick: Executed) -> dict[str, list[str]]:
     """What a quick run, with the chapter's own parameters, says against the records of the chapter.
 
     One that had to take other data than the full run is no witness.
@@ -136,48 +141,47 @@ def broken_witnesses(folder: Path, chapter: str, quick: Executed) -> dict[str, l
     dict of str to list of str
         By name of a record, such as "03_lemma_coincidence", each cell that moved.
     """
-    made, broken = quick.records, {}
-    for name, kept in records_of(folder, chapter).items():
+    broken = {}
+    for name, kept in records.items():
+        payload = quick.records.get(name)
         if quick.replaced != kept.header.get("replaced", []):
             continue
-        keyed = name in made and made[name]["keys"] is not None
-        if name not in made:
+        if payload is None:
             found = ["the quick run no longer makes this table"]
-        elif keyed or kept.witness.exists():
-            before = kept.table if keyed else kept.witness.read_text("utf-8")
-            found = moves(made[name], before, subset=keyed, flips=made[name]["flips"])
+        elif payload["keys"] is None and kept.witness is None:
+            found = [f"there is no witness {kept.name}.witness.csv; run it again"]
         else:
-            found = [f"there is no witness {kept.witness.name}; run it again"]
+            subset, before = (False, kept.witness) if payload["keys"] is None else (True, kept.table)
+            found = moves(payload, before or "", subset=subset, flips=payload["flips"])
         if found:
-            broken[kept.path.stem] = [str(one) for one in found]
+            broken[kept.name] = [str(one) for one in found]
     return broken
 
 
-def to_run_again(folder: Path, chapter: Chapter, state: State) -> dict[str, list[str]]:
+def to_run_again(records: Mapping[str, Record], chapter: Chapter, state: State) -> dict[str, list[str]]:
     """What changed since the records of a chapter were made: its code cells, or data; by name of a record.
 
     Parameters are in the code cells. A changed module says nothing: the witness decides.
     """
     found = {}
-    for kept in records_of(folder, chapter.name).values():
+    for kept in records.values():
         why = [] if kept.header.get("cells") == chapter.code else ["the code cells"]
         for name, content in kept.header.get("data", {}).items():
             now = state[f"data {name}"]
             if now and not now.startswith(content):  # without a file, nothing is known
                 why.append(f"the data file {name}")
         if why:
-            found[kept.path.stem] = why
+            found[kept.name] = why
     return found
 
 
-def summary(folder: Path, chapter: str, full: Executed) -> list[str]:
+def summary(records: Mapping[str, Record], full: Executed) -> list[str]:
     """What a full run moves, a line a table: how many rows, which columns, the largest relative change."""
-    known = records_of(folder, chapter)
-    lines = [f"{name}: no longer made" for name in known if name not in full.records]
+    lines = [f"{name}: no longer made" for name in records if name not in full.records]
     for name, payload in full.records.items():
-        found = moves(payload, known[name].table) if name in known else []
+        found = moves(payload, records[name].table) if name in records else []
         if not found:
-            lines.append(f"{name}: {'nothing moved' if name in known else 'a new table'}")
+            lines.append(f"{name}: {'nothing moved' if name in records else 'a new table'}")
             continue
         rows, columns = ({move[k] for move in found} for k in (0, 1))
         largest = max(found, key=lambda move: move.size)
@@ -185,32 +189,18 @@ def summary(folder: Path, chapter: str, full: Executed) -> list[str]:
     return lines
 
 
-def objections(folder: Path, chapter: str, full: Executed, quick: Executed) -> list[str]:
-    """Why tables of a full run can't become records: no data, or rows of the quick run that it lacks."""
-    before = [kept.header.get("replaced", []) for kept in records_of(folder, chapter).values()]
-    missing = {*quick.replaced, *full.replaced}.difference(*before)
-    found = [f"other data in place of {name}" for name in sorted(missing)]
-    for name, payload in full.records.items():
-        if name not in quick.records:
-            found.append(f"{name}: the quick run does not make this table")
-        elif payload["keys"] is not None:
-            rows = quick.records[name]
-            wrong = moves(rows, payload["csv"], subset=True, flips=rows["flips"])
-            found += [f"{name}: of the quick run, {move}" for move in wrong]
-    return found
-
-
-def write_records(folder: Path, chapter: str, full: Executed, quick: Executed, header: Mapping) -> None:
-    """Write the records of a full run and their witnesses; delete those of tables that are no longer made.
+def write_records(folder: Path, chapter: str, records: Mapping[str, Record]) -> None:
+    """Write the records of a chapter and their witnesses; delete those of tables that are no longer made.
 
     Each file is replaced as a whole or not at all.
     """
-    top = "".join(f"# {key}: {json.dumps(value, sort_keys=True)}\n" for key, value in header.items())
     kept = set[Path]()
-    for name, payload in full.records.items():
-        record = Record(folder / f"{chapter}_{name}.csv", {}, top + payload["csv"])
-        kept.add(write_atomically(record.path, record.table))
-        if payload["keys"] is None:
-            kept.add(write_atomically(record.witness, quick.records[name]["csv"]))
+    for record in records.values():
+        top = "".join(
+            f"# {key}: {json.dumps(value, sort_keys=True)}\n" for key, value in record.header.items()
+        )
+        kept.add(write_atomically(folder / f"{record.name}.csv", top + record.table))
+        if record.witness is not None:
+            kept.add(write_atomically(folder / f"{record.name}.witness.csv", record.witness))
     for path in set(folder.glob(f"{chapter}_*.csv")) - kept:
         path.unlink()

@@ -1,4 +1,4 @@
-"""The one yardstick for comparative sentences: what "better", "similar" and "best" mean in the ledger.
+"""The one yardstick for comparative sentences: what "better" and "similar" mean in the ledger.
 
 It was fixed before any number was looked at; chapter 01 states it in words.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 BAND = 0.02
@@ -77,23 +77,3 @@ def lead(ours: Iterable[float], theirs: Iterable[float]) -> Lead:
             raise ValueError(f"pair {where} is {first[where]}, {second[where]}; expected finite values")
     n = len(differences)
     return Lead(statistics.fmean(differences), statistics.stdev(differences) / math.sqrt(n), n)
-
-
-def best(name: str, values: Mapping[str, Iterable[float]]) -> bool:
-    """Whether one method is better than each of its rivals.
-
-    Parameters
-    ----------
-    name : str
-    values : mapping of str to float values, or DataFrame
-        For each method one value a data set, paired; larger is better.
-
-    Raises
-    ------
-    ValueError
-        If the name is not among the methods, or it has no rival; see also `lead`.
-    """
-    rivals = [other for other in values if other != name]
-    if name not in values or not rivals:
-        raise ValueError(f"the methods are {list(values)}; expected {name!r} and a rival among them")
-    return all(lead(values[name], values[other]).better for other in rivals)

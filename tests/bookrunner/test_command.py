@@ -28,13 +28,13 @@ def project(tmp_path, monkeypatch):
         (["sweep", "first"], "a sweep needs at least one parameter"),
         (["build", "--profile", "ful"], "Invalid value for '--profile': 'ful' is not one of 'quick', 'full'"),
         (["build", "-p", "profile", "ful"], "chapter 01_first: profile is 'ful'; expected one of"),
-        (["build", "-p", "seed", "1:20"], "chapter 01_first: seed is '1:20'; expected an integer, such as 0"),
+        (["build", "-p", "seed", "1:20"], "chapter 01_first: seed is '1:20'; expected one like 0"),
         (
             ["build", "--cell-time", "0", "--no-render"],
             "Invalid value for '--cell-time': 0 is not in the range 1<=x<=10000000",
         ),
         (["buidl"], "No such command 'buidl'"),
-        (["sweep", "first", "-p", "seed", "3:1"], "chapter 01_first: seed: '3:1' holds no value"),
+        (["sweep", "first", "-p", "seed", "3:1"], "chapter 01_first: seed: '3:1' holds 0 values"),
         (["sweep", "first", "-p", "n", "1", "--jobs", "1", "--scheduler", "x"], "--jobs is for this machine"),
     ],
 )
@@ -98,7 +98,7 @@ def test_data_commands_go_to_the_registry(monkeypatch, capsys):
     monkeypatch.setattr(preflearn, "datasets", fake, raising=False)
     assert main(["data", "list"]) == 0
     assert "sushi" in capsys.readouterr().out
-    assert main(["data", "fetch", "nba", "sushi"]) == 1
+    assert main(["data", "fetch", "sushi", "nba"]) == 1
     captured = capsys.readouterr()
     assert "nba: no network" in captured.err
     assert "cache/sushi.txt" in captured.out

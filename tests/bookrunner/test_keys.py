@@ -4,7 +4,7 @@ import json
 import shutil
 
 import pytest
-from toy_project import live_in, register, write_house
+from toy_project import changed, live_in, register, write_house
 from toy_register import server
 
 from bookrunner import keys
@@ -116,60 +116,37 @@ def test_data_that_come_later_make_it_run_again(house, monkeypatch):
         assert len(asked) == 1
 
 
-def _edit(relative, old, new):
-    def edit(project):
-        path = project.root / relative
-        text = path.read_text()
-        assert old in text
-        path.write_text(text.replace(old, new))
-        return lambda: path.write_text(text)
-
-    return edit
-
-
-def _write(relative, text):
-    def write(project):
-        path = project.root / relative
-        before = path.read_text() if path.exists() else None
-        path.write_text(text)
-        return lambda: path.unlink() if before is None else path.write_text(before)
-
-    return write
-
-
 NOTEBOOK, CLAIMS = "notebooks/01_first.ipynb", "book/claims.yml"
 
 
+METRICS, BADGE = "src/preflearn/metrics.py", "src/bookrunner/templates/badge.html"
+PUBLISHED, RECORDED = "data/published/P1_", "data/recorded/02_other_"
+
+
 @pytest.mark.parametrize(
-    ("change", "changed"),
+    ("path", "old", "new", "expected"),  # without an old text, the new one is the whole file
     [
-        (_edit(NOTEBOOK, '"At one', '"At least at one'), ["notebook 01_first"]),
-        (_edit(NOTEBOOK, '"parameters"\n', '"parameters", "hide-input"\n'), ["notebook 01_first"]),
-        (_edit(NOTEBOOK, '"execution_count": null', '"execution_count": 3'), []),
-        (_edit(CLAIMS, "eq. 2", "eq. 3"), ["claim P1-01"]),
-        (_edit(CLAIMS, "statement: x", "statement: y"), ["claim P1-01"]),  # the badge shows it
-        (_write("data/published/P1_x.csv", "a\n3\n"), ["table data/published/P1_x.csv"]),
-        (_write("data/published/P1_y.csv", "a\n3\n"), []),
-        (_write("data/recorded/02_other_fit.csv", "a\n3\n"), ["table data/recorded/02_other_fit.csv"]),
-        (_write("data/recorded/02_other_x.csv", "a\n3\n"), []),
-        (_write("../mirror/toy/a.txt", "other"), ["data toy/a.txt"]),
-        (_edit("src/preflearn/metrics.py", "return ", "return -"), ["module preflearn/metrics.py"]),
-        (_edit("src/preflearn/metrics.py", "\n\ndef ", "\n\n# what it does\n\ndef "), []),
-        (_edit("src/preflearn/metrics.py", '"""How well', '"""How good'), []),
-        (_edit("src/bookrunner/command.py", "return ", "return -"), []),
-        (
-            _edit("src/bookrunner/templates/badge.html", "Evidence", "Seen"),
-            ["module bookrunner/templates/badge.html"],
-        ),
-        (_edit("src/preflearn/svm/__init__.py", "__all__", "_all"), []),  # never imported
+        (NOTEBOOK, '"At one', '"At least at one', ["notebook 01_first"]),
+        (NOTEBOOK, '"parameters"\n', '"parameters", "hide-input"\n', ["notebook 01_first"]),
+        (NOTEBOOK, '"execution_count": null', '"execution_count": 3', []),
+        (CLAIMS, "eq. 2", "eq. 3", ["claim P1-01"]),
+        (CLAIMS, "statement: x", "statement: y", ["claim P1-01"]),  # the badge shows it
+        (f"{PUBLISHED}x.csv", "", "a\n3\n", [f"table {PUBLISHED}x.csv"]),
+        (f"{PUBLISHED}y.csv", "", "a\n3\n", []),
+        (f"{RECORDED}fit.csv", "", "a\n3\n", [f"table {RECORDED}fit.csv"]),
+        (f"{RECORDED}x.csv", "", "a\n3\n", []),
+        ("../mirror/toy/a.txt", "", "other", ["data toy/a.txt"]),
+        (METRICS, "return ", "return -", ["module preflearn/metrics.py"]),
+        (METRICS, "\n\ndef ", "\n\n# what it does\n\ndef ", []),
+        (METRICS, '"""How well', '"""How good', []),
+        ("src/bookrunner/command.py", "return ", "return -", []),
+        (BADGE, "Evidence", "Seen", ["module bookrunner/templates/badge.html"]),
+        ("src/preflearn/svm/__init__.py", "__all__", "_all", []),  # never imported
     ],
 )
-def test_each_input_counts_and_nothing_else(house, with_data, change, changed):
-    restore = change(house)
-    try:
-        assert state_of(house).changes(with_data) == changed
-    finally:
-        restore()
+def test_each_input_counts_and_nothing_else(house, with_data, path, old, new, expected):
+    with changed(house.root / path, lambda text: text.replace(old, new) if old else new):
+        assert state_of(house).changes(with_data) == expected
 
 
 def test_versions_count(house, with_data, monkeypatch):

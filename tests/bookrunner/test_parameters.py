@@ -1,3 +1,4 @@
+import re
 from types import SimpleNamespace
 
 import nbformat
@@ -37,28 +38,27 @@ def test_texts_become_values_of_the_kind_of_the_default(text, default, value):
 
 
 @pytest.mark.parametrize(
-    ("text", "default", "expected"),
+    ("text", "default"),
     [
-        ("010", 0, "an integer, such as 0"),
-        ("True", 0, "an integer"),
-        ("ten", 0.5, "a finite number, such as 0.5"),
-        ("1e999", 0.5, "a finite number"),
-        ("1" + "0" * 400, 0.5, "a finite number"),
-        ("9" * 5000, 0, "an integer"),
-        ("yes", True, "true or false, such as True"),
-        ("[a, b]", [1], "a list"),
-        ("['a']", [1], "a list"),
-        ("[" * 5000, [1], "a list"),
-        ("[" * 100_000 + "]" * 100_000, [1], "a list"),
-        ("-" * 9_000 + "1", 0, "an integer"),
-        ("__import__('os').getcwd()", [1], "a list"),
-        ("{1: 2}", {}, "a dictionary"),
-        ("{'a': {(1, 2): 3}}", {}, "a dictionary"),
-        ("[b'x']", [], "a list"),
+        ("010", 0),
+        ("True", 0),
+        ("ten", 0.5),
+        ("1e999", 0.5),
+        ("1" + "0" * 400, 0.5),
+        ("9" * 5000, 0),
+        ("yes", True),
+        ("[a, b]", [1]),
+        ("['a']", [1]),
+        ("[" * 5000, [1]),
+        ("[" * 100_000 + "]" * 100_000, [1]),
+        ("-" * 9_000 + "1", 0),
+        ("__import__('os').getcwd()", [1]),
+        ("{'a': {(1, 2): 3}}", {}),
+        ("[b'x']", []),
     ],
 )
-def test_other_texts_are_refused_with_what_was_expected(text, default, expected):
-    with pytest.raises(ValueError, match=rf"(?s)^n is .{{0,80}}; expected {expected}"):
+def test_other_texts_are_refused_with_what_was_expected(text, default):
+    with pytest.raises(ValueError, match=r"(?s)^n is .{0,80}; expected one like " + re.escape(repr(default))):
         typed("n", text, default)
 
 
@@ -69,7 +69,7 @@ def test_ranges_are_those_of_python(a, b, step):
         assert grid_values("n", f"{a}:{b}:{step}", 0) == expected
         assert [type(value) for value in grid_values("n", f"{a}:{b}:{step}", 0.5)] == [float] * len(expected)
     else:
-        with pytest.raises(ValueError, match="holds no value"):
+        with pytest.raises(ValueError, match="holds 0 values"):
             grid_values("n", f"{a}:{b}:{step}", 0)
 
 
@@ -87,14 +87,14 @@ def test_lists_keep_values_and_types(values):
 @pytest.mark.parametrize(
     ("text", "default", "message"),
     [
-        ("", 0, "holds no value"),
-        ("3:1", 0, "holds no value"),
-        ("1:4:0", 0, "step 0"),
+        ("", 0, "holds 0 values; expected 1 to 100,000, such as 0:20 or 1,2,5"),
+        ("3:1", 0, "holds 0 values"),
+        ("1:4:0", 0, "must not be zero"),
         ("1,2,1", 0, "holds a value twice"),
-        ("0:100000000000", 0, "too long; expected at most 100,000 values"),
-        ("0:" + "9" * 5000, 0, "expected an integer"),
-        ("1,010", 0, "n is '010'; expected an integer"),
-        ("1:4", True, "expected true or false"),
+        ("0:100000000000", 0, "holds 100,000,000,000 values; expected 1 to 100,000"),
+        ("0:" + "9" * 5000, 0, "expected one like 0"),
+        ("1,010", 0, "n is '010'; expected one like 0"),
+        ("1:4", True, "expected one like True"),
     ],
 )
 def test_grid_values_refuse(text, default, message):

@@ -7,6 +7,7 @@ from distributed import LocalCluster
 from toy_project import run_here, write_notebook, write_project
 
 from bookrunner import tasks
+from bookrunner.command import main
 from bookrunner.sweep import grid_points, run_sweep
 
 POINT = """\
@@ -73,7 +74,7 @@ def test_sweep_refuses_unknown_names_before_it_runs(tmp_path):
     write_notebook(project.notebooks / "01_first.ipynb", "1")
     with pytest.raises(ValueError, match="no parameter 'sed'"):
         run_sweep(project, "first", {"sed": [1]})
-    with pytest.raises(ValueError, match="seed is '010'; expected an integer"):
+    with pytest.raises(ValueError, match="seed is '010'; expected one like 0"):
         run_sweep(project, "first", {"seed": "1,010"})
     with pytest.raises(ValueError, match="no chapter 'second'"):
         run_sweep(project, "second", {"seed": [1]})
@@ -97,17 +98,18 @@ def test_sweep_on_a_dask_cluster(tmp_path):
     assert outcomes[1].task.failed.exists()
 
 
-def test_sweep_says_what_a_scheduler_needs(tmp_path, monkeypatch):
+def test_sweep_says_what_a_scheduler_needs(tmp_path, monkeypatch, capsys):
     project = write_project(tmp_path, LEDGER, first=POINT)
+    monkeypatch.chdir(project.root)
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ValueError, match=r"pip install 'preflearn\[cluster\]'"):
-        run_sweep(project, "first", {"seed": [1]}, scheduler="tcp://127.0.0.1:1")
+    assert main(["sweep", "first", "-p", "seed", "1", "--scheduler", "tcp://127.0.0.1:1"]) == 2
+    assert "distributed is missing; install" in capsys.readouterr().err
 
 
 def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_path):
     project = write_project(tmp_path, LEDGER, first=POINT)
     (tmp_path / "taken").write_text("a file")
     for output in (tmp_path / "taken", tmp_path / "taken" / "below"):
-        with pytest.raises(OSError, match=r"can't write: .*: '.*taken"):
+        with pytest.raises(OSError, match=r"taken"):
             run_sweep(project, "first", {"seed": [1]}, output=output)
     assert not project.build.exists()

@@ -1,11 +1,10 @@
 from fractions import Fraction
 
-import pandas as pd
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from bookrunner import BAND, best, lead
+from bookrunner import BAND, lead
 
 VALUES = st.integers(-1000, 1000).map(lambda k: k / 1000)
 PAIRED = st.lists(st.tuples(VALUES, VALUES), min_size=2, max_size=12)
@@ -36,17 +35,6 @@ def test_a_small_lead_that_is_well_known_is_better_and_similar():
     assert found.similar
     wide = lead([0.5 + 10 * BAND, 0.5 - 10 * BAND], [0.5, 0.5])
     assert (wide.better, wide.worse, wide.similar) == (False, False, False)
-
-
-def test_the_best_leads_each_rival():
-    table = pd.DataFrame({"a": [0.9, 0.8, 0.95], "b": [0.5, 0.45, 0.5], "c": [0.9, 0.81, 0.94]})
-    assert not best("a", table)
-    assert best("a", table.drop(columns="c"))
-    assert not best("b", table)
-    with pytest.raises(ValueError, match="expected 'd' and a rival"):
-        best("d", table)
-    with pytest.raises(ValueError, match="expected 'a' and a rival"):
-        best("a", table[["a"]])
 
 
 @pytest.mark.parametrize(
