@@ -28,7 +28,7 @@ SLIPS = {  # the file, what it says, and what it says by a slip
     "03": ("preflearn/margins/qp.py", "self.margin_ = -1 / self.bias_", "self.margin_ = -1.001 / self.bias_"),
     "05": ("studies/ch05_simulations.py", "coef[:, good] / -bias", "coef[:, good] / (-1.1 * bias)"),
     "07": ("preflearn/ratings/elo_glicko.py", "_Q = math.log(10) / 400", "_Q = math.log(10) / 440"),
-    "09": ("preflearn/path/ranking_path.py", "np.abs(margins - 1) <= _ON", "np.abs(margins - 1.01) <= _ON"),
+    "09": ("preflearn/path/ranking.py", "np.abs(margins - 1) <= _ON", "np.abs(margins - 1.01) <= _ON"),
     "10": RIDGE,
     "11": RIDGE,
     "13": ("preflearn/dynamics/engine/acceleration.py", "_DEPTH = 12", "_DEPTH = 4"),

@@ -183,10 +183,13 @@ def _outcomes(
             if not finished and not terminal:
                 print(f"{where} after {duration(time.monotonic() - started)}", file=sys.stderr)
     except BaseException:
+        done = [future for future in futures if future.done()]
         if kernels is not None:
             kernels.stop()
         for future in futures:
             future.cancel()
+        for future in done:
+            _stored(state, futures[future], future)
         raise
     finally:
         bar.close()
