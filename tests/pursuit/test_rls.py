@@ -490,7 +490,7 @@ def test_of_a_subset_it_is_an_estimator():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"random_state": 0.1}, "random_state is 0.1; expected a seed, a numpy RandomState or None"),
+        ({"random_state": 0.1}, "random_state is 0.1; expected an integer from 0 to .*RandomState or None"),
         ({"n_basis": 0}, "n_basis is 0; expected a whole number of at least 1"),
         ({"alpha": -1.0}, "alpha is -1.0; expected a number of at least 0, or several"),
         ({"alpha": [1.0, -1.0]}, r"alpha\[1\] is -1.0"),

@@ -10,6 +10,7 @@ References
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, Self
 
 import numpy as np
@@ -25,6 +26,7 @@ _DIGITS = 12  # of a degree
 _CHOICES = (10, 15, 20)  # of k
 
 
+@dataclass(eq=False, repr=False)
 class Able2Rank(PairwiseLearner):
     """able2rank: the k most analogous training preferences vote on each pair, [AhmadiFahandar2018]_.
 
@@ -75,16 +77,10 @@ class Able2Rank(PairwiseLearner):
     [2, 3, 1]
     """
 
-    def __init__(
-        self,
-        k: int | Literal["cv"] = 10,
-        *,
-        aggregate: Aggregate = "bradley-terry",
-        random_state: int | np.random.Generator | None = None,
-    ) -> None:
-        self.k: int | Literal["cv"] = k
-        self.aggregate: Aggregate = aggregate
-        self.random_state = random_state
+    k: int | Literal["cv"] = 10
+    _: KW_ONLY
+    aggregate: Aggregate = "bradley-terry"
+    random_state: int | np.random.Generator | None = None
 
     def fit(self, X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None = None) -> Self:
         """Keep the preferences between ranked items, and choose k.

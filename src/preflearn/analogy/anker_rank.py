@@ -8,6 +8,7 @@ References
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, NamedTuple, Self
 
 import numpy as np
@@ -24,6 +25,7 @@ from preflearn.ranking.base import check_size, generator
 Orientation = Literal["coin", "both", "antisymmetric"]
 
 
+@dataclass(eq=False, repr=False)
 class AnKerRank(PairwiseLearner):
     """AnKer-rank: a kernel machine on pairs in analogy, section 5 of [AhmadiFahandar2019]_.
 
@@ -112,28 +114,16 @@ class AnKerRank(PairwiseLearner):
     [3, 1, 2]
     """
 
-    def __init__(
-        self,
-        C: float | Literal["path"] = "path",
-        *,
-        degree: int = 2,
-        orientation: Orientation = "coin",
-        n_repeats: int = 3,
-        split: Split = "pairs",
-        aggregate: Aggregate = "bradley-terry",
-        loss: Literal["hinge", "logistic", "squared"] = "hinge",
-        zero: Zero = "apart",
-        random_state: int | np.random.Generator | None = None,
-    ) -> None:
-        self.C: float | Literal["path"] = C
-        self.degree = degree
-        self.orientation: Orientation = orientation
-        self.n_repeats = n_repeats
-        self.split: Split = split
-        self.aggregate: Aggregate = aggregate
-        self.loss: Literal["hinge", "logistic", "squared"] = loss
-        self.zero: Zero = zero
-        self.random_state = random_state
+    C: float | Literal["path"] = "path"
+    _: KW_ONLY
+    degree: int = 2
+    orientation: Orientation = "coin"
+    n_repeats: int = 3
+    split: Split = "pairs"
+    aggregate: Aggregate = "bradley-terry"
+    loss: Literal["hinge", "logistic", "squared"] = "hinge"
+    zero: Zero = "apart"
+    random_state: int | np.random.Generator | None = None
 
     def fit(self, X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None = None) -> Self:
         """Learn from ranked items.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Literal, NamedTuple, Protocol, Self
 
@@ -31,6 +32,16 @@ class KernelChoice(Protocol):
     gamma: float | Literal["scale"]
     degree: float
     coef0: float
+
+
+@dataclass(eq=False, repr=False)
+class KernelParameters:
+    """What an estimator says of its kernel beside the name, which each places among its own parameters."""
+
+    _: KW_ONLY
+    gamma: float | Literal["scale"] = "scale"
+    degree: float = 3
+    coef0: float = 1.0
 
 
 class Expansion(NamedTuple):

@@ -11,6 +11,7 @@ References
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 import numpy as np
@@ -25,6 +26,7 @@ _FADING = (0.9, 0.999)  # of the two means of Adam, as in its paper
 _STEADY = 1e-8
 
 
+@dataclass(eq=False, repr=False)
 class RankNet(RankingLearner):
     """A utility learned by a network with one hidden layer, section 3.1.2 of [AhmadiFahandar2019]_.
 
@@ -70,25 +72,13 @@ class RankNet(RankingLearner):
     [3, 1, 2]
     """
 
-    weights_: Floats
-    loss_curve_: Floats
-
-    def __init__(
-        self,
-        n_hidden: int = 64,
-        *,
-        batch_size: int = 16,
-        learning_rate: float = 0.01,
-        n_epochs: int = 20,
-        sigma: float = 1.0,
-        random_state: int | np.random.Generator | None = 0,
-    ) -> None:
-        self.n_hidden = n_hidden
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.n_epochs = n_epochs
-        self.sigma = sigma
-        self.random_state = random_state
+    n_hidden: int = 64
+    _: KW_ONLY
+    batch_size: int = 16
+    learning_rate: float = 0.01
+    n_epochs: int = 20
+    sigma: float = 1.0
+    random_state: int | np.random.Generator | None = 0
 
     def fit(self, X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None = None) -> Self:
         """Learn from ranked items; parameters as in `RankingLearner.fit`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, Ids, check_kinds, check_labels, check_weights
 from preflearn.ground.estimator import ComparisonEstimator
-from preflearn.ground.expansion import Expansion
+from preflearn.ground.expansion import Expansion, KernelParameters
 from preflearn.ground.kernels import Kernel
 from preflearn.metrics import best_threshold, comparison_loss, threshold
 from preflearn.pairs import Pairs, as_pairs
@@ -83,16 +83,11 @@ class Training(NamedTuple):
         return every
 
 
-class ExpandedMachine(ComparisonEstimator):
+class ExpandedMachine(KernelParameters, ComparisonEstimator):
     """A ranking function in the span of kernels at the items; `SVMCompare` documents its parameters."""
 
+    kernel: Kernel
     _expansion: Expansion
-
-    def __init__(self, kernel: Kernel, gamma: float | Literal["scale"], degree: float, coef0: float) -> None:
-        self.kernel: Kernel = kernel
-        self.gamma: float | Literal["scale"] = gamma
-        self.degree = degree
-        self.coef0 = coef0
 
     def rank_function(self, X: ArrayLike) -> Floats:
         """Scores r(x) of items, shape (n,); larger is better.
