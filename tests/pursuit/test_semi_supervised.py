@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reference import laplacian, root, same_query
-from scipy import sparse
 from sklearn.base import clone
 
 from preflearn.metrics import disagreement_error
@@ -124,18 +123,12 @@ def test_each_step_is_that_of_brute_force(views, shared, n, nu, seed, algorithm)
     st.floats(0, 1e4),
     st.booleans(),
     st.sampled_from([TWO[:1], TWO, THREE]),
-    st.booleans(),
 )
-def test_the_objective_is_3_at_each_step_and_never_rises(seed, nu, shared, views, graph):
+def test_the_objective_is_3_at_each_step_and_never_rises(seed, nu, shared, views):
     X, s, qid, Xbar, other = problem(seed, n=6)
     L, Lbar = laplacian(same_query(qid)), laplacian(same_query(other))
-    compared = {"qid": qid, "qid_unscored": other}
-    if graph:
-        weights = [np.random.default_rng(seed).uniform(0, 1, size=same.shape) for same in (L, Lbar)]
-        L, Lbar = (np.diag((W + W.T).sum(axis=1) / 2) - (W + W.T) / 2 for W in weights)
-        compared = {"graph": weights[0], "graph_unscored": sparse.csr_array(weights[1])}
     model = SemiSupervisedRankingPursuit(views, 6, nu, shared_index=shared, gamma=GAMMA)
-    model.fit(X, s, X_unscored=Xbar, **compared)
+    model.fit(X, s, qid, Xbar, other)
     assert (np.diff(model.objectives_) < 0).all()
     K, Kbar = values(views, X, X), values(views, Xbar, X)
     f, fbar = np.zeros((len(X), len(views))), np.zeros((len(Xbar), len(views)))
@@ -410,22 +403,6 @@ def test_scale_is_that_of_the_columns_of_a_view():
     assert SemiSupervisedRankingPursuit(TWO, 4, 0.0).fit(X, s).coefs_ == pytest.approx(model.coefs_)
 
 
-def test_validation_keeps_the_steps_of_least_error():
-    X, s, qid, Xbar, other = problem(13, n=40)
-    Xheld, sheld, qheld, *_ = problem(14, n=30)
-    whole = SemiSupervisedRankingPursuit(TWO, 12).fit(X, s, qid, Xbar, other)
-    held = clone(whole).fit(X, s, qid, Xbar, other, validation=(Xheld, sheld, qheld))
-    errors = []
-    for p in range(13):
-        part = SemiSupervisedRankingPursuit(TWO, max(p, 1)).fit(X, s, qid, Xbar, other)
-        predicted = part.rank_function(Xheld) * (p > 0)
-        errors.append(disagreement_error(sheld, predicted, qheld, ties="drop"))
-    assert held.validation_errors_ == pytest.approx(errors)
-    assert len(held.basis_) == held.coefs_.shape[1] == int(np.argmin(errors))
-    assert held.objectives_ == pytest.approx(whole.objectives_)
-    assert not hasattr(held.fit(X, s), "validation_errors_")
-
-
 def test_predictions_are_those_of_the_mean():
     X, s, qid, Xbar, other = problem(15)
     model = SemiSupervisedRankingPursuit(TWO, 4).fit(X, s, qid, Xbar, other)
@@ -463,7 +440,6 @@ def test_predictions_are_those_of_the_mean():
         ({}, {"X_unscored": np.full((2, 4), np.nan)}, r"X_unscored\[0, 0\] is nan"),
         ({}, {"X_unscored": np.zeros((2, 4)), "qid_unscored": [0, 1]}, "of the unscored items: no two of"),
         ({}, {"X_unscored": None, "qid_unscored": [0, 1]}, "X_unscored is not"),
-        ({}, {"X_unscored": None, "graph_unscored": np.ones((2, 2))}, "X_unscored is not"),
     ],
 )
 def test_bad_input_is_named(parameters, data, message):
