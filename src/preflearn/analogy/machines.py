@@ -36,8 +36,9 @@ from preflearn.svm.hinges import Rows, best_bias
 _LEAST = 1e-8  # lambda per example where a path ends; the first breakpoint is below 1 per example
 GRID = np.logspace(3, -3, 7)  # lambda of machines without a path
 _ROUNDING = 1e-12  # of a breakpoint
-_GAP = 1e-10  # of a machine, relative to its objective
-_MOST_GAP = 1e-8  # of the dual, before the path is followed instead
+_GAP = 1e-10  # of logistic regression, relative to its objective
+_LEAST_GAP = 1e-12  # that the dual of the hinge is to reach, and
+_MOST_GAP = 1e-8  # beyond which the path is followed instead
 _MOST_NEWTON_STEPS = 100
 
 
@@ -74,7 +75,7 @@ def hinge(problem: Problem, C: float) -> Machine:
     K, labels, biased = problem
     gram, bound = DenseGram(K), C * labels
     rows = Rows(len(K), np.ones(len(K)), labels, np.minimum(bound, 0), np.maximum(bound, 0), biased)
-    coef, gap = maximise(gram, rows, np.zeros(len(K)), _GAP)
+    coef, gap = maximise(gram, rows, np.zeros(len(K)), _LEAST_GAP)
     if gap > _MOST_GAP:
         return _by_path(problem, C)
     return Machine(coef, best_bias(rows, rows.slopes(gram.times(coef))) if biased else 0.0, C)
