@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike
 from preflearn.analogy.kernel import analogy_kernel, blocks
 from preflearn.analogy.training import Aggregate, PairwiseLearner, halves
 from preflearn.checks import Floats, as_real, require
+from preflearn.ground.search import generator
 from preflearn.pairs import Pairs
-from preflearn.ranking.base import generator
 
 _DIGITS = 12  # of a degree
 _CHOICES = (10, 15, 20)  # of k
@@ -100,7 +100,7 @@ class Able2Rank(PairwiseLearner):
             On bad parameters, features outside [0, 1], where no pair is left, or where k="cv" finds no pairs
             in both halves of the objects.
         """
-        rng = generator(self.random_state)
+        rng = generator(self.random_state, fresh=True)
         if self.k != "cv":
             whole = as_real(self.k) % 1 == 0 and self.k >= 1
             require(whole, self.k, "k", "a whole number of at least 1 or 'cv'")

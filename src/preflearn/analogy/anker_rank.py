@@ -20,7 +20,8 @@ from preflearn.analogy.machines import LOSSES, Problem, out_of_fold, platt, sele
 from preflearn.analogy.training import Aggregate, PairwiseLearner, Split, halves
 from preflearn.checks import Floats, check_choice, check_count, require
 from preflearn.ground.estimator import check_asked
-from preflearn.ranking.base import check_size, generator
+from preflearn.ground.search import generator
+from preflearn.ranking.base import check_size
 
 Orientation = Literal["coin", "both", "antisymmetric"]
 
@@ -200,7 +201,7 @@ class AnKerRank(PairwiseLearner):
         require(
             not odd or self.zero == "apart", self.zero, "zero", "'apart' with orientation 'antisymmetric'"
         )
-        return generator(self.random_state)
+        return generator(self.random_state, fresh=True)
 
 
 class _Kernel(NamedTuple):

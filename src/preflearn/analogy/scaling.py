@@ -19,7 +19,6 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from preflearn.checks import Floats, check_choice, check_flag, check_items, check_scale
 from preflearn.ranking.base import check_query
 
-_DECISIONS = ("ks", "joint", "apart", "train")
 _LEVEL = 0.05  # of the tests
 _LEAST = 1e-200  # range of a feature; values of 1e100 can be divided by it
 
@@ -99,7 +98,7 @@ class DomainScaler(TransformerMixin, BaseEstimator):
             On bad parameters, or items that are no finite numbers of at most 1e100 in size.
         """
         check_choice(self.kind, "kind", ("min-max", "standard"))
-        check_choice(self.decision, "decision", _DECISIONS)
+        check_choice(self.decision, "decision", ("ks", "joint", "apart", "train"))
         check_choice(self.training, "training", ("joint", "own"))
         check_flag(self.per_feature, "per_feature")
         X = check_items(X, "X")

@@ -19,8 +19,9 @@ from numpy.typing import ArrayLike
 
 from preflearn.checks import Floats, check_count
 from preflearn.compiled import njit_sums
+from preflearn.ground.search import generator
 from preflearn.pairs import Pairs
-from preflearn.ranking.base import RankingLearner, check_query, check_rankings, check_size, generator
+from preflearn.ranking.base import RankingLearner, check_query, check_rankings, check_size
 
 _FADING = (0.9, 0.999)  # of the two means of Adam, as in its paper
 _STEADY = 1e-8
@@ -93,7 +94,7 @@ class RankNet(RankingLearner):
             check_count(getattr(self, name), name, 1) for name in ("n_hidden", "batch_size", "n_epochs")
         )
         rate, sigma = (check_size(getattr(self, name), name, 1e6) for name in ("learning_rate", "sigma"))
-        rng = generator(self.random_state)
+        rng = generator(self.random_state, fresh=True)
         X, rank, query = check_rankings(X, rank, qid)
         pairs, y = Pairs.from_rankings(X, rank, query)
         first, second = pairs.index.T

@@ -156,7 +156,7 @@ class LPCompare(ExpandedMachine):
         given = Training.of(self, pairs, y, sample_weight)
         problem = KernelProblem.of(self, given.pairs)
         items = problem.items - problem.items.mean(axis=0) if self.kernel == "linear" else problem.items
-        K = problem.k(items, problem.centres)
+        K = problem.functions.k(items, problem.functions.centres)
         check_scale(K, "the Gram matrix")
         cost = given.weights / (nu * given.weights.sum())
         program = _Program(K, problem.B, given.y, cost, radius)
