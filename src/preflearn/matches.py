@@ -9,6 +9,7 @@ References
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Hashable, Iterable
 from typing import Any
 
@@ -339,10 +340,9 @@ def _fitting(design: Any) -> Any:
 def _check_features(features: Iterable[Hashable]) -> tuple[Hashable, ...]:
     try:
         names = tuple(features)
-        first = {name: k for k, name in reversed(list(enumerate(names)))}
+        twice = [name for name, times in Counter(names).items() if times > 1]
     except TypeError:
         raise ValueError(f"features is {shown(features)}; expected hashable names, one a column") from None
-    twice = [name for k, name in enumerate(names) if first[name] != k]
     if twice:
         raise ValueError(f"features holds {shown(twice[0])} more than once; expected distinct names")
     return names

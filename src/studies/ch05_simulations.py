@@ -240,7 +240,7 @@ class _Judge(NamedTuple):
     @classmethod
     def of(cls, width: _Width, pairs: Labelled) -> _Judge:
         ids, B = pairs[0].B.compacted()
-        return cls(width, B, pairs[1], width.kernel.k(pairs[0].items[ids], width.kernel.centres))
+        return cls(width, B, pairs[1], width.kernel.functions.columns(pairs[0].items[ids]))
 
     def differences(self, coef: Floats) -> Floats:
         """Of the scores, for coefficients (n,) or (n, k)."""

@@ -95,8 +95,11 @@ def test_bad_rankings_are_named(learner, X, rank, qid, message):
     ("change", "message"),
     [
         ({"aggregate": "mean"}, "aggregate is 'mean'; expected 'bradley-terry' or"),
-        ({"random_state": -1}, "random_state is -1; expected a whole number .*, a numpy Generator, or None"),
-        ({"random_state": 1.5}, "random_state is 1.5; expected a whole number"),
+        (
+            {"random_state": -1},
+            "random_state is -1; expected a seed, a whole number .* Generator, or None",
+        ),
+        ({"random_state": 1.5}, "random_state is 1.5; expected a seed, a whole number"),
     ],
 )
 def test_bad_parameters_are_named(learner, change, message):

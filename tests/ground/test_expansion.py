@@ -36,7 +36,7 @@ def test_the_kernel_of_items_up_to_constants(kernel):
     np.testing.assert_allclose(B @ space.centred_gram()[0] @ B.T, B @ K @ B.T, atol=1e-9)
     np.testing.assert_array_equal(space.items, X[space.ids])
     coef = np.arange(4.0)
-    np.testing.assert_allclose(space.expansion(coef)(X), space.k(X, space.centres) @ coef)
+    np.testing.assert_allclose(space.expansion(coef)(X), space.functions.columns(X) @ coef)
 
 
 def test_a_wide_kernel_keeps_its_differences():

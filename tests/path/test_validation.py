@@ -81,3 +81,6 @@ def test_bad_input_says_what_is_wrong():
         cross_validated_path(pairs, y, qid, n_folds=2, span=0.5)
     with pytest.raises(ValueError, match=r"groups has shape \(11,\); expected \(12,\): one group an item"):
         cross_validated_path(pairs, y, qid[:-1], n_folds=2)
+    for wrong in ("a", -1, 1.5):
+        with pytest.raises(ValueError, match=r"random_state is .*; expected an integer from 0 to"):
+            cross_validated_path(pairs, y, qid, n_folds=2, random_state=wrong)

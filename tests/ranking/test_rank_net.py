@@ -147,7 +147,10 @@ def test_a_net_does_not_rank_by_its_first_weights():
         ({"learning_rate": 1e-7}, r"learning_rate is 1e-07; expected a number from 1e-06 to 1e\+06"),
         ({"learning_rate": 1e7}, r"learning_rate is 10000000.0; expected a number from 1e-06 to 1e\+06"),
         ({"sigma": np.nan}, r"sigma is nan; expected a number from 1e-06 to 1e\+06"),
-        ({"random_state": -1}, "random_state is -1; expected a whole number from 0 to .* Generator, or None"),
+        (
+            {"random_state": -1},
+            "random_state is -1; expected a seed, a whole number .* Generator, or None",
+        ),
     ],
 )
 def test_bad_parameters_are_named(parameters, message):

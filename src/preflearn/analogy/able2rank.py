@@ -10,6 +10,7 @@ References
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, Self
 
 import numpy as np
@@ -18,13 +19,14 @@ from numpy.typing import ArrayLike
 from preflearn.analogy.kernel import analogy_kernel, blocks
 from preflearn.analogy.training import Aggregate, PairwiseLearner, halves
 from preflearn.checks import Floats, as_real, require
+from preflearn.ground.search import generator
 from preflearn.pairs import Pairs
-from preflearn.ranking.base import generator
 
 _DIGITS = 12  # of a degree
 _CHOICES = (10, 15, 20)  # of k
 
 
+@dataclass(eq=False, repr=False)
 class Able2Rank(PairwiseLearner):
     """able2rank: the k most analogous training preferences vote on each pair, [AhmadiFahandar2018]_.
 
@@ -75,16 +77,10 @@ class Able2Rank(PairwiseLearner):
     [2, 3, 1]
     """
 
-    def __init__(
-        self,
-        k: int | Literal["cv"] = 10,
-        *,
-        aggregate: Aggregate = "bradley-terry",
-        random_state: int | np.random.Generator | None = None,
-    ) -> None:
-        self.k: int | Literal["cv"] = k
-        self.aggregate: Aggregate = aggregate
-        self.random_state = random_state
+    k: int | Literal["cv"] = 10
+    _: KW_ONLY
+    aggregate: Aggregate = "bradley-terry"
+    random_state: int | np.random.Generator | None = None
 
     def fit(self, X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None = None) -> Self:
         """Keep the preferences between ranked items, and choose k.
@@ -104,7 +100,7 @@ class Able2Rank(PairwiseLearner):
             On bad parameters, features outside [0, 1], where no pair is left, or where k="cv" finds no pairs
             in both halves of the objects.
         """
-        rng = generator(self.random_state)
+        rng = generator(self.random_state, fresh=True)
         if self.k != "cv":
             whole = as_real(self.k) % 1 == 0 and self.k >= 1
             require(whole, self.k, "k", "a whole number of at least 1 or 'cv'")

@@ -8,6 +8,7 @@ References
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, NamedTuple, Self
 
 import numpy as np
@@ -19,11 +20,13 @@ from preflearn.analogy.machines import LOSSES, Problem, out_of_fold, platt, sele
 from preflearn.analogy.training import Aggregate, PairwiseLearner, Split, halves
 from preflearn.checks import Floats, check_choice, check_count, require
 from preflearn.ground.estimator import check_asked
-from preflearn.ranking.base import check_size, generator
+from preflearn.ground.search import generator
+from preflearn.ranking.base import check_size
 
 Orientation = Literal["coin", "both", "antisymmetric"]
 
 
+@dataclass(eq=False, repr=False)
 class AnKerRank(PairwiseLearner):
     """AnKer-rank: a kernel machine on pairs in analogy, section 5 of [AhmadiFahandar2019]_.
 
@@ -112,28 +115,16 @@ class AnKerRank(PairwiseLearner):
     [3, 1, 2]
     """
 
-    def __init__(
-        self,
-        C: float | Literal["path"] = "path",
-        *,
-        degree: int = 2,
-        orientation: Orientation = "coin",
-        n_repeats: int = 3,
-        split: Split = "pairs",
-        aggregate: Aggregate = "bradley-terry",
-        loss: Literal["hinge", "logistic", "squared"] = "hinge",
-        zero: Zero = "apart",
-        random_state: int | np.random.Generator | None = None,
-    ) -> None:
-        self.C: float | Literal["path"] = C
-        self.degree = degree
-        self.orientation: Orientation = orientation
-        self.n_repeats = n_repeats
-        self.split: Split = split
-        self.aggregate: Aggregate = aggregate
-        self.loss: Literal["hinge", "logistic", "squared"] = loss
-        self.zero: Zero = zero
-        self.random_state = random_state
+    C: float | Literal["path"] = "path"
+    _: KW_ONLY
+    degree: int = 2
+    orientation: Orientation = "coin"
+    n_repeats: int = 3
+    split: Split = "pairs"
+    aggregate: Aggregate = "bradley-terry"
+    loss: Literal["hinge", "logistic", "squared"] = "hinge"
+    zero: Zero = "apart"
+    random_state: int | np.random.Generator | None = None
 
     def fit(self, X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None = None) -> Self:
         """Learn from ranked items.
@@ -210,7 +201,7 @@ class AnKerRank(PairwiseLearner):
         require(
             not odd or self.zero == "apart", self.zero, "zero", "'apart' with orientation 'antisymmetric'"
         )
-        return generator(self.random_state)
+        return generator(self.random_state, fresh=True)
 
 
 class _Kernel(NamedTuple):

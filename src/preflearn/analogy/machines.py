@@ -17,7 +17,6 @@ from scipy import linalg
 from scipy.special import logit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.svm import SVC
 
 from preflearn.analogy.additive import Logistic
 from preflearn.analogy.coarse import AllFunctions
@@ -29,15 +28,15 @@ from preflearn.pairs import Pairs
 from preflearn.path.binary import BinaryPath, trusted_path
 from preflearn.path.ranking import RankingPath, ranksvm_path
 from preflearn.path.regularization import FoldCurve, Selection, merged
+from preflearn.svm.dual import maximise
+from preflearn.svm.hinges import Rows, best_bias
 
 _LEAST = 1e-8  # lambda per example where a path ends; the first breakpoint is below 1 per example
 GRID = np.logspace(3, -3, 7)  # lambda of machines without a path
-_TOLERANCE = 1e-6  # of libsvm, which keeps kernel values in single precision
-_MOST_STEPS = 100_000  # of libsvm
-_MOST_RESIDUAL = 1e-4  # of a margin, before the path is followed instead
-_RIDGE = 1e-11
 _ROUNDING = 1e-12  # of a breakpoint
 _GAP = 1e-10  # of logistic regression, relative to its objective
+_LEAST_GAP = 1e-12  # that the dual of the hinge is to reach, and
+_MOST_GAP = 1e-8  # beyond which the path is followed instead
 _MOST_NEWTON_STEPS = 100
 
 
@@ -71,21 +70,13 @@ class Machine(NamedTuple):
 
 def hinge(problem: Problem, C: float) -> Machine:
     """C sum (1 - y f)_+ + 1/2 |f|^2: the support vector machine."""
-    found = _by_libsvm(*problem[:2], C) if problem.biased else None
-    return found or _by_path(problem, C)
-
-
-def _by_libsvm(K: Floats, labels: Floats, C: float) -> Machine | None:
-    """None where single precision keeps libsvm from its tolerance."""
-    svc = SVC(C=C, kernel="precomputed", tol=_TOLERANCE, max_iter=_MOST_STEPS)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        svc.fit(K, labels)
-    coef = np.zeros(len(labels))
-    coef[svc.support_] = svc.dual_coef_[0]
-    rough = Machine(coef, float(svc.intercept_[0]), C)
-    best = min(rough, _polished(K, labels, rough), key=lambda machine: _residual(K, labels, machine))
-    return best if _residual(K, labels, best) <= _MOST_RESIDUAL else None
+    K, labels, biased = problem
+    gram, bound = DenseGram(K), C * labels
+    rows = Rows(len(K), np.ones(len(K)), labels, np.minimum(bound, 0), np.maximum(bound, 0), biased)
+    coef, gap = maximise(gram, rows, np.zeros(len(K)), _LEAST_GAP)
+    if gap > _MOST_GAP:
+        return _by_path(problem, C)
+    return Machine(coef, best_bias(rows, rows.slopes(gram.times(coef))) if biased else 0.0, C)
 
 
 def _by_path(problem: Problem, C: float) -> Machine:
@@ -116,33 +107,6 @@ def _against_null(K: Floats) -> Pairs:
     """Pairs of each example (a row of K) and a null item, whose kernel with all is 0."""
     m = len(K)
     return Pairs(np.pad(K, (0, 1)), np.column_stack([np.arange(m), np.full(m, m)]))
-
-
-def _polished(K: Floats, labels: Floats, machine: Machine) -> Machine:
-    """The machine whose free examples, if any, are on the margin in double precision."""
-    coef, _, C = machine
-    free = np.flatnonzero((coef != 0) & (np.abs(coef) < C * (1 - _ROUNDING)))
-    if not len(free):
-        return machine
-    A = K[np.ix_(free, free)]
-    A[np.diag_indices_from(A)] += _RIDGE  # equal examples make it singular
-    factor = linalg.cho_factor(A, overwrite_a=True, check_finite=False)
-    missing = labels[free] - K[free] @ coef
-    both = linalg.cho_solve(factor, np.column_stack([missing, np.ones(len(free))]), check_finite=False)
-    bias = float((both[:, 0].sum() + coef.sum()) / both[:, 1].sum())  # for a sum of 0
-    better = coef.copy()
-    better[free] += both[:, 0] - bias * both[:, 1]
-    return Machine(better, bias, C)
-
-
-def _residual(K: Floats, labels: Floats, machine: Machine) -> float:
-    """How far a margin is from what its weight asks: at least 1 without one, at most 1 at C, 1 between."""
-    coef, bias, C = machine
-    short, weight = 1 - labels * (K @ coef + bias), labels * coef
-    if weight.min() < 0 or weight.max() > C:
-        return np.inf
-    below, above = np.where(weight < C * (1 - _ROUNDING), short, 0), np.where(weight > 0, -short, 0)
-    return float(max(below.max(), above.max(), 0.0))
 
 
 def logistic(problem: Problem, C: float) -> Machine:

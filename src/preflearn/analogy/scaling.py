@@ -8,6 +8,7 @@ References
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, Self
 
 import numpy as np
@@ -18,11 +19,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from preflearn.checks import Floats, check_choice, check_flag, check_items, check_scale
 from preflearn.ranking.base import check_query
 
-_DECISIONS = ("ks", "joint", "apart", "train")
 _LEVEL = 0.05  # of the tests
 _LEAST = 1e-200  # range of a feature; values of 1e100 can be divided by it
 
 
+@dataclass(eq=False, repr=False)
 class DomainScaler(TransformerMixin, BaseEstimator):
     """Features of training data and query on one scale, section 6.2 of [AhmadiFahandar2019]_.
 
@@ -77,18 +78,11 @@ class DomainScaler(TransformerMixin, BaseEstimator):
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
 
-    def __init__(
-        self,
-        kind: Literal["min-max", "standard"] = "min-max",
-        *,
-        decision: Literal["ks", "joint", "apart", "train"] = "ks",
-        per_feature: bool = True,
-        training: Literal["joint", "own"] = "joint",
-    ) -> None:
-        self.kind: Literal["min-max", "standard"] = kind
-        self.decision: Literal["ks", "joint", "apart", "train"] = decision
-        self.per_feature = per_feature
-        self.training: Literal["joint", "own"] = training
+    kind: Literal["min-max", "standard"] = "min-max"
+    _: KW_ONLY
+    decision: Literal["ks", "joint", "apart", "train"] = "ks"
+    per_feature: bool = True
+    training: Literal["joint", "own"] = "joint"
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         """Keep the training items.
@@ -104,7 +98,7 @@ class DomainScaler(TransformerMixin, BaseEstimator):
             On bad parameters, or items that are no finite numbers of at most 1e100 in size.
         """
         check_choice(self.kind, "kind", ("min-max", "standard"))
-        check_choice(self.decision, "decision", _DECISIONS)
+        check_choice(self.decision, "decision", ("ks", "joint", "apart", "train"))
         check_choice(self.training, "training", ("joint", "own"))
         check_flag(self.per_feature, "per_feature")
         X = check_items(X, "X")

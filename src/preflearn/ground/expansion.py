@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Literal, NamedTuple, Protocol, Self
 
@@ -31,6 +32,16 @@ class KernelChoice(Protocol):
     gamma: float | Literal["scale"]
     degree: float
     coef0: float
+
+
+@dataclass(eq=False, repr=False)
+class KernelParameters:
+    """What an estimator says of its kernel beside the name, which each places among its own parameters."""
+
+    _: KW_ONLY
+    gamma: float | Literal["scale"] = "scale"
+    degree: float = 3
+    coef0: float = 1.0
 
 
 class Expansion(NamedTuple):
@@ -134,21 +145,9 @@ class ItemKernel(NamedTuple):
     def kernel(self) -> Kernel:
         return self.functions.kernel
 
-    @property
-    def k(self) -> Callable[[Floats, NDArray], Floats]:
-        return self.functions.k
-
-    @property
-    def less_one(self) -> Callable[[Floats, NDArray], Floats]:
-        return self.functions.less_one
-
-    @property
-    def centres(self) -> NDArray:
-        return self.functions.centres
-
     def gram(self) -> Floats:
         """The kernel between the items, shape (n, n)."""
-        return self.k(self.items, self.centres)
+        return self.functions.k(self.items, self.functions.centres)  # the same array, whose diagonal is exact
 
     def centred_gram(self) -> tuple[Floats, float]:
         """The Gram matrix up to constants of rows and columns, which B K B' does not see, and its rounding.
@@ -174,7 +173,7 @@ class ItemKernel(NamedTuple):
         if self.kernel == "linear":
             middle = origin(self.items)  # its part vanishes where the coefficients add up to 0
             w = item_coef @ (self.items - middle) + item_coef.sum() * middle
-            return Expansion(self.k, w[None], np.ones(1))
+            return Expansion(self.functions.k, w[None], np.ones(1))
         used = np.flatnonzero(item_coef)
         return self.functions.expansion(used, item_coef[used])
 

@@ -183,12 +183,14 @@ def near_boundary(values: Mapping[str, Any], ranges: Mapping[str, Range | Sequen
     return ends
 
 
-def generator(random_state: Any, name: str = "random_state") -> np.random.Generator:
-    """The source of randomness that was asked for; a seed gives the same draws each time."""
-    whole = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
-    good = isinstance(random_state, np.random.Generator) or bool(whole and random_state >= 0)
-    require(good, random_state, name, "a seed, a whole number of at least 0, or a numpy Generator")
-    return np.random.default_rng(random_state)
+def generator(random_state: Any, name: str = "random_state", fresh: bool = False) -> np.random.Generator:
+    """A Generator as it is, or one from a seed, with the same draws each time; `fresh`: or from None."""
+    if isinstance(random_state, np.random.Generator) or (fresh and random_state is None):
+        return np.random.default_rng(random_state)
+    seed = as_real(random_state)
+    expected = "a seed, a whole number from 0 to 2**53, a numpy Generator" + ", or None" * fresh
+    require(0 <= seed <= 2**53 and seed == int(seed), random_state, name, expected)
+    return np.random.default_rng(int(seed))
 
 
 def check_jobs(n_jobs: Any) -> int:

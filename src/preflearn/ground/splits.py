@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -72,6 +73,7 @@ class _Splitter(BaseCrossValidator):
     def _units(self, pairs: Pairs, groups: ArrayLike | None) -> Ids: ...
 
 
+@dataclass(eq=False, repr=False)
 class ItemKFold(_Splitter):
     """Folds of items: both items of a test pair are unseen in training.
 
@@ -97,13 +99,9 @@ class ItemKFold(_Splitter):
 
     _kind = "items"
 
-    def __init__(
-        self,
-        n_splits: int = 5,
-        shuffle: bool = False,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_splits, self.shuffle, self.random_state = n_splits, shuffle, random_state
+    n_splits: int = 5
+    shuffle: bool = False
+    random_state: int | np.random.RandomState | None = None
 
     def _scheme(self) -> KFold:
         shuffle = check_flag(self.shuffle, "shuffle")

@@ -87,7 +87,7 @@ class RankingPath(RegularizationPath):
         space, coef = self._problem.space, self._net(lam) / lam
         if isinstance(X, Pairs):
             return X.B.differences(self._kernel(X.items) @ coef)
-        return space.expansion(coef)._replace(k=space.less_one)(self._features(X))
+        return space.expansion(coef)._replace(k=space.functions.less_one)(self._features(X))
 
     def margins(self, lam: float) -> Floats:
         """y (f(first) - f(second)) of the pairs of the fit, shape (m,)."""
@@ -163,8 +163,8 @@ class RankingPath(RegularizationPath):
         space, X = self._problem.space, self._features(X)
         if space.kernel == "linear":  # differences do not see an offset, which would cost digits
             middle = origin(space.items)
-            return space.k(X - middle, space.items - middle)
-        return space.less_one(X, space.centres)
+            return space.functions.k(X - middle, space.items - middle)
+        return space.functions.less_one(X, space.functions.centres)
 
     def _values(self, lam: float) -> tuple[float, float]:
         graph, alpha = self._graph, self._weights(lam)

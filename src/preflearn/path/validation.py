@@ -12,7 +12,7 @@ from sklearn.model_selection import KFold
 
 from preflearn.checks import Ids, check_count, check_labels, check_query_ids, check_real
 from preflearn.ground.kernels import Kernel, distinct_items, scale_gamma
-from preflearn.ground.splits import split_units
+from preflearn.ground.splits import check_source, split_units
 from preflearn.pairs import Pairs
 from preflearn.path.ranking import RankingPath, ranksvm_path
 from preflearn.path.regularization import FoldCurve, Selection, merged
@@ -114,7 +114,7 @@ def _folds(pairs: Pairs, groups: ArrayLike | None, n_folds: int, seed: int) -> l
     units = ids[index] if group is None else group[pairs.index]
     if (count := len(np.unique(units))) < n_folds:
         raise ValueError(f"n_folds is {n_folds}; expected at most {count}, the number of groups of items")
-    folds = split_units(units, KFold(n_folds, shuffle=True, random_state=seed))
+    folds = split_units(units, KFold(n_folds, shuffle=True, random_state=check_source(seed)))
     found = [(train, valid) for train, valid in folds if len(train) and len(valid)]
     if not found:
         raise ValueError(

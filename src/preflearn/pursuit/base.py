@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,11 +16,14 @@ from preflearn.checks import (
     check_array,
     check_items,
     check_query_ids,
+    check_real,
     check_scale,
+    check_shape,
     shown,
 )
 from preflearn.ground.estimator import check_asked
-from preflearn.ground.expansion import Functions
+from preflearn.ground.expansion import Functions, KernelParameters, functions_of
+from preflearn.ground.kernels import Kernel
 from preflearn.metrics import disagreement_error, threshold
 from preflearn.pairs import Pairs, as_pairs
 from preflearn.pursuit.forms import Form, form_of
@@ -84,22 +87,13 @@ def _held_out(validation: object | None, n_features: int) -> Held | None:
     return Held(X, y, qid)
 
 
-@dataclass(eq=False, repr=False)
-class _KernelParameters:
-    """What all say of a kernel beside its name."""
-
-    _: KW_ONLY
-    gamma: float | Literal["scale"] = "scale"
-    degree: float = 3
-    coef0: float = 1.0
-
-
-class ScoredItemsEstimator(_KernelParameters, BaseEstimator):
+class ScoredItemsEstimator(KernelParameters, BaseEstimator):
     """A ranking function r(x) = sum_j coef_j k(x, centre of basis_j), learned from scores of items.
 
     A subclass's `fit` sets `basis_`, `coef_`, `n_features_in_` and `_functions`.
     """
 
+    kernel: Kernel
     tau_: float = 0.0
     n_features_in_: int
     basis_: Ids
@@ -139,3 +133,59 @@ class ScoredItemsEstimator(_KernelParameters, BaseEstimator):
         vars(self).pop(name, None)
         if errors is not None:
             setattr(self, name, errors)
+
+
+class OneDictionaryEstimator(ScoredItemsEstimator):
+    """One whose functions are those of one kernel at given centres, usually the items; `_learn` fits them."""
+
+    mix: float = 0.0  # of the loss, from 0 (ranking) to 1 (regression)
+    _training: Given
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        validation: tuple[ArrayLike, ...] | None = None,
+        graph: object | None = None,
+    ) -> Self:
+        """Learn from scored items.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+        y : array-like of shape (n,)
+            Scores; larger is better.
+        qid : array-like of shape (n,), optional
+            Query ids: only items with equal ids are compared. None: one query.
+        validation : tuple (X, y) or (X, y, qid), optional
+            Items that choose the number of functions of a pursuit, or one of several alphas: the first one of
+            least error, of alphas the largest.
+        graph : matrix W of shape (n, n), sparse or dense, optional
+            In place of qid: the weight of each pair in eq. 2; of a directed graph (W + W') / 2.
+
+        Raises
+        ------
+        NotPositiveSemidefiniteError
+            If the kernel of RLS, RankRLS or SparseRankRLS is not positive semi-definite on its items.
+        ValueError
+            On bad parameters, shapes or values, sizes whose squares leave the floats, an alpha that rounding
+            hides, several alphas with nothing to choose one by (neither validation nor, with all items, a
+            second query), or where no two items are compared and the loss is not that of regression.
+        """
+        mix = check_real(self.mix, "mix", "a number from 0 (ranking) to 1 (regression)", least=0.0, most=1.0)
+        data = given(X, y, qid, graph, mix, validation)
+        functions = self._functions_at(data.X)
+        self._learn(functions, data)
+        self._functions, self._training, self.n_features_in_ = functions, data, data.X.shape[1]
+        return self
+
+    def _functions_at(self, X: Floats) -> Functions:
+        """Those centred at the items; "precomputed": X is their Gram matrix."""
+        if self.kernel == "precomputed":
+            check_shape(X, "X", ("n", "n"), "with kernel='precomputed' the Gram matrix of the items")
+        return functions_of(self, X)
+
+    @abstractmethod
+    def _learn(self, functions: Functions, data: Given) -> None:
+        """Set `basis_`, `coef_` and what else the estimator names."""

@@ -19,12 +19,12 @@ from preflearn.checks import (
     Floats,
     check_array,
     check_choice,
-    check_scale,
     refuse,
     require,
 )
 from preflearn.metrics import disagreement_error
-from preflearn.pursuit.forms import QueryForm, form_of, query_numbers
+from preflearn.pursuit.base import given
+from preflearn.pursuit.forms import QueryForm, query_numbers
 from preflearn.pursuit.greedy import Search, Step
 
 Aggregate = Literal["mean", "median", "borda"]
@@ -97,11 +97,8 @@ class NearOptimal:
 
         Where no positive combination is better than a constant the weights are equal.
         """
-        scores = self.predict_models(X)
-        form = form_of(len(scores), qid, None, 0.0)
-        y = check_array(y, "y", (len(scores),), "one score an item")
-        check_scale(y, "y")
-        weights, _ = nnls(form.root(scores), form.root(form.levelled(y)))
+        data = given(X, y, qid, graph=None, mix=0.0)
+        weights, _ = nnls(data.form.root(self.predict_models(data.X)), data.form.root(data.y))
         size = len(self.models)
         return weights / weights.sum() if weights.any() else np.full(size, 1 / size)
 

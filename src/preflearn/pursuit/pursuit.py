@@ -18,7 +18,7 @@ from preflearn.checks import Floats, Ids, check_array, check_count, check_real, 
 from preflearn.ground.estimator import check_asked
 from preflearn.ground.expansion import Functions, functions_of, given_functions
 from preflearn.ground.kernels import Kernel
-from preflearn.pursuit.base import Given, ScoredItemsEstimator, given
+from preflearn.pursuit.base import Given, OneDictionaryEstimator
 from preflearn.pursuit.dictionary import Dictionary, check_size
 from preflearn.pursuit.forms import Form
 from preflearn.pursuit.greedy import Backfit, Search, Step, check_backfit, follow
@@ -26,7 +26,7 @@ from preflearn.pursuit.near_optimal import NearOptimal, beam_search
 
 
 @dataclass(eq=False, repr=False)
-class RankingPursuit(ScoredItemsEstimator):
+class RankingPursuit(OneDictionaryEstimator):
     """A sparse ranking function, one kernel function a step, each by the exact decrease of the loss.
 
     With L~ = mix I + (1 - mix) L, eq. 5 of [Tsivtsivadze2013]_, the loss of f = sum_j a_j k_j on the training
@@ -87,49 +87,18 @@ class RankingPursuit(ScoredItemsEstimator):
     dictionary: ArrayLike | None = None
     memory: float = 1e9
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        qid: ArrayLike | None = None,
-        validation: tuple[ArrayLike, ...] | None = None,
-        graph: object | None = None,
-    ) -> RankingPursuit:
-        """Learn from scored items.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-        y : array-like of shape (n,)
-            Scores; larger is better.
-        qid : array-like of shape (n,), optional
-            Query ids: only items with equal ids are compared. None: one query.
-        validation : tuple (X, y) or (X, y, qid), optional
-            Items that choose the number of functions: the first one of least error.
-        graph : matrix W of shape (n, n), sparse or dense, optional
-            In place of qid: the weight of each pair in eq. 2; of a directed graph (W + W') / 2.
-
-        Raises
-        ------
-        ValueError
-            On bad parameters, shapes or values, sizes whose squares leave the floats, or where no two items
-            are compared and mix < 1.
-        """
-        most = check_count(self.n_basis, "n_basis", 1)
-        mix = check_real(self.mix, "mix", "a number from 0 (ranking) to 1 (regression)", least=0.0, most=1.0)
+    def _learn(self, functions: Functions, data: Given) -> None:
+        most, mix = check_count(self.n_basis, "n_basis", 1), data.form.mix
         check_backfit(self.backfit)
-        data = given(X, y, qid, graph, mix, validation)
         check_size(float(np.abs(data.y).max()), "the scores y" if mix else "the differences of the scores y")
-        functions = self._functions_at(data.X)
         search = self._search(functions, data, self.backfit)
         follow(search.step, most)
         self._order, self._coefs = np.array(search.order, dtype=np.int64), search.coefs()
         seen, self.losses_ = functions.seen(mix), np.array(search.losses)
         errors = data.errors(lambda new: seen.columns(new, self._order) @ self._coefs, mix == 1)
         self._set_errors("validation_errors_", errors)
-        self._functions, self._training, self.n_features_in_ = functions, data, data.X.shape[1]
-        self.basis_, self.coef_ = self.stage(len(self._order) if errors is None else int(np.argmin(errors)))
-        return self
+        best = len(self._order) if errors is None else int(np.argmin(errors))
+        self.basis_, self.coef_ = self._order[:best], self._coefs[:best, best]
 
     def stage(self, p: int) -> tuple[Ids, Floats]:
         """The functions and coefficients after p steps, p from 0 to ``len(losses_) - 1``."""

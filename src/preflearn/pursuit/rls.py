@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from preflearn.checks import (
@@ -23,21 +21,20 @@ from preflearn.checks import (
     check_count,
     check_real,
     check_scale,
-    check_shape,
     refuse,
-    shown,
 )
-from preflearn.ground.expansion import Functions, KernelChoice, functions_of, rounding
+from preflearn.ground.expansion import Functions, rounding
 from preflearn.ground.gram import check_symmetric
 from preflearn.ground.kernels import SHIFTED, Kernel, check_definite
-from preflearn.pursuit.base import Held, ScoredItemsEstimator, given
+from preflearn.ground.splits import check_source
+from preflearn.pursuit.base import Given, Held, OneDictionaryEstimator
 from preflearn.pursuit.forms import Form, QueryForm
 from preflearn.pursuit.ridge import GraphRidge, QueryRidge, orthonormal, subset_ridge, wide_orthonormal
 
 _FLOOR = 10 * float(np.finfo(np.float64).eps)  # alpha below this share of a trace is lost beside the matrix
 
 
-class _Regularised(ScoredItemsEstimator):
+class _Regularised(OneDictionaryEstimator):
     """Coefficients for some values of alpha, and one of them chosen."""
 
     def _keep(self, alphas: Floats, coefs: Floats, errors: Floats | None) -> None:
@@ -49,49 +46,19 @@ class _Regularised(ScoredItemsEstimator):
 
 @dataclass(eq=False, repr=False)
 class _AllItems(_Regularised):
-    """What RLS (`_mix` = 1) and RankRLS (`_mix` = 0) share: min (s - Ka)'L~(s - Ka) + alpha a'Ka."""
+    """What RLS (`mix` = 1) and RankRLS (`mix` = 0) share: min (s - Ka)'L~(s - Ka) + alpha a'Ka."""
 
     alpha: float | Sequence[float] = 1.0
     kernel: Kernel = "rbf"
-    _mix = 0.0
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        qid: ArrayLike | None = None,
-        validation: tuple[ArrayLike, ...] | None = None,
-        graph: object | None = None,
-    ) -> Self:
-        """Learn from scored items.
+    def _functions_at(self, X: Floats) -> Functions:
+        functions = super()._functions_at(X)
+        return functions.seen(self.mix) if self.kernel in SHIFTED else functions
 
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-        y : array-like of shape (n,)
-            Scores; larger is better.
-        qid : array-like of shape (n,), optional
-            Query ids: only items with equal ids are compared. None: one query.
-        validation : tuple (X, y) or (X, y, qid), optional
-            Items that choose one of several alphas.
-        graph : matrix W of shape (n, n), sparse or dense, optional
-            In place of qid: the weight of each pair in eq. 2; of a directed graph (W + W') / 2.
-
-        Raises
-        ------
-        NotPositiveSemidefiniteError
-            If the kernel is not positive semi-definite on the items.
-        ValueError
-            On bad parameters or input, an alpha that rounding hides, several alphas with nothing to choose
-            one by (neither validation nor a second query), or where RankRLS finds no two items to compare.
-        """
+    def _learn(self, functions: Functions, data: Given) -> None:
         alphas = _checked_alphas(self.alpha, 1 / LARGEST, "a positive number")
-        data = given(X, y, qid, graph, self._mix, validation)
         if len(alphas) > 1 and data.held is None:
             _check_queries(data.form, "choosing one of several alphas without validation")
-        functions = _functions_between(self, data.X)
-        if self.kernel in SHIFTED:
-            functions = functions.seen(self._mix)
         K = self._gram(functions, data.X)
         form, y = data.form, data.y
         system = QueryRidge(K, form, y) if isinstance(form, QueryForm) else GraphRidge(K, form, y)
@@ -101,17 +68,15 @@ class _AllItems(_Regularised):
                 f"alpha is {alphas.min():.3g}; expected at least {floor:.3g}, since what is less is lost in "
                 "rounding beside the kernel of the compared items"
             )
-        coefs, seen = system.solutions(alphas), functions.seen(self._mix)
-        errors = data.errors(lambda new: seen.columns(new) @ coefs.T, bool(self._mix))
+        coefs, seen = system.solutions(alphas), functions.seen(self.mix)
+        errors = data.errors(lambda new: seen.columns(new) @ coefs.T, bool(self.mix))
         if isinstance(system, QueryRidge) and len(alphas) > 1 and data.held is None:
             left = Held(data.X, y, system.form.query)
-            errors = left.errors(system.left_out(alphas).T, bool(self._mix))
+            errors = left.errors(system.left_out(alphas).T, bool(self.mix))
         self._keep(alphas, coefs, errors)
         f = K @ self.coef_
         self.objective_ = float(data.form.squares(data.y - f)) + self.alpha_ * float(self.coef_ @ f)
-        self._functions, self._training, self.n_features_in_ = functions, data, data.X.shape[1]
         self.basis_ = np.arange(len(data.X))
-        return self
 
     def leave_query_out(self) -> Floats:
         """Scores of the training items, each by the fit with `alpha_` without its query, shape (n,).
@@ -132,7 +97,7 @@ class _AllItems(_Regularised):
 
     def _gram(self, functions: Functions, X: Floats) -> Floats:
         """The Gram matrix, for RankRLS up to constants of rows and columns."""
-        K = functions.k(X, functions.centres) if self._mix else functions.levelled_gram(X)
+        K = functions.k(X, functions.centres) if self.mix else functions.levelled_gram(X)
         check_scale(K, "the Gram matrix")
         if functions.kernel not in (*SHIFTED, "linear"):
             check_definite(K, rounding(K))
@@ -180,7 +145,7 @@ class RLS(_AllItems):
     ([1.0], [0.0, 0.5])
     """
 
-    _mix = 1.0
+    mix = 1.0
 
 
 class RankRLS(_AllItems):
@@ -276,42 +241,14 @@ class SparseRankRLS(_Regularised):
     _: KW_ONLY
     random_state: Any = None
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        qid: ArrayLike | None = None,
-        validation: tuple[ArrayLike, ...] | None = None,
-        graph: object | None = None,
-    ) -> SparseRankRLS:
-        """Learn from scored items.
-
-        Parameters
-        ----------
-        X, y, qid, validation, graph
-            As in `RankRLS.fit`.
-
-        Raises
-        ------
-        NotPositiveSemidefiniteError
-            If the kernel is not positive semi-definite on the subset.
-        ValueError
-            On bad parameters or input, several alphas without validation, or where no items are compared.
-        """
-        n_basis = check_count(self.n_basis, "n_basis", 1)
+    def _learn(self, functions: Functions, data: Given) -> None:
+        n_basis, X, form = check_count(self.n_basis, "n_basis", 1), data.X, data.form
         alphas = _checked_alphas(self.alpha, 0.0, "a number of at least 0")
-        data = given(X, y, qid, graph, 0.0, validation)
-        X, form = data.X, data.form
         if len(alphas) > 1 and data.held is None:
             raise ValueError(
                 f"alpha has {len(alphas)} values and there is no validation; expected it, to choose one"
             )
-        functions = _functions_between(self, X)
-        try:
-            rng = check_random_state(self.random_state)
-        except ValueError:
-            expected = "a seed, a numpy RandomState or None"
-            raise ValueError(f"random_state is {shown(self.random_state)}; expected {expected}") from None
+        rng = check_source(self.random_state)
         basis = np.sort(rng.choice(len(X), min(n_basis, len(X)), replace=False))
         levelled = functions.seen(0.0)
         Z = levelled.columns(X, basis)
@@ -326,15 +263,7 @@ class SparseRankRLS(_Regularised):
         self._keep(alphas, coefs, data.errors(lambda new: levelled.columns(new, basis) @ coefs.T, False))
         loss = float(form.squares(data.y - Z @ self.coef_))
         self.objective_ = loss + self.alpha_ * float(penalties[alphas == self.alpha_][0])
-        self._functions, self.basis_, self.n_features_in_ = functions, basis, X.shape[1]
-        return self
-
-
-def _functions_between(choice: KernelChoice, X: Floats) -> Functions:
-    """The kernel functions centred at the items; "precomputed": X is their Gram matrix."""
-    if isinstance(choice.kernel, str) and choice.kernel == "precomputed":
-        check_shape(X, "X", ("n", "n"), "with kernel='precomputed' the Gram matrix of the items")
-    return functions_of(choice, X)
+        self.basis_ = basis
 
 
 def _checked_alphas(alpha: object, least: float, expected: str) -> Floats:

@@ -82,10 +82,8 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
     basis_ : ndarray of int, shape (P, M)
         Scored items that are centres, step by step; one may come back.
     coefs_ : ndarray of shape (M, P)
-    objectives_ : ndarray of shape (steps + 1,)
-        (3) after 0, 1, ... steps, also those that validation did not keep.
-    validation_errors_ : ndarray of shape (steps + 1,)
-        With validation: disagreement error of the mean of the views, without ties.
+    objectives_ : ndarray of shape (P + 1,)
+        (3) after 0, 1, ... steps.
     n_features_in_ : int
 
     Notes
@@ -103,7 +101,7 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
     equal: the first is taken.
 
     **Cost.** With a shared index O(M² n l) to set up and O(P M n (n + l)) for P steps, for n scored items as
-    centres, l unscored ones and query ids; with a graph its edges count in place of l. Memory is linear in l.
+    centres and l unscored ones. Memory is linear in l.
     Without a shared index the setup is O(M² n² l); a step compares N^M choices at no further cost in l.
 
     **Large nu.** For functions of equal size up to about 1e10; beyond, rounding in what the views agree on
@@ -133,10 +131,6 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
         qid: ArrayLike | None = None,
         X_unscored: ArrayLike | None = None,
         qid_unscored: ArrayLike | None = None,
-        *,
-        validation: tuple[ArrayLike, ...] | None = None,
-        graph: object | None = None,
-        graph_unscored: object | None = None,
     ) -> SemiSupervisedRankingPursuit:
         """Learn from scored items, and from unscored ones where the views are to agree.
 
@@ -151,10 +145,6 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
             None: the views are to agree on the scored items.
         qid_unscored : array-like of shape (l,), optional
             Query ids of the unscored items, which need not occur among those of the scored ones.
-        validation : tuple (X, y) or (X, y, qid), optional
-            Items that choose the number of steps: the first one of least error of the mean of the views.
-        graph, graph_unscored : matrix of shape (n, n) and (l, l), sparse or dense, optional
-            In place of query ids: the weight of each pair; of a directed graph (W + W') / 2.
 
         Raises
         ------
@@ -166,23 +156,20 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
         nu = check_real(self.nu, "nu", "a number of at least 0", least=0.0, most=LARGEST)
         check_choice(self.algorithm, "algorithm", ("corrected", "printed"))
         shared = check_flag(self.shared_index, "shared_index")
-        data = given(X, y, qid, graph, 0.0, validation)
+        data = given(X, y, qid, graph=None, mix=0.0)
         views = self._views_of(data.X)
         choices = _choices(views, shared)
         side = other = _side(data.form, data.X, views)
-        if X_unscored is not None or qid_unscored is not None or graph_unscored is not None:
-            Xbar, formbar = _unscored(X_unscored, qid_unscored, graph_unscored, data.X.shape[1])
+        if X_unscored is not None or qid_unscored is not None:
+            Xbar, formbar = _unscored(X_unscored, qid_unscored, data.X.shape[1])
             other = _side(formbar, Xbar, views)
         agreeing = other if nu > 0 and len(views) > 1 else None
         printed = self.algorithm == "printed"
         search = CoPursuit(side, agreeing, choices, data.y, nu, shared=shared, printed=printed)
         follow(search.step, most)
-        errors = data.errors(lambda new: _staged(views, search, new), False)
-        best = len(search.basis) if errors is None else int(np.argmin(errors))
-        self._set_errors("validation_errors_", errors)
         self.objectives_ = np.array(search.objectives)
         self._views, self.n_features_in_ = views, data.X.shape[1]
-        self.basis_, self.coefs_ = search.basis[:best], search.coefs[:best].T
+        self.basis_, self.coefs_ = search.basis, search.coefs.T
         return self
 
     def predict_views(self, X: ArrayLike) -> Floats:
@@ -256,22 +243,12 @@ def _side(form: Form, X: Floats, views: list[View]) -> Side:
     return Side(form, [Dictionary(*part, form.height, memory) for part in parts])
 
 
-def _unscored(
-    X: ArrayLike | None, qid: ArrayLike | None, graph: object | None, n_features: int
-) -> tuple[Floats, Form]:
+def _unscored(X: ArrayLike | None, qid: ArrayLike | None, n_features: int) -> tuple[Floats, Form]:
     """Unscored items and what compares them, checked."""
     if X is None:
-        raise ValueError("qid_unscored or graph_unscored is given, but X_unscored is not; expected the items")
+        raise ValueError("qid_unscored is given, but X_unscored is not; expected the items")
     X = check_array(X, "X_unscored", ("l", n_features), "the features of X")
     try:
-        return X, form_of(len(X), qid, graph, 0.0)
+        return X, form_of(len(X), qid, None, 0.0)
     except ValueError as error:
         raise ValueError(f"of the unscored items: {error}") from None
-
-
-def _staged(views: list[View], search: CoPursuit, X: Floats) -> Floats:
-    """The sum of the views after 0, 1, ... steps, but for a constant, shape (n, steps + 1)."""
-    pairs = zip(views, search.basis.T, strict=True)
-    columns = [view.functions.seen(0.0).columns(X[:, view.columns], ids) for view, ids in pairs]
-    steps = np.einsum("vij,jv->ij", columns, search.coefs)
-    return np.cumsum(np.insert(steps, 0, 0.0, axis=1), axis=1)

@@ -12,14 +12,12 @@ from sklearn.base import BaseEstimator
 
 from preflearn.checks import (
     Floats,
-    as_real,
     check_array,
     check_items,
     check_left,
     check_query_ids,
     check_real,
     check_scale,
-    require,
 )
 from preflearn.ground.estimator import check_asked
 
@@ -66,16 +64,6 @@ def check_query(estimator: BaseEstimator, Q: ArrayLike) -> Floats:
 def check_size(value: object, name: str, most: float, other: str = "") -> float:
     """Return a number from 1/most to most, or say that it or the `other` word is expected."""
     return check_real(value, name, f"a number from {1 / most:g} to {most:g}{other}", 1 / most, most)
-
-
-def generator(random_state: int | np.random.Generator | None) -> np.random.Generator:
-    """Random numbers from a seed, a Generator (as it is), or None: other ones each time."""
-    if random_state is None or isinstance(random_state, np.random.Generator):
-        return np.random.default_rng(random_state)
-    seed = as_real(random_state)
-    expected = "a whole number from 0 to 2**53, a numpy Generator, or None"
-    require(0 <= seed <= 2**53 and seed == int(seed), random_state, "random_state", expected)
-    return np.random.default_rng(int(seed))
 
 
 class RankingLearner(ABC, BaseEstimator):

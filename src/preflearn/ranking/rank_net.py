@@ -11,6 +11,7 @@ References
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 import numpy as np
@@ -18,13 +19,15 @@ from numpy.typing import ArrayLike
 
 from preflearn.checks import Floats, check_count
 from preflearn.compiled import njit_sums
+from preflearn.ground.search import generator
 from preflearn.pairs import Pairs
-from preflearn.ranking.base import RankingLearner, check_query, check_rankings, check_size, generator
+from preflearn.ranking.base import RankingLearner, check_query, check_rankings, check_size
 
 _FADING = (0.9, 0.999)  # of the two means of Adam, as in its paper
 _STEADY = 1e-8
 
 
+@dataclass(eq=False, repr=False)
 class RankNet(RankingLearner):
     """A utility learned by a network with one hidden layer, section 3.1.2 of [AhmadiFahandar2019]_.
 
@@ -70,25 +73,13 @@ class RankNet(RankingLearner):
     [3, 1, 2]
     """
 
-    weights_: Floats
-    loss_curve_: Floats
-
-    def __init__(
-        self,
-        n_hidden: int = 64,
-        *,
-        batch_size: int = 16,
-        learning_rate: float = 0.01,
-        n_epochs: int = 20,
-        sigma: float = 1.0,
-        random_state: int | np.random.Generator | None = 0,
-    ) -> None:
-        self.n_hidden = n_hidden
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.n_epochs = n_epochs
-        self.sigma = sigma
-        self.random_state = random_state
+    n_hidden: int = 64
+    _: KW_ONLY
+    batch_size: int = 16
+    learning_rate: float = 0.01
+    n_epochs: int = 20
+    sigma: float = 1.0
+    random_state: int | np.random.Generator | None = 0
 
     def fit(self, X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None = None) -> Self:
         """Learn from ranked items; parameters as in `RankingLearner.fit`.
@@ -103,7 +94,7 @@ class RankNet(RankingLearner):
             check_count(getattr(self, name), name, 1) for name in ("n_hidden", "batch_size", "n_epochs")
         )
         rate, sigma = (check_size(getattr(self, name), name, 1e6) for name in ("learning_rate", "sigma"))
-        rng = generator(self.random_state)
+        rng = generator(self.random_state, fresh=True)
         X, rank, query = check_rankings(X, rank, qid)
         pairs, y = Pairs.from_rankings(X, rank, query)
         first, second = pairs.index.T

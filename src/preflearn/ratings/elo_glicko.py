@@ -22,6 +22,7 @@ References
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -39,6 +40,7 @@ _FIDE_NEW_GAMES, _FIDE_ELITE_RATING = 30, 2400.0
 _LIKELIHOODS = (Probit, Logit, OrdinalProbit, OrdinalLogit)  # of a result, not of points
 
 
+@dataclass(eq=False, repr=False)
 class Elo(RatingSystem):
     """The rating system of [Elo1978]_, updated after every match.
 
@@ -107,24 +109,12 @@ class Elo(RatingSystem):
     ([0.1245, -0.1128, -0.0117], [[0.324, 0.242, 0.435]])
     """
 
-    games_: NDArray[np.int64]
-    elite_: NDArray[np.bool_]
-
-    def __init__(
-        self,
-        k: Literal["fide"] | float = "fide",
-        initial: float = 1200.0,
-        scale: float = 400.0,
-        advantage: float = 0.0,
-        likelihood: Likelihood | None = None,
-        rate: float = 0.2,
-    ) -> None:
-        self.k = k
-        self.initial = initial
-        self.scale = scale
-        self.advantage = advantage
-        self.likelihood = likelihood
-        self.rate = rate
+    k: Literal["fide"] | float = "fide"
+    initial: float = 1200.0
+    scale: float = 400.0
+    advantage: float = 0.0
+    likelihood: Likelihood | None = None
+    rate: float = 0.2
 
     def check_parameters(self) -> None:
         super().check_parameters()
@@ -161,6 +151,7 @@ class Elo(RatingSystem):
         return math.log(10) / float(self.scale) * differences
 
 
+@dataclass(eq=False, repr=False)
 class Glicko(RatingSystem):
     """The rating system of [Glickman1999]_: ratings with a standard deviation, in rating points.
 
@@ -219,19 +210,11 @@ class Glicko(RatingSystem):
     ([1747.2, 1337.8, 1337.8], [253.3, 290.2, 290.2])
     """
 
-    def __init__(
-        self,
-        initial: float = 1500.0,
-        deviation: float = 350.0,
-        c: float = 2.7,
-        period: float | None = None,
-        advantage: float = 0.0,
-    ) -> None:
-        self.initial = initial
-        self.deviation = deviation
-        self.c = c
-        self.period = period
-        self.advantage = advantage
+    initial: float = 1500.0
+    deviation: float = 350.0
+    c: float = 2.7
+    period: float | None = None
+    advantage: float = 0.0
 
     def check_parameters(self) -> None:
         super().check_parameters()

@@ -50,6 +50,8 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
     players_: tuple[Hashable, ...]
     ratings_: Floats
     before_: Floats
+    games_: NDArray[np.int64]  # of Elo, as the next one
+    elite_: NDArray[np.bool_]
     deviations_: Floats  # of systems that know how sure they are, as the next two
     deviation_before_: Floats
     last_: Floats

@@ -19,6 +19,7 @@ References
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -31,6 +32,7 @@ from preflearn.dynamics.likelihoods.normal import OrdinalProbit, Probit
 from preflearn.ratings.system import RatingSystem
 
 
+@dataclass(eq=False, repr=False)
 class TrueSkill(RatingSystem):
     """TrueSkill of [Herbrich2006]_ for two players, a baseline of [Maystre2019]_ (section 4.1 and eq. 9).
 
@@ -91,19 +93,11 @@ class TrueSkill(RatingSystem):
     [[0.386, 0.614]]
     """
 
-    def __init__(
-        self,
-        variance: float = 1.0,
-        dynamics: float = 0.001,
-        step: Literal["match", "time"] = "match",
-        margin: float = 0.0,
-        advantage: float = 0.0,
-    ) -> None:
-        self.variance = variance
-        self.dynamics = dynamics
-        self.step = step
-        self.margin = margin
-        self.advantage = advantage
+    variance: float = 1.0
+    dynamics: float = 0.001
+    step: Literal["match", "time"] = "match"
+    margin: float = 0.0
+    advantage: float = 0.0
 
     def check_parameters(self) -> None:
         super().check_parameters()

@@ -12,7 +12,7 @@ References
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import KW_ONLY, dataclass
 
 from numpy.typing import ArrayLike
 
@@ -23,6 +23,7 @@ from preflearn.svm.machine import KernelMachine, Training, check_bias, check_gap
 from preflearn.svm.problem import KernelProblem
 
 
+@dataclass(eq=False, repr=False)
 class SVMCompare(KernelMachine):
     """A ranking function learned from preferences and ties at once, in one quadratic program.
 
@@ -107,19 +108,10 @@ class SVMCompare(KernelMachine):
     [0, 1]
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        kernel: Kernel = "rbf",
-        *,
-        gamma: float | Literal["scale"] = "scale",
-        degree: float = 3,
-        coef0: float = 1.0,
-        tol: float = 1e-12,
-    ) -> None:
-        super().__init__(kernel, gamma, degree, coef0)
-        self.C = C
-        self.tol = tol
+    C: float = 1.0
+    kernel: Kernel = "rbf"
+    _: KW_ONLY
+    tol: float = 1e-12
 
     def fit(
         self, pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None

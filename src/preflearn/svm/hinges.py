@@ -78,14 +78,14 @@ def certificate(rows: Rows, z: Floats, squared: float, dual: float, noise: float
     Of several such beta, the middle. The rounding of z, by about `noise`, counts as part of the gap.
     """
     h = rows.slopes(z)
-    bias = _best_bias(rows, h) if rows.biased else 0.0
+    bias = best_bias(rows, h) if rows.biased else 0.0
     loss = rows.label * (h - bias)
     objective = squared / 2 + float(rows.cost @ np.maximum(0.0, loss))
     doubt = noise * float(np.linalg.norm(rows.cost[loss > -noise]))
     return Certificate(objective, (abs(objective - dual) + doubt) / objective, bias)
 
 
-def _best_bias(rows: Rows, h: Floats) -> float:
+def best_bias(rows: Rows, h: Floats) -> float:
     """The loss is convex and piecewise linear in beta: its slope rises by cost_i at h_i."""
     order = np.argsort(h)
     slope = np.cumsum(rows.cost[order]) - rows.high.sum()

@@ -15,6 +15,7 @@ References
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 import numpy as np
@@ -32,6 +33,7 @@ from preflearn.pairs import Pairs
 from preflearn.svm.machine import Training, check_bias
 
 
+@dataclass(eq=False, repr=False)
 class LogisticCompare(ComparisonEstimator):
     """A ranking function learned from very many preferences and ties, by logistic regression.
 
@@ -100,22 +102,13 @@ class LogisticCompare(ComparisonEstimator):
     [0, 1]
     """
 
-    def __init__(
-        self,
-        alpha: float = 1e-4,
-        kernel: Literal["linear", "rbf"] = "linear",
-        *,
-        gamma: float | Literal["scale"] = "scale",
-        n_components: int = 300,
-        tol: float = 1e-6,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.kernel: Literal["linear", "rbf"] = kernel
-        self.gamma: float | Literal["scale"] = gamma
-        self.n_components = n_components
-        self.tol = tol
-        self.random_state = random_state
+    alpha: float = 1e-4
+    kernel: Literal["linear", "rbf"] = "linear"
+    _: KW_ONLY
+    gamma: float | Literal["scale"] = "scale"
+    n_components: int = 300
+    tol: float = 1e-6
+    random_state: int | np.random.RandomState | None = None
 
     def fit(
         self, pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import warnings
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, Ids, check_kinds, check_labels, check_weights
 from preflearn.ground.estimator import ComparisonEstimator
-from preflearn.ground.expansion import Expansion
+from preflearn.ground.expansion import Expansion, KernelParameters
 from preflearn.ground.kernels import Kernel
+from preflearn.ground.newton import warn_of_gap
 from preflearn.metrics import best_threshold, comparison_loss, threshold
 from preflearn.pairs import Pairs, as_pairs
 from preflearn.svm.problem import INACCURATE, Solution
@@ -83,16 +82,11 @@ class Training(NamedTuple):
         return every
 
 
-class ExpandedMachine(ComparisonEstimator):
+class ExpandedMachine(KernelParameters, ComparisonEstimator):
     """A ranking function in the span of kernels at the items; `SVMCompare` documents its parameters."""
 
+    kernel: Kernel
     _expansion: Expansion
-
-    def __init__(self, kernel: Kernel, gamma: float | Literal["scale"], degree: float, coef0: float) -> None:
-        self.kernel: Kernel = kernel
-        self.gamma: float | Literal["scale"] = gamma
-        self.degree = degree
-        self.coef0 = coef0
 
     def rank_function(self, X: ArrayLike) -> Floats:
         """Scores r(x) of items, shape (n,); larger is better.
@@ -132,9 +126,7 @@ def preferences_first(y: NDArray) -> Ids:
 
 def check_gap(owner: object, gap: float, remedy: str, tol: float = 0.0) -> None:
     """Say so where rounding spoils an answer: a warning of the caller's caller, or ValueError."""
-    found, remedy = f"the duality gap is {gap:.1e}", f"{remedy}, or standardise the features"
+    remedy = f"{remedy}, or standardise the features"
     if not gap <= _USELESS:
-        raise ValueError(f"no optimum was found ({found}): {remedy}")
-    if gap > max(INACCURATE, tol):
-        message = f"{type(owner).__name__}: {found}; expected at most {INACCURATE:g}: {remedy}"
-        warnings.warn(message, ConvergenceWarning, stacklevel=3)
+        raise ValueError(f"no optimum was found (the duality gap is {gap:.1e}): {remedy}")
+    warn_of_gap(type(owner).__name__, gap, max(INACCURATE, tol), remedy, calls=2)

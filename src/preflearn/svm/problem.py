@@ -135,7 +135,7 @@ class KernelProblem(ItemKernel):
     def _with_features(self, space: Space, features: FeatureGram, s: Floats, u: Floats) -> Solution:
         """The function u·L, proved by dual weights; its coefficients are near those of these weights."""
         if self.kernel == "linear":
-            return self._judged(space, s, Expansion(self.k, u[None], np.ones(1)), float(u @ u))
+            return self._judged(space, s, Expansion(self.functions.k, u[None], np.ones(1)), float(u @ u))
         coef = features.coefficients(u, space.gram.B.adjoint(space.rows.summed(space.rows.sign * s)))
         expansion = self.expansion(coef if self.kernel in SHIFTED else coef - coef.mean())
         return self._judged(space, s, expansion, float(u @ u))

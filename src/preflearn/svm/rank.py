@@ -16,6 +16,7 @@ References
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 import numpy as np
@@ -42,6 +43,7 @@ _SPAN = 1e4  # from the first breakpoint of a fold to the end of its path
 _TINY = float(np.finfo(np.float64).tiny)
 
 
+@dataclass(eq=False, repr=False)
 class SVMRank(KernelMachine):
     """A ranking function learned from preferences, with a threshold learned afterwards.
 
@@ -114,23 +116,12 @@ class SVMRank(KernelMachine):
     [1.0]
     """
 
-    def __init__(
-        self,
-        C: float | Literal["path"] = 1.0,
-        kernel: Kernel = "rbf",
-        *,
-        gamma: float | Literal["scale"] = "scale",
-        degree: float = 3,
-        coef0: float = 1.0,
-        ties: Literal["ignore", "duplicate"] = "ignore",
-        tol: float = 1e-12,
-        random_state: int = 0,
-    ) -> None:
-        super().__init__(kernel, gamma, degree, coef0)
-        self.C: float | Literal["path"] = C
-        self.ties: Literal["ignore", "duplicate"] = ties
-        self.tol = tol
-        self.random_state = random_state
+    C: float | Literal["path"] = 1.0
+    kernel: Kernel = "rbf"
+    _: KW_ONLY
+    ties: Literal["ignore", "duplicate"] = "ignore"
+    tol: float = 1e-12
+    random_state: int = 0
 
     def fit(
         self,

@@ -14,7 +14,8 @@ References
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,6 +38,7 @@ _ROUNDS = 10_000  # never seen: in each the objective grows, a pair is freed, or
 _FEW = 1000  # pairs that are not worth a first guess
 
 
+@dataclass(eq=False, repr=False)
 class LPCompare(ExpandedMachine):
     """A ranking function with few kernels and a large margin in its own values, with slack.
 
@@ -125,19 +127,9 @@ class LPCompare(ExpandedMachine):
     [0, 1]
     """
 
-    def __init__(
-        self,
-        nu: float = 0.5,
-        radius: float = 10.0,
-        kernel: Kernel = "rbf",
-        *,
-        gamma: float | Literal["scale"] = "scale",
-        degree: float = 3,
-        coef0: float = 1.0,
-    ) -> None:
-        super().__init__(kernel, gamma, degree, coef0)
-        self.nu = nu
-        self.radius = radius
+    nu: float = 0.5
+    radius: float = 10.0
+    kernel: Kernel = "rbf"
 
     def fit(
         self, pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -164,7 +156,7 @@ class LPCompare(ExpandedMachine):
         given = Training.of(self, pairs, y, sample_weight)
         problem = KernelProblem.of(self, given.pairs)
         items = problem.items - problem.items.mean(axis=0) if self.kernel == "linear" else problem.items
-        K = problem.k(items, problem.centres)
+        K = problem.functions.k(items, problem.functions.centres)
         check_scale(K, "the Gram matrix")
         cost = given.weights / (nu * given.weights.sum())
         program = _Program(K, problem.B, given.y, cost, radius)
