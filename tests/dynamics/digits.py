@@ -6,6 +6,7 @@ likelihood's derivatives; and the step is halved until nothing changes.
 """
 
 import mpmath as mp
+import numpy as np
 
 from preflearn.dynamics import Gaussian, Logit, OrdinalLogit, OrdinalProbit, Poisson, Probit
 
@@ -95,3 +96,41 @@ def _moments(log_p, exponent, mode, width, step, mean, deviation, ep):
             sums = [total + weight * power for total, power in zip(sums, (1, *powers), strict=True)]
             k += 1
     return sums
+
+
+def arrays(likelihood, y, mean, variance, ep):
+    return np.array(
+        (likelihood.log_partition if ep else likelihood.expected)(np.full(len(mean), y), mean, variance)
+    )
+
+
+def one(likelihood, y, mean, variance, ep):
+    return arrays(likelihood, y, [mean], [variance], ep)[:, 0]
+
+
+def near(found, expected, tolerance):
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+
+
+def in_high_precision(F, density, gap):
+    """A and Q of dx = F x dt + noise in the last entry, from one matrix exponential (Van Loan 1978)."""
+    K = len(F)
+    with mp.workdps(300):
+        both = mp.zeros(2 * K)
+        both[:K, :K], both[K:, K:] = mp.matrix(F), -mp.matrix(F).T
+        both[K - 1, 2 * K - 1] = density
+        both = mp.expm(both * gap)
+        A = both[:K, :K]
+        return np.array(A.tolist()), np.array((both[:K, K:] * A.T).tolist())
+
+
+def relative(found, exact):
+    """Largest error of an entry; those that underflow count as exact."""
+    return max(
+        (
+            abs(float(abs(a - b) / abs(b)))
+            for a, b in zip(found.ravel(), exact.ravel(), strict=True)
+            if abs(b) > 1e-250
+        ),
+        default=0.0,
+    )

@@ -1,3 +1,5 @@
+"""test_saving"""
+
 import io
 import json
 import re
@@ -5,10 +7,14 @@ import zipfile
 
 import numpy as np
 import pytest
+from dynamics.problems import PRIOR, fit_small
 
+from preflearn.dynamics import load
 from preflearn.dynamics.saving import as_names, read_npz, write_npz
 
 HEADER = {"likelihood": {"name": "Probit"}, "tol": 1e-6, "features": ["Ann", ["Ann", "Bob"]], "none": None}
+
+
 ARRAYS = {
     "alpha": np.array([0.1, -1e300, 5e-324]),
     "counts": np.arange(6, dtype=np.int32).reshape(2, 3),
@@ -181,3 +187,65 @@ def test_names_come_back_as_they_were(tmp_path):
 def test_names_of_other_kinds_are_refused(tmp_path, name):
     with pytest.raises(ValueError, match=r"can't be saved.*; expected names that are a str, a number or a"):
         write_npz(tmp_path / "names", {"names": [name]}, {})
+
+
+def overwritten(place, value):
+    return lambda starts: np.where(np.arange(len(starts)) == place, value, starts)
+
+
+def test_options_that_are_numbers_of_numpy_are_saved(tmp_path):
+    options = {"n_threads": np.int64(1), "tol": np.float32(1e-6), "max_iter": np.int64(50)}
+    fit_small(**options).save(tmp_path / "model.npz")
+    read = load(tmp_path / "model.npz")
+    assert {name: getattr(read, name) for name in options} == options
+    assert read.covariance == PRIOR  # one for all features is no mapping
+
+
+@pytest.mark.parametrize(
+    ("header", "arrays"),
+    [
+        ({"covariance": None}, {}),
+        ({"covariance": []}, {}),
+        ({"covariance": [1, 2]}, {}),
+        ({"likelihood": {"kind": "Foo"}}, {}),
+        ({"options": {"foo": 3}}, {}),
+        ({"options": {"tol": -1}}, {}),
+        ({"options": [1]}, {}),
+        ({"features": 3}, {}),
+        ({"features": ["Ann"]}, {}),
+        ({"features": [{}, "Bob", "Cy", "Dee"]}, {}),
+        ({"evidence": "high"}, {}),
+        ({"converged": 3}, {}),
+        ({}, {"time": None}),
+        ({}, {"time": lambda time: time[:-1]}),
+        ({}, {"time": lambda time: time * np.nan}),
+        ({}, {"outcomes": lambda y: y[:-1]}),
+        ({}, {"outcomes": lambda y: 7 * y}),
+        ({}, {"pseudo_observations": lambda sites: sites[:-1]}),
+        ({}, {"pseudo_observations": lambda sites: sites[:, 0]}),
+        ({}, {"pseudo_observations": lambda sites: sites * np.nan}),
+        ({}, {"indices": lambda columns: columns + 100}),
+        ({}, {"indices": lambda columns: columns - 100}),
+        ({}, {"indices": lambda columns: columns + 0.5}),
+        ({}, {"indptr": lambda starts: starts[::-1]}),
+        *(  # each of these once ended the process, or came out as an error of C++
+            ({}, {"indptr": overwritten(place, value)})
+            for place, value in [(5, 400_000), (30, 700), (1, 99), (1, -5), (1, 2**31 - 1)]
+        ),
+        ({}, {"trace_rate": lambda rate: rate[:-1]}),
+        ({}, {"trace_rate": None}),
+    ],
+)
+def test_files_whose_parts_do_not_fit_are_refused(tmp_path, header, arrays):
+    path = tmp_path / "model.npz"
+    fit_small().save(path)
+    found, numbers = read_npz(path)
+    found |= header
+    for name, change in arrays.items():
+        if change is None:
+            del numbers[name]
+        else:
+            numbers[name] = change(numbers[name])
+    write_npz(path, found, numbers)
+    with pytest.raises(ValueError, match=r"model\.npz is damaged.*expected a file that `save` wrote"):
+        load(path)
