@@ -171,16 +171,14 @@ class Implied:
 # ---- (1) The exact posterior for a Gaussian likelihood
 
 
-def exact_gaussian(problem: Problem, y, variance):
-    """Mean and covariance of the scores of the entries, and the evidence.
-
-    y = design·s + noise, with s ~ N(0, gram): condition the joint Gaussian of s and y on y.
-    """
-    gram, design = problem.gram, problem.design
-    outcomes = design @ gram @ design.T + variance * np.eye(len(design))
-    gain = np.linalg.solve(outcomes, design @ gram).T
-    log_evidence = float(multivariate_normal(np.zeros(len(design)), outcomes).logpdf(y))
-    return gain @ y, gram - gain @ design @ gram, log_evidence
+def exact_gaussian(covariance, noise, X, time, y):
+    """Means and variances of all features at all matches (N, M), and the evidence; one covariance."""
+    K, n = covariance.gram(time), len(X)
+    C = (X @ X.T) * K + noise * np.eye(n)
+    gains = [np.linalg.solve(C, (K * x).T).T for x in X.T]
+    mean = np.transpose([gain @ y for gain in gains])
+    variance = np.transpose([np.diag(K - gain @ (K * x).T) for gain, x in zip(gains, X.T, strict=True)])
+    return mean, variance, multivariate_normal(np.zeros(n), C).logpdf(y)
 
 
 # ---- (2) EP and reverse-KL: Algorithm 1 with sites exp(alpha·s - beta·s²/2)

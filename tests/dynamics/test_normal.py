@@ -1,4 +1,4 @@
-"""test_normal"""
+"""Wins, ties and points under normal noise, against SciPy and many digits."""
 
 import math
 
@@ -6,10 +6,12 @@ import mpmath as mp
 import numpy as np
 import pytest
 from dynamics import digits
-from dynamics.digits import arrays, near, one
+from dynamics.digits import CASES, arrays, near, near_a_plain_sum, one
 from scipy import special, stats
 
 from preflearn.dynamics import Gaussian, OrdinalProbit, Probit
+
+NORMAL = Probit | OrdinalProbit | Gaussian
 
 
 def test_gaussian_points():
@@ -22,6 +24,12 @@ def test_gaussian_points():
     np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-12)  # the rest is a tie
     two = Gaussian(140.0).probabilities(mean, variance)
     np.testing.assert_allclose(two[:, 1], stats.norm.cdf(mean / deviation), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("mean", "variance"), [(-11, 144), (50, 1e4)])
+@pytest.mark.parametrize(("likelihood", "y"), [case for case in CASES if isinstance(case[0], NORMAL)])
+def test_wide_distributions(likelihood, y, mean, variance):
+    near_a_plain_sum(likelihood, y, mean, variance)
 
 
 def test_wins_of_normal_noise():
@@ -42,17 +50,8 @@ def test_wins_of_normal_noise():
 def test_ties_of_normal_noise(half):
     """Where the three formulas meet too: half (|center| + 1) = 0.2, and |center| - half = 4."""
     tie = OrdinalProbit(half)
-    for center in (
-        0.0,
-        1e-9,
-        0.3,
-        half,
-        3.5 + half - 1e-9,
-        3.5 + half + 1e-9,
-        0.2001 / half,
-        abs(0.2 / half - 1),
-        1e4,
-    ):
+    where_they_meet = 3.5 + half - 1e-9, 3.5 + half + 1e-9, 0.2001 / half, abs(0.2 / half - 1)
+    for center in (0.0, 1e-9, 0.3, half, *where_they_meet, 1e4):
         found = one(tie, 0, center, 0.0, ep=True)
         with mp.workdps(400):
             near_end, far_end = mp.mpf(center) - half, mp.mpf(center) + half

@@ -6,74 +6,40 @@ import math
 import numpy as np
 import pytest
 from dynamics import digits
-from dynamics.digits import arrays, near, one
+from dynamics.digits import CASES, arrays, moments, near, one
 from hypothesis import given
 from hypothesis import strategies as st
 
 from preflearn.dynamics import Gaussian, Logit, OrdinalLogit, OrdinalProbit, Poisson, Probit, Skellam
 
-CASES = [
-    (Probit(), 1),
-    (Logit(), -1),
-    (OrdinalProbit(0.5), 1),
-    (OrdinalProbit(0.1), 0),
-    (OrdinalProbit(4.0), 0),
-    (OrdinalLogit(0.5), -1),
-    (OrdinalLogit(0.5), 0),
-    (OrdinalLogit(4.0), 0),
-    (Poisson(), 0),
-    (Poisson(), 100),
-    (Gaussian(3.0), -2.5),
-    (Skellam(0.05), 1),
-    (Skellam(50.0), -7),
-]
-
-
 # Means and variances within ±50 and 1e-12 to 1e6, on both sides of where the rule of integration changes.
 MOMENTS = [(0, 0.51), (-1.7, 1e-12), (4, 0.5), (50, 1e-12), (-50, 3), (23, 20), (-11, 150), (50, 1e6)]
-
-
 MOMENTS += [(-20, 63.5), (0.3, 4e-3)]
-
-
 TOLERANCE = 1e-10  # relative, or absolute below 1; all cases with all moments were measured once: 1e-12
 
-
-COUNTS = (Poisson, Skellam)
-
-
-def some_moments(n, seed, mean=50.0, low=-12, high=6):
-    rng = np.random.default_rng(seed)
-    return rng.uniform(-mean, mean, n), 10 ** rng.uniform(low, high, n)
-
-
-def two_of(moments, i):
-    return [moments[i % len(moments)], moments[(i + 3) % len(moments)]]
+every_case = pytest.mark.parametrize(("likelihood", "y"), CASES)
+both_ways = pytest.mark.parametrize("ep", [True, False])
 
 
 @pytest.mark.parametrize(
-    ("likelihood", "y", "mean", "variance"),
-    [(*case, *moments) for i, case in enumerate(CASES) for moments in two_of(MOMENTS, i)],
+    ("likelihood", "y", "mean", "variance", "ep"),
+    [
+        (*case, *known[(i + more) % len(known)], ep)
+        for ep, known in ((True, MOMENTS), (False, MOMENTS[:6]))
+        for i, case in enumerate(CASES)
+        for more in (0, 3)
+    ],
 )
-def test_ep_equals_many_digits(likelihood, y, mean, variance):
-    expected = digits.integrals(likelihood, y, mean, variance, ep=True)
-    near(one(likelihood, y, mean, variance, ep=True), expected, TOLERANCE)
+def test_integrals_equal_many_digits(likelihood, y, mean, variance, ep):
+    expected = digits.integrals(likelihood, y, mean, variance, ep)
+    near(one(likelihood, y, mean, variance, ep), expected, TOLERANCE)
 
 
-@pytest.mark.parametrize(
-    ("likelihood", "y", "mean", "variance"),
-    [(*case, *moments) for i, case in enumerate(CASES) for moments in two_of(MOMENTS[:6], i)],
-)
-def test_reverse_kl_equals_many_digits(likelihood, y, mean, variance):
-    expected = digits.integrals(likelihood, y, mean, variance, ep=False)
-    near(one(likelihood, y, mean, variance, ep=False), expected, TOLERANCE)
-
-
-@pytest.mark.parametrize(("likelihood", "y"), CASES)
-@pytest.mark.parametrize("ep", [True, False])
+@every_case
+@both_ways
 def test_derivatives_are_those_of_the_value(likelihood, y, ep):
     """By Richardson's differences, where the values are not too large for them."""
-    mean, variance = some_moments(300, 1, mean=5, low=-3, high=2)
+    mean, variance = moments(300, 1, mean=5, low=-3, high=2)
     step, between = 0.02, np.array([1, -8, 0, 8, -1]) / 12
     around = [arrays(likelihood, y, mean + k * step, variance, ep) for k in (-2, -1, 0, 1, 2)]
     value, first, second = around[2]
@@ -84,10 +50,10 @@ def test_derivatives_are_those_of_the_value(likelihood, y, ep):
     assert np.isfinite(value).all()
 
 
-@pytest.mark.parametrize(("likelihood", "y"), CASES)
+@every_case
 def test_curvature_and_bounds(likelihood, y):
     """EP's pseudo-observations have variances of at least 0, so has q; and Jensen's inequality."""
-    mean, variance = some_moments(2000, 2)
+    mean, variance = moments(2000, 2)
     value, first, second = arrays(likelihood, y, mean, variance, ep=True)
     bound, kl_first, kl_second = arrays(likelihood, y, mean, variance, ep=False)
     assert np.isfinite([value, first, second, bound, kl_first, kl_second]).all()
@@ -100,9 +66,9 @@ def test_curvature_and_bounds(likelihood, y):
 
 
 @pytest.mark.parametrize(("likelihood", "y"), [case for case in CASES if not isinstance(case[0], Poisson)])
-@pytest.mark.parametrize("ep", [True, False])
+@both_ways
 def test_exchanging_the_teams_mirrors(likelihood, y, ep):
-    mean, variance = some_moments(2000, 3)
+    mean, variance = moments(2000, 3)
     value, first, second = arrays(likelihood, y, mean, variance, ep)
     twin, twin_first, twin_second = arrays(likelihood, -y, -mean, variance, ep)
     near(twin, value, 1e-12)
@@ -112,7 +78,7 @@ def test_exchanging_the_teams_mirrors(likelihood, y, ep):
 
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_the_signs_of_derivatives(sign):
-    mean, variance = some_moments(2000, 4)
+    mean, variance = moments(2000, 4)
     for likelihood, ep in itertools.product(
         (Probit(), Logit(), OrdinalProbit(2.0), OrdinalLogit(2.0)), (True, False)
     ):
@@ -122,15 +88,15 @@ def test_the_signs_of_derivatives(sign):
             assert (sign * tie <= 1e-12).all()
 
 
-@pytest.mark.parametrize(("likelihood", "y"), CASES)
-@pytest.mark.parametrize("ep", [True, False])
+@every_case
+@both_ways
 def test_no_jump_where_the_rule_changes(likelihood, y, ep):
     for mean, variance in itertools.product((-20.0, -2.0, 0.3, 7.0), (1e-9, 1 / 256, 0.327, 64.0)):
         here, there = (one(likelihood, y, mean, variance * (1 + e), ep) for e in (0, 1e-13))
         near(here, there, 1e-10)
 
 
-@pytest.mark.parametrize(("likelihood", "y"), CASES)
+@every_case
 def test_without_variance_both_are_the_density(likelihood, y):
     for mean in (-3.0, 0.0, 0.4, 11.0):
         sure = one(likelihood, y, mean, 0, ep=True)
