@@ -67,18 +67,8 @@ def test_it_finds_a_sum_and_reports_it():
     assert isinstance(likelihood, Gaussian)
     assert likelihood.variance == pytest.approx(0.1, rel=0.8)
     table = found.table
-    expected = [
-        "step",
-        "structure",
-        "evidence",
-        "n_parameters",
-        "bic",
-        "converged",
-        "covariance",
-        "error",
-        "seconds",
-    ]
-    assert list(table) == expected
+    columns = "step structure evidence n_parameters bic converged covariance error seconds"
+    assert list(table) == columns.split()
     np.testing.assert_allclose(table["bic"], table["n_parameters"] * math.log(250) - 2 * table["evidence"])
     assert table["structure"].is_unique
     steps = table.groupby("step")["bic"].min().cummin()

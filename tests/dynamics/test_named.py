@@ -51,10 +51,11 @@ def test_names_of_a_mapping_begin_with_the_feature():
         "*: Wiener.variance",
         "likelihood.variance",
     ]
+    twice = DynamicComparisons({1: Constant(), "1": Constant()}, Probit())
     with pytest.raises(
         ValueError, match=r"two parameters are called '1: Constant.variance'; expected .* print"
     ):
-        parameters_of(DynamicComparisons({1: Constant(), "1": Constant()}, Probit()))
+        parameters_of(twice)
 
 
 def test_values_go_where_their_names_say():
@@ -64,19 +65,20 @@ def test_values_go_where_their_names_say():
     assert changed.covariance == {"advantage": Constant(1.0), "*": Constant(2.0) + Matern12(3.0, 9.0)}
     assert (changed.likelihood, changed.method, changed.tol) == (Skellam(1.5), "kl", 1e-4)
     assert model.covariance == covariance
-    with pytest.raises(
-        ValueError, match=r"a parameter is 'Matern.variance'; expected one of advantage: Const"
-    ):
-        with_parameters(model, {"Matern.variance": 1.0})
+
+    def refused(message, values):
+        with pytest.raises(ValueError, match=message):
+            with_parameters(model, values)
+
     for wrong in (0, -1.0, np.nan, "1", True):
-        with pytest.raises(
-            ValueError, match=r"advantage: Constant.variance is .*; expected a positive number"
-        ):
-            with_parameters(model, {"advantage: Constant.variance": wrong})
+        refused(
+            r"advantage: Constant.variance is .*; expected a positive number",
+            {"advantage: Constant.variance": wrong},
+        )
+    refused("a parameter is 'Matern.variance'; expected one of advantage: Const", {"Matern.variance": 1.0})
+    refused("values is None; expected a mapping of names to numbers", None)
     with pytest.raises(ValueError, match="model is Probit"):
         parameters_of(Probit())
-    with pytest.raises(ValueError, match="values is None; expected a mapping of names to numbers"):
-        with_parameters(model, None)
 
 
 RANGES = {"Matern12.variance": (0.01, 10.0), "Matern12.lengthscale": (0.1, 100.0)}

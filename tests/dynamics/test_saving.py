@@ -218,6 +218,10 @@ def test_options_that_are_numbers_of_numpy_are_saved(tmp_path):
     assert read.covariance == PRIOR  # one for all features is no mapping
 
 
+def begin_at(place, value):
+    return lambda starts: np.r_[starts[:place], value, starts[place + 1 :]]
+
+
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     """What is in the file of a model of 30 matches."""
@@ -253,13 +257,8 @@ def saved(tmp_path_factory):
         ("indices", lambda columns: columns - 100),
         ("indices", lambda columns: columns + 0.5),
         ("indptr", lambda starts: starts[::-1]),
-        *(  # each of these once ended the process, or came out as an error of C++
-            (
-                "indptr",
-                lambda starts, place=place, value=value: np.where(np.arange(31) == place, value, starts),
-            )
-            for place, value in [(5, 400_000), (30, 700), (1, 99), (1, -5), (1, 2**31 - 1)]
-        ),
+        # Each of these once ended the process, or came out as an error of C++.
+        *(("indptr", begin_at(*at)) for at in [(5, 400_000), (30, 700), (1, 99), (1, -5), (1, 2**31 - 1)]),
         ("trace_rate", lambda rate: rate[:-1]),
         ("trace_rate", lambda rate: None),
     ],
