@@ -4,28 +4,16 @@ import json
 from dataclasses import fields
 
 import pytest
-from dynamics.problems import COVARIANCES, LIKELIHOODS
+from dynamics.problems import COVARIANCES, FORMULAS, LIKELIHOODS
 
 from preflearn import dynamics
-from preflearn.dynamics import (
-    Gaussian,
-    Likelihood,
-    Linear,
-    Periodic,
-    SquaredExponential,
-    Wiener,
-    covariance_from,
-    likelihood_from,
-)
+from preflearn.dynamics import Gaussian, Likelihood, covariance_from, likelihood_from
 
 VALUES = [
-    *COVARIANCES,
-    Periodic(0.9, 0.8, 2.5),
-    SquaredExponential(0.9, 0.8),
-    Wiener(0.3),
-    Linear(origin="first"),
+    *FORMULAS,
+    *COVARIANCES[8:],
     *(ours for ours, *_ in LIKELIHOODS.values()),
-    Gaussian(variance=3.0, margin=0.5),
+    Gaussian(3.0, margin=0.5),
 ]
 
 

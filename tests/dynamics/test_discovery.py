@@ -1,4 +1,4 @@
-"""The search for a covariance: what it tries, and that it finds a known truth."""
+"""The search for a covariance finds a known truth, and tells of what fails."""
 
 import math
 
@@ -23,8 +23,6 @@ from preflearn.dynamics import (
 from preflearn.matches import Matches
 
 SPAN = 1000.0
-
-
 PROBIT = Probit()
 
 

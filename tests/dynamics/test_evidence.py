@@ -1,4 +1,4 @@
-"""Hyperparameters: their names, the gradient of the evidence, its maximum, and the random search."""
+"""The gradient of the evidence, and its maximum."""
 
 import math
 import warnings

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from dynamics import dense
+from dynamics.problems import LIKELIHOODS
 from scipy import stats
 
 from preflearn.compiled import njit_inside
@@ -26,27 +27,10 @@ from preflearn.dynamics.likelihoods.likelihood import Results
 from preflearn.dynamics.likelihoods.quadrature import averaged, tilted
 from preflearn.matches import Matches
 
-ALL = [
-    Probit(),
-    Logit(),
-    OrdinalProbit(margin=0.4),
-    OrdinalLogit(margin=0.7),
-    Poisson(),
-    Gaussian(variance=3.0, margin=0.5),
-    Gaussian(variance=140.0),
-    Skellam(base_rate=1.4),
-]
-
-
+ALL = [*(ours for ours, *_ in LIKELIHOODS.values()), Gaussian(variance=3.0, margin=0.5), Gaussian(140.0)]
 RESULTS = ALL[:4]
-
-
 OUTCOMES = {Poisson: np.arange(401.0), Skellam: np.arange(-400.0, 401.0)}
-
-
 OUTCOMES |= {kind: np.array([-1.0, 0.0, 1.0]) for kind in (OrdinalProbit, OrdinalLogit)}
-
-
 OUTCOMES |= {kind: np.array([-1.0, 1.0]) for kind in (Probit, Logit)}
 
 

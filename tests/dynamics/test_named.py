@@ -1,4 +1,4 @@
-"""test_named"""
+"""The names of hyperparameters, and the random search over them."""
 
 import math
 import re

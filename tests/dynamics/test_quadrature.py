@@ -117,8 +117,6 @@ def test_far_out_it_stays_finite(mean, log_variance, case, ep):
 
 
 EXTREME = [0.0, 5e-324, 1e-305, 1e-299, 1e-60, 1e-3, 63.9, 64.1, 9e5, 1e60, 1e100]
-
-
 LAWS = [likelihood for likelihood, _ in CASES] + [OrdinalLogit(1e100), OrdinalProbit(1e-100), Skellam(1e6)]
 
 

@@ -14,8 +14,6 @@ from preflearn.dynamics.saving import as_names, read_npz, write_npz
 from preflearn.matches import Matches
 
 HEADER = {"likelihood": {"name": "Probit"}, "tol": 1e-6, "features": ["Ann", ["Ann", "Bob"]], "none": None}
-
-
 ARRAYS = {
     "alpha": np.array([0.1, -1e300, 5e-324]),
     "counts": np.arange(6, dtype=np.int32).reshape(2, 3),
@@ -33,7 +31,7 @@ def path(tmp_path):
 
 def bytes_of(array):
     stream = io.BytesIO()
-    np.save(stream, array)
+    np.save(stream, array, allow_pickle=True)
     return stream.getvalue()
 
 
@@ -118,14 +116,9 @@ def test_another_format_is_named(path, tmp_path):
     for file in (text, plain, tmp_path, other):
         with pytest.raises(ValueError, match=r"is no \.npz file, cut short or damaged"):
             read_npz(file)
-    for content in (
-        b"no array",
-        bytes_of(np.frombuffer(b"{", dtype=np.uint8)),
-        header_bytes(path, format="x"),
-    ):
-        rewritten(path, header=content)
-        with pytest.raises(ValueError, match=r"is no model of ours|damaged"):
-            read_npz(path)
+    rewritten(path, header=header_bytes(path, format="x"))
+    with pytest.raises(ValueError, match=r"is no model of ours|damaged"):
+        read_npz(path)
 
 
 @pytest.mark.parametrize("version", [2, 0, "one", None])
@@ -157,20 +150,21 @@ def test_changed_bytes_are_refused_or_change_nothing(path):
             np.testing.assert_array_equal(found[name], array)
 
 
-@pytest.mark.parametrize("content", [b"\x93NUMPY", bytes_of(ARRAYS["alpha"])[:-8]])
-def test_arrays_that_are_none_are_refused(path, content):
-    rewritten(path, alpha=content)
-    with pytest.raises(ValueError, match=r"cut short or damaged"):
+@pytest.mark.parametrize(
+    ("member", "content", "message"),
+    [
+        ("alpha", b"\x93NUMPY", "cut short or damaged"),
+        ("alpha", bytes_of(ARRAYS["alpha"])[:-8], "cut short or damaged"),
+        ("alpha", bytes_of(np.array([print], dtype=object)), "damaged .*pickle"),
+        ("header", bytes_of(np.array([print], dtype=object)), "damaged .*pickle"),
+        ("header", b"no array", "is no model of ours|damaged"),
+        ("header", bytes_of(np.frombuffer(b"{", dtype=np.uint8)), "is no model of ours|damaged"),
+    ],
+)
+def test_members_that_are_none_or_pickled_are_refused(path, member, content, message):
+    rewritten(path, **{member: content})
+    with pytest.raises(ValueError, match=message):
         read_npz(path)
-
-
-def test_pickled_arrays_are_never_read(path):
-    stream = io.BytesIO()
-    np.save(stream, np.array([print], dtype=object), allow_pickle=True)
-    for name in ("alpha", "header"):
-        rewritten(path, **{name: stream.getvalue()})
-        with pytest.raises(ValueError, match=r"damaged .*pickle"):
-            read_npz(path)
 
 
 def test_names_come_back_as_they_were(tmp_path):

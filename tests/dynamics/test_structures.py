@@ -1,4 +1,4 @@
-"""test_structures"""
+"""What the search for a covariance tries: sums of products of bases, and their neighbours."""
 
 from preflearn.dynamics import Affine, Constant, Matern12, Matern32, Matern52, Wiener
 from preflearn.dynamics.choosing.discovery import BASES
