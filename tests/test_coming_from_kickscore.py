@@ -15,9 +15,22 @@ import matplotlib as mpl
 import numba
 import numpy as np
 import pytest
+from dynamics.problems import LIKELIHOODS, fitted, random_design
 from scipy import sparse
 
-from preflearn.dynamics import Constant, DynamicComparisons, Logit, PiecewiseConstant, Poisson, Probit, Wiener
+from preflearn.dynamics import (
+    Affine,
+    Constant,
+    DynamicComparisons,
+    Logit,
+    Matern12,
+    Matern32,
+    Matern52,
+    PiecewiseConstant,
+    Poisson,
+    Probit,
+    Wiener,
+)
 from preflearn.matches import Matches
 
 TEXT = (Path(__file__).parents[1] / "book" / "coming_from_kickscore.md").read_text("utf-8")
@@ -205,3 +218,105 @@ def test_pieces_meet_on_the_boundary(peer):
     with_earlier = peer.kernel.PiecewiseConstant(1.0, np.array([5.0])).k_mat(np.array([4.0, 5.0, 6.0]))
     assert with_earlier[1].tolist() == [1, 1, 0]
     assert PiecewiseConstant(1.0, [5.0]).gram([4.0, 5.0, 6.0])[1].tolist() == [0, 1, 1]
+
+
+# ---- Each kernel and each likelihood of both programs, far beyond the peer's own rule of stopping
+
+KERNELS = {
+    Constant(0.4): lambda k: k.Constant(0.4),
+    PiecewiseConstant(0.4, (0.6, 2.0)): lambda k: k.PiecewiseConstant(0.4, np.array([0.6, 2.0])),
+    Constant(0.2) + Wiener(0.1, -0.5): lambda k: k.Wiener(0.1, t0=-0.5, var_t0=0.2),
+    Matern12(0.4, 1.5): lambda k: k.Exponential(0.4, 1.5),
+    Matern32(0.4, 1.5): lambda k: k.Matern32(0.4, 1.5),
+    Matern52(0.4, 1.5): lambda k: k.Matern52(0.4, 1.5),
+    Affine(0.3, 0.05, -1.0): lambda k: k.Affine(0.3, 0.05, t0=-1.0),
+    Affine(0.2, 0.05, -1.0) + Wiener(0.1, -1.0): lambda k: (
+        k.Affine(0.2, 0.05, t0=-1.0) + k.Wiener(0.1, t0=-1.0)
+    ),
+    Constant(0.2) + Matern12(0.3, 0.7): lambda k: k.Constant(0.2) + k.Exponential(0.3, 0.7),
+    # The peer's rule of 30 points is good enough for counts only where the prior is narrow.
+    Matern12(0.1, 1.5): lambda k: k.Exponential(0.1, 1.5),
+}
+*_, SUM, NARROW = KERNELS
+PEERS = {  # the peer's model, our prior, and the methods that it has without fault
+    "probit": (lambda ks: ks.BinaryModel("probit"), SUM, ["ep", "kl"]),
+    "logit": (lambda ks: ks.BinaryModel("logit"), SUM, ["kl"]),
+    "ordinal probit": (lambda ks: ks.TernaryModel(0.4, "probit"), SUM, ["ep", "kl"]),
+    "ordinal logit": (lambda ks: ks.TernaryModel(0.4, "logit"), SUM, ["kl"]),
+    "Gaussian": (lambda ks: ks.DifferenceModel(var=0.5), SUM, ["ep"]),
+    "Poisson": (lambda ks: ks.CountModel(), NARROW, ["ep", "kl"]),
+    # It has e^(base + d) and e^(base - d): half of our d, the logarithm of our rate.
+    "Skellam": (lambda ks: ks.CountDiffModel(base_rate=np.log(1.3)), NARROW, ["ep", "kl"]),
+}
+ITEMS = ("a", "b", "c", "home")
+TIME = np.array([0.1, 0.4, 0.4, 0.9, 1.6, 1.6, 2.2, 3.5])
+ASK = np.array([-0.5, 0.3, 1.0, 3.5, 6.0])  # before, between, at, and after the matches
+
+
+def sides(row, name):
+    """The two sides of a row of the design, as the peer wants them."""
+    scale = 0.5 if name == "Skellam" else 1.0
+    return [{item: scale * abs(x) for item, x in zip(ITEMS, row, strict=True) if s * x > 0} for s in (1, -1)]
+
+
+def both(ks, covariance, name, method):
+    """Our model and the peer's of the same matches, both at the fixed point."""
+    rng = np.random.default_rng(0)
+    design = np.column_stack([random_design(rng, 8, 3), rng.integers(0, 2, 8)])
+    likelihood, _, outcomes = LIKELIHOODS[name]
+    y = rng.choice(outcomes, 8)
+    peer = PEERS[name][0](ks)
+    for item in ITEMS:
+        peer.add_item(item, kernel=KERNELS[covariance](ks.kernel))
+    for row, t, outcome in zip(design, TIME, y.tolist(), strict=True):
+        first, second = sides(row, name)
+        if name in ("Gaussian", "Skellam", "Poisson"):
+            peer.observe(first, second, t=t, **{"count" if name == "Poisson" else "diff": outcome})
+        else:
+            won = outcome >= 0
+            tie = {"tie": bool(outcome == 0)} if likelihood.has_ties else {}
+            peer.observe(first if won else second, second if won else first, t=t, **tie)
+    assert peer.fit(method=method, lr=0.7, tol=1e-13, max_iter=400)
+    return fitted(covariance, likelihood, Matches(design, TIME, ITEMS), y, method), peer
+
+
+@pytest.mark.parametrize(
+    ("covariance", "name", "method"),
+    [
+        *((covariance, "probit", method) for covariance in KERNELS for method in ("ep", "kl")),
+        *((prior, name, method) for name, (_, prior, methods) in PEERS.items() for method in methods),
+    ],
+)
+def test_scores_and_log_likelihoods_are_those_of_the_peer(peer, covariance, name, method):
+    ours, theirs = both(peer, covariance, name, method)
+    assert ours.log_marginal_likelihood_ == pytest.approx(theirs.log_likelihood, abs=1e-6)
+    for item in ITEMS:
+        times, mean, variance = theirs.item[item].scores
+        np.testing.assert_allclose(ours.scores(item, times), [mean, np.sqrt(variance)], atol=1e-6)
+        mean, variance = theirs.item[item].predict(ASK)
+        np.testing.assert_allclose(ours.scores(item, ASK), [mean, np.sqrt(variance)], atol=1e-6)
+
+
+@pytest.mark.parametrize("t", [-0.5, 1.0, 6.0])
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [(name, method) for name, (*_, methods) in PEERS.items() for method in methods if "logit" not in name],
+)
+def test_forecasts_are_those_of_the_peer(peer, name, method, t):
+    """Of results, best first, and of counts and differences, one by one; the peer's logit is a trap."""
+    row = np.array([1.0, 0, -1, 1])
+    ask = Matches([row], [t], ITEMS)
+    ours, theirs = both(peer, PEERS[name][1], name, method)
+    expected = np.array(theirs.probabilities(*sides(row, name), t=t))
+    if name not in ("Poisson", "Skellam"):
+        np.testing.assert_allclose(ours.predict_proba(ask)[0, ::-1], expected, atol=1e-6)
+        return
+    outcomes = np.arange(len(expected)) - (len(expected) // 2 if name == "Skellam" else 0)
+    mean, variance = np.repeat(ours.moments(ask), len(outcomes), axis=1)
+    logs, *_ = ours.likelihood.log_partition(outcomes, mean, variance)
+    np.testing.assert_allclose(np.exp(logs), expected, atol=1e-6)
+    if name == "Skellam":
+        wins = expected[outcomes > 0].sum()
+        np.testing.assert_allclose(
+            ours.predict_proba(ask)[0, 1:], [expected[outcomes == 0][0], wins], atol=1e-3
+        )

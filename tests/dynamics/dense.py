@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -20,7 +21,19 @@ Density = Callable[[np.ndarray, np.ndarray], np.ndarray]  # log p(y | d)
 # ---- Likelihoods (Table 1), and their integrals against a Gaussian
 
 
-def _ordinal(log_cdf, margin) -> Density:
+def probit(y, d):
+    return log_ndtr(y * d)
+
+
+def logit(y, d):
+    return log_expit(y * d)
+
+
+def poisson(y, d):
+    return y * d - np.exp(d) - gammaln(y + 1)
+
+
+def ordinal(log_cdf, margin) -> Density:
     """F(d - margin) for a win, F(-d - margin) for a loss, the rest for a tie; F is symmetric."""
 
     def density(y, d):
@@ -30,26 +43,6 @@ def _ordinal(log_cdf, margin) -> Density:
         return np.where(y == 0, tie, log_cdf(y * d - margin))
 
     return density
-
-
-def probit() -> Density:
-    return lambda y, d: log_ndtr(y * d)
-
-
-def logit() -> Density:
-    return lambda y, d: log_expit(y * d)
-
-
-def ordinal_probit(margin) -> Density:
-    return _ordinal(log_ndtr, margin)
-
-
-def ordinal_logit(margin) -> Density:
-    return _ordinal(log_expit, margin)
-
-
-def poisson() -> Density:
-    return lambda y, d: y * d - np.exp(d) - gammaln(y + 1)
 
 
 def gaussian(variance) -> Density:
@@ -144,52 +137,48 @@ class Problem:
         return whole
 
 
+def joint(chain):
+    """The covariance of scores that a chain of (h, P, A) implies: h'A...APh, A leading to the later time."""
+    K = np.zeros((len(chain), len(chain)))
+    for i, (h, P, _) in enumerate(chain):
+        ahead = P @ h
+        K[i, i] = h @ ahead
+        for j in range(i + 1, len(chain)):
+            ahead = chain[j][2] @ ahead
+            K[i, j] = K[j, i] = chain[j][0] @ ahead
+    return K
+
+
 class Implied:
-    """The covariance that a state-space model implies: k(s, t) = h'P(s)A(s, t)'h for s <= t."""
+    """The covariance that a state-space model implies, step by step from the first time on."""
 
     def __init__(self, space):
         self.space = space
 
-    def gram(self, t):
-        h, gram = self.space.measurement, np.empty((len(t), len(t)))
-        for i, start in enumerate(t):
-            state_and_score = self.space.initial(np.array([start]))[0] @ h
-            for j, end in enumerate(t):
-                if start <= end:
-                    A = self.space.transitions(np.array([start]), np.array([end]))[0][0]
-                    gram[i, j] = gram[j, i] = h @ A @ state_and_score
-        return gram
+    def gram(self, times):
+        order = np.argsort(times)
+        t = times[order]
+        A, Q = self.space.transitions(t[:-1], t[1:], np.full(len(t) - 1, t[0]))
+        P, h = self.space.initial(t[:1])[0], self.space.measurement
+        chain = [(h, P, None)]
+        for step, noise in zip(A, Q, strict=True):
+            P = step @ P @ step.T + noise
+            chain.append((h, P, step))
+        places = np.argsort(order)
+        return joint(chain)[np.ix_(places, places)]
 
 
 # ---- (1) The exact posterior for a Gaussian likelihood
 
 
-@dataclass(frozen=True)
-class Exact:
-    mean: np.ndarray  # of the scores of the entries
-    covariance: np.ndarray
-    log_evidence: float
-
-
-def exact_gaussian(problem: Problem, y, variance) -> Exact:
-    """y = design·s + noise, with s ~ N(0, gram): condition the joint Gaussian of s and y on y."""
-    return _conditioned(problem.gram, problem.design, y, variance)
-
-
-def exact_gaussian_scores(problem: Problem, y, variance, m, times):
-    """Mean and standard deviation of the score of feature m at any times."""
-    gram = problem.with_new(m, times)
-    design = np.hstack([problem.design, np.zeros((len(problem.design), len(times)))])
-    posterior = _conditioned(gram, design, y, variance)
-    new = slice(len(problem.x), None)
-    return posterior.mean[new], np.sqrt(np.diag(posterior.covariance)[new])
-
-
-def _conditioned(gram, design, y, variance) -> Exact:
-    outcomes = design @ gram @ design.T + variance * np.eye(len(design))
-    gain = np.linalg.solve(outcomes, design @ gram).T
-    log_evidence = float(multivariate_normal(np.zeros(len(design)), outcomes).logpdf(y))
-    return Exact(gain @ y, gram - gain @ design @ gram, log_evidence)
+def exact_gaussian(covariance, noise, X, time, y):
+    """Means and variances of all features at all matches (N, M), and the evidence; one covariance."""
+    K, n = covariance.gram(time), len(X)
+    C = (X @ X.T) * K + noise * np.eye(n)
+    gains = [np.linalg.solve(C, (K * x).T).T for x in X.T]
+    mean = np.transpose([gain @ y for gain in gains])
+    variance = np.transpose([np.diag(K - gain @ (K * x).T) for gain, x in zip(gains, X.T, strict=True)])
+    return mean, variance, multivariate_normal(np.zeros(n), C).logpdf(y)
 
 
 # ---- (2) EP and reverse-KL: Algorithm 1 with sites exp(alpha·s - beta·s²/2)
@@ -216,20 +205,16 @@ class State:
         return (self.mean / self.variance - self.alpha) / precision, 1 / precision
 
 
-def state(problem: Problem, alpha, beta) -> State:
+def state(gram, alpha, beta) -> State:
     """q ∝ N(s | 0, K)·exp(alpha's - s'Bs/2): covariance (K⁻¹ + B)⁻¹ = (I + KB)⁻¹K, mean = covariance·alpha.
 
     ∫ of it is det(I + KB)^(-1/2)·exp(alpha'·covariance·alpha/2).
     """
-    system = np.eye(len(alpha)) + problem.gram * beta
-    covariance = np.linalg.solve(system, problem.gram)
+    system = np.eye(len(alpha)) + gram * beta
+    covariance = np.linalg.solve(system, gram)
     covariance = (covariance + covariance.T) / 2
     mean = covariance @ alpha
     return State(alpha, beta, mean, covariance, -0.5 * np.linalg.slogdet(system)[1] + 0.5 * alpha @ mean)
-
-
-def prior(problem: Problem) -> State:
-    return state(problem, np.zeros(len(problem.x)), np.zeros(len(problem.x)))
 
 
 def ep_sites(problem: Problem, density: Density, y, q: State):
@@ -271,6 +256,9 @@ def kl_sites(problem: Problem, density: Density, y, q: State):
     return alpha, beta, value.sum() - sites.sum() + q.log_z
 
 
+UPDATES = {"ep": ep_sites, "kl": kl_sites}
+
+
 def kl_bound(problem: Problem, density: Density, y, mean, covariance):
     """E log p - KL(q | prior) for any q = N(mean, covariance), block by block a feature: no sites."""
     value = expected(density, y, problem.design @ mean, problem.design**2 @ np.diag(covariance))[0].sum()
@@ -296,7 +284,7 @@ class Fixed:
 
 
 def fixed_point(
-    problem: Problem, density: Density, y, method, rate=1.0, tol=1e-13, max_iter=2000, start=None, keep=False
+    problem: Problem, density: Density, y, method, rate=1.0, tol=1e-13, max_iter=2000, keep=False
 ) -> Fixed:
     """Algorithm 1: all sites at once, damped by the rate, until a full update changes none.
 
@@ -304,12 +292,11 @@ def fixed_point(
     and v·|d beta|. Stops as well where something is no longer finite, or a cavity no longer a Gaussian.
     """
     y = np.asarray(y, dtype=float)
-    update = {"ep": ep_sites, "kl": kl_sites}[method]
-    q = prior(problem) if start is None else start
+    q = state(problem.gram, *np.zeros((2, len(problem.x))))
     residuals, evidences, history = [], [], []
     with np.errstate(all="ignore"):
         for _ in range(max_iter):
-            alpha, beta, evidence = update(problem, density, y, q)
+            alpha, beta, evidence = UPDATES[method](problem, density, y, q)
             v = q.variance
             change = np.max(np.maximum(np.sqrt(v) * np.abs(alpha - q.alpha), v * np.abs(beta - q.beta)))
             residuals.append(change)
@@ -318,31 +305,21 @@ def fixed_point(
                 history.append(q)
             if not change < 1e12 or change < tol:
                 break
-            q = state(problem, q.alpha + rate * (alpha - q.alpha), q.beta + rate * (beta - q.beta))
+            q = state(problem.gram, q.alpha + rate * (alpha - q.alpha), q.beta + rate * (beta - q.beta))
     return Fixed(q, evidences[-1], len(residuals), np.array(residuals), np.array(evidences), tuple(history))
 
 
 def scores(problem: Problem, q: State, m, times):
     """Mean and standard deviation of the score of feature m at any times, given the sites."""
-    times = np.asarray(times, dtype=float)
-    wider = replace_gram(problem, problem.with_new(m, times))
-    nothing = np.zeros(len(times))
-    whole = state(wider, np.concatenate([q.alpha, nothing]), np.concatenate([q.beta, nothing]))
-    new = slice(len(problem.x), None)
+    sites = np.pad([q.alpha, q.beta], [(0, 0), (0, len(times))])
+    whole, new = state(problem.with_new(m, times), *sites), slice(len(q.alpha), None)
     return whole.mean[new], np.sqrt(whole.variance[new])
-
-
-def replace_gram(problem: Problem, gram):
-    copy = object.__new__(Problem)
-    copy.__dict__.update(problem.__dict__, gram=gram)
-    return copy
 
 
 # ---- (3) Brute force: features whose scores stay constant, any likelihood
 
 
-@dataclass(frozen=True)
-class Brute:
+class Brute(NamedTuple):
     mean: np.ndarray  # (M,)
     variance: np.ndarray
     log_evidence: float

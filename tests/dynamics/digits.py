@@ -6,8 +6,25 @@ likelihood's derivatives; and the step is halved until nothing changes.
 """
 
 import mpmath as mp
+import numpy as np
 
-from preflearn.dynamics import Gaussian, Logit, OrdinalLogit, OrdinalProbit, Poisson, Probit
+from preflearn.dynamics import Gaussian, Logit, OrdinalLogit, OrdinalProbit, Poisson, Probit, Skellam
+
+CASES = [
+    (Probit(), 1),
+    (Logit(), -1),
+    (OrdinalProbit(0.5), 1),
+    (OrdinalProbit(0.1), 0),
+    (OrdinalProbit(4.0), 0),
+    (OrdinalLogit(0.5), -1),
+    (OrdinalLogit(0.5), 0),
+    (OrdinalLogit(4.0), 0),
+    (Gaussian(3.0), -2.5),
+    (Poisson(), 0),
+    (Poisson(), 100),
+    (Skellam(0.05), 1),
+    (Skellam(50.0), -7),
+]
 
 
 def log_density(likelihood, y):
@@ -95,3 +112,54 @@ def _moments(log_p, exponent, mode, width, step, mean, deviation, ep):
             sums = [total + weight * power for total, power in zip(sums, (1, *powers), strict=True)]
             k += 1
     return sums
+
+
+def arrays(likelihood, y, mean, variance, ep):
+    return np.array(
+        (likelihood.log_partition if ep else likelihood.expected)(np.full(len(mean), y), mean, variance)
+    )
+
+
+def one(likelihood, y, mean, variance, ep):
+    return arrays(likelihood, y, [mean], [variance], ep)[:, 0]
+
+
+def near(found, expected, tolerance):
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+
+
+def near_a_plain_sum(likelihood, y, mean, variance):
+    """Whether reverse-KL's integrals are those of 20,000 nodes, where many digits take long."""
+    x = np.linspace(-12, 12, 20_001)
+    weights = np.exp(-(x**2) / 2)
+    values = arrays(likelihood, y, mean + np.sqrt(variance) * x, np.zeros(len(x)), ep=False)
+    near(one(likelihood, y, mean, variance, ep=False), values @ weights / weights.sum(), 1e-9)
+
+
+def in_high_precision(F, density, gap):
+    """A and Q of dx = F x dt + noise in the last entry, from one matrix exponential (Van Loan 1978)."""
+    K = len(F)
+    with mp.workdps(300):
+        both = mp.zeros(2 * K)
+        both[:K, :K], both[K:, K:] = mp.matrix(F), -mp.matrix(F).T
+        both[K - 1, 2 * K - 1] = density
+        both = mp.expm(both * gap)
+        A = both[:K, :K]
+        return np.array(A.tolist()), np.array((both[:K, K:] * A.T).tolist())
+
+
+def relative(found, exact):
+    """Largest error of an entry; those that underflow count as exact."""
+    return max(
+        (
+            abs(float(abs(a - b) / abs(b)))
+            for a, b in zip(found.ravel(), exact.ravel(), strict=True)
+            if abs(b) > 1e-250
+        ),
+        default=0.0,
+    )
+
+
+def moments(n, seed, mean=50.0, low=-12, high=6):
+    rng = np.random.default_rng(seed)
+    return rng.uniform(-mean, mean, n), 10 ** rng.uniform(low, high, n)

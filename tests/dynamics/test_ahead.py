@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from dynamics.problems import both_methods, matches_of, random_design
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.dynamics import (
@@ -33,16 +34,14 @@ CASES = {
 def season(seed, likelihood, n=120, n_players=7, n_times=30):
     """Matches at times that repeat, as days do."""
     rng = np.random.default_rng(seed)
-    design = np.zeros((n, n_players))
-    for row in design:
-        row[rng.choice(n_players, 2, replace=False)] = 1.0, -1.0
+    design = random_design(rng, n, n_players)
     time = np.sort(rng.integers(0, n_times, n)).astype(float)
     d = design @ np.linspace(-1, 1, n_players) + rng.normal(size=n)
-    outcomes = {"Poisson": rng.poisson(np.exp(0.5 * d)), "Gaussian": d}
-    signs = np.where(np.abs(d) < 0.3, 0, np.sign(d)) if likelihood.has_ties else np.sign(d)
-    return Matches(design, time, [f"p{k}" for k in range(n_players)]), outcomes.get(
-        type(likelihood).__name__, signs
-    )
+    if isinstance(likelihood, Poisson):
+        return matches_of(design, time), rng.poisson(np.exp(0.5 * d))
+    if isinstance(likelihood, Gaussian):
+        return matches_of(design, time), d
+    return matches_of(design, time), np.sign(d) * (np.abs(d) >= (0.3 if likelihood.has_ties else 0.0))
 
 
 def refits(model, matches, y, start):
@@ -55,7 +54,7 @@ def refits(model, matches, y, start):
     return [np.array(parts) for parts in zip(*found, strict=True)]
 
 
-@pytest.mark.parametrize("method", ["ep", "kl"])
+@both_methods
 @pytest.mark.parametrize("case", CASES)
 def test_forecasts_are_those_of_refits(case, method):
     covariance, likelihood = CASES[case]
@@ -119,35 +118,26 @@ def test_sweeps_that_run_in_circles_are_damped():
 
 
 @pytest.mark.parametrize(
-    ("start", "message"),
+    ("changes", "message"),
     [
-        (0, "start is 0; expected the number of a match, from 1 to 119"),
-        (120, "start is 120"),
-        (1.5, "start is 1.5"),
-        (True, "start is True"),
-        (1, "at time 0, as the first one is"),
+        ({"start": 0}, "start is 0; expected the number of a match, from 1 to 119"),
+        ({"start": 120}, "start is 120"),
+        ({"start": 1.5}, "start is 1.5"),
+        ({"start": True}, "start is True"),
+        ({"start": 1}, "at time 0, as the first one is"),
+        ({"model": "Elo"}, "expected a DynamicComparisons"),
+        ({"tol": 0}, "tol is 0"),
+        ({"y": np.where(np.arange(120) == 110, 3, 1)}, r"y\[110\] is 3"),
     ],
 )
-def test_bad_starts(start, message):
-    matches, y = season(0, Probit())
-    with pytest.raises(ValueError, match=message):
-        one_step_ahead(DynamicComparisons(Constant(1.0), Probit()), matches, y, start)
-
-
-def test_bad_input():
+def test_bad_input(changes, message):
     matches, y = season(0, Probit())
     model = DynamicComparisons(Constant(1.0), Probit())
-    with pytest.raises(ValueError, match="expected a DynamicComparisons"):
-        one_step_ahead("Elo", matches, y, 90)
-    with pytest.raises(ValueError, match="tol is 0"):
-        one_step_ahead(model, matches, y, 90, tol=0)
-    later = np.array(y)
-    later[110] = 3
-    with pytest.raises(ValueError, match=r"y\[110\] is 3"):
-        one_step_ahead(model, matches, later, 90)
+    with pytest.raises(ValueError, match=message):
+        one_step_ahead(**({"model": model, "matches": matches, "y": y, "start": 90} | changes))
 
 
-@pytest.mark.parametrize("method", ["ep", "kl"])
+@both_methods
 @pytest.mark.parametrize("points", [50.0, 1000.0])
 def test_a_surprise_that_no_sweep_survives(points, method):
     """A first step of reverse-KL overshoots to rates of e^19: the model is fitted anew instead."""
@@ -159,24 +149,16 @@ def test_a_surprise_that_no_sweep_survives(points, method):
     np.testing.assert_allclose(found.mean[1:], wanted, rtol=1e-3)
 
 
+@pytest.mark.filterwarnings("error")
 def test_small_rates_do_not_pretend_to_have_converged():
     matches, y = season(5, Probit(), n=60, n_players=6, n_times=60)
-    found, wanted = (
-        one_step_ahead(
-            DynamicComparisons(Constant(1.0), Probit(), rate=rate, max_iter=10_000), matches, y, 50
-        )
-        for rate in (0.02, "auto")
-    )
-    np.testing.assert_allclose(found.mean, wanted.mean, atol=0.05)
 
+    def ahead(**options):
+        return one_step_ahead(DynamicComparisons(Constant(1.0), Probit(), **options), matches, y, 50)
 
-def test_what_did_not_converge_is_said():
-    matches, y = season(5, Probit(), n=60, n_players=6, n_times=60)
+    np.testing.assert_allclose(ahead(rate=0.02, max_iter=10_000).mean, ahead().mean, atol=0.05)
     with pytest.warns(ConvergenceWarning, match=r"no convergence before \d+ of \d+ times"):
-        found = one_step_ahead(
-            DynamicComparisons(Constant(1.0), Probit(), rate=1e-4, max_iter=2), matches, y, 50
-        )
-    assert found.residual.max() > 0.02
+        assert ahead(rate=1e-4, max_iter=2).residual.max() > 0.02
 
 
 def test_lengths_are_judged_by_the_whole_span():

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from dynamics import dense
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import block_diag
@@ -113,27 +114,20 @@ def matern32(rng):
 SINGLE = [constant, piecewise, wiener, line, matern12, matern32]
 
 
-def added(one, two):
+def combined(one, two, vectors, matrices, covariance):
     return (
-        np.concatenate([one[0], two[0]]),
-        lambda t: block_diag(one[1](t), two[1](t)),
-        lambda t, u: block_diag(one[2](t, u), two[2](t, u)),
-        one[3] + two[3],
-    )
-
-
-def multiplied(one, two):
-    return (
-        np.kron(one[0], two[0]),
-        lambda t: np.kron(one[1](t), two[1](t)),
-        lambda t, u: np.kron(one[2](t, u), two[2](t, u)),
-        one[3] * two[3],
+        vectors(one[0], two[0]),
+        lambda t: matrices(one[1](t), two[1](t)),
+        lambda t, u: matrices(one[2](t, u), two[2](t, u)),
+        covariance,
     )
 
 
 def some_model(rng):
     one, two = (SINGLE[i](rng) for i in rng.integers(0, len(SINGLE), 2))
-    return [one, added(one, two), multiplied(one, two)][rng.integers(0, 3)]
+    added = combined(one, two, np.append, block_diag, one[3] + two[3])
+    multiplied = combined(one, two, np.kron, np.kron, one[3] * two[3])
+    return [one, added, multiplied][rng.integers(0, 3)]
 
 
 @pytest.mark.theorem("thm-c12-state")
@@ -147,19 +141,14 @@ def test_state_has_the_covariance(seed):
     i, j, m = np.sort(rng.integers(0, len(t), 3))
     assert np.allclose(A(t[i], t[i]), np.eye(len(h)))
     assert np.allclose(A(t[j], t[m]) @ A(t[i], t[j]), A(t[i], t[m]), atol=1e-9)
-    walked, implied = P(t[0]), np.zeros_like(K)
-    for n in range(len(t)):
-        row = walked @ h
-        implied[n, n] = h @ row
-        assert np.allclose(walked, P(t[n]), rtol=1e-9, atol=1e-9 * np.abs(walked).max())
-        for later in range(n + 1, len(t)):
-            row = A(t[later - 1], t[later]) @ row
-            implied[n, later] = implied[later, n] = h @ row
-        if n + 1 < len(t):
-            step = A(t[n], t[n + 1])
-            Q = P(t[n + 1]) - step @ P(t[n]) @ step.T
-            assert psd(Q + 1e-13 * np.abs(P(t[n + 1])).max() * np.eye(len(h)))
-            walked = step @ walked @ step.T + Q
+    walked = P(t[0])
+    for before, now in pairwise(t):
+        step = A(before, now)
+        Q = P(now) - step @ P(before) @ step.T
+        assert psd(Q + 1e-13 * np.abs(P(now)).max() * np.eye(len(h)))
+        walked = step @ walked @ step.T + Q
+        assert np.allclose(walked, P(now), rtol=1e-9, atol=1e-9 * np.abs(walked).max())
+    implied = dense.joint([(h, P(now), A(before, now)) for before, now in pairwise([t[0], *t])])
     assert np.allclose(implied, K, rtol=0, atol=1e-10 * scale)
 
 
@@ -171,10 +160,8 @@ def test_noise_of_a_product_and_of_matern_32(seed):
     t, u = np.sort(rng.uniform(0, 6, 2))
     R, R2 = A(t, u) @ P(t) @ A(t, u).T, A2(t, u) @ P2(t) @ A2(t, u).T
     Q, Q2 = P(u) - R, P2(u) - R2
-    whole = (
-        np.kron(P(u), P2(u))
-        - np.kron(A(t, u), A2(t, u)) @ np.kron(P(t), P2(t)) @ np.kron(A(t, u), A2(t, u)).T
-    )
+    both = np.kron(A(t, u), A2(t, u))
+    whole = np.kron(P(u), P2(u)) - both @ np.kron(P(t), P2(t)) @ both.T
     split = np.kron(Q, R2) + np.kron(R, Q2) + np.kron(Q, Q2)
     assert np.allclose(whole, split, atol=1e-9 * (1 + np.abs(whole).max()))
     _, P, A, k = matern32(rng)
@@ -207,18 +194,6 @@ def chain_of_forecasts(K, tol=1e-9):
     return found
 
 
-def implied_by(chain):
-    n = len(chain)
-    K = np.zeros((n, n))
-    for i, (h, P, _) in enumerate(chain):
-        row = P @ h
-        K[i, i] = h @ row
-        for j in range(i + 1, n):
-            row = chain[j][2] @ row
-            K[i, j] = K[j, i] = chain[j][0] @ row
-    return K
-
-
 def random_covariance(rng, n=8):
     """Of a chain whose matrices change and may be singular, or any matrix; and a size that is enough."""
     if rng.random() < 0.25:
@@ -227,16 +202,13 @@ def random_covariance(rng, n=8):
     size = int(rng.integers(1, 4))
     steps = [rng.normal(size=(size, size)) / 2 * (rng.random() < 0.9) for _ in range(n)]
     reads = rng.normal(size=(n, size)) * rng.integers(0, 4, (n, 1)).clip(0, 1)
-    P, K = (root := rng.normal(size=(size, size))) @ root.T, np.zeros((n, n))
-    for i in range(n):
-        row = P @ reads[i]
-        K[i, i] = reads[i] @ row
-        for j in range(i + 1, n):
-            row = steps[j] @ row
-            K[i, j] = K[j, i] = reads[j] @ row
+    root = rng.normal(size=(size, size))
+    P, chain = root @ root.T, []
+    for step, read in zip(steps, reads, strict=True):
         noise = rng.normal(size=size) * rng.integers(0, 2)
-        P = steps[(i + 1) % n] @ P @ steps[(i + 1) % n].T + np.outer(noise, noise)
-    return K, size
+        P = step @ P @ step.T + np.outer(noise, noise)
+        chain.append((read, P, step))
+    return dense.joint(chain), size
 
 
 def test_state_of_the_piecewise_function_cannot_depend_on_the_gap_alone():
@@ -254,7 +226,7 @@ def test_least_state_is_a_rank(seed):
     assert max(ranks(K)) <= size  # (a)
     chain = chain_of_forecasts(K)
     assert [len(h) for h, _, _ in chain] == ranks(K)
-    assert np.allclose(implied_by(chain), K, atol=1e-6 * np.abs(K).max())  # (b)
+    assert np.allclose(dense.joint(chain), K, atol=1e-6 * np.abs(K).max())  # (b)
     for (_, P, _), (_, later, step) in pairwise(chain):
         Q = later - step @ P @ step.T
         assert psd(Q + 1e-8 * np.abs(K).max() * np.eye(len(Q)))
@@ -279,7 +251,7 @@ def test_least_states_that_the_chapter_names():
     for k, size in expected.items():
         assert max(ranks(k.gram(grid), 1e-11)) == size
         assert least_state_size(k, start=0.1, step=0.5).by_times == size
-        assert np.allclose(implied_by(chain_of_forecasts(k.gram(grid), 1e-11)), k.gram(grid), atol=1e-5)
+        assert np.allclose(dense.joint(chain_of_forecasts(k.gram(grid), 1e-11)), k.gram(grid), atol=1e-5)
 
 
 # ---- Two passes
@@ -330,10 +302,9 @@ def test_two_passes_give_the_posterior(seed):
     for n in range(size):  # (a)
         assert h @ smoothed[n][0] == pytest.approx((K @ weights @ y)[n], abs=scale)
         assert h @ smoothed[n][1] @ h == pytest.approx(Sigma[n, n], abs=scale)
-        past = np.linalg.solve(
-            np.eye(n + 1) + tau[: n + 1, None] * K[: n + 1, : n + 1], np.diag(tau[: n + 1])
-        )
-        assert h @ filtered[n][0] == pytest.approx(K[n, : n + 1] @ past @ y[: n + 1], abs=scale)
+        seen = slice(n + 1)
+        past = np.linalg.solve(np.eye(n + 1) + tau[seen, None] * K[seen, seen], np.diag(tau[seen]))
+        assert h @ filtered[n][0] == pytest.approx(K[n, seen] @ past @ y[seen], abs=scale)
     for i, at in enumerate(new):  # (b)
         n = np.searchsorted(t, at, "right") - 1
         now = (0 * h, P(at)) if n < 0 else _ahead(filtered[n], P, A, t[n], at)

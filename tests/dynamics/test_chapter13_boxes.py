@@ -4,25 +4,14 @@ import warnings
 
 import numpy as np
 import pytest
+from dynamics import dense
+from dynamics.problems import curves, every_likelihood, fitted, matches_of, random_design
 from scipy.special import log_ndtr
 from scipy.stats import t as student
 
-from preflearn.dynamics import (
-    Affine,
-    Constant,
-    DynamicComparisons,
-    Gaussian,
-    Logit,
-    Matern12,
-    Matern32,
-    OrdinalProbit,
-    Poisson,
-    Probit,
-    Wiener,
-)
-from preflearn.matches import Matches
+from preflearn.dynamics import Affine, Constant, Gaussian, Matern12, Matern32, Probit, Wiener
 
-COVARIANCES = [
+PRIORS = [
     Constant(1.0),
     Constant(0.5) + Matern12(1.0, lengthscale=4.0),
     Constant(0.3) + Wiener(0.4),
@@ -30,34 +19,15 @@ COVARIANCES = [
 ]
 
 
-def fitted(covariance, likelihood, method, X, time, y, **options):
-    names = [f"m{k}" for k in range(X.shape[1])]
-    model = DynamicComparisons(covariance, likelihood, method, **({"tol": 1e-12} | options))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return model.fit(Matches(X, time, names), y)
+def fit(covariance, likelihood, method, X, time, y, **options):
+    with warnings.catch_warnings(action="ignore"):
+        return fitted(covariance, likelihood, matches_of(X, time), y, method, **({"tol": 1e-12} | options))
 
 
 def moments(model, time):
-    found = [model.scores(name, time) for name in model.features_]
-    return np.transpose([mean for mean, _ in found]), np.transpose([sd**2 for _, sd in found])
-
-
-def exact(covariance, noise, X, time, y):
-    """Means and variances of all features at all matches, and the evidence, by dense matrices."""
-    K, (n, M) = covariance.gram(time), X.shape
-    C = (X @ X.T) * K + noise * np.eye(n)
-    root = np.linalg.solve(C, y)
-    mean = np.transpose([(K * X[:, m]) @ root for m in range(M)])
-    variance = [np.diag(K - (K * X[:, m]) @ np.linalg.solve(C, (K * X[:, m]).T)) for m in range(M)]
-    return mean, np.transpose(variance), -(np.linalg.slogdet(2 * np.pi * C)[1] + y @ root) / 2
-
-
-def differences(n, M, rng):
-    X = np.zeros((n, M))
-    for row in X:
-        row[rng.choice(M, 2, replace=False)] = 1, -1
-    return X
+    """Means and variances of all features at all times, (T, M) each."""
+    mean, deviation = curves(model, model.features_, time).transpose(1, 2, 0)
+    return mean, deviation**2
 
 
 def hybrid(log_density, x, c, v, n=1201):
@@ -134,7 +104,7 @@ def test_one_site_matches_a_whole_process():
     K = Matern12(1.5, lengthscale=2.0)
     time = np.array([0.0, 1.0, 2.5])
     X = np.array([[1.0, -1.0]])
-    model = fitted(K, Probit(), "ep", X, time[1:2], [1])
+    model = fit(K, Probit(), "ep", X, time[1:2], [1])
     root = np.linalg.cholesky(K.gram(time))
     nodes, weights = np.polynomial.hermite_e.hermegauss(24)
     z = np.stack(np.meshgrid(*[nodes] * 4, indexing="ij")).reshape(4, -1)
@@ -145,7 +115,7 @@ def test_one_site_matches_a_whole_process():
     p /= p.sum()
     mean = first @ p
     cov = (first * p) @ first.T - np.outer(mean, mean)
-    found = model.scores("m0", time)
+    found = model.scores("f0", time)
     np.testing.assert_allclose(found[0], mean, atol=1e-8)
     np.testing.assert_allclose(found[1] ** 2, np.diag(cov), atol=1e-8)
     beta = model.pseudo_observations_[0, 1]
@@ -153,66 +123,44 @@ def test_one_site_matches_a_whole_process():
     np.testing.assert_allclose(whole, cov, atol=1e-8)
 
 
-def kl_bound(at, likelihood, X, y, K, nodes, weights):
-    n, M = X.shape
-    mean, lower = at[: n * M].reshape(M, n), np.zeros((M, n, n))
-    lower[:, *np.tril_indices(n)] = at[n * M :].reshape(M, -1)
-    root, total = np.linalg.inv(np.linalg.cholesky(K)), 0.0
-    for m in range(M):
-        L = root @ lower[m]
-        total += np.log(np.diag(L)).sum() - ((L**2).sum() + ((root @ mean[m]) ** 2).sum() - n) / 2
-    for k in range(n):
-        sd = np.sqrt((X[k] ** 2) @ (lower[:, k] ** 2).sum(axis=1))
-        u = X[k] @ mean[:, k] + sd * nodes
-        total += weights @ likelihood.log_density(np.full(len(u), float(y[k])), u)
-    return total
-
-
 @pytest.mark.theorem("prop-inference-kl")
-@pytest.mark.parametrize(
-    ("likelihood", "y"),
-    [(Probit(), [1, 1, -1]), (Logit(), [1, -1, 1]), (OrdinalProbit(0.4), [0, 1, -1]), (Poisson(), [2, 0, 1])],
-    ids=repr,
-)
-def test_the_bound_has_one_stationary_point_of_this_form(likelihood, y):
-    K, time, X = COVARIANCES[1], np.array([0.0, 1, 3]), np.array([[1.0, -1, 0], [0, 1, -1], [1, -1, 0]])
-    model = fitted(K, likelihood, "kl", X, time, np.array(y))
-    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
-    weights = weights / weights.sum()
-    gram = K.gram(time)
-    sites = np.zeros((3, 3, 2))
-    sites[X != 0] = model.pseudo_observations_
-    assert (sites[..., 1] >= 0).all()  # (b)
-    mean, cov = [], []
-    for m in range(3):
-        cov.append(np.linalg.inv(np.linalg.inv(gram) + np.diag(sites[:, m, 1])))  # (a)
-        mean.append(cov[-1] @ sites[:, m, 0])
-    factors = np.concatenate([np.linalg.cholesky(part)[np.tril_indices(3)] for part in cov])
-    at = np.concatenate([np.concatenate(mean), factors])
-    problem = (likelihood, X, y, gram, nodes, weights)
-    top = kl_bound(at, *problem)
+@every_likelihood
+def test_the_bound_has_one_stationary_point_of_this_form(likelihood, density, outcomes):
+    y = np.resize(outcomes, 3)
+    model = fit(PRIORS[1], likelihood, "kl", [[1.0, -1, 0], [0, 1, -1], [1, -1, 0]], np.array([0.0, 1, 3]), y)
+    problem = dense.Problem(model.matches_, PRIORS[1])
+    alpha, beta = model.pseudo_observations_.T
+    assert (beta >= 0).all()  # (b)
+    covariance = np.linalg.inv(np.linalg.inv(problem.gram) + np.diag(beta))  # (a)
+    own = np.tril(problem.feature[:, None] == problem.feature)  # a factor of each feature's covariance
+
+    def bound(at):
+        factor = np.zeros((6, 6))
+        factor[own] = at[6:]
+        return dense.kl_bound(problem, density, y, at[:6], factor @ factor.T)
+
+    at = np.append(covariance @ alpha, np.linalg.cholesky(covariance)[own])
+    top = bound(at)
     assert top == pytest.approx(model.log_marginal_likelihood_, abs=1e-6)
-    step = 1e-4 * np.eye(len(at))
-    slopes = [(kl_bound(at + h, *problem) - kl_bound(at - h, *problem)) / 2e-4 for h in step]
+    slopes = [(bound(at + step) - bound(at - step)) / 2e-4 for step in 1e-4 * np.eye(len(at))]
     np.testing.assert_allclose(slopes, 0, atol=1e-5)
     rng = np.random.default_rng(1)
     for _ in range(30):
-        a, b = (np.concatenate([rng.normal(size=9), np.abs(rng.normal(size=18)) + 0.05]) for _ in range(2))
-        ends, middle = kl_bound(a, *problem) + kl_bound(b, *problem), kl_bound((a + b) / 2, *problem)
-        assert ends / 2 < middle
-        assert kl_bound(a, *problem) < top
+        a, b = (np.append(rng.normal(size=6), np.abs(rng.normal(size=own.sum())) + 0.05) for _ in range(2))
+        assert (bound(a) + bound(b)) / 2 < bound((a + b) / 2)
+        assert bound(a) < top
 
 
 @pytest.mark.theorem("thm-inference-gaussian")
-@pytest.mark.parametrize("covariance", [*COVARIANCES, Matern32(1.0, lengthscale=2.0)], ids=repr)
+@pytest.mark.parametrize("covariance", [*PRIORS, Matern32(1.0, lengthscale=2.0)], ids=repr)
 def test_gaussian_rows_of_one_feature_take_one_iteration(covariance):
     """(a)"""
     rng = np.random.default_rng(2)
     time, X = np.arange(1.0, 7), np.eye(2)[rng.integers(0, 2, 6)] * rng.choice([-2.0, 1, 0.5], (6, 1))
     y = rng.normal(size=6)
-    mean, variance, evidence = exact(covariance, 0.5, X, time, y)
+    mean, variance, evidence = dense.exact_gaussian(covariance, 0.5, X, time, y)
     for method in ("ep", "kl"):
-        model = fitted(covariance, Gaussian(0.5), method, X, time, y, rate=1.0, tol=1e-9)
+        model = fit(covariance, Gaussian(0.5), method, X, time, y, rate=1.0, tol=1e-9)
         assert len(model.trace_) == 2  # the second evaluation finds nothing to do
         np.testing.assert_allclose(moments(model, time), (mean, variance), atol=1e-9)
         assert model.log_marginal_likelihood_ == pytest.approx(evidence, abs=1e-9)
@@ -220,16 +168,16 @@ def test_gaussian_rows_of_one_feature_take_one_iteration(covariance):
 
 @pytest.mark.theorem("thm-inference-gaussian")
 @pytest.mark.parametrize("size", [2, 3])
-@pytest.mark.parametrize("covariance", [*COVARIANCES, Matern32(1.0, lengthscale=2.0)], ids=repr)
+@pytest.mark.parametrize("covariance", [*PRIORS, Matern32(1.0, lengthscale=2.0)], ids=repr)
 def test_gaussian_means_are_exact_and_variances_are_ordered(covariance, size):
     """(b), (c), and (e) for differences."""
     rng = np.random.default_rng(size)
-    time, X, y = np.sort(rng.uniform(0.1, 6, 12)), differences(12, 4, rng), rng.normal(size=12)
+    time, X, y = np.sort(rng.uniform(0.1, 6, 12)), random_design(rng, 12, 4), rng.normal(size=12)
     if size == 3:
         X = np.column_stack([X, np.ones(12)])
-    mean, variance, evidence = exact(covariance, 0.8, X, time, y)
-    ep = fitted(covariance, Gaussian(0.8), "ep", X, time, y)
-    kl = fitted(covariance, Gaussian(0.8), "kl", X, time, y)
+    mean, variance, evidence = dense.exact_gaussian(covariance, 0.8, X, time, y)
+    ep = fit(covariance, Gaussian(0.8), "ep", X, time, y)
+    kl = fit(covariance, Gaussian(0.8), "kl", X, time, y)
     (ep_mean, ep_variance), (kl_mean, kl_variance) = moments(ep, time), moments(kl, time)
     np.testing.assert_allclose(ep_mean, mean, atol=1e-8)
     np.testing.assert_allclose(kl_mean, mean, atol=1e-8)
@@ -239,7 +187,7 @@ def test_gaussian_means_are_exact_and_variances_are_ordered(covariance, size):
     assert (kl_variance < variance + 1e-12).all()
     assert (kl_variance < ep_variance + 1e-12).all()
     assert kl.log_marginal_likelihood_ < evidence
-    if size == 2 and covariance in COVARIANCES:
+    if size == 2 and covariance in PRIORS:
         assert (ep_variance < variance + 1e-10).all()
 
 
@@ -248,15 +196,13 @@ def test_eps_variances_have_one_fixed_point_and_rise_to_it():
     """(c): from 0 the precisions of the sites only grow; other starts end at the same place."""
     rng = np.random.default_rng(5)
     for M, size in ((3, 2), (5, 2), (4, 3)):
-        time, X = np.sort(rng.uniform(0, 4, 9)), differences(9, M, rng)
+        time, X = np.sort(rng.uniform(0, 4, 9)), random_design(rng, 9, M)
         if size == 3:
             X = np.column_stack([X, rng.choice([0.5, 1.0], 9)])
-        K, used = COVARIANCES[1].gram(time), X != 0
+        K, used = PRIORS[1].gram(time), X != 0
 
         def swept(beta, K=K, X=X, used=used):
-            after = np.transpose(
-                [np.diag(np.linalg.solve(np.eye(9) + K * beta[:, m], K)) for m in range(X.shape[1])]
-            )
+            after = np.transpose([np.diag(np.linalg.solve(np.eye(9) + K * b, K)) for b in beta.T])
             cavity = 1 / (1 / after - beta)
             others = (X**2 * cavity).sum(axis=1, keepdims=True) - X**2 * cavity
             return np.where(used, X**2 / (0.6 + others), 0)
@@ -291,9 +237,9 @@ def test_ep_is_exact_on_forests(rows, longest):
         row[list(members)] = [1, -1, 0.5][: len(members)]
     X = X[:, X.any(axis=0)]
     time, y = np.arange(len(rows), dtype=float), np.arange(1.0, len(rows) + 1)
-    model = fitted(COVARIANCES[1], Gaussian(0.3), "ep", X, time, y, rate=1.0, tol=1e-10)
+    model = fit(PRIORS[1], Gaussian(0.3), "ep", X, time, y, rate=1.0, tol=1e-10)
     assert len(model.trace_) == longest + 1
-    mean, variance, evidence = exact(COVARIANCES[1], 0.3, X, time, y)
+    mean, variance, evidence = dense.exact_gaussian(PRIORS[1], 0.3, X, time, y)
     np.testing.assert_allclose(moments(model, time), (mean, variance), atol=1e-9)
     assert model.log_marginal_likelihood_ == pytest.approx(evidence, abs=1e-9)
 
@@ -302,8 +248,8 @@ def test_ep_is_exact_on_forests(rows, longest):
 def test_eps_variances_can_be_above_the_exact_ones_where_rows_are_no_differences():
     """(e) needs its condition; (b) and (c) do not."""
     X, y = np.array([[1.0, 1, 1], [1, 1, -1]]), np.array([1.0, 0.3])
-    mean, variance, _ = exact(Constant(1.0), 0.3, X, np.zeros(2), y)
-    ep = moments(fitted(Constant(1.0), Gaussian(0.3), "ep", X, np.zeros(2), y), np.zeros(2))
+    mean, variance, _ = dense.exact_gaussian(Constant(1.0), 0.3, X, np.zeros(2), y)
+    ep = moments(fit(Constant(1.0), Gaussian(0.3), "ep", X, np.zeros(2), y), np.zeros(2))
     np.testing.assert_allclose(ep[0], mean, atol=1e-8)
     assert (ep[1] / variance)[0, 2] == pytest.approx(3.29, abs=0.01)
     assert (ep[1] >= 1 / (1 + 2 / 0.3) - 1e-9).all()
@@ -312,8 +258,8 @@ def test_eps_variances_can_be_above_the_exact_ones_where_rows_are_no_differences
 @pytest.mark.theorem("thm-inference-gaussian")
 def test_two_matches_of_a_pair_are_a_cycle():
     X, time, y = np.array([[1.0, -1], [1, -1]]), np.array([0.0, 1]), np.array([1.0, 0])
-    model = fitted(COVARIANCES[1], Gaussian(0.3), "ep", X, time, y)
-    _, variance, evidence = exact(COVARIANCES[1], 0.3, X, time, y)
+    model = fit(PRIORS[1], Gaussian(0.3), "ep", X, time, y)
+    _, variance, evidence = dense.exact_gaussian(PRIORS[1], 0.3, X, time, y)
     assert (moments(model, time)[1] < variance - 1e-3).all()
     assert model.log_marginal_likelihood_ < evidence - 1e-3
 
@@ -331,7 +277,7 @@ def test_rates_of_reverse_kl(k, noise):
     X[:3] = X[0]
     X = X[:, X.any(axis=0)]
     time, y = np.arange(1.0, n + 1), rng.normal(size=n)
-    precision = np.kron(np.eye(X.shape[1]), np.linalg.inv(COVARIANCES[1].gram(time)))
+    precision = np.kron(np.eye(X.shape[1]), np.linalg.inv(PRIORS[1].gram(time)))
     design = np.hstack([np.diag(X[:, m]) for m in range(X.shape[1])])
     D = precision + np.diag((design**2).sum(axis=0)) / noise
     rho = np.linalg.eigvals(np.linalg.solve(D, precision + design.T @ design / noise)).real
@@ -344,7 +290,7 @@ def test_rates_of_reverse_kl(k, noise):
         0.3 / k,
         *(r for r in [1.05 * limit] if r < 1),
     ):
-        model = fitted(COVARIANCES[1], Gaussian(noise), "kl", X, time, y, rate=rate, max_iter=150, tol=1e-12)
+        model = fit(PRIORS[1], Gaussian(noise), "kl", X, time, y, rate=rate, max_iter=150, tol=1e-12)
         left = model.trace_["residual"].to_numpy()
         factor = np.abs(1 - rate * rho).max()
         assert (factor < 1) == (rate < limit)
@@ -360,12 +306,10 @@ def test_rates_of_reverse_kl(k, noise):
 def test_ep_has_no_such_rates():
     """Rows of two features, rate 1, a covariance that extrapolates: reverse-KL converges, EP does not."""
     rng = np.random.default_rng(29)
-    time, X, y = np.sort(rng.uniform(0, 5, 10)), differences(10, 5, rng), rng.normal(size=10)
+    time, X, y = np.sort(rng.uniform(0, 5, 10)), random_design(rng, 10, 5), rng.normal(size=10)
     residual = {}
     for method in ("ep", "kl"):
-        model = fitted(
-            Affine(1.0, 1.0, origin=0.0), Gaussian(0.002), method, X, time, y, rate=1.0, max_iter=400
-        )
+        model = fit(Affine(1.0, 1.0, origin=0.0), Gaussian(0.002), method, X, time, y, rate=1.0, max_iter=400)
         residual[method] = model.trace_["residual"].to_numpy()
     assert residual["ep"][-1] > 1e3 * residual["ep"][100]
     assert residual["kl"][-1] < 0.1 * residual["kl"][100]

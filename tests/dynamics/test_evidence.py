@@ -1,11 +1,11 @@
-"""Hyperparameters: their names, the gradient of the evidence, its maximum, and the random search."""
+"""The gradient of the evidence, and its maximum."""
 
 import math
-import re
 import warnings
 
 import numpy as np
 import pytest
+from dynamics.problems import LIKELIHOODS, MOVING, both_methods, small, telling
 from scipy import optimize
 from sklearn.exceptions import ConvergenceWarning
 
@@ -13,38 +13,16 @@ from preflearn.dynamics import (
     Constant,
     DynamicComparisons,
     Gaussian,
-    Logit,
     Matern12,
-    OrdinalLogit,
     OrdinalProbit,
-    Periodic,
-    Poisson,
     Probit,
     Skellam,
-    Wiener,
     maximise_evidence,
     parameters_of,
-    random_search,
     with_parameters,
 )
 from preflearn.dynamics.choosing import evidence
 from preflearn.matches import Matches
-
-MOVING = Constant(0.3) + Matern12(0.6, 1.5)
-
-
-def small(seed=0, n=40, outcomes=(1, 0, -1), names=("Ann", "Bob", "Cy", "Dee")):
-    rng = np.random.default_rng(seed)
-    design = np.array([rng.permutation(np.r_[1.0, -1.0, np.zeros(len(names) - 2)]) for _ in range(n)])
-    return Matches(design, np.sort(rng.integers(0, 40, n) / 4), names), rng.choice(outcomes, n)
-
-
-def telling(seed=0, n=60, margin=0.3):
-    """Players whose scores differ: the evidence has a maximum within."""
-    matches, _ = small(seed, n)
-    rng = np.random.default_rng(seed + 100)
-    d = matches.design @ np.array([1.2, 0.4, -0.4, -1.2]) + rng.normal(size=n)
-    return matches, np.where(np.abs(d) < margin, 0, np.sign(d)) if margin else np.sign(d)
 
 
 def series(seed=0, n=200, covariance=MOVING, noise=0.2):
@@ -58,150 +36,39 @@ def series(seed=0, n=200, covariance=MOVING, noise=0.2):
     return Matches(np.eye(3)[which], times, ["a", "b", "c"]), y
 
 
-# ---- Names
-
-
-def test_names_are_readable_and_unique():
-    covariance = Constant(1.0) + Matern12(2.0, 3.0) * Periodic(4.0, 5.0, 6.0) + Matern12(7.0, 8.0)
-    found = parameters_of(DynamicComparisons(covariance, OrdinalProbit(margin=0.4)))
-    assert found == {
-        "Constant.variance": 1.0,
-        "Matern12.variance": 2.0,
-        "Matern12.lengthscale": 3.0,
-        "Periodic.variance": 4.0,
-        "Periodic.lengthscale": 5.0,
-        "Periodic.period": 6.0,
-        "Matern12_2.variance": 7.0,
-        "Matern12_2.lengthscale": 8.0,
-        "likelihood.margin": 0.4,
-    }
-
-
-def test_names_of_a_mapping_begin_with_the_feature():
-    covariance = {"advantage": Constant(1.0), ("a", "b"): Constant(2.0), "*": Wiener(3.0, "first")}
-    found = parameters_of(DynamicComparisons(covariance, Gaussian(variance=4.0, margin=0.5)))
-    assert list(found) == [
-        "advantage: Constant.variance",
-        "('a', 'b'): Constant.variance",
-        "*: Wiener.variance",
-        "likelihood.variance",
-    ]
-    with pytest.raises(
-        ValueError, match=r"two parameters are called '1: Constant.variance'; expected .* print"
-    ):
-        parameters_of(DynamicComparisons({1: Constant(), "1": Constant()}, Probit()))
-
-
-def test_values_go_where_their_names_say():
-    covariance = {"advantage": Constant(1.0), "*": Constant(2.0) + Matern12(3.0, 4.0)}
-    model = DynamicComparisons(covariance, Skellam(1.4), "kl", tol=1e-4)
-    changed = with_parameters(model, {"*: Matern12.lengthscale": 9, "likelihood.base_rate": 1.5})
-    assert changed.covariance == {"advantage": Constant(1.0), "*": Constant(2.0) + Matern12(3.0, 9.0)}
-    assert (changed.likelihood, changed.method, changed.tol) == (Skellam(1.5), "kl", 1e-4)
-    assert model.covariance == covariance
-    with pytest.raises(
-        ValueError, match=r"a parameter is 'Matern.variance'; expected one of advantage: Const"
-    ):
-        with_parameters(model, {"Matern.variance": 1.0})
-    for wrong in (0, -1.0, np.nan, "1", True):
-        with pytest.raises(
-            ValueError, match=r"advantage: Constant.variance is .*; expected a positive number"
-        ):
-            with_parameters(model, {"advantage: Constant.variance": wrong})
-    with pytest.raises(ValueError, match="model is Probit"):
-        parameters_of(Probit())
-    with pytest.raises(ValueError, match="values is None; expected a mapping of names to numbers"):
-        with_parameters(model, None)
-
-
-# ---- The gradient
-
-
-def gradient(model, matches, y, fixed=()):
+def gradient(model, matches, y):
     """That at the start of a search, which may not leave it."""
-    bounds = {
-        name: (value * (1 - 1e-9), value * (1 + 1e-9))
-        for name, value in parameters_of(model).items()
-        if name not in fixed
-    }
-    return maximise_evidence(model, matches, y, gtol=1e9, fixed=fixed, bounds=bounds).gradient
+    bounds = {name: (value * (1 - 1e-9), value * (1 + 1e-9)) for name, value in parameters_of(model).items()}
+    return maximise_evidence(model, matches, y, gtol=1e9, bounds=bounds).gradient
 
 
-@pytest.mark.parametrize("method", ["ep", "kl"])
+OWN = {"Ann": Constant(0.2), "*": MOVING}
+
+
+@both_methods
 @pytest.mark.parametrize(
-    ("likelihood", "outcomes"),
-    [
-        (Probit(), (1, -1)),
-        (Logit(), (1, -1)),
-        (OrdinalProbit(margin=0.4), (1, 0, -1)),
-        (OrdinalLogit(margin=0.4), (1, 0, -1)),
-        (Gaussian(variance=0.7), (-1.5, 0.2, 2.0)),
-        (Skellam(base_rate=1.2), (-2, 0, 1)),
-        (Poisson(), (0, 1, 3)),
-    ],
-    ids=lambda value: type(value).__name__,
+    ("covariance", "name"), [(OWN, "probit"), *((MOVING, name) for name in LIKELIHOODS)], ids=str
 )
-def test_gradient_is_that_of_refitted_models(method, likelihood, outcomes):
-    matches, y = small(outcomes=outcomes)
-    model = DynamicComparisons(MOVING, likelihood, method, tol=1e-11, max_iter=500)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # rounding may be above this tol
-        found = gradient(model, matches, y)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # rounding may be above this tol
+def test_gradient_is_that_of_refitted_models(method, covariance, name):
+    likelihood, _, outcomes = LIKELIHOODS[name]
+    matches, y = small(n=40, outcomes=outcomes)
+    model = DynamicComparisons(covariance, likelihood, method, tol=1e-11, max_iter=500)
+    found = gradient(model, matches, y)
+    assert list(found.index) == list(parameters_of(model))
 
-        def evidence_at(name, step):
-            value = parameters_of(model)[name] * math.exp(step)
-            return with_parameters(model, {name: value}).fit(matches, y).log_marginal_likelihood_
+    def evidence_at(name, step):
+        value = parameters_of(model)[name] * math.exp(step)
+        return with_parameters(model, {name: value}).fit(matches, y).log_marginal_likelihood_
 
-        step = 1e-3
-        for name, derivative in found.items():
-            # of fourth order in the step
-            near, far = (evidence_at(name, k * step) - evidence_at(name, -k * step) for k in (1, 2))
-            expected = (8 * near - far) / (12 * step)
-            assert derivative == pytest.approx(expected, rel=1e-5, abs=1e-7), name
-
-
-def test_gradient_with_own_covariances_of_features():
-    matches, y = small(n=30, outcomes=(1, -1), names=("Ann", "Bob", "Cy", "advantage"))
-    model = DynamicComparisons({"advantage": Constant(0.2), "*": MOVING}, Probit(), tol=1e-12)
-    every = gradient(model, matches, y)
-    one = gradient(model, matches, y, fixed=[name for name in every.index if name[0] == "*"])
-    assert list(one.index) == ["advantage: Constant.variance"]
-    values = [
-        with_parameters(model, {one.index[0]: 0.2 * math.exp(h)}).fit(matches, y).log_marginal_likelihood_
-        for h in (-1e-3, 1e-3)
-    ]
-    assert one.iloc[0] == pytest.approx((values[1] - values[0]) / 2e-3, rel=1e-5)
-    assert every.loc[one.index[0]] == pytest.approx(one.iloc[0], rel=1e-6)
+    step = 1e-3
+    for name, derivative in found.items():
+        # of fourth order in the step
+        near, far = (evidence_at(name, k * step) - evidence_at(name, -k * step) for k in (1, 2))
+        assert derivative == pytest.approx((8 * near - far) / (12 * step), rel=1e-5, abs=1e-7), name
 
 
-def test_gradient_of_measurements_is_that_of_the_dense_formula():
-    """d log N(y; 0, C) = (a'dC a - tr C^-1 dC)/2, a = C^-1 y."""
-    matches, y = series()
-    which, t = matches.design.indices, matches.time
-    same, gap = which[:, None] == which, np.abs(t[:, None] - t)
-    decay = 0.6 * np.exp(-gap / 1.5) * same
-    derivatives = {
-        "Constant.variance": 0.3 * same,
-        "Matern12.variance": decay,
-        "Matern12.lengthscale": decay * gap / 1.5,
-        "likelihood.variance": 0.2 * np.eye(len(y)),
-    }
-    C = 0.3 * same + decay + 0.2 * np.eye(len(y))
-    a, inverse = np.linalg.solve(C, y), np.linalg.inv(C)
-    expected = [(a @ d @ a - np.sum(inverse * d)) / 2 for d in derivatives.values()]
-    for method in ("ep", "kl"):
-        model = DynamicComparisons(MOVING, Gaussian(variance=0.2), method, tol=1e-12).fit(matches, y)
-        exact = -0.5 * (y @ a + np.linalg.slogdet(2 * np.pi * C)[1])
-        assert model.log_marginal_likelihood_ == pytest.approx(exact, rel=1e-10)
-        found = gradient(model, matches, y)
-        assert list(found.index) == list(derivatives)
-        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-
-
-# ---- The maximum
-
-
-@pytest.mark.parametrize("method", ["ep", "kl"])
+@both_methods
 def test_maximum_is_that_of_brute_force(method):
     matches, y = telling()
     start = DynamicComparisons(Constant(1.0), OrdinalProbit(margin=0.3), method, tol=1e-9)
@@ -250,7 +117,7 @@ def test_what_is_fixed_stays():
 
 
 def test_a_maximum_at_a_bound_is_reported():
-    matches, y = small(outcomes=(1, -1))
+    matches, y = small(n=40, outcomes=(1, -1))
     start = DynamicComparisons(Constant(1.0), Probit())
     found = maximise_evidence(start, matches, y, bounds={"Constant.variance": (0.5, 2.0)})
     assert found.at_bound == ("Constant.variance",)
@@ -307,7 +174,7 @@ def test_it_goes_back_from_where_no_fit_is_possible(monkeypatch):
 
 
 def test_bad_input_of_the_maximum():
-    matches, y = small(outcomes=(1, -1))
+    matches, y = small(n=40, outcomes=(1, -1))
     start = DynamicComparisons(Constant(1.0), Probit())
 
     def refused(message, *arguments, **options):
@@ -331,106 +198,11 @@ def test_bad_input_of_the_maximum():
     refused("expected enough sweeps for a fit at the start", impatient, matches, y)
 
 
-# ---- Random search
-
-RANGES = {"Matern12.variance": (0.01, 10.0), "Matern12.lengthscale": (0.1, 100.0)}
-
-
-def test_search_is_reproducible_for_any_number_of_processes():
-    matches, y = small(outcomes=(1, -1))
-    model = DynamicComparisons(MOVING, Probit())
-    one = random_search(model, matches, y, RANGES, 20, random_state=5)
-    two = random_search(model, matches, y, RANGES, 20, random_state=np.random.default_rng(5), n_jobs=2)
-    assert one.configurations.equals(two.configurations)
-    assert one.model.log_marginal_likelihood_ == two.model.log_marginal_likelihood_
-    other = random_search(model, matches, y, RANGES, 20, random_state=6)
-    assert not one.configurations.equals(other.configurations)
-
-
-def test_search_keeps_the_best_and_all_others():
-    matches, y = small(outcomes=(1, -1))
-    model = DynamicComparisons(MOVING, Probit())
-    found = random_search(model, matches, y, RANGES, 200, random_state=0)
-    table = found.configurations
-    assert list(table) == [*RANGES, "evidence", "converged", "n_iter", "error"]
-    for name, (low, high) in RANGES.items():
-        place = (np.log(table[name]) - math.log(low)) / math.log(high / low)
-        assert place.between(0, 1).all()
-        assert abs(place.mean() - 0.5) < 0.08  # four standard errors, of uniform draws
-    assert found.best == table["evidence"].argmax()
-    best = table.iloc[found.best]
-    assert found.model.covariance == Constant(0.3) + Matern12(*best[list(RANGES)])
-    assert found.model.log_marginal_likelihood_ == best["evidence"]
-    again = with_parameters(model, table.loc[7, list(RANGES)].to_dict()).fit(matches, y)
-    assert again.log_marginal_likelihood_ == table.loc[7, "evidence"]
-
-
-def test_search_says_where_the_best_is_near_the_boundary():
-    matches, y = small(outcomes=(1, -1))  # random outcomes: the less variance, the better
-    model = DynamicComparisons(Constant(1.0), Probit())
-    found = random_search(model, matches, y, {"Constant.variance": (0.5, 50)}, 60, random_state=0)
-    assert found.near_boundary == {"Constant.variance": "low"}
-    matches, y = telling(margin=0)
-    best = maximise_evidence(model, matches, y).parameters["Constant.variance"]
-    around = {"Constant.variance": (best / 20, best * 20)}
-    assert random_search(model, matches, y, around, 60, random_state=0).near_boundary == {}
-
-
-def test_search_loses_nothing_by_a_failure():
-    matches, y = small(outcomes=(0, 1, 3))
-    model = DynamicComparisons(Constant(1.0), Poisson(), "kl")
-    found = random_search(model, matches, y, {"Constant.variance": (0.1, 1e90)}, 20, random_state=0)
-    table = found.configurations
-    failed = table["error"] != ""
-    assert 0 < failed.sum() < 20
-    assert table.loc[failed, "evidence"].isna().all()
-    assert table.loc[failed, "error"].str.contains("overflows").all()
-    assert table.loc[found.best, "converged"]
-    with pytest.raises(ValueError, match=r"none of 3 configurations converged .*overflows"):
-        random_search(model, matches, y, {"Constant.variance": (1e88, 1e90)}, 3, random_state=0)
-    model.set_params(max_iter=1)
-    with pytest.raises(ValueError, match=r"none of 3 configurations converged .*too few sweeps"):
-        random_search(model, matches, y, {"Constant.variance": (0.1, 0.2)}, 3, random_state=0)
-
-
-def test_bad_input_of_the_search():
-    """What is wrong with ranges, seeds and processes is said by ground/search.py."""
-    matches, y = small(outcomes=(1, -1))
-    model = DynamicComparisons(Constant(1.0), Probit())
-    with pytest.raises(ValueError, match=r"a parameter with a range is 'x'; expected one of Const"):
-        random_search(model, matches, y, {"x": (1, 2)}, 3, random_state=0)
-    with pytest.raises(ValueError, match="model is None"):
-        random_search(None, matches, y, {"Constant.variance": (1, 2)}, 3, random_state=0)
-
-
-# ---- Lengths that are absurd for the span
-
 YEARS = {"Matern12.lengthscale": (1e-5, 1e-4)}
 
 
-@pytest.mark.parametrize(
-    ("ranges", "warned"),
-    [
-        (YEARS, "lengthscale 0.0001 is very short"),
-        ({"Matern12.lengthscale": (1e5, 1e6)}, "lengthscale 100000 is very long"),
-        ({"Matern12.lengthscale": (1e-5, 1e6)}, None),
-        ({"Matern12.variance": (0.1, 1.0)}, None),
-    ],
-)
-def test_a_search_warns_once_where_all_lengths_are_absurd(ranges, warned):
-    matches, y = small(outcomes=(1, -1))
-    model = DynamicComparisons(MOVING, Probit())
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        random_search(model, matches, y, ranges, 12, random_state=0)
-    assert len(caught) == (warned is not None)
-    for warning in caught:
-        assert warning.category is UserWarning
-        assert re.search(warned, str(warning.message))
-
-
 def test_a_maximum_warns_once_where_all_lengths_are_absurd():
-    matches, y = small(outcomes=(1, -1))
+    matches, y = small(n=40, outcomes=(1, -1))
     model = DynamicComparisons(Constant(0.3) + Matern12(0.6, 5e-5), Probit())
 
     def warned(**options):
@@ -444,12 +216,11 @@ def test_a_maximum_warns_once_where_all_lengths_are_absurd():
     assert warned() == []  # it may leave what is absurd
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_search_stays_in_the_range_of_the_likelihood():
     """Differences of points so wide that the evidence would have a base rate above the largest allowed."""
     y = np.round(np.random.default_rng(1).normal(0, 5000, 40))
     matches = Matches(np.tile([[1, -1]], (40, 1)), np.arange(40.0), ["a", "b"])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        found = maximise_evidence(DynamicComparisons(Constant(0.01), Skellam(1e5)), matches, y)
+    found = maximise_evidence(DynamicComparisons(Constant(0.01), Skellam(1e5)), matches, y)
     assert found.parameters["likelihood.base_rate"] == pytest.approx(1e6, rel=1e-3)
     assert "likelihood.base_rate" in found.at_bound

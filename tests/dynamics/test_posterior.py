@@ -1,0 +1,61 @@
+"""Scores at any times, of features that were learned and of others, and the moments of matches."""
+
+import numpy as np
+import pytest
+from dynamics.problems import NAMES, PRIOR, fit_small, fitted, small
+
+from preflearn.dynamics import Constant, Matern12, OrdinalProbit, Wiener
+from preflearn.dynamics.engine import posterior
+from preflearn.matches import Matches
+
+
+def test_scores_at_times_of_any_kind():
+    model = fit_small()
+    mean, deviation = model.scores("Ann", [3.0, 1.0])
+    for scalar in (3, np.float32(3), np.array(3.0)):
+        found = model.scores("Ann", scalar)
+        assert [np.shape(part) for part in found] == [(), ()]
+        assert found == (mean[0], deviation[0])
+    far = model.scores("Ann", [-1e6, 1e6])  # the Matern forgets, the constant does not
+    assert far[0][0] == pytest.approx(far[0][1], abs=1e-9)
+    assert np.all(far[1] < 1.0)
+    for time in ([], [[1.0]], None, "now", np.datetime64("2020-01-01"), np.nan, [0.0, np.inf]):
+        with pytest.raises(ValueError, match=r"time( |\[)"):
+            model.scores("Ann", time)
+    for name in ("Zoe", ["Ann"], {}, None):
+        with pytest.raises(ValueError, match="is no feature of the matches"):
+            model.scores(name, 3.0)
+
+
+def test_forecasts_do_not_depend_on_what_is_asked_together(monkeypatch):
+    """Of many features and covariances at once, in blocks of any size, and one at a time."""
+    model = fit_small({"Ann": Matern12(1.0, 3.0), "Bob": Constant(0.5), "*": PRIOR})
+    ask, _ = small(seed=3, n=50, begin=-2.0)
+    whole = np.array(model.moments(ask))
+    for size in (1, 7):
+        monkeypatch.setattr(posterior, "_TOGETHER", size)
+        np.testing.assert_allclose(model.moments(ask), whole, rtol=1e-12)
+    np.testing.assert_allclose([model.moments(ask[[k]]) for k in range(50)], whole.T[:, :, None])
+    scores = np.array([model.scores(name, ask.time[0]) for name in NAMES])
+    x = ask.design[[0]].toarray()[0]
+    np.testing.assert_allclose([x @ scores[:, 0], x**2 @ scores[:, 1] ** 2], whole[:, 0])
+
+
+def test_features_that_were_never_seen_have_their_prior():
+    matches, y = small(n=3)
+    matches = Matches(np.pad(matches.design.toarray(), [(0, 0), (0, 1)]), matches.time, (*NAMES, "advantage"))
+    covariance = {
+        "advantage": Constant(0.5),
+        "Zoe": Matern12(2.0, 1.0),
+        "*": Constant(0.3) + Wiener(0.5, "first"),
+    }
+    with pytest.warns(UserWarning, match="covariance names"):
+        model = fitted(covariance, OrdinalProbit(0.4), matches, y)
+    mean, deviation = model.scores("advantage", [0.0, 9.0])
+    np.testing.assert_array_equal(mean, 0)
+    np.testing.assert_allclose(deviation, np.sqrt(0.5))
+    ask = Matches([[1, -1], [1, 0]], [1.0, 2.0], ["Zoe", "Yves"])  # a newcomer at each of the times
+    mean, variance = model.moments(ask)
+    np.testing.assert_array_equal(mean, 0)
+    np.testing.assert_allclose(variance, [2.3, 2.0])
+    np.testing.assert_allclose(model.predict_proba(ask)[:, 0], model.predict_proba(ask)[:, 2])

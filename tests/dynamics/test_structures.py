@@ -1,0 +1,76 @@
+"""What the search for a covariance tries: sums of products of bases, and their neighbours."""
+
+from preflearn.dynamics import Affine, Constant, Matern12, Matern32, Matern52, Wiener
+from preflearn.dynamics.choosing.discovery import BASES
+from preflearn.dynamics.choosing.structures import Grammar, covariance_of, structure_at
+
+SPAN = 1000.0
+
+
+def labels(grammar, candidates):
+    return {grammar.label(starts[0]) for starts in candidates}
+
+
+def test_singles_come_first_with_lengths_over_the_span():
+    grammar = Grammar([Constant(5.0), Wiener(3.0, "first"), Matern32(7.0, 8.0)], SPAN / 2, 4)
+    constant, wiener, matern = [[covariance_of(start) for start in starts] for starts in grammar.singles(0.3)]
+    assert constant == [Constant(0.3)]
+    assert wiener == [Wiener(0.3 / (SPAN / 2), "first")]
+    assert matern == [Matern32(0.3, length) for length in (10.0, 100.0, 1000.0)]
+
+
+def test_neighbours_differ_by_one_part():
+    grammar = Grammar([Constant(), Wiener(origin="first"), Matern12(), Matern32()], SPAN / 2, 3)
+    constant, _, matern, _ = grammar.singles(0.3)
+    both = constant[0] + matern[0]
+    assert labels(grammar, grammar.next_to(both)) - {"Constant + Matern12"} == {
+        "Constant + Wiener + Matern12",  # one term more
+        "Constant + Matern12 + Matern12",
+        "Constant + Matern12 + Matern32",
+        "Constant + Wiener * Matern12",  # one factor more
+        "Constant + Matern12 * Matern32",
+        "Wiener + Matern12",  # one replaced
+        "Matern12 + Matern12",
+        "Matern12 + Matern32",
+        "Constant + Wiener",
+        "Constant + Matern32",
+    }  # dropping one leads back to singles, which were tried
+    assert grammar.next_to(both) == []  # nothing is tried twice
+    fresh = Grammar([Constant(), Wiener(origin="first"), Matern12(), Matern32()], SPAN / 2, 3)
+    assert {"Constant", "Matern12"} < labels(fresh, fresh.next_to(both))  # one dropped
+
+
+def test_structures_that_say_nothing_new_are_left_out():
+    grammar = Grammar(list(BASES), SPAN / 2, 4)
+    constant, affine, wiener, matern, *_ = grammar.singles(0.3)
+    found = labels(
+        grammar, grammar.next_to(constant[0]) + grammar.next_to(wiener[0]) + grammar.next_to(affine[0])
+    )
+    assert "Constant + Affine" not in found  # a line has a level of its own
+    assert "Wiener + Wiener" not in found
+    assert not any("Constant *" in label or "* Constant" in label for label in found)
+    assert not any(label == "Matern12 * Matern12" for label in labels(grammar, grammar.next_to(matern[0])))
+
+
+def test_a_part_in_place_of_another_keeps_its_length():
+    grammar = Grammar([Matern12(), Matern52(), Constant()], SPAN / 2, 2)
+    term = grammar.singles(0.3)[0][0][0]
+    moved = (term._replace(parts=((0, Matern12(1.0, 77.0)),)),)
+    fresh = Grammar([Matern12(), Matern52(), Constant()], SPAN / 2, 2)
+    starts = next(s for s in fresh.next_to(moved) if fresh.label(s[0]) == "Matern52")
+    assert [covariance_of(start) for start in starts] == [Matern52(0.3, 77.0)]
+
+
+def test_parameters_go_back_into_the_structure():
+    """Of a sum of products: its variance comes out of the first factor, and the others keep theirs."""
+    grammar = Grammar([Affine(origin="first"), Matern12(), Constant()], SPAN / 2, 3)
+    affine, matern, constant = grammar.singles(0.3)
+    product = next(
+        starts[0] for starts in grammar.next_to(affine[0]) if grammar.label(starts[0]) == "Affine * Matern12"
+    )
+    structure = product + constant[0]
+    assert covariance_of(structure_at(covariance_of(structure), structure)) == covariance_of(structure)
+    first, *_ = matern
+    moved = structure_at(Matern12(2.0, 33.0), first)
+    assert covariance_of(moved) == Matern12(2.0, 33.0)
+    assert moved[0].variance == 2.0
