@@ -11,16 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from preflearn.checks import as_real, check_labels, require
-from preflearn.dynamics.likelihoods.likelihood import Likelihood, likelihood_from
-from preflearn.ground.search import check_ranges, drawn, judged, near_boundary
+from preflearn.dynamics.likelihoods.likelihood import Likelihood
+from preflearn.ground.search import RandomSearch, check_ranges, drawn, judged, near_boundary
 from preflearn.matches import Matches, check_matches
 from preflearn.metrics import log_loss
 from preflearn.ratings.elo_glicko import Elo
@@ -28,28 +27,6 @@ from preflearn.ratings.system import RatingSystem, earlier_forecasts
 
 _MARGIN = "likelihood.margin"  # as `parameters_of` calls it
 _OF_ELO_WITHOUT = ("k", "initial", "scale")  # a likelihood: with one they do nothing
-
-
-class RatingSearch(NamedTuple):
-    """What `select_rating` has found.
-
-    Attributes
-    ----------
-    configurations : DataFrame
-        One row a configuration, as drawn: the parameters, and `loss`, the mean log loss in nats.
-    best : int
-        The row with the least loss.
-    system : RatingSystem
-        With this configuration, not fitted.
-    near_boundary : dict of str to {"low", "high"}
-        Parameters whose best value is within a twentieth of an end of its range, and which end: the paper
-        always makes sure that there are none.
-    """
-
-    configurations: pd.DataFrame
-    best: int
-    system: RatingSystem
-    near_boundary: dict[str, str]
 
 
 def select_rating(
@@ -62,7 +39,7 @@ def select_rating(
     random_state: np.random.Generator | int,
     n_jobs: int = 1,
     start: int | None = None,
-) -> RatingSearch:
+) -> RandomSearch:
     """Draw parameters at random and keep those that forecast best (appendix B.1 of [Maystre2019]_).
 
     Each parameter is drawn log-uniformly from its range. What is minimised is the mean of -log p(y_n | all
@@ -94,7 +71,9 @@ def select_rating(
 
     Returns
     -------
-    RatingSearch
+    RandomSearch
+        Its table has `loss`, the mean log loss in nats; `best` is the least, and `model` the system with this
+        configuration, not fitted.
 
     Raises
     ------
@@ -132,7 +111,7 @@ def select_rating(
             "start, before which all outcomes occur"
         )
     values: dict[str, Any] = candidates.iloc[best].to_dict()
-    return RatingSearch(table, best, _with_values(system, values), near_boundary(values, limits))
+    return RandomSearch(table, best, _with_values(system, values), near_boundary(values, limits))
 
 
 def _loss(
@@ -155,6 +134,5 @@ def _with_values(system: RatingSystem, values: Mapping[str, float]) -> RatingSys
     changed: Any = clone(system)
     changed.set_params(**{name: value for name, value in values.items() if name != _MARGIN})
     if _MARGIN in values:
-        described = changed.likelihood.describe() | {"margin": values[_MARGIN]}
-        changed.set_params(likelihood=likelihood_from(described))
+        changed.set_params(likelihood=changed.likelihood.changed(margin=values[_MARGIN]))
     return changed
