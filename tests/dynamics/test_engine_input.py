@@ -225,7 +225,6 @@ def test_options_that_are_numbers_of_numpy_are_saved(tmp_path):
         ({"features": 3}, {}),
         ({"features": ["Ann"]}, {}),
         ({"features": [{}, "Bob", "Cy", "Dee"]}, {}),
-        ({"evidence": "high"}, {}),
         ({"converged": 3}, {}),
         ({}, {"time": None}),
         ({}, {"time": lambda time: time[:-1]}),

@@ -228,7 +228,7 @@ class _Ahead:
                 sweep.updated, part.start, part.stop,
             )  # fmt: skip
 
-        return max(sweep.team.share(update, schedule.chunks))
+        return max(sweep.share(update, schedule.chunks))
 
 
 @njit_free

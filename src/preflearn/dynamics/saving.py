@@ -1,8 +1,8 @@
 """A fitted model as one file: numbers as the arrays of an .npz file, all else as JSON; nothing is pickled.
 
 The archive has one array a name, and the array "header": the bytes of a JSON object, which says what the file
-is, its version, and the dtype and shape of each array. With the archive's own sums, a damaged file is not
-taken for a whole one.
+is, its version, and the names of all arrays. With the archive's own sums, a damaged file is not taken for a
+whole one.
 """
 
 from __future__ import annotations
@@ -51,8 +51,10 @@ def write_npz(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: M
         If there is no such folder, the path is that of a folder, or the file can't be written.
     """
     try:
-        whole = {**header, "format": _FORMAT, "version": _VERSION, "arrays": _kinds(arrays)}
+        whole = {**header, "format": _FORMAT, "version": _VERSION, "arrays": list(arrays)}
         text = json.dumps(whole, allow_nan=False, default=_of_numpy)
+        for name, array in arrays.items():
+            require(not array.dtype.hasobject, array, f"the array {name!r}", "numbers")
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"the model can't be saved: {error}; expected names that are a str, a number or a tuple of them"
@@ -99,7 +101,7 @@ def read_npz(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, ND
             arrays = {name: archive[name] for name in archive}
         header = json.loads(arrays.pop(_HEADER).tobytes())
         ours = header.pop("format") == _FORMAT
-        whole = header.pop("arrays") == _kinds(arrays)
+        whole = list(header.pop("arrays")) == list(arrays)
     except _DAMAGED as error:
         what = " ".join(f"{type(error).__name__}: {error}".split())
         raise ValueError(
@@ -126,12 +128,6 @@ def as_names(values: Iterable[Any]) -> tuple[Hashable, ...]:
     ('Ann', ('Ann', 'Bob'), 7)
     """
     return tuple(as_names(value) if isinstance(value, list) else value for value in values)
-
-
-def _kinds(arrays: Mapping[str, NDArray]) -> dict[str, list]:
-    for name, array in arrays.items():
-        require(not array.dtype.hasobject, array, f"the array {name!r}", "numbers")
-    return {name: [array.dtype.str, *array.shape] for name, array in arrays.items()}
 
 
 def _of_numpy(value: Any) -> Any:

@@ -120,7 +120,7 @@ class Mixing(Plain):
             _leap(self._sweep.entries, self._steps, gamma, part.start, part.stop)
 
         if len(gamma):
-            self._sweep.team.share(leap, self._parts)
+            self._sweep.share(leap, self._parts)
         self.rate = min(self._most_rate, _RECOVERY * self.rate)
 
     def _noted(self, rate: float) -> Floats:
@@ -133,7 +133,7 @@ class Mixing(Plain):
             memory = self._x, self._r, self._steps, self._turns
             return _note(*now, *memory, slot, count, part.start, part.stop)
 
-        products = np.sum(self._sweep.team.share(note, self._parts), axis=0)
+        products = np.sum(self._sweep.share(note, self._parts), axis=0)
         self._gram[slot, :count] = self._gram[:count, slot] = products[0, :count]
         if not np.isfinite(products).all():  # a leap beyond single precision: begin anew
             self._n_steps = -1
