@@ -243,8 +243,7 @@ class DynamicComparisons(BaseEstimator):
         present, which = np.unique(design.indices, return_inverse=True)
         time = np.repeat(matches.time, np.diff(design.indptr))
         mean, variance = self._scores().moments(tuple(matches.features[k] for k in present), which, time)
-        x, starts = design.data, design.indptr[:-1]
-        return np.add.reduceat(x * mean, starts), np.add.reduceat(x * x * variance, starts)
+        return differences(matches, mean, variance)
 
     def _filled(
         self, matches: Matches, outcomes: Floats, sites: Floats, trace: pd.DataFrame, converged: bool
@@ -341,6 +340,12 @@ def check_model(model: DynamicComparisons) -> None:
     check_count(model.max_iter, "max_iter", least=1)
     if model.n_threads is not None:
         check_count(model.n_threads, "n_threads", least=1)
+
+
+def differences(matches: Matches, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
+    """Mean and variance of x·s of each match, from those of the scores, one an entry of the design."""
+    x, starts = matches.design.data, matches.design.indptr[:-1]
+    return np.add.reduceat(x * mean, starts), np.add.reduceat(x * x * variance, starts)
 
 
 def check_problem(model: DynamicComparisons, matches: Matches, y: ArrayLike) -> Floats:

@@ -21,6 +21,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from preflearn.checks import Floats
 from preflearn.dynamics.engine.schedule import Schedule, aligned
@@ -29,6 +30,8 @@ from preflearn.dynamics.engine.threads import Share, njit_free, slices
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 
 _LARGE = 1e200
+_FARTHEST = 20.0  # of log beta, in one step
+_NONE, _NOWHERE = np.zeros(0), np.zeros((0, 0), dtype=np.float32)
 
 
 class Update(NamedTuple):
@@ -121,6 +124,8 @@ class Sweep:
         In the schedule's order of matches.
     law : (function, float, float)
         The likelihood's compiled law for this method, and its parameters.
+    calm : float
+        A rate that is small enough for a Gaussian likelihood (chapter 13): 2 by the most features of a match.
     """
 
     def __init__(
@@ -131,6 +136,7 @@ class Sweep:
         self.updated = np.empty((len(schedule.coefficients), 2))
         self.outcomes = outcomes[schedule.order]
         self.law = (likelihood.law(ep), *map(float, likelihood.parameters))
+        self.calm = min(1.0, 2 / int(np.diff(schedule.rows).max()))
 
     def features(self) -> float:
         """The Kalman filter and smoother of each feature; returns the sum of their log Z~."""
@@ -156,11 +162,20 @@ class Sweep:
         found = self.share(one, schedule.chunks)
         return Update(log_z + _sum([part[0] for part in found]), max(part[1] for part in found))
 
-    def move(self, rate: float) -> None:
-        """A damped step: the share `rate` of the way to what the last sweep found."""
+    def move(self, rate: float, gamma: Floats = _NONE, steps: NDArray[np.float32] = _NOWHERE) -> None:
+        """A damped step: the share `rate` of the way to what the last sweep found, less a sum of other steps.
+
+        Parameters
+        ----------
+        rate : float
+        gamma : ndarray of shape (J,)
+            Weights in this sum.
+        steps : ndarray of float32, shape (J or more, 2E)
+            Of alpha and of log beta of each entry.
+        """
 
         def one(part: slice) -> None:
-            _move(rate, self.entries, self.updated, part.start, part.stop)
+            _move(rate, self.entries, self.updated, gamma, steps, part.start, part.stop)
 
         self.share(one, slices(len(self.entries)))
 
@@ -236,7 +251,15 @@ def update_matches(ep, law, a, b, outcomes, rows, coefficients, entries, updated
 
 
 @njit_free
-def _move(rate, entries, updated, begin, end):
+def _move(rate, entries, updated, gamma, steps, begin, end):
     for e in range(begin, end):
         entries[e, 0] += rate * (updated[e, 0] - entries[e, 0])
         entries[e, 1] += rate * (updated[e, 1] - entries[e, 1])
+        if len(gamma) == 0:
+            continue
+        move_alpha, move_z = 0.0, 0.0
+        for j in range(len(gamma)):
+            move_alpha += gamma[j] * steps[j, 2 * e]
+            move_z += gamma[j] * steps[j, 2 * e + 1]
+        entries[e, 0] -= move_alpha
+        entries[e, 1] *= math.exp(-min(max(move_z, -_FARTHEST), _FARTHEST))

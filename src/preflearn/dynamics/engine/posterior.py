@@ -84,10 +84,9 @@ class Posterior:
         column = np.array([self.column.get(name, -1) for name in names])
         space_of = self._prior.of(names)[which]
         rank = self._rank[column][which]
-        order = np.argsort(space_of, kind="stable")
-        spaces, begin = np.unique(space_of[order], return_index=True)
         mean, variance = np.empty(len(time)), np.empty(len(time))
-        for space, rows in zip(spaces, np.split(order, begin[1:]), strict=True):
+        for space in np.unique(space_of):
+            rows = np.flatnonzero(space_of == space)
             for part in np.split(rows, range(_TOGETHER, len(rows), _TOGETHER)):
                 mean[part], variance[part] = self._moments(space, rank[part], time[part])
         return mean, variance
