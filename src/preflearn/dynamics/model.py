@@ -160,8 +160,7 @@ class DynamicComparisons(BaseEstimator):
         outcomes = check_problem(self, matches, y)
         warn_of_lengths(self.covariance, matches.time)
         known = {REST, *matches.features}
-        named = self.covariance if isinstance(self.covariance, Mapping) else ()
-        strange = [name for name in named if name not in known]
+        strange = [name for name in by_name(self.covariance) if name not in known]
         if strange:  # no error: `update` may bring them
             warnings.warn(
                 f"covariance names {shown(strange)}, but no match has such a feature; expected names among "

@@ -32,6 +32,7 @@ from preflearn.dynamics.choosing.words import in_words
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.elementary import Affine, Constant, Matern12, Matern32, Matern52, Wiener
 from preflearn.dynamics.covariances.prior import REST, by_name
+from preflearn.dynamics.covariances.units import Units
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.dynamics.model import DynamicComparisons, check_problem
 from preflearn.ground.search import check_jobs
@@ -150,7 +151,6 @@ def discover_covariance(
     >>> found.table.loc[found.table["bic"].idxmin(), "structure"]
     'Wiener'
     """
-    require(isinstance(likelihood, Likelihood), likelihood, "likelihood", "a likelihood, such as Probit()")
     require(isinstance(others, Mapping | None), others, "others", "a mapping of features to covariances")
     covariance = {REST: Constant(), **others} if others else Constant()
     best = DynamicComparisons(covariance, likelihood, method, tol=_TOL, n_threads=1)
@@ -159,7 +159,7 @@ def discover_covariance(
         require(name in matches.features and name != REST, name, "a name in others", "a feature of matches")
     half = float(np.ptp(matches.time)) / 2
     require(half > 0, float(matches.time[0]), "the time of all matches", "matches at several times")
-    in_words(Constant(), unit)  # refuses a bad unit before the search
+    Units(unit)  # refuses a bad one before the search
     grammar = Grammar(_check_bases(bases), half, check_count(max_parts, "max_parts", least=1))
     tried = grammar.singles(_FIRST * getattr(likelihood, "variance", 1.0))
     structure, least, rows = (), math.inf, list[dict[str, Any]]()

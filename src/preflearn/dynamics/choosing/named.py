@@ -242,5 +242,5 @@ def evidence_of(
         fitted = infer(with_parameters(model, values), matches, outcomes)
     except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
         return {"evidence": math.nan, "converged": False, "n_iter": 0, "error": str(error)}
-    found = fitted.log_marginal_likelihood_, fitted.converged_, fitted.n_iter_, ""
-    return dict(zip(("evidence", "converged", "n_iter", "error"), found, strict=True))
+    found = {"evidence": fitted.log_marginal_likelihood_, "converged": fitted.converged_}
+    return {**found, "n_iter": fitted.n_iter_, "error": ""}

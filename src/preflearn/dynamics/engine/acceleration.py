@@ -150,8 +150,6 @@ class Mixing(Plain):
 
 def _least_squares(gram: Floats, target: Floats) -> Floats:
     """gamma of the module's formula; directions that rounding cannot tell apart count as one."""
-    if len(gram) == 0:
-        return np.zeros(0)
     scale = np.sqrt(np.maximum(np.diag(gram), np.finfo(float).tiny))
     ridge = _RIDGE * np.eye(len(gram))
     return np.linalg.lstsq(gram / np.outer(scale, scale) + ridge, target / scale, rcond=None)[0] / scale
