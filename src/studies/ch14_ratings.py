@@ -18,14 +18,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from preflearn.checks import as_real, check_labels, require
-from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.ground.search import RandomSearch, check_ranges, drawn, judged, near_boundary
 from preflearn.matches import Matches, check_matches
 from preflearn.metrics import log_loss
 from preflearn.ratings.elo_glicko import Elo
 from preflearn.ratings.system import RatingSystem, earlier_forecasts
 
-_MARGIN = "likelihood.margin"  # as `parameters_of` calls it
+_LIKELIHOOD = "likelihood."  # how `parameters_of` begins the names of its parameters
 _OF_ELO_WITHOUT = ("k", "initial", "scale")  # a likelihood: with one they do nothing
 
 
@@ -127,12 +126,15 @@ def _numbers(system: RatingSystem) -> list[str]:
     idle = () if not isinstance(system, Elo) else ("rate",) if likelihood is None else _OF_ELO_WITHOUT
     values = system.get_params().items()
     numbers = [name for name, value in values if name not in idle and not math.isnan(as_real(value))]
-    return [*numbers, _MARGIN] if isinstance(likelihood, Likelihood) and likelihood.has_ties else numbers
+    return numbers + [_LIKELIHOOD + name for name in likelihood.positive()] if likelihood else numbers
 
 
 def _with_values(system: RatingSystem, values: Mapping[str, float]) -> RatingSystem:
     changed: Any = clone(system)
-    changed.set_params(**{name: value for name, value in values.items() if name != _MARGIN})
-    if _MARGIN in values:
-        changed.set_params(likelihood=changed.likelihood.changed(margin=values[_MARGIN]))
-    return changed
+    of_likelihood, own = dict[str, float](), dict[str, Any]()
+    for name, value in values.items():
+        place = of_likelihood if name.startswith(_LIKELIHOOD) else own
+        place[name.removeprefix(_LIKELIHOOD)] = value
+    if of_likelihood:
+        own["likelihood"] = changed.likelihood.changed(**of_likelihood)
+    return changed.set_params(**own)
