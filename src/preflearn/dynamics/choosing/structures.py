@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import reduce
+from itertools import islice
 from operator import add, mul
 from typing import Any, NamedTuple
 
 from preflearn.dynamics.choosing.named import parameters_of
 from preflearn.dynamics.choosing.words import variance_after
-from preflearn.dynamics.covariances.composite import Covariance, Product, Sum
+from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.elementary import Affine, Constant
 from preflearn.dynamics.model import DynamicComparisons
 
@@ -142,10 +143,10 @@ def covariance_of(structure: Structure) -> Covariance:
 
 def structure_at(covariance: Covariance, start: Structure) -> Structure:
     """The structure of a covariance that is as `covariance_of(start)`, with other parameters."""
-    found, terms = [], covariance.parts if isinstance(covariance, Sum) else (covariance,)
+    leaves, found = iter(covariance.leaves()), []
     first: Any
-    for (_, parts), product in zip(start, terms, strict=True):
-        first, *others = product.parts if isinstance(product, Product) else (product,)
+    for _, parts in start:
+        first, *others = islice(leaves, len(parts))
         bases, variance = [base for base, _ in parts], first.variance / parts[0][1].variance
         found.append(Term(variance, tuple(zip(bases, (_scaled(first, 1 / variance), *others), strict=True))))
     return tuple(found)
