@@ -238,7 +238,7 @@ def test_a_new_likelihood_is_a_class_and_two_laws(method, rate):
         (lambda: Gaussian(variance=0), "variance is 0; expected a positive number"),
         (lambda: Gaussian(margin=-0.5), r"margin is -0\.5; expected a number of at least 0"),
         (lambda: Gaussian(variance=math.inf), "variance is inf; expected a positive number"),
-        (lambda: Skellam(base_rate=0), "base_rate is 0; expected a number from 1e-06 to 1e+06"),
+        (lambda: Skellam(base_rate=0), "base_rate is 0; expected a number from 1e-06 to"),
         (lambda: Skellam(base_rate=True), "base_rate is True"),
         (
             lambda: likelihood_from({"kind": "Cauchy"}),
