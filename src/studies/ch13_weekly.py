@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from preflearn.checks import Floats, require
-from preflearn.dynamics.choosing.named import leaves
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.likelihoods.normal import Gaussian
 from preflearn.dynamics.model import DynamicComparisons, check_problem
@@ -119,7 +118,7 @@ def exact_weekly_moments(
     ValueError
         If the variance is not positive, y is not finite, or an origin of the covariance is "first".
     """
-    origins = [leaf.get("origin") for leaf in leaves(covariance.describe())]
+    origins = [leaf.describe().get("origin") for leaf in covariance.leaves()]
     require("first" not in origins, "first", "an origin of the covariance", "a time, one for all features")
     likelihood = Gaussian(variance)
     y = check_problem(DynamicComparisons(covariance, likelihood), matches, y)

@@ -11,45 +11,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from preflearn.checks import as_real, check_labels, require
-from preflearn.dynamics.likelihoods.likelihood import Likelihood, likelihood_from
-from preflearn.ground.search import check_ranges, drawn, judged, near_boundary
+from preflearn.ground.search import RandomSearch, check_ranges, drawn, judged, near_boundary
 from preflearn.matches import Matches, check_matches
 from preflearn.metrics import log_loss
 from preflearn.ratings.elo_glicko import Elo
 from preflearn.ratings.system import RatingSystem, earlier_forecasts
 
-_MARGIN = "likelihood.margin"  # as `parameters_of` calls it
+_LIKELIHOOD = "likelihood."  # how `parameters_of` begins the names of its parameters
 _OF_ELO_WITHOUT = ("k", "initial", "scale")  # a likelihood: with one they do nothing
-
-
-class RatingSearch(NamedTuple):
-    """What `select_rating` has found.
-
-    Attributes
-    ----------
-    configurations : DataFrame
-        One row a configuration, as drawn: the parameters, and `loss`, the mean log loss in nats.
-    best : int
-        The row with the least loss.
-    system : RatingSystem
-        With this configuration, not fitted.
-    near_boundary : dict of str to {"low", "high"}
-        Parameters whose best value is within a twentieth of an end of its range, and which end: the paper
-        always makes sure that there are none.
-    """
-
-    configurations: pd.DataFrame
-    best: int
-    system: RatingSystem
-    near_boundary: dict[str, str]
 
 
 def select_rating(
@@ -62,7 +38,7 @@ def select_rating(
     random_state: np.random.Generator | int,
     n_jobs: int = 1,
     start: int | None = None,
-) -> RatingSearch:
+) -> RandomSearch:
     """Draw parameters at random and keep those that forecast best (appendix B.1 of [Maystre2019]_).
 
     Each parameter is drawn log-uniformly from its range. What is minimised is the mean of -log p(y_n | all
@@ -94,7 +70,9 @@ def select_rating(
 
     Returns
     -------
-    RatingSearch
+    RandomSearch
+        Its table has `loss`, the mean log loss in nats; `best` is the least, and `model` the system with this
+        configuration, not fitted.
 
     Raises
     ------
@@ -132,7 +110,7 @@ def select_rating(
             "start, before which all outcomes occur"
         )
     values: dict[str, Any] = candidates.iloc[best].to_dict()
-    return RatingSearch(table, best, _with_values(system, values), near_boundary(values, limits))
+    return RandomSearch(table, best, _with_values(system, values), near_boundary(values, limits))
 
 
 def _loss(
@@ -148,13 +126,15 @@ def _numbers(system: RatingSystem) -> list[str]:
     idle = () if not isinstance(system, Elo) else ("rate",) if likelihood is None else _OF_ELO_WITHOUT
     values = system.get_params().items()
     numbers = [name for name, value in values if name not in idle and not math.isnan(as_real(value))]
-    return [*numbers, _MARGIN] if isinstance(likelihood, Likelihood) and likelihood.has_ties else numbers
+    return numbers + [_LIKELIHOOD + name for name in likelihood.positive()] if likelihood else numbers
 
 
 def _with_values(system: RatingSystem, values: Mapping[str, float]) -> RatingSystem:
     changed: Any = clone(system)
-    changed.set_params(**{name: value for name, value in values.items() if name != _MARGIN})
-    if _MARGIN in values:
-        described = changed.likelihood.describe() | {"margin": values[_MARGIN]}
-        changed.set_params(likelihood=likelihood_from(described))
-    return changed
+    of_likelihood, own = dict[str, float](), dict[str, Any]()
+    for name, value in values.items():
+        place = of_likelihood if name.startswith(_LIKELIHOOD) else own
+        place[name.removeprefix(_LIKELIHOOD)] = value
+    if of_likelihood:
+        own["likelihood"] = changed.likelihood.changed(**of_likelihood)
+    return changed.set_params(**own)

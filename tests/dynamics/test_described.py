@@ -1,13 +1,37 @@
-"""Covariances and likelihoods as values: what they say of themselves, and what comes back from it."""
+"""Covariances and likelihoods as values; what a new one owes the rest is its file, and no other edit."""
 
 import json
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
+import numpy as np
 import pytest
 from dynamics.problems import COVARIANCES, FORMULAS, LIKELIHOODS
 
 from preflearn import dynamics
-from preflearn.dynamics import Gaussian, Likelihood, covariance_from, likelihood_from
+from preflearn.compiled import njit_inside
+from preflearn.dynamics import (
+    Constant,
+    Covariance,
+    DynamicComparisons,
+    Gaussian,
+    Likelihood,
+    StateSpace,
+    covariance_from,
+    discover_covariance,
+    in_words,
+    likelihood_from,
+    load,
+    maximise_evidence,
+    one_step_ahead,
+    parameters_of,
+    random_search,
+    with_parameters,
+)
+from preflearn.dynamics.covariances.blocks import Decay
+from preflearn.dynamics.described import Length, Positive
+from preflearn.dynamics.likelihoods.likelihood import Results
+from preflearn.dynamics.likelihoods.quadrature import around, averaged, tilted
+from preflearn.matches import Matches
 
 VALUES = [
     *FORMULAS,
@@ -55,3 +79,94 @@ def test_descriptions_reprs_and_hashes(value):
 def test_descriptions_that_are_refused(read, description, message):
     with pytest.raises(ValueError, match=message):
         read(description)
+
+
+@dataclass(frozen=True)
+class TwoScales(Covariance):
+    """Half of the variance forgets over a length, half over some times as much."""
+
+    variance: Positive = 1.0
+    lengthscale: Length = 1.0
+    factor: Positive = 10.0
+
+    def _gram(self, t, t2, first):
+        u = np.abs(t - t2) / self.lengthscale
+        return self.variance / 2 * (np.exp(-u) + np.exp(-u / self.factor))
+
+    def state_space(self):
+        rates = 1 / self.lengthscale, 1 / (self.lengthscale * self.factor)
+        return StateSpace([Decay(self.variance / 2, rate, 1) for rate in rates])
+
+
+@njit_inside
+def _density(a, b, y, u, x):
+    decay = np.exp(-abs(u + x) / a)
+    value = min(y * (u + x) / a, 0.0) - np.log1p(decay)
+    lost = 1 / (1 + np.exp(y * (u + x) / a))
+    return value, y * lost / a, -decay / (1 + decay) ** 2 / a**2
+
+
+def _log_partition(a, b, y, mean, variance):
+    mode, value, first, second = tilted(_density, a, b, y, mean, variance, mean, around(0.0, y))
+    return value + _density(a, b, y, mode, 0.0)[0], first, second
+
+
+def _expected(a, b, y, mean, variance):
+    return averaged(_density, a, b, y, mean, variance, around(0.0, y))
+
+
+@dataclass(frozen=True)
+class WideLogit(Results):
+    """A logistic likelihood whose noise has a scale."""
+
+    scale: Positive = 1.0
+    ranges = {"scale": (0.5, 2.0)}  # noqa: RUF012
+    laws = _log_partition, _expected
+    has_ties = False
+
+
+@pytest.fixture(scope="module")
+def problem():
+    rng = np.random.default_rng(0)
+    index = np.array([rng.choice(4, 2, replace=False) for _ in range(80)])
+    design = np.eye(4)[index[:, 0]] - np.eye(4)[index[:, 1]]
+    y = np.where(rng.random(80) < 1 / (1 + np.exp(-design @ [1.5, 0.5, -0.5, -1.5])), 1, -1)
+    return Matches(design, np.sort(rng.uniform(0, 20, 80)), list("abcd")), y
+
+
+@pytest.mark.parametrize("method", ["ep", "kl"])
+def test_a_new_class_is_fitted_kept_searched_and_told_without_another_edit(problem, tmp_path, method):
+    matches, y = problem
+    covariance = Constant(0.5) + TwoScales(0.4, 3.0, 5.0)
+    model = DynamicComparisons(covariance, WideLogit(1.2), method, tol=1e-8).fit(matches, y)
+    values = {"TwoScales.variance": 0.4, "TwoScales.lengthscale": 3.0, "TwoScales.factor": 5.0}
+    assert parameters_of(model) == {"Constant.variance": 0.5, **values, "likelihood.scale": 1.2}
+    assert with_parameters(model, {"likelihood.scale": 1.5}).likelihood == WideLogit(1.5)
+    model.save(tmp_path / "model.npz")
+    again = load(tmp_path / "model.npz")
+    assert (again.covariance, again.likelihood) == (covariance, WideLogit(1.2))
+    np.testing.assert_array_equal(again.predict_proba(matches), model.predict_proba(matches))
+    drawn = random_search(model, matches, y, {"TwoScales.factor": (2.0, 50.0)}, 5, random_state=0)
+    assert drawn.configurations["converged"].all()
+    best = maximise_evidence(model, matches, y, gtol=0.05)
+    assert best.converged
+    assert best.evidence > model.log_marginal_likelihood_
+    assert 0.5 <= best.parameters["likelihood.scale"] <= 2.0  # its range
+    assert np.isfinite(one_step_ahead(model, matches, y, 60).probabilities).all()
+    assert "\nTwoScales: TwoScales(variance=0.4, lengthscale=3.0, factor=5.0).\n" in in_words(covariance)
+
+
+def test_a_new_covariance_takes_part_in_a_discovery(problem):
+    found = discover_covariance(*problem, WideLogit(), bases=[Constant(), TwoScales()], max_parts=1)
+    assert found.table["structure"].tolist() == ["Constant", "TwoScales"]
+    assert (found.table["error"] == "").all()
+
+
+def test_annotations_count_as_they_are_and_as_text():
+    """With and without `from __future__ import annotations`: this file is without."""
+    assert TwoScales().positive() == {"variance": 1.0, "lengthscale": 1.0, "factor": 10.0}
+    assert TwoScales().lengths() == {"lengthscale": 1.0}
+    with pytest.raises(ValueError, match="factor is -1; expected a positive number"):
+        TwoScales(factor=-1)
+    with pytest.raises(ValueError, match=r"scale is 3; expected a number from 0\.5 to 2"):
+        WideLogit(3)

@@ -237,7 +237,6 @@ def saved(tmp_path_factory):
         ("features", 3),
         ("features", ["Ann"]),
         ("features", [{}, "Bob", "Cy", "Dee"]),
-        ("evidence", "high"),
         ("converged", 3),
         ("time", lambda time: None),
         ("time", lambda time: time[:-1]),

@@ -25,8 +25,8 @@ def test_the_loss_is_that_of_forecasts_from_earlier_days():
         assert log_loss(y[20:], p) == pytest.approx(loss, rel=1e-12)
     assert found.best == table["loss"].argmin()
     chosen = table.loc[found.best]
-    assert found.system.get_params()["rate"] == chosen["rate"]
-    assert found.system.likelihood == OrdinalLogit(chosen["likelihood.margin"])
+    assert found.model.get_params()["rate"] == chosen["rate"]
+    assert found.model.likelihood == OrdinalLogit(chosen["likelihood.margin"])
     assert GRADIENT.likelihood == OrdinalLogit(0.5)
 
 
@@ -56,7 +56,7 @@ def test_it_finds_how_fast_skills_move():
         matches = Matches(design, range(2000), list("abcd"))
         system, ranges = Elo(likelihood=Logit()), {"rate": (0.01, 1.0)}
         found = select_rating(system, matches, y, ranges, 40, random_state=0, start=200)
-        rates.append(found.system.get_params()["rate"])
+        rates.append(found.model.get_params()["rate"])
     assert rates[0] > 2 * rates[1]
 
 

@@ -3,7 +3,7 @@
 from preflearn.dynamics.ahead import OneStepAhead, one_step_ahead
 from preflearn.dynamics.choosing.discovery import Discovery, discover_covariance
 from preflearn.dynamics.choosing.evidence import EvidenceMaximum, maximise_evidence
-from preflearn.dynamics.choosing.named import RandomSearch, parameters_of, random_search, with_parameters
+from preflearn.dynamics.choosing.named import parameters_of, random_search, with_parameters
 from preflearn.dynamics.choosing.words import in_words
 from preflearn.dynamics.covariances.approximations import Periodic, SquaredExponential
 from preflearn.dynamics.covariances.composite import Covariance, covariance_from
@@ -23,6 +23,7 @@ from preflearn.dynamics.likelihoods.likelihood import Likelihood, likelihood_fro
 from preflearn.dynamics.likelihoods.logit import Logit, OrdinalLogit
 from preflearn.dynamics.likelihoods.normal import Gaussian, OrdinalProbit, Probit
 from preflearn.dynamics.model import DynamicComparisons, load
+from preflearn.ground.search import RandomSearch
 
 __all__ = [
     "Affine",

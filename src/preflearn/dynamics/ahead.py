@@ -27,9 +27,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, as_real, require
 from preflearn.dynamics.covariances.prior import warn_of_lengths
-from preflearn.dynamics.engine.algorithm import Plain, Sweep, update_matches
+from preflearn.dynamics.engine.algorithm import Sweep, update_matches
 from preflearn.dynamics.engine.threads import njit_free
-from preflearn.dynamics.model import DynamicComparisons, check_problem, infer, laid_out
+from preflearn.dynamics.model import DynamicComparisons, check_problem, differences, infer, laid_out
 from preflearn.matches import Matches, n_earlier
 
 _STILL = 0.05  # of the tolerance: a match whose moments moved by less is not updated
@@ -126,17 +126,18 @@ def one_step_ahead(
         for begin, end in pairwise([first, *cuts]):  # the matches at each time
             ahead.forecast(begin, end)
             ahead.reveal(begin, end)
-    ahead.check()
-    mean, variance = ahead.mean[start:], ahead.variance[start:]
-    probabilities = fitted.likelihood.probabilities(mean, variance)
-    wrong = ~np.isfinite(probabilities).all(axis=1)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ValueError(
-            f"match {start + row} has no forecast: x·s has mean {mean[row]:g} and variance "
-            f"{variance[row]:g}; expected a prior under which outcomes of this size occur"
+    residual = np.array(ahead.residual)
+    if (late := ~(residual <= tol)).any():
+        warnings.warn(
+            f"no convergence before {late.sum()} of {len(late)} times, the first of them number "
+            f"{np.argmax(late)}: sweeps and a fit leave changes of up to {residual.max():.1e}, more than "
+            f"tol={tol:g}; raise the model's max_iter, or lower its tol",
+            ConvergenceWarning,
+            stacklevel=2,
         )
-    return OneStepAhead(probabilities, mean, variance, np.array(ahead.residual))
+    mean, variance = (part[start:] for part in differences(matches, *ahead.moments.T))
+    probabilities = fitted.likelihood.probabilities(mean, variance)
+    return OneStepAhead(probabilities, mean, variance, residual)
 
 
 class _Ahead:
@@ -148,15 +149,12 @@ class _Ahead:
         self._sweep, self._matches, self._outcomes = sweep, matches, outcomes
         sweep.updated[:] = 0  # so that a step leaves what is not revealed as it is
         self._model, self._tol = model, tol
-        order = sweep.schedule.entry_order
-        self._here = np.empty(len(order), dtype=np.int64)
-        self._here[order] = np.arange(len(order))
-        self._seen = np.full((len(order), 2), np.inf)  # the moments of the last update
-        self.mean, self.variance = np.zeros(len(matches)), np.zeros(len(matches))
+        self._here = np.argsort(sweep.schedule.entry_order)
+        self._seen = np.full((len(self._here), 2), np.inf)  # the moments of the last update
+        self.moments = np.zeros((len(self._here), 2))  # of each entry of the design, when it was forecast
         self.residual: list[float] = []
-        most = int(np.diff(matches.design.indptr).max())
-        self._most_rate = min(1.0, 2 / most) if model.rate == "auto" else as_real(model.rate)
-        self._plain = Plain(sweep, self._most_rate)
+        self._most_rate = sweep.calm if model.rate == "auto" else as_real(model.rate)
+        self._rate = self._most_rate
 
     def fit(self, known: int) -> None:
         """Take the pseudo-observations of the first matches from a fit of them, from nothing."""
@@ -164,7 +162,7 @@ class _Ahead:
         infer(self._model, some, y)  # `check` looks at the residuals
         self._sweep.entries[self._here[: some.design.nnz], :2] = self._model.pseudo_observations_
         self._seen[:] = np.inf
-        self._plain.rate = self._most_rate
+        self._rate = self._most_rate
 
     def forecast(self, begin: int, end: int) -> None:
         """Note the forecasts of matches begin..end, from what is known before them."""
@@ -173,12 +171,8 @@ class _Ahead:
             self.fit(begin)
             change = self._swept(begin)
         self.residual.append(change)
-        design = self._matches.design
-        low, high = design.indptr[begin], design.indptr[end]
-        x, moments = design.data[low:high], self._sweep.entries[self._here[low:high], 2:]
-        starts = design.indptr[begin:end] - low
-        self.mean[begin:end] = np.add.reduceat(x * moments[:, 0], starts)
-        self.variance[begin:end] = np.add.reduceat(x * x * moments[:, 1], starts)
+        here = slice(*self._matches.design.indptr[[begin, end]])
+        self.moments[here] = self._sweep.entries[self._here[here], 2:]
 
     def _swept(self, known: int) -> float:
         """Sweep the first matches until nothing changes by more than tol, or there is no hope of it."""
@@ -188,34 +182,22 @@ class _Ahead:
             change = self._update(known)
             if change <= self._tol or not math.isfinite(change):
                 return change
-            slow = change > _PROGRESS * before
-            self._plain.rate = max(self._plain.rate / 2, _LEAST_RATE) if slow else self._faster()
-            self._plain.advance()
+            self._turn(0.5 if change > _PROGRESS * before else _RECOVERY)
+            self._sweep.move(self._rate)
             before = change
         return before
 
-    def _faster(self) -> float:
-        return min(self._most_rate, _RECOVERY * self._plain.rate)
+    def _turn(self, factor: float) -> None:
+        """To a rate that is smaller or larger by a factor."""
+        self._rate = min(max(factor * self._rate, _LEAST_RATE), self._most_rate)
 
     def reveal(self, begin: int, end: int) -> None:
         """Make a step with the outcomes of matches begin..end, too."""
         if math.isfinite(self._update(end)):
-            self._plain.advance()
-            self._plain.rate = self._faster()
+            self._sweep.move(self._rate)
+            self._turn(_RECOVERY)
         else:
             self.fit(end)
-
-    def check(self) -> None:
-        """Say where forecasts are far from those of a converged fit."""
-        late = ~(np.array(self.residual) <= self._tol)
-        if late.any():
-            warnings.warn(
-                f"no convergence before {late.sum()} of {len(late)} times, the first of them number "
-                f"{np.argmax(late)}: sweeps and a fit leave changes of up to {max(self.residual):.1e}, "
-                f"more than tol={self._tol:g}; raise the model's max_iter, or lower its tol",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
 
     def _update(self, revealed: int) -> float:
         """By Algorithm 1, where moments moved; the largest change that it would make."""
@@ -228,7 +210,7 @@ class _Ahead:
                 sweep.updated, part.start, part.stop,
             )  # fmt: skip
 
-        return max(sweep.team.share(update, schedule.chunks))
+        return max(sweep.share(update, schedule.chunks))
 
 
 @njit_free

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
-from typing import Any, ClassVar
+from dataclasses import fields, is_dataclass, replace
+from typing import Annotated, Any, ClassVar
 
-from preflearn.checks import LARGEST, check_number, require, shown
+from preflearn.checks import LARGEST, check_real, require, shown
 
-Positive = float  # the annotation of a parameter from 1e-100 to 1e100
-Length = float  # of one that is a length of time besides
+Positive = Annotated[float, "a parameter from 1e-100 to 1e100, which may be searched"]
+Length = Annotated[float, "one that is a length of time besides"]
+_LENGTHS = Length, "Length"  # the annotation as it is, or as `from __future__ import annotations` leaves it
+_POSITIVE = Positive, "Positive", *_LENGTHS
 
 
 class Described:
     """A value that is made of its parameters, the fields of a dataclass, and can be written as JSON.
 
     A family of them has a root, whose subclasses are known by name; those with a leading underscore are not.
+
+    Attributes
+    ----------
+    ranges : dict of str to (float, float)
+        The least and the largest value of parameters that have a narrower range than positive numbers have.
     """
 
     family: ClassVar[str]
     kinds: ClassVar[dict[str, type]]
+    ranges: ClassVar[dict[str, tuple[float, float]]] = {}
 
     def __init_subclass__(cls, family: str = "") -> None:
         if family:
@@ -27,11 +35,27 @@ class Described:
             cls.kinds[cls.__name__] = cls
 
     def __post_init__(self) -> None:
-        for field in fields(self):  # pyright: ignore[reportArgumentType]
-            if field.type in ("Positive", "Length"):
-                object.__setattr__(
-                    self, field.name, check_number(self, field.name, positive=True, most=LARGEST)
-                )
+        for name, value in self.positive().items():
+            low, high = self.ranges.get(name, (1 / LARGEST, LARGEST))
+            expected = f"a number from {low:g} to {high:g}" if name in self.ranges else "a positive number"
+            object.__setattr__(self, name, check_real(value, name, expected, low, high))
+
+    def positive(self) -> dict[str, float]:
+        """The parameters that are annotated as positive numbers, of which lengths of time are some."""
+        return self._annotated(_POSITIVE)
+
+    def lengths(self) -> dict[str, float]:
+        """The parameters that are annotated as lengths of time."""
+        return self._annotated(_LENGTHS)
+
+    def _annotated(self, kinds: tuple[Any, ...]) -> dict[str, float]:
+        found: Any = fields(self)  # pyright: ignore[reportArgumentType]
+        return {field.name: getattr(self, field.name) for field in found if field.type in kinds}
+
+    def changed(self, **values: Any) -> Any:
+        """The same with other values of some parameters."""
+        found: Any = self
+        return replace(found, **values)
 
     def describe(self) -> dict[str, Any]:
         """The class and the parameters as values of JSON."""
@@ -40,8 +64,8 @@ class Described:
         return {"kind": type(self).__name__, **listed}
 
 
-def read(root: type[Described], description: object) -> tuple[type, dict[str, Any]]:
-    """The class and the parameters that `describe` has written, those of a class of this family."""
+def read(root: type[Described], description: object) -> Any:
+    """What `describe` has described, of a class of this family."""
     require(isinstance(description, dict), description, f"the description of a {root.family}", "a dict")
     values: Any = dict(description)  # pyright: ignore[reportCallIssue, reportArgumentType]
     known = sorted(name for name, cls in root.kinds.items() if is_dataclass(cls))
@@ -50,4 +74,7 @@ def read(root: type[Described], description: object) -> tuple[type, dict[str, An
     names = [field.name for field in fields(root.kinds[kind])]
     if sorted(map(str, values)) != sorted(names):
         raise ValueError(f"the description of {kind} has {shown(list(values))}; expected {names}")
-    return root.kinds[kind], values
+    if "parts" in values:
+        require(isinstance(values["parts"], list), values["parts"], "parts", "a list of descriptions")
+        values["parts"] = tuple(read(root, part) for part in values["parts"])
+    return root.kinds[kind](**values)

@@ -30,17 +30,16 @@ from preflearn.checks import (
     check_choice,
     check_count,
     check_flag,
-    check_real,
     require,
     shown,
 )
 from preflearn.dynamics.covariances.composite import Covariance, covariance_from
-from preflearn.dynamics.covariances.prior import REST, Prior, warn_of_lengths
+from preflearn.dynamics.covariances.prior import REST, Prior, by_name, warn_of_lengths
 from preflearn.dynamics.engine.acceleration import Mixing
-from preflearn.dynamics.engine.algorithm import Plain, Sweep, Trace, fixed_point
+from preflearn.dynamics.engine.algorithm import TRACE, Plain, Sweep, fixed_point
 from preflearn.dynamics.engine.posterior import Posterior
 from preflearn.dynamics.engine.schedule import schedule_of
-from preflearn.dynamics.engine.threads import Team
+from preflearn.dynamics.engine.threads import team
 from preflearn.dynamics.likelihoods.likelihood import Likelihood, likelihood_from
 from preflearn.dynamics.saving import as_names, read_npz, write_npz
 from preflearn.matches import Matches, check_matches, joined
@@ -112,18 +111,6 @@ class DynamicComparisons(BaseEstimator):
 
     _estimator_type = "classifier"
 
-    features_: tuple[Hashable, ...]
-    log_marginal_likelihood_: float
-    converged_: bool
-    n_iter_: int
-    trace_: pd.DataFrame
-    matches_: Matches
-    outcomes_: Floats
-    pseudo_observations_: Floats
-    _prior: Prior  # of the fit, as the likelihood, whatever becomes of the parameters
-    _likelihood: Likelihood
-    _posterior: Posterior | None
-
     def __init__(
         self,
         covariance: Covariance | Mapping[Hashable, Covariance],
@@ -173,8 +160,7 @@ class DynamicComparisons(BaseEstimator):
         outcomes = check_problem(self, matches, y)
         warn_of_lengths(self.covariance, matches.time)
         known = {REST, *matches.features}
-        named = self.covariance if isinstance(self.covariance, Mapping) else ()
-        strange = [name for name in named if name not in known]
+        strange = [name for name in by_name(self.covariance) if name not in known]
         if strange:  # no error: `update` may bring them
             warnings.warn(
                 f"covariance names {shown(strange)}, but no match has such a feature; expected names among "
@@ -233,11 +219,7 @@ class DynamicComparisons(BaseEstimator):
             If the feature was in no match, or its prior is not defined at a time.
         """
         check_is_fitted(self, "matches_")
-        try:
-            known = feature in self._scores().column
-        except TypeError:  # not hashable
-            known = False
-        if not known:
+        if feature not in self.features_:
             raise ValueError(
                 f"{shown(feature)} is no feature of the matches; expected one of "
                 f"{shown(list(self.features_))}"
@@ -260,8 +242,20 @@ class DynamicComparisons(BaseEstimator):
         present, which = np.unique(design.indices, return_inverse=True)
         time = np.repeat(matches.time, np.diff(design.indptr))
         mean, variance = self._scores().moments(tuple(matches.features[k] for k in present), which, time)
-        x, starts = design.data, design.indptr[:-1]
-        return np.add.reduceat(x * mean, starts), np.add.reduceat(x * x * variance, starts)
+        return differences(matches, mean, variance)
+
+    def _filled(
+        self, matches: Matches, outcomes: Floats, sites: Floats, trace: pd.DataFrame, converged: bool
+    ) -> Self:
+        """With the attributes of a fit."""
+        self.matches_, self.outcomes_, self.features_ = matches, outcomes, matches.features
+        self.pseudo_observations_, self.trace_, self.n_iter_ = sites, trace, len(trace)
+        self.log_marginal_likelihood_ = float(trace.loc[trace["accepted"], "evidence"].to_numpy()[-1])
+        self.converged_ = converged
+        # Those of the fit, whatever becomes of the parameters.
+        self._prior, self._likelihood = Prior(self.covariance), self.likelihood
+        self._posterior: Posterior | None = None
+        return self
 
     def _scores(self) -> Posterior:
         """Of the model that was fitted, whatever became of its parameters; made when first asked for."""
@@ -308,7 +302,6 @@ class DynamicComparisons(BaseEstimator):
             "likelihood": self._likelihood.describe(),
             "options": {name: getattr(self, name) for name in _OPTIONS},
             "features": self.features_,
-            "evidence": self.log_marginal_likelihood_,
             "converged": self.converged_,
         }
         design = self.matches_.design
@@ -333,13 +326,12 @@ _OPTIONS = ("method", "rate", "tol", "max_iter", "n_threads")
 def check_model(model: DynamicComparisons) -> None:
     """Raise ValueError unless it is a model whose parameters are in their range."""
     require(isinstance(model, DynamicComparisons), model, "model", "a DynamicComparisons")
-    covariance = model.covariance
-    for k in covariance.values() if isinstance(covariance, Mapping) else [covariance]:
-        require(isinstance(k, Covariance), k, "covariance", "a Covariance, or a mapping of names to them")
-    if isinstance(covariance, Mapping) and not covariance:
+    if not (covariances := by_name(model.covariance)):
         raise ValueError("covariance is an empty mapping; expected a covariance for each feature")
-    good = isinstance(model.likelihood, Likelihood)
-    require(good, model.likelihood, "likelihood", "a likelihood, such as Probit()")
+    for k in covariances.values():
+        require(isinstance(k, Covariance), k, "covariance", "a Covariance, or a mapping of names to them")
+    likelihood = model.likelihood
+    require(isinstance(likelihood, Likelihood), likelihood, "likelihood", "a likelihood, such as Probit()")
     check_choice(model.method, "method", ("ep", "kl"))
     good = model.rate == "auto" if isinstance(model.rate, str) else 0 < as_real(model.rate) <= 1
     require(good, model.rate, "rate", "'auto', or a number above 0 and up to 1")
@@ -347,6 +339,12 @@ def check_model(model: DynamicComparisons) -> None:
     check_count(model.max_iter, "max_iter", least=1)
     if model.n_threads is not None:
         check_count(model.n_threads, "n_threads", least=1)
+
+
+def differences(matches: Matches, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
+    """Mean and variance of x·s of each match, from those of the scores, one an entry of the design."""
+    x, starts = matches.design.data, matches.design.indptr[:-1]
+    return np.add.reduceat(x * mean, starts), np.add.reduceat(x * x * variance, starts)
 
 
 def check_problem(model: DynamicComparisons, matches: Matches, y: ArrayLike) -> Floats:
@@ -362,9 +360,9 @@ def laid_out(
 ) -> Iterator[Sweep]:
     """The sweep by a model's parameters, from given pseudo-observations or none; its team works meanwhile."""
     prior = Prior(model.covariance)
-    with Team(int(model.n_threads or os.cpu_count() or 1)) as team:
+    with team(int(model.n_threads or os.cpu_count() or 1)) as share:
         schedule = schedule_of(matches, prior.spaces, prior.of(matches.features))
-        sweep = Sweep(schedule, model.likelihood, outcomes, ep=model.method == "ep", team=team)
+        sweep = Sweep(schedule, model.likelihood, outcomes, ep=model.method == "ep", share=share)
         if sites is not None:
             sweep.entries[:, :2] = sites[schedule.entry_order]
         yield sweep
@@ -379,25 +377,7 @@ def infer(
         trace, converged = fixed_point(sweep, step, tol=model.tol, max_iter=int(model.max_iter))
     found = np.empty((len(sweep.entries), 2))
     found[sweep.schedule.entry_order] = sweep.entries[:, :2]
-    evidence = trace.evidence[np.flatnonzero(trace.accepted)[-1]]
-    return _filled(model, matches, outcomes, found, pd.DataFrame(trace._asdict()), evidence, converged)
-
-
-def _filled(
-    model: DynamicComparisons,
-    matches: Matches,
-    outcomes: Floats,
-    sites: Floats,
-    trace: pd.DataFrame,
-    evidence: float,
-    converged: bool,
-) -> DynamicComparisons:
-    """The model with the attributes of a fit."""
-    model.matches_, model.outcomes_, model.features_ = matches, outcomes, matches.features
-    model.pseudo_observations_, model.log_marginal_likelihood_ = sites, evidence
-    model.trace_, model.n_iter_, model.converged_ = trace, len(trace), converged
-    model._prior, model._likelihood, model._posterior = Prior(model.covariance), model.likelihood, None
-    return model
+    return model._filled(matches, outcomes, found, pd.DataFrame(trace, columns=list(TRACE)), converged)
 
 
 def load(path: str | os.PathLike[str]) -> DynamicComparisons:
@@ -426,9 +406,8 @@ def load(path: str | os.PathLike[str]) -> DynamicComparisons:
 
 def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparisons:
     names = as_names(name for name, _ in header["covariance"])
-    covariances = {
-        name: covariance_from(found) for name, (_, found) in zip(names, header["covariance"], strict=True)
-    }
+    described = (found for _, found in header["covariance"])
+    covariances = dict(zip(names, map(covariance_from, described), strict=True))
     model = DynamicComparisons(
         covariances[REST] if header["one_covariance"] else covariances,
         likelihood_from(header["likelihood"]),
@@ -443,8 +422,6 @@ def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparis
     matches = Matches(design, arrays["time"], features)
     outcomes = model.likelihood.check(arrays["outcomes"], shape[0])
     sites = check_array(arrays["pseudo_observations"], "pseudo_observations", (matches.design.nnz, 2))
-    trace = pd.DataFrame({name: arrays[f"trace_{name}"] for name in Trace._fields})
-    evidence = check_real(header["evidence"], "evidence")
-    converged = check_flag(header["converged"], "converged")
+    trace = pd.DataFrame({name: arrays[f"trace_{name}"] for name in TRACE})
     Prior(model.covariance).of(features)  # each has one
-    return _filled(model, matches, outcomes, sites, trace, evidence, converged)
+    return model._filled(matches, outcomes, sites, trace, check_flag(header["converged"], "converged"))

@@ -41,6 +41,33 @@ class Range(NamedTuple):
         return (at - low) / (high - low)
 
 
+class RandomSearch(NamedTuple):
+    """What a random search has found.
+
+    Attributes
+    ----------
+    configurations : DataFrame
+        One row a configuration, as drawn: the parameters, and what was found of it.
+    best : int
+        The row that was chosen.
+    model
+        With this configuration.
+    near_boundary : dict of str to {"low", "high"}
+        Parameters whose best value is within a twentieth of an end of its range, and which end:
+        [Maystre2019]_ always makes sure that there are none.
+
+    References
+    ----------
+    .. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
+       time-dynamics", KDD 2019.
+    """
+
+    configurations: pd.DataFrame
+    best: int
+    model: Any
+    near_boundary: dict[str, str]
+
+
 def check_ranges(ranges: Any, known: Iterable[str], name: str = "ranges") -> dict[str, Range]:
     """Ranges by name, or ValueError that shows the first that is none.
 

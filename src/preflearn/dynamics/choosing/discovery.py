@@ -29,11 +29,11 @@ from preflearn.dynamics.choosing.evidence import EvidenceMaximum, maximise_evide
 from preflearn.dynamics.choosing.named import changed, evidence_of
 from preflearn.dynamics.choosing.structures import Grammar, Structure, covariance_of, fixed_in, structure_at
 from preflearn.dynamics.choosing.words import in_words
-from preflearn.dynamics.covariances.composite import Covariance, Product, Sum
+from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.elementary import Affine, Constant, Matern12, Matern32, Matern52, Wiener
-from preflearn.dynamics.covariances.prior import REST
+from preflearn.dynamics.covariances.prior import REST, by_name
+from preflearn.dynamics.covariances.units import Units
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
-from preflearn.dynamics.likelihoods.normal import Gaussian
 from preflearn.dynamics.model import DynamicComparisons, check_problem
 from preflearn.ground.search import check_jobs
 from preflearn.matches import Matches
@@ -151,7 +151,6 @@ def discover_covariance(
     >>> found.table.loc[found.table["bic"].idxmin(), "structure"]
     'Wiener'
     """
-    require(isinstance(likelihood, Likelihood), likelihood, "likelihood", "a likelihood, such as Probit()")
     require(isinstance(others, Mapping | None), others, "others", "a mapping of features to covariances")
     covariance = {REST: Constant(), **others} if others else Constant()
     best = DynamicComparisons(covariance, likelihood, method, tol=_TOL, n_threads=1)
@@ -160,9 +159,9 @@ def discover_covariance(
         require(name in matches.features and name != REST, name, "a name in others", "a feature of matches")
     half = float(np.ptp(matches.time)) / 2
     require(half > 0, float(matches.time[0]), "the time of all matches", "matches at several times")
-    in_words(Constant(), unit)  # refuses a bad unit before the search
+    Units(unit)  # refuses a bad one before the search
     grammar = Grammar(_check_bases(bases), half, check_count(max_parts, "max_parts", least=1))
-    tried = grammar.singles(_FIRST * (likelihood.variance if isinstance(likelihood, Gaussian) else 1.0))
+    tried = grammar.singles(_FIRST * getattr(likelihood, "variance", 1.0))
     structure, least, rows = (), math.inf, list[dict[str, Any]]()
     with Parallel(n_jobs=check_jobs(n_jobs), max_nbytes=None) as parallel:
         for step in count(1):  # it ends, since the structures of max_parts are finitely many
@@ -188,8 +187,8 @@ def _check_bases(bases: Sequence[Covariance]) -> list[Covariance]:
     listed = list(bases) if isinstance(bases, Iterable) else []
     require(len(listed) > 0, bases, "bases", "at least one covariance, in a list")
     for k, base in enumerate(listed):
-        good = isinstance(base, Covariance) and not isinstance(base, Sum | Product)
-        require(good, base, f"bases[{k}]", "a covariance that is no sum and no product")
+        good = isinstance(base, Covariance) and "variance" in base.positive()
+        require(good, base, f"bases[{k}]", "a covariance that is no sum and no product, with a variance")
         require(base not in listed[:k], base, f"bases[{k}]", "each base once")
     return listed
 
@@ -212,7 +211,7 @@ def _maximum(
                 model, matches, outcomes, fixed=fixed_in(model, structure), gtol=_GTOL, max_iter=_STEPS
             )
         model, n = changed(found.model), len(found.gradient)
-        covariance = model.covariance[REST] if isinstance(model.covariance, Mapping) else model.covariance
+        covariance = by_name(model.covariance)[REST]
         structure = structure_at(covariance, structure)
         row |= {"evidence": found.evidence, "n_parameters": n, "converged": found.converged}
         row |= {"bic": n * math.log(len(matches)) - 2 * found.evidence, "covariance": repr(covariance)}
@@ -223,9 +222,9 @@ def _maximum(
 
 def _with(model: DynamicComparisons, covariance: Covariance) -> DynamicComparisons:
     """With another covariance of the features that have no own one."""
-    before: Any = model.covariance
-    several = isinstance(before, Mapping)
-    return changed(model, covariance={**before, REST: covariance} if several else covariance)
+    several = isinstance(model.covariance, Mapping)
+    found = by_name(model.covariance) | {REST: covariance} if several else covariance
+    return changed(model, covariance=found)
 
 
 def _report(table: pd.DataFrame, maximum: EvidenceMaximum, n: int, span: float, unit: str) -> str:

@@ -26,11 +26,12 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.checks import LARGEST, Floats, check_count, check_real, require
+from preflearn.checks import Floats, check_count, check_real, require
 from preflearn.dynamics.choosing.named import (
-    LENGTHS,
+    Parameter,
     changed,
     check_names,
+    described,
     parameters_of,
     warn_of_ranges,
     with_parameters,
@@ -42,7 +43,6 @@ from preflearn.matches import Matches
 
 _STEP = 1e-4  # of a logarithm: truncation and rounding are both below 1e-7 of the evidence's scale
 _WIDE = 1e6  # a parameter may change by this factor, if no bounds are given
-_BASE_RATES = 1e-6, 1e6  # of Skellam; differences of the gradient stay within, too
 
 
 class EvidenceMaximum(NamedTuple):
@@ -149,17 +149,17 @@ def maximise_evidence(
     outcomes = check_problem(model, matches, y)
     require(isinstance(fixed, Iterable) and not isinstance(fixed, str), fixed, "fixed", "a list of names")
     require(isinstance(bounds, Mapping | None), bounds, "bounds", "a mapping of names to pairs of numbers")
-    values, fixed = parameters_of(model), list(fixed)
-    check_names(fixed, values, "a fixed parameter")
-    start = {name: value for name, value in values.items() if name not in fixed}
-    require(len(start) > 0, fixed, "fixed", f"at least one of {', '.join(values)} to be free")
+    known, fixed = described(model), list(fixed)
+    check_names(fixed, known, "a fixed parameter")
+    start = {name: found for name, found in known.items() if name not in fixed}
+    require(len(start) > 0, fixed, "fixed", f"at least one of {', '.join(known)} to be free")
     limits = _limits(start, check_ranges(bounds, start, "bounds") if bounds else {}, matches.time)
     warn_of_ranges(model, limits, matches.time)
     check_real(gtol, "gtol", "a positive number", np.finfo(float).tiny)
-    climb = _Climb(model, matches, outcomes, limits, gtol)
+    climb = _Climb(model, (matches, outcomes), limits, gtol)
     minimize(
         climb,
-        np.log(list(start.values())),
+        np.log([found.value for found in start.values()]),
         jac=True,
         method="L-BFGS-B",
         bounds=climb.limits,
@@ -170,7 +170,7 @@ def maximise_evidence(
     if not found.converged:
         warnings.warn(
             f"no maximum of the evidence in {len(found.trace)} evaluations: a derivative of "
-            f"{climb.left():.1e} is left, more than gtol={gtol:g}; raise max_iter, or lower the model's tol, "
+            f"{climb.left:.1e} is left, more than gtol={gtol:g}; raise max_iter, or lower the model's tol, "
             f"which is {model.tol:g}",
             ConvergenceWarning,
             stacklevel=2,
@@ -186,34 +186,32 @@ class _Climb:
     """
 
     def __init__(
-        self,
-        model: DynamicComparisons,
-        matches: Matches,
-        outcomes: Floats,
-        limits: dict[str, Range],
-        gtol: float,
+        self, model: DynamicComparisons, data: tuple[Matches, Floats], limits: dict[str, Range], gtol: float
     ) -> None:
-        self._model, self._data, self._names, self._gtol = model, (matches, outcomes), list(limits), gtol
-        self.limits = np.log([found[:2] for found in limits.values()])
+        self._model, self._data, self._gtol = model, data, gtol
+        self._names, self.limits = list(limits), np.log([found[:2] for found in limits.values()])
         self._best: Any = None
         self._at = self._gradient = np.zeros(len(limits))
+        self.left = math.inf  # the largest derivative that does not push against a bound, of the best fit
         self._scale, self._rows = 1.0, list[dict[str, float]]()
 
     def __call__(self, at: Floats) -> tuple[float, Floats]:
         values = dict(zip(self._names, np.exp(at).tolist(), strict=True))
+        row = {**values, "evidence": math.nan, "gradient": math.nan, "n_iter": 0}
+        self._rows.append(row)
         fitted = self._fit(values)
         if fitted is None:  # below the best evidence, and lower farther away: the line search goes back
-            self._rows.append({**values, "evidence": math.nan, "gradient": math.nan, "n_iter": 0})
-            away = at - self._at
-            best = self._best.log_marginal_likelihood_
+            away, best = at - self._at, self._best.log_marginal_likelihood_
             return 1.0 - best / self._scale + float(away @ away), 2 * away
         evidence, gradient = fitted.log_marginal_likelihood_, _gradient(fitted, self._names)
+        low, high = self.limits.T
+        stopped = ((at <= low) & (gradient < 0)) | ((at >= high) & (gradient > 0))
+        left = float(np.abs(np.where(stopped, 0, gradient)).max())
+        row |= {"evidence": evidence, "gradient": left, "n_iter": fitted.n_iter_}
         if self._best is None:
             self._scale = max(1.0, float(np.abs(gradient).max()))
         if self._best is None or evidence >= self._best.log_marginal_likelihood_:
-            self._best, self._at, self._gradient = fitted, at.copy(), gradient
-        left = self.left(at, gradient)
-        self._rows.append({**values, "evidence": evidence, "gradient": left, "n_iter": fitted.n_iter_})
+            self._best, self._at, self._gradient, self.left = fitted, at.copy(), gradient, left
         return -evidence / self._scale, -gradient / self._scale
 
     def _fit(self, values: dict[str, float]) -> DynamicComparisons | None:
@@ -231,16 +229,9 @@ class _Climb:
                 return fitted
         return None
 
-    def left(self, at: Floats | None = None, gradient: Floats | None = None) -> float:
-        """The largest derivative that does not push against a bound; at the best fit, if none is given."""
-        at, gradient = (self._at, self._gradient) if at is None or gradient is None else (at, gradient)
-        low, high = self.limits.T
-        stopped = ((at <= low) & (gradient < 0)) | ((at >= high) & (gradient > 0))
-        return float(np.abs(np.where(stopped, 0, gradient)).max())
-
     def stop(self, _: Floats) -> None:
         """After each step of the minimiser."""
-        if self.left() <= self._gtol:
+        if self.left <= self._gtol:
             raise StopIteration
 
     def result(self) -> EvidenceMaximum:
@@ -250,7 +241,7 @@ class _Climb:
             parameters_of(self._best),
             self._best.log_marginal_likelihood_,
             pd.Series(self._gradient, index=self._names),
-            self.left() <= self._gtol,
+            self.left <= self._gtol,
             tuple(np.array(self._names)[bound].tolist()),
             pd.DataFrame(self._rows),
         )
@@ -295,16 +286,15 @@ def _gradient(fitted: DynamicComparisons, names: list[str]) -> Floats:
     return np.array([(shifted(name, _STEP) - shifted(name, -_STEP)) / (2 * _STEP) for name in names])
 
 
-def _limits(start: dict[str, float], bounds: dict[str, Range], time: Floats) -> dict[str, Range]:
-    """Those that are given, or else far from the start."""
+def _limits(start: dict[str, Parameter], bounds: dict[str, Range], time: Floats) -> dict[str, Range]:
+    """Those that are given, or else far from the start; differences of the gradient stay within, too."""
     span, limits = float(np.ptp(time)), {}
-    for name, value in start.items():
+    for name, (value, is_length, least, most) in start.items():
         low, high = value / _WIDE, value * _WIDE
         if name in bounds:
             low, high, _ = bounds[name]
             require(low <= value <= high, value, name, f"a start within its bounds {low:g} and {high:g}")
-        elif span > 0 and name.endswith(LENGTHS):
+        elif span > 0 and is_length:
             low, high = min(span / MOST_LENGTHS, value), max(span * MOST_SPANS, value)
-        least, most = _BASE_RATES if name.endswith("base_rate") else (1 / LARGEST, LARGEST)
         limits[name] = Range(max(low, least * (1 + 2 * _STEP)), min(high, most * (1 - 2 * _STEP)))
     return limits

@@ -12,33 +12,29 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from preflearn.checks import LARGEST, Floats, as_real, check_real, require, shown
-from preflearn.dynamics.covariances.composite import covariance_from
-from preflearn.dynamics.covariances.prior import MOST_LENGTHS, Prior, warn_of_lengths
-from preflearn.dynamics.likelihoods.likelihood import likelihood_from
+from preflearn.checks import LARGEST, Floats, check_real, require, shown
+from preflearn.dynamics.covariances.prior import MOST_LENGTHS, REST, by_name, warn_of_lengths
+from preflearn.dynamics.described import Described
 from preflearn.dynamics.model import DynamicComparisons, check_model, check_problem, infer
-from preflearn.ground.search import Range, check_ranges, drawn, judged, near_boundary
+from preflearn.ground.search import RandomSearch, Range, check_ranges, drawn, judged, near_boundary
 from preflearn.matches import Matches
-
-LENGTHS = "lengthscale", "period"  # names of parameters that are lengths of time
-KINDS = ("variance", "slope_variance", *LENGTHS, "margin", "base_rate")
 
 
 def parameters_of(model: DynamicComparisons) -> dict[str, float]:
     """All parameters on which the evidence depends, by name, in the order in which they are written.
 
     A name is the class and the parameter: "Matern12.lengthscale", or "Matern12_2.lengthscale" of the second
-    Matern12; of a mapping of covariances "advantage: Constant.variance"; "likelihood.margin". Origins,
-    boundaries and orders are left out, and so is the margin of `Gaussian`, which only forecasts use.
+    Matern12; of a mapping of covariances "advantage: Constant.variance"; "likelihood.margin". They are the
+    parameters that a class annotates as Positive or Length. So origins, boundaries and orders are left out,
+    and so is the margin of `Gaussian`, which only forecasts use.
 
     Parameters
     ----------
@@ -60,7 +56,7 @@ def parameters_of(model: DynamicComparisons) -> dict[str, float]:
     >>> parameters_of(DynamicComparisons(Matern12(0.2, lengthscale=365.0), OrdinalProbit(margin=0.4)))
     {'Matern12.variance': 0.2, 'Matern12.lengthscale': 365.0, 'likelihood.margin': 0.4}
     """
-    return {name: float(owner[key]) for name, (owner, key) in _described(model)[2].items()}
+    return {name: found.value for name, found in described(model).items()}
 
 
 def with_parameters(model: DynamicComparisons, values: Mapping[str, float]) -> DynamicComparisons:
@@ -84,59 +80,57 @@ def with_parameters(model: DynamicComparisons, values: Mapping[str, float]) -> D
     >>> with_parameters(DynamicComparisons(Constant(0.5), Probit()), {"Constant.variance": 2}).covariance
     Constant(variance=2.0)
     """
-    covariances, likelihood, places = _described(model)
+    known = described(model)
     require(isinstance(values, Mapping), values, "values", "a mapping of names to numbers")
-    check_names(values, places, "a parameter")
+    check_names(values, known, "a parameter")
     for name, value in values.items():
-        owner, key = places[name]
-        expected = "a positive number" + " from 1e-100" * (0 < as_real(value) < 1)
-        owner[key] = check_real(value, name, expected, 1 / LARGEST, LARGEST)
-    built: Any = {name: covariance_from(k) for name, k in covariances.items()}
-    if not isinstance(model.covariance, Mapping):
-        built = next(iter(built.values()))
-    return changed(model, covariance=built, likelihood=likelihood_from(likelihood))
+        check_real(value, name, "a positive number", 1 / LARGEST, LARGEST)
+    new = iter([values.get(name, found.value) for name, found in known.items()])
+
+    def rebuilt(one: Described) -> Any:
+        return one.changed(**{key: next(new) for key in one.positive()})
+
+    built = {name: k.mapped(rebuilt) for name, k in by_name(model.covariance).items()}
+    covariance = built if isinstance(model.covariance, Mapping) else built[REST]
+    return changed(model, covariance=covariance, likelihood=rebuilt(model.likelihood))
 
 
-_Described = dict[str, Any]
+class Parameter(NamedTuple):
+    """A positive number on which the evidence depends, and what it may be."""
+
+    value: float
+    is_length: bool  # of time
+    least: float
+    most: float
 
 
-def _described(
-    model: DynamicComparisons,
-) -> tuple[dict[Any, _Described], _Described, dict[str, tuple[_Described, str]]]:
-    """Its covariances and its likelihood as nested dicts, and where in them each parameter is."""
+def described(model: DynamicComparisons) -> dict[str, Parameter]:
+    """All of them by name, in the order in which they are written."""
     check_model(model)
-    covariances = {name: k.describe() for name, k in Prior(model.covariance).covariances.items()}
-    likelihood, found = model.likelihood.describe(), []
-    for name, k in covariances.items():
+    owners = list[tuple[str, Described]]()
+    for name, k in by_name(model.covariance).items():
         prefix, seen = f"{name}: " if isinstance(model.covariance, Mapping) else "", Counter[str]()
-        for leaf in leaves(k):
-            seen[kind := leaf["kind"]] += 1
-            label = prefix + kind + f"_{seen[kind]}" * (seen[kind] > 1)
-            found += [(f"{label}.{key}", leaf, key) for key in leaf if key in KINDS]
-    only_forecasts = ("margin",) if likelihood["kind"] == "Gaussian" else ()
-    keys = [key for key in likelihood if key in KINDS and key not in only_forecasts]
-    found += [(f"likelihood.{key}", likelihood, key) for key in keys]
-    places = {name: (owner, key) for name, owner, key in found}
-    for name, owner, _ in found:
-        if places[name][0] is not owner:
-            raise ValueError(
-                f"two parameters are called {shown(name)}; expected features whose names differ in print"
-            )
-    return covariances, likelihood, places
+        for leaf in k.leaves():
+            seen[leaf.label] += 1
+            number = f"_{seen[leaf.label]}" * (seen[leaf.label] > 1)
+            owners.append((prefix + leaf.label + number, leaf))
+    owners.append(("likelihood", model.likelihood))
+    found = dict[str, Parameter]()
+    for label, owner in owners:
+        for key, value in owner.positive().items():
+            if (name := f"{label}.{key}") in found:
+                raise ValueError(
+                    f"two parameters are called {shown(name)}; expected features whose names differ in print"
+                )
+            ends = owner.ranges.get(key, (1 / LARGEST, LARGEST))
+            found[name] = Parameter(value, key in owner.lengths(), *ends)
+    return found
 
 
 def changed(model: DynamicComparisons, **options: Any) -> DynamicComparisons:
     """A copy that is not fitted, with other options."""
     copy: Any = clone(model)
     return copy.set_params(**options)
-
-
-def leaves(described: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The descriptions of all covariances that a description is put together from."""
-    if "parts" not in described:
-        yield described
-    for part in described.get("parts", []):
-        yield from leaves(part)
 
 
 def check_names(names: Iterable[str], known: Iterable[str], what: str) -> None:
@@ -148,37 +142,13 @@ def check_names(names: Iterable[str], known: Iterable[str], what: str) -> None:
 
 def warn_of_ranges(model: DynamicComparisons, ranges: Mapping[str, Range], time: Floats) -> None:
     """Warn, as a fit does, where not even the best of a range is a length for data of this span."""
-    span, nearest = float(np.ptp(time)), {}
-    for name, (low, high, _) in ranges.items():
-        if span > 0 and name.endswith(LENGTHS):
-            nearest[name] = min(max(span / MOST_LENGTHS, low), high)
+    least, known = float(np.ptp(time)) / MOST_LENGTHS, described(model)
+    ranges = {name: found for name, found in ranges.items() if known[name].is_length}
+    nearest = {name: min(max(least, low), high) for name, (low, high, _) in ranges.items()}
     warn_of_lengths(with_parameters(model, nearest).covariance, time)
 
 
 # ---- The random search
-
-
-class RandomSearch(NamedTuple):
-    """What `random_search` has found.
-
-    Attributes
-    ----------
-    configurations : DataFrame
-        One row a configuration, as drawn: the parameters, `evidence`, `converged`, `n_iter` (sweeps), and
-        `error`, the message of a fit that failed ("" of all others); its evidence is NaN.
-    best : int
-        The row with the largest evidence of those that converged.
-    model : DynamicComparisons
-        Fitted with this configuration.
-    near_boundary : dict of str to {"low", "high"}
-        Parameters whose best value is within a twentieth of an end of its range, and which end: the paper
-        always makes sure that there are none.
-    """
-
-    configurations: pd.DataFrame
-    best: int
-    model: DynamicComparisons
-    near_boundary: dict[str, str]
 
 
 def random_search(
@@ -214,6 +184,9 @@ def random_search(
     Returns
     -------
     RandomSearch
+        Its table has `evidence`, NaN where a fit failed, `converged`, `n_iter` (sweeps) and `error`, the
+        message of a fit that failed ("" of all others); `best` is the largest evidence of those that
+        converged, and `model` is fitted.
 
     Raises
     ------
@@ -269,5 +242,5 @@ def evidence_of(
         fitted = infer(with_parameters(model, values), matches, outcomes)
     except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
         return {"evidence": math.nan, "converged": False, "n_iter": 0, "error": str(error)}
-    found = fitted.log_marginal_likelihood_, fitted.converged_, fitted.n_iter_, ""
-    return dict(zip(("evidence", "converged", "n_iter", "error"), found, strict=True))
+    found = {"evidence": fitted.log_marginal_likelihood_, "converged": fitted.converged_}
+    return {**found, "n_iter": fitted.n_iter_, "error": ""}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import fields, replace
 from functools import reduce
+from itertools import islice
 from operator import add, mul
 from typing import Any, NamedTuple
 
-from preflearn.dynamics.choosing.named import KINDS, parameters_of
+from preflearn.dynamics.choosing.named import parameters_of
 from preflearn.dynamics.choosing.words import variance_after
-from preflearn.dynamics.covariances.composite import Covariance, Product, Sum
+from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.elementary import Affine, Constant
 from preflearn.dynamics.model import DynamicComparisons
 
@@ -74,7 +74,7 @@ class Grammar:
         if not _has_length(part):
             return [(base, part)]
         lengths = [like.lengthscale] if _has_length(like) else [share * self._span for share in _LENGTHS]
-        return [(base, replace(part, lengthscale=length)) for length in lengths]
+        return [(base, part.changed(lengthscale=length)) for length in lengths]
 
     def _new(self, candidates: Iterable[list[Structure]]) -> list[list[Structure]]:
         fresh = []
@@ -108,31 +108,31 @@ def _put(items: tuple[Any, ...], place: int, *new: Any) -> tuple[Any, ...]:
 
 
 def _has_length(part: Any) -> bool:
-    return hasattr(part, "lengthscale") and not hasattr(part, "period")
+    """Unlike Periodic, whose length scale is a pure number."""
+    return part is not None and "lengthscale" in part.lengths()
 
 
 def _standard(base: Any, half: float) -> Any:
     """With variance 1 so long after its origin; a line has one half of it from its slope."""
     if isinstance(base, Affine):
-        base = replace(base, slope_variance=base.variance / half**2)
+        base = base.changed(slope_variance=base.variance / half**2)
     return _scaled(base, 1 / variance_after(base, half))
 
 
 def _scaled(part: Any, factor: float) -> Any:
-    names = [field.name for field in fields(part) if field.name in ("variance", "slope_variance")]
-    return replace(part, **{name: factor * getattr(part, name) for name in names})
+    found = part.positive()
+    names = [name for name in ("variance", "slope_variance") if name in found]
+    return part.changed(**{name: factor * found[name] for name in names})
 
 
 def fixed_in(model: DynamicComparisons, structure: Structure) -> list[str]:
     """All variances of a product but the first: only their product counts."""
-    free = [
-        not (name == "variance" and place > 0)
-        for term in structure
-        for place, (_, part) in enumerate(term.parts)
-        for name in part.describe()
-        if name in KINDS
-    ]
-    return [name for name, is_free in zip(parameters_of(model), free, strict=False) if not is_free]
+    names, fixed = iter(parameters_of(model)), list[str]()
+    for term in structure:
+        for place, (_, part) in enumerate(term.parts):
+            own = dict(zip(part.positive(), names, strict=False))
+            fixed += [own["variance"]] * (place > 0)
+    return fixed
 
 
 def covariance_of(structure: Structure) -> Covariance:
@@ -143,10 +143,10 @@ def covariance_of(structure: Structure) -> Covariance:
 
 def structure_at(covariance: Covariance, start: Structure) -> Structure:
     """The structure of a covariance that is as `covariance_of(start)`, with other parameters."""
-    found, terms = [], covariance.parts if isinstance(covariance, Sum) else (covariance,)
+    leaves, found = iter(covariance.leaves()), []
     first: Any
-    for (_, parts), product in zip(start, terms, strict=True):
-        first, *others = product.parts if isinstance(product, Product) else (product,)
+    for _, parts in start:
+        first, *others = islice(leaves, len(parts))
         bases, variance = [base for base, _ in parts], first.variance / parts[0][1].variance
         found.append(Term(variance, tuple(zip(bases, (_scaled(first, 1 / variance), *others), strict=True))))
     return tuple(found)

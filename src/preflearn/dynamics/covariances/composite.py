@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from preflearn.checks import LARGEST, Floats, check_array, refuse, require
 from preflearn.dynamics.covariances.state_space import OVERFLOW, StateSpace, check_finite
+from preflearn.dynamics.covariances.units import Units
 from preflearn.dynamics.described import Described, read
 
 
@@ -71,6 +72,23 @@ class Covariance(Described, family="covariance"):
     def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
         raise NotImplementedError
 
+    @property
+    def label(self) -> str:
+        """A name without parameters."""
+        return type(self).__name__
+
+    def told(self, units: Units) -> str:
+        """What it says of the scores, for `in_words`; whoever has no words of its own is shown as it is."""
+        return repr(self)
+
+    def leaves(self) -> list[Covariance]:
+        """What it is put together from; itself, if it is no sum and no product."""
+        return [self]
+
+    def mapped(self, change: Callable[[Covariance], Covariance]) -> Covariance:
+        """The same sums and products of other leaves."""
+        return change(self)
+
 
 @dataclass(frozen=True, repr=False)
 class _Composite(Covariance):
@@ -78,6 +96,7 @@ class _Composite(Covariance):
 
     parts: tuple[Covariance, ...]
     sign: ClassVar[str]
+    what: ClassVar[str]  # in words
     operation: ClassVar[Callable[[Any, Any], Any]]
 
     def __post_init__(self) -> None:
@@ -87,7 +106,24 @@ class _Composite(Covariance):
         object.__setattr__(self, "parts", tuple(part for group in flat for part in group))
 
     def __repr__(self) -> str:
-        return self.sign.join(f"({part!r})" if isinstance(part, Sum) else repr(part) for part in self.parts)
+        return self._joined(self.sign, repr)
+
+    @property
+    def label(self) -> str:
+        return self._joined(self.sign.replace("*", "x"), lambda part: part.label)
+
+    def _joined(self, sign: str, text: Callable[[Covariance], str]) -> str:
+        return sign.join(f"({text(part)})" if isinstance(part, Sum) else text(part) for part in self.parts)
+
+    def told(self, units: Units) -> str:
+        parts = "; ".join(f"{part.label}, {part.told(units)}" for part in self.parts)
+        return f"{self.what.format(len(self.parts))} [{parts}]"
+
+    def leaves(self) -> list[Covariance]:
+        return [leaf for part in self.parts for leaf in part.leaves()]
+
+    def mapped(self, change: Callable[[Covariance], Covariance]) -> Covariance:
+        return type(self)(tuple(part.mapped(change) for part in self.parts))
 
     def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
         return reduce(type(self).operation, (part._gram(t, t2, first) for part in self.parts))
@@ -102,13 +138,14 @@ class _Composite(Covariance):
 class Sum(_Composite):
     """k(t, t') = k_1(t, t') + k_2(t, t') + ..., of independent scores that add up."""
 
-    sign, operation = " + ", operator.add
+    sign, operation, what = " + ", operator.add, "a sum of {} parts"
 
 
 class Product(_Composite):
     """k(t, t') = k_1(t, t') k_2(t, t') ..."""
 
     sign, operation = " * ", operator.mul
+    what = "a product of {} parts, whose covariances are multiplied"
 
 
 def covariance_from(description: dict[str, Any]) -> Covariance:
@@ -139,11 +176,7 @@ def covariance_from(description: dict[str, Any]) -> Covariance:
     >>> covariance_from(covariance.describe())
     Constant(variance=2.0) + Matern12(variance=1.0, lengthscale=30.0)
     """
-    kind, values = read(Covariance, description)
-    if "parts" in values:
-        require(isinstance(values["parts"], list), values["parts"], "parts", "a list of descriptions")
-        values["parts"] = tuple(map(covariance_from, values["parts"]))
-    return kind(**values)
+    return read(Covariance, description)
 
 
 def _check_times(values: ArrayLike, name: str) -> Floats:

@@ -30,7 +30,7 @@ import numpy as np
 
 from preflearn.checks import Floats
 from preflearn.dynamics.engine.algorithm import Plain, Sweep, Update
-from preflearn.dynamics.engine.threads import njit_free, njit_free_inside, njit_free_sums, slices
+from preflearn.dynamics.engine.threads import njit_free_inside, njit_free_sums, slices
 
 _DEPTH = 12  # how many differences are kept
 _HISTORY = 700_000_000  # bytes of them, at most
@@ -48,15 +48,13 @@ _RECOVERY = 1.25  # of the rate, a step that succeeds
 _BLOCK = 512  # entries of one turn that stay in the fastest cache
 _TINY = 1e-300  # stands for a beta of 0, which has no logarithm
 _CLOSE = 1e-3
-_FARTHEST = 20.0  # of log beta, in one step
 
 
 class Mixing(Plain):
     """Anderson's mixing, with a rate that falls where a step fails."""
 
     def __init__(self, sweep: Sweep) -> None:
-        most = int(np.diff(sweep.schedule.rows).max())  # features in one match
-        super().__init__(sweep, min(1.0, 2 / most))  # for a Gaussian likelihood it is enough: chapter 13
+        super().__init__(sweep, sweep.calm)
         self._parts, size = slices(len(sweep.entries)), 2 * len(sweep.entries)
         depth = int(np.clip(_HISTORY // (8 * size), 2, _DEPTH))
         self._steps = np.zeros((depth, size), dtype=np.float32)  # dx + rate dr
@@ -75,7 +73,9 @@ class Mixing(Plain):
         """Uphill in the bound of reverse-KL; for EP, which has none, without a leap."""
         good = super().accepts(found)
         if good and self._residuals:
-            good = self._leaps_not(found) if self._sweep.ep else self._rises(found)
+            before = self._evidences[-1]
+            rises = found.evidence >= before - _ROUNDING * abs(before)
+            good = self._leaps_not(found) if self._sweep.ep else rises
         if good:
             self._residuals.append(found.residual)
             self._evidences.append(found.evidence)
@@ -84,9 +84,6 @@ class Mixing(Plain):
             else:
                 self._reach = _REACH / max(found.residual, _REACH)
         return good
-
-    def _rises(self, found: Update) -> bool:
-        return found.evidence >= self._evidences[-1] - _ROUNDING * abs(self._evidences[-1])
 
     def _leaps_not(self, found: Update) -> bool:
         """Neither the largest change, nor the evidence: a leap of many pseudo-observations in step."""
@@ -114,13 +111,7 @@ class Mixing(Plain):
             return
         rate = min(self.rate, self._reach)
         gamma = self._noted(rate)
-        self._sweep.move(rate)
-
-        def leap(part: slice) -> None:
-            _leap(self._sweep.entries, self._steps, gamma, part.start, part.stop)
-
-        if len(gamma):
-            self._sweep.team.share(leap, self._parts)
+        self._sweep.move(rate, gamma, self._steps)
         self.rate = min(self._most_rate, _RECOVERY * self.rate)
 
     def _noted(self, rate: float) -> Floats:
@@ -133,7 +124,7 @@ class Mixing(Plain):
             memory = self._x, self._r, self._steps, self._turns
             return _note(*now, *memory, slot, count, part.start, part.stop)
 
-        products = np.sum(self._sweep.team.share(note, self._parts), axis=0)
+        products = np.sum(self._sweep.share(note, self._parts), axis=0)
         self._gram[slot, :count] = self._gram[:count, slot] = products[0, :count]
         if not np.isfinite(products).all():  # a leap beyond single precision: begin anew
             self._n_steps = -1
@@ -159,8 +150,6 @@ class Mixing(Plain):
 
 def _least_squares(gram: Floats, target: Floats) -> Floats:
     """gamma of the module's formula; directions that rounding cannot tell apart count as one."""
-    if len(gram) == 0:
-        return np.zeros(0)
     scale = np.sqrt(np.maximum(np.diag(gram), np.finfo(float).tiny))
     ridge = _RIDGE * np.eye(len(gram))
     return np.linalg.lstsq(gram / np.outer(scale, scale) + ridge, target / scale, rcond=None)[0] / scale
@@ -210,15 +199,3 @@ def _log_ratio(a, b):
         s = t * t
         return 2.0 * t * (1.0 + s * (1.0 / 3.0 + s * (0.2 + s / 7.0)))
     return math.log(a) - math.log(b)
-
-
-@njit_free
-def _leap(entries, steps, gamma, begin, end):
-    """What the last steps add to the plain one."""
-    for e in range(begin, end):
-        move_alpha, move_z = 0.0, 0.0
-        for j in range(len(gamma)):
-            move_alpha += gamma[j] * steps[j, 2 * e]
-            move_z += gamma[j] * steps[j, 2 * e + 1]
-        entries[e, 0] -= move_alpha
-        entries[e, 1] *= math.exp(-min(max(move_z, -_FARTHEST), _FARTHEST))

@@ -21,14 +21,17 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from preflearn.checks import Floats
 from preflearn.dynamics.engine.schedule import Schedule, aligned
 from preflearn.dynamics.engine.smoother import smooth
-from preflearn.dynamics.engine.threads import Team, njit_free, slices
+from preflearn.dynamics.engine.threads import Share, njit_free, slices
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 
 _LARGE = 1e200
+_FARTHEST = 20.0  # of log beta, in one step
+_NONE, _NOWHERE = np.zeros(0), np.zeros((0, 0), dtype=np.float32)
 
 
 class Update(NamedTuple):
@@ -48,26 +51,11 @@ class Update(NamedTuple):
     residual: float
 
 
-class Trace(NamedTuple):
-    """What happened at each sweep.
-
-    Attributes
-    ----------
-    residual, evidence : list of float
-        As of `Update`.
-    rate : list of float
-        Of the step that was made after it.
-    accepted : list of bool
-        False where the step before it was taken back.
-    """
-
-    residual: list[float]
-    evidence: list[float]
-    rate: list[float]
-    accepted: list[bool]
+TRACE = ("residual", "evidence", "rate", "accepted")  # what is noted of a sweep
+Noted = tuple[float, float, float, bool]
 
 
-def fixed_point(sweep: Sweep, step: Plain, *, tol: float, max_iter: int) -> tuple[Trace, bool]:
+def fixed_point(sweep: Sweep, step: Plain, *, tol: float, max_iter: int) -> tuple[list[Noted], bool]:
     """Algorithm 1, from the pseudo-observations that `sweep.entries` holds.
 
     Lines 2 and 3: pseudo-observations of zero leave the prior, so the loop begins with lines 9 and 10.
@@ -84,12 +72,14 @@ def fixed_point(sweep: Sweep, step: Plain, *, tol: float, max_iter: int) -> tupl
 
     Returns
     -------
-    trace : Trace
+    trace : list of tuple
+        Of each sweep: residual and evidence, as of `Update`, the rate of the step that was made after it, and
+        whether it was accepted; if not, the step before it was taken back.
     converged : bool
         Whether the residual of the last sweep is at most tol. `entries` are those of the last sweep that was
         accepted.
     """
-    trace, good = Trace([], [], [], []), False
+    trace, good = list[Noted](), False
     for iteration in range(max_iter):
         log_z = sweep.features()  # lines 9 and 10 of Algorithm 1
         found = sweep.matches(log_z)  # lines 5 to 8
@@ -99,10 +89,7 @@ def fixed_point(sweep: Sweep, step: Plain, *, tol: float, max_iter: int) -> tupl
                 f"the likelihood overflows before anything is learned (its logarithm is {found.evidence:g}); "
                 "expected a prior variance at which outcomes of this size occur: a smaller one"
             )
-        trace.residual.append(found.residual)
-        trace.evidence.append(found.evidence)
-        trace.rate.append(step.rate)
-        trace.accepted.append(good)
+        trace.append((found.residual, found.evidence, step.rate, good))
         if good and found.residual <= tol:
             return trace, True
         if iteration < max_iter - 1:
@@ -123,8 +110,8 @@ class Sweep:
         In the caller's order of matches.
     ep : bool
         EP, else reverse-KL.
-    team : Team
-        Who shares the work.
+    share : callable
+        As of `team`, who share the work.
 
     Attributes
     ----------
@@ -137,16 +124,19 @@ class Sweep:
         In the schedule's order of matches.
     law : (function, float, float)
         The likelihood's compiled law for this method, and its parameters.
+    calm : float
+        A rate that is small enough for a Gaussian likelihood (chapter 13): 2 by the most features of a match.
     """
 
     def __init__(
-        self, schedule: Schedule, likelihood: Likelihood, outcomes: Floats, *, ep: bool, team: Team
+        self, schedule: Schedule, likelihood: Likelihood, outcomes: Floats, *, ep: bool, share: Share
     ) -> None:
-        self.schedule, self.ep, self.team = schedule, ep, team
+        self.schedule, self.ep, self.share = schedule, ep, share
         self.entries = aligned(len(schedule.coefficients), 4)
         self.updated = np.empty((len(schedule.coefficients), 2))
         self.outcomes = outcomes[schedule.order]
         self.law = (likelihood.law(ep), *map(float, likelihood.parameters))
+        self.calm = min(1.0, 2 / int(np.diff(schedule.rows).max()))
 
     def features(self) -> float:
         """The Kalman filter and smoother of each feature; returns the sum of their log Z~."""
@@ -157,7 +147,7 @@ class Sweep:
             group, part = task
             return smooth(group.size, self.entries, *self.schedule.visits, *group.model, part, self.ep)
 
-        return _sum(self.team.share(one, work))
+        return _sum(self.share(one, work))
 
     def matches(self, log_z: float) -> Update:
         """New pseudo-observations of each match, from the moments of its features."""
@@ -169,16 +159,25 @@ class Sweep:
                 self.entries, self.updated, part.start, part.stop,
             )  # fmt: skip
 
-        found = self.team.share(one, schedule.chunks)
+        found = self.share(one, schedule.chunks)
         return Update(log_z + _sum([part[0] for part in found]), max(part[1] for part in found))
 
-    def move(self, rate: float) -> None:
-        """A damped step: the share `rate` of the way to what the last sweep found."""
+    def move(self, rate: float, gamma: Floats = _NONE, steps: NDArray[np.float32] = _NOWHERE) -> None:
+        """A damped step: the share `rate` of the way to what the last sweep found, less a sum of other steps.
+
+        Parameters
+        ----------
+        rate : float
+        gamma : ndarray of shape (J,)
+            Weights in this sum.
+        steps : ndarray of float32, shape (J or more, 2E)
+            Of alpha and of log beta of each entry.
+        """
 
         def one(part: slice) -> None:
-            _move(rate, self.entries, self.updated, part.start, part.stop)
+            _move(rate, self.entries, self.updated, gamma, steps, part.start, part.stop)
 
-        self.team.share(one, slices(len(self.entries)))
+        self.share(one, slices(len(self.entries)))
 
 
 class Plain:
@@ -252,7 +251,15 @@ def update_matches(ep, law, a, b, outcomes, rows, coefficients, entries, updated
 
 
 @njit_free
-def _move(rate, entries, updated, begin, end):
+def _move(rate, entries, updated, gamma, steps, begin, end):
     for e in range(begin, end):
         entries[e, 0] += rate * (updated[e, 0] - entries[e, 0])
         entries[e, 1] += rate * (updated[e, 1] - entries[e, 1])
+        if len(gamma) == 0:
+            continue
+        move_alpha, move_z = 0.0, 0.0
+        for j in range(len(gamma)):
+            move_alpha += gamma[j] * steps[j, 2 * e]
+            move_z += gamma[j] * steps[j, 2 * e + 1]
+        entries[e, 0] -= move_alpha
+        entries[e, 1] *= math.exp(-min(max(move_z, -_FARTHEST), _FARTHEST))

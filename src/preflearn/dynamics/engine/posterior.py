@@ -45,8 +45,7 @@ class Posterior:
 
     def __init__(self, prior: Prior, matches: Matches, sites: Floats) -> None:
         self._prior, n = prior, len(matches.features)
-        self._space_of = prior.of(matches.features)
-        schedule = schedule_of(matches, prior.spaces, self._space_of)
+        schedule = schedule_of(matches, prior.spaces, prior.of(matches.features))
         entry, step, start = schedule.visits
         source = schedule.entry_order[entry]
         self._start = np.append(start, start[-1])  # the last one was in no match
@@ -83,14 +82,11 @@ class Posterior:
             match with origin="first"; if a feature that was in no match has no covariance.
         """
         column = np.array([self.column.get(name, -1) for name in names])
-        space_of = np.where(column < 0, self._prior.of(names, where=column < 0), self._space_of[column])[
-            which
-        ]
+        space_of = self._prior.of(names)[which]
         rank = self._rank[column][which]
-        order = np.argsort(space_of, kind="stable")
-        spaces, begin = np.unique(space_of[order], return_index=True)
         mean, variance = np.empty(len(time)), np.empty(len(time))
-        for space, rows in zip(spaces, np.split(order, begin[1:]), strict=True):
+        for space in np.unique(space_of):
+            rows = np.flatnonzero(space_of == space)
             for part in np.split(rows, range(_TOGETHER, len(rows), _TOGETHER)):
                 mean[part], variance[part] = self._moments(space, rank[part], time[part])
         return mean, variance

@@ -117,6 +117,17 @@ def _moments(cavity, alpha, beta, p, c, u, kr, q):
     return (p + alpha * c + kr) * u, variance
 
 
+@njit_free_inside
+def _told(total, product, alpha, beta, p, c, u):
+    """The sum of log Z~ with one more visit, but for half the logarithm of a product."""
+    total += 0.5 * u * (alpha * (alpha * c + 2.0 * p) - beta * p * p)
+    product *= u
+    if product < _SMALL:
+        total += 0.5 * math.log(product)
+        product = 1.0
+    return total, product
+
+
 @njit_free
 def _smooth_1(kept, step, h, initial, table, cavity):
     """One feature with a state of one number: kept is alpha, beta, p, c, u, then mean and variance."""
@@ -133,11 +144,7 @@ def _smooth_1(kept, step, h, initial, table, cavity):
         alpha, beta = kept[i, 0], kept[i, 1]
         u = 1.0 / (1.0 + beta * P)
         kept[i, 2], kept[i, 3], kept[i, 4] = m, P, u
-        total += 0.5 * u * (alpha * (alpha * P + 2.0 * m) - beta * m * m)
-        product *= u
-        if product < _SMALL:
-            total += 0.5 * math.log(product)
-            product = 1.0
+        total, product = _told(total, product, alpha, beta, m, P, u)
         m = (m + alpha * P) * u
         P *= u
     r, N = 0.0, 0.0
@@ -181,11 +188,7 @@ def _smooth_2(kept, step, h, initial, table, cavity):
         p, c = h1 * m1 + h2 * m2, h1 * k1 + h2 * k2
         u = 1.0 / (1.0 + beta * c)
         kept[i, 2], kept[i, 3], kept[i, 4], kept[i, 5], kept[i, 6] = p, c, u, k1, k2
-        total += 0.5 * u * (alpha * (alpha * c + 2.0 * p) - beta * p * p)
-        product *= u
-        if product < _SMALL:
-            total += 0.5 * math.log(product)
-            product = 1.0
+        total, product = _told(total, product, alpha, beta, p, c, u)
         e, w = (alpha - beta * p) * u, beta * u
         m1 += k1 * e
         m2 += k2 * e
@@ -235,11 +238,7 @@ def _smooth_any(size, kept, step, h, initial, table, cavity, after, before):
         kept[i, 2], kept[i, 3], kept[i, 4] = p, c, u
         if len(after):
             after[i, :size], after[i, size : size + size * size] = m, P.ravel()
-        total += 0.5 * u * (alpha * (alpha * c + 2.0 * p) - beta * p * p)
-        product *= u
-        if product < _SMALL:
-            total += 0.5 * math.log(product)
-            product = 1.0
+        total, product = _told(total, product, alpha, beta, p, c, u)
     for i in range(n - 1, -1, -1):
         alpha, beta, p, c, u = kept[i, 0], kept[i, 1], kept[i, 2], kept[i, 3], kept[i, 4]
         kr, q = _later(size, kept[i, 5:], r, N, t)

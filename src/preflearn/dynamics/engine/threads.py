@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Self
+from contextlib import contextmanager
+from typing import Any
 
 from preflearn.compiled import _compiled
 
 _CHUNK = 8_000  # entries or matches: some tenths of a millisecond of work
 _MOST_CHUNKS = 64
+
+Share = Callable[[Callable[[Any], Any], Sequence], list]
 
 
 def njit_free(function: Callable[..., Any]) -> Any:
@@ -27,29 +30,20 @@ def njit_free_sums(function: Callable[..., Any]) -> Any:
     return _compiled(function, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
 
 
-class Team:
+@contextmanager
+def team(n_threads: int) -> Iterator[Share]:
     """Workers for parts of one task. Parts are cut by the amount of work, never by the number of threads.
 
-    Parameters
-    ----------
-    n_threads : int
+    Yields a function of a task and its parts: what the task gives of each, in the order of the parts, whoever
+    does it.
     """
+    with ThreadPoolExecutor(n_threads) as pool:  # which starts a thread when it gets work
 
-    def __init__(self, n_threads: int) -> None:
-        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+        def share(one: Callable[[Any], Any], parts: Sequence) -> list:
+            alone = n_threads == 1 or len(parts) == 1
+            return list(map(one, parts) if alone else pool.map(one, parts))
 
-    def share(self, one: Callable[[Any], Any], parts: Sequence) -> list:
-        """`one` of each part, in the order of the parts, whoever does it."""
-        if self._pool is None or len(parts) == 1:
-            return [one(part) for part in parts]
-        return list(self._pool.map(one, parts))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown()
+        yield share
 
 
 def part_size(amount: int) -> int:

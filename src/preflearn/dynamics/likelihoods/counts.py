@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ive, ndtr
 
-from preflearn.checks import LARGEST, Floats, check_real
+from preflearn.checks import LARGEST, Floats
 from preflearn.compiled import njit_inside
+from preflearn.dynamics.described import Positive
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.dynamics.likelihoods.quadrature import TINY, tilted
 
@@ -150,12 +151,9 @@ class Skellam(Likelihood):
     [[0.3736, 0.2528, 0.3736], [0.1298, 0.1746, 0.6956]]
     """
 
-    base_rate: float = 1.0
+    base_rate: Positive = 1.0
+    ranges = {"base_rate": (1e-6, 1e6)}  # noqa: RUF012
     laws = _log_partition, _expected
-
-    def __post_init__(self) -> None:
-        rate = check_real(self.base_rate, "base_rate", "a number from 1e-6 to 1e6", 1e-6, 1e6)
-        object.__setattr__(self, "base_rate", rate)
 
     def _impossible(self, y: Floats) -> tuple[NDArray[np.bool_], str]:
         wrong = (y != np.floor(y)) | (abs(y) > _MOST_POINTS)

@@ -193,5 +193,4 @@ def likelihood_from(description: dict[str, Any]) -> Likelihood:
     >>> likelihood_from(OrdinalProbit(0.5).describe())
     OrdinalProbit(margin=0.5)
     """
-    kind, values = read(Likelihood, description)
-    return kind(**values)
+    return read(Likelihood, description)
