@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import pairwise_kernels
-from small_problems import noisy_comparisons, same_comparisons
+from small_problems import noisy_comparisons
 
 from preflearn.pairs import Pairs
 from preflearn.svm import DegenerateBiasError, LogisticCompare
@@ -234,16 +234,6 @@ class TestInvariances:
         far = there.decision_function(Pairs(items + offset, pairs.index))
         np.testing.assert_allclose(far, z, atol=1e-6 * np.abs(z).max())
         assert there.loss_ == pytest.approx(here.loss_, rel=1e-9)
-
-    def test_turned_permuted_renamed_and_dense_pairs(self):
-        pairs, y = compared(11, m=600)
-        machine = LogisticCompare(1e-3, tol=1e-12)
-        expected = clone(machine).fit(pairs, y)
-        z = expected.decision_function(pairs)
-        for other, labels in same_comparisons(pairs, y, np.random.default_rng(0)):
-            again = clone(machine).fit(other, labels)
-            assert again.loss_ == pytest.approx(expected.loss_, rel=1e-10)
-            np.testing.assert_allclose(again.decision_function(pairs), z, atol=1e-6 * np.abs(z).max())
 
     def test_one_pair_may_have_nearly_half_of_all_weight(self):
         pairs, y = compared(12, m=600)

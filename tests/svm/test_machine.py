@@ -47,13 +47,25 @@ def test_names_callables_and_gram_matrices_agree(machine, kernel):
         np.testing.assert_array_equal(by_gram.predict(given_gram), by_name.predict(pairs))
 
 
-@settings(max_examples=16)
-@given(
-    st.integers(0, 2**31),
-    st.sampled_from([SVMCompare(0.7), SVMRank(0.7, ties="duplicate"), *map(LPCompare, (0.13, 0.47, 0.9))]),
-)
-def test_invariances(seed, machine):
+def optimum(machine):
+    return machine.loss_ if isinstance(machine, LogisticCompare) else machine.objective_
+
+
+SAME = [  # how near the optimum and the function stay, but for a program that several functions solve
+    *(
+        (machine, {"rel": 1e-7}, {"atol": 1e-5})
+        for machine in (SVMCompare(0.7), SVMRank(0.7, ties="duplicate"))
+    ),
+    (LogisticCompare(1e-3, tol=1e-12), {"rel": 1e-10}, {"rtol": 0, "atol": 1e-6}),
+    *((LPCompare(nu), {"abs": 1e-8}, {"atol": 1e9}) for nu in (0.13, 0.47, 0.9)),
+]
+
+
+@settings(max_examples=18)
+@given(st.integers(0, 2**31), st.sampled_from(SAME))
+def test_invariances(seed, case):
     """The same judgements in other words, also of copies of the items."""
+    machine, of_optimum, of_function = case
     pairs, y = noisy_comparisons(seed, tie_share=0.7)
     fitted, rng = clone(machine).fit(pairs, y), np.random.default_rng(seed)
     twin = len(pairs.items) * (rng.random((len(y), 1)) < 0.5)
@@ -62,12 +74,9 @@ def test_invariances(seed, machine):
         again = clone(machine).fit(other, labels)
         z = again.decision_function(pairs)
         np.testing.assert_array_equal(z, -again.decision_function(pairs.swapped()))
-        if isinstance(machine, LPCompare):  # whose optimum is one number, reached by several functions
-            assert again.objective_ == pytest.approx(fitted.objective_, abs=1e-8)
-            assert again.dual_gap_ < 1e-8
-        else:
-            assert again.objective_ == pytest.approx(fitted.objective_, rel=1e-7)
-            np.testing.assert_allclose(z, fitted.decision_function(pairs), atol=1e-5)
+        np.testing.assert_allclose(z, fitted.decision_function(pairs), **of_function)
+        assert optimum(again) == pytest.approx(optimum(fitted), **of_optimum)
+        assert again.dual_gap_ < 1e-8
 
 
 @pytest.mark.parametrize(
@@ -87,9 +96,8 @@ def test_weights_count_pairs(machine):
     scaled = clone(machine).fit(pairs, y, sample_weight=1024 * weights)
     if "C" in machine.get_params():  # which is for each unit of weight
         scaled = clone(machine).set_params(C=0.35).fit(pairs, y, sample_weight=2.0 * weights)
-    value = "loss_" if isinstance(machine, LogisticCompare) else "objective_"
     for fitted in (weighted, scaled):
-        assert getattr(fitted, value) == pytest.approx(getattr(plain, value), rel=1e-9)
+        assert optimum(fitted) == pytest.approx(optimum(plain), rel=1e-9)
         z = fitted.decision_function(pairs)
         if isinstance(machine, LPCompare):  # whose optimum is reached by several functions
             slack = np.maximum(0, np.where(y == 0, np.abs(z) - 1, 1 - y * z) + fitted.margin_)
