@@ -92,5 +92,5 @@ def test_by_a_loss_the_breakpoints_are_compared(kind):
     found = path.select(valid, labels, loss=hinge)
     expected = [hinge(labels, path.decision_function(lam, valid)) for lam in path.breakpoints]
     np.testing.assert_array_equal(found.lambdas, path.breakpoints)
-    np.testing.assert_allclose(found.losses, expected, rtol=1e-7)
+    np.testing.assert_allclose(found.losses, expected, rtol=0, atol=1e-9)
     assert (found.lam, found.loss) == (path.breakpoints[np.argmin(found.losses)], found.losses.min())
