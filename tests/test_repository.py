@@ -186,6 +186,32 @@ def test_workflows_call_the_same_script():
         assert command in readme
 
 
+# Tests of the whole, of a face, of what several modules owe, and against a peer: by their place in tests/.
+WHOLE = {
+    *("test_coming_from_kickscore", "test_imports", "test_primer", "test_repository"),
+    *("pages/test_book", "pages/test_browser", "bookrunner/test_records_published"),
+}
+UNTESTED = {"__init__", "__main__", "base"}
+
+
+def test_tests_mirror_the_modules():
+    """A module of a folder is tested by tests/FOLDER/test_MODULE.py, the boxes of a chapter beside them."""
+    owed, known = set(), set(WHOLE)
+    for path in (ROOT / "src").rglob("*.py"):
+        package, *folders = path.relative_to(ROOT / "src").parts[:-1]
+        folder = "/".join([*folders[:1]] if package == "preflearn" else [package])
+        name = f"{folder}/test_{path.stem}".lstrip("/")
+        known.add(name)
+        if path.stem not in UNTESTED and package == "preflearn":
+            owed.add(name)
+    there = {
+        str(path.relative_to(ROOT / "tests").with_suffix("")) for path in (ROOT / "tests").rglob("test_*.py")
+    }
+    boxes = {name for name in there if re.search(r"(^|/)test_chapter\d\d_boxes$", name)}
+    assert sorted(owed - there) == []
+    assert sorted(there - known - boxes) == []
+
+
 def test_code_lines_are_counted_without_words():
     source = '"""Title.\n\nMore."""\nx = 1  # why\n\n# a comment\ndef f():\n    """Says."""\n'
     source += "    return (x,\n            2)\n"
