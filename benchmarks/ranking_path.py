@@ -24,13 +24,12 @@ from scipy import sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from preflearn import datasets
+from preflearn.ground.dual import Rows, maximise
 from preflearn.ground.gram import centred
 from preflearn.ground.kernels import pivoted_features
 from preflearn.pairs import Pairs
 from preflearn.path import ranksvm_path
 from preflearn.svm import SVMRank
-from preflearn.svm.dual import maximise
-from preflearn.svm.hinges import Rows
 from preflearn.svm.problem import KernelProblem
 
 SPAN = 1e4  # from the first breakpoint to the end

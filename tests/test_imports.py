@@ -64,7 +64,7 @@ ALLOWED = {
     "matches": {"checks", "compiled", "pairs"},
     "dynamics": GROUND | {"matches"},
     "ratings": GROUND | {"matches", "dynamics"},  # Elo follows the gradient of a likelihood of dynamics
-    "analogy": GROUND | {"path", "ranking", "svm"},  # its machine is one of svm's, on another kernel
+    "analogy": GROUND | {"path", "ranking"},
     "ranking": GROUND,
     "datasets": {"checks", "pairs", "metrics"},
     "plots": GROUND,

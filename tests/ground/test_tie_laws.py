@@ -29,7 +29,7 @@ def test_the_gap_is_small_and_true(model, seed, alpha, ties):
     for size in (1e-4, 1e-1, 1.0):
         w = fitted.coef_ + size * rng.standard_normal(3)
         t = tie_parameter(fitted) * (1 + size * rng.random()) if ties else -30.0 * isinstance(model, Davidson)
-        assert objective(fitted, pairs, y, w, t) >= bound * (1 - 1e-9)
+        assert objective(fitted, pairs, y, w, t, np.ones(len(y))) >= bound * (1 - 1e-9)
 
 
 @every_model

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import pairwise_kernels
 
+from preflearn.ground.dual import Rows
 from preflearn.pairs import Pairs
 from preflearn.svm import SVMCompare
-from preflearn.svm.hinges import Rows
 from preflearn.svm.problem import KernelProblem
 
 

@@ -22,14 +22,13 @@ from preflearn.analogy.additive import Logistic
 from preflearn.analogy.coarse import AllFunctions
 from preflearn.analogy.training import Fold
 from preflearn.checks import Floats, Ids
+from preflearn.ground.dual import Rows, best_bias, maximise
 from preflearn.ground.gram import DenseGram
 from preflearn.ground.newton import newton
 from preflearn.pairs import Pairs
 from preflearn.path.binary import BinaryPath, trusted_path
 from preflearn.path.ranking import RankingPath, ranksvm_path
 from preflearn.path.regularization import FoldCurve, Selection, merged
-from preflearn.svm.dual import maximise
-from preflearn.svm.hinges import Rows, best_bias
 
 _LEAST = 1e-8  # lambda per example where a path ends; the first breakpoint is below 1 per example
 GRID = np.logspace(3, -3, 7)  # lambda of machines without a path

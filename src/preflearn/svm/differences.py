@@ -12,8 +12,8 @@ from scipy import linalg
 
 from preflearn.checks import Floats, Ids
 from preflearn.compiled import njit
+from preflearn.ground.dual import Rows
 from preflearn.pairs import Incidence
-from preflearn.svm.hinges import Rows
 
 
 class FeatureGram(NamedTuple):

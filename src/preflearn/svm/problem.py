@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from preflearn.checks import Floats, Ids, check_scale
+from preflearn.ground.dual import Certificate, Rows, certificate, maximise
 from preflearn.ground.expansion import Expansion, ItemKernel, origin
 from preflearn.ground.expansion import rounding as rounding_of
 from preflearn.ground.gram import centred
@@ -25,8 +26,6 @@ from preflearn.ground.kernels import (
 )
 from preflearn.pairs import DifferenceGram
 from preflearn.svm.differences import FeatureGram, HingeMatrix
-from preflearn.svm.dual import maximise
-from preflearn.svm.hinges import Certificate, Rows, certificate
 
 _NOTHING = 1e-12  # of the sum of sizes: differences of scores that are rounding
 INACCURATE = 1e-6  # a duality gap, in units of the objective, that is worth a warning
