@@ -231,7 +231,7 @@ BUDGETS = {
     "analogy": 946,
     "datasets": 542,
     "studies": 1422,
-    "bookrunner": 1745,
+    "bookrunner": 1731,
 }
 PREFLEARN = 10_718
 

@@ -24,21 +24,6 @@ def file_name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9.=,+_-]+", "_", text)[:80]
 
 
-def file_hashes(paths: Iterable[Path], root: Path) -> dict[str, str]:
-    """SHA-256 of files, by their path relative to a folder, in a fixed order.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = (Path(folder) / "a.txt").write_text("a")
-    ...     file_hashes(Path(folder).iterdir(), Path(folder))["a.txt"][:8]
-    'ca978112'
-    """
-    files = [path for path in sorted(paths) if path.is_file()]
-    return {path.relative_to(root).as_posix(): digest(path.read_bytes()) for path in files}
-
-
 def write_atomically(path: Path, text: str) -> Path:
     """Write a text file through a temporary neighbour; a reader sees the old file or the new one.
 

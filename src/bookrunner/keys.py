@@ -7,7 +7,6 @@ stamp has a say.
 
 from __future__ import annotations
 
-import ast
 import hashlib
 from pathlib import Path
 
@@ -32,9 +31,11 @@ class State:
         found = (path for name in PACKAGES for path in (source / name).rglob("*"))
         modules = [path for path in found if path.suffix in (".py", ".html")]
         # Read at once: a kernel imports what an editor may change before the run ends.
-        self._modules = {path.relative_to(source).as_posix(): path.read_bytes() for path in modules}
         self._known: dict[str, str | None] = {
             **{f"version {name}": number for name, number in main_versions().items()},
+            **{
+                f"module {path.relative_to(source).as_posix()}": digest(path.read_bytes()) for path in modules
+            },
             **{f"claim {claim.id}": claim.shown for claim in self.ledger.values()},
         }
 
@@ -44,18 +45,6 @@ class State:
             find = getattr(self, f"_{kind}", None)
             self._known[name] = find(what) if find else None
         return self._known[name]
-
-    def _module(self, name: str) -> str | None:
-        """Of what a module does: its code without docstrings and comments; or of a template."""
-        if name not in self._modules:
-            return None
-        if not name.endswith(".py"):  # a template
-            return digest(self._modules[name])
-        tree = ast.parse(self._modules[name])
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-                node.value.value = None
-        return digest(ast.dump(tree))
 
     def _notebook(self, chapter: str) -> str:
         """Of what makes the page: sources and metadata, not outputs."""

@@ -11,7 +11,7 @@ import time
 from importlib.metadata import version
 from typing import Any
 
-from bookrunner.files import digest, file_hashes, read_yaml, write_atomically
+from bookrunner.files import digest, read_yaml, write_atomically
 from bookrunner.project import Project
 from bookrunner.records import requirements
 from bookrunner.tasks import duration
@@ -87,8 +87,9 @@ def _jupyter_book(project: Project) -> list[str]:
 
 def _state(project: Project) -> dict[str, Any]:
     """A hash of all that is read, and one of what is not the text of a page."""
-    paths = [path for path in project.book.rglob("*") if not path.name.startswith(".tmp-")]
-    files = file_hashes([*paths, project.root / "_config.yml"], project.root)
+    found = [*project.book.rglob("*"), project.root / "_config.yml"]
+    paths = sorted(path for path in found if path.is_file() and not path.name.startswith(".tmp-"))
+    files = {path.relative_to(project.root).as_posix(): digest(path.read_bytes()) for path in paths}
     frame = {name: None if name.endswith((".ipynb", ".md")) else content for name, content in files.items()}
     versions = {name: version(name) for name in [*_SPHINX, *requirements()]}
     return {"hash": digest([files, versions]), "frame": digest([frame, versions])}

@@ -67,13 +67,11 @@ def lead(ours: Iterable[float], theirs: Iterable[float]) -> Lead:
     >>> str(compared), compared.better, compared.similar
     ('0.0100 ± 0.0058', False, False)
     """
-    first, second = ([float(value) for value in values] for values in (ours, theirs))
-    if len(first) != len(second) or len(first) < 2:
-        counts = f"{len(first)} and {len(second)}"
-        raise ValueError(f"there are {counts} values; expected as many of both, at least 2")
-    differences = [a - b for a, b in zip(first, second, strict=True)]
-    for where, difference in enumerate(differences):
-        if not math.isfinite(difference):
-            raise ValueError(f"pair {where} is {first[where]}, {second[where]}; expected finite values")
-    n = len(differences)
-    return Lead(statistics.fmean(differences), statistics.stdev(differences) / math.sqrt(n), n)
+    from preflearn.checks import check_array, require  # late, since the command's help comes without
+
+    first = check_array(list(ours), "ours", ("n",), "one value a data set")
+    second = check_array(list(theirs), "theirs", (len(first),), "as many values as ours")
+    require(len(first) > 1, len(first), "the number of data sets", "at least 2")
+    differences = (first - second).tolist()
+    error = statistics.stdev(differences) / math.sqrt(len(differences))
+    return Lead(statistics.fmean(differences), error, len(differences))

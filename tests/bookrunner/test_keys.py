@@ -137,8 +137,6 @@ PUBLISHED, RECORDED = "data/published/P1_", "data/recorded/02_other_"
         (f"{RECORDED}x.csv", "", "a\n3\n", []),
         ("../mirror/toy/a.txt", "", "other", ["data toy/a.txt"]),
         (METRICS, "return ", "return -", ["module preflearn/metrics.py"]),
-        (METRICS, "\n\ndef ", "\n\n# what it does\n\ndef ", []),
-        (METRICS, '"""How well', '"""How good', []),
         ("src/bookrunner/command.py", "return ", "return -", []),
         (BADGE, "Evidence", "Seen", ["module bookrunner/templates/badge.html"]),
         ("src/preflearn/svm/__init__.py", "__all__", "_all", []),  # never imported

@@ -40,9 +40,9 @@ def test_a_small_lead_that_is_well_known_is_better_and_similar():
 @pytest.mark.parametrize(
     ("ours", "theirs", "message"),
     [
-        ([1.0], [2.0], "1 and 1 values; expected as many of both, at least 2"),
-        ([1.0, 2.0], [1.0], "2 and 1 values"),
-        ([1.0, float("nan")], [1.0, 2.0], "pair 1 is nan, 2.0; expected finite"),
+        ([1.0], [2.0], "the number of data sets is 1; expected at least 2"),
+        ([1.0, 2.0], [1.0], r"theirs has shape \(1,\); expected \(2,\): as many values as ours"),
+        ([1.0, float("nan")], [1.0, 2.0], r"ours\[1\] is nan; expected finite"),
     ],
 )
 def test_lead_refuses(ours, theirs, message):
