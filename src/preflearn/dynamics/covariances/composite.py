@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike
 
 from preflearn.checks import LARGEST, Floats, check_array, refuse, require
 from preflearn.dynamics.covariances.state_space import OVERFLOW, StateSpace, check_finite
-from preflearn.dynamics.covariances.units import Units
 from preflearn.dynamics.described import Described, read
 
 
@@ -77,7 +76,7 @@ class Covariance(Described, family="covariance"):
         """A name without parameters."""
         return type(self).__name__
 
-    def told(self, units: Units) -> str:
+    def told(self) -> str:
         """What it says of the scores, for `in_words`; whoever has no words of its own is shown as it is."""
         return repr(self)
 
@@ -115,8 +114,8 @@ class _Composite(Covariance):
     def _joined(self, sign: str, text: Callable[[Covariance], str]) -> str:
         return sign.join(f"({text(part)})" if isinstance(part, Sum) else text(part) for part in self.parts)
 
-    def told(self, units: Units) -> str:
-        parts = "; ".join(f"{part.label}, {part.told(units)}" for part in self.parts)
+    def told(self) -> str:
+        parts = "; ".join(f"{part.label}, {part.told()}" for part in self.parts)
         return f"{self.what.format(len(self.parts))} [{parts}]"
 
     def leaves(self) -> list[Covariance]:
