@@ -223,9 +223,9 @@ BUDGETS = {
     "ground": 1166,
     "margins": 524,
     "svm": 640,
-    "path": 1254,
+    "path": 1249,
     "pursuit": 1016,
-    "dynamics": 2764,
+    "dynamics": 2749,
     "ratings": 345,
     "ranking": 387,
     "analogy": 946,
@@ -233,7 +233,7 @@ BUDGETS = {
     "studies": 1422,
     "bookrunner": 1745,
 }
-PREFLEARN = 10_609
+PREFLEARN = 10_589
 
 
 @pytest.mark.parametrize("folder", BUDGETS)

@@ -1,4 +1,4 @@
-from preflearn.dynamics.covariances.units import Look, beginning, deviation, length, number
+from preflearn.dynamics.covariances.units import beginning, curve, deviation, length, number
 
 
 def test_amounts_are_short():
@@ -7,8 +7,8 @@ def test_amounts_are_short():
     assert [length(days) for days in (1, 364, 365.2, 3652.5)] == ["1 day", "364 days", "1 year", "10 years"]
 
 
-def test_a_look_is_told():
-    assert Look("rough", "0.37", 0.5).told(4.0, 2.0) == (
+def test_a_curve_is_told():
+    assert curve("rough", "0.37", 0.5, 4.0, 2.0) == (
         "a rough curve around 0, of standard deviation 2; its correlation falls to 0.37 over 2 days and to "
         "one half over 1 day"
     )

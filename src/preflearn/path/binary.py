@@ -143,14 +143,11 @@ class BinaryPath(RegularizationPath):
         if loss is not None:
             truth = np.asarray(y_valid)
             return self._at_breakpoints(K_valid, lambda f: loss(truth, f))
-        lambdas, losses = self._zero_one(K_valid, check_labels(y_valid, len(K_valid), allow=(-1, 1)))
-        return widest(lambdas, losses, self._end(lambdas))
-
-    def _zero_one(self, K_valid: Floats, y_valid: NDArray) -> tuple[Floats, Floats]:
+        y = check_labels(y_valid, len(K_valid), allow=(-1, 1))
         wrong, places, changes = 0, [], []
         for block, (lams, F) in enumerate(self._blocks(K_valid)):
             F[np.abs(F) <= 1e-12 * np.abs(F).max()] = 0.0  # on the boundary, but for rounding
-            missed = (F >= 0) != (y_valid > 0)[:, None]
+            missed = (F >= 0) != (y > 0)[:, None]
             if block == 0:
                 wrong = int(missed[:, 0].sum())
             change = missed[:, 1:].astype(int) - missed[:, :-1]
@@ -160,7 +157,7 @@ class BinaryPath(RegularizationPath):
             places.append(np.clip(crossed, lams[piece + 1], lams[piece]))  # rounding may pass the end
             changes.append(change[row, piece])
         lambdas, counts = steps(wrong, float(self.breakpoints[0]), places, changes)
-        return lambdas, counts / len(y_valid)
+        return widest(lambdas, counts / len(y), self._end(lambdas))
 
     def _offsets(self, knots: Floats, nets: Floats) -> Floats:
         alphas = np.abs(nets)
@@ -327,7 +324,7 @@ def _at_large_lambda(graph: Graph, y: Floats, sign: float) -> tuple[Walk, int]:
     if len(big) == few:
         walk = Walk(graph, np.ones(len(y)))
         pin = int(big[np.argmax(sign * walk.g[big])])
-        walk.elbow = np.array([pin])
+        walk.rest(np.array([pin]))
         return walk, pin
     walk = Walk(graph, (y == -sign) * 1.0)
     walk.grow(big, few, sign)
@@ -337,7 +334,7 @@ def _at_large_lambda(graph: Graph, y: Floats, sign: float) -> tuple[Walk, int]:
         pin = int(big[np.argmin(np.where(walk.alpha[big] < 0.5, sign * walk.g[big], np.inf))])
         elbow = np.array([pin])
     walk.alpha[share <= BOUND] = np.round(walk.alpha[share <= BOUND])
-    walk.elbow = elbow
+    walk.rest(elbow)
     return walk, pin
 
 

@@ -210,11 +210,7 @@ def _report(table: pd.DataFrame, maximum: EvidenceMaximum, n: int, span: float) 
         f"{len(table)} structures were tried in {table['step'].iloc[-1]} steps. The smallest BIC, "
         f"{first['bic']:.1f}, is that of {first['structure']}: evidence {first['evidence']:.1f} with "
         f"{first['n_parameters']} parameter{'s' * (first['n_parameters'] != 1)} for {n:,} matches.",
-        *(
-            f"Next is {other['structure']}, whose BIC is larger by {other['bic'] - first['bic']:.1f}."
-            for other in others[:1]
-            if math.isfinite(other["bic"])
-        ),
-        in_words(covariance, span),
     ]
-    return "\n".join(lines)
+    if others and math.isfinite(gap := others[0]["bic"] - first["bic"]):
+        lines.append(f"Next is {others[0]['structure']}, whose BIC is larger by {gap:.1f}.")
+    return "\n".join([*lines, in_words(covariance, span)])

@@ -23,7 +23,7 @@ from preflearn.checks import Floats, check_count, require
 from preflearn.dynamics.covariances.blocks import Block, Trend
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.state_space import StateSpace
-from preflearn.dynamics.covariances.units import Look, deviation, length
+from preflearn.dynamics.covariances.units import curve, deviation, length
 from preflearn.dynamics.described import Length, Positive
 
 
@@ -137,7 +137,7 @@ class SquaredExponential(Covariance):
         return StateSpace([AllPole(self.variance, self.lengthscale, self.order)])
 
     def told(self) -> str:
-        return Look("perfectly smooth", "0.61", 1.177410).told(self.variance, self.lengthscale)
+        return curve("perfectly smooth", "0.61", 1.177410, self.variance, self.lengthscale)
 
 
 def _check_order(covariance: Periodic | SquaredExponential, least: int, most: int) -> None:

@@ -18,7 +18,7 @@ from preflearn.checks import LARGEST, Floats, check_array, check_real, refuse, r
 from preflearn.dynamics.covariances.blocks import Decay, Interval, Origin, Trend
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.state_space import StateSpace
-from preflearn.dynamics.covariances.units import YEAR, Look, beginning, deviation, number
+from preflearn.dynamics.covariances.units import YEAR, beginning, curve, deviation, number
 from preflearn.dynamics.described import Length, Positive
 
 
@@ -240,7 +240,7 @@ class _Matern(Covariance):
     variance: Positive = 1.0
     lengthscale: Length = 1.0
     size: ClassVar[int]
-    look: ClassVar[Look]
+    look: ClassVar[tuple[str, str, float]]  # of `curve`
 
     @property
     def _rate(self) -> float:
@@ -255,7 +255,7 @@ class _Matern(Covariance):
         return StateSpace([Decay(self.variance, self._rate, self.size)])
 
     def told(self) -> str:
-        return self.look.told(self.variance, self.lengthscale)
+        return curve(*self.look, self.variance, self.lengthscale)
 
 
 class Matern12(_Matern):
@@ -279,7 +279,7 @@ class Matern12(_Matern):
     [[2.0, 0.736]]
     """
 
-    size, look = 1, Look("rough", "0.37", 0.693147)
+    size, look = 1, ("rough", "0.37", 0.693147)
 
 
 class Matern32(_Matern):
@@ -303,7 +303,7 @@ class Matern32(_Matern):
     [[2.0, 0.967]]
     """
 
-    size, look = 2, Look("smooth", "0.48", 0.968994)
+    size, look = 2, ("smooth", "0.48", 0.968994)
 
 
 class Matern52(_Matern):
@@ -327,4 +327,4 @@ class Matern52(_Matern):
     [[2.0, 1.048]]
     """
 
-    size, look = 3, Look("very smooth", "0.52", 1.042122)
+    size, look = 3, ("very smooth", "0.52", 1.042122)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 YEAR = 365.25  # days, the unit of times that were read from dates
 
@@ -35,15 +34,9 @@ def deviation(variance: float) -> str:
     return f"standard deviation {number(math.sqrt(variance))}"
 
 
-class Look(NamedTuple):
+def curve(look: str, left: str, half: float, variance: float, days: float) -> str:
     """A stationary curve around 0: how it looks, its correlation over a length, lengths until one half."""
-
-    look: str
-    left: str
-    half: float
-
-    def told(self, variance: float, days: float) -> str:
-        return (
-            f"a {self.look} curve around 0, of {deviation(variance)}; its correlation falls to {self.left} "
-            f"over {length(days)} and to one half over {length(self.half * days)}"
-        )
+    return (
+        f"a {look} curve around 0, of {deviation(variance)}; its correlation falls to {left} "
+        f"over {length(days)} and to one half over {length(half * days)}"
+    )
