@@ -7,6 +7,7 @@ import pytest
 
 from preflearn.dynamics import (
     Constant,
+    Covariance,
     DynamicComparisons,
     Gaussian,
     Linear,
@@ -15,7 +16,6 @@ from preflearn.dynamics import (
     OrdinalProbit,
     Probit,
     Wiener,
-    covariance_from,
     discover_covariance,
     in_words,
     parameters_of,
@@ -102,7 +102,7 @@ def test_candidates_are_what_they_say():
     found = discover_covariance(matches, y, Probit(), bases=[Constant(), Matern12()], max_parts=2)
     for row in found.table.itertuples():
         covariance = eval(row.covariance, {"Constant": Constant, "Matern12": Matern12})
-        assert covariance_from(covariance.describe()) == covariance
+        assert Covariance.read(covariance.describe()) == covariance
         model = DynamicComparisons(covariance, Probit()).fit(matches, y)
         assert model.log_marginal_likelihood_ == pytest.approx(row.evidence, abs=1e-3)
 

@@ -34,14 +34,14 @@ from preflearn.checks import (
     require,
     shown,
 )
-from preflearn.dynamics.covariances.composite import Covariance, covariance_from
+from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.prior import REST, Prior, by_name, warn_of_lengths
 from preflearn.dynamics.engine.acceleration import Mixing
 from preflearn.dynamics.engine.algorithm import TRACE, Plain, Sweep, fixed_point
 from preflearn.dynamics.engine.posterior import Posterior
 from preflearn.dynamics.engine.schedule import schedule_of
 from preflearn.dynamics.engine.threads import team
-from preflearn.dynamics.likelihoods.likelihood import Likelihood, likelihood_from
+from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.dynamics.saving import as_names, read_npz, write_npz
 from preflearn.matches import Matches, check_matches, joined
 
@@ -392,10 +392,10 @@ def load(path: str | os.PathLike[str]) -> DynamicComparisons:
 def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparisons:
     names = as_names(name for name, _ in header["covariance"])
     described = (found for _, found in header["covariance"])
-    covariances = dict(zip(names, map(covariance_from, described), strict=True))
+    covariances = dict(zip(names, map(Covariance.read, described), strict=True))
     model = DynamicComparisons(
         covariances[REST] if header["one_covariance"] else covariances,
-        likelihood_from(header["likelihood"]),
+        Likelihood.read(header["likelihood"]),
         **header["options"],
     )
     check_model(model)

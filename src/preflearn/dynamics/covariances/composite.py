@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from preflearn.checks import LARGEST, Floats, check_array, refuse, require
 from preflearn.dynamics.covariances.state_space import OVERFLOW, StateSpace, check_finite
-from preflearn.dynamics.described import Described, read
+from preflearn.dynamics.described import Described
 
 
 class Covariance(Described, family="covariance"):
@@ -145,37 +145,6 @@ class Product(_Composite):
 
     sign, operation = " * ", operator.mul
     what = "a product of {} parts, whose covariances are multiplied"
-
-
-def covariance_from(description: dict[str, Any]) -> Covariance:
-    """The covariance that `describe` has described.
-
-    Parameters
-    ----------
-    description : dict
-        "kind": the name of the class; the other keys: its parameters, all of them. A sum or a product has
-        "parts", a list of descriptions.
-
-    Returns
-    -------
-    covariance : Covariance
-        Equal to the one that was described.
-
-    Raises
-    ------
-    ValueError
-        If this is no such description, or a parameter is out of range.
-
-    Examples
-    --------
-    >>> from preflearn.dynamics import Constant, Matern12
-    >>> covariance = Constant(2.0) + Matern12(lengthscale=30.0)
-    >>> covariance.describe()["parts"][0]
-    {'kind': 'Constant', 'variance': 2.0}
-    >>> covariance_from(covariance.describe())
-    Constant(variance=2.0) + Matern12(variance=1.0, lengthscale=30.0)
-    """
-    return read(Covariance, description)
 
 
 def _check_times(values: ArrayLike, name: str) -> Floats:
