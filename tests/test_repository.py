@@ -225,7 +225,7 @@ BUDGETS = {
     "svm": 640,
     "path": 1249,
     "pursuit": 1016,
-    "dynamics": 2745,
+    "dynamics": 2740,
     "ratings": 345,
     "ranking": 387,
     "analogy": 946,
@@ -233,7 +233,7 @@ BUDGETS = {
     "studies": 1422,
     "bookrunner": 1745,
 }
-PREFLEARN = 10_585
+PREFLEARN = 10_580
 
 
 @pytest.mark.parametrize("folder", BUDGETS)
