@@ -223,9 +223,9 @@ BUDGETS = {
     "ground": 1166,
     "margins": 524,
     "svm": 640,
-    "path": 1297,
+    "path": 1249,
     "pursuit": 1016,
-    "dynamics": 2830,
+    "dynamics": 2740,
     "ratings": 345,
     "ranking": 387,
     "analogy": 946,
@@ -233,7 +233,7 @@ BUDGETS = {
     "studies": 1422,
     "bookrunner": 1731,
 }
-PREFLEARN = 10_718
+PREFLEARN = 10_580
 
 
 @pytest.mark.parametrize("folder", BUDGETS)

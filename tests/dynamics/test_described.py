@@ -16,10 +16,8 @@ from preflearn.dynamics import (
     Gaussian,
     Likelihood,
     StateSpace,
-    covariance_from,
     discover_covariance,
     in_words,
-    likelihood_from,
     load,
     maximise_evidence,
     one_step_ahead,
@@ -43,7 +41,7 @@ VALUES = [
 
 @pytest.mark.parametrize("value", VALUES, ids=repr)
 def test_descriptions_reprs_and_hashes(value):
-    read = likelihood_from if isinstance(value, Likelihood) else covariance_from
+    read = Likelihood.read if isinstance(value, Likelihood) else Covariance.read
     for again in (read(json.loads(json.dumps(value.describe()))), eval(repr(value), dict(vars(dynamics)))):
         assert again == value
         assert hash(again) == hash(value)
@@ -57,23 +55,23 @@ def test_descriptions_reprs_and_hashes(value):
 @pytest.mark.parametrize(
     ("read", "description", "message"),
     [
-        (covariance_from, "Constant", "the description of a covariance is 'Constant'; expected a dict"),
-        (likelihood_from, "Probit", "the description of a likelihood is 'Probit'; expected a dict"),
-        (covariance_from, {"kind": "Cosine"}, r"a covariance is 'Cosine'; expected one of \['Aff"),
-        (likelihood_from, {"kind": "Cauchy"}, r"a likelihood is 'Cauchy'; expected one of \['Gau"),
-        (covariance_from, {"kind": "_Matern", "variance": 1.0}, "the kind of a covariance is '_Matern'"),
-        (covariance_from, {"variance": 1.0}, "the kind of a covariance is None"),
-        (covariance_from, {"kind": "Constant"}, r"Constant has \[\]; expected \['variance'"),
+        (Covariance.read, "Constant", "the description of a covariance is 'Constant'; expected a dict"),
+        (Likelihood.read, "Probit", "the description of a likelihood is 'Probit'; expected a dict"),
+        (Covariance.read, {"kind": "Cosine"}, r"a covariance is 'Cosine'; expected one of \['Aff"),
+        (Likelihood.read, {"kind": "Cauchy"}, r"a likelihood is 'Cauchy'; expected one of \['Gau"),
+        (Covariance.read, {"kind": "_Matern", "variance": 1.0}, "the kind of a covariance is '_Matern'"),
+        (Covariance.read, {"variance": 1.0}, "the kind of a covariance is None"),
+        (Covariance.read, {"kind": "Constant"}, r"Constant has \[\]; expected \['variance'"),
         (
-            covariance_from,
+            Covariance.read,
             {"kind": "Linear", "a": 1},
             r"Linear has \['a'\]; expected \['variance', 'origin'\]",
         ),
-        (covariance_from, {"kind": "Constant", "variance": -1.0}, "variance is -1.0"),
-        (likelihood_from, {"kind": "OrdinalProbit", "margin": -1.0}, r"margin is -1\.0"),
-        (covariance_from, {"kind": "Sum", "parts": []}, r"parts is \(\); expected at least one covariance"),
-        (covariance_from, {"kind": "Sum", "parts": 3}, "parts is 3; expected a list of descriptions"),
-        (covariance_from, {"kind": "Sum", "parts": [1]}, "the description of a covariance is 1"),
+        (Covariance.read, {"kind": "Constant", "variance": -1.0}, "variance is -1.0"),
+        (Likelihood.read, {"kind": "OrdinalProbit", "margin": -1.0}, r"margin is -1\.0"),
+        (Covariance.read, {"kind": "Sum", "parts": []}, r"parts is \(\); expected at least one covariance"),
+        (Covariance.read, {"kind": "Sum", "parts": 3}, "parts is 3; expected a list of descriptions"),
+        (Covariance.read, {"kind": "Sum", "parts": [1]}, "the description of a covariance is 1"),
     ],
 )
 def test_descriptions_that_are_refused(read, description, message):

@@ -7,6 +7,7 @@ import pytest
 
 from preflearn.dynamics import (
     Constant,
+    Covariance,
     DynamicComparisons,
     Gaussian,
     Linear,
@@ -15,7 +16,6 @@ from preflearn.dynamics import (
     OrdinalProbit,
     Probit,
     Wiener,
-    covariance_from,
     discover_covariance,
     in_words,
     parameters_of,
@@ -58,7 +58,7 @@ def test_it_finds_one_part(truth):
 def test_it_finds_a_sum_and_reports_it():
     matches, y = simulated(Constant(1.0) + Matern12(1.0, 40.0), n=250, noise=0.1)
     bases = [Constant(), Wiener(origin="first"), Matern12()]
-    found = discover_covariance(matches, y, Gaussian(variance=1.0), bases=bases, unit="week")
+    found = discover_covariance(matches, y, Gaussian(variance=1.0), bases=bases)
     assert best_of(found) == "Constant + Matern12"
     assert found.maximum.converged
     likelihood = found.model.likelihood
@@ -81,7 +81,7 @@ def test_it_finds_a_sum_and_reports_it():
     )
     assert "is that of Constant + Matern12" in lines[0]
     assert lines[1].startswith("Next is ")
-    told = in_words(found.model.covariance, "week", span=float(np.ptp(matches.time)))
+    told = in_words(found.model.covariance, span=float(np.ptp(matches.time)))
     assert "\n".join(lines[2:]) == told
 
 
@@ -102,29 +102,14 @@ def test_candidates_are_what_they_say():
     found = discover_covariance(matches, y, Probit(), bases=[Constant(), Matern12()], max_parts=2)
     for row in found.table.itertuples():
         covariance = eval(row.covariance, {"Constant": Constant, "Matern12": Matern12})
-        assert covariance_from(covariance.describe()) == covariance
+        assert Covariance.read(covariance.describe()) == covariance
         model = DynamicComparisons(covariance, Probit()).fit(matches, y)
         assert model.log_marginal_likelihood_ == pytest.approx(row.evidence, abs=1e-3)
 
 
-def test_other_features_are_maximised_along():
-    rng = np.random.default_rng(0)
-    base, _ = simulated(Constant(1.0), n=200)
-    design = np.column_stack([base.design.toarray(), np.ones(200)])
-    d = design @ np.r_[rng.normal(size=6), 0.8] + rng.normal(size=200)
-    matches = Matches(design, base.time, [*base.features, "advantage"])
-    found = discover_covariance(
-        matches, np.sign(d), Probit(), bases=[Constant()], others={"advantage": Constant(0.01)}
-    )
-    assert set(found.model.covariance) == {"*", "advantage"}
-    assert found.model.covariance["advantage"].variance > 0.1
-    assert found.table["n_parameters"].tolist() == [2]
-    assert "all other features:" in found.report
-
-
 def test_any_number_of_processes_finds_the_same():
     matches, y = simulated(Constant(1.0), n=30)
-    options = {"bases": [Constant(), Linear(origin="first")], "max_parts": 1, "method": "kl"}
+    options = {"bases": [Constant(), Linear(origin="first")], "max_parts": 1}
     one, two = (discover_covariance(matches, y, Probit(), n_jobs=n, **options) for n in (1, 2))
     assert one.table.drop(columns="seconds").equals(two.table.drop(columns="seconds"))
     assert one.report == two.report
@@ -162,18 +147,12 @@ def test_bad_input():
     refused(r"y\[0\] is 3", y=[3] * 20)
     for bases in ([], None, Constant(), 3):
         refused("bases is .*; expected at least one covariance, in a list", bases=bases)
-    refused(r"others is \[1\]; expected a mapping", others=[1])
     for n_jobs in ("a", 0, None, True):
         refused("n_jobs is .*; expected a whole number of processes", n_jobs=n_jobs, bases=[Constant()])
     refused(r"bases\[0\] is .*; expected a covariance that is no sum", bases=[Constant() + Matern12()])
     refused(r"bases\[1\] is 'Matern12'", bases=[Constant(), "Matern12"])
     refused(r"bases\[1\] is Constant.*; expected each base once", bases=[Constant(), Constant()])
-    refused(r"a name in others is '\*'", others={"*": Constant()})
-    typo = {"advantge": Constant()}
-    refused("a name in others is 'advantge'; expected a feature of matches", others=typo)
-    refused("method is 'mcmc'", method="mcmc")
     refused("max_parts is 0", max_parts=0)
-    refused("unit is ''; expected a word", unit="", bases=[Constant()])
     refused(
         "the time of all matches is 5", matches=Matches(matches.design, np.full(20, 5.0), matches.features)
     )

@@ -14,6 +14,7 @@ from preflearn.dynamics import (
     Constant,
     DynamicComparisons,
     Gaussian,
+    Likelihood,
     Logit,
     Matern12,
     OrdinalLogit,
@@ -21,7 +22,6 @@ from preflearn.dynamics import (
     Poisson,
     Probit,
     Skellam,
-    likelihood_from,
 )
 from preflearn.dynamics.likelihoods.likelihood import Results
 from preflearn.dynamics.likelihoods.quadrature import averaged, tilted
@@ -129,7 +129,7 @@ def test_a_new_likelihood_is_a_class_and_two_laws(method, rate):
 
     found = dense.fixed_point(dense.Problem(matches, covariance), density, y, method, rate)
     assert model.log_marginal_likelihood_ == pytest.approx(found.log_evidence, rel=1e-9)
-    assert likelihood_from(Struck().describe()) == Struck()
+    assert Likelihood.read(Struck().describe()) == Struck()
     np.testing.assert_allclose(Struck().probabilities([0.0], [0.0]), [[math.exp(-1), 1 - math.exp(-1)]])
 
 

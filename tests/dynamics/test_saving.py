@@ -23,6 +23,11 @@ ARRAYS = {
 }
 
 
+def parts(path):
+    """Header and arrays."""
+    return read_npz(path, lambda *both: both)
+
+
 @pytest.fixture
 def path(tmp_path):
     write_npz(tmp_path / "model.npz", HEADER, ARRAYS)
@@ -54,7 +59,7 @@ def header_bytes(path, **changes):
 
 
 def test_what_is_written_is_read_to_the_last_bit(path):
-    header, arrays = read_npz(path)
+    header, arrays = parts(path)
     assert header == HEADER
     assert list(arrays) == list(ARRAYS)
     for name, array in ARRAYS.items():
@@ -69,23 +74,20 @@ def test_the_file_has_exactly_the_name_that_is_given_and_nothing_else_is_left(tm
     write_npz(str(tmp_path / "model"), HEADER, ARRAYS)
     write_npz(tmp_path / "model", {}, {})  # takes the place of the first
     assert [file.name for file in tmp_path.iterdir()] == ["model"]
-    assert read_npz(tmp_path / "model") == ({}, {})
+    assert parts(tmp_path / "model") == ({}, {})
 
 
 def test_a_relative_name_is_of_the_working_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_npz("model.npz", {}, ARRAYS)
-    assert read_npz("model.npz")[1].keys() == ARRAYS.keys()
+    assert parts("model.npz")[1].keys() == ARRAYS.keys()
 
 
-@pytest.mark.parametrize(
-    ("header", "arrays"),
-    [({"x": float("nan")}, {}), ({"x": {1, 2}}, {}), ({}, {"x": np.array(["a", None], dtype=object)})],
-)
-def test_what_needs_pickle_is_refused_and_the_old_file_stays(path, header, arrays):
+@pytest.mark.parametrize("value", [float("nan"), {1, 2}])
+def test_what_json_lacks_is_refused_and_the_old_file_stays(path, value):
     before = path.read_bytes()
     with pytest.raises(ValueError, match=r"can't be saved"):
-        write_npz(path, header, arrays)
+        write_npz(path, {"x": value}, {})
     assert path.read_bytes() == before
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
@@ -105,7 +107,7 @@ def test_a_folder_is_no_file(tmp_path, monkeypatch, name):
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"there is no file .*gone\.npz; expected one"):
-        read_npz(tmp_path / "gone.npz")
+        parts(tmp_path / "gone.npz")
 
 
 def test_another_format_is_named(path, tmp_path):
@@ -114,18 +116,18 @@ def test_another_format_is_named(path, tmp_path):
     np.savez(other, alpha=ARRAYS["alpha"])
     np.save(plain, ARRAYS["alpha"])
     for file in (text, plain, tmp_path, other):
-        with pytest.raises(ValueError, match=r"is no \.npz file, cut short or damaged"):
-            read_npz(file)
+        with pytest.raises(ValueError, match=r"is no model of ours, cut short or damaged"):
+            parts(file)
     rewritten(path, header=header_bytes(path, format="x"))
-    with pytest.raises(ValueError, match=r"is no model of ours|damaged"):
-        read_npz(path)
+    with pytest.raises(ValueError, match="its format is 'x'; expected 'preflearn"):
+        parts(path)
 
 
 @pytest.mark.parametrize("version", [2, 0, "one", None])
 def test_another_version_is_named(path, version):
     rewritten(path, header=header_bytes(path, version=version))
-    with pytest.raises(ValueError, match=rf"has format version {version!r}; expected 1, .* update preflearn"):
-        read_npz(path)
+    with pytest.raises(ValueError, match=rf"its version is {version!r}; expected 1\)"):
+        parts(path)
 
 
 def test_a_file_that_is_cut_short_anywhere_is_refused(path):
@@ -133,16 +135,16 @@ def test_a_file_that_is_cut_short_anywhere_is_refused(path):
     for length in range(0, len(whole), 40):
         path.write_bytes(whole[:length])
         with pytest.raises(ValueError, match=re.escape(str(path))):
-            read_npz(path)
+            parts(path)
 
 
 def test_changed_bytes_are_refused_or_change_nothing(path):
     """A few bytes of an archive are of no account, as its dates; none may change a number."""
-    whole, (header, arrays) = path.read_bytes(), read_npz(path)
+    whole, (header, arrays) = path.read_bytes(), parts(path)
     for place in range(0, len(whole), 7):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x55]) + whole[place + 1 :])
         try:
-            found_header, found = read_npz(path)
+            found_header, found = parts(path)
         except ValueError:
             continue
         assert found_header == header
@@ -157,20 +159,20 @@ def test_changed_bytes_are_refused_or_change_nothing(path):
         ("alpha", bytes_of(ARRAYS["alpha"])[:-8], "cut short or damaged"),
         ("alpha", bytes_of(np.array([print], dtype=object)), "damaged .*pickle"),
         ("header", bytes_of(np.array([print], dtype=object)), "damaged .*pickle"),
-        ("header", b"no array", "is no model of ours|damaged"),
-        ("header", bytes_of(np.frombuffer(b"{", dtype=np.uint8)), "is no model of ours|damaged"),
+        ("header", b"no array", "is no model of ours"),
+        ("header", bytes_of(np.frombuffer(b"{", dtype=np.uint8)), "is no model of ours"),
     ],
 )
 def test_members_that_are_none_or_pickled_are_refused(path, member, content, message):
     rewritten(path, **{member: content})
     with pytest.raises(ValueError, match=message):
-        read_npz(path)
+        parts(path)
 
 
 def test_names_come_back_as_they_were(tmp_path):
     names = ("Ann", ("Ann", "Bob"), "", 7, 0.1, ("a", ("b", 1)), np.str_("Cy"), np.int64(3))
     write_npz(tmp_path / "names", {"names": names}, {})
-    again = as_names(read_npz(tmp_path / "names")[0]["names"])
+    again = as_names(parts(tmp_path / "names")[0]["names"])
     assert again == names
     assert {hash(name) for name in again} == {hash(name) for name in names}
 
@@ -221,7 +223,7 @@ def saved(tmp_path_factory):
     """What is in the file of a model of 30 matches."""
     path = tmp_path_factory.mktemp("saved") / "model.npz"
     fit_small().save(path)
-    return read_npz(path)
+    return parts(path)
 
 
 @pytest.mark.parametrize(
@@ -264,5 +266,5 @@ def test_files_whose_parts_do_not_fit_are_refused(tmp_path, saved, name, value):
         header = header | {name: value}
     path = tmp_path / "model.npz"
     write_npz(path, header, arrays)
-    with pytest.raises(ValueError, match=r"model\.npz is damaged.*expected a file that `save` wrote"):
+    with pytest.raises(ValueError, match=r"model\.npz is .* or damaged .*expected a file that `save` wrote"):
         load(path)

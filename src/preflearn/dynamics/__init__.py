@@ -6,7 +6,7 @@ from preflearn.dynamics.choosing.evidence import EvidenceMaximum, maximise_evide
 from preflearn.dynamics.choosing.named import parameters_of, random_search, with_parameters
 from preflearn.dynamics.choosing.words import in_words
 from preflearn.dynamics.covariances.approximations import Periodic, SquaredExponential
-from preflearn.dynamics.covariances.composite import Covariance, covariance_from
+from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.elementary import (
     Affine,
     Constant,
@@ -19,7 +19,7 @@ from preflearn.dynamics.covariances.elementary import (
 )
 from preflearn.dynamics.covariances.state_space import StateSpace
 from preflearn.dynamics.likelihoods.counts import Poisson, Skellam
-from preflearn.dynamics.likelihoods.likelihood import Likelihood, likelihood_from
+from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.dynamics.likelihoods.logit import Logit, OrdinalLogit
 from preflearn.dynamics.likelihoods.normal import Gaussian, OrdinalProbit, Probit
 from preflearn.dynamics.model import DynamicComparisons, load
@@ -51,10 +51,8 @@ __all__ = [
     "SquaredExponential",
     "StateSpace",
     "Wiener",
-    "covariance_from",
     "discover_covariance",
     "in_words",
-    "likelihood_from",
     "load",
     "maximise_evidence",
     "one_step_ahead",

@@ -63,18 +63,40 @@ class Described:
         listed = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
         return {"kind": type(self).__name__, **listed}
 
+    @classmethod
+    def read(cls, description: object) -> Any:
+        """The value of this family that `describe` has described, equal to that one.
 
-def read(root: type[Described], description: object) -> Any:
-    """What `describe` has described, of a class of this family."""
-    require(isinstance(description, dict), description, f"the description of a {root.family}", "a dict")
-    values: Any = dict(description)  # pyright: ignore[reportCallIssue, reportArgumentType]
-    known = sorted(name for name, cls in root.kinds.items() if is_dataclass(cls))
-    kind = values.pop("kind", None)
-    require(isinstance(kind, str) and kind in known, kind, f"the kind of a {root.family}", f"one of {known}")
-    names = [field.name for field in fields(root.kinds[kind])]
-    if sorted(map(str, values)) != sorted(names):
-        raise ValueError(f"the description of {kind} has {shown(list(values))}; expected {names}")
-    if "parts" in values:
-        require(isinstance(values["parts"], list), values["parts"], "parts", "a list of descriptions")
-        values["parts"] = tuple(read(root, part) for part in values["parts"])
-    return root.kinds[kind](**values)
+        Parameters
+        ----------
+        description : dict
+            "kind": the name of the class; the other keys: its parameters, all of them. A sum or a product has
+            "parts", a list of descriptions.
+
+        Raises
+        ------
+        ValueError
+            If this is no such description, or a parameter is out of range.
+
+        Examples
+        --------
+        >>> from preflearn.dynamics import Constant, Covariance, Matern12
+        >>> covariance = Constant(2.0) + Matern12(lengthscale=30.0)
+        >>> covariance.describe()["parts"][0]
+        {'kind': 'Constant', 'variance': 2.0}
+        >>> Covariance.read(covariance.describe())
+        Constant(variance=2.0) + Matern12(variance=1.0, lengthscale=30.0)
+        """
+        require(isinstance(description, dict), description, f"the description of a {cls.family}", "a dict")
+        values: Any = dict(description)  # pyright: ignore[reportCallIssue, reportArgumentType]
+        kinds = {name: found for name, found in cls.kinds.items() if is_dataclass(found)}
+        kind = values.pop("kind", None)
+        good = isinstance(kind, str) and kind in kinds
+        require(good, kind, f"the kind of a {cls.family}", f"one of {sorted(kinds)}")
+        names = [field.name for field in fields(kinds[kind])]
+        if sorted(map(str, values)) != sorted(names):
+            raise ValueError(f"the description of {kind} has {shown(list(values))}; expected {names}")
+        if "parts" in values:
+            require(isinstance(values["parts"], list), values["parts"], "parts", "a list of descriptions")
+            values["parts"] = tuple(cls.read(part) for part in values["parts"])
+        return kinds[kind](**values)

@@ -12,6 +12,7 @@ import os
 import warnings
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -33,18 +34,19 @@ from preflearn.checks import (
     require,
     shown,
 )
-from preflearn.dynamics.covariances.composite import Covariance, covariance_from
+from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.prior import REST, Prior, by_name, warn_of_lengths
 from preflearn.dynamics.engine.acceleration import Mixing
 from preflearn.dynamics.engine.algorithm import TRACE, Plain, Sweep, fixed_point
 from preflearn.dynamics.engine.posterior import Posterior
 from preflearn.dynamics.engine.schedule import schedule_of
 from preflearn.dynamics.engine.threads import team
-from preflearn.dynamics.likelihoods.likelihood import Likelihood, likelihood_from
+from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.dynamics.saving import as_names, read_npz, write_npz
 from preflearn.matches import Matches, check_matches, joined
 
 
+@dataclass(eq=False, repr=False)
 class DynamicComparisons(BaseEstimator):
     """Scores as Gaussian processes in time, from the outcomes of matches (eqs. 1 to 4, Algorithm 1).
 
@@ -111,24 +113,14 @@ class DynamicComparisons(BaseEstimator):
 
     _estimator_type = "classifier"
 
-    def __init__(
-        self,
-        covariance: Covariance | Mapping[Hashable, Covariance],
-        likelihood: Likelihood,
-        method: str = "ep",
-        *,
-        rate: float | str = "auto",
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        n_threads: int | None = None,
-    ) -> None:
-        self.covariance = covariance
-        self.likelihood = likelihood
-        self.method = method
-        self.rate = rate
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_threads = n_threads
+    covariance: Covariance | Mapping[Hashable, Covariance]
+    likelihood: Likelihood
+    method: str = "ep"
+    _: KW_ONLY
+    rate: float | str = "auto"
+    tol: float = 1e-6
+    max_iter: int = 1000
+    n_threads: int | None = None
 
     def fit(self, matches: Matches, y: ArrayLike) -> Self:
         """Learn the scores from matches and their outcomes.
@@ -394,23 +386,16 @@ def load(path: str | os.PathLike[str]) -> DynamicComparisons:
     ValueError
         If the file is something else, damaged, or of another version of the format.
     """
-    header, arrays = read_npz(path)
-    try:
-        return _read(header, arrays)
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        what = " ".join(f"{type(error).__name__}: {error}".split())
-        raise ValueError(
-            f"{path} is damaged, its parts do not fit together ({what}); expected a file that `save` wrote"
-        ) from None
+    return read_npz(path, _read)
 
 
 def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparisons:
     names = as_names(name for name, _ in header["covariance"])
     described = (found for _, found in header["covariance"])
-    covariances = dict(zip(names, map(covariance_from, described), strict=True))
+    covariances = dict(zip(names, map(Covariance.read, described), strict=True))
     model = DynamicComparisons(
         covariances[REST] if header["one_covariance"] else covariances,
-        likelihood_from(header["likelihood"]),
+        Likelihood.read(header["likelihood"]),
         **header["options"],
     )
     check_model(model)

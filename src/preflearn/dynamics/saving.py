@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -44,10 +44,7 @@ def write_npz(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: M
         If there is no such folder, the path is that of a folder, or the file can't be written.
     """
     try:
-        whole = {**header, "format": _FORMAT, "version": _VERSION, "arrays": list(arrays)}
-        text = json.dumps(whole, allow_nan=False, default=_of_numpy)
-        for name, array in arrays.items():
-            require(not array.dtype.hasobject, array, f"the array {name!r}", "numbers")
+        text = json.dumps({**header, **_marks(arrays)}, allow_nan=False, default=_of_numpy)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"the model can't be saved: {error}; expected names that are a str, a number or a tuple of them"
@@ -67,17 +64,14 @@ def write_npz(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: M
         complete.replace(place)
 
 
-def read_npz(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray]]:
-    """What `write_npz` wrote.
+def read_npz(path: str | os.PathLike[str], made: Callable[[dict[str, Any], dict[str, NDArray]], Any]) -> Any:
+    """What is made of the header and the arrays that `write_npz` wrote.
 
     Parameters
     ----------
     path : path-like
-
-    Returns
-    -------
-    header : dict
-    arrays : dict of str -> ndarray
+    made : callable
+        Of header and arrays; what it raises says that they do not fit together.
 
     Raises
     ------
@@ -93,23 +87,20 @@ def read_npz(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, ND
         with np.load(place, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive}
         header = json.loads(arrays.pop(_HEADER).tobytes())
-        ours = header.pop("format") == _FORMAT
-        whole = list(header.pop("arrays")) == list(arrays)
+        for name, expected in _marks(arrays).items():
+            require((found := header.pop(name, None)) == expected, found, f"its {name}", repr(expected))
+        return made(header, arrays)
     except Exception as error:  # of many kinds; a damaged shape may ask for more memory than there is
         what = " ".join(f"{type(error).__name__}: {error}".split())
         raise ValueError(
-            f"{place} is no .npz file, cut short or damaged ({what}); expected one that `save` wrote"
+            f"{place} is no model of ours, cut short or damaged ({what}); expected a file that `save` wrote, "
+            "of this preflearn or an older one"
         ) from None
-    if not (ours and whole):
-        what = "damaged: arrays are missing" if ours else "no model of ours"
-        raise ValueError(f"{place} is {what}; expected a file that `save` wrote")
-    version = header.pop("version", None)
-    if version != _VERSION:
-        raise ValueError(
-            f"{place} has format version {shown(version)}; expected {_VERSION}, which this preflearn reads: "
-            "update preflearn if the file is newer"
-        )
-    return header, arrays
+
+
+def _marks(arrays: Mapping[str, NDArray]) -> dict[str, Any]:
+    """What the header says of the file itself."""
+    return {"format": _FORMAT, "version": _VERSION, "arrays": list(arrays)}
 
 
 def as_names(values: Iterable[Any]) -> tuple[Hashable, ...]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,40 +30,11 @@ _LEVEL = 10.0  # a constant in K is taken out if it is so much larger than the r
 _ROUNDED = 2e-15  # of that constant: a rest which is its rounding, and no Gram matrix
 
 
-class Middle(NamedTuple):
-    """Extreme y_i (K y alpha)_i of the points at weight 1 and 0, which bound the offset where it is free.
-
-    max(one_minus - lambda, lambda - zero_plus) <= offset <= min(lambda - one_plus, zero_minus - lambda)
-    """
-
-    one_plus: float
-    one_minus: float
-    zero_plus: float
-    zero_minus: float
-
-    @classmethod
-    def of(cls, y: Floats, alpha: Floats, w: Floats) -> Middle:
-        values, one, plus = y * w, alpha > 0.5, y > 0
-        return cls(
-            np.max(values[one & plus]),
-            np.max(values[one & ~plus]),
-            np.min(values[~one & plus], initial=np.inf),
-            np.min(values[~one & ~plus], initial=np.inf),
-        )
-
-    def at(self, lam: float) -> float:
-        low = max(self.one_minus - lam, lam - self.zero_plus)
-        return (low + min(lam - self.one_plus, self.zero_minus - lam)) / 2
-
-    def kinks(self) -> list[float]:
-        return sorted({(self.one_minus + self.zero_plus) / 2, (self.one_plus + self.zero_minus) / 2})[::-1]
-
-
 class BinaryPath(RegularizationPath):
     """The solutions of the machine with bias for all lambda, as made by `svm_path`."""
 
     def __init__(self, graph: Graph, course: Course, status: str, y: Floats, centre: Floats | float):
-        super().__init__(graph, course, status)
+        super().__init__(graph, course, status, np.arange(len(y)))
         self._K, self._y = graph.K[:-1, :-1], y
         self._centre = centre  # taken from the rows of each kernel; K is without it
 
@@ -173,14 +143,11 @@ class BinaryPath(RegularizationPath):
         if loss is not None:
             truth = np.asarray(y_valid)
             return self._at_breakpoints(K_valid, lambda f: loss(truth, f))
-        lambdas, losses = self._zero_one(K_valid, check_labels(y_valid, len(K_valid), allow=(-1, 1)))
-        return widest(lambdas, losses, self._end(lambdas))
-
-    def _zero_one(self, K_valid: Floats, y_valid: NDArray) -> tuple[Floats, Floats]:
+        y = check_labels(y_valid, len(K_valid), allow=(-1, 1))
         wrong, places, changes = 0, [], []
         for block, (lams, F) in enumerate(self._blocks(K_valid)):
             F[np.abs(F) <= 1e-12 * np.abs(F).max()] = 0.0  # on the boundary, but for rounding
-            missed = (F >= 0) != (y_valid > 0)[:, None]
+            missed = (F >= 0) != (y > 0)[:, None]
             if block == 0:
                 wrong = int(missed[:, 0].sum())
             change = missed[:, 1:].astype(int) - missed[:, :-1]
@@ -190,7 +157,7 @@ class BinaryPath(RegularizationPath):
             places.append(np.clip(crossed, lams[piece + 1], lams[piece]))  # rounding may pass the end
             changes.append(change[row, piece])
         lambdas, counts = steps(wrong, float(self.breakpoints[0]), places, changes)
-        return lambdas, counts / len(y_valid)
+        return widest(lambdas, counts / len(y), self._end(lambdas))
 
     def _offsets(self, knots: Floats, nets: Floats) -> Floats:
         alphas = np.abs(nets)
@@ -211,8 +178,9 @@ class BinaryPath(RegularizationPath):
             free = np.flatnonzero(np.minimum(middles, 1 - middles).max(axis=1, initial=0.0) <= BOUND)
             for piece in free[::-1]:
                 middle = np.abs(nets[piece + 1] + nets[piece]) / 2
-                kinks = Middle.of(self._y, middle, self._K @ nets[piece]).kinks()
-                kinks = [kink for kink in kinks if lams[piece + 1] < kink < lams[piece]]
+                one_plus, one_minus, zero_plus, zero_minus = _ends(self._y, middle, self._K @ nets[piece])
+                kinks = {(one_minus + zero_plus) / 2, (one_plus + zero_minus) / 2}
+                kinks = [k for k in sorted(kinks, reverse=True) if lams[piece + 1] < k < lams[piece]]
                 lams = np.insert(lams, piece + 1, kinks)
                 nets = np.insert(nets, [piece + 1] * len(kinks), nets[piece], axis=0)
             yield lams, nets
@@ -235,11 +203,24 @@ class BinaryPath(RegularizationPath):
         pin = int(np.argmax(share))
         if share[pin] > BOUND:
             return float(lam * self._y[pin] - self._K[pin] @ signed)
-        return Middle.of(self._y, alpha, self._K @ signed).at(lam)
+        one_plus, one_minus, zero_plus, zero_minus = _ends(self._y, alpha, self._K @ signed)
+        low = max(one_minus - lam, lam - zero_plus)
+        return (low + min(lam - one_plus, zero_minus - lam)) / 2
 
     def _check_kernel(self, K_new: ArrayLike) -> Floats:
         """Values of a kernel between new points and those of the fit, less what K is without."""
         return check_array(K_new, "K of new points", ("n", len(self._y))) - self._centre
+
+
+def _ends(y: Floats, alpha: Floats, w: Floats) -> tuple[float, float, float, float]:
+    """Extreme y_i (K y alpha)_i of the points at weight 1 and 0, which bound the offset where it is free.
+
+    max(one_minus - lambda, lambda - zero_plus) <= offset <= min(lambda - one_plus, zero_minus - lambda)
+    """
+    values, one, plus = y * w, alpha > 0.5, y > 0
+    one_plus, one_minus = np.max(values[one & plus]), np.max(values[one & ~plus])
+    zero_plus, zero_minus = (np.min(values[~one & s], initial=np.inf) for s in (plus, ~plus))
+    return one_plus, one_minus, zero_plus, zero_minus
 
 
 def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> BinaryPath:
@@ -343,7 +324,7 @@ def _at_large_lambda(graph: Graph, y: Floats, sign: float) -> tuple[Walk, int]:
     if len(big) == few:
         walk = Walk(graph, np.ones(len(y)))
         pin = int(big[np.argmax(sign * walk.g[big])])
-        walk.elbow = np.array([pin])
+        walk.rest(np.array([pin]))
         return walk, pin
     walk = Walk(graph, (y == -sign) * 1.0)
     walk.grow(big, few, sign)
@@ -353,7 +334,7 @@ def _at_large_lambda(graph: Graph, y: Floats, sign: float) -> tuple[Walk, int]:
         pin = int(big[np.argmin(np.where(walk.alpha[big] < 0.5, sign * walk.g[big], np.inf))])
         elbow = np.array([pin])
     walk.alpha[share <= BOUND] = np.round(walk.alpha[share <= BOUND])
-    walk.elbow = elbow
+    walk.rest(elbow)
     return walk, pin
 
 

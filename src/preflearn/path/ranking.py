@@ -13,8 +13,8 @@ References
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, Self
+from types import SimpleNamespace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,44 +47,21 @@ class Sets(NamedTuple):
     beyond: Ids
 
 
-class Problem(NamedTuple):
-    """Preferences over distinct items, with equal ones merged."""
-
-    space: ItemKernel
-    graph: Graph
-    place: Ids  # (m,): which distinct pair each pair is
-    chosen: Ids  # of each distinct pair, the first pair that is it
-    index: Ids  # (m, 2): better item and other item
-
-    @classmethod
-    def of(cls, space: ItemKernel, K: Floats, y: Floats) -> Self:
-        """The problem of pairs with labels -1 and +1."""
-        index = np.where((y > 0)[:, None], space.B.index, space.B.index[:, ::-1])
-        key = index[:, 0] * len(K) + index[:, 1]
-        key, chosen, place, count = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
-        first, second = (key // len(K)).astype(np.uint32), (key % len(K)).astype(np.uint32)
-        graph = Graph(K, float(np.abs(K.diagonal()).max()), first, second, count.astype(np.float64), 0.0)
-        return cls(space, graph, place, chosen, index)
-
-
 class RankingPath(RegularizationPath):
     """The solutions of the ranking SVM for all lambda, as made by `ranksvm_path`."""
 
-    def __init__(self, problem: Problem, course: Course, status: str):
-        self._problem = problem
-        super().__init__(problem.graph, course, status)
-
-    def _index(self, pair: int) -> int:
-        return int(self._problem.chosen[pair])
+    def __init__(self, graph: Graph, course: Course, status: str, ids: Ids, space: ItemKernel, place: Ids):
+        super().__init__(graph, course, status, ids)
+        self._space, self._place = space, place  # of each pair, which pair of the graph it is
 
     def alpha(self, lam: float) -> Floats:
         """The dual weights at lambda, shape (m,), each in [0, 1]; equal pairs have equal weights."""
-        return (self._weights(self._check(lam)) / self._graph.bound)[self._problem.place]
+        return (self._weights(self._check(lam)) / self._graph.bound)[self._place]
 
     def decision_function(self, lam: float, X: ArrayLike | Pairs) -> Floats:
         """Scores f(x) of items at lambda, shape (n,); of Pairs, their differences first - second, (m,)."""
         lam = self._check(lam)
-        space, coef = self._problem.space, self._net(lam) / lam
+        space, coef = self._space, self._net(lam) / lam
         if isinstance(X, Pairs):
             return X.B.differences(self._kernel(X.items) @ coef)
         return space.expansion(coef)._replace(k=space.functions.less_one)(self._features(X))
@@ -93,7 +70,7 @@ class RankingPath(RegularizationPath):
         """y (f(first) - f(second)) of the pairs of the fit, shape (m,)."""
         lam, graph = self._check(lam), self._graph
         g = graph.K @ self._net(lam)
-        return ((g[graph.first] - g[graph.second]) / lam)[self._problem.place]
+        return ((g[graph.first] - g[graph.second]) / lam)[self._place]
 
     def sets(self, lam: float) -> Sets:
         """Which pairs are inside, on, and beyond the margin at lambda."""
@@ -147,12 +124,14 @@ class RankingPath(RegularizationPath):
         items, merged = np.unique(pairs.items, axis=0, return_inverse=True)
         k, alike = np.unique(self._kernel(items), axis=0, return_inverse=True)
         index = alike.ravel()[merged.ravel()][np.where((y > 0)[:, None], pairs.index, pairs.index[:, ::-1])]
-        count, places, changes, inversions = 0, [], [], None
+        keys, repeats = np.unique(index[:, 0] * len(k) + index[:, 1], return_counts=True)
+        count, places, changes, order = 0, [], [], None
         for lams, g in self._blocks(k):
-            if inversions is None:
-                inversions = _Inversions(index, g[:, 0])
-                count = inversions.wrong
-            place, change = inversions.follow(lams, g)
+            if order is None:
+                order = np.argsort(-g[:, 0], kind="stable")
+                rank = np.argsort(order)
+                count = int(np.count_nonzero(rank[index[:, 0]] >= rank[index[:, 1]]))
+            place, change = _exchanges(order, np.ascontiguousarray(g.T), lams, keys, repeats)
             places.append(place)
             changes.append(change)
         lambdas, counts = steps(count, float(self.breakpoints[0]), places, changes)
@@ -160,7 +139,7 @@ class RankingPath(RegularizationPath):
 
     def _kernel(self, X: Floats) -> Floats:
         """Between new items and those of the fit."""
-        space, X = self._problem.space, self._features(X)
+        space, X = self._space, self._features(X)
         if space.kernel == "linear":  # differences do not see an offset, which would cost digits
             middle = origin(space.items)
             return space.functions.k(X - middle, space.items - middle)
@@ -175,46 +154,16 @@ class RankingPath(RegularizationPath):
         return float(graph.bound @ hinges) + half, float(alpha.sum()) - half
 
     def _features(self, X: ArrayLike) -> Floats:
-        space = self._problem.space
-        return check_array(X, "X", ("n", space.items.shape[1]), "the features of the fit")
-
-
-class _Inversions:
-    """How many pairs (better, other) are in the wrong order, as the scores of n items move from knot to knot.
-
-    The items are kept in the order of their scores. Between two knots scores are linear, so two items change
-    places at most once, and an insertion sort meets exactly these.
-    """
-
-    def __init__(self, index: Ids, scores: Floats):
-        n = len(scores)
-        self._order = np.argsort(-scores, kind="stable")
-        place = np.empty(n, dtype=np.int64)
-        place[self._order] = np.arange(n)
-        better, other = index[:, 0], index[:, 1]
-        self._keys, self._counts = np.unique(better * n + other, return_counts=True)
-        self.wrong = int(np.count_nonzero(place[better] >= place[other]))
-
-    def follow(self, lams: Floats, scores: Floats) -> tuple[Floats, Floats]:
-        """The lambdas at which the count changes, and by how much.
-
-        Parameters
-        ----------
-        lams : ndarray of shape (k,)
-            Decreasing.
-        scores : ndarray of shape (n, k)
-            Those of the items there, linear in between.
-        """
-        places, changes = _exchanges(
-            self._order, np.ascontiguousarray(scores.T), lams, self._keys, self._counts
-        )
-        self.wrong += int(changes.sum())
-        return places, changes
+        return check_array(X, "X", ("n", self._space.items.shape[1]), "the features of the fit")
 
 
 @njit
 def _exchanges(order, scores, lams, keys, counts):
-    """Sort the order at each knot; note each exchange that changes the number of wrong pairs."""
+    """Sort the order at each knot; note each exchange that changes the number of wrong pairs.
+
+    Between two knots scores are linear, so two items change places at most once, and an insertion sort meets
+    exactly these. The keys are n times the better item of a pair, plus the other, and occur so often.
+    """
     places, changes, used, n = np.empty(64), np.empty(64), 0, len(order)
     for k in range(1, len(lams)):
         before, after = scores[k - 1], scores[k]
@@ -242,14 +191,6 @@ def _number(keys, counts, key):
     """How often this pair occurs."""
     k = np.searchsorted(keys, key)
     return counts[k] if k < len(keys) and keys[k] == key else 0
-
-
-@dataclass
-class _Parameters:
-    kernel: Kernel
-    gamma: float | Literal["scale"]
-    degree: float
-    coef0: float
 
 
 def ranksvm_path(
@@ -313,10 +254,16 @@ def ranksvm_path(
     y = _check_preferences(y, len(pairs))
     lambda_min = check_real(lambda_min, "lambda_min", "a finite number of at least 0", least=0.0)
     most = None if max_events is None else check_count(max_events, "max_events", 1)
-    space = ItemKernel.of(_Parameters(kernel, gamma, degree, coef0), pairs)
-    problem = Problem.of(space, fixed(space.centred_gram()[0]), y)
-    check_entries(problem.graph.largest, "the largest k(x, x)")
-    return RankingPath(problem, *_follow(problem.graph, lambda_min, most))
+    choice: Any = SimpleNamespace(kernel=kernel, gamma=gamma, degree=degree, coef0=coef0)
+    space = ItemKernel.of(choice, pairs)
+    K = fixed(space.centred_gram()[0])
+    index = np.where((y > 0)[:, None], space.B.index, space.B.index[:, ::-1])  # the better item first
+    key = index[:, 0] * len(K) + index[:, 1]
+    key, ids, place, count = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
+    first, second = (key // len(K)).astype(np.uint32), (key % len(K)).astype(np.uint32)
+    graph = Graph(K, float(np.abs(K.diagonal()).max()), first, second, count.astype(np.float64), 0.0)
+    check_entries(graph.largest, "the largest k(x, x)")
+    return RankingPath(graph, *_follow(graph, lambda_min, most), ids, space, place)
 
 
 def _check_preferences(y: ArrayLike, m: int) -> Floats:

@@ -49,8 +49,9 @@ class RegularizationPath(ABC):
         if rounding stopped it.
     """
 
-    def __init__(self, graph: Graph, course: Course, status: str):
+    def __init__(self, graph: Graph, course: Course, status: str, ids: Ids):
         self._graph, self._course, self.status, self.lambda_end = graph, course, status, course.end
+        self._ids = ids  # which pair or point of the fit each pair of the graph is
         self._last = np.inf, course.start  # lambda and weights of the last query
         self._replays: dict[int, tuple[Floats, Floats]] = {}
         knots = np.append(course.knots, course.end) if course.end < course.knots[-1] else course.knots
@@ -74,13 +75,9 @@ class RegularizationPath(ABC):
         """(lambda, index, kind): who came to the margin ("enter") or left it ("leave at 0", "leave at 1")."""
         kinds, course = ("leave at 0", "leave at 1", "enter"), self._course  # a weight of -1 comes in
         return [
-            (float(course.knots[piece]), self._index(pair), kinds[weight])
+            (float(course.knots[piece]), int(self._ids[pair]), kinds[weight])
             for piece, pair, weight in course.changes.tolist()
         ]
-
-    def _index(self, pair: int) -> int:
-        """Which pair or point of the fit this pair of the graph is."""
-        return pair
 
     @abstractmethod
     def alpha(self, lam: float) -> Floats: ...

@@ -74,21 +74,17 @@ class Walk:
     def __init__(self, graph: Graph, alpha: Floats):
         m, n = len(graph.first), len(graph.K)
         self._graph, self.alpha = graph, alpha
-        self.g, self._elbow, self._side = np.zeros(n), np.zeros(0, dtype=np.int64), np.zeros(m)
+        self.g = np.zeros(n)
         self._front, self._reach = new_front(_ROOM, n), np.inf if m <= _FEW else _REACH
-        self._law, self.elbow, self._events = _FALLING, self._elbow, _FEWER if graph.tau > 0 else _EVENTS
+        self._law, self._events = _FALLING, _FEWER if graph.tau > 0 else _EVENTS
+        self.rest(np.zeros(0, dtype=np.int64))
         self._start_at(0.0)
         self._spread()
         self.size = self._rounding / _EPS
 
-    @property
-    def elbow(self) -> Ids:
-        """Pairs on the margin whose weights may move."""
-        return self._elbow
-
-    @elbow.setter
-    def elbow(self, pairs: Ids) -> None:
-        self._elbow = pairs
+    def rest(self, pairs: Ids) -> None:
+        """These pairs are on the margin, and their weights may move."""
+        self.elbow = pairs
         self._side = np.where(self.alpha > 0.5, -1.0, 1.0)
         self._side[pairs] = 0.0
         self._resting = net(self._graph, np.where(self._side == 0, 0.0, self.alpha))
@@ -111,9 +107,9 @@ class Walk:
                 self._spread()
                 self._settle()
                 moved = 0
-            if len(self._elbow) == 0:  # the free score goes to where the next one can take weight
+            if len(self.elbow) == 0:  # the free score goes to where the next one can take weight
                 gain = np.where(self.alpha[pairs] > 0.5, np.inf, sign * self.g[pairs])
-                self.elbow = pairs[[np.argmin(gain)]]
+                self.rest(pairs[[np.argmin(gain)]])
                 self.g[-1] = self.g[self.elbow[0]]
             count, why = self._follow(ids, self._events - moved, np.inf, 1.0, 1)
             moved += max(count, 1)
@@ -177,8 +173,8 @@ class Walk:
         if max(worst, left) > max(TOLERANCE * self.lam, _WORST * self._law.size):
             return LOST
         self._marks.append(self._mark)
-        self._elbows.append(self._elbow)
-        self._alphas.append(self.alpha[self._elbow])
+        self._elbows.append(self.elbow)
+        self._alphas.append(self.alpha[self.elbow])
         count, why = self._follow(ids, events, self._reach, end, inside)
         if why == REACHED and count == 0:  # the next event is far away: look at all pairs for it
             ids = np.arange(len(self._side), dtype=np.int32)
@@ -202,9 +198,9 @@ class Walk:
             self._side[ids], *nothing,
         )  # fmt: skip
         tally(self._resting, watch, -1.0)
-        front, values = self._front, np.full(len(self._elbow), -law.drop)
-        places = np.searchsorted(ids, self._elbow)
-        if not np.array_equal(ids[places[places < len(ids)]], self._elbow):
+        front, values = self._front, np.full(len(self.elbow), -law.drop)
+        places = np.searchsorted(ids, self.elbow)
+        if not np.array_equal(ids[places[places < len(ids)]], self.elbow):
             raise ArithmeticError("a pair on the margin is not among those that are followed")
         gather(graph, watch, front, places, values)
         count, why = follow(
@@ -212,15 +208,15 @@ class Walk:
         )
         tally(self._resting, watch, 1.0)
         self.alpha[ids], self._side[ids] = watch.alpha, watch.side
-        self._elbow = ids[front.elbow.places[: front.elbow.size[0]]].astype(np.int64)
-        if len(self._elbow) == len(self._front.rows):
+        self.elbow = ids[front.elbow.places[: front.elbow.size[0]]].astype(np.int64)
+        if len(self.elbow) == len(self._front.rows):
             self._front = new_front(2 * len(front.rows), len(graph.K))
         self._note(trace, count)
         return count, why
 
     def _net(self) -> Floats:
         """B'alpha."""
-        graph, elbow, q = self._graph, self._elbow, self._resting.copy()
+        graph, elbow, q = self._graph, self.elbow, self._resting.copy()
         np.add.at(q, graph.first[elbow], self.alpha[elbow])
         np.subtract.at(q, graph.second[elbow], self.alpha[elbow])
         return q
@@ -232,7 +228,7 @@ class Walk:
         self.g[:] = combine(graph.K, np.flatnonzero(q), q[q != 0])
         if graph.tau > 0:
             self.g[-1] = free
-        inner = float(self.alpha[self._elbow].sum())  # the other weights are whole numbers
+        inner = float(self.alpha[self.elbow].sum())  # the other weights are whole numbers
         self._rounding = _EPS * (float(np.abs(q).sum()) + inner) * graph.largest
 
     def _settle(self) -> float:
@@ -241,8 +237,8 @@ class Walk:
         An ill-conditioned elbow may turn a tiny error into moves of weights past their bounds: then it goes
         as far as they allow. Returns what is left of the error.
         """
-        graph, alpha, law = self._graph, self.alpha[self._elbow], self._law
-        free = self._elbow[(alpha > BOUND) & (alpha < graph.bound[self._elbow] - BOUND)]
+        graph, alpha, law = self._graph, self.alpha[self.elbow], self._law
+        free = self.elbow[(alpha > BOUND) & (alpha < graph.bound[self.elbow] - BOUND)]
         margin = law.drop * self.lam
         error = margin - (self.g[graph.first[free]] - self.g[graph.second[free]])
         total = self._excess if graph.tau > 0 and law.inflow == 0 else 0.0

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -31,8 +31,6 @@ from preflearn.dynamics.choosing.structures import Grammar, Structure, covarianc
 from preflearn.dynamics.choosing.words import in_words
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.elementary import Affine, Constant, Matern12, Matern32, Matern52, Wiener
-from preflearn.dynamics.covariances.prior import REST, by_name
-from preflearn.dynamics.covariances.units import Units
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.dynamics.model import DynamicComparisons, check_problem
 from preflearn.ground.search import check_jobs
@@ -80,10 +78,7 @@ def discover_covariance(
     likelihood: Likelihood,
     *,
     bases: Sequence[Covariance] = BASES,
-    others: Mapping[Hashable, Covariance] | None = None,
-    method: str = "ep",
     max_parts: int = 4,
-    unit: str = "day",
     n_jobs: int = 1,
 ) -> Discovery:
     r"""Search for the sum of products of covariances that explains the matches best (section 6).
@@ -113,15 +108,8 @@ def discover_covariance(
         What structures are made of; by default Constant, Affine and Wiener from each feature's first match,
         and the three Matérn covariances. Origins, periods, boundaries and orders are theirs. Variances and
         lengths of time start at what fits the data's span.
-    others : mapping of feature name to Covariance, optional
-        Of features that have their own, such as "advantage": not searched, their parameters are
-        maximised along.
-    method : {"ep", "kl"}
-        As of `DynamicComparisons`.
     max_parts : int
         In one structure.
-    unit : str
-        Of time, for the report.
     n_jobs : int
         Processes for the candidates of a step; -1: as many as there are processors. The result is the same.
 
@@ -132,8 +120,8 @@ def discover_covariance(
     Raises
     ------
     ValueError
-        As `DynamicComparisons.fit`; on bases that are sums or products, or appear twice; on others that are
-        no features of the matches; if no base can be fitted, or all matches are at one time.
+        As `DynamicComparisons.fit`; on bases that are sums or products, or appear twice; if no base can be
+        fitted, or all matches are at one time.
 
     References
     ----------
@@ -151,15 +139,10 @@ def discover_covariance(
     >>> found.table.loc[found.table["bic"].idxmin(), "structure"]
     'Wiener'
     """
-    require(isinstance(others, Mapping | None), others, "others", "a mapping of features to covariances")
-    covariance = {REST: Constant(), **others} if others else Constant()
-    best = DynamicComparisons(covariance, likelihood, method, tol=_TOL, n_threads=1)
+    best = DynamicComparisons(Constant(), likelihood, tol=_TOL, n_threads=1)
     outcomes = check_problem(best, matches, y)
-    for name in others or {}:
-        require(name in matches.features and name != REST, name, "a name in others", "a feature of matches")
     half = float(np.ptp(matches.time)) / 2
     require(half > 0, float(matches.time[0]), "the time of all matches", "matches at several times")
-    Units(unit)  # refuses a bad one before the search
     grammar = Grammar(_check_bases(bases), half, check_count(max_parts, "max_parts", least=1))
     tried = grammar.singles(_FIRST * getattr(likelihood, "variance", 1.0))
     structure, least, rows = (), math.inf, list[dict[str, Any]]()
@@ -180,7 +163,7 @@ def discover_covariance(
     start = changed(best, tol=1e-6, n_threads=None)
     maximum = maximise_evidence(start, matches, outcomes, fixed=fixed_in(start, structure))
     table = pd.DataFrame(rows)
-    return Discovery(maximum.model, maximum, table, _report(table, maximum, len(matches), 2 * half, unit))
+    return Discovery(maximum.model, maximum, table, _report(table, maximum, len(matches), 2 * half))
 
 
 def _check_bases(bases: Sequence[Covariance]) -> list[Covariance]:
@@ -201,7 +184,7 @@ def _maximum(
     row: dict[str, Any] = {"structure": label, "evidence": math.nan, "n_parameters": 0, "bic": math.inf}
     row |= {"converged": False, "covariance": "", "error": ""}
     try:
-        models = [_with(model, covariance_of(start)) for start in starts]
+        models = [changed(model, covariance=covariance_of(start)) for start in starts]
         found = [evidence_of(start, matches, outcomes, {}) for start in models]
         best = int(np.argmax([one["evidence"] if one["converged"] else -math.inf for one in found]))
         model, structure = models[best], starts[best]
@@ -211,7 +194,7 @@ def _maximum(
                 model, matches, outcomes, fixed=fixed_in(model, structure), gtol=_GTOL, max_iter=_STEPS
             )
         model, n = changed(found.model), len(found.gradient)
-        covariance = by_name(model.covariance)[REST]
+        covariance: Any = model.covariance  # one for all features
         structure = structure_at(covariance, structure)
         row |= {"evidence": found.evidence, "n_parameters": n, "converged": found.converged}
         row |= {"bic": n * math.log(len(matches)) - 2 * found.evidence, "covariance": repr(covariance)}
@@ -220,24 +203,14 @@ def _maximum(
     return structure, model, row | {"seconds": time.perf_counter() - begin}
 
 
-def _with(model: DynamicComparisons, covariance: Covariance) -> DynamicComparisons:
-    """With another covariance of the features that have no own one."""
-    several = isinstance(model.covariance, Mapping)
-    found = by_name(model.covariance) | {REST: covariance} if several else covariance
-    return changed(model, covariance=found)
-
-
-def _report(table: pd.DataFrame, maximum: EvidenceMaximum, n: int, span: float, unit: str) -> str:
+def _report(table: pd.DataFrame, maximum: EvidenceMaximum, n: int, span: float) -> str:
+    covariance: Any = maximum.model.covariance  # one for all features
     first, *others = table.sort_values("bic", kind="stable").to_dict("records")
     lines = [
         f"{len(table)} structures were tried in {table['step'].iloc[-1]} steps. The smallest BIC, "
         f"{first['bic']:.1f}, is that of {first['structure']}: evidence {first['evidence']:.1f} with "
         f"{first['n_parameters']} parameter{'s' * (first['n_parameters'] != 1)} for {n:,} matches.",
-        *(
-            f"Next is {other['structure']}, whose BIC is larger by {other['bic'] - first['bic']:.1f}."
-            for other in others[:1]
-            if math.isfinite(other["bic"])
-        ),
-        in_words(maximum.model.covariance, unit, span=span),
     ]
-    return "\n".join(lines)
+    if others and math.isfinite(gap := others[0]["bic"] - first["bic"]):
+        lines.append(f"Next is {others[0]['structure']}, whose BIC is larger by {gap:.1f}.")
+    return "\n".join([*lines, in_words(covariance, span)])

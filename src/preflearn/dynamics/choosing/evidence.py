@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,11 +38,11 @@ from preflearn.dynamics.choosing.named import (
 )
 from preflearn.dynamics.covariances.prior import MOST_LENGTHS, MOST_SPANS
 from preflearn.dynamics.model import DynamicComparisons, check_problem, infer, laid_out
-from preflearn.ground.search import Range, check_ranges
+from preflearn.ground.search import Range
 from preflearn.matches import Matches
 
 _STEP = 1e-4  # of a logarithm: truncation and rounding are both below 1e-7 of the evidence's scale
-_WIDE = 1e6  # a parameter may change by this factor, if no bounds are given
+_WIDE = 1e6  # a parameter may change by this factor
 
 
 class EvidenceMaximum(NamedTuple):
@@ -83,7 +83,6 @@ def maximise_evidence(
     y: ArrayLike,
     *,
     fixed: Iterable[str] = (),
-    bounds: Mapping[str, tuple] | None = None,
     gtol: float = 1e-2,
     max_iter: int = 100,
 ) -> EvidenceMaximum:
@@ -102,10 +101,8 @@ def maximise_evidence(
     y : array-like of shape (N,)
         Outcomes.
     fixed : iterable of str
-        Parameters that stay, by the names of `parameters_of`.
-    bounds : mapping of str to (float, float), optional
-        Of some parameters. The others may go a factor of 10^6 up and down from the start; lengths of time
-        from a thousandth of the span of the data to 100 spans.
+        Parameters that stay, by the names of `parameters_of`. The others may go a factor of 10^6 up and down
+        from the start; lengths of time from a thousandth of the span of the data to 100 spans.
     gtol : float
         In nats: it ends where no derivative by the logarithm of a parameter is larger. Derivatives are as
         exact as fits are: with the default `tol` of a model to a few 1e-3, for 50,000 matches.
@@ -119,15 +116,15 @@ def maximise_evidence(
     Raises
     ------
     ValueError
-        As `DynamicComparisons.fit`; on unknown names, bounds that do not hold the start, no free parameter;
-        if the fit at the start does not converge.
+        As `DynamicComparisons.fit`; on unknown names, or no free parameter; if the fit at the start does not
+        converge.
 
     Warns
     -----
     ConvergenceWarning
         If a larger derivative is left.
     UserWarning
-        Once, if a length of time that is fixed, or each between its bounds, is absurd for the data's span.
+        Once, if a length of time that is fixed, is absurd for the data's span.
 
     References
     ----------
@@ -148,12 +145,11 @@ def maximise_evidence(
     """
     outcomes = check_problem(model, matches, y)
     require(isinstance(fixed, Iterable) and not isinstance(fixed, str), fixed, "fixed", "a list of names")
-    require(isinstance(bounds, Mapping | None), bounds, "bounds", "a mapping of names to pairs of numbers")
     known, fixed = described(model), list(fixed)
     check_names(fixed, known, "a fixed parameter")
     start = {name: found for name, found in known.items() if name not in fixed}
     require(len(start) > 0, fixed, "fixed", f"at least one of {', '.join(known)} to be free")
-    limits = _limits(start, check_ranges(bounds, start, "bounds") if bounds else {}, matches.time)
+    limits = _limits(start, matches.time)
     warn_of_ranges(model, limits, matches.time)
     check_real(gtol, "gtol", "a positive number", np.finfo(float).tiny)
     climb = _Climb(model, (matches, outcomes), limits, gtol)
@@ -203,7 +199,7 @@ class _Climb:
         if fitted is None:  # below the best evidence, and lower farther away: the line search goes back
             away, best = at - self._at, self._best.log_marginal_likelihood_
             return 1.0 - best / self._scale + float(away @ away), 2 * away
-        evidence, gradient = fitted.log_marginal_likelihood_, _gradient(fitted, self._names)
+        evidence, gradient = fitted.log_marginal_likelihood_, gradient_of(fitted, self._names)
         low, high = self.limits.T
         stopped = ((at <= low) & (gradient < 0)) | ((at >= high) & (gradient > 0))
         left = float(np.abs(np.where(stopped, 0, gradient)).max())
@@ -247,7 +243,7 @@ class _Climb:
         )
 
 
-def _gradient(fitted: DynamicComparisons, names: list[str]) -> Floats:
+def gradient_of(fitted: DynamicComparisons, names: list[str]) -> Floats:
     r"""Derivatives of the evidence of a fitted model by the logarithms of its parameters.
 
     They are central differences, two evaluations a parameter and no fit, because all pseudo-observations
@@ -286,15 +282,12 @@ def _gradient(fitted: DynamicComparisons, names: list[str]) -> Floats:
     return np.array([(shifted(name, _STEP) - shifted(name, -_STEP)) / (2 * _STEP) for name in names])
 
 
-def _limits(start: dict[str, Parameter], bounds: dict[str, Range], time: Floats) -> dict[str, Range]:
-    """Those that are given, or else far from the start; differences of the gradient stay within, too."""
+def _limits(start: dict[str, Parameter], time: Floats) -> dict[str, Range]:
+    """Far from the start; differences of the gradient stay within the range of a parameter, too."""
     span, limits = float(np.ptp(time)), {}
     for name, (value, is_length, least, most) in start.items():
         low, high = value / _WIDE, value * _WIDE
-        if name in bounds:
-            low, high, _ = bounds[name]
-            require(low <= value <= high, value, name, f"a start within its bounds {low:g} and {high:g}")
-        elif span > 0 and is_length:
+        if span > 0 and is_length:
             low, high = min(span / MOST_LENGTHS, value), max(span * MOST_SPANS, value)
         limits[name] = Range(max(low, least * (1 + 2 * _STEP)), min(high, most * (1 - 2 * _STEP)))
     return limits

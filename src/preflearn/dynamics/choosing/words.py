@@ -8,28 +8,21 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-
 from preflearn.checks import check_real, require
 from preflearn.dynamics.covariances.composite import Covariance, Sum
-from preflearn.dynamics.covariances.units import Units, deviation
+from preflearn.dynamics.covariances.units import YEAR, deviation, length
 
 
-def in_words(
-    covariance: Covariance | Mapping[Hashable, Covariance], unit: str = "day", *, span: float | None = None
-) -> str:
+def in_words(covariance: Covariance, span: float = YEAR) -> str:
     """Say what each part of a covariance says of the scores, with numbers and units.
 
     Parameters
     ----------
-    covariance : Covariance or mapping of feature name to Covariance
-    unit : str
-        Of time, in the singular: "day", as `Matches.from_frame` reads dates, "year" or another one.
-        Rates of seconds, hours, days, weeks and years are told per year of 365.25 days, and lengths from one
-        year on in years.
-    span : float, optional
-        How long after their origins parts that grow are compared with the others, in the unit of time; one
-        year if None, or ten units where the unit is none of these.
+    covariance : Covariance
+        Its unit of time is taken to be the day, as where `Matches.from_frame` read dates. Rates are told per
+        year of 365.25 days, and lengths from one year on in years.
+    span : float
+        How long after their origins parts that grow are compared with the others, in days.
 
     Returns
     -------
@@ -39,7 +32,7 @@ def in_words(
     Raises
     ------
     ValueError
-        If `covariance` is none, the unit is no word or in the plural, or the span is not positive.
+        If `covariance` is none, or the span is not positive.
 
     References
     ----------
@@ -54,23 +47,15 @@ def in_words(
     Matern12: a rough curve around 0, of standard deviation 0.6; its correlation falls to 0.37 over 4 years and to one half over 2.77 years.
     Together: a difference of two scores has standard deviation 0.894; of its variance 10 % is from Constant and 90 % from Matern12.
     """  # noqa: E501
-    units = Units(unit)
-    after = units.rate if units.known else 10.0
-    if span is not None:
-        after = check_real(span, "span", "a positive number", least=1e-100)
-    if isinstance(covariance, Mapping):
-        require(len(covariance) > 0, covariance, "covariance", "at least one covariance")
-        whose = {name: "all other features" if name == "*" else str(name) for name in covariance}
-        told = [f"{whose[name]}:\n{in_words(k, unit, span=span)}" for name, k in covariance.items()]
-        return "\n".join(told)
+    span = check_real(span, "span", "a positive number", least=1e-100)
     require(isinstance(covariance, Covariance), covariance, "covariance", "a Covariance")
     parts = covariance.parts if isinstance(covariance, Sum) else (covariance,)
     names = [part.label for part in parts]
     counts = [names[: k + 1].count(name) for k, name in enumerate(names)]
     labels = [name + f" ({k})" * (names.count(name) > 1) for name, k in zip(names, counts, strict=True)]
-    lines = [f"{label}: {part.told(units)}." for label, part in zip(labels, parts, strict=True)]
-    variances = [variance_after(part, after) for part in parts]
-    when = f"{units.length(after)} after the origin, " if any(map(_grows, covariance.leaves())) else ""
+    lines = [f"{label}: {part.told()}." for label, part in zip(labels, parts, strict=True)]
+    variances = [variance_after(part, span) for part in parts]
+    when = f"{length(span)} after the origin, " if any(map(_grows, covariance.leaves())) else ""
     last = f"Together: {when}a difference of two scores has {deviation(2 * sum(variances))}"
     if len(parts) > 1:
         shares = [f"{100 * v / sum(variances):.3g} % " for v in variances]

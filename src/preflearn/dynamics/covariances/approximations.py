@@ -23,7 +23,7 @@ from preflearn.checks import Floats, check_count, require
 from preflearn.dynamics.covariances.blocks import Block, Trend
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.state_space import StateSpace
-from preflearn.dynamics.covariances.units import Look, Units, deviation
+from preflearn.dynamics.covariances.units import curve, deviation, length
 from preflearn.dynamics.described import Length, Positive
 
 
@@ -80,10 +80,10 @@ class Periodic(Covariance):
         turns = [Rotation(weight, j, self.period) for j, weight in enumerate(weights)]
         return StateSpace([Trend(weights[0]), *turns[1:]])
 
-    def told(self, units: Units) -> str:
+    def told(self) -> str:
         lowest = self.gram([0.0], [self.period / 2])[0, 0] / self.variance
         return (
-            f"a pattern that comes back every {units.length(self.period)}, of {deviation(self.variance)}; "
+            f"a pattern that comes back every {length(self.period)}, of {deviation(self.variance)}; "
             f"its correlation over half a period is {lowest:.2g}"
         )
 
@@ -136,8 +136,8 @@ class SquaredExponential(Covariance):
     def state_space(self) -> StateSpace:
         return StateSpace([AllPole(self.variance, self.lengthscale, self.order)])
 
-    def told(self, units: Units) -> str:
-        return Look("perfectly smooth", "0.61", 1.177410).told(units, self.variance, self.lengthscale)
+    def told(self) -> str:
+        return curve("perfectly smooth", "0.61", 1.177410, self.variance, self.lengthscale)
 
 
 def _check_order(covariance: Periodic | SquaredExponential, least: int, most: int) -> None:

@@ -105,7 +105,11 @@ class Trend(Block):
 
     def covariance(self, time: Floats, first: Floats | None) -> Floats:
         origin = first if self.origin == "first" else float(self.origin)
-        assert origin is not None
+        if origin is None:
+            raise ValueError(
+                "first is None; expected the first time of each feature, since the covariance multiplies one "
+                "whose origin is 'first'"
+            )
         since = time - origin
         if self.noisy and since.min(initial=0.0) < 0:
             raise ValueError(

@@ -19,8 +19,7 @@ from numpy.typing import ArrayLike
 
 from preflearn.checks import LARGEST, Floats, check_array, refuse, require
 from preflearn.dynamics.covariances.state_space import OVERFLOW, StateSpace, check_finite
-from preflearn.dynamics.covariances.units import Units
-from preflearn.dynamics.described import Described, read
+from preflearn.dynamics.described import Described
 
 
 class Covariance(Described, family="covariance"):
@@ -77,7 +76,7 @@ class Covariance(Described, family="covariance"):
         """A name without parameters."""
         return type(self).__name__
 
-    def told(self, units: Units) -> str:
+    def told(self) -> str:
         """What it says of the scores, for `in_words`; whoever has no words of its own is shown as it is."""
         return repr(self)
 
@@ -115,8 +114,8 @@ class _Composite(Covariance):
     def _joined(self, sign: str, text: Callable[[Covariance], str]) -> str:
         return sign.join(f"({text(part)})" if isinstance(part, Sum) else text(part) for part in self.parts)
 
-    def told(self, units: Units) -> str:
-        parts = "; ".join(f"{part.label}, {part.told(units)}" for part in self.parts)
+    def told(self) -> str:
+        parts = "; ".join(f"{part.label}, {part.told()}" for part in self.parts)
         return f"{self.what.format(len(self.parts))} [{parts}]"
 
     def leaves(self) -> list[Covariance]:
@@ -146,37 +145,6 @@ class Product(_Composite):
 
     sign, operation = " * ", operator.mul
     what = "a product of {} parts, whose covariances are multiplied"
-
-
-def covariance_from(description: dict[str, Any]) -> Covariance:
-    """The covariance that `describe` has described.
-
-    Parameters
-    ----------
-    description : dict
-        "kind": the name of the class; the other keys: its parameters, all of them. A sum or a product has
-        "parts", a list of descriptions.
-
-    Returns
-    -------
-    covariance : Covariance
-        Equal to the one that was described.
-
-    Raises
-    ------
-    ValueError
-        If this is no such description, or a parameter is out of range.
-
-    Examples
-    --------
-    >>> from preflearn.dynamics import Constant, Matern12
-    >>> covariance = Constant(2.0) + Matern12(lengthscale=30.0)
-    >>> covariance.describe()["parts"][0]
-    {'kind': 'Constant', 'variance': 2.0}
-    >>> covariance_from(covariance.describe())
-    Constant(variance=2.0) + Matern12(variance=1.0, lengthscale=30.0)
-    """
-    return read(Covariance, description)
 
 
 def _check_times(values: ArrayLike, name: str) -> Floats:

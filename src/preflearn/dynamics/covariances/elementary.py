@@ -18,7 +18,7 @@ from preflearn.checks import LARGEST, Floats, check_array, check_real, refuse, r
 from preflearn.dynamics.covariances.blocks import Decay, Interval, Origin, Trend
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.state_space import StateSpace
-from preflearn.dynamics.covariances.units import Look, Units, deviation, number
+from preflearn.dynamics.covariances.units import YEAR, beginning, curve, deviation, number
 from preflearn.dynamics.described import Length, Positive
 
 
@@ -74,7 +74,7 @@ class Constant(_Trend):
     def _variances(self) -> tuple[float, float, float]:
         return self.variance, 0.0, 0.0
 
-    def told(self, units: Units) -> str:
+    def told(self) -> str:
         return f"a level that does not change, of {deviation(self.variance)}"
 
 
@@ -108,12 +108,12 @@ class Wiener(_Trend):
     def _variances(self) -> tuple[float, float, float]:
         return 0.0, 0.0, self.variance
 
-    def told(self, units: Units) -> str:
-        growth = units.rate * self.variance
+    def told(self) -> str:
+        growth = YEAR * self.variance
         return (
-            f"a random walk from 0 at {units.origin(self.origin)}; its variance grows by {number(growth)} a "
-            f"{units.period}, so a change has standard deviation {number(sqrt(growth))} over one "
-            f"{units.period} and twice that over 4"
+            f"a random walk from 0 at {beginning(self.origin)}; its variance grows by {number(growth)} a "
+            f"year, so a change has standard deviation {number(sqrt(growth))} over one year and twice that "
+            "over 4"
         )
 
 
@@ -145,8 +145,8 @@ class Linear(_Trend):
     def _variances(self) -> tuple[float, float, float]:
         return 0.0, self.variance, 0.0
 
-    def told(self, units: Units) -> str:
-        return f"a straight line through 0 at {_slope(units, self.origin, self.variance)}"
+    def told(self) -> str:
+        return f"a straight line through 0 at {_slope(self.origin, self.variance)}"
 
 
 @dataclass(frozen=True)
@@ -180,14 +180,14 @@ class Affine(_Trend):
     def _variances(self) -> tuple[float, float, float]:
         return self.variance, self.slope_variance, 0.0
 
-    def told(self, units: Units) -> str:
-        line = _slope(units, self.origin, self.slope_variance)
+    def told(self) -> str:
+        line = _slope(self.origin, self.slope_variance)
         return f"a straight line, of {deviation(self.variance)} at {line}"
 
 
-def _slope(units: Units, origin: Origin, variance: float) -> str:
-    slope = number(units.rate * sqrt(variance))
-    return f"{units.origin(origin)}; its slope has standard deviation {slope} a {units.period}"
+def _slope(origin: Origin, variance: float) -> str:
+    slope = number(YEAR * sqrt(variance))
+    return f"{beginning(origin)}; its slope has standard deviation {slope} a year"
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,7 @@ class PiecewiseConstant(Covariance):
     def state_space(self) -> StateSpace:
         return StateSpace([Interval(self.variance, self.boundaries)])
 
-    def told(self, units: Units) -> str:
+    def told(self) -> str:
         return f"a level that is drawn anew at each of its boundaries, of {deviation(self.variance)}"
 
 
@@ -240,7 +240,7 @@ class _Matern(Covariance):
     variance: Positive = 1.0
     lengthscale: Length = 1.0
     size: ClassVar[int]
-    look: ClassVar[Look]
+    look: ClassVar[tuple[str, str, float]]  # of `curve`
 
     @property
     def _rate(self) -> float:
@@ -254,8 +254,8 @@ class _Matern(Covariance):
     def state_space(self) -> StateSpace:
         return StateSpace([Decay(self.variance, self._rate, self.size)])
 
-    def told(self, units: Units) -> str:
-        return self.look.told(units, self.variance, self.lengthscale)
+    def told(self) -> str:
+        return curve(*self.look, self.variance, self.lengthscale)
 
 
 class Matern12(_Matern):
@@ -279,7 +279,7 @@ class Matern12(_Matern):
     [[2.0, 0.736]]
     """
 
-    size, look = 1, Look("rough", "0.37", 0.693147)
+    size, look = 1, ("rough", "0.37", 0.693147)
 
 
 class Matern32(_Matern):
@@ -303,7 +303,7 @@ class Matern32(_Matern):
     [[2.0, 0.967]]
     """
 
-    size, look = 2, Look("smooth", "0.48", 0.968994)
+    size, look = 2, ("smooth", "0.48", 0.968994)
 
 
 class Matern52(_Matern):
@@ -327,4 +327,4 @@ class Matern52(_Matern):
     [[2.0, 1.048]]
     """
 
-    size, look = 3, Look("very smooth", "0.52", 1.042122)
+    size, look = 3, ("very smooth", "0.52", 1.042122)

@@ -33,9 +33,8 @@ class Prior:
 
     def of(self, names: tuple[Hashable, ...]) -> Ids:
         """Which of the models features have."""
-        if self.one:
-            return np.zeros(len(names), dtype=np.int64)
-        found = np.array([self._place.get(name, self._place.get(REST, -1)) for name in names])
+        rest = self._place.get(REST, -1)
+        found = np.array([self._place.get(name, rest) for name in names], dtype=np.int64)
         if -1 in found:
             raise ValueError(
                 f"the feature {shown(names[found.argmin()])} has no covariance; expected one for each "

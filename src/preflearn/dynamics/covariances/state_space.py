@@ -105,7 +105,6 @@ class StateSpace:
         ValueError
             If `first` is needed and not given, or numbers overflow.
         """
-        self._check_first(first)
         A = np.zeros((len(start), self.size, self.size))
         where = 0
         with np.errstate(**OVERFLOW):
@@ -126,22 +125,12 @@ class StateSpace:
             At least one: the gap `end - start` for most covariances; whether a boundary is crossed (0 or 1);
             also the start, or the time since `first`, for products with a process that is not stationary.
         """
-        self._check_first(first)
-        known = {GAP: end - start, START: start}
-        if first is not None:
-            known[AGE] = start - first
+        known: Any = {GAP: end - start, START: start, AGE: None if first is None else start - first}
         values = [
             crossed(need, start, end).astype(np.float64) if isinstance(need, tuple) else known[need]
             for need in sorted(self.depends, key=repr)
         ]
         return values or [np.zeros(len(start))]
-
-    def _check_first(self, first: Floats | None) -> None:
-        if AGE in self.depends and first is None:
-            raise ValueError(
-                "first is None; expected the first time of each feature, since the covariance multiplies one "
-                "whose origin is 'first'"
-            )
 
     def _sum(self, parts: list[Floats]) -> Floats:
         """Sums the blocks' matrices, each at its place."""

@@ -3,53 +3,25 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
-from preflearn.checks import require
-
-_A_YEAR = {"year": 1.0, "week": 365.25 / 7, "day": 365.25, "hour": 8766.0, "second": 31_557_600.0}
+YEAR = 365.25  # days, the unit of times that were read from dates
 
 
-class Units:
-    """The unit of time that a text has.
+def length(days: float) -> str:
+    """A length of time; what is 0.9999 years by rounding is a year.
 
-    Parameters
-    ----------
-    unit : str
-        In the singular.
-
-    Attributes
-    ----------
-    period : str
-        The time that rates are told of: "year", or the unit where it is not known how many are a year.
-    rate : float
-        How many units the period has.
+    Examples
+    --------
+    >>> length(30), length(731)
+    ('30 days', '2 years')
     """
+    text, unit = (number(days / YEAR), "year") if days >= YEAR * (1 - 1e-3) else (number(days), "day")
+    return f"{text} {unit}" + "s" * (text != "1")
 
-    def __init__(self, unit: str) -> None:
-        require(isinstance(unit, str) and unit.strip() != "", unit, "unit", "a word, such as 'day'")
-        require(not unit.endswith("s"), unit, "unit", "a word in the singular")
-        self._unit, self.known = unit, unit in _A_YEAR
-        self.period, self.rate = ("year", _A_YEAR[unit]) if self.known else (unit, 1.0)
 
-    def length(self, amount: float) -> str:
-        """A length of time; what is 0.9999 years by rounding is a year.
-
-        Examples
-        --------
-        >>> Units("day").length(30), Units("day").length(731)
-        ('30 days', '2 years')
-        """
-        unit = self._unit
-        if self.known and amount >= self.rate * (1 - 1e-3):
-            unit, amount = self.period, amount / self.rate
-        text = number(amount)
-        return f"{text} {unit}" + "s" * (text != "1")
-
-    @staticmethod
-    def origin(origin: float | str) -> str:
-        """The time at which a process begins."""
-        return "each feature's first match" if origin == "first" else f"time {origin:g}"
+def beginning(origin: float | str) -> str:
+    """The time at which a process begins."""
+    return "each feature's first match" if origin == "first" else f"time {origin:g}"
 
 
 def number(value: float) -> str:
@@ -62,15 +34,9 @@ def deviation(variance: float) -> str:
     return f"standard deviation {number(math.sqrt(variance))}"
 
 
-class Look(NamedTuple):
+def curve(look: str, left: str, half: float, variance: float, days: float) -> str:
     """A stationary curve around 0: how it looks, its correlation over a length, lengths until one half."""
-
-    look: str
-    left: str
-    half: float
-
-    def told(self, units: Units, variance: float, length: float) -> str:
-        return (
-            f"a {self.look} curve around 0, of {deviation(variance)}; its correlation falls to {self.left} "
-            f"over {units.length(length)} and to one half over {units.length(self.half * length)}"
-        )
+    return (
+        f"a {look} curve around 0, of {deviation(variance)}; its correlation falls to {left} "
+        f"over {length(days)} and to one half over {length(half * days)}"
+    )

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from preflearn.checks import Floats
-from preflearn.dynamics.engine.schedule import Schedule, aligned
+from preflearn.dynamics.engine.schedule import Schedule
 from preflearn.dynamics.engine.smoother import smooth
 from preflearn.dynamics.engine.threads import Share, njit_free, slices
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
@@ -132,7 +132,7 @@ class Sweep:
         self, schedule: Schedule, likelihood: Likelihood, outcomes: Floats, *, ep: bool, share: Share
     ) -> None:
         self.schedule, self.ep, self.share = schedule, ep, share
-        self.entries = aligned(len(schedule.coefficients), 4)
+        self.entries = np.zeros((len(schedule.coefficients), 4))
         self.updated = np.empty((len(schedule.coefficients), 2))
         self.outcomes = outcomes[schedule.order]
         self.law = (likelihood.law(ep), *map(float, likelihood.parameters))

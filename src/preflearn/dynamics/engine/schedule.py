@@ -25,8 +25,6 @@ from preflearn.dynamics.engine.smoother import packed
 from preflearn.dynamics.engine.threads import part_size, slices
 from preflearn.matches import Matches
 
-_LINE = 64  # bytes of a cache line
-
 
 class Group(NamedTuple):
     """Features of one covariance: what the smoother needs to know of it."""
@@ -100,13 +98,6 @@ def schedule_of(matches: Matches, spaces: list[StateSpace], space_of: Ids) -> Sc
     return Schedule(
         order, entry_order, rank, rows, design.data[entry_order], (entry, step, start), groups, slices(n)
     )
-
-
-def aligned(n_rows: int, n_columns: int) -> Floats:
-    """Zeros whose first row begins with a cache line."""
-    spare = np.zeros(n_rows * n_columns + _LINE // 8)
-    begin = -spare.ctypes.data % _LINE // 8
-    return spare[begin : begin + n_rows * n_columns].reshape(n_rows, n_columns)
 
 
 def _group(space: StateSpace, mine: NDArray[np.bool_], start: Ids, when: Floats, step: NDArray) -> Group:

@@ -30,7 +30,7 @@ from scipy.special import softmax
 
 from preflearn.checks import LARGEST, Floats, as_array, check_array, refuse
 from preflearn.compiled import njit, pointer
-from preflearn.dynamics.described import Described, read
+from preflearn.dynamics.described import Described
 
 _LAW = "UniTuple(float64, 3)(float64, float64, float64, float64, float64)"
 
@@ -167,30 +167,3 @@ def _rows(law, a, b, y, mean, variance):
     for n in range(len(y)):
         result[0, n], result[1, n], result[2, n] = law(a, b, y[n], mean[n], variance[n])
     return result
-
-
-def likelihood_from(description: dict[str, Any]) -> Likelihood:
-    """The likelihood that `describe` has described.
-
-    Parameters
-    ----------
-    description : dict
-        "kind": the name of the class; the other keys: its parameters, all of them.
-
-    Returns
-    -------
-    likelihood : Likelihood
-        Equal to the one that was described.
-
-    Raises
-    ------
-    ValueError
-        If this is no such description, or a parameter is out of range.
-
-    Examples
-    --------
-    >>> from preflearn.dynamics import OrdinalProbit
-    >>> likelihood_from(OrdinalProbit(0.5).describe())
-    OrdinalProbit(margin=0.5)
-    """
-    return read(Likelihood, description)
