@@ -1,31 +1,21 @@
 """The likelihoods as objects: outcomes, forecasts, densities, and what they refuse."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from dynamics import dense
 from dynamics.problems import LIKELIHOODS
 from scipy import stats
 
-from preflearn.compiled import njit_inside
 from preflearn.dynamics import (
-    Constant,
-    DynamicComparisons,
     Gaussian,
     Logit,
-    Matern12,
     OrdinalLogit,
     OrdinalProbit,
     Poisson,
     Probit,
     Skellam,
-    likelihood_from,
 )
-from preflearn.dynamics.likelihoods.likelihood import Results
-from preflearn.dynamics.likelihoods.quadrature import averaged, tilted
-from preflearn.matches import Matches
 
 ALL = [*(ours for ours, *_ in LIKELIHOODS.values()), Gaussian(variance=3.0, margin=0.5), Gaussian(140.0)]
 RESULTS = ALL[:4]
@@ -88,49 +78,6 @@ def test_forecasts_are_partitions(likelihood):
     raw = np.exp([likelihood.log_partition([y] * 3, mean, variance)[0] for y in labels]).T
     np.testing.assert_allclose(raw.sum(axis=1), 1, rtol=1e-12)
     np.testing.assert_allclose(likelihood.probabilities(mean, variance), raw, rtol=1e-12)
-
-
-@njit_inside
-def _struck(a, b, y, u, x):
-    """Of the complementary log-log link, P(1 | u) = 1 - exp(-e^u)."""
-    rate = math.exp(min(u + x, 700.0))
-    if y < 0:
-        return -rate, -rate, -rate
-    first = rate / math.expm1(rate) if rate < 700 else 0.0
-    return math.log(-math.expm1(-rate)), first, first * (1 - rate - first)
-
-
-def _log_partition(a, b, y, mean, variance):
-    mode, value, first, second = tilted(
-        _struck, a, b, y, mean, variance, min(mean, 3.0), (0.0, 0.0, 1.0, 0.05)
-    )
-    return value + _struck(a, b, y, mode, 0.0)[0], first, second
-
-
-def _expected(a, b, y, mean, variance):
-    return averaged(_struck, a, b, y, mean, variance, (0.0, 0.0, 1.0, 0.05))
-
-
-@dataclass(frozen=True)
-class Struck(Results):
-    laws = _log_partition, _expected
-    has_ties = False
-
-
-@pytest.mark.parametrize(("method", "rate"), [("ep", 1.0), ("kl", 0.5)])
-def test_a_new_likelihood_is_a_class_and_two_laws(method, rate):
-    """The engine takes them as they are, and finds what the dense twin finds."""
-    matches = Matches([[1, -1, 0], [0, 1, -1], [1, 0, -1], [-1, 1, 0]], [0.0, 1.0, 1.0, 3.0], ["a", "b", "c"])
-    covariance, y = Constant(0.3) + Matern12(0.5, 2.0), np.array([1, 1, -1, 1])
-    model = DynamicComparisons(covariance, Struck(), method=method, tol=1e-10).fit(matches, y)
-
-    def density(y, d):
-        return np.where(y > 0, np.log(-np.expm1(-np.exp(d))), -np.exp(d))
-
-    found = dense.fixed_point(dense.Problem(matches, covariance), density, y, method, rate)
-    assert model.log_marginal_likelihood_ == pytest.approx(found.log_evidence, rel=1e-9)
-    assert likelihood_from(Struck().describe()) == Struck()
-    np.testing.assert_allclose(Struck().probabilities([0.0], [0.0]), [[math.exp(-1), 1 - math.exp(-1)]])
 
 
 @pytest.mark.parametrize(

@@ -154,15 +154,6 @@ def test_a_match_twice_is_a_likelihood_squared_for_reverse_kl():
     assert model.log_marginal_likelihood_ == pytest.approx(fixed.log_evidence, abs=1e-9)
 
 
-@both_methods
-def test_a_match_twice_is_half_the_variance_for_a_gaussian_of_one_feature(method):
-    matches = Matches([[1.0, 0], [0, -1], [0.5, 0]], [0.0, 1, 2], ["a", "b"])
-    y, twice = np.array([1.0, 0.2, -1]), np.repeat(np.arange(3), 2)
-    model = fitted(matches[twice], y[twice], likelihood=Gaussian(0.8), method=method)
-    other = fitted(matches, y, likelihood=Gaussian(0.4), method=method)
-    np.testing.assert_allclose(curves(model, "ab"), curves(other, "ab"), atol=1e-9)
-
-
 # ---- Updates
 
 
