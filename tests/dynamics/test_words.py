@@ -81,29 +81,24 @@ def test_periods_and_their_smoothness():
 
 
 @pytest.mark.parametrize(
-    ("length", "unit", "expected"),
+    ("covariance", "unit", "expected"),
     [
-        (365.25, "day", "1 year and"),
-        (1214.0, "day", "3.32 years and"),
-        (200.0, "day", "200 days and"),
-        (3.324, "year", "3.32 years and"),
-        (0.1, "year", "0.1 years and"),
-        (2.0, "week", "2 weeks and"),
-        (40.0, "round", "40 rounds and"),
-        (1.0, "round", "1 round and"),
-        (1e6, "year", "1,000,000 years and"),
+        (Matern12(1.0, 365.25), "day", "over 1 year and"),
+        (Matern12(1.0, 1214.0), "day", "over 3.32 years and"),
+        (Matern12(1.0, 200.0), "day", "over 200 days and"),
+        (Matern12(1.0, 3.324), "year", "over 3.32 years and"),
+        (Matern12(1.0, 0.1), "year", "over 0.1 years and"),
+        (Matern12(1.0, 2.0), "week", "over 2 weeks and"),
+        (Matern12(1.0, 40.0), "round", "falls to 0.37 over 40 rounds and"),
+        (Matern12(1.0, 1.0), "round", "over 1 round and"),
+        (Matern12(1.0, 1e6), "year", "over 1,000,000 years and"),
+        (Wiener(0.147), "year", "grows by 0.147 a year"),
+        (Wiener(0.147 / 365.25), "day", "grows by 0.147 a year"),
+        (Wiener(0.147), "round", "0.147 a round, so a change has standard deviation 0.383 over one round"),
     ],
 )
-def test_lengths_are_in_units_that_one_can_imagine(length, unit, expected):
-    assert f"falls to 0.37 over {expected}" in first_line(Matern12(1.0, length), unit)
-
-
-def test_rates_are_per_year_or_per_unit():
-    assert "grows by 0.147 a year" in first_line(Wiener(0.147), "year")
-    assert "grows by 0.147 a year" in first_line(Wiener(0.147 / 365.25), "day")
-    assert "grows by 0.147 a round, so a change has standard deviation 0.383 over one round" in first_line(
-        Wiener(0.147), "round"
-    )
+def test_units_are_such_that_one_can_imagine(covariance, unit, expected):
+    assert expected in first_line(covariance, unit)
 
 
 def test_shares_are_those_of_the_variance_of_a_difference():

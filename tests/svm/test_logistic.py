@@ -282,6 +282,7 @@ def test_a_gap_that_rounding_leaves_is_reported():
     [
         ({"n_components": 0}, "n_components is 0; expected a whole number of at least 1"),
         ({"n_components": 1.5}, "n_components is 1.5"),
+        ({"random_state": -1}, "random_state is -1"),
         ({"kernel": "poly"}, "kernel is 'poly'; expected 'linear' or 'rbf'"),
     ],
 )
