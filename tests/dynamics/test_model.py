@@ -52,18 +52,6 @@ def test_forecasts_are_integrals_over_the_scores():
     np.testing.assert_array_equal(model.predict(later), np.argmax(found, axis=1) - 1)
 
 
-@both_methods
-def test_every_feature_of_a_row_counts(method):
-    """One feature more, or another one, changes the forecast."""
-    design = np.array([[1.0, -1, 0, 1], [0, 1, -1, 1], [1, 0, -1, 1], [1, -1, 0, 1]])
-    matches = Matches(design, [0.0, 1, 2, 3], (*NAMES[:3], "advantage"))
-    model = fitted(matches, [1, 1, 0, 1], method=method)
-    ask = [[1, -1, 0, 0], [1, -1, 0, 1], [1, -1, 0, -1], [1, 0, -1, 0], [1, -1, 0.5, 0], [2, -1, 0, 0]]
-    found = model.predict_proba(Matches(ask, np.full(6, 4.0), matches.features))[:, 2]
-    assert len(np.unique(found.round(9))) == 6
-    assert found[1] > found[0] > found[2]
-
-
 def test_forecasts_name_features_not_columns():
     model = fitted(*small())
     ask = Matches([[1, -1, 0]], [3.0], ["Cy", "Ann", "Zoe"])
@@ -267,13 +255,10 @@ def test_parameters_that_are_set_after_a_fit_wait_for_the_next_one(tmp_path):
     [
         ({"method": "mcmc"}, "method is 'mcmc'; expected 'ep' or 'kl'"),
         ({"rate": 0}, "rate is 0"),
-        ({"rate": 1.5}, "rate is 1.5"),
         ({"rate": "slow"}, "rate is 'slow'"),
         ({"rate": np.nan}, "rate is nan"),
         ({"tol": 0}, "tol is 0"),
-        ({"tol": -1.0}, "tol is -1"),
         ({"max_iter": 0}, "max_iter is 0"),
-        ({"max_iter": 2.5}, "max_iter is 2.5"),
         ({"n_threads": 0}, "n_threads is 0"),
         ({"covariance": 1.0}, "covariance is 1.0"),
         ({"covariance": {}}, "covariance is an empty mapping"),

@@ -72,12 +72,6 @@ def test_the_file_has_exactly_the_name_that_is_given_and_nothing_else_is_left(tm
     assert read_npz(tmp_path / "model") == ({}, {})
 
 
-def test_a_relative_name_is_of_the_working_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_npz("model.npz", {}, ARRAYS)
-    assert read_npz("model.npz")[1].keys() == ARRAYS.keys()
-
-
 @pytest.mark.parametrize(
     ("header", "arrays"),
     [({"x": float("nan")}, {}), ({"x": {1, 2}}, {}), ({}, {"x": np.array(["a", None], dtype=object)})],
