@@ -295,28 +295,3 @@ def test_scores_and_log_likelihoods_are_those_of_the_peer(peer, covariance, name
         np.testing.assert_allclose(ours.scores(item, times), [mean, np.sqrt(variance)], atol=1e-6)
         mean, variance = theirs.item[item].predict(ASK)
         np.testing.assert_allclose(ours.scores(item, ASK), [mean, np.sqrt(variance)], atol=1e-6)
-
-
-@pytest.mark.parametrize("t", [-0.5, 1.0, 6.0])
-@pytest.mark.parametrize(
-    ("name", "method"),
-    [(name, method) for name, (*_, methods) in PEERS.items() for method in methods if "logit" not in name],
-)
-def test_forecasts_are_those_of_the_peer(peer, name, method, t):
-    """Of results, best first, and of counts and differences, one by one; the peer's logit is a trap."""
-    row = np.array([1.0, 0, -1, 1])
-    ask = Matches([row], [t], ITEMS)
-    ours, theirs = both(peer, PEERS[name][1], name, method)
-    expected = np.array(theirs.probabilities(*sides(row, name), t=t))
-    if name not in ("Poisson", "Skellam"):
-        np.testing.assert_allclose(ours.predict_proba(ask)[0, ::-1], expected, atol=1e-6)
-        return
-    outcomes = np.arange(len(expected)) - (len(expected) // 2 if name == "Skellam" else 0)
-    mean, variance = np.repeat(ours.moments(ask), len(outcomes), axis=1)
-    logs, *_ = ours.likelihood.log_partition(outcomes, mean, variance)
-    np.testing.assert_allclose(np.exp(logs), expected, atol=1e-6)
-    if name == "Skellam":
-        wins = expected[outcomes > 0].sum()
-        np.testing.assert_allclose(
-            ours.predict_proba(ask)[0, 1:], [expected[outcomes == 0][0], wins], atol=1e-3
-        )

@@ -169,17 +169,6 @@ def test_swaps_and_order_do_not_matter_and_repeats_count_as_weights(measure, dat
             np.testing.assert_array_equal(ours, theirs)
 
 
-@given(BOTH_CLASSES)
-def test_thresholds_follow_the_scale(data):
-    y, differences, weights = data
-    fpr, tpr, thresholds = comparison_roc(y, differences, weights)
-    scaled = comparison_roc(y, 8 * differences, weights / 4)
-    np.testing.assert_array_equal([fpr, tpr, 8 * thresholds], scaled)
-    tau, loss = best_threshold(y, differences, weights)
-    scaled = pytest.approx((8 * tau, loss), rel=1e-12, abs=1e-300)  # halves of subnormals are rounded
-    assert best_threshold(y, 8 * differences, weights) == scaled
-
-
 # ---- The best threshold
 
 
@@ -259,18 +248,6 @@ def test_disagreement_is_eq_1(data, ties):
         return
     assert disagreement_error(s, f, q, w, normalize=False, ties=ties) == error
     assert disagreement_error(s, f, q, w, ties=ties) == pytest.approx(float(error / total), abs=1e-15)
-
-
-@given(SCORED)
-def test_disagreement_ignores_order_and_increasing_maps(data):
-    s, f, q, w = data
-    assume(eq1(s, f, q, w)[1] > 0)
-    error = disagreement_error(s, f, q, w)
-    order = np.argsort(f * 7 % 11, kind="stable")
-    assert disagreement_error(s[order], f[order], q[order], w[order]) == error
-    assert disagreement_error(np.exp(s), f**3 + 0.5 * f - 40, q.astype(str), w) == error
-    assert disagreement_error(-s, -f, q, w) == error
-    assert disagreement_error(f, s, q, w, normalize=False) == disagreement_error(s, f, q, w, normalize=False)
 
 
 def test_disagreement_without_ties_is_kendalls_tau_on_another_scale():
@@ -424,7 +401,6 @@ def test_bad_labels_are_named(measure, y, message):
     ("values", "message"),
     [
         ([1, math.nan, 0], r"(predicted|differences)\[1\] is nan; expected finite numbers"),
-        ([1, 0, -math.inf], r"(predicted|differences)\[2\] is -inf; expected finite numbers"),
         ([[1, 0, 1]], r"(predicted|differences) has shape \(1, 3\); expected"),
         (["a", "b", "c"], r"(predicted|differences)\[0\] is 'a'; expected a number"),
         ([1, 0], r"y has 3 labels for 2 pairs|predicted has shape \(2,\); expected \(3,\)"),
@@ -443,7 +419,6 @@ def test_bad_predictions_are_named(measure, values, message):
         (comparison_auc, [1, 0], [1.0, 2.0], {"weights": [1, 0]}, "y holds no tie of positive weight"),
         (comparison_loss, [1, 0], [1, 0.5], {}, r"predicted\[1\] is 0.5; expected one of \[-1, 0, 1\]"),
         (disagreement_error, [math.nan, 1], [1, 2], {}, r"scores\[0\] is nan"),
-        (disagreement_error, [], [], {}, "scores is empty"),
         (disagreement_error, [1, 2], [1, 2], {"ties": "half"}, "ties is 'half'; expected 'keep' or 'drop'"),
         (
             disagreement_error,
@@ -456,10 +431,8 @@ def test_bad_predictions_are_named(measure, values, message):
         (ranking_loss, [1, 2], [1, 2], {"qid": [0]}, r"qid has shape \(1,\); expected \(2,\)"),
         (ranking_loss, [1, 2], [1, 2], {"qid": ["a", "b"]}, "no pair is left of 2 items"),
         (log_loss, [1, -1], [0.5, 1.5], {}, r"probabilities\[1\] is 1.5; expected values from 0 to 1"),
-        (log_loss, [1, -1], [0.5, math.nan], {}, r"probabilities\[1\] is nan; expected values from 0 to 1"),
         (log_loss, [1, -1], [[0.5, 0.5], [-0.1, 1.1]], {}, r"probabilities\[1, 0\] is -0.1"),
         (log_loss, [1, -1], [[0.5, 0.5], [0.5, 0.4]], {}, "row 1 of probabilities sums to 0.9; expected 1"),
-        (log_loss, [1, -1], [[1.0], [1.0]], {}, r"probabilities has shape \(2, 1\); expected \(m,\)"),
         (log_loss, [1, -1], [], {}, r"probabilities has shape \(0,\)"),
         (log_loss, [1, -1], ["likely", "not"], {}, r"probabilities\[0\] is 'likely'; expected a number"),
         (log_loss, [1, 0], [0.5, 0.5], {}, r"y\[1\] is 0; expected one of \[-1, 1\]"),

@@ -1,6 +1,5 @@
 """The numbers of the primer's small examples, computed, and found in its text."""
 
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -215,27 +214,20 @@ def test_processes_in_time():
 
 
 def test_filter_and_smoother():
-    mean, variance, kept = Fraction(0), Fraction(1), []
-    for gap, seen in zip([0, 1, 1, 2], Y.tolist(), strict=True):
-        ahead = mean, variance + gap
-        gain = ahead[1] / (ahead[1] + 1)
-        mean, variance = mean + gain * (seen - mean), ahead[1] - gain * ahead[1]
-        kept.append((*ahead, mean, variance))
-    smoothed = [(mean, variance)]
-    for (_, _, mean, variance), (m, v, _, _) in zip(kept[-2::-1], kept[:0:-1], strict=True):
-        J, (later, spread) = variance / v, smoothed[0]
-        smoothed.insert(0, (mean + J * (later - m), variance + J**2 * (spread - v)))
-    means, variances = ([moments[k] for moments in kept] for k in (2, 3))
-    assert means == [Fraction(text) for text in ("1/2", "1/5", "9/13", "43/47")]
-    assert variances == [Fraction(text) for text in ("1/2", "3/5", "8/13", "34/47")]
+    """Conditioned on the labels so far, and on all."""
+    K = 1 + np.minimum.outer(X, X)
+
+    def given(n):
+        gain = np.linalg.solve(K[:n, :n] + np.eye(n), K[:n]).T
+        return np.array([gain @ Y[:n], np.diag(K - gain @ K[:n])])
+
+    filtered = np.array([given(n)[:, n - 1] for n in range(1, 5)]).T
+    np.testing.assert_allclose(filtered, [[1 / 2, 1 / 5, 9 / 13, 43 / 47], [1 / 2, 3 / 5, 8 / 13, 34 / 47]])
     assert says("kalman", r"means are $\frac12$, $\frac15$, $\frac9{13}$ and $\frac{43}{47}$")
     assert says("kalman", r"variances $\frac12$, $\frac35$, $\frac8{13}$ and $\frac{34}{47}$")
-    for values in zip(*smoothed, strict=True):
-        assert says("kalman", rf"$\frac1{{47}}({', '.join(str(47 * value) for value in values)})$")
-    K = 1 + np.minimum.outer(X, X)
-    np.testing.assert_allclose(K @ np.linalg.solve(K + np.eye(4), Y), [float(m) for m, _ in smoothed])
-    dense = np.linalg.inv(np.linalg.inv(K) + np.eye(4))
-    np.testing.assert_allclose(np.diag(dense), [float(v) for _, v in smoothed])
+    for values in 47 * given(4):
+        assert says("kalman", rf"$\frac1{{47}}({', '.join(f'{value:.0f}' for value in values)})$")
+        np.testing.assert_allclose(values, values.round())
 
 
 def test_fixed_points():

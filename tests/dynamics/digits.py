@@ -1,8 +1,8 @@
 """The integrals of a likelihood in as many digits as one likes, slowly and in other ways than the package.
 
-The density is written as in the papers, not rearranged; the substitution is centred at the mode and scaled by
-its width; derivatives are central moments of the normal distribution that is tilted, not averages of the
-likelihood's derivatives; and the step is halved until nothing changes.
+The density is written as in the papers, not rearranged; derivatives are central moments of the normal
+distribution that is tilted, not averages of the likelihood's derivatives; and the moments are integrals on
+both sides of the mode, where nodes are dense.
 """
 
 import mpmath as mp
@@ -53,7 +53,7 @@ def upper_tail(z):
     return mp.erfc(z / mp.sqrt(2)) / 2
 
 
-def integrals(likelihood, y, mean, variance, ep, digits=50):
+def integrals(likelihood, y, mean, variance, ep, digits=40):
     """log E p (`ep`) or E log p, u ~ N(mean, variance), and two derivatives in the mean; floats."""
     with mp.workdps(digits):
         mean, variance = mp.mpf(mean), mp.mpf(variance)
@@ -63,23 +63,27 @@ def integrals(likelihood, y, mean, variance, ep, digits=50):
             return (log_p(u) if ep else 0) - (u - mean) ** 2 / (2 * variance)
 
         mode = _mode(exponent, mean, deviation) if ep else mean
-        width = deviation if ep else min(deviation, mp.mpf(2))
-        while ep and min(exponent(mode + width), exponent(mode - width)) < exponent(mode) - 1:
-            width /= 2
-        before, step = None, mp.mpf(1) / 4
-        while True:
-            mass, *moments = _moments(log_p, exponent, mode, width, step, mean, deviation, ep)
-            if ep:
-                spread = moments[1] / mass - (moments[0] / mass) ** 2
-                value = exponent(mode) + mp.log(mass / (mp.sqrt(2 * mp.pi) * deviation))
-                now = value, moments[0] / mass / deviation, (spread - 1) / variance
-            else:
-                zeroth, first, second = (moment / mass for moment in moments)
-                now = zeroth, first / deviation, (second - zeroth) / variance
-            if before and all(abs(a - b) < 1e-13 * max(1, abs(b)) for a, b in zip(before, now, strict=True)):
-                return tuple(map(float, now))
-            before, step = now, step / 2
-            assert step > 1e-3, "no convergence"
+        top = exponent(mode)
+
+        @mp.memoize
+        def weight(u):
+            return mp.exp(exponent(u) - top) * (1 if ep else log_p(u))
+
+        def moment(power):
+            def value(u):
+                return ((u - mean) / deviation) ** power * weight(u)
+
+            return mp.quad(value, [mode - 40 * deviation, mode, mode + 40 * deviation], maxdegree=9)
+
+        zeroth, first, second = map(moment, range(3))
+        unit = mp.sqrt(2 * mp.pi) * deviation
+        if ep:
+            average = first / zeroth
+            spread = second / zeroth - average**2
+            found = top + mp.log(zeroth / unit), average / deviation, (spread - 1) / variance
+        else:
+            found = zeroth / unit, first / unit / deviation, (second - zeroth) / unit / variance
+        return tuple(map(float, found))
 
 
 def _mode(exponent, mean, deviation):
@@ -95,23 +99,6 @@ def _mode(exponent, mean, deviation):
         left, right = low + (high - low) / 3, high - (high - low) / 3
         low, high = (left, high) if exponent(left) < exponent(right) else (low, right)
     return (low + high) / 2
-
-
-def _moments(log_p, exponent, mode, width, step, mean, deviation, ep):
-    """The mass, and the moments of (u - mean) / deviation; for reverse-KL from the zeroth on, of log p."""
-    sums, negligible = [mp.mpf(0)] * 4, mp.mpf(10) ** (15 - mp.mp.dps)
-    for sign in (-1, 1):
-        k = 0 if sign > 0 else 1
-        while True:
-            u = mode + width * mp.sinh(sign * k * step)
-            weight = mp.exp(exponent(u) - exponent(mode)) * width * step * mp.cosh(k * step)
-            if k * step > 1 and weight < negligible * sums[0]:
-                break
-            x = (u - mean) / deviation
-            powers = (x, x * x, 0) if ep else (log_p(u), log_p(u) * x, log_p(u) * x * x)
-            sums = [total + weight * power for total, power in zip(sums, (1, *powers), strict=True)]
-            k += 1
-    return sums
 
 
 def arrays(likelihood, y, mean, variance, ep):

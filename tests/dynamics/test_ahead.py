@@ -121,8 +121,6 @@ def test_sweeps_that_run_in_circles_are_damped():
     ("changes", "message"),
     [
         ({"start": 0}, "start is 0; expected the number of a match, from 1 to 119"),
-        ({"start": 120}, "start is 120"),
-        ({"start": 1.5}, "start is 1.5"),
         ({"start": True}, "start is True"),
         ({"start": 1}, "at time 0, as the first one is"),
         ({"model": "Elo"}, "expected a DynamicComparisons"),

@@ -110,23 +110,6 @@ def test_one_match_is_exact_under_ep(likelihood, density, outcomes, row):
     np.testing.assert_allclose([mean, deviation**2], true[:2], atol=1e-8, rtol=0)
 
 
-@every_likelihood
-def test_ep_evidence_is_stationary_at_the_fixed_point(likelihood, density, outcomes):
-    """Its derivatives by all sites vanish where moments match: a second way to the same sites."""
-    rng = np.random.default_rng(2)
-    problem = dense.Problem(random_matches(rng, n=4, n_features=3), Matern12(1, 1))
-    y = rng.choice(outcomes, 4).astype(float)
-    fixed = dense.fixed_point(problem, density, y, "ep")
-    assert fixed.converged
-    sites = np.concatenate([fixed.state.alpha, fixed.state.beta])
-
-    def evidence(sites):
-        return dense.ep_sites(problem, density, y, dense.state(problem.gram, *np.split(sites, 2)))[2]
-
-    for step in 1e-4 * np.eye(len(sites)):
-        assert abs(evidence(sites + step) - evidence(sites - step)) / 2e-4 < 1e-7
-
-
 @both_methods
 def test_surprises_in_the_far_tails(method):
     """A sure favourite loses: finite, and equal to the twins."""

@@ -206,30 +206,6 @@ def test_points_tell_of_one_score_no_more_than_their_difference(r):
 
 
 @pytest.mark.theorem("prop-sports-rates")
-def test_posterior_of_scores_is_that_given_differences():
-    rng = np.random.default_rng(0)
-    r, covariance = 1.3, Constant(0.2) + Matern12(0.3, lengthscale=2.0)
-    time = np.array([0.0, 0.0, 1.0, 5.0])
-    first, second = np.array([0, 1, 0, 2]), np.array([1, 2, 2, 1])
-    points = rng.poisson(1.5, size=(4, 2))
-    scores = rng.multivariate_normal(np.zeros(4), covariance.gram(time), size=(20_000, 3))
-    d = scores[:, first, range(4)] - scores[:, second, range(4)]
-    weights = []
-    for logs in (
-        poisson.logpmf(points[:, 0], r * np.exp(d)) + poisson.logpmf(points[:, 1], r * np.exp(-d)),
-        np.transpose(
-            [
-                Skellam(r).log_density(np.full(len(d), a - b), 2 * u)
-                for (a, b), u in zip(points, d.T, strict=True)
-            ]
-        ),
-    ):
-        total = logs.sum(axis=1)
-        weights.append(np.exp(total - np.logaddexp.reduce(total)))
-    assert np.allclose(*weights, atol=1e-12)  # of every draw from the prior
-
-
-@pytest.mark.theorem("prop-sports-rates")
 @pytest.mark.parametrize(
     "covariance", [Constant(5.47), Matern12(0.2, lengthscale=3.0), Constant(0.3) + Wiener(0.1)]
 )

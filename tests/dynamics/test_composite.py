@@ -4,9 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from dynamics.problems import EXACT, FORMULAS
-from hypothesis import given
-from hypothesis import strategies as st
 
 from preflearn.dynamics import Affine, Constant, Linear, Matern12, Matern32, PiecewiseConstant, Wiener
 
@@ -19,13 +16,6 @@ def test_sums_and_products_add_and_multiply():
     for operation in (lambda: Constant() + 1.0, lambda: 2.0 * Constant(), lambda: Constant() * "a"):
         with pytest.raises(TypeError, match=r"unsupported operand|can't multiply"):
             operation()
-
-
-@given(st.sampled_from((*FORMULAS, *EXACT)), st.lists(st.floats(-1, 50), min_size=1, max_size=10))
-def test_gram_is_positive_semidefinite(covariance, times):
-    K = covariance.gram(times)
-    np.testing.assert_array_equal(K, K.T)
-    assert np.linalg.eigvalsh(K)[0] >= -1e-13 * np.trace(K)
 
 
 def test_an_origin_at_the_first_time_is_the_least_time_of_the_call():

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 import pytest
+from dynamics import dense
 from dynamics.problems import COVARIANCES, FORMULAS, LIKELIHOODS
 
 from preflearn import dynamics
@@ -137,6 +138,10 @@ def test_a_new_class_is_fitted_kept_searched_and_told_without_another_edit(probl
     matches, y = problem
     covariance = Constant(0.5) + TwoScales(0.4, 3.0, 5.0)
     model = DynamicComparisons(covariance, WideLogit(1.2), method, tol=1e-8).fit(matches, y)
+    twin = dense.fixed_point(
+        dense.Problem(matches, covariance), lambda y, d: dense.logit(y, d / 1.2), y, method, rate=0.5
+    )
+    assert model.log_marginal_likelihood_ == pytest.approx(twin.log_evidence, rel=1e-9)
     values = {"TwoScales.variance": 0.4, "TwoScales.lengthscale": 3.0, "TwoScales.factor": 5.0}
     assert parameters_of(model) == {"Constant.variance": 0.5, **values, "likelihood.scale": 1.2}
     assert with_parameters(model, {"likelihood.scale": 1.5}).likelihood == WideLogit(1.5)

@@ -27,12 +27,6 @@ def test_gram_is_the_formula(covariance):
     np.testing.assert_array_equal(covariance.gram(t), covariance.gram(t, t))
 
 
-def test_a_boundary_belongs_to_the_interval_that_it_begins():
-    seasons = PiecewiseConstant(boundaries=(1.0, 2.0))
-    np.testing.assert_array_equal(seasons.gram([np.nextafter(1, 0)], [0.0, 1.0]), [[1.0, 0.0]])
-    np.testing.assert_array_equal(seasons.gram([1.0], [np.nextafter(2, 0), 2.0]), [[1.0, 0.0]])
-
-
 def refused(kind, message, **parameters):
     with pytest.raises(ValueError, match=message):
         kind(**parameters)

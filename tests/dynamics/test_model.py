@@ -52,18 +52,6 @@ def test_forecasts_are_integrals_over_the_scores():
     np.testing.assert_array_equal(model.predict(later), np.argmax(found, axis=1) - 1)
 
 
-@both_methods
-def test_every_feature_of_a_row_counts(method):
-    """One feature more, or another one, changes the forecast."""
-    design = np.array([[1.0, -1, 0, 1], [0, 1, -1, 1], [1, 0, -1, 1], [1, -1, 0, 1]])
-    matches = Matches(design, [0.0, 1, 2, 3], (*NAMES[:3], "advantage"))
-    model = fitted(matches, [1, 1, 0, 1], method=method)
-    ask = [[1, -1, 0, 0], [1, -1, 0, 1], [1, -1, 0, -1], [1, 0, -1, 0], [1, -1, 0.5, 0], [2, -1, 0, 0]]
-    found = model.predict_proba(Matches(ask, np.full(6, 4.0), matches.features))[:, 2]
-    assert len(np.unique(found.round(9))) == 6
-    assert found[1] > found[0] > found[2]
-
-
 def test_forecasts_name_features_not_columns():
     model = fitted(*small())
     ask = Matches([[1, -1, 0]], [3.0], ["Cy", "Ann", "Zoe"])
@@ -152,15 +140,6 @@ def test_a_match_twice_is_a_likelihood_squared_for_reverse_kl():
         expected = dense.scores(problem, fixed.state, m, np.array([0.0, 1.0, 5.0]))
         np.testing.assert_allclose(model.scores(name, [0.0, 1.0, 5.0]), expected, atol=1e-9)
     assert model.log_marginal_likelihood_ == pytest.approx(fixed.log_evidence, abs=1e-9)
-
-
-@both_methods
-def test_a_match_twice_is_half_the_variance_for_a_gaussian_of_one_feature(method):
-    matches = Matches([[1.0, 0], [0, -1], [0.5, 0]], [0.0, 1, 2], ["a", "b"])
-    y, twice = np.array([1.0, 0.2, -1]), np.repeat(np.arange(3), 2)
-    model = fitted(matches[twice], y[twice], likelihood=Gaussian(0.8), method=method)
-    other = fitted(matches, y, likelihood=Gaussian(0.4), method=method)
-    np.testing.assert_allclose(curves(model, "ab"), curves(other, "ab"), atol=1e-9)
 
 
 # ---- Updates
@@ -276,13 +255,10 @@ def test_parameters_that_are_set_after_a_fit_wait_for_the_next_one(tmp_path):
     [
         ({"method": "mcmc"}, "method is 'mcmc'; expected 'ep' or 'kl'"),
         ({"rate": 0}, "rate is 0"),
-        ({"rate": 1.5}, "rate is 1.5"),
         ({"rate": "slow"}, "rate is 'slow'"),
         ({"rate": np.nan}, "rate is nan"),
         ({"tol": 0}, "tol is 0"),
-        ({"tol": -1.0}, "tol is -1"),
         ({"max_iter": 0}, "max_iter is 0"),
-        ({"max_iter": 2.5}, "max_iter is 2.5"),
         ({"n_threads": 0}, "n_threads is 0"),
         ({"covariance": 1.0}, "covariance is 1.0"),
         ({"covariance": {}}, "covariance is an empty mapping"),

@@ -54,12 +54,6 @@ def test_the_chain_has_the_covariance(covariance):
     np.testing.assert_allclose(error, 0, atol=1e-13 if covariance not in APPROXIMATE else 1e-8)
 
 
-@given(st.sampled_from(EXACT_AND_DEEP), TIMES)
-def test_the_chain_has_the_covariance_at_any_times(covariance, times):
-    joint, gram = dense.Implied(covariance.state_space()).gram(times), covariance.gram(times)
-    np.testing.assert_allclose(joint, gram, rtol=0, atol=1e-13 * max(1.0, np.abs(gram).max()))
-
-
 @given(st.sampled_from(ALL), TIMES.filter(lambda t: len(t) > 2))
 def test_two_steps_are_one(covariance, times):
     start, middle, end = times[:1], times[1:2], times[-1:]
@@ -174,17 +168,6 @@ def test_steps_with_equal_keys_are_equal_and_others_are_not(covariance, needs):
         same_keys = all(map(np.array_equal, model.keys(*step()), model.keys(*changed)))
         same = all(map(np.array_equal, model.transitions(*step()), model.transitions(*changed)))
         assert same_keys == same == (need not in needs)
-
-
-def test_keys_are_one_value_a_step():
-    times = np.array([0.0, 1.0, 3.0, 5.0])
-    for covariance, expected in (
-        (Constant(), [0.0, 0.0, 0.0]),
-        (PiecewiseConstant(boundaries=(1.0, 4.0)), [1.0, 0.0, 1.0]),
-        (Matern12(), [1.0, 2.0, 2.0]),
-    ):
-        (key,) = covariance.state_space().keys(times[:-1], times[1:])
-        assert key.tolist() == expected
 
 
 # ---- What is refused

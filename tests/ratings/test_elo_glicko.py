@@ -145,17 +145,6 @@ def test_a_step_of_rate_1_brings_two_players_scores_no_further_apart(likelihood,
     assert np.linalg.norm(after[0] - after[1]) <= np.linalg.norm(np.subtract(one, two)) + 1e-9
 
 
-@every_likelihood
-def test_scores_grow_at_most_linearly_whatever_happens(likelihood):
-    matches = Matches([[1, -1]] * 2000, range(2000), ["a", "b"])
-    most = likelihood.log_partition([1], [0.0], [0.0])[1][0]
-    for y in (np.resize([1, -1], 2000), np.ones(2000)):
-        elo = Elo(likelihood=likelihood, rate=1.0).fit(matches, y)
-        assert np.abs(elo.before_).max() <= most * 2000
-        assert np.isfinite(elo.predict_proba(matches)).all()
-    assert elo.ratings_[0] > 1
-
-
 # ---- Glicko
 
 

@@ -195,16 +195,6 @@ def test_losses_and_hits():
     assert forecasts.losses().mean() == pytest.approx(log_loss(forecasts.outcomes, forecasts.probabilities))
 
 
-def test_what_had_probability_zero_costs_infinity():
-    sure = ResultForecasts(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1, 1], dtype=np.int8))
-    assert sure.losses().tolist() == [np.inf, 0]
-
-
-def test_a_tie_without_a_column_is_refused():
-    with pytest.raises(ValueError, match=r"y\[1\] is 0"):
-        ResultForecasts(np.full((2, 2), 0.5), np.array([1, 0], dtype=np.int8)).losses()
-
-
 # ---- Figure 5
 
 

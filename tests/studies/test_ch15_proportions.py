@@ -208,14 +208,6 @@ def test_equal_rows_are_needed():
             assert not psd_certificate(K[np.ix_([i, j, k], [i, j, k])]).psd
 
 
-def test_gram_is_of_pairs_with_each_other():
-    points = [[0.25, 0.5], [0.75, 0.0], [1.0, 0.5]]
-    K = proportion_gram("arithmetic", points)
-    assert K.shape == (3, 3)
-    assert K[1, 2] == proportion("arithmetic", 0.75, 0.0, 1.0, 0.5) == 0.75
-    assert (K == K.T).all()
-
-
 def test_kinds_of_numbers():
     assert proportion("difference", 0.5, Fraction(1, 4), 0, True) == -0.25
     assert isinstance(proportion("arithmetic", 1, 0, 1, 0), Fraction)

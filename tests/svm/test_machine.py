@@ -205,16 +205,6 @@ def test_parameters_that_are_no_such_number(machine, name, value):
     assert refused(clone(machine).set_params(**{name: value}), PAIRS, Y).startswith(f"{name} is ")
 
 
-@pytest.mark.parametrize(
-    "value",
-    ["a", -1, 2**32, 1.5, np.random.default_rng(0)],
-    ids=lambda value: type(value).__name__ + str(value)[:10],
-)
-def test_a_bad_random_state(value):
-    message = refused(LogisticCompare(random_state=value), PAIRS, Y)
-    assert message.startswith("random_state is ")
-
-
 @pytest.mark.parametrize("value", [None, 1, [], "cosin", ["rbf"], np.array(["rbf", "rbf"])], ids=repr)
 @pytest.mark.parametrize("machine", MACHINES[:4], ids=lambda machine: type(machine).__name__)
 def test_a_bad_kernel(machine, value):
