@@ -103,7 +103,6 @@ PARAMETERS = [
     (lambda: threshold([1.0], "a"), "tau is 'a'; expected a threshold of at least 0"),
     (lambda: threshold([1.0], math.nan), "tau is nan; expected a threshold of at least 0"),
     (lambda: threshold([1.0, math.nan], 1.0), r"differences\[1\] is nan; expected numbers"),
-    (lambda: disagreement_error(Y, Y, normalize=np.ones(2)), "normalize is array.*; expected True or False"),
     (lambda: disagreement_error(Y, Y, ties=np.array(["keep"])), "ties is array.*; expected 'keep' or 'drop'"),
     (lambda: Davidson(HUGE).fit(PAIRS, Y), r"alpha is 10+\.\.\.; expected a positive number"),
     (

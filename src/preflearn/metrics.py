@@ -18,7 +18,6 @@ from preflearn.checks import (
     as_real,
     check_array,
     check_choice,
-    check_flag,
     check_labels,
     check_left,
     check_weights,
@@ -223,14 +222,13 @@ def disagreement_error(
     qid: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     *,
-    normalize: bool = True,
     ties: Literal["keep", "drop"] = "keep",
 ) -> float:
     """Disagreement of predicted with true scores over pairs of one query: eq. 1 of [Tsivtsivadze2013]_.
 
     The error is half the sum of W_ij abs(sign(s_i - s_j) - sign(f_i - f_j)) over all ordered i, j, with
     W_ij = 1 for two items of one query: an inverted pair counts 2, a pair that is tied in one of s and f
-    only counts 1. Normalised, it is divided by the sum of W, its largest value for scores without ties:
+    only counts 1. It is divided by the sum of W, its largest value for scores without ties:
     then 0 is perfect, 1 is reversed, and a random or a constant prediction has 1/2.
 
     Parameters
@@ -243,12 +241,10 @@ def disagreement_error(
         Query ids: only items with equal ids are compared. None: one query.
     sample_weight : array-like of shape (n,), optional
         Weights of the items, not negative; a pair has the product of its two (W_ij = w_i w_j).
-    normalize : bool
-        Whether to divide by the sum of W.
     ties : {"keep", "drop"}
         Whether pairs with s_i = s_j count. Kept, as eq. 1 is printed, they charge a prediction for telling
-        them apart, 1/2 a pair after normalisation, so that a perfect order of tied scores is not free.
-        Dropped (W_ij = 0), the normalised error is 1 minus the concordance index.
+        them apart, 1/2 a pair, so that a perfect order of tied scores is not free.
+        Dropped (W_ij = 0), the error is 1 minus the concordance index.
 
     Returns
     -------
@@ -261,22 +257,21 @@ def disagreement_error(
 
     Examples
     --------
-    >>> disagreement_error([1, 2, 3], [10.0, 30.0, 20.0], normalize=False)
-    2.0
+    >>> disagreement_error([1, 2, 3], [10.0, 30.0, 20.0]) == 1 / 3
+    True
     >>> disagreement_error([5, 2, 2, 2, 2], [9, 1, 2, 3, 4])
     0.3
     >>> disagreement_error([5, 2, 2, 2, 2], [9, 1, 2, 3, 4], ties="drop")
     0.0
     """
     check_choice(ties, "ties", ("keep", "drop"))
-    check_flag(normalize, "normalize")
     counts = count_pairs(scores, predicted, qid, sample_weight, "scores")
     wrong, n_pairs = counts.wrong.sum(), counts.strict.sum()
     if ties == "keep":
         wrong, n_pairs = wrong + counts.separated.sum(), n_pairs + counts.tied.sum()
     condition = " with different scores" * (ties == "drop") + " and positive weights"
     check_left(n_pairs, np.size(scores), condition)
-    return float(wrong / (2 * n_pairs) if normalize else wrong)
+    return float(wrong / (2 * n_pairs))
 
 
 def ranking_loss(
@@ -288,7 +283,7 @@ def ranking_loss(
     """The normalised number of inversions between rankings, section 2 of [AhmadiFahandar2019]_.
 
     For one query it is the number of pairs of items in the wrong order, over n(n-1)/2; for several, the
-    mean over the queries, each with the same weight. For rankings without ties it is the normalised
+    mean over the queries, each with the same weight. For rankings without ties it is the
     disagreement error of each query.
 
     Parameters

@@ -19,8 +19,9 @@ from sklearn.model_selection import GridSearchCV, KFold
 from preflearn.analogy import Able2Rank, AnKerRank, DomainScaler
 from preflearn.checks import Floats
 from preflearn.metrics import ranking_loss
-from preflearn.ranking import AGGREGATES, ExpectedRankRegression, RankingLearner, RankNet
+from preflearn.ranking import ExpectedRankRegression, RankingLearner, RankNet
 from preflearn.svm import SVMRank
+from studies.ch16_orders import ORDERS
 
 Kind = Literal["min-max", "standard"]
 _BINS = 10  # of predicted chances
@@ -188,7 +189,7 @@ def judged(task: Task, learner: AnKerRank) -> dict[str, float]:
         abs(q_ij + q_ji - 1).
     """
     P, Q = learner.preferences(task.Q), support(learner, task.Q)
-    found = {name: ranking_loss(task.truth, -worths(P)) for name, worths in AGGREGATES.items()}
+    found = {name: ranking_loss(task.truth, -worths(P)) for name, worths in ORDERS.items()}
     better = np.less.outer(task.truth, task.truth)
     first, second = np.nonzero(better | better.T)
     p, won = P[first, second], better[first, second].astype(np.float64)

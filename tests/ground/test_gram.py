@@ -7,7 +7,6 @@ from preflearn.ground.gram import (
     DenseGram,
     centred,
     check_gram,
-    check_semidefinite,
     check_symmetric,
     combine,
     fixed,
@@ -34,13 +33,10 @@ def test_differences_do_not_see_the_centring():
     np.testing.assert_allclose([C.sum(axis=0), C.sum(axis=1)], 0, atol=1e-12)
 
 
-@pytest.mark.parametrize("n", [4, 600])  # of one tile and of several; the spectrum of all and of a part
+@pytest.mark.parametrize("n", [4, 600])  # of one tile and of several
 def test_matrices_that_are_no_gram_are_refused(n):
     K = matrix(n)
     np.testing.assert_array_equal(check_gram(K), K)
-    check_semidefinite(K)
-    with pytest.raises(ValueError, match="expected a positive semi-definite K"):
-        check_semidefinite(K - 10 * n * np.eye(n))
     K[n - 1, 0] += 1.0
     with pytest.raises(ValueError, match=r"K\[\d+, \d+\] is .* but K\[.* is .*; expected a symmetric K"):
         check_symmetric(K, "K")

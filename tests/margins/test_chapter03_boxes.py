@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from margins import problems as exact
 from reference import times
 
-from preflearn.margins import MarginLP, MarginQP, cone_distance
+from preflearn.margins import MarginLP, MarginQP
+from studies.ch03_cone import cone_distance
 
 
 @pytest.mark.theorem("lem-feasible")

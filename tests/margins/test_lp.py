@@ -3,14 +3,10 @@
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from margins.problems import PROGRAMS, separable, split
 from scipy.optimize import linprog
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 
-from preflearn.margins import MarginLP, MarginQP, cone_distance
+from preflearn.margins import MarginLP
 from preflearn.pairs import Pairs
 
 
@@ -53,44 +49,3 @@ def test_several_optima_of_the_lp_give_the_least_norm():
         limits = [preferences @ w >= 1 + lp.margin_ - 1e-9, cp.abs(ties @ w) <= 1 - lp.margin_ + 1e-9]
         least = cp.Problem(cp.Minimize(cp.sum_squares(w)), limits).solve(solver=cp.CLARABEL)
         assert lp.coef_ @ lp.coef_ == pytest.approx(least, rel=1e-5)
-
-
-@given(st.integers(0, 2**31), st.integers(1, 6))
-def test_cone_distance_vanishes_exactly_where_the_optima_coincide(seed, p):
-    pairs, y = separable(seed, p=p)
-    lp, qp = MarginLP().fit(pairs, y), MarginQP().fit(pairs, y)
-    distance = cone_distance(lp, pairs, y)
-    gap = np.abs(lp.coef_ - qp.coef_).max() / np.abs(lp.coef_).max()
-    assert 0 <= distance <= 1 + 1e-12
-    assert (distance < 1e-7) == (gap < 1e-7)
-    assert (distance < 1e-7) == (lp.margin_ - qp.margin_ < 1e-9)
-
-
-@pytest.mark.parametrize(
-    ("lp", "columns", "m", "message"),
-    [
-        (None, [0, 1], 3, "lp is None; expected a fitted MarginLP"),
-        (MarginQP(), [0, 1], 3, r"lp is MarginQP\(\); expected a fitted MarginLP"),
-        (MarginLP(), [0, 1], 2, r"shape \(2, 2\); expected \(3, 2\): the pairs of the fit"),
-        (MarginLP(), [0], 3, r"shape \(3, 1\); expected \(3, 2\): the pairs of the fit"),
-    ],
-)
-def test_cone_distance_is_for_the_pairs_of_the_fit(lp, columns, m, message):
-    pairs, y = Pairs([[0, 0], [4, 0], [0, 3], [1, 0]], [[1, 0], [2, 0], [3, 0]]), np.array([1, 1, 0])
-    if isinstance(lp, MarginLP):
-        with pytest.raises(NotFittedError):
-            cone_distance(lp, pairs, y)
-        lp = clone(lp).fit(pairs, y)
-    with pytest.raises(ValueError, match=message):
-        cone_distance(lp, Pairs(pairs.items[:, columns], pairs.index[:m]), y[:m])
-
-
-@pytest.mark.parametrize("scale", [1.0, 0.01, 100.0])
-def test_the_distance_from_the_cone_by_hand(scale):
-    """One tie (1, 0), one preference (2, 2): the LP has w = (0, 1), the QP goes along (1, 2)."""
-    pairs, y = Pairs(np.array([[0.0, 0.0], [2.0, 2.0], [1.0, 0.0]]) * [1, scale], [[1, 0], [2, 0]]), [1, 0]
-    lp, qp = MarginLP().fit(pairs, y), MarginQP().fit(pairs, y)
-    np.testing.assert_allclose(lp.coef_, [0, 1 / scale], atol=1e-12)
-    np.testing.assert_allclose(qp.u_[1] / qp.u_[0], 2 * scale)
-    assert cone_distance(lp, pairs, y) == pytest.approx(1 / np.hypot(1, 2 * scale), rel=1e-9)
-    assert qp.margin_ < lp.margin_ == pytest.approx(1)

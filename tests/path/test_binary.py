@@ -123,8 +123,8 @@ def test_weights_that_never_change():
         (np.eye(3), [1, -1], "2 labels for 3"),
         (np.eye(2), [1, 0], r"y\[1\]"),
         (np.eye(2), [1, 1], "expected both"),
-        ([[1.0, 2.0], [2.0, 1.0]], [1, -1], "eigenvalue of -1 "),
-        (np.eye(400) - 0.1, np.tile([1, -1], 200), "eigenvalue of -39"),
+        ([[1.0, 2.0], [2.0, 1.0]], [1, -1], "eigenvalues from -1 to 3"),
+        (np.eye(400) - 0.1, np.tile([1, -1], 200), "eigenvalues from -39 to 1"),
     ],
 )
 def test_bad_problems(K, y, message):

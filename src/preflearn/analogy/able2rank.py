@@ -43,7 +43,7 @@ class Able2Rank(PairwiseLearner):
         Number of votes on each pair; all if there are fewer. "cv": that of 10, 15 and 20 with the least
         share of wrong directions in 2-fold cross-validation of the objects, repeated three times; of several,
         the smallest.
-    aggregate : {"bradley-terry", "row sums", "copeland", "kemeny"}
+    aggregate : {"bradley-terry", "row sums", "copeland"}
         See `preflearn.ranking`.
     random_state : int, numpy Generator or None
         Of the folds of k="cv". A Generator goes on from fit to fit.

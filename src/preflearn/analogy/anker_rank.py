@@ -57,7 +57,7 @@ class AnKerRank(PairwiseLearner):
     split : {"pairs", "objects"}
         What the folds halve. "objects": a pair trains, or validates, if both of its items are in that half;
         the others are left out.
-    aggregate : {"bradley-terry", "row sums", "copeland", "kemeny"}
+    aggregate : {"bradley-terry", "row sums", "copeland"}
         See `preflearn.ranking`.
     loss : {"hinge", "logistic", "squared"}
         A support vector machine; or kernel logistic regression, with log(1 + exp(-y f)) in place of the

@@ -16,7 +16,7 @@ from preflearn.ranking.aggregation import AGGREGATES
 from preflearn.ranking.base import RankingLearner, check_query, check_rankings
 
 Split = Literal["pairs", "objects"]
-Aggregate = Literal["bradley-terry", "row sums", "copeland", "kemeny"]
+Aggregate = Literal["bradley-terry", "row sums", "copeland"]
 
 _UNIT = "features from 0 to 1, so that differences are from -1 to 1: use DomainScaler"
 

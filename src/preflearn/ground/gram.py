@@ -12,8 +12,6 @@ from preflearn.compiled import njit
 
 _ROUNDING = 1e-15  # asymmetry below this share of the diagonal is left as it is
 _TILE = 256
-_EXACT = 300  # points whose eigenvalues are all computed
-_STEPS = 6  # of Lanczos
 
 
 class Gram(Protocol):
@@ -123,34 +121,3 @@ def check_symmetric(K: Floats, name: str, tolerance: float = 1e-10) -> float:
             f"{name}[{i}, {j}] is {K[i, j]} but {name}[{j}, {i}] is {K[j, i]}; expected a symmetric {name}"
         )
     return gap
-
-
-def check_semidefinite(K: Floats) -> None:
-    """Refuse a symmetric K with a clearly negative eigenvalue, as far as `_spectrum` sees."""
-    low, high = _spectrum(K)
-    if low < -1e-8 * max(high, -low):
-        raise ValueError(f"K has an eigenvalue of {low:.3g} or less; expected a positive semi-definite K")
-
-
-def _spectrum(K: Floats) -> tuple[float, float]:
-    """Bounds from inside on the least and largest eigenvalue: exact if small.
-
-    Otherwise those of a part of K, whose eigenvalues lie within those of K, and of some Lanczos steps.
-    """
-    if len(K) <= _EXACT:
-        values = np.linalg.eigvalsh(K)
-        return float(values[0]), float(values[-1])
-    rng = np.random.default_rng(0)
-    part = np.sort(rng.choice(len(K), _EXACT, replace=False))
-    values = np.linalg.eigvalsh(K[np.ix_(part, part)])
-    new, basis, images = rng.standard_normal(len(K)), [], []
-    for _ in range(_STEPS):
-        basis.append(new / np.linalg.norm(new))
-        images.append(K @ basis[-1])
-        known = np.array(basis)
-        new = images[-1] - known.T @ (known @ images[-1])
-        new -= known.T @ (known @ new)
-        if np.linalg.norm(new) <= 1e-10 * np.linalg.norm(images[-1]):
-            break
-    ritz = np.linalg.eigvalsh(np.array(basis) @ np.array(images).T)
-    return float(min(values[0], ritz[0])), float(max(values[-1], ritz[-1]))

@@ -1,7 +1,7 @@
 """P1, section 3.1: linear ranking functions with the largest margin, and whether there is one at all."""
 
-from preflearn.margins.lp import MarginLP, cone_distance
+from preflearn.margins.lp import MarginLP
 from preflearn.margins.qp import MarginQP
 from preflearn.margins.separable import NotSeparableError, Separability, separability
 
-__all__ = ["MarginLP", "MarginQP", "NotSeparableError", "Separability", "cone_distance", "separability"]
+__all__ = ["MarginLP", "MarginQP", "NotSeparableError", "Separability", "separability"]

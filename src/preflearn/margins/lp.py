@@ -13,20 +13,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import null_space
-from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import Floats, check_kinds, check_shape, shown
+from preflearn.checks import Floats, check_kinds
 from preflearn.ground.estimator import LinearComparison
+from preflearn.ground.newton import warn_of_gap
 from preflearn.margins.central import largest_ratio, nonnegative
-from preflearn.margins.rows import (
-    RANK,
-    Rows,
-    Solution,
-    extremes,
-    grow_working_set,
-    least_squares,
-    warn_if_inaccurate,
-)
+from preflearn.margins.rows import INACCURATE, RANK, Rows, Solution, extremes, grow_working_set, least_squares
 from preflearn.margins.separable import verified
 from preflearn.pairs import Pairs
 
@@ -107,7 +99,7 @@ class MarginLP(LinearComparison):
         preferred, missed = np.abs(dual[~ties]).sum(), (dual * rows.sign) @ rows.values
         bound = 1 - 2 * preferred + np.abs(missed) @ np.abs(self.coef_)
         self.kkt_residual_ = max(abs(bound - self.margin_) / self.margin_, np.abs(dual).sum() - 1)
-        warn_if_inaccurate("MarginLP", self.kkt_residual_)
+        warn_of_gap("MarginLP", self.kkt_residual_, INACCURATE, "standardise the features")
         return self
 
 
@@ -115,54 +107,6 @@ def _margin(rows: Rows, coef: Floats) -> float:
     """mu of the best multiple of these weights; 0 if they are wrong on a preference."""
     s, t = extremes(rows.values @ coef, rows.ties)
     return (s - t) / (s + t) if s > 0 else 0.0
-
-
-def cone_distance(lp: MarginLP, pairs: Pairs | ArrayLike, y: ArrayLike) -> float:
-    """How far the optimum of the LP is from being that of the QP: 0 if and only if they coincide.
-
-    The weights w of the LP are those of the QP exactly if w = sum c_ij (y_i d_i - t_j) with c >= 0, over
-    the preferences i and the ties t_j = d_j or -d_j that are active at w: this is stationarity of
-    eq. 12 of [Venuto2017]_ at w / mu, whose dual weights must vanish elsewhere.
-
-    Parameters
-    ----------
-    lp : MarginLP
-        Fitted to these pairs.
-    pairs : Pairs or array-like of shape (m, 2, p)
-    y : array-like of shape (m,)
-
-    Raises
-    ------
-    NotFittedError
-        If `lp` was not fitted.
-    ValueError
-        On bad pairs or labels, or pairs that are not those of the fit.
-
-    Returns
-    -------
-    float
-        The sine of the angle between w and this cone, in [0, 1].
-
-    Examples
-    --------
-    >>> pairs = Pairs([[0, 0], [4, 0], [0, 3], [1, 0]], [[1, 0], [2, 0], [3, 0]])
-    >>> round(cone_distance(MarginLP().fit(pairs, [1, 1, 0]), pairs, [1, 1, 0]), 6)
-    0.0
-    """
-    if not isinstance(lp, MarginLP):
-        raise ValueError(f"lp is {shown(lp)}; expected a fitted MarginLP")
-    check_is_fitted(lp)
-    rows = Rows.of(pairs, y)
-    expected = (len(lp.dual_coef_), lp.n_features_in_)
-    check_shape(rows.values, "the array of differences", expected, "the pairs of the fit")
-    active, tied = rows.values[lp.active_], rows.ties[lp.active_]
-    preferences, equal = active[~tied], active[tied]
-    preferences = np.unique(preferences, axis=0)
-    values = equal @ lp.coef_
-    equal = np.unique(np.vstack([equal[values >= -_ACTIVE], -equal[values <= _ACTIVE]]), axis=0)
-    generators = (preferences[:, None] - equal[None]).reshape(-1, len(lp.coef_)) / rows.scales().max()
-    target = lp.coef_ / np.sqrt(lp.coef_ @ lp.coef_)
-    return nonnegative(generators.T, target)[1]
 
 
 def optimum_of_least_norm(rows: Rows, scales: Floats, solution: Solution, work: NDArray) -> Floats:

@@ -6,14 +6,12 @@ flipped data of eq. 8, grows by those that its own optimum violates: all rows ar
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lstsq
-from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, check_labels
 from preflearn.pairs import Pairs, as_pairs
@@ -21,7 +19,7 @@ from preflearn.pairs import Pairs, as_pairs
 _EPS = np.finfo(np.float64).eps
 RANK = 1e-12  # smallest singular value, relative to the largest, that counts
 _SMALL = 1e-140  # differences below this, and above its inverse, lose digits when squared
-_INACCURATE = 1e-7  # a relative violation of the optimality conditions that is worth a warning
+INACCURATE = 1e-7  # a relative violation of the optimality conditions that is worth a warning
 _NEAR = 0.05  # rows that an answer does not violate by so much, in units of s - t, are added with others
 _BATCH = 4  # rows of each kind that a working set grows by, in units of p
 _ROUGH, EXACT = 1e-2, 1e-13  # gaps, relative to the objective, while rows are gathered and in the end
@@ -90,16 +88,6 @@ def extremes(values: Floats, ties: NDArray[np.bool_]) -> tuple[float, float]:
     """s = min of the preferences' values, and t = max of the ties' absolute values (0 without ties)."""
     s = values[~ties].min(initial=np.inf)
     return float(s), float(np.abs(values[ties]).max(initial=0.0))
-
-
-def warn_if_inaccurate(owner: str, residual: float) -> None:
-    """Give a ConvergenceWarning where the optimality conditions of a model do not hold."""
-    if not residual <= _INACCURATE:
-        warnings.warn(
-            f"{owner}: the optimality conditions hold to {residual:.1e} only; standardise the features",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
 
 
 class Solution(NamedTuple):

@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, check_array, check_labels, check_real
-from preflearn.ground.gram import check_gram, check_semidefinite, fixed
+from preflearn.ground.gram import check_gram, fixed
+from preflearn.ground.kernels import check_definite
 from preflearn.path.graph import BOUND, Graph, check_entries
 from preflearn.path.regularization import RegularizationPath, Selection, steps, widest
 from preflearn.path.walk import Course, Walk, still
@@ -27,6 +28,7 @@ from preflearn.path.walk import Course, Walk, still
 _NOTHING = 1e-12  # of the largest entry of K: a first breakpoint that is rounding
 _INACCURATE = 1e-4  # a duality gap, in units of the objective, that is worth a warning
 _LEVEL = 10.0  # a constant in K is taken out if it is so much larger than the rest
+_SLACK = 1e-10  # of what no eigenvalue of K exceeds: the rounding of its entries that is let pass
 _ROUNDED = 2e-15  # of that constant: a rest which is its rounding, and no Gram matrix
 
 
@@ -362,5 +364,5 @@ def _check_problem(K: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
     if np.all(y == y[0]):
         raise ValueError(f"all {len(y)} labels are {y[0]:+.0f}; expected both -1 and +1")
     check_entries(max(float(K.max()), -float(K.min())), "the largest entry of K")
-    check_semidefinite(K)
+    check_definite(K, _SLACK * float(np.linalg.norm(K, 1)))
     return K, y

@@ -1,6 +1,6 @@
 """Baselines and aggregation: paired comparisons with ties, learners of rankings, orders from degrees."""
 
-from preflearn.ranking.aggregation import AGGREGATES, bradley_terry, copeland, kemeny, row_sums
+from preflearn.ranking.aggregation import AGGREGATES, bradley_terry, copeland, row_sums
 from preflearn.ranking.base import RankingLearner
 from preflearn.ranking.rank_net import RankNet
 from preflearn.ranking.regression import ExpectedRankRegression
@@ -15,6 +15,5 @@ __all__ = [
     "RankingLearner",
     "bradley_terry",
     "copeland",
-    "kemeny",
     "row_sums",
 ]
