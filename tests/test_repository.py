@@ -224,7 +224,7 @@ BUDGETS = {
     "margins": 493,
     "svm": 640,
     "path": 1251,
-    "pursuit": 1004,
+    "pursuit": 1016,
     "dynamics": 2740,
     "ratings": 345,
     "ranking": 339,
@@ -233,7 +233,7 @@ BUDGETS = {
     "studies": 1489,
     "bookrunner": 1731,
 }
-PREFLEARN = 10_464
+PREFLEARN = 10_476
 
 
 @pytest.mark.parametrize("folder", BUDGETS)

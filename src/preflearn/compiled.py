@@ -52,7 +52,7 @@ def _stamp_cache(compiled: Any, function: Callable[..., Any]) -> None:
     is unpickled, which fails where a module of an old entry is no longer there.
     """
     file, stamp = compiled._cache._cache_file, _stamp(Path(inspect.getfile(function)))
-    file._source_stamp, file._version = stamp, f"{numba.__version__} {stamp}"
+    file._source_stamp, file._version = stamp, f"{numba.__version__} {function.__module__} {stamp}"
 
 
 @cache

@@ -37,7 +37,10 @@ def test_models_are_combined():
     found = RankingPursuit(3, gamma=0.5).fit(X, s, qid).near_optimal(epsilon=0.3, beam=6)
     scores = found.predict_models(X)
     centred = scores - [scores[qid == q].mean(axis=0) for q in qid]
-    assert found.rank_function(X, qid) == pytest.approx(centred.mean(axis=1))
+    assert found.rank_function(X, "mean", qid) == pytest.approx(centred.mean(axis=1))
+    assert found.rank_function(X, "median", qid) == pytest.approx(np.median(centred, axis=1))
+    better = [(scores[qid == q] < row).sum(axis=0) + 1 for row, q in zip(scores, qid, strict=True)]
+    assert found.rank_function(X, "borda", qid) == pytest.approx(np.mean(better, axis=1))
     weights = found.validated_weights(X, s, qid)
     assert weights.min() >= 0
     assert weights.sum() == pytest.approx(1.0)
@@ -83,3 +86,5 @@ def test_bad_questions_are_named():
         model.near_optimal(epsilon=-1)
     with pytest.raises(ValueError, match="beam is 0"):
         model.near_optimal(beam=0)
+    with pytest.raises(ValueError, match="aggregate is 'vote'"):
+        model.near_optimal().rank_function([[0.0, 0.0]], "vote")

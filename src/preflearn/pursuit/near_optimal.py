@@ -7,15 +7,18 @@ returns one function a view. A beam keeps the best few sets of p functions in pl
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import nnls
+from scipy.stats import rankdata
 
 from preflearn.checks import (
     LARGEST,
     Floats,
     check_array,
+    check_choice,
     refuse,
     require,
 )
@@ -23,6 +26,8 @@ from preflearn.metrics import disagreement_error
 from preflearn.pursuit.base import given
 from preflearn.pursuit.forms import QueryForm, query_numbers
 from preflearn.pursuit.greedy import Search, Step
+
+Aggregate = Literal["mean", "median", "borda"]
 
 _EQUAL = 1e-9  # of a loss
 
@@ -49,18 +54,28 @@ class NearOptimal:
     def rank_function(
         self,
         X: ArrayLike,
+        aggregate: Aggregate = "mean",
         qid: ArrayLike | None = None,
         weights: ArrayLike | None = None,
     ) -> Floats:
-        """The mean of the models' scores, less their own mean in each query, shape (n,).
+        """One score an item, shape (n,).
 
         Parameters
         ----------
+        aggregate : {"mean", "median", "borda"}
+            Of the models' scores less their mean in each query, or of their ranks in the query.
         weights : array-like of shape (models,), optional
-            At least 0, such as those of `validated_weights`; None: equal ones.
+            At least 0. Of the mean and of the ranks, such as those of `validated_weights`; None: equal ones.
         """
+        check_choice(aggregate, "aggregate", ("mean", "median", "borda"))
         scores = self.predict_models(X)
-        scores = QueryForm(query_numbers(len(scores), qid)).centred(scores)
+        query = query_numbers(len(scores), qid)
+        scores = QueryForm(query).centred(scores)
+        if aggregate == "median":
+            return np.median(scores, axis=1)
+        if aggregate == "borda":
+            for code in range(int(query.max()) + 1):
+                scores[query == code] = rankdata(scores[query == code], axis=0)
         if weights is not None:
             weights = check_array(weights, "weights", (len(self.models),), "one a model")
             refuse((weights < 0) | (weights > LARGEST), weights, "weights", f"numbers from 0 to {LARGEST:g}")
