@@ -225,7 +225,7 @@ BUDGETS = {
     "svm": 640,
     "path": 1251,
     "pursuit": 1016,
-    "dynamics": 2740,
+    "dynamics": 2741,
     "ratings": 345,
     "ranking": 339,
     "analogy": 946,
@@ -233,7 +233,7 @@ BUDGETS = {
     "studies": 1489,
     "bookrunner": 1731,
 }
-PREFLEARN = 10_476
+PREFLEARN = 10_477
 
 
 @pytest.mark.parametrize("folder", BUDGETS)

@@ -123,6 +123,17 @@ def test_another_format_is_named(path, tmp_path):
         parts(path)
 
 
+def test_a_file_of_before_has_kinds_of_arrays_beside_their_names(path):
+    kinds = {name: [array.dtype.str, *array.shape] for name, array in ARRAYS.items()}
+    rewritten(path, header=header_bytes(path, arrays=kinds))
+    header, arrays = parts(path)
+    assert header == HEADER
+    assert list(arrays) == list(ARRAYS)
+    rewritten(path, header=header_bytes(path, arrays=kinds | {"lost": ["<f8", 1]}))
+    with pytest.raises(ValueError, match="its arrays is "):
+        parts(path)
+
+
 @pytest.mark.parametrize("version", [2, 0, "one", None])
 def test_another_version_is_named(path, version):
     rewritten(path, header=header_bytes(path, version=version))

@@ -87,6 +87,7 @@ def read_npz(path: str | os.PathLike[str], made: Callable[[dict[str, Any], dict[
         with np.load(place, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive}
         header = json.loads(arrays.pop(_HEADER).tobytes())
+        header["arrays"] = list(header["arrays"])  # older files have their dtypes and shapes beside the names
         for name, expected in _marks(arrays).items():
             require((found := header.pop(name, None)) == expected, found, f"its {name}", repr(expected))
         return made(header, arrays)
