@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.checks import Floats, check_array, check_labels, check_real
+from preflearn.checks import Floats, Ids, check_array, check_labels, check_real
 from preflearn.ground.gram import check_gram, fixed
 from preflearn.ground.kernels import check_definite
-from preflearn.path.graph import BOUND, Graph, check_entries
+from preflearn.path.graph import BOUND, Graph, check_entries, retrace
 from preflearn.path.regularization import RegularizationPath, Selection, steps, widest
 from preflearn.path.walk import Course, Walk, still
 
@@ -186,6 +186,12 @@ class BinaryPath(RegularizationPath):
                 lams = np.insert(lams, piece + 1, kinks)
                 nets = np.insert(nets, [piece + 1] * len(kinks), nets[piece], axis=0)
             yield lams, nets
+
+    def _carry(self, stretch: int, alpha: Floats, knots: Floats, changes: Ids, nets: Floats) -> None:
+        """By the weights that were noted."""
+        elbow, size = self._elbow(stretch, changes)
+        noted = self._course.noted[slice(*self._course.marks[stretch : stretch + 2, 2])]
+        retrace(self._graph, elbow, size, changes, noted, nets)
 
     def _weights_within(self, stretch: int, lam: float) -> Floats:
         """A point's part of B'alpha is y alpha, which is linear between two knots."""

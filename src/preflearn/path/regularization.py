@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from preflearn.checks import Floats, Ids, check_real, refuse
-from preflearn.path.graph import Front, Graph, gather, net, new_front, rerun, retrace
+from preflearn.path.graph import Front, Graph, gather, net, new_front, rerun
 from preflearn.path.walk import LAST, Course
 
 _SHORT = 1e-12  # a piece shorter than this share of lambda
@@ -154,20 +154,18 @@ class RegularizationPath(ABC):
         """The knots of a stretch and B'alpha there, kept for the next query."""
         if stretch in self._replays:
             return self._replays[stretch]
-        graph, course, alpha = self._graph, self._course, self._weights_before(stretch)
-        knots, changes = self._stretch(stretch)
-        nets = np.zeros((len(knots), len(graph.K)))
-        nets[0] = net(graph, alpha)
-        if graph.tau > 0:
-            elbow, size = self._elbow(stretch)
-            noted = course.noted[slice(*course.marks[stretch : stretch + 2, 2])]
-            retrace(graph, elbow, size, changes, noted, nets)
-        else:
-            rerun(graph, self._front(stretch), alpha, knots, changes, 0.0, nets)
+        alpha, (knots, changes) = self._weights_before(stretch), self._stretch(stretch)
+        nets = np.zeros((len(knots), len(self._graph.K)))
+        nets[0] = net(self._graph, alpha)
+        self._carry(stretch, alpha, knots, changes, nets)
         if sum(kept.size for _, kept in self._replays.values()) + nets.size > _KEPT:
             self._replays.clear()
         self._replays[stretch] = knots, nets
         return knots, nets
+
+    def _carry(self, stretch: int, alpha: Floats, knots: Floats, changes: Ids, nets: Floats) -> None:
+        """Write B'alpha at the knots of a stretch, given that at the first, where the weights are alpha."""
+        rerun(self._graph, self._front(stretch, changes), alpha, knots, changes, 0.0, nets)
 
     def _net(self, lam: float) -> Floats:
         return net(self._graph, self._weights(lam))
@@ -189,8 +187,8 @@ class RegularizationPath(ABC):
         return self._weights_within(stretch, lam)
 
     def _weights_within(self, stretch: int, lam: float) -> Floats:
-        alpha = self._weights_before(stretch)
-        rerun(self._graph, self._front(stretch), alpha, *self._stretch(stretch), lam, np.zeros((0, 0)))
+        alpha, (knots, changes) = self._weights_before(stretch), self._stretch(stretch)
+        rerun(self._graph, self._front(stretch, changes), alpha, knots, changes, lam, np.zeros((0, 0)))
         return alpha
 
     def _weights_before(self, stretch: int) -> Floats:
@@ -203,15 +201,15 @@ class RegularizationPath(ABC):
         alpha[course.pairs[part]] = course.weights[part]
         return alpha
 
-    def _elbow(self, stretch: int) -> tuple[Ids, int]:
+    def _elbow(self, stretch: int, changes: Ids) -> tuple[Ids, int]:
         """The margin set where a stretch begins, its size, and room behind it for those who come."""
         pairs = self._course.pairs[slice(*self._course.first[stretch : stretch + 2])]
-        coming = np.count_nonzero(self._stretch(stretch)[1][:, 2] < 0)
+        coming = np.count_nonzero(changes[:, 2] < 0)
         return np.append(pairs, np.full(coming, -1)), len(pairs)
 
-    def _front(self, stretch: int) -> Front:
+    def _front(self, stretch: int, changes: Ids) -> Front:
         """The margin set where a stretch begins, ready to go on."""
-        elbow, size = self._elbow(stretch)
+        elbow, size = self._elbow(stretch, changes)
         front = new_front(len(elbow), len(self._graph.K))
         gather(self._graph, self._graph, front, elbow[:size], np.full(size, -1.0))
         return front
