@@ -1,7 +1,8 @@
-"""Noisy comparisons with ties, and the models that explain them, by their definitions."""
+"""Noisy comparisons with ties, the models that explain them by their definitions, and pairwise degrees."""
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from scipy.stats import logistic, norm
 
 from preflearn.pairs import Pairs
@@ -40,3 +41,17 @@ def probabilities(model, d, t):
 def objective(model, pairs, y, w, t, weights):
     p = probabilities(model, pairs.differences() @ w, t)[np.arange(len(y)), y + 1]
     return model.alpha / 2 * w @ w - weights @ np.log(np.maximum(p, 1e-300))
+
+
+def degrees(seed, n, spread=1.0):
+    """Positive, not reciprocal."""
+    rng = np.random.default_rng(seed)
+    worths = spread * rng.normal(size=n)
+    return expit(worths[:, None] - worths + rng.normal(size=(n, n))) * rng.uniform(0.5, 2, (n, n))
+
+
+def reciprocal(seed, n, levels=None, spread=1.0):
+    P = degrees(seed, n, spread)
+    P = P / (P + P.T)
+    P = np.round(P * levels) / levels if levels else P
+    return np.triu(P, 1) + np.tril(1 - P.T, -1)

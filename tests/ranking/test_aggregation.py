@@ -3,26 +3,13 @@ import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from ranking.comparisons import degrees, reciprocal
 from scipy.sparse import csgraph
 from scipy.special import expit
 
 from preflearn.ranking import AGGREGATES, bradley_terry, copeland, row_sums
 
 SEEDS = st.integers(0, 2**32 - 1)
-
-
-def degrees(seed, n, spread=1.0):
-    """Positive, not reciprocal."""
-    rng = np.random.default_rng(seed)
-    worths = spread * rng.normal(size=n)
-    return expit(worths[:, None] - worths + rng.normal(size=(n, n))) * rng.uniform(0.5, 2, (n, n))
-
-
-def reciprocal(seed, n, levels=None, spread=1.0):
-    P = degrees(seed, n, spread)
-    P = P / (P + P.T)
-    P = np.round(P * levels) / levels if levels else P
-    return np.triu(P, 1) + np.tril(1 - P.T, -1)
 
 
 def unmet(P, worths):

@@ -68,7 +68,7 @@ class RandomSearch(NamedTuple):
     near_boundary: dict[str, str]
 
 
-def check_ranges(ranges: Any, known: Iterable[str], name: str = "ranges") -> dict[str, Range]:
+def check_ranges(ranges: Any, known: Iterable[str]) -> dict[str, Range]:
     """Ranges by name, or ValueError that shows the first that is none.
 
     Parameters
@@ -77,8 +77,6 @@ def check_ranges(ranges: Any, known: Iterable[str], name: str = "ranges") -> dic
         Positive numbers on the scale "log", which is meant where none is given; any on "linear".
     known : iterable of str
         Names of parameters that may have a range.
-    name : str
-        What messages call the mapping.
 
     Examples
     --------
@@ -87,10 +85,10 @@ def check_ranges(ranges: Any, known: Iterable[str], name: str = "ranges") -> dic
     """
     names = ", ".join(known := list(known))
     some = isinstance(ranges, Mapping) and len(ranges) > 0
-    require(some, ranges, name, f"a range of at least one of {names}")
+    require(some, ranges, "ranges", f"a range of at least one of {names}")
     for parameter in ranges:
         require(parameter in known, parameter, "a parameter with a range", f"one of {names}")
-    return {parameter: _range(found, f"{name}[{parameter!r}]") for parameter, found in ranges.items()}
+    return {parameter: _range(found, f"ranges[{parameter!r}]") for parameter, found in ranges.items()}
 
 
 def _range(found: Any, name: str) -> Range:
