@@ -221,7 +221,7 @@ def warm_refits(case: Case, lams: np.ndarray) -> float:
     """The dual of SVMRank, each time from the weights of the lambda before."""
     machine = SVMRank(kernel=case.kernel, gamma=case.gamma)
     problem, m = KernelProblem.of(machine, case.pairs), len(case.pairs)
-    gram = problem.space(np.arange(m)).gram
+    gram = problem.space(np.arange(m), Rows.of(np.ones(m), np.ones(m), False)).gram
     start, s, before = time.perf_counter(), None, 1.0
     for lam in lams:
         rows = Rows.of(np.ones(m), np.full(m, 1 / lam), False)
