@@ -220,9 +220,9 @@ def test_code_lines_are_counted_without_words():
 
 BUDGETS = {
     "ground floor": 1022,
-    "ground": 1142,
+    "ground": 1147,
     "margins": 493,
-    "svm": 640,
+    "svm": 644,
     "path": 1251,
     "pursuit": 1016,
     "dynamics": 2741,
@@ -233,7 +233,7 @@ BUDGETS = {
     "studies": 1489,
     "bookrunner": 1731,
 }
-PREFLEARN = 10_477
+PREFLEARN = 10_486
 
 
 @pytest.mark.parametrize("folder", BUDGETS)

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.metrics.pairwise import rbf_kernel
 from small_problems import noisy_comparisons as compared
 
-from preflearn.ground.dual import Rows
+from preflearn.ground.dual import Rows, maximise
+from preflearn.ground.gram import DenseGram
 from preflearn.pairs import Pairs
 from preflearn.svm import SVMCompare, SVMRank
 from preflearn.svm.differences import FeatureGram, HingeMatrix
@@ -68,10 +70,48 @@ def test_the_dual_and_the_interior_point_agree(n, m, monkeypatch):
     pairs, y = compared(12, m=m, n=n, p=6)
     for machine in (SVMCompare(5.0, gamma=0.2), SVMRank(5.0, gamma=0.2)):
         dual = clone(machine).fit(pairs, y)
-        monkeypatch.setattr("preflearn.svm.problem.Space.chances", lambda *sizes: (False, False))
+        monkeypatch.setattr("preflearn.svm.problem.Space.chances", lambda *sizes: (False, 0.0))
         interior = clone(machine).fit(pairs, y)
         monkeypatch.undo()
         assert interior.objective_ == pytest.approx(dual.objective_, rel=1e-8)
         np.testing.assert_allclose(
             interior.decision_function(pairs), dual.decision_function(pairs), atol=1e-3
         )
+
+
+class Counted(DenseGram):
+    """A Gram matrix that counts how often the dual asks for all its slopes: once a block."""
+
+    times_called = 0
+
+    def times(self, a):
+        self.times_called += 1
+        return super().times(a)
+
+
+def test_blocks_that_newton_steps_do_not_solve_are_given_up():
+    """At a large cost, with twice as many hinges as items, the dual creeps; a fit must not wait for it."""
+    pairs, y = compared(0, m=600, n=300, p=3)
+    order = preferences_first(y)
+    rows = Rows.of(y[order], np.full(len(y), 1e4), biased=True)
+    B, X = pairs.B[order], pairs.items
+    K = B.gram(rbf_kernel(X, gamma=1 / 3)).block(np.arange(len(y)), np.arange(len(y)))
+    blocks = []
+    for patience in (0.0, 1e8, np.inf):
+        gram = Counted(K)
+        maximise(gram, rows, np.zeros(len(rows.sign)), 1e-10, patience)
+        blocks.append(gram.times_called)
+    assert blocks[0] < 4 < blocks[1] < 15 < blocks[2]
+
+
+@pytest.mark.parametrize("C", [1e4, 1e8])
+def test_rounding_ends_the_dual(C):
+    """No gap of 0 is reached with a cost of 1e8 and no loss; the slopes say when nothing is left to gain."""
+    X = np.random.default_rng(3).uniform(size=(60, 4))
+    labels = np.where(X @ [1, 2, 3, 1] > 3.5, 1.0, -1.0)
+    gram, bound = Counted(rbf_kernel(X)), C * labels
+    rows = Rows(60, np.ones(60), labels, np.minimum(bound, 0), np.maximum(bound, 0), True)
+    s, gap = maximise(gram, rows, np.zeros(60), 0.0)
+    assert gram.times_called < 15
+    assert gap < 1e-14 * 60 * C
+    assert abs(s.sum()) < 1e-12 * np.abs(s).sum()

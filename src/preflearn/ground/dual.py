@@ -38,7 +38,8 @@ _ROUNDS = 20  # in which a Newton step puts weights on their bounds
 _RIDGE = 1e-13  # share of the trace, for equations of pairs that depend on each other
 _LEVEL = 1e-12  # share of the moves to which they add up to 0, unless the equations are beyond rounding
 _FRESH = 10  # blocks between two computations of z from scratch
-_STALLED = 30  # blocks without progress, in which rounding has taken over
+_ROUNDED = 16 * np.finfo(np.float64).eps  # share of the largest slope that a violation of rounding is
+_STALLED = 10  # blocks without progress, in which rounding has taken over
 _BLOCKS, _PART = 30, 100  # at most so many blocks, and one more for each part of so many pairs
 
 
@@ -127,7 +128,7 @@ def best_bias(rows: Rows, h: Floats) -> float:
 
 
 def maximise(
-    gram: Gram, rows: Rows, s: Floats, tol: float, patient: bool = True, most: int | None = None
+    gram: Gram, rows: Rows, s: Floats, tol: float, patience: float = np.inf, most: int | None = None
 ) -> tuple[Floats, float]:
     """The weights s of the optimum from feasible ones, or the best ones that were met, and their gap.
 
@@ -140,15 +141,16 @@ def maximise(
         Where to start, such as zeros.
     tol : float
         Duality gap, relative to the objective, to stop at; rounding may stop before.
-    patient : bool
-        Else the first block that its Newton steps do not solve is the last.
+    patience : float
+        For blocks that their Newton steps do not solve: the cubes of the weights between their bounds, which
+        are the work of a factorisation, may add up to this.
     most : int, optional
         Blocks to stop after; None: several times what is needed where there is progress.
     """
     s, best, least, bound, primal = s.copy(), s.copy(), np.inf, np.inf, np.inf
     z = gram.times(rows.summed(rows.sign * s))
     pairs, Q = np.zeros(0, dtype=np.int64), np.zeros((0, 0))
-    since = 0
+    since, work = 0, 0.0
     for count in range(1, (most or _BLOCKS + rows.n_pairs // _PART) + 1):
         h, up, down = rows.slopes(z), s < rows.high, s > rows.low
         top, bottom = np.max(h[up], initial=-np.inf), np.min(h[down], initial=np.inf)
@@ -163,16 +165,20 @@ def maximise(
         primal, since = min(primal, value), since + 1
         if primal - dual < 0.99 * bound:
             bound, since = primal - dual, 0
-        if least <= tol or not top > bottom or since >= _STALLED:
+        rounded = _ROUNDED * float(np.abs(h).max())
+        if least <= tol or top - bottom <= rounded or since >= _STALLED:
             break
         chosen = _violators(rows, h - bias, up, down)
         if not np.array_equal(chosen, pairs):
             pairs, Q = chosen, gram.block(chosen, chosen)
         places, part = rows.of_block(pairs)
         weights = s[places]
-        solved = _solve_block(Q, part, weights, h[places], _SHARE * float(top - bottom))
-        if not (solved or patient):
-            break
+        share = _SHARE if len(pairs) < rows.n_pairs else 0.0
+        solved = _solve_block(Q, part, weights, h[places], max(rounded, share * float(top - bottom)))
+        if not solved:
+            work += float(np.count_nonzero((weights > part.low) & (weights < part.high))) ** 3
+            if work > patience:
+                break
         change = np.zeros(len(s))
         change[places] = weights - s[places]
         s[places] = weights

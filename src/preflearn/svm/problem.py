@@ -35,7 +35,10 @@ _FEW = 300  # features that are looked for before anything else
 _FEWEST = 160  # unknowns: with fewer a step of the interior point is no cheaper
 _ENOUGH = 1e-9  # a gap for which no second method is tried, unless losses outweigh 1/2 u·u by far
 _NEAR = 1e-6  # share of u·u: with half of it as the gap, u is right to a thousandth
-_POLISH = 20  # blocks of the dual after the interior point
+_WHOLE = 1.5  # hinges for each unknown of the interior point, up to which the dual always comes first
+_SLIGHT = 1 / 3  # of the cube of the unknowns, for the pull of the hinges
+_PATIENCE = 1 / 4  # of h r², the work of a step of the interior point
+_POLISH = 20  # blocks of the dual after the interior point, if they are no more work than this was
 
 
 class Solution(NamedTuple):
@@ -63,16 +66,15 @@ class Space(NamedTuple):
             return self.gram
         return FeatureGram.triangular(self.gram.B, *pivoted_features(self.gram.K, self.rounding))
 
-    def chances(self, n: int) -> tuple[bool, bool]:
-        """Whether the dual by blocks comes first, and may go on after a block that it cannot solve.
+    def chances(self, n: int) -> tuple[bool, float]:
+        """Whether the dual by blocks comes first, and the work that it may leave unsolved.
 
         The notes of `SVMCompare` say why; n is the number of items.
         """
-        rows, hinges = self.rows, len(self.rows.sign)
+        rows, h = self.rows, len(self.rows.sign)
         r = n if self.few is None else min(n, self.few.rank)
-        pull = hinges * float(rows.cost @ rows.expanded(self.gram.diagonal()))
-        patient = hinges <= 3 * r or pull <= r**3
-        return patient or pull <= _FEWEST**3, patient
+        pull = h * float(rows.cost @ rows.expanded(self.gram.diagonal()))
+        return h <= _WHOLE * r or pull <= max(_SLIGHT * r**3, _FEWEST**3), _PATIENCE * h * r**2
 
 
 class KernelProblem(ItemKernel):
@@ -83,9 +85,9 @@ class KernelProblem(ItemKernel):
         rows = Rows.of(y[pairs], cost[pairs], biased)
         space, found, gap = self.space(pairs, rows), [], np.inf
         _check_cost(rows.cost, space.largest)
-        tried, patient = space.chances(len(self.ids))
+        tried, patience = space.chances(len(self.ids))
         if tried:
-            s, gap = maximise(space.gram, rows, np.zeros(len(rows.sign)), tol, patient)
+            s, gap = maximise(space.gram, rows, np.zeros(len(rows.sign)), tol, patience)
             found = [self._judged(space, s)]
         if gap > tol and not any(gap <= _enough(one, space) for one in found):
             found += self._by_the_interior_point(space, tol)
@@ -125,7 +127,9 @@ class KernelProblem(ItemKernel):
         if inner.own_gap <= tol:
             found.append(self._with_features(space, features, s, inner.u))
         if found[-1].certificate.gap > tol:
-            polished, _ = maximise(space.gram, rows, s, tol, most=_POLISH)
+            free = int(np.count_nonzero((s > rows.low) & (s < rows.high)))
+            most = min(_POLISH, 1 + len(s) * features.rank**2 // max(free, 1) ** 3)
+            polished, _ = maximise(space.gram, rows, s, tol, most=most)
             found.append(self._judged(space, polished))
             if found[-1].certificate.gap > max(tol, INACCURATE):  # then dual_coef is only nearly u
                 found += [self._with_features(space, features, w, inner.u) for w in (s, polished)]
