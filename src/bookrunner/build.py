@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -156,17 +157,13 @@ def collect(project: Project, state: State) -> list[str]:
     return problems
 
 
-def record_chapter(
-    project: Project, name: str, parameters: Mapping[str, Any], agreed: Callable[[], bool], **options: Any
-) -> int:
+def record_chapter(project: Project, name: str, agreed: Callable[[], bool], **options: Any) -> int:
     """Run a chapter in its quick and its full profile, say what moves in data/recorded, and write it.
 
     Parameters
     ----------
     project : Project
     name : str
-    parameters : mapping of str to object
-        With others than the chapter's own, nothing is written.
     agreed : callable
         Asked before anything is written.
     **options
@@ -178,9 +175,8 @@ def record_chapter(
         0, or 1 if a cell failed, data are missing, or rows of the quick run are not those of the full one.
     """
     chapter = project.chapter(name)
-    others = chapter.checked_parameters({k: v for k, v in parameters.items() if k != "profile"})
-    folder, in_full = _executed(project, chapter), others | {"profile": "full"}
-    tasks = [task_of(chapter, others, folder), task_of(chapter, in_full, folder, f"{chapter.name}, full")]
+    folder, in_full = _executed(project, chapter), {"profile": "full"}
+    tasks = [task_of(chapter, {}, folder), task_of(chapter, in_full, folder, f"{chapter.name}, full")]
     with locked(project.build / "lock", "a build of this book"):
         check_writable([project.recorded])
         outcomes = run_tasks(State(project), tasks, **options)
@@ -195,16 +191,14 @@ def record_chapter(
         wrong = [f"other data in place of {name}" for name in sorted(missing)]
         for name, found in broken_witnesses(made, quick).items():
             wrong += [f"{name}, of the quick run: {one}" for one in found]
-        if others:
-            print(f"nothing is written: the parameters are not the chapter's own ({', '.join(others)})")
-        elif wrong:
+        if wrong:
             print("nothing is written:", *wrong, sep="\n  - ")
         elif not agreed():
             print("nothing is written")
         else:
             write_records(project.recorded, chapter.name, made)
             print(f"written to {project.recorded}")
-    return 1 if wrong and not others else 0
+    return 1 if wrong else 0
 
 
 def _header(project: Project, chapter: Chapter, full: Executed) -> dict[str, Any]:
@@ -224,9 +218,6 @@ def _header(project: Project, chapter: Chapter, full: Executed) -> dict[str, Any
 
 def _commit(project: Project) -> str | None:
     """The commit that is checked out; None outside of git."""
-    command = ["git", "-C", str(project.root), "rev-parse", "HEAD"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError:
-        return None
-    return done.stdout.strip() if done.returncode == 0 else None
+    command = shlex.join(["git", "-C", str(project.root), "rev-parse", "HEAD"])
+    status, said = subprocess.getstatusoutput(command)
+    return None if status else said

@@ -58,9 +58,6 @@ class Kernels:
             process.kill()
 
 
-_of_this_process = Kernels()
-
-
 def kernel_environment(root: str) -> dict[str, str]:
     """One thread each, unless the user says otherwise; paths as they are seen from the command's folder."""
     threads = {name: os.environ.get(name, "1") for name in THREAD_VARIABLES}
@@ -93,7 +90,7 @@ def execute(
         Told of each cell, when it begins, such as "cell 3 of 20".
     """
     source: Any = nbformat.from_dict(notebook)
-    kernels = kernels or _of_this_process
+    kernels = kernels or Kernels()
     text = _PROVENANCE.format(list(declared(notebook)))
     source.cells.append(nbformat.v4.new_code_cell(text, metadata={"tags": [PROVENANCE_TAG]}))
     folder = Path(root) / "notebooks"

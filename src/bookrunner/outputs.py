@@ -90,8 +90,9 @@ class Executed:
 
     @cached_property
     def records(self) -> dict[str, dict[str, Any]]:
-        """Payloads of `record`, in order, by name."""
-        return {payload["name"]: payload for payload in self._payloads(RECORD_MIME)}
+        """Payloads of `record`, in order, by names such as "03_lemma_coincidence"."""
+        chapter = self.run["chapter"]
+        return {f"{chapter}_{payload['name']}": payload for payload in self._payloads(RECORD_MIME)}
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
@@ -131,9 +132,8 @@ class Executed:
             cells.append(_clean(cell, broken))
             if "parameters" in cell["metadata"].get("tags", []):
                 wrong = sorted(name for name in broken if name.startswith(self.run["chapter"]))
-                if text := filled(
-                    "notes.md", given=self.run["parameters"], wrong=wrong, doubt=DOUBT, repr=repr
-                ):
+                about = {"given": self.run["parameters"], "wrong": wrong, "doubt": DOUBT}
+                if text := filled("notes.md", repr=repr, **about):
                     cells.append(_markdown("notes", text))
         kept = ("kernelspec", "language_info")
         metadata = {key: value for key, value in self.notebook["metadata"].items() if key in kept}

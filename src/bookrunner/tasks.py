@@ -147,20 +147,20 @@ def run_tasks(
     threads = cpu_count() if jobs is None else jobs
     where = _cluster(scheduler) if scheduler else ThreadPoolExecutor(threads)
     with where as executor:
-        for outcome in _outcomes(state, left, cell_seconds, executor, None if scheduler else Kernels()):
+        for outcome in _outcomes(state, left, cell_seconds, executor):
             outcomes[outcome.task.target] = outcome
     return [outcomes[task.target] for task in tasks]
 
 
 def _outcomes(
-    state: State, tasks: Sequence[Task], cell_seconds: int, executor: Executor, kernels: Kernels | None
+    state: State, tasks: Sequence[Task], cell_seconds: int, executor: Executor
 ) -> Iterator[Outcome]:
     """Submit all, and store each result as it comes; an interrupt stops the kernels of this machine.
 
     A line tells of each task that ended. Meanwhile a terminal shows a bar with the cells that are computed;
     elsewhere a line a minute names them. What runs on a cluster does not say how far it is.
     """
-    futures, running = dict[Future[Result], Task](), dict[str, str]()
+    futures, running, kernels = dict[Future[Result], Task](), dict[str, str](), Kernels()
     for task in tasks:
         begun = partial(setitem, running, task.label)
         job = (task.chapter.notebook, task.parameters, state.root, cell_seconds, kernels, begun)
@@ -184,8 +184,7 @@ def _outcomes(
                 print(f"{where} after {duration(time.monotonic() - started)}", file=sys.stderr)
     except BaseException:
         done = [future for future in futures if future.done()]
-        if kernels is not None:
-            kernels.stop()
+        kernels.stop()
         for future in futures:
             future.cancel()
         for future in done:
