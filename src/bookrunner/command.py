@@ -131,7 +131,7 @@ def _sweep(chapter: str, parameters: Any, jobs: Any, scheduler: Any, **options: 
     print(f"points: {', '.join(f'{count} {status}' for status, count in sorted(counts.items()))}")
     for outcome in outcomes:
         if outcome.status == "failed":
-            print(f"  {outcome.task.label}: {outcome.summary}")
+            print(f"  {outcome.task.label}: {outcome.result.summary}")
     print(f"results: {table}")
     return 1 if counts["failed"] else 0
 
@@ -148,9 +148,14 @@ def _data(action: str, names: tuple[str, ...]) -> int:
     from preflearn import datasets
 
     if action == "fetch":
+        missed = []
         for name in names:
-            print(*datasets.fetch(name, progress=sys.stderr.isatty()), sep="\n")
-        return 0
+            try:
+                print(*datasets.fetch(name, progress=sys.stderr.isatty()), sep="\n")
+            except (OSError, ValueError) as error:  # the next one may be had
+                missed.append(f"preflearn: error: {error}\n")
+        sys.stderr.writelines(missed)
+        return min(len(missed), 1)
     rows = datasets.listing()
     if action == "verify":
         rows = pd.concat([datasets.verify(name) for name in names or [None]])

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import nbformat
+from click import unstyle
 from jupyter_client.manager import AsyncKernelManager
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from papermill.exceptions import PapermillExecutionError
@@ -33,7 +34,6 @@ CELL_SECONDS = 6 * 3600
 
 _PROVENANCE = "import bookrunner.records as _records\n\n_records.emit_provenance({!r})"
 _NOISE = re.compile(r"Kernel is running over TCP without encryption")
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Result(NamedTuple):
@@ -124,7 +124,7 @@ def execute(
             run = partial(execute_notebook, source, None, parameters, progress_bar=False, **options)
             executed = Context().run(run)
         except PapermillExecutionError as error:
-            how, report = f"{error.ename}: {error.evalue}", _COLOURS.sub("", str(error))
+            how, report = f"{error.ename}: {error.evalue}", unstyle(str(error))
         except CellTimeoutError:
             how = f"more than {cell_seconds} s (--cell-time gives it more)"
         except DeadKernelError:

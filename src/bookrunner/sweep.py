@@ -14,7 +14,7 @@ import pandas as pd
 
 from bookrunner.files import digest, file_name, locked, write_atomically
 from bookrunner.keys import State
-from bookrunner.parameters import grid_values
+from bookrunner.parameters import check_names, grid_values
 from bookrunner.project import Project
 from bookrunner.tasks import Outcome, run_tasks, task_of
 
@@ -78,7 +78,7 @@ def run_sweep(
     """
     chapter = project.chapter(chapter_name)
     folder = project.build / "sweeps" / chapter.name if output is None else Path(output)
-    chapter.check_names(grid)
+    check_names(grid, chapter.parameters, f"chapter {chapter.name}")
     values = {
         name: grid_values(f"chapter {chapter.name}: {name}", text, chapter.parameters[name])
         for name, text in grid.items()
@@ -104,7 +104,7 @@ def results_table(points: Sequence[Mapping[str, Any]], outcomes: Sequence[Outcom
 
 
 def _results(outcome: Outcome) -> dict[str, Any]:
-    row = {"status": outcome.status, "run_time_s": outcome.seconds, "error": outcome.summary}
+    row = {"status": outcome.status, "run_time_s": outcome.result.seconds, "error": outcome.result.summary}
     if (executed := outcome.executed) is None:
         return row
     row |= {"status": "done", "run_time_s": executed.run["seconds"]}

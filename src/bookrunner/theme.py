@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 import textwrap
 from typing import Any
@@ -10,6 +9,8 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
+
+from bookrunner.records import filled
 
 _BINDER = {"binderhub_url": "https://mybinder.org", "notebook_interface": "jupyterlab"}
 _LENGTH = 200
@@ -40,8 +41,8 @@ def _complete(
 ) -> None:
     """Say what a page is about. Sources of chapters are in notebooks/, their pages in chapters/, built."""
     if doctree is not None:
-        text = html.escape(description(doctree))
-        context["metatags"] += f'\n<meta name="description" property="og:description" content="{text}" />'
+        about = {"text": description(doctree), "title": context["title"], "site": app.config.html_title}
+        context["metatags"] += filled("metatags.html", **about)
     for group in context.get("header_buttons", []):
         for button in group.get("buttons", []):
             if group.get("label") == "launch-buttons":

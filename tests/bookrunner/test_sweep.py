@@ -94,13 +94,18 @@ def test_sweep_on_a_dask_cluster(tmp_path):
         _, again = run_sweep(project, "first", {"seed": "1"}, scheduler=address, output=output)
     assert [outcome.status for outcome in again] == ["unchanged"]
     assert table.parent == output
-    assert "no luck" in outcomes[1].summary
+    assert "no luck" in outcomes[1].result.summary
     assert outcomes[1].task.failed.exists()
 
 
 def test_sweep_says_what_a_scheduler_needs(tmp_path, monkeypatch, capsys):
     project = write_project(tmp_path, LEDGER, first=POINT)
     monkeypatch.chdir(project.root)
+    monkeypatch.setattr(tasks, "CONNECTION", 0.5)
+    for address in ("tcp://127.0.0.1:1", "nowhere://x"):
+        assert main(["sweep", "first", "-p", "seed", "1", "--scheduler", address]) == 1
+        said = f"preflearn: error: no Dask scheduler answers at {address!r}; expected the address that"
+        assert capsys.readouterr().err.startswith(said)
     monkeypatch.setitem(sys.modules, "distributed", None)
     assert main(["sweep", "first", "-p", "seed", "1", "--scheduler", "tcp://127.0.0.1:1"]) == 2
     assert "distributed is missing; install" in capsys.readouterr().err
