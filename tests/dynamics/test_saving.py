@@ -116,8 +116,14 @@ def test_another_format_is_named(path, tmp_path):
     np.savez(other, alpha=ARRAYS["alpha"])
     np.save(plain, ARRAYS["alpha"])
     for file in (text, plain, tmp_path, other):
-        with pytest.raises(ValueError, match=r"is no model of ours, cut short or damaged"):
+        with pytest.raises(ValueError, match=r"is not a file that `save` wrote, or it is cut short") as said:
             parts(file)
+        why = (
+            "its arrays is ['alpha']; expected 'header' among"
+            if file == other
+            else f"the file is {file.name!r}"
+        )
+        assert f"damaged (ValueError: {why}" in str(said.value)
     rewritten(path, header=header_bytes(path, format="x"))
     with pytest.raises(ValueError, match="its format is 'x'; expected 'preflearn"):
         parts(path)
@@ -170,8 +176,8 @@ def test_changed_bytes_are_refused_or_change_nothing(path):
         ("alpha", bytes_of(ARRAYS["alpha"])[:-8], "cut short or damaged"),
         ("alpha", bytes_of(np.array([print], dtype=object)), "damaged .*pickle"),
         ("header", bytes_of(np.array([print], dtype=object)), "damaged .*pickle"),
-        ("header", b"no array", "is no model of ours"),
-        ("header", bytes_of(np.frombuffer(b"{", dtype=np.uint8)), "is no model of ours"),
+        ("header", b"no array", "is not a file that `save` wrote"),
+        ("header", bytes_of(np.frombuffer(b"{", dtype=np.uint8)), "is not a file that `save` wrote"),
     ],
 )
 def test_members_that_are_none_or_pickled_are_refused(path, member, content, message):
@@ -277,5 +283,5 @@ def test_files_whose_parts_do_not_fit_are_refused(tmp_path, saved, name, value):
         header = header | {name: value}
     path = tmp_path / "model.npz"
     write_npz(path, header, arrays)
-    with pytest.raises(ValueError, match=r"model\.npz is .* or damaged .*expected a file that `save` wrote"):
+    with pytest.raises(ValueError, match=r"model\.npz is .* or damaged .*expected one of this preflearn"):
         load(path)
