@@ -13,7 +13,7 @@ from sphinx.config import Config
 from bookrunner.records import filled
 
 _BINDER = {"binderhub_url": "https://mybinder.org", "notebook_interface": "jupyterlab"}
-_LENGTH = 200
+_LENGTH = 202  # with the sign of the cut
 _FORMULA = "\N{OBJECT REPLACEMENT CHARACTER}"
 
 
@@ -54,7 +54,7 @@ def description(doctree: nodes.document) -> str:
     top = next(doctree.findall(nodes.section), doctree).deepcopy()
     for formula in list(top.findall(nodes.math)):
         formula.replace_self(nodes.Text(_FORMULA))
-    text = " ".join(" ".join(one.astext().split()) for one in top.findall(nodes.paragraph))
-    sentences = re.split(r"(?<=[.?!]) (?=[A-Z])", text)
+    paragraphs = (" ".join(one.astext().split()) for one in top.findall(nodes.paragraph))
+    sentences = [one for text in paragraphs for one in re.split(r"(?<=[.?!]) (?=[A-Z])", text)]
     said = [one for one in sentences if _FORMULA not in one and re.fullmatch(r"[A-Z].*[.?!]", one)]
-    return textwrap.shorten(" ".join(said), _LENGTH, placeholder=" …")
+    return textwrap.shorten(" ".join(said), _LENGTH, placeholder=" …", break_on_hyphens=False)
