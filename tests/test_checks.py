@@ -116,19 +116,10 @@ PARAMETERS = [
     (lambda: Elo(rate=2).fit(MATCHES, Y), "rate is 2; expected a number above 0 and at most 1$"),
     (lambda: Elo(initial=-1e200).fit(MATCHES, Y), "expected a finite number, at least -1e.100$"),
     (lambda: check_real(2, "tol", "a number from 0 to 1", 0, 1), "tol is 2; expected a number from 0 to 1$"),
-    (
-        lambda: check_real(math.inf, "C", "a positive number", 0),
-        "expected a positive number, which is finite$",
-    ),
+    (lambda: check_real(math.inf, "C", "a number"), "C is inf; expected a number, which is finite$"),
     (lambda: check_real(-math.inf, "coef0"), "coef0 is -inf; expected a finite number$"),
-    (
-        lambda: check_real(10**400, "C", "a number"),
-        r"C is 10+\.\.\.; expected a number, at most 1.79769e.308$",
-    ),
-    (
-        lambda: RankingPursuit(2, mix=2).fit(PAIRS.items, [0, 1, 2]),
-        r"from 0 \(ranking\) to 1 \(regression\)$",
-    ),
+    (lambda: check_real(HUGE, "C", "a number"), r"expected a number, at most 1.79769e\+308$"),
+    (lambda: RankingPursuit(2, mix=2).fit(PAIRS.items, [0, 1, 2]), r"0 \(ranking\) to 1 \(regression\)$"),
     (lambda: AnKerRank(C=1e101).fit(PAIRS.items, [1, 2, 3]), r"a number from 1e-100 to 1e\+100 or 'path'$"),
     (lambda: check_count(1e300, "n", 1), r"n is 1e\+300; expected a whole number of at least 1, at most 2"),
     (lambda: Davidson(LONG).fit(PAIRS, Y), "alpha is .*; expected a positive number, at most"),

@@ -93,17 +93,14 @@ def test_compiled_code_is_of_the_contents_of_what_its_file_imports(tmp_path):
 FILE = '''
 """Doc."""
 def check(x):
-    """Says."""
     if x > 2:
         raise ValueError("too large" + f"{x} is 7")
-
 @njit
 def loop(x):
     """Adds."""
     if x < 0:
         raise ValueError("less than nothing")
     return x + 1
-
 options = {"error_model": "numpy"}
 '''
 
@@ -112,7 +109,7 @@ options = {"error_model": "numpy"}
     ("before", "after", "same"),
     [
         ("def check", "# why\n\ndef check", True),
-        ("Says.", "Says it.", True),
+        ("Doc.", "Documentation.", True),
         ("Adds.", "Adds one.", True),
         ("too large", "far too large", True),
         ("{x} is 7", "{x!r} was 8", True),

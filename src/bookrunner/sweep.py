@@ -31,8 +31,8 @@ def grid_points(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
     Examples
     --------
-    >>> grid_points({"seed": [0, 1], "n": [5]})
-    [{'seed': 0, 'n': 5}, {'seed': 1, 'n': 5}]
+    >>> grid_points({"seed": [0, 1], "n": [5, 6]})
+    [{'seed': 0, 'n': 5}, {'seed': 0, 'n': 6}, {'seed': 1, 'n': 5}, {'seed': 1, 'n': 6}]
     """
     if (count := math.prod(map(len, grid.values()))) > _MOST_POINTS:
         raise ValueError(f"the grid has {count:,} points; expected at most {_MOST_POINTS:,}")

@@ -199,10 +199,7 @@ def test_graphs_agree_with_least_squares():
 def test_bias_between_knots_is_that_of_the_path():
     pairs, y = four_items(2)
     flipped, y_tilde = pairs.flipped(y)
-    B, K = (
-        flipped.incidence().toarray(),
-        rbf_kernel(pairs.items, gamma=0.3),
-    )
+    B, K = flipped.incidence().toarray(), rbf_kernel(pairs.items, gamma=0.3)
     path = svm_path(B @ K @ B.T, y_tilde, lambda_min=0.05)
 
     def solution(lam):

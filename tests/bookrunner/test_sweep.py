@@ -21,15 +21,6 @@ record("fit", {"loss": seed / 10, "n": n})"""
 LEDGER = "- {id: P1-01, where: x, statement: x, chapter: 01_first, verdict: holds}\n"
 
 
-def test_grid_is_the_product():
-    assert grid_points({"a": [1, 2], "b": [3, 4]}) == [
-        {"a": 1, "b": 3},
-        {"a": 1, "b": 4},
-        {"a": 2, "b": 3},
-        {"a": 2, "b": 4},
-    ]
-
-
 def test_a_grid_has_its_limit():
     with pytest.raises(ValueError, match=r"1,000,000,000 points; expected at most 100,000"):
         grid_points(dict.fromkeys("abc", range(1000)))
