@@ -33,12 +33,8 @@ def test_build_succeeds_where_all_verdicts_agree(built):
     assert status == 0
     checked, problems = matched(project)
     assert problems == []
-    assert [entry.result and entry.result["computed"] for entry in checked] == [
-        "holds",
-        "holds if or typo",
-        None,
-        None,
-    ]
+    computed = [entry.result and entry.result["computed"] for entry in checked]
+    assert computed == ["holds", "holds if or typo", None, None]
 
 
 def test_page_shows_the_chapter_and_not_the_machinery(built):
