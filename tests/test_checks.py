@@ -116,7 +116,7 @@ PARAMETERS = [
     (lambda: Elo(rate=2).fit(MATCHES, Y), "rate is 2; expected a number above 0 and at most 1$"),
     (lambda: Elo(initial=-1e200).fit(MATCHES, Y), "expected a finite number, at least -1e.100$"),
     (lambda: check_real(2, "tol", "a number from 0 to 1", 0, 1), "tol is 2; expected a number from 0 to 1$"),
-    (lambda: check_real(math.inf, "C", "a number"), "C is inf; expected a number, which is finite$"),
+    (lambda: check_real(math.inf, "C", "'path' or a number"), "expected 'path' or a finite number$"),
     (lambda: check_real(-math.inf, "coef0"), "coef0 is -inf; expected a finite number$"),
     (lambda: check_real(HUGE, "C", "a number"), r"expected a number, at most 1.79769e\+308$"),
     (lambda: RankingPursuit(2, mix=2).fit(PAIRS.items, [0, 1, 2]), r"0 \(ranking\) to 1 \(regression\)$"),
