@@ -50,7 +50,7 @@ def counted_products(call: Callable[[], AdditiveAnalogy]) -> tuple[AdditiveAnalo
         count += 1
         return plain(self, v)
 
-    AnalogyOperator.times = times
+    AnalogyOperator.times = times  # pyright: ignore[reportAttributeAccessIssue]
     start = time.perf_counter()
     machine = call()
     seconds = time.perf_counter() - start

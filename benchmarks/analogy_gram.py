@@ -69,7 +69,7 @@ def called(U: np.ndarray) -> np.ndarray:
 
 
 def with_threads(threads: int, degree: int, U: np.ndarray) -> np.ndarray:
-    config.NUMBA_NUM_THREADS = threads
+    config.NUMBA_NUM_THREADS = threads  # pyright: ignore[reportAttributeAccessIssue]
     return analogy_kernel(U, degree=degree)
 
 
@@ -152,7 +152,7 @@ def against_limits(n: int) -> None:
     U, V = sample(n), sample(n)[::-1].copy()
     rows = []
     for threads in (1, 2):
-        config.NUMBA_NUM_THREADS = threads
+        config.NUMBA_NUM_THREADS = threads  # pyright: ignore[reportAttributeAccessIssue]
         gram, cross = (
             min(alternate([call], 1)[0] for _ in range(5))
             for call in (partial(analogy_kernel, U), partial(analogy_kernel, U, V))

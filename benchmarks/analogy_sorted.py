@@ -48,7 +48,7 @@ def at_size(sizes: Sequence[tuple[int, int, int]]) -> None:
     for n, d, degree in sizes:
         U, v = sample(n, d)
         for threads in (1, 2):
-            config.NUMBA_NUM_THREADS = threads
+            config.NUMBA_NUM_THREADS = threads  # pyright: ignore[reportAttributeAccessIssue]
             K = AnalogyOperator(U, degree)
             calls = [partial(AnalogyOperator, U, degree), partial(K.times, v), partial(K.cross, U[:1000], v)]
             seconds = alternate(calls, 5)
@@ -61,7 +61,7 @@ def at_size(sizes: Sequence[tuple[int, int, int]]) -> None:
 
 def crossover(sizes: Sequence[int], d: int) -> None:
     """A product by sorting against one with a Gram that is there, and against one that is made for it."""
-    config.NUMBA_NUM_THREADS = 2
+    config.NUMBA_NUM_THREADS = 2  # pyright: ignore[reportAttributeAccessIssue]
     rows = []
     for degree in (1, 2):
         for n in sizes:
@@ -80,7 +80,7 @@ def crossover(sizes: Sequence[int], d: int) -> None:
 
 
 def growth(sizes: Sequence[int], d: int) -> None:
-    config.NUMBA_NUM_THREADS = 2
+    config.NUMBA_NUM_THREADS = 2  # pyright: ignore[reportAttributeAccessIssue]
     rows = []
     for degree in (1, 2):
         for n in sizes:

@@ -52,7 +52,7 @@ def plain(X: np.ndarray, rank: np.ndarray, Q: np.ndarray) -> np.ndarray:
     search = GridSearchCV(SVC(kernel="precomputed"), {"C": COSTS}, cv=cv).fit(K, coins)
     halves = KFold(2, shuffle=True, random_state=0)
     f = cross_val_predict(search.best_estimator_, K, coins, cv=halves, method="decision_function")
-    scale = LogisticRegression(C=np.inf).fit(f[:, None], coins)
+    scale = LogisticRegression(C=np.inf).fit(np.reshape(f, (-1, 1)), coins)
     first, second = np.triu_indices(len(Q), 1)
     P = np.zeros((len(Q), len(Q)))
     chances = []

@@ -51,7 +51,7 @@ def regression(solver: str) -> Callable[[Pairs, np.ndarray], Fit]:
         flipped, labels = pairs.flipped(y)
         machine = LogisticRegression(C=1 / (ALPHA * len(labels)), solver=solver, tol=1e-4, max_iter=100)
         machine.fit(flipped.differences(), labels)
-        return Fit(machine.coef_[0], float(machine.intercept_[0]))
+        return Fit(machine.coef_[0], float(np.ravel(machine.intercept_)[0]))
 
     return fit
 

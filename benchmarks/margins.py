@@ -71,7 +71,7 @@ def cvxpy_lp(pairs: Pairs, y: np.ndarray, solver: str | None = None) -> np.ndarr
     limits = [mu <= 1 - cp.abs(ties @ w), mu <= preferences @ w - 1]
     with np.errstate(invalid="ignore"):  # cvxpy multiplies infinite bounds by zero
         cp.Problem(cp.Maximize(mu), limits).solve(solver=solver)
-    return w.value
+    return np.asarray(w.value)
 
 
 def linprog_all(pairs: Pairs, y: np.ndarray, method: str) -> np.ndarray:
@@ -100,14 +100,14 @@ def clarabel_all(pairs: Pairs, y: np.ndarray) -> np.ndarray:
     p = pairs.shape[2]
     rows = np.vstack([-preferences, ties, -ties])
     label = np.repeat([1.0, -1.0], [len(preferences), 2 * len(ties)])
-    settings = clarabel.DefaultSettings()
+    settings = clarabel.DefaultSettings()  # pyright: ignore[reportAttributeAccessIssue]
     settings.verbose = False
-    solver = clarabel.DefaultSolver(
+    solver = clarabel.DefaultSolver(  # pyright: ignore[reportAttributeAccessIssue]
         sparse.csc_matrix(np.diag(np.append(np.ones(p), 0.0))),
         np.zeros(p + 1),
         sparse.csc_matrix(np.column_stack([rows, -label])),
         -np.ones(len(rows)),
-        [clarabel.NonnegativeConeT(len(rows))],
+        [clarabel.NonnegativeConeT(len(rows))],  # pyright: ignore[reportAttributeAccessIssue]
         settings,
     )
     return np.array(solver.solve().x[:p])

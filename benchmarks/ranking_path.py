@@ -146,12 +146,13 @@ def by_clarabel(case: Case, lam: float):
     import clarabel
 
     square, linear, rows, right, equal = program(case, lam)
-    options = clarabel.DefaultSettings()
+    options = clarabel.DefaultSettings()  # pyright: ignore[reportAttributeAccessIssue]
     options.verbose, options.time_limit = False, PATIENCE
     options.tol_gap_abs = options.tol_gap_rel = options.tol_feas = 1e-12
-    cones = [clarabel.ZeroConeT(equal.shape[0]), clarabel.NonnegativeConeT(rows.shape[0])]
+    none, positive = clarabel.ZeroConeT, clarabel.NonnegativeConeT  # pyright: ignore[reportAttributeAccessIssue]
+    cones = [none(equal.shape[0]), positive(rows.shape[0])]
     right = np.concatenate([np.zeros(equal.shape[0]), right])
-    solver = clarabel.DefaultSolver(
+    solver = clarabel.DefaultSolver(  # pyright: ignore[reportAttributeAccessIssue]
         sparse.csc_matrix(square),
         linear,
         sparse.csc_matrix(sparse.vstack([equal, rows])),
@@ -179,7 +180,7 @@ def by_osqp(case: Case, lam: float):
 
 
 def by_piqp(case: Case, lam: float):
-    import piqp
+    import piqp  # pyright: ignore[reportMissingImports]
 
     square, linear, rows, right, equal = program(case, lam)
     solver = piqp.SparseSolver()

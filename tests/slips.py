@@ -69,6 +69,7 @@ def slip(number: str) -> dict[str, list[str]]:
             result = execute(chapter.notebook, {}, str(ROOT))
     if result.summary or result.notebook is None:
         raise ValueError(f"chapter {chapter.name} with a slip: {result.summary}\n{result.report}")
+    result.notebook["metadata"]["preflearn"] = {"run": {"chapter": chapter.name}}
     return broken_witnesses(records_of(project.recorded, chapter.name), Executed(result.notebook))
 
 

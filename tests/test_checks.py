@@ -12,6 +12,7 @@ import pytest
 from scipy import sparse
 
 from preflearn import plots
+from preflearn.analogy import AnKerRank
 from preflearn.checks import (
     as_real,
     check_count,
@@ -31,6 +32,7 @@ from preflearn.metrics import (
     threshold,
 )
 from preflearn.pairs import Pairs, as_pairs
+from preflearn.pursuit import RankingPursuit
 from preflearn.ranking import Davidson, OrdinalComparison
 from preflearn.ratings import Elo, Glicko
 from studies.ch07_histories import match_features
@@ -114,6 +116,11 @@ PARAMETERS = [
     (lambda: Elo(rate=2).fit(MATCHES, Y), "rate is 2; expected a number above 0 and at most 1$"),
     (lambda: Elo(initial=-1e200).fit(MATCHES, Y), "expected a finite number, at least -1e.100$"),
     (lambda: check_real(2, "tol", "a number from 0 to 1", 0, 1), "tol is 2; expected a number from 0 to 1$"),
+    (lambda: check_real(math.inf, "C", "'path' or a number"), "expected 'path' or a finite number$"),
+    (lambda: check_real(-math.inf, "coef0"), "coef0 is -inf; expected a finite number$"),
+    (lambda: check_real(HUGE, "C", "a number"), r"expected a number, at most 1.79769e\+308$"),
+    (lambda: RankingPursuit(2, mix=2).fit(PAIRS.items, [0, 1, 2]), r"0 \(ranking\) to 1 \(regression\)$"),
+    (lambda: AnKerRank(C=1e101).fit(PAIRS.items, [1, 2, 3]), r"a number from 1e-100 to 1e\+100 or 'path'$"),
     (lambda: check_count(1e300, "n", 1), r"n is 1e\+300; expected a whole number of at least 1, at most 2"),
     (lambda: Davidson(LONG).fit(PAIRS, Y), "alpha is .*; expected a positive number, at most"),
     (lambda: Davidson(True).fit(PAIRS, Y), "alpha is True; expected a positive number"),

@@ -147,6 +147,7 @@ def test_both_programs_give_the_same(ours, theirs):
 
 def test_every_block_of_code_is_of_a_kind_and_fits_a_telephone():
     assert TEXT.count("```python\n") == len(BLOCKS)
+    assert not re.search(r"from (studies|bookrunner)", TEXT)  # a user has the package alone
     assert max(len(line) for _, block, _ in BLOCKS for line in block.splitlines()) <= WIDEST
 
 

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import preflearn
 from preflearn import compiled
 from preflearn.ground import gram
@@ -77,15 +79,54 @@ def test_compiled_code_is_of_the_contents_of_what_its_file_imports(tmp_path):
     for path in package.rglob("*.py"):
         os.utime(path, (1, 1))
     unrelated = package / "datasets" / "sushi.py"
-    unrelated.write_text(unrelated.read_text("utf-8") + "# more\n", "utf-8")
+    unrelated.write_text(unrelated.read_text("utf-8") + "more = 1\n", "utf-8")
     assert stamps(tmp_path) == before
-    (package / "pairs.py").write_text((package / "pairs.py").read_text("utf-8") + "# more\n", "utf-8")
+    (package / "pairs.py").write_text((package / "pairs.py").read_text("utf-8") + "more = 1\n", "utf-8")
     between = stamps(tmp_path)
     assert [one == other for one, other in zip(between, before, strict=True)] == [True, False]
     indirect = package / "checks.py"  # which both import
-    indirect.write_text(indirect.read_text("utf-8") + "# more\n", "utf-8")
+    indirect.write_text(indirect.read_text("utf-8") + "more = 1\n", "utf-8")
     assert not set(stamps(tmp_path)) & {*between, *before}
     assert gram.combine._cache._cache_file._source_stamp == compiled._stamp(Path(gram.__file__))
+
+
+FILE = '''
+"""Doc."""
+def check(x):
+    if x > 2:
+        raise ValueError("too large" + f"{x} is 7")
+@njit
+def loop(x):
+    """Adds."""
+    if x < 0:
+        raise ValueError("less than nothing")
+    return x + 1
+options = {"error_model": "numpy"}
+'''
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "same"),
+    [
+        ("def check", "# why\n\ndef check", True),
+        ("Doc.", "Documentation.", True),
+        ("Adds.", "Adds one.", True),
+        ("too large", "far too large", True),
+        ("{x} is 7", "{x!r} was 8", True),
+        ("x > 2", "x > 3", False),
+        ("x > 2", "x >= 2", False),
+        ("x + 1", "x - 1", False),
+        ("less than nothing", "less than none", False),  # which the compiled code says
+        ("numpy", "python", False),
+    ],
+)
+def test_only_what_is_compiled_counts(tmp_path, before, after, same):
+    assert before in FILE
+    stamps = []
+    for name, text in (("one.py", FILE), ("other.py", FILE.replace(before, after))):
+        (tmp_path / name).write_text(text)
+        stamps.append(compiled._stamp(tmp_path / name))
+    assert (stamps[0] == stamps[1]) == same
 
 
 POINT = """
@@ -110,10 +151,10 @@ def test_a_module_that_is_no_longer_there_only_makes_the_cache_start_anew(tmp_pa
     """numba unpickles the types of old entries, which fails if their module was renamed."""
     package, printed = tmp_path / "preflearn", []
     shutil.copytree(Path(preflearn.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("before", "before", "after"):
+    for name, comment in (("before", ""), ("before", "# more\n"), ("after", "")):
         (package / "before.py").unlink(missing_ok=True)
         (package / f"{name}.py").write_text(POINT)
-        (package / "loop.py").write_text(LOOP.format(name))
+        (package / "loop.py").write_text(comment + LOOP.format(name))
         command = [sys.executable, "-c", "import preflearn.loop"]
         environment = os.environ | {"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)

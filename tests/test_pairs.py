@@ -223,7 +223,7 @@ BAD = [
     ),
     *by(
         as_pairs,
-        (np.zeros((3, 3, 2)), r"pairs has shape \(3, 3, 2\); expected Pairs or an \(m, 2, p\) array"),
+        (np.zeros((3, 3, 2)), r"pairs has shape \(3, 3, 2\); expected \(m, 2, p\): first and second item of"),
         (np.zeros((3, 2)), r"pairs has shape \(3, 2\)"),
         (np.zeros((0, 2, 2)), "first is empty"),
         (Pairs(ITEMS, [[0, 1]])[[]], "there are no pairs; expected at least one"),

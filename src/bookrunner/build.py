@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from bookrunner.files import check_writable, locked, read_yaml, write_if_changed
@@ -61,7 +61,7 @@ def build_book(
         If something can't be written, or another build is under way.
     """
     selected = project.select(chapters)
-    tasks = [task_of(chapter, parameters or {}, _executed(project, chapter)) for chapter in selected]
+    tasks = [task_of(chapter, parameters or {}, project.executed / chapter.name) for chapter in selected]
     state = State(project)
     if rendered:
         read_yaml(project.book / "_toc.yml")
@@ -70,7 +70,7 @@ def build_book(
         outcomes = run_tasks(state, tasks, **options)
         for outcome in outcomes:
             if outcome.executed:  # the book shows of each chapter what was asked for last
-                shown = _shown(project, outcome.task.chapter)
+                shown = project.shown / f"{outcome.task.chapter.name}.ipynb"
                 write_if_changed(shown, outcome.task.target.read_text("utf-8"))
         if _failed(outcomes):
             return 1
@@ -84,30 +84,23 @@ def build_book(
     return 1 if problems else 0
 
 
-def _executed(project: Project, chapter: Chapter) -> Path:
-    return project.build / "executed" / chapter.name
-
-
 def _failed(outcomes: Sequence[Outcome]) -> bool:
     """Say what became of the chapters; whether one failed."""
     counts = [sum(o.status == status for o in outcomes) for status in ("done", "unchanged", "failed")]
     print("chapters: {} executed, {} unchanged, {} failed".format(*counts))
     for outcome in outcomes:
         if outcome.status == "failed":
-            title = f"{outcome.task.label} failed after {duration(outcome.seconds)}: {outcome.summary}"
-            failed = outcome.task.failed
+            result, failed = outcome.result, outcome.task.failed
+            title = f"{outcome.task.label} failed after {duration(result.seconds)}: {result.summary}"
             kept = f"executed so far: {failed}" if failed.exists() else "it did not start"
-            print("", "=" * 78, title, kept, "-" * 78, outcome.report, sep="\n")
+            print("", "=" * 78, title, kept, "-" * 78, result.report, sep="\n")
     return counts[2] > 0
-
-
-def _shown(project: Project, chapter: Chapter) -> Path:
-    return project.build / "shown" / f"{chapter.name}.ipynb"
 
 
 def shown_chapters(project: Project) -> dict[str, Executed]:
     """What the book shows of each chapter that was executed, by name."""
-    found = {chapter.name: read_executed(_shown(project, chapter)) for chapter in project.chapters}
+    names = [chapter.name for chapter in project.chapters]
+    found = {name: read_executed(project.shown / f"{name}.ipynb") for name in names}
     return {name: executed for name, executed in found.items() if executed is not None}
 
 
@@ -156,17 +149,13 @@ def collect(project: Project, state: State) -> list[str]:
     return problems
 
 
-def record_chapter(
-    project: Project, name: str, parameters: Mapping[str, Any], agreed: Callable[[], bool], **options: Any
-) -> int:
+def record_chapter(project: Project, name: str, agreed: Callable[[], bool], **options: Any) -> int:
     """Run a chapter in its quick and its full profile, say what moves in data/recorded, and write it.
 
     Parameters
     ----------
     project : Project
     name : str
-    parameters : mapping of str to object
-        With others than the chapter's own, nothing is written.
     agreed : callable
         Asked before anything is written.
     **options
@@ -178,9 +167,8 @@ def record_chapter(
         0, or 1 if a cell failed, data are missing, or rows of the quick run are not those of the full one.
     """
     chapter = project.chapter(name)
-    others = chapter.checked_parameters({k: v for k, v in parameters.items() if k != "profile"})
-    folder, in_full = _executed(project, chapter), others | {"profile": "full"}
-    tasks = [task_of(chapter, others, folder), task_of(chapter, in_full, folder, f"{chapter.name}, full")]
+    folder, in_full = project.executed / chapter.name, {"profile": "full"}
+    tasks = [task_of(chapter, {}, folder), task_of(chapter, in_full, folder, f"{chapter.name}, full")]
     with locked(project.build / "lock", "a build of this book"):
         check_writable([project.recorded])
         outcomes = run_tasks(State(project), tasks, **options)
@@ -195,24 +183,24 @@ def record_chapter(
         wrong = [f"other data in place of {name}" for name in sorted(missing)]
         for name, found in broken_witnesses(made, quick).items():
             wrong += [f"{name}, of the quick run: {one}" for one in found]
-        if others:
-            print(f"nothing is written: the parameters are not the chapter's own ({', '.join(others)})")
-        elif wrong:
+        if wrong:
             print("nothing is written:", *wrong, sep="\n  - ")
         elif not agreed():
             print("nothing is written")
         else:
             write_records(project.recorded, chapter.name, made)
             print(f"written to {project.recorded}")
-    return 1 if wrong and not others else 0
+    return 1 if wrong else 0
 
 
 def _header(project: Project, chapter: Chapter, full: Executed) -> dict[str, Any]:
     about = full.provenance
+    command = shlex.join(["git", "-C", str(project.root), "rev-parse", "HEAD"])
+    status, commit = subprocess.getstatusoutput(command)
     return {
         "chapter": chapter.name,
         "date": full.run["date"],
-        "commit": _commit(project),
+        "commit": None if status else commit,  # outside of git
         "versions": about["versions"],
         "parameters": about["parameters"],
         "wall_time_s": full.run["seconds"],
@@ -220,13 +208,3 @@ def _header(project: Project, chapter: Chapter, full: Executed) -> dict[str, Any
         "replaced": full.replaced,
         "cells": chapter.code,
     }
-
-
-def _commit(project: Project) -> str | None:
-    """The commit that is checked out; None outside of git."""
-    command = ["git", "-C", str(project.root), "rev-parse", "HEAD"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError:
-        return None
-    return done.stdout.strip() if done.returncode == 0 else None

@@ -62,7 +62,7 @@ _CELL_TIME = click.option("--cell-time", "cell_seconds", default=21600, **_SECON
 
 def _execution_options(command: Any) -> Any:
     """What `build`, `record` and `sweep` share."""
-    return _PARAMETERS(_JOBS(_CELL_TIME(command)))
+    return _JOBS(_CELL_TIME(command))
 
 
 def _named(parameters: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -77,6 +77,7 @@ def _named(parameters: Iterable[tuple[str, str]]) -> dict[str, str]:
 @click.option("--profile", type=click.Choice(["quick", "full"]), help="full: the papers' sizes.")
 @click.option("--force", is_flag=True, help="Execute although nothing changed.")
 @click.option("--no-render", is_flag=True, help="Stop before the pages are rendered.")
+@_PARAMETERS
 @_execution_options
 def _build(chapters: Any, profile: Any, no_render: bool, parameters: Any, **options: Any) -> int:
     """Execute chapters whose notebook, modules, parameters, data or versions changed, side by side;
@@ -96,23 +97,21 @@ def _build(chapters: Any, profile: Any, no_render: bool, parameters: Any, **opti
 @click.option("--yes", is_flag=True, help="Write without asking.")
 @click.option("--dry", is_flag=True, help="Only show what moves.")
 @_execution_options
-def _record(chapter: str, yes: bool, dry: bool, parameters: Any, **options: Any) -> int:
-    """Run one chapter in both profiles, show what moves against data/recorded, and write the tables there.
-
-    With -p, so that the parameters are not the chapter's own, nothing is written.
-    """
+def _record(chapter: str, yes: bool, dry: bool, **options: Any) -> int:
+    """Run one chapter in both profiles, show what moves against data/recorded, and write the tables there."""
     from bookrunner.build import record_chapter
 
     def agreed() -> bool:
         return not dry and (yes or (sys.stdin.isatty() and click.confirm("write these tables?")))
 
-    return record_chapter(find_project(), chapter, _named(parameters), agreed, **options)
+    return record_chapter(find_project(), chapter, agreed, **options)
 
 
 @_preflearn.command("sweep", short_help="Execute one chapter at every point of a grid of parameters.")
 @click.argument("chapter")
 @click.option("--scheduler", metavar="ADDRESS", help="Run on a Dask cluster, such as tcp://host:8786.")
 @click.option("--output", type=Path, metavar="DIR", help="Default: _build/sweeps/CHAPTER.")
+@_PARAMETERS
 @_execution_options
 def _sweep(chapter: str, parameters: Any, jobs: Any, scheduler: Any, **options: Any) -> int:
     """Execute one chapter at every point of a grid: -p takes a range such as 0:20 or 0:20:5, or a list such
@@ -132,7 +131,7 @@ def _sweep(chapter: str, parameters: Any, jobs: Any, scheduler: Any, **options: 
     print(f"points: {', '.join(f'{count} {status}' for status, count in sorted(counts.items()))}")
     for outcome in outcomes:
         if outcome.status == "failed":
-            print(f"  {outcome.task.label}: {outcome.summary}")
+            print(f"  {outcome.task.label}: {outcome.result.summary}")
     print(f"results: {table}")
     return 1 if counts["failed"] else 0
 
@@ -149,9 +148,14 @@ def _data(action: str, names: tuple[str, ...]) -> int:
     from preflearn import datasets
 
     if action == "fetch":
+        missed = []
         for name in names:
-            print(*datasets.fetch(name, progress=sys.stderr.isatty()), sep="\n")
-        return 0
+            try:
+                print(*datasets.fetch(name, progress=sys.stderr.isatty()), sep="\n")
+            except (OSError, ValueError) as error:  # the next one may be had
+                missed.append(f"preflearn: error: {error}\n")
+        sys.stderr.writelines(missed)
+        return min(len(missed), 1)
     rows = datasets.listing()
     if action == "verify":
         rows = pd.concat([datasets.verify(name) for name in names or [None]])
@@ -165,17 +169,9 @@ def _claims() -> int:
     from bookrunner.build import shown_chapters
     from bookrunner.ledger import load_ledger
     from bookrunner.pages import match_checks
+    from bookrunner.records import filled
 
     project = find_project()
     checked, problems = match_checks(load_ledger(project.book / "claims.yml"), shown_chapters(project))
-    for entry in checked:
-        computed = entry.result["computed"] if entry.result else "-"
-        mark = "!" if entry.kind == "contradiction" else " "
-        claim = entry.claim
-        print(f"{mark} {claim.id:7} {claim.verdict:9} {computed:17} {claim.chapter:16} {claim.where}")
-    contradictions = sum(entry.kind == "contradiction" for entry in checked)
-    n_computed = sum(entry.result is not None for entry in checked)
-    print(f"{len(checked)} claims, {n_computed} computed, {contradictions} contradictions")
-    for problem in problems:
-        print(f"  - {problem}")
-    return 1 if contradictions else 0
+    print(filled("claims.txt", checked=checked, problems=problems))
+    return int(any(entry.kind == "contradiction" for entry in checked))

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import nbformat
+from click import unstyle
 from jupyter_client.manager import AsyncKernelManager
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from papermill.exceptions import PapermillExecutionError
@@ -33,7 +34,6 @@ CELL_SECONDS = 6 * 3600
 
 _PROVENANCE = "import bookrunner.records as _records\n\n_records.emit_provenance({!r})"
 _NOISE = re.compile(r"Kernel is running over TCP without encryption")
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Result(NamedTuple):
@@ -56,9 +56,6 @@ class Kernels:
         self.stopped = True
         for process in self.processes:
             process.kill()
-
-
-_of_this_process = Kernels()
 
 
 def kernel_environment(root: str) -> dict[str, str]:
@@ -93,7 +90,7 @@ def execute(
         Told of each cell, when it begins, such as "cell 3 of 20".
     """
     source: Any = nbformat.from_dict(notebook)
-    kernels = kernels or _of_this_process
+    kernels = kernels or Kernels()
     text = _PROVENANCE.format(list(declared(notebook)))
     source.cells.append(nbformat.v4.new_code_cell(text, metadata={"tags": [PROVENANCE_TAG]}))
     folder = Path(root) / "notebooks"
@@ -127,7 +124,7 @@ def execute(
             run = partial(execute_notebook, source, None, parameters, progress_bar=False, **options)
             executed = Context().run(run)
         except PapermillExecutionError as error:
-            how, report = f"{error.ename}: {error.evalue}", _COLOURS.sub("", str(error))
+            how, report = f"{error.ename}: {error.evalue}", unstyle(str(error))
         except CellTimeoutError:
             how = f"more than {cell_seconds} s (--cell-time gives it more)"
         except DeadKernelError:

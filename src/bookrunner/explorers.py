@@ -11,6 +11,7 @@ import html
 import io
 import json
 from collections.abc import Mapping
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 from bookrunner.parameters import show
@@ -130,17 +131,11 @@ def _inline(data: Mapping[str, Any]) -> str:
     parts = []
     for name, value in data.items():
         try:
-            part = json.dumps(value, separators=(",", ":"), allow_nan=False, default=_listed)
-        except (TypeError, ValueError) as error:
+            part = json.dumps(value, separators=(",", ":"), allow_nan=False, default=methodcaller("tolist"))
+        except (AttributeError, TypeError, ValueError) as error:
             raise ValueError(f"data[{name!r}]: {error}; expected texts and finite numbers") from None
         parts.append(f"{json.dumps(name)}:{part}")
     return f"{{{','.join(parts)}}}".translate({ord(sign): f"\\u{ord(sign):04x}" for sign in "&<>"})
-
-
-def _listed(value: Any) -> Any:
-    if not hasattr(value, "tolist"):  # of an array or a scalar of NumPy
-        raise TypeError(f"{value!r:.80} is no data")
-    return value.tolist()
 
 
 def _svg(figure: Figure) -> str:

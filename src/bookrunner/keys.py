@@ -7,7 +7,6 @@ stamp has a say.
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 from bookrunner.files import digest
@@ -28,16 +27,13 @@ class State:
         self._project, self.root = project, str(project.root)
         self.ledger = load_ledger(project.book / "claims.yml")
         source = Path(__file__).parents[1]
-        found = (path for name in PACKAGES for path in (source / name).rglob("*"))
-        modules = [path for path in found if path.suffix in (".py", ".html")]
+        self._known: dict[str, str | None] = {}
+        self._known |= {f"version {name}": number for name, number in main_versions().items()}
+        self._known |= {f"claim {claim.id}": claim.shown for claim in self.ledger.values()}
         # Read at once: a kernel imports what an editor may change before the run ends.
-        self._known: dict[str, str | None] = {
-            **{f"version {name}": number for name, number in main_versions().items()},
-            **{
-                f"module {path.relative_to(source).as_posix()}": digest(path.read_bytes()) for path in modules
-            },
-            **{f"claim {claim.id}": claim.shown for claim in self.ledger.values()},
-        }
+        for path in (path for name in PACKAGES for path in (source / name).rglob("*")):
+            if path.suffix in (".py", ".html"):
+                self._known[f"module {path.relative_to(source).as_posix()}"] = digest(path.read_bytes())
 
     def __getitem__(self, name: str) -> str | None:
         if name not in self._known:
@@ -66,7 +62,7 @@ class State:
         try:
             (entry,) = registry.files_of(dataset, [file])
             found = registry.locate(entry)
-            return hashlib.sha256(registry.verified(entry, found[0])).hexdigest() if found else None
+            return digest(registry.verified(entry, found[0])) if found else None
         except (ValueError, registry.DatasetUnavailable):  # unknown, or not the file that was registered
             return None
 

@@ -34,6 +34,7 @@ a definition; no computation could come out otherwise, so no chapter checks it.
 VERDICTS = tuple(MARKS)
 
 _PRINTED = "as printed"
+_TAGS = (r'<span class="math notranslate nohighlight">\({}\)</span>', "<em>{}</em>", "<code>{}</code>")
 _SPAN = re.compile(r"\$([^$]+)\$|(?<![\w*])\*(\S(?:[^*]*\S)?)\*(?![\w*])|`([^`]+)`")
 
 
@@ -349,7 +350,5 @@ def _text_html(text: str) -> str:
 
 
 def _span_html(span: re.Match) -> str:
-    math, emphasis, code = span.groups()
-    if math is not None:
-        return rf'<span class="math notranslate nohighlight">\({math}\)</span>'
-    return f"<em>{emphasis}</em>" if emphasis is not None else f"<code>{code}</code>"
+    group = span.lastindex or 1
+    return _TAGS[group - 1].format(span[group])

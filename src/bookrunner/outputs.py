@@ -69,9 +69,10 @@ class Executed:
         return self.notebook["metadata"]["preflearn"]["run"]
 
     @property
-    def n_code_cells(self) -> int:
-        """Number of the chapter's own code cells."""
-        return sum(cell["cell_type"] == "code" and not _is_hidden(cell) for cell in self.notebook["cells"])
+    def cells(self) -> list[dict[str, Any]]:
+        """The chapter's own cells, without those that the machinery adds."""
+        ours = {INJECTED_TAG, PROVENANCE_TAG}
+        return [cell for cell in self.notebook["cells"] if not ours & {*cell["metadata"].get("tags", [])}]
 
     def _payloads(self, mime: str) -> list[dict[str, Any]]:
         """Our machine-readable outputs of one kind, in order; ValueError where one has another form."""
@@ -90,8 +91,9 @@ class Executed:
 
     @cached_property
     def records(self) -> dict[str, dict[str, Any]]:
-        """Payloads of `record`, in order, by name."""
-        return {payload["name"]: payload for payload in self._payloads(RECORD_MIME)}
+        """Payloads of `record`, in order, by names such as "03_lemma_coincidence"."""
+        chapter = self.run["chapter"]
+        return {f"{chapter}_{payload['name']}": payload for payload in self._payloads(RECORD_MIME)}
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
@@ -125,24 +127,17 @@ class Executed:
         rest on them.
         """
         cells = [_markdown("installation", filled("installation.md", repository=repository), "remove-cell")]
-        for cell in self.notebook["cells"]:
-            if _is_hidden(cell):
-                continue
+        for cell in self.cells:
             cells.append(_clean(cell, broken))
             if "parameters" in cell["metadata"].get("tags", []):
                 wrong = sorted(name for name in broken if name.startswith(self.run["chapter"]))
-                if text := filled(
-                    "notes.md", given=self.run["parameters"], wrong=wrong, doubt=DOUBT, repr=repr
-                ):
+                about = {"given": self.run["parameters"], "wrong": wrong, "doubt": DOUBT}
+                if text := filled("notes.md", repr=repr, **about):
                     cells.append(_markdown("notes", text))
         kept = ("kernelspec", "language_info")
         metadata = {key: value for key, value in self.notebook["metadata"].items() if key in kept}
         page = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
         return json.dumps(page, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
-
-
-def _is_hidden(cell: dict[str, Any]) -> bool:
-    return not {INJECTED_TAG, PROVENANCE_TAG}.isdisjoint(cell["metadata"].get("tags", []))
 
 
 def _clean(cell: dict[str, Any], broken: Collection[str]) -> dict[str, Any]:

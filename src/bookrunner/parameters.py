@@ -9,6 +9,7 @@ import ast
 import json
 import re
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 PROFILES = ("quick", "full")
@@ -138,7 +139,14 @@ def show(bundle: dict[str, Any]) -> None:
         print(bundle["text/plain"])
 
 
-def check_profile(profile: str) -> None:
+def check_names(names: Iterable[str], known: Iterable[str], chapter: str = "this chapter") -> None:
+    """Raise ValueError on a parameter that a chapter lacks: papermill would set what nothing reads."""
+    if unknown := [name for name in names if name not in known]:
+        found = ", ".join(map(repr, unknown))
+        raise ValueError(f"{chapter} has no parameter {found}; expected one of {sorted(known)}")
+
+
+def check_profile(profile: str, chapter: str = "") -> None:
     """What a chapter calls after its parameters: refuse a profile or, under papermill, a name it lacks.
 
     `preflearn build` refuses both before it starts; plain papermill sets any name to any value.
@@ -154,12 +162,9 @@ def check_profile(profile: str) -> None:
     >>> check_profile("quick")
     """
     if profile not in PROFILES:
-        raise ValueError(f"profile is {profile!r}; expected one of {list(PROFILES)}")
+        raise ValueError(f"{chapter}profile is {profile!r}; expected one of {list(PROFILES)}")
     shell = running_shell()
     cells = shell.user_ns.get("In", []) if shell is not None else []
     injected = next((k for k, cell in enumerate(cells) if cell.startswith("# Parameters\n")), None)
     if injected is not None:
-        known = assigned_names("\n".join(cells[:injected]))
-        if unknown := [name for name in assigned_names(cells[injected]) if name not in known]:
-            names = ", ".join(map(repr, unknown))
-            raise ValueError(f"this chapter has no parameter {names}; expected one of {sorted(known)}")
+        check_names(assigned_names(cells[injected]), assigned_names("\n".join(cells[:injected])))

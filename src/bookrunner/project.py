@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bookrunner.files import digest
-from bookrunner.parameters import PROFILES, declared, typed
+from bookrunner.parameters import check_names, check_profile, declared, typed
 
 _THREADED = ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "NUMBA_NUM", "VECLIB_MAXIMUM")
 THREAD_VARIABLES = tuple(f"{name}_THREADS" for name in _THREADED)
@@ -68,17 +68,8 @@ class Chapter:
     def profile(self, parameters: Mapping[str, Any]) -> str:
         """The profile that the chapter runs in: what was given, else its default, else "quick"."""
         profile = parameters.get("profile", self.parameters.get("profile", "quick"))
-        if profile not in PROFILES:
-            raise ValueError(f"chapter {self.name}: profile is {profile!r}; expected one of {list(PROFILES)}")
+        check_profile(profile, f"chapter {self.name}: ")
         return profile
-
-    def check_names(self, names: Iterable[str]) -> None:
-        """Raise ValueError on a parameter that the chapter lacks: papermill would set what nothing reads."""
-        if unknown := [name for name in names if name not in self.parameters]:
-            raise ValueError(
-                f"chapter {self.name} has no parameter {', '.join(map(repr, unknown))}; "
-                f"expected one of {sorted(self.parameters)}"
-            )
 
     def checked_parameters(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The given parameters without those that equal the chapter's defaults.
@@ -90,7 +81,7 @@ class Chapter:
         ValueError
             If the chapter has no such parameter, or a value is not of its kind.
         """
-        self.check_names(given)
+        check_names(given, self.parameters, f"chapter {self.name}")
         checked = {}
         for name, value in given.items():
             default = self.parameters[name]
@@ -127,6 +118,8 @@ class Project:
         The tables of full runs.
     build : Path
         Everything else that is built.
+    executed, shown : Path
+        Its folders of the chapters as they were executed, a folder a chapter, and as the book shows them.
     """
 
     def __init__(self, root: Path) -> None:
@@ -134,6 +127,7 @@ class Project:
         self.notebooks, self.book = root / "notebooks", root / "book"
         self.pages, self.recorded = self.book / "chapters", root / "data" / "recorded"
         self.build = root / "_build"
+        self.executed, self.shown = self.build / "executed", self.build / "shown"
 
     @cached_property
     def chapters(self) -> list[Chapter]:
@@ -149,10 +143,9 @@ class Project:
             If there is none; the message lists all.
         """
         wanted = name.removesuffix(".ipynb").rsplit("/", 1)[-1]
-        number = f"{int(wanted):02d}" if wanted.isdecimal() else None
         for chapter in self.chapters:
-            prefix, _, rest = chapter.name.partition("_")
-            if wanted in (chapter.name, rest) or number == prefix:
+            number, _, rest = chapter.name.partition("_")
+            if wanted in (chapter.name, rest, number, number.lstrip("0")):
                 return chapter
         raise ValueError(
             f"there is no chapter {name!r}; expected one of {[chapter.name for chapter in self.chapters]}"

@@ -8,8 +8,12 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
+
+from click import unstyle
 
 from bookrunner.files import digest, read_yaml, write_atomically
 from bookrunner.project import Project
@@ -17,7 +21,6 @@ from bookrunner.records import requirements
 from bookrunner.tasks import duration
 
 _SPHINX = ("sphinx", "myst-nb", "myst-parser", "sphinx-book-theme", "pydata-sphinx-theme")
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _COMMAND = "import sys; from jupyter_book.cli.main import main; sys.exit(main())"
 
 
@@ -46,15 +49,16 @@ def render(project: Project) -> list[str]:
     ModuleNotFoundError
         If Jupyter Book is missing.
     """
-    state, html, stamp = _state(project), project.build / "html", project.build / "html" / "render.json"
+    state, html, stamp = _state(project), project.build / "html", project.build / "render.json"
     last = json.loads(stamp.read_text("utf-8")) if stamp.exists() else {}
-    if last.get("hash") == state["hash"]:
+    whole = last.get("html") == _digests(html, html.rglob("*"))
+    if whole and last.get("hash") == state["hash"]:
         print("the rendered book is up to date")
         return []
-    # Sphinx compares times, so that a page that an interrupted or failed run wrote would never be looked at
-    # again: only a run that went well is a ground for the next one. And it copies style sheets and reads the
-    # configuration anew only where some page changed.
-    if last.get("frame") != state["frame"]:
+    # Sphinx compares times, so that a page that an interrupted or failed run wrote, or that was damaged,
+    # would never be looked at again: only a run that went well is a ground for the next one. And it copies
+    # style sheets and reads the configuration anew only where some page changed.
+    if not whole or last.get("frame") != state["frame"]:
         shutil.rmtree(html, ignore_errors=True)
         shutil.rmtree(project.build / ".doctrees", ignore_errors=True)
     stamp.unlink(missing_ok=True)
@@ -66,7 +70,7 @@ def render(project: Project) -> list[str]:
         print(f"{len(problems)} warnings are not counted: not yet computed are {', '.join(waiting)}")
         problems = []
     if not problems:
-        write_atomically(stamp, json.dumps(state))
+        write_atomically(stamp, json.dumps(state | {"html": _digests(html, html.rglob("*"))}))
         print(f"rendered in {duration(time.monotonic() - started)}")
     return problems
 
@@ -78,18 +82,22 @@ def _jupyter_book(project: Project) -> list[str]:
     command = [sys.executable, "-c", _COMMAND, *arguments, "-W", "-n", "--keep-going"]
     with log.open("w", encoding="utf-8") as file:
         done = subprocess.run(command, cwd=project.root, stdout=file, stderr=subprocess.STDOUT)
-    lines = [_COLOURS.sub("", line).rstrip() for line in log.read_text("utf-8", "replace").splitlines()]
+    lines = [unstyle(line).rstrip() for line in log.read_text("utf-8", "replace").splitlines()]
     warnings = [line for line in lines if re.search(r"\b(WARNING|ERROR|CRITICAL):", line)]
     if done.returncode and not warnings:
         warnings = [line for line in lines if line][-15:]
     return list(dict.fromkeys(warnings))
 
 
+def _digests(folder: Path, found: Iterable[Path]) -> dict[str, str]:
+    """Digests of those that are whole files, by their names in a folder."""
+    paths = sorted(path for path in found if path.is_file() and not path.name.startswith(".tmp-"))
+    return {path.relative_to(folder).as_posix(): digest(path.read_bytes()) for path in paths}
+
+
 def _state(project: Project) -> dict[str, Any]:
     """A hash of all that is read, and one of what is not the text of a page."""
-    found = [*project.book.rglob("*"), project.root / "_config.yml"]
-    paths = sorted(path for path in found if path.is_file() and not path.name.startswith(".tmp-"))
-    files = {path.relative_to(project.root).as_posix(): digest(path.read_bytes()) for path in paths}
+    files = _digests(project.root, [*project.book.rglob("*"), project.root / "_config.yml"])
     frame = {name: None if name.endswith((".ipynb", ".md")) else content for name, content in files.items()}
     versions = {name: version(name) for name in [*_SPHINX, *requirements()]}
     return {"hash": digest([files, versions]), "frame": digest([frame, versions])}

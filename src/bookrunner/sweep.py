@@ -14,7 +14,7 @@ import pandas as pd
 
 from bookrunner.files import digest, file_name, locked, write_atomically
 from bookrunner.keys import State
-from bookrunner.parameters import grid_values
+from bookrunner.parameters import check_names, grid_values
 from bookrunner.project import Project
 from bookrunner.tasks import Outcome, run_tasks, task_of
 
@@ -31,8 +31,8 @@ def grid_points(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
     Examples
     --------
-    >>> grid_points({"seed": [0, 1], "n": [5]})
-    [{'seed': 0, 'n': 5}, {'seed': 1, 'n': 5}]
+    >>> grid_points({"seed": [0, 1], "n": [5, 6]})
+    [{'seed': 0, 'n': 5}, {'seed': 0, 'n': 6}, {'seed': 1, 'n': 5}, {'seed': 1, 'n': 6}]
     """
     if (count := math.prod(map(len, grid.values()))) > _MOST_POINTS:
         raise ValueError(f"the grid has {count:,} points; expected at most {_MOST_POINTS:,}")
@@ -42,7 +42,7 @@ def grid_points(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 def run_sweep(
     project: Project,
     chapter_name: str,
-    grid: Mapping[str, Sequence[Any] | str],
+    grid: Mapping[str, str],
     *,
     output: Path | None = None,
     **options: Any,
@@ -55,8 +55,8 @@ def run_sweep(
     ----------
     project : Project
     chapter_name : str
-    grid : mapping of str to sequence or str
-        The values of each parameter; a text is read by `grid_values`.
+    grid : mapping of str to str
+        The values of each parameter, as `grid_values` reads them.
     output : Path, optional
         Folder of the executed notebooks and of the table; ``_build/sweeps/<chapter>`` by default.
     **options
@@ -78,11 +78,11 @@ def run_sweep(
     """
     chapter = project.chapter(chapter_name)
     folder = project.build / "sweeps" / chapter.name if output is None else Path(output)
-    chapter.check_names(grid)
-    values = dict(grid)
-    for name, given in grid.items():
-        if isinstance(given, str):
-            values[name] = grid_values(f"chapter {chapter.name}: {name}", given, chapter.parameters[name])
+    check_names(grid, chapter.parameters, f"chapter {chapter.name}")
+    values = {
+        name: grid_values(f"chapter {chapter.name}: {name}", text, chapter.parameters[name])
+        for name, text in grid.items()
+    }
     points = grid_points(values)
     labels = [",".join(f"{name}={value}" for name, value in point.items()) for point in points]
     tasks = [task_of(chapter, point, folder, label) for point, label in zip(points, labels, strict=True)]
@@ -104,7 +104,7 @@ def results_table(points: Sequence[Mapping[str, Any]], outcomes: Sequence[Outcom
 
 
 def _results(outcome: Outcome) -> dict[str, Any]:
-    row = {"status": outcome.status, "run_time_s": outcome.seconds, "error": outcome.summary}
+    row = {"status": outcome.status, "run_time_s": outcome.result.seconds, "error": outcome.result.summary}
     if (executed := outcome.executed) is None:
         return row
     row |= {"status": "done", "run_time_s": executed.run["seconds"]}
@@ -112,8 +112,8 @@ def _results(outcome: Outcome) -> dict[str, Any]:
         row[result["id"]] = result["computed"]
         if result["value"] is not None:
             row[f"{result['id']} value"] = result["value"]
-    for name, record in executed.records.items():
+    for record in executed.records.values():
         table = list(csv.DictReader(io.StringIO(record["csv"])))
         if len(table) == 1:
-            row |= {f"{name}.{key}": value for key, value in table[0].items()}
+            row |= {f"{record['name']}.{key}": value for key, value in table[0].items()}
     return row

@@ -32,6 +32,9 @@ from bookrunner.project import Chapter
 SILENCE = 60
 """Seconds without a word after which a log, which has no bar, is told where all runs are."""
 
+CONNECTION = 20
+"""Seconds in which a Dask scheduler has to answer."""
+
 
 @dataclass(frozen=True)
 class Task:
@@ -75,14 +78,12 @@ def task_of(chapter: Chapter, given: Mapping[str, Any], folder: Path, label: str
 
 @dataclass
 class Outcome:
-    """What became of a task: status "done", "unchanged" or "failed"."""
+    """What became of a task: status "done", "unchanged" or "failed", and the `result` of its run, if any."""
 
     task: Task
     status: str
     executed: Executed | None = field(default=None, repr=False)
-    seconds: float = 0.0
-    summary: str = ""
-    report: str = field(default="", repr=False)
+    result: Result = field(default=Result(None), repr=False)
 
 
 def duration(seconds: float) -> str:
@@ -132,14 +133,13 @@ def run_tasks(
     Raises
     ------
     ValueError
-        If `jobs` is not positive, or there is no Dask or no scheduler.
+        If `jobs` is not positive.
     OSError
-        If a result can't be written; folders are tried before anything runs.
+        If a result can't be written; folders are tried before anything runs. If no scheduler answers.
     KeyboardInterrupt
         Once the kernels are stopped and what was finished is stored.
     """
-    outcomes = {task.target: Outcome(task, "unchanged", read_executed(task.target)) for task in tasks}
-    last = {target: outcome.executed for target, outcome in outcomes.items()}
+    last = {task.target: read_executed(task.target) for task in tasks}
     left = [task for task in tasks if force or not (found := last[task.target]) or state.changes(found)]
     check_writable({task.target.parent for task in left})
     # The longest first: then no processor waits for one long chapter at the end.
@@ -147,20 +147,19 @@ def run_tasks(
     threads = cpu_count() if jobs is None else jobs
     where = _cluster(scheduler) if scheduler else ThreadPoolExecutor(threads)
     with where as executor:
-        for outcome in _outcomes(state, left, cell_seconds, executor, None if scheduler else Kernels()):
-            outcomes[outcome.task.target] = outcome
-    return [outcomes[task.target] for task in tasks]
+        ran = {outcome.task.target: outcome for outcome in _outcomes(state, left, cell_seconds, executor)}
+    return [ran.get(task.target, Outcome(task, "unchanged", last[task.target])) for task in tasks]
 
 
 def _outcomes(
-    state: State, tasks: Sequence[Task], cell_seconds: int, executor: Executor, kernels: Kernels | None
+    state: State, tasks: Sequence[Task], cell_seconds: int, executor: Executor
 ) -> Iterator[Outcome]:
     """Submit all, and store each result as it comes; an interrupt stops the kernels of this machine.
 
     A line tells of each task that ended. Meanwhile a terminal shows a bar with the cells that are computed;
     elsewhere a line a minute names them. What runs on a cluster does not say how far it is.
     """
-    futures, running = dict[Future[Result], Task](), dict[str, str]()
+    futures, running, kernels = dict[Future[Result], Task](), dict[str, str](), Kernels()
     for task in tasks:
         begun = partial(setitem, running, task.label)
         job = (task.chapter.notebook, task.parameters, state.root, cell_seconds, kernels, begun)
@@ -174,7 +173,7 @@ def _outcomes(
                 outcome = _stored(state, futures.pop(future), future)
                 running.pop(outcome.task.label, None)
                 how = "done in" if outcome.status == "done" else "FAILED after"
-                text = f"{outcome.task.label}: {how} {duration(outcome.seconds)}"
+                text = f"{outcome.task.label}: {how} {duration(outcome.result.seconds)}"
                 tqdm.write(f"{text} ({len(tasks) - len(futures)} of {len(tasks)})", file=sys.stderr)
                 bar.update()
                 yield outcome
@@ -184,8 +183,7 @@ def _outcomes(
                 print(f"{where} after {duration(time.monotonic() - started)}", file=sys.stderr)
     except BaseException:
         done = [future for future in futures if future.done()]
-        if kernels is not None:
-            kernels.stop()
+        kernels.stop()
         for future in futures:
             future.cancel()
         for future in done:
@@ -201,16 +199,16 @@ def _stored(state: State, task: Task, future: Future[Result]) -> Outcome:
         result = future.result()
     except Exception as error:  # a worker was lost, or lacks the package
         result = Result(None, f"{type(error).__name__}: {error}")
-    notebook, how, seconds = result.notebook, result.summary, result.seconds
     task.failed.unlink(missing_ok=True)
-    if notebook is not None:
+    if result.notebook is not None:
         try:
-            if not how:
-                return Outcome(task, "done", _written(state, task, Executed(notebook), seconds), seconds)
+            if not result.summary:
+                executed = _written(state, task, Executed(result.notebook), result.seconds)
+                return Outcome(task, "done", executed, result)
         except ValueError as error:  # a cell showed what only we may, in another form
-            how = str(error)
-        write_atomically(task.failed, json.dumps(notebook, ensure_ascii=False, indent=1) + "\n")
-    return Outcome(task, "failed", None, seconds, how, result.report)
+            result = result._replace(summary=str(error))
+        write_atomically(task.failed, json.dumps(result.notebook, ensure_ascii=False, indent=1) + "\n")
+    return Outcome(task, "failed", None, result)
 
 
 def _written(state: State, task: Task, executed: Executed, seconds: float) -> Executed:
@@ -231,5 +229,10 @@ def _cluster(address: str) -> Iterator[Executor]:
     """A Dask cluster as an executor, whose workers need this package and nothing of the project's folder."""
     from distributed import Client
 
-    with Client(address, timeout="20s") as client:
+    try:
+        client = Client(address, timeout=CONNECTION)
+    except (OSError, ValueError):  # no answer; no address
+        wanted = "expected the address that `dask scheduler` shows where it runs, such as tcp://host:8786"
+        raise OSError(f"no Dask scheduler answers at {address!r}; {wanted}") from None
+    with client:
         yield client.get_executor()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 import textwrap
 from typing import Any
@@ -11,8 +10,10 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
+from bookrunner.records import filled
+
 _BINDER = {"binderhub_url": "https://mybinder.org", "notebook_interface": "jupyterlab"}
-_LENGTH = 200
+_LENGTH = 202  # with the sign of the cut
 _FORMULA = "\N{OBJECT REPLACEMENT CHARACTER}"
 
 
@@ -40,8 +41,8 @@ def _complete(
 ) -> None:
     """Say what a page is about. Sources of chapters are in notebooks/, their pages in chapters/, built."""
     if doctree is not None:
-        text = html.escape(description(doctree))
-        context["metatags"] += f'\n<meta name="description" property="og:description" content="{text}" />'
+        about = {"text": description(doctree), "title": context["title"], "site": app.config.html_title}
+        context["metatags"] += filled("metatags.html", **about)
     for group in context.get("header_buttons", []):
         for button in group.get("buttons", []):
             if group.get("label") == "launch-buttons":
@@ -53,7 +54,7 @@ def description(doctree: nodes.document) -> str:
     top = next(doctree.findall(nodes.section), doctree).deepcopy()
     for formula in list(top.findall(nodes.math)):
         formula.replace_self(nodes.Text(_FORMULA))
-    text = " ".join(" ".join(one.astext().split()) for one in top.findall(nodes.paragraph))
-    sentences = re.split(r"(?<=[.?!]) (?=[A-Z])", text)
+    paragraphs = (" ".join(one.astext().split()) for one in top.findall(nodes.paragraph))
+    sentences = [one for text in paragraphs for one in re.split(r"(?<=[.?!]) (?=[A-Z])", text)]
     said = [one for one in sentences if _FORMULA not in one and re.fullmatch(r"[A-Z].*[.?!]", one)]
-    return textwrap.shorten(" ".join(said), _LENGTH, placeholder=" …")
+    return textwrap.shorten(" ".join(said), _LENGTH, placeholder=" …", break_on_hyphens=False)

@@ -101,33 +101,30 @@ def _close(a: float | str, b: float | str, rtol: float, atol: float) -> bool:
 
 
 class Record(NamedTuple):
-    """A recorded table: its name, the lines on top, CSV text; without keys, also that of the quick run."""
+    """A recorded table: the lines on top, CSV text; without keys, also that of the quick run."""
 
-    name: str
     header: Mapping[str, Any]
     table: str
     witness: str | None
 
 
 def records_of(folder: Path, chapter: str) -> dict[str, Record]:
-    """The recorded tables of a chapter, by their names in it."""
+    """The recorded tables of a chapter, by names such as "03_lemma_coincidence"."""
     found = {}
     for path in sorted(folder.glob(f"{chapter}_*.csv")):
         if ".witness" not in path.suffixes:
             beside = path.with_suffix(".witness.csv")
             witness = beside.read_text("utf-8") if beside.exists() else None
-            record = Record(path.stem, *split_table(path.read_text("utf-8")), witness)
-            found[path.stem.removeprefix(f"{chapter}_")] = record
+            found[path.stem] = Record(*split_table(path.read_text("utf-8")), witness)
     return found
 
 
 def new_records(full: Executed, quick: Executed, header: Mapping[str, Any]) -> dict[str, Record]:
-    """What a full run and the quick run that is its witness become, by their names in the chapter."""
+    """What a full run and the quick run that is its witness become, by name."""
     found = {}
     for name, payload in full.records.items():
         beside = quick.records.get(name) if payload["keys"] is None else None
-        witness = beside["csv"] if beside else None
-        found[name] = Record(f"{header['chapter']}_{name}", header, payload["csv"], witness)
+        found[name] = Record(header, payload["csv"], beside["csv"] if beside else None)
     return found
 
 
@@ -149,12 +146,12 @@ def broken_witnesses(records: Mapping[str, Record], quick: Executed) -> dict[str
         if payload is None:
             found = ["the quick run no longer makes this table"]
         elif payload["keys"] is None and kept.witness is None:
-            found = [f"there is no witness {kept.name}.witness.csv; run it again"]
+            found = [f"there is no witness {name}.witness.csv; run it again"]
         else:
             subset, before = (False, kept.witness) if payload["keys"] is None else (True, kept.table)
             found = moves(payload, before or "", subset=subset, flips=payload["flips"])
         if found:
-            broken[kept.name] = [str(one) for one in found]
+            broken[name] = [str(one) for one in found]
     return broken
 
 
@@ -164,14 +161,14 @@ def to_run_again(records: Mapping[str, Record], chapter: Chapter, state: State) 
     Parameters are in the code cells. A changed module says nothing: the witness decides.
     """
     found = {}
-    for kept in records.values():
+    for record, kept in records.items():
         why = [] if kept.header.get("cells") == chapter.code else ["the code cells"]
         for name, content in kept.header.get("data", {}).items():
             now = state[f"data {name}"]
             if now and not now.startswith(content):  # without a file, nothing is known
                 why.append(f"the data file {name}")
         if why:
-            found[kept.name] = why
+            found[record] = why
     return found
 
 
@@ -195,12 +192,10 @@ def write_records(folder: Path, chapter: str, records: Mapping[str, Record]) -> 
     Each file is replaced as a whole or not at all.
     """
     kept = set[Path]()
-    for record in records.values():
-        top = "".join(
-            f"# {key}: {json.dumps(value, sort_keys=True)}\n" for key, value in record.header.items()
-        )
-        kept.add(write_atomically(folder / f"{record.name}.csv", top + record.table))
+    for name, record in records.items():
+        lines = [f"# {key}: {json.dumps(value, sort_keys=True)}\n" for key, value in record.header.items()]
+        kept.add(write_atomically(folder / f"{name}.csv", "".join(lines) + record.table))
         if record.witness is not None:
-            kept.add(write_atomically(folder / f"{record.name}.witness.csv", record.witness))
+            kept.add(write_atomically(folder / f"{name}.witness.csv", record.witness))
     for path in set(folder.glob(f"{chapter}_*.csv")) - kept:
         path.unlink()

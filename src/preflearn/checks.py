@@ -290,14 +290,18 @@ def check_real(
     """Return a number from `least` to `most`, or say that another is `expected`.
 
     The words name the bounds that a reader knows of; those that keep products from overflowing are added
-    where a value that the words allow lies beyond.
+    where a value that the words allow lies beyond, and the words do not name them. Where only infinity lies
+    beyond, they ask for a finite number.
     """
     number, beyond = as_real(value), ""
     if number > most >= LARGEST:
         beyond = f", at most {most:g}"
     elif number < least <= -LARGEST or 0 < number < least <= 1 / LARGEST:
         beyond = f", at least {least:g}"
-    require(least <= number <= most, value, name, expected + beyond)
+    if beyond.endswith(f"{_MAX:g}") and value in (math.inf, -math.inf):
+        beyond, expected = "", expected.replace("finite number", "number").replace("number", "finite number")
+    named = beyond.rpartition(" ")[2] in expected
+    require(least <= number <= most, value, name, expected + beyond * (not named))
     return number
 
 

@@ -1,9 +1,11 @@
 """Compilation of hot loops, with a cache on disk where a folder for it can be written."""
 
+import ast
 import hashlib
 import inspect
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,6 @@ from numba.core.ccallback import CFunc
 from numba.core.sigutils import normalize_signature
 
 _SOURCE = Path(__file__).parents[1]
-_IMPORT = re.compile(r"^\s*from ((?:preflearn|studies)[\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
 
 
 def njit(function: Callable[..., Any]) -> Any:
@@ -47,17 +48,19 @@ def _compiled(function: Callable[..., Any], **options: Any) -> Any:
 def _stamp_cache(compiled: Any, function: Callable[..., Any]) -> None:
     """Let the cache of a compiled function hold as long as the contents of what it is compiled from.
 
-    numba compares the file of the function only, by its time: it would keep old code of functions that are
-    called from other files, and forget all after a new checkout. The version is compared before anything
-    is unpickled, which fails where a module of an old entry is no longer there.
+    numba compares the file of the function only, by its time, and names entries by a line number: it would
+    keep old code of functions that are called from other files, and forget all after a new checkout. The
+    version is compared before anything is unpickled, which fails where a module of an old entry is gone.
     """
-    file, stamp = compiled._cache._cache_file, _stamp(Path(inspect.getfile(function)))
-    file._source_stamp, file._version = stamp, f"{numba.__version__} {function.__module__} {stamp}"
+    old, stamp = compiled._cache._cache_file, _stamp(Path(inspect.getfile(function)))
+    name = re.sub(r"-\d+(\.py\w+)\.nbi$", r"\1", old._index_name)
+    compiled._cache._cache_file = file = type(old)(old._cache_path, name, stamp)
+    file._version = f"{numba.__version__} {function.__module__} {stamp}"
 
 
 @cache
 def _stamp(file: Path) -> str:
-    """Digest of a file and of all files of our packages that it imports, directly or not; never of a time."""
+    """Digest of the code in a file and in all files of our packages that it imports, directly or not."""
     seen, waiting = set(), [file]
     while waiting:
         if (path := waiting.pop()) not in seen:
@@ -69,13 +72,28 @@ def _stamp(file: Path) -> str:
 
 @cache
 def _looked_up(file: Path) -> tuple[str, tuple[Path, ...]]:
-    """The digest of a file, and the files of our packages that it names in its imports."""
-    content, found = file.read_bytes(), []
-    for module, names in _IMPORT.findall(content.decode("utf-8")):
-        folder = _SOURCE.joinpath(*module.split("."))
-        inner = [folder / f"{name}.py" for name in re.findall(r"\w+", names)]
-        found += [folder.with_suffix(".py"), folder / "__init__.py", *inner]
-    return hashlib.sha256(content).hexdigest(), tuple(path for path in found if path.exists())
+    """The digest of the code in a file, and the files of our packages that it names in its imports.
+
+    Comments, docstrings and texts for people say nothing to a compiler. A text is for people if it has a
+    blank, or is put together; words without are options of numba, or what code compares. In a compiled
+    function every text counts: what it raises is compiled with it.
+    """
+    tree, found, inside = ast.parse(file.read_bytes()), list[Path](), set[ast.AST]()
+    for node in ast.walk(tree):  # from the outside in
+        match node:
+            case ast.FunctionDef() if any("njit" in ast.dump(one) for one in node.decorator_list):
+                inside.update(ast.walk(node))
+            case ast.ImportFrom(module=str(module)) if module.startswith(("preflearn", "studies")):
+                folder = _SOURCE.joinpath(*module.split("."))
+                found += [folder.with_suffix(".py"), folder / "__init__.py"]
+                found += [folder / f"{alias.name}.py" for alias in node.names]
+            case ast.Expr(value=ast.Constant() as said):  # a docstring
+                said.value = ""
+            case ast.JoinedStr() if node not in inside:
+                node.values = []
+            case ast.Constant(value=str(text)) if " " in text and node not in inside:
+                node.value = ""
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest(), tuple(path for path in found if path.exists())
 
 
 def njit_inside(function: Callable[..., Any]) -> Any:
@@ -93,11 +111,8 @@ def pointer(function: Callable[..., Any], signature: str) -> Any:
     if config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
         return function
     compiled: Any = CFunc(function, normalize_signature(signature), {}, {"error_model": "numpy"})
-    try:
+    with suppress(RuntimeError):  # no locator available for the file
         compiled.enable_caching()
-    except RuntimeError:  # no locator available for the file
-        pass
-    else:
         _stamp_cache(compiled, function)
     compiled.compile()
     return compiled

@@ -392,10 +392,7 @@ def as_pairs(pairs: Pairs | ArrayLike) -> Pairs:
     """Return `pairs` as non-empty Pairs; an (m, 2, p) array holds first and second items."""
     if not isinstance(pairs, Pairs):
         array = as_array(pairs, "pairs")
-        if array.ndim != 3 or array.shape[1] != 2:
-            raise ValueError(
-                f"pairs has shape {array.shape}; expected Pairs or an (m, 2, p) array (first, second)"
-            )
+        check_shape(array, "pairs", ("m", 2, "p"), "first and second item of each pair, or Pairs")
         pairs = Pairs.from_arrays(array[:, 0], array[:, 1])
     if len(pairs) == 0:
         raise ValueError("there are no pairs; expected at least one")

@@ -85,6 +85,8 @@ def test_data_commands_go_to_the_registry(monkeypatch, capsys):
     def fetch(name, progress):
         if name == "nba":
             raise UnavailableError("nba: no network")
+        if name == "nbb":
+            raise ValueError("there is no data set 'nbb'")
         return [f"cache/{name}.txt"]
 
     frame = pd.DataFrame({"dataset": ["sushi"], "file": ["a"], "status": ["ok"], "detail": [""]})
@@ -98,10 +100,12 @@ def test_data_commands_go_to_the_registry(monkeypatch, capsys):
     monkeypatch.setattr(preflearn, "datasets", fake, raising=False)
     assert main(["data", "list"]) == 0
     assert "sushi" in capsys.readouterr().out
-    assert main(["data", "fetch", "sushi", "nba"]) == 1
+    assert main(["data", "fetch", "nba", "nbb", "sushi"]) == 1
     captured = capsys.readouterr()
-    assert "nba: no network" in captured.err
-    assert "cache/sushi.txt" in captured.out
+    said = ["preflearn: error: nba: no network", "preflearn: error: there is no data set 'nbb'"]
+    assert captured.err.splitlines() == said
+    assert captured.out == "cache/sushi.txt\n"
+    assert main(["data", "fetch", "sushi"]) == 0
     assert main(["data", "verify"]) == 0
     assert main(["data", "verify", "sushi", "nba"]) == 1
 

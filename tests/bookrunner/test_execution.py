@@ -56,14 +56,14 @@ def outcomes(tmp_path_factory):
 )
 def test_each_way_to_fail_is_named_with_its_cell(outcomes, name, summary, report):
     outcome = outcomes[name]
-    assert (outcome.status, outcome.summary) == ("failed", summary)
-    assert report in outcome.report
+    assert (outcome.status, outcome.result.summary) == ("failed", summary)
+    assert report in outcome.result.report
     assert not outcome.task.target.exists()
 
 
 def test_a_failing_chapter_is_reported_and_the_others_are_kept(outcomes):
-    assert "----> 6 quotient(values[0], 0)" in outcomes["bad"].report
-    assert "return a / b" in outcomes["bad"].report
+    assert "----> 6 quotient(values[0], 0)" in outcomes["bad"].result.report
+    assert "return a / b" in outcomes["bad"].result.report
     good = outcomes["first"]
     assert good.status == "done"
     about = read_executed(good.task.target).run

@@ -104,9 +104,8 @@ def test_anything_else_is_no_answer(holds):
 
 def test_check_prints_outside_a_notebook(ledger, capsys):
     check("P1-01", np.True_, "On 200\n problems.", np.float64(1.23456e-9))
-    assert (
-        capsys.readouterr().out == "P1-01 (eq. 2): holds\n  A loss.\n  On 200 problems. Value: 1.235e-09.\n"
-    )
+    said = "P1-01 (eq. 2): holds\n  A loss.\n  On 200 problems. Value: 1.235e-09.\n"
+    assert capsys.readouterr().out == said
     check("P1-02", {"as printed": False, "with $-b$": True}, "At 3 points.")
     assert "with $-b$: holds" in capsys.readouterr().out
 

@@ -33,12 +33,8 @@ def test_build_succeeds_where_all_verdicts_agree(built):
     assert status == 0
     checked, problems = matched(project)
     assert problems == []
-    assert [entry.result and entry.result["computed"] for entry in checked] == [
-        "holds",
-        "holds if or typo",
-        None,
-        None,
-    ]
+    computed = [entry.result and entry.result["computed"] for entry in checked]
+    assert computed == ["holds", "holds if or typo", None, None]
 
 
 def test_page_shows_the_chapter_and_not_the_machinery(built):
@@ -117,7 +113,7 @@ def test_status_page_has_times_versions_and_data(built):
     assert "| {doc}`01_first` |" in page
     assert f"numpy {executed.provenance['versions']['numpy']}" in page
     assert "No chapter read a data set." in page
-    assert executed.n_code_cells == 2
+    assert "| 2 |" in page  # code cells: the parameters, and one more
     used = [{"dataset": "sushi", "file": "a|b.txt", "sha256": "0123456789abcdef", "source": "mirror"}]
     executed.provenance["data"] = used
     executed.provenance["read"]["dataset nba"] = None

@@ -1,5 +1,4 @@
 import json
-import shutil
 
 import pytest
 from toy_project import FIRST, LEDGER, edit_notebook, run_here, write_project
@@ -86,17 +85,21 @@ def test_a_page_says_what_it_is_about(rendered):
     page = (rendered[0].build / "html/index.html").read_text()
     about = "A book &amp; its “words”. See"
     assert f'<meta name="description" property="og:description" content="{about}' in page
+    for name, content in (("title", "The book"), ("type", "article"), ("site_name", "A book")):
+        assert f'<meta property="og:{name}" content="{content}" />' in page
 
 
-def test_pages_that_are_gone_are_made_again(rendered, capsys, monkeypatch):
+def test_pages_that_are_gone_or_damaged_are_made_again(rendered, capsys, monkeypatch):
     project, _ = rendered
-    shutil.rmtree(project.build / "html")
+    html = project.build / "html"
+    assert not list(html.rglob("render.json"))  # the folder is published as it is
     asked = []
     monkeypatch.setattr(render, "_jupyter_book", lambda project: asked.append(project) or [])
+    (html / "index.html").write_text("half a p")
     for said in ("rendered in", "up to date"):
         assert build_book(project, ["1"]) == 0
         assert said in capsys.readouterr().out
-    assert asked == [project]
+    assert (len(asked), html.exists()) == (1, False)
 
 
 @pytest.mark.parametrize("toc", ["root: [", "[" * 10_000])

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from toy_project import FIRST, run_here, write_project
@@ -37,7 +38,7 @@ def test_a_long_run_says_which_cell_it_is_at(tmp_path, monkeypatch, capsys):
 
 
 def _start_build(project, *arguments, **options):
-    command = [sys.executable, "-m", "bookrunner", "build", "--no-render", *arguments]
+    command = [str(Path(sys.executable).with_name("preflearn")), "build", "--no-render", *arguments]
     return subprocess.Popen(
         command,
         cwd=project.root,

@@ -15,7 +15,7 @@ LONG = "One sentence. " * 40
         ),
         ("no sentence", ""),
         ("", ""),
-        (LONG, f"{LONG[:195]} …"),
+        (LONG, f"{LONG[:199]} …"),
     ],
 )
 def test_a_page_says_what_it_is_about_in_sentences_without_formulas(text, said):

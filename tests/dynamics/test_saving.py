@@ -115,8 +115,9 @@ def test_another_format_is_named(path, tmp_path):
     text.write_text("alpha,beta\n")
     np.savez(other, alpha=ARRAYS["alpha"])
     np.save(plain, ARRAYS["alpha"])
-    for file in (text, plain, tmp_path, other):
-        with pytest.raises(ValueError, match=r"is no model of ours, cut short or damaged"):
+    found = dict.fromkeys((text, plain, tmp_path), "expected an .npz archive")
+    for file, why in (found | {other: "expected 'header' among them"}).items():
+        with pytest.raises(ValueError, match=rf"is not a file that `save` wrote, or it is cut .*; {why}\)"):
             parts(file)
     rewritten(path, header=header_bytes(path, format="x"))
     with pytest.raises(ValueError, match="its format is 'x'; expected 'preflearn"):
@@ -170,8 +171,8 @@ def test_changed_bytes_are_refused_or_change_nothing(path):
         ("alpha", bytes_of(ARRAYS["alpha"])[:-8], "cut short or damaged"),
         ("alpha", bytes_of(np.array([print], dtype=object)), "damaged .*pickle"),
         ("header", bytes_of(np.array([print], dtype=object)), "damaged .*pickle"),
-        ("header", b"no array", "is no model of ours"),
-        ("header", bytes_of(np.frombuffer(b"{", dtype=np.uint8)), "is no model of ours"),
+        ("header", b"no array", "is not a file that `save` wrote"),
+        ("header", bytes_of(np.frombuffer(b"{", dtype=np.uint8)), "is not a file that `save` wrote"),
     ],
 )
 def test_members_that_are_none_or_pickled_are_refused(path, member, content, message):
@@ -277,5 +278,5 @@ def test_files_whose_parts_do_not_fit_are_refused(tmp_path, saved, name, value):
         header = header | {name: value}
     path = tmp_path / "model.npz"
     write_npz(path, header, arrays)
-    with pytest.raises(ValueError, match=r"model\.npz is .* or damaged .*expected a file that `save` wrote"):
+    with pytest.raises(ValueError, match=r"model\.npz is .* or damaged .*expected one of this preflearn"):
         load(path)

@@ -15,7 +15,7 @@ def build() -> subprocess.CompletedProcess[str]:
     (ROOT / "_build").mkdir(exist_ok=True)
     with (ROOT / "_build" / "tests.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        command = [sys.executable, "-m", "bookrunner", "build"]
+        command = [str(Path(sys.executable).with_name("preflearn")), "build"]
         return subprocess.run(
             command, cwd=ROOT, capture_output=True, text=True, env=os.environ | {"TERM": "dumb"}
         )

@@ -214,10 +214,8 @@ def _state(entry: RegisteredFile) -> tuple[str, str]:
         return "missing", entry.url
     try:
         registry.verified(entry, found[0])
-    except CorruptedFile as error:
-        return "mismatch", str(error)
-    except DatasetUnavailable as error:
-        return "unverifiable", str(error)
+    except (CorruptedFile, DatasetUnavailable) as error:
+        return "mismatch" if isinstance(error, CorruptedFile) else "unverifiable", str(error)
     return "ok", str(found[0])
 
 

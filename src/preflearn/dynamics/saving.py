@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from zipfile import is_zipfile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,8 +85,10 @@ def read_npz(path: str | os.PathLike[str], made: Callable[[dict[str, Any], dict[
     if not place.exists():
         raise FileNotFoundError(f"there is no file {place}; expected one that `save` wrote")
     try:
+        require(is_zipfile(place), place.name, "the file", "an .npz archive")
         with np.load(place, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive}
+        require(_HEADER in arrays, list(arrays), "its arrays", f"{_HEADER!r} among them")
         header = json.loads(arrays.pop(_HEADER).tobytes())
         header["arrays"] = list(header["arrays"])  # older files have their dtypes and shapes beside the names
         for name, expected in _marks(arrays).items():
@@ -94,7 +97,7 @@ def read_npz(path: str | os.PathLike[str], made: Callable[[dict[str, Any], dict[
     except Exception as error:  # of many kinds; a damaged shape may ask for more memory than there is
         what = " ".join(f"{type(error).__name__}: {error}".split())
         raise ValueError(
-            f"{place} is no model of ours, cut short or damaged ({what}); expected a file that `save` wrote, "
+            f"{place} is not a file that `save` wrote, or it is cut short or damaged ({what}); expected one "
             "of this preflearn or an older one"
         ) from None
 

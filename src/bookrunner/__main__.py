@@ -1,8 +1,0 @@
-"""``python -m bookrunner`` is the command `preflearn`."""
-
-import sys
-
-from bookrunner.command import main
-
-if __name__ == "__main__":
-    sys.exit(main())
