@@ -78,8 +78,9 @@ class SVMCompare(KernelMachine):
     -----
     The two copies of a tie have opposite differences; they share a row here. **Which method**: with h hinges
     (one a preference, two a tie), q = h · sum of C |d|² over the hinges, and the rank r of the Gram matrix of
-    the n distinct items (found where it is at most 300, else n), the dual by blocks where h <= 3r, or q is
-    at most the larger of r³ and 160³; otherwise the interior point.
+    the n distinct items (found where it is at most 300, else n; for the linear kernel p, or the number
+    of items if it is less), the dual by blocks where h <= 3r, or q is at most the larger of r³ and 160³;
+    otherwise the interior point.
 
     - The dual needs K, n², and blocks of at most 4,000 pairs; it is libsvm's method with Newton steps for the
       weights between their bounds. Up to 2r hinges of random labels can mostly be met [Cover1965]_.
