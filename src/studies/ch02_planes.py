@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from preflearn.checks import check_array
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
@@ -29,20 +27,14 @@ def level_lines(
     axes : matplotlib Axes
         Its limits are kept.
     coef : array-like of shape (2,)
+        Not zero.
     levels : array-like of float
     color, linestyle, label
         Of all lines; the label appears once in the legend.
-
-    Raises
-    ------
-    ValueError
-        If `coef` is zero or not of length two.
     """
-    coef = check_array(coef, "coef", (2,))
-    if not coef.any():
-        raise ValueError(f"coef is {coef}; expected two numbers, not both zero")
+    coef = np.asarray(coef, dtype=np.float64)
     limits = axes.get_xlim(), axes.get_ylim()
-    for level in check_array(np.atleast_1d(np.asarray(levels)), "levels", ("k",)):
+    for level in np.atleast_1d(np.asarray(levels)):
         foot = level * coef / (coef @ coef)
         across = foot + np.array([-coef[1], coef[0]])
         axes.axline(foot, across, color=color, linestyle=linestyle, lw=1.8, label=label)

@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import as_real, check_array, check_count, require
 from preflearn.datasets.simulations import tie_quota
 from preflearn.pairs import Pairs
 
@@ -56,17 +55,12 @@ def simulate_separable_pairs(
     rng : numpy Generator or int
         Source of randomness, or its seed.
     scale : float or array-like of shape (p,)
-        Unit of each feature: feature j is multiplied by it, and w_j divided.
+        Unit of each feature, positive: feature j is multiplied by it, and w_j divided.
 
     Returns
     -------
     SeparablePairs
         pairs, y, the scores w'x of ``pairs.items``, and w.
-
-    Raises
-    ------
-    ValueError
-        On n or p below 1, a share outside [0, 1], a margin outside (0, 1), or a scale that is not positive.
 
     Examples
     --------
@@ -75,10 +69,7 @@ def simulate_separable_pairs(
     True
     """
     n_ties = tie_quota(n, tie_share)
-    check_count(p, "p", 1)
-    require(0 < as_real(margin) < 1, margin, "margin", "a number strictly between 0 and 1")
-    scale = check_array(np.full(p, scale) if np.ndim(scale) == 0 else scale, "scale", (p,))
-    require(scale.min() > 0, scale.tolist(), "scale", "positive numbers")
+    scale = np.broadcast_to(scale, p)
     rng = np.random.default_rng(rng)
     w = rng.normal(size=p)
     w /= np.linalg.norm(w)

@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
-from preflearn.checks import Floats, Ids, check_array, check_choice, check_count, check_real, refuse, require
+from preflearn.checks import Floats, Ids
 from preflearn.compiled import njit
 from preflearn.pairs import Pairs
 from preflearn.path import ranksvm_path
 from preflearn.pursuit.forms import QueryForm
-from preflearn.pursuit.greedy import Backfit, check_backfit
+from preflearn.pursuit.greedy import Backfit
 from preflearn.pursuit.pursuit import searched
 from preflearn.pursuit.ridge import QueryRidge, orthonormal, subset_ridge
 from studies.ch10_users import UserTask
@@ -127,7 +127,7 @@ def by_least_squares(name: str, alphas: ArrayLike, ranking: bool) -> Method:
     ranking : bool
         RankRLS, else RLS.
     """
-    alphas = _positive(alphas, "alphas")
+    alphas = np.asarray(alphas, dtype=np.float64)
 
     def solve(problem: Problem, gamma: float) -> Family:
         K, follow = problem.kernel(gamma, not ranking)
@@ -153,8 +153,7 @@ def by_sparse_least_squares(name: str, sizes: Sequence[int], alphas: ArrayLike, 
     seed : int
         The `random_state` of `SparseRankRLS`.
     """
-    sizes, alphas = _counts(sizes, "sizes"), check_array(alphas, "alphas", ("levels",))
-    refuse(alphas < 0, alphas, "alphas", "numbers of at least 0")
+    alphas = np.asarray(alphas, dtype=np.float64)
 
     def solve(problem: Problem, gamma: float) -> Family:
         K, follow = problem.kernel(gamma, False)
@@ -175,7 +174,7 @@ def by_ranking_svm(name: str, shares: ArrayLike) -> Method:
     In this unit one lambda suits users with few and with many pairs, and all widths of the kernel, whose
     norms of differences shrink as it widens. Where rounding ends a path, so do its levels.
     """
-    shares = _positive(shares, "shares")
+    shares = np.asarray(shares, dtype=np.float64)
 
     def solve(problem: Problem, gamma: float) -> Family:
         K, follow = problem.kernel(gamma, False)
@@ -204,9 +203,6 @@ def by_pursuit(name: str, stages: Sequence[int], mix: float = 0.0, backfit: Back
     mix, backfit
         As in `RankingPursuit`.
     """
-    stages = _counts(stages, "stages")
-    mix = check_real(mix, "mix", "a number from 0 to 1", least=0.0, most=1.0)
-    check_backfit(backfit)
 
     def solve(problem: Problem, gamma: float) -> Family:
         K, follow = problem.kernel(gamma, mix > 0)
@@ -216,18 +212,6 @@ def by_pursuit(name: str, stages: Sequence[int], mix: float = 0.0, backfit: Back
         return Family(values, np.array([len(set(order[:p])) for p in kept]))
 
     return Method(name, tuple(stages), solve)
-
-
-def _counts(values: Sequence[int], name: str) -> list[int]:
-    """Numbers from 1 on."""
-    require(np.ndim(values) == 1 and len(values) > 0, values, name, "at least one number, in a sequence")
-    return [check_count(value, f"{name}[{i}]", 1) for i, value in enumerate(values)]
-
-
-def _positive(values: ArrayLike, name: str) -> Floats:
-    values = check_array(values, name, ("levels",))
-    refuse(values <= 0, values, name, "positive numbers")
-    return values
 
 
 # ---- Errors
@@ -281,11 +265,6 @@ def curves(method: Method, problems: Sequence[Problem], gammas: ArrayLike) -> Er
     gammas : array-like of shape (widths,)
         Of the kernel exp(-gamma d²).
 
-    Raises
-    ------
-    ValueError
-        On a gamma that is not positive, or where there are no problems.
-
     Examples
     --------
     >>> from studies.ch10_users import Counts
@@ -298,18 +277,13 @@ def curves(method: Method, problems: Sequence[Problem], gammas: ArrayLike) -> Er
     >>> judged(method, [Problem.of(task)], gammas[width], level).disagreement.tolist()
     [0.0]
     """
-    gammas = _positive(gammas, "gammas")
-    if len(problems) == 0:
-        raise ValueError("there are no problems; expected at least one")
-    found = [
-        [errors_of(problem, method.solve(problem, float(gamma))) for gamma in gammas] for problem in problems
-    ]
+    widths = np.asarray(gammas, dtype=np.float64).tolist()
+    found = [[errors_of(problem, method.solve(problem, gamma)) for gamma in widths] for problem in problems]
     return Errors(*np.moveaxis(np.array(found), 2, 0))
 
 
 def tuned(errors: Errors, measure: str = "disagreement") -> tuple[int, int]:
     """The width and the level (places in their lists) of least mean error over the tasks of `curves`."""
-    check_choice(measure, "measure", Errors._fields)
     means = getattr(errors, measure).mean(axis=0)
     width, level = np.unravel_index(np.argmin(means), means.shape)
     return int(width), int(level)
@@ -317,8 +291,6 @@ def tuned(errors: Errors, measure: str = "disagreement") -> tuple[int, int]:
 
 def judged(method: Method, problems: Sequence[Problem], gamma: float, level: int) -> Errors:
     """The errors at one width and one level (its place in `Method.levels`): arrays (tasks,)."""
-    places = len(method.levels)
-    require(0 <= level < places, level, "level", f"a place in method.levels, from 0 to {places - 1}")
     return Errors(*(values[:, 0, level] for values in curves(method, problems, [gamma])))
 
 

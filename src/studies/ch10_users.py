@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from preflearn.checks import Floats, Ids, check_array, check_count, check_real, check_shape, require
+from preflearn.checks import Floats, Ids
 
 
 class Counts(NamedTuple):
@@ -83,10 +83,11 @@ def user_tasks(
 
     Parameters
     ----------
-    ratings : sparse array of shape (users, items)
+    ratings : csr_array of shape (users, items)
         What is stored was rated, a stored 0 too.
     group : tuple of int
-        (low, high): low belongs to the group, high to the next one.
+        (low, high): low belongs to the group, high to the next one. Low is at least 1: who has rated nothing
+        has no median.
     n_tasks : int
     rng : numpy.random.Generator
         Whatever `hidden` is, it gives the same users and halves (but for users who are passed over).
@@ -105,7 +106,7 @@ def user_tasks(
     Raises
     ------
     ValueError
-        On bad input, an empty group, or too few users to test.
+        On an empty group, or too few users to test.
 
     Examples
     --------
@@ -115,16 +116,12 @@ def user_tasks(
     >>> [task.X_train.shape for task in tasks]
     [(11, 8), (15, 8), (13, 8)]
     """
-    ratings = _checked(ratings)
-    require(isinstance(rng, np.random.Generator), rng, "rng", "a numpy.random.Generator")
-    n_tasks, n_reference = check_count(n_tasks, "n_tasks", 1), check_count(n_reference, "n_reference", 1)
-    hidden = check_real(hidden, "hidden", "a share from 0 to below 1", least=0.0, most=1 - 1e-9)
     n_ratings = np.diff(ratings.indptr)
-    inside = np.flatnonzero(_between(n_ratings, group))
+    inside = np.flatnonzero((group[0] <= n_ratings) & (n_ratings < group[1]))
     if len(inside) == 0:
         raise ValueError(f"no user has {group[0]} to below {group[1]} ratings; expected another group")
     references = np.sort(rng.permutation(inside)[:n_reference])
-    usable = (n_ratings >= check_count(least, "least", 2)) & (n_ratings <= check_count(most, "most", 2))
+    usable = (least <= n_ratings) & (n_ratings <= most)
     usable[references] = False
     features, drawn, passed = _features(ratings, references), [], 0
     candidates = rng.permutation(np.flatnonzero(usable))
@@ -172,25 +169,3 @@ def _features(ratings: sparse.csr_array, references: Ids) -> Floats:
         values[:, column] = np.median(ratings.data[row])
         values[ratings.indices[row], column] = ratings.data[row]
     return values
-
-
-def _between(n_ratings: Ids, group: tuple[int, int]) -> np.ndarray:
-    check_shape(np.asarray(group), "group", (2,), "(low, high)")
-    low = check_count(group[0], "the lower end of group", 1)  # who has rated nothing has no median
-    high = check_count(group[1], "the upper end of group", low + 1)
-    return (low <= n_ratings) & (n_ratings < high)
-
-
-def _checked(ratings: sparse.csr_array) -> sparse.csr_array:
-    if not sparse.issparse(ratings) or ratings.ndim != 2:
-        raise ValueError(
-            f"ratings is a {type(ratings).__name__}; expected a sparse matrix, users by items, in which what "
-            "is stored was rated"
-        )
-    found = sparse.csr_array(ratings, dtype=np.float64, copy=True)
-    stored = found.nnz
-    found.sum_duplicates()
-    if found.nnz < stored:
-        raise ValueError(f"ratings holds {stored - found.nnz} entries twice; expected one rating of an item")
-    check_array(found.data, "the ratings", ("ratings",))
-    return found

@@ -42,13 +42,7 @@ _LARGEST = 100.0  # log rate, and variance
 _NARROWEST = 1e-14  # variance
 
 
-def scoring_matches(
-    frame: pd.DataFrame,
-    *,
-    first_score: str = "first_score",
-    second_score: str = "second_score",
-    advantage: str | None = None,
-) -> tuple[Matches, Floats]:
+def scoring_matches(frame: pd.DataFrame, *, advantage: str | None = None) -> tuple[Matches, Floats]:
     """Two rows a game, the points of the first and those of the second, for the likelihood `Poisson`.
 
     x·s(t) is attack_first - defence_second in row 2g, attack_second - defence_first in row 2g + 1.
@@ -56,9 +50,8 @@ def scoring_matches(
     Parameters
     ----------
     frame : DataFrame
-        One row a game, sorted by time, with the columns first, second and time of `Matches.from_frame`.
-    first_score, second_score : str
-        The columns with the points of both.
+        One row a game, sorted by time, with the columns first, second and time of `Matches.from_frame`, and
+        first_score and second_score, the points of both.
     advantage : str, optional
         A column, bool or number, that says how much of an advantage the first has. It becomes the feature
         "advantage" in the first's row: by its score the log rate of the first is higher.
@@ -84,8 +77,8 @@ def scoring_matches(
     >>> matches.design.toarray().astype(int).tolist(), points.tolist()
     ([[1, 0, 0, -1], [0, 1, -1, 0]], [2.0, 1.0])
     """
-    games, own = Matches.from_frame(frame, outcome=first_score, advantage=advantage)
-    _, other = Matches.from_frame(frame, outcome=second_score)
+    games, own = Matches.from_frame(frame, outcome="first_score", advantage=advantage)
+    _, other = Matches.from_frame(frame, outcome="second_score")
     points = np.column_stack([own, other]).astype(np.float64)
     refuse((points < 0) | (points % 1 != 0), points, "points", "whole numbers of at least 0")
     names = [name for name in games.features if name != ADVANTAGE]

@@ -91,7 +91,6 @@ def select_rating(
     >>> found.configurations.loc[found.best].round(3).to_dict(), found.near_boundary
     ({'rate': 0.328, 'likelihood.margin': 0.465, 'loss': 0.971}, {})
     """
-    require(isinstance(system, RatingSystem), system, "system", "a rating system, such as Elo()")
     check_matches(matches)
     labels = check_labels(y, len(matches))
     limits = check_ranges(ranges, _numbers(system))
@@ -100,7 +99,6 @@ def select_rating(
     if start is None:
         start = int(np.argmax(matches.time > matches.time[0]))
         require(start > 0, float(matches.time[0]), "the time of all matches", "a later one to forecast")
-    require(not isinstance(start, bool), start, "start", "the number of a match, or None")
     candidates = drawn(limits, n_configurations, random_state)
     table = judged(partial(_loss, system, matches, labels, start), candidates, n_jobs)
     best = int(table["loss"].argmin())

@@ -97,12 +97,8 @@ def proportion(
     check_choice(zero, "zero", ("apart", "positive"))
     check_real(tolerance, "tolerance", "a number of at least 0", least=0.0)
     require(tolerance > 0 or name != "graded", tolerance, "tolerance", "a positive number")
-    numbers = [_check_values(values, at) for values, at in zip((a, b, c, d), "abcd", strict=True)]
-    try:
-        first, second, third, fourth = np.broadcast_arrays(*numbers)
-    except ValueError:
-        found = ", ".join(f"{at} {x.shape}" for at, x in zip("abcd", numbers, strict=True))
-        raise ValueError(f"the shapes are {found}; expected numbers or arrays that broadcast") from None
+    numbers = (_check_values(values, at) for values, at in zip((a, b, c, d), "abcd", strict=True))
+    first, second, third, fourth = np.broadcast_arrays(*numbers)
     agreeing, others = _FUNCTIONS[name]
     degrees = np.asarray(agreeing(first, second, third, fourth, tolerance))
     if others is not None:

@@ -20,11 +20,13 @@ from preflearn.analogy import Able2Rank, AnKerRank, DomainScaler
 from preflearn.checks import Floats
 from preflearn.metrics import ranking_loss
 from preflearn.ranking import ExpectedRankRegression, RankingLearner, RankNet
+from preflearn.ranking.aggregation import merged
 from preflearn.svm import SVMRank
 from studies.ch16_orders import ORDERS
 
 Kind = Literal["min-max", "standard"]
 _BINS = 10  # of predicted chances
+_ROUNDING = 1e-9  # of a score of a ranking SVM, relative to their range
 _UNITS, _BATCHES, _RATES = (32, 64, 128, 256), (8, 16, 32), (0.001, 0.01, 0.1)  # the grid of section 6.2
 
 
@@ -73,10 +75,15 @@ class Task(NamedTuple):
         return ranking_loss(self.truth, -self.worths(learner))
 
     def worths(self, learner: RankingLearner | SVMRank) -> Floats:
-        """The scores of the query's items by a learner, which is fitted; a ranking SVM is linear."""
+        """The scores of the query's items by a learner, which is fitted; a ranking SVM is linear.
+
+        Where features are counts, its solution often ties items that differ: what rounding tells apart is
+        made equal again, or it would decide who comes first.
+        """
         if isinstance(learner, SVMRank):
             w = learner.fit(self.X, -self.rank).coef_
-            return (self.Q * w).sum(axis=1)  # a product may differ for equal rows
+            scores = (self.Q * w).sum(axis=1)  # a product may differ for equal rows
+            return merged(scores, _ROUNDING * float(np.ptp(scores)))
         return learner.fit(self.X, self.rank).worths(self.Q)
 
 

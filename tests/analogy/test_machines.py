@@ -81,3 +81,19 @@ def test_free_examples_are_put_on_their_margins_in_double_precision():
         free = (coef != 0) & (np.abs(coef) < C * (1 - 1e-9))
         off.append(np.abs(labels * (K @ coef + bias) - 1)[free].max())
     assert off[1] < 1e-9 < off[0]
+
+
+@pytest.mark.parametrize("loss", machines.LOSSES)
+def test_an_undecided_pair_is_wrong_whichever_way_it_is_read(loss):
+    """Of the antisymmetrised kernel, without bias: equal items of different ranks have f = 0 for every C."""
+    better = better_minus_worse(*rankings(0, 12, 2))
+    better[::5] = 0
+    K = (analogy_kernel(better) - analogy_kernel(better, -better)) / 2
+    labels = np.random.default_rng(1).choice([-1.0, 1.0], len(K))
+    halves = np.array_split(np.random.default_rng(2).permutation(len(K)), 2)
+    folds = [machines.Fold(*halves), machines.Fold(*halves[::-1])]
+    plain = machines.select(Problem(K, np.ones(len(K)), False), folds, loss)
+    turned = machines.select(Problem(labels[:, None] * K * labels, labels, False), folds, loss)
+    np.testing.assert_allclose(turned.lambdas, plain.lambdas)
+    np.testing.assert_allclose(turned.losses, plain.losses)
+    assert plain.losses.min() >= len(better[::5]) / len(better)

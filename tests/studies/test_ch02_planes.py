@@ -15,5 +15,3 @@ def test_lines_of_a_level_keep_the_limits():
         assert np.array(line.get_xy2()) @ [3, 4] == pytest.approx(level)
     assert (axes.get_xlim(), axes.get_ylim()) == ((-1, 2), (-3, 3))
     assert axes.get_legend_handles_labels()[1] == ["five"]
-    with pytest.raises(ValueError, match="expected two numbers, not both zero"):
-        level_lines(axes, [0, 0], [1], color="k")

@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -39,17 +38,3 @@ def test_scale_is_a_change_of_units():
     np.testing.assert_allclose(scaled.coef * [100, 1, 0.1], plain.coef)
     np.testing.assert_allclose(scaled.scores, plain.scores, atol=1e-12)
     np.testing.assert_array_equal(scaled.y, plain.y)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"p": 0}, "p is 0; expected"),
-        ({"margin": 1.0}, "margin is 1.0; expected"),
-        ({"scale": [1, -1]}, r"scale is \[1.0, -1.0\]; expected positive"),
-        ({"scale": [1, 1, 1]}, r"scale has shape \(3,\); expected \(2,\)"),
-    ],
-)
-def test_bad_input_is_named(change, message):
-    with pytest.raises(ValueError, match=message):
-        simulate_separable_pairs(**{"n": 5, "p": 2, "tie_share": 0.5, "margin": 0.5, "rng": 0} | change)

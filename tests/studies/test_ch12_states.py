@@ -1,5 +1,3 @@
-import math
-
 import pytest
 
 from preflearn.dynamics import (
@@ -38,17 +36,3 @@ from studies.ch12_states import least_state_size
 )
 def test_least_state_size(covariance, found):
     assert least_state_size(covariance) == found
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"step": 0.0}, "step is 0.0; expected a positive number"),
-        ({"start": math.nan}, "start is nan; expected a finite number"),
-        ({"n_times": 3}, "n_times is 3; expected a whole number of at least 4"),
-        ({"tol": 2.0}, "tol is 2.0; expected a number from 0 to 1"),
-    ],
-)
-def test_least_state_size_refuses(options, message):
-    with pytest.raises(ValueError, match=message):
-        least_state_size(Constant(), **options)

@@ -85,7 +85,6 @@ def test_a_best_value_near_the_end_of_its_range_is_named():
         (GRADIENT, {"rate": (0.5, 0.1)}, r"ranges\['rate'\] is \(0.5, 0.1\); expected two positive numbers"),
         (GRADIENT, {"rate": 0.1}, r"ranges\['rate'\] is 0.1; expected two positive numbers"),
         (GRADIENT, {"rate": (0.1, 3)}, "rate is 3.0; expected a number above 0 and at most 1"),
-        ("elo", {"rate": (0.1, 1)}, "system is 'elo'; expected a rating system"),
     ],
 )
 def test_bad_ranges_are_named(system, ranges, message):

@@ -224,7 +224,11 @@ def test_kinds_of_numbers():
         (("arithmetic", 0, 0, 0, [np.nan, HALF]), {}, r"d\[0\] is nan; expected a finite"),
         (("arithmetic", "x", 0, 0, 0), {}, "a is 'x'; expected"),
         (("approximate", 0, 0, 0, 0), {"tolerance": -1}, "tolerance is -1; expected a number of at"),
-        (("arithmetic", [0, 0], 0, [0, 0, 0], 0), {}, r"shapes are a \(2,\), b \(\), c \(3,\), d \(\); exp"),
+        (
+            ("arithmetic", [0, 0], 0, [0, 0, 0], 0),
+            {},
+            r"shape mismatch:.* arg 0 with shape \(2,\) and arg 2",
+        ),
         (("graded", 0, 0, 0, 0), {}, "tolerance is 0; expected a positive number"),
         (("arithmetic", [0.5, 0.5]), {}, r"pairs has shape \(2,\); expected \(n, 2\)"),
         (("arithmetic", [[0.5, 2]]), {}, r"pairs\[0, 1\] is 2.0; expected a number in"),

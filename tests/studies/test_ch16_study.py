@@ -24,6 +24,16 @@ def task():
     return Task(X[:14], rank[:14], X[14:], rank[14:])
 
 
+def test_items_that_a_ranking_svm_ties_count_half_whatever_rounding_says():
+    X = np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])  # w has three equal numbers
+    Q = np.array([[0.1, 0.2, 0.3], [0.3, 0.2, 0.1], [0.2, 0.2, 0.2], [0.9, 0.9, 0.9]])
+    task = Task(X, np.array([2.0, 1.0]), Q, np.array([2.0, 3.0, 4.0, 1.0]))
+    rounded = (Q * SVMRank(1.0, "linear").fit(X, [1, 2]).coef_).sum(axis=1)
+    assert len(np.unique(rounded)) > 2
+    assert len(np.unique(task.worths(SVMRank(1.0, "linear")))) == 2
+    assert task.loss(SVMRank(1.0, "linear")) == 3 / 2 / 6
+
+
 def test_a_row_holds_the_losses_of_its_learners(task):
     chosen = choose(task.X, task.rank, grid=False)
     found = losses_of_all(task, chosen, 3)

@@ -73,7 +73,8 @@ class AnKerRank(PairwiseLearner):
     C_ : float
         The C chosen or given; a smaller one where rounding ends the machine's path before it, with a warning.
     curve_ : Selection or None
-        Zero-one loss over lambda = 1/C of the cross-validation, with C="path".
+        Zero-one loss over lambda = 1/C of the cross-validation, with C="path". A pair with f = 0 is wrong,
+        but for the hinge with bias, which decides it for the first item.
     support_ : ndarray of int, shape (s,)
         Numbers of the training examples that take part in f. Examples are in the order of
         `Pairs.from_rankings`; with "both", the other orientations follow behind.

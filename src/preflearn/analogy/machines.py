@@ -183,6 +183,8 @@ def select(problem: Problem, folds: list[Fold], loss: str) -> Selection:
     """The lambda = 1/C of least zero-one loss over the folds, on the scale of all examples.
 
     For the hinge it is exact over the continuum of lambda, by one path a fold; for other losses over `GRID`.
+    An undecided example, f = 0, is wrong whichever way its pair is read, as in `RankingPath.select`; only the
+    hinge with bias has +1 there, as in `BinaryPath.select`.
     """
     if loss == "hinge":
         curves = [_curve(problem, fold) for fold in folds]
@@ -193,7 +195,7 @@ def select(problem: Problem, folds: list[Fold], loss: str) -> Selection:
             )
         return merged(parts, len(problem.labels), common=True)
     found = [out_of_fold(problem, folds, loss, 1 / lam) for lam in GRID]
-    losses = np.array([np.mean((values >= 0) != (labels > 0)) for values, labels in found])
+    losses = np.array([(labels * values <= 0).mean() for values, labels in found])
     best = int(np.argmin(losses))
     return Selection(float(GRID[best]), float(losses[best]), GRID, losses)
 

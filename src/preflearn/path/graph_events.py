@@ -5,6 +5,11 @@ scores g = lambda f of the n items: an event costs one row of length n for each 
 many pairs there are. Pairs that are far from the margin are not looked at: while f differs from that of the
 start by less than `reach`, up to a constant, no pair that was further away has come to the margin. Where it
 differs by more, the loop stops.
+
+References
+----------
+.. [Murty1974] K. G. Murty, "Note on a Bard-type scheme for solving the complementarity problem", Opsearch 11,
+   pp. 123-130, 1974.
 """
 
 from __future__ import annotations
@@ -201,9 +206,9 @@ def _violator(watch, front, law, pinned, resting, n, parked, lam, slack, first):
     """The resting pair, or the place in the elbow behind them, whose direction is wrong; -1: none.
 
     It is that with the largest violation. After `_PATIENCE` it is the `first` in the order of the watched,
-    whatever the size: largest violations may go round in a cycle, the least index does not (Murty's rule for
-    positive definite matrices). If the score of an item is `pinned` by the last one in the elbow, whose
-    weight does not move, it stays.
+    whatever the size: largest violations may go round in a cycle, the least index does not ([Murty1974]_, for
+    P-matrices, of which positive definite ones are some). If the score of an item is `pinned` by the last one
+    in the elbow, whose weight does not move, it stays.
     """
     choice, least, most, size = -1, len(watch.ids), 0.0, front.elbow.size[0]
     for c in range(n + (0 if size == 1 and pinned else size)):

@@ -171,7 +171,8 @@ class OneDictionaryEstimator(ScoredItemsEstimator):
         ValueError
             On bad parameters, shapes or values, sizes whose squares leave the floats, an alpha that rounding
             hides, several alphas with nothing to choose one by (neither validation nor, with all items, a
-            second query), or where no two items are compared and the loss is not that of regression.
+            second query), held-out items without two of different scores in one query, or where no two items
+            are compared and the loss is not that of regression.
         """
         mix = check_real(self.mix, "mix", "a number from 0 (ranking) to 1 (regression)", least=0.0, most=1.0)
         data = given(X, y, qid, graph, mix, validation)

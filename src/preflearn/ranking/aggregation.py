@@ -82,7 +82,7 @@ def bradley_terry(P: ArrayLike) -> Floats:
     degrees /= degrees.max()
     if connected_components(np.greater(degrees, _LEAST), connection="strong")[0] > 1:
         degrees += _LEAST * ~np.eye(len(degrees), dtype=bool)
-    return _merged(_maximum(degrees), _EQUAL)
+    return merged(_maximum(degrees), _EQUAL)
 
 
 def _maximum(P: Floats) -> Floats:
@@ -130,7 +130,7 @@ def row_sums(P: ArrayLike) -> Floats:
     [1.25, 0.75, 1.0]
     """
     sums = _check_degrees(P).sum(axis=1)
-    return _merged(sums, _ROUNDING * float(sums.max()))
+    return merged(sums, _ROUNDING * float(sums.max()))
 
 
 def copeland(P: ArrayLike) -> Floats:
@@ -176,11 +176,11 @@ def _check_degrees(P: ArrayLike) -> Floats:
     return np.where(np.eye(len(array), dtype=bool), 0.0, array)
 
 
-def _merged(worths: Floats, tolerance: float) -> Floats:
+def merged(worths: Floats, tolerance: float) -> Floats:
     """Neighbours no farther apart than this become equal."""
     order = np.argsort(worths, kind="stable")
     ascending = worths[order]
     first = np.append(True, np.diff(ascending) > tolerance)
-    merged = np.empty(len(worths))
-    merged[order] = ascending[first][np.cumsum(first) - 1]
-    return merged
+    found = np.empty(len(worths))
+    found[order] = ascending[first][np.cumsum(first) - 1]
+    return found
