@@ -257,6 +257,18 @@ def test_bias_is_the_middle_of_its_interval_where_no_weight_is_inside():
     assert seen > 3
 
 
+def test_a_weight_that_rounding_has_moved_off_its_bound_at_the_start_is_there():
+    # 748 against 752 points: the smaller class has weights 1, and so have as many of the larger.
+    K, y = points("rbf", 1500, seed=0, share=748 / 1500, p=2)
+    path = svm_path(K, y, lambda_min=1e3)
+    alpha = path.alpha(1e3)
+    assert np.isin(alpha, [0.0, 1.0]).all()
+    limits = 1e3 * y - K @ (y * alpha)
+    below, above = limits[(alpha == 1) != (y > 0)].max(), limits[(alpha == 1) == (y > 0)].min()
+    assert path.bias(1e3) * 1e3 == pytest.approx((below + above) / 2, abs=1e-9)
+    assert above - below > 1e-3
+
+
 def test_events_tell_who_is_on_the_margin():
     K, y = points("rbf", 40, seed=1, share=0.4)
     path = svm_path(K, y)

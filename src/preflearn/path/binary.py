@@ -29,6 +29,7 @@ _NOTHING = 1e-12  # of the largest entry of K: a first breakpoint that is roundi
 _INACCURATE = 1e-4  # a duality gap, in units of the objective, that is worth a warning
 _LEVEL = 10.0  # a constant in K is taken out if it is so much larger than the rest
 _SLACK = 1e-10  # of what no eigenvalue of K exceeds: the rounding of its entries that is let pass
+_GROWN = 1e-14  # of the sum to which weights grew: so near to 0 or 1 they are there, but for its rounding
 _ROUNDED = 2e-15  # of that constant: a rest which is its rounding, and no Gram matrix
 
 
@@ -337,11 +338,11 @@ def _at_large_lambda(graph: Graph, y: Floats, sign: float) -> tuple[Walk, int]:
     walk = Walk(graph, (y == -sign) * 1.0)
     walk.grow(big, few, sign)
     share = np.minimum(walk.alpha, 1 - walk.alpha)
-    elbow, pin = walk.elbow, int(np.argmax(share))
-    if share[pin] <= BOUND:
-        pin = int(big[np.argmin(np.where(walk.alpha[big] < 0.5, sign * walk.g[big], np.inf))])
+    elbow, pin, whole = walk.elbow, int(np.argmax(share)), share <= max(BOUND, _GROWN * few)
+    walk.alpha[whole] = np.round(walk.alpha[whole])
+    if whole[pin]:
+        pin = int(big[np.argmin(np.where(walk.alpha[big] == 0, sign * walk.g[big], np.inf))])
         elbow = np.array([pin])
-    walk.alpha[share <= BOUND] = np.round(walk.alpha[share <= BOUND])
     walk.rest(elbow)
     return walk, pin
 
