@@ -38,7 +38,7 @@ class BinaryPath(RegularizationPath):
 
     def __init__(self, graph: Graph, course: Course, status: str, y: Floats, centre: Floats | float):
         super().__init__(graph, course, status, np.arange(len(y)))
-        self._K, self._y = graph.K[:-1, :-1], y
+        self._K, self._y = graph.K, y
         self._centre = centre  # taken from the rows of each kernel; K is without it
 
     def alpha(self, lam: float) -> Floats:
@@ -315,12 +315,10 @@ def trusted_path(K: Floats, y: Floats, lambda_min: float) -> BinaryPath:
 def _against_null(K: Floats, y: Floats) -> Graph:
     """The points as pairs with one more item, on the better side if y = +1; its score is minus the bias."""
     m, diagonal = len(K), np.diag(K)
-    bordered = np.zeros((m + 1, m + 1))
-    bordered[:m, :m], bordered[m, m] = K, float(np.mean(diagonal)) or 1.0
     points, null = np.arange(m), np.full(m, m)
     first, second = (np.where(y * side > 0, points, null).astype(np.uint32) for side in (1, -1))
-    largest = float(np.abs(diagonal).max())
-    return Graph(fixed(bordered), largest, first, second, np.ones(m), float(bordered[m, m]))
+    largest, tau = float(np.abs(diagonal).max()), float(np.mean(diagonal)) or 1.0
+    return Graph(fixed(K), m + 1, largest, first, second, np.ones(m), tau)
 
 
 def _at_large_lambda(graph: Graph, y: Floats, sign: float) -> tuple[Walk, int]:

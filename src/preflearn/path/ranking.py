@@ -261,8 +261,9 @@ def ranksvm_path(
     key = index[:, 0] * len(K) + index[:, 1]
     key, ids, place, count = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
     first, second = (key // len(K)).astype(np.uint32), (key % len(K)).astype(np.uint32)
-    graph = Graph(K, float(np.abs(K.diagonal()).max()), first, second, count.astype(np.float64), 0.0)
-    check_entries(graph.largest, "the largest k(x, x)")
+    largest = float(np.abs(K.diagonal()).max())
+    check_entries(largest, "the largest k(x, x)")
+    graph = Graph(K, len(K), largest, first, second, count.astype(np.float64), 0.0)
     return RankingPath(graph, *_follow(graph, lambda_min, most), ids, space, place)
 
 

@@ -155,7 +155,7 @@ class RegularizationPath(ABC):
         if stretch in self._replays:
             return self._replays[stretch]
         alpha, (knots, changes) = self._weights_before(stretch), self._stretch(stretch)
-        nets = np.zeros((len(knots), len(self._graph.K)))
+        nets = np.zeros((len(knots), self._graph.items))
         nets[0] = net(self._graph, alpha)
         self._carry(stretch, alpha, knots, changes, nets)
         if sum(kept.size for _, kept in self._replays.values()) + nets.size > _KEPT:
@@ -210,7 +210,7 @@ class RegularizationPath(ABC):
     def _front(self, stretch: int, changes: Ids) -> Front:
         """The margin set where a stretch begins, ready to go on."""
         elbow, size = self._elbow(stretch, changes)
-        front = new_front(len(elbow), len(self._graph.K))
+        front = new_front(len(elbow), self._graph.items)
         gather(self._graph, self._graph, front, elbow[:size], np.full(size, -1.0))
         return front
 

@@ -72,7 +72,7 @@ class Walk:
     """Where a path is, and everything that has happened so far; it begins with weights of 0 or the bound."""
 
     def __init__(self, graph: Graph, alpha: Floats):
-        m, n = len(graph.first), len(graph.K)
+        m, n = len(graph.first), graph.items
         self._graph, self.alpha = graph, alpha
         self.g = np.zeros(n)
         self._front, self._reach = new_front(_ROOM, n), np.inf if m <= _FEW else _REACH
@@ -99,8 +99,7 @@ class Walk:
         ArithmeticError
             If rounding leaves open how to go on.
         """
-        diagonal = self._graph.K.diagonal()[:-1]
-        self._law, self.lam = Law(0.0, sign, float(np.mean(diagonal)) or 1.0, np.inf), total + 1.0
+        self._law, self.lam = Law(0.0, sign, self._graph.tau, np.inf), total + 1.0
         ids, why, moved = pairs.astype(np.int32), 0, self._events
         for _ in range(self._limit()):
             if moved >= self._events:
@@ -164,7 +163,7 @@ class Walk:
 
     def _advance(self, end: float, events: int) -> int:
         """Follow some events; returns what `follow` does."""
-        graph, n = self._graph, len(self._graph.K)
+        graph, n = self._graph, self._graph.items
         self._spread()
         left = self._settle()
         if graph.tau > 0:
@@ -210,7 +209,7 @@ class Walk:
         self.alpha[ids], self._side[ids] = watch.alpha, watch.side
         self.elbow = ids[front.elbow.places[: front.elbow.size[0]]].astype(np.int64)
         if len(self.elbow) == len(self._front.rows):
-            self._front = new_front(2 * len(front.rows), len(graph.K))
+            self._front = new_front(2 * len(front.rows), graph.items)
         self._note(trace, count)
         return count, why
 
@@ -223,11 +222,9 @@ class Walk:
 
     def _spread(self) -> None:
         """Compute g anew from the weights, but for a free score, and a bound on its rounding."""
-        graph, free, q = self._graph, self.g[-1], self._net()
-        self._excess = float(q[-1])
-        self.g[:] = combine(graph.K, np.flatnonzero(q), q[q != 0])
-        if graph.tau > 0:
-            self.g[-1] = free
+        graph, q = self._graph, self._net()
+        self._excess, items = float(q[-1]), q[: len(graph.K)]
+        self.g[: len(items)] = combine(graph.K, np.flatnonzero(items), items[items != 0])
         inner = float(self.alpha[self.elbow].sum())  # the other weights are whole numbers
         self._rounding = _EPS * (float(np.abs(q).sum()) + inner) * graph.largest
 
@@ -245,7 +242,7 @@ class Walk:
         wrong = max(float(np.abs(error).max(initial=0.0)), abs(total))
         if len(free) == 0 or wrong <= _SETTLED * max(margin, float(np.abs(self.g).max())):
             return wrong
-        front, delta = new_front(len(free), len(graph.K)), error.copy()
+        front, delta = new_front(len(free), graph.items), error.copy()
         gather(graph, graph, front, free, error)
         shift = solve(front.elbow, delta, total, graph.tau)
         weight, bound = self.alpha[free], graph.bound[free]
