@@ -1,5 +1,6 @@
 """The path of the machine with bias against other solvers, its optimality conditions, and exact fractions."""
 
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -206,6 +207,19 @@ def test_a_scale_beyond_all_products_is_refused():
     for scale in (1e-310, 1e-200, 1e150):
         with pytest.raises(ValueError, match=r"the largest entry of K is .*; expected 0, or 1e-100 to"):
             svm_path(scale * K, y)
+
+
+def test_the_gram_matrix_is_kept_and_not_copied():
+    K, y = points("rbf", 1000, seed=0)
+    tracemalloc.start()
+    try:
+        path = svm_path(K, y, lambda_min=30.0)
+        kept, most = (size / K.nbytes for size in tracemalloc.get_traced_memory())
+    finally:
+        tracemalloc.stop()
+    assert len(path.breakpoints) > 10
+    assert kept < 0.3
+    assert most < 0.8  # for a moment, half of it for its Cholesky factor
 
 
 def test_a_path_that_rounding_spoils_says_so():

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, Ids, check_array, check_labels, check_real
@@ -369,5 +370,5 @@ def _check_problem(K: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
     if np.all(y == y[0]):
         raise ValueError(f"all {len(y)} labels are {y[0]:+.0f}; expected both -1 and +1")
     check_entries(max(float(K.max()), -float(K.min())), "the largest entry of K")
-    check_definite(K, _SLACK * float(np.linalg.norm(K, 1)))
+    check_definite(K, _SLACK * float(linalg.norm(K, 1, check_finite=False)))
     return K, y
