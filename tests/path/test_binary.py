@@ -145,6 +145,20 @@ def test_the_path_ends_where_rounding_takes_over(m, share, lambda_min):
     assert max(path.kkt_residual(lam) for lam in path.breakpoints[::20]) < 1e-8
 
 
+@pytest.mark.filterwarnings("ignore:svm_path. rounding ends the path")
+@pytest.mark.parametrize("kind", ["linear", "integers", "duplicates", "rbf"])
+def test_the_path_goes_on_until_a_bound_on_rounding_ends_it(kind):
+    """It may be 1e-9 of the largest score at an event, and 2e-7 where no event is left."""
+    K, y = points(kind, 100, seed=0, p=2, gamma=1e-3 if kind == "rbf" else 0.5)
+    path = svm_path(K, y)
+    end, tolerance = path.lambda_end, 1e-9 if kind == "rbf" else 2e-7
+    assert path.status == ("rounding" if kind == "rbf" else "complete")
+    if end > 1.01e-9 * path.breakpoints[0]:
+        rounding = 1.1e-16 * path.alpha(end).sum() * K.diagonal().max() / end
+        assert rounding > 0.98 * tolerance * max(1.0, np.abs(path.decision_function(end, K)).max())
+    assert max(map(path.kkt_residual, np.geomspace(end, path.breakpoints[-1], 50)[1:])) < tolerance
+
+
 def ties_around_nought():
     """The smaller class comes as x and -x: for large lambda all points of the larger are on the margin."""
     rng = np.random.default_rng(3)
