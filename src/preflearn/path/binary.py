@@ -244,14 +244,19 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> BinaryPa
     Parameters
     ----------
     K : array-like of shape (m, m)
-        Kernel values of the points: symmetric, positive semi-definite. Kept, not copied.
+        Kernel values of the points: symmetric, positive semi-definite. Kept, not copied (unless rounding
+        makes it asymmetric, or a constant dominates it).
     y : array-like of shape (m,)
         Labels -1 and +1, both.
     lambda_min : float
-        Where to stop. At 0 the path ends where no event is left and F / lambda would be rounding, or at 1e-9
-        of the first breakpoint. It ends sooner, with a ConvergenceWarning, at the first event where a bound
-        on the rounding of F (not the rounding itself, which differs between machines) exceeds 1e-9 of the
-        largest F.
+        Where to stop, but not below 1e-9 of the first breakpoint, unless no point is inside the margin any
+        more, as where the classes are separable: then f stays, and at 0 the path has no end. Where no event
+        is left, it ends where a bound on the rounding of F (not the rounding itself, which differs between
+        machines) exceeds 2e-7 of the largest F, or of lambda if that is larger; above a positive lambda_min
+        this gives a ConvergenceWarning. With one it also ends: at the first event where that bound exceeds
+        1e-9 of these; where F, computed anew from time to time, violates the optimality conditions by more
+        than 1e-8 of its largest value, and more than that bound explains; or where rounding leaves open
+        which points stay on the margin.
 
     Returns
     -------
@@ -260,8 +265,8 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> BinaryPa
     Raises
     ------
     ValueError
-        On a K that is not square, finite, symmetric or (as far as seen) positive semi-definite, labels
-        other than -1 and 1, one class only, or a negative lambda_min.
+        On a K that is not square, finite and symmetric, or has an eigenvalue below -1e-8 of its 1-norm;
+        labels other than -1 and 1, one class only, or a negative lambda_min.
     ArithmeticError
         If rounding keeps the path from going on; stop at a larger lambda_min.
 

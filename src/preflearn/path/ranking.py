@@ -228,8 +228,9 @@ def ranksvm_path(
     Returns
     -------
     RegularizationPath
-        Its `status` is "complete", "max_events", or "rounding" where a bound on the rounding of the margins
-        exceeded 1e-9 before lambda_min; its `lambda_end` says how far it came.
+        Its `status` is "complete", "max_events", or "rounding" where a bound on the rounding of the margins,
+        or what the margins were measured to be off, exceeded 1e-9 before lambda_min, or rounding left open
+        which pairs stay on the margin; its `lambda_end` says how far it came.
 
     Raises
     ------

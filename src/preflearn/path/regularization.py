@@ -40,13 +40,15 @@ class RegularizationPath(ABC):
     Attributes
     ----------
     breakpoints : ndarray of shape (k,)
-        Values of lambda, decreasing, between which alpha and lambda f are linear. Above the first alpha is
-        constant. Empty if alpha is constant for all lambda.
+        Values of lambda, decreasing, between which alpha is linear. Above the first it is constant. Empty if
+        it is constant for all lambda. Between two of them lambda f is linear too, but for one case: where no
+        weight is inside (0, 1), the bias of `svm_path` is the middle of an interval, and may bend where
+        another point begins to bound this. That is no breakpoint, and may be above the first one too.
     lambda_end : float
         The path is known for all lambda >= lambda_end > 0, or lambda > 0 if this is 0.
     status : str
-        "complete" if it came to where it was to end, "max_events" if it was stopped after so many, "rounding"
-        if rounding stopped it.
+        "complete" if it came to where it was to end or, where that was at 0, to where no event is left;
+        "max_events" if it was stopped after so many, "rounding" if rounding stopped it.
     """
 
     def __init__(self, graph: Graph, course: Course, status: str, ids: Ids):
