@@ -168,17 +168,12 @@ def new_front(room: int, n: int) -> Front:
 def admit(K, tau, pairs, front, pair, value, least):
     """Take a pair into the elbow, unless it depends on it and no `least` pivot is given."""
     elbow, i, j = front.elbow, pairs.first[pair], pairs.second[pair]
-    n, sign = elbow.size[0], 0.0
+    n, sign = elbow.size[0], 0.0 if tau == 0 else 1.0 if i < j else -1.0
     row, column = front.rows[front.slots[n]], np.empty(n)
-    if tau > 0:
-        sign, one = (1.0, K[i]) if i < len(K) else (-1.0, K[j])
-        for k in range(len(K)):
-            row[k] = sign * one[k]
-        row[-1] = -sign * tau
+    if tau == 0:
+        row[:] = K[i] - K[j]
     else:
-        one, other = K[i], K[j]
-        for k in range(len(K)):
-            row[k] = one[k] - other[k]
+        row[:-1], row[-1] = sign * K[min(i, j)], -sign * tau
     for k in range(n):
         column[k] = row[pairs.first[elbow.places[k]]] - row[pairs.second[elbow.places[k]]]
     return enter(elbow, column, row[i] - row[j], pair, value, sign, least)

@@ -124,14 +124,12 @@ class Walk:
         self._settle()
         self._law = _FALLING
 
-    def down(self, lam: float, lambda_min: float, most: int | None = None) -> tuple[Course, str]:
+    def down(self, lam: float, lambda_min: float, most: float = np.inf) -> tuple[Course, str]:
         """The course of the weights from the first breakpoint on, and how it ended."""
         self._start_at(lam)
         end, before = max(lambda_min, LAST * lam), 0
         for _ in range(self._limit()):
-            why = self._advance(
-                end, self._events if most is None else min(self._events, most - self._mark[0]), before
-            )
+            why = self._advance(end, int(min(self._events, most - self._mark[0])), before)
             if why == LOST:
                 return self.course(), "complete" if before == QUIET and lambda_min == 0 else "rounding"
             if why == ENDED:
