@@ -170,10 +170,12 @@ def admit(K, tau, pairs, front, pair, value, least):
     elbow, i, j = front.elbow, pairs.first[pair], pairs.second[pair]
     n, sign = elbow.size[0], 0.0 if tau == 0 else 1.0 if i < j else -1.0
     row, column = front.rows[front.slots[n]], np.empty(n)
-    if tau == 0:
-        row[:] = K[i] - K[j]
-    else:
+    if tau > 0:
         row[:-1], row[-1] = sign * K[min(i, j)], -sign * tau
+    else:
+        one, other = K[i], K[j]
+        for k in range(len(row)):  # faster than as arrays
+            row[k] = one[k] - other[k]
     for k in range(n):
         column[k] = row[pairs.first[elbow.places[k]]] - row[pairs.second[elbow.places[k]]]
     return enter(elbow, column, row[i] - row[j], pair, value, sign, least)
