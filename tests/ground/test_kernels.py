@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from preflearn.ground import NotPositiveSemidefiniteError
-from preflearn.ground.kernels import distinct_items, kernel_matrix, pivoted_features, scale_gamma
+from preflearn.ground.kernels import (
+    check_definite,
+    distinct_items,
+    kernel_matrix,
+    pivoted_features,
+    scale_gamma,
+)
 from preflearn.pairs import Pairs
 
 
@@ -30,6 +38,16 @@ def test_a_negative_eigenvalue_is_refused(K):
         NotPositiveSemidefiniteError, match=r"eigenvalues from -1 to .*; expected none below 0"
     ):
         pivoted_features(np.array(K))
+
+
+@pytest.mark.parametrize("n", [2, 3, 8, 9])
+def test_a_gram_matrix_may_have_negative_eigenvalues_that_are_rounding(n):
+    values, vectors = np.ones(n), np.linalg.qr(np.random.default_rng(n).standard_normal((n, n)))[0]
+    for low, refused in ((0.0, False), (-0.3e-9, False), (-2e-9, True)):
+        values[0] = low
+        K = (vectors * values) @ vectors.T
+        with pytest.raises(NotPositiveSemidefiniteError) if refused else nullcontext():
+            check_definite((K + K.T) / 2, 0.0)
 
 
 def test_an_asymmetric_matrix_is_refused():

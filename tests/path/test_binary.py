@@ -1,5 +1,6 @@
 """The path of the machine with bias against other solvers, its optimality conditions, and exact fractions."""
 
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -144,6 +145,20 @@ def test_the_path_ends_where_rounding_takes_over(m, share, lambda_min):
     assert max(path.kkt_residual(lam) for lam in path.breakpoints[::20]) < 1e-8
 
 
+@pytest.mark.filterwarnings("ignore:svm_path. rounding ends the path")
+@pytest.mark.parametrize("kind", ["linear", "integers", "duplicates", "rbf"])
+def test_the_path_goes_on_until_a_bound_on_rounding_ends_it(kind):
+    """It may be 1e-9 of the largest score at an event, and 2e-7 where no event is left."""
+    K, y = points(kind, 100, seed=0, p=2, gamma=1e-3 if kind == "rbf" else 0.5)
+    path = svm_path(K, y)
+    end, tolerance = path.lambda_end, 1e-9 if kind == "rbf" else 2e-7
+    assert path.status == ("rounding" if kind == "rbf" else "complete")
+    if end > 1.01e-9 * path.breakpoints[0]:
+        rounding = 1.1e-16 * path.alpha(end).sum() * K.diagonal().max() / end
+        assert rounding > 0.98 * tolerance * max(1.0, np.abs(path.decision_function(end, K)).max())
+    assert max(map(path.kkt_residual, np.geomspace(end, path.breakpoints[-1], 50)[1:])) < tolerance
+
+
 def ties_around_nought():
     """The smaller class comes as x and -x: for large lambda all points of the larger are on the margin."""
     rng = np.random.default_rng(3)
@@ -208,6 +223,19 @@ def test_a_scale_beyond_all_products_is_refused():
             svm_path(scale * K, y)
 
 
+def test_the_gram_matrix_is_kept_and_not_copied():
+    K, y = points("rbf", 1000, seed=0)
+    tracemalloc.start()
+    try:
+        path = svm_path(K, y, lambda_min=30.0)
+        kept, most = (size / K.nbytes for size in tracemalloc.get_traced_memory())
+    finally:
+        tracemalloc.stop()
+    assert len(path.breakpoints) > 10
+    assert kept < 0.3
+    assert most < 0.8  # for a moment, half of it for its Cholesky factor
+
+
 def test_a_path_that_rounding_spoils_says_so():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((30, 3)), np.where(np.arange(30) % 2, 1, -1)
@@ -255,6 +283,18 @@ def test_bias_is_the_middle_of_its_interval_where_no_weight_is_inside():
             assert path.bias(lam) * lam == pytest.approx((above + below) / 2, abs=1e-9)
             seen += above - below > 1e-6
     assert seen > 3
+
+
+def test_a_weight_that_rounding_has_moved_off_its_bound_at_the_start_is_there():
+    # 748 against 752 points: the smaller class has weights 1, and so have as many of the larger.
+    K, y = points("rbf", 1500, seed=0, share=748 / 1500, p=2)
+    path = svm_path(K, y, lambda_min=1e3)
+    alpha = path.alpha(1e3)
+    assert np.isin(alpha, [0.0, 1.0]).all()
+    limits = 1e3 * y - K @ (y * alpha)
+    below, above = limits[(alpha == 1) != (y > 0)].max(), limits[(alpha == 1) == (y > 0)].min()
+    assert path.bias(1e3) * 1e3 == pytest.approx((below + above) / 2, abs=1e-9)
+    assert above - below > 1e-3
 
 
 def test_events_tell_who_is_on_the_margin():

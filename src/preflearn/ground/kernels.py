@@ -26,6 +26,7 @@ _RANK = 1e-13  # pivots below this share of the largest diagonal entry are round
 _NEGATIVE = 1e-9  # a remainder larger than this share is none
 _NOISE = 100  # times the rounding of an entry is that of what remains
 _BLOCK = 1 << 10
+_PSTRF, _TRTTF, _PFTRF = linalg.get_lapack_funcs(("pstrf", "trttf", "pftrf"))
 _LEAST = np.finfo(np.float64).tiny
 
 
@@ -196,8 +197,7 @@ def few_features(K: Floats, most: int, rounding: float, check: bool) -> tuple[Fl
 
 def _pivoted(K: Floats, tolerance: float) -> tuple[Floats, NDArray, int]:
     """LAPACK's pivoted Cholesky factor, its pivots from 1 on, and the rank."""
-    (pstrf,) = linalg.get_lapack_funcs(("pstrf",), (K,))
-    factor, pivots, rank, _ = pstrf(K, tol=tolerance, lower=1)
+    factor, pivots, rank, _ = _PSTRF(K, tol=tolerance, lower=1)
     return factor, pivots, rank
 
 
@@ -206,12 +206,12 @@ def check_definite(K: Floats, rounding: float) -> None:
     check_symmetric(K, "K", tolerance=1e-8)
     if not K.any():
         return
-    moved = K.copy()
-    moved[np.diag_indices_from(moved)] += max(_NEGATIVE * float(K.diagonal().max()), _NOISE * rounding)
-    try:
-        linalg.cholesky(moved, lower=True, overwrite_a=True, check_finite=False)
-    except linalg.LinAlgError:
-        raise indefinite(K) from None
+    n, moved = len(K), max(_NEGATIVE * float(K.diagonal().max()), _NOISE * rounding)
+    packed, _ = _TRTTF(K.T, uplo="L")  # one triangle, in half the memory of K
+    for start in (0, n if n % 2 else 1):  # it has the diagonal in two parts
+        packed[start :: n + 2 - n % 2] += moved
+    if _PFTRF(n, packed, uplo="L", overwrite_a=1)[1] != 0:
+        raise indefinite(K)
 
 
 def indefinite(K: Floats) -> NotPositiveSemidefiniteError:

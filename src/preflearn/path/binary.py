@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, Ids, check_array, check_labels, check_real
@@ -29,6 +30,7 @@ _NOTHING = 1e-12  # of the largest entry of K: a first breakpoint that is roundi
 _INACCURATE = 1e-4  # a duality gap, in units of the objective, that is worth a warning
 _LEVEL = 10.0  # a constant in K is taken out if it is so much larger than the rest
 _SLACK = 1e-10  # of what no eigenvalue of K exceeds: the rounding of its entries that is let pass
+_GROWN = 1e-14  # of the sum to which weights grew: so near to 0 or 1 they are there, but for its rounding
 _ROUNDED = 2e-15  # of that constant: a rest which is its rounding, and no Gram matrix
 
 
@@ -37,7 +39,7 @@ class BinaryPath(RegularizationPath):
 
     def __init__(self, graph: Graph, course: Course, status: str, y: Floats, centre: Floats | float):
         super().__init__(graph, course, status, np.arange(len(y)))
-        self._K, self._y = graph.K[:-1, :-1], y
+        self._K, self._y = graph.K, y
         self._centre = centre  # taken from the rows of each kernel; K is without it
 
     def alpha(self, lam: float) -> Floats:
@@ -242,14 +244,19 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> BinaryPa
     Parameters
     ----------
     K : array-like of shape (m, m)
-        Kernel values of the points: symmetric, positive semi-definite. Kept, not copied.
+        Kernel values of the points: symmetric, positive semi-definite. Kept, not copied (unless rounding
+        makes it asymmetric, or a constant dominates it).
     y : array-like of shape (m,)
         Labels -1 and +1, both.
     lambda_min : float
-        Where to stop. At 0 the path ends where no event is left and F / lambda would be rounding, or at 1e-9
-        of the first breakpoint. It ends sooner, with a ConvergenceWarning, at the first event where a bound
-        on the rounding of F (not the rounding itself, which differs between machines) exceeds 1e-9 of the
-        largest F.
+        Where to stop, but not below 1e-9 of the first breakpoint, unless no point is inside the margin any
+        more, as where the classes are separable: then f stays, and at 0 the path has no end. Where no event
+        is left, it ends where a bound on the rounding of F (not the rounding itself, which differs between
+        machines) exceeds 2e-7 of the largest F, or of lambda if that is larger; above a positive lambda_min
+        this gives a ConvergenceWarning. With one it also ends: at the first event where that bound exceeds
+        1e-9 of these; where F, computed anew from time to time, violates the optimality conditions by more
+        than 1e-8 of its largest value, and more than that bound explains; or where rounding leaves open
+        which points stay on the margin.
 
     Returns
     -------
@@ -258,8 +265,8 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> BinaryPa
     Raises
     ------
     ValueError
-        On a K that is not square, finite, symmetric or (as far as seen) positive semi-definite, labels
-        other than -1 and 1, one class only, or a negative lambda_min.
+        On a K that is not square, finite and symmetric, or has an eigenvalue below -1e-8 of its 1-norm;
+        labels other than -1 and 1, one class only, or a negative lambda_min.
     ArithmeticError
         If rounding keeps the path from going on; stop at a larger lambda_min.
 
@@ -314,12 +321,10 @@ def trusted_path(K: Floats, y: Floats, lambda_min: float) -> BinaryPath:
 def _against_null(K: Floats, y: Floats) -> Graph:
     """The points as pairs with one more item, on the better side if y = +1; its score is minus the bias."""
     m, diagonal = len(K), np.diag(K)
-    bordered = np.zeros((m + 1, m + 1))
-    bordered[:m, :m], bordered[m, m] = K, float(np.mean(diagonal)) or 1.0
     points, null = np.arange(m), np.full(m, m)
     first, second = (np.where(y * side > 0, points, null).astype(np.uint32) for side in (1, -1))
-    largest = float(np.abs(diagonal).max())
-    return Graph(fixed(bordered), largest, first, second, np.ones(m), float(bordered[m, m]))
+    largest, tau = float(np.abs(diagonal).max()), float(np.mean(diagonal)) or 1.0
+    return Graph(fixed(K), m + 1, largest, first, second, np.ones(m), tau)
 
 
 def _at_large_lambda(graph: Graph, y: Floats, sign: float) -> tuple[Walk, int]:
@@ -337,11 +342,11 @@ def _at_large_lambda(graph: Graph, y: Floats, sign: float) -> tuple[Walk, int]:
     walk = Walk(graph, (y == -sign) * 1.0)
     walk.grow(big, few, sign)
     share = np.minimum(walk.alpha, 1 - walk.alpha)
-    elbow, pin = walk.elbow, int(np.argmax(share))
-    if share[pin] <= BOUND:
-        pin = int(big[np.argmin(np.where(walk.alpha[big] < 0.5, sign * walk.g[big], np.inf))])
+    elbow, pin, whole = walk.elbow, int(np.argmax(share)), share <= max(BOUND, _GROWN * few)
+    walk.alpha[whole] = np.round(walk.alpha[whole])
+    if whole[pin]:
+        pin = int(big[np.argmin(np.where(walk.alpha[big] == 0, sign * walk.g[big], np.inf))])
         elbow = np.array([pin])
-    walk.alpha[share <= BOUND] = np.round(walk.alpha[share <= BOUND])
     walk.rest(elbow)
     return walk, pin
 
@@ -370,5 +375,5 @@ def _check_problem(K: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
     if np.all(y == y[0]):
         raise ValueError(f"all {len(y)} labels are {y[0]:+.0f}; expected both -1 and +1")
     check_entries(max(float(K.max()), -float(K.min())), "the largest entry of K")
-    check_definite(K, _SLACK * float(np.linalg.norm(K, 1)))
+    check_definite(K, _SLACK * float(linalg.norm(K, 1, check_finite=False)))
     return K, y

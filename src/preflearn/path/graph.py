@@ -133,7 +133,8 @@ def _behind(row, values, i, n):
 class Graph(NamedTuple):
     """Distinct pairs (better item, other item), how often each occurs, and the Gram matrix of the items."""
 
-    K: Floats  # (n, n)
+    K: Floats  # (n, n), or with bias (n - 1, n - 1): the last item's rows are 0, but for tau
+    items: int  # n
     largest: float  # entry of K
     first: NDArray[np.uint32]  # (m,), unsigned, since compiled code asks whether other ids are negative
     second: NDArray[np.uint32]  # (m,)
@@ -167,13 +168,16 @@ def new_front(room: int, n: int) -> Front:
 def admit(K, tau, pairs, front, pair, value, least):
     """Take a pair into the elbow, unless it depends on it and no `least` pivot is given."""
     elbow, i, j = front.elbow, pairs.first[pair], pairs.second[pair]
-    n = elbow.size[0]
-    row, column, one, other = front.rows[front.slots[n]], np.empty(n), K[i], K[j]
-    for k in range(len(row)):
-        row[k] = one[k] - other[k]
+    n, sign = elbow.size[0], 0.0 if tau == 0 else 1.0 if i < j else -1.0
+    row, column = front.rows[front.slots[n]], np.empty(n)
+    if tau > 0:
+        row[:-1], row[-1] = sign * K[min(i, j)], -sign * tau
+    else:
+        one, other = K[i], K[j]
+        for k in range(len(row)):  # faster than as arrays
+            row[k] = one[k] - other[k]
     for k in range(n):
         column[k] = row[pairs.first[elbow.places[k]]] - row[pairs.second[elbow.places[k]]]
-    sign = 0.0 if tau == 0 else 1.0 if j == len(K) - 1 else -1.0
     return enter(elbow, column, row[i] - row[j], pair, value, sign, least)
 
 
@@ -198,7 +202,7 @@ def gather(graph, pairs, front, places, values):
 @njit
 def net(graph, v):
     """B'v; whole weights first, whose sums are exact."""
-    q = np.zeros(len(graph.K))
+    q = np.zeros(graph.items)
     for part in range(2):
         for pair in range(len(v)):
             whole = v[pair] == 0 or v[pair] == graph.bound[pair]

@@ -24,10 +24,11 @@ from preflearn.compiled import njit, njit_sums
 from preflearn.ground.gram import combine_into
 from preflearn.path.graph import BOUND, admit, dismiss, solve
 
-ENDED, QUIET, SCALED, REACHED, FULL, LOST, EMPTY = 1, 2, 3, 4, 5, 6, 7  # why the loop stopped; see `follow`
-TOLERANCE = 1e-9  # of margins, in units of lambda: the path ends where their rounding may exceed it
+# Why the loop stopped; see `follow`.
+ENDED, QUIET, CALM, SCALED, REACHED, FULL, LOST, EMPTY = 1, 2, 3, 4, 5, 6, 7, 8
+TOLERANCE = 1e-9  # of margins: an event that comes where their rounding may exceed it ends the path
 ON_MARGIN = 1e-11  # relative to lambda
-_FALL = 0.1  # of lambda in one stretch, after which g is computed anew
+_FALL, _MOST = 0.1, 0.99  # of lambda is left after a stretch without events; then g is computed anew
 _NEARLY = 0.999
 _SHORT = 1e-12  # an event so near to the end, in units of what is left, is not followed
 _SLOPE = 1e-10  # a slope below it is rounding
@@ -49,6 +50,7 @@ class Law(NamedTuple):
     inflow: float
     unit: float  # of slopes, and of scores where the margin rests
     size: float  # of scores beside which rounding counts as nothing, if it is above lambda
+    tolerance: float  # of margins in these units down to the first event, `TOLERANCE` from there on
 
 
 class Watch(NamedTuple):
@@ -92,22 +94,22 @@ def follow(graph, watch, front, g, trace, law, reach, lam, end, rounding, inside
     """Follow the watched pairs from lambda on, until the trace is full, or down to the end.
 
     `rounding` is that of g, and so many other pairs are inside the margin. Returns the number of pieces, and
-    why it stopped before: at the end (ENDED), far from it though no event comes before it (QUIET), since no
-    pair is inside the margin any more (SCALED: f stays, and weights fall as lambda does), since other pairs
-    might come to the margin (REACHED), for want of room (FULL), since rounding decides (LOST),
-    since nobody is left who could take what flows in (EMPTY); or 0.
+    why it stopped before: at the end (ENDED), far from it though no event comes before it (QUIET), or before
+    the next event (CALM), since no pair is inside the margin any more (SCALED: f stays, and weights fall as
+    lambda does), since other pairs might come to the margin (REACHED), for want of room (FULL), since
+    rounding decides (LOST), since nobody is left who could take what flows in (EMPTY); or 0: the trace is
+    full, or scores may have become so small that rounding is too much beside them.
     """
     base, slack = g / lam, _directions(graph, front, law)
-    least = (
-        _FALL * lam if rounding < _NEARLY * TOLERANCE * law.size else max(_FALL * lam, rounding / TOLERANCE)
-    )
+    largest = max(1.0, law.size / lam)  # of f; as lambda falls, so do scores, but hardly faster
+    least = lam * max(_FALL, min(rounding / (law.tolerance * largest * lam), _MOST))
     trace.used[:], trace.knots[0] = 0, lam
     for k in range(len(watch.ids)):
         watch.gap[k] = watch.side[k] * (g[watch.first[k]] - g[watch.second[k]] - law.drop * lam)
     for piece in range(len(trace.knots) - 1):
         near = max(ON_MARGIN * (lam if law.drop > 0 else law.unit), rounding)
-        if rounding > _NEARLY * TOLERANCE * max(lam, law.size):
-            return piece, LOST
+        if rounding > _NEARLY * (TOLERANCE if piece > 0 else law.tolerance) * largest * lam:
+            return piece, LOST if piece == 0 else 0
         slack, status = _turn(graph, watch, front, trace, law, lam, near, piece, slack, inside)
         if status != 0:
             return piece, status
@@ -126,7 +128,7 @@ def follow(graph, watch, front, g, trace, law, reach, lam, end, rounding, inside
         if ended:
             return piece + 1, ENDED if end >= least else QUIET
         if short:
-            return piece + 1, 0
+            return piece + 1, CALM
     return len(trace.knots) - 1, 0
 
 

@@ -228,8 +228,9 @@ def ranksvm_path(
     Returns
     -------
     RegularizationPath
-        Its `status` is "complete", "max_events", or "rounding" where a bound on the rounding of the margins
-        exceeded 1e-9 before lambda_min; its `lambda_end` says how far it came.
+        Its `status` is "complete", "max_events", or "rounding" where a bound on the rounding of the margins,
+        or what the margins were measured to be off, exceeded 1e-9 before lambda_min, or rounding left open
+        which pairs stay on the margin; its `lambda_end` says how far it came.
 
     Raises
     ------
@@ -253,7 +254,7 @@ def ranksvm_path(
     pairs = as_pairs(pairs)
     y = _check_preferences(y, len(pairs))
     lambda_min = check_real(lambda_min, "lambda_min", "a finite number of at least 0", least=0.0)
-    most = None if max_events is None else check_count(max_events, "max_events", 1)
+    most = np.inf if max_events is None else check_count(max_events, "max_events", 1)
     choice: Any = SimpleNamespace(kernel=kernel, gamma=gamma, degree=degree, coef0=coef0)
     space = ItemKernel.of(choice, pairs)
     K = fixed(space.centred_gram()[0])
@@ -261,8 +262,9 @@ def ranksvm_path(
     key = index[:, 0] * len(K) + index[:, 1]
     key, ids, place, count = np.unique(key, return_index=True, return_inverse=True, return_counts=True)
     first, second = (key // len(K)).astype(np.uint32), (key % len(K)).astype(np.uint32)
-    graph = Graph(K, float(np.abs(K.diagonal()).max()), first, second, count.astype(np.float64), 0.0)
-    check_entries(graph.largest, "the largest k(x, x)")
+    bound, largest = count.astype(np.float64), float(np.abs(K.diagonal()).max())
+    check_entries(largest, "the largest k(x, x)")
+    graph = Graph(K, len(K), largest, first, second, bound, 0.0)
     return RankingPath(graph, *_follow(graph, lambda_min, most), ids, space, place)
 
 
@@ -277,7 +279,7 @@ def _check_preferences(y: ArrayLike, m: int) -> Floats:
     return y.astype(np.float64)
 
 
-def _follow(graph: Graph, lambda_min: float, most: int | None) -> tuple[Course, str]:
+def _follow(graph: Graph, lambda_min: float, most: float) -> tuple[Course, str]:
     """The course of the weights down to lambda_min, and how it ended."""
     walk = Walk(graph, graph.bound.copy())
     largest = float((walk.g[graph.first] - walk.g[graph.second]).max())

@@ -40,13 +40,15 @@ class RegularizationPath(ABC):
     Attributes
     ----------
     breakpoints : ndarray of shape (k,)
-        Values of lambda, decreasing, between which alpha and lambda f are linear. Above the first alpha is
-        constant. Empty if alpha is constant for all lambda.
+        Values of lambda, decreasing, between which alpha is linear. Above the first it is constant. Empty if
+        it is constant for all lambda. Between two of them lambda f is linear too, but for one case: where no
+        weight is inside (0, 1), the bias of `svm_path` is the middle of an interval, and may bend where
+        another point begins to bound this. That is no breakpoint, and may be above the first one too.
     lambda_end : float
         The path is known for all lambda >= lambda_end > 0, or lambda > 0 if this is 0.
     status : str
-        "complete" if it came to where it was to end, "max_events" if it was stopped after so many, "rounding"
-        if rounding stopped it.
+        "complete" if it came to where it was to end or, where that was at 0, to where no event is left;
+        "max_events" if it was stopped after so many, "rounding" if rounding stopped it.
     """
 
     def __init__(self, graph: Graph, course: Course, status: str, ids: Ids):
@@ -155,7 +157,7 @@ class RegularizationPath(ABC):
         if stretch in self._replays:
             return self._replays[stretch]
         alpha, (knots, changes) = self._weights_before(stretch), self._stretch(stretch)
-        nets = np.zeros((len(knots), len(self._graph.K)))
+        nets = np.zeros((len(knots), self._graph.items))
         nets[0] = net(self._graph, alpha)
         self._carry(stretch, alpha, knots, changes, nets)
         if sum(kept.size for _, kept in self._replays.values()) + nets.size > _KEPT:
@@ -210,7 +212,7 @@ class RegularizationPath(ABC):
     def _front(self, stretch: int, changes: Ids) -> Front:
         """The margin set where a stretch begins, ready to go on."""
         elbow, size = self._elbow(stretch, changes)
-        front = new_front(len(elbow), len(self._graph.K))
+        front = new_front(len(elbow), self._graph.items)
         gather(self._graph, self._graph, front, elbow[:size], np.full(size, -1.0))
         return front
 

@@ -72,7 +72,7 @@ def cross_validated_path(
         Widths, of which each has its paths.
     n_folds : int
     span : float
-        Each path runs from its first breakpoint to this part of it.
+        Each path runs from its first breakpoint down to that divided by `span`, if rounding does not end it.
     random_state : int
         Of the folds.
 

@@ -15,6 +15,7 @@ from preflearn.checks import Floats, Ids
 from preflearn.ground.gram import combine
 from preflearn.path.graph import BOUND, Graph, gather, net, new_front, solve
 from preflearn.path.graph_events import (
+    CALM,
     ENDED,
     LOST,
     QUIET,
@@ -40,7 +41,8 @@ _WORST = 1e-8  # relative to the largest score against the free one: violations 
 _EPS = 1.1e-16  # the rounding of one number
 # What decides how many pairs are watched, in nanoseconds: to pass over a pair, to watch one for an event.
 _PASS, _WATCH, _SQUARE = 1.6, 4.0, 0.4
-_FALLING = Law(1.0, 0.0, 1.0, 0.0)
+_BLURRED = 2e-7  # of margins with bias: their rounding where no event comes any more
+_FALLING = Law(1.0, 0.0, 1.0, 0.0, TOLERANCE)
 
 
 class Course(NamedTuple):
@@ -72,7 +74,7 @@ class Walk:
     """Where a path is, and everything that has happened so far; it begins with weights of 0 or the bound."""
 
     def __init__(self, graph: Graph, alpha: Floats):
-        m, n = len(graph.first), len(graph.K)
+        m, n = len(graph.first), graph.items
         self._graph, self.alpha = graph, alpha
         self.g = np.zeros(n)
         self._front, self._reach = new_front(_ROOM, n), np.inf if m <= _FEW else _REACH
@@ -99,8 +101,7 @@ class Walk:
         ArithmeticError
             If rounding leaves open how to go on.
         """
-        diagonal = self._graph.K.diagonal()[:-1]
-        self._law, self.lam = Law(0.0, sign, float(np.mean(diagonal)) or 1.0, np.inf), total + 1.0
+        self._law, self.lam = Law(0.0, sign, self._graph.tau, np.inf, TOLERANCE), total + 1.0
         ids, why, moved = pairs.astype(np.int32), 0, self._events
         for _ in range(self._limit()):
             if moved >= self._events:
@@ -123,23 +124,21 @@ class Walk:
         self._settle()
         self._law = _FALLING
 
-    def down(self, lam: float, lambda_min: float, most: int | None = None) -> tuple[Course, str]:
+    def down(self, lam: float, lambda_min: float, most: float = np.inf) -> tuple[Course, str]:
         """The course of the weights from the first breakpoint on, and how it ended."""
         self._start_at(lam)
-        end, quiet = max(lambda_min, LAST * lam), False
+        end, before = max(lambda_min, LAST * lam), 0
         for _ in range(self._limit()):
-            why = self._advance(
-                end, self._events if most is None else min(self._events, most - self._mark[0])
-            )
+            why = self._advance(end, int(min(self._events, most - self._mark[0])), before)
             if why == LOST:
-                return self.course(), "complete" if quiet and lambda_min == 0 else "rounding"
+                return self.course(), "complete" if before == QUIET and lambda_min == 0 else "rounding"
             if why == ENDED:
                 return self.course(), "complete"
             if why == SCALED:
                 return self.course()._replace(end=lambda_min), "complete"
             if self._mark[0] == most:
                 return self.course(), "max_events"
-            quiet = why == QUIET
+            before = why
         raise ArithmeticError(f"the path did not end in {self._mark[0]} events; it came to {self.lam}")
 
     def course(self) -> Course:
@@ -162,15 +161,17 @@ class Walk:
         """More stretches than a problem of this size ever takes."""
         return 1000 + 100 * len(self.alpha)
 
-    def _advance(self, end: float, events: int) -> int:
+    def _advance(self, end: float, events: int, before: int) -> int:
         """Follow some events; returns what `follow` does."""
-        graph, n = self._graph, len(self._graph.K)
+        graph, n = self._graph, self._graph.items
         self._spread()
         left = self._settle()
         if graph.tau > 0:
-            self._law = _FALLING._replace(size=float(np.abs(self.g[:-1] - self.g[-1]).max()))
+            size = float(np.abs(self.g[:-1] - self.g[-1]).max())
+            tolerance = _BLURRED if before in (QUIET, CALM) else TOLERANCE
+            self._law = _FALLING._replace(size=size, tolerance=tolerance)
         ids, on, inside, worst = gaps(graph, self._side, self.g, self.lam, self._reach, self._rounding)
-        if max(worst, left) > max(TOLERANCE * self.lam, _WORST * self._law.size):
+        if max(worst, left) > max(TOLERANCE * self.lam, _WORST * self._law.size, 2 * self._rounding):
             return LOST
         self._marks.append(self._mark)
         self._elbows.append(self.elbow)
@@ -210,7 +211,7 @@ class Walk:
         self.alpha[ids], self._side[ids] = watch.alpha, watch.side
         self.elbow = ids[front.elbow.places[: front.elbow.size[0]]].astype(np.int64)
         if len(self.elbow) == len(self._front.rows):
-            self._front = new_front(2 * len(front.rows), len(graph.K))
+            self._front = new_front(2 * len(front.rows), graph.items)
         self._note(trace, count)
         return count, why
 
@@ -223,13 +224,12 @@ class Walk:
 
     def _spread(self) -> None:
         """Compute g anew from the weights, but for a free score, and a bound on its rounding."""
-        graph, free, q = self._graph, self.g[-1], self._net()
-        self._excess = float(q[-1])
-        self.g[:] = combine(graph.K, np.flatnonzero(q), q[q != 0])
-        if graph.tau > 0:
-            self.g[-1] = free
-        inner = float(self.alpha[self.elbow].sum())  # the other weights are whole numbers
-        self._rounding = _EPS * (float(np.abs(q).sum()) + inner) * graph.largest
+        graph, q = self._graph, self._net()
+        self._excess, items = float(q[-1]), q[: len(graph.K)]
+        self.g[: len(items)] = combine(graph.K, np.flatnonzero(items), items[items != 0])
+        # Of pairs with bias nothing cancels in B'alpha; of others, what is no whole number.
+        inner = 0.0 if graph.tau > 0 else float(self.alpha[self.elbow].sum())
+        self._rounding = _EPS * (float(np.abs(items).sum()) + inner) * graph.largest
 
     def _settle(self) -> float:
         """Put the elbow on the margin again, from which rounding has moved it, and the signed sum at 0.
@@ -245,7 +245,7 @@ class Walk:
         wrong = max(float(np.abs(error).max(initial=0.0)), abs(total))
         if len(free) == 0 or wrong <= _SETTLED * max(margin, float(np.abs(self.g).max())):
             return wrong
-        front, delta = new_front(len(free), len(graph.K)), error.copy()
+        front, delta = new_front(len(free), graph.items), error.copy()
         gather(graph, graph, front, free, error)
         shift = solve(front.elbow, delta, total, graph.tau)
         weight, bound = self.alpha[free], graph.bound[free]

@@ -58,7 +58,8 @@ class SVMRank(KernelMachine):
     Parameters
     ----------
     C : float or "path"
-        "path": of all C, the one with the least pair error of held-out items, on the paths of `ranksvm_path`.
+        "path": of all C up to 1e4 times that of the first breakpoint, the one with the least pair error of
+        held-out items, on the paths of `ranksvm_path`.
         Folds split items; a pair trains where both of its items are outside the fold, and validates where
         both are in it.
     kernel, gamma, degree, coef0, tol
