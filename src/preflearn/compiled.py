@@ -100,4 +100,5 @@ def pointer(function: Callable[..., Any], signature: str) -> Any:
     else:
         _stamp_cache(compiled, function)
     compiled.compile()
+    compiled._numba_type_ = numba.typeof(compiled)  # or each call of a loop would make it anew
     return compiled

@@ -242,7 +242,7 @@ class DynamicComparisons(BaseEstimator):
         """With the attributes of a fit."""
         self.matches_, self.outcomes_, self.features_ = matches, outcomes, matches.features
         self.pseudo_observations_, self.trace_, self.n_iter_ = sites, trace, len(trace)
-        self.log_marginal_likelihood_ = float(trace.loc[trace["accepted"], "evidence"].to_numpy()[-1])
+        self.log_marginal_likelihood_ = float(trace["evidence"].to_numpy()[trace["accepted"].to_numpy()][-1])
         self.converged_ = converged
         # Those of the fit, whatever becomes of the parameters.
         self._prior, self._likelihood = Prior(self.covariance), self.likelihood
@@ -369,7 +369,8 @@ def infer(
         trace, converged = fixed_point(sweep, step, tol=model.tol, max_iter=int(model.max_iter))
     found = np.empty((len(sweep.entries), 2))
     found[sweep.schedule.entry_order] = sweep.entries[:, :2]
-    return model._filled(matches, outcomes, found, pd.DataFrame(trace, columns=list(TRACE)), converged)
+    noted = pd.DataFrame(dict(zip(TRACE, zip(*trace, strict=True), strict=True)))
+    return model._filled(matches, outcomes, found, noted, converged)
 
 
 def load(path: str | os.PathLike[str]) -> DynamicComparisons:
