@@ -100,5 +100,7 @@ def pointer(function: Callable[..., Any], signature: str) -> Any:
     else:
         _stamp_cache(compiled, function)
     compiled.compile()
-    compiled._numba_type_ = numba.typeof(compiled)  # or each call of a loop would make it anew
+    # What each call of a loop would find anew:
+    compiled._numba_type_, address = numba.typeof(compiled), compiled.address
+    compiled.__wrapper_address__ = lambda: address
     return compiled
