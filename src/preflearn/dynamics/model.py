@@ -376,7 +376,7 @@ def infer(
     found = np.empty((len(sweep.entries), 2))
     schedule = sweep.schedule
     found[schedule.entry_order] = sweep.entries[:, :2]
-    noted = dict(zip(TRACE, map(np.array, zip(*trace, strict=True)), strict=True))
+    noted: dict[str, NDArray] = dict(zip(TRACE, map(np.array, zip(*trace, strict=True)), strict=True))
     return model._filled(schedule.prior, matches, outcomes, found, noted, converged)
 
 

@@ -116,10 +116,10 @@ class Sweep:
     Attributes
     ----------
     entries : ndarray of shape (E, 4)
-        alpha and beta, which the caller sets; mean and variance by the last sweep: of the cavity for EP, of
-        the posterior for reverse-KL.
+        alpha and beta, zeros unless the caller sets others, changed by `move`; mean and variance by the last
+        call of `features`: of the cavity for EP, of the posterior for reverse-KL.
     updated : ndarray of shape (E, 2)
-        alpha and beta by the last sweep.
+        alpha and beta by the last call of `matches`, undefined before it.
     outcomes : ndarray of shape (N,)
         In the schedule's order of matches.
     law : (function, float, float)

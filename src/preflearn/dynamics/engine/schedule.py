@@ -79,10 +79,11 @@ def schedule_of(matches: Matches, prior: Prior) -> Schedule:
     rank[np.argsort(counts, kind="stable")] = np.arange(n_features, dtype=np.int32)
     columns = rank[design.indices]
     order = np.argsort(np.minimum.reduceat(columns, design.indptr[:-1]), kind="stable").astype(np.int32)
-    lengths = np.diff(design.indptr)
-    rows = np.concatenate([[0], np.cumsum(lengths[order])]).astype(np.int32)
+    indptr: NDArray = design.indptr
+    lengths = np.diff(indptr)
+    rows: NDArray = np.concatenate([[0], np.cumsum(lengths[order])]).astype(np.int32)
     here = np.arange(design.nnz, dtype=np.int32)
-    entry_order = here + np.repeat(design.indptr[order] - rows[:-1], lengths[order])
+    entry_order = here + np.repeat(indptr[order] - rows[:-1], lengths[order])
     here[entry_order] = np.arange(design.nnz, dtype=np.int32)
     # Entries by feature, and by time within a feature: a transposition, in linear time.
     entry = sparse.csr_array((here, columns, design.indptr), shape=design.shape).tocsc().data

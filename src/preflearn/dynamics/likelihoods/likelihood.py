@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
-from preflearn.checks import LARGEST, Floats, as_array, check_array, refuse
+from preflearn.checks import LARGEST, Floats, as_array, check_array, refuse, require
 from preflearn.compiled import njit, pointer
 from preflearn.dynamics.described import Described
 
@@ -54,6 +54,8 @@ class Likelihood(Described, family="likelihood"):
     @property
     def parameters(self) -> Floats:
         values = [float(getattr(self, field.name)) for field in fields(self)]  # pyright: ignore[reportArgumentType]
+        what = f"the number of parameters of {type(self).__name__}"
+        require(len(values) <= 2, len(values), what, "at most 2, which are all that a law has")
         return np.array(values + [0.0] * (2 - len(values)))
 
     def law(self, ep: bool) -> Any:
@@ -125,6 +127,8 @@ class Likelihood(Described, family="likelihood"):
 
     def _each(self, ep: bool, y: Floats, mean: Floats, variance: Floats) -> tuple[Floats, Floats, Floats]:
         value, first, second = _rows(self.law(ep), *self.parameters, y, mean, variance)
+        beyond = f"a variance at which the expectation of the logarithm of {type(self).__name__} is a number"
+        refuse(np.isnan(value), variance, "variance", beyond)
         return value, first, second
 
     def probabilities(self, mean: ArrayLike, variance: ArrayLike) -> Floats:
