@@ -237,15 +237,9 @@ class DynamicComparisons(BaseEstimator):
         return differences(matches, mean, variance)
 
     def _filled(
-        self,
-        prior: Prior,
-        matches: Matches,
-        outcomes: Floats,
-        sites: Floats,
-        trace: dict[str, NDArray],
-        converged: bool,
+        self, prior: Prior, matches: Matches, outcomes: Floats, sites: Floats, trace: Any, converged: bool
     ) -> Self:
-        """With the attributes of a fit."""
+        """With the attributes of a fit; the trace is a mapping of the names in TRACE to arrays."""
         self.matches_, self.outcomes_, self.features_ = matches, outcomes, matches.features
         self.pseudo_observations_, self.trace_ = sites, pd.DataFrame(trace)
         self.n_iter_ = len(self.trace_)
@@ -373,10 +367,9 @@ def infer(
     with laid_out(model, matches, outcomes, sites) as sweep:
         step = Mixing(sweep) if model.rate == "auto" else Plain(sweep, as_real(model.rate))
         trace, converged = fixed_point(sweep, step, tol=model.tol, max_iter=int(model.max_iter))
-    found = np.empty((len(sweep.entries), 2))
-    schedule = sweep.schedule
+    found, schedule = np.empty((len(sweep.entries), 2)), sweep.schedule
     found[schedule.entry_order] = sweep.entries[:, :2]
-    noted: dict[str, NDArray] = dict(zip(TRACE, map(np.array, zip(*trace, strict=True)), strict=True))
+    noted = dict(zip(TRACE, map(np.array, zip(*trace, strict=True)), strict=True))
     return model._filled(schedule.prior, matches, outcomes, found, noted, converged)
 
 

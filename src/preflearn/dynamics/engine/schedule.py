@@ -86,7 +86,7 @@ def schedule_of(matches: Matches, prior: Prior) -> Schedule:
     entry_order = here + np.repeat(indptr[order] - rows[:-1], lengths[order])
     here[entry_order] = np.arange(design.nnz, dtype=np.int32)
     # Entries by feature, and by time within a feature: a transposition, in linear time.
-    entry = sparse.csr_array((here, columns, design.indptr), shape=design.shape).tocsc().data
+    entry: NDArray = sparse.csr_array((here, columns, design.indptr), shape=design.shape).tocsc().data
     start = np.concatenate([[0], np.cumsum(counts[np.argsort(rank)])])
     when = np.repeat(matches.time, lengths)[entry_order[entry]]
     space_here = np.empty(n_features, dtype=np.int64)

@@ -54,8 +54,9 @@ class Likelihood(Described, family="likelihood"):
     @property
     def parameters(self) -> Floats:
         values = [float(getattr(self, field.name)) for field in fields(self)]  # pyright: ignore[reportArgumentType]
-        what = f"the number of parameters of {type(self).__name__}"
-        require(len(values) <= 2, len(values), what, "at most 2, which are all that a law has")
+        require(
+            len(values) <= 2, len(values), f"the number of parameters of {type(self).__name__}", "at most 2"
+        )
         return np.array(values + [0.0] * (2 - len(values)))
 
     def law(self, ep: bool) -> Any:
