@@ -115,4 +115,7 @@ def pointer(function: Callable[..., Any], signature: str) -> Any:
         compiled.enable_caching()
         _stamp_cache(compiled, function)
     compiled.compile()
+    # What each call of a loop would find anew:
+    compiled._numba_type_, address = numba.typeof(compiled), compiled.address
+    compiled.__wrapper_address__ = lambda: address
     return compiled

@@ -78,6 +78,7 @@ COVARIANCES = [  # of fits: each kind alone, in a sum and in a product
     Matern12(1.0, 2.0) * Matern52(0.8, 2.0),
     (Constant(0.5) + Linear(0.3)) * Matern12(1.0, 2.0) + Constant(0.1),
 ]
+SIZES = tuple({c.state_space().size: c for c in COVARIANCES}.values())  # one of each size of the state
 PRIOR = Constant(0.5) + Matern32(0.5, 2.0)
 MOVING = Constant(0.3) + Matern12(0.6, 1.5)
 LIKELIHOODS = {  # ours, the twin, outcomes to draw from

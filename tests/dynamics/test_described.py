@@ -34,7 +34,7 @@ from preflearn.matches import Matches
 
 VALUES = [
     *FORMULAS,
-    *COVARIANCES[8:],
+    *(c for c in COVARIANCES if "parts" in c.describe()),
     *(ours for ours, *_ in LIKELIHOODS.values()),
     Gaussian(3.0, margin=0.5),
 ]
@@ -58,8 +58,8 @@ def test_descriptions_reprs_and_hashes(value):
     [
         (Covariance.read, "Constant", "the description of a covariance is 'Constant'; expected a dict"),
         (Likelihood.read, "Probit", "the description of a likelihood is 'Probit'; expected a dict"),
-        (Covariance.read, {"kind": "Cosine"}, r"a covariance is 'Cosine'; expected one of \['Aff"),
-        (Likelihood.read, {"kind": "Cauchy"}, r"a likelihood is 'Cauchy'; expected one of \['Gau"),
+        (Covariance.read, {"kind": "Cosine"}, r"a covariance is 'Cosine'; expected one of \["),
+        (Likelihood.read, {"kind": "Cauchy"}, r"a likelihood is 'Cauchy'; expected one of \["),
         (Covariance.read, {"kind": "_Matern", "variance": 1.0}, "the kind of a covariance is '_Matern'"),
         (Covariance.read, {"variance": 1.0}, "the kind of a covariance is None"),
         (Covariance.read, {"kind": "Constant"}, r"Constant has \[\]; expected \['variance'"),

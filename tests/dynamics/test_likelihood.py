@@ -23,12 +23,13 @@ from preflearn.dynamics import (
     Probit,
     Skellam,
 )
+from preflearn.dynamics.described import Positive
 from preflearn.dynamics.likelihoods.likelihood import Results
 from preflearn.dynamics.likelihoods.quadrature import averaged, tilted
 from preflearn.matches import Matches
 
 ALL = [*(ours for ours, *_ in LIKELIHOODS.values()), Gaussian(variance=3.0, margin=0.5), Gaussian(140.0)]
-RESULTS = ALL[:4]
+RESULTS = [ours for ours in ALL if isinstance(ours, Results)]
 OUTCOMES = {Poisson: np.arange(401.0), Skellam: np.arange(-400.0, 401.0)}
 OUTCOMES |= {kind: np.array([-1.0, 0.0, 1.0]) for kind in (OrdinalProbit, OrdinalLogit)}
 OUTCOMES |= {kind: np.array([-1.0, 1.0]) for kind in (Probit, Logit)}
@@ -93,7 +94,7 @@ def test_forecasts_are_partitions(likelihood):
 @njit_inside
 def _struck(a, b, y, u, x):
     """Of the complementary log-log link, P(1 | u) = 1 - exp(-e^u)."""
-    rate = math.exp(min(u + x, 700.0))
+    rate = math.exp(min(u + x, 700.0) if y > 0 else u + x)
     if y < 0:
         return -rate, -rate, -rate
     first = rate / math.expm1(rate) if rate < 700 else 0.0
@@ -115,6 +116,27 @@ def _expected(a, b, y, mean, variance):
 class Struck(Results):
     laws = _log_partition, _expected
     has_ties = False
+
+
+def test_laws_that_grow_like_an_exponential_keep_their_mass():
+    """E e^u is e^{mean + variance/2}, with its mass variance/deviation = 20 deviations from the mean."""
+    mean, variance = np.array([0.0, -3.0, 0.0]), np.array([4.0, 121.0, 400.0])
+    found = Struck().expected([-1, -1, -1], mean, variance)
+    np.testing.assert_allclose(found, -np.exp([mean + variance / 2] * 3), rtol=1e-12)
+    for mean, variance in ((-3.0, 900.0), (-1000.0, 2800.0)):  # out of reach
+        with pytest.raises(ValueError, match=rf"variance\[0\] is {variance}; expected .* of Struck"):
+            Struck().expected([-1], [mean], [variance])
+
+
+def test_laws_have_at_most_two_parameters():
+    @dataclass(frozen=True)
+    class _Three(Struck):
+        a: Positive = 1.0
+        b: Positive = 1.0
+        c: Positive = 1.0
+
+    with pytest.raises(ValueError, match="parameters of _Three is 3; expected at most 2"):
+        _Three().log_density([1], [0.0])
 
 
 @pytest.mark.parametrize(("method", "rate"), [("ep", 1.0), ("kl", 0.5)])

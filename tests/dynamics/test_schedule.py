@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from dynamics import dense
 from dynamics.problems import (
-    COVARIANCES,
     LIKELIHOODS,
+    SIZES,
     assert_equals_dense,
     both_methods,
     fitted,
@@ -38,7 +38,7 @@ def test_gaps_of_centuries_and_of_an_instant(covariance, method):
 
 
 @both_methods
-@pytest.mark.parametrize("covariance", COVARIANCES[::3], ids=repr)
+@pytest.mark.parametrize("covariance", SIZES, ids=repr)
 def test_features_that_are_seen_once(method, covariance):
     matches = matches_of(np.kron(np.eye(4), [1.0, -1.0, 0.5]))
     assert_equals_dense(fitted(covariance, Probit(), matches, [1, -1, -1, 1], method), dense.probit)

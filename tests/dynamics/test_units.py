@@ -2,7 +2,7 @@ from preflearn.dynamics.covariances.units import beginning, curve, deviation, le
 
 
 def test_amounts_are_short():
-    assert [number(value) for value in (1234.5, 0.0012345, 1.0)] == ["1,234", "0.00123", "1"]
+    assert [number(value) for value in (1234.5, 999.7, 0.0012345)] == ["1,234", "1,000", "0.00123"]
     assert deviation(0.25) == "standard deviation 0.5"
     assert [length(days) for days in (1, 364, 365.2, 3652.5)] == ["1 day", "364 days", "1 year", "10 years"]
 

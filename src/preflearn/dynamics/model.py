@@ -237,15 +237,16 @@ class DynamicComparisons(BaseEstimator):
         return differences(matches, mean, variance)
 
     def _filled(
-        self, matches: Matches, outcomes: Floats, sites: Floats, trace: pd.DataFrame, converged: bool
+        self, prior: Prior, matches: Matches, outcomes: Floats, sites: Floats, trace: Any, converged: bool
     ) -> Self:
-        """With the attributes of a fit."""
+        """With the attributes of a fit; the trace is a mapping of the names in TRACE to arrays."""
         self.matches_, self.outcomes_, self.features_ = matches, outcomes, matches.features
-        self.pseudo_observations_, self.trace_, self.n_iter_ = sites, trace, len(trace)
-        self.log_marginal_likelihood_ = float(trace.loc[trace["accepted"], "evidence"].to_numpy()[-1])
+        self.pseudo_observations_, self.trace_ = sites, pd.DataFrame(trace)
+        self.n_iter_ = len(self.trace_)
+        self.log_marginal_likelihood_ = float(trace["evidence"][trace["accepted"]][-1])
         self.converged_ = converged
         # Those of the fit, whatever becomes of the parameters.
-        self._prior, self._likelihood = Prior(self.covariance), self.likelihood
+        self._prior, self._likelihood = prior, self.likelihood
         self._posterior: Posterior | None = None
         return self
 
@@ -351,9 +352,8 @@ def laid_out(
     model: DynamicComparisons, matches: Matches, outcomes: Floats, sites: Floats | None = None
 ) -> Iterator[Sweep]:
     """The sweep by a model's parameters, from given pseudo-observations or none; its team works meanwhile."""
-    prior = Prior(model.covariance)
     with team(int(model.n_threads or os.cpu_count() or 1)) as share:
-        schedule = schedule_of(matches, prior.spaces, prior.of(matches.features))
+        schedule = schedule_of(matches, Prior(model.covariance))
         sweep = Sweep(schedule, model.likelihood, outcomes, ep=model.method == "ep", share=share)
         if sites is not None:
             sweep.entries[:, :2] = sites[schedule.entry_order]
@@ -367,9 +367,10 @@ def infer(
     with laid_out(model, matches, outcomes, sites) as sweep:
         step = Mixing(sweep) if model.rate == "auto" else Plain(sweep, as_real(model.rate))
         trace, converged = fixed_point(sweep, step, tol=model.tol, max_iter=int(model.max_iter))
-    found = np.empty((len(sweep.entries), 2))
-    found[sweep.schedule.entry_order] = sweep.entries[:, :2]
-    return model._filled(matches, outcomes, found, pd.DataFrame(trace, columns=list(TRACE)), converged)
+    found, schedule = np.empty((len(sweep.entries), 2)), sweep.schedule
+    found[schedule.entry_order] = sweep.entries[:, :2]
+    noted = dict(zip(TRACE, map(np.array, zip(*trace, strict=True)), strict=True))
+    return model._filled(schedule.prior, matches, outcomes, found, noted, converged)
 
 
 def load(path: str | os.PathLike[str]) -> DynamicComparisons:
@@ -407,6 +408,7 @@ def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparis
     matches = Matches(design, arrays["time"], features)
     outcomes = model.likelihood.check(arrays["outcomes"], shape[0])
     sites = check_array(arrays["pseudo_observations"], "pseudo_observations", (matches.design.nnz, 2))
-    trace = pd.DataFrame({name: arrays[f"trace_{name}"] for name in TRACE})
-    Prior(model.covariance).of(features)  # each has one
-    return model._filled(matches, outcomes, sites, trace, check_flag(header["converged"], "converged"))
+    trace = {name: arrays[f"trace_{name}"] for name in TRACE}
+    prior = Prior(model.covariance)
+    prior.of(features)  # each has one
+    return model._filled(prior, matches, outcomes, sites, trace, check_flag(header["converged"], "converged"))

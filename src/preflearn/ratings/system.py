@@ -134,6 +134,8 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
     def _checked(self, matches: Matches, y: ArrayLike) -> tuple[NDArray[np.int8], Incidence, Floats]:
         """Labels, who plays, and advantages in points: all that can be wrong with matches."""
         boost, playing = self._boost(matches), _playing(matches)
+        if (likelihood := self._likelihood()) is not None:
+            likelihood.check(y, len(matches))  # it says which outcomes it has
         return check_labels(y, len(matches), tuple(self.classes_.astype(int).tolist())), playing, boost
 
     def _add(self, matches: Matches, y: NDArray[np.int8], playing: Incidence, boost: Floats) -> Self:

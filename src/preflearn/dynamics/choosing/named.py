@@ -29,7 +29,7 @@ from preflearn.matches import Matches
 
 
 def parameters_of(model: DynamicComparisons) -> dict[str, float]:
-    """All parameters on which the evidence depends, by name, in the order in which they are written.
+    """The positive parameters on which the evidence depends, by name, in the order in which they are written.
 
     A name is the class and the parameter: "Matern12.lengthscale", or "Matern12_2.lengthscale" of the second
     Matern12; of a mapping of covariances "advantage: Constant.variance"; "likelihood.margin". They are the

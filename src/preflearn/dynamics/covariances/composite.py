@@ -66,10 +66,12 @@ class Covariance(Described, family="covariance"):
 
     def state_space(self) -> StateSpace:
         """The same process as a Markov chain of vectors."""
-        raise NotImplementedError
+        raise NotImplementedError(
+            f"{type(self).__name__} has no state_space, which each covariance must have"
+        )
 
     def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no _gram, which each covariance must have")
 
     @property
     def label(self) -> str:

@@ -26,7 +26,7 @@ def beginning(origin: float | str) -> str:
 
 def number(value: float) -> str:
     """Three digits, or all that are before the point."""
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+    return f"{value:,.0f}" if value >= 999.5 else f"{value:.3g}"
 
 
 def deviation(variance: float) -> str:

@@ -30,7 +30,7 @@ import numpy as np
 
 from preflearn.checks import Floats
 from preflearn.dynamics.engine.algorithm import Plain, Sweep, Update
-from preflearn.dynamics.engine.threads import njit_free_inside, njit_free_sums, slices
+from preflearn.dynamics.engine.threads import njit_free_inside, njit_free_sums
 
 _DEPTH = 12  # how many differences are kept
 _HISTORY = 700_000_000  # bytes of them, at most
@@ -55,7 +55,7 @@ class Mixing(Plain):
 
     def __init__(self, sweep: Sweep) -> None:
         super().__init__(sweep, sweep.calm)
-        self._parts, size = slices(len(sweep.entries)), 2 * len(sweep.entries)
+        size = 2 * len(sweep.entries)
         depth = int(np.clip(_HISTORY // (8 * size), 2, _DEPTH))
         self._steps = np.zeros((depth, size), dtype=np.float32)  # dx + rate dr
         self._turns = np.zeros((depth, size), dtype=np.float32)  # w dr
@@ -124,7 +124,7 @@ class Mixing(Plain):
             memory = self._x, self._r, self._steps, self._turns
             return _note(*now, *memory, slot, count, part.start, part.stop)
 
-        products = np.sum(self._sweep.share(note, self._parts), axis=0)
+        products = np.sum(self._sweep.share(note, self._sweep.parts), axis=0)
         self._gram[slot, :count] = self._gram[:count, slot] = products[0, :count]
         if not np.isfinite(products).all():  # a leap beyond single precision: begin anew
             self._n_steps = -1

@@ -116,16 +116,18 @@ class Sweep:
     Attributes
     ----------
     entries : ndarray of shape (E, 4)
-        alpha and beta, which the caller sets; mean and variance by the last sweep: of the cavity for EP, of
-        the posterior for reverse-KL.
+        alpha and beta, zeros unless the caller sets others, changed by `move`; mean and variance by the last
+        call of `features`: of the cavity for EP, of the posterior for reverse-KL.
     updated : ndarray of shape (E, 2)
-        alpha and beta by the last sweep.
+        alpha and beta by the last call of `matches`, undefined before it.
     outcomes : ndarray of shape (N,)
         In the schedule's order of matches.
     law : (function, float, float)
         The likelihood's compiled law for this method, and its parameters.
     calm : float
         A rate that is small enough for a Gaussian likelihood (chapter 13): 2 by the most features of a match.
+    parts : list of slice
+        The entries, in parts of about equal work.
     """
 
     def __init__(
@@ -137,17 +139,18 @@ class Sweep:
         self.outcomes = outcomes[schedule.order]
         self.law = (likelihood.law(ep), *map(float, likelihood.parameters))
         self.calm = min(1.0, 2 / int(np.diff(schedule.rows).max()))
+        self.parts = slices(len(self.entries))
+        # The most frequent features, which are the last, first: nobody waits for the longest part at the end.
+        self._work = [(group, part) for group in schedule.groups for part in reversed(group.chunks)]
 
     def features(self) -> float:
         """The Kalman filter and smoother of each feature; returns the sum of their log Z~."""
-        # The most frequent features, which are the last, first: nobody waits for the longest part at the end.
-        work = [(group, part) for group in self.schedule.groups for part in reversed(group.chunks)]
 
         def one(task: Any) -> float:
             group, part = task
             return smooth(group.size, self.entries, *self.schedule.visits, *group.model, part, self.ep)
 
-        return _sum(self.share(one, work))
+        return _sum(self.share(one, self._work))
 
     def matches(self, log_z: float) -> Update:
         """New pseudo-observations of each match, from the moments of its features."""
@@ -177,7 +180,7 @@ class Sweep:
         def one(part: slice) -> None:
             _move(rate, self.entries, self.updated, gamma, steps, part.start, part.stop)
 
-        self.share(one, slices(len(self.entries)))
+        self.share(one, self.parts)
 
 
 class Plain:

@@ -45,7 +45,7 @@ class Posterior:
 
     def __init__(self, prior: Prior, matches: Matches, sites: Floats) -> None:
         self._prior, n = prior, len(matches.features)
-        schedule = schedule_of(matches, prior.spaces, prior.of(matches.features))
+        schedule = schedule_of(matches, prior)
         entry, step, start = schedule.visits
         source = schedule.entry_order[entry]
         self._start = np.append(start, start[-1])  # the last one was in no match

@@ -20,6 +20,7 @@ from scipy import sparse
 
 from preflearn.checks import Floats, Ids
 from preflearn.dynamics.covariances.blocks import AGE
+from preflearn.dynamics.covariances.prior import Prior
 from preflearn.dynamics.covariances.state_space import StateSpace
 from preflearn.dynamics.engine.smoother import packed
 from preflearn.dynamics.engine.threads import part_size, slices
@@ -39,6 +40,8 @@ class Schedule(NamedTuple):
 
     Attributes
     ----------
+    prior : Prior
+        Of the features.
     order : ndarray of int, shape (N,)
         Which match of the caller is the n-th here.
     entry_order : ndarray of int, shape (E,)
@@ -56,6 +59,7 @@ class Schedule(NamedTuple):
         The matches, in parts of about equal work.
     """
 
+    prior: Prior
     order: NDArray
     entry_order: NDArray
     rank: NDArray
@@ -66,16 +70,8 @@ class Schedule(NamedTuple):
     chunks: list[slice]
 
 
-def schedule_of(matches: Matches, spaces: list[StateSpace], space_of: Ids) -> Schedule:
-    """Arrange matches for inference.
-
-    Parameters
-    ----------
-    matches : Matches
-    spaces : list of StateSpace
-    space_of : ndarray of int, shape (M,)
-        Which of them each feature has.
-    """
+def schedule_of(matches: Matches, prior: Prior) -> Schedule:
+    """Arrange matches for inference; ValueError if a feature has no covariance."""
     design = matches.design
     n, n_features = design.shape
     counts = np.bincount(design.indices, minlength=n_features)
@@ -83,21 +79,22 @@ def schedule_of(matches: Matches, spaces: list[StateSpace], space_of: Ids) -> Sc
     rank[np.argsort(counts, kind="stable")] = np.arange(n_features, dtype=np.int32)
     columns = rank[design.indices]
     order = np.argsort(np.minimum.reduceat(columns, design.indptr[:-1]), kind="stable").astype(np.int32)
+    indptr: NDArray = design.indptr
+    lengths = np.diff(indptr)
+    rows: NDArray = np.concatenate([[0], np.cumsum(lengths[order])]).astype(np.int32)
     here = np.arange(design.nnz, dtype=np.int32)
-    arranged = sparse.csr_array((here, columns, design.indptr), shape=design.shape)[order]
-    rows, entry_order = arranged.indptr, arranged.data
+    entry_order = here + np.repeat(indptr[order] - rows[:-1], lengths[order])
     here[entry_order] = np.arange(design.nnz, dtype=np.int32)
     # Entries by feature, and by time within a feature: a transposition, in linear time.
-    entry = sparse.csr_array((here, columns, design.indptr), shape=design.shape).tocsc().data
+    entry: NDArray = sparse.csr_array((here, columns, design.indptr), shape=design.shape).tocsc().data
     start = np.concatenate([[0], np.cumsum(counts[np.argsort(rank)])])
-    when = np.repeat(matches.time, np.diff(design.indptr))[entry_order[entry]]
+    when = np.repeat(matches.time, lengths)[entry_order[entry]]
     space_here = np.empty(n_features, dtype=np.int64)
-    space_here[rank] = space_of
+    space_here[rank] = prior.of(matches.features)
     step = np.zeros(len(entry), dtype=np.int32)
-    groups = [_group(space, space_here == k, start, when, step) for k, space in enumerate(spaces)]
-    return Schedule(
-        order, entry_order, rank, rows, design.data[entry_order], (entry, step, start), groups, slices(n)
-    )
+    groups = [_group(space, space_here == k, start, when, step) for k, space in enumerate(prior.spaces)]
+    visits, coefficients = (entry, step, start), design.data[entry_order]
+    return Schedule(prior, order, entry_order, rank, rows, coefficients, visits, groups, slices(n))
 
 
 def _group(space: StateSpace, mine: NDArray[np.bool_], start: Ids, when: Floats, step: NDArray) -> Group:
@@ -123,10 +120,13 @@ def _first_times(start: Ids, when: Floats, visits: Ids) -> Floats:
 
 
 def distinct(keys: Iterable[NDArray]) -> tuple[Ids, Ids]:
-    """One position for each distinct row of the keys, and the number of its row for each position."""
-    table = pd.DataFrame(dict(enumerate(keys)))
-    codes = table.groupby(list(table), sort=False, dropna=False).ngroup().to_numpy()
-    return np.flatnonzero(~table.duplicated()), codes
+    """The first position of each distinct row of the keys, and the number of its row for each position."""
+    codes, *others = (pd.factorize(key)[0] for key in keys)  # in linear time, numbered as they appear
+    for found in others:
+        codes = pd.factorize(codes * (found.max(initial=0) + 1) + found)[0]
+    first = np.empty(codes.max(initial=-1) + 1, dtype=np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    return first, codes
 
 
 def _parts(features: Ids, lengths: Ids) -> list[Ids]:

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
-from preflearn.checks import LARGEST, Floats, as_array, check_array, refuse
+from preflearn.checks import LARGEST, Floats, as_array, check_array, refuse, require
 from preflearn.compiled import njit, pointer
 from preflearn.dynamics.described import Described
 
@@ -54,6 +54,9 @@ class Likelihood(Described, family="likelihood"):
     @property
     def parameters(self) -> Floats:
         values = [float(getattr(self, field.name)) for field in fields(self)]  # pyright: ignore[reportArgumentType]
+        require(
+            len(values) <= 2, len(values), f"the number of parameters of {type(self).__name__}", "at most 2"
+        )
         return np.array(values + [0.0] * (2 - len(values)))
 
     def law(self, ep: bool) -> Any:
@@ -125,6 +128,8 @@ class Likelihood(Described, family="likelihood"):
 
     def _each(self, ep: bool, y: Floats, mean: Floats, variance: Floats) -> tuple[Floats, Floats, Floats]:
         value, first, second = _rows(self.law(ep), *self.parameters, y, mean, variance)
+        beyond = f"a variance at which the expectation of the logarithm of {type(self).__name__} is a number"
+        refuse(np.isnan(value), variance, "variance", beyond)
         return value, first, second
 
     def probabilities(self, mean: ArrayLike, variance: ArrayLike) -> Floats:

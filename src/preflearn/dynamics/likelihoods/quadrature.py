@@ -22,6 +22,7 @@ from preflearn.compiled import njit_inside
 
 TINY = 1e-300  # variances below count as 0: their inverses may be no numbers
 SHARE = 0.7  # the largest step, in standard deviations: exp(-2 pi² / 0.7²) = 3e-18
+_NEAREST, _FARTHEST = 9, 38  # deviations; exp(-38²/2) is still a number
 _MOST_NODES = 50_000  # on a side; t <= 710 where sinh(t) is a number, in steps of 0.02 at least
 
 _POINTS = SHARE * np.arange(-12, 13)  # in standard deviations
@@ -93,8 +94,10 @@ def _mode(density, a, b, y, mean, variance, start):
 
 
 @njit_inside
-def _sums(density, a, b, y, mean, variance, mode, width, sinh, tilt):
+def _sums(density, a, b, y, mean, variance, mode, width, sinh, tilt, least=1e-17):
     """Sums of N(u; mean, variance) by itself, or times p(y | u), and of this times other functions of u.
+
+    They end where its share of the sum is below `least`.
 
     Relative to the mode and the values there: nothing overflows, and differences keep their digits where the
     variance is tiny.
@@ -115,7 +118,7 @@ def _sums(density, a, b, y, mean, variance, mode, width, sinh, tilt):
             value, first = value - top, first - slope
             exponent = -0.5 * x * (x + 2 * (mode - mean)) / variance
             weight = math.exp(exponent + value * tilt) * (up * (1 + rise) + down * (1 - fall))
-            if not weight > 1e-17 * total:
+            if not weight > least * total:
                 break
             total += weight
             sum_x += weight * x
@@ -159,8 +162,27 @@ def tilted(density, a, b, y, mean, variance, start, sinh):
 
 
 @njit_inside
+def _reach(density, a, b, y, mean, variance):
+    """How many deviations from the mean log p times N(u; mean, variance) still matters."""
+    reach = _NEAREST
+    for side in (-1, 1):
+        most, before = 1.0, 0.0
+        for k in range(_NEAREST - 1, _FARTHEST + 1):
+            second = density(a, b, y, mean, side * k * math.sqrt(variance))[2]
+            part = -second * variance * math.exp(-0.5 * k * k)
+            if part <= before and part <= 1e-17 * most and part < math.inf:
+                break
+            most, before, reach = max(most, part), part, max(reach, k + 1)
+    return reach
+
+
+@njit_inside
 def averaged(density, a, b, y, mean, variance, sinh):
-    """E log p(y | u), u ~ N(mean, variance), and two derivatives in the mean."""
+    """E log p(y | u), u ~ N(mean, variance), and two derivatives in the mean.
+
+    Where log p grows like e^u, the mass of the integral is far from that of the normal distribution;
+    NaN if it is out of reach, more than 38 deviations away.
+    """
     deviation = math.sqrt(variance)
     if deviation <= _NARROW:
         total = slope = bend = 0.0
@@ -170,7 +192,14 @@ def averaged(density, a, b, y, mean, variance, sinh):
             slope += _WEIGHTS[k] * first
             bend += _WEIGHTS[k] * second
         return total, slope, bend
+    low, high, stretch, step = sinh
+    least, reach = 1e-17, _reach(density, a, b, y, mean, variance)
+    if reach > _FARTHEST:
+        return math.nan, math.nan, math.nan
+    if reach > _NEAREST:
+        far = reach * deviation + abs(mean - min(max(mean, low), high))
+        least, step = math.exp(-0.5 * reach * reach), min(step, SHARE * deviation / math.hypot(stretch, far))
     top, slope, _, (_, _, value, first, _, second) = _sums(
-        density, a, b, y, mean, variance, mean, deviation, sinh, 0.0
+        density, a, b, y, mean, variance, mean, deviation, (low, high, stretch, step), 0.0, least
     )
     return top + value, slope + first, second
