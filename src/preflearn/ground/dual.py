@@ -142,8 +142,8 @@ def maximise(
     tol : float
         Duality gap, relative to the objective, to stop at; rounding may stop before.
     patience : float
-        For blocks that their Newton steps do not solve: the cubes of the weights between their bounds, which
-        are the work of a factorisation, may add up to this.
+        With blocks that their Newton steps do not solve: the systems that were solved for them, each counted
+        by its unknowns cubed, may add up to this.
     most : int, optional
         Blocks to stop after; None: several times what is needed where there is progress.
     """
@@ -173,12 +173,10 @@ def maximise(
             pairs, Q = chosen, gram.block(chosen, chosen)
         places, part = rows.of_block(pairs)
         weights = s[places]
-        share = _SHARE if len(pairs) < rows.n_pairs else 0.0
-        solved = _solve_block(Q, part, weights, h[places], max(rounded, share * float(top - bottom)))
-        if not solved:
-            work += float(np.count_nonzero((weights > part.low) & (weights < part.high))) ** 3
-            if work > patience:
-                break
+        share = _SHARE if rows.n_pairs > _SMALL else 0.0
+        work += _solve_block(Q, part, weights, h[places], max(rounded, share * float(top - bottom)))
+        if work > patience:
+            break
         change = np.zeros(len(s))
         change[places] = weights - s[places]
         s[places] = weights
@@ -207,25 +205,31 @@ def _violators(rows: Rows, h: Floats, up: NDArray, down: NDArray) -> Ids:
     return np.sort(np.argpartition(wanted, -size)[-size:])
 
 
-def _solve_block(Q: Floats, rows: Rows, s: Floats, h: Floats, target: float) -> bool:
-    """Change s and h until they violate their conditions by less than the target; False if it is too far."""
+def _solve_block(Q: Floats, rows: Rows, s: Floats, h: Floats, target: float) -> float:
+    """Change s and h until they violate their conditions by less than the target.
+
+    Returns 0, or where that is too far the work of the Newton steps.
+    """
+    work = 0.0
     for _ in range(_NEWTON):
         steps = _STEPS + np.count_nonzero((s > rows.low) & (s < rows.high))
         if _descend(Q, rows.sign, rows.low, rows.high, s, h, target, steps, rows.biased) < steps:
-            return True
-        _newton(Q, rows, s, h)
-    return False
+            return 0.0
+        work += _newton(Q, rows, s, h)
+    return work
 
 
-def _newton(Q: Floats, rows: Rows, s: Floats, h: Floats) -> None:
+def _newton(Q: Floats, rows: Rows, s: Floats, h: Floats) -> float:
     """Move the weights between their bounds towards the solution of their equations, in place.
 
     Those that would leave their bounds are put there, and the others solved again. Then the way to this
-    point is followed as far as the dual grows and the bounds allow.
+    point is followed as far as the dual grows and the bounds allow. Returns the cubes of the unknowns of the
+    systems that were solved, added up.
     """
     free = np.flatnonzero((s > rows.low) & (s < rows.high))
+    work = 0.0
     if not len(free):
-        return
+        return work
     place = rows.expanded(np.arange(rows.n_pairs))[free]
     A = DenseGram(Q).block(place, place) * np.multiply.outer(rows.sign[free], rows.sign[free])
     A[np.diag_indices_from(A)] += _RIDGE * np.trace(A)
@@ -233,10 +237,11 @@ def _newton(Q: Floats, rows: Rows, s: Floats, h: Floats) -> None:
     slope = slope - slope.mean() * rows.biased  # a level changes nothing, but for rounding
     move, inner = np.zeros(len(free)), np.ones(len(free), dtype=np.bool_)
     for count in range(_ROUNDS):
+        work += float(np.count_nonzero(inner)) ** 3
         try:
             factor = linalg.cho_factor(A[np.ix_(inner, inner)], lower=True, check_finite=False)
         except linalg.LinAlgError:
-            return
+            return work
         right = slope[inner] - A[np.ix_(inner, ~inner)] @ move[~inner]
         right = np.column_stack([right, np.ones(len(right))])
         x, level = linalg.cho_solve(factor, right, check_finite=False).T
@@ -249,7 +254,7 @@ def _newton(Q: Floats, rows: Rows, s: Floats, h: Floats) -> None:
         move[out], inner = np.clip(move, low, high)[out], inner & ~out
     curvature, rise = float(move @ (A @ move)), float(slope @ move)
     if rise <= 0 or (rows.biased and abs(move.sum()) > _LEVEL * np.abs(move).sum()):
-        return
+        return work
     ends = np.where(move > 0, high, low)
     ahead = move != 0
     with np.errstate(over="ignore"):  # tiny moves go any length
@@ -258,6 +263,7 @@ def _newton(Q: Floats, rows: Rows, s: Floats, h: Floats) -> None:
     s[free] = np.clip(s[free] + move, rows.low[free], rows.high[free])
     s[free[move >= high]], s[free[move <= low]] = rows.high[free[move >= high]], rows.low[free[move <= low]]
     h -= rows.sign * rows.expanded(np.bincount(place, rows.sign[free] * move, len(Q)) @ Q)
+    return work
 
 
 @njit
