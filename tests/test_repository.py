@@ -220,7 +220,7 @@ def test_code_lines_are_counted_without_words():
 
 BUDGETS = {
     "ground floor": 1034,
-    "ground": 1149,
+    "ground": 1150,
     "margins": 493,
     "svm": 644,
     "path": 1255,
@@ -233,7 +233,7 @@ BUDGETS = {
     "studies": 1430,
     "bookrunner": 1694,
 }
-PREFLEARN = 10_543
+PREFLEARN = 10_544
 
 
 OVER = (

@@ -150,7 +150,7 @@ def maximise(
     s, best, least, bound, primal = s.copy(), s.copy(), np.inf, np.inf, np.inf
     z = gram.times(rows.summed(rows.sign * s))
     pairs, Q = np.zeros(0, dtype=np.int64), np.zeros((0, 0))
-    since, work = 0, 0.0
+    since, again, work = 0, 0, 0.0
     for count in range(1, (most or _BLOCKS + rows.n_pairs // _PART) + 1):
         h, up, down = rows.slopes(z), s < rows.high, s > rows.low
         top, bottom = np.max(h[up], initial=-np.inf), np.min(h[down], initial=np.inf)
@@ -169,12 +169,13 @@ def maximise(
         if least <= tol or top - bottom <= rounded or since >= _STALLED:
             break
         chosen = _violators(rows, h - bias, up, down)
-        if not np.array_equal(chosen, pairs):
+        again = again + 1 if np.array_equal(chosen, pairs) else 0
+        if not again:
             pairs, Q = chosen, gram.block(chosen, chosen)
         places, part = rows.of_block(pairs)
         weights = s[places]
-        share = _SHARE if rows.n_pairs > _SMALL else 0.0
-        work += _solve_block(Q, part, weights, h[places], max(rounded, share * float(top - bottom)))
+        target = _SHARE ** (1 + again) * float(top - bottom)  # a block that comes again is solved better
+        work += _solve_block(Q, part, weights, h[places], max(rounded, target))
         if work > patience:
             break
         change = np.zeros(len(s))

@@ -79,7 +79,7 @@ class SVMCompare(KernelMachine):
     The two copies of a tie have opposite differences; they share a row here. **Which method**: with h hinges
     (one a preference, two a tie), q = h · sum of C |d|² over the hinges, and the rank r of the Gram matrix of
     the n distinct items (found where it is at most 300, else n; for the linear kernel p, or the number
-    of items if it is less), the dual by blocks where h <= 1.5 r, or q is at most the larger of r³ / 3 and
+    of items if it is less), the dual by blocks where h <= 2r, or q is at most the larger of r³ / 2 and
     160³; otherwise the interior point.
 
     - The dual needs K, n², and blocks of at most 4,000 pairs; it is libsvm's method with Newton steps for the

@@ -35,8 +35,8 @@ _FEW = 300  # features that are looked for before anything else
 _FEWEST = 160  # unknowns: with fewer a step of the interior point is no cheaper
 _ENOUGH = 1e-9  # a gap for which no second method is tried, unless losses outweigh 1/2 u·u by far
 _NEAR = 1e-6  # share of u·u: with half of it as the gap, u is right to a thousandth
-_WHOLE = 1.5  # hinges for each unknown of the interior point, up to which the dual always comes first
-_SLIGHT = 1 / 3  # of the cube of the unknowns, for the pull of the hinges
+_WHOLE = 2  # hinges for each unknown of the interior point, up to which the dual always comes first
+_SLIGHT = 1 / 2  # of the cube of the unknowns, for the pull of the hinges
 _PATIENCE = 8  # times h r², the work of a step of the interior point
 _POLISH = 20  # blocks of the dual after the interior point, if they are no more work than this was
 
