@@ -76,7 +76,7 @@ def test_outcomes_may_be_points():
         ({"first": ["Bob", "Cy", "Cy"]}, "'Cy' meets himself in row 1"),
         ({"time": [0.0, 2.0, 1.0]}, "time falls from 2 to 1 in row 2; expected ascending"),
         ({"time": [0.0, np.nan, 1.0]}, "column 'time' has no value in row 1"),
-        ({"time": [0.0, 1.0, np.inf]}, "column 'time' is inf in row 2"),
+        ({"time": [0.0, 1.0, np.inf]}, r"column 'time'\[2\] is inf; expected finite"),
         ({"time": ["a", "b", "c"]}, "column 'time' has dtype .*; expected numbers, or dates"),
         ({"time": [pd.Timestamp(0), pd.NaT, pd.NaT]}, "column 'time' has no value in row 1"),
         ({"outcome": [1, np.nan, 0]}, "column 'outcome' has no value in row 1"),
@@ -85,7 +85,7 @@ def test_outcomes_may_be_points():
             {"first": [1.0, 2.0, 3.0], "second": [2, 3, 1]},
             r"'first' has dtype float64, 'second' int64; expected names of one kind: astype\(int\)",
         ),
-        ({"home": [1.0, np.inf, 0.0]}, "column 'home' is inf in row 1"),
+        ({"home": [1.0, np.inf, 0.0]}, r"column 'home'\[1\] is inf; expected finite"),
         ({"first": ["Bob", "Ann", "advantage"]}, "a player is named 'advantage'"),
     ],
 )

@@ -371,10 +371,7 @@ def _numbers(frame: pd.DataFrame, column: str, kinds: str = "biuf", expected: st
     array = _complete(frame, column).to_numpy()
     if array.dtype.kind not in kinds:
         raise ValueError(f"column {column!r} has dtype {frame[column].dtype}; expected {expected}")
-    wrong = ~np.isfinite(array)
-    if wrong.any():
-        row = np.argmax(wrong)
-        raise ValueError(f"column {column!r} is {array[row]} in row {row}; expected finite numbers")
+    refuse(~np.isfinite(array), array, f"column {column!r}", "finite numbers")
     return array
 
 

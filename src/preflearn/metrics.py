@@ -380,9 +380,7 @@ def _check_probabilities(probabilities: ArrayLike) -> Floats:
     if array.ndim == 1:
         return np.column_stack([1 - array, array])
     sums = array.sum(axis=1)
-    if (np.abs(sums - 1) > 1e-6).any():
-        row = np.argmax(np.abs(sums - 1) > 1e-6)
-        raise ValueError(f"row {row} of probabilities sums to {sums[row]}; expected 1")
+    refuse(np.abs(sums - 1) > 1e-6, sums, "probabilities.sum(axis=1)", "1")
     return array
 
 

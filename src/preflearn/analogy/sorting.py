@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from preflearn.analogy.kernel import analogy_kernel, blocks, check_differences, njit_free, share
-from preflearn.checks import LARGEST, Floats, Ids, check_array, check_count, refuse
+from preflearn.checks import LARGEST, Floats, Ids, check_array, check_count, refuse, require
 
 _SORTING, _JOINING = 100.0, 15.0  # nanoseconds a difference, about
 _HAT, _HAT_OF_TWO, _DEGREE = 5.0, 80.0, 0.15  # of a product by sorting, and of the kernel itself, a feature
@@ -82,10 +82,7 @@ class AnalogyOperator:
     def __init__(self, U: ArrayLike, degree: int = 1) -> None:
         U = check_differences(U)
         self.degree = check_count(degree, "degree", 1)
-        if self.degree > 2:
-            raise ValueError(
-                f"degree is {degree}; expected 1 or 2, whose products need no Gram: use analogy_kernel"
-            )
+        require(self.degree <= 2, degree, "degree", "1 or 2, whose products need no Gram: use analogy_kernel")
         self.shape = (len(U), len(U))
         self.features: list[SortedFeature] = share(
             lambda k: _sorted_feature(U[:, k]), range(U.shape[1]), _SORTING * U.size

@@ -211,11 +211,7 @@ class DynamicComparisons(BaseEstimator):
             If the feature was in no match, or its prior is not defined at a time.
         """
         check_is_fitted(self, "matches_")
-        if feature not in self.features_:
-            raise ValueError(
-                f"{shown(feature)} is no feature of the matches; expected one of "
-                f"{shown(list(self.features_))}"
-            )
+        require(feature in self.features_, feature, "feature", f"one of {shown(list(self.features_))}")
         at = as_floats(time, "time")
         times = check_array(np.atleast_1d(at), "time", ("k",), "times")
         mean, variance = self._scores().moments((feature,), np.zeros(len(times), dtype=np.int64), times)

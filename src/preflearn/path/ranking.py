@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import Floats, Ids, check_array, check_count, check_labels, check_real
+from preflearn.checks import Floats, Ids, check_array, check_count, check_labels, check_real, require
 from preflearn.compiled import njit
 from preflearn.ground.expansion import ItemKernel, origin
 from preflearn.ground.gram import fixed
@@ -285,9 +285,6 @@ def _follow(graph: Graph, lambda_min: float, most: float) -> tuple[Course, str]:
     largest = float((walk.g[graph.first] - walk.g[graph.second]).max())
     if largest <= _NOTHING * walk.size:
         return still(walk.alpha, lambda_min), "complete"
-    if lambda_min >= largest:
-        raise ValueError(
-            f"lambda_min is {lambda_min:g}, and above {largest:g} all weights are 1; expected a lambda_min "
-            f"below {largest:g}, the first breakpoint"
-        )
+    expected = f"one below {largest:g}, the first breakpoint, above which all weights are 1"
+    require(lambda_min < largest, lambda_min, "lambda_min", expected)
     return walk.down(largest, lambda_min, most)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +19,7 @@ from preflearn.checks import (
     check_real,
     check_scale,
     check_shape,
-    shown,
+    require,
 )
 from preflearn.ground.estimator import check_asked
 from preflearn.ground.expansion import Functions, KernelParameters, functions_of
@@ -72,14 +72,11 @@ def given(
     return Given(X, y if mix else form.levelled(y), form, _held_out(validation, X.shape[1]))
 
 
-def _held_out(validation: object | None, n_features: int) -> Held | None:
+def _held_out(validation: Any, n_features: int) -> Held | None:
     if validation is None:
         return None
-    if not isinstance(validation, tuple) or len(validation) not in (2, 3):
-        raise ValueError(
-            f"validation is {shown(validation)}; expected a tuple (X, y) or (X, y, qid) of items that do not "
-            "train"
-        )
+    expected = "a tuple (X, y) or (X, y, qid) of items that do not train"
+    require(isinstance(validation, tuple) and len(validation) in (2, 3), validation, "validation", expected)
     X = check_array(validation[0], "the X of validation", ("n", n_features), "the features of the fit")
     y = check_array(validation[1], "the y of validation", (len(X),), "one score an item")
     qid = check_query_ids(validation[2] if len(validation) == 3 else None, len(X), "the qid of validation")

@@ -22,6 +22,7 @@ from preflearn.checks import (
     check_real,
     check_scale,
     refuse,
+    require,
 )
 from preflearn.ground.expansion import Functions, rounding
 from preflearn.ground.gram import check_symmetric
@@ -63,11 +64,8 @@ class _AllItems(_Regularised):
         form, y = data.form, data.y
         system = QueryRidge(K, form, y) if isinstance(form, QueryForm) else GraphRidge(K, form, y)
         floor = _FLOOR * system.trace
-        if alphas.min() < floor:
-            raise ValueError(
-                f"alpha is {alphas.min():.3g}; expected at least {floor:.3g}, since what is less is lost in "
-                "rounding beside the kernel of the compared items"
-            )
+        expected = f"at least {floor:.3g}, since what is less is lost in rounding beside their kernel"
+        require(alphas.min() >= floor, float(alphas.min()), "alpha", expected)
         coefs, seen = system.solutions(alphas), functions.seen(self.mix)
         errors = data.errors(lambda new: seen.columns(new) @ coefs.T, bool(self.mix))
         if isinstance(system, QueryRidge) and len(alphas) > 1 and data.held is None:

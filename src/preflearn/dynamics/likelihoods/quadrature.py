@@ -180,8 +180,11 @@ def _reach(density, a, b, y, mean, variance):
 def averaged(density, a, b, y, mean, variance, sinh):
     """E log p(y | u), u ~ N(mean, variance), and two derivatives in the mean.
 
-    Where log p grows like e^u, the mass of the integral is far from that of the normal distribution;
-    NaN if it is out of reach, more than 38 deviations away.
+    Where log p grows like e^{cu}, the mass of the integral is s = c deviation deviations away from the mean:
+    NaN if it is out of reach, more than 38 of them away. But up to a deviation of 0.57 the nodes are fixed
+    and end at 8.4 deviations, whatever s is, and mass beyond is lost without a word: of E e^{cu} a share of
+    3e-12 at s = 2, 2e-9 at 3, 7e-5 at 5, 3e-3 at 6. That takes a c above 3.5; such a term should have its
+    expectation in closed form, e^{c mean + s²/2}, as in `Poisson`.
     """
     deviation = math.sqrt(variance)
     if deviation <= _NARROW:
