@@ -142,8 +142,7 @@ def maximise(
     tol : float
         Duality gap, relative to the objective, to stop at; rounding may stop before.
     patience : float
-        With blocks that their Newton steps do not solve: the systems that were solved for them, each counted
-        by its unknowns cubed, may add up to this.
+        The systems that Newton steps solve, each counted by its unknowns cubed, may add up to this.
     most : int, optional
         Blocks to stop after; None: several times what is needed where there is progress.
     """
@@ -209,13 +208,13 @@ def _violators(rows: Rows, h: Floats, up: NDArray, down: NDArray) -> Ids:
 def _solve_block(Q: Floats, rows: Rows, s: Floats, h: Floats, target: float) -> float:
     """Change s and h until they violate their conditions by less than the target.
 
-    Returns 0, or where that is too far the work of the Newton steps.
+    It may be too far for that. Returns the work of the Newton steps.
     """
     work = 0.0
     for _ in range(_NEWTON):
         steps = _STEPS + np.count_nonzero((s > rows.low) & (s < rows.high))
         if _descend(Q, rows.sign, rows.low, rows.high, s, h, target, steps, rows.biased) < steps:
-            return 0.0
+            break
         work += _newton(Q, rows, s, h)
     return work
 

@@ -36,8 +36,7 @@ _FEWEST = 160  # unknowns: with fewer a step of the interior point is no cheaper
 _ENOUGH = 1e-9  # a gap for which no second method is tried, unless losses outweigh 1/2 u·u by far
 _NEAR = 1e-6  # share of u·u: with half of it as the gap, u is right to a thousandth
 _WHOLE = 2  # hinges for each unknown of the interior point, up to which the dual always comes first
-_SLIGHT = 1 / 2  # of the cube of the unknowns, for the pull of the hinges
-_PATIENCE = 8  # times h r², the work of a step of the interior point
+_PATIENCE = 4  # times h r², the work of a step of the interior point
 _POLISH = 20  # blocks of the dual after the interior point, if they are no more work than this was
 
 
@@ -74,7 +73,7 @@ class Space(NamedTuple):
         rows, h = self.rows, len(self.rows.sign)
         r = n if self.few is None else min(n, self.few.rank)
         pull = h * float(rows.cost @ rows.expanded(self.gram.diagonal()))
-        return h <= _WHOLE * r or pull <= max(_SLIGHT * r**3, _FEWEST**3), _PATIENCE * h * r**2
+        return h <= _WHOLE * r or pull <= max(r, _FEWEST) ** 3, _PATIENCE * h * r**2
 
 
 class KernelProblem(ItemKernel):
