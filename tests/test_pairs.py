@@ -193,10 +193,7 @@ def by(call, *cases):
 BAD = [
     *by(
         lambda items: Pairs(items, [[0, 1]]),
-        (
-            [[1.0, math.nan], [math.inf, 2.0]],
-            r"items\[0, 1\] is nan; expected finite numbers \(1 more are not finite\)",
-        ),
+        ([[1.0, math.nan], [math.inf, 2.0]], r"items\[0, 1\] is nan; expected finite numbers \(1 more are"),
         ([1.0, 2.0], r"items has shape \(2,\); expected \(n, p\)"),
         (np.zeros((0, 3)), r"items is empty \(shape \(0, 3\)\); expected at least one value"),
         ([["a"], ["b"]], r"items\[0, 0\] is 'a'; expected a number"),
@@ -210,21 +207,17 @@ BAD = [
         ([[0, 1], [2, 2]], "pair 1 compares item 2 with itself; expected two different items"),
         (np.zeros((0, 2), dtype=int), r"there are no pairs \(index has shape \(0, 2\)\)"),
         ([], r"index has shape \(0,\); expected \(m, 2\)"),
-        ([[0, 1, 2]], r"index has shape \(1, 3\)"),
         ([[0.0, 1.0]], "index has dtype float64; expected integers"),
-        ([[True, False]], "index has dtype bool; expected integers"),
     ),
     *by(
         Pairs.from_arrays,
         ([[1.0]], [[1.0], [2.0]], r"second has shape \(2, 1\); expected \(1, 1\): the same as of first"),
-        ([[1.0]], [[1.0, 2.0]], r"second has shape \(1, 2\); expected \(1, 1\)"),
         ([[1.0]], [[math.nan]], r"second\[0, 0\] is nan"),
         ([[math.inf]], [[1.0]], r"first\[0, 0\] is inf"),
     ),
     *by(
         as_pairs,
         (np.zeros((3, 3, 2)), r"pairs has shape \(3, 3, 2\); expected \(m, 2, p\): first and second item of"),
-        (np.zeros((3, 2)), r"pairs has shape \(3, 2\)"),
         (np.zeros((0, 2, 2)), "first is empty"),
         (Pairs(ITEMS, [[0, 1]])[[]], "there are no pairs; expected at least one"),
         ([[[1.0], [math.nan]]], r"second\[0, 0\] is nan"),
@@ -232,10 +225,8 @@ BAD = [
     *by(
         Pairs(ITEMS, [[0, 1], [1, 2]]).flipped,
         ([1, 2], r"y\[1\] is 2; expected one of \[-1, 0, 1\] \(\+1 first better, -1 second better"),
-        ([1, 0.5], r"y\[1\] is 0\.5; expected"),
         ([1], "y has 1 labels for 2 pairs; expected one label a pair"),
         ([[1, 0]], r"y has shape \(1, 2\); expected \(2,\): one label a pair"),
-        (1, r"y has shape \(\); expected \(2,\)"),
     ),
     *by(
         lambda qid: Pairs.from_scores([[1.0], [2.0]], [1, 2], qid),
@@ -249,19 +240,10 @@ BAD = [
         ([1], r" has shape \(1,\); expected \(2,\): one value an item"),
         ([3, 3], r"no pair is left of 2 items: .* with different scores"),
     ),
-    (
-        lambda: Pairs.from_rankings([[1.0], [2.0]], [1, math.nan]),
-        r"rank\[1\] is nan; expected finite numbers",
-    ),
+    (lambda: Pairs.from_rankings([[1.0], [2.0]], [1, math.nan]), r"rank\[1\] is nan; expected finite"),
     (lambda: Pairs.from_rankings([[1.0], [2.0]], [1, 2], ["a", "b"]), "no pair is left of 2 items"),
-    (
-        lambda: Pairs.from_scores([[1.0]], [3], ties="keep"),
-        "left of 1 items: expected two items of one query$",
-    ),
-    (
-        lambda: Pairs.from_scores([[1.0]] * 2, [1, 2], ties="half"),
-        "ties is 'half'; expected 'drop' or 'keep'",
-    ),
+    (lambda: Pairs.from_scores([[1.0]], [3], ties="keep"), "1 items: expected two items of one query$"),
+    (lambda: Pairs.from_scores([[1.0]] * 2, [1, 2], ties="half"), "'half'; expected 'drop' or 'keep'"),
 ]
 
 

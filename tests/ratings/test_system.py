@@ -236,11 +236,8 @@ def test_bad_matches_are_named_and_leave_the_old_fit(system):
     refused("match 0 has 2 players", Matches([[1, 1, -1, -1]], [0], list("abcd")), [1], advantage=0)
     refused("have no feature 'advantage'", Matches([[1, -1]], [0], ["a", "b"]), [1], advantage=10)
     if 0 not in system.classes_:
-        refused(
-            r"y\[1\] is 0.0; expected one of \[-1, 1\], for (Log|Prob)it",
-            matches,
-            np.where(np.arange(60) == 1, 0, y),
-        )
+        tied = np.where(np.arange(60) == 1, 0, y)
+        refused(r"y\[1\] is 0.0; expected one of \[-1, 1\], for (Log|Prob)it", matches, tied)
 
 
 @pytest.mark.parametrize(
