@@ -1,5 +1,6 @@
 """Compiled modules where no folder for numba's cache can be written."""
 
+import linecache
 import os
 import shutil
 import subprocess
@@ -102,6 +103,7 @@ def loop(x):
         raise ValueError("less than nothing")
     return x + 1
 options = {"error_model": "numpy"}
+WORDS = len("six words".split())
 '''
 
 
@@ -113,6 +115,7 @@ options = {"error_model": "numpy"}
         ("Adds.", "Adds one.", True),
         ("too large", "far too large", True),
         ("{x} is 7", "{x!r} was 8", True),
+        ("six words", "seven words", False),  # whose number a loop may take
         ("x > 2", "x > 3", False),
         ("x > 2", "x >= 2", False),
         ("x + 1", "x - 1", False),
@@ -151,12 +154,23 @@ def test_a_module_that_is_no_longer_there_only_makes_the_cache_start_anew(tmp_pa
     """numba unpickles the types of old entries, which fails if their module was renamed."""
     package, printed = tmp_path / "preflearn", []
     shutil.copytree(Path(preflearn.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    for name, comment in (("before", ""), ("before", "# more\n"), ("after", "")):
+    for name in ("before", "before", "after"):
         (package / "before.py").unlink(missing_ok=True)
         (package / f"{name}.py").write_text(POINT)
-        (package / "loop.py").write_text(comment + LOOP.format(name))
+        (package / "loop.py").write_text(LOOP.format(name))
         command = [sys.executable, "-c", "import preflearn.loop"]
         environment = os.environ | {"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
         printed.append(done.stdout or done.stderr)
     assert printed == ["3.0 0\n", "3.0 1\n", "3.0 0\n"]
+
+
+def test_a_law_that_is_written_in_a_cell_is_compiled():
+    """Its file has no contents that could be read."""
+    space = {"__name__": "__main__"}
+    cell = "def twice(x):\n    return 2.0 * x\n"
+    name = "<ipython-input-1-0123456789ab>"
+    linecache.cache[name] = (len(cell), None, cell.splitlines(keepends=True), name)
+    exec(compile(cell, name, "exec"), space)
+    assert compiled.njit(space["twice"])(3.0) == 6.0
+    assert compiled.pointer(space["twice"], "float64(float64)")(3.0) == 6.0

@@ -3,7 +3,6 @@
 import ast
 import hashlib
 import inspect
-import re
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -48,14 +47,14 @@ def _compiled(function: Callable[..., Any], **options: Any) -> Any:
 def _stamp_cache(compiled: Any, function: Callable[..., Any]) -> None:
     """Let the cache of a compiled function hold as long as the contents of what it is compiled from.
 
-    numba compares the file of the function only, by its time, and names entries by a line number: it would
-    keep old code of functions that are called from other files, and forget all after a new checkout. The
-    version is compared before anything is unpickled, which fails where a module of an old entry is gone.
+    numba compares the file of the function only, by its time: it would keep old code of functions that are
+    called from other files, and forget all after a new checkout. The version is compared before anything is
+    unpickled, which fails where a module of an old entry is gone.
     """
-    old, stamp = compiled._cache._cache_file, _stamp(Path(inspect.getfile(function)))
-    name = re.sub(r"-\d+(\.py\w+)\.nbi$", r"\1", old._index_name)
-    compiled._cache._cache_file = file = type(old)(old._cache_path, name, stamp)
-    file._version = f"{numba.__version__} {function.__module__} {stamp}"
+    file, source = compiled._cache._cache_file, Path(inspect.getfile(function))
+    if source.exists():  # not a cell of a notebook, whose text numba compares itself
+        stamp = _stamp(source)
+        file._source_stamp, file._version = stamp, f"{numba.__version__} {function.__module__} {stamp}"
 
 
 @cache
@@ -74,9 +73,7 @@ def _stamp(file: Path) -> str:
 def _looked_up(file: Path) -> tuple[str, tuple[Path, ...]]:
     """The digest of the code in a file, and the files of our packages that it names in its imports.
 
-    Comments, docstrings and texts for people say nothing to a compiler. A text is for people if it has a
-    blank, or is put together; words without are options of numba, or what code compares. In a compiled
-    function every text counts: what it raises is compiled with it.
+    Comments, docstrings and what is raised say nothing to a compiler, but for what compiled functions raise.
     """
     tree, found, inside = ast.parse(file.read_bytes()), list[Path](), set[ast.AST]()
     for node in ast.walk(tree):  # from the outside in
@@ -89,10 +86,8 @@ def _looked_up(file: Path) -> tuple[str, tuple[Path, ...]]:
                 found += [folder / f"{alias.name}.py" for alias in node.names]
             case ast.Expr(value=ast.Constant() as said):  # a docstring
                 said.value = ""
-            case ast.JoinedStr() if node not in inside:
-                node.values = []
-            case ast.Constant(value=str(text)) if " " in text and node not in inside:
-                node.value = ""
+            case ast.Raise() if node not in inside:
+                node.exc = None
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest(), tuple(path for path in found if path.exists())
 
 

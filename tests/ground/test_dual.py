@@ -97,11 +97,11 @@ def test_blocks_that_newton_steps_do_not_solve_are_given_up():
     B, X = pairs.B[order], pairs.items
     K = B.gram(rbf_kernel(X, gamma=1 / 3)).block(np.arange(len(y)), np.arange(len(y)))
     blocks = []
-    for patience in (0.0, 8 * 800 * 300**2, np.inf):
+    for patience in (0.0, 4 * 800 * 300**2, np.inf):
         gram = Counted(K)
         maximise(gram, rows, np.zeros(len(rows.sign)), 1e-10, patience)
         blocks.append(gram.times_called)
-    assert blocks[0] < 3 < blocks[1] < 8 < 30 < blocks[2]
+    assert blocks[0] <= 3 <= blocks[1] < 8 < 30 < blocks[2], blocks
 
 
 @pytest.mark.parametrize("C", [1e4, 1e8])

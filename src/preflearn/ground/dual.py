@@ -165,7 +165,7 @@ def maximise(
         if primal - dual < 0.99 * bound:
             bound, since = primal - dual, 0
         rounded = _ROUNDED * float(np.abs(h).max())
-        if least <= tol or top - bottom <= rounded or since >= _STALLED:
+        if least <= tol or top - bottom <= rounded or since >= _STALLED or work > patience:
             break
         chosen = _violators(rows, h - bias, up, down)
         again = again + 1 if np.array_equal(chosen, pairs) else 0
@@ -175,8 +175,6 @@ def maximise(
         weights = s[places]
         target = _SHARE ** (1 + again) * float(top - bottom)  # a block that comes again is solved better
         work += _solve_block(Q, part, weights, h[places], max(rounded, target))
-        if work > patience:
-            break
         change = np.zeros(len(s))
         change[places] = weights - s[places]
         s[places] = weights

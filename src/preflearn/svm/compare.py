@@ -79,17 +79,17 @@ class SVMCompare(KernelMachine):
     The two copies of a tie have opposite differences; they share a row here. **Which method**: with h hinges
     (one a preference, two a tie), q = h · sum of C |d|² over the hinges, and the rank r of the Gram matrix of
     the n distinct items (found where it is at most 300, else n; for the linear kernel p, or the number
-    of items if it is less), the dual by blocks where h <= 2r, or q is at most the larger of r³ and 160³;
-    otherwise the interior point.
+    of items if it is less), the dual by blocks where h <= 8r, or q is at most the larger of r³ and 160³;
+    otherwise, or where the dual gives up, the interior point.
 
     - The dual needs K, n², and blocks of at most 4,000 pairs; it is libsvm's method with Newton steps for the
-      weights between their bounds. Up to 2r hinges of random labels can mostly be met [Cover1965]_.
+      weights between their bounds. Labels that agree well leave few of these; up to 2r hinges of random
+      labels can mostly be met [Cover1965]_, by many. It gives up when the systems of its Newton steps, each
+      counted by its unknowns cubed, add up to h r² times (2.8 r / h)³, or what is nearest to it from 1/2
+      to 4: a part of what the interior point takes.
     - The interior point has r unknowns: a step costs n r² and grows linearly in the number of pairs.
 
-    The interior point follows where rounding, or too slow a progress, stops the dual early: when the systems
-    of its Newton steps, each counted by its unknowns cubed, add up to 4 h r², a part of what the interior
-    point takes. Where rounding stops the interior point, the dual polishes, in at most as many blocks as cost
-    what the interior point did.
+    Where rounding stops the interior point, the dual polishes, in as many blocks as cost what it did.
 
     What is returned is polished, and judged by its own objective. No matrix over pairs is formed. A
     constant added to all items, or to rows and columns of a Gram matrix, changes nothing but rounding.

@@ -35,9 +35,10 @@ _FEW = 300  # features that are looked for before anything else
 _FEWEST = 160  # unknowns: with fewer a step of the interior point is no cheaper
 _ENOUGH = 1e-9  # a gap for which no second method is tried, unless losses outweigh 1/2 u·u by far
 _NEAR = 1e-6  # share of u·u: with half of it as the gap, u is right to a thousandth
-_WHOLE = 2  # hinges for each unknown of the interior point, up to which the dual always comes first
-_PATIENCE = 4  # times h r², the work of a step of the interior point
-_POLISH = 20  # blocks of the dual after the interior point, if they are no more work than this was
+_MANY = 8  # hinges for each unknown of the interior point; beyond, the dual comes first where it pulls little
+_LEAST, _MOST = 1 / 2, 4  # patience, times h r², which is the work of a step of the interior point
+_EVEN = 2.8  # hinges for each unknown at which it is 1
+_POLISH = 20  # blocks of the dual after the interior point, in some 30 steps of which it pays for them
 
 
 class Solution(NamedTuple):
@@ -73,7 +74,8 @@ class Space(NamedTuple):
         rows, h = self.rows, len(self.rows.sign)
         r = n if self.few is None else min(n, self.few.rank)
         pull = h * float(rows.cost @ rows.expanded(self.gram.diagonal()))
-        return h <= _WHOLE * r or pull <= max(r, _FEWEST) ** 3, _PATIENCE * h * r**2
+        patience = min(_MOST, max(_LEAST, (_EVEN * r / h) ** 3))
+        return h <= _MANY * r or pull <= max(r, _FEWEST) ** 3, patience * h * r**2
 
 
 class KernelProblem(ItemKernel):
@@ -127,7 +129,7 @@ class KernelProblem(ItemKernel):
             found.append(self._with_features(space, features, s, inner.u))
         if found[-1].certificate.gap > tol:
             free = int(np.count_nonzero((s > rows.low) & (s < rows.high)))
-            most = min(_POLISH, 1 + len(s) * features.rank**2 // max(free, 1) ** 3)
+            most = min(_POLISH, 1 + (30 * len(s) * features.rank**2 + _FEWEST**3) // max(free, 1) ** 3)
             polished, _ = maximise(space.gram, rows, s, tol, most=most)
             found.append(self._judged(space, polished))
             if found[-1].certificate.gap > max(tol, INACCURATE):  # then dual_coef is only nearly u
