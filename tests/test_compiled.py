@@ -168,9 +168,9 @@ def test_a_module_that_is_no_longer_there_only_makes_the_cache_start_anew(tmp_pa
 def test_a_law_that_is_written_in_a_cell_is_compiled():
     """Its file has no contents that could be read."""
     space = {"__name__": "__main__"}
-    cell = "def twice(x):\n    return 2.0 * x\n"
-    name = "<ipython-input-1-0123456789ab>"
+    cell = "def double(x):\n    return 2.0 * x\n"
+    name = "<ipython-input-2-0123456789ab>"
     linecache.cache[name] = (len(cell), None, cell.splitlines(keepends=True), name)
     exec(compile(cell, name, "exec"), space)
-    assert compiled.njit(space["twice"])(3.0) == 6.0
-    assert compiled.pointer(space["twice"], "float64(float64)")(3.0) == 6.0
+    assert compiled.njit(space["double"])(3.0) == 6.0
+    assert compiled.pointer(space["double"], "float64(float64)")(3.0) == 6.0
