@@ -36,8 +36,8 @@ _FEWEST = 160  # unknowns: with fewer a step of the interior point is no cheaper
 _ENOUGH = 1e-9  # a gap for which no second method is tried, unless losses outweigh 1/2 u·u by far
 _NEAR = 1e-6  # share of u·u: with half of it as the gap, u is right to a thousandth
 _MANY = 8  # hinges for each unknown of the interior point; beyond, the dual comes first where it pulls little
-_LEAST, _MOST = 1 / 2, 4  # patience, times h r², which is the work of a step of the interior point
-_EVEN = 2.8  # hinges for each unknown at which it is 1
+_LEAST, _MOST = 1 / 4, 4  # patience, times h r², which is the work of a step of the interior point
+_EVEN = 2.5  # hinges for each unknown at which it is 1
 _POLISH = 20  # blocks of the dual after the interior point, in some 30 steps of which it pays for them
 
 
@@ -74,7 +74,7 @@ class Space(NamedTuple):
         rows, h = self.rows, len(self.rows.sign)
         r = n if self.few is None else min(n, self.few.rank)
         pull = h * float(rows.cost @ rows.expanded(self.gram.diagonal()))
-        patience = min(_MOST, max(_LEAST, (_EVEN * r / h) ** 3))
+        patience = min(_MOST, max(_LEAST, (_EVEN * r / h) ** 4))
         return h <= _MANY * r or pull <= max(r, _FEWEST) ** 3, patience * h * r**2
 
 
