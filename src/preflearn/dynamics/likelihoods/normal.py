@@ -227,6 +227,10 @@ class Gaussian(Likelihood):
     def has_ties(self) -> bool:
         return self.margin > 0
 
+    @property
+    def noise(self) -> float:
+        return math.sqrt(self.variance)
+
     def _impossible(self, y: Floats) -> tuple[NDArray[np.bool_], str]:
         return abs(y) > LARGEST, f"differences of points, of at most {LARGEST:g}"
 
