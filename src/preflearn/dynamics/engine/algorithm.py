@@ -31,7 +31,6 @@ from preflearn.dynamics.likelihoods.likelihood import Likelihood
 
 _LARGE = 1e200
 _WIDEST = 1e7  # deviations of noise: a variance of 1e14 is rounded by hundredths, where that of noise is 1
-_FEWER = f"at most {_WIDEST:g}, or rounding is all: less variance, or other units of the design or of time"
 _FARTHEST = 20.0  # of log beta, in one step
 _NONE, _NOWHERE = np.zeros(0), np.zeros((0, 0), dtype=np.float32)
 
@@ -85,8 +84,7 @@ def fixed_point(sweep: Sweep, step: Plain, *, tol: float, max_iter: int) -> tupl
     for iteration in range(max_iter):
         log_z = sweep.features()  # lines 9 and 10 of Algorithm 1
         if iteration == 0:
-            widest = sweep.deviation()
-            require(widest <= _WIDEST, widest, "the largest deviation of a score, times x by noise,", _FEWER)
+            sweep.check_deviations()
         found = sweep.matches(log_z)  # lines 5 to 8
         good = step.accepts(found)
         expected = "one of moderate size: a prior variance at which outcomes of this size occur"
@@ -154,11 +152,11 @@ class Sweep:
 
         return _sum(self.share(one, self._work))
 
-    def deviation(self) -> float:
-        """The largest one of an entry times its score, in units of noise, by the last call of `features`."""
-        with np.errstate(over="ignore"):
-            widest = np.abs(self.schedule.coefficients) * np.sqrt(self.entries[:, 3])
-        return float(widest.max()) / self._noise
+    def check_deviations(self) -> None:
+        """Raise ValueError where scores, by the last call of `features`, deviate too much for arithmetic."""
+        widest = float(np.max(np.abs(self.schedule.coefficients) * np.sqrt(self.entries[:, 3]))) / self._noise
+        expected = f"at most {_WIDEST:g}, or rounding is all: less variance, or other units of x or of time"
+        require(widest <= _WIDEST, widest, "the largest deviation of a score, times x by noise,", expected)
 
     def matches(self, log_z: float) -> Update:
         """New pseudo-observations of each match, from the moments of its features."""

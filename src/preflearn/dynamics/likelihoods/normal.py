@@ -222,14 +222,11 @@ class Gaussian(Likelihood):
         super().__post_init__()
         margin = check_real(self.margin, "margin", "a number of at least 0", 0, LARGEST)
         object.__setattr__(self, "margin", margin)
+        object.__setattr__(self, "noise", math.sqrt(self.variance))
 
     @property
     def has_ties(self) -> bool:
         return self.margin > 0
-
-    @property
-    def noise(self) -> float:
-        return math.sqrt(self.variance)
 
     def _impossible(self, y: Floats) -> tuple[NDArray[np.bool_], str]:
         return abs(y) > LARGEST, f"differences of points, of at most {LARGEST:g}"
