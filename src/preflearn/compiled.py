@@ -61,7 +61,7 @@ def _stamp_cache(compiled: Any, function: Callable[..., Any]) -> None:
 def _stamp(file: Path) -> str:
     """Digest of the code in a file and in all files of our packages that it imports, directly or not."""
     seen, waiting = set(), [file]
-    while waiting:
+    while waiting:  # a file is looked up once
         if (path := waiting.pop()) not in seen:
             seen.add(path)
             waiting.extend(_looked_up(path)[1])

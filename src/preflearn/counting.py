@@ -97,13 +97,13 @@ def _count(query, new, place, weights):
                 equal[place[j]] = 0.0
                 less[place[j]] += weights[j]
                 k = place[j]
-                while k < len(tree):
+                while k < len(tree):  # k is at least 1, and at least doubles its last bit
                     tree[k] += weights[j]
                     k += k & -k
             all_less = all_less + all_equal if i > 0 and q == query[i - 1] else 0.0
             begin, all_equal = i, 0.0
         larger, k = 0.0, at - 1
-        while k > 0:
+        while k > 0:  # one bit less each time
             larger += tree[k]
             k &= k - 1
         wrong[q] += w * (2 * larger + less[at])

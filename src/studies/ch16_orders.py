@@ -82,9 +82,9 @@ def _best_order(excess: Floats) -> Ids:
 
 def _improved_order(excess: Floats) -> Ids:
     """The order 0, 1, ... improved by moves of one item, until none raises the sum."""
-    order, least, moved = np.arange(len(excess)), 1e-12 * np.abs(excess).max(), True
-    while moved:  # the sum rises with each move, and orders are finite
-        moved = False
+    order, least = np.arange(len(excess)), 1e-12 * np.abs(excess).max()
+    for _ in range(len(excess) ** 2):  # the sum rises with each move: a few rounds, but for rounding
+        before = order
         for start in range(len(order)):
             others = np.delete(order, start)
             ahead = np.append(0.0, np.cumsum(excess[order[start], others]))
@@ -92,5 +92,7 @@ def _improved_order(excess: Floats) -> Ids:
             if gain.max() > least:
                 best = np.flatnonzero(gain == gain.max())
                 place = best[np.abs(best - start).argmin()]  # the nearest
-                moved, order = True, np.insert(others, place, order[start])
+                order = np.insert(others, place, order[start])
+        if order is before:
+            break
     return order

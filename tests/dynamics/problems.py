@@ -169,15 +169,11 @@ def curves(model, names=NAMES, times=(-1.0, 0.0, 0.6, 2.75, 9.0)):
 
 
 def is_finite(model):
-    """Whether all that a model returns is a number; forecasts may be refused, where scores vary too much."""
+    """Whether all that a model returns is a number."""
     later = Matches(model.matches_.design[:4], np.repeat(model.matches_.time[-1], 4), NAMES)
     scores = [model.scores(name, model.matches_.time[-5:] + 1) for name in NAMES]
     returned = scores, model.pseudo_observations_, model.log_marginal_likelihood_, model.moments(later)
-    if np.abs(model.moments(later)).max() > 1e100:
-        with pytest.raises(ValueError, match=r"(mean|variance)\[\d\] is .*; expected \w+s up to 1e\+100"):
-            model.predict_proba(later)
-    else:
-        returned = *returned, model.predict_proba(later)
+    returned = *returned, model.predict_proba(later)
     return all(np.isfinite(found).all() for found in returned)
 
 

@@ -135,6 +135,12 @@ def test_bad_input(changes, message):
         one_step_ahead(**({"model": model, "matches": matches, "y": y, "start": 90} | changes))
 
 
+def test_matches_to_come_are_looked_at_before_the_first_fit():
+    matches = Matches([[1.0, -1.0], [1e80, -1e80]], [0.0, 1.0], ["a", "b"])
+    with pytest.raises(ValueError, match=r"deviation of a score, .* is 1e\+80; expected at most 1e\+07"):
+        one_step_ahead(DynamicComparisons(Constant(1.0), Poisson()), matches, [1, 1], 1)
+
+
 @both_methods
 @pytest.mark.parametrize("points", [50.0, 1000.0])
 def test_a_surprise_that_no_sweep_survives(points, method):

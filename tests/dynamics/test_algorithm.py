@@ -19,7 +19,21 @@ from dynamics.problems import (
 )
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.dynamics import Constant, Gaussian, Matern12, Matern32, OrdinalProbit, Probit
+from preflearn.dynamics import (
+    Constant,
+    DynamicComparisons,
+    Gaussian,
+    Linear,
+    Logit,
+    Matern12,
+    Matern32,
+    OrdinalLogit,
+    OrdinalProbit,
+    Poisson,
+    Probit,
+    Skellam,
+)
+from preflearn.matches import Matches
 
 # ---- Sweeps, one by one
 
@@ -152,5 +166,37 @@ def test_an_overflow_says_what_to_do():
     rows = line_ups(np.random.default_rng(0), "same 5v5")
     with pytest.raises(ValueError, match="overflow at rate 1; expected a rate at which sweeps converge"):
         fitted(Constant(30.0), Gaussian(0.5), rows, np.arange(10), rate=1.0, max_iter=1000)
-    with pytest.raises(ValueError, match=r"the likelihood overflows .* expected a prior variance"):
-        fitted(Constant(1e100), Gaussian(1e-100), matches_of([[1e90]]), [1.0], "kl")
+    with pytest.raises(
+        ValueError, match=r"log p before .* is -.*; expected one of moderate size: a prior var"
+    ):
+        fitted(Constant(1.0), Gaussian(1e-100), matches_of([[1e-43]]), [1e100], "kl")
+
+
+@pytest.mark.parametrize("method", ["ep", "kl"])
+@pytest.mark.parametrize(
+    "likelihood", [Logit(), Probit(), OrdinalLogit(0.1), Poisson(), Skellam(1.0)], ids=repr
+)
+@pytest.mark.parametrize("covariance", [Constant(1.0), Linear(1.0)], ids=repr)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_design_ends_where_arithmetic_does(covariance, likelihood, method):
+    """Up to there a fit returns, with probabilities that are some; beyond, it says so, and at once."""
+    y = np.resize([1, 0, 2] if isinstance(likelihood, Poisson) else [1, -1], 12)
+    largest = 1e7 if covariance == Constant(1.0) else 1e7 / 11  # the last of the matches is at time 11
+    for size in (largest, 1e20, 1e80, 1e90, 1e100):
+        matches = Matches(np.resize([size, -size], (12, 1)), np.arange(12.0), ["a"])
+        model = DynamicComparisons(covariance, likelihood, method, max_iter=60)
+        if size > largest:
+            with pytest.raises(ValueError, match=r"deviation of a score, .* is .*; expected at most 1e\+07"):
+                model.fit(matches, y)
+            continue
+        chances = model.fit(matches, y).predict_proba(matches)
+        assert model.log_marginal_likelihood_ < 0
+        assert (chances >= 0).all()
+        np.testing.assert_allclose(chances.sum(axis=1), 1, rtol=1e-12)
+
+
+def test_the_end_of_arithmetic_is_in_units_of_noise():
+    one = matches_of([[1.0, -1.0]])
+    for unit in (1e-30, 1e30):
+        moments = fitted(Constant(2.0 * unit**2), Gaussian(unit**2), one, [unit]).scores("f0", 0.0)
+        np.testing.assert_allclose(moments, [0.4 * unit, np.sqrt(1.2) * unit])

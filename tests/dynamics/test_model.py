@@ -184,6 +184,8 @@ def test_updates_that_are_refused_change_nothing():
         model.update(matches[:1], y[:1])
     with pytest.raises(ValueError, match=r"y\[0\] is nan"):
         model.update(matches[-1], [np.nan])
+    with pytest.raises(ValueError, match=r"deviation of a score, .*; expected at most"):
+        model.update(Matches([[1e90]], matches.time[-1:], ["new"]), [1.0])
     with pytest.raises(ValueError, match=r"y\[0\] is -?1.5; expected one of \[-1, 1\]"):
         model.set_params(likelihood=Probit()).update(matches[-1], [1])
     np.testing.assert_array_equal(curves(model), before)

@@ -109,13 +109,15 @@ LAWS = [likelihood for likelihood, _ in CASES] + [OrdinalLogit(1e100), OrdinalPr
 
 @pytest.mark.parametrize("likelihood", LAWS, ids=repr)
 def test_no_moments_are_too_far_out(likelihood):
-    """Each loop ends, and nothing is NaN, whatever variances are, subnormal ones too."""
+    """Each loop ends, nothing is NaN, and log p is at most 0, whatever variances are, subnormal ones too."""
     means = [0.0, 0.3, -50.0, 700.0, 1e6, -1e18, 1.8e19, 1e80, -1e100]
     mean, variance = (part.ravel() for part in np.meshgrid(means, EXTREME))
     chances = likelihood.probabilities(mean, variance)
     np.testing.assert_allclose(chances.sum(axis=1), 1, rtol=1e-14)
-    for y in (0, 1) if likelihood.has_ties else (1,):
+    counts = isinstance(likelihood, Poisson | Skellam)
+    for y in (0, 1, 1e9 if counts else 1) if likelihood.has_ties else (1,):
         for ep in (True, False):
             value, first, second = arrays(likelihood, y, mean, variance, ep)
             assert np.isfinite([value, first, second]).all()
             assert (second <= 0).all()
+            assert isinstance(likelihood, Gaussian) or (value <= 0).all()

@@ -9,6 +9,7 @@ from scipy.optimize import nnls
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from preflearn.ground.interior import Interior
 from preflearn.margins import MarginLP, MarginQP, central
 from preflearn.pairs import Pairs
 
@@ -75,3 +76,14 @@ def test_features_that_nearly_depend_on_each_other(seed):
     )
     assert mapped.kkt_residual_ < 1e-7
     assert mapped.margin_ == pytest.approx(plain.margin_, abs=1e-8)
+
+
+@pytest.mark.parametrize(("curvature", "slack"), [(0.0, 0.0), (0.0, np.inf)])
+def test_a_path_ends_where_no_ridge_makes_a_factor(curvature, slack):
+    """No multiple of infinity or of 0 helps: the path ends where it is."""
+    start = Interior(np.zeros(1), np.array([slack]), np.ones(1))
+    with np.errstate(all="ignore"):
+        found = central.interior_point(
+            np.ones((1, 1)), np.ones(1), np.ones(1), np.full(1, curvature), start, 1e-9
+        )
+    assert found is start

@@ -191,7 +191,7 @@ def _raise(row, degree):
         return
     square = row.copy()
     row[:] = 1.0
-    while degree:
+    while degree:  # of 64 bits, and positive
         if degree % 2:
             row *= square
         square *= square

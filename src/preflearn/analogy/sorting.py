@@ -277,11 +277,11 @@ def _add_ordered(total, x_order, points, group, place, counts, totals, v):
         nodes = tree[starts[g] : starts[g] + counts[g]]
         dominated[:] = 0
         node = place[j]
-        while node > 0:
+        while node > 0:  # one bit less each time
             dominated += nodes[node - 1]
             node &= node - 1
         node = place[j] + 1
-        while node <= len(nodes):
+        while node <= len(nodes):  # from 1 on, each time by at least as much
             _enter(nodes[node - 1], v[j], x, y)
             node += node & -node
         _enter(sums[g], v[j], x, y)

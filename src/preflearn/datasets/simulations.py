@@ -145,7 +145,7 @@ def simulate_norm_pairs(
     check_choice(steps, "steps", ("uniform", "gaussian"))
     rng = np.random.default_rng(rng)
     drawn, chosen = [], np.zeros(0, dtype=np.int64)
-    while len(chosen) < n:
+    while len(chosen) < n:  # of each draw some tenths are ties, and some are none
         second = rng.uniform(-2, 2, size=(n + 100, 2))
         if steps == "uniform":
             first = second + rng.uniform(*_DELTAS[order], size=second.shape)

@@ -120,6 +120,8 @@ def one_step_ahead(
     fitted: Any = clone(model)
     warn_of_lengths(fitted.covariance, matches.time)
     with laid_out(fitted, matches, outcomes) as sweep:
+        sweep.features()
+        sweep.check_deviations()
         ahead = _Ahead(sweep, matches, outcomes, fitted, float(tol))
         ahead.fit(first)
         cuts = [*(first + np.flatnonzero(np.diff(matches.time[first:])) + 1).tolist(), len(matches)]

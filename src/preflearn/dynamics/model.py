@@ -139,7 +139,8 @@ class DynamicComparisons(BaseEstimator):
         ------
         ValueError
             On parameters out of range, features without a covariance, no match, or an outcome that the
-            likelihood cannot have.
+            likelihood cannot have; if an entry of the design times its score has a prior standard deviation
+            above 1e7 times that of noise, where arithmetic ends.
 
         Warns
         -----

@@ -44,7 +44,9 @@ def interior_point(
         if point.gap() <= tolerance * abs((curvature * z / 2 + c) @ z) + _SMALLEST:
             return None
         roots = np.sqrt(dual / slack)[:, None] * A
-        factor = _cholesky(roots.T @ roots, curvature)
+        factor, failed = _cholesky(roots.T @ roots, curvature)
+        if failed:
+            return None
         slope, missed = curvature * z + c - dual @ A, A @ z - b - slack
 
         def step(target: Floats) -> Interior:
@@ -65,15 +67,15 @@ def tight(optimum: Interior, unit: float) -> NDArray[np.bool_]:
     return optimum.dual * unit > optimum.slack
 
 
-def _cholesky(matrix: Floats, curvature: Floats) -> Floats:
-    """The factor of matrix + diag(curvature), or of a slightly larger matrix."""
+def _cholesky(matrix: Floats, curvature: Floats) -> tuple[Floats, int]:
+    """The factor of matrix + diag(curvature), or of a larger matrix, and not 0 where there is none."""
     diagonal = matrix.ravel()[:: len(matrix) + 1]
     diagonal += curvature
     ridge = _RIDGE * diagonal.max()
-    while (result := _POTRF(matrix, lower=1, clean=0))[1] != 0:
+    while (result := _POTRF(matrix, lower=1, clean=0))[1] != 0 and 0 < ridge < np.inf:  # false for NaN
         diagonal += ridge
         ridge *= 100
-    return result[0]
+    return result
 
 
 def largest_ratio(rows: Rows, scale: Floats) -> tuple[Solution, NDArray[np.int64]]:

@@ -76,9 +76,8 @@ def enter(elbow, column, own, place, value, sign, least):
 @njit
 def leave(elbow, place):
     """Let a point go; those behind it move up."""
-    factor, right, n, first = elbow.factor, elbow.right, elbow.size[0] - 1, 0
-    while elbow.places[first] != place:
-        first += 1
+    factor, right, n = elbow.factor, elbow.right, elbow.size[0] - 1
+    first = np.argmax(elbow.places[: n + 1] == place)
     share, gone, value, one = factor[first, first], np.empty(n), right[0, first], right[1, first]
     for j in range(first, n):
         elbow.places[j], elbow.right[2, j] = elbow.places[j + 1], elbow.right[2, j + 1]

@@ -171,7 +171,7 @@ class Search:
         most = np.square(most) / surely
         exact, done = np.zeros(len(found)), np.zeros(len(found), dtype=bool)
         ids = np.argsort(-found, kind="stable")[:_FEW]
-        while len(ids):
+        while len(ids):  # each is done once
             exact[ids], done[ids] = self._exact(ids), True
             ids = np.flatnonzero(~done & (most >= exact.max() * (1 - 2 * TIE)) & (most > self.least))
             ids = ids[np.argsort(-most[ids], kind="stable")][: 8 * _FEW]

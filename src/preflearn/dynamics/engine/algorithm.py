@@ -23,13 +23,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from preflearn.checks import Floats
+from preflearn.checks import Floats, require
 from preflearn.dynamics.engine.schedule import Schedule
 from preflearn.dynamics.engine.smoother import smooth
 from preflearn.dynamics.engine.threads import Share, njit_free, slices
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 
 _LARGE = 1e200
+_WIDEST = 1e7  # deviations of noise: a variance of 1e14 is rounded by hundredths, where that of noise is 1
 _FARTHEST = 20.0  # of log beta, in one step
 _NONE, _NOWHERE = np.zeros(0), np.zeros((0, 0), dtype=np.float32)
 
@@ -82,13 +83,12 @@ def fixed_point(sweep: Sweep, step: Plain, *, tol: float, max_iter: int) -> tupl
     trace, good = list[Noted](), False
     for iteration in range(max_iter):
         log_z = sweep.features()  # lines 9 and 10 of Algorithm 1
+        if iteration == 0:
+            sweep.check_deviations()
         found = sweep.matches(log_z)  # lines 5 to 8
         good = step.accepts(found)
-        if iteration == 0 and not good:
-            raise ValueError(
-                f"the likelihood overflows before anything is learned (its logarithm is {found.evidence:g}); "
-                "expected a prior variance at which outcomes of this size occur: a smaller one"
-            )
+        expected = "one of moderate size: a prior variance at which outcomes of this size occur"
+        require(good or iteration > 0, found.evidence, "log p before anything is learned", expected)
         trace.append((found.residual, found.evidence, step.rate, good))
         if good and found.residual <= tol:
             return trace, True
@@ -136,7 +136,7 @@ class Sweep:
         self.schedule, self.ep, self.share = schedule, ep, share
         self.entries = np.zeros((len(schedule.coefficients), 4))
         self.updated = np.empty((len(schedule.coefficients), 2))
-        self.outcomes = outcomes[schedule.order]
+        self.outcomes, self._noise = outcomes[schedule.order], likelihood.noise
         self.law = (likelihood.law(ep), *map(float, likelihood.parameters))
         self.calm = min(1.0, 2 / int(np.diff(schedule.rows).max()))
         self.parts = slices(len(self.entries))
@@ -151,6 +151,12 @@ class Sweep:
             return smooth(group.size, self.entries, *self.schedule.visits, *group.model, part, self.ep)
 
         return _sum(self.share(one, self._work))
+
+    def check_deviations(self) -> None:
+        """Raise ValueError where scores, by the last call of `features`, deviate too much for arithmetic."""
+        widest = float(np.max(np.abs(self.schedule.coefficients) * np.sqrt(self.entries[:, 3]))) / self._noise
+        expected = f"at most {_WIDEST:g}, or rounding is all: less variance, or other units of x or of time"
+        require(widest <= _WIDEST, widest, "the largest deviation of a score, times x by noise,", expected)
 
     def matches(self, log_z: float) -> Update:
         """New pseudo-observations of each match, from the moments of its features."""

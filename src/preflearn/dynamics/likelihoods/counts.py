@@ -60,7 +60,8 @@ def _expectation(a, y, mean, variance):
     c = 1.0 if a == 0 else 0.5
     c, up, down = _rates(a, mean, 0.5 * c * c * variance)
     constant = -math.lgamma(y + 1) if a == 0 else log_bessel(abs(y), 2 * a)
-    return constant + c * y * mean - up - down, c * (y - up + down), -c * c * (up + down)
+    gain = min(c * y * mean, abs(y) * _LARGEST_EXPONENT)  # where the rate that outweighs it has its limit
+    return min(constant + gain - up - down, 0.0), c * (y - up + down), -c * c * (up + down)
 
 
 def _expected(a, b, y, mean, variance):
@@ -78,7 +79,7 @@ def _log_partition(a, b, y, mean, variance):
     stretch = 1.0 if a == 0 else 8 + 2 * math.log1p(40 / a)  # where the rates are felt
     sinh = (0.0 if a == 0 else -math.inf), math.inf, stretch, (0.1 if a == 0 else 0.32 / stretch)
     mode, value, first, second = tilted(_points, a, b, y, mean, variance, start, sinh)
-    return value + _expectation(a, y, mode, 0.0)[0], first, second
+    return min(value + _expectation(a, y, mode, 0.0)[0], 0.0), first, second
 
 
 @njit_inside

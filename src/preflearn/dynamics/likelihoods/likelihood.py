@@ -46,10 +46,13 @@ class Likelihood(Described, family="likelihood"):
         The parameters in these functions, those that are not used 0.
     has_ties : bool
         Whether forecasts have three columns (loss, tie and win of the first) or two (loss, win).
+    noise : float
+        The size of differences of scores that outcomes can tell apart.
     """
 
     laws: ClassVar[tuple[Callable[..., Any], Callable[..., Any]]]
     has_ties: ClassVar[bool] = True
+    noise: ClassVar[float] = 1.0
 
     @property
     def parameters(self) -> Floats:

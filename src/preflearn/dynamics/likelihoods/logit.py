@@ -126,7 +126,7 @@ def _log_partition(a, b, y, mean, variance):
     else:
         mode, value, first, second = tilted(_win_or_tie, a, b, y, mean, variance, mean, around(a, y))
         value += _win_or_tie(a, b, y, mode, 0.0)[0]
-    return value + _log_factor(a, y), first, second
+    return min(value + _log_factor(a, y), 0.0), first, second
 
 
 def _expected(a, b, y, mean, variance):

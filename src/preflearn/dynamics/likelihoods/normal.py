@@ -222,6 +222,7 @@ class Gaussian(Likelihood):
         super().__post_init__()
         margin = check_real(self.margin, "margin", "a number of at least 0", 0, LARGEST)
         object.__setattr__(self, "margin", margin)
+        object.__setattr__(self, "noise", math.sqrt(self.variance))
 
     @property
     def has_ties(self) -> bool:
