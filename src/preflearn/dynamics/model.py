@@ -389,8 +389,8 @@ def load(path: str | os.PathLike[str]) -> DynamicComparisons:
 
 def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparisons:
     names = as_names(name for name, _ in header["covariance"])
-    described = (found for _, found in header["covariance"])
-    covariances = dict(zip(names, map(Covariance.read, described), strict=True))
+    read = (Covariance.read(found) for _, found in header["covariance"])
+    covariances = dict(zip(names, read, strict=True))
     model = DynamicComparisons(
         covariances[REST] if header["one_covariance"] else covariances,
         Likelihood.read(header["likelihood"]),
@@ -399,8 +399,9 @@ def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparis
     check_model(model)
     features = as_names(header["features"])
     shape = (len(arrays["time"]), len(features))
-    for name in ("indices", "indptr"):  # that they point into the design, Matches checks
-        require(arrays[name].dtype.kind == "i", arrays[name].dtype, f"the type of {name}", "integers")
+    for name, array in arrays.items():  # that integers point into the design, Matches checks
+        kind = {"indices": "i", "indptr": "i", "trace_accepted": "b"}.get(name, "f")
+        require(array.dtype.kind == kind, array.dtype, f"the type of {name}", f"one of kind {kind!r}")
     design = sparse.csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape)
     matches = Matches(design, arrays["time"], features)
     outcomes = model.likelihood.check(arrays["outcomes"], shape[0])
@@ -408,4 +409,7 @@ def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparis
     trace = {name: arrays[f"trace_{name}"] for name in TRACE}
     prior = Prior(model.covariance)
     prior.of(features)  # each has one
+    one = header["one_covariance"]
+    same = one == prior.one and len(header["covariance"]) == len(prior.covariances)
+    require(same, one, "one_covariance", "True with one covariance, else False with one for each name")
     return model._filled(prior, matches, outcomes, sites, trace, check_flag(header["converged"], "converged"))

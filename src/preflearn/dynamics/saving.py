@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from zipfile import is_zipfile
+from zipfile import ZIP_STORED, ZipFile, is_zipfile
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from preflearn.checks import require, shown
@@ -45,7 +47,7 @@ def write_npz(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: M
         If there is no such folder, the path is that of a folder, or the file can't be written.
     """
     try:
-        text = json.dumps({**header, **_marks(arrays)}, allow_nan=False, default=_of_numpy)
+        text = json.dumps({**header, **_marks(arrays)}, allow_nan=False, default=np.generic.item)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"the model can't be saved: {error}; expected names that are a str, a number or a tuple of them"
@@ -85,9 +87,8 @@ def read_npz(path: str | os.PathLike[str], made: Callable[[dict[str, Any], dict[
     if not place.exists():
         raise FileNotFoundError(f"there is no file {place}; expected one that `save` wrote")
     try:
-        require(is_zipfile(place), place.name, "the file", "an .npz archive")
-        with np.load(place, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive}
+        require(place.is_file() and is_zipfile(place), place.name, "the file", "an .npz archive")
+        arrays = _stored_arrays(place)
         require(_HEADER in arrays, list(arrays), "its arrays", f"{_HEADER!r} among them")
         header = json.loads(arrays.pop(_HEADER).tobytes())
         header["arrays"] = list(header["arrays"])  # older files have their dtypes and shapes beside the names
@@ -100,6 +101,25 @@ def read_npz(path: str | os.PathLike[str], made: Callable[[dict[str, Any], dict[
             f"{place} is not a file that `save` wrote, or it is cut short or damaged ({what}); expected one "
             "of this preflearn or an older one"
         ) from None
+
+
+def _stored_arrays(place: Path) -> dict[str, NDArray]:
+    """The arrays of an archive, which take no more memory than the file has bytes."""
+    with ZipFile(place) as archive:
+        members, size = archive.infolist(), place.stat().st_size
+        stored = all(member.compress_type == ZIP_STORED for member in members)
+        claimed = sum(max(member.compress_size, member.file_size) for member in members)
+        require(stored and claimed <= size, claimed, "the size of its members", f"{size} at most, as stored")
+        return {member.filename.removesuffix(".npy"): _array(archive.read(member)) for member in members}
+
+
+def _array(content: bytes) -> NDArray:
+    """The array of an .npy file, of as many bytes as there are, whatever shape is claimed."""
+    stream = BytesIO(content)
+    npy.read_magic(stream)
+    shape, by_columns, dtype = npy.read_array_header_1_0(stream)
+    values = np.frombuffer(content, dtype, offset=stream.tell())
+    return values.reshape(shape, order="F" if by_columns else "C").astype(dtype.newbyteorder("="))
 
 
 def _marks(arrays: Mapping[str, NDArray]) -> dict[str, Any]:
@@ -116,10 +136,3 @@ def as_names(values: Iterable[Any]) -> tuple[Hashable, ...]:
     ('Ann', ('Ann', 'Bob'), 7)
     """
     return tuple(as_names(value) if isinstance(value, list) else value for value in values)
-
-
-def _of_numpy(value: Any) -> Any:
-    """A number of NumPy as one of Python."""
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"{shown(value)} is none of JSON's values")

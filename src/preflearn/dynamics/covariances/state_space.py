@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from preflearn.checks import Floats
+from preflearn.checks import Floats, require
 from preflearn.dynamics.covariances.blocks import AGE, GAP, START, Block, Kronecker, Needs, crossed
 
 OVERFLOW: Any = {"over": "ignore", "invalid": "ignore"}  # check_finite says so in our words
@@ -63,6 +63,8 @@ class StateSpace:
         return StateSpace(self.blocks + other.blocks)
 
     def __mul__(self, other: StateSpace) -> StateSpace:
+        entries = sum(a.size for a in self.blocks) * sum(b.size for b in other.blocks)
+        require(entries <= 1000, entries, "the size of a product's state", "at most 1000")
         return StateSpace(Kronecker(a, b) for a in self.blocks for b in other.blocks)
 
     def initial(self, time: Floats) -> Floats:
