@@ -213,7 +213,7 @@ def test_actions_are_named_by_commit_with_the_version_beside_it():
 
 
 def test_nobody_is_told_to_install_a_name_of_the_index_that_is_not_ours():
-    """As long as nobody has it there, whoever takes it runs code at our readers'; a checkout is what it is."""
+    """Whoever takes it there runs code at our readers'; a checkout is what it is."""
     asks = re.compile(r"pip install [^\n@]*\bpreflearn\b(?!\S* @ git)")
     texts = [path for path in tracked_files() if path.suffix in {*TEXTS, ".html", ".json", ".js"}]
     found = {path.name for path in texts if asks.search(path.read_text("utf-8"))}
