@@ -21,9 +21,8 @@ from bookrunner.records import requirements
 from bookrunner.tasks import duration
 
 _SPHINX = ("sphinx", "myst-nb", "myst-parser", "sphinx-book-theme", "pydata-sphinx-theme")
-# What a chapter defines for others to name, in the JSON text of its notebook, and what a warning names last.
-_LABEL = re.compile(r'(?:\\n|")(?:\(|:label: |:name: |name": ")([\w-]+)')
-_NAME = re.compile(r"[\w-]+(?=(?:\.svg)?\W*$)")
+# What a chapter defines for others to name, in the JSON text of its notebook.
+_LABEL = re.compile(r'(?:\\n|")(?:\(|:label: |:name: |name": ")(\w+-[\w-]+)')
 _COMMAND = "import sys; from jupyter_book.cli.main import main; sys.exit(main())"
 
 
@@ -68,11 +67,10 @@ def render(project: Project) -> list[str]:
     print("rendering the book")
     started = time.monotonic()
     problems = _jupyter_book(project)
+    # A link to what a chapter will define that is not computed yet is text until then.
     waiting = [c for c in project.chapters if not (project.pages / f"{c.name}.ipynb").exists()]
-    if waiting:
-        print(f"links to what is not yet computed lead nowhere: {', '.join(c.name for c in waiting)}")
     later = {label for chapter in waiting for label in _LABEL.findall(json.dumps(chapter.notebook))}
-    problems = [problem for problem in problems if not later & {*_NAME.findall(problem)}]
+    problems = [problem for problem in problems if not any(label in problem for label in later)]
     if not problems:
         write_atomically(stamp, json.dumps(state | {"html": _digests(html, html.rglob("*"))}))
         print(f"rendered in {duration(time.monotonic() - started)}")
