@@ -186,6 +186,40 @@ def test_workflows_call_the_same_script():
         assert command in readme
 
 
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflow_has_no_right_that_it_does_not_need(path):
+    """By default it reads; what may write more runs no code of ours, nor of a package that it installs."""
+    workflow = yaml.safe_load(path.read_text())
+    assert workflow["permissions"] == {"contents": "read"}
+    assert "pull_request_target" not in path.read_text()
+    for job in workflow["jobs"].values():
+        steps, rights = job["steps"], job.get("permissions", {})
+        checkouts = [step for step in steps if step.get("uses", "").startswith("actions/checkout@")]
+        assert all(step["with"]["persist-credentials"] is False for step in checkouts)
+        runs = " ".join(step.get("run", "") for step in steps)
+        assert "write" not in rights.values() or not re.search(r"\b(pip|make|python|\.ci)\b", runs)
+        assert not {"id-token", "contents"} <= set(rights), "the index and the release are jobs of their own"
+
+
+def test_actions_are_named_by_commit_with_the_version_beside_it():
+    """A tag can be moved; dependabot renews both."""
+    used = {line for path in WORKFLOWS for line in re.findall(r"uses: (.*)", path.read_text())}
+    form = re.compile(r"([\w-]+/[\w-]+)@[0-9a-f]{40} # v\d+\.\d+\.\d+")
+    assert [line for line in used if not form.fullmatch(line)] == []
+    assert len({form.match(line)[1] for line in used}) == len(used), "one version of each"
+
+
+def test_nobody_is_told_to_install_a_name_of_the_index_that_is_not_ours():
+    """Whoever takes it there runs code at our readers'; a checkout is what it is."""
+    asks = re.compile(r"pip install [^\n@]*\bpreflearn\b(?!\S* @ git)")
+    texts = [path for path in tracked_files() if path.suffix in {*TEXTS, ".html", ".json", ".js"}]
+    found = {path.name for path in texts if asks.search(path.read_text("utf-8"))}
+    assert found <= {"CHANGELOG.md"}, "only the history may tell what was"
+
+
 # Tests of the whole, of a face, of what several modules owe, and against a peer: by their place in tests/.
 WHOLE = {
     *("test_coming_from_kickscore", "test_imports", "test_primer", "test_repository"),

@@ -99,8 +99,7 @@ def _failed(outcomes: Sequence[Outcome]) -> bool:
 
 def shown_chapters(project: Project) -> dict[str, Executed]:
     """What the book shows of each chapter that was executed, by name."""
-    names = [chapter.name for chapter in project.chapters]
-    found = {name: read_executed(project.shown / f"{name}.ipynb") for name in names}
+    found = {c.name: read_executed(project.shown / f"{c.name}.ipynb") for c in project.chapters}
     return {name: executed for name, executed in found.items() if executed is not None}
 
 
@@ -142,11 +141,9 @@ def collect(project: Project, state: State) -> list[str]:
         if path.name not in pages and path.is_file():
             path.unlink()
     problems = [f"claim {problem}" for problem in problems]
-    for name, found in broken.items():
-        problems += [f"record {name}: {one}" for one in found[:3]]
-        if len(found) > 3:
-            problems.append(f"record {name}: {len(found)} such cells in all")
-    return problems
+    return problems + [
+        f"record {name}: {'; '.join(found[:3])} ({len(found)} in all)" for name, found in broken.items()
+    ]
 
 
 def record_chapter(project: Project, name: str, agreed: Callable[[], bool], **options: Any) -> int:

@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         text, status = f"error: {error.format_message()}", 2
     except ModuleNotFoundError as error:
-        need = "install what the book and a cluster need with: pip install 'preflearn[book,cluster]'"
+        need = "install what the book and a cluster need, in a checkout: pip install '.[book,cluster]'"
         text, status = f"error: {error.name} is missing; {need}", 2
     except ValueError as error:
         text, status = f"error: {error}", 2

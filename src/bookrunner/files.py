@@ -27,7 +27,8 @@ def file_name(text: str) -> str:
 def write_atomically(path: Path, text: str) -> Path:
     """Write a text file through a temporary neighbour; a reader sees the old file or the new one.
 
-    The bytes are on the disk before the name is: after a crash there is no empty file under it.
+    The bytes are on the disk before the name is: after a crash there is no empty file under it. What has no
+    place in UTF-8, half of a character, is written as its escape, which JSON reads back.
 
     Raises
     ------
@@ -37,7 +38,7 @@ def write_atomically(path: Path, text: str) -> Path:
     temporary = path.with_name(f".tmp-{os.getpid()}{path.suffix}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("w", encoding="utf-8", newline="\n") as file:
+        with temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -52,7 +53,7 @@ def write_atomically(path: Path, text: str) -> Path:
 
 def write_if_changed(path: Path, text: str) -> None:
     """Write a text file unless it holds that text, so that its time stays that of the last change."""
-    if not path.exists() or path.read_bytes() != text.encode():
+    if not path.exists() or path.read_bytes() != text.encode(errors="backslashreplace"):
         write_atomically(path, text)
 
 

@@ -106,6 +106,7 @@ class Executed:
     def check_forms(self) -> None:
         """Raise ValueError where the run, or one of our outputs, has not the form in which it is read."""
         check_form(self.run, "run", "the run")
+        check_form(self.notebook["cells"], "cells", "the cells")
         _ = self.checks, self.records, self.provenance
 
     @property

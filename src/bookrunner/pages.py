@@ -87,19 +87,13 @@ def collected(
     the reasons of each.
     """
     versions = {found for chapter in executed.values() for found in chapter.provenance["versions"].items()}
-    records = {
-        "What the present code no longer gives, so that the build failed": broken,
-        "Recorded from other cells or data than the present, to be run again": again,
-    }
     values = {
         "checked": checked,
         "executed": executed,
         "broken": broken or {},
-        "records": records,
+        "again": again or {},
         "versions": sorted(versions),
         "read": any(chapter.provenance["data"] or chapter.replaced for chapter in executed.values()),
-    }
-    values |= {
         "ledger": _ledger,
         "doubt": DOUBT,
         "duration": duration,

@@ -89,21 +89,17 @@ def run_sweep(
     table = folder / f"results-{file_name('-'.join(values))}-{digest(values)[:8]}.csv"
     with locked(folder / f".{table.stem}.lock", "this sweep"):
         outcomes = run_tasks(State(project), tasks, **options)
-        write_atomically(table, results_table(points, outcomes))
+        rows = [dict(point) | _results(outcome) for point, outcome in zip(points, outcomes, strict=True)]
+        write_atomically(table, pd.DataFrame(rows, dtype=object).to_csv(index=False, lineterminator="\n"))
     return table, outcomes
 
 
-def results_table(points: Sequence[Mapping[str, Any]], outcomes: Sequence[Outcome]) -> str:
-    """One row a point, as CSV: parameters, status, run time, error, claims, recorded tables of one row.
+def _results(outcome: Outcome) -> dict[str, Any]:
+    """A point's columns beside its parameters: status, run time, error, claims, recorded tables of one row.
 
     A claim gives two columns, what was computed and its value: "P1-07" and "P1-07 value"; a cell of a
     table of one row gives one, "record.key".
     """
-    rows = [dict(point) | _results(outcome) for point, outcome in zip(points, outcomes, strict=True)]
-    return pd.DataFrame(rows, dtype=object).to_csv(index=False, lineterminator="\n")
-
-
-def _results(outcome: Outcome) -> dict[str, Any]:
     row = {"status": outcome.status, "run_time_s": outcome.result.seconds, "error": outcome.result.summary}
     if (executed := outcome.executed) is None:
         return row

@@ -1,9 +1,14 @@
-"""A small Sphinx extension: what search engines and shared links say of a page, and where it can be run."""
+"""A small Sphinx extension: what search engines and shared links say of a page, what a browser lets it do,
+and where it can be run.
+"""
 
 from __future__ import annotations
 
 import re
 import textwrap
+from base64 import b64encode
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -14,6 +19,9 @@ from bookrunner.records import filled
 
 _BINDER = {"binderhub_url": "https://mybinder.org", "notebook_interface": "jupyterlab"}
 _LENGTH = 202  # with the sign of the cut
+_CHARSET = '<meta charset="utf-8" />'  # belongs to the first kilobyte
+_INLINE = re.compile(r"<script(?![^>]* (?:src|type)=)[^>]*>(.*?)</script>", re.DOTALL)
+_HANDLERS = ("toggleFullScreen()", "window.print()")  # the theme's; the search parses pages with both
 _FORMULA = "\N{OBJECT REPLACEMENT CHARACTER}"
 
 
@@ -21,6 +29,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension."""
     app.connect("config-inited", _configure)
     app.connect("html-page-context", _complete, priority=900)
+    app.connect("build-finished", _protect)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -47,6 +56,17 @@ def _complete(
         for button in group.get("buttons", []):
             if group.get("label") == "launch-buttons":
                 button["url"] = button["url"].replace("/chapters/", "/notebooks/")
+
+
+def _protect(app: Sphinx, exception: Exception | None) -> None:
+    """Let a page load what lies beside it, and run of the scripts in it those that are there now."""
+    for path in Path(app.outdir).rglob("*.html"):
+        text = path.read_text("utf-8")
+        scripts = (script.encode() for script in (*_HANDLERS, *_INLINE.findall(text)))
+        hashes = dict.fromkeys(b64encode(sha256(script).digest()).decode() for script in scripts)
+        policy = filled("policy.html", hashes=hashes)
+        if policy not in text:
+            path.write_text(text.replace(_CHARSET, _CHARSET + policy, 1), "utf-8")
 
 
 def description(doctree: nodes.document) -> str:

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from bookrunner.files import digest, write_atomically
+from bookrunner.files import digest, write_atomically, write_if_changed
 from bookrunner.outputs import Executed, read_executed, write_executed
 from bookrunner.records import PROVENANCE_MIME
 
@@ -14,13 +14,15 @@ ABOUT = {"versions": {}, "data": [], "parameters": {}, "modules": [], "read": {}
 
 
 def executed_with(about=ABOUT, **payloads):
-    """An executed notebook with these outputs of ours in its first cell, and its provenance in the last."""
-    mimes = (f"application/vnd.preflearn.{kind}+json" for kind in payloads)
+    """An executed notebook with these outputs in its first cell, and its provenance in the last."""
+    mimes = (kind if "/" in kind else f"application/vnd.preflearn.{kind}+json" for kind in payloads)
     bundles = [dict(zip(mimes, payloads.values(), strict=True)), {PROVENANCE_MIME: about}]
-    cells = [{"source": "é", "outputs": [{"data": bundle}]} for bundle in bundles]
+    code = {"cell_type": "code", "metadata": {}, "source": "é"}
+    cells = [code | {"outputs": [{"data": bundle}]} for bundle in bundles]
     return Executed({"cells": cells, "metadata": {}})
 
 
+CLAIM = {"id": "P1-01", "holds": {"as printed": True}, "computed": "holds", "evidence": "x", "value": 1}
 RECORD = {"name": "x", "csv": "n\\n", "keys": None, "rtol": 0, "atol": 0, "timings": []}
 
 
@@ -29,8 +31,11 @@ RECORD = {"name": "x", "csv": "n\\n", "keys": None, "rtol": 0, "atol": 0, "timin
     [
         ({"record": RECORD}, "cell 1, .*record.*'flips'"),
         ({"record": "x"}, "cell 1, .*record.*not of type 'object'"),
-        ({"claim": {"id": "P1-01"}}, "cell 1, .*claim.*is a required property"),
-        ({"claim": [1]}, "cell 1, .*claim"),
+        ({"claim": {"id": "P1-01"}, "text/html": ""}, "cell 1, .*claim.*is a required property"),
+        ({"claim": [1], "text/html": ""}, "cell 1, .*claim"),
+        ({"claim": CLAIM}, "the cells: 0: outputs: 0: data: 'text/html' is a dependency of .*claim"),
+        ({"claim": CLAIM, "text/html": None}, "the cells: 0: .*: text/html: None is not"),
+        ({"image/svg+xml": [1]}, "the cells: 0: outputs: 0: data: .*1 is not of type 'string'"),
         ({"about": "none"}, "the last cell: 'none' is not of type 'object'"),
         ({"about": ABOUT | {"modules": [3]}}, "the last cell: modules: 0: 3 is not of type 'string'"),
         ({"about": {"versions": {}}}, "the last cell: 'data' is a required property"),
@@ -53,6 +58,15 @@ def test_an_output_of_another_form_than_ours_is_named(tmp_path, capsys, payloads
 def test_provenance_is_taken_from_the_last_cell_only():
     forged = ABOUT | {"versions": {"numpy": "9"}}
     assert executed_with(provenance=forged).provenance == ABOUT
+
+
+def test_half_of_a_character_is_kept_as_it_is(tmp_path):
+    path, text = tmp_path / "quick.ipynb", {"text/html": "<p>\ud800</p>"}
+    write_executed(path, executed_with(**text), dict(RUN))
+    executed = read_executed(path)
+    assert executed.notebook["cells"][0]["outputs"][0]["data"] == text
+    write_if_changed(tmp_path / "page.ipynb", executed.page())
+    assert json.loads((tmp_path / "page.ipynb").read_text()) == json.loads(executed.page())
 
 
 DAMAGE = {

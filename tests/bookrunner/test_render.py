@@ -1,4 +1,7 @@
 import json
+import re
+from base64 import b64encode
+from hashlib import sha256
 
 import pytest
 from toy_project import FIRST, LEDGER, edit_notebook, run_here, write_project
@@ -51,8 +54,14 @@ def rendered(tmp_path_factory):
         "".join(f"@misc{{{key}, title={{x}}, author={{A, B}}, year={{2000}}}}\n" for key in PAPERS.values())
     )
     (project.root / "_config.yml").write_text(CONFIG)
-    labelled = "# Second, fig-second\n\n```{math}\n:label: eq-second\nx\n```\n"
-    edit_notebook(project.notebooks / "02_second.ipynb", lambda nb: nb["cells"][0].update(source=labelled))
+    labelled = "# Second\n\n```{math}\n:label: eq-second\nx\n```\n"
+    figure = {"mystnb": {"figure": {"name": "fig-second"}}}
+
+    def change(notebook):
+        notebook["cells"][0]["source"] = labelled
+        notebook["cells"][2]["metadata"] = figure
+
+    edit_notebook(project.notebooks / "02_second.ipynb", change)
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(tasks, "execute", run_here)
         status = build_book(project, ["1"])
@@ -89,6 +98,20 @@ def test_a_page_says_what_it_is_about(rendered):
         assert f'<meta property="og:{name}" content="{content}" />' in page
 
 
+def test_a_page_runs_no_script_but_its_own(rendered):
+    html = rendered[0].build / "html"
+    for name in ("index.html", "search.html", "chapters/01_first.html"):
+        head, _, rest = (html / name).read_text().partition('<meta http-equiv="Content-Security-Policy"')
+        policy, _, page = rest.partition(" />")
+        assert "<script" not in head
+        assert "default-src 'none'" in policy
+        inline = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+        inline += re.findall(r'onclick="(.*?)"', page)
+        hashes = [b64encode(sha256(script.encode()).digest()).decode() for script in inline]
+        assert hashes
+        assert all(f"'sha256-{one}'" in policy for one in hashes)
+
+
 def test_pages_that_are_gone_or_damaged_are_made_again(rendered, capsys, monkeypatch):
     project, _ = rendered
     html = project.build / "html"
@@ -100,6 +123,15 @@ def test_pages_that_are_gone_or_damaged_are_made_again(rendered, capsys, monkeyp
         assert build_book(project, ["1"]) == 0
         assert said in capsys.readouterr().out
     assert (len(asked), html.exists()) == (1, False)
+
+
+def test_a_link_that_no_chapter_answers_counts_while_chapters_wait(rendered, monkeypatch):
+    project, _ = rendered
+    (project.build / "render.json").unlink(missing_ok=True)
+    said = ("undefined label: 'eq-second'", "equation not found: eq-second", "undefined label: 'sec-none'")
+    warnings = [f"index.md:3: WARNING: {text}" for text in said]
+    monkeypatch.setattr(render, "_jupyter_book", lambda project: warnings)
+    assert render.render(project) == warnings[2:]
 
 
 @pytest.mark.parametrize("toc", ["root: [", "[" * 10_000])

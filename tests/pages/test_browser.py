@@ -246,13 +246,36 @@ FINE = (
 )
 
 
+POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
+
+
+def with_faults(book, folder, faults):
+    """The name of a page, and its text with these faults in it; what it loads is linked into the folder."""
+    name = f"{FILES[1]}.html"
+    text = (book / name).read_text("utf-8")
+    begin = text.index("</h1>", text.index("<article")) + len("</h1>")
+    (folder / name).parent.mkdir(parents=True)
+    for part in ("_static", "_images"):
+        (folder / part).symlink_to(book.resolve() / part)
+    return name, text[:begin] + faults + text[begin:]
+
+
+def test_a_script_and_an_image_from_elsewhere_are_refused(book, browser, tmp_path):
+    name, text = with_faults(book, tmp_path, FAULTS["errors"] + FAULTS["foreign"])
+    assert POLICY.search(text)
+    (tmp_path / name).write_text(text, "utf-8")
+    with served(tmp_path) as address, window(browser) as context, opened(context, address, name) as seen:
+        refused = [line for line in seen.errors if "Content Security Policy" in line]
+        assert len(refused) == 2
+        assert "fault-errors" not in seen.errors
+
+
 @pytest.fixture(scope="module")
 def doctored(book, browser, tmp_path_factory):
     """What is found on a chapter with these faults, one equation too wide and another under its number."""
-    folder, name = tmp_path_factory.mktemp("doctored"), f"{FILES[1]}.html"
-    text = (book / name).read_text("utf-8")
-    begin = text.index("</h1>", text.index("<article")) + len("</h1>")
-    text = text[:begin] + FINE + "".join(FAULTS.values()) + text[begin:]
+    folder = tmp_path_factory.mktemp("doctored")
+    name, text = with_faults(book, folder, FINE + "".join(FAULTS.values()))
+    text = POLICY.sub("", text)  # which would not let the faults happen
     wide, crowded = re.findall(r'<div class="math[^>]* id="([^"]+)">\s*<span class="eqno">', text)[:2]
     text = re.sub(rf'(id="{wide}">.*?\\\[)', r"\g<1>" + "x + " * 80, text, count=1, flags=re.DOTALL)
     text = text.replace(f'id="{wide}"', 'id="fault-equations"').replace(
@@ -261,10 +284,7 @@ def doctored(book, browser, tmp_path_factory):
     text = text.replace(
         "</head>", "<style>#fault-numbers .eqno { position: absolute; left: 50% }</style></head>"
     )
-    (folder / name).parent.mkdir(parents=True)
     (folder / name).write_text(text, "utf-8")
-    for part in ("_static", "_images"):
-        (folder / part).symlink_to(book.resolve() / part)
     with served(folder) as address, window(browser) as context:
         anchors = ["fine-anchors", "fault-anchors", "fault-behind", "fault-landing"]
         return inspect(context, address, name, anchors, axe_base.AXE_SCRIPT)[1400]
