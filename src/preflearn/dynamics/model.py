@@ -389,8 +389,9 @@ def load(path: str | os.PathLike[str]) -> DynamicComparisons:
 
 def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparisons:
     names = as_names(name for name, _ in header["covariance"])
-    read = (Covariance.read(found) for _, found in header["covariance"])
-    covariances = dict(zip(names, read, strict=True))
+    covariances = {
+        n: Covariance.read(found) for n, (_, found) in zip(names, header["covariance"], strict=True)
+    }
     model = DynamicComparisons(
         covariances[REST] if header["one_covariance"] else covariances,
         Likelihood.read(header["likelihood"]),

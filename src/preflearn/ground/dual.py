@@ -149,12 +149,10 @@ def maximise(
     s, best, least, bound, primal = s.copy(), s.copy(), np.inf, np.inf, np.inf
     z = gram.times(rows.summed(rows.sign * s))
     pairs, Q = np.zeros(0, dtype=np.int64), np.zeros((0, 0))
-    since, again, work = 0, 0, 0.0
+    since, again, work, edge = 0, 0, 0.0, np.inf if rows.biased else 0.0
     for count in range(1, (most or _BLOCKS + rows.n_pairs // _PART) + 1):
         h, up, down = rows.slopes(z), s < rows.high, s > rows.low
-        top, bottom = np.max(h[up], initial=-np.inf), np.min(h[down], initial=np.inf)
-        if not rows.biased:
-            top, bottom = max(top, 0.0), min(bottom, 0.0)
+        top, bottom = np.max(h[up], initial=-edge), np.min(h[down], initial=edge)
         bias = (top + bottom) / 2 if rows.biased else 0.0
         squared = float(rows.summed(rows.sign * s) @ z)
         value = squared / 2 + float(rows.cost @ np.maximum(0.0, rows.label * (h - bias)))

@@ -36,8 +36,9 @@ _FEWEST = 160  # unknowns: with fewer a step of the interior point is no cheaper
 _ENOUGH = 1e-9  # a gap for which no second method is tried, unless losses outweigh 1/2 u·u by far
 _NEAR = 1e-6  # share of u·u: with half of it as the gap, u is right to a thousandth
 _MANY = 8  # hinges for each unknown of the interior point; beyond, the dual comes first where it pulls little
-_LEAST, _MOST = 1 / 4, 4  # patience, times h r², which is the work of a step of the interior point
-_EVEN = 2.5  # hinges for each unknown at which it is 1
+# Patience, times h r², the work of a step of the interior point: at least, at most,
+# and the hinges for each unknown where it is 1.
+_LEAST, _MOST, _EVEN = 1 / 4, 4, 2.5
 _POLISH = 20  # blocks of the dual after the interior point, in some 30 steps of which it pays for them
 
 
@@ -62,8 +63,7 @@ class Space(NamedTuple):
         """The same by as many features as the rank."""
         if self.few is not None:
             return self.few
-        if isinstance(self.gram, FeatureGram):
-            return self.gram
+        assert isinstance(self.gram, DifferenceGram)  # a linear kernel has few
         return FeatureGram.triangular(self.gram.B, *pivoted_features(self.gram.K, self.rounding))
 
     def chances(self, n: int) -> tuple[bool, float]:
