@@ -256,7 +256,7 @@ BUDGETS = {
     "ground floor": 1026,
     "ground": 1146,
     "margins": 495,
-    "svm": 644,
+    "svm": 643,
     "path": 1251,
     "pursuit": 968,
     "dynamics": 2802,
@@ -265,9 +265,9 @@ BUDGETS = {
     "analogy": 943,
     "datasets": 540,
     "studies": 1432,
-    "bookrunner": 1701,
+    "bookrunner": 1700,
 }
-PREFLEARN = 10_501
+PREFLEARN = 10_500
 
 
 OVER = (

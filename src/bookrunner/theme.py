@@ -8,7 +8,6 @@ import re
 import textwrap
 from base64 import b64encode
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -60,7 +59,7 @@ def _complete(
 
 def _protect(app: Sphinx, exception: Exception | None) -> None:
     """Let a page load what lies beside it, and run of the scripts in it those that are there now."""
-    for path in Path(app.outdir).rglob("*.html"):
+    for path in app.outdir.rglob("*.html"):
         text = path.read_text("utf-8")
         scripts = (script.encode() for script in (*_HANDLERS, *_INLINE.findall(text)))
         hashes = dict.fromkeys(b64encode(sha256(script).digest()).decode() for script in scripts)
