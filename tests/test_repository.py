@@ -292,6 +292,13 @@ def test_the_package_is_small():
 BENCHMARKS = sorted((ROOT / "benchmarks").glob("*.py"))
 
 
+def test_the_page_of_benchmarks_names_each_script_and_each_table():
+    readme = (ROOT / "benchmarks" / "README.md").read_text("utf-8")
+    scripts = [f"benchmarks/{path.name}" for path in BENCHMARKS if not path.name.startswith("_")]
+    tables = [f"({path.name})" for path in (ROOT / "benchmarks").glob("*.md") if path.name != "README.md"]
+    assert [name for name in scripts + tables if name not in readme] == []
+
+
 @pytest.mark.parametrize("path", BENCHMARKS, ids=lambda path: path.stem)
 def test_benchmarks_import_names_that_exist(path):
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):

@@ -274,7 +274,7 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> BinaryPa
     -----
     A constant added to K changes the bias only. Where it dominates K, it is taken out first.
 
-    The path costs some ten to twenty fits of libsvm at a moderate C (`benchmarks/README.md` has the numbers):
+    The path costs some ten to twenty fits of libsvm at a moderate C (`benchmarks/path.md` has the numbers):
     for one known C, fit; for the best of many, or of all, follow the path.
 
     Examples

@@ -243,7 +243,7 @@ def ranksvm_path(
     Notes
     -----
     An event costs products with a few rows of the Gram matrix of the items (n x n), which with vectors of
-    length m is all that is stored; `benchmarks/README.md` has times.
+    length m is all that is stored; `benchmarks/path.md` has times.
 
     Examples
     --------
