@@ -46,8 +46,9 @@ NUMBERS = [
 THINGS = [None, object(), {}, [], (), [[]], {1, 2}, datetime(2024, 1, 1), [None], "x", np.empty((0, 3))]
 PLAIN = (int, float, str, np.ndarray, list, tuple, Mapping, type(None), pd.DataFrame, Matches, Pairs)
 # How much work is asked for: a number that is large and good would only take its time.
-WORK = """n n_tasks n_configurations n_epochs n_hidden n_repeats n_users n_matches n_players n_times n_features
-p k n_components batch_size order max_parts n_games sizes n_threads n_jobs stages degree n_reference beam"""
+WORK = """n n_tasks n_configurations n_epochs n_hidden n_repeats n_users n_matches n_players n_times
+n_features p k n_components batch_size order max_parts n_games sizes n_threads n_jobs stages degree
+n_reference beam"""
 # Never left to its default, which takes long or does not suit a small problem.
 GIVEN = """n_configurations n_epochs n_repeats n_users n_jobs n_threads order max_parts bases groups least
 most n_reference n_splits"""
