@@ -87,20 +87,11 @@ def collected(
     the reasons of each.
     """
     versions = {found for chapter in executed.values() for found in chapter.provenance["versions"].items()}
-    values = {
-        "checked": checked,
-        "executed": executed,
-        "broken": broken or {},
-        "again": again or {},
-        "versions": sorted(versions),
-        "read": any(chapter.provenance["data"] or chapter.replaced for chapter in executed.values()),
-        "ledger": _ledger,
-        "doubt": DOUBT,
-        "duration": duration,
-        "plain": _plain,
-        "sections": _sections,
-    }
-    return {name: filled(name, **values) + "\n" for name in ("claims.md", "tally.md", "status.md")}
+    read = any(chapter.provenance["data"] or chapter.replaced for chapter in executed.values())
+    shown = {"checked": checked, "executed": executed, "broken": broken or {}, "again": again or {}}
+    shown |= {"versions": sorted(versions), "read": read, "doubt": DOUBT}
+    called = {"ledger": _ledger, "duration": duration, "plain": _plain, "sections": _sections}
+    return {name: filled(name, **shown, **called) + "\n" for name in ("claims.md", "tally.md", "status.md")}
 
 
 def _sections(entries: Iterable[Checked]) -> list[tuple[str, list[Checked]]]:

@@ -23,7 +23,11 @@ from bookrunner.tasks import duration
 _SPHINX = ("sphinx", "myst-nb", "myst-parser", "sphinx-book-theme", "pydata-sphinx-theme")
 # What a chapter defines for others to name, in the JSON text of its notebook.
 _LABEL = re.compile(r'(?:\\n|")(?:\(|:label: |:name: |name": ")(\w+-[\w-]+)')
-_COMMAND = "import sys; from jupyter_book.cli.main import main; sys.exit(main())"
+# Who waits for the end of an input that nobody writes to ends with its parent, however that one dies.
+_COMMAND = (
+    "import os, sys, threading; from jupyter_book.cli.main import main; "
+    "threading.Thread(target=lambda: os.read(0, 1) or os._exit(1), daemon=True).start(); sys.exit(main())"
+)
 
 
 def repository(project: Project) -> str:
@@ -51,39 +55,43 @@ def render(project: Project) -> list[str]:
     ModuleNotFoundError
         If Jupyter Book is missing.
     """
-    state, html, stamp = _state(project), project.build / "html", project.build / "render.json"
+    read, html, stamp = _read(project), project.build / "html", project.build / "render.json"
     last = json.loads(stamp.read_text("utf-8")) if stamp.exists() else {}
-    whole = last.get("html") == _digests(html, html.rglob("*"))
-    if whole and last.get("hash") == state["hash"]:
+    before = last.get("read", {})
+    changed = [name for name in before | read if read.get(name) != before.get(name)]
+    whole = "read" in last and last["html"] == _digests(html, html.rglob("*"))
+    if whole and not changed:
         print("the rendered book is up to date")
         return []
     # Sphinx compares times, so that a page that an interrupted or failed run wrote, or that was damaged,
-    # would never be looked at again: only a run that went well is a ground for the next one. And it copies
-    # style sheets and reads the configuration anew only where some page changed.
-    if not whole or last.get("frame") != state["frame"]:
+    # would never be looked at again, nor one whose text is older than the last run, as where a clock was set
+    # back: only a run that went well is a ground for the next one. And it copies style sheets and reads the
+    # configuration anew only where some page changed.
+    if not (whole and all(_is_seen(project.root / name, last["time"]) for name in changed)):
         shutil.rmtree(html, ignore_errors=True)
         shutil.rmtree(project.build / ".doctrees", ignore_errors=True)
     stamp.unlink(missing_ok=True)
     print("rendering the book")
-    started = time.monotonic()
+    started, now = time.monotonic(), {"read": read, "time": time.time()}
     problems = _jupyter_book(project)
     # A link to what a chapter will define that is not computed yet is text until then.
     waiting = [c for c in project.chapters if not (project.pages / f"{c.name}.ipynb").exists()]
     later = {label for chapter in waiting for label in _LABEL.findall(json.dumps(chapter.notebook))}
     problems = [problem for problem in problems if not any(label in problem for label in later)]
     if not problems:
-        write_atomically(stamp, json.dumps(state | {"html": _digests(html, html.rglob("*"))}))
+        write_atomically(stamp, json.dumps(now | {"html": _digests(html, html.rglob("*"))}))
         print(f"rendered in {duration(time.monotonic() - started)}")
     return problems
 
 
 def _jupyter_book(project: Project) -> list[str]:
     """Its warnings and errors."""
-    config, log = project.root / "_config.yml", project.build / "render.log"
-    arguments = ["build", str(project.book), "--path-output", str(project.root), "--config", str(config)]
-    command = [sys.executable, "-c", _COMMAND, *arguments, "-W", "-n", "--keep-going"]
-    with log.open("w", encoding="utf-8") as file:
-        done = subprocess.run(command, cwd=project.root, stdout=file, stderr=subprocess.STDOUT)
+    log, config = project.build / "render.log", project.root / "_config.yml"
+    options = [f"--path-output={project.root}", f"--config={config}", "-Wn", "--keep-going"]
+    command = [sys.executable, "-c", _COMMAND, "build", str(project.book), *options]
+    with log.open("w", encoding="utf-8") as out:
+        done = subprocess.Popen(command, cwd=project.root, stdin=subprocess.PIPE, stdout=out, stderr=out)
+        done.wait()
     lines = [unstyle(line).rstrip() for line in log.read_text("utf-8", "replace").splitlines()]
     warnings = [line for line in lines if re.search(r"\b(WARNING|ERROR|CRITICAL):", line)]
     if done.returncode and not warnings:
@@ -97,11 +105,14 @@ def _digests(folder: Path, found: Iterable[Path]) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): digest(path.read_bytes()) for path in paths}
 
 
-def _state(project: Project) -> dict[str, Any]:
-    """A hash of all that is read, and one of what is not the text of a page."""
+def _read(project: Project) -> dict[str, str]:
+    """Digests of all files that are read, and versions of what reads them."""
     files = _digests(project.root, [*project.book.rglob("*"), project.root / "_config.yml"])
-    frame = {name: None if name.endswith((".ipynb", ".md")) else content for name, content in files.items()}
-    versions = {name: version(name) for name in [*_SPHINX, *requirements()]}
     house = Path(__file__).parent
-    versions |= _digests(house, [house / "theme.py", *house.glob("templates/*.html")])
-    return {"hash": digest([files, versions]), "frame": digest([frame, versions])}
+    files |= _digests(house, [house / "theme.py", *house.glob("templates/*.html")])
+    return files | {name: version(name) for name in [*_SPHINX, *requirements()]}
+
+
+def _is_seen(path: Path, since: float) -> bool:
+    """Whether Sphinx sees that this changed: the text of a page, later than this time."""
+    return path.suffix in (".ipynb", ".md") and path.exists() and path.stat().st_mtime > since

@@ -1,8 +1,15 @@
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 from base64 import b64encode
 from hashlib import sha256
+from pathlib import Path
 
+import psutil
 import pytest
 from toy_project import FIRST, LEDGER, edit_notebook, run_here, write_project
 
@@ -42,13 +49,13 @@ It waits.
 CONTENTS = "format: jb-book\nroot: index\nchapters:\n"
 
 
-@pytest.fixture(scope="module")
-def rendered(tmp_path_factory):
-    """A book of two chapters of which one was built, on a fresh clone."""
-    project = write_project(tmp_path_factory.mktemp("rendered"), LEDGER, first=FIRST, second="1")
+def write_book(root):
+    """The sources of a book of two chapters."""
+    project = write_project(root, LEDGER, first=FIRST, second="1")
     pages = ("01_first", "02_second", "claims", "status")
     toc = CONTENTS + "".join(f"  - file: chapters/{name}\n" for name in pages)
-    (project.book / "_toc.yml").write_text(toc)
+    (project.book / "_toc.yml").write_text(f"{toc}  - file: plain\n")
+    (project.book / "plain.md").write_text("# A page that includes nothing\n")
     (project.book / "index.md").write_text(INDEX)
     (project.book / "references.bib").write_text(
         "".join(f"@misc{{{key}, title={{x}}, author={{A, B}}, year={{2000}}}}\n" for key in PAPERS.values())
@@ -62,6 +69,13 @@ def rendered(tmp_path_factory):
         notebook["cells"][2]["metadata"] = figure
 
     edit_notebook(project.notebooks / "02_second.ipynb", change)
+    return project
+
+
+@pytest.fixture(scope="module")
+def rendered(tmp_path_factory):
+    """That book, of which one chapter was built, on a fresh clone."""
+    project = write_book(tmp_path_factory.mktemp("rendered"))
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(tasks, "execute", run_here)
         status = build_book(project, ["1"])
@@ -142,3 +156,80 @@ def test_broken_contents_are_one_line_before_anything_runs(tmp_path, monkeypatch
     assert main(["build"]) == 2
     assert capsys.readouterr().err.startswith("preflearn: error: _toc.yml is not valid YAML")
     assert not project.build.exists()
+
+
+@pytest.mark.parametrize("year", [2001, 2101])
+def test_no_change_is_hidden_by_a_clock_that_was_set(rendered, capsys, year):
+    """Sphinx reads again what is later than its last reading."""
+    project, _ = rendered
+    source, page = project.book / "plain.md", project.build / "html" / "plain.html"
+    for words in ("An edition of the present.", f"An edition of {year}.", "The next edition."):
+        source.write_text(f"# A page\n\n{words}\n")
+        if str(year) in words:
+            os.utime(source, (0, (year - 1970) * 31556952))
+        assert build_book(project, ["1"]) == 0
+        assert words in page.read_text()
+    os.utime(source, (0, 0))
+    capsys.readouterr()
+    assert build_book(project, ["1"]) == 0
+    assert "up to date" in capsys.readouterr().out
+
+
+WAITS = """\
+import os, time
+from pathlib import Path
+
+def wait(app, page, *_):
+    if page == "index":
+        Path("begun").write_text(str(os.getpid()))
+        while not Path("go").exists():
+            time.sleep(0.05)
+
+def setup(app):
+    app.connect("html-page-context", wait)
+"""
+
+
+def test_a_build_killed_while_it_renders_leaves_pages_that_the_next_one_mends(tmp_path, monkeypatch):
+    project = write_book(tmp_path)
+    (tmp_path / "waits.py").write_text(WAITS)
+    (tmp_path / "_config.yml").write_text(CONFIG.replace("[bookrunner.theme]", "[bookrunner.theme, waits]"))
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tasks, "execute", run_here)
+    front, page = project.book / "index.md", project.build / "html" / "index.html"
+    begun, go = tmp_path / "begun", tmp_path / "go"
+    go.touch()
+    assert build_book(project, ["1"]) == 0
+    earlier = page.read_text()
+
+    go.unlink()
+    begun.unlink()
+    front.write_text(INDEX + "The second edition.")
+    command = [str(Path(sys.executable).with_name("preflearn")), "build", "1"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    _wait_until(lambda: begun.exists() and begun.read_text(), process)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    assert page.read_text() == earlier
+    _wait_until(lambda: _gone(int(begun.read_text())))  # with its parent, or two would write these pages
+
+    go.touch()
+    assert build_book(project, ["1"]) == 0
+    assert "The second edition." in page.read_text()
+    assert not [path.name for path in tmp_path.rglob(".tmp-*")]
+
+
+def _wait_until(condition, process=None):
+    deadline = time.monotonic() + 120
+    while not condition():
+        assert process is None or process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def _gone(pid):
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True

@@ -1,6 +1,10 @@
 import csv
 import io
+import os
+import signal
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from distributed import LocalCluster
@@ -87,6 +91,44 @@ def test_sweep_on_a_dask_cluster(tmp_path):
     assert table.parent == output
     assert "no luck" in outcomes[1].result.summary
     assert outcomes[1].task.failed.exists()
+
+
+WAITS = """\
+import time
+from pathlib import Path
+
+from bookrunner.records import record
+
+folder = Path("..").resolve()
+(folder / f"begun-{seed}").touch()
+while not (folder / "go").exists():
+    time.sleep(0.05)
+record("fit", {"loss": seed / 10, "n": n})"""
+
+
+def test_a_worker_killed_under_dask_loses_no_point(tmp_path, monkeypatch):
+    project = write_project(tmp_path, "", first=WAITS)
+    begun, grid = [tmp_path / f"begun-{seed}" for seed in (1, 2)], {"seed": "1,2,3"}
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, scheduler_port=0) as cluster,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        swept = pool.submit(run_sweep, project, "first", grid, scheduler=cluster.scheduler_address)
+        deadline = time.monotonic() + 120
+        while not all(path.exists() for path in begun):
+            assert not swept.done(), swept.result()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        os.kill(cluster.workers[0].pid, signal.SIGKILL)
+        (tmp_path / "go").touch()
+        table, outcomes = swept.result()
+    assert [outcome.status for outcome in outcomes] == ["done"] * 3
+    monkeypatch.setattr(tasks, "execute", run_here)
+    monkeypatch.chdir(project.notebooks)
+    here, _ = run_sweep(project, "first", grid, output=tmp_path / "here")
+    timed = [[row | {"run_time_s": ""} for row in rows_of(path)] for path in (table, here)]
+    assert timed[0] == timed[1]
+    assert here.name == table.name
 
 
 def test_sweep_says_what_a_scheduler_needs(tmp_path, monkeypatch, capsys):

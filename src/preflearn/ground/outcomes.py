@@ -42,9 +42,7 @@ def _log_logistic(x: Floats) -> Floats:
 
 LINKS = {
     "logit": Link(
-        _log_logistic,
-        lambda x: -np.abs(x) - 2 * np.log1p(np.exp(-np.abs(x))),
-        lambda x: -np.tanh(x / 2),
+        _log_logistic, lambda x: -np.abs(x) - 2 * np.log1p(np.exp(-np.abs(x))), lambda x: -np.tanh(x / 2)
     ),
     "probit": Link(log_ndtr, lambda x: -(x**2 + math.log(2 * math.pi)) / 2, lambda x: -x),
 }
@@ -91,7 +89,7 @@ def ordinal_loss(d: Floats, t: float, y: NDArray, link: Link) -> Loss:
     side = np.where(y == 0, 1.0, -1.0)
     b, a = side * (t - turn * d), -t - np.abs(d[ties])
     value, lower, slope_lower = -link.log_cdf(b), np.zeros_like(b), np.zeros_like(b)
-    value[ties] -= np.log(-np.expm1(link.log_cdf(a) + value[ties]))
+    value[ties] = -log_interval(d[ties], t, link.log_cdf)
     upper = np.exp(link.log_pdf(b) + value)  # f(b) / (F(b) - F(a))
     lower[ties] = np.exp(link.log_pdf(a) + value[ties])
     slope_upper = upper * link.pdf_slope(b)
@@ -108,6 +106,11 @@ def ordinal_loss(d: Floats, t: float, y: NDArray, link: Link) -> Loss:
 
 
 def log_interval(d: Floats, t: float, log_cdf: Callable[[Floats], Floats]) -> Floats:
-    """log(F(t - d) - F(-t - d)), in the tail where F is small."""
+    """log(F(t - d) - F(-t - d)), in the tail where F is small.
+
+    So far out that rounding makes both ends one, their logarithms count as 2t apart, as in the tail of the
+    logistic law; no thinner tail has them nearer.
+    """
     upper, lower = log_cdf(t - np.abs(d)), log_cdf(-t - np.abs(d))
-    return upper + np.log(-np.expm1(lower - upper))
+    apart = np.subtract(lower, upper, where=lower < upper, out=np.full_like(upper, -2.0 * t))
+    return upper + np.log(-np.expm1(apart))
