@@ -45,7 +45,7 @@ class KernelParameters:
 
 
 class Expansion(NamedTuple):
-    """A ranking function r(x) = sum_j coef_j k(x, centre_j)."""
+    """A ranking function r(x) = sum_j coef_j k(x, centre_j), or one for each column of coef."""
 
     k: Callable[[Floats, NDArray], Floats]
     centres: NDArray
@@ -53,7 +53,8 @@ class Expansion(NamedTuple):
 
     def __call__(self, X: Floats) -> Floats:
         """r of the rows of X, shape (n,)."""
-        return self.k(X, self.centres) @ self.coef if len(self.coef) else np.zeros(len(X))
+        some = len(self.coef) > 0
+        return self.k(X, self.centres) @ self.coef if some else np.zeros((len(X), *self.coef.shape[1:]))
 
 
 class Functions(NamedTuple):
@@ -74,7 +75,11 @@ class Functions(NamedTuple):
         return self if mix else self._replace(k=self.less_one)
 
     def expansion(self, ids: Ids, coef: Floats) -> Expansion:
-        """The sum of some of them."""
+        """The sum of some of them, by one column of coefficients or several; linear ones have w as centre."""
+        if self.kernel == "linear":
+            middle = origin(self.centres)  # its part vanishes where coefficients add up to 0
+            w = coef.T @ (self.centres[ids] - middle) + np.multiply.outer(coef.sum(axis=0), middle)
+            return Expansion(self.k, np.atleast_2d(w), np.eye(len(w)) if w.ndim == 2 else np.ones(1))
         return Expansion(self.k, self.centres[ids], coef)
 
     def levelled_gram(self, X: Floats) -> Floats:
@@ -169,11 +174,7 @@ class ItemKernel(NamedTuple):
         return K, noise
 
     def expansion(self, item_coef: Floats) -> Expansion:
-        """r(x) = sum_j item_coef_j k(x, x_j); a linear one is r(x) = w·x, with the one centre w."""
-        if self.kernel == "linear":
-            middle = origin(self.items)  # its part vanishes where the coefficients add up to 0
-            w = item_coef @ (self.items - middle) + item_coef.sum() * middle
-            return Expansion(self.functions.k, w[None], np.ones(1))
+        """r(x) = sum_j item_coef_j k(x, x_j)."""
         used = np.flatnonzero(item_coef)
         return self.functions.expansion(used, item_coef[used])
 
