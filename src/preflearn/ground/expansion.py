@@ -64,6 +64,7 @@ class Functions(NamedTuple):
     k: Callable[[Floats, NDArray], Floats]  # (X, centres) to the matrix between them
     less_one: Callable[[Floats, NDArray], Floats]  # but for a constant a function
     centres: NDArray  # (N, p); with kernel="precomputed" the columns of X, (N,)
+    middle: Floats | float = 0.0  # (p,) of the items, which `less_one` is told of less
 
     def columns(self, X: Floats, ids: Ids | slice = slice(None)) -> Floats:
         """The functions with these ids at the rows of X, shape (n, k)."""
@@ -77,15 +78,15 @@ class Functions(NamedTuple):
     def expansion(self, ids: Ids, coef: Floats) -> Expansion:
         """The sum of some of them, by one column of coefficients or several; linear ones have w as centre."""
         if self.kernel == "linear":
-            middle = origin(self.centres)  # its part vanishes where coefficients add up to 0
-            w = coef.T @ (self.centres[ids] - middle) + np.multiply.outer(coef.sum(axis=0), middle)
+            w = coef.T @ (self.centres[ids] - self.middle)
+            w += np.multiply.outer(coef.sum(axis=0), self.middle)  # 0 where coefficients add up to 0
             return Expansion(self.k, np.atleast_2d(w), np.eye(len(w)) if w.ndim == 2 else np.ones(1))
         return Expansion(self.k, self.centres[ids], coef)
 
     def levelled_gram(self, X: Floats) -> Floats:
         """The kernel between the centres X, but for constants of rows and columns, shape (N, N)."""
         if self.kernel == "linear":
-            moved = X - origin(X)
+            moved = X - self.middle
             return moved @ moved.T
         return self.less_one(X, self.centres)
 
@@ -105,13 +106,15 @@ def functions_of(
     centres = X if centres is None else centres
     parameters = kernel_parameters(kernel, X, choice.gamma, choice.degree, choice.coef0)
     k = less_one = partial(kernel_matrix, kernel, **parameters)
+    middle = 0.0
     if kernel in SHIFTED:  # an offset would spoil the squares in |x - x'|²
         middle = origin(centres)
         k = partial(_shifted, k, middle)
         less_one = partial(_shifted, partial(kernel_less_one, kernel, parameters["gamma"]), middle)
     elif kernel == "linear":  # x·c but for a constant, which an offset of x would make large
-        less_one = partial(_shifted_items, k, origin(X))
-    return Functions(kernel, k, less_one, centres)
+        middle = origin(X)
+        less_one = partial(_shifted_items, k, middle)
+    return Functions(kernel, k, less_one, centres, middle)
 
 
 def given_functions(size: int) -> Functions:

@@ -132,8 +132,9 @@ class LinearRidge:
         return scores
 
 
-def _told(form: QueryForm, c: Floats) -> Iterator[Ids]:
+def _told(form: Form, c: Floats) -> Iterator[Ids]:
     """The items of each query that the others have something to say of; else its scores are 0."""
+    assert isinstance(form, QueryForm)  # of a graph nothing is left out
     order = np.argsort(form.query, kind="stable")
     for ids in np.split(order, np.cumsum(form.sizes[:-1]).astype(np.int64)):
         if np.count_nonzero(c[ids]) < np.count_nonzero(c):

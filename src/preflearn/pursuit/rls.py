@@ -24,7 +24,7 @@ from preflearn.checks import (
     refuse,
     require,
 )
-from preflearn.ground.expansion import Functions, origin, rounding
+from preflearn.ground.expansion import Functions, rounding
 from preflearn.ground.gram import check_symmetric
 from preflearn.ground.kernels import SHIFTED, Kernel, check_definite
 from preflearn.ground.splits import check_source
@@ -73,7 +73,8 @@ class _AllItems(_Regularised):
         expected = f"at least {floor:.3g}, since what is less is lost in rounding beside their kernel"
         require(alphas.min() >= floor, float(alphas.min()), "alpha", expected)
         coefs, self.basis_ = system.solutions(alphas), np.arange(len(data.X))
-        errors = data.errors(functions.seen(self.mix).expansion(self.basis_, coefs.T), bool(self.mix))
+        seen = functions.seen(self.mix)
+        errors = data.errors(lambda new: seen.expansion(self.basis_, coefs.T)(new), bool(self.mix))
         if queries is not None:
             errors = Held(data.X, data.y, queries).errors(system.left_out(alphas).T, bool(self.mix))
         self._keep(alphas, coefs, errors)
@@ -99,14 +100,16 @@ class _AllItems(_Regularised):
         """The equations: in p unknowns where K is that of p < n features, for RankRLS up to constants."""
         X, form, kernel = data.X, data.form, functions.kernel
         if kernel == "linear" and X.shape[1] < len(X):
-            Z = X if self.mix else X - origin(X)
-            check_scale(np.square(Z).sum(axis=1), "the Gram matrix")  # no entry is larger than the diagonal
+            Z = X if self.mix else X - functions.middle
+            check_scale(
+                np.einsum("ij,ij->i", Z, Z), "the Gram matrix"
+            )  # no entry is larger than the diagonal
             return LinearRidge(Z, form, data.y)
         K = functions.k(X, functions.centres) if self.mix else functions.levelled_gram(X)
         check_scale(K, "the Gram matrix")
         if kernel not in (*SHIFTED, "linear"):
             check_definite(K, rounding(K))
-        return (QueryRidge if isinstance(form, QueryForm) else GraphRidge)(K, form, data.y)
+        return QueryRidge(K, form, data.y) if isinstance(form, QueryForm) else GraphRidge(K, form, data.y)
 
 
 class RLS(_AllItems):
