@@ -10,6 +10,7 @@ from ranking.comparisons import compared, every_model, objective, tie_parameter
 from sklearn.base import clone
 
 from preflearn.ground import tie_laws
+from preflearn.ground.newton import newton
 from preflearn.pairs import Pairs
 from preflearn.ranking import Davidson, OrdinalComparison
 
@@ -53,6 +54,18 @@ def test_many_pairs_start_from_a_part_of_them(monkeypatch):
     found = Davidson(0.1).fit(pairs, y)
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-8)
     assert found.nu_ == pytest.approx(expected.nu_, rel=1e-8)
+
+
+@pytest.mark.parametrize(("n", "fits"), [(3, 2), (40, 1)])
+def test_too_few_pairs_a_player_are_no_start(monkeypatch, n, fits):
+    """They are easily separated, and strengths that separate a part are far from the minimum of all."""
+    rng, started = np.random.default_rng(n), []
+    monkeypatch.setattr(tie_laws, "_COARSE", 5)
+    monkeypatch.setattr(tie_laws, "newton", lambda *given: (started.append(1), newton(*given))[1])
+    first = rng.integers(0, n, 400)
+    pairs = Pairs(np.eye(n), np.column_stack([first, (first + rng.integers(1, n, 400)) % n]))
+    Davidson(0.1).fit(pairs, rng.choice([-1, 0, 1], 400))
+    assert len(started) == fits
 
 
 @pytest.mark.parametrize("weight", [1e30, 1e60, 1e90, 1e99])

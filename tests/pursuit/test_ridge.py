@@ -6,7 +6,7 @@ from reference import laplacian, same_query
 from scipy import sparse
 
 from preflearn.pursuit.forms import GraphForm, QueryForm
-from preflearn.pursuit.ridge import GraphRidge, QueryRidge, ridge
+from preflearn.pursuit.ridge import GraphRidge, LinearRidge, QueryRidge, ridge
 
 ALPHAS = np.array([0.1, 2.0, 30.0])
 
@@ -26,6 +26,24 @@ def test_the_two_engines_solve_one_problem():
         np.testing.assert_allclose(engine.solutions(ALPHAS), expected, atol=1e-9)
         np.testing.assert_allclose(engine.solutions(ALPHAS[1:2]), expected[1:2], atol=1e-9)
         assert engine.trace == pytest.approx(np.trace(L @ K))
+
+
+@pytest.mark.parametrize("mix", [0.0, 0.3, 1.0])
+def test_p_unknowns_of_a_kernel_of_few_features(mix):
+    _, s, query, L = problem(3)
+    Z, L = np.random.default_rng(4).normal(size=(12, 3)) + 1, mix * np.eye(12) + (1 - mix) * L
+    if mix == 0:
+        Z = np.hstack([Z, Z[:, :1]])  # and of fewer than there are columns
+    K = Z @ Z.T
+    forms = QueryForm(query, mix), GraphForm(sparse.csr_array(same_query(query)), mix)
+    for form in forms if mix < 1 else forms[:1]:
+        engine, twin = LinearRidge(Z - Z.mean(axis=0) if mix == 0 else Z, form, s), GraphRidge(K, form, s)
+        found = engine.solutions(ALPHAS)
+        expected = [np.linalg.solve(L @ K + alpha * np.eye(12), L @ s) for alpha in ALPHAS]
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+        assert engine.trace == pytest.approx(twin.trace)
+        if mix:
+            np.testing.assert_allclose(engine.fitted(found[0]), K @ found[0], atol=1e-9)
 
 
 def test_least_squares_of_least_norm():

@@ -81,6 +81,32 @@ def test_by_definition(model, kernel):
         assert_allclose(found.rank_function(K if kernel == "precomputed" else X), K @ expected, atol=1e-7)
 
 
+@BOTH
+@pytest.mark.parametrize("compared", ["one", "queries", "graph"])
+@pytest.mark.parametrize("validated", [False, True])
+def test_p_unknowns_give_what_n_give(model, compared, validated):
+    X, y, qid = task(60, 6)
+    kind = {"one": {}, "queries": {"qid": qid}, "graph": {"graph": sparse.csr_array(same_query(qid))}}[
+        compared
+    ]
+    held = task(30, seed=1)
+    alphas = ALPHAS if validated or compared == "queries" else 0.3
+    few = model(alphas, "linear").fit(X, y, validation=held if validated else None, **kind)
+    given = (held[0] @ X.T, *held[1:])
+    all_of_them = model(alphas, "precomputed").fit(
+        X @ X.T, y, validation=given if validated else None, **kind
+    )
+    assert_allclose(few.coefs_, all_of_them.coefs_, atol=1e-8 * np.abs(all_of_them.coefs_).max())
+    assert few.alpha_ == all_of_them.alpha_
+    assert few.objective_ == pytest.approx(all_of_them.objective_, rel=1e-8)
+    if np.size(alphas) > 1:
+        assert_allclose(few.errors_, all_of_them.errors_, rtol=1e-8)
+    if compared == "queries":
+        assert_allclose(few.leave_query_out(), all_of_them.leave_query_out(), atol=1e-8)
+    seen, expected = few.rank_function(held[0]), all_of_them.rank_function(given[0])
+    assert_allclose(seen, expected, atol=1e-8 * np.abs(expected).max())
+
+
 # ---- Several alphas
 
 

@@ -4,10 +4,11 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from ranking.comparisons import degrees, reciprocal
+from scipy import sparse
 from scipy.sparse import csgraph
 from scipy.special import expit
 
-from preflearn.ranking import AGGREGATES, bradley_terry, copeland, row_sums
+from preflearn.ranking import AGGREGATES, aggregation, bradley_terry, copeland, row_sums
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -148,6 +149,56 @@ def test_chains_of_close_neighbours_become_equal():
     worths = 0.9e-8 * np.arange(100)
     assert len(set(bradley_terry(expit(worths[:, None] - worths)))) == 1
     assert len(set(bradley_terry(expit(5 * (worths[:, None] - worths))))) == 100
+
+
+def matches(n, m, seed=0):
+    """Counts of wins of n players in m matches, sparse."""
+    rng = np.random.default_rng(seed)
+    worths = rng.normal(size=n)
+    first = rng.integers(0, n, m)
+    second = (first + rng.integers(1, n, m)) % n
+    won = rng.random(m) < expit(worths[first] - worths[second])
+    index = np.where(won, (first, second), (second, first))
+    return sparse.csr_array((np.ones(m), index), shape=(n, n))
+
+
+@pytest.mark.parametrize("n", [40, 400])
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.coo_array, sparse.csc_matrix, np.asarray])
+def test_sparse_counts_are_those_of_the_dense_matrix(monkeypatch, n, kind):
+    P = matches(n, 30 * n)
+    monkeypatch.setattr(aggregation, "_FEW", 10**6)  # by the n by n matrix
+    expected = bradley_terry(P.toarray())
+    monkeypatch.undo()
+    given = P.toarray() if kind is np.asarray else P
+    np.testing.assert_allclose(bradley_terry(kind(given)), expected, atol=1e-8)
+    np.testing.assert_allclose(unmet(P.toarray(), expected), 0, atol=1e-9)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("few", [0, 10**6])
+def test_long_chains_and_items_without_a_win_by_both_ways(monkeypatch, form, few):
+    """Conjugate gradients give up on the chain, and are not asked where there is no maximum."""
+    monkeypatch.setattr(aggregation, "_FEW", few)
+    monkeypatch.setattr(aggregation, "_PRODUCTS", 20)
+    chain = np.eye(90, k=1) + 0.1 * np.eye(90, k=-1)
+    np.testing.assert_allclose(-np.diff(bradley_terry(form(chain))), np.log(10), rtol=1e-7)
+    P = matches(30, 200).toarray()
+    P[3] = 0
+    worths = bradley_terry(form(P))
+    assert worths.argmin() == 3
+    assert_balanced(P, 1e-6)
+
+
+def test_bad_sparse_degrees_are_named(monkeypatch):
+    for data, message in ((-0.1, r"the data of P\[0\] is -0.1"), (np.nan, "is nan"), (1e101, r"is 1e\+101")):
+        with pytest.raises(ValueError, match=message):
+            bradley_terry(sparse.csr_array(([data], ([0], [1])), shape=(2, 2)))
+    with pytest.raises(ValueError, match=r"P has shape \(2, 3\); expected \(n, n\)"):
+        bradley_terry(sparse.csr_array((2, 3)))
+    assert bradley_terry(sparse.csr_array((3, 3))).tolist() == [0, 0, 0]
+    monkeypatch.setattr(aggregation, "_WHOLE", 4)
+    with pytest.raises(ValueError, match="the number of items is 5; expected at most 4 where no maximum"):
+        bradley_terry(sparse.csr_array(np.triu(np.ones((5, 5)), 1)))
 
 
 # ---- Counts

@@ -45,7 +45,7 @@ class KernelParameters:
 
 
 class Expansion(NamedTuple):
-    """A ranking function r(x) = sum_j coef_j k(x, centre_j)."""
+    """A ranking function r(x) = sum_j coef_j k(x, centre_j), or one for each column of coef."""
 
     k: Callable[[Floats, NDArray], Floats]
     centres: NDArray
@@ -53,7 +53,8 @@ class Expansion(NamedTuple):
 
     def __call__(self, X: Floats) -> Floats:
         """r of the rows of X, shape (n,)."""
-        return self.k(X, self.centres) @ self.coef if len(self.coef) else np.zeros(len(X))
+        some = len(self.coef) > 0
+        return self.k(X, self.centres) @ self.coef if some else np.zeros((len(X), *self.coef.shape[1:]))
 
 
 class Functions(NamedTuple):
@@ -63,6 +64,7 @@ class Functions(NamedTuple):
     k: Callable[[Floats, NDArray], Floats]  # (X, centres) to the matrix between them
     less_one: Callable[[Floats, NDArray], Floats]  # but for a constant a function
     centres: NDArray  # (N, p); with kernel="precomputed" the columns of X, (N,)
+    middle: Floats | float = 0.0  # (p,) of the items, which `less_one` is told of less
 
     def columns(self, X: Floats, ids: Ids | slice = slice(None)) -> Floats:
         """The functions with these ids at the rows of X, shape (n, k)."""
@@ -74,13 +76,17 @@ class Functions(NamedTuple):
         return self if mix else self._replace(k=self.less_one)
 
     def expansion(self, ids: Ids, coef: Floats) -> Expansion:
-        """The sum of some of them."""
+        """The sum of some of them, by one column of coefficients or several; linear ones have w as centre."""
+        if self.kernel == "linear":
+            w = coef.T @ (self.centres[ids] - self.middle)
+            w += np.multiply.outer(coef.sum(axis=0), self.middle)  # 0 where coefficients add up to 0
+            return Expansion(self.k, np.atleast_2d(w), np.eye(len(w)) if w.ndim == 2 else np.ones(1))
         return Expansion(self.k, self.centres[ids], coef)
 
     def levelled_gram(self, X: Floats) -> Floats:
         """The kernel between the centres X, but for constants of rows and columns, shape (N, N)."""
         if self.kernel == "linear":
-            moved = X - origin(X)
+            moved = X - self.middle
             return moved @ moved.T
         return self.less_one(X, self.centres)
 
@@ -100,13 +106,15 @@ def functions_of(
     centres = X if centres is None else centres
     parameters = kernel_parameters(kernel, X, choice.gamma, choice.degree, choice.coef0)
     k = less_one = partial(kernel_matrix, kernel, **parameters)
+    middle = 0.0
     if kernel in SHIFTED:  # an offset would spoil the squares in |x - x'|²
         middle = origin(centres)
         k = partial(_shifted, k, middle)
         less_one = partial(_shifted, partial(kernel_less_one, kernel, parameters["gamma"]), middle)
     elif kernel == "linear":  # x·c but for a constant, which an offset of x would make large
-        less_one = partial(_shifted_items, k, origin(X))
-    return Functions(kernel, k, less_one, centres)
+        middle = origin(X)
+        less_one = partial(_shifted_items, k, middle)
+    return Functions(kernel, k, less_one, centres, middle)
 
 
 def given_functions(size: int) -> Functions:
@@ -169,11 +177,7 @@ class ItemKernel(NamedTuple):
         return K, noise
 
     def expansion(self, item_coef: Floats) -> Expansion:
-        """r(x) = sum_j item_coef_j k(x, x_j); a linear one is r(x) = w·x, with the one centre w."""
-        if self.kernel == "linear":
-            middle = origin(self.items)  # its part vanishes where the coefficients add up to 0
-            w = item_coef @ (self.items - middle) + item_coef.sum() * middle
-            return Expansion(self.functions.k, w[None], np.ones(1))
+        """r(x) = sum_j item_coef_j k(x, x_j)."""
         used = np.flatnonzero(item_coef)
         return self.functions.expansion(used, item_coef[used])
 

@@ -95,7 +95,7 @@ class RankingPursuit(OneDictionaryEstimator):
         follow(search.step, most)
         self._order, self._coefs = np.array(search.order, dtype=np.int64), search.coefs()
         seen, self.losses_ = functions.seen(mix), np.array(search.losses)
-        errors = data.errors(lambda new: seen.columns(new, self._order) @ self._coefs, mix == 1)
+        errors = data.errors(seen.expansion(self._order, self._coefs), mix == 1)
         self._set_errors("validation_errors_", errors)
         best = len(self._order) if errors is None else int(np.argmin(errors))
         self.basis_, self.coef_ = self._order[:best], self._coefs[:best, best]

@@ -6,12 +6,13 @@ plain least squares in R V.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
 from scipy import linalg
 
-from preflearn.checks import Floats
+from preflearn.checks import Floats, Ids
 from preflearn.ground.kernels import indefinite
 from preflearn.pursuit.forms import Form, QueryForm
 
@@ -62,16 +63,17 @@ class QueryRidge:
             return None
         return linalg.cho_solve(factor, self._c[:, None], check_finite=False)
 
+    def fitted(self, a: Floats) -> Floats:
+        """K a, shape (n,)."""
+        return self._K @ a
+
     def left_out(self, alphas: Floats) -> Floats:
         """Scores of each query by the fit without it, for each alpha, shape (k, n)."""
         values, V = self._spectrum
-        c, sizes = self._c, self.form.sizes
+        c = self._c
         Z, along, scores = self._K @ self.form.root(V), V.T @ c, np.zeros((len(alphas), len(c)))
         shrinking = 1 / (values + alphas[:, None])
-        order = np.argsort(self.form.query, kind="stable")
-        for ids in np.split(order, np.cumsum(sizes[:-1]).astype(np.int64)):
-            if np.count_nonzero(c[ids]) == np.count_nonzero(c):
-                continue  # the others have nothing to say: 0
+        for ids in _told(self.form, c):
             own, seen = V[ids], Z[ids]
             for row, shrink in zip(scores, shrinking, strict=True):
                 weighted = own * shrink
@@ -86,12 +88,63 @@ class GraphRidge:
 
     def __init__(self, K: Floats, form: Form, s: Floats):
         self._LK, self._Ls = form.times(K), form.times(s)
-        self.trace = float(np.trace(self._LK))
+        self.trace, self.fitted = float(np.trace(self._LK)), K.__matmul__
 
     def solutions(self, alphas: Floats) -> Floats:
         """The coefficients for each alpha, shape (k, n)."""
         one = np.eye(len(self._Ls))
         return np.array([np.linalg.solve(self._LK + alpha * one, self._Ls) for alpha in alphas])
+
+
+class LinearRidge:
+    """The same minima for K = Z Z', in p unknowns: (Z'L~Z + alpha I) w = Z'L~s, and a = L~(s - Z w) / alpha.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, p)
+        Where L~ sees differences only: but for a constant row.
+    form : Form
+    s : ndarray of shape (n,)
+    """
+
+    def __init__(self, Z: Floats, form: Form, s: Floats):
+        self._Z, self._s, self._form = Z, s, form
+        self._D, self._c = form.root(Z), form.root(s)
+        self._inner, self._pull = self._D.T @ self._D, self._c @ self._D
+        self.trace = float(np.trace(self._inner))
+
+    def solutions(self, alphas: Floats) -> Floats:
+        """The coefficients for each alpha, shape (k, n)."""
+        residuals = self._s[:, None] - self._Z @ _by_spectrum(self._inner, self._pull, alphas).T
+        return np.ascontiguousarray(self._form.times(residuals).T) / alphas[:, None]
+
+    def fitted(self, a: Floats) -> Floats:
+        """K a, shape (n,)."""
+        return self._Z @ (a @ self._Z)
+
+    def left_out(self, alphas: Floats) -> Floats:
+        """As `QueryRidge.left_out`, by equations that the rows of the query are taken out of."""
+        scores = np.zeros((len(alphas), len(self._s)))
+        for ids in _told(self._form, self._c):
+            D, c = self._D[ids], self._c[ids]
+            w = _by_spectrum(self._inner - D.T @ D, self._pull - c @ D, alphas)
+            scores[:, ids] = w @ self._Z[ids].T
+        return scores
+
+
+def _told(form: Form, c: Floats) -> Iterator[Ids]:
+    """The items of each query that the others have something to say of; else its scores are 0."""
+    assert isinstance(form, QueryForm)  # of a graph nothing is left out
+    order = np.argsort(form.query, kind="stable")
+    for ids in np.split(order, np.cumsum(form.sizes[:-1]).astype(np.int64)):
+        if np.count_nonzero(c[ids]) < np.count_nonzero(c):
+            yield ids
+
+
+def _by_spectrum(M: Floats, v: Floats, alphas: Floats) -> Floats:
+    """(M + alpha I)^-1 v for each alpha, shape (k, p), where M has no eigenvalue below 0 but by rounding."""
+    values, V = linalg.eigh(M, check_finite=False)
+    return (v @ V / (np.maximum(values, 0.0) + alphas[:, None])) @ V.T
 
 
 def ridge(D: Floats, target: Floats, alphas: Floats) -> Floats:

@@ -30,7 +30,14 @@ from preflearn.ground.kernels import SHIFTED, Kernel, check_definite
 from preflearn.ground.splits import check_source
 from preflearn.pursuit.base import Given, Held, OneDictionaryEstimator
 from preflearn.pursuit.forms import Form, QueryForm
-from preflearn.pursuit.ridge import GraphRidge, QueryRidge, orthonormal, subset_ridge, wide_orthonormal
+from preflearn.pursuit.ridge import (
+    GraphRidge,
+    LinearRidge,
+    QueryRidge,
+    orthonormal,
+    subset_ridge,
+    wide_orthonormal,
+)
 
 _FLOOR = 10 * float(np.finfo(np.float64).eps)  # alpha below this share of a trace is lost beside the matrix
 
@@ -58,23 +65,21 @@ class _AllItems(_Regularised):
 
     def _learn(self, functions: Functions, data: Given) -> None:
         alphas = _checked_alphas(self.alpha, 1 / LARGEST, "a positive number")
+        queries = None
         if len(alphas) > 1 and data.held is None:
-            _check_queries(data.form, "choosing one of several alphas without validation")
-        K = self._gram(functions, data.X)
-        form, y = data.form, data.y
-        system = QueryRidge(K, form, y) if isinstance(form, QueryForm) else GraphRidge(K, form, y)
+            queries = _check_queries(data.form, "choosing one of several alphas without validation").query
+        system = self._system(functions, data)
         floor = _FLOOR * system.trace
         expected = f"at least {floor:.3g}, since what is less is lost in rounding beside their kernel"
         require(alphas.min() >= floor, float(alphas.min()), "alpha", expected)
-        coefs, seen = system.solutions(alphas), functions.seen(self.mix)
-        errors = data.errors(lambda new: seen.columns(new) @ coefs.T, bool(self.mix))
-        if isinstance(system, QueryRidge) and len(alphas) > 1 and data.held is None:
-            left = Held(data.X, y, system.form.query)
-            errors = left.errors(system.left_out(alphas).T, bool(self.mix))
+        coefs, self.basis_ = system.solutions(alphas), np.arange(len(data.X))
+        seen = functions.seen(self.mix)
+        errors = data.errors(lambda new: seen.expansion(self.basis_, coefs.T)(new), bool(self.mix))
+        if queries is not None:
+            errors = Held(data.X, data.y, queries).errors(system.left_out(alphas).T, bool(self.mix))
         self._keep(alphas, coefs, errors)
-        f = K @ self.coef_
+        f = system.fitted(self.coef_)
         self.objective_ = float(data.form.squares(data.y - f)) + self.alpha_ * float(self.coef_ @ f)
-        self.basis_ = np.arange(len(data.X))
 
     def leave_query_out(self) -> Floats:
         """Scores of the training items, each by the fit with `alpha_` without its query, shape (n,).
@@ -88,18 +93,23 @@ class _AllItems(_Regularised):
             If the fit had only one query, or a graph.
         """
         check_is_fitted(self, "n_features_in_")
-        data = self._training
-        form = _check_queries(data.form, "leave_query_out")
-        system = QueryRidge(self._gram(self._functions, data.X), form, data.y)
-        return system.left_out(np.array([self.alpha_]))[0]
+        _check_queries(self._training.form, "leave_query_out")
+        return self._system(self._functions, self._training).left_out(np.array([self.alpha_]))[0]
 
-    def _gram(self, functions: Functions, X: Floats) -> Floats:
-        """The Gram matrix, for RankRLS up to constants of rows and columns."""
+    def _system(self, functions: Functions, data: Given) -> Any:
+        """The equations: in p unknowns where K is that of p < n features, for RankRLS up to constants."""
+        X, form, kernel = data.X, data.form, functions.kernel
+        if kernel == "linear" and X.shape[1] < len(X):
+            Z = X if self.mix else X - functions.middle
+            check_scale(
+                np.einsum("ij,ij->i", Z, Z), "the Gram matrix"
+            )  # no entry is larger than the diagonal
+            return LinearRidge(Z, form, data.y)
         K = functions.k(X, functions.centres) if self.mix else functions.levelled_gram(X)
         check_scale(K, "the Gram matrix")
-        if functions.kernel not in (*SHIFTED, "linear"):
+        if kernel not in (*SHIFTED, "linear"):
             check_definite(K, rounding(K))
-        return K
+        return QueryRidge(K, form, data.y) if isinstance(form, QueryForm) else GraphRidge(K, form, data.y)
 
 
 class RLS(_AllItems):
@@ -258,7 +268,7 @@ class SparseRankRLS(_Regularised):
             check_symmetric(K, "K", tolerance=1e-8)
             subset = orthonormal(Z, K)
         coefs, penalties = subset_ridge(Z, *subset, form, data.y, alphas)
-        self._keep(alphas, coefs, data.errors(lambda new: levelled.columns(new, basis) @ coefs.T, False))
+        self._keep(alphas, coefs, data.errors(levelled.expansion(basis, coefs.T), False))
         loss = float(form.squares(data.y - Z @ self.coef_))
         self.objective_ = loss + self.alpha_ * float(penalties[alphas == self.alpha_][0])
         self.basis_ = basis

@@ -14,13 +14,17 @@ References
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import cg
 from scipy.special import expit
 
-from preflearn.checks import LARGEST, Floats, check_array, refuse
+from preflearn.checks import LARGEST, Floats, check_array, check_shape, refuse, require
+from preflearn.pairs import Incidence
 
 _LEAST = 1e-9  # of the largest degree: what must be exceeded to count, and what all get if no maximum exists
 _LONGEST = 5.0  # step of Newton's method: how far two neighbours in the order may move apart
@@ -29,9 +33,13 @@ _ROUNDED = 1e-3  # a step below it that does not fall any more is rounding
 _MOST_STEPS = 500
 _EQUAL = 1e-8  # log-worths closer than this are one
 _ROUNDING = 1e-12  # of the largest row sum
+_FEW = 300  # items up to which equations are solved directly
+_SHARE, _PRODUCTS = 1e-4, 2000  # of a right-hand side that may be left, after so many products at most
+_WHOLE = 20_000  # items up to which a sparse matrix is filled
+_DEGREES = "a degree for each ordered pair of items"
 
 
-def bradley_terry(P: ArrayLike) -> Floats:
+def bradley_terry(P: ArrayLike | sparse.sparray) -> Floats:
     """Log-worths of most likelihood in the model of Bradley, Terry and Luce, eq. 11 of [AhmadiFahandar2019]_.
 
     Maximises, over theta > 0 with a product of 1 (section 5.2)::
@@ -40,7 +48,7 @@ def bradley_terry(P: ArrayLike) -> Floats:
 
     Parameters
     ----------
-    P : array-like of shape (n, n)
+    P : array-like or sparse matrix of shape (n, n)
         Degrees or counts, not negative. Their scale does not matter.
 
     Returns
@@ -52,7 +60,8 @@ def bradley_terry(P: ArrayLike) -> Floats:
     Raises
     ------
     ValueError
-        If P is not square, negative somewhere, or not finite.
+        If P is not square, negative somewhere, or not finite, or if it is sparse, of more than 20,000 items,
+        and there is no maximum.
 
     Notes
     -----
@@ -65,8 +74,10 @@ def bradley_terry(P: ArrayLike) -> Floats:
     Where each p_ij + p_ji is the same, the order is that of the row sums, whatever is added: at the maximum
     the sum of p_ij over j is that of theta_i / (theta_i + theta_j), which grows with theta_i.
 
-    Newton's method, in O(n^3) a step, and as a rule in 5 to 60 steps, for total orders as well; its steps
-    are shortened where neighbours in the order would move far apart, and only there.
+    Newton's method, as a rule in 5 to 60 steps, for total orders as well; its steps are shortened where
+    neighbours in the order would move far apart, and only there. With more than 300 items and a maximum a
+    step takes conjugate gradients, some ten products with the p_ij > 0; else, and where these do not
+    converge, it takes O(n^3), and a sparse P is filled.
 
     Examples
     --------
@@ -77,26 +88,32 @@ def bradley_terry(P: ArrayLike) -> Floats:
     (True, [0, 1, 2])
     """
     degrees = _check_degrees(P)
-    if not degrees.any():
-        return np.zeros(len(degrees))
-    degrees /= degrees.max()
-    if connected_components(np.greater(degrees, _LEAST), connection="strong")[0] > 1:
-        degrees += _LEAST * ~np.eye(len(degrees), dtype=bool)
-    return merged(_maximum(degrees), _EQUAL)
+    largest = degrees.max()
+    if not largest > 0:
+        return np.zeros(degrees.shape[0])
+    degrees = degrees / largest
+    connected = connected_components(degrees > _LEAST, connection="strong")[0] == 1
+    if not connected:
+        n = degrees.shape[0]
+        expected = f"at most {_WHOLE} where no maximum exists and all entries are filled"
+        require(n <= _WHOLE or not sparse.issparse(P), n, "the number of items", expected)
+        degrees = degrees + _LEAST * ~np.eye(n, dtype=bool)
+    return merged(_maximum(degrees, connected), _EQUAL)
 
 
-def _maximum(P: Floats) -> Floats:
+def _maximum(P: Any, connected: bool) -> Floats:
     """Newton's method. Far from the maximum, items whose comparisons are settled would be thrown anywhere.
 
     Such an item leaves its neighbours behind, while items of a long order move far with theirs.
     """
-    worths, total, last = np.zeros(len(P)), P + P.T, np.inf
+    pairs = (sparse if sparse.issparse(P) else np).triu(P + P.T, 1).nonzero()
+    B, won, lost = Incidence(np.column_stack(pairs), P.shape[0]), P[pairs], P.T[pairs]
+    worths, last, direct = np.zeros(P.shape[0]), np.inf, not connected or P.shape[0] <= _FEW
     for number in range(_MOST_STEPS):
-        chance = expit(worths[:, None] - worths)
-        slope = (P * chance.T - P.T * chance).sum(axis=1)
-        weights = total * chance * chance.T
-        hessian = np.diag(weights.sum(axis=1)) - weights + 1 / len(P)  # which keeps the mean
-        step = np.linalg.solve(hessian, slope)
+        d = B.differences(worths)
+        ahead, behind = expit(d), expit(-d)
+        slope, weights = B.adjoint(won * behind - lost * ahead), (won + lost) * ahead * behind
+        step, direct = _step(B, weights, slope, direct)
         length = float(np.ptp(step))
         apart = np.abs(np.diff(step[np.argsort(worths, kind="stable")])).max(initial=0.0)
         worths = worths + step / max(1.0, apart / (_LONGEST if number < _LONG else _SHORTER))
@@ -104,6 +121,21 @@ def _maximum(P: Floats) -> Floats:
             break
         last = length
     return worths - worths.mean()
+
+
+def _step(B: Incidence, weights: Floats, slope: Floats, direct: bool) -> tuple[Any, bool]:
+    """A solution x of B'WB x = slope, and whether it was found directly, as it is where products are many."""
+    n = B.shape[1]
+    if not direct:
+        laplacian = B.laplacian(weights)
+        degree = sparse.diags_array(1 / laplacian.diagonal())
+        step, failed = cg(laplacian, slope, rtol=_SHARE, maxiter=_PRODUCTS, M=degree)
+        if not failed:
+            return step, False
+    off = np.zeros((n, n))
+    off[B.first, B.second] = weights
+    off += off.T
+    return np.linalg.solve(np.diag(off.sum(axis=1)) - off + 1 / n, slope), True  # 1 / n keeps the mean
 
 
 def row_sums(P: ArrayLike) -> Floats:
@@ -158,8 +190,8 @@ def copeland(P: ArrayLike) -> Floats:
     >>> copeland([[0, 0.75, 0.5], [0.25, 0, 0.5], [0.5, 0.5, 0]]).tolist()
     [1.5, 0.5, 1.0]
     """
-    P = _check_degrees(P)
-    return (np.sign(P - P.T).sum(axis=1) + len(P) - 1) / 2
+    degrees = _check_degrees(P)
+    return (np.sign(degrees - degrees.T).sum(axis=1) + len(degrees) - 1) / 2
 
 
 AGGREGATES: dict[str, Callable[[ArrayLike], Floats]] = {
@@ -169,9 +201,14 @@ AGGREGATES: dict[str, Callable[[ArrayLike], Floats]] = {
 }
 
 
-def _check_degrees(P: ArrayLike) -> Floats:
-    """A copy with a diagonal of 0."""
-    array = check_array(P, "P", ("n", "n"), "a degree for each ordered pair of items")
+def _check_degrees(P: Any) -> Any:
+    """A copy with a diagonal of 0; sparse where P is."""
+    if sparse.issparse(P):
+        P = sparse.csr_array(P)
+        check_shape(P, "P", ("n", "n"), _DEGREES)
+        refuse(~((P.data >= 0) & (P.data <= LARGEST)), P.data, "the data of P", "degrees from 0 to 1e100")
+        return P - sparse.diags_array(P.diagonal())
+    array = check_array(P, "P", ("n", "n"), _DEGREES)
     refuse((array < 0) | (array > LARGEST), array, "P", "degrees from 0 to 1e100")
     return np.where(np.eye(len(array), dtype=bool), 0.0, array)
 
