@@ -306,7 +306,8 @@ def _check_design(design: Any) -> Any:
     check_shape(design, "design", ("N", "M"), "one row a match, one column a feature")
     if 0 in design.shape:
         raise ValueError(f"design has shape {design.shape}; expected at least one match and one feature")
-    design = sparse.csr_array(_fitting(design), dtype=np.float64)
+    design = sparse.csr_array(_fitting(design))
+    design.data = as_floats(design.data, "design.data")
     wrong = ~(np.abs(design.data) <= LARGEST)  # true for NaN
     if wrong.any():
         row, column = (ids[wrong][0] for ids in design.tocoo().coords)

@@ -15,7 +15,7 @@ from sklearn.metrics.pairwise import (
     pairwise_kernels,
 )
 
-from preflearn.checks import Floats, Ids, as_floats, check_real, check_scale, refuse, require
+from preflearn.checks import Floats, Ids, as_floats, check_real, check_scale, check_shape, refuse, require
 from preflearn.ground.gram import check_symmetric
 from preflearn.pairs import Pairs
 
@@ -106,11 +106,7 @@ def kernel_matrix(kernel: Kernel, X: Floats, Y: Floats, **parameters: float) -> 
     """
     if callable(kernel):
         K = as_floats(kernel(X, Y), "the kernel")
-        if K.shape != (len(X), len(Y)):
-            raise ValueError(
-                f"the kernel returned shape {K.shape} for {len(X)} and {len(Y)} items; "
-                f"expected ({len(X)}, {len(Y)}): k(X, Y) gives the whole matrix"
-            )
+        check_shape(K, "the kernel", (len(X), len(Y)), "k(X, Y) gives the whole matrix")
     else:
         if kernel in ("chi2", "additive_chi2"):
             for values in (X, Y):
