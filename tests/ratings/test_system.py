@@ -230,7 +230,7 @@ def test_bad_matches_are_named_and_leave_the_old_fit(system):
         np.testing.assert_array_equal(fitted.predict_proba(matches), before)
 
     refused("no matches", matches[:0], [])
-    refused("matches is a ndarray; expected Matches", np.ones((3, 2)), [1, 1, 1])
+    refused("matches is array.*; expected Matches", np.ones((3, 2)), [1, 1, 1])
     refused(r"y\[0\] is 2", matches, np.full(len(y), 2))
     refused("60", matches, y[1:])
     refused("match 0 has 2 players", Matches([[1, 1, -1, -1]], [0], list("abcd")), [1], advantage=0)

@@ -86,7 +86,7 @@ class SVMRank(KernelMachine):
         For "path" only: the mean error of held-out pairs (``losses``) as a function of lambda = 1/C; each
         value holds from one of the decreasing ``lambdas`` to the next.
     objective_, dual_gap_ : float
-        The minimum, and the relative duality gap that proves it.
+        The minimum, and the relative duality gap that proves it, with what the kernel's rounding may add.
     n_features_in_ : int
 
     Notes
