@@ -86,7 +86,7 @@ def test_outcomes_may_be_points():
             r"'first' has dtype float64, 'second' int64; expected names of one kind: astype\(int\)",
         ),
         ({"home": [1.0, np.inf, 0.0]}, r"column 'home'\[1\] is inf; expected finite"),
-        ({"first": ["Bob", "Ann", "advantage"]}, "a player is named 'advantage'"),
+        ({"first": ["Bob", "Ann", "advantage"]}, "a player's name is 'advantage'; expected another"),
     ],
 )
 def test_bad_frames_are_named(changes, message):
@@ -97,7 +97,7 @@ def test_bad_frames_are_named(changes, message):
 def test_missing_columns_and_rows_are_named():
     with pytest.raises(ValueError, match=r"expected also \['won', 'ground'\]"):
         Matches.from_frame(frame(), outcome="won", advantage="ground")
-    with pytest.raises(ValueError, match="no rows"):
+    with pytest.raises(ValueError, match="the number of rows of the frame is 0; expected at least one"):
         Matches.from_frame(frame()[:0])
 
 

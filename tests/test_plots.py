@@ -13,7 +13,7 @@ def axes():
 
 def test_a_method_is_told_by_colour_and_marker():
     assert plots.style("QP") == {"color": plots.COLOURS["purple"], "marker": "s"}
-    with pytest.raises(ValueError, match="no style for 'XY'; expected one of"):
+    with pytest.raises(ValueError, match="the style is 'XY'; expected one of"):
         plots.style("XY")
 
 

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
-from bookrunner.parameters import show
-from bookrunner.records import filled
+from bookrunner.parameters import require, show, with_extra
+from bookrunner.records import filled, plain_scalar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,6 +35,7 @@ _SHAPES = {
 """What each kind needs: names and shapes, where a word is the same size in all of them."""
 
 
+@with_extra()
 def explorer(
     kind: str, data: Mapping[str, Any], *, fallback: Figure, alt: str, caption_state: str = ""
 ) -> None:
@@ -90,10 +91,11 @@ def explorer(
     >>> explorer("graph", data, fallback=Figure(), alt="An edge joins a and b.")
     [explorer graph] An edge joins a and b.
     """
-    if kind not in _SHAPES:
-        raise ValueError(f"there is no explorer {kind!r}; expected one of {sorted(_SHAPES)}")
-    if not isinstance(alt, str) or not alt.strip():
-        raise ValueError(f"the alternative text is {alt!r}; expected a sentence")
+    require(isinstance(kind, str) and kind in _SHAPES, kind, "the explorer", f"one of {sorted(_SHAPES)}")
+    require(isinstance(alt, str) and alt.strip(), alt, "the alternative text", "a sentence")
+    require(isinstance(caption_state, str), caption_state, "caption_state", "a sentence, or ''")
+    require(hasattr(fallback, "savefig"), fallback, "fallback", "a matplotlib Figure")
+    require(isinstance(data, Mapping), data, "data", f"a mapping of names to values: {_SHAPES[kind]}")
     _check_shapes(kind, data)
     inline = _inline(_without_gaps(data) if kind == "timelines" else data)
     alt = " ".join(alt.split())
@@ -107,20 +109,21 @@ def _check_shapes(kind: str, data: Mapping[str, Any]) -> None:
 
     sizes: dict[str, int] = {}  # by word, as its first field has it
     for name, *axes in map(str.split, _SHAPES[kind].split(", ")):
-        if name not in data:
-            raise ValueError(f"data has {sorted(data)}; expected {name!r} for {kind!r}")
+        require(name in data, list(data), "the list of data's names", f"{name!r} in it, for {kind!r}")
         found = np.asarray(data[name], dtype=object).shape
         seen = zip(axes, found, strict=False)
         known = [int(axis) if axis.isdigit() else sizes.setdefault(axis, size) for axis, size in seen]
-        if len(found) != len(axes) or list(found) != known:
-            raise ValueError(f"data[{name!r}] has shape {found}; expected ({', '.join(axes)}) with {sizes}")
+        good, expected = len(found) == len(axes) and list(found) == known, f"({', '.join(axes)}) with {sizes}"
+        require(good, found, f"the shape of data[{name!r}]", expected)
 
 
 def _without_gaps(data: Mapping[str, Any]) -> dict[str, Any]:
     """Timelines in thousandths, enough for a picture. JSON has no NaN: where there is no curve, std is 0."""
     import numpy as np
 
-    years, mean, std = (np.asarray(data[name], dtype=float) for name in ("years", "mean", "std"))
+    from preflearn.checks import as_floats
+
+    years, mean, std = (as_floats(data[name], f"data[{name!r}]") for name in ("years", "mean", "std"))
     gone = np.isnan(mean)
     mean, std = np.where(gone, 0, mean), np.where(gone, 0, np.maximum(std, 0.001))
     return {**data, "years": years.round(3), "mean": mean.round(3), "std": std.round(3)}
@@ -132,9 +135,10 @@ def _inline(data: Mapping[str, Any]) -> str:
     for name, value in data.items():
         try:
             part = json.dumps(value, separators=(",", ":"), allow_nan=False, default=methodcaller("tolist"))
+            json.loads(part, parse_int=lambda digits: plain_scalar("a number", int(digits)))
         except (AttributeError, TypeError, ValueError) as error:
             raise ValueError(f"data[{name!r}]: {error}; expected texts and finite numbers") from None
-        parts.append(f"{json.dumps(name)}:{part}")
+        parts.append(f"{json.dumps(str(name))}:{part}")
     return f"{{{','.join(parts)}}}".translate({ord(sign): f"\\u{ord(sign):04x}" for sign in "&<>"})
 
 

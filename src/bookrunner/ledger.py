@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bookrunner.files import check_form, digest, read_yaml
-from bookrunner.parameters import show
+from bookrunner.parameters import require, show, with_extra
 from bookrunner.records import filled, note_read, plain_scalar, project_file
 
 if TYPE_CHECKING:
@@ -111,10 +111,9 @@ def _parsed(path: Path, _content: bytes) -> dict[str, Claim]:
             where += f" ({entry['id']})"
         check_form(entry, "entry", where)
         claim = Claim(**{field: text.strip() for field, text in entry.items()})
-        if claim.id in ledger:
-            raise ValueError(f"{where}: the id {claim.id} is used twice")
-        if claim.verdict != "holds" and not claim.note:
-            raise ValueError(f"{where}: the verdict {claim.verdict!r} needs a note that says why")
+        require(claim.id not in ledger, claim.id, f"{where}: the id", "one that no other entry has")
+        good = claim.note or claim.verdict == "holds"
+        require(good, claim.verdict, f"{where}: the verdict", "'holds', or a note that says why")
         ledger[claim.id] = claim
     return ledger
 
@@ -152,13 +151,11 @@ def computed_verdict(holds: bool | Mapping[str, bool] | None) -> str:
 
 def _forms(holds: object) -> dict[str, bool]:
     forms = dict(holds) if isinstance(holds, Mapping) else {_PRINTED: holds}
-    if _PRINTED not in forms:
-        raise ValueError(f"holds has the keys {list(forms)}; expected {_PRINTED!r} among them")
+    require(_PRINTED in forms, list(forms), "the list of forms in holds", f"{_PRINTED!r} among them")
     for form, answer in forms.items():
-        if not isinstance(form, str) or not form.strip():
-            raise ValueError(f"holds has the key {form!r}; expected a condition or a corrected form in words")
-        if type(answer).__name__ not in ("bool", "bool_"):  # NumPy's counts, and is not imported here
-            raise ValueError(f"holds is {answer!r} for {form!r}; expected True or False")
+        require(isinstance(form, str) and form.strip(), form, "a key of holds", "a condition in words")
+        # NumPy's counts, and is not imported here.
+        require(type(answer).__name__ in ("bool", "bool_"), answer, f"holds[{form!r}]", "True or False")
     return {form: bool(answer) for form, answer in forms.items()}
 
 
@@ -178,6 +175,7 @@ def anchor(claim_id: str) -> str:
     return f"claim-{claim_id.lower()}"
 
 
+@with_extra()
 def check(
     claim_id: str,
     holds: bool | Mapping[str, bool] | None,
@@ -223,12 +221,12 @@ def check(
     parameters; the badge says so, and the build of the book fails.
     """
     ledger = load_ledger()
-    if claim_id not in ledger:
-        near = get_close_matches(str(claim_id), ledger) or "one of claims.yml"
-        raise ValueError(f"there is no claim {claim_id!r} in the ledger; did you mean {near}?")
+    if not isinstance(claim_id, str) or claim_id not in ledger:
+        near = get_close_matches(claim_id, ledger) if isinstance(claim_id, str) else []
+        require(False, claim_id, "the claim", f"one of claims.yml{f', such as {near}' * bool(near)}")
     _check_evidence(claim_id, evidence, value)
-    if value is not None and isinstance(value := plain_scalar(f"the value for {claim_id}", value), bool):
-        raise ValueError(f"the value for {claim_id} is {value!r}; expected a finite number or a text")
+    value = None if value is None else plain_scalar(f"the value for {claim_id}", value)
+    require(not isinstance(value, bool), value, f"the value for {claim_id}", "a finite number or a text")
     claim, computed = ledger[claim_id], computed_verdict(holds)
     if claim.verdict == DEFINITION:
         raise ValueError(f"{claim_id} is a definition in the ledger; expected no check of what can't fail")
@@ -251,14 +249,11 @@ def check(
 
 
 def _check_evidence(claim_id: str, evidence: str, value: float | int | str | None) -> None:
-    if not isinstance(evidence, str) or not evidence.strip():
-        raise ValueError(f"the evidence for {claim_id} is {evidence!r}; expected a sentence")
+    what = f"the evidence for {claim_id}"
+    require(isinstance(evidence, str) and evidence.strip(), evidence, what, "a sentence")
     rest = re.sub(r"\$[^$]*\$", "", evidence.replace("{value}", ""))
-    if re.search("[{}]", rest) or ("{value}" in evidence and value is None):
-        raise ValueError(
-            f"the evidence for {claim_id} is {evidence!r} and the value {value!r}; expected a value for each "
-            "{value}, and no other braces outside $math$"
-        )
+    filled = not re.search("[{}]", rest) and ("{value}" not in evidence or value is not None)
+    require(filled, evidence, what, "a value for each {value}, and no other braces outside $math$")
 
 
 def compared(claim: Claim, result: dict) -> dict:

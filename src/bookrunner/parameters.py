@@ -9,15 +9,33 @@ import ast
 import json
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-PROFILES = ("quick", "full")
+PROFILES = ["quick", "full"]
 
 _LONGEST = 10_000
 _MOST_VALUES = 100_000
 _PART = re.compile(r"(?:\[[^\]]*\]|\([^)]*\)|\{[^}]*\}|[^,])+")  # between two commas that are in no bracket
 _RANGE = re.compile(r"-?\d{1,18}(:-?\d{1,18}){1,2}")
+
+
+def require(good: object, value: object, name: str, expected: str) -> None:
+    """Raise ValueError that shows a value, unless it is good."""
+    if not good:
+        from preflearn import checks  # late, since the command's help comes without
+
+        checks.require(False, value, name, expected)
+
+
+@contextmanager
+def with_extra() -> Iterator[None]:
+    """As a decorator of what chapters call: a package that is missing is named with the extra that has it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(f"no {error.name}: pip install '.[book]' has it", name=error.name) from None
 
 
 def typed(name: str, text: str, default: Any) -> Any:
@@ -161,8 +179,8 @@ def check_profile(profile: str, chapter: str = "") -> None:
     --------
     >>> check_profile("quick")
     """
-    if profile not in PROFILES:
-        raise ValueError(f"{chapter}profile is {profile!r}; expected one of {list(PROFILES)}")
+    good = isinstance(profile, str) and profile in PROFILES
+    require(good, profile, f"{chapter}profile", f"one of {PROFILES}")
     shell = running_shell()
     cells = shell.user_ns.get("In", []) if shell is not None else []
     injected = next((k for k, cell in enumerate(cells) if cell.startswith("# Parameters\n")), None)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import os
 import platform
 import re
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bookrunner.files import digest
-from bookrunner.parameters import is_plain, running_shell, show
+from bookrunner.parameters import is_plain, require, running_shell, show
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,51 +110,46 @@ def record(
     """
     _check_name(name)
     frame = _as_frame(name, table)
-    if unknown := [column for column in [*(keys or ()), *timings] if column not in frame.columns]:
-        known = list(frame.columns)
-        raise ValueError(f"the table {name!r} has columns {known}; expected {unknown} among them")
+    unknown = [column for column in [*(keys or ()), *timings] if column not in frame.columns]
+    require(not unknown, list(frame.columns), f"the list of columns of {name!r}", f"also {unknown}")
     if keys and frame.duplicated(list(keys)).any():
         row = frame.loc[frame.duplicated(list(keys)), list(keys)].iloc[0].to_dict()
         raise ValueError(f"the table {name!r} has two rows {row}; expected keys that tell them apart")
-    if frame.empty and keys is None:
-        raise ValueError(f"the table {name!r} is empty (shape {frame.shape})")
+    good = keys is not None or not frame.empty
+    require(good, frame.shape, f"the shape of the table {name!r}", "at least one value")
     how = {"rtol": rtol, "atol": atol, "flips": flips, "timings": list(timings)}
     how["keys"] = None if keys is None else list(keys)
     show({RECORD_MIME: {"name": name, "csv": frame.to_csv(index=False, lineterminator="\n")} | how})
 
 
 def _check_name(name: object, what: str = "name") -> None:
-    if not isinstance(name, str) or not re.fullmatch(r"[a-z0-9_]{1,80}", name):
-        raise ValueError(
-            f"{what} is {name!r}; expected lower case, digits and underscores, like 'test_error'"
-        )
+    good = isinstance(name, str) and re.fullmatch(r"[a-z0-9_]{1,80}", name)
+    require(good, name, what, "lower case, digits and underscores, at most 80, like 'test_error'")
 
 
-def _as_frame(name: str, table: object) -> pd.DataFrame:
+def _as_frame(name: str, table: Any) -> pd.DataFrame:
     import pandas as pd
 
     if isinstance(table, Mapping):
         what = f"of the record {name!r}"
         table = pd.DataFrame([{str(key): plain_scalar(f"{key!r} {what}", table[key]) for key in table}])
-    if not isinstance(table, pd.DataFrame):
-        kind = type(table).__name__
-        raise ValueError(f"{name!r} is a {kind}; expected a DataFrame or a mapping to scalars")
+    good = isinstance(table, pd.DataFrame)
+    require(good, table, f"the table {name!r}", "a DataFrame or a mapping to scalars")
     if table.index.names != [None]:
         table = table.reset_index()
     elif len(table) and not pd.api.types.is_integer_dtype(table.index):
         raise ValueError(f"the index of the table {name!r} has no name; name it, so that it is kept")
-    named = all(isinstance(column, str) and column for column in table.columns)
-    if not named or table.columns.has_duplicates:
-        raise ValueError(f"the table {name!r} has columns {list(table.columns)}; expected distinct names")
+    good = table.columns.is_unique and all(isinstance(name, str) and name for name in table.columns)
+    require(good, list(table.columns), f"the list of columns of {name!r}", "distinct names")
     return table
 
 
 def plain_scalar(what: str, value: Any) -> float | int | str | bool:
     """A scalar as Python's own; ValueError, which says what it is of, unless it is finite or a text."""
     value = value.item() if getattr(value, "ndim", None) == 0 else value
-    if isinstance(value, str | bool) or (isinstance(value, int | float) and math.isfinite(value)):
-        return value
-    raise ValueError(f"{what} is {value!r}; expected a finite number or a text")
+    good = isinstance(value, str) or (isinstance(value, int | float) and abs(value) <= sys.float_info.max)
+    require(good, value, what, "a finite number or a text")
+    return value
 
 
 def recorded(chapter: str, name: str) -> pd.DataFrame | None:
@@ -198,10 +192,8 @@ def published(name: str) -> pd.DataFrame:
         If there is no such table; the message lists those that there are.
     """
     known = sorted(path.stem for path in project_file("data/published").glob("*.csv"))
-    table = _read_table(f"data/published/{name}.csv") if name in known else None
-    if table is None:
-        raise ValueError(f"there is no published table {name!r}; expected one of {known}")
-    return table
+    require(isinstance(name, str) and name in known, name, "the published table", f"one of {known}")
+    return _read_table(f"data/published/{name}.csv")  # pyright: ignore[reportReturnType]  (it is there)
 
 
 def _read_table(relative: str) -> pd.DataFrame | None:

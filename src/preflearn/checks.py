@@ -7,7 +7,7 @@ Every message says what was found, where, and what is expected. In arrays of num
 from __future__ import annotations
 
 import math
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -77,25 +77,28 @@ def as_array(values: ArrayLike, name: str) -> NDArray[Any]:
 
 
 def as_floats(values: ArrayLike, name: str) -> Floats:
-    """Real numbers as floats, finite or not (longer ones may become so); what is no number is named."""
+    """Real numbers as floats, finite or not; what is no number, or finite and no float, is named."""
     array = as_array(values, name)
     if array.dtype.kind in "cmMV":
         raise ValueError(f"{name} has dtype {array.dtype}; expected real numbers")
     if array.dtype.kind in "OSU":
         unreadable = np.reshape([not _is_readable(value) for value in array.flat], array.shape)
         refuse(unreadable, array, name, "a number" if array.ndim else "an array of numbers")
-    with np.errstate(over="ignore"):
-        return array.astype(np.float64, copy=False)
+    with np.errstate(over="ignore"):  # of longer ones
+        floats = array.astype(np.float64, copy=False)
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        refuse(np.isinf(floats) & np.isfinite(array), array, name, f"a number of at most {_MAX:g} in size")
+    return floats
 
 
 def _is_readable(value: Any) -> bool:
     if value is np.ma.masked or isinstance(value, np.complexfloating):  # float() only warns
         return False
     try:
-        float(value)
+        with np.errstate(over="ignore"):  # of a longer float
+            return not math.isinf(float(value)) or "inf" in str(value).lower()
     except (OverflowError, TypeError, ValueError):
         return False
-    return True
 
 
 def check_array(values: ArrayLike, name: str, shape: tuple[int | str, ...], meaning: str = "") -> Floats:
@@ -320,6 +323,27 @@ def check_count(value: object, name: str, least: int) -> int:
     good = least <= number <= 2**53 and number == int(number)
     require(good, value, name, f"a whole number of at least {least}" + ", at most 2**53" * (number > 2**53))
     return int(number)
+
+
+def generator(source: Any, name: str = "random_state", fresh: bool = False) -> np.random.Generator:
+    """A Generator as it is, or one from a seed, with the same draws each time; `fresh`: or from None."""
+    if isinstance(source, np.random.Generator) or (fresh and source is None):
+        return np.random.default_rng(source)
+    good = isinstance(source, Integral) and as_real(source) >= 0 and source <= 2**53  # no bool
+    expected = "a seed, a whole number from 0 to 2**53, a numpy Generator" + ", or None" * fresh
+    require(good, source, name, expected)
+    return np.random.default_rng(int(source))
+
+
+def legacy_rng(source: Any, name: str = "random_state", fresh: bool = False) -> np.random.RandomState:
+    """The same for what draws by scikit-learn: a RandomState as it is, or one with the bits of `generator`.
+
+    A seed that scikit-learn takes too gives the draws that it gives.
+    """
+    if isinstance(source, np.random.RandomState):
+        return source
+    bits = generator(source, name, fresh).bit_generator
+    return np.random.RandomState(int(source) if as_real(source) < 2**32 else bits)
 
 
 def check_flag(value: object, name: str) -> bool:

@@ -155,21 +155,15 @@ class Matches:
         ([[-1, 1, 0, 1], [0, -1, 1, 0]], [1.0, 3.0], [1, 0])
         """
         columns = [first, second, time, outcome] + ([] if advantage is None else [advantage])
-        if not isinstance(frame, pd.DataFrame):
-            raise ValueError(f"frame is a {type(frame).__name__}; expected a DataFrame, one row a match")
+        require(isinstance(frame, pd.DataFrame), frame, "frame", "a DataFrame, one row a match")
         missing = [c for c in columns if not isinstance(c, str | int) or list(frame).count(c) != 1]
-        if missing:
-            raise ValueError(
-                f"the frame has columns {list(frame)}; expected also {shown(missing)}, once each"
-            )
-        if len(frame) == 0:
-            raise ValueError("the frame has no rows; expected at least one match")
+        require(not missing, list(frame), "the list of columns", f"also {shown(missing)}, once each")
+        require(len(frame) > 0, len(frame), "the number of rows of the frame", "at least one match")
         names, players = _opponents(frame, first, second)
         features: list[Hashable] = list(names)
         blocks = [Incidence(players, len(names)).matrix()]
         if advantage is not None:
-            if ADVANTAGE in features:
-                raise ValueError(f"a player is named {ADVANTAGE!r}; expected this name for the feature only")
+            require(ADVANTAGE not in features, ADVANTAGE, "a player's name", "another than the feature's")
             blocks.append(sparse.csr_array(_numbers(frame, advantage).astype(np.float64)[:, None]))
             features.append(ADVANTAGE)
         if check_flag(interactions, "interactions"):
@@ -231,8 +225,7 @@ class Matches:
 
 def check_matches(matches: Matches) -> None:
     """Raise ValueError unless these are matches, at least one."""
-    if not isinstance(matches, Matches):
-        raise ValueError(f"matches is a {type(matches).__name__}; expected Matches")
+    require(isinstance(matches, Matches), matches, "matches", "Matches")
     if len(matches) == 0:
         raise ValueError("there are no matches; expected at least one")
 
@@ -306,7 +299,8 @@ def _check_design(design: Any) -> Any:
     check_shape(design, "design", ("N", "M"), "one row a match, one column a feature")
     if 0 in design.shape:
         raise ValueError(f"design has shape {design.shape}; expected at least one match and one feature")
-    design = sparse.csr_array(_fitting(design), dtype=np.float64)
+    design = sparse.csr_array(_fitting(design))
+    design.data = as_floats(design.data, "design.data")
     wrong = ~(np.abs(design.data) <= LARGEST)  # true for NaN
     if wrong.any():
         row, column = (ids[wrong][0] for ids in design.tocoo().coords)

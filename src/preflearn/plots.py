@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from preflearn.checks import check_array, check_labels, shown
+from preflearn.checks import check_array, check_labels, require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -124,8 +124,7 @@ def style(name: str) -> dict[str, str]:
     >>> style("QP")
     {'color': '#CC79A7', 'marker': 's'}
     """
-    if not isinstance(name, str) or name not in _STYLES:
-        raise ValueError(f"no style for {shown(name)}; expected one of {sorted(_STYLES)}")
+    require(isinstance(name, str) and name in _STYLES, name, "the style", f"one of {sorted(_STYLES)}")
     colour, marker = _STYLES[name]
     return {"color": COLOURS[colour], "marker": marker}
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from preflearn.checks import LARGEST, check_array, check_count, check_real, generator, refuse
 from preflearn.datasets.simulations import tie_quota
 from preflearn.pairs import Pairs
 
@@ -62,15 +63,21 @@ def simulate_separable_pairs(
     SeparablePairs
         pairs, y, the scores w'x of ``pairs.items``, and w.
 
+    Raises
+    ------
+    ValueError
+        On numbers out of their range.
+
     Examples
     --------
     >>> pairs, y, scores, w = simulate_separable_pairs(50, 2, 0.4, 0.3, rng=0, scale=[100, 1])
     >>> bool((abs(pairs.differences() @ w)[y == 0] <= 0.7 + 1e-12).all())
     True
     """
-    n_ties = tie_quota(n, tie_share)
-    scale = np.broadcast_to(scale, p)
-    rng = np.random.default_rng(rng)
+    n_ties, p, rng = tie_quota(n, tie_share), check_count(p, "p", 1), generator(rng, "rng")
+    margin = check_real(margin, "margin", "a number between 0 and 1", 1e-12, 1 - 1e-12)
+    scale = check_array(scale if np.ndim(scale) else np.repeat(scale, p), "scale", (p,), "a unit a feature")
+    refuse((scale < 1 / LARGEST) | (scale > LARGEST), scale, "scale", "positive numbers, up to 1e100")
     w = rng.normal(size=p)
     w /= np.linalg.norm(w)
 

@@ -15,13 +15,13 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import Floats
+from preflearn.checks import LARGEST, Floats, check_array, check_kinds, check_labels, refuse, require
 from preflearn.ground.expansion import ItemKernel
 from preflearn.ground.gram import fixed
 from preflearn.metrics import comparison_auc, comparison_loss, threshold
-from preflearn.pairs import Incidence, Pairs
+from preflearn.pairs import Incidence, Pairs, as_pairs
 from preflearn.path import ranksvm_path
 from preflearn.path.binary import BinaryPath, trusted_path
 from preflearn.path.ranking import RankingPath
@@ -77,10 +77,10 @@ class Outcome(NamedTuple):
 
 
 def compare_methods(
-    train: Labelled, valid: Labelled, test: Labelled, C_grid: Floats, gamma_grid: Floats
+    train: Labelled, valid: Labelled, test: Labelled, C_grid: ArrayLike, gamma_grid: ArrayLike
 ) -> list[Outcome]:
     """rank, rank2 and compare, chosen on validation pairs as in `select_on_grid` and judged on test pairs."""
-    outcomes = []
+    outcomes, (_, test) = [], _checked(train, test)
     for name, (by_error, by_auc, failed, every) in select_on_grid(train, valid, C_grid, gamma_grid).items():
         chosen = [(name, by_error, by_auc, failed)]
         if name == "compare":
@@ -93,24 +93,31 @@ def compare_methods(
 
 
 def direction_auc(
-    train: Labelled, valid: Labelled, test: Labelled, C_grid: Floats, gamma_grid: Floats
+    train: Labelled, valid: Labelled, test: Labelled, C_grid: ArrayLike, gamma_grid: ArrayLike
 ) -> float:
     """Test AUC of SVMCompare's u itself, whatever the sign of its bias; C and gamma by validation AUC.
 
-    A C is left out where rounding ends the path above it.
+    A C is left out where rounding ends the path above it. Parameters and errors are those of
+    `select_on_grid`, whose "compare" it is.
     """
-    areas = []
-    for gamma in gamma_grid:
+    train, *others = _checked(train, valid, test)
+    check_kinds(train[1], "SVMCompare")
+    areas, C = [], _checked_grid(C_grid, "C_grid")
+    for gamma in _checked_grid(gamma_grid, "gamma_grid"):
         width = _Width.of(train, gamma)
-        path, judges = width.path(1 / C_grid.max()), [_Judge.of(width, part) for part in (valid, test)]
-        for lam in 1 / C_grid[1 / C_grid >= path.lambda_end]:
+        path, judges = width.path(1 / C[-1]), [_Judge.of(width, part) for part in others]
+        for lam in 1 / C[path.lambda_end <= 1 / C]:
             u = width.rows.adjoint(width.labels * path.alpha(lam))
             areas.append([comparison_auc(judge.y, judge.differences(u)) for judge in judges])
     return max(areas, key=lambda both: both[0])[1]
 
 
 def select_on_grid(
-    train: Labelled, valid: Labelled, C_grid: Floats, gamma_grid: Floats, methods: Iterable[str] = METHODS
+    train: Labelled,
+    valid: Labelled,
+    C_grid: ArrayLike,
+    gamma_grid: ArrayLike,
+    methods: Iterable[str] = METHODS,
 ) -> dict[str, GridSelection]:
     """The machines that a search over all C and gamma of a grid chooses on validation pairs.
 
@@ -122,7 +129,7 @@ def select_on_grid(
     ----------
     train, valid : tuple of Pairs and ndarray of shape (m,)
         Pairs and labels to learn from, and to choose by.
-    C_grid, gamma_grid : ndarray of shape (k,), (g,)
+    C_grid, gamma_grid : array-like of shape (k,), (g,)
         Increasing and positive; rbf kernels exp(-gamma |x - x'|^2).
     methods : iterable of {"rank", "rank2", "compare"}
 
@@ -130,6 +137,8 @@ def select_on_grid(
     ------
     DegenerateBiasError
         If no point of the grid makes a ranking function.
+    ValueError
+        On pairs or labels that do not fit together, only ties or only preferences, or another grid.
 
     Examples
     --------
@@ -140,7 +149,32 @@ def select_on_grid(
     >>> found.by_error.C, found.by_error.gamma, found.by_error.score(*train), found.n_degenerate
     (1.0, 1.0, 1.0, 0)
     """
-    return {method: _selection(method, train, valid, C_grid, gamma_grid) for method in methods}
+    train, valid = _checked(train, valid)
+    C, gamma = _checked_grid(C_grid, "C_grid"), _checked_grid(gamma_grid, "gamma_grid")
+    methods = list(methods)
+    for method in methods:
+        require(method in METHODS, method, "methods", f"some of {METHODS}")
+        check_kinds(train[1], "SVMCompare", ties=method == "compare")
+    return {method: _selection(method, train, valid, C, gamma) for method in methods}
+
+
+def _checked(*parts: Labelled) -> list[Labelled]:
+    """Pairs and labels, after a check of each, and of the number of features, which all share."""
+    found = []
+    for part in parts:
+        require(isinstance(part, tuple) and len(part) == 2, part, "a part of the data", "(pairs, labels)")
+        pairs = as_pairs(part[0])
+        p, fit = pairs.shape[2], as_pairs(parts[0][0]).shape[2]
+        require(p == fit, p, "the number of features", f"{fit}, as the pairs to train have")
+        found.append((pairs, check_labels(part[1], len(pairs))))
+    return found
+
+
+def _checked_grid(values: ArrayLike, name: str) -> Floats:
+    grid = check_array(values, name, ("k",), "increasing positive numbers")
+    wrong = (np.diff(grid, prepend=0) <= 0) | (grid < 1 / LARGEST) | (grid > LARGEST)
+    refuse(wrong, grid, name, "a number from 1e-100 to 1e100, larger than the one before")
+    return grid
 
 
 def _machine(method: str, C: float, gamma: float) -> Machine:

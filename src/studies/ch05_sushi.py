@@ -13,12 +13,12 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import check_labels, check_real, require
+from preflearn.checks import check_count, check_labels, check_real, generator, require
 from preflearn.datasets.sushi import BEST, SushiData, pairs_of_neighbours
 from preflearn.pairs import Pairs
 
 
-def simulate_sushi(rng: np.random.Generator, n_users: int = 2500) -> SushiData:
+def simulate_sushi(rng: np.random.Generator | int, n_users: int = 2500) -> SushiData:
     """Ratings in the form of the sushi data, for where these are not to be had.
 
     Ten items a user, with seven random features of the item and seven of the user; their score is a noisy
@@ -26,14 +26,21 @@ def simulate_sushi(rng: np.random.Generator, n_users: int = 2500) -> SushiData:
 
     Parameters
     ----------
-    rng : numpy Generator
+    rng : numpy Generator or int
+        Source of randomness, or its seed.
     n_users : int
 
     Returns
     -------
     SushiData
         With items without names, and no provenance.
+
+    Raises
+    ------
+    ValueError
+        On fewer than one user, or another source of randomness.
     """
+    rng, n_users = generator(rng, "rng"), check_count(n_users, "n_users", 1)
     user = np.repeat(np.arange(n_users), 10)
     items = np.hstack([rng.normal(size=(len(user), 7)), rng.normal(size=(n_users, 7))[user]])
     noise = rng.normal(scale=0.5, size=len(user))
@@ -45,7 +52,7 @@ def simulate_sushi(rng: np.random.Generator, n_users: int = 2500) -> SushiData:
 
 
 def disjoint_samples(
-    pairs: Pairs, y: ArrayLike, sizes: Iterable[int], tie_share: float, rng: np.random.Generator
+    pairs: Pairs, y: ArrayLike, sizes: Iterable[int], tie_share: float, rng: np.random.Generator | int
 ) -> list[tuple[Pairs, NDArray]]:
     """Random samples that share no pair, each with the same share of ties.
 
@@ -57,12 +64,13 @@ def disjoint_samples(
         Pairs of each sample.
     tie_share : float
         From 0 to 1; the number of ties is rounded.
-    rng : numpy Generator
+    rng : numpy Generator or int
+        Source of randomness, or its seed.
 
     Raises
     ------
     ValueError
-        On bad labels or a bad share, or where there are not enough ties or preferences.
+        On bad labels, sizes or a bad share, or where there are not enough ties or preferences.
 
     Examples
     --------
@@ -71,7 +79,9 @@ def disjoint_samples(
     >>> [sorted(labels.tolist()) for _, labels in samples]
     [[0, 1], [0, 1]]
     """
-    y, sizes = check_labels(y, len(pairs)), list(sizes)
+    y, rng = check_labels(y, len(pairs)), generator(rng, "rng")
+    require(np.iterable(sizes), sizes, "sizes", "the number of pairs of each sample")
+    sizes = [check_count(size, f"sizes[{k}]", 1) for k, size in enumerate(sizes)]
     check_real(tie_share, "tie_share", "a share from 0 to 1", 0, 1)
     ties, preferences = (rng.permutation(np.flatnonzero(chosen)) for chosen in (y == 0, y != 0))
     wanted = [(round(size * tie_share), size - round(size * tie_share)) for size in sizes]

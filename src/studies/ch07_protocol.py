@@ -20,7 +20,7 @@ from scipy.stats import binomtest, wilcoxon
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from preflearn.checks import Floats, check_array
+from preflearn.checks import Floats, check_array, generator
 from preflearn.metrics import comparison_auc
 from preflearn.pairs import Pairs, as_pairs
 from studies.ch07_histories import forward_splits
@@ -162,7 +162,7 @@ class SeasonTests(NamedTuple):
     high: float
 
 
-def season_tests(ours: ArrayLike, theirs: ArrayLike, seed: int = 0) -> SeasonTests:
+def season_tests(ours: ArrayLike, theirs: ArrayLike, seed: np.random.Generator | int = 0) -> SeasonTests:
     """Whether one model is ahead of another over seasons: three tests of paired differences.
 
     All take the seasons as independent, and none is corrected for other comparisons.
@@ -171,13 +171,13 @@ def season_tests(ours: ArrayLike, theirs: ArrayLike, seed: int = 0) -> SeasonTes
     ----------
     ours, theirs : array-like of shape (n,)
         One value a season, paired; larger is better.
-    seed : int
+    seed : int or numpy Generator
         Of the bootstrap.
 
     Raises
     ------
     ValueError
-        If the two are not paired or not finite.
+        If the two are not paired or not finite, or the seed is none.
 
     Examples
     --------
@@ -192,6 +192,6 @@ def season_tests(ours: ArrayLike, theirs: ArrayLike, seed: int = 0) -> SeasonTes
     if unequal:
         signed_ranks: Any = wilcoxon(gap)
         sign, ranks = float(binomtest(won, unequal).pvalue), float(signed_ranks.pvalue)
-    means = np.random.default_rng(seed).choice(gap, (_N_BOOTSTRAP, len(gap))).mean(axis=1)
+    means = generator(seed, "seed").choice(gap, (_N_BOOTSTRAP, len(gap))).mean(axis=1)
     low, high = np.percentile(means, [2.5, 97.5])
     return SeasonTests(won, sign, ranks, float(low), float(high))

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
-from preflearn.checks import Floats, Ids
+from preflearn.checks import Floats, Ids, check_count, legacy_rng, require
 from preflearn.compiled import njit
 from preflearn.pairs import Pairs
 from preflearn.path import ranksvm_path
@@ -158,7 +158,7 @@ def by_sparse_least_squares(name: str, sizes: Sequence[int], alphas: ArrayLike, 
     def solve(problem: Problem, gamma: float) -> Family:
         K, follow = problem.kernel(gamma, False)
         form, s = problem.form(0.0), problem.y_train
-        order, values = np.random.RandomState(seed).permutation(len(K)), []  # `SparseRankRLS` draws so
+        order, values = legacy_rng(seed, "seed").permutation(len(K)), []  # `SparseRankRLS` draws so
         for ids in (order[:size] for size in sizes):
             subset = orthonormal(K[:, ids], K[np.ix_(ids, ids)] + follow[-1, 0])
             coef, _ = subset_ridge(K[:, ids], *subset, form, s, alphas)
@@ -290,7 +290,15 @@ def tuned(errors: Errors, measure: str = "disagreement") -> tuple[int, int]:
 
 
 def judged(method: Method, problems: Sequence[Problem], gamma: float, level: int) -> Errors:
-    """The errors at one width and one level (its place in `Method.levels`): arrays (tasks,)."""
+    """The errors at one width and one level (its place in `Method.levels`): arrays (tasks,).
+
+    Raises
+    ------
+    ValueError
+        If there is no such level.
+    """
+    level, last = check_count(level, "level", 0), len(method.levels) - 1
+    require(level <= last, level, "level", f"a place in the levels of {method.name!r}, from 0 to {last}")
     return Errors(*(values[:, 0, level] for values in curves(method, problems, [gamma])))
 
 

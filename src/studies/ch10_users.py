@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from preflearn.checks import Floats, Ids
+from preflearn.checks import Floats, Ids, check_array, check_count, check_real, generator
 
 
 class Counts(NamedTuple):
@@ -67,7 +67,7 @@ def user_tasks(
     ratings: sparse.csr_array,
     group: tuple[int, int],
     n_tasks: int,
-    rng: np.random.Generator,
+    rng: np.random.Generator | int,
     *,
     n_reference: int = 300,
     least: int = 50,
@@ -89,8 +89,9 @@ def user_tasks(
         (low, high): low belongs to the group, high to the next one. Low is at least 1: who has rated nothing
         has no median.
     n_tasks : int
-    rng : numpy.random.Generator
-        Whatever `hidden` is, it gives the same users and halves (but for users who are passed over).
+    rng : numpy Generator or int
+        Source of randomness, or its seed. Whatever `hidden` is, it gives the same users and halves (but
+        for users who are passed over).
     n_reference : int
         Where the group is smaller it is taken as a whole (see `Counts`): of the 5000 users of Jester
         350, 1191 and 1681 have 20 to 39, 40 to 59 and 60 to 79 ratings, of the 943 of MovieLens 289, 143
@@ -106,7 +107,7 @@ def user_tasks(
     Raises
     ------
     ValueError
-        On an empty group, or too few users to test.
+        On numbers out of their range, an empty group, or too few users to test.
 
     Examples
     --------
@@ -116,10 +117,15 @@ def user_tasks(
     >>> [task.X_train.shape for task in tasks]
     [(11, 8), (15, 8), (13, 8)]
     """
-    n_ratings = np.diff(ratings.indptr)
-    inside = np.flatnonzero((group[0] <= n_ratings) & (n_ratings < group[1]))
+    n_ratings, rng = np.diff(ratings.indptr), generator(rng, "rng")
+    low, high = check_array(group, "group", (2,), "its least number of ratings, and that of the next one")
+    check_real(low, "group[0]", "at least 1 rating", least=1)
+    n_tasks, n_reference = check_count(n_tasks, "n_tasks", 1), check_count(n_reference, "n_reference", 1)
+    least, most = check_count(least, "least", 0), check_count(most, "most", 0)
+    check_real(hidden, "hidden", "a share from 0 to below 1", 0, 1 - 1e-9)
+    inside = np.flatnonzero((low <= n_ratings) & (n_ratings < high))
     if len(inside) == 0:
-        raise ValueError(f"no user has {group[0]} to below {group[1]} ratings; expected another group")
+        raise ValueError(f"no user has {low:g} to below {high:g} ratings; expected another group")
     references = np.sort(rng.permutation(inside)[:n_reference])
     usable = (least <= n_ratings) & (n_ratings <= most)
     usable[references] = False

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from preflearn.checks import Floats, require
+from preflearn.checks import LARGEST, Floats, as_real, check_count, check_real, generator, require
 from preflearn.compiled import njit
-from preflearn.ground.search import generator
 from preflearn.matches import Matches
 from preflearn.pairs import Incidence
 
@@ -101,10 +100,11 @@ def simulate_matches(
     >>> float((y == 0).mean()), round(margin, 3)
     (0.364, 0.681)
     """
-    most = 2 * n_matches
-    require(2 <= n_players <= most, n_players, "n_players", f"from 2 to {most}, two for each match")
-    require(0 <= tie_share < 1, tie_share, "tie_share", "a share from 0 to below 1")
-    rng = generator(rng, "rng")
+    n_matches, n_players = check_count(n_matches, "n_matches", 1), check_count(n_players, "n_players", 2)
+    most, rng = 2 * n_matches, generator(rng, "rng")
+    require(n_players <= most, n_players, "n_players", f"from 2 to {most}, two for each match")
+    require(0 <= as_real(tie_share) < 1, tie_share, "tie_share", "a share from 0 to below 1")
+    check_real(span, "span", "a number of days of at least 1", 1, LARGEST)
     appearing, time = _appearances(2 * n_matches, n_players, span, rng)
     players = _without_repeats(appearing).reshape(-1, 2)
     day = np.floor(time[::2])

@@ -30,7 +30,9 @@ from sklearn.linear_model import LogisticRegression
 from preflearn.checks import (
     Floats,
     Ids,
+    check_count,
     check_labels,
+    generator,
     require,
     shown,
 )
@@ -320,7 +322,7 @@ def forecast_results(
 # ---- Figure 5
 
 
-def random_split(n_games: int, rng: np.random.Generator) -> tuple[Ids, Ids, Ids]:
+def random_split(n_games: int, rng: np.random.Generator | int) -> tuple[Ids, Ids, Ids]:
     """Numbers of the games to train on (50 percent), to choose by (20), and to test on (the rest), ascending.
 
     The split of appendix B.2 of [Maystre2019]_, with floors: 30,828, 12,331 and 18,498 of 61,657.
@@ -330,7 +332,8 @@ def random_split(n_games: int, rng: np.random.Generator) -> tuple[Ids, Ids, Ids]
     >>> [len(part) for part in random_split(61_657, np.random.default_rng(0))]
     [30828, 12331, 18498]
     """
-    train, validation, test = np.split(rng.permutation(n_games), [n_games // 2, 7 * n_games // 10])
+    order = generator(rng, "rng").permutation(check_count(n_games, "n_games", 0))
+    train, validation, test = np.split(order, [n_games // 2, 7 * n_games // 10])
     return np.sort(train), np.sort(validation), np.sort(test)
 
 

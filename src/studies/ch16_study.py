@@ -17,7 +17,7 @@ from scipy.special import expit
 from sklearn.model_selection import GridSearchCV, KFold
 
 from preflearn.analogy import Able2Rank, AnKerRank, DomainScaler
-from preflearn.checks import Floats
+from preflearn.checks import Floats, legacy_rng
 from preflearn.metrics import ranking_loss
 from preflearn.ranking import ExpectedRankRegression, RankingLearner, RankNet
 from preflearn.ranking.aggregation import merged
@@ -145,7 +145,7 @@ def choose_rank_net(X: Floats, rank: Floats, random_state: int) -> RankNet:
         {"n_hidden": [units], "batch_size": [batch], "learning_rate": [rate]}
         for units, batch, rate in product(_UNITS, _BATCHES, _RATES)
     ]
-    halves = KFold(2, shuffle=True, random_state=random_state)
+    halves = KFold(2, shuffle=True, random_state=legacy_rng(random_state))
     search = GridSearchCV(RankNet(), grid, scoring=_accuracy, cv=halves, refit=False)
     search.set_params(error_score="raise")
     return RankNet(**search.fit(X, rank).best_params_)

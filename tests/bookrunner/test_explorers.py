@@ -16,6 +16,7 @@ from scipy.stats import norm
 from sklearn.metrics.pairwise import rbf_kernel
 
 from bookrunner import explorer, parameters
+from preflearn import checks
 from preflearn.analogy.certificate import psd_certificate
 from preflearn.datasets import four_items
 from preflearn.dynamics import OrdinalProbit, Probit
@@ -111,17 +112,36 @@ def test_timelines_are_rounded_and_gaps_have_std_0(shown):
 @pytest.mark.parametrize(
     ("kind", "data", "message"),
     [
-        ("grahp", GRAPH, "no explorer 'grahp'; expected one of"),
+        ("grahp", GRAPH, "the explorer is 'grahp'; expected one of"),
         ("graph", {"items": ["a", "b"], "pairs": [[1, 0]]}, "expected 'y'"),
-        ("graph", GRAPH | {"y": [1]}, r"data\['y'\] has shape \(1,\); expected \(m\) with {'n': 3, 'm': 2}"),
-        ("graph", GRAPH | {"pairs": [1, 0]}, r"shape \(2,\); expected \(m, 2\)"),
-        ("match", {"players": "ab", "mean": [1, 2], "std": 1}, r"'players'\] has shape \(\); expected \(2\)"),
+        (
+            "graph",
+            GRAPH | {"y": [1]},
+            r"the shape of data\['y'\] is \(1,\); expected \(m\) with {'n': 3, 'm': 2}",
+        ),
+        ("graph", GRAPH | {"pairs": [1, 0]}, r"is \(2,\); expected \(m, 2\)"),
+        ("match", {"players": "ab", "mean": [1, 2], "std": 1}, r"'players'\] is \(\); expected \(2\)"),
         ("graph", GRAPH | {"more": {1, 2}}, "data\\['more'\\]: 'set' object has no attribute"),
         ("graph", GRAPH | {"more": np.inf}, "data\\['....'\\].*finite numbers"),
         ("margins", MARGINS | {"ties": [[0.5, np.nan]]}, "data\\['....'\\].*finite numbers"),
         ("timelines", {"players": ["a", "b"], "years": [1], "mean": [[1], [2]]}, "expected 'std'"),
         ("timelines", TIMELINES | {"mean": np.full((2, 3), np.inf)}, "data\\['....'\\].*finite numbers"),
+        (
+            "timelines",
+            TIMELINES | {"years": [1, 2, 10**400]},
+            r"data\['years'\]\[2\] is 10+\.\.\.; expected a number",
+        ),
+        (
+            "graph",
+            GRAPH | {"y": [1, 10**400]},
+            r"data\['y'\]: a number is 10+\.\.\.; expected a finite number",
+        ),
+        ("graph", GRAPH | {"y": [1, 10**5000]}, r"data\['y'\]: .*; expected texts and finite numbers"),
+        ("graph", None, "data is None; expected a mapping of names to values: items n, pairs m 2"),
+        (["graph"], GRAPH, r"the explorer is \['graph'\]; expected one of"),
+        (10**5000, GRAPH, "the explorer is a int; expected one of"),
     ],
+    ids=checks.shown,
 )
 def test_wrong_data_are_named(kind, data, message):
     with pytest.raises(ValueError, match=message):
@@ -129,6 +149,10 @@ def test_wrong_data_are_named(kind, data, message):
     for alt in ("  ", None):
         with pytest.raises(ValueError, match="alternative text"):
             show(alt=alt)
+    with pytest.raises(ValueError, match="fallback is None; expected a matplotlib Figure"):
+        explorer("graph", GRAPH, fallback=None, alt="What is seen.")
+    with pytest.raises(ValueError, match="caption_state is None; expected a sentence"):
+        show(caption_state=None)
 
 
 def in_node(code, data):

@@ -1,4 +1,6 @@
 import re
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import nbformat
@@ -11,6 +13,7 @@ from toy_project import PARAMETERS, write_notebook
 
 from bookrunner import parameters
 from bookrunner.parameters import check_profile, grid_values, typed
+from preflearn.checks import shown
 
 
 @pytest.mark.parametrize(
@@ -119,3 +122,31 @@ def test_plain_papermill_refuses_a_name_that_the_chapter_lacks(tmp_path, monkeyp
     cells = {"In": ["", PARAMETERS, "# Parameters\nseed = 3\n", source]}
     monkeypatch.setattr(parameters, "running_shell", lambda: SimpleNamespace(user_ns=cells))
     check_profile("quick")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "bookrunner.check('P1-01', True, 'It is so.')",
+        "bookrunner.explorer('graph', GRAPH, fallback=Drawn(), alt='Two items.')",
+    ],
+)
+def test_what_chapters_call_names_the_extra_that_is_missing(call):
+    absent = "\n".join(f"sys.modules[{name!r}] = None" for name in ("yaml", "jinja2", "matplotlib.pyplot"))
+    code = f"""import sys, bookrunner
+{absent}
+GRAPH = {{"items": ["a", "b"], "pairs": [[1, 0]], "y": [1]}}
+class Drawn:
+    def savefig(self): ...
+try:
+    {call}
+except ModuleNotFoundError as error:
+    print(error)"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert re.fullmatch(r"no [\w.]+: pip install '\.\[book\]' has it\n", done.stdout), done
+
+
+@pytest.mark.parametrize("wrong", [10**5000, "a" * 5000, ["quick"], None], ids=shown)
+def test_a_profile_of_any_kind_is_refused_in_one_line(wrong):
+    with pytest.raises(ValueError, match=r"^profile is .{1,60}; expected one of \['quick', 'full'\]$"):
+        check_profile(wrong)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from bookrunner import records
 from bookrunner.files import write_atomically
 from bookrunner.records import published, record, recorded
-from preflearn import datasets
+from preflearn import checks, datasets
 from preflearn.margins import MarginLP, MarginQP
 from preflearn.pairs import Pairs
 from preflearn.path import reduced_graph
@@ -63,13 +63,17 @@ def test_index_is_kept_if_named(emitted):
         ("Errors", {"x": 1}, "name is 'Errors'"),
         ("fit", {"x": float("nan")}, "'x' of the record 'fit' is nan"),
         ("fit", {"x": [1, 2]}, r"'x' of the record 'fit' is \[1, 2\]; expected a finite number or a text"),
-        ("fit", 3, "is a int; expected a DataFrame"),
-        ("fit", {}, "is empty"),
+        ("fit", 3, "the table 'fit' is 3; expected a DataFrame"),
+        ("fit", {}, r"the shape of the table 'fit' is \(1, 0\); expected at least one"),
         ("fit", pd.DataFrame({"x": [1]}, index=["a"]), "index of the table 'fit' has no name"),
         ("fit", pd.DataFrame([[1, 2]], columns=["a", "a"]), "expected distinct names"),
         ("fit", pd.DataFrame([[1, 2]]), "expected distinct names"),
-        ("fit", pd.DataFrame({"x": []}), "is empty"),
+        ("fit", pd.DataFrame({"x": []}), r"the shape of the table 'fit' is \(0, 1\)"),
+        (10**5000, {"x": 1}, "name is a int; expected lower case"),
+        ("a" * 5000, {"x": 1}, r"name is 'a{56}\.\.\.; expected lower case"),
+        ("fit", {"x": 10**400}, r"'x' of the record 'fit' is 10+\.\.\.; expected a finite number"),
     ],
+    ids=checks.shown,
 )
 def test_record_refuses(name, table, message):
     with pytest.raises(ValueError, match=message):
@@ -79,8 +83,8 @@ def test_record_refuses(name, table, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"keys": ["n", "m"]}, r"columns \['n', 'x'\]; expected \['m'\] among them"),
-        ({"timings": ["s"]}, r"expected \['s'\] among them"),
+        ({"keys": ["n", "m"]}, r"the list of columns of 'fit' is \['n', 'x'\]; expected also \['m'\]"),
+        ({"timings": ["s"]}, r"expected also \['s'\]"),
         ({"keys": ["n"]}, r"two rows {'n': 1}; expected keys that tell them apart"),
     ],
 )
@@ -109,9 +113,9 @@ def test_published_reads_comments_and_lists_what_there_is(root):
     table = published("P1_table_3")
     assert table.auc.tolist() == [0.5]
     assert table.attrs == {"source": "Table 3"}
-    with pytest.raises(ValueError, match=r"no published table 'P9'; expected one of \['P1_table_3'\]"):
+    with pytest.raises(ValueError, match=r"the published table is 'P9'; expected one of \['P1_table_3'\]"):
         published("P9")
-    with pytest.raises(ValueError, match=r"no published table '../pyproject'"):
+    with pytest.raises(ValueError, match=r"the published table is '../pyproject'; expected one of"):
         published("../pyproject")
 
 

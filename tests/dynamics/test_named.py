@@ -53,7 +53,7 @@ def test_names_of_a_mapping_begin_with_the_feature():
     ]
     twice = DynamicComparisons({1: Constant(), "1": Constant()}, Probit())
     with pytest.raises(
-        ValueError, match=r"two parameters are called '1: Constant.variance'; expected .* print"
+        ValueError, match=r"the name of two parameters is '1: Constant.variance'; expected .* print"
     ):
         parameters_of(twice)
 

@@ -50,5 +50,7 @@ def test_given_functions_are_columns():
     K = items(5)
     functions = functions_of(RankingPursuit(kernel="precomputed"), K)
     np.testing.assert_array_equal(functions.columns(K, np.array([2, 0])), K[:, [2, 0]])
-    with pytest.raises(ValueError, match=r"the items of the pairs have shape \(7, 3\); with kernel='precomp"):
+    with pytest.raises(
+        ValueError, match=r"items has shape \(7, 3\); expected \(n, n\): with kernel='precomp"
+    ):
         ItemKernel.of(RankingPursuit(kernel="precomputed"), Pairs(K, [[0, 1]]))

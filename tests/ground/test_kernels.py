@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.metrics.pairwise import rbf_kernel
 
 from preflearn.ground import NotPositiveSemidefiniteError
 from preflearn.ground.kernels import (
@@ -16,6 +17,7 @@ from preflearn.ground.kernels import (
     kernel_matrix,
     pivoted_features,
     scale_gamma,
+    squared_distances,
 )
 from preflearn.pairs import Pairs
 
@@ -78,3 +80,35 @@ def test_a_width_of_scale_is_defined_for_equal_items():
     assert scale_gamma("scale", X + np.array([1e5, -1e3, 0.0])) == pytest.approx(gamma)
     K = kernel_matrix("rbf", X, X, gamma=gamma, degree=3, coef0=1)
     assert K[0, 1] == pytest.approx(np.exp(-gamma * ((X[0] - X[1]) ** 2).sum()))
+
+
+# Few features; few numbers to add; a product, and again what cancels; almost all cancels.
+SHAPES = [(300, 300, 3), (40, 30, 40), (600, 500, 40), (600, 500, 21)]
+
+
+@pytest.mark.parametrize(("n", "m", "p"), SHAPES)
+@pytest.mark.parametrize("offset", [0.0, 1e3])
+@pytest.mark.parametrize("apart", [1e-6, 1e-2])
+def test_squared_distances_of_close_items_keep_their_digits(n, m, p, offset, apart):
+    rng = np.random.default_rng(n + p)
+    X = rng.normal(size=(n, p)) * (p != 21)
+    X[n // 2 :] = X[: n - n // 2]
+    X += apart * rng.normal(size=(n, p)) + offset
+    Y = np.vstack([X[: m // 2], rng.normal(size=(m - m // 2, p)) * (p != 21) + offset])
+    for other in (X, Y):
+        exact = sum(np.subtract.outer(x, y) ** 2 for x, y in zip(X.T, other.T, strict=True))
+        twin = np.array([[((x - y).astype(np.longdouble) ** 2).sum() for y in other[:7]] for x in X[:50]])
+        np.testing.assert_allclose(exact[:50, :7], twin.astype(float), rtol=1e-14)
+        found = squared_distances(X, other)
+        np.testing.assert_allclose(found, exact, rtol=1e-13 * (1 + offset))
+    assert not np.diag(squared_distances(X, X)).any()
+
+
+@pytest.mark.parametrize(("n", "m", "p"), SHAPES)
+def test_a_gaussian_kernel_is_the_one_of_scikit_learn(n, m, p):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(n, p)), rng.normal(size=(m, p))
+    for gamma in (1e-3, 1 / p, 1.0):
+        expected = rbf_kernel(X, Y, gamma=gamma)
+        np.testing.assert_allclose(kernel_matrix("rbf", X, Y, gamma=gamma), expected, atol=4e-15)
+    np.testing.assert_allclose(kernel_matrix("rbf", X, Y), rbf_kernel(X, Y), atol=4e-15)

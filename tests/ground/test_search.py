@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from preflearn.ground.search import Range, check_ranges, drawn, generator, grid, judged, near_boundary
+from preflearn.ground.search import Range, check_ranges, drawn, grid, judged, near_boundary
 
 RANGES = {"rate": Range(0.01, 1.0), "angle": Range(-2.0, 2.0, "linear")}
 
@@ -60,7 +60,7 @@ def test_bad_input_is_named():
         drawn(RANGES, 0, random_state=0)
     for wrong in (None, -1, True, 1.5, "a"):
         with pytest.raises(ValueError, match=r"random_state is .*; expected a seed, a whole number"):
-            generator(wrong)
+            drawn(RANGES, 2, random_state=wrong)
         if wrong != -1:
             with pytest.raises(ValueError, match=r"n_jobs is .*; expected a whole number of processes"):
                 judged(squares, grid({"rate": [1]}), wrong)

@@ -106,9 +106,9 @@ def test_searches_of_scikit_learn_take_them_and_noise_is_seen_as_noise():
         (
             ItemKFold(2, shuffle=True, random_state="x"),
             None,
-            "random_state is 'x'; expected an integer from 0",
+            "random_state is 'x'; expected a seed, a whole number from 0",
         ),
-        (QueryKFold(2, random_state=-1), [1, 2, 3, 1, 2], "random_state is -1; expected an integer from 0"),
+        (QueryKFold(2, random_state=-1), [1, 2, 3, 1, 2], "random_state is -1; expected a seed, a whole"),
         (DateSplit(3), [1, 1, 2, 2, 3], "n_splits is 3; expected at most 2, for 3 different dates"),
     ],
 )

@@ -23,10 +23,10 @@ def test_merged_curve_is_the_mean_over_folds_at_equal_lambda_over_m(grouped):
     found = cross_validated_path(pairs, y, groups, gammas=(0.2, 1.0), n_folds=3, span=300.0, random_state=4)
     for gamma, curve in zip(found.gammas, found.curves, strict=True):
         parts = []
-        held_out = np.concatenate([valid for _, valid in _folds(pairs, groups, 3, seed=4)])
+        held_out = np.concatenate([valid for _, valid in _folds(pairs, groups, 3, source=4)])
         assert len(held_out) == len(set(held_out))
         assert len(held_out) == len(pairs) or not grouped  # no pair lies between queries
-        for train, valid in _folds(pairs, groups, 3, seed=4):
+        for train, valid in _folds(pairs, groups, 3, source=4):
             assert not set(pairs.index[train].ravel()) & set(pairs.index[valid].ravel())
             start = ranksvm_path(pairs[train], y[train], gamma=gamma, max_events=1).breakpoints[0]
             fold = ranksvm_path(pairs[train], y[train], gamma=gamma, lambda_min=start / 300)
@@ -82,5 +82,5 @@ def test_bad_input_says_what_is_wrong():
     with pytest.raises(ValueError, match=r"groups has shape \(11,\); expected \(12,\): one group an item"):
         cross_validated_path(pairs, y, qid[:-1], n_folds=2)
     for wrong in ("a", -1, 1.5):
-        with pytest.raises(ValueError, match=r"random_state is .*; expected an integer from 0 to"):
+        with pytest.raises(ValueError, match=r"random_state is .*; expected a seed, a whole number"):
             cross_validated_path(pairs, y, qid, n_folds=2, random_state=wrong)

@@ -388,7 +388,7 @@ def test_the_subset_is_drawn_by_its_seed():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"random_state": 0.1}, "random_state is 0.1; expected an integer from 0 to .*RandomState or None"),
+        ({"random_state": 0.1}, "random_state is 0.1; expected a seed, a whole number .*, or None"),
         ({"alpha": -1.0}, "alpha is -1.0; expected a number of at least 0, or several"),
         ({"alpha": [1.0, -1.0]}, r"alpha\[1\] is -1.0"),
         ({"alpha": [1.0, 2.0]}, "alpha has 2 values and there is no validation"),

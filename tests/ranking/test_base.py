@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from preflearn import ranking
-from preflearn.ground.search import generator
+from preflearn.checks import generator
 from preflearn.metrics import ranking_loss
 from preflearn.ranking import RankingLearner, RankNet
 from preflearn.ranking.base import positions

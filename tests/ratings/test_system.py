@@ -116,7 +116,7 @@ def test_systems_follow_the_contract_of_scikit_learn(system):
     assert np.isfinite(scores).all()
     assert (scores[0] == pytest.approx(scores[1], rel=1e-9)) == has_nu(system)  # only differences count
     fitted = clone(system).fit(matches, y)
-    assert fitted.score(matches, y) == np.mean(fitted.predict(matches) == y)
+    assert fitted.score(matches, y) == pytest.approx(np.mean(fitted.predict(matches) == y))
     again = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(again.predict_proba(matches), fitted.predict_proba(matches))
 
@@ -230,7 +230,7 @@ def test_bad_matches_are_named_and_leave_the_old_fit(system):
         np.testing.assert_array_equal(fitted.predict_proba(matches), before)
 
     refused("no matches", matches[:0], [])
-    refused("matches is a ndarray; expected Matches", np.ones((3, 2)), [1, 1, 1])
+    refused("matches is array.*; expected Matches", np.ones((3, 2)), [1, 1, 1])
     refused(r"y\[0\] is 2", matches, np.full(len(y), 2))
     refused("60", matches, y[1:])
     refused("match 0 has 2 players", Matches([[1, 1, -1, -1]], [0], list("abcd")), [1], advantage=0)

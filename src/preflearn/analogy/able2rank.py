@@ -18,8 +18,7 @@ from numpy.typing import ArrayLike
 
 from preflearn.analogy.kernel import analogy_kernel, blocks
 from preflearn.analogy.training import Aggregate, PairwiseLearner, halves
-from preflearn.checks import Floats, as_real, require
-from preflearn.ground.search import generator
+from preflearn.checks import Floats, as_real, generator, require
 from preflearn.pairs import Pairs
 
 _DIGITS = 12  # of a degree

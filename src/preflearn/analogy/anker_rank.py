@@ -18,9 +18,8 @@ from scipy.special import expit
 from preflearn.analogy.kernel import Zero, analogy_kernel, blocks, check_differences
 from preflearn.analogy.machines import LOSSES, Problem, out_of_fold, platt, select
 from preflearn.analogy.training import Aggregate, PairwiseLearner, Split, halves
-from preflearn.checks import Floats, check_choice, check_count, require
+from preflearn.checks import Floats, check_choice, check_count, generator, require
 from preflearn.ground.estimator import check_asked
-from preflearn.ground.search import generator
 from preflearn.ranking.base import check_size
 
 Orientation = Literal["coin", "both", "antisymmetric"]

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import check_choice, check_count, check_items, check_real, require
+from preflearn.checks import as_real, check_choice, check_count, check_items, check_real, generator, require
 from preflearn.metrics import threshold
 from preflearn.pairs import Pairs
 
@@ -48,8 +48,8 @@ def four_items(n_features: int = 1) -> tuple[Pairs, NDArray[np.int8]]:
     >>> pairs.differences().ravel().tolist(), y.tolist()
     ([1.0, 1.0, 2.0, 4.0], [1, 0, 1, 1])
     """
-    require(n_features in (1, 2), n_features, "n_features", "1 or 2")
-    return Pairs(_ITEMS[:, :n_features], _INDEX), np.array([1, 0, 1, 1], dtype=np.int8)
+    require(as_real(n_features) in (1, 2), n_features, "n_features", "1 or 2")
+    return Pairs(_ITEMS[:, : int(n_features)], _INDEX), np.array([1, 0, 1, 1], dtype=np.int8)
 
 
 class NormPairs(NamedTuple):
@@ -143,7 +143,7 @@ def simulate_norm_pairs(
     order = _order(norm)
     wanted = tie_quota(n, tie_share)
     check_choice(steps, "steps", ("uniform", "gaussian"))
-    rng = np.random.default_rng(rng)
+    rng = generator(rng, "rng")
     drawn, chosen = [], np.zeros(0, dtype=np.int64)
     while len(chosen) < n:  # of each draw some tenths are ties, and some are none
         second = rng.uniform(-2, 2, size=(n + 100, 2))
@@ -162,8 +162,9 @@ def simulate_norm_pairs(
 
 
 def _order(norm: float | str) -> float:
-    require(norm in list(_ORDERS), norm, "norm", "1, 2, inf, or 'l1', 'l2', 'linf'")
-    return _ORDERS[norm]
+    key = norm if isinstance(norm, str) else as_real(norm)
+    require(key in _ORDERS, norm, "norm", "1, 2, inf, or 'l1', 'l2', 'linf'")
+    return _ORDERS[key]
 
 
 def tie_quota(n: int, tie_share: float) -> int:

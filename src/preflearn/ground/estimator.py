@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import Floats, check_items, check_labels
+from preflearn.checks import Floats, check_items
 from preflearn.metrics import comparison_loss, threshold
 from preflearn.pairs import Pairs, as_pairs
 
@@ -47,8 +47,6 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
 
     def score(self, pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """The weighted share of pairs that are predicted correctly: 1 minus the loss of eq. 2."""
-        pairs = as_pairs(pairs)
-        y = check_labels(y, len(pairs))
         return 1.0 - comparison_loss(y, self.predict(pairs), sample_weight)
 
 

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from preflearn.checks import Floats, Ids, check_scale
+from preflearn.checks import Floats, Ids, check_scale, check_shape
 from preflearn.ground.gram import centred, check_symmetric
 from preflearn.ground.kernels import (
     SHIFTED,
@@ -100,10 +100,8 @@ def functions_of(
     centres = X if centres is None else centres
     parameters = kernel_parameters(kernel, X, choice.gamma, choice.degree, choice.coef0)
     k = less_one = partial(kernel_matrix, kernel, **parameters)
-    if kernel in SHIFTED:  # an offset would spoil the squares in |x - x'|²
-        middle = origin(centres)
-        k = partial(_shifted, k, middle)
-        less_one = partial(_shifted, partial(kernel_less_one, kernel, parameters["gamma"]), middle)
+    if kernel in SHIFTED:
+        less_one = partial(kernel_less_one, kernel, parameters["gamma"])
     elif kernel == "linear":  # x·c but for a constant, which an offset of x would make large
         less_one = partial(_shifted_items, k, origin(X))
     return Functions(kernel, k, less_one, centres)
@@ -127,11 +125,8 @@ class ItemKernel(NamedTuple):
         """The kernel of some pairs; items with equal features become one if `merge`."""
         check_kernel(choice.kernel)
         given = choice.kernel == "precomputed"
-        if given and len(set(pairs.items.shape)) > 1:
-            raise ValueError(
-                f"the items of the pairs have shape {pairs.items.shape}; with kernel='precomputed' they are "
-                "the (n, n) Gram matrix of all items"
-            )
+        if given:
+            check_shape(pairs.items, "items", ("n", "n"), "with kernel='precomputed', a Gram matrix")
         if merge and not given:
             ids, index = distinct_items(pairs)
             B = Incidence(index, len(ids))
@@ -188,11 +183,6 @@ def origin(items: Floats) -> Floats:
 def rounding(values: Floats) -> float:
     """Of one of these values."""
     return float(np.finfo(np.float64).eps * np.abs(values).max())
-
-
-def _shifted(k: Callable[[Floats, Floats], Floats], middle: Floats, X: Floats, Y: Floats) -> Floats:
-    moved = X - middle
-    return k(moved, moved if Y is X else Y - middle)
 
 
 def _shifted_items(k: Callable[[Floats, Floats], Floats], middle: Floats, X: Floats, Y: Floats) -> Floats:

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
+from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import (
     PAIRWISE_KERNEL_FUNCTIONS,
-    euclidean_distances,
     manhattan_distances,
     pairwise_kernels,
 )
 
-from preflearn.checks import Floats, Ids, as_floats, check_real, check_scale, refuse, require
+from preflearn.checks import Floats, Ids, as_floats, check_real, check_scale, check_shape, refuse, require
 from preflearn.ground.gram import check_symmetric
 from preflearn.pairs import Pairs
 
@@ -26,6 +26,8 @@ _RANK = 1e-13  # pivots below this share of the largest diagonal entry are round
 _NEGATIVE = 1e-9  # a remainder larger than this share is none
 _NOISE = 100  # times the rounding of an entry is that of what remains
 _BLOCK = 1 << 10
+_FEW, _SMALL = 20, 10**7  # features, and numbers to add, whose differences cost no more than a product
+_CANCELS = 1 / 4  # of |x|²: below this share, |x - x'|² is not left to a product
 _PSTRF, _TRTTF, _PFTRF = linalg.get_lapack_funcs(("pstrf", "trttf", "pftrf"))
 _LEAST = np.finfo(np.float64).tiny
 
@@ -103,20 +105,26 @@ def kernel_matrix(kernel: Kernel, X: Floats, Y: Floats, **parameters: float) -> 
     ------
     ValueError
         If a callable returns another shape, values are not finite, or features do not suit the kernel.
+
+    Notes
+    -----
+    The values are those of scikit-learn but for rounding, which is that of numbers of the size of k, also for
+    "rbf" between items that are close beside their distance from the origin: see `squared_distances`.
     """
     if callable(kernel):
         K = as_floats(kernel(X, Y), "the kernel")
-        if K.shape != (len(X), len(Y)):
-            raise ValueError(
-                f"the kernel returned shape {K.shape} for {len(X)} and {len(Y)} items; "
-                f"expected ({len(X)}, {len(Y)}): k(X, Y) gives the whole matrix"
-            )
+        check_shape(K, "the kernel", (len(X), len(Y)), "k(X, Y) gives the whole matrix")
     else:
         if kernel in ("chi2", "additive_chi2"):
             for values in (X, Y):
                 refuse(values < 0, values, "X", f"features of at least 0, for the kernel {kernel!r}")
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is named below
-            K = pairwise_kernels(X, Y, metric=kernel, filter_params=True, **parameters)
+            if kernel == "rbf":
+                K = squared_distances(X, Y)
+                K *= -(parameters.get("gamma") or 1 / X.shape[1])
+                np.exp(K, out=K)
+            else:
+                K = pairwise_kernels(X, Y, metric=kernel, filter_params=True, **parameters)
     expected = "finite values (standardise the features, or lower degree)"
     refuse(~np.isfinite(K), K, "the kernel", expected)
     return K
@@ -124,10 +132,31 @@ def kernel_matrix(kernel: Kernel, X: Floats, Y: Floats, **parameters: float) -> 
 
 def kernel_less_one(kernel: Kernel, gamma: float, X: Floats, Y: Floats) -> Floats:
     """k(x, x') - 1 of one of `SHIFTED`, to full precision where k is wide, and 1 would hide the rest."""
-    distances = (
-        manhattan_distances(X, Y) if kernel == "laplacian" else euclidean_distances(X, Y, squared=True)
-    )
-    return np.expm1(-gamma * distances)
+    return np.expm1(-gamma * (manhattan_distances if kernel == "laplacian" else squared_distances)(X, Y))
+
+
+def squared_distances(X: Floats, Y: Floats) -> Floats:
+    """|x - x'|² between the rows of X and of Y, each with a relative error of rounding, shape (n_x, n_y).
+
+    A product of matrices, |x|² + |x'|² - 2 x·x', takes less time where features are many, and loses the
+    digits in which large squares agree. It serves for items that are far from each other: with
+    |x - x'|² >= c |x|², the three terms are at most 2 (3/c + 2) times their sum in size.
+    """
+    if X.shape[1] <= _FEW or X.size * len(Y) <= _SMALL:
+        return cdist(X, Y, "sqeuclidean").astype(np.float64, copy=False)
+    middle = Y.mean(axis=0)  # an offset would be a part of all squares
+    moved = X - middle
+    others = moved if Y is X else Y - middle  # a product with itself is symmetric
+    size, squares = (moved**2).sum(axis=1)[:, None], moved @ others.T
+    squares *= -2
+    squares += size
+    squares += (others**2).sum(axis=1)
+    rows, columns = np.nonzero(squares < _CANCELS * size)
+    if 8 * len(rows) > squares.size:
+        return cdist(X, Y, "sqeuclidean").astype(np.float64, copy=False)
+    for part in np.array_split(np.arange(len(rows)), 1 + len(rows) // _BLOCK):
+        squares[rows[part], columns[part]] = ((X[rows[part]] - Y[columns[part]]) ** 2).sum(axis=1)
+    return squares
 
 
 def pivoted_features(K: Floats, rounding: float = 0.0) -> tuple[Floats, Ids]:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 
-from preflearn.checks import LARGEST, as_real, check_count, require
+from preflearn.checks import LARGEST, as_real, check_count, generator, require
 
 _EDGE = 0.05  # of a range: nearer to an end counts as near the boundary
 
@@ -206,16 +206,6 @@ def near_boundary(values: Mapping[str, Any], ranges: Mapping[str, Range | Sequen
         if low != high:
             ends[name] = "low" if low else "high"
     return ends
-
-
-def generator(random_state: Any, name: str = "random_state", fresh: bool = False) -> np.random.Generator:
-    """A Generator as it is, or one from a seed, with the same draws each time; `fresh`: or from None."""
-    if isinstance(random_state, np.random.Generator) or (fresh and random_state is None):
-        return np.random.default_rng(random_state)
-    seed = as_real(random_state)
-    expected = "a seed, a whole number from 0 to 2**53, a numpy Generator" + ", or None" * fresh
-    require(0 <= seed <= 2**53 and seed == int(seed), random_state, name, expected)
-    return np.random.default_rng(int(seed))
 
 
 def check_jobs(n_jobs: Any) -> int:

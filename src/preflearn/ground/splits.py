@@ -13,9 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import BaseCrossValidator, KFold, TimeSeriesSplit
-from sklearn.utils import check_random_state
 
-from preflearn.checks import Ids, as_array, check_count, check_flag, check_query_ids, check_shape, shown
+from preflearn.checks import Ids, as_array, check_count, check_flag, check_query_ids, check_shape, legacy_rng
 from preflearn.ground.kernels import distinct_items
 from preflearn.pairs import Pairs, as_pairs
 
@@ -87,7 +86,7 @@ class ItemKFold(_Splitter):
         Number of folds, from 2 to the number of items.
     shuffle : bool
         Whether items are dealt to the folds at random; else they stay in order.
-    random_state : int, RandomState or None
+    random_state : int, numpy Generator, RandomState or None
         Of the shuffle, where there is one.
 
     Examples
@@ -101,14 +100,11 @@ class ItemKFold(_Splitter):
 
     n_splits: int = 5
     shuffle: bool = False
-    random_state: int | np.random.RandomState | None = None
+    random_state: int | np.random.Generator | np.random.RandomState | None = None
 
     def _scheme(self) -> KFold:
-        shuffle = check_flag(self.shuffle, "shuffle")
-        check_source(self.random_state)
-        return KFold(
-            self.get_n_splits(), shuffle=shuffle, random_state=self.random_state if shuffle else None
-        )
+        shuffle, source = check_flag(self.shuffle, "shuffle"), legacy_rng(self.random_state, fresh=True)
+        return KFold(self.get_n_splits(), shuffle=shuffle, random_state=source if shuffle else None)
 
     def _units(self, pairs: Pairs, groups: ArrayLike | None) -> Ids:
         ids, index = distinct_items(pairs)
@@ -186,15 +182,6 @@ def split_units(units: NDArray, scheme: KFold | TimeSeriesSplit) -> list[tuple[I
             mark[part] = True
         folds.append(tuple(np.flatnonzero(mark[places].all(axis=1)) for mark in marks))
     return folds
-
-
-def check_source(random_state: int | np.random.RandomState | None) -> np.random.RandomState:
-    """The source of randomness of what is scikit-learn's, or ValueError that says which there are."""
-    try:
-        return check_random_state(random_state)
-    except (TypeError, ValueError):
-        expected = "an integer from 0 to 2**32 - 1, a numpy.random.RandomState or None"
-        raise ValueError(f"random_state is {shown(random_state)}; expected {expected}") from None
 
 
 def _one_a_pair(groups: ArrayLike | None, m: int, kind: str) -> NDArray:

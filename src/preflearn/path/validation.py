@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import KFold
 
-from preflearn.checks import Ids, check_count, check_labels, check_query_ids, check_real
+from preflearn.checks import Ids, check_count, check_labels, check_query_ids, check_real, legacy_rng
 from preflearn.ground.kernels import Kernel, distinct_items, scale_gamma
-from preflearn.ground.splits import check_source, split_units
+from preflearn.ground.splits import split_units
 from preflearn.pairs import Pairs
 from preflearn.path.ranking import RankingPath, ranksvm_path
 from preflearn.path.regularization import FoldCurve, Selection, merged
@@ -49,7 +49,7 @@ def cross_validated_path(
     coef0: float = 1.0,
     n_folds: int = 5,
     span: float = 1e4,
-    random_state: int = 0,
+    random_state: np.random.Generator | int = 0,
 ) -> CrossValidation:
     """The pair error of held-out items, exact over the continuum of lambda, for some widths of the kernel.
 
@@ -73,7 +73,7 @@ def cross_validated_path(
     n_folds : int
     span : float
         Each path runs from its first breakpoint down to that divided by `span`, if rounding does not end it.
-    random_state : int
+    random_state : int or numpy Generator
         Of the folds.
 
     Raises
@@ -106,7 +106,7 @@ def cross_validated_path(
     return CrossValidation(widths[best], curves[best].lam, curves[best].loss, widths, tuple(curves))
 
 
-def _folds(pairs: Pairs, groups: ArrayLike | None, n_folds: int, seed: int) -> list[tuple[Ids, Ids]]:
+def _folds(pairs: Pairs, groups: ArrayLike | None, n_folds: int, source: Any) -> list[tuple[Ids, Ids]]:
     """Pairs that train and pairs that validate, for each fold of groups of items that has both."""
     n_folds = check_count(n_folds, "n_folds", 2)
     group = check_query_ids(groups, len(pairs.items), "groups", "group")
@@ -114,7 +114,7 @@ def _folds(pairs: Pairs, groups: ArrayLike | None, n_folds: int, seed: int) -> l
     units = ids[index] if group is None else group[pairs.index]
     if (count := len(np.unique(units))) < n_folds:
         raise ValueError(f"n_folds is {n_folds}; expected at most {count}, the number of groups of items")
-    folds = split_units(units, KFold(n_folds, shuffle=True, random_state=check_source(seed)))
+    folds = split_units(units, KFold(n_folds, shuffle=True, random_state=legacy_rng(source)))
     found = [(train, valid) for train, valid in folds if len(train) and len(valid)]
     if not found:
         raise ValueError(

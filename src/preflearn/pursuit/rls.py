@@ -21,13 +21,13 @@ from preflearn.checks import (
     check_count,
     check_real,
     check_scale,
+    legacy_rng,
     refuse,
     require,
 )
 from preflearn.ground.expansion import Functions, rounding
 from preflearn.ground.gram import check_symmetric
 from preflearn.ground.kernels import SHIFTED, Kernel, check_definite
-from preflearn.ground.splits import check_source
 from preflearn.pursuit.base import Given, Held, OneDictionaryEstimator
 from preflearn.pursuit.forms import Form, QueryForm
 from preflearn.pursuit.ridge import GraphRidge, QueryRidge, orthonormal, subset_ridge, wide_orthonormal
@@ -208,7 +208,7 @@ class SparseRankRLS(_Regularised):
         solutions the coefficients of least norm. Of several alphas `validation` chooses, as in `RankRLS`.
     kernel, gamma, degree, coef0
         As in `RankRLS`.
-    random_state : int, RandomState or None
+    random_state : int, numpy Generator, RandomState or None
         Draws the subset.
 
     Attributes
@@ -246,7 +246,7 @@ class SparseRankRLS(_Regularised):
             raise ValueError(
                 f"alpha has {len(alphas)} values and there is no validation; expected it, to choose one"
             )
-        rng = check_source(self.random_state)
+        rng = legacy_rng(self.random_state, fresh=True)
         basis = np.sort(rng.choice(len(X), min(n_basis, len(X)), replace=False))
         levelled = functions.seen(0.0)
         Z = levelled.columns(X, basis)

@@ -17,9 +17,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from preflearn.checks import Floats, check_count
+from preflearn.checks import Floats, check_count, generator
 from preflearn.compiled import njit_sums
-from preflearn.ground.search import generator
 from preflearn.pairs import Pairs
 from preflearn.ranking.base import RankingLearner, check_query, check_rankings, check_size
 

@@ -25,6 +25,7 @@ from preflearn.dynamics.engine.schedule import distinct
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.ground.outcomes import davidson_loss, davidson_probabilities
 from preflearn.matches import ADVANTAGE, Matches, check_matches, n_earlier
+from preflearn.metrics import comparison_loss
 from preflearn.pairs import Incidence
 
 _LOG_NU = -14.0, 14.0  # up to nu = 1.2e6, where all matches are ties
@@ -208,6 +209,10 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         forecasts = self.predict_proba(matches)
         best = forecasts == forecasts.max(axis=1, keepdims=True)
         return np.sign(best @ self.classes_).astype(np.int8)
+
+    def score(self, matches: Matches, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """The weighted share of matches whose outcome is the one of `predict`; ValueError as there."""
+        return 1.0 - comparison_loss(y, self.predict(matches), sample_weight)
 
     def _boost(self, matches: Matches) -> Floats:
         """The advantage of the first, in rating points, after a check of parameters and matches."""

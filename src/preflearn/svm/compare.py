@@ -71,7 +71,7 @@ class SVMCompare(KernelMachine):
         1, the threshold of the comparison function.
     objective_, dual_gap_ : float
         Eq. 15 at the function that `rank_function` returns, and how far above the minimum it can be at
-        most, relative: by a feasible point of eq. 18 and the rounding of the scores.
+        most, relative: by a feasible point of eq. 18, and the rounding of the scores and of the kernel.
     n_features_in_ : int
 
     Notes

@@ -22,12 +22,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.kernel_approximation import RBFSampler
 
-from preflearn.checks import Floats, check_choice, check_count, check_number, check_scale
+from preflearn.checks import Floats, check_choice, check_count, check_number, check_scale, legacy_rng
 from preflearn.ground.estimator import ComparisonEstimator
 from preflearn.ground.kernels import scale_gamma
 from preflearn.ground.newton import warn_of_gap
 from preflearn.ground.outcomes import Loss
-from preflearn.ground.splits import check_source
 from preflearn.ground.tie_laws import TieLaw, minimise
 from preflearn.pairs import Pairs
 from preflearn.svm.machine import Training, check_bias
@@ -59,7 +58,7 @@ class LogisticCompare(ComparisonEstimator):
         Number D of features that approximate the kernel rbf.
     tol : float
         Largest duality gap, relative to F; a ConvergenceWarning says so where rounding stops the fit before.
-    random_state : int, RandomState or None
+    random_state : int, numpy Generator, RandomState or None
         For the random features.
 
     Attributes
@@ -108,7 +107,7 @@ class LogisticCompare(ComparisonEstimator):
     gamma: float | Literal["scale"] = "scale"
     n_components: int = 300
     tol: float = 1e-6
-    random_state: int | np.random.RandomState | None = None
+    random_state: int | np.random.Generator | np.random.RandomState | None = None
 
     def fit(
         self, pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -133,7 +132,7 @@ class LogisticCompare(ComparisonEstimator):
         alpha, tol = (check_number(self, name, positive=True) for name in ("alpha", "tol"))
         n_components = check_count(self.n_components, "n_components", 1)
         check_choice(self.kernel, "kernel", ("linear", "rbf"))
-        rng = check_source(self.random_state)
+        rng = legacy_rng(self.random_state, fresh=True)
         pairs, y, weights, *_ = Training.of(self, pairs, y, sample_weight)
         self._fit_features(pairs, n_components, rng)
         features = self._feature_map(pairs.items - self._centre)

@@ -26,10 +26,10 @@ from preflearn.checks import (
     Floats,
     as_array,
     check_choice,
-    check_count,
     check_number,
     check_real,
     check_shape,
+    generator,
 )
 from preflearn.ground.kernels import Kernel, scale_gamma
 from preflearn.pairs import Pairs
@@ -67,8 +67,8 @@ class SVMRank(KernelMachine):
     ties : {"ignore", "duplicate"}
         "ignore" (rank): ties take part in the choice of tau only. "duplicate" (rank2): each tie becomes two
         opposite preferences, and each preference counts twice.
-    random_state : int
-        Seed of the folds, for "path" only.
+    random_state : int or numpy Generator
+        Of the folds, for "path" only.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class SVMRank(KernelMachine):
         For "path" only: the mean error of held-out pairs (``losses``) as a function of lambda = 1/C; each
         value holds from one of the decreasing ``lambdas`` to the next.
     objective_, dual_gap_ : float
-        The minimum, and the relative duality gap that proves it.
+        The minimum, and the relative duality gap that proves it, with what the kernel's rounding may add.
     n_features_in_ : int
 
     Notes
@@ -122,7 +122,7 @@ class SVMRank(KernelMachine):
     _: KW_ONLY
     ties: Literal["ignore", "duplicate"] = "ignore"
     tol: float = 1e-12
-    random_state: int = 0
+    random_state: int | np.random.Generator = 0
 
     def fit(
         self,
@@ -175,7 +175,8 @@ class SVMRank(KernelMachine):
 
     def _curve(self, problem: KernelProblem, given: Training) -> Selection:
         """The pair error of held-out items, a mean over the repetitions, as a function of every lambda."""
-        first = check_count(self.random_state, "random_state", 0)
+        seed = self.random_state
+        generator(seed)  # or an error
         pairs, labels = given.pairs.flipped(given.y)
         preferences = np.flatnonzero(labels > 0)
         if self.ties == "duplicate":  # as in `fit`
@@ -195,7 +196,7 @@ class SVMRank(KernelMachine):
                 coef0=self.coef0,
                 n_folds=_FOLDS,
                 span=_SPAN,
-                random_state=(first + repeat) % 2**32,
+                random_state=seed if isinstance(seed, np.random.Generator) else (int(seed) + repeat) % 2**53,
             ).curves[0]
             for repeat in range(_REPEATS)
         ]

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linprog
 
-from preflearn.checks import Floats, Ids, as_real, check_number, check_scale, shown
+from preflearn.checks import Floats, Ids, as_real, check_number, check_scale, require
 from preflearn.ground.kernels import Kernel
 from preflearn.pairs import Incidence, Pairs
 from preflearn.svm.machine import ExpandedMachine, Training, check_gap
@@ -150,8 +150,7 @@ class LPCompare(ExpandedMachine):
             On bad parameters, pairs or labels, only ties, or only preferences.
         """
         nu = as_real(self.nu)
-        if not 0 < nu <= 1:
-            raise ValueError(f"nu is {shown(self.nu)}; expected a positive number of at most 1")
+        require(0 < nu <= 1, self.nu, "nu", "a positive number of at most 1")
         radius = check_number(self, "radius", positive=True)
         given = Training.of(self, pairs, y, sample_weight)
         problem = KernelProblem.of(self, given.pairs)

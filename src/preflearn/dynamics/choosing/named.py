@@ -118,10 +118,8 @@ def described(model: DynamicComparisons) -> dict[str, Parameter]:
     found = dict[str, Parameter]()
     for label, owner in owners:
         for key, value in owner.positive().items():
-            if (name := f"{label}.{key}") in found:
-                raise ValueError(
-                    f"two parameters are called {shown(name)}; expected features whose names differ in print"
-                )
+            name = f"{label}.{key}"
+            require(name not in found, name, "the name of two parameters", "features that differ in print")
             ends = owner.ranges.get(key, (1 / LARGEST, LARGEST))
             found[name] = Parameter(value, key in owner.lengths(), *ends)
     return found

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from preflearn.checks import Floats, require
+from preflearn.checks import Floats, as_array, check_shape, require
 from preflearn.dynamics.covariances.blocks import AGE, GAP, START, Block, Kronecker, Needs, crossed
 
 OVERFLOW: Any = {"over": "ignore", "invalid": "ignore"}  # check_finite says so in our words
@@ -72,7 +72,7 @@ class StateSpace:
 
         Parameters
         ----------
-        time : ndarray of shape (n,)
+        time : array-like of shape (n,)
             First times.
 
         Returns
@@ -82,8 +82,9 @@ class StateSpace:
         Raises
         ------
         ValueError
-            If a time is before the origin of a Wiener process, or the covariance overflows.
+            On another shape, a time before the origin of a Wiener process, or if the covariance overflows.
         """
+        check_shape(time := as_array(time, "time"), "time", ("n",), "first times")
         with np.errstate(**OVERFLOW):
             return self._sum([block.covariance(time, time) for block in self.blocks])
 
@@ -92,9 +93,9 @@ class StateSpace:
 
         Parameters
         ----------
-        start, end : ndarray of shape (n,)
+        start, end : array-like of shape (n,)
             Times, start <= end.
-        first : ndarray of shape (n,), optional
+        first : array-like of shape (n,), optional
             The first time of each step's feature. It is needed if "age" is in `depends`: for a product with
             a covariance whose origin is "first".
 
@@ -105,8 +106,12 @@ class StateSpace:
         Raises
         ------
         ValueError
-            If `first` is needed and not given, or numbers overflow.
+            On other shapes, if `first` is needed and not given, or numbers overflow.
         """
+        check_shape(start := as_array(start, "start"), "start", ("n",), "times")
+        check_shape(end := as_array(end, "end"), "end", start.shape, "times")
+        if first is not None:
+            check_shape(first := as_array(first, "first"), "first", start.shape, "times")
         A = np.zeros((len(start), self.size, self.size))
         where = 0
         with np.errstate(**OVERFLOW):
