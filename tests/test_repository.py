@@ -54,6 +54,34 @@ def test_constraints_pin_every_direct_dependency():
     assert names <= pinned
 
 
+def test_ci_installs_by_hash_what_is_pinned():
+    """Of each pinned version, and of what builds the package, the files that CI's machines take."""
+    text = (ROOT / ".ci" / "hashes.txt").read_text().replace(" \\\n", "")
+    form = re.compile(r"([a-z0-9-]+==[\w.+!]+)( ; python_version == \S+)?(    --hash=sha256:[0-9a-f]{64})+")
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    assert [line for line in lines if not form.fullmatch(line)] == []
+    by_hash = {form.fullmatch(line)[1] for line in lines}
+    pinned = (ROOT / "constraints.txt").read_text().splitlines()[1:]
+    assert {re.sub(r"[-_.]+", "-", name).lower() + rest for name, rest in map(_parted, pinned)} <= by_hash
+    assert {"hatchling", "editables", "build"} <= {pin.partition("==")[0] for pin in by_hash}
+
+
+def _parted(pin):
+    name, _, version = pin.partition("==")
+    return name, f"=={version}"
+
+
+@pytest.mark.parametrize("name", ["ci", "pages", "records", "release"])
+def test_a_job_with_our_files_installs_nothing_from_elsewhere(name):
+    """But for the weekly run with the newest versions, and what only tries the wheel."""
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / f"{name}.yml").read_text())["jobs"]
+    for steps in (job["steps"] for title, job in jobs.items() if title != "wheel"):
+        runs = [step.get("run", "") for step in steps]
+        assert not any(re.search(r"pip install|-m build(?! --no-isolation)", run) for run in runs)
+        if any(re.search(r"\bmake\b|preflearn|\.ci/run", run) for run in runs):
+            assert sum(run.startswith("bash .ci/install") for run in runs) == 1
+
+
 def test_each_theorem_box_is_tried_by_a_test_that_names_it():
     box = r"\{prf:(?:lemma|theorem|proposition|corollary)\}.*\n:label: (\S+)"
     boxes = {

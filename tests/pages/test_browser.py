@@ -260,13 +260,15 @@ def with_faults(book, folder, faults):
     return name, text[:begin] + faults + text[begin:]
 
 
-def test_a_script_and_an_image_from_elsewhere_are_refused(book, browser, tmp_path):
-    name, text = with_faults(book, tmp_path, FAULTS["errors"] + FAULTS["foreign"])
+def test_scripts_and_an_image_from_elsewhere_are_refused(book, browser, tmp_path):
+    """A script in the page that was not there when it was built, and what another host has."""
+    foreign = '<script src="http://fault-foreign.invalid/x.js"></script>'
+    name, text = with_faults(book, tmp_path, FAULTS["errors"] + FAULTS["foreign"] + foreign)
     assert POLICY.search(text)
     (tmp_path / name).write_text(text, "utf-8")
     with served(tmp_path) as address, window(browser) as context, opened(context, address, name) as seen:
         refused = [line for line in seen.errors if "Content Security Policy" in line]
-        assert len(refused) == 2
+        assert len(refused) == 3
         assert "fault-errors" not in seen.errors
 
 
