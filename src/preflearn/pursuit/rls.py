@@ -30,14 +30,7 @@ from preflearn.ground.kernels import SHIFTED, Kernel, check_definite
 from preflearn.ground.splits import check_source
 from preflearn.pursuit.base import Given, Held, OneDictionaryEstimator
 from preflearn.pursuit.forms import Form, QueryForm
-from preflearn.pursuit.ridge import (
-    GraphRidge,
-    LinearRidge,
-    QueryRidge,
-    orthonormal,
-    subset_ridge,
-    wide_orthonormal,
-)
+from preflearn.pursuit.ridge import LinearRidge, kernel_ridge, orthonormal, subset_ridge, wide_orthonormal
 
 _FLOOR = 10 * float(np.finfo(np.float64).eps)  # alpha below this share of a trace is lost beside the matrix
 
@@ -78,7 +71,7 @@ class _AllItems(_Regularised):
         if queries is not None:
             errors = Held(data.X, data.y, queries).errors(system.left_out(alphas).T, bool(self.mix))
         self._keep(alphas, coefs, errors)
-        f = system.fitted(self.coef_)
+        f = system.K @ self.coef_
         self.objective_ = float(data.form.squares(data.y - f)) + self.alpha_ * float(self.coef_ @ f)
 
     def leave_query_out(self) -> Floats:
@@ -109,7 +102,7 @@ class _AllItems(_Regularised):
         check_scale(K, "the Gram matrix")
         if kernel not in (*SHIFTED, "linear"):
             check_definite(K, rounding(K))
-        return QueryRidge(K, form, data.y) if isinstance(form, QueryForm) else GraphRidge(K, form, data.y)
+        return kernel_ridge(K, form, data.y)
 
 
 class RLS(_AllItems):
