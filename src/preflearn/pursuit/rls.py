@@ -139,6 +139,10 @@ class RLS(_AllItems):
         The minimum, at `alpha_`.
     n_features_in_ : int
 
+    Notes
+    -----
+    With a linear kernel of p < n features the equations have p unknowns, and cost O(n p²); else n, and O(n³).
+
     Examples
     --------
     >>> model = RLS(alpha=2.0, kernel="linear").fit([[1.0], [2.0]], [1.0, 3.0])
@@ -185,6 +189,9 @@ class RankRLS(_AllItems):
     A query of one item adds nothing to the loss, and its coefficient is 0. Where the scores of each query are
     equal, so are all coefficients: 0. The loss of a query of q items grows with q²: compare alpha with that.
     An alpha below 10 roundings of the trace of R K R' is refused.
+
+    With a linear kernel of p < n features X the function is w·x, with (X'LX + alpha I) w = X'L s, and
+    a = L(s - X w) / alpha: p unknowns, for queries and graphs, and p for each query that is left out.
 
     Examples
     --------
