@@ -150,9 +150,8 @@ def _not_separable(certificate: dict[int, Any], ties: NDArray, exact: bool = Tru
     return Separability(False, exact, None, weights, support, certificate if exact else {})
 
 
-_fractions: Callable[[NDArray], NDArray] = np.frompyfunc(
-    Fraction, 1, 1
-)  # floats are fractions over powers of two
+# Floats are fractions over powers of two.
+_fractions: Callable[[NDArray], NDArray] = np.frompyfunc(Fraction, 1, 1)
 
 
 def _exact_rows(rows: Rows, ids: NDArray) -> NDArray:

@@ -4,10 +4,4 @@ from preflearn.pursuit.pursuit import RankingPursuit
 from preflearn.pursuit.rls import RLS, RankRLS, SparseRankRLS
 from preflearn.pursuit.semi_supervised import SemiSupervisedRankingPursuit
 
-__all__ = [
-    "RLS",
-    "RankRLS",
-    "RankingPursuit",
-    "SemiSupervisedRankingPursuit",
-    "SparseRankRLS",
-]
+__all__ = ["RLS", "RankRLS", "RankingPursuit", "SemiSupervisedRankingPursuit", "SparseRankRLS"]

@@ -71,6 +71,9 @@ class RankingPursuit(OneDictionaryEstimator):
     nothing to the loss, the second pulls f to a constant. Where all scores are equal, basis_ is empty. At
     mix = 0 the level of f means nothing. Equal decreases (to 1e-9) go to the first function.
 
+    Many small fits of given columns by regression (mix = 1, up to some hundred items) take scikit-learn's
+    orthogonal_mp a third to two thirds of the time; it has neither queries nor held-out items.
+
     Examples
     --------
     >>> X, y = [[0.0], [1.0], [2.0], [5.0]], [0.0, 1.0, 4.0, 3.0]

@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 from scipy import linalg
+from scipy.sparse.linalg import aslinearoperator
 
 from preflearn.checks import Floats, Ids
 from preflearn.ground.kernels import indefinite
@@ -35,7 +36,7 @@ class QueryRidge:
     """
 
     def __init__(self, K: Floats, form: QueryForm, s: Floats):
-        self._K, self.form = K, form
+        self.K, self.form = K, form
         self._M, self._c = form.root(form.root(K).T), form.root(s)
         self.trace = float(np.trace(self._M))
 
@@ -63,15 +64,11 @@ class QueryRidge:
             return None
         return linalg.cho_solve(factor, self._c[:, None], check_finite=False)
 
-    def fitted(self, a: Floats) -> Floats:
-        """K a, shape (n,)."""
-        return self._K @ a
-
     def left_out(self, alphas: Floats) -> Floats:
         """Scores of each query by the fit without it, for each alpha, shape (k, n)."""
         values, V = self._spectrum
         c = self._c
-        Z, along, scores = self._K @ self.form.root(V), V.T @ c, np.zeros((len(alphas), len(c)))
+        Z, along, scores = self.K @ self.form.root(V), V.T @ c, np.zeros((len(alphas), len(c)))
         shrinking = 1 / (values + alphas[:, None])
         for ids in _told(self.form, c):
             own, seen = V[ids], Z[ids]
@@ -87,13 +84,18 @@ class GraphRidge:
     """The same minima for any form: (L~ K + alpha I) a = L~ s."""
 
     def __init__(self, K: Floats, form: Form, s: Floats):
-        self._LK, self._Ls = form.times(K), form.times(s)
-        self.trace, self.fitted = float(np.trace(self._LK)), K.__matmul__
+        self.K, self._LK, self._Ls = K, form.times(K), form.times(s)
+        self.trace = float(np.trace(self._LK))
 
     def solutions(self, alphas: Floats) -> Floats:
         """The coefficients for each alpha, shape (k, n)."""
         one = np.eye(len(self._Ls))
         return np.array([np.linalg.solve(self._LK + alpha * one, self._Ls) for alpha in alphas])
+
+
+def kernel_ridge(K: Floats, form: Form, s: Floats) -> QueryRidge | GraphRidge:
+    """The engine in n unknowns."""
+    return QueryRidge(K, form, s) if isinstance(form, QueryForm) else GraphRidge(K, form, s)
 
 
 class LinearRidge:
@@ -111,16 +113,12 @@ class LinearRidge:
         self._Z, self._s, self._form = Z, s, form
         self._D, self._c = form.root(Z), form.root(s)
         self._inner, self._pull = self._D.T @ self._D, self._c @ self._D
-        self.trace = float(np.trace(self._inner))
+        self.trace, self.K = float(np.trace(self._inner)), aslinearoperator(Z) @ aslinearoperator(Z.T)
 
     def solutions(self, alphas: Floats) -> Floats:
         """The coefficients for each alpha, shape (k, n)."""
         residuals = self._s[:, None] - self._Z @ _by_spectrum(self._inner, self._pull, alphas).T
         return np.ascontiguousarray(self._form.times(residuals).T) / alphas[:, None]
-
-    def fitted(self, a: Floats) -> Floats:
-        """K a, shape (n,)."""
-        return self._Z @ (a @ self._Z)
 
     def left_out(self, alphas: Floats) -> Floats:
         """As `QueryRidge.left_out`, by equations that the rows of the query are taken out of."""

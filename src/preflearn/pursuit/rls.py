@@ -30,14 +30,7 @@ from preflearn.ground.gram import check_symmetric
 from preflearn.ground.kernels import SHIFTED, Kernel, check_definite
 from preflearn.pursuit.base import Given, Held, OneDictionaryEstimator
 from preflearn.pursuit.forms import Form, QueryForm
-from preflearn.pursuit.ridge import (
-    GraphRidge,
-    LinearRidge,
-    QueryRidge,
-    orthonormal,
-    subset_ridge,
-    wide_orthonormal,
-)
+from preflearn.pursuit.ridge import LinearRidge, kernel_ridge, orthonormal, subset_ridge, wide_orthonormal
 
 _FLOOR = 10 * float(np.finfo(np.float64).eps)  # alpha below this share of a trace is lost beside the matrix
 
@@ -78,7 +71,7 @@ class _AllItems(_Regularised):
         if queries is not None:
             errors = Held(data.X, data.y, queries).errors(system.left_out(alphas).T, bool(self.mix))
         self._keep(alphas, coefs, errors)
-        f = system.fitted(self.coef_)
+        f = system.K @ self.coef_
         self.objective_ = float(data.form.squares(data.y - f)) + self.alpha_ * float(self.coef_ @ f)
 
     def leave_query_out(self) -> Floats:
@@ -109,7 +102,7 @@ class _AllItems(_Regularised):
         check_scale(K, "the Gram matrix")
         if kernel not in (*SHIFTED, "linear"):
             check_definite(K, rounding(K))
-        return QueryRidge(K, form, data.y) if isinstance(form, QueryForm) else GraphRidge(K, form, data.y)
+        return kernel_ridge(K, form, data.y)
 
 
 class RLS(_AllItems):
@@ -145,6 +138,10 @@ class RLS(_AllItems):
     objective_ : float
         The minimum, at `alpha_`.
     n_features_in_ : int
+
+    Notes
+    -----
+    With a linear kernel of p < n features the equations have p unknowns, and cost O(n p²); else n, and O(n³).
 
     Examples
     --------
@@ -192,6 +189,9 @@ class RankRLS(_AllItems):
     A query of one item adds nothing to the loss, and its coefficient is 0. Where the scores of each query are
     equal, so are all coefficients: 0. The loss of a query of q items grows with q²: compare alpha with that.
     An alpha below 10 roundings of the trace of R K R' is refused.
+
+    With a linear kernel of p < n features X the function is w·x, with (X'LX + alpha I) w = X'L s, and
+    a = L(s - X w) / alpha: p unknowns, for queries and graphs, and p for each query that is left out.
 
     Examples
     --------

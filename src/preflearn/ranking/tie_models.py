@@ -36,13 +36,7 @@ from preflearn.checks import (
 )
 from preflearn.ground.estimator import LinearComparison
 from preflearn.ground.newton import warn_of_gap
-from preflearn.ground.outcomes import (
-    LINKS,
-    davidson_loss,
-    davidson_probabilities,
-    log_interval,
-    ordinal_loss,
-)
+from preflearn.ground.outcomes import LINKS, davidson_loss, davidson_probabilities, log_interval, ordinal_loss
 from preflearn.ground.tie_laws import TieLaw, minimise
 from preflearn.pairs import Pairs, as_pairs
 

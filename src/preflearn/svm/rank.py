@@ -102,6 +102,11 @@ class SVMRank(KernelMachine):
     not independent. Among the lambda of least error the middle of the widest interval is taken, on the
     logarithmic scale. For other folds, or a validation set, see `cross_validated_path` and `ranksvm_path`.
 
+    **Another tool.** For a linear kernel, a small C, an objective that may be 1e-6 too large and either some
+    thousand pairs of ten features or a thousand features, scikit-learn's LinearSVC on the differences (half
+    of them turned, loss="hinge", fit_intercept=False) takes a fifth to a half of the time. With 10,000 pairs
+    of 50 features it takes more.
+
     Examples
     --------
     >>> pairs = Pairs([[0.0], [1.0], [4.0]], [[1, 0], [2, 1]])
