@@ -20,9 +20,11 @@ from _measure import markdown_table
 from numba import njit
 from scipy import sparse
 from sklearn.metrics import roc_curve
+from sklearn.metrics.pairwise import rbf_kernel
 
 from preflearn.datasets import fetch, load_nba
 from preflearn.ground import ComparisonEstimator
+from preflearn.ground.kernels import kernel_matrix
 from preflearn.matches import Matches
 from preflearn.metrics import (
     best_threshold,
@@ -30,6 +32,7 @@ from preflearn.metrics import (
     comparison_loss,
     comparison_roc,
     disagreement_error,
+    log_loss,
     ranking_loss,
     threshold,
 )
@@ -124,6 +127,17 @@ def measured(m: int, what: str, whose: str) -> Call:
     return lambda: roc_curve(y * d > 0, np.abs(d), drop_intermediate=False)
 
 
+def forecast(m: int, what: str, whose: str) -> Call:
+    rng = np.random.default_rng(0)
+    if what.endswith("ties"):
+        p, y = rng.dirichlet([1.0, 1.0, 1.0], m), rng.integers(-1, 2, m).astype(np.int8)
+        peer = lambda: -np.log(p[np.arange(m), y + 1]).mean()  # noqa: E731
+    else:
+        p, y = rng.random(m), rng.choice(np.array([-1, 1], dtype=np.int8), m)
+        peer = lambda: -np.log(np.where(y > 0, p, 1 - p)).mean()  # noqa: E731
+    return (lambda: log_loss(y, p)) if whose == "ours" else peer
+
+
 @njit
 def merge_inversions(values):
     """Inversions of an array by a merge sort, plain and compiled."""
@@ -152,6 +166,16 @@ def ranked(n: int, what: str, whose: str) -> Call:
         measure = disagreement_error if what == "disagreement_error" else ranking_loss
         return lambda: measure(a, b)
     return lambda: merge_inversions(b[np.argsort(a)]) / math.comb(n, 2)
+
+
+# ---- Kernels
+
+
+def gaussian(n: int, p: int, what: str, whose: str) -> Call:
+    X = np.random.default_rng(0).standard_normal((n, p))
+    if whose == "ours":
+        return lambda: kernel_matrix("rbf", X, X, gamma=0.1)
+    return lambda: rbf_kernel(X, gamma=0.1)
 
 
 # ---- Pairs of queries
@@ -234,7 +258,9 @@ def main() -> None:
         (scored, (m,), ("decision_function", "predict", "score"), "scores[index]"),
         (measured, (m,), ("comparison_loss",), "numpy"),
         (measured, (m,), ("comparison_auc", "comparison_roc", "best_threshold"), "sklearn's roc_curve"),
+        (forecast, (m,), ("log_loss", "log_loss, ties"), "numpy, without checks"),
         (ranked, (m // 10,), ("disagreement_error", "ranking_loss"), "compiled merge sort"),
+        *((gaussian, (2000, p), ("rbf",), "sklearn's rbf_kernel") for p in (2, 10, 50)),
         (queried, (m // 100, 2), ("from_scores", "from_rankings"), "numpy, equal sizes"),
         (queried, (m // 100, 10), ("from_scores", "from_rankings"), "numpy, equal sizes"),
         (rated, (7 * m // 10, 10_000), ("Elo.fit", "Glicko.fit"), "compiled Elo"),

@@ -404,9 +404,15 @@ def test_bad_predictions_are_named(measure, values, message):
 @pytest.mark.parametrize(
     ("measure", "y", "values", "named", "message"),
     [
-        (comparison_roc, [1, -1], [1.0, 2.0], {}, "y holds no tie of positive weight; expected at least one"),
-        (comparison_auc, [0, 0], [1.0, 2.0], {}, "y holds no preference of positive weight"),
-        (comparison_auc, [1, 0], [1.0, 2.0], {"weights": [1, 0]}, "y holds no tie of positive weight"),
+        (
+            comparison_roc,
+            [1, -1],
+            [1.0, 2.0],
+            {},
+            "the weight of labels 0 in y is 0.0; expected a positive one",
+        ),
+        (comparison_auc, [0, 0], [1.0, 2.0], {}, "the weight of labels -1 and 1 in y is 0.0"),
+        (comparison_auc, [1, 0], [1.0, 2.0], {"weights": [1, 0]}, "the weight of labels 0 in y is 0.0"),
         (comparison_loss, [1, 0], [1, 0.5], {}, r"predicted\[1\] is 0.5; expected one of \[-1, 0, 1\]"),
         (disagreement_error, [math.nan, 1], [1, 2], {}, r"scores\[0\] is nan"),
         (disagreement_error, [1, 2], [1, 2], {"ties": "half"}, "ties is 'half'; expected 'keep' or 'drop'"),

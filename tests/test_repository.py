@@ -281,7 +281,7 @@ def test_code_lines_are_counted_without_words():
 
 
 BUDGETS = {
-    "ground floor": 1_034,
+    "ground floor": 1_033,
     "ground": 1_135,
     "margins": 495,
     "svm": 642,

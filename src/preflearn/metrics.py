@@ -117,12 +117,9 @@ def comparison_roc(
     ([0.0, 0.0, 0.0, 0.5, 1.0], [0.0, 0.5, 0.5, 0.5, 0.5], [3.0, 2.0, 1.0, 0.0, 0.0])
     """
     sweep = sweep_threshold(y, differences, sample_weight)
-    for total, name, labels in ((sweep.ties, "tie", "0"), (sweep.preferences, "preference", "-1 or 1")):
-        if total == 0:
-            raise ValueError(
-                f"y holds no {name} of positive weight; expected at least one label {labels}: "
-                "a ROC curve needs both ties and preferences"
-            )
+    for total, labels in ((sweep.ties, "0"), (sweep.preferences, "-1 and 1")):
+        expected = "a positive one, since a ROC curve needs both ties and preferences"
+        require(total > 0, float(total), f"the weight of labels {labels} in y", expected)
     fpr = np.append(0.0, sweep.false_alarms / sweep.ties)
     tpr = np.append(0.0, sweep.hits / sweep.preferences)
     return fpr, tpr, np.append(sweep.magnitudes, 0.0)
@@ -359,28 +356,30 @@ def log_loss(y: ArrayLike, probabilities: ArrayLike, sample_weight: ArrayLike | 
     0.30543
     """
     probabilities = _check_probabilities(probabilities)
-    m, k = probabilities.shape
-    outcomes = (-1, 1) if k == 2 else (-1, 0, 1)
-    y = check_labels(y, m, allow=outcomes)
-    weights = check_weights(sample_weight, m)
-    happened = probabilities[np.arange(m), np.searchsorted(outcomes, y)]
+    k = 1 if probabilities.ndim == 1 else probabilities.shape[1]
+    y = check_labels(y, len(probabilities), allow=(-1, 0, 1) if k == 3 else (-1, 1))
+    if k == 1:
+        happened = np.where(y > 0, probabilities, 1 - probabilities)
+    else:
+        happened = probabilities.ravel()[np.arange(0, probabilities.size, k) + (y + 1) * (k - 1) // 2]
+    weights = None
+    if sample_weight is not None:
+        weights = check_weights(sample_weight, len(y))
+        happened, weights = happened[weights > 0], weights[weights > 0]
     with np.errstate(divide="ignore"):  # probability 0 gives an infinite loss
-        losses = -np.log(happened[weights > 0])
-    return float(np.average(losses, weights=weights[weights > 0])) + 0.0  # never -0.0
+        return float(-np.average(np.log(happened), weights=weights)) + 0.0  # never -0.0
 
 
 def _check_probabilities(probabilities: ArrayLike) -> Floats:
     array = as_floats(probabilities, "probabilities")
-    if array.size == 0 or not (array.ndim == 1 or (array.ndim == 2 and array.shape[1] in (2, 3))):
-        raise ValueError(
-            f"probabilities has shape {array.shape}; expected (m,) for a win of the first, "
-            "(m, 2) for the outcomes -1, 1, or (m, 3) for the outcomes -1, 0, 1"
-        )
-    refuse(~((array >= 0) & (array <= 1)), array, "probabilities", "values from 0 to 1")
-    if array.ndim == 1:
-        return np.column_stack([1 - array, array])
-    sums = array.sum(axis=1)
-    refuse(np.abs(sums - 1) > 1e-6, sums, "probabilities.sum(axis=1)", "1")
+    good = array.size and (array.ndim == 1 or (array.ndim == 2 and array.shape[1] in (2, 3)))
+    expected = "(m,) for a win of the first, (m, 2) for the outcomes -1, 1, or (m, 3) for -1, 0, 1"
+    require(bool(good), array.shape, "the shape of probabilities", expected)
+    if not 0 <= array.min() <= array.max() <= 1:  # also where one is NaN
+        refuse(~((array >= 0) & (array <= 1)), array, "probabilities", "values from 0 to 1")
+    if array.ndim == 2:
+        sums = np.einsum("ij->i", array)  # several times as fast as a sum over a short axis
+        refuse(np.abs(sums - 1) > 1e-6, sums, "probabilities.sum(axis=1)", "1")
     return array
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from preflearn.checks import shown
 from preflearn.metrics import disagreement_error
 from preflearn.pairs import Pairs
 from preflearn.path import ranksvm_path
@@ -178,3 +179,12 @@ def test_choice_and_judgement():
 def test_equal_scores_cannot_be_judged():
     with pytest.raises(ValueError, match=r"y_test of user .* holds 9 times 2"):
         Problem.of(task(0)._replace(y_test=np.full(9, 2.0)))
+
+
+@pytest.mark.parametrize("wrong", [-1, 3, 0.5, True, None, "1", [1], 10**400], ids=shown)
+def test_a_level_is_one_of_the_method(wrong):
+    problem, method = Problem.of(task(0)), by_pursuit("pursuit", [1, 2, 3])
+    with pytest.raises(
+        ValueError, match=r"^level is .*; expected a (whole number|place in the levels of 'purs)"
+    ):
+        judged(method, [problem], 1.0, wrong)
