@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from preflearn.checks import Floats, require
 from preflearn.dynamics.engine.schedule import Schedule
-from preflearn.dynamics.engine.smoother import smooth
 from preflearn.dynamics.engine.threads import Share, njit_free, slices
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 
@@ -148,7 +147,7 @@ class Sweep:
 
         def one(task: Any) -> float:
             group, part = task
-            return smooth(group.size, self.entries, *self.schedule.visits, *group.model, part, self.ep)
+            return group.smooth(self.entries, self.schedule.visits, part, self.ep)
 
         return _sum(self.share(one, self._work))
 

@@ -18,7 +18,6 @@ from preflearn.dynamics.covariances.blocks import AGE
 from preflearn.dynamics.covariances.prior import Prior
 from preflearn.dynamics.covariances.state_space import StateSpace
 from preflearn.dynamics.engine.schedule import schedule_of
-from preflearn.dynamics.engine.smoother import states
 from preflearn.matches import Matches
 
 _TOGETHER = 100_000  # forecasts whose matrices are made together
@@ -46,19 +45,19 @@ class Posterior:
     def __init__(self, prior: Prior, matches: Matches, sites: Floats) -> None:
         self._prior, n = prior, len(matches.features)
         schedule = schedule_of(matches, prior)
-        entry, step, start = schedule.visits
+        entry, _, start = schedule.visits
         source = schedule.entry_order[entry]
         self._start = np.append(start, start[-1])  # the last one was in no match
         self.column = {name: k for k, name in enumerate(matches.features)}
         self._rank = np.append(schedule.rank, n)
         self._time = np.repeat(matches.time, np.diff(matches.design.indptr))[source]
         self._visits = np.repeat(np.arange(n), np.diff(start)) + 1j * self._time  # rank and time, ascending
-        width = max(space.size + space.size**2 for space in prior.spaces)
+        width = max(space.size * (space.size + 3) // 2 for space in prior.spaces)
         self._after, self._before = np.empty((2, len(entry), width))
-        alpha, beta = sites[source].T.copy()
+        entries = np.pad(sites[schedule.entry_order], [(0, 0), (0, 2)])
         for group in schedule.groups:
             for features in group.chunks:
-                states(alpha, beta, step, start, *group.model, features, self._after, self._before)
+                group.smooth(entries, schedule.visits, features, False, self._after, self._before)
 
     def moments(self, names: tuple[Hashable, ...], which: Ids, time: Floats) -> tuple[Floats, Floats]:
         """Mean and variance of the scores of some features, each at a time.
@@ -124,4 +123,8 @@ class Posterior:
 
 
 def _split(states: Floats, size: int) -> tuple[NDArray, NDArray]:
-    return states[:, :size], states[:, size : size + size * size].reshape(-1, size, size)
+    """Vectors and symmetric matrices, of rows that `smoother` wrote."""
+    rows, columns = np.triu_indices(size, m=size + 1)
+    both = np.empty((len(states), size + 1, size + 1))
+    both[:, columns, rows] = both[:, rows, columns] = states[:, : len(rows)]
+    return both[:, :size, size], both[:, :size, :size]
