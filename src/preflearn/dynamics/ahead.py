@@ -137,7 +137,8 @@ def one_step_ahead(
             ConvergenceWarning,
             stacklevel=2,
         )
-    mean, variance = (part[start:] for part in differences(matches, *ahead.moments.T))
+    x, starts = matches.design.data, matches.design.indptr[start:]
+    mean, variance = differences(x[starts[0] :], starts, *ahead.moments[starts[0] :].T)
     probabilities = fitted.likelihood.probabilities(mean, variance)
     return OneStepAhead(probabilities, mean, variance, residual)
 

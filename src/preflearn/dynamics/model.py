@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
@@ -40,7 +40,7 @@ from preflearn.dynamics.engine.acceleration import Mixing
 from preflearn.dynamics.engine.algorithm import TRACE, Plain, Sweep, fixed_point
 from preflearn.dynamics.engine.posterior import Posterior
 from preflearn.dynamics.engine.schedule import schedule_of
-from preflearn.dynamics.engine.threads import team
+from preflearn.dynamics.engine.threads import slices, team
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.dynamics.saving import as_names, read_npz, write_npz
 from preflearn.matches import Matches, check_matches, joined
@@ -215,7 +215,8 @@ class DynamicComparisons(BaseEstimator):
         require(feature in self.features_, feature, "feature", f"one of {shown(list(self.features_))}")
         at = as_floats(time, "time")
         times = check_array(np.atleast_1d(at), "time", ("k",), "times")
-        mean, variance = self._scores().moments((feature,), np.zeros(len(times), dtype=np.int64), times)
+        of = self._scores().of((feature,))
+        mean, variance = self._scores().moments(np.repeat(of, len(times), axis=1), times)
         std = np.sqrt(variance)
         return (mean[0], std[0]) if at.ndim == 0 else (mean, std)
 
@@ -225,13 +226,26 @@ class DynamicComparisons(BaseEstimator):
         Features that were in no match have their prior. Features of one match count as independent, as they
         are in the approximation.
         """
+        return self._forecast(matches, lambda mean, variance: (mean, variance))
+
+    def _forecast(self, matches: Matches, told: Callable[[Floats, Floats], Any]) -> Any:
+        """What is told of mean and variance of each match, one match a column, by a team."""
         check_is_fitted(self, "matches_")
         check_matches(matches)
-        design = matches.design
-        present, which = np.unique(design.indices, return_inverse=True)
-        time = np.repeat(matches.time, np.diff(design.indptr))
-        mean, variance = self._scores().moments(tuple(matches.features[k] for k in present), which, time)
-        return differences(matches, mean, variance)
+        scores, design = self._scores(), matches.design
+        present = np.flatnonzero(np.bincount(design.indices, minlength=design.shape[1]))
+        of = np.zeros((2, design.shape[1]), dtype=np.int64)
+        of[:, present] = scores.of(tuple(matches.features[k] for k in present))
+
+        def one(part: slice) -> Any:
+            x, columns, starts = design.data, design.indices, design.indptr[part.start : part.stop + 1]
+            here = slice(starts[0], starts[-1])
+            time = np.repeat(matches.time[part], np.diff(starts))
+            mean, variance = scores.moments(of[:, columns[here]], time)
+            return told(*differences(x[here], starts, mean, variance))
+
+        with team(self._n_threads) as share:
+            return np.concatenate(share(one, slices(len(matches))), axis=-1)
 
     def _filled(
         self, prior: Prior, matches: Matches, outcomes: Floats, sites: Floats, trace: Any, converged: bool
@@ -243,7 +257,7 @@ class DynamicComparisons(BaseEstimator):
         self.log_marginal_likelihood_ = float(trace["evidence"][trace["accepted"]][-1])
         self.converged_ = converged
         # Those of the fit, whatever becomes of the parameters.
-        self._prior, self._likelihood = prior, self.likelihood
+        self._prior, self._likelihood, self._n_threads = prior, self.likelihood, self.n_threads
         self._posterior: Posterior | None = None
         return self
 
@@ -266,8 +280,7 @@ class DynamicComparisons(BaseEstimator):
         -------
         ndarray of shape (N, 3) or (N, 2)
         """
-        mean, variance = self.moments(matches)
-        return self._likelihood.probabilities(mean, variance)
+        return self._forecast(matches, lambda *moments: self._likelihood.probabilities(*moments).T).T
 
     def predict(self, matches: Matches) -> NDArray[np.int8]:
         """The most probable outcome of each match: 1, 0 or -1, shape (N,)."""
@@ -331,10 +344,13 @@ def check_model(model: DynamicComparisons) -> None:
         check_count(model.n_threads, "n_threads", least=1)
 
 
-def differences(matches: Matches, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
-    """Mean and variance of x·s of each match, from those of the scores, one an entry of the design."""
-    x, starts = matches.design.data, matches.design.indptr[:-1]
-    return np.add.reduceat(x * mean, starts), np.add.reduceat(x * x * variance, starts)
+def differences(x: Floats, starts: NDArray, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
+    """Mean and variance of x·s of each match, from those of the scores, one an entry of the design.
+
+    `starts`, of one more than there are matches, says where the entries of each begin.
+    """
+    begin = starts[:-1] - starts[0]
+    return np.add.reduceat(x * mean, begin), np.add.reduceat(x * x * variance, begin)
 
 
 def check_problem(model: DynamicComparisons, matches: Matches, y: ArrayLike) -> Floats:
@@ -349,7 +365,7 @@ def laid_out(
     model: DynamicComparisons, matches: Matches, outcomes: Floats, sites: Floats | None = None
 ) -> Iterator[Sweep]:
     """The sweep by a model's parameters, from given pseudo-observations or none; its team works meanwhile."""
-    with team(int(model.n_threads or os.cpu_count() or 1)) as share:
+    with team(model.n_threads) as share:
         schedule = schedule_of(matches, Prior(model.covariance))
         sweep = Sweep(schedule, model.likelihood, outcomes, ep=model.method == "ep", share=share)
         if sites is not None:

@@ -107,14 +107,19 @@ class StateSpace:
         ValueError
             If `first` is needed and not given, or numbers overflow.
         """
+        A = self.moves(start, end)
+        with np.errstate(**OVERFLOW):
+            return A, self._sum([block.noise(start, end, first) for block in self.blocks])
+
+    def moves(self, start: Floats, end: Floats) -> Floats:
+        """The matrices A of `transitions` alone."""
         A = np.zeros((len(start), self.size, self.size))
         where = 0
         with np.errstate(**OVERFLOW):
             for block in self._groups:
                 here = slice(where, where := where + block.size)
                 A[:, here, here] = block.transition(start, end)
-            noise = [block.noise(start, end, first) for block in self.blocks]
-        return check_finite(A), self._sum(noise)
+        return check_finite(A)
 
     def keys(self, start: Floats, end: Floats, first: Floats | None = None) -> list[Floats]:
         """What A and Q depend on: steps whose keys are all equal have the same transition.
