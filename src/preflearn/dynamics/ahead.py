@@ -30,7 +30,8 @@ from preflearn.checks import Floats, Ids, as_real, require
 from preflearn.dynamics.covariances.prior import warn_of_lengths
 from preflearn.dynamics.engine.algorithm import Sweep, update_matches
 from preflearn.dynamics.engine.threads import njit_free, slices
-from preflearn.dynamics.model import DynamicComparisons, check_problem, differences, infer, laid_out
+from preflearn.dynamics.inference import differences, laid_out
+from preflearn.dynamics.model import DynamicComparisons, check_problem, infer
 from preflearn.matches import Matches, n_earlier
 
 _STILL = 0.1  # of the tolerance: a match whose moments moved by less is not updated
@@ -194,7 +195,8 @@ class _Ahead:
         before = math.inf
         for _ in range(_MOST_SWEEPS):
             moved = self._debt > _DEBT * self._tol
-            self._sweep.features(moved)
+            self._sweep.some = moved
+            self._sweep.features()
             self._debt[moved] = 0
             change = self._update(known, np.flatnonzero(moved))
             if change <= self._tol or not math.isfinite(change):
@@ -293,7 +295,7 @@ def _update(still, some, seen, ep, law, a, b, outcomes, rows, coefficients, entr
 
 @njit_free
 def _move(ep, rate, still, some, rows, feature, entries, updated, debt):
-    """A damped step of some matches, noted as a debt of their features; those with more to do than `still`."""
+    """A damped step of some matches, noted as a debt of their features; those with more to do."""
     count, rest = 0, np.empty_like(some)
     for n in some:
         more = False

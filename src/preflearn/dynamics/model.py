@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -36,11 +36,10 @@ from preflearn.checks import (
 )
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.prior import REST, Prior, by_name, warn_of_lengths
-from preflearn.dynamics.engine.acceleration import Mixing
-from preflearn.dynamics.engine.algorithm import TRACE, Plain, Sweep, fixed_point
+from preflearn.dynamics.engine.algorithm import TRACE
 from preflearn.dynamics.engine.posterior import Posterior
-from preflearn.dynamics.engine.schedule import schedule_of
 from preflearn.dynamics.engine.threads import slices, team
+from preflearn.dynamics.inference import Solved, State, differences, laid_out, nearby, solved
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.dynamics.saving import as_names, read_npz, write_npz
 from preflearn.matches import Matches, check_matches, joined
@@ -171,14 +170,27 @@ class DynamicComparisons(BaseEstimator):
         """
         check_is_fitted(self, "matches_")
         outcomes = check_problem(self, matches, y)
-        self.likelihood.check(self.outcomes_, len(self.matches_))  # another likelihood, by set_params
+        same = (self.covariance, self.likelihood, self.method) == self._of_fit
+        if not same:
+            self.likelihood.check(self.outcomes_, len(self.matches_))
         if matches.time[0] < self.matches_.time[-1]:
             raise ValueError(
                 f"the first match is at time {matches.time[0]:g}, before the last one that was learned, at "
                 f"{self.matches_.time[-1]:g}; expected later matches only: fit all together, sorted by time"
             )
-        sites = np.vstack([self.pseudo_observations_, np.zeros((matches.design.nnz, 2))])
-        return self._fit(joined(self.matches_, matches), np.append(self.outcomes_, outcomes), sites)
+        known, evidence = len(self.matches_), self.log_marginal_likelihood_
+        matches, outcomes = joined(self.matches_, matches), np.append(self.outcomes_, outcomes)
+        if same and self._state is not None:
+            before: Any = self._state() if callable(self._state) else self._state
+            if (done := nearby(self, before.joined(matches), outcomes, known)) is not None:
+                state, found = done
+                found.trace["evidence"] += evidence
+                self._filled(self._prior, matches, outcomes, found._replace(entries=state.entries))
+                self._state = state
+                return self
+        sites = np.zeros((matches.design.nnz, 2))
+        sites[: len(self.pseudo_observations_)] = self.pseudo_observations_
+        return self._fit(matches, outcomes, sites)
 
     def _fit(self, matches: Matches, outcomes: Floats, sites: Floats | None) -> Self:
         infer(self, matches, outcomes, sites)
@@ -247,18 +259,17 @@ class DynamicComparisons(BaseEstimator):
         with team(self._n_threads) as share:
             return np.concatenate(share(one, slices(len(matches))), axis=-1)
 
-    def _filled(
-        self, prior: Prior, matches: Matches, outcomes: Floats, sites: Floats, trace: Any, converged: bool
-    ) -> Self:
-        """With the attributes of a fit; the trace is a mapping of the names in TRACE to arrays."""
+    def _filled(self, prior: Prior, matches: Matches, outcomes: Floats, found: Solved) -> Self:
+        """With the attributes of a fit."""
         self.matches_, self.outcomes_, self.features_ = matches, outcomes, matches.features
-        self.pseudo_observations_, self.trace_ = sites, pd.DataFrame(trace)
-        self.n_iter_ = len(self.trace_)
-        self.log_marginal_likelihood_ = float(trace["evidence"][trace["accepted"]][-1])
-        self.converged_ = converged
+        self.pseudo_observations_, self.trace_ = found.entries[:, :2], pd.DataFrame(found.trace)
+        self.n_iter_, self.converged_ = len(self.trace_), found.converged
+        self.log_marginal_likelihood_ = float(found.trace["evidence"][found.trace["accepted"]][-1])
         # Those of the fit, whatever becomes of the parameters.
         self._prior, self._likelihood, self._n_threads = prior, self.likelihood, self.n_threads
+        self._of_fit = self.covariance, self.likelihood, self.method
         self._posterior: Posterior | None = None
+        self._state: Any = None
         return self
 
     def _scores(self) -> Posterior:
@@ -344,15 +355,6 @@ def check_model(model: DynamicComparisons) -> None:
         check_count(model.n_threads, "n_threads", least=1)
 
 
-def differences(x: Floats, starts: NDArray, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
-    """Mean and variance of x·s of each match, from those of the scores, one an entry of the design.
-
-    `starts`, of one more than there are matches, says where the entries of each begin.
-    """
-    begin = starts[:-1] - starts[0]
-    return np.add.reduceat(x * mean, begin), np.add.reduceat(x * x * variance, begin)
-
-
 def check_problem(model: DynamicComparisons, matches: Matches, y: ArrayLike) -> Floats:
     """The outcomes, after a check of all that a fit begins with."""
     check_model(model)
@@ -360,30 +362,16 @@ def check_problem(model: DynamicComparisons, matches: Matches, y: ArrayLike) -> 
     return model.likelihood.check(y, len(matches))
 
 
-@contextmanager
-def laid_out(
-    model: DynamicComparisons, matches: Matches, outcomes: Floats, sites: Floats | None = None
-) -> Iterator[Sweep]:
-    """The sweep by a model's parameters, from given pseudo-observations or none; its team works meanwhile."""
-    with team(model.n_threads) as share:
-        schedule = schedule_of(matches, Prior(model.covariance))
-        sweep = Sweep(schedule, model.likelihood, outcomes, ep=model.method == "ep", share=share)
-        if sites is not None:
-            sweep.entries[:, :2] = sites[schedule.entry_order]
-        yield sweep
-
-
 def infer(
     model: DynamicComparisons, matches: Matches, outcomes: Floats, sites: Floats | None = None
 ) -> DynamicComparisons:
     """Fit, from given pseudo-observations or from nothing, without checks or warnings."""
     with laid_out(model, matches, outcomes, sites) as sweep:
-        step = Mixing(sweep) if model.rate == "auto" else Plain(sweep, as_real(model.rate))
-        trace, converged = fixed_point(sweep, step, tol=model.tol, max_iter=int(model.max_iter))
-    found, schedule = np.empty((len(sweep.entries), 2)), sweep.schedule
-    found[schedule.entry_order] = sweep.entries[:, :2]
-    noted = dict(zip(TRACE, map(np.array, zip(*trace, strict=True)), strict=True))
-    return model._filled(schedule.prior, matches, outcomes, found, noted, converged)
+        found = solved(model, sweep, model.tol)
+    model._filled(sweep.schedule.prior, matches, outcomes, found)
+    if found.converged:
+        model._state = partial(State, matches, found.entries, found.trace["residual"][-1])
+    return model
 
 
 def load(path: str | os.PathLike[str]) -> DynamicComparisons:
@@ -429,4 +417,5 @@ def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparis
     one = header["one_covariance"]
     same = one == prior.one and len(header["covariance"]) == len(prior.covariances)
     require(same, one, "one_covariance", "True with one covariance, else False with one for each name")
-    return model._filled(prior, matches, outcomes, sites, trace, check_flag(header["converged"], "converged"))
+    found = Solved(sites, trace, check_flag(header["converged"], "converged"))
+    return model._filled(prior, matches, outcomes, found)

@@ -128,7 +128,11 @@ class Sweep:
         A rate that is small enough for a Gaussian likelihood (chapter 13): 2 by the most features of a match.
     parts : list of slice
         The entries, in parts of about equal work.
+    some : ndarray of bool, shape (M,), or None
+        Which features are smoothed, in the schedule's order: all, if None.
     """
+
+    some: NDArray[np.bool_] | None = None
 
     def __init__(
         self, schedule: Schedule, likelihood: Likelihood, outcomes: Floats, *, ep: bool, share: Share
@@ -143,13 +147,14 @@ class Sweep:
         # The most frequent features, which are the last, first: nobody waits for the longest part at the end.
         self._work = [(group, part) for group in schedule.groups for part in reversed(group.chunks)]
 
-    def features(self, some: NDArray[np.bool_] | None = None) -> float:
-        """The Kalman filter and smoother of each feature, or of some; returns the sum of their log Z~."""
+    def features(self) -> float:
+        """The Kalman filter and smoother of each feature, or of `some`; returns the sum of their log Z~."""
 
         def one(task: Any) -> float:
             group, part = task
             return smooth(group.size, self.entries, *self.schedule.visits, *group.model, part, self.ep)
 
+        some = self.some
         chosen = [(group, part if some is None else part[some[part]]) for group, part in self._work]
         return _sum(self.share(one, [task for task in chosen if len(task[1])]))
 
