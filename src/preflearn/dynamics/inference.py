@@ -132,27 +132,37 @@ class State:
 
     def part(self, rows: Ids) -> tuple[Matches, Ids, Ids]:
         """These matches, of their own features; columns of the features, and entries, here."""
-        design, lengths = self.matches.design, np.diff(self.matches.design.indptr)[rows]
+        lengths = np.diff(self.matches.design.indptr)[rows]
         ends = np.append(0, np.cumsum(lengths))
-        here = np.arange(ends[-1]) + np.repeat(design.indptr[rows] - ends[:-1], lengths)
-        columns, column = np.unique(design.indices[here], return_inverse=True)
-        shape = len(rows), len(columns)
-        names = tuple(self.matches.features[k] for k in columns)
-        some = sparse.csr_array((design.data[here], column, ends), shape)
-        return trusted(some, self.matches.time[rows], names), columns, here
+        here = np.arange(ends[-1]) + np.repeat(self.matches.design.indptr[rows] - ends[:-1], lengths)
+        some, columns = self._some(here, ends, self.matches.time[rows])
+        return some, columns, here
+
+    def visits(self, active: NDArray[np.bool_]) -> tuple[Matches, Floats]:
+        """Those of active features, as matches of one each; alpha and beta."""
+        matches, columns, here = self.part(self.rows_of(active))
+        mine = active[columns[matches.design.indices]]
+        time = np.repeat(matches.time, np.diff(matches.design.indptr))[mine]
+        return self._some(here[mine], np.arange(len(time) + 1), time)[0], self.entries[here[mine], :2]
+
+    def _some(self, here: Ids, ends: Ids, time: Floats) -> tuple[Matches, Ids]:
+        """Matches of these entries, of their own features only, and which features they are."""
+        columns, column = np.unique(self.matches.design.indices[here], return_inverse=True)
+        design = sparse.csr_array((self.matches.design.data[here], column, ends), (len(time), len(columns)))
+        return trusted(design, time, tuple(self.matches.features[k] for k in columns)), columns
 
 
 def _weights(entries: Floats) -> Floats:
     return np.minimum(entries[:, 1] * entries[:, 3], 1.0)
 
 
-def nearby(model: Any, state: State, outcomes: Floats, known: int) -> tuple[State, Solved] | None:
-    """Learn the matches from `known` on, by sweeps of what they touch.
+def nearby(model: Any, before: State, matches: Matches, outcomes: Floats) -> tuple[State, Solved] | None:
+    """Learn matches, of which the first ones are those so far, by sweeps of what the others touch.
 
     Returns the state, and what was solved, with the change of the evidence of all for the evidence. None, if
     all had better be swept, or sweeps do not converge.
     """
-    matches, design = state.matches, state.matches.design
+    state, known, design = before.joined(matches), len(before.matches), matches.design
     active = np.zeros(len(state.debt), dtype=np.bool_)
     active[design.indices[design.indptr[known] :]] = True
     for _ in range(len(active)):  # each time at least one more is active
@@ -164,8 +174,8 @@ def nearby(model: Any, state: State, outcomes: Floats, known: int) -> tuple[Stat
         rest = ~active[columns[column]]
         with laid_out(model, part, outcomes[rows], old) as sweep:
             sweep.some = active[columns][np.argsort(sweep.schedule.rank)]
-            before = sweep.matches(sweep.features()).evidence
-            before -= _foretold(
+            evidence = sweep.matches(sweep.features()).evidence
+            evidence -= _foretold(
                 model.likelihood, sweep, part, outcomes[rows], int(np.searchsorted(rows, known))
             )
             found = solved(model, sweep, _WITHIN * model.tol)
@@ -173,7 +183,7 @@ def nearby(model: Any, state: State, outcomes: Floats, known: int) -> tuple[Stat
                 return None
             sites = np.where(rest[:, None], old, found.entries)[sweep.schedule.entry_order]
             sweep.entries[:, :2] = sites[:, :2]
-            gain = sweep.matches(sweep.features()).evidence - before
+            gain = sweep.matches(sweep.features()).evidence - evidence
         owed = state.debt[columns] + np.bincount(column, rest * _moved(sweep.ep, old, found.entries))
         owed[active[columns]] = 0
         residual = max(state.residual, found.trace["residual"][-1])
@@ -181,7 +191,7 @@ def nearby(model: Any, state: State, outcomes: Floats, known: int) -> tuple[Stat
         if not (bound[~active[columns]] > model.tol).any():
             state.entries[here], state.debt[columns], state.residual = found.entries, owed, residual
             np.maximum.at(state.weight, columns[column], _weights(found.entries))
-            found.trace["evidence"] -= before
+            found.trace["evidence"] -= evidence
             found.trace["evidence"][-1] = gain
             found.trace["residual"][-1] = bound.max()
             return state, found

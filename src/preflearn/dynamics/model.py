@@ -12,7 +12,6 @@ import os
 import warnings
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -178,16 +177,15 @@ class DynamicComparisons(BaseEstimator):
                 f"the first match is at time {matches.time[0]:g}, before the last one that was learned, at "
                 f"{self.matches_.time[-1]:g}; expected later matches only: fit all together, sorted by time"
             )
-        known, evidence = len(self.matches_), self.log_marginal_likelihood_
+        evidence = self.log_marginal_likelihood_
         matches, outcomes = joined(self.matches_, matches), np.append(self.outcomes_, outcomes)
-        if same and self._state is not None:
-            before: Any = self._state() if callable(self._state) else self._state
-            if (done := nearby(self, before.joined(matches), outcomes, known)) is not None:
-                state, found = done
-                found.trace["evidence"] += evidence
-                self._filled(self._prior, matches, outcomes, found._replace(entries=state.entries))
-                self._state = state
-                return self
+        done = same and self._state is not None and nearby(self, self._so_far(), matches, outcomes)
+        if done:
+            state, found = done
+            found.trace["evidence"] += evidence
+            self._filled(self._prior, matches, outcomes, found._replace(entries=state.entries))
+            self._state = state
+            return self
         sites = np.zeros((matches.design.nnz, 2))
         sites[: len(self.pseudo_observations_)] = self.pseudo_observations_
         return self._fit(matches, outcomes, sites)
@@ -227,8 +225,9 @@ class DynamicComparisons(BaseEstimator):
         require(feature in self.features_, feature, "feature", f"one of {shown(list(self.features_))}")
         at = as_floats(time, "time")
         times = check_array(np.atleast_1d(at), "time", ("k",), "times")
-        of = self._scores().of((feature,))
-        mean, variance = self._scores().moments(np.repeat(of, len(times), axis=1), times)
+        scores = self._scores((feature,))
+        of = scores.of((feature,))
+        mean, variance = scores.moments(np.repeat(of, len(times), axis=1), times)
         std = np.sqrt(variance)
         return (mean[0], std[0]) if at.ndim == 0 else (mean, std)
 
@@ -244,10 +243,12 @@ class DynamicComparisons(BaseEstimator):
         """What is told of mean and variance of each match, one match a column, by a team."""
         check_is_fitted(self, "matches_")
         check_matches(matches)
-        scores, design = self._scores(), matches.design
+        design = matches.design
         present = np.flatnonzero(np.bincount(design.indices, minlength=design.shape[1]))
         of = np.zeros((2, design.shape[1]), dtype=np.int64)
-        of[:, present] = scores.of(tuple(matches.features[k] for k in present))
+        names = tuple(matches.features[k] for k in present)
+        scores = self._scores(names)
+        of[:, present] = scores.of(names)
 
         def one(part: slice) -> Any:
             x, columns, starts = design.data, design.indices, design.indptr[part.start : part.stop + 1]
@@ -272,11 +273,24 @@ class DynamicComparisons(BaseEstimator):
         self._state: Any = None
         return self
 
-    def _scores(self) -> Posterior:
-        """Of the model that was fitted, whatever became of its parameters; made when first asked for."""
-        if self._posterior is None:
+    def _scores(self, names: tuple[Hashable, ...]) -> Posterior:
+        """Of the model that was fitted, whatever became of its parameters; first of these features only.
+
+        Those of all are made where more are asked for.
+        """
+        asked = set(names).intersection(self.features_)
+        if self._posterior is None and self._state is not None and 0 < len(asked) < len(self.features_) / 4:
+            mine = np.array([name in asked for name in self.features_])
+            self._posterior = Posterior(self._prior, *self._so_far().visits(mine))
+        if self._posterior is None or not asked <= self._posterior.column.keys():
             self._posterior = Posterior(self._prior, self.matches_, self.pseudo_observations_)
         return self._posterior
+
+    def _so_far(self) -> State:
+        """What updates need, made from the fit when it is first asked for."""
+        if not isinstance(self._state, State):
+            self._state = State(self.matches_, *self._state)
+        return self._state
 
     def predict_proba(self, matches: Matches) -> Floats:
         """Probabilities of the outcomes: loss, tie and win of the first, or loss and win without ties.
@@ -370,7 +384,7 @@ def infer(
         found = solved(model, sweep, model.tol)
     model._filled(sweep.schedule.prior, matches, outcomes, found)
     if found.converged:
-        model._state = partial(State, matches, found.entries, found.trace["residual"][-1])
+        model._state = found.entries, found.trace["residual"][-1]
     return model
 
 
