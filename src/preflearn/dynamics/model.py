@@ -280,8 +280,8 @@ class DynamicComparisons(BaseEstimator):
         """
         asked = set(names).intersection(self.features_)
         if self._posterior is None and self._state is not None and 0 < len(asked) < len(self.features_) / 4:
-            mine = np.array([name in asked for name in self.features_])
-            self._posterior = Posterior(self._prior, *self._so_far().visits(mine))
+            part, *_, here = self._so_far().part(np.array([name in asked for name in self.features_]))
+            self._posterior = Posterior(self._prior, part, self.pseudo_observations_[here], asked)
         if self._posterior is None or not asked <= self._posterior.column.keys():
             self._posterior = Posterior(self._prior, self.matches_, self.pseudo_observations_)
         return self._posterior
@@ -381,7 +381,7 @@ def infer(
 ) -> DynamicComparisons:
     """Fit, from given pseudo-observations or from nothing, without checks or warnings."""
     with laid_out(model, matches, outcomes, sites) as sweep:
-        found = solved(model, sweep, model.tol)
+        found = solved(model, sweep)
     model._filled(sweep.schedule.prior, matches, outcomes, found)
     if found.converged:
         model._state = found.entries, found.trace["residual"][-1]
