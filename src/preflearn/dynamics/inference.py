@@ -28,7 +28,7 @@ from preflearn.dynamics.engine.schedule import schedule_of
 from preflearn.dynamics.engine.threads import team
 from preflearn.matches import Matches, trusted
 
-_MOST = 0.25  # of the matches: with more, sweeps of all of them are as fast
+_MOST = 0.5  # of the matches: with more, sweeps of all of them are as fast
 _TAIL = 0.1  # of the matches, after those whose features were looked up
 
 
