@@ -12,11 +12,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from preflearn.checks import Floats, require
+from preflearn.checks import Floats, Ids, require
 from preflearn.dynamics.covariances.blocks import AGE, GAP, START, Block, Kronecker, Needs, crossed
 
 OVERFLOW: Any = {"over": "ignore", "invalid": "ignore"}  # check_finite says so in our words
+_SMALL = 3  # the size of a state up to which all of it is one block
 
 
 class StateSpace:
@@ -30,6 +32,19 @@ class StateSpace:
     ----------
     blocks : iterable of Block
         Independent parts. Chains of one rate, and with one set of boundaries, share entries of the state.
+
+    Attributes
+    ----------
+    size : int
+        K, of the state.
+    measurement : ndarray of shape (K,)
+        h, of zeros and ones.
+    layout : ndarray of int, shape (K, 6)
+        Where A may differ from 0: of each row the first column and the one after the last, of each column the
+        first row and the one after the last; where a row stands in `steps`, less its first column; and h. A
+        state of up to three numbers counts as one block.
+    depends : Needs
+        What A and Q depend on.
 
     Examples
     --------
@@ -50,13 +65,22 @@ class StateSpace:
         groups: dict[object, list[Block]] = {}
         for block in self.blocks:
             groups.setdefault(block.chain or id(block), []).append(block)
-        self._groups = [max(group, key=lambda block: block.size) for group in groups.values()]
-        starts = np.cumsum([0, *(block.size for block in self._groups)]).tolist()
-        offset = dict(zip(groups, starts, strict=False))
-        self._parts = [offset[block.chain or id(block)] for block in self.blocks]
-        self.size: int = starts[-1]
+        largest = [max(group, key=lambda block: block.size) for group in groups.values()]
+        *starts, self.size = np.cumsum([0, *(block.size for block in largest)]).tolist()
+        offset = dict(zip(groups, starts, strict=True))
+        self._groups = list(zip(starts, largest, strict=True))
+        self._parts = [(offset[block.chain or id(block)], block) for block in self.blocks]
         self.measurement: Floats = np.zeros(self.size)
-        self.measurement[starts[:-1]] = 1.0
+        self.measurement[starts] = 1.0
+        filled = np.full((self.size, self.size), self.size <= _SMALL)
+        for where, block in self._groups:
+            here = slice(where, where + block.size)
+            filled[here, here] |= np.tri(block.size, dtype=bool).T | (block.chain is None)
+        self._moves, self._noise = np.nonzero(filled), np.nonzero(np.triu(filled))
+        low, left = filled.argmax(axis=1), filled.argmax(axis=0)
+        high, right = low + filled.sum(axis=1), left + filled.sum(axis=0)
+        place = np.cumsum(high - low) - high
+        self.layout: Ids = np.column_stack([low, high, left, right, place, self.measurement]).astype(np.int64)
         self.depends: Needs = frozenset().union(*(block.depends for block in self.blocks))
 
     def __add__(self, other: StateSpace) -> StateSpace:
@@ -85,7 +109,11 @@ class StateSpace:
             If a time is before the origin of a Wiener process, or the covariance overflows.
         """
         with np.errstate(**OVERFLOW):
-            return self._sum([block.covariance(time, time) for block in self.blocks])
+            total = np.zeros((len(time), self.size, self.size))
+            for where, block in self._parts:
+                here = slice(where, where + block.size)
+                total[:, here, here] += block.covariance(time, time)
+        return check_finite(total)
 
     def transitions(self, start: Floats, end: Floats, first: Floats | None = None) -> tuple[Floats, Floats]:
         """Matrices A and Q of x(end) = A x(start) + noise, the noise being Gaussian with covariance Q.
@@ -107,19 +135,41 @@ class StateSpace:
         ValueError
             If `first` is needed and not given, or numbers overflow.
         """
-        A = self.moves(start, end)
-        with np.errstate(**OVERFLOW):
-            return A, self._sum([block.noise(start, end, first) for block in self.blocks])
+        table, moves = self.steps(start, end, first), len(self._moves[0])
+        A, Q = np.zeros((2, len(start), self.size, self.size))
+        A[:, *self._moves] = table[:, :moves]
+        Q[:, *self._noise] = Q[:, *self._noise[::-1]] = table[:, moves : moves + len(self._noise[0])]
+        return A, Q
 
     def moves(self, start: Floats, end: Floats) -> Floats:
         """The matrices A of `transitions` alone."""
         A = np.zeros((len(start), self.size, self.size))
-        where = 0
         with np.errstate(**OVERFLOW):
-            for block in self._groups:
-                here = slice(where, where := where + block.size)
+            for where, block in self._groups:
+                here = slice(where, where + block.size)
                 A[:, here, here] = block.transition(start, end)
         return check_finite(A)
+
+    def steps(self, start: Floats, end: Floats, first: Floats | None = None) -> Floats:
+        """The entries of A and Q that may differ from 0, a step a row: of independent blocks few do.
+
+        Parameters and errors as of `transitions`.
+
+        Returns
+        -------
+        table : ndarray
+            A by rows, those columns that `layout` tells; Q by rows, from the diagonal on to the last of these
+            columns; for states of two or three numbers, zeros up to whole cache lines.
+        """
+        moves = len(self._moves[0])
+        width = moves + len(self._noise[0])
+        table = np.zeros((len(start), -(-width // 8) * 8 if width > 2 and self.size <= _SMALL else width))
+        with np.errstate(**OVERFLOW):
+            for where, block in self._groups:
+                _put(table[:, :moves], self._moves, where, block.transition(start, end))
+            for where, block in self._parts:
+                _put(table[:, moves:width], self._noise, where, block.noise(start, end, first))
+        return check_finite(table)
 
     def keys(self, start: Floats, end: Floats, first: Floats | None = None) -> list[Floats]:
         """What A and Q depend on: steps whose keys are all equal have the same transition.
@@ -139,13 +189,13 @@ class StateSpace:
         ]
         return values or [np.zeros(len(start))]
 
-    def _sum(self, parts: list[Floats]) -> Floats:
-        """Sums the blocks' matrices, each at its place."""
-        total = np.zeros((len(parts[0]), self.size, self.size))
-        for where, part in zip(self._parts, parts, strict=True):
-            here = slice(where, where + part.shape[1])
-            total[:, here, here] += part
-        return check_finite(total)
+
+def _put(table: Floats, places: tuple[NDArray, ...], where: int, matrices: Floats) -> None:
+    """Add matrices that stand at a place of the diagonal to the entries of which a table holds a row each."""
+    rows, columns = (index - where for index in places)
+    size = matrices.shape[1]
+    here = (rows >= 0) & (columns >= 0) & (rows < size) & (columns < size)
+    table[:, here] += matrices[:, rows[here], columns[here]]
 
 
 def check_finite(values: Floats) -> Floats:

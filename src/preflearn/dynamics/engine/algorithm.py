@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from preflearn.checks import Floats, Ids, require
 from preflearn.dynamics.engine.schedule import Schedule
-from preflearn.dynamics.engine.smoother import smooth
 from preflearn.dynamics.engine.threads import Share, njit_free, slices
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 
@@ -158,7 +157,7 @@ class Sweep:
 
         def one(task: Any) -> float:
             group, part = task
-            return smooth(group.size, self.entries, *self.schedule.visits, *group.model, part, self.ep)
+            return group.smooth(self.entries, self.schedule.visits, part, self.ep)
 
         some = self.some
         chosen = [(group, part if some is None else part[some[part]]) for group, part in self._work]

@@ -17,7 +17,6 @@ from preflearn.dynamics.covariances.blocks import AGE
 from preflearn.dynamics.covariances.prior import Prior
 from preflearn.dynamics.covariances.state_space import StateSpace
 from preflearn.dynamics.engine.schedule import schedule_of
-from preflearn.dynamics.engine.smoother import states
 from preflearn.dynamics.engine.threads import njit_free
 from preflearn.matches import Matches
 
@@ -50,19 +49,19 @@ class Posterior:
     ) -> None:
         self._prior, n = prior, len(matches.features)
         schedule = schedule_of(matches, prior)
-        entry, step, start = schedule.visits
+        entry, _, start = schedule.visits
         source = schedule.entry_order[entry]
         self._start = np.append(start, start[-1])  # the last one was in no match
         names = enumerate(matches.features)
         self.column = {name: k for k, name in names if asked is None or name in asked}
         self._rank = np.append(schedule.rank, n)
         self._time = np.repeat(matches.time, np.diff(matches.design.indptr))[source]
-        width = max(space.size + space.size**2 for space in prior.spaces)
+        width = max(space.size * (space.size + 3) // 2 for space in prior.spaces)
         self._after, self._before = np.empty((2, len(entry), width))
-        alpha, beta = sites[source].T.copy()
+        entries = np.pad(sites[schedule.entry_order], [(0, 0), (0, 2)])
         for group in schedule.groups:
             for features in group.chunks:
-                states(alpha, beta, step, start, *group.model, features, self._after, self._before)
+                group.smooth(entries, schedule.visits, features, False, self._after, self._before)
 
     def of(self, names: tuple[Hashable, ...]) -> Ids:
         """Rank and state-space model of each feature, (2, k), also of those that were in no match.
@@ -137,7 +136,11 @@ def _places(start, known, rank, time):
 
 @njit_free
 def _told(h, place, early, seen, A, Q, on, after, before):
-    """Mean and variance of scores; Q is the covariance of the state where it is `early`."""
+    """Mean and variance of scores; Q is the covariance of the state where it is `early`.
+
+    Rows of `after` and `before` are as `smoother` wrote them: of each row of the matrix, its part from the
+    diagonal on, and the entry of the vector.
+    """
     size, found = len(h), np.empty((2, len(place)))
     v, k, t = np.empty(size), np.empty(size), np.empty(size)
     for i in range(len(place)):
@@ -148,26 +151,31 @@ def _told(h, place, early, seen, A, Q, on, after, before):
                 k[a] += Q[i, a, b] * h[b]
                 v[a] += A[i, b, a] * h[b]
         if not early[i]:
-            state = after[place[i] - 1]
+            t[:], state, n = 0.0, after[place[i] - 1], 0
             for a in range(size):
-                mean += v[a] * state[a]
-                t[a] = 0.0
-                for b in range(size):
-                    t[a] += state[size + a * size + b] * v[b]
+                t[a] += state[n] * v[a]
+                for b in range(a + 1, size):
+                    n += 1
+                    t[a] += state[n] * v[b]
+                    t[b] += state[n] * v[a]
+                mean += v[a] * state[n + 1]
+                n += 2
             for a in range(size):
                 for b in range(size):
                     k[a] += A[i, a, b] * t[b]
         for a in range(size):
             variance += k[a] * h[a]
         if seen[i]:
-            later = before[place[i]]
+            t[:], later, n = 0.0, before[place[i]], 0
             for a in range(size):
-                t[a] = 0.0
                 for b in range(size):
                     t[a] += on[i, a, b] * k[b]
             for a in range(size):
-                mean += t[a] * later[a]
-                for b in range(size):
-                    variance -= t[a] * later[size + a * size + b] * t[b]
+                variance -= later[n] * t[a] * t[a]
+                for b in range(a + 1, size):
+                    n += 1
+                    variance -= 2.0 * later[n] * t[a] * t[b]
+                mean += t[a] * later[n + 1]
+                n += 2
         found[0, i], found[1, i] = mean, max(variance, 0.0)
     return found
