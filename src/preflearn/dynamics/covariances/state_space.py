@@ -131,14 +131,19 @@ class StateSpace:
         ValueError
             If `first` is needed and not given, or numbers overflow.
         """
+        with np.errstate(**OVERFLOW):
+            noise = [block.noise(start, end, first) for block in self.blocks]
+        return self.moves(start, end), self._sum(noise)
+
+    def moves(self, start: Floats, end: Floats) -> Floats:
+        """The matrices A of `transitions` alone."""
         A = np.zeros((len(start), self.size, self.size))
         where = 0
         with np.errstate(**OVERFLOW):
             for block in self._groups:
                 here = slice(where, where := where + block.size)
                 A[:, here, here] = block.transition(start, end)
-            noise = [block.noise(start, end, first) for block in self.blocks]
-        return check_finite(A), self._sum(noise)
+        return check_finite(A)
 
     def steps(self, start: Floats, end: Floats, first: Floats) -> Floats:
         """The entries of A and Q that may differ from 0, a step a row: of independent blocks few do.
