@@ -20,7 +20,7 @@ from preflearn.dynamics.engine.schedule import schedule_of
 from preflearn.dynamics.engine.threads import njit_free
 from preflearn.matches import Matches
 
-_TOGETHER = 100_000  # forecasts whose matrices are made together
+_TOGETHER = 400_000  # entries of matrices of forecasts that are made together
 
 
 class Posterior:
@@ -95,9 +95,10 @@ class Posterior:
         """
         (rank, space), (mean, variance) = of, np.empty((2, len(time)))
         for one in np.flatnonzero(np.bincount(space)):
-            rows = np.flatnonzero(space == one)
-            for part in np.split(rows, range(_TOGETHER, len(rows), _TOGETHER)):
-                mean[part], variance[part] = self._moments(self._prior.spaces[one], rank[part], time[part])
+            rows, model = np.flatnonzero(space == one), self._prior.spaces[one]
+            many = max(_TOGETHER // model.size**2, 1)
+            for part in np.split(rows, range(many, len(rows), many)):
+                mean[part], variance[part] = self._moments(model, rank[part], time[part])
         return mean, variance
 
     def _moments(self, model: StateSpace, rank: Ids, time: Floats) -> tuple[Floats, Floats]:
