@@ -129,8 +129,8 @@ def dense_moments(K, alpha, beta):
 @settings(max_examples=60)
 def test_the_loops_are_the_algebra_of_normal_distributions(covariance, n, seed):
     visits = Visits(covariance, n, seed)
-    total, (mean, variance), _ = visits.smoothed(smoother(visits.space.size))
-    _, (cavity_mean, cavity_variance), _ = visits.smoothed(smoother(visits.space.size), cavity=True)
+    total, (mean, variance), _ = visits.smoothed(smoother(visits.space.layout))
+    _, (cavity_mean, cavity_variance), _ = visits.smoothed(smoother(visits.space.layout), cavity=True)
     expected = 0.0
     for k, time in enumerate(visits.time):
         K = dense.Implied(visits.space).gram(time)
@@ -150,7 +150,7 @@ def test_the_loops_are_the_algebra_of_normal_distributions(covariance, n, seed):
 @settings(max_examples=40)
 def test_the_loops_of_one_size_equal_that_of_any_size_and_interpreted_ones(covariance, n, seed, cavity):
     visits = Visits(covariance, n, seed)
-    loop, general = smoother(visits.space.size), _of_size(0)
+    loop, general = smoother(visits.space.layout), _of_size(0)
     found = visits.smoothed(loop, cavity)
     for other in (general, getattr(loop, "py_func", loop)):
         for one, twin in zip(found, visits.smoothed(other, cavity), strict=True):

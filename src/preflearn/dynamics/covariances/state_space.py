@@ -17,7 +17,7 @@ from preflearn.checks import Floats, Ids, require
 from preflearn.dynamics.covariances.blocks import AGE, GAP, START, Block, Kronecker, Needs, crossed
 
 OVERFLOW: Any = {"over": "ignore", "invalid": "ignore"}  # check_finite says so in our words
-_SMALL = 3  # the size of a state up to which all of it is one block
+_FULL = {2: 0, 3: 2}  # sizes whose loops have A as a whole: from this diagonal on
 _TOGETHER = 1000  # steps whose whole matrices are made together
 
 
@@ -41,8 +41,8 @@ class StateSpace:
         h, of zeros and ones.
     layout : ndarray of int, shape (K, 6)
         Where A may differ from 0: of each row the first column and the one after the last, of each column the
-        first row and the one after the last; where a row stands in `steps`, less its first column; and h. A
-        state of up to three numbers counts as one block.
+        first row and the one after the last; where a row stands in `steps`, less its first column; and h. The
+        blocks of a state of two or three numbers count as one.
     depends : Needs
         What A and Q depend on.
 
@@ -72,7 +72,7 @@ class StateSpace:
         self.size: int = starts[-1]
         self.measurement: Floats = np.zeros(self.size)
         self.measurement[starts[:-1]] = 1.0
-        filled = np.full((self.size, self.size), self.size <= _SMALL)
+        filled = np.tri(self.size, k=_FULL.get(self.size, -self.size), dtype=bool).T
         for where, block in zip(starts, self._groups, strict=False):
             here = slice(where, where + block.size)
             filled[here, here] |= np.tri(block.size, dtype=bool).T | (block.chain is None)

@@ -40,8 +40,7 @@ class Group(NamedTuple):
         after: Floats = _NOTHING, before: Floats = _NOTHING,
     ) -> float:  # fmt: skip
         """`smoother` of states of this size, over some of these features."""
-        run = smoother(len(self.model[0]))
-        return run(entries, *visits, *self.model, features, cavity, after, before)
+        return smoother(self.model[0])(entries, *visits, *self.model, features, cavity, after, before)
 
 
 class Schedule(NamedTuple):

@@ -35,13 +35,14 @@ from typing import Any
 
 import numpy as np
 
+from preflearn.checks import Ids
 from preflearn.dynamics.engine.threads import njit_free, njit_free_inside
 
 _SMALL = 1e-200  # a product of factors is turned into a sum of logarithms before it falls below
 
 
-def smoother(size: int) -> Callable[..., float]:
-    """The smoother of states of K numbers, compiled at its first call; the argument is K.
+def smoother(layout: Ids) -> Callable[..., float]:
+    """The smoother of states of a `StateSpace`, by its layout, compiled at its first call.
 
     It is a function of
 
@@ -69,7 +70,9 @@ def smoother(size: int) -> Callable[..., float]:
 
     It returns log ∫ p(s_m) ∏ exp(alpha z - beta z²/2) ds_m, the sum over these features.
     """
-    return {1: _smooth_1, 2: _smooth_2, 3: _smooth_3}.get(size, _smooth_any)
+    if len(layout) == 2 and layout[1, 0] == 0:  # not a triangle
+        return _smooth_any
+    return {1: _smooth_1, 2: _smooth_2, 3: _smooth_3}.get(len(layout), _smooth_any)
 
 
 @njit_free_inside
@@ -152,7 +155,7 @@ def _smooth_1(entries, entry, step, start, layout, initial, table, features, cav
 
 @njit_free
 def _smooth_2(entries, entry, step, start, layout, initial, table, features, cavity, after, before):
-    """Of a state of two numbers; the second one is a part of the score, h = 1, or not."""
+    """Of a state of two numbers; the second one is a part of the score, h = 1, or not. A has a triangle."""
     total, h = 0.0, float(layout[1, -1])
     for feature in features:
         first, n = start[feature], start[feature + 1] - start[feature]
@@ -164,19 +167,11 @@ def _smooth_2(entries, entry, step, start, layout, initial, table, features, cav
             visit = first + i
             if i > 0:
                 row = step[visit]
-                a11, a12, a21, a22 = table[row, 0], table[row, 1], table[row, 2], table[row, 3]
-                if a12 == 0.0 and a21 == 0.0:  # as of a constant plus a Matérn 1/2 process
-                    m1, m2 = a11 * m1, a22 * m2
-                    P11 = a11 * a11 * P11 + table[row, 4]
-                    P12 = a11 * a22 * P12 + table[row, 5]
-                    P22 = a22 * a22 * P22 + table[row, 6]
-                else:
-                    m1, m2 = a11 * m1 + a12 * m2, a21 * m1 + a22 * m2
-                    b11, b12 = a11 * P11 + a12 * P12, a11 * P12 + a12 * P22
-                    b21, b22 = a21 * P11 + a22 * P12, a21 * P12 + a22 * P22
-                    P11 = b11 * a11 + b12 * a12 + table[row, 4]
-                    P12 = b11 * a21 + b12 * a22 + table[row, 5]
-                    P22 = b21 * a21 + b22 * a22 + table[row, 6]
+                a11, a12, a22 = table[row, 0], table[row, 1], table[row, 2]
+                m1, m2 = a11 * m1 + a12 * m2, a22 * m2
+                b = a11 * P12 + a12 * P22
+                P11 = a11 * (a11 * P11 + a12 * P12) + a12 * b + table[row, 3]
+                P12, P22 = a22 * b + table[row, 4], a22 * a22 * P22 + table[row, 5]
             alpha, beta = kept[i, 0], kept[i, 1]
             k1, k2 = P11 + P12 * h, P12 + P22 * h
             p, c = m1 + h * m2, k1 + h * k2
@@ -213,15 +208,11 @@ def _smooth_2(entries, entry, step, start, layout, initial, table, features, cav
                 before[visit, 3], before[visit, 4] = N22, r2
             if i > 0:
                 row = step[visit]
-                a11, a12, a21, a22 = table[row, 0], table[row, 1], table[row, 2], table[row, 3]
-                if a12 == 0.0 and a21 == 0.0:
-                    r1, r2 = a11 * r1, a22 * r2
-                    N11, N12, N22 = a11 * a11 * N11, a11 * a22 * N12, a22 * a22 * N22
-                else:
-                    r1, r2 = a11 * r1 + a21 * r2, a12 * r1 + a22 * r2
-                    b11, b12 = N11 * a11 + N12 * a21, N11 * a12 + N12 * a22
-                    b21, b22 = N12 * a11 + N22 * a21, N12 * a12 + N22 * a22
-                    N11, N12, N22 = a11 * b11 + a21 * b21, a11 * b12 + a21 * b22, a12 * b12 + a22 * b22
+                a11, a12, a22 = table[row, 0], table[row, 1], table[row, 2]
+                r1, r2 = a11 * r1, a12 * r1 + a22 * r2
+                b = a12 * N11 + a22 * N12
+                N22 = a12 * b + a22 * (a12 * N12 + a22 * N22)
+                N11, N12 = a11 * a11 * N11, a11 * b
         _scatter(entries, entry, first, kept)
     return total
 
@@ -272,17 +263,13 @@ def _of_size(fixed: int) -> Any:
 def _learn(size, layout, alpha, beta, S, kept, i):
     """[P m] after a visit, from that before; k = P h is kept, and p, c, u returned."""
     p, c = 0.0, 0.0
-    for b in range(size):
-        kept[i, 5 + b] = S[0, b]  # the first number is a part of the score
     for a in range(size):
-        if layout[a, 5]:
+        if layout[a, 5]:  # as it is of the first number
             p += S[a, size]
-            if a > 0:
-                for b in range(size):
-                    kept[i, 5 + b] += S[a, b]
+            for b in range(size):
+                kept[i, 5 + b] = S[a, b] + (kept[i, 5 + b] if a > 0 else 0.0)
     for a in range(size):
-        if layout[a, 5]:
-            c += kept[i, 5 + a]
+        c += layout[a, 5] * kept[i, 5 + a]
     u = 1.0 / (1.0 + beta * c)
     e, w = (alpha - beta * p) * u, beta * u
     for a in range(size):
