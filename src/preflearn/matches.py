@@ -71,12 +71,11 @@ class Matches:
     [[0, 1], [1, 2]]
     """
 
-    __slots__ = ("_named", "design", "features", "time")
+    __slots__ = ("design", "features", "time")
 
     design: Any  # a csr_array, of which stubs know too little
     time: Floats
     features: tuple[Hashable, ...]
-    _named: NDArray[np.bool_]  # which features are players
 
     def __init__(
         self, design: ArrayLike | sparse.sparray, time: ArrayLike, features: Iterable[Hashable]
@@ -85,7 +84,6 @@ class Matches:
         n_matches, n_features = self.design.shape
         if len(self.features) != n_features:
             raise ValueError(f"there are {len(self.features)} features; expected {n_features}, one a column")
-        self._named = np.array([isinstance(name, str) and name != ADVANTAGE for name in self.features])
         self.time = check_array(time, "time", (n_matches,), "one time a match")
         _check_order(self.time)
 
@@ -191,11 +189,7 @@ class Matches:
         The selection has to be in the order of time: a shuffled one raises ValueError.
         """
         rows = check_selection(key, len(self))
-        selected = Matches.__new__(Matches)
-        selected.time, selected.design = self.time[rows], self.design[rows]
-        selected.features, selected._named = self.features, self._named
-        _check_order(selected.time)
-        return selected
+        return trusted(self.design[rows], self.time[rows], self.features)
 
     def players(self) -> NDArray[np.int64]:
         """The first and the second player of each match.
@@ -210,11 +204,12 @@ class Matches:
         ValueError
             If some row is a match of line-ups: not exactly one +1 and one -1 among these features.
         """
-        ids, wrong = _two_players(self.design.indptr, self.design.indices, self.design.data, self._named)
+        named = np.array([isinstance(name, str) and name != ADVANTAGE for name in self.features])
+        ids, wrong = _two_players(self.design.indptr, self.design.indices, self.design.data, named)
         if wrong < 0:
             return ids
         row = slice(*self.design.indptr[wrong : wrong + 2])
-        values = self.design.data[row][self._named[self.design.indices[row]]]
+        values = self.design.data[row][named[self.design.indices[row]]]
         first, second = np.count_nonzero(values == 1), np.count_nonzero(values == -1)
         raise ValueError(
             f"match {wrong} has {first} players with +1, {second} with -1 and "
@@ -266,13 +261,23 @@ def joined(old: Matches, new: Matches) -> Matches:
     >>> both.features, both.design.toarray().astype(int).tolist()
     (('Ann', 'Bob', 'Cy'), [[1, -1, 0], [-1, 0, 1]])
     """
-    column = {name: k for k, name in enumerate(dict.fromkeys((*old.features, *new.features)))}
-    n, x, z = len(column), old.design, new.design
-    place = np.array([column[name] for name in new.features], dtype=z.indices.dtype)
-    before = sparse.csr_array((x.data, x.indices, x.indptr), (len(old), n))
-    after = sparse.csr_array((z.data, place[z.indices], z.indptr), (len(new), n))
-    design: Any = sparse.vstack([before, after], format="csr")
-    return Matches(design, np.concatenate([old.time, new.time]), column)
+    features, x, z = old.features, old.design, new.design
+    if new.features != features:
+        column = {name: k for k, name in enumerate(dict.fromkeys((*features, *new.features)))}
+        features, place = tuple(column), np.array([column[name] for name in new.features])
+        z = sparse.csr_array((z.data, place[z.indices], z.indptr), (len(new), len(column)), copy=True)
+        z.sort_indices()
+    parts = (x.data, z.data), (x.indices, z.indices), (x.indptr, x.indptr[-1] + z.indptr[1:])
+    design = sparse.csr_array(tuple(map(np.concatenate, parts)), (len(old) + len(new), len(features)))
+    return trusted(design, np.concatenate([old.time, new.time]), features)
+
+
+def trusted(design: Any, time: Floats, features: tuple[Hashable, ...]) -> Matches:
+    """Matches of a design and features that were checked before; only the order of time is, here."""
+    matches = Matches.__new__(Matches)
+    matches.design, matches.time, matches.features = design, time, features
+    _check_order(time)
+    return matches
 
 
 @njit

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -36,11 +35,10 @@ from preflearn.checks import (
 )
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.prior import REST, Prior, by_name, warn_of_lengths
-from preflearn.dynamics.engine.acceleration import Mixing
-from preflearn.dynamics.engine.algorithm import TRACE, Plain, Sweep, fixed_point
+from preflearn.dynamics.engine.algorithm import TRACE
 from preflearn.dynamics.engine.posterior import Posterior
-from preflearn.dynamics.engine.schedule import schedule_of
-from preflearn.dynamics.engine.threads import team
+from preflearn.dynamics.engine.threads import slices, team
+from preflearn.dynamics.inference import Solved, State, differences, laid_out, nearby, solved
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.dynamics.saving import as_names, read_npz, write_npz
 from preflearn.matches import Matches, check_matches, joined
@@ -171,14 +169,26 @@ class DynamicComparisons(BaseEstimator):
         """
         check_is_fitted(self, "matches_")
         outcomes = check_problem(self, matches, y)
-        self.likelihood.check(self.outcomes_, len(self.matches_))  # another likelihood, by set_params
+        same = (self.covariance, self.likelihood, self.method) == self._of_fit
+        if not same:
+            self.likelihood.check(self.outcomes_, len(self.matches_))
         if matches.time[0] < self.matches_.time[-1]:
             raise ValueError(
                 f"the first match is at time {matches.time[0]:g}, before the last one that was learned, at "
                 f"{self.matches_.time[-1]:g}; expected later matches only: fit all together, sorted by time"
             )
-        sites = np.vstack([self.pseudo_observations_, np.zeros((matches.design.nnz, 2))])
-        return self._fit(joined(self.matches_, matches), np.append(self.outcomes_, outcomes), sites)
+        evidence = self.log_marginal_likelihood_
+        matches, outcomes = joined(self.matches_, matches), np.append(self.outcomes_, outcomes)
+        done = same and self._state is not None and nearby(self, self._so_far(), matches, outcomes)
+        if done:
+            state, found = done
+            found.trace["evidence"] += evidence
+            self._filled(self._prior, matches, outcomes, found._replace(entries=state.entries))
+            self._state = state
+            return self
+        sites = np.zeros((matches.design.nnz, 2))
+        sites[: len(self.pseudo_observations_)] = self.pseudo_observations_
+        return self._fit(matches, outcomes, sites)
 
     def _fit(self, matches: Matches, outcomes: Floats, sites: Floats | None) -> Self:
         infer(self, matches, outcomes, sites)
@@ -215,7 +225,9 @@ class DynamicComparisons(BaseEstimator):
         require(feature in self.features_, feature, "feature", f"one of {shown(list(self.features_))}")
         at = as_floats(time, "time")
         times = check_array(np.atleast_1d(at), "time", ("k",), "times")
-        mean, variance = self._scores().moments((feature,), np.zeros(len(times), dtype=np.int64), times)
+        scores = self._scores((feature,))
+        of = scores.of((feature,))
+        mean, variance = scores.moments(np.repeat(of, len(times), axis=1), times)
         std = np.sqrt(variance)
         return (mean[0], std[0]) if at.ndim == 0 else (mean, std)
 
@@ -225,33 +237,60 @@ class DynamicComparisons(BaseEstimator):
         Features that were in no match have their prior. Features of one match count as independent, as they
         are in the approximation.
         """
+        return self._forecast(matches, lambda mean, variance: (mean, variance))
+
+    def _forecast(self, matches: Matches, told: Callable[[Floats, Floats], Any]) -> Any:
+        """What is told of mean and variance of each match, one match a column, by a team."""
         check_is_fitted(self, "matches_")
         check_matches(matches)
         design = matches.design
-        present, which = np.unique(design.indices, return_inverse=True)
-        time = np.repeat(matches.time, np.diff(design.indptr))
-        mean, variance = self._scores().moments(tuple(matches.features[k] for k in present), which, time)
-        return differences(matches, mean, variance)
+        present = np.flatnonzero(np.bincount(design.indices, minlength=design.shape[1]))
+        of = np.zeros((2, design.shape[1]), dtype=np.int64)
+        names = tuple(matches.features[k] for k in present)
+        scores = self._scores(names)
+        of[:, present] = scores.of(names)
 
-    def _filled(
-        self, prior: Prior, matches: Matches, outcomes: Floats, sites: Floats, trace: Any, converged: bool
-    ) -> Self:
-        """With the attributes of a fit; the trace is a mapping of the names in TRACE to arrays."""
+        def one(part: slice) -> Any:
+            x, columns, starts = design.data, design.indices, design.indptr[part.start : part.stop + 1]
+            here = slice(starts[0], starts[-1])
+            time = np.repeat(matches.time[part], np.diff(starts))
+            mean, variance = scores.moments(of[:, columns[here]], time)
+            return told(*differences(x[here], starts, mean, variance))
+
+        with team(self._n_threads) as share:
+            return np.concatenate(share(one, slices(len(matches))), axis=-1)
+
+    def _filled(self, prior: Prior, matches: Matches, outcomes: Floats, found: Solved) -> Self:
+        """With the attributes of a fit."""
         self.matches_, self.outcomes_, self.features_ = matches, outcomes, matches.features
-        self.pseudo_observations_, self.trace_ = sites, pd.DataFrame(trace)
-        self.n_iter_ = len(self.trace_)
-        self.log_marginal_likelihood_ = float(trace["evidence"][trace["accepted"]][-1])
-        self.converged_ = converged
+        self.pseudo_observations_, self.trace_ = found.entries[:, :2], pd.DataFrame(found.trace)
+        self.n_iter_, self.converged_ = len(self.trace_), found.converged
+        self.log_marginal_likelihood_ = float(found.trace["evidence"][found.trace["accepted"]][-1])
         # Those of the fit, whatever becomes of the parameters.
-        self._prior, self._likelihood = prior, self.likelihood
+        self._prior, self._likelihood, self._n_threads = prior, self.likelihood, self.n_threads
+        self._of_fit = self.covariance, self.likelihood, self.method
         self._posterior: Posterior | None = None
+        self._state: Any = None
         return self
 
-    def _scores(self) -> Posterior:
-        """Of the model that was fitted, whatever became of its parameters; made when first asked for."""
-        if self._posterior is None:
+    def _scores(self, names: tuple[Hashable, ...]) -> Posterior:
+        """Of the model that was fitted, whatever became of its parameters; first of these features only.
+
+        Those of all are made where more are asked for.
+        """
+        asked = set(names).intersection(self.features_)
+        if self._posterior is None and self._state is not None and 0 < len(asked) < len(self.features_) / 4:
+            part, *_, here = self._so_far().part(np.array([name in asked for name in self.features_]))
+            self._posterior = Posterior(self._prior, part, self.pseudo_observations_[here], asked)
+        if self._posterior is None or not asked <= self._posterior.column.keys():
             self._posterior = Posterior(self._prior, self.matches_, self.pseudo_observations_)
         return self._posterior
+
+    def _so_far(self) -> State:
+        """What updates need, made from the fit when it is first asked for."""
+        if not isinstance(self._state, State):
+            self._state = State(self.matches_, *self._state)
+        return self._state
 
     def predict_proba(self, matches: Matches) -> Floats:
         """Probabilities of the outcomes: loss, tie and win of the first, or loss and win without ties.
@@ -266,8 +305,7 @@ class DynamicComparisons(BaseEstimator):
         -------
         ndarray of shape (N, 3) or (N, 2)
         """
-        mean, variance = self.moments(matches)
-        return self._likelihood.probabilities(mean, variance)
+        return self._forecast(matches, lambda *moments: self._likelihood.probabilities(*moments).T).T
 
     def predict(self, matches: Matches) -> NDArray[np.int8]:
         """The most probable outcome of each match: 1, 0 or -1, shape (N,)."""
@@ -331,12 +369,6 @@ def check_model(model: DynamicComparisons) -> None:
         check_count(model.n_threads, "n_threads", least=1)
 
 
-def differences(matches: Matches, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
-    """Mean and variance of x·s of each match, from those of the scores, one an entry of the design."""
-    x, starts = matches.design.data, matches.design.indptr[:-1]
-    return np.add.reduceat(x * mean, starts), np.add.reduceat(x * x * variance, starts)
-
-
 def check_problem(model: DynamicComparisons, matches: Matches, y: ArrayLike) -> Floats:
     """The outcomes, after a check of all that a fit begins with."""
     check_model(model)
@@ -344,30 +376,16 @@ def check_problem(model: DynamicComparisons, matches: Matches, y: ArrayLike) -> 
     return model.likelihood.check(y, len(matches))
 
 
-@contextmanager
-def laid_out(
-    model: DynamicComparisons, matches: Matches, outcomes: Floats, sites: Floats | None = None
-) -> Iterator[Sweep]:
-    """The sweep by a model's parameters, from given pseudo-observations or none; its team works meanwhile."""
-    with team(int(model.n_threads or os.cpu_count() or 1)) as share:
-        schedule = schedule_of(matches, Prior(model.covariance))
-        sweep = Sweep(schedule, model.likelihood, outcomes, ep=model.method == "ep", share=share)
-        if sites is not None:
-            sweep.entries[:, :2] = sites[schedule.entry_order]
-        yield sweep
-
-
 def infer(
     model: DynamicComparisons, matches: Matches, outcomes: Floats, sites: Floats | None = None
 ) -> DynamicComparisons:
     """Fit, from given pseudo-observations or from nothing, without checks or warnings."""
     with laid_out(model, matches, outcomes, sites) as sweep:
-        step = Mixing(sweep) if model.rate == "auto" else Plain(sweep, as_real(model.rate))
-        trace, converged = fixed_point(sweep, step, tol=model.tol, max_iter=int(model.max_iter))
-    found, schedule = np.empty((len(sweep.entries), 2)), sweep.schedule
-    found[schedule.entry_order] = sweep.entries[:, :2]
-    noted = dict(zip(TRACE, map(np.array, zip(*trace, strict=True)), strict=True))
-    return model._filled(schedule.prior, matches, outcomes, found, noted, converged)
+        found = solved(model, sweep)
+    model._filled(sweep.schedule.prior, matches, outcomes, found)
+    if found.converged:
+        model._state = found.entries, found.trace["residual"][-1]
+    return model
 
 
 def load(path: str | os.PathLike[str]) -> DynamicComparisons:
@@ -413,4 +431,5 @@ def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparis
     one = header["one_covariance"]
     same = one == prior.one and len(header["covariance"]) == len(prior.covariances)
     require(same, one, "one_covariance", "True with one covariance, else False with one for each name")
-    return model._filled(prior, matches, outcomes, sites, trace, check_flag(header["converged"], "converged"))
+    found = Solved(sites, trace, check_flag(header["converged"], "converged"))
+    return model._filled(prior, matches, outcomes, found)

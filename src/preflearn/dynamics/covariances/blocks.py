@@ -76,7 +76,9 @@ class Block:
         assert self.chain
         rate, boundaries = self.chain
         gap = end - start
-        weight = np.exp(-rate * gap) * ~crossed(boundaries, start, end)
+        weight = np.exp(-rate * gap)
+        if boundaries:
+            weight *= ~crossed(boundaries, start, end)
         passed = np.minimum(rate * gap, _FAR) if rate else gap
         A = np.zeros((len(gap), self.size, self.size))
         for k in range(self.size):
@@ -143,7 +145,8 @@ class Decay(Block):
 
     Noise enters the last entry only, and reaches entry i after a time u as e^{-ru} (ru)^a / a!,
     a = size - 1 - i. With m = a + b, Q_ij is its integral of e^{-2ru} (ru)^m / (a! b!): P_ij times the
-    incomplete gamma function, P the stationary covariance.
+    incomplete gamma function of order m + 1, P the stationary covariance. That of order n is the one of
+    order n + 1 plus x^n e^{-x} / n!.
     """
 
     def __init__(self, variance: float, rate: float, size: int) -> None:
@@ -157,8 +160,13 @@ class Decay(Block):
 
     def noise(self, start: Floats, end: Floats, first: Floats | None) -> Floats:
         assert self.chain
-        passed = 2 * self.chain.rate * (end - start)[:, None, None]
-        return self.stationary * gammainc(self._powers + 1, passed)
+        passed = np.minimum(2 * self.chain.rate * (end - start), _FAR)
+        last, term = 2 * self.size - 1, np.exp(-passed)
+        terms = [term := term * passed / n for n in range(1, last)]
+        gammas = [gammainc(last, passed) if last > 1 else -np.expm1(-passed)]
+        for one in reversed(terms):
+            gammas.append(gammas[-1] + one)
+        return self.stationary * np.stack(gammas[::-1], axis=-1)[:, self._powers]
 
 
 class Kronecker(Block):

@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from preflearn.checks import Floats, as_array, check_shape, require
+from preflearn.checks import Floats, Ids, as_array, check_shape, require
 from preflearn.dynamics.covariances.blocks import AGE, GAP, START, Block, Kronecker, Needs, crossed
 
 OVERFLOW: Any = {"over": "ignore", "invalid": "ignore"}  # check_finite says so in our words
+_FULL = {2: 0, 3: 2}  # sizes whose loops have A as a whole: from this diagonal on
+_TOGETHER = 1000  # steps whose whole matrices are made together
 
 
 class StateSpace:
@@ -30,6 +32,19 @@ class StateSpace:
     ----------
     blocks : iterable of Block
         Independent parts. Chains of one rate, and with one set of boundaries, share entries of the state.
+
+    Attributes
+    ----------
+    size : int
+        K, of the state.
+    measurement : ndarray of shape (K,)
+        h, of zeros and ones.
+    layout : ndarray of int, shape (K, 6)
+        Where A may differ from 0: of each row the first column and the one after the last, of each column the
+        first row and the one after the last; where a row stands in `steps`, less its first column; and h. The
+        blocks of a state of two or three numbers count as one.
+    depends : Needs
+        What A and Q depend on.
 
     Examples
     --------
@@ -57,6 +72,15 @@ class StateSpace:
         self.size: int = starts[-1]
         self.measurement: Floats = np.zeros(self.size)
         self.measurement[starts[:-1]] = 1.0
+        filled = np.tri(self.size, k=_FULL.get(self.size, -self.size), dtype=bool).T
+        for where, block in zip(starts, self._groups, strict=False):
+            here = slice(where, where + block.size)
+            filled[here, here] |= np.tri(block.size, dtype=bool).T | (block.chain is None)
+        self._entries = np.nonzero(filled), np.nonzero(np.triu(filled))
+        low, left = filled.argmax(axis=1), filled.argmax(axis=0)
+        high, right = low + filled.sum(axis=1), left + filled.sum(axis=0)
+        place = np.cumsum(high - low) - high
+        self.layout: Ids = np.column_stack([low, high, left, right, place, self.measurement]).astype(np.int64)
         self.depends: Needs = frozenset().union(*(block.depends for block in self.blocks))
 
     def __add__(self, other: StateSpace) -> StateSpace:
@@ -112,14 +136,39 @@ class StateSpace:
         check_shape(end := as_array(end, "end"), "end", start.shape, "times")
         if first is not None:
             check_shape(first := as_array(first, "first"), "first", start.shape, "times")
+        with np.errstate(**OVERFLOW):
+            noise = [block.noise(start, end, first) for block in self.blocks]
+        return self.moves(start, end), self._sum(noise)
+
+    def moves(self, start: Floats, end: Floats) -> Floats:
+        """The matrices A of `transitions` alone."""
         A = np.zeros((len(start), self.size, self.size))
         where = 0
         with np.errstate(**OVERFLOW):
             for block in self._groups:
                 here = slice(where, where := where + block.size)
                 A[:, here, here] = block.transition(start, end)
-            noise = [block.noise(start, end, first) for block in self.blocks]
-        return check_finite(A), self._sum(noise)
+        return check_finite(A)
+
+    def steps(self, start: Floats, end: Floats, first: Floats) -> Floats:
+        """The entries of A and Q that may differ from 0, a step a row: of independent blocks few do.
+
+        Parameters and errors as of `transitions`.
+
+        Returns
+        -------
+        table : ndarray
+            A by rows, those columns that `layout` tells; Q by rows, from the diagonal on to the last of these
+            columns; for states of two or three numbers, zeros up to whole cache lines.
+        """
+        moves, noise = self._entries
+        width = len(moves[0]) + len(noise[0])
+        table = np.zeros((len(start), {2: 8, 3: 16}.get(self.size, width)))
+        for low in range(0, len(start), _TOGETHER):
+            part = slice(low, low + _TOGETHER)
+            A, Q = self.transitions(start[part], end[part], first[part])
+            table[part, :width] = np.hstack([A[:, *moves], Q[:, *noise]])
+        return table
 
     def keys(self, start: Floats, end: Floats, first: Floats | None = None) -> list[Floats]:
         """What A and Q depend on: steps whose keys are all equal have the same transition.

@@ -23,9 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from preflearn.checks import Floats, require
+from preflearn.checks import Floats, Ids, require
 from preflearn.dynamics.engine.schedule import Schedule
-from preflearn.dynamics.engine.smoother import smooth
 from preflearn.dynamics.engine.threads import Share, njit_free, slices
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 
@@ -128,7 +127,17 @@ class Sweep:
         A rate that is small enough for a Gaussian likelihood (chapter 13): 2 by the most features of a match.
     parts : list of slice
         The entries, in parts of about equal work.
+    some : ndarray of bool, shape (M,), or None
+        Which features are smoothed, in the schedule's order: all, if None.
+    held : ndarray of int
+        Entries whose alpha and beta stay as they are.
+    late : ndarray
+        By how much each of these would change, as the residual counts it.
     """
+
+    some: NDArray[np.bool_] | None = None
+    held: Ids = np.zeros(0, dtype=np.int64)
+    late: Floats = np.zeros(0)
 
     def __init__(
         self, schedule: Schedule, likelihood: Likelihood, outcomes: Floats, *, ep: bool, share: Share
@@ -144,13 +153,15 @@ class Sweep:
         self._work = [(group, part) for group in schedule.groups for part in reversed(group.chunks)]
 
     def features(self) -> float:
-        """The Kalman filter and smoother of each feature; returns the sum of their log Z~."""
+        """The Kalman filter and smoother of each feature, or of `some`; returns the sum of their log Z~."""
 
         def one(task: Any) -> float:
             group, part = task
-            return smooth(group.size, self.entries, *self.schedule.visits, *group.model, part, self.ep)
+            return group.smooth(self.entries, self.schedule.visits, part, self.ep)
 
-        return _sum(self.share(one, self._work))
+        some = self.some
+        chosen = [(group, part if some is None else part[some[part]]) for group, part in self._work]
+        return _sum(self.share(one, [task for task in chosen if len(task[1])]))
 
     def check_deviations(self) -> None:
         """Raise ValueError where scores, by the last call of `features`, deviate too much for arithmetic."""
@@ -160,16 +171,29 @@ class Sweep:
 
     def matches(self, log_z: float) -> Update:
         """New pseudo-observations of each match, from the moments of its features."""
+        found = self.share(self.update, self.schedule.chunks)
+        residual = max(part[1] for part in found)
+        if len(self.held):
+            changes = self._changes()
+            self.late, changes[self.held] = changes[self.held], 0
+            residual, self.updated[self.held] = changes.max(), self.entries[self.held, :2]
+        return Update(log_z + _sum([part[0] for part in found]), residual)
+
+    def update(self, part: slice) -> tuple[float, float]:
+        """New pseudo-observations of some matches, as `update_matches`."""
         schedule = self.schedule
+        return update_matches(
+            self.ep, *self.law, self.outcomes, schedule.rows, schedule.coefficients,
+            self.entries, self.updated, part.start, part.stop,
+        )  # fmt: skip
 
-        def one(part: slice) -> tuple[float, float]:
-            return update_matches(
-                self.ep, *self.law, self.outcomes, schedule.rows, schedule.coefficients,
-                self.entries, self.updated, part.start, part.stop,
-            )  # fmt: skip
-
-        found = self.share(one, schedule.chunks)
-        return Update(log_z + _sum([part[0] for part in found]), max(part[1] for part in found))
+    def _changes(self) -> Floats:
+        """Of each entry, as of `update_matches`."""
+        alpha, beta = (self.updated - self.entries[:, :2]).T
+        variance = self.entries[:, 3]
+        if self.ep:
+            variance = variance / (1 + self.entries[:, 1] * variance)
+        return np.maximum(np.sqrt(variance) * np.abs(alpha), variance * np.abs(beta))
 
     def move(self, rate: float, gamma: Floats = _NONE, steps: NDArray[np.float32] = _NOWHERE) -> None:
         """A damped step: the share `rate` of the way to what the last sweep found, less a sum of other steps.

@@ -8,20 +8,19 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from preflearn.checks import Floats, Ids
 from preflearn.dynamics.covariances.blocks import AGE
 from preflearn.dynamics.covariances.prior import Prior
 from preflearn.dynamics.covariances.state_space import StateSpace
 from preflearn.dynamics.engine.schedule import schedule_of
-from preflearn.dynamics.engine.smoother import states
+from preflearn.dynamics.engine.threads import njit_free
 from preflearn.matches import Matches
 
-_TOGETHER = 100_000  # forecasts whose matrices are made together
+_TOGETHER = 400_000  # entries of matrices of forecasts that are made together
 
 
 class Posterior:
@@ -36,39 +35,52 @@ class Posterior:
     matches : Matches
     sites : ndarray of shape (E, 2)
         alpha and beta of each entry of the design.
+    asked : collection, optional
+        The features all of whose matches these are, if not of each.
 
     Attributes
     ----------
     column : dict
-        That of each feature of the matches, by name.
+        That of each of these features, by name.
     """
 
-    def __init__(self, prior: Prior, matches: Matches, sites: Floats) -> None:
+    def __init__(
+        self, prior: Prior, matches: Matches, sites: Floats, asked: Collection[Hashable] | None = None
+    ) -> None:
         self._prior, n = prior, len(matches.features)
         schedule = schedule_of(matches, prior)
-        entry, step, start = schedule.visits
+        entry, _, start = schedule.visits
         source = schedule.entry_order[entry]
         self._start = np.append(start, start[-1])  # the last one was in no match
-        self.column = {name: k for k, name in enumerate(matches.features)}
+        names = enumerate(matches.features)
+        self.column = {name: k for k, name in names if asked is None or name in asked}
         self._rank = np.append(schedule.rank, n)
         self._time = np.repeat(matches.time, np.diff(matches.design.indptr))[source]
-        self._visits = np.repeat(np.arange(n), np.diff(start)) + 1j * self._time  # rank and time, ascending
-        width = max(space.size + space.size**2 for space in prior.spaces)
+        width = max(space.size * (space.size + 3) // 2 for space in prior.spaces)
         self._after, self._before = np.empty((2, len(entry), width))
-        alpha, beta = sites[source].T.copy()
+        entries = np.pad(sites[schedule.entry_order], [(0, 0), (0, 2)])
         for group in schedule.groups:
             for features in group.chunks:
-                states(alpha, beta, step, start, *group.model, features, self._after, self._before)
+                group.smooth(entries, schedule.visits, features, False, self._after, self._before)
 
-    def moments(self, names: tuple[Hashable, ...], which: Ids, time: Floats) -> tuple[Floats, Floats]:
-        """Mean and variance of the scores of some features, each at a time.
+    def of(self, names: tuple[Hashable, ...]) -> Ids:
+        """Rank and state-space model of each feature, (2, k), also of those that were in no match.
+
+        Raises
+        ------
+        ValueError
+            If one that was in no match has no covariance.
+        """
+        column = np.array([self.column.get(name, -1) for name in names], dtype=np.int64)
+        return np.stack([self._rank[column], self._prior.of(names)])
+
+    def moments(self, of: Ids, time: Floats) -> tuple[Floats, Floats]:
+        """Mean and variance of scores, each of a feature and at a time.
 
         Parameters
         ----------
-        names : tuple
-            Of features, also of those that were in no match.
-        which : ndarray of int, shape (k,)
-            Which of them.
+        of : ndarray of int, shape (2, k)
+            Each feature, as `of` tells it.
         time : ndarray of shape (k,)
 
         Returns
@@ -79,23 +91,19 @@ class Posterior:
         ------
         ValueError
             If the prior is not defined at a time: before the origin of a Wiener process, or before the first
-            match with origin="first"; if a feature that was in no match has no covariance.
+            match with origin="first".
         """
-        column = np.array([self.column.get(name, -1) for name in names])
-        space_of = self._prior.of(names)[which]
-        rank = self._rank[column][which]
-        mean, variance = np.empty(len(time)), np.empty(len(time))
-        for space in np.unique(space_of):
-            rows = np.flatnonzero(space_of == space)
-            for part in np.split(rows, range(_TOGETHER, len(rows), _TOGETHER)):
-                mean[part], variance[part] = self._moments(space, rank[part], time[part])
+        (rank, space), (mean, variance) = of, np.empty((2, len(time)))
+        for one in np.flatnonzero(np.bincount(space)):
+            rows, model = np.flatnonzero(space == one), self._prior.spaces[one]
+            many = max(_TOGETHER // model.size**2, 1)
+            for part in np.split(rows, range(many, len(rows), many)):
+                mean[part], variance[part] = self._moments(model, rank[part], time[part])
         return mean, variance
 
-    def _moments(self, space: int, rank: Ids, time: Floats) -> tuple[Floats, Floats]:
-        model: StateSpace = self._prior.spaces[space]
-        h, first = model.measurement, self._start[rank]
-        place = np.searchsorted(self._visits, rank + 1j * time, side="right")  # of the first that is later
-        early, later, seen = place == first, place > first, place < self._start[rank + 1]
+    def _moments(self, model: StateSpace, rank: Ids, time: Floats) -> tuple[Floats, Floats]:
+        first, place = self._start[rank], _places(self._start, self._time, rank, time)
+        early, seen = place == first, place < self._start[rank + 1]  # before all visits; before one of them
         if (early & seen).any() and any(AGE in block.varies for block in model.blocks):
             row = np.argmax(early & seen)
             raise ValueError(
@@ -103,25 +111,72 @@ class Posterior:
                 f"{self._time[first[row]]:g}; expected times from it on, since the covariance has "
                 "origin='first'"
             )
-        mean, covariance = np.zeros((len(time), len(h))), np.empty((len(time), len(h), len(h)))
-        covariance[early] = model.initial(time[early])
-        if later.any():
-            last, begin = place[later] - 1, self._time[first[later]]
-            A, Q = model.transitions(self._time[last], time[later], begin)
-            m, P = _split(self._after[last], len(h))
-            mean[later] = np.einsum("kij,kj->ki", A, m)
-            covariance[later] = A @ P @ A.swapaxes(1, 2) + Q
-        k = covariance @ h
-        score, variance = mean @ h, k @ h
-        if seen.any():  # by later matches
-            begin = np.minimum(time[seen], self._time[first[seen]])
-            A, _ = model.transitions(time[seen], self._time[place[seen]], begin)
-            r, N = _split(self._before[place[seen]], len(h))
-            k = np.einsum("kij,kj->ki", A, k[seen])
-            score[seen] += np.einsum("ki,ki->k", k, r)
-            variance[seen] -= np.einsum("ki,kij,kj->k", k, N, k)
-        return score, np.maximum(variance, 0.0)
+        known = np.append(self._time, 0.0)  # also where there is no visit
+        begin = np.where(seen | ~early, np.minimum(known[first], time), time)
+        A, Q = model.transitions(np.where(early, time, known[place - 1]), time, begin)
+        Q[early] = model.initial(time[early])
+        on = model.moves(time, np.where(seen, known[place], time))
+        return _told(model.measurement, place, early, seen, A, Q, on, self._after, self._before)
 
 
-def _split(states: Floats, size: int) -> tuple[NDArray, NDArray]:
-    return states[:, :size], states[:, size : size + size * size].reshape(-1, size, size)
+@njit_free
+def _places(start, known, rank, time):
+    """The first visit of each feature that is later than a time; by halving."""
+    place = np.empty(len(time), dtype=np.int64)
+    for i in range(len(time)):
+        low, high = start[rank[i]], start[rank[i] + 1]
+        while low < high:  # which halves
+            middle = (low + high) // 2
+            if known[middle] <= time[i]:
+                low = middle + 1
+            else:
+                high = middle
+        place[i] = low
+    return place
+
+
+@njit_free
+def _told(h, place, early, seen, A, Q, on, after, before):
+    """Mean and variance of scores; Q is the covariance of the state where it is `early`.
+
+    Rows of `after` and `before` are as `smoother` wrote them: of each row of the matrix, its part from the
+    diagonal on, and the entry of the vector.
+    """
+    size, found = len(h), np.empty((2, len(place)))
+    v, k, t = np.empty(size), np.empty(size), np.empty(size)
+    for i in range(len(place)):
+        mean, variance = 0.0, 0.0
+        for a in range(size):
+            k[a], v[a] = 0.0, 0.0
+            for b in range(size):
+                k[a] += Q[i, a, b] * h[b]
+                v[a] += A[i, b, a] * h[b]
+        if not early[i]:
+            t[:], state, n = 0.0, after[place[i] - 1], 0
+            for a in range(size):
+                t[a] += state[n] * v[a]
+                for b in range(a + 1, size):
+                    n += 1
+                    t[a] += state[n] * v[b]
+                    t[b] += state[n] * v[a]
+                mean += v[a] * state[n + 1]
+                n += 2
+            for a in range(size):
+                for b in range(size):
+                    k[a] += A[i, a, b] * t[b]
+        for a in range(size):
+            variance += k[a] * h[a]
+        if seen[i]:
+            t[:], later, n = 0.0, before[place[i]], 0
+            for a in range(size):
+                for b in range(size):
+                    t[a] += on[i, a, b] * k[b]
+            for a in range(size):
+                variance -= later[n] * t[a] * t[a]
+                for b in range(a + 1, size):
+                    n += 1
+                    variance -= 2.0 * later[n] * t[a] * t[b]
+                mean += t[a] * later[n + 1]
+                n += 2
+        found[0, i], found[1, i] = mean, max(variance, 0.0)
+    return found

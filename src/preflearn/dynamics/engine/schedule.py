@@ -22,17 +22,25 @@ from preflearn.checks import Floats, Ids
 from preflearn.dynamics.covariances.blocks import AGE
 from preflearn.dynamics.covariances.prior import Prior
 from preflearn.dynamics.covariances.state_space import StateSpace
-from preflearn.dynamics.engine.smoother import packed
+from preflearn.dynamics.engine.smoother import smoother
 from preflearn.dynamics.engine.threads import part_size, slices
 from preflearn.matches import Matches
+
+_NOTHING = np.empty((0, 0))
 
 
 class Group(NamedTuple):
     """Features of one covariance: what the smoother needs to know of it."""
 
-    size: int
-    model: tuple[Floats, Floats, Floats]  # h, initial, table of `smooth`
+    model: tuple[NDArray, Floats, Floats]  # layout, initial, table of `smoother`
     chunks: list[Ids]  # the features, in parts of about equal work
+
+    def smooth(
+        self, entries: Floats, visits: tuple[NDArray, NDArray, NDArray], features: Ids, cavity: bool,
+        after: Floats = _NOTHING, before: Floats = _NOTHING,
+    ) -> float:  # fmt: skip
+        """`smoother` of states of this size, over some of these features."""
+        return smoother(self.model[0])(entries, *visits, *self.model, features, cavity, after, before)
 
 
 class Schedule(NamedTuple):
@@ -53,7 +61,7 @@ class Schedule(NamedTuple):
     coefficients : ndarray of shape (E,)
         x of each entry.
     visits : tuple
-        `entry`, `step` and `start` of `smooth`.
+        `entry`, `step` and `start` of `smoother`.
     groups : list of Group
     chunks : list of slice
         The matches, in parts of about equal work.
@@ -110,8 +118,8 @@ def _group(space: StateSpace, mine: NDArray[np.bool_], start: Ids, when: Floats,
     ages = _first_times(start, when, later) if AGE in space.depends else None
     kinds, step[later] = distinct(space.keys(when[later - 1], when[later], ages))
     some = later[kinds]
-    table = packed(*space.transitions(when[some - 1], when[some], _first_times(start, when, some)))
-    return Group(space.size, (space.measurement, initial, table), _parts(features, lengths[features]))
+    table = space.steps(when[some - 1], when[some], _first_times(start, when, some))
+    return Group((space.layout, initial, table), _parts(features, lengths[features]))
 
 
 def _first_times(start: Ids, when: Floats, visits: Ids) -> Floats:

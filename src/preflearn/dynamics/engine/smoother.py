@@ -30,40 +30,25 @@ References
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from preflearn.checks import Floats
+from preflearn.checks import Ids
 from preflearn.dynamics.engine.threads import njit_free, njit_free_inside
 
-ALPHA, BETA, MEAN, VARIANCE = 0, 1, 2, 3  # the columns of an entry: a match of two features is 64 bytes
 _SMALL = 1e-200  # a product of factors is turned into a sum of logarithms before it falls below
 
 
-def packed(A: Floats, Q: Floats) -> Floats:
-    """A table of transitions, one row each: A by rows, the upper triangle of Q, and zeros up to 8 or 16.
+def smoother(layout: Ids) -> Callable[..., float]:
+    """The smoother of states of a `StateSpace`, by its layout, compiled at its first call.
 
-    It has a row at least.
-    """
-    size = A.shape[1]
-    rows, columns = np.triu_indices(size)
-    both = np.hstack([A.reshape(len(A), size * size), Q[:, rows, columns]])
-    width = {2: 8, 3: 16}.get(size) or both.shape[1]  # whole cache lines
-    table = np.zeros((max(len(A), 1), width))
-    table[: len(A), : both.shape[1]] = both
-    return table
+    It is a function of
 
-
-@njit_free
-def smooth(size, entries, entry, step, start, h, initial, table, features, cavity):
-    """Moments of all visits of some features into `entries`; returns the sum of their log Z~.
-
-    Parameters
-    ----------
-    size : int
-        K, of the state.
     entries : ndarray of shape (E, 4)
-        alpha, beta, mean, variance of each entry of the design; the last two are written.
+        alpha, beta, mean, variance of each entry of the design; the last two are written. A match of two
+        features is 64 bytes.
     entry : ndarray of int, shape (V,)
         That of each visit.
     step : ndarray of int, shape (V,)
@@ -71,42 +56,26 @@ def smooth(size, entries, entry, step, start, h, initial, table, features, cavit
         row of `initial`.
     start : ndarray of int, shape (M + 1,)
         Where the visits of each feature begin.
-    h : ndarray of shape (K,)
+    layout, table : ndarray
+        Of the `StateSpace`, and of its `steps`.
     initial : ndarray of shape (rows, K, K)
         Covariances of the state at a first visit.
-    table : ndarray
-        As of `packed`.
     features : ndarray of int
     cavity : bool
         Whether to leave out each visit's own pseudo-observation.
+    after, before : ndarray of shape (V, at least K (K + 3) / 2), or (0, 0)
+        Written, if not empty, for forecasts at any time: mean m and covariance P of the state, given a visit
+        and those before, and r and N of the top of this module, given a visit and those after it. A row holds
+        the matrix [P m] without what is below the diagonal, or [N r].
 
-    Returns
-    -------
-    float
-        Of log ∫ p(s_m) ∏ exp(alpha z - beta z²/2) ds_m, the sum over these features.
+    It returns log ∫ p(s_m) ∏ exp(alpha z - beta z²/2) ds_m, the sum over these features.
     """
-    total, nothing = 0.0, np.empty((0, 0))
-    for feature in features:
-        first, last = start[feature], start[feature + 1]
-        own, steps = np.empty((last - first, 5 + size)), step[first:last]
-        for i in range(last - first):
-            e = entry[first + i]
-            own[i, ALPHA], own[i, BETA] = entries[e, ALPHA], entries[e, BETA]
-        if size == 1:
-            total += _smooth_1(own, steps, h, initial, table, cavity)
-        elif size == 2:
-            total += _smooth_2(own, steps, h, initial, table, cavity)
-        elif size == 3:  # a constant: the loops over the state are unrolled
-            total += _smooth_any(3, own, steps, h, initial, table, cavity, nothing, nothing)
-        else:
-            total += _smooth_any(size, own, steps, h, initial, table, cavity, nothing, nothing)
-        for i in range(last - first):
-            e = entry[first + i]
-            entries[e, MEAN], entries[e, VARIANCE] = own[i, 0], own[i, 1]
-    return total
+    if len(layout) == 2 and layout[1, 0] == 0:  # not a triangle
+        return _smooth_any
+    return {1: _smooth_1, 2: _smooth_2, 3: _smooth_3}.get(len(layout), _smooth_any)
 
 
-@njit_free
+@njit_free_inside
 def _moments(cavity, alpha, beta, p, c, u, kr, q):
     """Mean and variance of z, by what the filter (p, c, u) and the later visits (kr, q) say."""
     g = q * u * u
@@ -128,228 +97,261 @@ def _told(total, product, alpha, beta, p, c, u):
     return total, product
 
 
-@njit_free
-def _smooth_1(kept, step, h, initial, table, cavity):
-    """One feature with a state of one number: kept is alpha, beta, p, c, u, then mean and variance."""
-    n = len(kept)
-    scale = h[0] * h[0]  # the state is measured in units of the score
-    total, product = 0.0, 1.0
-    m, P = 0.0, initial[step[0], 0, 0] * scale
-    for i in range(n):
-        if i > 0:
-            row = step[i]
-            a = table[row, 0]
-            m *= a
-            P = a * a * P + table[row, 1] * scale
-        alpha, beta = kept[i, 0], kept[i, 1]
-        u = 1.0 / (1.0 + beta * P)
-        kept[i, 2], kept[i, 3], kept[i, 4] = m, P, u
-        total, product = _told(total, product, alpha, beta, m, P, u)
-        m = (m + alpha * P) * u
-        P *= u
-    r, N = 0.0, 0.0
-    for i in range(n - 1, -1, -1):
-        alpha, beta, p, c, u = kept[i, 0], kept[i, 1], kept[i, 2], kept[i, 3], kept[i, 4]
-        kr, q = c * r, c * c * N
-        kept[i, 0], kept[i, 1] = _moments(cavity, alpha, beta, p, c, u, kr, q)
-        if i > 0:
-            a = table[step[i], 0]
-            r = a * (r * u + (alpha - beta * p) * u)  # 1 - w c = u
-            N = a * a * (N * u * u + beta * u)
-    return total + 0.5 * math.log(product)
+@njit_free_inside
+def _gather(entries, entry, first, kept):
+    """alpha and beta of the visits of a feature, from all over the memory at once."""
+    for i in range(len(kept)):
+        kept[i, 0], kept[i, 1] = entries[entry[first + i], 0], entries[entry[first + i], 1]
+
+
+@njit_free_inside
+def _scatter(entries, entry, first, kept):
+    """Mean and variance, which stand where alpha and beta were."""
+    for i in range(len(kept)):
+        entries[entry[first + i], 2], entries[entry[first + i], 3] = kept[i, 0], kept[i, 1]
 
 
 @njit_free
-def _smooth_2(kept, step, h, initial, table, cavity):
-    """One feature with a state of two numbers: kept is alpha, beta, p, c, u, k, then mean and variance."""
-    n = len(kept)
-    h1, h2 = h[0], h[1]
-    total, product = 0.0, 1.0
-    m1, m2 = 0.0, 0.0
-    P11, P12, P22 = initial[step[0], 0, 0], initial[step[0], 0, 1], initial[step[0], 1, 1]
-    for i in range(n):
-        if i > 0:
-            row = step[i]
-            a11, a12, a21, a22 = table[row, 0], table[row, 1], table[row, 2], table[row, 3]
-            if a12 == 0.0 and a21 == 0.0:  # as of a constant plus a Matérn 1/2 process
-                m1, m2 = a11 * m1, a22 * m2
-                P11 = a11 * a11 * P11 + table[row, 4]
-                P12 = a11 * a22 * P12 + table[row, 5]
-                P22 = a22 * a22 * P22 + table[row, 6]
-            else:
-                m1, m2 = a11 * m1 + a12 * m2, a21 * m1 + a22 * m2
-                b11, b12 = a11 * P11 + a12 * P12, a11 * P12 + a12 * P22
-                b21, b22 = a21 * P11 + a22 * P12, a21 * P12 + a22 * P22
-                P11 = b11 * a11 + b12 * a12 + table[row, 4]
-                P12 = b11 * a21 + b12 * a22 + table[row, 5]
-                P22 = b21 * a21 + b22 * a22 + table[row, 6]
-        alpha, beta = kept[i, 0], kept[i, 1]
-        k1, k2 = P11 * h1 + P12 * h2, P12 * h1 + P22 * h2
-        p, c = h1 * m1 + h2 * m2, h1 * k1 + h2 * k2
-        u = 1.0 / (1.0 + beta * c)
-        kept[i, 2], kept[i, 3], kept[i, 4], kept[i, 5], kept[i, 6] = p, c, u, k1, k2
-        total, product = _told(total, product, alpha, beta, p, c, u)
-        e, w = (alpha - beta * p) * u, beta * u
-        m1 += k1 * e
-        m2 += k2 * e
-        P11 -= k1 * k1 * w
-        P12 -= k1 * k2 * w
-        P22 -= k2 * k2 * w
-    r1, r2, N11, N12, N22 = 0.0, 0.0, 0.0, 0.0, 0.0
-    for i in range(n - 1, -1, -1):
-        alpha, beta, p, c, u = kept[i, 0], kept[i, 1], kept[i, 2], kept[i, 3], kept[i, 4]
-        k1, k2 = kept[i, 5], kept[i, 6]
-        kr = k1 * r1 + k2 * r2
-        t1, t2 = N11 * k1 + N12 * k2, N12 * k1 + N22 * k2
-        q = k1 * t1 + k2 * t2
-        kept[i, 0], kept[i, 1] = _moments(cavity, alpha, beta, p, c, u, kr, q)
-        if i > 0:
+def _smooth_1(entries, entry, step, start, layout, initial, table, features, cavity, after, before):
+    """Of a state of one number, which is the score: c = k = P."""
+    total = 0.0
+    for feature in features:
+        first, n = start[feature], start[feature + 1] - start[feature]
+        kept, product = np.empty((n, 5)), 1.0  # of each visit: alpha, beta, p, c, u
+        _gather(entries, entry, first, kept)
+        m, P = 0.0, initial[step[first], 0, 0]
+        for i in range(n):
+            visit = first + i
+            if i > 0:
+                row = step[visit]
+                a = table[row, 0]
+                m *= a
+                P = a * a * P + table[row, 1]
+            alpha, beta = kept[i, 0], kept[i, 1]
+            u = 1.0 / (1.0 + beta * P)
+            kept[i, 2], kept[i, 3], kept[i, 4] = m, P, u
+            total, product = _told(total, product, alpha, beta, m, P, u)
+            m = (m + alpha * P) * u
+            P *= u
+            if len(after):
+                after[visit, 0], after[visit, 1] = P, m
+        total += 0.5 * math.log(product)
+        r, N = 0.0, 0.0
+        for i in range(n - 1, -1, -1):
+            visit = first + i
+            alpha, beta, p, c, u = kept[i, 0], kept[i, 1], kept[i, 2], kept[i, 3], kept[i, 4]
+            kept[i, 0], kept[i, 1] = _moments(cavity, alpha, beta, p, c, u, c * r, c * c * N)
+            r = r * u + (alpha - beta * p) * u  # 1 - w c = u
+            N = N * u * u + beta * u
+            if len(before):
+                before[visit, 0], before[visit, 1] = N, r
+            if i > 0:
+                a = table[step[visit], 0]
+                r *= a
+                N *= a * a
+        _scatter(entries, entry, first, kept)
+    return total
+
+
+@njit_free
+def _smooth_2(entries, entry, step, start, layout, initial, table, features, cavity, after, before):
+    """Of a state of two numbers; the second one is a part of the score, h = 1, or not. A has a triangle."""
+    total, h = 0.0, float(layout[1, -1])
+    for feature in features:
+        first, n = start[feature], start[feature + 1] - start[feature]
+        kept, product = np.empty((n, 7)), 1.0  # of each visit: alpha, beta, p, c, u, k
+        _gather(entries, entry, first, kept)
+        m1, m2, row = 0.0, 0.0, step[first]
+        P11, P12, P22 = initial[row, 0, 0], initial[row, 0, 1], initial[row, 1, 1]
+        for i in range(n):
+            visit = first + i
+            if i > 0:
+                row = step[visit]
+                a11, a12, a22 = table[row, 0], table[row, 1], table[row, 2]
+                m1, m2 = a11 * m1 + a12 * m2, a22 * m2
+                b = a11 * P12 + a12 * P22
+                P11 = a11 * (a11 * P11 + a12 * P12) + a12 * b + table[row, 3]
+                P12, P22 = a22 * b + table[row, 4], a22 * a22 * P22 + table[row, 5]
+            alpha, beta = kept[i, 0], kept[i, 1]
+            k1, k2 = P11 + P12 * h, P12 + P22 * h
+            p, c = m1 + h * m2, k1 + h * k2
+            u = 1.0 / (1.0 + beta * c)
+            kept[i, 2], kept[i, 3], kept[i, 4], kept[i, 5], kept[i, 6] = p, c, u, k1, k2
+            total, product = _told(total, product, alpha, beta, p, c, u)
+            e, w = (alpha - beta * p) * u, beta * u
+            m1 += k1 * e
+            m2 += k2 * e
+            P11 -= k1 * k1 * w
+            P12 -= k1 * k2 * w
+            P22 -= k2 * k2 * w
+            if len(after):
+                after[visit, 0], after[visit, 1], after[visit, 2] = P11, P12, m1
+                after[visit, 3], after[visit, 4] = P22, m2
+        total += 0.5 * math.log(product)
+        r1, r2, N11, N12, N22 = 0.0, 0.0, 0.0, 0.0, 0.0
+        for i in range(n - 1, -1, -1):
+            visit = first + i
+            alpha, beta, p, c, u = kept[i, 0], kept[i, 1], kept[i, 2], kept[i, 3], kept[i, 4]
+            k1, k2 = kept[i, 5], kept[i, 6]
+            kr = k1 * r1 + k2 * r2
+            t1, t2 = N11 * k1 + N12 * k2, N12 * k1 + N22 * k2
+            q = k1 * t1 + k2 * t2
+            kept[i, 0], kept[i, 1] = _moments(cavity, alpha, beta, p, c, u, kr, q)
             w = beta * u
             e, f = (alpha - beta * p) * u - w * kr, w + w * w * q
-            r1, r2 = r1 + h1 * e, r2 + h2 * e
-            N11 += h1 * (f * h1 - 2.0 * w * t1)
-            N12 += f * h1 * h2 - w * (h1 * t2 + h2 * t1)
-            N22 += h2 * (f * h2 - 2.0 * w * t2)
-            row = step[i]
-            a11, a12, a21, a22 = table[row, 0], table[row, 1], table[row, 2], table[row, 3]
-            if a12 == 0.0 and a21 == 0.0:
-                r1, r2 = a11 * r1, a22 * r2
-                N11, N12, N22 = a11 * a11 * N11, a11 * a22 * N12, a22 * a22 * N22
-            else:
-                r1, r2 = a11 * r1 + a21 * r2, a12 * r1 + a22 * r2
-                b11, b12 = N11 * a11 + N12 * a21, N11 * a12 + N12 * a22
-                b21, b22 = N12 * a11 + N22 * a21, N12 * a12 + N22 * a22
-                N11, N12, N22 = a11 * b11 + a21 * b21, a11 * b12 + a21 * b22, a12 * b12 + a22 * b22
-    return total + 0.5 * math.log(product)
+            r1, r2 = r1 + e, r2 + h * e
+            N11 += f - 2.0 * w * t1
+            N12 += f * h - w * (t2 + h * t1)
+            N22 += h * (f * h - 2.0 * w * t2)
+            if len(before):
+                before[visit, 0], before[visit, 1], before[visit, 2] = N11, N12, r1
+                before[visit, 3], before[visit, 4] = N22, r2
+            if i > 0:
+                row = step[visit]
+                a11, a12, a22 = table[row, 0], table[row, 1], table[row, 2]
+                r1, r2 = a11 * r1, a12 * r1 + a22 * r2
+                b = a12 * N11 + a22 * N12
+                N22 = a12 * b + a22 * (a12 * N12 + a22 * N22)
+                N11, N12 = a11 * a11 * N11, a11 * b
+        _scatter(entries, entry, first, kept)
+    return total
+
+
+def _of_size(fixed: int) -> Any:
+    """The smoother of a state of a fixed size, whose loops over the state are unrolled; of any size, if 0."""
+
+    @njit_free
+    def smooth(entries, entry, step, start, layout, initial, table, features, cavity, after, before):
+        size = fixed if fixed > 0 else len(layout)
+        ahead, back = size - size, size // size  # of 0 and 1 themselves numba would compile copies
+        total, t = 0.0, np.empty(size)
+        S, B, C = np.empty((size, size + 1)), np.empty((size, size + 1)), np.empty((size, size + 1))
+        for feature in features:
+            first, n = start[feature], start[feature + 1] - start[feature]
+            kept, product = np.empty((n, 5 + size)), 1.0  # of each visit: alpha, beta, p, c, u, k
+            _gather(entries, entry, first, kept)
+            S.fill(0.0)
+            for a in range(size):
+                for b in range(size):
+                    S[a, b] = initial[step[first], a, b]
+            for i in range(n):  # S is [P m]
+                if i > 0:
+                    _carry(size, layout, table, step[first + i], ahead, S, B, C)
+                alpha, beta = kept[i, 0], kept[i, 1]
+                p, c, u = _learn(size, layout, alpha, beta, S, kept, i)
+                kept[i, 2], kept[i, 3], kept[i, 4] = p, c, u
+                if len(after):
+                    _record(size, S, after, first + i)
+                total, product = _told(total, product, alpha, beta, p, c, u)
+            total += 0.5 * math.log(product)
+            S.fill(0.0)
+            for i in range(n - 1, -1, -1):  # S is [N r]
+                alpha, beta, p, c, u = kept[i, 0], kept[i, 1], kept[i, 2], kept[i, 3], kept[i, 4]
+                kr, q = _absorb(size, layout, alpha, beta, p, u, S, kept, i, t)
+                kept[i, 0], kept[i, 1] = _moments(cavity, alpha, beta, p, c, u, kr, q)
+                if len(before):
+                    _record(size, S, before, first + i)
+                if i > 0:
+                    _carry(size, layout, table, step[first + i], back, S, B, C)
+            _scatter(entries, entry, first, kept)
+        return total
+
+    return smooth
 
 
 @njit_free_inside
-def _smooth_any(size, kept, step, h, initial, table, cavity, after, before):
-    """One feature with a state of `size` numbers, as the two above; `after` and `before` as in `states`."""
-    n = len(kept)
-    m, r, t = np.zeros(size), np.zeros(size), np.empty(size)
-    P, N, B = initial[step[0]].copy(), np.zeros((size, size)), np.empty((size, size))
-    total, product = 0.0, 1.0
-    for i in range(n):
-        if i > 0:
-            _predict(size, table[step[i]], m, P, t, B)
-        alpha, beta = kept[i, 0], kept[i, 1]
-        p, c, u = _learn(size, h, alpha, beta, m, P, kept[i, 5:])
-        kept[i, 2], kept[i, 3], kept[i, 4] = p, c, u
-        if len(after):
-            after[i, :size], after[i, size : size + size * size] = m, P.ravel()
-        total, product = _told(total, product, alpha, beta, p, c, u)
-    for i in range(n - 1, -1, -1):
-        alpha, beta, p, c, u = kept[i, 0], kept[i, 1], kept[i, 2], kept[i, 3], kept[i, 4]
-        kr, q = _later(size, kept[i, 5:], r, N, t)
-        kept[i, 0], kept[i, 1] = _moments(cavity, alpha, beta, p, c, u, kr, q)
-        _absorb(size, h, alpha, beta, p, u, kr, q, r, N, t)
-        if len(before):
-            before[i, :size], before[i, size : size + size * size] = r, N.ravel()
-        if i > 0:
-            _return(size, table[step[i]], r, N, t, B)
-    return total + 0.5 * math.log(product)
-
-
-@njit_free_inside
-def _learn(size, h, alpha, beta, m, P, k):
-    """m and P after a visit, from those before; k = P h is written, and p, c, u returned."""
+def _learn(size, layout, alpha, beta, S, kept, i):
+    """[P m] after a visit, from that before; k = P h is kept, and p, c, u returned."""
     p, c = 0.0, 0.0
     for a in range(size):
-        k[a] = 0.0
-        for b in range(size):
-            k[a] += P[a, b] * h[b]
-        p += h[a] * m[a]
-        c += h[a] * k[a]
-    u = 1.0 / (1.0 + beta * c)
+        if layout[a, 5]:  # as it is of the first number
+            p += S[a, size]
+            for b in range(size):
+                kept[i, 5 + b] = S[a, b] + (kept[i, 5 + b] if a > 0 else 0.0)
     for a in range(size):
-        m[a] += k[a] * (alpha - beta * p) * u
+        c += layout[a, 5] * kept[i, 5 + a]
+    u = 1.0 / (1.0 + beta * c)
+    e, w = (alpha - beta * p) * u, beta * u
+    for a in range(size):
+        k = kept[i, 5 + a]
         for b in range(size):
-            P[a, b] -= k[a] * k[b] * (beta * u)
+            S[a, b] -= k * kept[i, 5 + b] * w
+        S[a, size] += k * e
     return p, c, u
 
 
 @njit_free_inside
-def _predict(size, row, m, P, t, B):
-    """m and P before a visit, from those after the one before."""
-    for a in range(size):
-        t[a] = 0.0
-        for b in range(size):
-            t[a] += row[a * size + b] * m[b]
-            B[a, b] = 0.0
-            for d in range(size):
-                B[a, b] += row[a * size + d] * P[d, b]
-    place = size * size
-    for a in range(size):
-        m[a] = t[a]
-        for b in range(a, size):
-            P[a, b] = row[place]
-            for d in range(size):
-                P[a, b] += B[a, d] * row[b * size + d]
-            P[b, a] = P[a, b]
-            place += 1
-
-
-@njit_free_inside
-def _later(size, k, r, N, t):
-    """k·r and k·N k; t = N k is written."""
+def _absorb(size, layout, alpha, beta, p, u, S, kept, i, t):
+    """[N r] before a visit, from that after it; returns k·r and k·N k."""
     kr, q = 0.0, 0.0
+    t.fill(0.0)
     for a in range(size):
-        t[a] = 0.0
+        k = kept[i, 5 + a]
+        kr += k * S[a, size]
         for b in range(size):
-            t[a] += N[a, b] * k[b]
-        kr += k[a] * r[a]
-        q += k[a] * t[a]
+            t[b] += k * S[a, b]
+    for a in range(size):
+        q += kept[i, 5 + a] * t[a]
+    w = beta * u
+    e, f = (alpha - beta * p) * u - w * kr, w + w * w * q
+    for a in range(size):
+        if layout[a, 5]:
+            S[a, size] += e
+            for b in range(size):
+                S[a, b] -= w * t[b]
+                S[b, a] -= w * t[b]
+            for b in range(size):
+                if layout[b, 5]:
+                    S[a, b] += f
     return kr, q
 
 
 @njit_free_inside
-def _absorb(size, h, alpha, beta, p, u, kr, q, r, N, t):
-    """r and N before a visit, from those after it."""
-    w = beta * u
-    e, f = (alpha - beta * p) * u - w * kr, w + w * w * q
+def _carry(size, layout, table, row, back, S, B, C):
+    """[P m] after a visit into [A P A' + Q, A m] before the next one; back, [N r] into [A' N A, A' r]."""
+    _multiply(size, layout, table, row, back, S, B, size + 1)
     for a in range(size):
-        r[a] += h[a] * e
         for b in range(size):
-            N[a, b] += f * h[a] * h[b] - w * (h[a] * t[b] + h[b] * t[a])
+            C[b, a] = B[a, b]
+    _multiply(size, layout, table, row, back, C, S, size + 0)
+    for a in range(size):
+        S[a, size] = B[a, size]
+        for b in range(a):
+            S[b, a] = S[a, b]
+    if back == 0:
+        place = layout[size - 1, 4] + layout[size - 1, 1]
+        for a in range(size):
+            for b in range(a, 3 if size == 3 else layout[a, 1]):
+                S[a, b] += table[row, place]
+                S[b, a] = S[a, b]
+                place += 1
 
 
 @njit_free_inside
-def _return(size, row, r, N, t, B):
-    """r and N after a visit, from those before the next one."""
+def _multiply(size, layout, table, row, back, X, Y, width):
+    """Some columns of Y = A X; back, of A' X; without those beyond the diagonal where it is worth while."""
     for a in range(size):
-        t[a] = 0.0
-        for b in range(size):
-            t[a] += row[b * size + a] * r[b]
-            B[a, b] = 0.0
-            for d in range(size):
-                B[a, b] += N[a, d] * row[d * size + b]
+        columns = a + 1 if size == 3 and width == size else width
+        low, high = (0, 3) if size == 3 else (layout[a, 2 * back], layout[a, 2 * back + 1])
+        for d in range(low, high):
+            i, j = (d, a) if back else (a, d)
+            value = table[row, (3 * i if size == 3 else layout[i, 4]) + j]
+            if d == low:
+                for b in range(columns):
+                    Y[a, b] = value * X[d, b]
+            else:
+                for b in range(columns):
+                    Y[a, b] += value * X[d, b]
+
+
+@njit_free_inside
+def _record(size, S, states, row):
+    """Without what is below the diagonal, by rows."""
+    place = 0
     for a in range(size):
-        r[a] = t[a]
-        for b in range(a, size):
-            N[a, b] = 0.0
-            for d in range(size):
-                N[a, b] += row[d * size + a] * B[d, b]
-            N[b, a] = N[a, b]
+        for b in range(a, size + 1):
+            states[row, place] = S[a, b]
+            place += 1
 
 
-@njit_free
-def states(alpha, beta, step, start, h, initial, table, features, after, before):
-    """What the visits of some features say at each of them, for forecasts at any time.
-
-    Parameters
-    ----------
-    alpha, beta : ndarray of shape (V,)
-        Pseudo-observations, one a visit.
-    step, start, h, initial, table, features : ndarray
-        As in `smooth`.
-    after : ndarray of shape (V, at least K + K²)
-        Written: mean and covariance of the state, given this visit and those before.
-    before : ndarray of shape (V, at least K + K²)
-        Written: r and N of the top of this module, given this visit and those after it.
-    """
-    for feature in features:
-        visits = slice(start[feature], start[feature + 1])
-        own = np.empty((visits.stop - visits.start, 5 + len(h)))
-        own[:, ALPHA], own[:, BETA] = alpha[visits], beta[visits]
-        _smooth_any(len(h), own, step[visits], h, initial, table, False, after[visits], before[visits])
+_smooth_3, _smooth_any = _of_size(3), _of_size(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ def njit_free(function: Callable[..., Any]) -> Any:
 
 def njit_free_inside(function: Callable[..., Any]) -> Any:
     """`njit_free`, as part of each loop that calls it: what is constant there is constant here."""
-    return _compiled(function, nogil=True, error_model="numpy", forceinline=True)
+    return _compiled(function, nogil=True, error_model="numpy", forceinline=True, no_cfunc_wrapper=True)
 
 
 def njit_free_sums(function: Callable[..., Any]) -> Any:
@@ -31,16 +32,19 @@ def njit_free_sums(function: Callable[..., Any]) -> Any:
 
 
 @contextmanager
-def team(n_threads: int) -> Iterator[Share]:
-    """Workers for parts of one task. Parts are cut by the amount of work, never by the number of threads.
+def team(n_threads: int | None) -> Iterator[Share]:
+    """Workers for parts of one task; as many as there are processors, if None.
+
+    Parts are cut by the amount of work, never by the number of threads.
 
     Yields a function of a task and its parts: what the task gives of each, in the order of the parts, whoever
     does it.
     """
-    with ThreadPoolExecutor(n_threads) as pool:  # which starts a thread when it gets work
+    n_workers = int(n_threads or os.cpu_count() or 1)
+    with ThreadPoolExecutor(n_workers) as pool:  # which starts a thread when it gets work
 
         def share(one: Callable[[Any], Any], parts: Sequence) -> list:
-            alone = n_threads == 1 or len(parts) == 1
+            alone = n_workers == 1 or len(parts) == 1
             return list(map(one, parts) if alone else pool.map(one, parts))
 
         yield share
