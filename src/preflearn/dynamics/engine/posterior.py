@@ -15,7 +15,6 @@ import numpy as np
 from preflearn.checks import Floats, Ids
 from preflearn.dynamics.covariances.blocks import AGE
 from preflearn.dynamics.covariances.prior import Prior
-from preflearn.dynamics.covariances.state_space import StateSpace
 from preflearn.dynamics.engine.schedule import schedule_of
 from preflearn.dynamics.engine.threads import njit_free
 from preflearn.matches import Matches
@@ -55,7 +54,8 @@ class Posterior:
         names = enumerate(matches.features)
         self.column = {name: k for k, name in names if asked is None or name in asked}
         self._rank = np.append(schedule.rank, n)
-        self._time = np.repeat(matches.time, np.diff(matches.design.indptr))[source]
+        known = np.repeat(matches.time, np.diff(matches.design.indptr))[source]
+        self._time = np.append(known, 0.0)  # also where there is no visit
         width = max(space.size * (space.size + 3) // 2 for space in prior.spaces)
         self._after, self._before = np.empty((2, len(entry), width))
         entries = np.pad(sites[schedule.entry_order], [(0, 0), (0, 2)])
@@ -94,13 +94,14 @@ class Posterior:
             match with origin="first".
         """
         (rank, space), (mean, variance) = of, np.empty((2, len(time)))
-        for one in np.flatnonzero(np.bincount(space)):
-            rows = np.flatnonzero(space == one)
+        order = np.argsort(space, kind="stable")
+        for rows in np.split(order, np.flatnonzero(np.diff(space[order])) + 1):
             for part in np.split(rows, range(_TOGETHER, len(rows), _TOGETHER)):
-                mean[part], variance[part] = self._moments(self._prior.spaces[one], rank[part], time[part])
+                mean[part], variance[part] = self._moments(space[part[0]], rank[part], time[part])
         return mean, variance
 
-    def _moments(self, model: StateSpace, rank: Ids, time: Floats) -> tuple[Floats, Floats]:
+    def _moments(self, space: int, rank: Ids, time: Floats) -> tuple[Floats, Floats]:
+        model = self._prior.spaces[space]
         first, place = self._start[rank], _places(self._start, self._time, rank, time)
         early, seen = place == first, place < self._start[rank + 1]  # before all visits; before one of them
         if (early & seen).any() and any(AGE in block.varies for block in model.blocks):
@@ -110,7 +111,7 @@ class Posterior:
                 f"{self._time[first[row]]:g}; expected times from it on, since the covariance has "
                 "origin='first'"
             )
-        known = np.append(self._time, 0.0)  # also where there is no visit
+        known = self._time
         begin = np.where(seen | ~early, np.minimum(known[first], time), time)
         A, Q = model.transitions(np.where(early, time, known[place - 1]), time, begin)
         Q[early] = model.initial(time[early])
