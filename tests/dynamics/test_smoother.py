@@ -14,8 +14,36 @@ from dynamics.problems import (
     matches_of,
     random_matches,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from preflearn.dynamics import Affine, Constant, Linear, Probit, Wiener
+from preflearn.dynamics import (
+    Affine,
+    Constant,
+    Linear,
+    Matern12,
+    Matern32,
+    Matern52,
+    Periodic,
+    Probit,
+    SquaredExponential,
+    Wiener,
+)
+from preflearn.dynamics.engine.smoother import _of_size, smoother
+
+TERMS = (
+    Constant(0.3),
+    Wiener(0.2, -1.0),
+    Affine(0.5, 0.2),
+    Matern12(0.6, 1.3),
+    Matern32(0.6, 1.1),
+    Matern52(0.8, 2.0),
+    Matern52(0.5, 0.7),
+    SquaredExponential(0.4, 0.8, order=2),  # two numbers and no chain
+    SquaredExponential(0.4, 0.9, order=4),
+    Periodic(0.4, 1.5, 2.5, order=2) * Matern12(1.0, 3.0),
+)
+SUMS = st.lists(st.sampled_from(TERMS), min_size=1, max_size=5).map(lambda terms: sum(terms[1:], terms[0]))
 
 
 @pytest.mark.parametrize(
@@ -57,3 +85,73 @@ def test_a_constant_factor_is_a_variance():
         fit_small(k + Constant(0.2), tol=1e-10).scores("Ann", [9.0, 20]) for k in (product, wiener)
     )
     np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+# ---- The compiled loops alone
+
+
+class Visits:
+    """Two features with n visits each, and random pseudo-observations, of which some say nothing."""
+
+    def __init__(self, covariance, n, seed):
+        rng, self.space = np.random.default_rng(seed), covariance.state_space()
+        self.time, self.n = np.sort(rng.uniform(0, 5, (2, n))), n
+        self.sites = np.stack([rng.normal(size=2 * n), rng.uniform(0, 3, 2 * n)]) * rng.choice([0, 1], 2 * n)
+        self.entry = rng.permutation(2 * n)
+
+    def smoothed(self, loop, cavity=False):
+        """The sum of log Z~; mean and variance of the visits, (2, 2, n); what is kept for forecasts."""
+        first, n, space = self.time[:, :1], self.n, self.space
+        begin = np.repeat(first, n - 1, axis=1).ravel()
+        table = space.steps(self.time[:, :-1].ravel(), self.time[:, 1:].ravel(), begin)
+        step = np.append(np.arange(2)[:, None], np.arange(2 * n - 2).reshape(2, n - 1), axis=1).ravel()
+        entries = np.zeros((2 * n, 4))
+        entries[self.entry, :2] = self.sites.T
+        kept = np.full((2, 2 * n, space.size * (space.size + 3) // 2), np.nan)
+        total = loop(
+            entries, self.entry, step, np.arange(3) * n, space.layout, space.initial(first.ravel()), table,
+            np.arange(2), cavity, *kept,
+        )  # fmt: skip
+        return total, entries[self.entry, 2:].T.reshape(2, 2, n), kept
+
+
+def dense_moments(K, alpha, beta):
+    """log of the integral of N(z; 0, K) exp(alpha z - beta z²/2), and means and variances of z."""
+    S = np.linalg.solve(np.eye(len(K)) + K * beta, K)
+    return (
+        0.5 * alpha @ S @ alpha - 0.5 * np.linalg.slogdet(np.eye(len(K)) + K * beta)[1],
+        S @ alpha,
+        np.diag(S),
+    )
+
+
+@given(SUMS, st.integers(1, 6), st.integers(0, 2**32 - 1))
+@settings(max_examples=60)
+def test_the_loops_are_the_algebra_of_normal_distributions(covariance, n, seed):
+    visits = Visits(covariance, n, seed)
+    total, (mean, variance), _ = visits.smoothed(smoother(visits.space.size))
+    _, (cavity_mean, cavity_variance), _ = visits.smoothed(smoother(visits.space.size), cavity=True)
+    expected = 0.0
+    for k, time in enumerate(visits.time):
+        K = dense.Implied(visits.space).gram(time)
+        alpha, beta = visits.sites[:, k * n : (k + 1) * n]
+        value, *moments = dense_moments(K, alpha, beta)
+        expected += value
+        np.testing.assert_allclose([mean[k], variance[k]], moments, rtol=1e-9, atol=1e-11)
+        for i in range(n):
+            others = np.arange(n) != i
+            _, means, variances = dense_moments(K, alpha * others, beta * others)
+            found = cavity_mean[k, i], cavity_variance[k, i]
+            np.testing.assert_allclose(found, (means[i], variances[i]), rtol=1e-9, atol=1e-11)
+    assert total == pytest.approx(expected, rel=1e-10, abs=1e-11)
+
+
+@given(st.sampled_from(TERMS), st.integers(1, 6), st.integers(0, 2**32 - 1), st.booleans())
+@settings(max_examples=40)
+def test_the_loops_of_one_size_equal_that_of_any_size_and_interpreted_ones(covariance, n, seed, cavity):
+    visits = Visits(covariance, n, seed)
+    loop, general = smoother(visits.space.size), _of_size(0)
+    found = visits.smoothed(loop, cavity)
+    for other in (general, getattr(loop, "py_func", loop)):
+        for one, twin in zip(found, visits.smoothed(other, cavity), strict=True):
+            np.testing.assert_allclose(one, twin, rtol=1e-10, atol=1e-12)

@@ -78,6 +78,26 @@ def test_noise_and_first_covariance_are_positive_semidefinite(covariance):
         assert np.linalg.eigvalsh(matrix / sizes / sizes[:, None])[0] > -1e-14 * model.size
 
 
+@given(st.lists(st.sampled_from(ALL), min_size=1, max_size=3), TIMES.filter(lambda t: len(t) > 1))
+def test_the_table_of_steps_holds_all_that_differs_from_0(covariances, times):
+    """Unpacked by the layout: rows of A, the upper triangle of Q, and columns of A by their own spans."""
+    model, start, end = sum(covariances[1:], covariances[0]).state_space(), times[:-1], times[1:]
+    first = np.full(len(start), times[0])
+    A, Q = model.transitions(start, end, first)
+    found = np.zeros_like(A), np.zeros_like(A), np.zeros_like(Q)
+    table, layout = model.steps(start, end, first), model.layout
+    noise = layout[-1, 4] + layout[-1, 1]
+    for k, (low, high, top, bottom, place, _) in enumerate(layout):
+        found[0][:, k, low:high] = table[:, place + low : place + high]
+        found[1][:, top:bottom, k] = table[:, layout[top:bottom, 4] + k]
+        found[2][:, k, k:high] = found[2][:, k:high, k] = table[:, noise : noise + high - k]
+        noise += high - k
+    np.testing.assert_array_equal(found[0], A)
+    np.testing.assert_array_equal(found[1], A)
+    np.testing.assert_allclose(found[2], Q, rtol=1e-14, atol=1e-14 * np.abs(Q).max())  # a triangle of it
+    np.testing.assert_array_equal(layout[:, 5], model.measurement)
+
+
 # ---- How large the state is, and what a step depends on
 
 

@@ -12,13 +12,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from preflearn.checks import Floats, Ids, require
 from preflearn.dynamics.covariances.blocks import AGE, GAP, START, Block, Kronecker, Needs, crossed
 
 OVERFLOW: Any = {"over": "ignore", "invalid": "ignore"}  # check_finite says so in our words
 _SMALL = 3  # the size of a state up to which all of it is one block
+_TOGETHER = 1000  # steps whose whole matrices are made together
 
 
 class StateSpace:
@@ -65,18 +65,18 @@ class StateSpace:
         groups: dict[object, list[Block]] = {}
         for block in self.blocks:
             groups.setdefault(block.chain or id(block), []).append(block)
-        largest = [max(group, key=lambda block: block.size) for group in groups.values()]
-        *starts, self.size = np.cumsum([0, *(block.size for block in largest)]).tolist()
-        offset = dict(zip(groups, starts, strict=True))
-        self._groups = list(zip(starts, largest, strict=True))
-        self._parts = [(offset[block.chain or id(block)], block) for block in self.blocks]
+        self._groups = [max(group, key=lambda block: block.size) for group in groups.values()]
+        starts = np.cumsum([0, *(block.size for block in self._groups)]).tolist()
+        offset = dict(zip(groups, starts, strict=False))
+        self._parts = [offset[block.chain or id(block)] for block in self.blocks]
+        self.size: int = starts[-1]
         self.measurement: Floats = np.zeros(self.size)
-        self.measurement[starts] = 1.0
+        self.measurement[starts[:-1]] = 1.0
         filled = np.full((self.size, self.size), self.size <= _SMALL)
-        for where, block in self._groups:
+        for where, block in zip(starts, self._groups, strict=False):
             here = slice(where, where + block.size)
             filled[here, here] |= np.tri(block.size, dtype=bool).T | (block.chain is None)
-        self._moves, self._noise = np.nonzero(filled), np.nonzero(np.triu(filled))
+        self._entries = np.nonzero(filled), np.nonzero(np.triu(filled))
         low, left = filled.argmax(axis=1), filled.argmax(axis=0)
         high, right = low + filled.sum(axis=1), left + filled.sum(axis=0)
         place = np.cumsum(high - low) - high
@@ -109,11 +109,7 @@ class StateSpace:
             If a time is before the origin of a Wiener process, or the covariance overflows.
         """
         with np.errstate(**OVERFLOW):
-            total = np.zeros((len(time), self.size, self.size))
-            for where, block in self._parts:
-                here = slice(where, where + block.size)
-                total[:, here, here] += block.covariance(time, time)
-        return check_finite(total)
+            return self._sum([block.covariance(time, time) for block in self.blocks])
 
     def transitions(self, start: Floats, end: Floats, first: Floats | None = None) -> tuple[Floats, Floats]:
         """Matrices A and Q of x(end) = A x(start) + noise, the noise being Gaussian with covariance Q.
@@ -135,22 +131,21 @@ class StateSpace:
         ValueError
             If `first` is needed and not given, or numbers overflow.
         """
-        table, moves = self.steps(start, end, first), len(self._moves[0])
-        A, Q = np.zeros((2, len(start), self.size, self.size))
-        A[:, *self._moves] = table[:, :moves]
-        Q[:, *self._noise] = Q[:, *self._noise[::-1]] = table[:, moves : moves + len(self._noise[0])]
-        return A, Q
+        with np.errstate(**OVERFLOW):
+            noise = [block.noise(start, end, first) for block in self.blocks]
+        return self.moves(start, end), self._sum(noise)
 
     def moves(self, start: Floats, end: Floats) -> Floats:
         """The matrices A of `transitions` alone."""
         A = np.zeros((len(start), self.size, self.size))
+        where = 0
         with np.errstate(**OVERFLOW):
-            for where, block in self._groups:
-                here = slice(where, where + block.size)
+            for block in self._groups:
+                here = slice(where, where := where + block.size)
                 A[:, here, here] = block.transition(start, end)
         return check_finite(A)
 
-    def steps(self, start: Floats, end: Floats, first: Floats | None = None) -> Floats:
+    def steps(self, start: Floats, end: Floats, first: Floats) -> Floats:
         """The entries of A and Q that may differ from 0, a step a row: of independent blocks few do.
 
         Parameters and errors as of `transitions`.
@@ -161,15 +156,14 @@ class StateSpace:
             A by rows, those columns that `layout` tells; Q by rows, from the diagonal on to the last of these
             columns; for states of two or three numbers, zeros up to whole cache lines.
         """
-        moves = len(self._moves[0])
-        width = moves + len(self._noise[0])
-        table = np.zeros((len(start), -(-width // 8) * 8 if width > 2 and self.size <= _SMALL else width))
-        with np.errstate(**OVERFLOW):
-            for where, block in self._groups:
-                _put(table[:, :moves], self._moves, where, block.transition(start, end))
-            for where, block in self._parts:
-                _put(table[:, moves:width], self._noise, where, block.noise(start, end, first))
-        return check_finite(table)
+        moves, noise = self._entries
+        width = len(moves[0]) + len(noise[0])
+        table = np.zeros((len(start), {2: 8, 3: 16}.get(self.size, width)))
+        for low in range(0, len(start), _TOGETHER):
+            part = slice(low, low + _TOGETHER)
+            A, Q = self.transitions(start[part], end[part], first[part])
+            table[part, :width] = np.hstack([A[:, *moves], Q[:, *noise]])
+        return table
 
     def keys(self, start: Floats, end: Floats, first: Floats | None = None) -> list[Floats]:
         """What A and Q depend on: steps whose keys are all equal have the same transition.
@@ -189,13 +183,13 @@ class StateSpace:
         ]
         return values or [np.zeros(len(start))]
 
-
-def _put(table: Floats, places: tuple[NDArray, ...], where: int, matrices: Floats) -> None:
-    """Add matrices that stand at a place of the diagonal to the entries of which a table holds a row each."""
-    rows, columns = (index - where for index in places)
-    size = matrices.shape[1]
-    here = (rows >= 0) & (columns >= 0) & (rows < size) & (columns < size)
-    table[:, here] += matrices[:, rows[here], columns[here]]
+    def _sum(self, parts: list[Floats]) -> Floats:
+        """Sums the blocks' matrices, each at its place."""
+        total = np.zeros((len(parts[0]), self.size, self.size))
+        for where, part in zip(self._parts, parts, strict=True):
+            here = slice(where, where + part.shape[1])
+            total[:, here, here] += part
+        return check_finite(total)
 
 
 def check_finite(values: Floats) -> Floats:

@@ -15,11 +15,12 @@ import numpy as np
 from preflearn.checks import Floats, Ids
 from preflearn.dynamics.covariances.blocks import AGE
 from preflearn.dynamics.covariances.prior import Prior
+from preflearn.dynamics.covariances.state_space import StateSpace
 from preflearn.dynamics.engine.schedule import schedule_of
 from preflearn.dynamics.engine.threads import njit_free
 from preflearn.matches import Matches
 
-_TOGETHER = 100_000  # forecasts whose matrices are made together
+_TOGETHER = 400_000  # entries of matrices of forecasts that are made together
 
 
 class Posterior:
@@ -96,12 +97,13 @@ class Posterior:
         (rank, space), (mean, variance) = of, np.empty((2, len(time)))
         order = np.argsort(space, kind="stable")
         for rows in np.split(order, np.flatnonzero(np.diff(space[order])) + 1):
-            for part in np.split(rows, range(_TOGETHER, len(rows), _TOGETHER)):
-                mean[part], variance[part] = self._moments(space[part[0]], rank[part], time[part])
+            model = self._prior.spaces[space[rows[0]]]
+            many = max(_TOGETHER // model.size**2, 1)
+            for part in np.split(rows, range(many, len(rows), many)):
+                mean[part], variance[part] = self._moments(model, rank[part], time[part])
         return mean, variance
 
-    def _moments(self, space: int, rank: Ids, time: Floats) -> tuple[Floats, Floats]:
-        model = self._prior.spaces[space]
+    def _moments(self, model: StateSpace, rank: Ids, time: Floats) -> tuple[Floats, Floats]:
         first, place = self._start[rank], _places(self._start, self._time, rank, time)
         early, seen = place == first, place < self._start[rank + 1]  # before all visits; before one of them
         if (early & seen).any() and any(AGE in block.varies for block in model.blocks):

@@ -72,7 +72,7 @@ def smoother(size: int) -> Callable[..., float]:
     return {1: _smooth_1, 2: _smooth_2, 3: _smooth_3}.get(size, _smooth_any)
 
 
-@njit_free
+@njit_free_inside
 def _moments(cavity, alpha, beta, p, c, u, kr, q):
     """Mean and variance of z, by what the filter (p, c, u) and the later visits (kr, q) say."""
     g = q * u * u
@@ -94,14 +94,14 @@ def _told(total, product, alpha, beta, p, c, u):
     return total, product
 
 
-@njit_free
+@njit_free_inside
 def _gather(entries, entry, first, kept):
     """alpha and beta of the visits of a feature, from all over the memory at once."""
     for i in range(len(kept)):
         kept[i, 0], kept[i, 1] = entries[entry[first + i], 0], entries[entry[first + i], 1]
 
 
-@njit_free
+@njit_free_inside
 def _scatter(entries, entry, first, kept):
     """Mean and variance, which stand where alpha and beta were."""
     for i in range(len(kept)):
@@ -232,19 +232,20 @@ def _of_size(fixed: int) -> Any:
     @njit_free
     def smooth(entries, entry, step, start, layout, initial, table, features, cavity, after, before):
         size = fixed if fixed > 0 else len(layout)
+        ahead, back = size - size, size // size  # of 0 and 1 themselves numba would compile copies
         total, t = 0.0, np.empty(size)
         S, B, C = np.empty((size, size + 1)), np.empty((size, size + 1)), np.empty((size, size + 1))
         for feature in features:
             first, n = start[feature], start[feature + 1] - start[feature]
             kept, product = np.empty((n, 5 + size)), 1.0  # of each visit: alpha, beta, p, c, u, k
             _gather(entries, entry, first, kept)
+            S.fill(0.0)
             for a in range(size):
                 for b in range(size):
                     S[a, b] = initial[step[first], a, b]
-                S[a, size] = 0.0
             for i in range(n):  # S is [P m]
                 if i > 0:
-                    _carry(size, layout, table, step[first + i], 0, S, B, C)
+                    _carry(size, layout, table, step[first + i], ahead, S, B, C)
                 alpha, beta = kept[i, 0], kept[i, 1]
                 p, c, u = _learn(size, layout, alpha, beta, S, kept, i)
                 kept[i, 2], kept[i, 3], kept[i, 4] = p, c, u
@@ -252,9 +253,7 @@ def _of_size(fixed: int) -> Any:
                     _record(size, S, after, first + i)
                 total, product = _told(total, product, alpha, beta, p, c, u)
             total += 0.5 * math.log(product)
-            for a in range(size):
-                for b in range(size + 1):
-                    S[a, b] = 0.0
+            S.fill(0.0)
             for i in range(n - 1, -1, -1):  # S is [N r]
                 alpha, beta, p, c, u = kept[i, 0], kept[i, 1], kept[i, 2], kept[i, 3], kept[i, 4]
                 kr, q = _absorb(size, layout, alpha, beta, p, u, S, kept, i, t)
@@ -262,7 +261,7 @@ def _of_size(fixed: int) -> Any:
                 if len(before):
                     _record(size, S, before, first + i)
                 if i > 0:
-                    _carry(size, layout, table, step[first + i], 1, S, B, C)
+                    _carry(size, layout, table, step[first + i], back, S, B, C)
             _scatter(entries, entry, first, kept)
         return total
 
@@ -298,8 +297,7 @@ def _learn(size, layout, alpha, beta, S, kept, i):
 def _absorb(size, layout, alpha, beta, p, u, S, kept, i, t):
     """[N r] before a visit, from that after it; returns k·r and k·N k."""
     kr, q = 0.0, 0.0
-    for b in range(size):
-        t[b] = 0.0
+    t.fill(0.0)
     for a in range(size):
         k = kept[i, 5 + a]
         kr += k * S[a, size]
@@ -324,11 +322,11 @@ def _absorb(size, layout, alpha, beta, p, u, S, kept, i, t):
 @njit_free_inside
 def _carry(size, layout, table, row, back, S, B, C):
     """[P m] after a visit into [A P A' + Q, A m] before the next one; back, [N r] into [A' N A, A' r]."""
-    _multiply(size, layout, table, row, back, S, B, True)
+    _multiply(size, layout, table, row, back, S, B, size + 1)
     for a in range(size):
         for b in range(size):
             C[b, a] = B[a, b]
-    _multiply(size, layout, table, row, back, C, S, False)
+    _multiply(size, layout, table, row, back, C, S, size + 0)
     for a in range(size):
         S[a, size] = B[a, size]
         for b in range(a):
@@ -343,23 +341,23 @@ def _carry(size, layout, table, row, back, S, B, C):
 
 
 @njit_free_inside
-def _multiply(size, layout, table, row, back, X, Y, all_columns):
-    """Y = A X; back, A' X; of its last column, or what is beyond the diagonal, nothing if not all columns."""
+def _multiply(size, layout, table, row, back, X, Y, width):
+    """Some columns of Y = A X; back, of A' X; without those beyond the diagonal where it is worth while."""
     for a in range(size):
-        width = size + 1 if all_columns else a + 1 if size == 3 else size
+        columns = a + 1 if size == 3 and width == size else width
         low, high = (0, 3) if size == 3 else (layout[a, 2 * back], layout[a, 2 * back + 1])
         for d in range(low, high):
             i, j = (d, a) if back else (a, d)
             value = table[row, (3 * i if size == 3 else layout[i, 4]) + j]
             if d == low:
-                for b in range(width):
+                for b in range(columns):
                     Y[a, b] = value * X[d, b]
             else:
-                for b in range(width):
+                for b in range(columns):
                     Y[a, b] += value * X[d, b]
 
 
-@njit_free
+@njit_free_inside
 def _record(size, S, states, row):
     """Without what is below the diagonal, by rows."""
     place = 0

@@ -23,7 +23,7 @@ def njit_free(function: Callable[..., Any]) -> Any:
 
 def njit_free_inside(function: Callable[..., Any]) -> Any:
     """`njit_free`, as part of each loop that calls it: what is constant there is constant here."""
-    return _compiled(function, nogil=True, error_model="numpy", forceinline=True)
+    return _compiled(function, nogil=True, error_model="numpy", forceinline=True, no_cfunc_wrapper=True)
 
 
 def njit_free_sums(function: Callable[..., Any]) -> Any:
