@@ -2,10 +2,11 @@
 
 All matches are laid out once. One that is still to come is a pseudo-observation that says nothing
 (alpha = beta = 0), so a pass of the smoother finds its forecast along with the posterior of the past. Then
-its outcome is revealed, and sweeps follow over what it moves: a feature is not smoothed, and its matches not
-updated, while the steps of its pseudo-observations since the last time add up to little. A step of alpha and
-beta moves its score by at most sd |da - c db| + v |db| standard deviations, c and v being mean and variance
-there, so their sum is a bound. Where sweeps do not converge, the model is fitted anew.
+its outcome is revealed, and sweeps follow over what it moves: a match whose moments stayed as they were is
+not updated, and a feature is not smoothed while the steps of its pseudo-observations since the last time add
+up to little. A step of alpha and beta moves its score by at most sd |da - c db| + v |db| standard deviations,
+c and v being mean and variance there, so their sum is a bound. Where sweeps do not converge, the model is
+fitted anew.
 
 References
 ----------
@@ -27,13 +28,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, Ids, as_real, require
 from preflearn.dynamics.covariances.prior import warn_of_lengths
-from preflearn.dynamics.engine.algorithm import Sweep
+from preflearn.dynamics.engine.algorithm import Sweep, update_matches
 from preflearn.dynamics.engine.threads import njit_free, slices
 from preflearn.dynamics.inference import differences, laid_out
 from preflearn.dynamics.model import DynamicComparisons, check_problem, infer
 from preflearn.matches import Matches, n_earlier
 
-_STILL = 0.1  # of the tolerance: what a damped step leaves of less is not made up for
+_STILL = 0.1  # of the tolerance: a match whose moments moved by less is not updated
 _DEBT = 1.0  # of the tolerance: a feature whose scores moved by less is not smoothed
 _MOST_SWEEPS = 100  # at one time; then a fit
 _PROGRESS = 0.99  # of the change before, in a sweep at the same time: with less, the rate is halved
@@ -154,7 +155,7 @@ class _Ahead:
         self, sweep: Sweep, matches: Matches, outcomes: Floats, model: DynamicComparisons, tol: float
     ) -> None:
         self._sweep, self._matches, self._outcomes = sweep, matches, outcomes
-        self._model, self._tol = model, tol
+        self._model, self._tol, self._still = model, tol, _STILL * tol
         schedule, (entry, _, start) = sweep.schedule, sweep.schedule.visits
         self._here = np.argsort(schedule.entry_order)
         self._place = np.argsort(schedule.order)  # of each match
@@ -164,6 +165,7 @@ class _Ahead:
         self._debt = np.full(len(start) - 1, np.inf)  # by how much scores moved, at most, since a smoothing
         self._marked = np.zeros(len(outcomes), dtype=np.bool_)
         self._pending = np.empty(0, dtype=np.int64)  # matches with steps to make
+        self._seen = np.full((len(self._here), 2), np.inf)  # the moments of the last update
         self.moments = np.zeros((len(self._here), 2))  # of each entry of the design, when it was forecast
         self.residual: list[float] = []
         self._most_rate = sweep.calm if model.rate == "auto" else as_real(model.rate)
@@ -174,7 +176,7 @@ class _Ahead:
         some, y = self._matches[:known], self._outcomes[:known]
         infer(self._model, some, y)  # `check` looks at the residuals
         self._sweep.entries[self._here[: some.design.nnz], :2] = self._model.pseudo_observations_
-        self._debt[:] = np.inf
+        self._seen[:] = self._debt[:] = np.inf
         self._rate = self._most_rate
 
     def forecast(self, begin: int, end: int) -> None:
@@ -196,10 +198,7 @@ class _Ahead:
             self._sweep.some = moved
             self._sweep.features()
             self._debt[moved] = 0
-            entry, _, start = self._sweep.schedule.visits
-            histories = start, entry, self._match, self._sweep.schedule.order, self._marked
-            self._pending = _touched(np.flatnonzero(moved), self._pending, known, *histories)
-            change = self._updated(self._pending)
+            change = self._update(known, np.flatnonzero(moved))
             if change <= self._tol or not math.isfinite(change):
                 return change
             self._turn(0.5 if change > _PROGRESS * before else _RECOVERY)
@@ -213,23 +212,38 @@ class _Ahead:
 
     def reveal(self, begin: int, end: int) -> None:
         """Make a step with the outcomes of matches begin..end, too."""
-        new = self._place[begin:end]
-        self._pending = np.append(self._pending, new)
-        if math.isfinite(self._updated(new)):
+        self._pending = np.append(self._pending, self._place[begin:end])
+        if math.isfinite(self._update(end, self._pending[:0])):
             self._move()
             self._turn(_RECOVERY)
         else:
             self.fit(end)
 
-    def _updated(self, some: Ids) -> float:
-        """Lines 5 to 8 of Algorithm 1 for some matches; the largest change that a step would make."""
-        parts = [some[part] for part in slices(len(some))]
-        return max((found[1] for found in self._sweep.share(self._sweep.update, parts)), default=0.0)
+    def _update(self, revealed: int, features: Ids) -> float:
+        """By Algorithm 1, where moments moved: of pending matches, or of those of some features.
+
+        Returns the largest change that it would make.
+        """
+        sweep, schedule = self._sweep, self._sweep.schedule
+        entry, _, start = schedule.visits
+        some = _touched(
+            features, self._pending, revealed, start, entry, self._match, schedule.order, self._marked
+        )
+
+        def update(part: slice) -> tuple[float, Ids]:
+            return _update(
+                self._still, some[part], self._seen, sweep.ep, *sweep.law,
+                sweep.outcomes, schedule.rows, schedule.coefficients, sweep.entries, sweep.updated,
+            )  # fmt: skip
+
+        changes, moved = zip(*sweep.share(update, slices(len(some)) or [slice(0)]), strict=True)
+        self._pending = np.concatenate(moved)
+        return max(changes)
 
     def _move(self) -> None:
         """A step of the pending matches, by the present rate."""
         sweep = self._sweep
-        now = sweep.ep, self._rate, _STILL * self._tol, self._pending, sweep.schedule.rows
+        now = sweep.ep, self._rate, self._still, self._pending, sweep.schedule.rows
         self._pending = _move(*now, self._feature, sweep.entries, sweep.updated, self._debt)
 
 
@@ -253,6 +267,30 @@ def _touched(features, pending, until, start, entry, match, order, marked):
                 count += 1
     marked[found[:count]] = False
     return found[:count]
+
+
+@njit_free
+def _update(still, some, seen, ep, law, a, b, outcomes, rows, coefficients, entries, updated):
+    """Update those of some matches whose moments moved; the largest change, and which they are."""
+    worst, count, changed = 0.0, 0, np.empty_like(some)
+    for n in some:
+        moved = False
+        for e in range(rows[n], rows[n + 1]):
+            v = entries[e, 3]
+            far, wide = entries[e, 2] - seen[e, 0], entries[e, 3] - seen[e, 1]
+            moved |= not (far * far <= still * still * v and abs(wide) <= still * v)
+            # what a damped step has left
+            left, turn = updated[e, 0] - entries[e, 0], updated[e, 1] - entries[e, 1]
+            moved |= not (left * left * v <= still * still and abs(turn) * v <= still)
+        if moved:
+            reached = update_matches(ep, law, a, b, outcomes, rows, coefficients, entries, updated, n, n + 1)
+            change = reached[1]
+            seen[rows[n] : rows[n + 1]] = entries[rows[n] : rows[n + 1], 2:]
+            if not change <= worst:  # NaN where one of them is no number
+                worst = change if change > worst else math.inf
+            changed[count] = n
+            count += 1
+    return worst, changed[:count]
 
 
 @njit_free

@@ -10,6 +10,7 @@ evidence, a sum over features and matches, changed by what the active ones and t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
@@ -138,7 +139,7 @@ def nearby(model: Any, before: State, matches: Matches, outcomes: Floats) -> tup
             sweep.some, sweep.held = active[columns][np.argsort(schedule.rank)], np.flatnonzero(held)
             sweep.features()
             new = np.flatnonzero(schedule.order >= np.searchsorted(rows, known))
-            foretold = sweep.update(new)[0]
+            foretold = math.fsum(sweep.update(slice(n, n + 1))[0] for n in new)
             found = solved(model, sweep)
         residual = max(state.residual, found.trace["residual"][-1], sweep.late.max(initial=0.0))
         if not found.converged or residual <= model.tol:

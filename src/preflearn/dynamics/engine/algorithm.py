@@ -171,8 +171,7 @@ class Sweep:
 
     def matches(self, log_z: float) -> Update:
         """New pseudo-observations of each match, from the moments of its features."""
-        parts = [np.arange(part.start, part.stop) for part in self.schedule.chunks]
-        found = self.share(self.update, parts)
+        found = self.share(self.update, self.schedule.chunks)
         residual = max(part[1] for part in found)
         if len(self.held):
             changes = self._changes()
@@ -180,12 +179,12 @@ class Sweep:
             residual, self.updated[self.held] = changes.max(), self.entries[self.held, :2]
         return Update(log_z + _sum([part[0] for part in found]), residual)
 
-    def update(self, some: Ids) -> tuple[float, float]:
-        """New pseudo-observations of some matches; their part of the evidence, and the largest change."""
+    def update(self, part: slice) -> tuple[float, float]:
+        """New pseudo-observations of some matches, as `update_matches`."""
         schedule = self.schedule
         return update_matches(
             self.ep, *self.law, self.outcomes, schedule.rows, schedule.coefficients,
-            self.entries, self.updated, some,
+            self.entries, self.updated, part.start, part.stop,
         )  # fmt: skip
 
     def _changes(self) -> Floats:
@@ -249,10 +248,10 @@ def _sum(parts: list[float]) -> float:
 
 
 @njit_free
-def update_matches(ep, law, a, b, outcomes, rows, coefficients, entries, updated, some):
-    """Update the entries of some matches; their part of the evidence, and the largest change."""
+def update_matches(ep, law, a, b, outcomes, rows, coefficients, entries, updated, begin, end):
+    """Update the entries of matches begin..end; their part of the evidence, and the largest change."""
     total, product, worst = 0.0, 1.0, 0.0
-    for n in some:
+    for n in range(begin, end):
         mean, variance = 0.0, 0.0
         for e in range(rows[n], rows[n + 1]):
             x = coefficients[e]
