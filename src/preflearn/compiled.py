@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core import config
+from numba.core import config, types
 from numba.core.ccallback import CFunc
 from numba.core.sigutils import normalize_signature
+from numba.core.typing.templates import infer_global
 
 _SOURCE = Path(__file__).parents[1]
+_SUMS = {"reassoc", "contract", "nsz", "nnan"}
 
 
 def njit(function: Callable[..., Any]) -> Any:
@@ -30,12 +32,34 @@ def njit(function: Callable[..., Any]) -> Any:
 
 def njit_sums(function: Callable[..., Any]) -> Any:
     """`njit`, but sums and extremes are added up in parts, as the processor likes it; of finite numbers."""
-    return _compiled(function, fastmath={"reassoc", "contract", "nsz", "nnan"})
+    return _compiled(function, fastmath=_SUMS)
+
+
+def njit_part(function: Callable[..., Any]) -> Any:
+    """Compile a function as a part of the compiled ones that call it, with no door for Python: half of the work.
+
+    Python calls the function as it stands.
+    """
+    return _part(function)
+
+
+def njit_part_sums(function: Callable[..., Any]) -> Any:
+    """`njit_part`, whose sums and extremes are those of `njit_sums`."""
+    return _part(function, fastmath=_SUMS)
+
+
+def _part(function: Callable[..., Any], **options: Any) -> Any:
+    if not config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
+        compiled = numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function)
+        infer_global(function, types.Dispatcher(compiled))  # what compiled code finds under its name,
+        vars(function)["part"] = compiled  # and does not keep
+    return function
 
 
 def _compiled(function: Callable[..., Any], **options: Any) -> Any:
     if config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
         return function
+    options["no_cfunc_wrapper"] = True  # for callbacks of C; nobody asks for it, and it takes time
     try:
         compiled = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no locator available for the file

@@ -203,7 +203,7 @@ class Walk:
         places = np.searchsorted(ids, self.elbow)
         if not np.array_equal(ids[places[places < len(ids)]], self.elbow):
             raise ArithmeticError("a pair on the margin is not among those that are followed")
-        gather(graph, watch, front, places, values)
+        gather(graph, watch.first, watch.second, front, places, values)
         count, why = follow(
             graph, watch, front, self.g, trace, law, reach, self.lam, end, self._rounding, inside
         )
@@ -246,7 +246,7 @@ class Walk:
         if len(free) == 0 or wrong <= _SETTLED * max(margin, float(np.abs(self.g).max())):
             return wrong
         front, delta = new_front(len(free), graph.items), error.copy()
-        gather(graph, graph, front, free, error)
+        gather(graph, graph.first, graph.second, front, free, error)
         shift = solve(front.elbow, delta, total, graph.tau)
         weight, bound = self.alpha[free], graph.bound[free]
         room = np.where(delta > 0, bound - weight, weight) + BOUND
