@@ -9,10 +9,13 @@ from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 from small_problems import two_classes
 
+from preflearn.compiled import njit
 from preflearn.ground.gram import fixed
 from preflearn.pairs import Pairs
-from preflearn.path import ranksvm_path
-from preflearn.path.graph import empty_elbow, enter, leave, solve
+from preflearn.path import graph, ranksvm_path
+from preflearn.path.graph import empty_elbow, solve
+
+enter, leave = njit(graph.enter), njit(graph.leave)  # parts of what is compiled, here on their own
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -62,7 +65,7 @@ def test_elbow_keeps_its_factor(m, rank, tau, seed):
     inside = []
     for place in rng.integers(0, m, 40):
         if place in inside:
-            leave(elbow, int(place))
+            leave(elbow, inside.index(place))
             inside.remove(place)
         elif take(elbow, K, int(place), every[place], tau):
             inside.append(int(place))
