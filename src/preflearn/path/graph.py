@@ -17,7 +17,7 @@ before. Below `DEPENDENT` of its own square it is made of the rounding of the da
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,12 +38,6 @@ class Elbow(NamedTuple):
     places: NDArray[np.int64]  # (capacity,)
     factor: Floats  # (capacity, capacity): U, with D on the diagonal
     right: Floats  # (3, capacity): solutions b of U'D b = values, and of U'D b = signs; the signs
-
-
-def empty_elbow(capacity: int) -> Elbow:
-    """Nobody yet, and room for so many points."""
-    places, factor = np.zeros(capacity, dtype=np.int64), np.zeros((capacity, capacity))
-    return Elbow(np.zeros(1, dtype=np.int64), places, factor, np.zeros((3, capacity)))
 
 
 @njit_part
@@ -158,8 +152,9 @@ def check_entries(largest: float, name: str) -> None:
 
 def new_front(room: int, n: int) -> Front:
     """Nobody yet, and room for so many pairs of n items."""
-    rows = np.empty((room, n))
-    return Front(empty_elbow(room), rows, np.arange(room), np.zeros(room), np.zeros(n))
+    size, places = np.zeros(1, dtype=np.int64), np.zeros(room, dtype=np.int64)
+    elbow = Elbow(size, places, np.zeros((room, room)), np.zeros((3, room)))
+    return Front(elbow, np.empty((room, n)), np.arange(room), np.zeros(room), np.zeros(n))
 
 
 @njit_part
@@ -200,13 +195,17 @@ def gather(graph, first, second, front, places, values):
         admit(graph, first, second, front, places[k], values[k], 2 * DEPENDENT)
 
 
-def net(graph, v):
+def add(q: Floats, pairs: Any, ids: Any, v: Floats) -> None:
+    """Add B'v to q, where v has the weights of these pairs only."""
+    np.add.at(q, pairs.first[ids], v)
+    np.subtract.at(q, pairs.second[ids], v)
+
+
+def net(graph: Graph, v: Floats) -> Floats:
     """B'v; whole weights first, whose sums are exact."""
-    q = np.zeros(graph.items)
-    whole = (v == 0) | (v == graph.bound)
+    q, whole = np.zeros(graph.items), (v == 0) | (v == graph.bound)
     for part in (whole, ~whole):
-        np.add.at(q, graph.first[part], v[part])
-        np.subtract.at(q, graph.second[part], v[part])
+        add(q, graph, part, v[part])
     return q
 
 
@@ -266,25 +265,22 @@ def rerun(graph, front, alpha, knots, changes, lam, nets):
             return
 
 
-def retrace(graph, elbow, size, changes, weights, nets):
+def retrace(graph, elbow, changes, weights, nets):
     """Write B'alpha of points at the knots, given that at the first, from the weights of the elbow there.
 
-    The elbow begins with so many points, and has room for those that come. Point i is pair i, with item i.
+    Point i is pair i, with item i. An elbow is some of its points, in the order in which they came.
     """
+    sign = np.where(graph.first == np.arange(len(graph.first)), 1.0, -1.0)
     used = noted = 0
     for piece in range(len(nets) - 1):
         while used < len(changes) and changes[used, 0] == piece:
-            point, weight = changes[used, 1], changes[used, 2]
+            _, point, weight = changes[used]
             if weight < 0:
-                elbow[size] = point
-                size += 1
+                elbow = np.append(elbow, point)
             else:
-                size -= 1
-                first = np.argmax(elbow == point)
-                elbow[first:size] = elbow[first + 1 : size + 1]
-                nets[piece, point] = weight if graph.first[point] == point else -weight
+                elbow = elbow[elbow != point]
+                nets[piece, point] = sign[point] * weight
             used += 1
         nets[piece + 1] = nets[piece]
-        points, values = elbow[:size], weights[noted : noted + size]
-        nets[piece + 1, points] = np.where(graph.first[points] == points, values, -values)
-        noted += size
+        nets[piece + 1, elbow] = sign[elbow] * weights[noted : noted + len(elbow)]
+        noted += len(elbow)

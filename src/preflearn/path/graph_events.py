@@ -253,20 +253,11 @@ def _wait(watch, front, law, slack, near, left):
 @njit_part_sums
 def _range(g, dg, base, passed, inverse):
     """By how much the scores f will have moved against each other since the start."""
-    n = len(base)
     low = high = (g[0] + passed * dg[0]) * inverse - base[0]
-    low2, low3, low4, high2, high3, high4 = low, low, low, high, high, high
-    for j in range(1, n - 3, 4):  # in four parts, which do not wait for each other
-        one = (g[j] + passed * dg[j]) * inverse - base[j]
-        two = (g[j + 1] + passed * dg[j + 1]) * inverse - base[j + 1]
-        three = (g[j + 2] + passed * dg[j + 2]) * inverse - base[j + 2]
-        four = (g[j + 3] + passed * dg[j + 3]) * inverse - base[j + 3]
-        low, low2, low3, low4 = min(low, one), min(low2, two), min(low3, three), min(low4, four)
-        high, high2, high3, high4 = max(high, one), max(high2, two), max(high3, three), max(high4, four)
-    for j in range(n - (n - 1) % 4, n):
+    for j in range(1, len(base)):
         moved = (g[j] + passed * dg[j]) * inverse - base[j]
         low, high = min(low, moved), max(high, moved)
-    return max(high, high2, high3, high4) - min(low, low2, low3, low4)
+    return high - low
 
 
 @njit_part
@@ -278,15 +269,6 @@ def _advance(watch, front, g, passed):
         watch.gap[k] -= passed * watch.closing[k]
     for j in range(len(g)):
         g[j] += passed * front.dg[j]
-
-
-@njit
-def tally(q, watch, sign):
-    """Add B'alpha of those who are not on the margin to q, or take it off: whole numbers, so it is exact."""
-    for k in range(len(watch.ids)):
-        if watch.side[k] != 0:
-            q[watch.first[k]] += sign * watch.alpha[k]
-            q[watch.second[k]] -= sign * watch.alpha[k]
 
 
 @njit
