@@ -191,8 +191,9 @@ class BinaryPath(RegularizationPath):
 
     def _carry(self, stretch: int, alpha: Floats, knots: Floats, changes: Ids, nets: Floats) -> None:
         """By the weights that were noted."""
+        elbow, size = self._elbow(stretch, changes)
         noted = self._course.noted[slice(*self._course.marks[stretch : stretch + 2, 2])]
-        retrace(self._graph, self._elbow(stretch), changes, noted, nets)
+        retrace(self._graph, elbow, size, changes, noted, nets)
 
     def _weights_within(self, stretch: int, lam: float) -> Floats:
         """A point's part of B'alpha is y alpha, which is linear between two knots."""

@@ -255,8 +255,7 @@ def rerun(graph, front, alpha, knots, changes, lam, nets):
         solve(elbow, front.moves, 0.0, graph.tau)
         passed = knots[piece] - max(lam, knots[piece + 1])
         if len(nets):
-            for j in range(nets.shape[1]):
-                nets[piece + 1, j] = nets[piece, j]
+            _copy(nets, piece)
         for k in range(elbow.size[0]):
             pair = elbow.places[k]
             weight = min(max(alpha[pair] + passed * front.moves[k], 0.0), graph.bound[pair])
@@ -265,22 +264,34 @@ def rerun(graph, front, alpha, knots, changes, lam, nets):
             return
 
 
-def retrace(graph, elbow, changes, weights, nets):
+@njit
+def retrace(graph, elbow, size, changes, weights, nets):
     """Write B'alpha of points at the knots, given that at the first, from the weights of the elbow there.
 
-    Point i is pair i, with item i. An elbow is some of its points, in the order in which they came.
+    The elbow begins with so many points, and has room for those that come. Point i is pair i, with item i.
     """
-    sign = np.where(graph.first == np.arange(len(graph.first)), 1.0, -1.0)
     used = noted = 0
     for piece in range(len(nets) - 1):
         while used < len(changes) and changes[used, 0] == piece:
-            _, point, weight = changes[used]
+            point, weight = changes[used, 1], changes[used, 2]
             if weight < 0:
-                elbow = np.append(elbow, point)
+                elbow[size] = point
+                size += 1
             else:
-                elbow = elbow[elbow != point]
-                nets[piece, point] = sign[point] * weight
+                size -= 1
+                for k in range(_position(elbow, point), size):
+                    elbow[k] = elbow[k + 1]
+                nets[piece, point] = weight if graph.first[point] == point else -weight
             used += 1
-        nets[piece + 1] = nets[piece]
-        nets[piece + 1, elbow] = sign[elbow] * weights[noted : noted + len(elbow)]
-        noted += len(elbow)
+        _copy(nets, piece)
+        for k in range(size):
+            point, weight = elbow[k], weights[noted + k]
+            nets[piece + 1, point] = weight if graph.first[point] == point else -weight
+        noted += size
+
+
+@njit_part
+def _copy(nets, knot):
+    """Begin the next row with this one; assignments of arrays take long to compile."""
+    for j in range(nets.shape[1]):
+        nets[knot + 1, j] = nets[knot, j]

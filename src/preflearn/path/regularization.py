@@ -203,15 +203,17 @@ class RegularizationPath(ABC):
         alpha[course.pairs[part]] = course.weights[part]
         return alpha
 
-    def _elbow(self, stretch: int) -> Ids:
-        """The margin set where a stretch begins."""
-        return self._course.pairs[slice(*self._course.first[stretch : stretch + 2])]
+    def _elbow(self, stretch: int, changes: Ids) -> tuple[Ids, int]:
+        """The margin set where a stretch begins, its size, and room behind it for those who come."""
+        pairs = self._course.pairs[slice(*self._course.first[stretch : stretch + 2])]
+        coming = np.count_nonzero(changes[:, 2] < 0)
+        return np.append(pairs, np.full(coming, -1)), len(pairs)
 
     def _front(self, stretch: int, changes: Ids) -> Front:
         """The margin set where a stretch begins, ready to go on."""
-        graph, elbow = self._graph, self._elbow(stretch)
-        front = new_front(len(elbow) + int(np.count_nonzero(changes[:, 2] < 0)), graph.items)
-        gather(graph, graph.first, graph.second, front, elbow, np.full(len(elbow), -1.0))
+        graph, (elbow, size) = self._graph, self._elbow(stretch, changes)
+        front = new_front(len(elbow), graph.items)
+        gather(graph, graph.first, graph.second, front, elbow[:size], np.full(size, -1.0))
         return front
 
     def _stretch(self, stretch: int) -> tuple[Floats, Ids]:
