@@ -39,4 +39,6 @@ $(STAMP): pyproject.toml constraints.txt
 		rm -rf .venv && $(PYTHON) -m venv --without-pip .venv && \
 		$(PYTHON) -m pip --python .venv/bin/python install --quiet pip; }
 	@$(BIN)/python -m pip install --quiet --editable '.[book,test,cluster]' $(CONSTRAINTS)
+	@echo "Compiling loops for this machine (a minute, once) ..."
+	@PREFLEARN_QUIET=1 $(BIN)/python tests/warm.py
 	@touch $@

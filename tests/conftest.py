@@ -9,6 +9,8 @@ from bookrunner.project import THREAD_VARIABLES
 for name in THREAD_VARIABLES:  # which NumPy and Numba read when they are imported
     os.environ.setdefault(name, "1")
 
+os.environ.setdefault("PREFLEARN_QUIET", "1")  # compilation is no output of what is tested
+
 # A slow machine is no failure. HYPOTHESIS_PROFILE=thorough draws ten times as many examples.
 settings.register_profile("usual", deadline=None, max_examples=25)
 settings.register_profile("thorough", deadline=None, max_examples=250)

@@ -88,6 +88,7 @@ def test_compiled_code_is_of_the_contents_of_what_its_file_imports(tmp_path):
     indirect = package / "checks.py"  # which both import
     indirect.write_text(indirect.read_text("utf-8") + "more = 1\n", "utf-8")
     assert not set(stamps(tmp_path)) & {*between, *before}
+    gram.combine(gram.fixed(np.eye(2)), np.arange(2), np.ones(2))
     assert gram.combine._cache._cache_file._source_stamp == compiled._stamp(Path(gram.__file__))
 
 
@@ -174,3 +175,84 @@ def test_a_law_that_is_written_in_a_cell_is_compiled():
     exec(compile(cell, name, "exec"), space)
     assert compiled.njit(space["double"])(3.0) == 6.0
     assert compiled.pointer(space["double"], "float64(float64)")(3.0) == 6.0
+
+
+LOOPS = """
+from preflearn.compiled import njit, njit_part
+
+@njit_part
+def part(x):
+    return 2 * x
+
+@njit
+def loop(x):
+    return part(x) + 1
+"""
+
+
+def loops(folder, **environment):
+    """A module of compiled functions in a copy of the package, and what runs code with it."""
+    package = folder / "preflearn"
+    shutil.copytree(Path(preflearn.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "loops.py").write_text(LOOPS)
+    environment = (
+        os.environ | {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "cache")} | environment
+    )
+
+    def run(code):
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    return package / "loops.py", run
+
+
+def test_a_part_is_compiled_with_its_callers_and_is_plain_python_to_python(tmp_path):
+    _, run = loops(tmp_path)
+    code = "from preflearn.loops import loop, part; print(loop(3.0), part('ab'), len(part.part.signatures))"
+    assert run(code).stdout == "7.0 abab 1\n"
+    assert run(code).stdout == "7.0 abab 0\n"  # within what the cache had
+
+
+def test_a_killed_process_leaves_no_older_code_under_a_new_name(tmp_path):
+    """numba writes which file has the code before it writes that file."""
+    module, run = loops(tmp_path)
+    code = "from preflearn.loops import loop; print(loop(3.0))"
+    assert run(code).stdout == "7.0\n"
+    module.write_text(LOOPS.replace("x) + 1", "x) + 5"))
+    killed = "from numba.core.caching import IndexDataCacheFile as file\nimport os\n"
+    killed += "file._save_data = lambda *any: os._exit(0)\n"
+    assert run(killed + code).stdout == ""
+    assert run(code).stdout == "11.0\n"
+
+
+WAITED = """
+import time
+from numba.core import event
+from preflearn import compiled
+from preflearn.loops import loop
+
+class Slow(event.Listener):
+    def on_start(self, event):
+        time.sleep({})
+    def on_end(self, event):
+        pass
+
+event.register("numba:compile", Slow())
+loop(3.0)
+"""
+
+
+def test_a_word_is_said_once_where_compilation_takes_long_and_never_again(tmp_path):
+    _, run = loops(tmp_path, PREFLEARN_QUIET="")
+    again = WAITED + "loop(3)\n"
+    assert (
+        run(again.format(1.5)).stderr.count("preflearn compiles preflearn.loops for this machine, once") == 1
+    )
+    assert run(again.format(1.5)).stderr == ""  # all is there
+
+
+def test_no_word_is_said_where_nobody_wants_it(tmp_path):
+    _, run = loops(tmp_path, PREFLEARN_QUIET="1")
+    assert run(WAITED.format(1.5)).stderr == ""

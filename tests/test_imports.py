@@ -146,3 +146,29 @@ def test_imports_run_one_way(folder):
 
 def test_imports_make_no_circle():
     TopologicalSorter({name: below - {name} for name, below in ALLOWED.items()}).prepare()  # or CycleError
+
+
+# What takes long to load, beside scikit-learn's base, NumPy, SciPy, pandas and numba, without which no face
+# opens: it is loaded where it is used.
+LATE = (
+    "sklearn.linear_model",
+    "sklearn.kernel_approximation",
+    "sklearn.svm",
+    "sklearn.datasets",
+    "xarray",
+    "pooch",
+)
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_an_import_loads_nothing_that_only_a_call_needs(face):
+    code = f"import sys, {face}; print([name for name in {LATE!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_an_import_compiles_nothing_and_reads_no_source(tmp_path):
+    code = "import preflearn.path, preflearn.dynamics, preflearn.analogy as last\n"
+    code += "from preflearn import compiled; print(compiled._stamp.cache_info().misses)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "0\n", done.stderr

@@ -59,12 +59,15 @@ class Kernels:
 
 
 def kernel_environment(root: str) -> dict[str, str]:
-    """One thread each, unless the user says otherwise; paths as they are seen from the command's folder."""
+    """One thread each, unless the user says otherwise; paths as they are seen from the command's folder.
+
+    No page has a word about compilation.
+    """
     threads = {name: os.environ.get(name, "1") for name in THREAD_VARIABLES}
     # A kernel starts in the folder of the notebooks, where a relative path is another one.
     data = os.environ.get("PREFLEARN_DATA", "")
     mirror = {"PREFLEARN_DATA": str(Path(data).absolute())} if data else {}
-    return os.environ | threads | mirror | {"PREFLEARN_ROOT": root}
+    return os.environ | threads | mirror | {"PREFLEARN_ROOT": root, "PREFLEARN_QUIET": "1"}
 
 
 def execute(

@@ -3,18 +3,27 @@
 import ast
 import hashlib
 import inspect
+import os
+import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
+from multiprocessing import current_process
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import numba
-from numba.core import config
+from numba.core import config, event, types
+from numba.core.caching import FunctionCache
 from numba.core.ccallback import CFunc
 from numba.core.sigutils import normalize_signature
+from numba.core.typing.templates import infer_global
 
 _SOURCE = Path(__file__).parents[1]
+_jit: Any = numba.njit  # whose options are typed one by one
+_SUMS = {"reassoc", "contract", "nsz", "nnan"}
 
 
 def njit(function: Callable[..., Any]) -> Any:
@@ -30,31 +39,56 @@ def njit(function: Callable[..., Any]) -> Any:
 
 def njit_sums(function: Callable[..., Any]) -> Any:
     """`njit`, but sums and extremes are added up in parts, as the processor likes it; of finite numbers."""
-    return _compiled(function, fastmath={"reassoc", "contract", "nsz", "nnan"})
+    return _compiled(function, fastmath=_SUMS)
+
+
+def njit_part(function: Callable[..., Any], **options: Any) -> Any:
+    """Compile a function as a part of compiled ones that call it, with no door for Python: half the work.
+
+    Python calls the function as it stands.
+    """
+    if not config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
+        compiled = _jit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function)
+        infer_global(function, types.Dispatcher(compiled))  # what compiled code finds under its name,
+        vars(function)["part"] = compiled  # and does not keep
+    return function
+
+
+njit_part_sums = partial(njit_part, fastmath=_SUMS)  # with sums and extremes as those of `njit_sums`
 
 
 def _compiled(function: Callable[..., Any], **options: Any) -> Any:
     if config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
         return function
-    try:
-        compiled = numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # no locator available for the file
-        return numba.njit(**options)(function)
-    _stamp_cache(compiled, function)
+    # What C could call is not made: nobody asks for it, and it takes time.
+    compiled = _jit(no_cfunc_wrapper=True, **options)(function)
+    with suppress(RuntimeError):  # no locator available for the file
+        compiled._cache = _Cache(function)
     return compiled
 
 
-def _stamp_cache(compiled: Any, function: Callable[..., Any]) -> None:
-    """Let the cache of a compiled function hold as long as the contents of what it is compiled from.
+class _Cache(FunctionCache):
+    """The cache of a compiled function, which holds as long as the contents of what it is compiled from.
 
     numba compares the file of the function only, by its time: it would keep old code of functions that are
     called from other files, and forget all after a new checkout. The version is compared before anything is
     unpickled, which fails where a module of an old entry is gone.
     """
-    file, source = compiled._cache._cache_file, Path(inspect.getfile(function))
-    if source.exists():  # not a cell of a notebook, whose text numba compares itself
-        stamp = _stamp(source)
-        file._source_stamp, file._version = stamp, f"{numba.__version__} {function.__module__} {stamp}"
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What was kept for these types, or None; contents are looked up now, and not at import."""
+        file, source = self._cache_file, Path(inspect.getfile(self._py_func))
+        if source.exists():  # not a cell of a notebook, whose text numba compares itself
+            stamp = file._source_stamp = _stamp(source)
+            file._version = f"{numba.__version__} {self._py_func.__module__} {stamp}"
+        return super().load_overload(sig, target_context)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep code. numba notes its file first: who is killed then must not leave an older one there."""
+        if not self._cache_file._load_index():
+            for older in Path(self._cache_path).glob(f"{self._impl.filename_base}.*.nbc"):
+                older.unlink(missing_ok=True)
+        super().save_overload(sig, data)
 
 
 @cache
@@ -107,10 +141,38 @@ def pointer(function: Callable[..., Any], signature: str) -> Any:
         return function
     compiled: Any = CFunc(function, normalize_signature(signature), {}, {"error_model": "numpy"})
     with suppress(RuntimeError):  # no locator available for the file
-        compiled.enable_caching()
-        _stamp_cache(compiled, function)
+        compiled._cache = _Cache(function)
     compiled.compile()
     # What each call of a loop would find anew:
     compiled._numba_type_, address = numba.typeof(compiled), compiled.address
     compiled.__wrapper_address__ = lambda: address
     return compiled
+
+
+class _Word(event.Listener):
+    """Tells once, on stderr, that functions of ours are compiled, where this takes longer than a second.
+
+    Processes that others started leave it to these; PREFLEARN_QUIET silences it.
+    """
+
+    def __init__(self) -> None:
+        self._depth, self._left, self._begin, self._timer = 0, 1.0, 0.0, Timer(0, str)
+
+    def on_start(self, event: Any) -> None:
+        module = event.data["dispatcher"].py_func.__module__
+        self._depth += self._depth > 0 or module.startswith("preflearn")
+        if self._depth == 1 and self._left > 0:
+            text = f"preflearn compiles {module} for this machine, once: this may take some five seconds"
+            self._timer = Timer(self._left, print, [text], {"file": sys.stderr, "flush": True})
+            self._timer.daemon, self._begin = True, time.monotonic()
+            self._timer.start()
+
+    def on_end(self, event: Any) -> None:
+        if self._depth == 1:
+            self._timer.cancel()
+            self._left -= time.monotonic() - self._begin
+        self._depth -= self._depth > 0
+
+
+if current_process().name == "MainProcess" and not os.environ.get("PREFLEARN_QUIET"):
+    event.register("numba:compile", _Word())

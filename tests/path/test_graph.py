@@ -9,10 +9,13 @@ from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 from small_problems import two_classes
 
+from preflearn.compiled import njit
 from preflearn.ground.gram import fixed
 from preflearn.pairs import Pairs
-from preflearn.path import ranksvm_path
-from preflearn.path.graph import empty_elbow, enter, leave, solve
+from preflearn.path import graph, ranksvm_path
+from preflearn.path.graph import new_front, solve
+
+enter, leave = njit(graph.enter), njit(graph.leave)  # parts of what is compiled, here on their own
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -58,11 +61,11 @@ def test_elbow_keeps_its_factor(m, rank, tau, seed):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((m, rank))
     K = fixed(X @ X.T)
-    elbow, every = empty_elbow(m), rng.standard_normal(m)
+    elbow, every = new_front(m, 1).elbow, rng.standard_normal(m)
     inside = []
     for place in rng.integers(0, m, 40):
         if place in inside:
-            leave(elbow, int(place))
+            leave(elbow, inside.index(place))
             inside.remove(place)
         elif take(elbow, K, int(place), every[place], tau):
             inside.append(int(place))
@@ -89,7 +92,7 @@ def test_elbow_keeps_its_factor(m, rank, tau, seed):
 def test_solutions_of_an_ill_conditioned_elbow_are_backward_stable():
     X = np.random.default_rng(0).uniform(-1, 1, (300, 3))
     K = fixed(rbf_kernel(X, gamma=0.5))
-    elbow = empty_elbow(300)
+    elbow = new_front(300, 1).elbow
     signs = np.sign(X[:, 0])
     inside = [place for place in range(300) if take(elbow, K, place, signs[place], 1.0)]
     for place in inside[1:40:3]:
@@ -106,7 +109,7 @@ def test_solutions_of_an_ill_conditioned_elbow_are_backward_stable():
 def test_a_point_that_depends_on_the_elbow_stays_out():
     X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.5, 0.5], [0.25, 0.75]])
     K = fixed(X @ X.T)
-    elbow = empty_elbow(5)
+    elbow = new_front(5, 1).elbow
     assert [take(elbow, K, place, 1.0, 1.0) for place in range(5)] == [True, True, True, False, False]
     assert elbow.size[0] == 3
     np.testing.assert_allclose(product(elbow), K[:3, :3] + 1.0, atol=1e-12)

@@ -25,7 +25,7 @@ from numba.core import config
 from numpy.typing import ArrayLike
 
 from preflearn.checks import Floats, check_array, check_choice, check_count, refuse
-from preflearn.compiled import _compiled
+from preflearn.compiled import _compiled, njit_part
 
 Zero = Literal["apart", "positive"]  # what sign(0) is
 
@@ -159,10 +159,12 @@ def _fill(K, rows, columns, degree, symmetric, top):
         if symmetric and left > top:
             for first in range(top, bottom, _PART):
                 last = min(first + _PART, bottom)
-                K[left:right, first:last] = K[first:last, left:right].T
+                for j in range(left, right):  # as an assignment of arrays it takes two seconds to compile
+                    for i in range(first, last):
+                        K[j, i] = K[i, j]
 
 
-@njit_free
+@njit_part
 def _add_hats(row, x, columns, left, right):
     """The mean of max(0, 1 - |x - column|) over features; four of them a pass, for memory traffic."""
     d = len(x)
@@ -184,7 +186,7 @@ def _add_hats(row, x, columns, left, right):
         row[j] /= d  # not times 1/d: the mean of d ones is 1
 
 
-@njit_free
+@njit_part
 def _raise(row, degree):
     """Each entry to the power `degree`, by squaring."""
     if degree == 1:

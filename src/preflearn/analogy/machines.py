@@ -16,7 +16,6 @@ import numpy as np
 from scipy import linalg
 from scipy.special import logit
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 
 from preflearn.analogy.additive import Logistic
 from preflearn.analogy.coarse import AllFunctions
@@ -173,6 +172,8 @@ def platt(f: Floats, labels: Floats, odd: bool = False) -> tuple[float, float]:
         return 0.0, float(logit(target.mean()))
     # A chance as target is both labels, with the chance and the rest of 1 as their weights.
     twice, both = np.tile((f - centre) / size, 2)[:, None], np.repeat([1, 0], m)
+    from sklearn.linear_model import LogisticRegression  # late: a twentieth of a second
+
     machine = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-12)
     machine.fit(twice, both, sample_weight=np.append(target, 1 - target))
     a, b = float(machine.coef_.item()), float(np.asarray(machine.intercept_).item())

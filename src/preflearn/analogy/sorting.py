@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from preflearn.analogy.kernel import analogy_kernel, blocks, check_differences, njit_free, share
 from preflearn.checks import LARGEST, Floats, Ids, check_array, check_count, refuse, require
+from preflearn.compiled import njit_part
 
 _SORTING, _JOINING = 100.0, 15.0  # nanoseconds a difference, about
 _HAT, _HAT_OF_TWO, _DEGREE = 5.0, 80.0, 0.15  # of a product by sorting, and of the kernel itself, a feature
@@ -217,7 +218,7 @@ def _add_feature(total, order, values, bounds, v, degree, room):
         total[order[i]] += room[i]
 
 
-@njit_free
+@njit_part
 def _replace_by_sums(values, v, degree):
     """Write the sums of v_j (1 - |u - u_j|)^degree over ascending u in place of v."""
     weight = moment = squares = 0.0  # sums of v_j, v_j u_j and v_j u_j^2 over all
@@ -267,7 +268,7 @@ def _add_pair(total, x_order, x_values, x_bounds, y_order, y_values, y_bounds, v
     _add_ordered(total, x_order, points, group, place, counts, sums, v)
 
 
-@njit_free
+@njit_part
 def _add_ordered(total, x_order, points, group, place, counts, totals, v):
     """Add the other terms in the order of x; those that a point dominates are in the tree of its group."""
     starts, sums = np.cumsum(counts) - counts, np.zeros_like(totals)
@@ -289,7 +290,7 @@ def _add_ordered(total, x_order, points, group, place, counts, totals, v):
         total[j] += 2 * (_moment(totals[g], 1 + x, 1 + y) + corner)
 
 
-@njit_free
+@njit_part
 def _enter(sums, w, x, y):
     """Count a point of weight w in the sums of w, w x, w y and w x y, and in four more what rounding took."""
     for k, part in enumerate((w, w * x, w * y, w * x * y)):
@@ -299,7 +300,7 @@ def _enter(sums, w, x, y):
         sums[k] = new
 
 
-@njit_free
+@njit_part
 def _moment(sums, a, b):
     """The sum of w_j (a - x_j) (b - y_j)."""
     w, x, y, xy = sums[0] + sums[4], sums[1] + sums[5], sums[2] + sums[6], sums[3] + sums[7]

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from preflearn.checks import Floats, Ids
-from preflearn.compiled import njit
+from preflearn.compiled import njit, njit_part
 from preflearn.ground.gram import DenseGram, Gram
 
 _SMALL, _LARGE, _LARGEST = 500, 2000, 4000  # pairs of a block, at least and at most
@@ -40,6 +40,7 @@ _LEVEL = 1e-12  # share of the moves to which they add up to 0, unless the equat
 _FRESH = 10  # blocks between two computations of z from scratch
 _ROUNDED = 16 * np.finfo(np.float64).eps  # share of the largest slope that a violation of rounding is
 _STALLED = 10  # blocks without progress, in which rounding has taken over
+_NOBODY = np.int64(-1)  # a plain -1 is a type of its own, for which what it is given to is compiled anew
 _BLOCKS, _PART = 30, 100  # at most so many blocks, and one more for each part of so many pairs
 
 
@@ -271,7 +272,7 @@ def _descend(Q, sign, low, high, s, h, target, steps, biased):
     for k in range(n):
         own[k] = Q[k, k] if k < len(Q) else Q[k - ties, k - ties]
     for step in range(steps):
-        i, top, bottom = -1, -np.inf if biased else 0.0, np.inf if biased else 0.0
+        i, top, bottom = _NOBODY, -np.inf if biased else 0.0, np.inf if biased else 0.0
         for k in range(n):
             if s[k] < high[k] and h[k] > top:
                 i, top = k, h[k]
@@ -283,7 +284,7 @@ def _descend(Q, sign, low, high, s, h, target, steps, biased):
         if biased:
             level, curve = top, own[i]
             _add(row, sign, Q, i, 2 * sign[i], 0.0)
-        j, most, curvature = -1, 0.0, 1.0
+        j, most, curvature = _NOBODY, 0.0, 1.0
         for k in range(n):
             g = level - h[k]
             if (g > 0 and s[k] > low[k]) or (g < 0 and not biased and s[k] < high[k]):
@@ -306,7 +307,7 @@ def _descend(Q, sign, low, high, s, h, target, steps, biased):
     return steps
 
 
-@njit
+@njit_part
 def _add(values, sign, Q, k, factor, keep):
     """values = keep · values + factor · sign · row k of Q, over all rows of hinges."""
     q = len(Q)

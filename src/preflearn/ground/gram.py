@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from preflearn.checks import Floats, Ids, check_array
-from preflearn.compiled import njit
+from preflearn.compiled import njit, njit_part
 
 _ROUNDING = 1e-15  # asymmetry below this share of the diagonal is left as it is
 _TILE = 256
@@ -69,7 +69,7 @@ def combine(matrix, rows, weights):
     return total
 
 
-@njit
+@njit_part
 def combine_into(total, matrix, rows, weights):
     """Write `combine`; four rows at a time, for memory traffic."""
     columns, n = matrix.shape[1], len(weights)

@@ -17,13 +17,13 @@ before. Below `DEPENDENT` of its own square it is made of the rounding of the da
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from preflearn.checks import Floats, Ids, require
-from preflearn.compiled import njit, njit_sums
+from preflearn.compiled import njit, njit_part, njit_part_sums
 from preflearn.ground.gram import combine
 
 SMALLEST = 1e-100  # entry of a Gram matrix whose square is above 0
@@ -40,13 +40,7 @@ class Elbow(NamedTuple):
     right: Floats  # (3, capacity): solutions b of U'D b = values, and of U'D b = signs; the signs
 
 
-def empty_elbow(capacity: int) -> Elbow:
-    """Nobody yet, and room for so many points."""
-    places, factor = np.zeros(capacity, dtype=np.int64), np.zeros((capacity, capacity))
-    return Elbow(np.zeros(1, dtype=np.int64), places, factor, np.zeros((3, capacity)))
-
-
-@njit
+@njit_part
 def enter(elbow, column, own, place, value, sign, least):
     """Take a point in; False, and nothing changes, if it depends on the others and no `least` pivot is given.
 
@@ -73,11 +67,10 @@ def enter(elbow, column, own, place, value, sign, least):
     return True
 
 
-@njit
-def leave(elbow, place):
-    """Let a point go; those behind it move up."""
+@njit_part
+def leave(elbow, first):
+    """Let the point at this position go; those behind it move up."""
     factor, right, n = elbow.factor, elbow.right, elbow.size[0] - 1
-    first = np.argmax(elbow.places[: n + 1] == place)
     share, gone, value, one = factor[first, first], np.empty(n), right[0, first], right[1, first]
     for j in range(first, n):
         elbow.places[j], elbow.right[2, j] = elbow.places[j + 1], elbow.right[2, j + 1]
@@ -120,7 +113,7 @@ def solve(elbow, delta, total, tau):
     return excess / unit + tau * total
 
 
-@njit_sums
+@njit_part_sums
 def _behind(row, values, i, n):
     """The sum of the products of a row and these values, behind place i."""
     total = 0.0
@@ -159,72 +152,82 @@ def check_entries(largest: float, name: str) -> None:
 
 def new_front(room: int, n: int) -> Front:
     """Nobody yet, and room for so many pairs of n items."""
-    rows = np.empty((room, n))
-    return Front(empty_elbow(room), rows, np.arange(room), np.zeros(room), np.zeros(n))
+    size, places = np.zeros(1, dtype=np.int64), np.zeros(room, dtype=np.int64)
+    elbow = Elbow(size, places, np.zeros((room, room)), np.zeros((3, room)))
+    return Front(elbow, np.empty((room, n)), np.arange(room), np.zeros(room), np.zeros(n))
 
 
-@njit
-def admit(K, tau, pairs, front, pair, value, least):
+@njit_part
+def admit(graph, first, second, front, pair, value, least):
     """Take a pair into the elbow, unless it depends on it and no `least` pivot is given."""
-    elbow, i, j = front.elbow, pairs.first[pair], pairs.second[pair]
+    K, tau, elbow, i, j = graph.K, graph.tau, front.elbow, first[pair], second[pair]
     n, sign = elbow.size[0], 0.0 if tau == 0 else 1.0 if i < j else -1.0
     row, column = front.rows[front.slots[n]], np.empty(n)
     if tau > 0:
-        row[:-1], row[-1] = sign * K[min(i, j)], -sign * tau
+        one = K[i] if i < j else K[j]
+        for k in range(len(one)):
+            row[k] = sign * one[k]
+        row[-1] = -sign * tau
     else:
         one, other = K[i], K[j]
         for k in range(len(row)):  # faster than as arrays
             row[k] = one[k] - other[k]
     for k in range(n):
-        column[k] = row[pairs.first[elbow.places[k]]] - row[pairs.second[elbow.places[k]]]
+        column[k] = row[first[elbow.places[k]]] - row[second[elbow.places[k]]]
     return enter(elbow, column, row[i] - row[j], pair, value, sign, least)
 
 
-@njit
+@njit_part
 def dismiss(front, k):
     """Let the pair at this place of the elbow go."""
     slot = front.slots[k]
-    leave(front.elbow, front.elbow.places[k])
+    leave(front.elbow, k)
     for other in range(k, front.elbow.size[0]):
         front.slots[other] = front.slots[other + 1]
     front.slots[front.elbow.size[0]] = slot
 
 
 @njit
-def gather(graph, pairs, front, places, values):
+def gather(graph, first, second, front, places, values):
     """Fill the elbow anew with these pairs."""
     front.elbow.size[0] = 0
     for k in range(len(places)):
-        admit(graph.K, graph.tau, pairs, front, places[k], values[k], 2 * DEPENDENT)
+        admit(graph, first, second, front, places[k], values[k], 2 * DEPENDENT)
 
 
-@njit
-def net(graph, v):
+def add(q: Floats, pairs: Any, ids: Any, v: Floats) -> None:
+    """Add B'v to q, where v has the weights of these pairs only."""
+    np.add.at(q, pairs.first[ids], v)
+    np.subtract.at(q, pairs.second[ids], v)
+
+
+def net(graph: Graph, v: Floats) -> Floats:
     """B'v; whole weights first, whose sums are exact."""
-    q = np.zeros(graph.items)
-    for part in range(2):
-        for pair in range(len(v)):
-            whole = v[pair] == 0 or v[pair] == graph.bound[pair]
-            if whole == (part == 0):
-                q[graph.first[pair]] += v[pair]
-                q[graph.second[pair]] -= v[pair]
+    q, whole = np.zeros(graph.items), (v == 0) | (v == graph.bound)
+    for part in (whole, ~whole):
+        add(q, graph, part, v[part])
     return q
 
 
-@njit
 def residual(graph, alpha, lam):
     """max |share - clip(share + 1 - margin, 0, 1)|, the share of its bound that a weight has; f is anew."""
-    q, worst = net(graph, alpha), 0.0
+    q, share = net(graph, alpha), alpha / graph.bound
     rows = np.flatnonzero(q)
     g = combine(graph.K, rows, q[rows])
-    for pair in range(len(alpha)):
-        share = alpha[pair] / graph.bound[pair]
-        excess = 1 - (g[graph.first[pair]] - g[graph.second[pair]]) / lam
-        worst = max(worst, abs(share - min(max(share + excess, 0.0), 1.0)))
-    return worst
+    excess = 1 - (g[graph.first] - g[graph.second]) / lam
+    return np.max(np.abs(share - np.clip(share + excess, 0.0, 1.0)), initial=0.0)
 
 
-@njit
+@njit_part
+def _position(ids, one):
+    """Where this id stands, which is there."""
+    for k in range(len(ids)):
+        if ids[k] == one:
+            return k
+    return -1
+
+
+@njit_part
 def _move(pairs, alpha, nets, knot, pair, weight):
     """Give a pair this weight, also in B'alpha at a knot, if there is one."""
     if len(nets):
@@ -244,15 +247,15 @@ def rerun(graph, front, alpha, knots, changes, lam, nets):
         while used < len(changes) and changes[used, 0] == piece:
             pair, weight = changes[used, 1], changes[used, 2]
             if weight < 0:
-                admit(graph.K, graph.tau, graph, front, pair, -1.0, 2 * DEPENDENT)
+                admit(graph, graph.first, graph.second, front, pair, -1.0, 2 * DEPENDENT)
             else:
-                dismiss(front, np.argmax(elbow.places[: elbow.size[0]] == pair))
+                dismiss(front, _position(elbow.places, pair))
                 _move(graph, alpha, nets, piece, pair, weight * graph.bound[pair])
             used += 1
         solve(elbow, front.moves, 0.0, graph.tau)
         passed = knots[piece] - max(lam, knots[piece + 1])
         if len(nets):
-            nets[piece + 1] = nets[piece]
+            _copy(nets, piece)
         for k in range(elbow.size[0]):
             pair = elbow.places[k]
             weight = min(max(alpha[pair] + passed * front.moves[k], 0.0), graph.bound[pair])
@@ -276,12 +279,19 @@ def retrace(graph, elbow, size, changes, weights, nets):
                 size += 1
             else:
                 size -= 1
-                for k in range(np.argmax(elbow == point), size):
+                for k in range(_position(elbow, point), size):
                     elbow[k] = elbow[k + 1]
                 nets[piece, point] = weight if graph.first[point] == point else -weight
             used += 1
-        nets[piece + 1] = nets[piece]
+        _copy(nets, piece)
         for k in range(size):
             point, weight = elbow[k], weights[noted + k]
             nets[piece + 1, point] = weight if graph.first[point] == point else -weight
         noted += size
+
+
+@njit_part
+def _copy(nets, knot):
+    """Begin the next row with this one; assignments of arrays take long to compile."""
+    for j in range(nets.shape[1]):
+        nets[knot + 1, j] = nets[knot, j]

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from preflearn.checks import Floats, Ids
-from preflearn.compiled import njit, njit_sums
+from preflearn.compiled import njit, njit_part, njit_part_sums
 from preflearn.ground.gram import combine_into
 from preflearn.path.graph import BOUND, admit, dismiss, solve
 
@@ -37,6 +37,8 @@ _TIE = 1e-6  # of violations that differ by less, the first counts, or rounding 
 _DEVIATION = 1e-6  # a pair that depends on the elbow, and departs from it faster: rounding decides
 _PATIENCE = 20  # pivots at one event, and four for each pair on the margin, before the rule against cycles
 _LONGEST = 10  # times these pivots at one event: more, and rounding has gone wrong
+# Of a type that says no value, or what is called with it would be compiled for this value and for others.
+_NONE, _CAME = np.int64(0), np.int64(-1)
 _PIVOTS = 8  # changes of the elbow an event that there is room for
 
 
@@ -100,10 +102,12 @@ def follow(graph, watch, front, g, trace, law, reach, lam, end, rounding, inside
     rounding decides (LOST), since nobody is left who could take what flows in (EMPTY); or 0: the trace is
     full, or scores may have become so small that rounding is too much beside them.
     """
-    base, slack = g / lam, _directions(graph, front, law)
+    base, slack = np.empty(len(g)), _directions(graph, front, law)
+    for j in range(len(g)):
+        base[j] = g[j] / lam
     largest = max(1.0, law.size / lam)  # of f; as lambda falls, so do scores, but hardly faster
     least = lam * max(_FALL, min(rounding / (law.tolerance * largest * lam), _MOST))
-    trace.used[:], trace.knots[0] = 0, lam
+    trace.used[0], trace.used[1], trace.knots[0] = 0, 0, lam
     for k in range(len(watch.ids)):
         watch.gap[k] = watch.side[k] * (g[watch.first[k]] - g[watch.second[k]] - law.drop * lam)
     for piece in range(len(trace.knots) - 1):
@@ -132,10 +136,10 @@ def follow(graph, watch, front, g, trace, law, reach, lam, end, rounding, inside
     return len(trace.knots) - 1, 0
 
 
-@njit
+@njit_part
 def _turn(graph, watch, front, trace, law, lam, near, piece, slack, inside):
     """Find the elbow and its directions from here on, by pivots among the pairs that are on the margin."""
-    elbow, resting, n = front.elbow, np.empty(len(watch.ids), dtype=np.int64), 0
+    elbow, resting, n = front.elbow, np.empty(len(watch.ids), dtype=np.int64), _NONE
     for k in range(len(watch.ids)):
         if watch.gap[k] <= near and watch.side[k] != 0:
             resting[n] = k
@@ -161,12 +165,13 @@ def _turn(graph, watch, front, trace, law, lam, near, piece, slack, inside):
             n += 1
         elif elbow.size[0] == len(elbow.places):
             return slack, FULL
-        elif admit(graph.K, graph.tau, watch, front, resting[choice], -law.drop, 0.0):
+        elif admit(graph, watch.first, watch.second, front, resting[choice], -law.drop, 0.0):
             watch.side[resting[choice]], watch.gap[resting[choice]] = 0, 0
-            _note(trace, piece, watch.ids[resting[choice]], -1)
+            _note(trace, piece, watch.ids[resting[choice]], _CAME)
             n -= 1
             resting[choice] = resting[n]
-            parked[:] = False
+            for c in range(len(parked)):
+                parked[c] = False
         else:
             parked[choice] = True
             if most > _DEVIATION:
@@ -176,21 +181,21 @@ def _turn(graph, watch, front, trace, law, lam, near, piece, slack, inside):
     return slack, LOST
 
 
-@njit
+@njit_part
 def _note(trace, piece, pair, weight):
-    row = trace.changes[trace.used[0]]
-    row[0], row[1], row[2] = piece, pair, weight
+    k = trace.used[0]
+    trace.changes[k, 0], trace.changes[k, 1], trace.changes[k, 2] = piece, pair, weight
     trace.used[0] += 1
 
 
-@njit
+@njit_part
 def _note_weights(trace, watch, elbow):
     for k in range(elbow.size[0]):
         trace.weights[trace.used[1] + k] = watch.alpha[elbow.places[k]]
     trace.used[1] += elbow.size[0]
 
 
-@njit
+@njit_part
 def _directions(graph, front, law):
     """Write the changes of the elbow's weights, and of g, while lambda falls by 1; return their rounding."""
     n, total = front.elbow.size[0], 0.0
@@ -203,7 +208,7 @@ def _directions(graph, front, law):
     return _SLOPE * law.unit + _EPS * graph.largest * total
 
 
-@njit
+@njit_part
 def _violator(watch, front, law, pinned, resting, n, parked, lam, slack, first):
     """The resting pair, or the place in the elbow behind them, whose direction is wrong; -1: none.
 
@@ -228,7 +233,7 @@ def _violator(watch, front, law, pinned, resting, n, parked, lam, slack, first):
     return choice, most
 
 
-@njit
+@njit_part
 def _wait(watch, front, law, slack, near, left):
     """How far lambda falls until the next event, at most by what is left."""
     passed, dg = left, front.dg
@@ -245,26 +250,17 @@ def _wait(watch, front, law, slack, near, left):
     return max(passed, 0.0)
 
 
-@njit_sums
+@njit_part_sums
 def _range(g, dg, base, passed, inverse):
     """By how much the scores f will have moved against each other since the start."""
-    n = len(base)
     low = high = (g[0] + passed * dg[0]) * inverse - base[0]
-    low2, low3, low4, high2, high3, high4 = low, low, low, high, high, high
-    for j in range(1, n - 3, 4):  # in four parts, which do not wait for each other
-        one = (g[j] + passed * dg[j]) * inverse - base[j]
-        two = (g[j + 1] + passed * dg[j + 1]) * inverse - base[j + 1]
-        three = (g[j + 2] + passed * dg[j + 2]) * inverse - base[j + 2]
-        four = (g[j + 3] + passed * dg[j + 3]) * inverse - base[j + 3]
-        low, low2, low3, low4 = min(low, one), min(low2, two), min(low3, three), min(low4, four)
-        high, high2, high3, high4 = max(high, one), max(high2, two), max(high3, three), max(high4, four)
-    for j in range(n - (n - 1) % 4, n):
+    for j in range(1, len(base)):
         moved = (g[j] + passed * dg[j]) * inverse - base[j]
         low, high = min(low, moved), max(high, moved)
-    return max(high, high2, high3, high4) - min(low, low2, low3, low4)
+    return high - low
 
 
-@njit
+@njit_part
 def _advance(watch, front, g, passed):
     for k in range(front.elbow.size[0]):
         place = front.elbow.places[k]
@@ -273,15 +269,6 @@ def _advance(watch, front, g, passed):
         watch.gap[k] -= passed * watch.closing[k]
     for j in range(len(g)):
         g[j] += passed * front.dg[j]
-
-
-@njit
-def tally(q, watch, sign):
-    """Add B'alpha of those who are not on the margin to q, or take it off: whole numbers, so it is exact."""
-    for k in range(len(watch.ids)):
-        if watch.side[k] != 0:
-            q[watch.first[k]] += sign * watch.alpha[k]
-            q[watch.second[k]] -= sign * watch.alpha[k]
 
 
 @njit

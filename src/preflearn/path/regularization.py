@@ -211,9 +211,9 @@ class RegularizationPath(ABC):
 
     def _front(self, stretch: int, changes: Ids) -> Front:
         """The margin set where a stretch begins, ready to go on."""
-        elbow, size = self._elbow(stretch, changes)
-        front = new_front(len(elbow), self._graph.items)
-        gather(self._graph, self._graph, front, elbow[:size], np.full(size, -1.0))
+        graph, (elbow, size) = self._graph, self._elbow(stretch, changes)
+        front = new_front(len(elbow), graph.items)
+        gather(graph, graph.first, graph.second, front, elbow[:size], np.full(size, -1.0))
         return front
 
     def _stretch(self, stretch: int) -> tuple[Floats, Ids]:

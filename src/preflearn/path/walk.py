@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from preflearn.checks import Floats, Ids
 from preflearn.ground.gram import combine
-from preflearn.path.graph import BOUND, Graph, gather, net, new_front, solve
+from preflearn.path.graph import BOUND, Graph, add, gather, net, new_front, solve
 from preflearn.path.graph_events import (
     CALM,
     ENDED,
@@ -28,7 +28,6 @@ from preflearn.path.graph_events import (
     follow,
     gaps,
     new_trace,
-    tally,
 )
 
 _EVENTS, _FEWER = 400, 200  # in one stretch, of pairs and of points, whose stretch is one product in `select`
@@ -198,16 +197,18 @@ class Walk:
             ids, graph.first[ids], graph.second[ids], graph.bound[ids], self.alpha[ids],
             self._side[ids], *nothing,
         )  # fmt: skip
-        tally(self._resting, watch, -1.0)
+        off = watch.side != 0  # of the margin: their weights are whole numbers, so that sums are exact
+        add(self._resting, watch, off, -watch.alpha[off])
         front, values = self._front, np.full(len(self.elbow), -law.drop)
         places = np.searchsorted(ids, self.elbow)
         if not np.array_equal(ids[places[places < len(ids)]], self.elbow):
             raise ArithmeticError("a pair on the margin is not among those that are followed")
-        gather(graph, watch, front, places, values)
+        gather(graph, watch.first, watch.second, front, places, values)
         count, why = follow(
             graph, watch, front, self.g, trace, law, reach, self.lam, end, self._rounding, inside
         )
-        tally(self._resting, watch, 1.0)
+        off = watch.side != 0
+        add(self._resting, watch, off, watch.alpha[off])
         self.alpha[ids], self._side[ids] = watch.alpha, watch.side
         self.elbow = ids[front.elbow.places[: front.elbow.size[0]]].astype(np.int64)
         if len(self.elbow) == len(self._front.rows):
@@ -217,9 +218,8 @@ class Walk:
 
     def _net(self) -> Floats:
         """B'alpha."""
-        graph, elbow, q = self._graph, self.elbow, self._resting.copy()
-        np.add.at(q, graph.first[elbow], self.alpha[elbow])
-        np.subtract.at(q, graph.second[elbow], self.alpha[elbow])
+        q = self._resting.copy()
+        add(q, self._graph, self.elbow, self.alpha[self.elbow])
         return q
 
     def _spread(self) -> None:
@@ -246,7 +246,7 @@ class Walk:
         if len(free) == 0 or wrong <= _SETTLED * max(margin, float(np.abs(self.g).max())):
             return wrong
         front, delta = new_front(len(free), graph.items), error.copy()
-        gather(graph, graph, front, free, error)
+        gather(graph, graph.first, graph.second, front, free, error)
         shift = solve(front.elbow, delta, total, graph.tau)
         weight, bound = self.alpha[free], graph.bound[free]
         room = np.where(delta > 0, bound - weight, weight) + BOUND

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from preflearn.checks import Floats, check_count, generator
-from preflearn.compiled import njit_sums
+from preflearn.compiled import njit_part_sums, njit_sums
 from preflearn.pairs import Pairs
 from preflearn.ranking.base import RankingLearner, check_query, check_rankings, check_size
 
@@ -125,11 +125,12 @@ def _first_weights(rng: np.random.Generator, p: int, units: int) -> Floats:
     return weights
 
 
-@njit_sums
+@njit_part_sums
 def _score(x, weights, hidden):
     """f(x); the hidden layer is kept."""
     p = len(x)
-    hidden[:] = weights[p]
+    for h in range(len(hidden)):
+        hidden[h] = weights[p, h]
     for k in range(p):
         for h in range(len(hidden)):
             hidden[h] += x[k] * weights[k, h]
@@ -148,7 +149,7 @@ def _outputs(X, weights):
     return scores
 
 
-@njit_sums
+@njit_part_sums
 def _add_slope(x, weights, hidden, factor, slope):
     """Add the factor times the gradient of f(x), whose hidden layer is lost."""
     p = len(x)
@@ -162,7 +163,7 @@ def _add_slope(x, weights, hidden, factor, slope):
             slope[k, h] += x[k] * hidden[h]
 
 
-@njit_sums
+@njit_part_sums
 def _batch(X, index, weights, sigma, slope, hidden):
     """The sum of the losses of pairs (better, worse); the gradient of their mean goes to slope."""
     total, share = 0.0, sigma / len(index)
@@ -185,7 +186,10 @@ def _epoch(X, index, weights, means, steps, batch, rate, sigma):
         total += _batch(X, index[start : start + batch], weights, sigma, slope, hidden)
         steps += 1
         seen = 1 - _FADING[0] ** steps, 1 - _FADING[1] ** steps
-        means[0] += (1 - _FADING[0]) * (slope - means[0])
-        means[1] += (1 - _FADING[1]) * (slope**2 - means[1])
-        weights -= rate * means[0] / seen[0] / (np.sqrt(means[1] / seen[1]) + _STEADY)
+        for k in range(len(weights)):
+            for h in range(weights.shape[1]):
+                means[0, k, h] += (1 - _FADING[0]) * (slope[k, h] - means[0, k, h])
+                means[1, k, h] += (1 - _FADING[1]) * (slope[k, h] ** 2 - means[1, k, h])
+                size = np.sqrt(means[1, k, h] / seen[1]) + _STEADY
+                weights[k, h] -= rate * means[0, k, h] / seen[0] / size
     return total / len(index)

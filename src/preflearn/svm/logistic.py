@@ -20,7 +20,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.kernel_approximation import RBFSampler
 
 from preflearn.checks import Floats, check_choice, check_count, check_number, check_scale, legacy_rng
 from preflearn.ground.estimator import ComparisonEstimator
@@ -180,6 +179,8 @@ class LogisticCompare(ComparisonEstimator):
         self._centre = items.mean(axis=0)
         items = items - self._centre
         gamma = scale_gamma(self.gamma, items)
+        from sklearn.kernel_approximation import RBFSampler  # late, since it loads much else
+
         sampler = RBFSampler(gamma=gamma, n_components=n_components, random_state=rng)
         self._feature_map = sampler.fit(items).transform
 
