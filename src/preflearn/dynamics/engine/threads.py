@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from preflearn.compiled import _compiled
+from preflearn.compiled import _compiled, njit_part
 
 _CHUNK = 8_000  # entries or matches: some tenths of a millisecond of work
 _MOST_CHUNKS = 64
@@ -23,7 +23,7 @@ def njit_free(function: Callable[..., Any]) -> Any:
 
 def njit_free_inside(function: Callable[..., Any]) -> Any:
     """`njit_free`, as part of each loop that calls it: what is constant there is constant here."""
-    return _compiled(function, nogil=True, error_model="numpy", forceinline=True, no_cfunc_wrapper=True)
+    return njit_part(function, nogil=True, error_model="numpy", forceinline=True)
 
 
 def njit_free_sums(function: Callable[..., Any]) -> Any:
