@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from dynamics.problems import NAMES, PRIOR, fit_small, fitted, small
+from hypothesis import given
+from hypothesis import strategies as st
 
 from preflearn.dynamics import Constant, Matern12, OrdinalProbit, Wiener
 from preflearn.dynamics.engine import posterior
@@ -39,6 +41,28 @@ def test_forecasts_do_not_depend_on_what_is_asked_together(monkeypatch):
     scores = np.array([model.scores(name, ask.time[0]) for name in NAMES])
     x = ask.design[[0]].toarray()[0]
     np.testing.assert_allclose([x @ scores[:, 0], x**2 @ scores[:, 1] ** 2], whole[:, 0])
+
+
+def test_threads_and_parts_change_no_forecast():
+    """20,000 matches are three parts; a row of them is what it is alone."""
+    model = fit_small(likelihood=OrdinalProbit(0.3), n_threads=1)
+    ask, _ = small(seed=5, n=20_000, begin=-50.0)
+    whole = model.predict_proba(ask)
+    two = fit_small(likelihood=OrdinalProbit(0.3), n_threads=2).predict_proba(ask)
+    np.testing.assert_array_equal(two, whole)
+    for rows in (slice(0, 1), slice(7_990, 8_010), slice(15_000, 20_000)):
+        np.testing.assert_allclose(model.predict_proba(ask[rows]), whole[rows], rtol=1e-12)
+
+
+@given(st.lists(st.lists(st.integers(0, 9)), min_size=1, max_size=4), st.integers(-1, 10))
+def test_places_are_those_of_a_search(times, ask):
+    start = np.cumsum([0, *map(len, times)])
+    known = np.array([float(t) for own in times for t in sorted(own)] + [0.0])
+    rank = np.arange(len(times))
+    found = posterior._places(start, known, rank, np.full(len(times), float(ask)))
+    np.testing.assert_array_equal(
+        found, start[:-1] + [np.searchsorted(sorted(own), ask, side="right") for own in times]
+    )
 
 
 def test_features_that_were_never_seen_have_their_prior():

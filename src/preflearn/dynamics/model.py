@@ -257,8 +257,10 @@ class DynamicComparisons(BaseEstimator):
             mean, variance = scores.moments(of[:, columns[here]], time)
             return told(*differences(x[here], starts, mean, variance))
 
+        few = len(self._prior.spaces) <= _FEW
         with team(self._n_threads) as share:
-            return np.concatenate(share(one, slices(len(matches))), axis=-1)
+            parts = slices(len(matches)) if few else [slice(0, len(matches))]
+            return np.concatenate(share(one, parts), axis=-1)
 
     def _filled(self, prior: Prior, matches: Matches, outcomes: Floats, found: Solved) -> Self:
         """With the attributes of a fit."""
@@ -345,6 +347,7 @@ class DynamicComparisons(BaseEstimator):
         write_npz(path, header, arrays)
 
 
+_FEW = 16  # covariances: with more, each part of the forecasts has few of one
 _OPTIONS = ("method", "rate", "tol", "max_iter", "n_threads")
 
 

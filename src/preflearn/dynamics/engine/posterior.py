@@ -55,7 +55,8 @@ class Posterior:
         names = enumerate(matches.features)
         self.column = {name: k for k, name in names if asked is None or name in asked}
         self._rank = np.append(schedule.rank, n)
-        self._time = np.repeat(matches.time, np.diff(matches.design.indptr))[source]
+        known = np.repeat(matches.time, np.diff(matches.design.indptr))[source]
+        self._time = np.append(known, 0.0)  # also where there is no visit
         width = max(space.size * (space.size + 3) // 2 for space in prior.spaces)
         self._after, self._before = np.empty((2, len(entry), width))
         entries = np.pad(sites[schedule.entry_order], [(0, 0), (0, 2)])
@@ -94,8 +95,9 @@ class Posterior:
             match with origin="first".
         """
         (rank, space), (mean, variance) = of, np.empty((2, len(time)))
-        for one in np.flatnonzero(np.bincount(space)):
-            rows, model = np.flatnonzero(space == one), self._prior.spaces[one]
+        order = np.argsort(space, kind="stable")
+        for rows in np.split(order, np.flatnonzero(np.diff(space[order])) + 1):
+            model = self._prior.spaces[space[rows[0]]]
             many = max(_TOGETHER // model.size**2, 1)
             for part in np.split(rows, range(many, len(rows), many)):
                 mean[part], variance[part] = self._moments(model, rank[part], time[part])
@@ -111,7 +113,7 @@ class Posterior:
                 f"{self._time[first[row]]:g}; expected times from it on, since the covariance has "
                 "origin='first'"
             )
-        known = np.append(self._time, 0.0)  # also where there is no visit
+        known = self._time
         begin = np.where(seen | ~early, np.minimum(known[first], time), time)
         A, Q = model.transitions(np.where(early, time, known[place - 1]), time, begin)
         Q[early] = model.initial(time[early])
