@@ -169,9 +169,9 @@ def _smooth_2(entries, entry, step, start, layout, initial, table, features, cav
                 row = step[visit]
                 a11, a12, a22 = table[row, 0], table[row, 1], table[row, 2]
                 m1, m2 = a11 * m1 + a12 * m2, a22 * m2
-                b = a11 * P12 + a12 * P22
-                P11 = a11 * (a11 * P11 + a12 * P12) + a12 * b + table[row, 3]
-                P12, P22 = a22 * b + table[row, 4], a22 * a22 * P22 + table[row, 5]
+                P11 = (a11 * a11 * P11 + table[row, 3]) + (2.0 * a11 * a12 * P12 + a12 * a12 * P22)
+                P12 = a11 * a22 * P12 + (a12 * a22 * P22 + table[row, 4])
+                P22 = a22 * a22 * P22 + table[row, 5]
             alpha, beta = kept[i, 0], kept[i, 1]
             k1, k2 = P11 + P12 * h, P12 + P22 * h
             p, c = m1 + h * m2, k1 + h * k2
@@ -210,9 +210,8 @@ def _smooth_2(entries, entry, step, start, layout, initial, table, features, cav
                 row = step[visit]
                 a11, a12, a22 = table[row, 0], table[row, 1], table[row, 2]
                 r1, r2 = a11 * r1, a12 * r1 + a22 * r2
-                b = a12 * N11 + a22 * N12
-                N22 = a12 * b + a22 * (a12 * N12 + a22 * N22)
-                N11, N12 = a11 * a11 * N11, a11 * b
+                N22 = a22 * a22 * N22 + (2.0 * a12 * a22 * N12 + a12 * a12 * N11)
+                N11, N12 = a11 * a11 * N11, a11 * a22 * N12 + a11 * a12 * N11
         _scatter(entries, entry, first, kept)
     return total
 
@@ -309,11 +308,11 @@ def _absorb(size, layout, alpha, beta, p, u, S, kept, i, t):
 @njit_free_inside
 def _carry(size, layout, table, row, back, S, B, C):
     """[P m] after a visit into [A P A' + Q, A m] before the next one; back, [N r] into [A' N A, A' r]."""
-    _multiply(size, layout, table, row, back, S, B, size + 1)
+    _multiply(size, layout, table, row, back, S, B, True)
     for a in range(size):
         for b in range(size):
             C[b, a] = B[a, b]
-    _multiply(size, layout, table, row, back, C, S, size + 0)
+    _multiply(size, layout, table, row, back, C, S, False)
     for a in range(size):
         S[a, size] = B[a, size]
         for b in range(a):
@@ -328,10 +327,10 @@ def _carry(size, layout, table, row, back, S, B, C):
 
 
 @njit_free_inside
-def _multiply(size, layout, table, row, back, X, Y, width):
-    """Some columns of Y = A X; back, of A' X; without those beyond the diagonal where it is worth while."""
+def _multiply(size, layout, table, row, back, X, Y, whole):
+    """Y = A X; back, A' X; if not whole, without its last column, or what is beyond the diagonal."""
     for a in range(size):
-        columns = a + 1 if size == 3 and width == size else width
+        columns = size + 1 if whole else a + 1 if size == 3 else size
         low, high = (0, 3) if size == 3 else (layout[a, 2 * back], layout[a, 2 * back + 1])
         for d in range(low, high):
             i, j = (d, a) if back else (a, d)
