@@ -34,7 +34,7 @@ from preflearn.dynamics.inference import differences, laid_out
 from preflearn.dynamics.model import DynamicComparisons, check_problem, infer
 from preflearn.matches import Matches, n_earlier
 
-_STILL = 0.1  # of the tolerance: a match whose moments moved by less is not updated
+_STILL = 0.05  # of the tolerance: a match whose moments moved by less is not updated
 _DEBT = 1.0  # of the tolerance: a feature whose scores moved by less is not smoothed
 _MOST_SWEEPS = 100  # at one time; then a fit
 _PROGRESS = 0.99  # of the change before, in a sweep at the same time: with less, the rate is halved

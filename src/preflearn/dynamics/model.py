@@ -164,6 +164,11 @@ class DynamicComparisons(BaseEstimator):
     def update(self, matches: Matches, y: ArrayLike) -> Self:
         """Add later matches: the sweeps go on from the last state, so a few are enough.
 
+        They are sweeps of the players of these matches, of their opponents, and so on, as far as one would
+        change a pseudo-observation by more than `tol`; of all, if that is more than half of them. After
+        400,000 matches of 4,000 players, a new one takes 10 to 60 ms at a tol of 1e-2, 30 to 120 ms at 1e-3,
+        and sweeps of all at 1e-6.
+
         Parameters, results and errors as in `fit`. The matches may have new features, in any order of
         columns. It raises ValueError also where the first of them is earlier than the last one so far.
         """
