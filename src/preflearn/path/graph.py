@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from preflearn.checks import Floats, Ids, require
 from preflearn.compiled import njit, njit_part, njit_part_sums
-from preflearn.ground.gram import combine
+from preflearn.ground.gram import combine, fixed
 
 SMALLEST = 1e-100  # entry of a Gram matrix whose square is above 0
 BOUND = 1e-12  # a weight this near to 0 or to its bound is there
@@ -139,6 +139,7 @@ class Front(NamedTuple):
 
     elbow: Elbow
     rows: Floats  # (capacity, n): the differences of rows of K
+    fixed: Floats  # the same, of the type of K, so that sums of rows are compiled once
     slots: Ids  # (capacity,): which row is whose
     moves: Floats  # (capacity,): change of the weights
     dg: Floats  # (n,)
@@ -154,7 +155,8 @@ def new_front(room: int, n: int) -> Front:
     """Nobody yet, and room for so many pairs of n items."""
     size, places = np.zeros(1, dtype=np.int64), np.zeros(room, dtype=np.int64)
     elbow = Elbow(size, places, np.zeros((room, room)), np.zeros((3, room)))
-    return Front(elbow, np.empty((room, n)), np.arange(room), np.zeros(room), np.zeros(n))
+    rows = np.empty((room, n))
+    return Front(elbow, rows, fixed(rows), np.arange(room), np.zeros(room), np.zeros(n))
 
 
 @njit_part

@@ -200,7 +200,7 @@ def _directions(graph, front, law):
     """Write the changes of the elbow's weights, and of g, while lambda falls by 1; return their rounding."""
     n, total = front.elbow.size[0], 0.0
     shift = solve(front.elbow, front.moves, law.inflow, graph.tau)
-    combine_into(front.dg, front.rows, front.slots, front.moves[:n])
+    combine_into(front.dg, front.fixed, front.slots, front.moves[:n])
     for k in range(n):
         total += abs(front.moves[k])
     if graph.tau > 0:
