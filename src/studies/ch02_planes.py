@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from preflearn.checks import LARGEST, as_floats, check_array, check_scale, require
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
@@ -31,11 +33,22 @@ def level_lines(
     levels : array-like of float
     color, linestyle, label
         Of all lines; the label appears once in the legend.
+
+    Raises
+    ------
+    ValueError
+        If `coef` is no direction, or a level is not finite.
     """
-    coef = np.asarray(coef, dtype=np.float64)
+    coef = check_array(coef, "coef", (2,))
+    size = np.abs(coef).max()
+    require(
+        1 / LARGEST <= size <= LARGEST, coef.tolist(), "coef", "a direction, from 1e-100 to 1e100 in size"
+    )
+    levels = check_array(np.atleast_1d(as_floats(levels, "levels")), "levels", ("k",))
+    check_scale(levels, "levels")
     limits = axes.get_xlim(), axes.get_ylim()
-    for level in np.atleast_1d(np.asarray(levels)):
-        foot = level * coef / (coef @ coef)
+    for level in levels:
+        foot = level * (coef / (coef @ coef))
         across = foot + np.array([-coef[1], coef[0]])
         axes.axline(foot, across, color=color, linestyle=linestyle, lw=1.8, label=label)
         label = None

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import check_array, check_labels, refuse
+from preflearn.checks import check_array, check_labels, check_scale, refuse
 from preflearn.matches import Matches
 
 FEATURES = (
@@ -183,11 +183,12 @@ def forward_splits(
     >>> [(train.tolist(), rest.tolist()) for train, rest in forward_splits(4, (0.5, 0.75))]
     [([0, 1], [2, 3]), ([0, 1, 2], [3])]
     """
-    parts = np.array(shares)
-    cuts = (parts * n).astype(int)
+    parts = check_array(shares, "shares", ("k",))
+    check_scale(parts, "shares")
+    cuts = np.floor(parts * n)
     expected = f"a share that leaves 1 to {n - 1} of {n} matches to learn from"
     refuse((cuts < 1) | (cuts >= n), parts, "shares", expected)
-    return [(np.arange(cut), np.arange(cut, n)) for cut in cuts]
+    return [(np.arange(cut), np.arange(cut, n)) for cut in cuts.astype(int)]
 
 
 def _features_by_rows(

@@ -20,7 +20,7 @@ from scipy.stats import binomtest, wilcoxon
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from preflearn.checks import Floats, check_array, generator
+from preflearn.checks import Floats, Ids, check_array, generator, refuse
 from preflearn.metrics import comparison_auc
 from preflearn.pairs import Pairs, as_pairs
 from studies.ch07_histories import forward_splits
@@ -60,9 +60,16 @@ def scaled_pairs(X: ArrayLike, rows: ArrayLike, by: ArrayLike) -> Pairs:
     [[-2.0, 2.0], [2.0, 2.0]]
     """
     X = check_array(X, "X", ("N", 2, "p"), "features of both players of each match")
-    seen = X[np.asarray(by)].reshape(-1, X.shape[2])
+    rows, by = _ids(rows, "rows", len(X)), _ids(by, "by", len(X))
+    seen = X[by].reshape(-1, X.shape[2])
     spread = seen.std(axis=0)
-    return as_pairs((X[np.asarray(rows)] - seen.mean(axis=0)) / np.where(spread > 0, spread, 1))
+    return as_pairs((X[rows] - seen.mean(axis=0)) / np.where(spread > 0, spread, 1))
+
+
+def _ids(ids: ArrayLike, name: str, n: int) -> Ids:
+    found = check_array(ids, name, ("k",), "numbers of matches")
+    refuse(~np.isin(found, np.arange(n)), found, name, f"the number of a match, from 0 to {n - 1}")
+    return found.astype(np.int64)
 
 
 def score_differences(model: Any, pairs: Pairs) -> Floats:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
-from preflearn.checks import Floats, Ids, check_count, legacy_rng, require
+from preflearn.checks import LARGEST, Floats, Ids, check_array, check_count, legacy_rng, refuse, require
 from preflearn.compiled import njit
 from preflearn.pairs import Pairs
 from preflearn.path import ranksvm_path
@@ -127,7 +127,8 @@ def by_least_squares(name: str, alphas: ArrayLike, ranking: bool) -> Method:
     ranking : bool
         RankRLS, else RLS.
     """
-    alphas = np.asarray(alphas, dtype=np.float64)
+    alphas = check_array(alphas, "alphas", ("levels",))
+    refuse((alphas <= 0) | (alphas > LARGEST), alphas, "alphas", "positive numbers up to 1e100")
 
     def solve(problem: Problem, gamma: float) -> Family:
         K, follow = problem.kernel(gamma, not ranking)
@@ -153,7 +154,8 @@ def by_sparse_least_squares(name: str, sizes: Sequence[int], alphas: ArrayLike, 
     seed : int
         The `random_state` of `SparseRankRLS`.
     """
-    alphas = np.asarray(alphas, dtype=np.float64)
+    alphas = check_array(alphas, "alphas", ("k",))
+    refuse((alphas < 0) | (alphas > LARGEST), alphas, "alphas", "numbers from 0 to 1e100")
 
     def solve(problem: Problem, gamma: float) -> Family:
         K, follow = problem.kernel(gamma, False)
@@ -174,7 +176,8 @@ def by_ranking_svm(name: str, shares: ArrayLike) -> Method:
     In this unit one lambda suits users with few and with many pairs, and all widths of the kernel, whose
     norms of differences shrink as it widens. Where rounding ends a path, so do its levels.
     """
-    shares = np.asarray(shares, dtype=np.float64)
+    shares = check_array(shares, "shares", ("levels",))
+    refuse((shares <= 0) | (shares > LARGEST), shares, "shares", "positive numbers up to 1e100")
 
     def solve(problem: Problem, gamma: float) -> Family:
         K, follow = problem.kernel(gamma, False)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from preflearn.checks import Floats, require
+from preflearn.checks import LARGEST, Floats, check_real, require
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.likelihoods.normal import Gaussian
 from preflearn.dynamics.model import DynamicComparisons, check_problem
@@ -51,6 +51,8 @@ def weeks_of(matches: Matches, begin: float, length: float) -> list[slice]:
     [slice(1, 3, None), slice(3, 4, None)]
     """
     check_matches(matches)
+    begin = check_real(begin, "begin", "a time", -LARGEST, LARGEST)
+    length = check_real(length, "length", "a positive number", 1 / LARGEST, LARGEST)
     first = int(np.searchsorted(matches.time, begin))
     require(first < len(matches), begin, "begin", f"at most the time of the last match, {matches.time[-1]:g}")
     week = np.floor((matches.time[first:] - begin) / length)

@@ -28,10 +28,12 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from preflearn.checks import (
+    LARGEST,
     Floats,
     Ids,
     check_count,
     check_labels,
+    check_real,
     generator,
     require,
     shown,
@@ -390,5 +392,6 @@ def bradley_terry_probabilities(
     """
     signed = matches.design.multiply(check_labels(y, len(matches), allow=(-1, 1))[:, None])
     both, one = sparse.vstack([signed, -signed]), np.ones(len(matches))  # there are always two classes
+    check_real(regularization, "regularization", "a positive number", 1 / LARGEST, LARGEST)
     machine = LogisticRegression(C=1 / (4 * regularization), fit_intercept=False, tol=1e-12, max_iter=10_000)
     return machine.fit(both, np.append(one, -one)).predict_proba(asked.design)

@@ -253,3 +253,13 @@ def test_a_kept_table_does_not_replace_the_file(toy, tmp_path):
     path.unlink()
     with pytest.raises(DatasetUnavailable):
         load("nba")
+
+
+@pytest.mark.parametrize("name", [[], {1}, np.zeros(3), "none such"])
+def test_a_name_that_is_none_is_refused_and_not_noted(name):
+    before = storage.unread()
+    with pytest.raises(ValueError, match=r"the data set is .*; expected 'atp_tennis' or"):
+        storage.available(name)
+    with pytest.raises(ValueError, match=r"the file of sushi is .*; expected"):
+        storage.provenance("sushi", 3.5)
+    assert storage.unread() == before

@@ -221,7 +221,7 @@ class Problem:
             return _frame(value, self)
         if isinstance(value, Mapping):
             return {k: self.hostile(name, v) for k, v in value.items() if rng.random() < 0.7} or {"": 0}
-        if isinstance(value, (list, tuple)) and value and (isinstance(value[0], Pairs) or rng.random() < 0.5):
+        if isinstance(value, (list, tuple)) and value and (np.ndim(value[0]) or rng.random() < 0.5):
             at = int(rng.integers(len(value)))
             return type(value)([*value[:at], self.hostile(name, value[at]), *value[at + 1 :]])
         if isinstance(value, (np.ndarray, list, tuple, Pairs)):

@@ -188,7 +188,7 @@ class Case:
         elif (after := fingerprint([arguments, keep])) != before:
             changed = [p for p in before | after if before.get(p) != after.get(p)]
             outcome, said = "BAD changed its input", changed[0]
-        elif wrong := not_finite(result, inspect.getdoc(call) or ""):
+        elif wrong := not_finite(result, f"{call.__doc__} {_words(result)}"):
             outcome, said = "BAD number", wrong
         shown = ", ".join(f"{n}={_short(v)}" for n, v in arguments.items())
         self.calls.append({"call": f"{label}({shown})", "outcome": outcome, "said": said})
@@ -205,6 +205,12 @@ def _class_of(error: Exception, text: str) -> str:
     if promised or isinstance(error, DatasetUnavailable):
         return type(error).__name__
     return f"BAD {type(error).__name__}"
+
+
+def _words(result: Any) -> str:
+    """What the classes of a result and of its parts say of them."""
+    parts = [result, *result] if isinstance(result, tuple) else [result]
+    return " ".join(str(type(part).__doc__) for part in parts if is_ours(type(part)))
 
 
 def _required(call: Callable[..., Any]) -> set[str]:

@@ -1,5 +1,6 @@
 """Losses of paired comparisons with ties against their definitions, and their derivatives."""
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +8,13 @@ from hypothesis import strategies as st
 from scipy.special import expit
 from scipy.stats import norm
 
-from preflearn.ground.outcomes import LINKS, davidson_loss, davidson_probabilities, ordinal_loss
+from preflearn.ground.outcomes import (
+    LINKS,
+    davidson_loss,
+    davidson_probabilities,
+    log_interval,
+    ordinal_loss,
+)
 
 KINDS = pytest.mark.parametrize("kind", ["davidson", *LINKS])
 
@@ -49,3 +56,15 @@ def test_losses_are_minus_logarithms_of_probabilities(kind):
     expected[1] = 1 - expected[0] - expected[2]
     found = [np.exp(-loss_of(kind, d, t, np.full(33, y)).value) for y in (-1, 0, 1)]
     np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("t", [1e-3, 0.7])
+def test_a_tie_far_out_in_the_tail_has_the_logarithm_of_the_logistic_law(t):
+    """To the last digits of the size of d; beyond about 1e16 rounding makes both ends of the interval one."""
+    with mpmath.workdps(200):
+        for d in (0.3, 20.0, 1e3, 1e8, 1e15, 1e17, 1e150):
+            low, high = (mpmath.mpf(s) * mpmath.mpf(t) - abs(mpmath.mpf(d)) for s in (-1, 1))
+            ratio = mpmath.exp(low - high) * (1 + mpmath.exp(high)) / (1 + mpmath.exp(low))
+            exact = high - mpmath.log1p(mpmath.exp(high)) + mpmath.log(1 - ratio)
+            found = log_interval(np.array([d, -d]), t, LINKS["logit"].log_cdf)
+            assert found == pytest.approx(float(exact), rel=1e-11, abs=1e-12)

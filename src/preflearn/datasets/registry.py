@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from platformdirs import user_cache_path
 
-from preflearn.checks import check_choice
+from preflearn.checks import as_array, check_choice
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -98,9 +98,10 @@ def files_of(dataset: str, files: Sequence[str] | None = None) -> list[Registere
     """
     check_choice(dataset, "the data set", tuple(dataset_names()))
     known = {entry.file: entry for entry in registered_files() if entry.dataset == dataset}
-    for file in files or ():
+    names = list(known) if files is None else as_array(files, "files").ravel().tolist()
+    for file in names:
         check_choice(file, f"the file of {dataset}", tuple(known))
-    return [known[file] for file in (known if files is None else files)]
+    return [known[file] for file in names]
 
 
 def cache_folder() -> Path:

@@ -123,11 +123,9 @@ def provenance(dataset: str, files: Sequence[str] | None = None) -> tuple[dict[s
     ValueError
         On an unknown data set or file.
     """
-    rows = []
-    for entry in registry.files_of(dataset, files):
-        rows.append(entry._asdict() | {"source": "not read"} | _USED.get((dataset, entry.file), {}))
-        del rows[-1]["bytes"]
-    return tuple(rows)
+    entries = registry.files_of(dataset, files)
+    rows = [one._asdict() | {"source": "not read"} | _USED.get((dataset, one.file), {}) for one in entries]
+    return tuple({name: said for name, said in row.items() if name != "bytes"} for row in rows)
 
 
 def available(dataset: str) -> bool:
@@ -138,8 +136,9 @@ def available(dataset: str) -> bool:
     ValueError
         On an unknown data set.
     """
+    entries = registry.files_of(dataset)
     _ASKED[dataset] = None
-    return all(_state(entry)[0] == "ok" for entry in registry.files_of(dataset))
+    return all(_state(entry)[0] == "ok" for entry in entries)
 
 
 def fetch(dataset: str, progress: bool = True) -> list[Path]:
