@@ -285,14 +285,14 @@ BUDGETS = {
     "ground": 1_142,
     "margins": 493,
     "svm": 642,
-    "path": 1_247,
+    "path": 1_249,
     "pursuit": 991,
-    "dynamics": 3_088,
+    "dynamics": 2_983,
     "ratings": 350,
     "ranking": 367,
     "analogy": 944,
     "datasets": 541,
-    "studies": 1_473,
+    "studies": 1_494,
     "bookrunner": 1_697,
 }
 PREFLEARN = 10_500

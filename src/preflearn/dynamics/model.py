@@ -38,7 +38,7 @@ from preflearn.dynamics.covariances.prior import REST, Prior, by_name, warn_of_l
 from preflearn.dynamics.engine.algorithm import TRACE
 from preflearn.dynamics.engine.posterior import Posterior
 from preflearn.dynamics.engine.threads import slices, team
-from preflearn.dynamics.inference import Solved, State, differences, laid_out, nearby, solved
+from preflearn.dynamics.inference import Solved, differences, laid_out, solved
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.dynamics.saving import as_names, read_npz, write_npz
 from preflearn.matches import Matches, check_matches, joined
@@ -164,36 +164,23 @@ class DynamicComparisons(BaseEstimator):
     def update(self, matches: Matches, y: ArrayLike) -> Self:
         """Add later matches: the sweeps go on from the last state, so a few are enough.
 
-        They are sweeps of the players of these matches, of their opponents, and so on, as far as one would
-        change a pseudo-observation by more than `tol`; of all, if that is more than half of them. After
-        400,000 matches of 4,000 players, a new one takes 10 to 60 ms at a tol of 1e-2, 30 to 120 ms at 1e-3,
-        and sweeps of all at 1e-6.
+        They are sweeps of all matches, since at a `tol` of 1e-6 nearly all move: after 400,000 of them one
+        more takes a second, and so do a thousand more. Where each match is to be forecast from all before
+        it, `one_step_ahead` is quicker.
 
         Parameters, results and errors as in `fit`. The matches may have new features, in any order of
         columns. It raises ValueError also where the first of them is earlier than the last one so far.
         """
         check_is_fitted(self, "matches_")
         outcomes = check_problem(self, matches, y)
-        same = (self.covariance, self.likelihood, self.method) == self._of_fit
-        if not same:
-            self.likelihood.check(self.outcomes_, len(self.matches_))
+        self.likelihood.check(self.outcomes_, len(self.matches_))  # another likelihood, by set_params
         if matches.time[0] < self.matches_.time[-1]:
             raise ValueError(
                 f"the first match is at time {matches.time[0]:g}, before the last one that was learned, at "
                 f"{self.matches_.time[-1]:g}; expected later matches only: fit all together, sorted by time"
             )
-        evidence = self.log_marginal_likelihood_
-        matches, outcomes = joined(self.matches_, matches), np.append(self.outcomes_, outcomes)
-        done = same and self._state is not None and nearby(self, self._so_far(), matches, outcomes)
-        if done:
-            state, found = done
-            found.trace["evidence"] += evidence
-            self._filled(self._prior, matches, outcomes, found._replace(entries=state.entries))
-            self._state = state
-            return self
-        sites = np.zeros((matches.design.nnz, 2))
-        sites[: len(self.pseudo_observations_)] = self.pseudo_observations_
-        return self._fit(matches, outcomes, sites)
+        sites = np.vstack([self.pseudo_observations_, np.zeros((matches.design.nnz, 2))])
+        return self._fit(joined(self.matches_, matches), np.append(self.outcomes_, outcomes), sites)
 
     def _fit(self, matches: Matches, outcomes: Floats, sites: Floats | None) -> Self:
         infer(self, matches, outcomes, sites)
@@ -230,7 +217,7 @@ class DynamicComparisons(BaseEstimator):
         require(feature in self.features_, feature, "feature", f"one of {shown(list(self.features_))}")
         at = as_floats(time, "time")
         times = check_array(np.atleast_1d(at), "time", ("k",), "times")
-        scores = self._scores((feature,))
+        scores = self._scores()
         of = scores.of((feature,))
         mean, variance = scores.moments(np.repeat(of, len(times), axis=1), times)
         std = np.sqrt(variance)
@@ -251,9 +238,8 @@ class DynamicComparisons(BaseEstimator):
         design = matches.design
         present = np.flatnonzero(np.bincount(design.indices, minlength=design.shape[1]))
         of = np.zeros((2, design.shape[1]), dtype=np.int64)
-        names = tuple(matches.features[k] for k in present)
-        scores = self._scores(names)
-        of[:, present] = scores.of(names)
+        scores = self._scores()
+        of[:, present] = scores.of(tuple(matches.features[k] for k in present))
 
         def one(part: slice) -> Any:
             x, columns, starts = design.data, design.indices, design.indptr[part.start : part.stop + 1]
@@ -270,34 +256,19 @@ class DynamicComparisons(BaseEstimator):
     def _filled(self, prior: Prior, matches: Matches, outcomes: Floats, found: Solved) -> Self:
         """With the attributes of a fit."""
         self.matches_, self.outcomes_, self.features_ = matches, outcomes, matches.features
-        self.pseudo_observations_, self.trace_ = found.entries[:, :2], pd.DataFrame(found.trace)
+        self.pseudo_observations_, self.trace_ = found.sites, pd.DataFrame(found.trace)
         self.n_iter_, self.converged_ = len(self.trace_), found.converged
         self.log_marginal_likelihood_ = float(found.trace["evidence"][found.trace["accepted"]][-1])
         # Those of the fit, whatever becomes of the parameters.
         self._prior, self._likelihood, self._n_threads = prior, self.likelihood, self.n_threads
-        self._of_fit = self.covariance, self.likelihood, self.method
         self._posterior: Posterior | None = None
-        self._state: Any = None
         return self
 
-    def _scores(self, names: tuple[Hashable, ...]) -> Posterior:
-        """Of the model that was fitted, whatever became of its parameters; first of these features only.
-
-        Those of all are made where more are asked for.
-        """
-        asked = set(names).intersection(self.features_)
-        if self._posterior is None and self._state is not None and 0 < len(asked) < len(self.features_) / 4:
-            part, *_, here = self._so_far().part(np.array([name in asked for name in self.features_]))
-            self._posterior = Posterior(self._prior, part, self.pseudo_observations_[here], asked)
-        if self._posterior is None or not asked <= self._posterior.column.keys():
+    def _scores(self) -> Posterior:
+        """Of the model that was fitted, whatever became of its parameters; made when first asked for."""
+        if self._posterior is None:
             self._posterior = Posterior(self._prior, self.matches_, self.pseudo_observations_)
         return self._posterior
-
-    def _so_far(self) -> State:
-        """What updates need, made from the fit when it is first asked for."""
-        if not isinstance(self._state, State):
-            self._state = State(self.matches_, *self._state)
-        return self._state
 
     def predict_proba(self, matches: Matches) -> Floats:
         """Probabilities of the outcomes: loss, tie and win of the first, or loss and win without ties.
@@ -390,10 +361,7 @@ def infer(
     """Fit, from given pseudo-observations or from nothing, without checks or warnings."""
     with laid_out(model, matches, outcomes, sites) as sweep:
         found = solved(model, sweep)
-    model._filled(sweep.schedule.prior, matches, outcomes, found)
-    if found.converged:
-        model._state = found.entries, found.trace["residual"][-1]
-    return model
+    return model._filled(sweep.schedule.prior, matches, outcomes, found)
 
 
 def load(path: str | os.PathLike[str]) -> DynamicComparisons:

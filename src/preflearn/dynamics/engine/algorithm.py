@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from preflearn.checks import Floats, Ids, require
+from preflearn.checks import Floats, require
 from preflearn.dynamics.engine.schedule import Schedule
 from preflearn.dynamics.engine.threads import Share, njit_free, slices
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
@@ -129,15 +129,9 @@ class Sweep:
         The entries, in parts of about equal work.
     some : ndarray of bool, shape (M,), or None
         Which features are smoothed, in the schedule's order: all, if None.
-    held : ndarray of int
-        Entries whose alpha and beta stay as they are.
-    late : ndarray
-        By how much each of these would change, as the residual counts it.
     """
 
     some: NDArray[np.bool_] | None = None
-    held: Ids = np.zeros(0, dtype=np.int64)
-    late: Floats = np.zeros(0)
 
     def __init__(
         self, schedule: Schedule, likelihood: Likelihood, outcomes: Floats, *, ep: bool, share: Share
@@ -171,29 +165,16 @@ class Sweep:
 
     def matches(self, log_z: float) -> Update:
         """New pseudo-observations of each match, from the moments of its features."""
-        found = self.share(self.update, self.schedule.chunks)
-        residual = max(part[1] for part in found)
-        if len(self.held):
-            changes = self._changes()
-            self.late, changes[self.held] = changes[self.held], 0
-            residual, self.updated[self.held] = changes.max(), self.entries[self.held, :2]
-        return Update(log_z + _sum([part[0] for part in found]), residual)
-
-    def update(self, part: slice) -> tuple[float, float]:
-        """New pseudo-observations of some matches, as `update_matches`."""
         schedule = self.schedule
-        return update_matches(
-            self.ep, *self.law, self.outcomes, schedule.rows, schedule.coefficients,
-            self.entries, self.updated, part.start, part.stop,
-        )  # fmt: skip
 
-    def _changes(self) -> Floats:
-        """Of each entry, as of `update_matches`."""
-        alpha, beta = (self.updated - self.entries[:, :2]).T
-        variance = self.entries[:, 3]
-        if self.ep:
-            variance = variance / (1 + self.entries[:, 1] * variance)
-        return np.maximum(np.sqrt(variance) * np.abs(alpha), variance * np.abs(beta))
+        def one(part: slice) -> tuple[float, float]:
+            return update_matches(
+                self.ep, *self.law, self.outcomes, schedule.rows, schedule.coefficients,
+                self.entries, self.updated, part.start, part.stop,
+            )  # fmt: skip
+
+        found = self.share(one, schedule.chunks)
+        return Update(log_z + _sum([part[0] for part in found]), max(part[1] for part in found))
 
     def move(self, rate: float, gamma: Floats = _NONE, steps: NDArray[np.float32] = _NOWHERE) -> None:
         """A damped step: the share `rate` of the way to what the last sweep found, less a sum of other steps.

@@ -8,7 +8,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+from collections.abc import Hashable
 
 import numpy as np
 
@@ -35,25 +35,20 @@ class Posterior:
     matches : Matches
     sites : ndarray of shape (E, 2)
         alpha and beta of each entry of the design.
-    asked : collection, optional
-        The features all of whose matches these are, if not of each.
 
     Attributes
     ----------
     column : dict
-        That of each of these features, by name.
+        That of each feature of the matches, by name.
     """
 
-    def __init__(
-        self, prior: Prior, matches: Matches, sites: Floats, asked: Collection[Hashable] | None = None
-    ) -> None:
+    def __init__(self, prior: Prior, matches: Matches, sites: Floats) -> None:
         self._prior, n = prior, len(matches.features)
         schedule = schedule_of(matches, prior)
         entry, _, start = schedule.visits
         source = schedule.entry_order[entry]
         self._start = np.append(start, start[-1])  # the last one was in no match
-        names = enumerate(matches.features)
-        self.column = {name: k for k, name in names if asked is None or name in asked}
+        self.column = {name: k for k, name in enumerate(matches.features)}
         self._rank = np.append(schedule.rank, n)
         known = np.repeat(matches.time, np.diff(matches.design.indptr))[source]
         self._time = np.append(known, 0.0)  # also where there is no visit
