@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from preflearn.checks import Floats
+from preflearn.checks import LARGEST, Floats, check_count, check_real
 from preflearn.dynamics.covariances.composite import Covariance
 
 
@@ -58,6 +58,11 @@ def least_state_size(
     sizes : StateSize
         `by_times` (int), `by_gap` (int or None), `noise_by_gap` (bool, or None without a size by gap).
 
+    Raises
+    ------
+    ValueError
+        If the grid or the tolerance is none, or the covariance is not defined on the grid.
+
     Examples
     --------
     >>> from preflearn.dynamics import Linear, PiecewiseConstant
@@ -66,6 +71,9 @@ def least_state_size(
     >>> least_state_size(PiecewiseConstant(boundaries=(12.5,)))
     StateSize(by_times=1, by_gap=None, noise_by_gap=None)
     """
+    start, tol = check_real(start, "start"), check_real(tol, "tol", "a number from 0 to 1", 0, 1)
+    step = check_real(step, "step", "a positive number", 1 / LARGEST, LARGEST)
+    n_times = check_count(n_times, "n_times", least=4)
     K = covariance.gram(start + step * np.arange(n_times))
     by_times = max(_rank(K[: now + 1, now:], tol) for now in range(n_times))
     ahead = n_times // 2

@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from preflearn.checks import Floats
+from preflearn.checks import LARGEST, Floats, check_index, check_labels, check_real
+
+_MOST = 10**7  # numbers of items; a matrix has a row for each
 
 
 def naive_probabilities(index: ArrayLike, y: ArrayLike, asked: ArrayLike, smoothing: float = 1.0) -> Floats:
@@ -44,14 +46,21 @@ def naive_probabilities(index: ArrayLike, y: ArrayLike, asked: ArrayLike, smooth
     probabilities : ndarray of shape (q, 2)
         That the first is worse, and that it is better.
 
+    Raises
+    ------
+    ValueError
+        On numbers from 10^7 on, a pair of an item with itself, other labels, or no comparison.
+
     Examples
     --------
     >>> naive_probabilities([[0, 1], [1, 0], [0, 1]], [1, -1, -1], [[1, 0], [0, 2]]).tolist()
     [[0.6, 0.4], [0.5, 0.5]]
     """
-    pairs, (first, second) = np.asarray(index).T, np.asarray(asked).T
+    pairs, (first, second) = check_index(index, _MOST).T, check_index(asked, _MOST).T
+    y = check_labels(y, pairs.shape[1], allow=(-1, 1))
+    check_real(smoothing, "smoothing", "a positive number", 1 / LARGEST, LARGEST)
     n = int(max(pairs.max(), first.max(), second.max())) + 1
-    better, worse = np.where(np.asarray(y) > 0, pairs, pairs[::-1])
+    better, worse = np.where(y > 0, pairs, pairs[::-1])
     wins: Any = sparse.csr_array((np.ones(len(better)), (better, worse)), shape=(n, n))
     chances = np.column_stack([wins[second, first], wins[first, second]]) + smoothing
     return chances / chances.sum(axis=1, keepdims=True)

@@ -36,3 +36,17 @@ from studies.ch12_states import least_state_size
 )
 def test_least_state_size(covariance, found):
     assert least_state_size(covariance) == found
+
+
+@pytest.mark.parametrize(
+    ("grid", "message"),
+    [
+        ({"start": float("nan")}, "start is nan"),
+        ({"step": 0}, "step is 0; expected a positive number"),
+        ({"n_times": 3}, "n_times is 3; expected a whole number of at least 4"),
+        ({"tol": 2}, "tol is 2; expected a number from 0 to 1"),
+    ],
+)
+def test_a_grid_that_is_none_is_named(grid, message):
+    with pytest.raises(ValueError, match=message):
+        least_state_size(Constant(), **grid)

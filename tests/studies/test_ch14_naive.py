@@ -42,3 +42,17 @@ def test_smoothing_1_is_the_posterior_mean_of_equally_likely_chances():
     weight = lambda p: p**wins * (1 - p) ** losses  # noqa: E731
     mean = quad(lambda p: p * weight(p), 0, 1)[0] / quad(weight, 0, 1)[0]
     assert naive_probabilities(index, y, [[0, 1]])[0, 1] == pytest.approx(mean)
+
+
+@pytest.mark.parametrize(
+    ("index", "y", "smoothing", "message"),
+    [
+        ([[0, 10**7]], [1], 1.0, r"index\[0, 1\] is 10000000"),
+        ([[0, 0]], [1], 1.0, "compares item 0 with itself"),
+        ([[0, 1]], [0], 1.0, r"y\[0\] is 0"),
+        ([[0, 1]], [1], 0.0, "smoothing is 0.0; expected a positive number"),
+    ],
+)
+def test_bad_input_is_named(index, y, smoothing, message):
+    with pytest.raises(ValueError, match=message):
+        naive_probabilities(index, y, [[0, 1]], smoothing)
