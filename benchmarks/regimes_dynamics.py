@@ -119,7 +119,7 @@ def season(n: int, n_players: int) -> Callable[[], object]:
 
 def ahead_rows(scale: int) -> list[Row]:
     rows, before = [], {}
-    for kind, sizes in {"20 matches each": (16_000, 32_000, 100_000), "100 players": (8_000, 16_000)}.items():
+    for kind, sizes in {"20 matches each": (8_000, 16_000), "100 players": (8_000, 16_000)}.items():
         for size in sizes:
             n = size // scale
             n_players = n // 20 if kind[0] == "2" else 100

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
@@ -35,10 +36,11 @@ from preflearn.checks import (
 )
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.prior import REST, Prior, by_name, warn_of_lengths
-from preflearn.dynamics.engine.algorithm import TRACE
+from preflearn.dynamics.engine.acceleration import Mixing
+from preflearn.dynamics.engine.algorithm import TRACE, Plain, Sweep, fixed_point
 from preflearn.dynamics.engine.posterior import Posterior
+from preflearn.dynamics.engine.schedule import schedule_of
 from preflearn.dynamics.engine.threads import slices, team
-from preflearn.dynamics.inference import Solved, differences, laid_out, solved
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.dynamics.saving import as_names, read_npz, write_npz
 from preflearn.matches import Matches, check_matches, joined
@@ -218,8 +220,7 @@ class DynamicComparisons(BaseEstimator):
         at = as_floats(time, "time")
         times = check_array(np.atleast_1d(at), "time", ("k",), "times")
         scores = self._scores()
-        of = scores.of((feature,))
-        mean, variance = scores.moments(np.repeat(of, len(times), axis=1), times)
+        mean, variance = scores.moments(np.repeat(scores.of((feature,)), len(times), axis=1), times)
         std = np.sqrt(variance)
         return (mean[0], std[0]) if at.ndim == 0 else (mean, std)
 
@@ -235,10 +236,9 @@ class DynamicComparisons(BaseEstimator):
         """What is told of mean and variance of each match, one match a column, by a team."""
         check_is_fitted(self, "matches_")
         check_matches(matches)
-        design = matches.design
+        design, scores = matches.design, self._scores()
         present = np.flatnonzero(np.bincount(design.indices, minlength=design.shape[1]))
         of = np.zeros((2, design.shape[1]), dtype=np.int64)
-        scores = self._scores()
         of[:, present] = scores.of(tuple(matches.features[k] for k in present))
 
         def one(part: slice) -> Any:
@@ -253,12 +253,15 @@ class DynamicComparisons(BaseEstimator):
             parts = slices(len(matches)) if few else [slice(0, len(matches))]
             return np.concatenate(share(one, parts), axis=-1)
 
-    def _filled(self, prior: Prior, matches: Matches, outcomes: Floats, found: Solved) -> Self:
-        """With the attributes of a fit."""
+    def _filled(
+        self, prior: Prior, matches: Matches, outcomes: Floats, sites: Floats, trace: Any, converged: bool
+    ) -> Self:
+        """With the attributes of a fit; the trace is a mapping of the names in TRACE to arrays."""
         self.matches_, self.outcomes_, self.features_ = matches, outcomes, matches.features
-        self.pseudo_observations_, self.trace_ = found.sites, pd.DataFrame(found.trace)
-        self.n_iter_, self.converged_ = len(self.trace_), found.converged
-        self.log_marginal_likelihood_ = float(found.trace["evidence"][found.trace["accepted"]][-1])
+        self.pseudo_observations_, self.trace_ = sites, pd.DataFrame(trace)
+        self.n_iter_ = len(self.trace_)
+        self.log_marginal_likelihood_ = float(trace["evidence"][trace["accepted"]][-1])
+        self.converged_ = converged
         # Those of the fit, whatever becomes of the parameters.
         self._prior, self._likelihood, self._n_threads = prior, self.likelihood, self.n_threads
         self._posterior: Posterior | None = None
@@ -348,6 +351,15 @@ def check_model(model: DynamicComparisons) -> None:
         check_count(model.n_threads, "n_threads", least=1)
 
 
+def differences(x: Floats, starts: NDArray, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
+    """Mean and variance of x·s of each match, from those of the scores, one an entry of the design.
+
+    `starts`, of one more than there are matches, says where the entries of each begin.
+    """
+    begin = starts[:-1] - starts[0]
+    return np.add.reduceat(x * mean, begin), np.add.reduceat(x * x * variance, begin)
+
+
 def check_problem(model: DynamicComparisons, matches: Matches, y: ArrayLike) -> Floats:
     """The outcomes, after a check of all that a fit begins with."""
     check_model(model)
@@ -355,13 +367,30 @@ def check_problem(model: DynamicComparisons, matches: Matches, y: ArrayLike) -> 
     return model.likelihood.check(y, len(matches))
 
 
+@contextmanager
+def laid_out(
+    model: DynamicComparisons, matches: Matches, outcomes: Floats, sites: Floats | None = None
+) -> Iterator[Sweep]:
+    """The sweep by a model's parameters, from given pseudo-observations or none; its team works meanwhile."""
+    with team(model.n_threads) as share:
+        schedule = schedule_of(matches, Prior(model.covariance))
+        sweep = Sweep(schedule, model.likelihood, outcomes, ep=model.method == "ep", share=share)
+        if sites is not None:
+            sweep.entries[:, :2] = sites[schedule.entry_order]
+        yield sweep
+
+
 def infer(
     model: DynamicComparisons, matches: Matches, outcomes: Floats, sites: Floats | None = None
 ) -> DynamicComparisons:
     """Fit, from given pseudo-observations or from nothing, without checks or warnings."""
     with laid_out(model, matches, outcomes, sites) as sweep:
-        found = solved(model, sweep)
-    return model._filled(sweep.schedule.prior, matches, outcomes, found)
+        step = Mixing(sweep) if model.rate == "auto" else Plain(sweep, as_real(model.rate))
+        trace, converged = fixed_point(sweep, step, tol=model.tol, max_iter=int(model.max_iter))
+    found, schedule = np.empty((len(sweep.entries), 2)), sweep.schedule
+    found[schedule.entry_order] = sweep.entries[:, :2]
+    noted = dict(zip(TRACE, map(np.array, zip(*trace, strict=True)), strict=True))
+    return model._filled(schedule.prior, matches, outcomes, found, noted, converged)
 
 
 def load(path: str | os.PathLike[str]) -> DynamicComparisons:
@@ -407,5 +436,4 @@ def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparis
     one = header["one_covariance"]
     same = one == prior.one and len(header["covariance"]) == len(prior.covariances)
     require(same, one, "one_covariance", "True with one covariance, else False with one for each name")
-    found = Solved(sites, trace, check_flag(header["converged"], "converged"))
-    return model._filled(prior, matches, outcomes, found)
+    return model._filled(prior, matches, outcomes, sites, trace, check_flag(header["converged"], "converged"))

@@ -37,8 +37,7 @@ from preflearn.dynamics.choosing.named import (
     with_parameters,
 )
 from preflearn.dynamics.covariances.prior import MOST_LENGTHS, MOST_SPANS
-from preflearn.dynamics.inference import laid_out
-from preflearn.dynamics.model import DynamicComparisons, check_problem, infer
+from preflearn.dynamics.model import DynamicComparisons, check_problem, infer, laid_out
 from preflearn.ground.search import Range
 from preflearn.matches import Matches
 

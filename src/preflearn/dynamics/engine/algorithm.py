@@ -127,11 +127,7 @@ class Sweep:
         A rate that is small enough for a Gaussian likelihood (chapter 13): 2 by the most features of a match.
     parts : list of slice
         The entries, in parts of about equal work.
-    some : ndarray of bool, shape (M,), or None
-        Which features are smoothed, in the schedule's order: all, if None.
     """
-
-    some: NDArray[np.bool_] | None = None
 
     def __init__(
         self, schedule: Schedule, likelihood: Likelihood, outcomes: Floats, *, ep: bool, share: Share
@@ -147,15 +143,13 @@ class Sweep:
         self._work = [(group, part) for group in schedule.groups for part in reversed(group.chunks)]
 
     def features(self) -> float:
-        """The Kalman filter and smoother of each feature, or of `some`; returns the sum of their log Z~."""
+        """The Kalman filter and smoother of each feature; returns the sum of their log Z~."""
 
         def one(task: Any) -> float:
             group, part = task
             return group.smooth(self.entries, self.schedule.visits, part, self.ep)
 
-        some = self.some
-        chosen = [(group, part if some is None else part[some[part]]) for group, part in self._work]
-        return _sum(self.share(one, [task for task in chosen if len(task[1])]))
+        return _sum(self.share(one, self._work))
 
     def check_deviations(self) -> None:
         """Raise ValueError where scores, by the last call of `features`, deviate too much for arithmetic."""
