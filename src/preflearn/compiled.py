@@ -162,7 +162,7 @@ class _Word(event.Listener):
         module = event.data["dispatcher"].py_func.__module__
         self._depth += self._depth > 0 or module.startswith("preflearn")
         if self._depth == 1 and self._left > 0:
-            text = f"preflearn compiles {module} for this machine, once: this may take some five seconds"
+            text = f"preflearn compiles {module} for this machine, once: this may take some seconds"
             self._timer = Timer(self._left, print, [text], {"file": sys.stderr, "flush": True})
             self._timer.daemon, self._begin = True, time.monotonic()
             self._timer.start()

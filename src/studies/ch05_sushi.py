@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from preflearn.checks import check_count, check_labels, check_real, generator, require
 from preflearn.datasets.sushi import BEST, SushiData, pairs_of_neighbours
-from preflearn.pairs import Pairs
+from preflearn.pairs import Pairs, as_pairs
 
 
 def simulate_sushi(rng: np.random.Generator | int, n_users: int = 2500) -> SushiData:
@@ -79,7 +79,7 @@ def disjoint_samples(
     >>> [sorted(labels.tolist()) for _, labels in samples]
     [[0, 1], [0, 1]]
     """
-    y, rng = check_labels(y, len(pairs)), generator(rng, "rng")
+    y, rng = check_labels(y, len(pairs := as_pairs(pairs))), generator(rng, "rng")
     require(np.iterable(sizes), sizes, "sizes", "the number of pairs of each sample")
     sizes = [check_count(size, f"sizes[{k}]", 1) for k, size in enumerate(sizes)]
     check_real(tie_share, "tie_share", "a share from 0 to 1", 0, 1)

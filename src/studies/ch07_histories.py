@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import check_array, check_labels, check_scale, refuse
+from preflearn.checks import check_array, check_count, check_labels, check_scale, refuse
 from preflearn.matches import Matches
 
 FEATURES = (
@@ -176,7 +176,7 @@ def forward_splits(
     Raises
     ------
     ValueError
-        If a share leaves one of the two parts empty.
+        If n is no number of at least 2, or a share leaves one of the two parts empty.
 
     Examples
     --------
@@ -185,7 +185,7 @@ def forward_splits(
     """
     parts = check_array(shares, "shares", ("k",))
     check_scale(parts, "shares")
-    cuts = np.floor(parts * n)
+    cuts = np.floor(parts * check_count(n, "n", least=2))
     expected = f"a share that leaves 1 to {n - 1} of {n} matches to learn from"
     refuse((cuts < 1) | (cuts >= n), parts, "shares", expected)
     return [(np.arange(cut), np.arange(cut, n)) for cut in cuts.astype(int)]

@@ -214,7 +214,7 @@ def by_pursuit(name: str, stages: Sequence[int], mix: float = 0.0, backfit: Back
         values = (follow[:, order] @ search.coefs()[:, kept]).T
         return Family(values, np.array([len(set(order[:p])) for p in kept]))
 
-    return Method(name, tuple(stages), solve)
+    return Method(name, tuple(check_count(stage, "a stage", least=1) for stage in stages), solve)
 
 
 # ---- Errors

@@ -216,7 +216,7 @@ def training_size(n_games: int, share: float = 0.7) -> int:
     >>> training_size(67_642)
     47349
     """
-    size = math.floor(share * n_games)
+    size = math.floor(check_real(share, "share") * check_count(n_games, "n_games", least=2))
     require(0 < size < n_games, share, "share", f"one that leaves games on both sides, of {n_games}")
     return size
 
@@ -392,6 +392,6 @@ def bradley_terry_probabilities(
     """
     signed = matches.design.multiply(check_labels(y, len(matches), allow=(-1, 1))[:, None])
     both, one = sparse.vstack([signed, -signed]), np.ones(len(matches))  # there are always two classes
-    check_real(regularization, "regularization", "a positive number", 1 / LARGEST, LARGEST)
-    machine = LogisticRegression(C=1 / (4 * regularization), fit_intercept=False, tol=1e-12, max_iter=10_000)
+    cost = 0.25 / check_real(regularization, "regularization", "a positive number", 1 / LARGEST, LARGEST)
+    machine = LogisticRegression(C=cost, fit_intercept=False, tol=1e-12, max_iter=10_000)
     return machine.fit(both, np.append(one, -one)).predict_proba(asked.design)

@@ -127,7 +127,7 @@ def choose(
     scale = DomainScaler("min-max").fit(X), DomainScaler(kind).fit(X)
     unit, scaled = (scaler.transform(X) for scaler in scale)
     k = Able2Rank("cv", random_state=random_state).fit(unit, rank).k_
-    svm = SVMRank("path", "linear", random_state=random_state).fit(scaled, -np.asarray(rank))
+    svm = SVMRank("path", "linear", random_state=random_state).fit(scaled, -np.asarray(rank, dtype=float))
     net = choose_rank_net(scaled, np.asarray(rank), random_state) if grid else RankNet()
     return Choices(k, svm.C_, net, kind)
 

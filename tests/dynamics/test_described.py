@@ -58,7 +58,7 @@ def test_descriptions_reprs_and_hashes(value):
     [
         (Covariance.read, "Constant", "the description of a covariance is 'Constant'; expected a dict"),
         (Likelihood.read, "Probit", "the description of a likelihood is 'Probit'; expected a dict"),
-        (Covariance.read, {"kind": "Cosine"}, r"a covariance is 'Cosine'; expected one of \["),
+        (Covariance.read, {"kind": "Nothing"}, r"a covariance is 'Nothing'; expected one of \["),
         (Likelihood.read, {"kind": "Cauchy"}, r"a likelihood is 'Cauchy'; expected one of \["),
         (Covariance.read, {"kind": "_Matern", "variance": 1.0}, "the kind of a covariance is '_Matern'"),
         (Covariance.read, {"variance": 1.0}, "the kind of a covariance is None"),

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from fuzz.arguments import Problem, hints_of
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning, NotFittedError
 
 import bookrunner
 import preflearn
@@ -32,7 +32,7 @@ INSIDE = {"checks", "compiled", "counting"}  # no doors: their callers have chec
 # What others make and check, or what takes a model that was fitted or a table that we print.
 NOT_CHECKED = {"Incidence", "DifferenceGram", "StateSpace", "Separability", "Likelihood.check"}
 NOT_CHECKED |= {"cone_distance", "published_model"}
-WARNINGS = (UserWarning, ConvergenceWarning)
+WARNINGS = (UserWarning, ConvergenceWarning, FitFailedWarning)
 ENGINE = (np.ndarray, collections.abc.Callable)
 CHANGES_ITSELF = {"fit", "partial_fit", "update"}
 
@@ -140,8 +140,8 @@ class Case:
     """The calls of one number: a constructor and methods of what it makes, or a function."""
 
     def __init__(self, seed: int, number: int, names: Mapping[str, Callable[..., Any]], folder: Path) -> None:
-        self.rng = np.random.default_rng([seed, number])
-        self.name = sorted(names)[number % len(names)]
+        again, self.name = number // len(names), sorted(names)[number % len(names)]
+        self.rng = np.random.default_rng([seed, again, *self.name.encode()])  # whatever other names there are
         self.target, self.calls = names[self.name], list[dict[str, str]]()
         # What stands in a chapter is called by us: with numbers of all kinds, but with the objects it takes.
         self.problem = Problem(self.rng, folder, things=not self.name.startswith("studies"))

@@ -34,16 +34,15 @@ def test_p_unknowns_of_a_kernel_of_few_features(mix):
     Z, L = np.random.default_rng(4).normal(size=(12, 3)) + 1, mix * np.eye(12) + (1 - mix) * L
     if mix == 0:
         Z = np.hstack([Z, Z[:, :1]])  # and of fewer than there are columns
-    K = Z @ Z.T
+    K, levelled = Z @ Z.T, Z - Z.mean(axis=0) if mix == 0 else Z
     forms = QueryForm(query, mix), GraphForm(sparse.csr_array(same_query(query)), mix)
     for form in forms if mix < 1 else forms[:1]:
-        engine, twin = LinearRidge(Z - Z.mean(axis=0) if mix == 0 else Z, form, s), GraphRidge(K, form, s)
+        engine, twin = LinearRidge(levelled, form, s), GraphRidge(K, form, s)
         found = engine.solutions(ALPHAS)
-        expected = [np.linalg.solve(L @ K + alpha * np.eye(12), L @ s) for alpha in ALPHAS]
+        expected = np.array([np.linalg.solve(L @ K + alpha * np.eye(12), L @ s) for alpha in ALPHAS])
         np.testing.assert_allclose(found, expected, atol=1e-9)
+        np.testing.assert_allclose(engine.weights(ALPHAS), expected @ levelled, atol=1e-9)
         assert engine.trace == pytest.approx(twin.trace)
-        if mix:
-            np.testing.assert_allclose(engine.K @ found[0], K @ found[0], atol=1e-9)
 
 
 def test_least_squares_of_least_norm():

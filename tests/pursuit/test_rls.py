@@ -3,6 +3,7 @@
 from fractions import Fraction
 from functools import partial
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
@@ -432,3 +433,19 @@ def test_functions_whose_squares_are_no_floats_are_left_out():
     X = 1e-90 * np.array([[1.0], [2.0], [4.0]])
     model = SparseRankRLS(2, 0.0, "linear", random_state=0).fit(X, [1.0, 2.0, 4.0])
     assert model.coef_.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(("offset", "atol"), [(0.0, 1e-13), (1e3, 1e-8), (1e4, 1e-6), (1e5, 1e-3)])
+@pytest.mark.parametrize("alpha", [1.0, 0.1])
+def test_features_far_from_zero_keep_the_digits_of_linear_scores(offset, atol, alpha):
+    """Against 40 digits; by residuals over alpha the errors would be 1e-8 to 1e3."""
+    rng = np.random.default_rng(0)
+    X, mpmath.mp.dps = rng.standard_normal((60, 3)) + offset, 40
+    y = rng.standard_normal(60)
+    A = mpmath.matrix(X.tolist())
+    w = mpmath.lu_solve(A.T * A + alpha * mpmath.eye(3), A.T * mpmath.matrix(y.tolist()))
+    exact = np.array([float(value) for value in A * w])
+    model = RLS(alpha, kernel="linear").fit(X, y)
+    np.testing.assert_allclose(model.rank_function(X), exact, rtol=0, atol=atol)
+    norm = float(sum(value**2 for value in w))
+    assert model.objective_ == pytest.approx(np.sum((y - exact) ** 2) + alpha * norm, abs=60 * atol)

@@ -1,3 +1,5 @@
+import warnings
+
 import choix
 import numpy as np
 import pytest
@@ -264,3 +266,34 @@ def test_turning_all_preferences_around_turns_the_order(name, seed, n):
 def test_bad_degrees_are_named(name, P, message):
     with pytest.raises(ValueError, match=message):
         AGGREGATES[name](P)
+
+
+def ring(n, neighbours=3, games=20.0):
+    """Sparse counts of players in a ring, whose strengths are a slow walk."""
+    rng = np.random.default_rng(0)
+    strength = np.cumsum(rng.normal(0, 0.1, n))
+    i, k = np.repeat(np.arange(n), neighbours), np.tile(np.arange(1, neighbours + 1), n)
+    j = (i + k) % n
+    won = rng.binomial(int(games) - 2, expit(strength[i] - strength[j])) + 1.0
+    return sparse.coo_array((np.r_[won, games - won], (np.r_[i, j], np.r_[j, i])), (n, n)).tocsr()
+
+
+def test_a_long_ring_is_factored_and_never_filled(monkeypatch):
+    """Gradients do not converge there; a filled matrix would take n x n."""
+    P = ring(1500)
+    monkeypatch.setattr(aggregation, "_PRODUCTS", 5)
+    filled = aggregation._maximum(P.toarray() / P.max(), False)
+    monkeypatch.setattr(np.linalg, "solve", None)
+    found = bradley_terry(P)
+    np.testing.assert_allclose(found, filled, atol=1e-7)
+
+
+@pytest.mark.parametrize("scale", [1e-310, 1e-300, 1.0])
+def test_sparse_counts_of_any_size_and_kind(scale):
+    P = np.array([[0, 3, 1], [1, 0, 2], [2, 1, 0]])
+    expected = bradley_terry(P)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_allclose(bradley_terry(sparse.csr_array(P * scale)), expected, atol=1e-6)
+        np.testing.assert_allclose(bradley_terry(sparse.csr_array(P.astype(np.int8))), expected, atol=1e-9)
+        assert np.isfinite(bradley_terry(sparse.csr_array(P > 1))).all()

@@ -166,9 +166,9 @@ class DynamicComparisons(BaseEstimator):
     def update(self, matches: Matches, y: ArrayLike) -> Self:
         """Add later matches: the sweeps go on from the last state, so a few are enough.
 
-        They are sweeps of all matches, since at a `tol` of 1e-6 nearly all move: after 400,000 of them one
-        more takes a second, and so do a thousand more. Where each match is to be forecast from all before
-        it, `one_step_ahead` is quicker.
+        They are sweeps of all matches, since at a `tol` of 1e-6 nearly all move: one more match takes as long
+        as a thousand more, after 400,000 of them about a second. Where each match is to be forecast from all
+        before it, `one_step_ahead` is quicker.
 
         Parameters, results and errors as in `fit`. The matches may have new features, in any order of
         columns. It raises ValueError also where the first of them is earlier than the last one so far.
@@ -402,8 +402,8 @@ def load(path: str | os.PathLike[str]) -> DynamicComparisons:
 
     Raises
     ------
-    FileNotFoundError
-        If there is no such file.
+    OSError
+        If there is no such file, or it can't be read.
     ValueError
         If the file is something else, damaged, or of another version of the format.
     """

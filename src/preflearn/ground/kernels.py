@@ -27,7 +27,7 @@ _NEGATIVE = 1e-9  # a remainder larger than this share is none
 _NOISE = 100  # times the rounding of an entry is that of what remains
 _BLOCK = 1 << 10
 _FEW, _SMALL = 20, 10**7  # features, and numbers to add, whose differences cost no more than a product
-_CANCELS = 1 / 4  # of |x|²: below this share, |x - x'|² is not left to a product
+_CANCELS = 1 / 100  # of |x|²: below this share, |x - x'|² is not left to a product
 _PSTRF, _TRTTF, _PFTRF = linalg.get_lapack_funcs(("pstrf", "trttf", "pftrf"))
 _LEAST = np.finfo(np.float64).tiny
 
@@ -136,7 +136,7 @@ def kernel_less_one(kernel: Kernel, gamma: float, X: Floats, Y: Floats) -> Float
 
 
 def squared_distances(X: Floats, Y: Floats) -> Floats:
-    """|x - x'|² between the rows of X and of Y, each with a relative error of rounding, shape (n_x, n_y).
+    """|x - x'|² between the rows of X and of Y, each with a relative error near rounding, shape (n_x, n_y).
 
     A product of matrices, |x|² + |x'|² - 2 x·x', takes less time where features are many, and loses the
     digits in which large squares agree. It serves for items that are far from each other: with
@@ -146,7 +146,7 @@ def squared_distances(X: Floats, Y: Floats) -> Floats:
         return cdist(X, Y, "sqeuclidean").astype(np.float64, copy=False)
     middle = Y.mean(axis=0)  # an offset would be a part of all squares
     moved = X - middle
-    others = moved if Y is X else Y - middle  # a product with itself is symmetric
+    others = moved if Y is X else Y - middle
     size, squares = (moved**2).sum(axis=1)[:, None], moved @ others.T
     squares *= -2
     squares += size

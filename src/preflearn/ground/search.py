@@ -210,6 +210,6 @@ def near_boundary(values: Mapping[str, Any], ranges: Mapping[str, Range | Sequen
 
 def check_jobs(n_jobs: Any) -> int:
     """Return a number of processes, as joblib understands it, or say what it is."""
-    good = isinstance(n_jobs, int | np.integer) and not isinstance(n_jobs, bool) and n_jobs != 0
+    good = isinstance(n_jobs, int | np.integer) and not isinstance(n_jobs, bool) and 0 != abs(n_jobs) < 2**31
     require(good, n_jobs, "n_jobs", "a whole number of processes, or -1 for all processors")
     return int(n_jobs)

@@ -22,7 +22,7 @@ from preflearn.checks import (
     require,
 )
 from preflearn.ground.estimator import check_asked
-from preflearn.ground.expansion import Functions, KernelParameters, functions_of
+from preflearn.ground.expansion import Expansion, Functions, KernelParameters, functions_of
 from preflearn.ground.kernels import Kernel
 from preflearn.metrics import disagreement_error, threshold
 from preflearn.pairs import Pairs, as_pairs
@@ -106,7 +106,7 @@ class ScoredItemsEstimator(KernelParameters, BaseEstimator):
             With ``kernel="precomputed"``: the values of the N functions of the dictionary, (n, N).
         """
         X = check_asked(self, X)
-        return self._functions.expansion(self.basis_, self.coef_)(X)
+        return self._learned(1.0)(X)
 
     def decision_function(self, pairs: Pairs | ArrayLike) -> Floats:
         """r(first) - r(second) for each pair, shape (m,)."""
@@ -123,7 +123,11 @@ class ScoredItemsEstimator(KernelParameters, BaseEstimator):
 
     def _levelled(self, X: Floats) -> Floats:
         """r up to a constant, to full precision where a kernel is so wide that its 1 would hide the rest."""
-        return self._functions.seen(0.0).expansion(self.basis_, self.coef_)(X)
+        return self._learned(0.0)(X)
+
+    def _learned(self, mix: float) -> Expansion:
+        """r, or with mix = 0 r up to a constant."""
+        return self._functions.seen(mix).expansion(self.basis_, self.coef_)
 
     def _set_errors(self, name: str, errors: Floats | None) -> None:
         """Errors of held-out items, which an attribute has only if this fit had some."""

@@ -11,7 +11,6 @@ from functools import cached_property
 
 import numpy as np
 from scipy import linalg
-from scipy.sparse.linalg import aslinearoperator
 
 from preflearn.checks import Floats, Ids
 from preflearn.ground.kernels import indefinite
@@ -101,6 +100,8 @@ def kernel_ridge(K: Floats, form: Form, s: Floats) -> QueryRidge | GraphRidge:
 class LinearRidge:
     """The same minima for K = Z Z', in p unknowns: (Z'L~Z + alpha I) w = Z'L~s, and a = L~(s - Z w) / alpha.
 
+    Take the function from w: what is left of s, divided by a small alpha, tells Z'a = w with few digits.
+
     Parameters
     ----------
     Z : ndarray of shape (n, p)
@@ -110,14 +111,18 @@ class LinearRidge:
     """
 
     def __init__(self, Z: Floats, form: Form, s: Floats):
-        self._Z, self._s, self._form = Z, s, form
+        self.Z, self._s, self._form = Z, s, form
         self._D, self._c = form.root(Z), form.root(s)
         self._inner, self._pull = self._D.T @ self._D, self._c @ self._D
-        self.trace, self.K = float(np.trace(self._inner)), aslinearoperator(Z) @ aslinearoperator(Z.T)
+        self.trace = float(np.trace(self._inner))
+
+    def weights(self, alphas: Floats) -> Floats:
+        """The w for each alpha, shape (k, p)."""
+        return ridge(self._D, self._c, alphas)
 
     def solutions(self, alphas: Floats) -> Floats:
         """The coefficients for each alpha, shape (k, n)."""
-        residuals = self._s[:, None] - self._Z @ _by_spectrum(self._inner, self._pull, alphas).T
+        residuals = self._s[:, None] - self.Z @ self.weights(alphas).T
         return np.ascontiguousarray(self._form.times(residuals).T) / alphas[:, None]
 
     def left_out(self, alphas: Floats) -> Floats:
@@ -126,7 +131,7 @@ class LinearRidge:
         for ids in _told(self._form, self._c):
             D, c = self._D[ids], self._c[ids]
             w = _by_spectrum(self._inner - D.T @ D, self._pull - c @ D, alphas)
-            scores[:, ids] = w @ self._Z[ids].T
+            scores[:, ids] = w @ self.Z[ids].T
         return scores
 
 

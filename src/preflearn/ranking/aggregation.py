@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import cg
+from scipy.sparse.linalg import cg, spsolve
 from scipy.special import expit
 
 from preflearn.checks import LARGEST, Floats, check_array, check_shape, refuse, require
@@ -34,7 +34,7 @@ _MOST_STEPS = 500
 _EQUAL = 1e-8  # log-worths closer than this are one
 _ROUNDING = 1e-12  # of the largest row sum
 _FEW = 300  # items up to which equations are solved directly
-_SHARE, _PRODUCTS = 1e-4, 2000  # of a right-hand side that may be left, after so many products at most
+_SHARE, _PRODUCTS = 1e-4, 500  # of a right-hand side that may be left, after so many products at most
 _WHOLE = 20_000  # items up to which a sparse matrix is filled
 _DEGREES = "a degree for each ordered pair of items"
 
@@ -76,8 +76,8 @@ def bradley_terry(P: ArrayLike | sparse.sparray) -> Floats:
 
     Newton's method, as a rule in 5 to 60 steps, for total orders as well; its steps are shortened where
     neighbours in the order would move far apart, and only there. With more than 300 items and a maximum a
-    step takes conjugate gradients, some ten products with the p_ij > 0; else, and where these do not
-    converge, it takes O(n^3), and a sparse P is filled.
+    step takes conjugate gradients, some ten products with the p_ij > 0, or a sparse factorisation where
+    these do not converge; else it takes O(n^3), and a sparse P is filled.
 
     Examples
     --------
@@ -91,7 +91,10 @@ def bradley_terry(P: ArrayLike | sparse.sparray) -> Floats:
     largest = degrees.max()
     if not largest > 0:
         return np.zeros(degrees.shape[0])
-    degrees = degrees / largest
+    if sparse.issparse(degrees):  # which would be multiplied by 1 / largest
+        degrees.data /= largest
+    else:
+        degrees /= largest
     connected = connected_components(degrees > _LEAST, connection="strong")[0] == 1
     if not connected:
         n = degrees.shape[0]
@@ -108,12 +111,12 @@ def _maximum(P: Any, connected: bool) -> Floats:
     """
     pairs = (sparse if sparse.issparse(P) else np).triu(P + P.T, 1).nonzero()
     B, won, lost = Incidence(np.column_stack(pairs), P.shape[0]), P[pairs], P.T[pairs]
-    worths, last, direct = np.zeros(P.shape[0]), np.inf, not connected or P.shape[0] <= _FEW
+    worths, last, filled = np.zeros(P.shape[0]), np.inf, not connected or P.shape[0] <= _FEW
     for number in range(_MOST_STEPS):
         d = B.differences(worths)
         ahead, behind = expit(d), expit(-d)
         slope, weights = B.adjoint(won * behind - lost * ahead), (won + lost) * ahead * behind
-        step, direct = _step(B, weights, slope, direct)
+        step = _step(B, weights, slope, filled)
         length = float(np.ptp(step))
         apart = np.abs(np.diff(step[np.argsort(worths, kind="stable")])).max(initial=0.0)
         worths = worths + step / max(1.0, apart / (_LONGEST if number < _LONG else _SHORTER))
@@ -123,19 +126,20 @@ def _maximum(P: Any, connected: bool) -> Floats:
     return worths - worths.mean()
 
 
-def _step(B: Incidence, weights: Floats, slope: Floats, direct: bool) -> tuple[Any, bool]:
-    """A solution x of B'WB x = slope, and whether it was found directly, as it is where products are many."""
+def _step(B: Incidence, weights: Floats, slope: Floats, filled: bool) -> Any:
+    """Solve B'WB x = slope: of a filled matrix, by gradients, or by factors where these are many."""
     n = B.shape[1]
-    if not direct:
-        laplacian = B.laplacian(weights)
-        degree = sparse.diags_array(1 / laplacian.diagonal())
-        step, failed = cg(laplacian, slope, rtol=_SHARE, maxiter=_PRODUCTS, M=degree)
-        if not failed:
-            return step, False
-    off = np.zeros((n, n))
-    off[B.first, B.second] = weights
-    off += off.T
-    return np.linalg.solve(np.diag(off.sum(axis=1)) - off + 1 / n, slope), True  # 1 / n keeps the mean
+    if filled:
+        off = np.zeros((n, n))
+        off[B.first, B.second] = weights
+        off += off.T
+        return np.linalg.solve(np.diag(off.sum(axis=1)) - off + 1 / n, slope)  # 1 / n keeps the mean
+    laplacian = B.laplacian(weights)
+    degree = sparse.diags_array(1 / laplacian.diagonal())
+    step, failed = cg(laplacian, slope, rtol=_SHARE, maxiter=_PRODUCTS, M=degree)
+    if failed:  # as of a long chain or ring, whose factors are sparse
+        step = np.append(0.0, spsolve(laplacian.tocsc()[1:, 1:], slope[1:]))
+    return step
 
 
 def row_sums(P: ArrayLike) -> Floats:
@@ -204,7 +208,7 @@ AGGREGATES: dict[str, Callable[[ArrayLike], Floats]] = {
 def _check_degrees(P: Any) -> Any:
     """A copy with a diagonal of 0; sparse where P is."""
     if sparse.issparse(P):
-        P = sparse.csr_array(P)
+        P = sparse.csr_array(P, dtype=np.float64)
         check_shape(P, "P", ("n", "n"), _DEGREES)
         refuse(~((P.data >= 0) & (P.data <= LARGEST)), P.data, "the data of P", "degrees from 0 to 1e100")
         return P - sparse.diags_array(P.diagonal())

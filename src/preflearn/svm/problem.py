@@ -27,6 +27,7 @@ from preflearn.ground.kernels import (
 from preflearn.pairs import DifferenceGram
 from preflearn.svm.differences import FeatureGram, HingeMatrix
 
+_KERNEL = 5  # half of the roundings that a value of a kernel may be off
 _NOTHING = 1e-12  # of the sum of sizes: differences of scores that are rounding
 INACCURATE = 1e-6  # a duality gap, in units of the objective, that is worth a warning
 _LARGEST, _SMALLEST = 1e16, 1e-100  # costs that floats can tell from 0 and infinity beside 1/2 u·u
@@ -96,10 +97,11 @@ class KernelProblem(ItemKernel):
         dual_coef = np.zeros(self.B.shape[0])
         dual_coef[pairs] = best.dual_coef
         # What the kernel's own rounding can do, no gap between its values knows: with the coefficients a of
-        # the items the optimum moves by a'(dK)a / 2, to first order, and dK is up to two roundings.
+        # the items the optimum moves by a'(dK)a / 2, to first order, and dK was up to seven roundings (of
+        # polynomials of degree 10).
         a = space.gram.B.adjoint(best.dual_coef) * (self.kernel not in ("linear", "precomputed"))
         proof = best.certificate
-        gap = proof.gap + space.rounding * float(np.abs(a).sum()) ** 2 / proof.objective
+        gap = proof.gap + _KERNEL * space.rounding * float(np.abs(a).sum()) ** 2 / proof.objective
         return best._replace(dual_coef=dual_coef, certificate=proof._replace(gap=gap))
 
     def space(self, pairs: Ids, rows: Rows) -> Space:

@@ -102,10 +102,9 @@ class SVMRank(KernelMachine):
     not independent. Among the lambda of least error the middle of the widest interval is taken, on the
     logarithmic scale. For other folds, or a validation set, see `cross_validated_path` and `ranksvm_path`.
 
-    **Another tool.** For a linear kernel, a small C, an objective that may be 1e-6 too large and either some
-    thousand pairs of ten features or a thousand features, scikit-learn's LinearSVC on the differences (half
-    of them turned, loss="hinge", fit_intercept=False) takes a fifth to a half of the time. With 10,000 pairs
-    of 50 features it takes more.
+    **Another tool.** For a linear kernel, a small C and an objective that may be 1e-6 too large, LinearSVC of
+    scikit-learn on the differences (half of them turned, loss="hinge", fit_intercept=False) may take less
+    time: a fifth with 2,000 pairs of 10 features.
 
     Examples
     --------
