@@ -53,7 +53,7 @@ class OneStepAhead(NamedTuple):
         time, in units of the posterior standard deviation (that of `DynamicComparisons.tol`). It is above
         `tol` only where a fit does not converge. It is the change of one sweep, not the distance to a refit:
         where few players meet often, or many matches share a date, forecasts were up to twenty times as far,
-        in standard deviations (0.39 at tol=0.02), and 0.04 in probability. Compare with a tol a tenth as large.
+        in standard deviations (0.39 at tol=0.02), and 0.04 in probability. Compare with a tenth of the tol.
     """
 
     probabilities: Floats
