@@ -282,22 +282,22 @@ def test_code_lines_are_counted_without_words():
 
 BUDGETS = {
     "ground floor": 1_073,
-    "ground": 1_143,
+    "ground": 1_144,
     "margins": 493,
     "svm": 643,
     "path": 1_249,
     "pursuit": 1_001,
     "dynamics": 2_905,
     "ratings": 350,
-    "ranking": 371,
+    "ranking": 372,
     "analogy": 944,
     "datasets": 541,
     "studies": 1_500,
-    "bookrunner": 1_697,
+    "bookrunner": 1_700,
 }
-# 213 lines more than in November 2026: least squares and Bradley-Terry that do not grow as n^3, blocks in the
+# 215 lines more than in November 2026: least squares and Bradley-Terry that do not grow as n^3, blocks in the
 # smoother, forecasts in parts, kernels of close items, and compilation that says a word.
-PREFLEARN = 10_713
+PREFLEARN = 10_715
 
 
 OVER = (

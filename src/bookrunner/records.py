@@ -110,6 +110,7 @@ def record(
     """
     _check_name(name)
     frame = _as_frame(name, table)
+    require(keys is None or isinstance(keys, Iterable), keys, "keys", "names of columns")
     unknown = [column for column in [*(keys or ()), *timings] if column not in frame.columns]
     require(not unknown, list(frame.columns), f"the list of columns of {name!r}", f"also {unknown}")
     if keys and frame.duplicated(list(keys)).any():

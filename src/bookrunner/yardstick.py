@@ -69,6 +69,8 @@ def lead(ours: Iterable[float], theirs: Iterable[float]) -> Lead:
     """
     from preflearn.checks import check_array, require  # late, since the command's help comes without
 
+    for name, values in (("ours", ours), ("theirs", theirs)):
+        require(getattr(values, "ndim", 1) > 0, values, name, "values, one a data set")
     first = check_array(list(ours), "ours", ("n",), "one value a data set")
     second = check_array(list(theirs), "theirs", (len(first),), "as many values as ours")
     require(len(first) > 1, len(first), "the number of data sets", "at least 2")

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import check_array, check_count, check_labels, check_scale, refuse
+from preflearn.checks import check_array, check_count, check_labels, check_scale, refuse, require
 from preflearn.matches import Matches
 
 FEATURES = (
@@ -139,21 +139,21 @@ def season_split(
     Raises
     ------
     ValueError
-        If the frame is not as in `match_features`, or a part is empty.
+        If the frame is not as in `match_features`, a time does not compare with its, or a part is empty.
     """
     codes, _, _ = _read(matches)
     time = matches["time"]
-    learn, predict = (((low <= time) & (time < high)).to_numpy() for low, high in ((start, cut), (cut, stop)))
+    try:
+        learn, predict = (((a <= time) & (time < b)).to_numpy() for a, b in ((start, cut), (cut, stop)))
+    except (TypeError, OverflowError):
+        raise ValueError(f"the ends are {start!r}, {cut!r}, {stop!r}; expected times") from None
     counts = np.bincount(codes[learn].ravel(), minlength=codes.max() + 1)
     known = (counts[codes] >= min_matches).all(axis=1)
     debut = ~pd.Series(codes.ravel()).duplicated().to_numpy().reshape(-1, 2)
     parts = SeasonSplit(np.flatnonzero(learn & known & ~debut.any(axis=1)), np.flatnonzero(predict & known))
     for name, rows, total in zip(parts._fields, parts, (learn.sum(), predict.sum()), strict=True):
-        if len(rows) == 0:
-            raise ValueError(
-                f"no match of {total} is left to {name} between {start} and {stop} (cut at {cut}); "
-                f"expected players with at least {min_matches} matches before the cut"
-            )
+        what = f"the number of matches to {name}, of {total} between {start} and {stop} (cut at {cut}),"
+        require(len(rows) > 0, 0, what, f"players with at least {min_matches} matches before the cut")
     return parts
 
 

@@ -133,6 +133,11 @@ def forward_search(
     ForwardSearch
         A model that fails or is constant on one split counts there as -1, so it is chosen only where all are.
 
+    Raises
+    ------
+    TypeError, ValueError
+        On bad pairs, labels or shares, or as `GridSearchCV` on a grid that is none.
+
     Examples
     --------
     >>> from preflearn.svm import SVMRank

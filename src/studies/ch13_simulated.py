@@ -112,7 +112,7 @@ def simulate_matches(
     scores = constant[players]
     scores += _moving(players, day, n_players, rng.normal(size=players.shape))
     variance = 1 + 2 * (CONSTANT + MOVING)  # of d + e
-    margin = math.sqrt(variance) * float(ndtri((1 + tie_share) / 2))
+    margin = math.sqrt(variance) * float(ndtri((1 + as_real(tie_share)) / 2))
     noisy = scores[:, 0] - scores[:, 1] + rng.normal(size=n_matches)
     y = (noisy > margin).astype(np.int8) - (noisy < -margin).astype(np.int8)
     names = [f"player {k}" for k in range(n_players)]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from preflearn.ground.search import Range, check_ranges, drawn, grid, judged, near_boundary
+from preflearn.ground.search import Range, check_jobs, check_ranges, drawn, grid, judged, near_boundary
 
 RANGES = {"rate": Range(0.01, 1.0), "angle": Range(-2.0, 2.0, "linear")}
 
@@ -64,3 +64,9 @@ def test_bad_input_is_named():
         if wrong != -1:
             with pytest.raises(ValueError, match=r"n_jobs is .*; expected a whole number of processes"):
                 judged(squares, grid({"rate": [1]}), wrong)
+
+
+@pytest.mark.parametrize("n_jobs", [0, True, 2**40, 1.0, np.timedelta64(1, "D"), "all"])
+def test_a_number_of_processes(n_jobs):
+    with pytest.raises(ValueError, match=r"n_jobs is .*; expected a whole number of processes"):
+        check_jobs(n_jobs)

@@ -186,3 +186,12 @@ def test_chapter_runs_on_chess_files(tmp_path, monkeypatch, capsys):
     assert names["seasons"][0][2][0] == (names["matches"]["month"] < 5).sum()  # the test starts in May 1999
     auc = names["results"].groupby("model")["test_auc"].mean()
     assert auc["linear, all"] > auc["trivial"]
+
+
+@pytest.mark.parametrize("ends", [("x", 20, 40), (7, pd.NaT, 40), (7, 20, 10**120)])
+def test_ends_that_are_no_times_are_named(ends):
+    matches = pd.DataFrame(
+        {"first": ["a"], "second": ["b"], "time": [3.0], "outcome": [1], "advantage": [True]}
+    )
+    with pytest.raises(ValueError, match=r"the ends are .*; expected times|the number of matches to train"):
+        season_split(matches, *ends)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -210,6 +211,6 @@ def near_boundary(values: Mapping[str, Any], ranges: Mapping[str, Range | Sequen
 
 def check_jobs(n_jobs: Any) -> int:
     """Return a number of processes, as joblib understands it, or say what it is."""
-    good = isinstance(n_jobs, int | np.integer) and not isinstance(n_jobs, bool) and 0 != abs(n_jobs) < 2**31
+    good = isinstance(n_jobs, Integral) and 0 != abs(as_real(n_jobs)) < 2**31  # NaN of a bool
     require(good, n_jobs, "n_jobs", "a whole number of processes, or -1 for all processors")
     return int(n_jobs)

@@ -74,9 +74,9 @@ class _AllItems(_Regularised):
         if queries is not None:
             errors = Held(data.X, data.y, queries).errors(system.left_out(alphas).T, bool(self.mix))
         self._keep(alphas, coefs, errors)
-        self._weights = w = None if weights is None else weights[alphas == self.alpha_][0]
-        f = system.K @ self.coef_ if w is None else system.Z @ w
-        size = self.coef_ @ f if w is None else w @ w
+        w: Any = None if weights is None else weights[alphas == self.alpha_][0]
+        f = system.Z @ w if isinstance(system, LinearRidge) else system.K @ self.coef_
+        self._weights, size = w, self.coef_ @ f if w is None else w @ w
         self.objective_ = float(data.form.squares(data.y - f) + self.alpha_ * size)
 
     def _learned(self, mix: float) -> Expansion:

@@ -138,7 +138,8 @@ def _step(B: Incidence, weights: Floats, slope: Floats, filled: bool) -> Any:
     degree = sparse.diags_array(1 / laplacian.diagonal())
     step, failed = cg(laplacian, slope, rtol=_SHARE, maxiter=_PRODUCTS, M=degree)
     if failed:  # as of a long chain or ring, whose factors are sparse
-        step = np.append(0.0, spsolve(laplacian.tocsc()[1:, 1:], slope[1:]))
+        rest: Any = spsolve(laplacian.tocsc()[1:, 1:], slope[1:])
+        step = np.append(0.0, rest)
     return step
 
 
