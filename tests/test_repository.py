@@ -289,15 +289,15 @@ BUDGETS = {
     "pursuit": 1_001,
     "dynamics": 2_905,
     "ratings": 350,
-    "ranking": 372,
+    "ranking": 373,
     "analogy": 944,
     "datasets": 541,
     "studies": 1_500,
     "bookrunner": 1_700,
 }
-# 215 lines more than in November 2026: least squares and Bradley-Terry that do not grow as n^3, blocks in the
+# 216 lines more than in November 2026: least squares and Bradley-Terry that do not grow as n^3, blocks in the
 # smoother, forecasts in parts, kernels of close items, and compilation that says a word.
-PREFLEARN = 10_715
+PREFLEARN = 10_716
 
 
 OVER = (

@@ -297,3 +297,12 @@ def test_sparse_counts_of_any_size_and_kind(scale):
         np.testing.assert_allclose(bradley_terry(sparse.csr_array(P * scale)), expected, atol=1e-6)
         np.testing.assert_allclose(bradley_terry(sparse.csr_array(P.astype(np.int8))), expected, atol=1e-9)
         assert np.isfinite(bradley_terry(sparse.csr_array(P > 1))).all()
+
+
+def test_players_at_random_are_never_factored(monkeypatch):
+    """The last steps are rounding, whose sum is not 0: no gradients reach it, and factors would be full."""
+    rng, n, m = np.random.default_rng(0), 4000, 200_000
+    first = rng.integers(0, n, m)
+    met = first, (first + rng.integers(1, n, m)) % n
+    monkeypatch.setattr(aggregation, "spsolve", None)
+    assert np.ptp(bradley_terry(sparse.coo_array((np.ones(m), met), (n, n)))) < 10

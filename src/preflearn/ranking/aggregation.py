@@ -136,6 +136,7 @@ def _step(B: Incidence, weights: Floats, slope: Floats, filled: bool) -> Any:
         return np.linalg.solve(np.diag(off.sum(axis=1)) - off + 1 / n, slope)  # 1 / n keeps the mean
     laplacian = B.laplacian(weights)
     degree = sparse.diags_array(1 / laplacian.diagonal())
+    slope = slope - slope.mean()  # which is rounding, and can't be reached
     step, failed = cg(laplacian, slope, rtol=_SHARE, maxiter=_PRODUCTS, M=degree)
     if failed:  # as of a long chain or ring, whose factors are sparse
         rest: Any = spsolve(laplacian.tocsc()[1:, 1:], slope[1:])
