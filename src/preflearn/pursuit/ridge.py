@@ -116,13 +116,10 @@ class LinearRidge:
         self._inner, self._pull = self._D.T @ self._D, self._c @ self._D
         self.trace = float(np.trace(self._inner))
 
-    def weights(self, alphas: Floats) -> Floats:
-        """The w for each alpha, shape (k, p)."""
-        return ridge(self._D, self._c, alphas)
-
     def solutions(self, alphas: Floats) -> Floats:
-        """The coefficients for each alpha, shape (k, n)."""
-        residuals = self._s[:, None] - self.Z @ self.weights(alphas).T
+        """The coefficients for each alpha, shape (k, n); the w are kept in `weights`, shape (k, p)."""
+        self.weights = ridge(self._D, self._c, alphas)
+        residuals = self._s[:, None] - self.Z @ self.weights.T
         return np.ascontiguousarray(self._form.times(residuals).T) / alphas[:, None]
 
     def left_out(self, alphas: Floats) -> Floats:

@@ -68,7 +68,7 @@ class _AllItems(_Regularised):
         coefs, self.basis_ = system.solutions(alphas), np.arange(len(data.X))
         told, weights = functions.seen(self.mix).expansion(self.basis_, coefs.T), None
         if isinstance(system, LinearRidge):
-            weights = system.weights(alphas)
+            weights = system.weights
             told = told._replace(centres=weights)
         errors = data.errors(told, bool(self.mix))
         if queries is not None:

@@ -108,11 +108,10 @@ class Posterior:
                 f"{self._time[first[row]]:g}; expected times from it on, since the covariance has "
                 "origin='first'"
             )
-        known = self._time
-        begin = np.where(seen | ~early, np.minimum(known[first], time), time)
-        A, Q = model.transitions(np.where(early, time, known[place - 1]), time, begin)
+        begin = np.where(seen | ~early, np.minimum(self._time[first], time), time)
+        A, Q = model.transitions(np.where(early, time, self._time[place - 1]), time, begin)
         Q[early] = model.initial(time[early])
-        on = model.moves(time, np.where(seen, known[place], time))
+        on = model.moves(time, np.where(seen, self._time[place], time))
         return _told(model.measurement, place, early, seen, A, Q, on, self._after, self._before)
 
 
