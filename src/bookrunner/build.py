@@ -123,6 +123,11 @@ def collect(project: Project, state: State) -> list[str]:
         if executed.replaced:
             sets = " ".join(executed.replaced)
             print(f"{name}: other data in place of {sets}; get them by: preflearn data fetch {sets}")
+        for one in executed.selections:
+            if one["at_end"] and not one["said"]:
+                print(
+                    f"{name}: {one['name']}: {one['text']} of what was searched; widen it, or say what it did"
+                )
         if not executed.run["parameters"]:  # a run with the chapter's own is a witness
             records = records_of(project.recorded, name)
             broken |= broken_witnesses(records, executed)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from bookrunner.files import check_form, digest, read_yaml
 from bookrunner.parameters import require, show, with_extra
@@ -24,15 +24,29 @@ if TYPE_CHECKING:
 
 CLAIM_MIME = "application/vnd.preflearn.claim+json"
 
-DEFINITION = "definition"
-MARKS = {DEFINITION: "≡", "holds": "✓", "holds if": "◐", "typo": "✎", "fails": "✗", "open": "?"}
+DEFINITION, OPEN = UNCOMPUTED = ("definition", "open")
+MARKS = {
+    DEFINITION: "≡",
+    "holds": "✓",
+    "holds if": "◐",
+    "typo": "✎",
+    "fails": "✗",
+    "not shown": "≈",
+    OPEN: "?",
+}
 """What the ledger may say, with a sign of its own that is always shown beside the word.
 
 See `computed_verdict` for when each agrees with a computation. What is true by the paper's own definitions is
-a definition; no computation could come out otherwise, so no chapter checks it.
+a definition, and what can't be tried here is open; no computation could come out otherwise, so no chapter
+checks either.
 """
 VERDICTS = tuple(MARKS)
+CONSEQUENCES = ("changes a result", "misprint", "wording")
+REPRODUCTION = "reproduction"
+"""The kind of an entry that no paper wrote; it is listed apart from the papers' claims."""
 
+Answer = bool | None
+_ANSWERS = {True: "holds", False: "fails", None: "not shown"}
 _PRINTED = "as printed"
 _TAGS = (r'<span class="math notranslate nohighlight">\({}\)</span>', "<em>{}</em>", "<code>{}</code>")
 _SPAN = re.compile(r"\$([^$]+)\$|(?<![\w*])\*(\S(?:[^*]*\S)?)\*(?![\w*])|`([^`]+)`")
@@ -43,7 +57,8 @@ class Claim:
     """One entry of the ledger; `statement` and `note` are Markdown with $math$.
 
     Where a claim is about numbers that the authors publish, `verdict` is that on their numbers, and `ours`
-    that on the book's own, if it is another one.
+    that on the book's own, if it is another one. Where something is wrong, `consequence` says how much, and
+    the errata say what is `printed`, what to `read` instead, and whom it `affects`.
     """
 
     id: str
@@ -51,6 +66,11 @@ class Claim:
     statement: str
     chapter: str
     verdict: str
+    kind: str = ""
+    consequence: str = ""
+    printed: str = ""
+    read: str = ""
+    affects: str = ""
     note: str = ""
     ours: str = ""
 
@@ -71,7 +91,7 @@ def load_ledger(path: str | Path | None = None) -> dict[str, Claim]:
     Parameters
     ----------
     path : path, optional
-        A YAML file: a list of entries with the keys id, where, statement, chapter, verdict, note, ours.
+        A YAML file: a list of entries with the keys of `Claim`.
 
     Returns
     -------
@@ -81,8 +101,8 @@ def load_ledger(path: str | Path | None = None) -> dict[str, Claim]:
     Raises
     ------
     ValueError
-        On an unknown or missing key, a malformed or repeated id, an unknown verdict, or where a
-        verdict other than "holds" has no note; the message names the entry.
+        On an unknown or missing key, a malformed or repeated id, an unknown verdict, where a verdict other
+        than "holds" has no note, or a consequence no erratum; the message names the entry.
     FileNotFoundError
         If there is no ledger.
 
@@ -114,49 +134,58 @@ def _parsed(path: Path, _content: bytes) -> dict[str, Claim]:
         require(claim.id not in ledger, claim.id, f"{where}: the id", "one that no other entry has")
         good = claim.note or claim.verdict == "holds"
         require(good, claim.verdict, f"{where}: the verdict", "'holds', or a note that says why")
+        wrong = claim.verdict == "typo" or (claim.verdict == "fails" and claim.kind != "comparison")
+        good = (
+            all([claim.printed, claim.read, claim.affects])
+            if claim.consequence
+            else not (wrong and claim.kind)
+        )
+        what = "a consequence, and what is printed, to read instead, and whom it affects, where it is wrong"
+        require(good, claim.consequence, f"{where}: the consequence", what)
         ledger[claim.id] = claim
     return ledger
 
 
-def computed_verdict(holds: bool | Mapping[str, bool] | None) -> str:
+def computed_verdict(holds: Answer | Mapping[str, Answer]) -> str:
     """Class what was computed, in words: see `check` for the meaning of `holds`.
 
     Returns
     -------
     str
-        "holds", "holds if or typo", "fails", "open", or "inconsistent": an amended form that fails
+        "holds", "holds if or typo", "fails", "not shown", or "inconsistent": an amended form that fails
         too, which no verdict can describe.
 
     Raises
     ------
     ValueError
-        If `holds` is anything but True, False, None, or a mapping of texts to True or False with
-        the key "as printed".
+        If `holds` is anything but True, False, None, or a mapping of texts to these with the key
+        "as printed".
 
     Examples
     --------
     >>> computed_verdict({"as printed": False, "with at least one tie": True})
     'holds if or typo'
     """
-    if holds is None:
-        return "open"
     amended = _forms(holds)
     printed = amended.pop(_PRINTED)
-    if not all(amended.values()):
+    if False in amended.values():
         return "inconsistent"
     if printed:
         return "holds"
+    if None in amended.values() or (printed is None and not amended):
+        return "not shown"
     return "holds if or typo" if amended else "fails"
 
 
-def _forms(holds: object) -> dict[str, bool]:
+def _forms(holds: object) -> dict[str, Answer]:
     forms = dict(holds) if isinstance(holds, Mapping) else {_PRINTED: holds}
     require(_PRINTED in forms, list(forms), "the list of forms in holds", f"{_PRINTED!r} among them")
     for form, answer in forms.items():
         require(isinstance(form, str) and form.strip(), form, "a key of holds", "a condition in words")
         # NumPy's counts, and is not imported here.
-        require(type(answer).__name__ in ("bool", "bool_"), answer, f"holds[{form!r}]", "True or False")
-    return {form: bool(answer) for form, answer in forms.items()}
+        good = answer is None or type(answer).__name__ in ("bool", "bool_")
+        require(good, answer, f"holds[{form!r}]", "True, False or None")
+    return {form: None if answer is None else bool(answer) for form, answer in forms.items()}
 
 
 def agrees(computed: str, written: str) -> bool:
@@ -178,11 +207,11 @@ def anchor(claim_id: str) -> str:
 @with_extra()
 def check(
     claim_id: str,
-    holds: bool | Mapping[str, bool] | None,
+    holds: Answer | Mapping[str, Answer],
     evidence: str,
     value: float | int | str | None = None,
     *,
-    ours: bool | Mapping[str, bool] | None = None,
+    ours: Answer | Mapping[str, Answer] | Literal["the same"] = "the same",
     recorded: pd.DataFrame | None = None,
 ) -> None:
     """Settle a claim: show a badge with the verdict, and store the result in the notebook.
@@ -193,17 +222,17 @@ def check(
     ----------
     claim_id : str
         The id in the ledger, such as "P1-07".
-    holds : bool, None or mapping of str to bool
-        Whether the claim holds as printed; None where it can't be settled. A mapping answers for
-        "as printed" and for amended forms: the condition under which the claim holds, or the
-        corrected formula, such as ``{"as printed": False, "with at least one tie": True}``.
+    holds : bool, None or mapping of str to these
+        Whether the claim holds as printed; None where what was computed does not decide. A mapping answers
+        for "as printed" and for amended forms: the condition under which the claim holds, or the corrected
+        formula, such as ``{"as printed": False, "with at least one tie": True}``.
     evidence : str
         One sentence: what was computed, on how much, to which tolerance. It may hold $math$, and
         ``{value}`` where the value belongs.
     value : number or str, optional
         The number that decides, such as the largest deviation; it follows the evidence as "Value: ..."
         unless the sentence has a place for it.
-    ours : bool or mapping of str to bool, optional
+    ours : bool, None or mapping of str to these, optional
         Where `holds` is the answer of the authors' published numbers: that of the chapter's own.
     recorded : DataFrame, optional
         The table of `bookrunner.recorded` that the answer rests on, which the badge then says; None for an
@@ -212,8 +241,8 @@ def check(
     Raises
     ------
     ValueError
-        If the id is not in the ledger or is a definition there, `holds` is neither True nor False (numpy's
-        included) where it has to be, the evidence is empty, or the value is not finite.
+        If the id is not in the ledger or is a definition or open there, an answer is neither None nor True
+        or False (numpy's included), the evidence is empty, or the value is not finite.
 
     Notes
     -----
@@ -228,17 +257,19 @@ def check(
     value = None if value is None else plain_scalar(f"the value for {claim_id}", value)
     require(not isinstance(value, bool), value, f"the value for {claim_id}", "a finite number or a text")
     claim, computed = ledger[claim_id], computed_verdict(holds)
-    if claim.verdict == DEFINITION:
-        raise ValueError(f"{claim_id} is a definition in the ledger; expected no check of what can't fail")
+    if claim.verdict in UNCOMPUTED:
+        raise ValueError(
+            f"{claim_id} is {claim.verdict!r} in the ledger; expected no check of what can't fail"
+        )
     note_read(f"claim {claim_id}", claim.shown)
     result = {
         "id": claim_id,
-        "holds": None if holds is None else _forms(holds),
+        "holds": _forms(holds),
         "computed": computed,
         "evidence": re.sub(r"[ \t\n]+", " ", evidence).strip(),  # no-break spaces stay
         "value": value,
     }
-    if ours is not None:
+    if ours != "the same":
         result["ours"] = {"holds": _forms(ours), "computed": computed_verdict(ours)}
     if recorded is not None:
         result["recorded"] = str(recorded.attrs.get("date", "an unknown date"))[:10]
@@ -322,7 +353,7 @@ def form_lines(result: Mapping) -> list[str]:
     for prefix, forms in (("", result["holds"]), ("on our numbers, ", result.get("ours", {}).get("holds"))):
         if forms and (prefix or len(forms) > 1):
             ordered = sorted(forms.items(), key=lambda item: item[0] != _PRINTED)  # JSON may sort them
-            lines += [f"{prefix}{form}: {'holds' if yes else 'fails'}" for form, yes in ordered]
+            lines += [f"{prefix}{form}: {_ANSWERS[answer]}" for form, answer in ordered]
     return lines
 
 

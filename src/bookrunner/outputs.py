@@ -13,12 +13,13 @@ from typing import Any
 from bookrunner.files import check_form, digest, write_atomically
 from bookrunner.ledger import CLAIM_MIME
 from bookrunner.records import PROVENANCE_MIME, RECORD_MIME, filled
+from bookrunner.yardstick import SELECTION_MIME
 
 INJECTED_TAG = "injected-parameters"
 PROVENANCE_TAG = "preflearn-provenance"
 
 DOUBT = "What rests on these numbers has to be computed again."
-_OURS = {CLAIM_MIME, RECORD_MIME, PROVENANCE_MIME}
+_OURS = {CLAIM_MIME, RECORD_MIME, SELECTION_MIME, PROVENANCE_MIME}
 
 
 def write_executed(path: Path, executed: Executed, run: dict[str, Any]) -> Executed:
@@ -90,6 +91,11 @@ class Executed:
         return self._payloads(CLAIM_MIME)
 
     @cached_property
+    def selections(self) -> list[dict[str, Any]]:
+        """What `selection` noted, in order."""
+        return self._payloads(SELECTION_MIME)
+
+    @cached_property
     def records(self) -> dict[str, dict[str, Any]]:
         """Payloads of `record`, in order, by names such as "03_lemma_coincidence"."""
         chapter = self.run["chapter"]
@@ -107,7 +113,7 @@ class Executed:
         """Raise ValueError where the run, or one of our outputs, has not the form in which it is read."""
         check_form(self.run, "run", "the run")
         check_form(self.notebook["cells"], "cells", "the cells")
-        _ = self.checks, self.records, self.provenance
+        _ = self.checks, self.records, self.selections, self.provenance
 
     @property
     def replaced(self) -> list[str]:

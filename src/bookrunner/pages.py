@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bookrunner import ledger as _ledger
-from bookrunner.ledger import DEFINITION, Claim, compared, evidence_line, headline
+from bookrunner.ledger import UNCOMPUTED, Claim, compared, evidence_line, headline
 from bookrunner.outputs import DOUBT, Executed
 from bookrunner.records import filled
 from bookrunner.tasks import duration
@@ -23,8 +23,8 @@ class Checked:
 
     @property
     def settled(self) -> bool:
-        """Whether a chapter of this build computed the claim, or it is a definition."""
-        return self.result is not None or self.claim.verdict == DEFINITION
+        """Whether a chapter of this build computed the claim, or none needs to."""
+        return self.result is not None or self.claim.verdict in UNCOMPUTED
 
     @property
     def kind(self) -> str:
@@ -66,7 +66,7 @@ def match_checks(
                 results[id] = compared(claim, result)
     checked = [Checked(claim, results.get(claim.id)) for claim in ledger.values()]
     for claim, result in ((entry.claim, entry.result) for entry in checked):
-        if result is None and claim.chapter in executed and claim.verdict != DEFINITION:
+        if result is None and claim.chapter in executed and claim.verdict not in UNCOMPUTED:
             problems.append(f"{claim.id}: chapter {claim.chapter} never checks it")
         elif result is not None and not result["agrees"]:
             problems.append(f"{claim.id}: {headline(result)} ({evidence_line(result)})")

@@ -1,56 +1,111 @@
-"""The one yardstick for comparative sentences: what "better" and "similar" mean in the ledger.
+"""The one yardstick for comparative sentences: each word has one computable meaning.
 
-It was fixed before any number was looked at; chapter 01 states it in words.
+Answers are True, False or None: that the data do not decide is not that the sentence is false. The words and
+the bands were fixed before any number was looked at; chapter 01 states them in prose.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-BAND = 0.02
-"""Two values of an error rate or of an AUC that differ by no more than this count as similar."""
+from bookrunner.parameters import require, show
+
+SELECTION_MIME = "application/vnd.preflearn.selection+json"
+
+BANDS = {
+    "error rate": 0.02,
+    "AUC": 0.02,
+    "nats": 0.01,
+    "log squared error": 0.05,
+    "log cost": math.log(1.25),
+    "rank": 0.5,
+}
+"""By kind of measure, the difference up to which two values count as similar."""
+
+BAND = BANDS["error rate"]
 
 
 class Lead(NamedTuple):
     """How far one method is ahead of another: the mean of paired differences, and its standard error.
 
-    `better` and `similar` can both be true, of a small difference that is known well; where none of
-    `better`, `worse` and `similar` is, the data do not decide.
+    Each word is judged on the interval of two standard errors about the mean.
+
+    Attributes
+    ----------
+    mean, error : float
+    n : int
+        How many differences.
+    unit : str
+        What was drawn independently, one difference each.
+    band : float
+        One of `BANDS`.
     """
 
     mean: float
     error: float
     n: int
+    unit: str = "data set"
+    band: float = BAND
 
     @property
-    def better(self) -> bool:
-        """Ahead by more than two standard errors."""
-        return self.mean > 2 * self.error
+    def low(self) -> float:
+        """The lower end of the interval."""
+        return self.mean - 2 * self.error
 
     @property
-    def worse(self) -> bool:
-        """Behind by more than two standard errors."""
-        return self.mean < -2 * self.error
+    def high(self) -> float:
+        """The upper end of the interval."""
+        return self.mean + 2 * self.error
 
     @property
-    def similar(self) -> bool:
-        """The interval of two standard errors about the mean lies within `BAND` of zero."""
-        return abs(self.mean) + 2 * self.error <= BAND
+    def better(self) -> bool | None:
+        """Ahead by more than two errors; not so if behind by as much, or known to lie within the band."""
+        return True if self.low > 0 else False if self.high < 0 or self._within else None
+
+    @property
+    def worse(self) -> bool | None:
+        """Better, with the methods exchanged."""
+        return True if self.high < 0 else False if self.low > 0 or self._within else None
+
+    @property
+    def similar(self) -> bool | None:
+        """Similar, on a par: the interval lies within the band; not so if it lies beyond it."""
+        return True if self._within else False if abs(self.mean) - 2 * self.error > self.band else None
+
+    @property
+    def as_good(self) -> bool | None:
+        """As good as, competitive: behind by no more than the band; not so if certainly by more."""
+        return True if self.low >= -self.band else False if self.high < -self.band else None
+
+    @property
+    def notable(self) -> bool | None:
+        """Ahead by more than the band; not so if certainly by no more."""
+        return True if self.low > self.band else False if self.high <= self.band else None
+
+    @property
+    def _within(self) -> bool:
+        return -self.band <= self.low and self.high <= self.band
 
     def __str__(self) -> str:
         return f"{self.mean:.4f} ± {self.error:.4f}"
 
 
-def lead(ours: Iterable[float], theirs: Iterable[float]) -> Lead:
-    """The lead of one method over another on the same data sets.
+def lead(
+    ours: Iterable[float], theirs: Iterable[float], unit: str = "data set", band: str = "error rate"
+) -> Lead:
+    """The lead of one method over another, from values that are paired by what was drawn independently.
 
     Parameters
     ----------
     ours, theirs : iterable of float
-        One value a data set, paired; larger is better, so take minus an error.
+        One value a unit, paired; larger is better, so take minus an error.
+    unit : str
+        The unit: what was drawn independently, such as "domain" or "season".
+    band : str
+        The kind of measure, one of `BANDS`.
 
     Returns
     -------
@@ -59,21 +114,130 @@ def lead(ours: Iterable[float], theirs: Iterable[float]) -> Lead:
     Raises
     ------
     ValueError
-        If the values are not finite, not paired, or fewer than two pairs.
+        If the values are not finite, not paired, or fewer than two pairs, or the band is unknown.
 
     Examples
     --------
-    >>> compared = lead([0.80, 0.82, 0.84], [0.80, 0.81, 0.82])
-    >>> str(compared), compared.better, compared.similar
-    ('0.0100 ± 0.0058', False, False)
+    >>> compared = lead([0.80, 0.82, 0.84], [0.80, 0.81, 0.82], "domain")
+    >>> str(compared), compared.better, compared.similar, compared.as_good
+    ('0.0100 ± 0.0058', None, None, True)
     """
-    from preflearn.checks import check_array, require  # late, since the command's help comes without
+    from preflearn.checks import check_array  # late, since the command's help comes without
 
     for name, values in (("ours", ours), ("theirs", theirs)):
-        require(getattr(values, "ndim", 1) > 0, values, name, "values, one a data set")
-    first = check_array(list(ours), "ours", ("n",), "one value a data set")
+        good = isinstance(values, Iterable) and getattr(values, "ndim", 1) > 0
+        require(good, values, name, f"values, one a {unit}")
+    first = check_array(list(ours), "ours", ("n",), f"one value a {unit}")
     second = check_array(list(theirs), "theirs", (len(first),), "as many values as ours")
-    require(len(first) > 1, len(first), "the number of data sets", "at least 2")
+    require(len(first) > 1, len(first), f"the number of differences, one a {unit},", "at least 2")
+    require(band in BANDS, band, "the band", f"one of {list(BANDS)}")
     differences = (first - second).tolist()
     error = statistics.stdev(differences) / math.sqrt(len(differences))
-    return Lead(statistics.fmean(differences), error, len(differences))
+    return Lead(statistics.fmean(differences), error, len(differences), unit, BANDS[band])
+
+
+def every(answers: Iterable[bool | None]) -> bool | None:
+    """Whether all hold: False where one does not, None where one is not decided.
+
+    Examples
+    --------
+    >>> every([True, None]), every([None, False]), every([])
+    (None, False, True)
+    """
+    found = [None if answer is None else bool(answer) for answer in answers]
+    return False if False in found else None if None in found else True
+
+
+def some(answers: Iterable[bool | None]) -> bool | None:
+    """Whether one holds: True where one does, None where else one is not decided."""
+    opposite = every(None if answer is None else not answer for answer in answers)
+    return None if opposite is None else not opposite
+
+
+def best(leads: Iterable[Lead]) -> bool | None:
+    """The best: better than each rival; not so where one is better, or similar to it."""
+    return every(one.better for one in leads)
+
+
+def robust(leads: Iterable[Lead]) -> bool | None:
+    """Robust: as good with a change, of each kind that was tried, as without."""
+    return every(one.as_good for one in leads)
+
+
+def near_optimal(over_best: Lead) -> bool | None:
+    """Near-optimal: as good as the best of all that were tried, judged on other data than chose it."""
+    return over_best.as_good
+
+
+def sparse(counts: Sequence[int], candidates: Sequence[int], cap: int | None = None) -> bool | None:
+    """Sparse: at most one half of the candidates have a coefficient, on average over the draws.
+
+    None where that is within two standard errors of one half, or where a cap of ours decided a count.
+
+    Examples
+    --------
+    >>> sparse([8, 9, 10], [40, 40, 40]), sparse([16, 16, 12], [40, 40, 40], cap=16)
+    (True, None)
+    """
+    shares = [count / number for count, number in zip(counts, candidates, strict=True)]
+    fewer = lead([0.5] * len(shares), shares)
+    capped = cap is not None and max(counts) >= cap
+    return None if capped else True if fewer.low >= 0 else False if fewer.high < 0 else None
+
+
+def typical(answers: Sequence[bool]) -> bool | None:
+    """Typical, mainly, in general: so in three of four draws or more; not so in fewer than one half."""
+    share = statistics.fmean(map(float, answers))
+    return True if share >= 0.75 else False if share < 0.5 else None
+
+
+def selection(
+    name: str, chosen: Iterable[float], grid: Iterable[float], *, ends: str = "both", said: str = ""
+) -> str:
+    """Note in the executed notebook how many choices sit at an end of what was searched.
+
+    A value at the edge of its grid, cap or path is no result: the build warns, until the range is wider or
+    the chapter says what its end did.
+
+    Parameters
+    ----------
+    name : str
+        Of the parameter that was chosen, and of what for.
+    chosen : iterable of float
+        The values that were chosen, one a search.
+    grid : iterable of float
+        The values among which one was chosen, or the two ends of a range.
+    ends : {"both", "low", "high"}
+        Which ends are of our own making; the other is where the parameter ends, such as one function.
+    said : str
+        What the end did, in a sentence, where the range can't be wider.
+
+    Returns
+    -------
+    str
+        Such as "3 of 30 at the top", for a table; "none of 30 at an end".
+
+    Examples
+    --------
+    >>> selection("lambda of the ranking SVM", [0.1, 1.0, 10.0], [0.1, 1.0, 10.0, 100.0], ends="high")
+    'none of 3 at an end'
+    """
+    values, grid = [float(value) for value in chosen], [float(value) for value in grid]
+    require(len(values) > 0 and len(grid) > 1, (values, grid), f"the choices of {name}", "a choice, a grid")
+    require(ends in ("both", "low", "high"), ends, "ends", "'both', 'low' or 'high'")
+    counts = {"bottom": 0 if ends == "high" else sum(value <= min(grid) for value in values)}
+    counts["top"] = 0 if ends == "low" else sum(value >= max(grid) for value in values)
+    told = [f"{count} of {len(values)} at the {end}" for end, count in counts.items() if count]
+    text = ", ".join(told) or f"none of {len(values)} at an end"
+    show(
+        {
+            SELECTION_MIME: {
+                "name": name,
+                "n": len(values),
+                "at_end": sum(counts.values()),
+                "text": text,
+                "said": said,
+            }
+        }
+    )
+    return text

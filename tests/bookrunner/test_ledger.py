@@ -10,6 +10,8 @@ from bookrunner import ledger as module
 from bookrunner.ledger import VERDICTS, agrees, check, computed_verdict, load_ledger
 
 ENTRY = {"id": "P1-01", "where": "eq. 2", "statement": "A loss.", "chapter": "02_x", "verdict": "holds"}
+WRONG = {"kind": "formula", "verdict": "typo", "note": "The sign."}
+ERRATUM = {"consequence": "misprint", "printed": "$a$", "read": "$-a$", "affects": "readers"}
 
 
 def write(tmp_path, *entries):
@@ -22,7 +24,7 @@ def write(tmp_path, *entries):
 @pytest.fixture
 def ledger(tmp_path, monkeypatch):
     (tmp_path / "book").mkdir()
-    typo = ENTRY | {"id": "P1-02", "where": "a < b", "verdict": "typo", "note": "The sign."}
+    typo = ENTRY | WRONG | ERRATUM | {"id": "P1-02", "where": "a < b"}
     typo["statement"] = "Let `f` be *convex* in $x*y*z$."
     monkeypatch.setenv("PREFLEARN_ROOT", str(tmp_path))
     ours = ENTRY | {"id": "P1-03", "ours": "fails"}
@@ -50,6 +52,9 @@ def test_ledger_is_read_again_when_the_file_changes(tmp_path):
         (ENTRY | {"verdit": "holds"}, r"entry 1 \(P1-01\): .*'verdit' was unexpected"),
         (ENTRY | {"verdict": "true-ish"}, r"P1-01.*verdict: 'true-ish' is not one of"),
         (ENTRY | {"verdict": "fails"}, r"P1-01.: the verdict is 'fails'; expected 'holds', or a note"),
+        (ENTRY | WRONG, r"P1-01.: the consequence is ''; expected a consequence, and what is printed"),
+        (ENTRY | {"consequence": "misprint"}, r"P1-01.: the consequence is 'misprint'; expected .* to read"),
+        (ENTRY | {"kind": "lemma"}, r"P1-01.: kind: 'lemma' is not one of"),
         (ENTRY | {"id": "P6-01"}, "id: 'P6-01' does not match"),
         (ENTRY | {"chapter": "lemma"}, "chapter: 'lemma' does not match"),
         (ENTRY | {"where": ""}, "where: '' does not match"),
@@ -79,26 +84,31 @@ def test_ledger_refuses_repeated_ids_and_other_files(tmp_path):
         load_ledger(path)
 
 
-@given(st.booleans(), st.lists(st.booleans(), max_size=3))
+ANSWERS = st.sampled_from([True, False, None])
+
+
+@given(ANSWERS, st.lists(ANSWERS, max_size=3))
 def test_exactly_the_right_written_verdicts_agree(printed, amended):
     holds = {"as printed": printed} | {f"form {k}": answer for k, answer in enumerate(amended)}
     if False in amended:
         expected = set()
     elif printed:
         expected = {"holds"}
+    elif None in amended or (printed is None and not amended):
+        expected = {"not shown"}
     else:
         expected = {"holds if", "typo"} if amended else {"fails"}
     computed = computed_verdict(holds)
     assert {verdict for verdict in VERDICTS if agrees(computed, verdict)} == expected
 
 
-def test_open_and_numpy_answers():
-    assert computed_verdict(None) == "open"
+def test_undecided_and_numpy_answers():
+    assert computed_verdict(None) == computed_verdict({"as printed": None}) == "not shown"
     assert computed_verdict(np.bool_(True)) == "holds"
     assert computed_verdict({"as printed": np.False_}) == "fails"
 
 
-@pytest.mark.parametrize("holds", [float("nan"), 1, "yes", {"form": True}, {"as printed": None}, {}])
+@pytest.mark.parametrize("holds", [float("nan"), 1, "yes", {"form": True}, {"as printed": 0}, {}])
 def test_anything_else_is_no_answer(holds):
     with pytest.raises(ValueError, match="expected"):
         computed_verdict(holds)
@@ -130,7 +140,7 @@ def test_check_refuses(ledger):
     for evidence in ("At {value} points.", "The set {1}.", "Open {value", "The {val}."):
         with pytest.raises(ValueError, match=r"a value for each \{value\}, and no other braces"):
             check("P1-01", True, evidence, 1.0 if "{value}" not in evidence else None)
-    with pytest.raises(ValueError, match="P1-04 is a definition"):
+    with pytest.raises(ValueError, match="P1-04 is 'definition' in the ledger; expected no check"):
         check("P1-04", True, "x")
     for value in (float("nan"), float("inf"), True, [1], np.zeros(2), 10**400, 10**5000):
         with pytest.raises(ValueError, match="value for P1-01"):
