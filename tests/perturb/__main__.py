@@ -65,7 +65,7 @@ def _doubts(claims: list[Claim]) -> list[str]:
 
 def main() -> int:
     """0, or 1 where a check never turned and is not excused."""
-    from perturb.chapter import perturb, alone
+    from perturb.chapter import alone, perturb
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("chapters", nargs="*", help="numbers, such as 02; all unless told otherwise")
@@ -74,6 +74,7 @@ def main() -> int:
     parser.add_argument("--most", type=int, default=400, help="how often a cell may run")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--thorough", action="store_true", help="each answer, and by more than its input")
+    parser.add_argument("--claim", action="append", metavar="ID", help="try these only; may recur")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--json", type=Path, help="write all there, a line of JSON each claim")
     asked = parser.parse_args()
@@ -82,7 +83,7 @@ def main() -> int:
         parser.error(f"there is no chapter {', '.join(sorted(unknown))}")
     paths = [path for path in paths if not asked.chapters or path.stem[:2] in asked.chapters]
     limits = {"seconds": asked.seconds, "budget": asked.budget, "most": asked.most, "seed": asked.seed}
-    limits["thorough"] = asked.thorough
+    limits |= {"thorough": asked.thorough, "only": asked.claim or ()}
     good, lines = True, []
     # A process each, for what a chapter leaves behind.
     options = {"mp_context": get_context("spawn"), "max_tasks_per_child": 1, "initializer": alone}

@@ -9,12 +9,13 @@ import dis
 import io
 import json
 import os
+import re
 import resource
 import signal
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -22,7 +23,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-from perturb.mutations import KINDS, OURS, PEERS, Mutation, answering, fitting, returning, root_of
+from perturb.mutations import KINDS, OURS, PEERS, Mutation, answering, fitting, parts_of, returning, root_of
 
 from bookrunner.ledger import _forms, computed_verdict
 from bookrunner.records import plain_scalar
@@ -167,6 +168,7 @@ def perturb(
     most: int = 400,
     seed: int = 0,
     thorough: bool = False,
+    only: Collection[str] = (),
 ) -> dict:
     """Run a notebook, and its cells with checks again with one thing wrong at a time.
 
@@ -182,6 +184,8 @@ def perturb(
         Of what is random in a mutation.
     thorough : bool
         Go on until each answer of `holds` has turned, and by what the cell calls or has typed in it.
+    only : collection of str
+        The claims that are tried; all by default.
 
     Returns
     -------
@@ -198,6 +202,8 @@ def perturb(
             if checks:
                 again = Again(notebook, number, tree)
             found = notebook.run(tree)
+            if only:
+                found = {id: said for id, said in found.items() if id in only}
             for id, (computed, forms) in found.items():
                 claims[id] = Claim(id, number, computed, forms, steady=set(forms))
             if found:
@@ -274,7 +280,7 @@ class Again:
             return 0
         tree = wrong if isinstance(wrong, ast.Module) else self.tree
         if tree is self.tree:
-            self.notebook.space[site.name.split(".")[0]] = wrong
+            self.notebook.space[re.split(r"\W", site.name)[0]] = wrong
         with contextlib.suppress(Exception, TimeUpError), np.errstate(**self.strict):
             self.notebook.run(tree, self.notebook.seconds)
         for claim in claims:
@@ -289,13 +295,15 @@ class Again:
                 yield kind, site
 
     def _valued(self) -> Iterator[Site]:
-        for name in self.values:
+        for name, value in self.values.items():
+            for part in [None, *parts_of(value)]:
 
-            def wrong(mutation: Mutation, name: str = name) -> Any:
-                out = mutation(self.notebook.space[name])
-                return out if mutation.changed else None
+                def wrong(mutation: Mutation, name: str = name, part: Any = part) -> Any:
+                    given = self.notebook.space[name]
+                    out = mutation(given) if part is None else mutation.part(given, part)
+                    return out if mutation.changed else None
 
-            yield Site(name, wrong, deep=False)
+                yield Site(name if part is None else f"{name}[{part!r}]", wrong, deep=False)
 
     def _called(self) -> Iterator[Site]:
         for name, attributes in self.reads.items():

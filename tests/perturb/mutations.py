@@ -52,6 +52,7 @@ KINDS: dict[str, Callable[[Array, np.random.Generator], Array]] = {
     "in part": lambda a, rng: _part(a, rng),
     "reversed": lambda a, rng: a[::-1].copy() if a.ndim else a,
     "zero": _times(0),
+    "less": _times(0.9),
     "tiny": _times(1e-3),
     "far": _times(1e3),
 }
@@ -96,13 +97,22 @@ class Mutation:
             return type(value)(self._parts(list(value), depth))
         return self._object(value, depth)
 
-    def _array(self, a: Array) -> Array:
+    def part(self, value: Any, name: Any) -> Any:
+        """The value, with one column or one entry wrong."""
+        out = value.copy()
+        if isinstance(value, pd.DataFrame):
+            out[name] = pd.Series(self._array(value[name].to_numpy()), value.index)
+        else:
+            out[name] = self(value[name])
+        return out
+
+    def _array(self, a: Array, column: int = 0) -> Array:
         if a.dtype.kind not in "biuf":
             if self.kind not in ("shuffled", "exchanged", "reversed") or a.dtype.kind not in "OUT":
                 return a
         elif a.dtype.kind == "u":
             a = a.astype(int)
-        out = KINDS[self.kind](a, np.random.default_rng(self.seed)) if a.size else a
+        out = KINDS[self.kind](a, np.random.default_rng([self.seed, column])) if a.size else a
         self.changed |= not np.array_equal(out, a)
         return out
 
@@ -114,7 +124,7 @@ class Mutation:
         for k, source in enumerate(order):
             column = frame.iloc[:, source]
             if self.kind != "in part" or k == 0:
-                column = pd.Series(self._array(column.to_numpy()), frame.index)
+                column = pd.Series(self._array(column.to_numpy(), k), frame.index)
             out.isetitem(k, column)
         self.changed |= order != sorted(order)
         if self.kind == "reversed" and len(out):
@@ -162,6 +172,12 @@ class Mutation:
             if self.kind == "in part" and self.changed:
                 break
         return out
+
+
+def parts_of(value: Any, most: int = 24) -> list[Any]:
+    """Names of the columns of a frame, or of the entries of a dictionary, where there are not many."""
+    named = isinstance(value, dict) or (isinstance(value, pd.DataFrame) and value.columns.is_unique)
+    return list(value)[:most] if named and len(value) > 0 else []
 
 
 def root_of(value: Any) -> str:
