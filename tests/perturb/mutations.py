@@ -38,6 +38,10 @@ def _part(a: Array, rng: np.random.Generator) -> Array:
     return out.reshape(a.shape)
 
 
+def _few(values: Any) -> int:
+    return max(1, len(values) // 20)
+
+
 def _times(factor: float) -> Callable:
     return lambda a, rng: np.zeros_like(a) if a.dtype == bool else (a * factor).astype(a.dtype)
 
@@ -55,6 +59,7 @@ KINDS: dict[str, Callable[[Array, np.random.Generator], Array]] = {
     "less": _times(0.9),
     "tiny": _times(1e-3),
     "far": _times(1e3),
+    "few": lambda a, rng: a[: _few(a)] if a.ndim else a,
 }
 """What may go wrong with an array, a number being one without an axis."""
 
@@ -90,7 +95,7 @@ class Mutation:
             out.data = self._array(out.data)
             return out
         if isinstance(value, dict):
-            return dict(zip(value, self._parts(list(value.values()), depth), strict=True))
+            return dict(zip(value, self._parts(list(value.values()), depth), strict=False))
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             return type(value)(*self._lead(value) or self._each(value, depth))
         if isinstance(value, list | tuple):
@@ -108,7 +113,7 @@ class Mutation:
 
     def _array(self, a: Array, column: int = 0) -> Array:
         if a.dtype.kind not in "biuf":
-            if self.kind not in ("shuffled", "exchanged", "reversed") or a.dtype.kind not in "OUT":
+            if self.kind not in ("shuffled", "exchanged", "reversed", "few") or a.dtype.kind not in "OUT":
                 return a
         elif a.dtype.kind == "u":
             a = a.astype(int)
@@ -117,6 +122,9 @@ class Mutation:
         return out
 
     def _frame(self, frame: pd.DataFrame) -> pd.DataFrame:
+        if self.kind == "few":
+            self.changed |= len(frame) > _few(frame)
+            return frame[: _few(frame)]
         out = frame.copy()
         order = list(range(frame.shape[1]))
         if self.kind == "exchanged" and len(order) > 1:
@@ -151,6 +159,9 @@ class Mutation:
         if self.kind in ("exchanged", "reversed") and len(values) > 1:
             self.changed = True
             return values[::-1] if self.kind == "reversed" else values[1:] + values[:1]
+        if self.kind == "few":
+            self.changed |= len(values) > _few(values)
+            return values[: _few(values)]
         return self._each(values, depth)
 
     def _each(self, values: Any, depth: int) -> list[Any]:
