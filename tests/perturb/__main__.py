@@ -49,8 +49,10 @@ def told(name: str, found: dict, excused: dict[str, str], thorough: bool = False
         for claim in claims
         if claim.turned and claim.id in excused
     ]
-    lines += [f"    cell {cell} could not be run again: {why}" for cell, why in found["unsteady"].items()]
-    return "\n".join(lines + (_doubts(claims) if thorough else [])), not bad
+    lines += [
+        f"    cell {cell} could not be run, or not again: {why}" for cell, why in found["unsteady"].items()
+    ]
+    return "\n".join(lines + (_doubts(claims) if thorough else [])), not bad and not found["unsteady"]
 
 
 def _doubts(claims: list[Claim]) -> list[str]:

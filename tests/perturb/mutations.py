@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable
+from fractions import Fraction
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -86,6 +87,8 @@ class Mutation:
                 return value
             found = self._array(np.asarray(value))[()]
             return type(value)(found) if isinstance(value, bool | int | float) else found
+        if isinstance(value, Fraction):
+            return Fraction(self(float(value)))
         if isinstance(value, pd.DataFrame):
             return self._frame(value)
         if isinstance(value, pd.Series):
@@ -112,6 +115,8 @@ class Mutation:
         return out
 
     def _array(self, a: Array, column: int = 0) -> Array:
+        if a.size and isinstance(a.flat[0], Fraction):
+            return np.vectorize(Fraction, otypes=[object])(self._array(a.astype(float), column))
         if a.dtype.kind not in "biuf":
             if self.kind not in ("shuffled", "exchanged", "reversed", "few") or a.dtype.kind not in "OUT":
                 return a
@@ -209,6 +214,11 @@ def returning(function: Callable, mutation: Callable[[Any], Any]) -> Callable:
             return returning(found, mutation) if inspect.ismethod(found) else found
 
     return Wrong()
+
+
+def given(function: Callable, mutation: Callable[[Any], Any]) -> Callable:
+    """The function with a wrong first argument: what is to be the same both ways round is not."""
+    return lambda *args, **kwargs: function(*map(mutation, args[:1]), *args[1:], **kwargs)
 
 
 def fitting(cls: type, mutation: Callable[[Any], Any]) -> type:
