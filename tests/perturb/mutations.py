@@ -52,6 +52,7 @@ KINDS: dict[str, Callable[[Array, np.random.Generator], Array]] = {
     "shuffled": lambda a, rng: rng.permutation(a.ravel()).reshape(a.shape),
     "scaled": _times(1.5),
     "one more": lambda a, rng: np.ones_like(a) if a.dtype == bool else a + a.dtype.type(1),
+    "one less": lambda a, rng: np.zeros_like(a) if a.dtype == bool else a - a.dtype.type(1),
     "exchanged": lambda a, rng: a[..., ::-1].copy() if a.ndim else a,
     "noise": lambda a, rng: _noise(a, rng) if a.ndim else a,
     "in part": lambda a, rng: _part(a, rng),
