@@ -125,9 +125,7 @@ def collect(project: Project, state: State) -> list[str]:
             print(f"{name}: other data in place of {sets}; get them by: preflearn data fetch {sets}")
         for one in executed.selections:
             if one["at_end"] and not one["said"]:
-                print(
-                    f"{name}: {one['name']}: {one['text']} of what was searched; widen it, or say what it did"
-                )
+                print(f"{name}: {one['name']}: {one['text']} of its search; widen it, or say what it did")
         if not executed.run["parameters"]:  # a run with the chapter's own is a witness
             records = records_of(project.recorded, name)
             broken |= broken_witnesses(records, executed)
@@ -145,10 +143,10 @@ def collect(project: Project, state: State) -> list[str]:
     for path in project.pages.iterdir():
         if path.name not in pages and path.is_file():
             path.unlink()
-    problems = [f"claim {problem}" for problem in problems]
-    return problems + [
+    records = [
         f"record {name}: {'; '.join(found[:3])} ({len(found)} in all)" for name, found in broken.items()
     ]
+    return [f"claim {problem}" for problem in problems] + records
 
 
 def record_chapter(project: Project, name: str, agreed: Callable[[], bool], **options: Any) -> int:

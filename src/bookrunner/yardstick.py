@@ -229,15 +229,6 @@ def selection(
     counts["top"] = 0 if ends == "low" else sum(value >= max(grid) for value in values)
     told = [f"{count} of {len(values)} at the {end}" for end, count in counts.items() if count]
     text = ", ".join(told) or f"none of {len(values)} at an end"
-    show(
-        {
-            SELECTION_MIME: {
-                "name": name,
-                "n": len(values),
-                "at_end": sum(counts.values()),
-                "text": text,
-                "said": said,
-            }
-        }
-    )
+    note = {"name": name, "n": len(values), "at_end": sum(counts.values()), "text": text, "said": said}
+    show({SELECTION_MIME: note})
     return text
