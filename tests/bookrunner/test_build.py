@@ -17,7 +17,7 @@ def test_build_fails_on_a_contradiction(tmp_path, capsys, monkeypatch):
     out = capsys.readouterr().out
     assert "claim P1-01: contradiction: computed 'fails', the ledger says 'holds' (One case differs.)" in out
     assert (
-        "**⚠ contradiction: computed 'fails', the ledger says 'holds'**"
+        "**Contradiction: computed 'fails', the ledger says 'holds'.**"
         in (project.pages / "claims.md").read_text()
     )
 
