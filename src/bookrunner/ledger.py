@@ -242,7 +242,8 @@ def check(
     value = None if value is None else plain_scalar(f"the value for {claim_id}", value)
     require(not isinstance(value, bool), value, f"the value for {claim_id}", "a finite number or a text")
     claim, computed = ledger[claim_id], computed_verdict(holds)
-    require(claim.verdict not in UNCOMPUTED, claim.verdict, f"the verdict of {claim_id}", "one to compute")
+    if claim.verdict in UNCOMPUTED:
+        require(False, claim.verdict, f"the verdict of {claim_id}", "no check of what can't fail")
     note_read(f"claim {claim_id}", claim.shown)
     result = {
         "id": claim_id,
@@ -254,6 +255,7 @@ def check(
     if ours != "the same":
         result["ours"] = {"holds": _forms(ours), "computed": computed_verdict(ours)}
     if recorded is not None:
+        require(hasattr(recorded, "attrs"), recorded, "recorded", "a table of bookrunner.recorded, or None")
         result["recorded"] = str(recorded.attrs.get("date", "an unknown date"))[:10]
         result["record"] = recorded.attrs.get("record", "")
     result = compared(claim, result)
