@@ -116,11 +116,14 @@ class Mutation:
         return out
 
     def _array(self, a: Array, column: int = 0) -> Array:
-        if a.size and isinstance(a.flat[0], Fraction):
-            return np.vectorize(Fraction, otypes=[object])(self._array(a.astype(float), column))
         if a.dtype.kind not in "biuf":
-            if self.kind not in ("shuffled", "exchanged", "reversed", "few") or a.dtype.kind not in "OUT":
+            if a.dtype.kind not in "OUT":
                 return a
+            if self.kind not in ("shuffled", "exchanged", "reversed", "few"):
+                out = a.copy()
+                for place in np.ndindex(a.shape):
+                    out[place] = self(a[place])
+                return out
         elif a.dtype.kind == "u":
             a = a.astype(int)
         out = KINDS[self.kind](a, np.random.default_rng([self.seed, column])) if a.size else a
