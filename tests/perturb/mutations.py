@@ -107,9 +107,12 @@ class Mutation:
         return self._object(value, depth)
 
     def part(self, value: Any, name: Any) -> Any:
-        """The value, with one column or one entry wrong."""
+        """The value, with one column or one entry wrong, such as another column's numbers."""
         out = value.copy()
-        if isinstance(value, pd.DataFrame):
+        numbers = list(value.select_dtypes("number")) if isinstance(value, pd.DataFrame) else []
+        if self.kind == "exchanged" and name in numbers and len(numbers) > 1:
+            out[name], self.changed = value[numbers[numbers.index(name) - 1]], True
+        elif isinstance(value, pd.DataFrame):
             out[name] = pd.Series(self._array(value[name].to_numpy()), value.index)
         else:
             out[name] = self(value[name])
