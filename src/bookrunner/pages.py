@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import html
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import pandas as pd
 
 from bookrunner import ledger as _ledger
-from bookrunner.ledger import UNCOMPUTED, Claim, compared, evidence_line, headline
+from bookrunner.ledger import UNCOMPUTED, Claim, compared, evidence_line, form_lines, headline
 from bookrunner.outputs import DOUBT, Executed
 from bookrunner.records import filled
 from bookrunner.tasks import duration
@@ -22,16 +23,26 @@ class Checked:
     result: dict | None
 
     @property
-    def settled(self) -> bool:
-        """Whether a chapter of this build computed the claim, or none needs to."""
-        return self.result is not None or self.claim.verdict in UNCOMPUTED
+    def kind(self) -> str:
+        """The written verdict, "contradiction", or "unchecked" where its chapter is not in this build."""
+        if self.result is None:
+            return self.claim.verdict if self.claim.verdict in UNCOMPUTED else "unchecked"
+        return self.claim.verdict if self.result["agrees"] else "contradiction"
 
     @property
-    def kind(self) -> str:
-        """The written verdict, "contradiction" or "unchecked"."""
-        if self.result is not None and not self.result["agrees"]:
-            return "contradiction"
-        return self.claim.verdict if self.settled else "unchecked"
+    def computed(self) -> dict[str, str]:
+        """What was computed, as the ledger's tables have it."""
+        if (found := self.result) is None:
+            return {}
+        return {"conditions": "; ".join(form_lines(found)), "evidence": evidence_line(found)}
+
+    @property
+    def place(self) -> tuple[int, list[int], list[int], str]:
+        """Where in the paper, to be sorted by: abstract, sections, all else; and the section's name."""
+        where, section = self.claim.where, re.split("[,;]", self.claim.where)[0]
+        order = next(k for k, word in enumerate(("abstract", "section", "")) if where.startswith(word))
+        first, numbers = ([int(k) for k in re.findall(r"\d+", text)] for text in (section, where))
+        return order, first, numbers, section[:1].upper() + section[1:]
 
 
 def match_checks(
@@ -65,10 +76,10 @@ def match_checks(
             else:
                 results[id] = compared(claim, result)
     checked = [Checked(claim, results.get(claim.id)) for claim in ledger.values()]
-    for claim, result in ((entry.claim, entry.result) for entry in checked):
-        if result is None and claim.chapter in executed and claim.verdict not in UNCOMPUTED:
+    for claim, result, kind in ((entry.claim, entry.result, entry.kind) for entry in checked):
+        if kind == "unchecked" and claim.chapter in executed:
             problems.append(f"{claim.id}: chapter {claim.chapter} never checks it")
-        elif result is not None and not result["agrees"]:
+        elif result and kind == "contradiction":
             problems.append(f"{claim.id}: {headline(result)} ({evidence_line(result)})")
     return checked, problems
 
@@ -79,28 +90,24 @@ def collected(
     broken: Mapping[str, Sequence[str]] | None = None,
     again: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, str]:
-    """What is collected from the chapters, as MyST Markdown by the names of the files.
+    """What is collected from the chapters, as texts by the names of the files.
 
     The claims by paper and section, where one says so if it rests on one of the `broken` records, which the
-    present code contradicts; for the front page how many claims have each verdict; and the status: when and
-    how long, with which versions and data, and the records that are broken, and those to run `again`, with
-    the reasons of each.
+    present code contradicts, and as tables to take away; the errata of each paper; for the front page how
+    many claims have each verdict; and the status: when and how long, with which versions and data, and the
+    records that are broken, and those to run `again`, with the reasons of each.
     """
-    versions = {found for chapter in executed.values() for found in chapter.provenance["versions"].items()}
-    read = any(chapter.provenance["data"] or chapter.replaced for chapter in executed.values())
     shown = {"checked": checked, "executed": executed, "broken": broken or {}, "again": again or {}}
-    shown |= {"versions": sorted(versions), "read": read, "doubt": DOUBT}
-    called = {"ledger": _ledger, "duration": duration, "plain": _plain, "sections": _sections}
-    return {name: filled(name, **shown, **called) + "\n" for name in ("claims.md", "tally.md", "status.md")}
-
-
-def _sections(entries: Iterable[Checked]) -> list[tuple[str, list[Checked]]]:
-    """Claims by the section of the paper, in its order."""
-    found: dict[str, list[Checked]] = {}
-    for entry in entries:
-        section = entry.claim.where.partition(",")[0]
-        found.setdefault(section[:1].upper() + section[1:], []).append(entry)
-    return sorted(found.items(), key=lambda item: [int(k) for k in re.findall(r"\d+", item[0])])
+    versions = {found for chapter in executed.values() for found in chapter.provenance["versions"].items()}
+    shown |= {"versions": sorted(versions), "doubt": DOUBT}
+    shown |= {"ledger": _ledger, "duration": duration, "plain": _plain}
+    pages = {name: filled(name, **shown) + "\n" for name in ("claims.md", "tally.md", "status.md")}
+    for paper in {entry.claim.paper for entry in checked}:
+        pages[f"errata_{paper.lower()}.md"] = filled("errata.md", paper=paper, **shown) + "\n"
+    table = pd.DataFrame([asdict(entry.claim) | entry.computed for entry in checked]).fillna("")
+    pages["claims.csv"] = table.to_csv(index=False, lineterminator="\n")
+    pages["claims.json"] = f"{table.to_json(orient='records', indent=1, force_ascii=False)}\n"
+    return pages
 
 
 def figures(page: str, executed: Mapping[str, Executed]) -> dict[str, str]:
@@ -117,8 +124,5 @@ def figures(page: str, executed: Mapping[str, Executed]) -> dict[str, str]:
 
 def _plain(text: str) -> str:
     """A text whose $math$ is kept and whose other characters mean nothing to Markdown."""
-    pieces = re.split(r"(\$[^$]+\$)", text)
-    return "".join(
-        piece if k % 2 else re.sub(r"([\\`*_{}\[\]|~$])", r"\\\1", html.escape(piece, quote=False))
-        for k, piece in enumerate(pieces)
-    )
+    signs = r"\$[^$]+\$|[\\`*_{}\[\]|~$&<>]"
+    return re.sub(signs, lambda found: found[0] if len(found[0]) > 1 else f"\\{found[0]}", text)

@@ -51,9 +51,11 @@ def test_ledger_is_read_again_when_the_file_changes(tmp_path):
     [
         (ENTRY | {"verdit": "holds"}, r"entry 1 \(P1-01\): .*'verdit' was unexpected"),
         (ENTRY | {"verdict": "true-ish"}, r"P1-01.*verdict: 'true-ish' is not one of"),
-        (ENTRY | {"verdict": "fails"}, r"P1-01.: the verdict is 'fails'; expected 'holds', or a note"),
-        (ENTRY | WRONG, r"P1-01.: the consequence is ''; expected a consequence, and what is printed"),
-        (ENTRY | {"consequence": "misprint"}, r"P1-01.: the consequence is 'misprint'; expected .* to read"),
+        (ENTRY | {"verdict": "fails"}, r"P1-01.: 'note' is a required property"),
+        (ENTRY | {"verdict": "fails", "note": " "}, r"P1-01.: note: ' ' does not match"),
+        (ENTRY | WRONG, r"P1-01.: 'consequence' is a required property"),
+        (ENTRY | WRONG | {"verdict": "fails"}, r"P1-01.: 'consequence' is a required property"),
+        (ENTRY | {"consequence": "misprint"}, r"P1-01.: 'printed' is a dependency of 'consequence'"),
         (ENTRY | {"kind": "lemma"}, r"P1-01.: kind: 'lemma' is not one of"),
         (ENTRY | {"id": "P6-01"}, "id: 'P6-01' does not match"),
         (ENTRY | {"chapter": "lemma"}, "chapter: 'lemma' does not match"),
@@ -140,7 +142,7 @@ def test_check_refuses(ledger):
     for evidence in ("At {value} points.", "The set {1}.", "Open {value", "The {val}."):
         with pytest.raises(ValueError, match=r"a value for each \{value\}, and no other braces"):
             check("P1-01", True, evidence, 1.0 if "{value}" not in evidence else None)
-    with pytest.raises(ValueError, match="P1-04 is 'definition' in the ledger; expected no check"):
+    with pytest.raises(ValueError, match="the verdict of P1-04 is 'definition'; expected one to compute"):
         check("P1-04", True, "x")
     for value in (float("nan"), float("inf"), True, [1], np.zeros(2), 10**400, 10**5000):
         with pytest.raises(ValueError, match="value for P1-01"):
@@ -163,6 +165,8 @@ def test_a_verdict_from_a_recorded_run_says_so(ledger, capsys):
     table.attrs["date"] = "2026-01-02T03:04:05Z"
     check("P1-01", True, "On 20 data sets.", 3, recorded=table)
     assert "On 20 data sets. Value: 3. From the full run recorded on 2026-01-02." in capsys.readouterr().out
+    with pytest.raises(ValueError, match="recorded is NaT; expected a table of bookrunner"):
+        check("P1-01", True, "On 20 data sets.", 3, recorded=pd.NaT)  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize(
@@ -197,12 +201,12 @@ def test_badge_escapes_texts_and_renders_mathematics(ledger):
     badge = module._badge_html(claim, result)
     assert 'id="check-P1-02"' in badge
     assert 'href="claims.html#claim-p1-02"' in badge
-    assert "a &lt; b" in badge
+    assert "A &lt; b" in badge
     assert "&lt;b&gt;" in badge
     assert r">\(x&lt;y\)<" in badge
     assert "12,345" in badge
     assert "b&lt;0: holds" in badge
-    assert "✎</span> typo" in badge
+    assert 'aria-hidden="true">✎</span> <span class="claim-word">typo:</span>' in badge
     shown = (
         r'<code>f</code> be <em>convex</em> in <span class="math notranslate nohighlight">\(x*y*z\)</span>'
     )
