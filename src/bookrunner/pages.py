@@ -106,7 +106,7 @@ def collected(
         pages[f"errata_{paper.lower()}.md"] = filled("errata.md", paper=paper, **shown) + "\n"
     table = pd.DataFrame([asdict(entry.claim) | entry.computed for entry in checked]).fillna("")
     pages["claims.csv"] = table.to_csv(index=False, lineterminator="\n")
-    pages["claims.json"] = table.to_json(orient="records", indent=1, force_ascii=False) + "\n"
+    pages["claims.json"] = f"{table.to_json(orient='records', indent=1, force_ascii=False)}\n"
     return pages
 
 

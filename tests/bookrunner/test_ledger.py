@@ -142,7 +142,7 @@ def test_check_refuses(ledger):
     for evidence in ("At {value} points.", "The set {1}.", "Open {value", "The {val}."):
         with pytest.raises(ValueError, match=r"a value for each \{value\}, and no other braces"):
             check("P1-01", True, evidence, 1.0 if "{value}" not in evidence else None)
-    with pytest.raises(ValueError, match="the verdict of P1-04 is 'definition'; expected no check"):
+    with pytest.raises(ValueError, match="the verdict of P1-04 is 'definition'; expected one to compute"):
         check("P1-04", True, "x")
     for value in (float("nan"), float("inf"), True, [1], np.zeros(2), 10**400, 10**5000):
         with pytest.raises(ValueError, match="value for P1-01"):
