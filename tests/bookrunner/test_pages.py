@@ -138,8 +138,8 @@ def test_tables_of_claims_hold_the_ledger_and_what_was_computed(built):
     table = pd.read_csv(io.StringIO(pages["claims.csv"]), keep_default_na=False)
     assert rows == table.to_dict("records")
     assert [row["id"] for row in rows] == ["P1-01", "P1-02", "P1-03", "P2-01"]
-    assert [row["computed"] for row in rows] == ["holds", "holds if or typo", "", ""]
-    assert rows[1]["forms"] == "as printed: fails; with the sign turned: holds"
+    assert [bool(row["evidence"]) for row in rows] == [True, True, False, False]
+    assert rows[1]["conditions"] == "as printed: fails; with the sign turned: holds"
     assert rows[0]["evidence"].startswith("On 5 cases")
 
 
@@ -165,7 +165,7 @@ def test_errata_come_by_consequence_and_then_by_place(built):
     ]
     assert "Of 4 statements that we looked at, 3 hold as they stand. In 4 places" in page
     assert "As printed\n: $a$\n\nRead instead\n: $-a$\n" in page
-    assert "\n: Changes a result. Who is affected: who computes it.\n\nSo.\n\n<a href" in page
+    assert "\n\nWho is affected\n: Who computes it\n\nSo.\n\n<a href" in page
     assert "(erratum-p1-01)=\n### Section 10, eq. 3\n" in page
     assert (
         '<a href="claims.html#claim-p1-01">Claim P1-01</a>, checked in <a href="01_first.html#check-P1-01">'
