@@ -8,7 +8,7 @@ const BOXES = [
   "pre",
   ".output",
   ".pst-scrollable-table-container",
-  ".claim-badge",
+  ".claim",
 ].map((box) => `.bd-article ${box}`).join(", ");
 
 function cue(box) {
@@ -50,13 +50,23 @@ function search() {
   const plain = Search.htmlToText;
   Search.htmlToText = (text, anchor) => {
     const page = new DOMParser().parseFromString(text, "text/html");
-    page.querySelectorAll("div.math, details.hide, .headerlink, #jb-print-toc, script, style").forEach((node) => node.remove());
+    page.querySelectorAll("div.math, details.hide, .section-code, .headerlink, #jb-print-toc, script, style").forEach((node) => node.remove());
     page.querySelectorAll("span.math").forEach((node) => node.replaceWith("…"));
     return plain(page.documentElement.outerHTML, anchor);
   };
 }
 
+// A claim that a link leads to is opened, with the folds around it, and seen.
+function openTarget() {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!target?.closest("details")) return;
+  for (let fold = target.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+  target.scrollIntoView();
+}
+
 window.addEventListener("load", cues);
+window.addEventListener("load", openTarget);
+window.addEventListener("hashchange", openTarget);
 
 // Sphinx calls the bibliography a list, whose items it does not call so.
 document.querySelector(".citation-list")?.removeAttribute("role");

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bookrunner.files import check_form, digest, write_atomically
-from bookrunner.ledger import CLAIM_MIME
+from bookrunner.ledger import CLAIM_MIME, MARKS
 from bookrunner.records import PROVENANCE_MIME, RECORD_MIME, filled
 from bookrunner.yardstick import SELECTION_MIME
 
@@ -19,6 +20,9 @@ INJECTED_TAG = "injected-parameters"
 PROVENANCE_TAG = "preflearn-provenance"
 
 DOUBT = "What rests on these numbers has to be computed again."
+_RUN = ("papermill", "execution")
+# A heading of a section, with the labels before it.
+_SECTION = re.compile(r"^(?:\(\S+\)=\s*)*## ", re.MULTILINE)
 _OURS = {CLAIM_MIME, RECORD_MIME, SELECTION_MIME, PROVENANCE_MIME}
 
 
@@ -130,38 +134,60 @@ class Executed:
         The machinery is left out: our machine-readable outputs, times of execution, the injected
         parameters (a note states them) and the cell for the provenance. A first cell, which only those see
         who download the notebook, says how to install the package, from `repository` where that is known.
-        A warning names the records among `broken`, whose witness no longer comes out; so do badges that
-        rest on them.
+        At the end of each section stand its claims in one fold, and in another the code of cells that are
+        tagged to hide it. Claims that contradict the ledger stay where they are, and so do those that rest
+        on a record among `broken`, whose witness no longer comes out; a warning names these records.
         """
         cells = [_markdown("installation", filled("installation.md", repository=repository), "remove-cell")]
+        claims, code = [], []
+
+        def folded(heading: re.Match | None = None) -> str:
+            text = filled("section.md", claims=claims, code=code, marks=MARKS)
+            claims.clear(), code.clear()
+            return text + (heading[0] if heading else "")
+
         for cell in self.cells:
-            cells.append(_clean(cell, broken))
-            if "parameters" in cell["metadata"].get("tags", []):
+            cells.append(cell | {"metadata": {k: v for k, v in cell["metadata"].items() if k not in _RUN}})
+            tags = cell["metadata"].get("tags", [])
+            if cell["cell_type"] != "code":
+                cells[-1]["source"] = _SECTION.sub(folded, "".join(cell["source"]))
+                continue
+            cells[-1]["outputs"] = _shown(cell["outputs"], claims, broken)
+            if "hide-input" in tags:
+                code.append("".join(cell["source"]))
+                hidden = "remove-input" if cells[-1]["outputs"] else "remove-cell"
+                cells[-1]["metadata"]["tags"] = [hidden, *(tag for tag in tags if tag != "hide-input")]
+            if "parameters" in tags:
                 wrong = sorted(name for name in broken if name.startswith(self.run["chapter"]))
                 about = {"given": self.run["parameters"], "wrong": wrong, "doubt": DOUBT}
                 if text := filled("notes.md", repr=repr, **about):
                     cells.append(_markdown("notes", text))
+        if text := folded():
+            cells.append(_markdown("last", text))
         kept = ("kernelspec", "language_info")
         metadata = {key: value for key, value in self.notebook["metadata"].items() if key in kept}
         page = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
         return json.dumps(page, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
 
 
-def _clean(cell: dict[str, Any], broken: Collection[str]) -> dict[str, Any]:
-    ours = ("papermill", "execution")
-    metadata = {key: value for key, value in cell["metadata"].items() if key not in ours}
-    if cell["cell_type"] != "code":
-        return cell | {"metadata": metadata}
-    outputs = []
-    for output in cell["outputs"]:
+def _shown(outputs: list[Any], claims: list[tuple[str, str]], broken: Collection[str]) -> list[Any]:
+    """Outputs without ours; badges that are neither contradictions nor in doubt are moved to the claims."""
+    found = []
+    for output in outputs:
         data = output.get("data", {})
         shown = {mime: content for mime, content in data.items() if mime not in _OURS}
-        if data.get(CLAIM_MIME, {}).get("record") in broken:
-            mark = f'<p class="claim-evidence"><span class="claim-label">In doubt.</span> {DOUBT}</p></div>'
-            shown["text/html"] = "".join(shown["text/html"]).removesuffix("</div>") + mark
+        if (claim := data.get(CLAIM_MIME)) is not None:
+            badge = "".join(shown["text/html"])
+            if claim.get("record") in broken:
+                mark = f"<p><strong>In doubt.</strong> {DOUBT}</p></details>"
+                badge = badge.replace("<details", "<details open", 1).removesuffix("</details>") + mark
+            elif claim["agrees"]:
+                claims.append((claim["written"], badge))
+                continue
+            shown["text/html"] = badge
         if shown or "data" not in output:
-            outputs.append(output | ({"data": shown} if shown else {}))
-    return cell | {"metadata": metadata, "outputs": outputs}
+            found.append(output | ({"data": shown} if shown else {}))
+    return found
 
 
 def _markdown(name: str, source: str, *tags: str) -> dict[str, Any]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import pandas as pd
 
 from bookrunner import ledger as _ledger
-from bookrunner.ledger import UNCOMPUTED, Claim, compared, evidence_line, headline
+from bookrunner.ledger import UNCOMPUTED, Claim, compared, evidence_line, form_lines, headline
 from bookrunner.outputs import DOUBT, Executed
 from bookrunner.records import filled
 from bookrunner.tasks import duration
@@ -32,6 +34,16 @@ class Checked:
         if self.result is not None and not self.result["agrees"]:
             return "contradiction"
         return self.claim.verdict if self.settled else "unchecked"
+
+    @property
+    def place(self) -> tuple[int, list[int], str]:
+        """Where the claim stands, to be sorted by."""
+        return _in_order(self.claim.where)
+
+    @property
+    def section(self) -> tuple[int, list[int], str]:
+        """The section of the paper, to be sorted by; its name comes last."""
+        return _in_order(re.split("[,;]", self.claim.where)[0])
 
 
 def match_checks(
@@ -79,28 +91,40 @@ def collected(
     broken: Mapping[str, Sequence[str]] | None = None,
     again: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, str]:
-    """What is collected from the chapters, as MyST Markdown by the names of the files.
+    """What is collected from the chapters, as texts by the names of the files.
 
     The claims by paper and section, where one says so if it rests on one of the `broken` records, which the
-    present code contradicts; for the front page how many claims have each verdict; and the status: when and
-    how long, with which versions and data, and the records that are broken, and those to run `again`, with
-    the reasons of each.
+    present code contradicts, and as tables to take away; the errata of each paper; for the front page how
+    many claims have each verdict; and the status: when and how long, with which versions and data, and the
+    records that are broken, and those to run `again`, with the reasons of each.
     """
     versions = {found for chapter in executed.values() for found in chapter.provenance["versions"].items()}
     read = any(chapter.provenance["data"] or chapter.replaced for chapter in executed.values())
     shown = {"checked": checked, "executed": executed, "broken": broken or {}, "again": again or {}}
     shown |= {"versions": sorted(versions), "read": read, "doubt": DOUBT}
-    called = {"ledger": _ledger, "duration": duration, "plain": _plain, "sections": _sections}
-    return {name: filled(name, **shown, **called) + "\n" for name in ("claims.md", "tally.md", "status.md")}
+    shown |= {"ledger": _ledger, "duration": duration, "plain": _plain}
+    pages = {name: filled(name, **shown) + "\n" for name in ("claims.md", "tally.md", "status.md")}
+    for paper in {entry.claim.paper for entry in checked}:
+        pages[f"errata_{paper.lower()}.md"] = filled("errata.md", paper=paper, **shown) + "\n"
+    table = pd.DataFrame([_row(entry) for entry in checked])
+    pages["claims.csv"] = table.to_csv(index=False, lineterminator="\n")
+    pages["claims.json"] = table.to_json(orient="records", indent=1, force_ascii=False) + "\n"
+    return pages
 
 
-def _sections(entries: Iterable[Checked]) -> list[tuple[str, list[Checked]]]:
-    """Claims by the section of the paper, in its order."""
-    found: dict[str, list[Checked]] = {}
-    for entry in entries:
-        section = entry.claim.where.partition(",")[0]
-        found.setdefault(section[:1].upper() + section[1:], []).append(entry)
-    return sorted(found.items(), key=lambda item: [int(k) for k in re.findall(r"\d+", item[0])])
+def _row(entry: Checked) -> dict[str, str]:
+    """A claim as a row of the tables to take away: what the ledger says, and what was computed."""
+    found = {"computed": "", "evidence": "", "forms": ""}
+    if result := entry.result:
+        found = {"computed": result["computed"], "evidence": evidence_line(result)}
+        found["forms"] = "; ".join(form_lines(result))
+    return asdict(entry.claim) | found
+
+
+def _in_order(place: str) -> tuple[int, list[int], str]:
+    """A place of a paper as it is sorted: the abstract, sections by their numbers, then all else."""
+    order = next(k for k, word in enumerate(("abstract", "section", "")) if place.lower().startswith(word))
+    return order, [int(k) for k in re.findall(r"\d+", place)], place[:1].upper() + place[1:]
 
 
 def figures(page: str, executed: Mapping[str, Executed]) -> dict[str, str]:

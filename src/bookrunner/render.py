@@ -114,5 +114,6 @@ def _read(project: Project) -> dict[str, str]:
 
 
 def _is_seen(path: Path, since: float) -> bool:
-    """Whether Sphinx sees that this changed: the text of a page, later than this time."""
-    return path.suffix in (".ipynb", ".md") and path.exists() and path.stat().st_mtime > since
+    """Whether Sphinx sees that this changed: a page, or what it offers to download, later than this time."""
+    seen = path.suffix in (".ipynb", ".md", ".csv", ".json") and path.exists()
+    return seen and path.stat().st_mtime > since

@@ -197,12 +197,12 @@ def test_badge_escapes_texts_and_renders_mathematics(ledger):
     badge = module._badge_html(claim, result)
     assert 'id="check-P1-02"' in badge
     assert 'href="claims.html#claim-p1-02"' in badge
-    assert "a &lt; b" in badge
+    assert "A &lt; b" in badge
     assert "&lt;b&gt;" in badge
     assert r">\(x&lt;y\)<" in badge
     assert "12,345" in badge
     assert "b&lt;0: holds" in badge
-    assert "✎</span> typo" in badge
+    assert 'aria-hidden="true">✎</span> <span class="claim-word">typo:</span>' in badge
     shown = (
         r'<code>f</code> be <em>convex</em> in <span class="math notranslate nohighlight">\(x*y*z\)</span>'
     )

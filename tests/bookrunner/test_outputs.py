@@ -23,6 +23,7 @@ def executed_with(about=ABOUT, **payloads):
 
 
 CLAIM = {"id": "P1-01", "holds": {"as printed": True}, "computed": "holds", "evidence": "x", "value": 1}
+CLAIM |= {"written": "holds", "agrees": True}
 RECORD = {"name": "x", "csv": "n\\n", "keys": None, "rtol": 0, "atol": 0, "timings": []}
 
 
@@ -95,3 +96,79 @@ def test_what_is_not_what_was_written_counts_as_missing(tmp_path, capsys, kind):
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2
     assert all(line.startswith(f"preflearn: {path} can't be read and counts as missing") for line in lines)
+
+
+def code(source, *outputs, tags=()):
+    return {"cell_type": "code", "metadata": {"tags": [*tags]}, "source": source, "outputs": [*outputs]}
+
+
+def text(source):
+    return {"cell_type": "markdown", "metadata": {}, "source": source}
+
+
+def badge(id, **changes):
+    mime, html = "application/vnd.preflearn.claim+json", f'<details class="claim" id="check-{id}"></details>'
+    return {"data": {mime: CLAIM | {"id": id} | changes, "text/html": html}}
+
+
+TABLE = {"data": {"text/html": "<table></table>"}}
+
+
+def page_of(*cells, broken=()):
+    executed = Executed({"cells": [*cells], "metadata": {"preflearn": {"run": RUN}}})
+    return json.loads(executed.page(broken=broken))["cells"][1:]
+
+
+def test_claims_and_hidden_code_of_a_section_stand_at_its_end():
+    """In one fold each; tables stay, and so does code that was not hidden."""
+    cells = page_of(
+        text("# T"),
+        code("import a", tags=["hide-input"]),
+        text("Words.\n\n(sec-a)=\n## A\n\nMore words."),
+        code("check(1)", badge("P1-01"), TABLE, badge("P1-02", written="holds if"), tags=["hide-input", "x"]),
+        code("shown", badge("P1-03")),
+        text("## B\n\n### b\n\n## C"),
+        code("draw()", TABLE, tags=["hide-input"]),
+    )
+    sources, tags = [cell["source"] for cell in cells], [cell["metadata"].get("tags") for cell in cells]
+    assert tags[1:5] == [["remove-cell"], None, ["remove-input", "x"], []]
+    assert tags[-2] == ["remove-input"]
+    head, label, rest = sources[2].partition("(sec-a)=\n## A\n\nMore words.")
+    assert label
+    assert rest == ""
+    assert re.match(
+        r"Words\.\n\n<details class=\"section-fold section-code\">.*?~~~python\nimport a\n~", head, re.S
+    )
+    assert "Checked here" not in head
+    fold, _, rest = sources[5].partition("## B\n\n### b\n\n## C")
+    assert "<summary>Checked here: 2 hold, 1 holds if</summary>" in fold
+    assert re.findall(r'id="check-(.*?)"', fold) == ["P1-01", "P1-02", "P1-03"]
+    assert "check(1)" in fold
+    assert "shown" not in fold
+    assert rest == ""
+    assert "draw()" in sources[-1]
+    assert "Checked here" not in sources[-1]
+    assert [cell.get("outputs") for cell in cells[1:7]] == [[], None, [TABLE], [], None, [TABLE]]
+
+
+def test_a_blank_line_ends_each_piece_of_html():
+    """As Markdown wants it: what follows would be HTML, too."""
+    (cell,) = page_of(code("1", badge("P1-01"), tags=["hide-input"]))[1:]
+    assert re.search(
+        r"</details>\n</details>\n\n<details[^\n]*\n<summary>[^\n]*</summary>\n\n~~~", cell["source"]
+    )
+    assert re.search(r"~~~\n\n</details>\n", cell["source"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "broken"), [({"agrees": False}, ()), ({"record": "01_x_fit"}, {"01_x_fit"})]
+)
+def test_a_contradiction_and_what_is_in_doubt_stay_in_sight(changes, broken):
+    cells = page_of(code("1", badge("P1-01", **changes), badge("P1-02"), tags=["hide-input"]), broken=broken)
+    (output,) = cells[0]["outputs"]
+    assert 'id="check-P1-01"' in output["data"]["text/html"]
+    assert cells[0]["metadata"]["tags"] == ["remove-input"]
+    assert "Checked here: 1 holds<" in cells[1]["source"]
+    if broken:
+        assert output["data"]["text/html"].startswith('<details open class="claim"')
+        assert output["data"]["text/html"].endswith("computed again.</p></details>")

@@ -1,6 +1,9 @@
+import io
 import json
+import re
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 from toy_project import FIRST, write_project
 
@@ -49,51 +52,142 @@ def test_page_shows_the_chapter_and_not_the_machinery(built):
     assert 'pip install ".[book]"' in sources[0]
     assert page["cells"][0]["metadata"]["tags"] == ["remove-cell"]
     assert "`profile = 'full'`" in sources[3]
-    outputs = page["cells"][-1]["outputs"]
-    assert [output["output_type"] for output in outputs] == ["display_data", "display_data", "stream"]
-    assert 'id="check-P1-01"' in "".join(outputs[0]["data"]["text/html"])
+    assert [output["output_type"] for output in page["cells"][-2]["outputs"]] == ["stream"]
+    assert "Checked here: 1 holds, 1 typo" in sources[-1]
+    assert 'id="check-P1-01"' in sources[-1]
 
 
 def test_pages_that_did_not_change_are_not_touched(built):
     project, _ = built
     before = {path: path.stat().st_mtime_ns for path in project.pages.iterdir()}
-    assert {path.name for path in before} == {"01_first.ipynb", "claims.md", "status.md", "tally.md"}
+    collected = {f"claims.{kind}" for kind in ("md", "csv", "json")} | {"errata_p1.md", "errata_p2.md"}
+    assert {path.name for path in before} == {"01_first.ipynb", "status.md", "tally.md"} | collected
     stale = project.pages / "08_gone.ipynb"
     stale.write_text("{}")
     assert collect(project, State(project)) == []
     assert {path: path.stat().st_mtime_ns for path in project.pages.iterdir()} == before
 
 
+def counts(page):
+    """The summary of the claims page: kind, all, each verdict, unchecked."""
+    rows = re.findall(r'<tr><th scope="row">(.*?)</th>(.*?)</tr>', page)
+    return {
+        kind: [int(re.sub("<.*?>", "", cell)) for cell in cells.split("</td>")[:-1]] for kind, cells in rows
+    }
+
+
 def test_claims_page_links_both_ways_and_counts(built):
     project, _ = built
     page = (project.pages / "claims.md").read_text()
-    assert "| all | 4 | 1 | 1 | 0 | 1 | 0 | 0 | 1 |" in page
-    assert "(claim-p1-01)=\n" in page
+    assert "4 statements of the papers" in page
+    assert counts(page)["all"] == [4, 1, 1, 0, 1, 0, 0, 0, 1]
+    assert 'id="claim-p1-01" data-paper="P1" data-verdict="holds" data-kind="" data-consequence=""' in page
+    assert '<span class="counts">3 claims: 1 definition, 1 holds, 1 typo</span>' in page
     assert '<a href="01_first.html#check-P1-01">' in page
     assert r"On 5 cases with $x_1 < 2$, \*exactly\*" in page
     assert "- with the sign turned: holds" in page
-    assert "*Its chapter was not run in this build.*" in page
-    assert "**≡ definition** P1-03, eq. 4" in page
-    assert "**✎ typo** P1-02, eq. 3\n\nA formula.\n\n- as printed: fails" in page
-    assert "*True by definition" in page
+    assert "Its chapter was not run in this build." in page
+    assert '<span class="claim-word">unchecked:</span> Later.' in page
+    assert "**Definition.** Section 2, eq. 4.\n\nSo.\n\nTrue by definition" in page
+    assert '</span> A formula. <span class="claim-id">P1-02</span>' in page
+    assert "**Typo.** Section 2, eq. 3.\n\n- as printed: fails" in page
+
+
+def changed(built, *changes):
+    """The claims of the built project with other entries in the ledger."""
+    checked, _ = matched(built[0])
+    return [replace(e, claim=replace(e.claim, **new)) for e, new in zip(checked, changes, strict=True)]
 
 
 def test_claims_page_has_each_section_once_in_the_order_of_the_paper(built):
-    project, _ = built
-    checked, _ = matched(project)
-    places = ("section 2.10, eq. 9", "section 2.2", "abstract", "section 2.10")
-    moved = [
-        replace(e, claim=replace(e.claim, id=f"P1-0{k}", where=where))
-        for k, (e, where) in enumerate(zip(checked, places, strict=True))
+    places = ("section 2.10, eq. 9", "section 2.2", "abstract; section 7", "Table 1")
+    moved = changed(built, *({"id": f"P1-0{k}", "where": where} for k, where in enumerate(places)))
+    page = collected(moved, {})["claims.md"]
+    titles = re.findall(r'claims-section">\n<summary>(.*?) <span', page)
+    assert titles == ["Abstract", "Section 2.2", "Section 2.10", "Table 1"]
+
+
+def test_reproductions_are_no_claims_of_the_papers(built):
+    """They are listed apart, and counted nowhere among them."""
+    pages = collected(changed(built, {"kind": "reproduction"}, {"kind": "formula"}, {}, {}), {})
+    page, apart = pages["claims.md"].split('<details class="claims-fold claims-reproductions">')
+    assert "1 result that no paper wrote: 1 holds" in apart
+    assert 'id="claim-p1-01"' in apart
+    assert 'id="claim-p1-01"' not in page
+    assert "3 statements" in page
+    assert counts(page) == {
+        "formula": [1, 0, 0, 0, 1, 0, 0, 0, 0],
+        "not said": [2, 1, 0, 0, 0, 0, 0, 0, 1],
+        "all": [3, 1, 0, 0, 1, 0, 0, 0, 1],
+    }
+    assert '<a href="claims.html?kind=formula&amp;verdict=typo">1</a>' in page
+    assert "2 claims: 1 definition, 1 typo" in page
+    assert "2 claims judged" in pages["tally.md"]
+    assert '<a href="chapters/claims.html?kind=formula">1 formula</a>.' in pages["tally.md"]
+
+
+def test_what_has_no_cell_is_told_by_its_note(built):
+    new = {"verdict": "open", "note": "The data are not public.", "kind": "comparison"}
+    page = collected(changed(built, {}, {}, new, {}), {})["claims.md"]
+    assert "**Open.** Section 2, eq. 4; comparison.\n\nThe data are not public.\n\nNot computed here" in page
+
+
+def test_tables_of_claims_hold_the_ledger_and_what_was_computed(built):
+    pages = collected(matched(built[0])[0], {})
+    rows = json.loads(pages["claims.json"])
+    table = pd.read_csv(io.StringIO(pages["claims.csv"]), keep_default_na=False)
+    assert rows == table.to_dict("records")
+    assert [row["id"] for row in rows] == ["P1-01", "P1-02", "P1-03", "P2-01"]
+    assert [row["computed"] for row in rows] == ["holds", "holds if or typo", "", ""]
+    assert rows[1]["forms"] == "as printed: fails; with the sign turned: holds"
+    assert rows[0]["evidence"].startswith("On 5 cases")
+
+
+def erratum(consequence, where, **more):
+    texts = {"printed": "$a$", "read": "$-a$", "affects": "who computes it"}
+    return {"consequence": consequence, "where": where, "kind": "formula"} | texts | more
+
+
+def test_errata_come_by_consequence_and_then_by_place(built):
+    page = collected(
+        changed(
+            built,
+            erratum("misprint", "section 10, eq. 3"),
+            erratum("wording", "section 1"),
+            erratum("changes a result", "section 4, eq. 7", note="So."),
+            erratum("misprint", "section 9, eq. 4", id="P1-09"),
+        ),
+        {},
+    )["errata_p1.md"]
+    assert re.findall(r"^##+ .*", page, re.MULTILINE) == [
+        *("## What changes a result", "### Section 4, eq. 7"),
+        *("## Misprints", "### Section 9, eq. 4", "### Section 10, eq. 3", "## Wording", "### Section 1"),
     ]
-    titles = [line for line in collected(moved, {})["claims.md"].splitlines() if line.startswith("###")]
-    assert titles == ["### Abstract", "### Section 2.2", "### Section 2.10"]
+    assert "Of 4 statements that we looked at, 3 hold as they stand. In 4 places" in page
+    assert "As printed\n: $a$\n\nRead instead\n: $-a$\n" in page
+    assert "\n: Changes a result. Who is affected: who computes it.\n\nSo.\n\n<a href" in page
+    assert "(erratum-p1-01)=\n### Section 10, eq. 3\n" in page
+    assert (
+        '<a href="claims.html#claim-p1-01">Claim P1-01</a>, checked in <a href="01_first.html#check-P1-01">'
+        in page
+    )
+    assert '<a href="claims.html#claim-p1-09">Claim P1-09</a>.' in page
+
+
+def test_a_paper_without_errata_says_so(built):
+    page = collected(matched(built[0])[0], {})["errata_p2.md"]
+    assert "We found nothing that has to be read otherwise." in page
+    assert "##" not in page
 
 
 def test_tally_counts_what_is_settled(built):
     text = collected(matched(built[0])[0], {})["tally.md"]
     assert "3 claims judged" in text
-    assert '<li class="claim-holds"><strong>1</strong> <span aria-hidden="true">✓</span> holds</li>' in text
+    link = '<a href="chapters/claims.html?verdict=holds">holds</a>'
+    assert f'<li class="claim-holds"><strong>1</strong> <span aria-hidden="true">✓</span> {link}</li>' in text
+    link = '<a href="chapters/claims.html?verdict=not+shown">not shown</a>'
+    assert f'<strong>0</strong> <span aria-hidden="true">≈</span> {link}</li>' in text
+    assert "By kind" not in text
     assert '<li class="claim-open"><strong>0</strong>' in text
 
 

@@ -136,6 +136,20 @@ window.probes = (() => {
     return fixed && !fixed.contains(element) && !element.contains(fixed) ? `lies behind ${name(fixed)} at ${Math.round(box.top)}` : "";
   };
 
+  // Badges of claims and bars of folded code, as they stand before anything is opened, are a small part of a page.
+  const BARS = ".claim, .section-claims, .section-code, details.hide, .claim-badge";
+  const bars = (most) => {
+    const found = all(BARS).filter((element) => shown(element) && !element.parentElement.closest(BARS));
+    const height = (element) => {
+      const { marginTop, marginBottom } = style(element);
+      return element.getBoundingClientRect().height + parseFloat(marginTop) + parseFloat(marginBottom);
+    };
+    const share = found.reduce((sum, element) => sum + height(element), 0) / main.getBoundingClientRect().height;
+    const tallest = found.sort((one, other) => height(other) - height(one)).slice(0, 3);
+    const said = `${found.length} take ${(100 * share).toFixed(1)} % of the height, the tallest of them`;
+    return share > most ? [`${said} ${tallest.map(name).join(" and ")}`] : [];
+  };
+
   const layout = () => {
     // The copy of each equation for screen readers lies in a box of one pixel, but would count as content.
     const hide = addStyle("mjx-assistive-mml { display: none !important }");
@@ -203,5 +217,5 @@ window.probes = (() => {
         .map((node) => `${rule.id} (${rule.impact}): ${node.target.join(" ")} ${node.any[0]?.message ?? rule.help}`));
   };
 
-  return { hidden, unfold, layout, simplify, axeFinds };
+  return { bars, hidden, unfold, layout, simplify, axeFinds };
 })();
