@@ -9,7 +9,7 @@ ifneq ($(wildcard ../shared/datasets),)
 export PREFLEARN_DATA ?= $(abspath ../shared/datasets)
 endif
 
-.PHONY: book full test bench open clean
+.PHONY: book full test perturb bench open clean
 
 book: $(STAMP)          ## the whole book, quick profile, into _build/html
 	@$(BIN)/preflearn build
@@ -22,6 +22,9 @@ test: $(STAMP)          ## lint, types, doctests, tests (COVERAGE=--cov counts l
 	@$(BIN)/ruff format --check .
 	@$(BIN)/basedpyright --pythonpath $(BIN)/python
 	@$(BIN)/python -m pytest -q -n 3 --dist loadfile $(COVERAGE)
+
+perturb: $(STAMP)       ## whether each check of the book can fail, a quarter of an hour
+	@PREFLEARN_QUIET=1 $(BIN)/python -m tests.perturb --jobs 2
 
 bench: $(STAMP)         ## speed against peers, one table a script
 	@set -e; for script in benchmarks/[a-z]*.py; do $(BIN)/python $$script; done

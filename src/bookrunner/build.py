@@ -12,6 +12,7 @@ from bookrunner.keys import State
 from bookrunner.outputs import Executed, read_executed
 from bookrunner.pages import collected, figures, match_checks
 from bookrunner.project import Chapter, Project
+from bookrunner.records import filled
 from bookrunner.render import render, repository
 from bookrunner.tasks import Outcome, duration, run_tasks, task_of
 from bookrunner.witness import (
@@ -86,15 +87,8 @@ def build_book(
 
 def _failed(outcomes: Sequence[Outcome]) -> bool:
     """Say what became of the chapters; whether one failed."""
-    counts = [sum(o.status == status for o in outcomes) for status in ("done", "unchanged", "failed")]
-    print("chapters: {} executed, {} unchanged, {} failed".format(*counts))
-    for outcome in outcomes:
-        if outcome.status == "failed":
-            result, failed = outcome.result, outcome.task.failed
-            title = f"{outcome.task.label} failed after {duration(result.seconds)}: {result.summary}"
-            kept = f"executed so far: {failed}" if failed.exists() else "it did not start"
-            print("", "=" * 78, title, kept, "-" * 78, result.report, sep="\n")
-    return counts[2] > 0
+    print(filled("outcomes.txt", outcomes=outcomes, duration=duration))
+    return any(outcome.status == "failed" for outcome in outcomes)
 
 
 def shown_chapters(project: Project) -> dict[str, Executed]:
@@ -120,20 +114,11 @@ def collect(project: Project, state: State) -> list[str]:
     checked, problems = match_checks(state.ledger, shown)
     broken, again = dict[str, list[str]](), dict[str, list[str]]()
     for name, executed in shown.items():
-        if executed.replaced:
-            sets = " ".join(executed.replaced)
-            print(f"{name}: other data in place of {sets}; get them by: preflearn data fetch {sets}")
-        for one in executed.selections:
-            if one["at_end"] and not one["said"]:
-                print(
-                    f"{name}: {one['name']}: {one['text']} of what was searched; widen it, or say what it did"
-                )
         if not executed.run["parameters"]:  # a run with the chapter's own is a witness
             records = records_of(project.recorded, name)
             broken |= broken_witnesses(records, executed)
             again |= to_run_again(records, project.chapter(name), state)
-    for name, why in again.items():
-        print(f"data/recorded/{name}.csv: run again (changed: {', '.join(why)})")
+    print(filled("warnings.txt", shown=shown, again=again), end="")
     url, front = repository(project), project.book / "index.md"
     waiting = {chapter.name for chapter in project.chapters} - set(shown)
     pages = {f"{name}.md": f"# {name}\n\nNot computed yet: `preflearn build {name}`.\n" for name in waiting}
@@ -178,7 +163,7 @@ def record_chapter(project: Project, name: str, agreed: Callable[[], bool], **op
         if _failed(outcomes) or quick is None or full is None:
             return 1
         known, header = records_of(project.recorded, chapter.name), _header(project, chapter, full)
-        print("\n".join(summary(known, full) or ["the chapter records no table"]))
+        print(summary(known, full), end="")
         made = new_records(full, quick, header)
         replaced = {*quick.replaced, *full.replaced}
         missing = replaced.difference(*(kept.header.get("replaced", []) for kept in known.values()))

@@ -30,10 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         need = "install what the book and a cluster need, in a checkout: pip install '.[book,cluster]'"
         text, status = f"error: {error.name} is missing; {need}", 2
-    except ValueError as error:
-        text, status = f"error: {error}", 2
-    except OSError as error:  # a full disk, a folder that can't be written, a lock, a data set
-        text, status = f"error: {error}", 1
+    except (ValueError, OSError) as error:  # or a full disk, a lock, a data set
+        text, status = f"error: {error}", 1 if isinstance(error, OSError) else 2
     print(f"preflearn: {text}", file=sys.stderr)
     return status
 
@@ -119,6 +117,7 @@ def _sweep(chapter: str, parameters: Any, jobs: Any, scheduler: Any, **options: 
 
     A table named by the grid, results-....csv, holds a row a point.
     """
+    from bookrunner.records import filled
     from bookrunner.sweep import run_sweep
 
     grid = _named(parameters)
@@ -127,13 +126,8 @@ def _sweep(chapter: str, parameters: Any, jobs: Any, scheduler: Any, **options: 
     if jobs is not None and scheduler is not None:
         raise ValueError("--jobs is for this machine and --scheduler for a cluster; expected one of them")
     table, outcomes = run_sweep(find_project(), chapter, grid, jobs=jobs, scheduler=scheduler, **options)
-    counts = Counter(outcome.status for outcome in outcomes)
-    print(f"points: {', '.join(f'{count} {status}' for status, count in sorted(counts.items()))}")
-    for outcome in outcomes:
-        if outcome.status == "failed":
-            print(f"  {outcome.task.label}: {outcome.result.summary}")
-    print(f"results: {table}")
-    return 1 if counts["failed"] else 0
+    print(filled("sweep.txt", outcomes=outcomes, table=table))
+    return int(any(outcome.status == "failed" for outcome in outcomes))
 
 
 @_preflearn.command("data", short_help="The public data sets: list, fetch, verify.")

@@ -14,24 +14,14 @@ from collections.abc import Mapping
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
+from bookrunner.files import forms
 from bookrunner.parameters import require, show, with_extra
 from bookrunner.records import filled, plain_scalar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_SHAPES = {
-    "margins": "preferences m 2, ties k 2",
-    "graph": "items n, pairs m 2, y m",
-    "bias": "items n, lambda knots, bias knots, scores knots n",
-    "path": "items n 2, pairs m 2, valid v 2, valid_pairs k 2, gamma, lambda knots, coefficients knots n, "
-    "best, best_error",
-    "pursuit": "train n 3, valid v 3, gamma, mix mixes, basis mixes steps, coefficients mixes steps width, "
-    "losses mixes counts, errors mixes counts",
-    "match": "players 2, mean 2, std 2",
-    "timelines": "players n, years k, mean n k, std n k",
-    "analogy": "denominator, points n 2, proportions k 2, examples",
-}
+_SHAPES: dict[str, str] = forms()["explorers"]
 """What each kind needs: names and shapes, where a word is the same size in all of them."""
 
 
@@ -113,8 +103,8 @@ def _check_shapes(kind: str, data: Mapping[str, Any]) -> None:
         found = np.asarray(data[name], dtype=object).shape
         seen = zip(axes, found, strict=False)
         known = [int(axis) if axis.isdigit() else sizes.setdefault(axis, size) for axis, size in seen]
-        good, expected = len(found) == len(axes) and list(found) == known, f"({', '.join(axes)}) with {sizes}"
-        require(good, found, f"the shape of data[{name!r}]", expected)
+        good = len(found) == len(axes) and list(found) == known
+        require(good, found, f"the shape of data[{name!r}]", f"({', '.join(axes)}) with {sizes}")
 
 
 def _without_gaps(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -120,5 +120,10 @@ def check_form(value: object, form: str, where: str) -> None:
 def _validator(form: str) -> Any:
     from jsonschema import Draft202012Validator
 
-    forms = json.loads(Path(__file__).with_name("forms.json").read_text("utf-8"))
-    return Draft202012Validator(forms[form] | {"$defs": forms["$defs"]})
+    return Draft202012Validator(forms()[form] | {"$defs": forms()["$defs"]})
+
+
+@cache
+def forms() -> dict[str, Any]:
+    """What stands in forms.json."""
+    return json.loads(Path(__file__).with_name("forms.json").read_text("utf-8"))

@@ -7,6 +7,7 @@ stamp has a say.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from bookrunner.files import digest
@@ -50,21 +51,17 @@ class State:
         return digest([cells, about])
 
     def _table(self, relative: str) -> str | None:
-        try:
+        with suppress(FileNotFoundError):
             return digest(project_file(relative, self._project.root).read_bytes())
-        except FileNotFoundError:
-            return None
 
     def _data(self, name: str) -> str | None:
         from preflearn.datasets import registry  # late: with pandas and all loaders
 
         dataset, file = name.split("/", 1)
-        try:
+        with suppress(ValueError, registry.DatasetUnavailable):  # unknown, or not the registered file
             (entry,) = registry.files_of(dataset, [file])
             found = registry.locate(entry)
             return digest(registry.verified(entry, found[0])) if found else None
-        except (ValueError, registry.DatasetUnavailable):  # unknown, or not the file that was registered
-            return None
 
     def _dataset(self, name: str) -> str | None:
         from preflearn import datasets

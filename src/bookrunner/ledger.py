@@ -258,9 +258,7 @@ def check(
     require(not isinstance(value, bool), value, f"the value for {claim_id}", "a finite number or a text")
     claim, computed = ledger[claim_id], computed_verdict(holds)
     if claim.verdict in UNCOMPUTED:
-        raise ValueError(
-            f"{claim_id} is {claim.verdict!r} in the ledger; expected no check of what can't fail"
-        )
+        require(False, claim.verdict, f"the verdict of {claim_id}", "no check of what can't fail")
     note_read(f"claim {claim_id}", claim.shown)
     result = {
         "id": claim_id,
@@ -272,6 +270,7 @@ def check(
     if ours != "the same":
         result["ours"] = {"holds": _forms(ours), "computed": computed_verdict(ours)}
     if recorded is not None:
+        require(hasattr(recorded, "attrs"), recorded, "recorded", "a table of bookrunner.recorded, or None")
         result["recorded"] = str(recorded.attrs.get("date", "an unknown date"))[:10]
         result["record"] = recorded.attrs.get("record", "")
     result = compared(claim, result)

@@ -13,12 +13,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from operator import setitem
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from joblib import cpu_count
 from tqdm import tqdm
@@ -76,14 +76,13 @@ def task_of(chapter: Chapter, given: Mapping[str, Any], folder: Path, label: str
     return Task(label or chapter.name, chapter, checked, folder / f"{key}.ipynb")
 
 
-@dataclass
-class Outcome:
+class Outcome(NamedTuple):
     """What became of a task: status "done", "unchanged" or "failed", and the `result` of its run, if any."""
 
     task: Task
     status: str
-    executed: Executed | None = field(default=None, repr=False)
-    result: Result = field(default=Result(None), repr=False)
+    executed: Executed | None = None
+    result: Result = Result(None)
 
 
 def duration(seconds: float) -> str:

@@ -19,7 +19,7 @@ from bookrunner.files import write_atomically
 from bookrunner.keys import State
 from bookrunner.outputs import Executed
 from bookrunner.project import Chapter
-from bookrunner.records import split_table
+from bookrunner.records import filled, split_table
 
 
 class Move(NamedTuple):
@@ -78,7 +78,8 @@ def _rows(text: str, keys: list[str] | None) -> dict[str, dict[str, float | str]
     rows = {}
     for number, row in enumerate(csv.DictReader(io.StringIO(text)), start=1):
         values = {column: _value(content) for column, content in row.items()}
-        parts = [f"{key} = {_shown(values.get(key, ''))}" for key in keys or ()]
+        shown = {name: v if isinstance(v, str) else f"{v:.12g}" for name, v in values.items()}
+        parts = [f"{key} = {shown.get(key, '')}" for key in keys or ()]
         rows[f"row {number if keys is None else ', '.join(parts)}".strip()] = values
     return rows
 
@@ -88,10 +89,6 @@ def _value(text: Any) -> float | str:
         return float(text)
     except (TypeError, ValueError):  # a cell too few is None, those too many are a list
         return str(text)
-
-
-def _shown(value: float | str) -> str:
-    return value if isinstance(value, str) else f"{value:.12g}"
 
 
 def _close(a: float | str, b: float | str, rtol: float, atol: float) -> bool:
@@ -172,18 +169,11 @@ def to_run_again(records: Mapping[str, Record], chapter: Chapter, state: State) 
     return found
 
 
-def summary(records: Mapping[str, Record], full: Executed) -> list[str]:
+def summary(records: Mapping[str, Record], full: Executed) -> str:
     """What a full run moves, a line a table: how many rows, which columns, the largest relative change."""
-    lines = [f"{name}: no longer made" for name in records if name not in full.records]
-    for name, payload in full.records.items():
-        found = moves(payload, records[name].table) if name in records else []
-        if not found:
-            lines.append(f"{name}: {'nothing moved' if name in records else 'a new table'}")
-            continue
-        rows, columns = ({move[k] for move in found} for k in (0, 1))
-        largest = max(found, key=lambda move: move.size)
-        lines.append(f"{name}: {len(rows)} rows moved, in {sorted(columns)}; most of all {largest}")
-    return lines
+    known = {name: payload for name, payload in full.records.items() if name in records}
+    found = {name: moves(payload, records[name].table) for name, payload in known.items()}
+    return filled("moves.txt", known=list(records), made=list(full.records), found=found)
 
 
 def write_records(folder: Path, chapter: str, records: Mapping[str, Record]) -> None:

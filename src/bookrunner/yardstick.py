@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bookrunner.parameters import require, show
 
@@ -122,18 +122,36 @@ def lead(
     >>> str(compared), compared.better, compared.similar, compared.as_good
     ('0.0100 ± 0.0058', None, None, True)
     """
-    from preflearn.checks import check_array  # late, since the command's help comes without
-
-    for name, values in (("ours", ours), ("theirs", theirs)):
-        good = isinstance(values, Iterable) and getattr(values, "ndim", 1) > 0
-        require(good, values, name, f"values, one a {unit}")
-    first = check_array(list(ours), "ours", ("n",), f"one value a {unit}")
-    second = check_array(list(theirs), "theirs", (len(first),), "as many values as ours")
+    first = _numbers(ours, "ours", f"values, one a {unit}")
+    second = _numbers(theirs, "theirs", "as many values as ours", len(first))
     require(len(first) > 1, len(first), f"the number of differences, one a {unit},", "at least 2")
     require(band in BANDS, band, "the band", f"one of {list(BANDS)}")
     differences = (first - second).tolist()
     error = statistics.stdev(differences) / math.sqrt(len(differences))
     return Lead(statistics.fmean(differences), error, len(differences), unit, BANDS[band])
+
+
+def _listed(values: Any, name: str, expected: str, kinds: tuple[str, ...] = ()) -> list[Any]:
+    """The values as a list, or ValueError that shows them where one has a type of another name."""
+    listed = list(values) if isinstance(values, Iterable) and getattr(values, "ndim", 1) > 0 else None
+    good = listed is not None and (not kinds or all(type(value).__name__ in kinds for value in listed))
+    require(good, values, name, expected)
+    return listed or []
+
+
+def _answers(answers: Any) -> list[bool | None]:
+    found = _listed(answers, "answers", "a sequence of True, False or None", ("bool", "bool_", "NoneType"))
+    return [None if answer is None else bool(answer) for answer in found]
+
+
+def _leads(leads: Any) -> list[Lead]:
+    return _listed(leads, "leads", "a sequence of Lead, as `lead` returns them", ("Lead",))
+
+
+def _numbers(values: Any, name: str, expected: str, length: int | str = "n") -> Any:
+    from preflearn.checks import check_array  # late, since the command's help comes without
+
+    return check_array(_listed(values, name, expected), name, (length,), expected)
 
 
 def every(answers: Iterable[bool | None]) -> bool | None:
@@ -144,24 +162,24 @@ def every(answers: Iterable[bool | None]) -> bool | None:
     >>> every([True, None]), every([None, False]), every([])
     (None, False, True)
     """
-    found = [None if answer is None else bool(answer) for answer in answers]
+    found = _answers(answers)
     return False if False in found else None if None in found else True
 
 
 def some(answers: Iterable[bool | None]) -> bool | None:
     """Whether one holds: True where one does, None where else one is not decided."""
-    opposite = every(None if answer is None else not answer for answer in answers)
+    opposite = every(None if answer is None else not answer for answer in _answers(answers))
     return None if opposite is None else not opposite
 
 
 def best(leads: Iterable[Lead]) -> bool | None:
     """The best: better than each rival; not so where one is better, or similar to it."""
-    return every(one.better for one in leads)
+    return every(one.better for one in _leads(leads))
 
 
 def robust(leads: Iterable[Lead]) -> bool | None:
     """Robust: as good with a change, of each kind that was tried, as without."""
-    return every(one.as_good for one in leads)
+    return every(one.as_good for one in _leads(leads))
 
 
 def near_optimal(over_best: Lead) -> bool | None:
@@ -179,15 +197,19 @@ def sparse(counts: Sequence[int], candidates: Sequence[int], cap: int | None = N
     >>> sparse([8, 9, 10], [40, 40, 40]), sparse([16, 16, 12], [40, 40, 40], cap=16)
     (True, None)
     """
-    shares = [count / number for count, number in zip(counts, candidates, strict=True)]
-    fewer = lead([0.5] * len(shares), shares)
-    capped = cap is not None and max(counts) >= cap
+    found = _numbers(counts, "counts", "one number of coefficients a draw")
+    among = _numbers(candidates, "candidates", "a positive number of candidates a draw", len(found))
+    require((among > 0).all(), candidates, "candidates", "a positive number of candidates a draw")
+    fewer = lead([0.5] * len(found), found / among)
+    capped = cap is not None and found.max() >= cap
     return None if capped else True if fewer.low >= 0 else False if fewer.high < 0 else None
 
 
 def typical(answers: Sequence[bool]) -> bool | None:
     """Typical, mainly, in general: so in three of four draws or more; not so in fewer than one half."""
-    share = statistics.fmean(map(float, answers))
+    found = _answers(answers)
+    require(len(found) > 0 and None not in found, answers, "answers", "True or False, one a draw")
+    share = found.count(True) / len(found)
     return True if share >= 0.75 else False if share < 0.5 else None
 
 
@@ -222,22 +244,14 @@ def selection(
     >>> selection("lambda of the ranking SVM", [0.1, 1.0, 10.0], [0.1, 1.0, 10.0, 100.0], ends="high")
     'none of 3 at an end'
     """
-    values, grid = [float(value) for value in chosen], [float(value) for value in grid]
-    require(len(values) > 0 and len(grid) > 1, (values, grid), f"the choices of {name}", "a choice, a grid")
+    values = _numbers(chosen, "chosen", "one value a search").tolist()
+    grid = _numbers(grid, "grid", "two values or more").tolist()
+    require(len(grid) > 1, grid, f"the grid of {name}", "at least two values")
     require(ends in ("both", "low", "high"), ends, "ends", "'both', 'low' or 'high'")
     counts = {"bottom": 0 if ends == "high" else sum(value <= min(grid) for value in values)}
     counts["top"] = 0 if ends == "low" else sum(value >= max(grid) for value in values)
     told = [f"{count} of {len(values)} at the {end}" for end, count in counts.items() if count]
     text = ", ".join(told) or f"none of {len(values)} at an end"
-    show(
-        {
-            SELECTION_MIME: {
-                "name": name,
-                "n": len(values),
-                "at_end": sum(counts.values()),
-                "text": text,
-                "said": said,
-            }
-        }
-    )
+    found = {"n": len(values), "at_end": sum(counts.values()), "text": text}
+    show({SELECTION_MIME: {"name": name, "said": said} | found})
     return text

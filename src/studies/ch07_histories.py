@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import check_array, check_count, check_labels, check_scale, refuse, require
+from preflearn.checks import check_array, check_count, check_labels, check_real, check_scale, refuse, require
 from preflearn.matches import Matches
 
 FEATURES = (
@@ -83,7 +83,7 @@ def match_features(
     ------
     ValueError
         If a column is missing, times decrease or are missing, an outcome is unknown, a player meets
-        himself, or ratings have another shape or are not finite.
+        himself, ratings have another shape or are not finite, or `elite` is no number.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def match_features(
         check_array(ratings, name, (len(codes), 2), "first and second player of each match")
         for ratings, name in ((elo, "elo"), (glicko, "glicko"))
     )
-    X = _features_by_rows(codes, outcome, time, elo, glicko, elite)
+    X = _features_by_rows(codes, outcome, time, elo, glicko, check_real(elite, "elite"))
     if past == "times":
         # A player's first row at a time has seen strictly earlier times only, and so has that of a pair.
         player, meeting, time = codes.ravel(), np.repeat(np.sort(codes), 2, axis=0).T, np.repeat(time, 2)
@@ -148,7 +148,7 @@ def season_split(
     except (TypeError, OverflowError):
         raise ValueError(f"the ends are {start!r}, {cut!r}, {stop!r}; expected times") from None
     counts = np.bincount(codes[learn].ravel(), minlength=codes.max() + 1)
-    known = (counts[codes] >= min_matches).all(axis=1)
+    known = (counts[codes] >= check_count(min_matches, "min_matches", least=0)).all(axis=1)
     debut = ~pd.Series(codes.ravel()).duplicated().to_numpy().reshape(-1, 2)
     parts = SeasonSplit(np.flatnonzero(learn & known & ~debut.any(axis=1)), np.flatnonzero(predict & known))
     for name, rows, total in zip(parts._fields, parts, (learn.sum(), predict.sum()), strict=True):

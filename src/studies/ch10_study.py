@@ -154,7 +154,7 @@ def by_sparse_least_squares(name: str, sizes: Sequence[int], alphas: ArrayLike, 
     seed : int
         The `random_state` of `SparseRankRLS`.
     """
-    alphas = check_array(alphas, "alphas", ("k",))
+    sizes, alphas = [check_count(size, "a size", 1) for size in sizes], check_array(alphas, "alphas", ("k",))
     refuse((alphas < 0) | (alphas > LARGEST), alphas, "alphas", "numbers from 0 to 1e100")
 
     def solve(problem: Problem, gamma: float) -> Family:

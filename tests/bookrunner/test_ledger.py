@@ -140,7 +140,7 @@ def test_check_refuses(ledger):
     for evidence in ("At {value} points.", "The set {1}.", "Open {value", "The {val}."):
         with pytest.raises(ValueError, match=r"a value for each \{value\}, and no other braces"):
             check("P1-01", True, evidence, 1.0 if "{value}" not in evidence else None)
-    with pytest.raises(ValueError, match="P1-04 is 'definition' in the ledger; expected no check"):
+    with pytest.raises(ValueError, match="the verdict of P1-04 is 'definition'; expected no check"):
         check("P1-04", True, "x")
     for value in (float("nan"), float("inf"), True, [1], np.zeros(2), 10**400, 10**5000):
         with pytest.raises(ValueError, match="value for P1-01"):
@@ -163,6 +163,8 @@ def test_a_verdict_from_a_recorded_run_says_so(ledger, capsys):
     table.attrs["date"] = "2026-01-02T03:04:05Z"
     check("P1-01", True, "On 20 data sets.", 3, recorded=table)
     assert "On 20 data sets. Value: 3. From the full run recorded on 2026-01-02." in capsys.readouterr().out
+    with pytest.raises(ValueError, match="recorded is NaT; expected a table of bookrunner"):
+        check("P1-01", True, "On 20 data sets.", 3, recorded=pd.NaT)  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def test_a_selection_counts_the_ends_that_are_ours(monkeypatch):
     assert selection("C", chosen, grid, ends="low") == "2 of 4 at the bottom"
     assert selection("C", chosen, (0.01, 100.0), said="It is wide.") == "none of 4 at an end"
     assert [payload.popitem()[1]["at_end"] for payload in shown] == [3, 2, 0]
-    with pytest.raises(ValueError, match="the choices of C"):
+    with pytest.raises(ValueError, match="chosen is empty"):
         selection("C", [], grid)
     with pytest.raises(ValueError, match="ends is 'top'; expected 'both', 'low' or 'high'"):
         selection("C", chosen, grid, ends="top")
@@ -144,3 +144,21 @@ def test_bands_are_positive_and_every_word_is_exported():
 def test_lead_refuses(ours, theirs, message):
     with pytest.raises(ValueError, match=message):
         lead(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: every(0.5), "answers is 0.5; expected a sequence of True, False or None"),
+        (lambda: some([True, 1]), r"answers is \[True, 1\]; expected a sequence of True"),
+        (lambda: best("x"), "leads is 'x'; expected a sequence of Lead"),
+        (lambda: robust([(1.0, 0.1, 3)]), r"leads is \[\(1.0, 0.1, 3\)\]; expected a sequence of Lead"),
+        (lambda: sparse([1, 2], [3, 0]), r"candidates is \[3, 0\]; expected a positive number"),
+        (lambda: typical([True, None]), r"answers is \[True, None\]; expected True or False, one a draw"),
+        (lambda: selection("C", 0.1, [1, 2]), "chosen is 0.1; expected one value a search"),
+        (lambda: selection("C", [0.1], {"C": [1]}), r"grid\[0\] is 'C'; expected a number"),
+    ],
+)
+def test_what_is_judged_is_named_where_it_is_wrong(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

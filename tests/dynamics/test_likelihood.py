@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import pytest
 from dynamics import dense
 from dynamics.problems import LIKELIHOODS
@@ -220,3 +221,8 @@ def test_impossible_outcomes_are_named(likelihood, y, message):
 def test_moments_are_checked(ask, moments, message):
     with pytest.raises(ValueError, match=message):
         ask(*moments)
+
+
+def test_the_method_of_a_law_is_named():
+    with pytest.raises(ValueError, match="ep is <NA>; expected True or False"):
+        Probit().law(ep=pd.NA)  # pyright: ignore[reportArgumentType]

@@ -1,5 +1,7 @@
 """DynamicComparisons as its users see it: forecasts, symmetries, updates, and bad input."""
 
+import itertools
+import re
 import warnings
 
 import numpy as np
@@ -300,6 +302,29 @@ def test_what_is_asked_is_named_where_it_is_wrong():
         model.predict_proba(np.eye(2))  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="before the feature's first match"):
         model.scores("Ann", -1.0)
+
+
+OVERFLOWS = "the covariance overflows; expected times, variances and designs of a moderate size"
+
+
+@pytest.mark.parametrize("covariance", [Linear(), Wiener(), Linear() * Linear()])
+def test_what_overflows_at_far_times_is_refused_without_a_warning(covariance):
+    """A line's variance grows as t², its square's as t⁴, and that of the difference as the design squared."""
+    model = fitted(MATCHES, Y, covariance)
+    for size, time in itertools.product([1.0, 1e60, 1e99], [1e40, 4e91, 1e100]):
+        far = Matches([[size, -size]], [time], NAMES[:2])
+        for ask in (model.predict_proba, model.moments, lambda far: model.scores("Ann", far.time)):
+            said = ""
+            try:
+                found = ask(far)
+            except ValueError as error:
+                found, said = 0.0, str(error)
+            assert np.isfinite(found).all()
+            assert re.fullmatch("|the covariance overflows; expected .*|.*; expected .* up to 1e.*", said)
+    assert said == ("" if isinstance(covariance, Wiener | Linear) else OVERFLOWS)
+    if not isinstance(covariance, Wiener):
+        with pytest.raises(ValueError, match=OVERFLOWS):
+            model.moments(far)
 
 
 def test_nothing_warns_and_nothing_is_nan():

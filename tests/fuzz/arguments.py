@@ -18,6 +18,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy import sparse
 
+from bookrunner import lead
 from bookrunner.explorers import _SHAPES
 from preflearn import dynamics
 from preflearn.matches import Matches
@@ -111,6 +112,9 @@ class Problem:
             "C_grid": np.array([0.1, 1.0]), "gamma_grid": np.array([0.5]), "gammas": [0.5],
             "alphas": [0.1, 1.0], "shares": (0.5, 0.8), "stages": [1, 2], "sizes": [2, 3],
             "views": [[0], [p - 1]], "X_unscored": X + 0.1, "qid_unscored": None, "validation": (X, scores),
+            "answers": [True, None, False], "typical.answers": [True, True, False], "cap": 9,
+            "leads": [lead(rng.random(5), rng.random(5))] * 2, "counts": [3, 4, 5], "candidates": [9, 9, 9],
+            "chosen": [0.1, 1.0], "selection.grid": [0.1, 0.3, 1.0],
             "ours": rng.random(5), "theirs": rng.random(5), "span": 99.0, "ranges": {key: (0.1, 1.0)},
             "values": {key: 0.4}, "n_configurations": 2, "n_epochs": 2, "n_repeats": 1, "n_users": 60,
             "n_jobs": 1, "max_parts": 2, "n_threads": 1, "order": 3, "n_tasks": 1, "n_matches": 30,
@@ -223,7 +227,8 @@ class Problem:
             return {k: self.hostile(name, v) for k, v in value.items() if rng.random() < 0.7} or {"": 0}
         if isinstance(value, (list, tuple)) and value and (np.ndim(value[0]) or rng.random() < 0.5):
             at = int(rng.integers(len(value)))
-            return type(value)([*value[:at], self.hostile(name, value[at]), *value[at + 1 :]])
+            made = list if isinstance(value, list) else tuple  # also of a record
+            return made([*value[:at], self.hostile(name, value[at]), *value[at + 1 :]])
         if isinstance(value, (np.ndarray, list, tuple, Pairs)):
             return _array(np.asarray(value), self)
         if sparse.issparse(value):

@@ -174,6 +174,8 @@ def test_sparse_counts_are_those_of_the_dense_matrix(monkeypatch, n, kind):
     given = P.toarray() if kind is np.asarray else P
     np.testing.assert_allclose(bradley_terry(kind(given)), expected, atol=1e-8)
     np.testing.assert_allclose(unmet(P.toarray(), expected), 0, atol=1e-9)
+    for count in (row_sums, copeland):
+        np.testing.assert_array_equal(count(kind(given)), count(P.toarray()))
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])

@@ -188,10 +188,22 @@ def test_chapter_runs_on_chess_files(tmp_path, monkeypatch, capsys):
     assert auc["linear, all"] > auc["trivial"]
 
 
+ONE = pd.DataFrame({"first": ["a"], "second": ["b"], "time": [3.0], "outcome": [1], "advantage": [True]})
+
+
 @pytest.mark.parametrize("ends", [("x", 20, 40), (7, pd.NaT, 40), (7, 20, 10**120)])
 def test_ends_that_are_no_times_are_named(ends):
-    matches = pd.DataFrame(
-        {"first": ["a"], "second": ["b"], "time": [3.0], "outcome": [1], "advantage": [True]}
-    )
     with pytest.raises(ValueError, match=r"the ends are .*; expected times|the number of matches to train"):
-        season_split(matches, *ends)
+        season_split(ONE, *ends)
+
+
+@pytest.mark.parametrize("least", ["", None, 0.5, -1, np.nan])
+def test_a_least_number_of_matches_that_is_no_number_is_named(least):
+    with pytest.raises(ValueError, match=r"min_matches is .*; expected a whole number of at least 0"):
+        season_split(ONE, 0, 20, 40, min_matches=least)
+
+
+@pytest.mark.parametrize("elite", ["no such word", np.datetime64("2024-01-01"), None, np.nan])
+def test_a_rating_of_the_elite_that_is_no_number_is_named(elite):
+    with pytest.raises(ValueError, match=r"elite is .*; expected a finite number"):
+        match_features(ONE, [[1200, 1200]], [[1, 1]], elite=elite)

@@ -181,6 +181,12 @@ def test_equal_scores_cannot_be_judged():
         Problem.of(task(0)._replace(y_test=np.full(9, 2.0)))
 
 
+@pytest.mark.parametrize("wrong", [0, 0.5, np.inf, None, "2"], ids=shown)
+def test_a_size_is_a_number_of_items(wrong):
+    with pytest.raises(ValueError, match=r"^a size is .*; expected a whole number of at least 1"):
+        by_sparse_least_squares("", [2, wrong], ALPHAS)
+
+
 @pytest.mark.parametrize("wrong", [-1, 3, 0.5, True, None, "1", [1], 10**400], ids=shown)
 def test_a_level_is_one_of_the_method(wrong):
     problem, method = Problem.of(task(0)), by_pursuit("pursuit", [1, 2, 3])

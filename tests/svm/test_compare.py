@@ -137,7 +137,7 @@ class TestBias:
         pairs = Pairs([[0.0], [1.0]], [[1, 0]] * 6)
         for C in (1e-3, 1.0, 1e3):
             with pytest.raises(
-                DegenerateBiasError, match="Raise C, give ties a larger sample_weight"
+                DegenerateBiasError, match="Change C, give ties a larger sample_weight"
             ) as caught:
                 (unfitted := SVMCompare(C, "linear")).fit(pairs, labels)
             assert "5 preferences against 1 ties" in str(caught.value)

@@ -36,6 +36,7 @@ from preflearn.checks import (
 )
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.prior import REST, Prior, by_name, warn_of_lengths
+from preflearn.dynamics.covariances.state_space import OVERFLOW, check_finite
 from preflearn.dynamics.engine.acceleration import Mixing
 from preflearn.dynamics.engine.algorithm import TRACE, Plain, Sweep, fixed_point
 from preflearn.dynamics.engine.posterior import Posterior
@@ -213,7 +214,7 @@ class DynamicComparisons(BaseEstimator):
         Raises
         ------
         ValueError
-            If the feature was in no match, or its prior is not defined at a time.
+            If the feature was in no match, or its prior is not defined, or overflows, at a time.
         """
         check_is_fitted(self, "matches_")
         require(feature in self.features_, feature, "feature", f"one of {shown(list(self.features_))}")
@@ -221,14 +222,14 @@ class DynamicComparisons(BaseEstimator):
         times = check_array(np.atleast_1d(at), "time", ("k",), "times")
         scores = self._scores()
         mean, variance = scores.moments(np.repeat(scores.of((feature,)), len(times), axis=1), times)
-        std = np.sqrt(variance)
-        return (mean[0], std[0]) if at.ndim == 0 else (mean, std)
+        return mean.reshape(at.shape)[()], np.sqrt(variance.reshape(at.shape))
 
     def moments(self, matches: Matches) -> tuple[Floats, Floats]:
         """Mean and variance of the difference of scores x·s(t) of each match, shape (N,) both.
 
         Features that were in no match have their prior. Features of one match count as independent, as they
-        are in the approximation.
+        are in the approximation. It raises ValueError where times or entries of the design are so large that
+        these numbers overflow.
         """
         return self._forecast(matches, lambda mean, variance: (mean, variance))
 
@@ -248,9 +249,8 @@ class DynamicComparisons(BaseEstimator):
             mean, variance = scores.moments(of[:, columns[here]], time)
             return told(*differences(x[here], starts, mean, variance))
 
-        few = len(self._prior.spaces) <= _FEW
         with team(self._n_threads) as share:
-            parts = slices(len(matches)) if few else [slice(0, len(matches))]
+            parts = slices(len(matches)) if len(self._prior.spaces) <= _FEW else [slice(0, len(matches))]
             return np.concatenate(share(one, parts), axis=-1)
 
     def _filled(
@@ -313,11 +313,8 @@ class DynamicComparisons(BaseEstimator):
             "features": self.features_,
             "converged": self.converged_,
         }
-        design = self.matches_.design
         arrays = {
-            "indptr": design.indptr,
-            "indices": design.indices,
-            "data": design.data,
+            **{name: getattr(self.matches_.design, name) for name in ("indptr", "indices", "data")},
             "time": self.matches_.time,
             "outcomes": self.outcomes_,
             "pseudo_observations": self.pseudo_observations_,
@@ -351,13 +348,15 @@ def check_model(model: DynamicComparisons) -> None:
         check_count(model.n_threads, "n_threads", least=1)
 
 
+@np.errstate(**OVERFLOW)
 def differences(x: Floats, starts: NDArray, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
     """Mean and variance of x·s of each match, from those of the scores, one an entry of the design.
 
     `starts`, of one more than there are matches, says where the entries of each begin.
     """
     begin = starts[:-1] - starts[0]
-    return np.add.reduceat(x * mean, begin), np.add.reduceat(x * x * variance, begin)
+    mean, variance = (np.add.reduceat(values, begin) for values in (x * mean, x * x * variance))
+    return check_finite(mean), check_finite(variance)
 
 
 def check_problem(model: DynamicComparisons, matches: Matches, y: ArrayLike) -> Floats:

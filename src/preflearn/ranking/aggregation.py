@@ -196,8 +196,8 @@ def copeland(P: ArrayLike) -> Floats:
     >>> copeland([[0, 0.75, 0.5], [0.25, 0, 0.5], [0.5, 0.5, 0]]).tolist()
     [1.5, 0.5, 1.0]
     """
-    degrees = _check_degrees(P)
-    return (np.sign(degrees - degrees.T).sum(axis=1) + len(degrees) - 1) / 2
+    better = (degrees := _check_degrees(P)) > degrees.T
+    return (better.sum(axis=1) - better.sum(axis=0) + better.shape[0] - 1) / 2
 
 
 AGGREGATES: dict[str, Callable[[ArrayLike], Floats]] = {

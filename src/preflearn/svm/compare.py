@@ -146,7 +146,7 @@ class SVMCompare(KernelMachine):
             found.certificate.bias,
             given.y,
             f"C = {C:g}",
-            "Raise C, give ties a larger sample_weight (where ties outweigh preferences, beta is at most "
+            "Change C, give ties a larger sample_weight (where ties outweigh preferences, beta is at most "
             "-1), or use SVMRank",
         )
         self._keep(found, given, -1 / found.certificate.bias)

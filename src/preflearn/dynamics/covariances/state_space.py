@@ -199,5 +199,5 @@ class StateSpace:
 
 def check_finite(values: Floats) -> Floats:
     if not np.isfinite(values).all():
-        raise ValueError("the covariance overflows; expected times, gaps and variances of a moderate size")
+        raise ValueError("the covariance overflows; expected times, variances and designs of a moderate size")
     return values

@@ -15,7 +15,7 @@ import numpy as np
 from preflearn.checks import Floats, Ids
 from preflearn.dynamics.covariances.blocks import AGE
 from preflearn.dynamics.covariances.prior import Prior
-from preflearn.dynamics.covariances.state_space import StateSpace
+from preflearn.dynamics.covariances.state_space import StateSpace, check_finite
 from preflearn.dynamics.engine.schedule import schedule_of
 from preflearn.dynamics.engine.threads import njit_free
 from preflearn.matches import Matches
@@ -96,7 +96,7 @@ class Posterior:
             many = max(_TOGETHER // model.size**2, 1)
             for part in np.split(rows, range(many, len(rows), many)):
                 mean[part], variance[part] = self._moments(model, rank[part], time[part])
-        return mean, variance
+        return check_finite(mean), check_finite(variance)
 
     def _moments(self, model: StateSpace, rank: Ids, time: Floats) -> tuple[Floats, Floats]:
         first, place = self._start[rank], _places(self._start, self._time, rank, time)

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
-from preflearn.checks import LARGEST, Floats, as_array, check_array, refuse, require
+from preflearn.checks import LARGEST, Floats, as_array, check_array, check_flag, refuse, require
 from preflearn.compiled import njit, pointer
 from preflearn.dynamics.described import Described
 
@@ -64,7 +64,7 @@ class Likelihood(Described, family="likelihood"):
 
     def law(self, ep: bool) -> Any:
         """The compiled law for EP, or else for reverse-KL: an argument for compiled loops."""
-        return pointer(self.laws[0 if ep else 1], _LAW)
+        return pointer(self.laws[0 if check_flag(ep, "ep") else 1], _LAW)
 
     def check(self, y: ArrayLike, n: int) -> Floats:
         """Return the outcomes of n matches as floats, or say which one this likelihood cannot have.

@@ -1,0 +1,104 @@
+"""Whether the checks of a chapter can fail: ``python -m tests.perturb 02 08``, or all chapters.
+
+A chapter runs once, in its quick profile. Then each cell that settles a claim runs again with one thing wrong
+at a time, in what it reads, calls or has typed in it: numbers negated, scaled or shuffled, labels exchanged,
+a column that is noise, a wrong constant. A claim whose verdict never turns has a check that can't fail, or
+is named in tests/perturb/exceptions.yml, with the reason. That one turns does not show that its check is a
+good one: see --thorough.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml
+
+if TYPE_CHECKING:
+    from perturb.chapter import Claim
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+EXCEPTIONS = ROOT / "tests" / "perturb" / "exceptions.yml"
+
+
+def exceptions() -> dict[str, str]:
+    """By claim, why no wrong input can turn its check."""
+    return yaml.safe_load(EXCEPTIONS.read_text("utf-8")) or {}
+
+
+def told(name: str, found: dict, excused: dict[str, str], thorough: bool = False) -> tuple[str, bool]:
+    """What is printed of a chapter, and whether each claim turned or is excused."""
+    claims = found["claims"]
+    still = [claim for claim in claims if not claim.turned]
+    bad = [claim for claim in still if claim.id not in excused]
+    lines = [f"{name}: {len(claims) - len(still)} of {len(claims)} checks turned, in {found['runs']:,} runs"]
+    lines += [
+        f"    {claim.id} in cell {claim.cell} did not turn"
+        + (f": {excused[claim.id]}" if claim.id in excused else "")
+        for claim in still
+    ]
+    lines += [
+        f"    {claim.id} is excused, and turned by {claim.turned}"
+        for claim in claims
+        if claim.turned and claim.id in excused
+    ]
+    lines += [
+        f"    cell {cell} could not be run, or not again: {why}" for cell, why in found["unsteady"].items()
+    ]
+    return "\n".join(lines + (_doubts(claims) if thorough else [])), not bad and not found["unsteady"]
+
+
+def _doubts(claims: list[Claim]) -> list[str]:
+    """What turned in part only, or only by what earlier cells hand to the cell."""
+    turned = [claim for claim in claims if claim.turned]
+    lines = [
+        f"    {one.id}: the answer {form!r} did not turn" for one in turned for form in sorted(one.steady)
+    ]
+    given = "turned by what its cell is given only"
+    return lines + [f"    {one.id} {given}: {one.turned}" for one in turned if not one.deep]
+
+
+def main() -> int:
+    """0, or 1 where a check never turned and is not excused."""
+    from perturb.chapter import alone, perturb
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("chapters", nargs="*", help="numbers, such as 02; all unless told otherwise")
+    parser.add_argument("--seconds", type=float, default=20.0, help="what one run of a cell may take")
+    parser.add_argument("--budget", type=float, default=60.0, help="what all runs of one cell may take")
+    parser.add_argument("--most", type=int, default=400, help="how often a cell may run")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--thorough", action="store_true", help="each answer, and by more than its input")
+    parser.add_argument("--claim", action="append", metavar="ID", help="try these only; may recur")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--json", type=Path, help="write all there, a line of JSON each claim")
+    asked = parser.parse_args()
+    paths = sorted((ROOT / "notebooks").glob("*.ipynb"))
+    if unknown := set(asked.chapters) - {path.stem[:2] for path in paths}:
+        parser.error(f"there is no chapter {', '.join(sorted(unknown))}")
+    paths = [path for path in paths if not asked.chapters or path.stem[:2] in asked.chapters]
+    limits = {"seconds": asked.seconds, "budget": asked.budget, "most": asked.most, "seed": asked.seed}
+    limits |= {"thorough": asked.thorough, "only": asked.claim or ()}
+    good, lines = True, []
+    # A process each, for what a chapter leaves behind.
+    options = {"mp_context": get_context("spawn"), "max_tasks_per_child": 1, "initializer": alone}
+    with ProcessPoolExecutor(asked.jobs, **options) as pool:
+        for path, found in zip(paths, pool.map(partial(perturb, **limits), paths), strict=True):
+            text, fine = told(path.stem, found, exceptions(), asked.thorough)
+            print(text, flush=True)
+            good &= fine
+            lines += [vars(claim) | {"chapter": path.stem} for claim in found["claims"]]
+    if asked.json:
+        asked.json.write_text("".join(json.dumps(line, default=sorted) + "\n" for line in lines))
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,254 @@
+"""Wrong values, of the same kind and shape: each number, label and answer that a check may rest on.
+
+A mutation is deterministic: the same value becomes the same wrong one, wherever it is used.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable
+from fractions import Fraction
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+Array = np.ndarray
+OURS = ("preflearn", "studies", "__main__")
+PEERS = (*OURS, "scipy", "sklearn")
+"""What solves, measures or loads; NumPy's arithmetic is taken as right."""
+
+
+def _noise(a: Array, rng: np.random.Generator) -> Array:
+    out = a.copy()
+    column = out[..., -1:]
+    if a.dtype == bool:
+        column[...] = rng.integers(0, 2, column.shape)
+    else:
+        spread = 1 + np.abs(a).max(initial=0)
+        column[...] = (spread * rng.normal(size=column.shape)).astype(a.dtype)
+    return out
+
+
+def _part(a: Array, rng: np.random.Generator) -> Array:
+    out = np.atleast_1d(a).copy()
+    out[:1] = ~out[:1] if a.dtype == bool else (1.5 * out[:1] + 1).astype(a.dtype)
+    return out.reshape(a.shape)
+
+
+def _few(values: Any) -> int:
+    return max(1, len(values) // 20)
+
+
+def _times(factor: float) -> Callable:
+    return lambda a, rng: np.zeros_like(a) if a.dtype == bool else (a * factor).astype(a.dtype)
+
+
+KINDS: dict[str, Callable[[Array, np.random.Generator], Array]] = {
+    "negated": lambda a, rng: ~a if a.dtype == bool else -a,
+    "shuffled": lambda a, rng: rng.permutation(a.ravel()).reshape(a.shape),
+    "scaled": _times(1.5),
+    "one more": lambda a, rng: np.ones_like(a) if a.dtype == bool else a + a.dtype.type(1),
+    "one less": lambda a, rng: np.zeros_like(a) if a.dtype == bool else a - a.dtype.type(1),
+    "exchanged": lambda a, rng: a[..., ::-1].copy() if a.ndim else a,
+    "noise": lambda a, rng: _noise(a, rng) if a.ndim else a,
+    "in part": lambda a, rng: _part(a, rng),
+    "reversed": lambda a, rng: a[::-1].copy() if a.ndim else a,
+    "zero": _times(0),
+    "less": _times(0.9),
+    "tiny": _times(1e-3),
+    "far": _times(1e3),
+    "few": lambda a, rng: a[: _few(a)] if a.ndim else a,
+}
+"""What may go wrong with an array, a number being one without an axis."""
+
+
+class Mutation:
+    """One kind of wrong, for all that can be so in a value; `changed` says whether anything was.
+
+    Yes and no turn too where they are `answers`; what a function says of a claim is no input of it.
+    """
+
+    def __init__(self, kind: str, seed: int, answers: bool = True) -> None:
+        self.kind, self.seed, self.answers, self.changed = kind, seed, answers, False
+
+    def __call__(self, value: Any, depth: int = 0) -> Any:
+        """The value with something wrong, a copy where it can change; itself where nothing is to change."""
+        if depth > 6:
+            return value
+        if isinstance(value, np.ndarray):
+            return self._array(value)
+        if isinstance(value, bool | np.bool_) and not self.answers:
+            return value
+        if isinstance(value, bool | int | float | np.bool_ | np.number):
+            if self.kind == "far" and isinstance(value, int):  # a size, perhaps
+                return value
+            found = self._array(np.asarray(value))[()]
+            return type(value)(found) if isinstance(value, bool | int | float) else found
+        if isinstance(value, Fraction):
+            return Fraction(self(float(value)))
+        if isinstance(value, pd.DataFrame):
+            return self._frame(value)
+        if isinstance(value, pd.Series):
+            return self._frame(value.to_frame()).iloc[:, 0].rename(value.name)
+        if sparse.issparse(value):
+            out: Any = value.copy()
+            out.data = self._array(out.data)
+            return out
+        if isinstance(value, dict):
+            return dict(zip(value, self._parts(list(value.values()), depth), strict=False))
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return type(value)(*self._lead(value) or self._each(value, depth))
+        if isinstance(value, list | tuple):
+            return type(value)(self._parts(list(value), depth))
+        return self._object(value, depth)
+
+    def part(self, value: Any, name: Any) -> Any:
+        """The value, with one column or one entry wrong."""
+        out = value.copy()
+        if isinstance(value, pd.DataFrame):
+            out[name] = pd.Series(self._array(value[name].to_numpy()), value.index)
+        else:
+            out[name] = self(value[name])
+        return out
+
+    def _array(self, a: Array, column: int = 0) -> Array:
+        if a.size and isinstance(a.flat[0], Fraction):
+            return np.vectorize(Fraction, otypes=[object])(self._array(a.astype(float), column))
+        if a.dtype.kind not in "biuf":
+            if self.kind not in ("shuffled", "exchanged", "reversed", "few") or a.dtype.kind not in "OUT":
+                return a
+        elif a.dtype.kind == "u":
+            a = a.astype(int)
+        out = KINDS[self.kind](a, np.random.default_rng([self.seed, column])) if a.size else a
+        self.changed |= not np.array_equal(out, a)
+        return out
+
+    def _frame(self, frame: pd.DataFrame) -> pd.DataFrame:
+        if self.kind == "few":
+            self.changed |= len(frame) > _few(frame)
+            return frame[: _few(frame)]
+        out = frame.copy()
+        order = list(range(frame.shape[1]))
+        if self.kind == "exchanged" and len(order) > 1:
+            order = order[1:] + order[:1]
+        for k, source in enumerate(order):
+            column = frame.iloc[:, source]
+            if self.kind != "in part" or k == 0:
+                column = pd.Series(self._array(column.to_numpy(), k), frame.index)
+            out.isetitem(k, column)
+        self.changed |= order != sorted(order)
+        if self.kind == "reversed" and len(out):
+            out.index = out.index[::-1]
+        return out
+
+    def _lead(self, value: Any) -> Any:
+        """A lead with its sign or its error wrong; None for other records."""
+        if type(value).__name__ != "Lead":
+            return None
+        mean, error, *rest = value
+        changed = {
+            "negated": (-mean, error),
+            "shuffled": (mean, 10 * error + 1e-3),
+            "scaled": (1.5 * mean, error),
+            "zero": (0.0, error / 10),
+            "far": (100 * mean + 0.1, error / 10),
+            "tiny": (mean / 1000, error / 1000),
+        }.get(self.kind, (mean, error))
+        self.changed |= changed != (mean, error)
+        return [*changed, *rest]
+
+    def _parts(self, values: list[Any], depth: int) -> list[Any]:
+        if self.kind in ("exchanged", "reversed") and len(values) > 1:
+            self.changed = True
+            return values[::-1] if self.kind == "reversed" else values[1:] + values[:1]
+        if self.kind == "few":
+            self.changed |= len(values) > _few(values)
+            return values[: _few(values)]
+        return self._each(values, depth)
+
+    def _each(self, values: Any, depth: int) -> list[Any]:
+        found = list(values)
+        for k, value in enumerate(found):
+            found[k] = self(value, depth + 1)
+            if self.kind == "in part" and self.changed:
+                break
+        return found
+
+    def _object(self, value: Any, depth: int) -> Any:
+        if isinstance(value, type | FunctionType | ModuleType) or root_of(value) not in PEERS:
+            return value
+        slots = [name for cls in type(value).__mro__ for name in getattr(cls, "__slots__", ())]
+        out = copy.copy(value)
+        for name in [*getattr(value, "__dict__", ()), *slots]:
+            if hasattr(value, name):
+                object.__setattr__(out, name, self(getattr(value, name), depth + 1))
+            if self.kind == "in part" and self.changed:
+                break
+        return out
+
+
+def parts_of(value: Any, most: int = 24) -> list[Any]:
+    """Names of the columns of a frame, or of the entries of a dictionary, where there are not many."""
+    named = isinstance(value, dict) or (isinstance(value, pd.DataFrame) and value.columns.is_unique)
+    return list(value)[:most] if named and len(value) > 0 else []
+
+
+def root_of(value: Any) -> str:
+    """The package that a function, a class or an object comes from."""
+    module = getattr(value, "__module__", None) or getattr(type(value), "__module__", None) or ""
+    return str(module).split(".")[0]
+
+
+def returning(function: Callable, mutation: Callable[[Any], Any]) -> Callable:
+    """The function with a wrong answer; a class makes wrong objects, and keeps its class methods."""
+
+    class Wrong:
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            return mutation(function(*args, **kwargs))
+
+        def __getattr__(self, name: str) -> Any:
+            found = getattr(function, name)
+            return returning(found, mutation) if inspect.ismethod(found) else found
+
+    return Wrong()
+
+
+def given(function: Callable, mutation: Callable[[Any], Any]) -> Callable:
+    """The function with a wrong first argument: what is to be the same both ways round is not."""
+    return lambda *args, **kwargs: function(*map(mutation, args[:1]), *args[1:], **kwargs)
+
+
+def fitting(cls: type, mutation: Callable[[Any], Any]) -> type:
+    """The class, what its `fit` learns being wrong."""
+
+    def fit(self: Any, *args: Any, **kwargs: Any) -> Any:
+        out = cls.fit(self, *args, **kwargs)  # type: ignore[attr-defined]
+        for name, value in vars(self).copy().items():
+            if name.endswith("_"):
+                object.__setattr__(self, name, mutation(value))
+        return out
+
+    return type(cls.__name__, (cls,), {"fit": fit, "__module__": cls.__module__})
+
+
+def answering(cls: type, mutation: Callable[[Any], Any]) -> type:
+    """The class, what its methods answer being wrong."""
+
+    def wrong(method: Callable) -> Callable:
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            out = method(self, *args, **kwargs)
+            return out if out is self else mutation(out)
+
+        return call
+
+    methods = {}
+    for name in dir(cls):
+        found = inspect.getattr_static(cls, name)
+        plain = isinstance(found, FunctionType) and not name.startswith("_")
+        if plain and root_of(found) in PEERS and name not in ("fit", "get_params", "set_params"):
+            methods[name] = wrong(found)
+    return type(cls.__name__, (cls,), {**methods, "__module__": cls.__module__})

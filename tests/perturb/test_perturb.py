@@ -1,0 +1,142 @@
+"""That the tool sees what it looks for, and one chapter: the whole is ``make perturb``."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from importlib import import_module
+
+import numpy as np
+import pandas as pd
+import pytest
+from perturb.chapter import perturb
+from perturb.mutations import KINDS, Mutation
+
+from bookrunner import lead
+from bookrunner.ledger import UNCOMPUTED, load_ledger
+from preflearn.pairs import Pairs
+
+tool = import_module("perturb.__main__")
+
+CELLS = [
+    """
+    import numpy as np
+
+    from bookrunner import check, lead
+    from preflearn import datasets
+
+    calls, X = [], np.arange(12.0).reshape(6, 2) ** 2
+    shown = 1
+    """,
+    """
+    def spread(rows):
+        calls.append(len(rows))
+        return np.ptp(X[rows], axis=0)
+
+
+    def always(rows):
+        return len(rows) == len(rows)
+    """,
+    """
+    rows, twice = [0, 1, 2], [1.0, 2.0]
+    check("P1-01", holds=spread(rows).max() > 30, evidence="By a helper, of data that it reads.")
+    check("P1-02", holds=always(rows), evidence="By a helper that can't say no.")
+    check("P1-03", holds=np.allclose(X, X.copy()), evidence="Both sides are one.")
+    check("P1-04", holds=X.min() >= 0, value=X.min(), evidence="A perturbed value is {value}.")
+    check("P1-05", holds={"as printed": False, "else": sum(twice) < 5}, evidence="Half is typed.")
+    calls.append(shown)
+    """,
+    """
+    gap = abs(datasets.four_items()[0].items.sum() - 7)
+    check("P1-06", holds=gap < 1e-9, evidence="By what a function of the package returns.")
+    check("P1-07", holds=lead([1, 2, 3.5], [0, 1, 2]).better, evidence="By numbers typed in the cell.")
+    assert calls == [3, 1] and X[1, 0] == 4
+    check("P1-08", holds=1 < 2, evidence="After what fails where something is wrong.")
+    """,
+]
+
+
+def notebook(folder, sources):
+    import textwrap
+
+    cells = [{"cell_type": "code", "metadata": {}, "source": textwrap.dedent(text)} for text in sources]
+    path = folder / "99_toy.ipynb"
+    path.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    return path
+
+
+def test_a_check_that_can_fail_turns_and_one_that_cannot_does_not(tmp_path):
+    found = perturb(notebook(tmp_path, CELLS), thorough=True)
+    claims = {claim.id: claim for claim in found["claims"]}
+    assert found["unsteady"] == {}
+    assert {name for name in claims if not claims[name].turned} == {"P1-02", "P1-03", "P1-08"}
+    assert claims["P1-05"].steady == {"as printed"}
+    assert claims["P1-01"].deep
+    assert not claims["P1-04"].deep
+    text, good = tool.told("99_toy", found, {"P1-02": "it is a toy", "P1-08": "so is it"})
+    assert not good
+    assert "5 of 8 checks turned" in text
+    assert "P1-02 in cell 2 did not turn: it is a toy" in text
+    excused = {"P1-01": "it turns", **dict.fromkeys(["P1-02", "P1-03", "P1-08"], "they are toys")}
+    text, good = tool.told("99_toy", found, excused)
+    assert good
+    assert "P1-01 is excused, and turned by" in text
+
+
+def test_a_cell_that_comes_to_something_else_the_second_time_is_named(tmp_path):
+    cells = ["from itertools import count\nfrom bookrunner import check\nonce = iter(count())"]
+    cells.append("check('P1-01', holds=next(tally()) == 0, evidence='Only the first time.')")
+    cells[0] += "\ndef tally(seen=once):\n    return seen"
+    found = perturb(notebook(tmp_path, cells))
+    assert found["unsteady"] == {1: "another verdict of P1-01"}
+    assert not found["claims"][0].turned
+
+
+def test_a_run_that_takes_too_long_is_no_turn(tmp_path):
+    cells = ["from bookrunner import check\nn = 3"]
+    cells.append("while n != 3:\n    pass\ncheck('P1-01', holds=n == 3, evidence='At once.')")
+    found = perturb(notebook(tmp_path, cells), seconds=0.05)
+    assert not found["claims"][0].turned
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.arange(1.0, 7).reshape(3, 2),
+        pd.DataFrame({"a": [1.0, 2], "b": [3.0, 5]}, index=["x", "y"]),
+        pd.Series([1.0, 2, 4]),
+        {"a": 1, "b": 2.5},
+        [True, False],
+        Pairs(np.arange(6.0).reshape(3, 2), [[0, 1], [1, 2]]),
+        lead([1, 2, 3.5], [0, 1, 2]),
+        -0.5,
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_something_is_wrong_in_the_same_way_each_time(value):
+    before, changed = repr(value), []
+    for kind in KINDS:
+        first, second = Mutation(kind, 0), Mutation(kind, 0)
+        wrong = first(value)
+        assert type(wrong) is type(value)
+        assert repr(wrong) == repr(second(value))
+        changed.append(first.changed)
+    assert sum(changed) >= 5
+    assert repr(value) == before
+
+
+def test_an_exception_is_a_claim_that_a_chapter_checks():
+    ledger = load_ledger()
+    assert [name for name in tool.exceptions() if name not in ledger] == []
+    assert [name for name in tool.exceptions() if ledger[name].verdict in UNCOMPUTED] == []
+    assert all(re.search(r"\w+ \w+ \w+", why) for why in tool.exceptions().values())
+
+
+def test_each_check_of_a_chapter_turns():
+    paths = os.pathsep.join([str(tool.ROOT / "src"), str(tool.ROOT / "tests")])
+    command = [sys.executable, "-m", "tests.perturb", "02"]
+    done = subprocess.run(
+        command, cwd=tool.ROOT, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
