@@ -130,10 +130,10 @@ def collect(project: Project, state: State) -> list[str]:
     for path in project.pages.iterdir():
         if path.name not in pages and path.is_file():
             path.unlink()
-    problems = [f"claim {problem}" for problem in problems]
-    return problems + [
+    records = [
         f"record {name}: {'; '.join(found[:3])} ({len(found)} in all)" for name, found in broken.items()
     ]
+    return [f"claim {problem}" for problem in problems] + records
 
 
 def record_chapter(project: Project, name: str, agreed: Callable[[], bool], **options: Any) -> int:

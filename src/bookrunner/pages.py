@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -24,26 +23,26 @@ class Checked:
     result: dict | None
 
     @property
-    def settled(self) -> bool:
-        """Whether a chapter of this build computed the claim, or none needs to."""
-        return self.result is not None or self.claim.verdict in UNCOMPUTED
-
-    @property
     def kind(self) -> str:
-        """The written verdict, "contradiction" or "unchecked"."""
-        if self.result is not None and not self.result["agrees"]:
-            return "contradiction"
-        return self.claim.verdict if self.settled else "unchecked"
+        """The written verdict, "contradiction", or "unchecked" where its chapter is not in this build."""
+        if self.result is None:
+            return self.claim.verdict if self.claim.verdict in UNCOMPUTED else "unchecked"
+        return self.claim.verdict if self.result["agrees"] else "contradiction"
 
     @property
-    def place(self) -> tuple[int, list[int], str]:
-        """Where the claim stands, to be sorted by."""
-        return _in_order(self.claim.where)
+    def computed(self) -> dict[str, str]:
+        """What was computed, as the ledger's tables have it."""
+        if (found := self.result) is None:
+            return {}
+        return {"conditions": "; ".join(form_lines(found)), "evidence": evidence_line(found)}
 
     @property
-    def section(self) -> tuple[int, list[int], str]:
-        """The section of the paper, to be sorted by; its name comes last."""
-        return _in_order(re.split("[,;]", self.claim.where)[0])
+    def place(self) -> tuple[int, list[int], list[int], str]:
+        """Where in the paper, to be sorted by: abstract, sections, all else; and the section's name."""
+        where, section = self.claim.where, re.split("[,;]", self.claim.where)[0]
+        order = next(k for k, word in enumerate(("abstract", "section", "")) if where.startswith(word))
+        first, numbers = ([int(k) for k in re.findall(r"\d+", text)] for text in (section, where))
+        return order, first, numbers, section[:1].upper() + section[1:]
 
 
 def match_checks(
@@ -77,10 +76,10 @@ def match_checks(
             else:
                 results[id] = compared(claim, result)
     checked = [Checked(claim, results.get(claim.id)) for claim in ledger.values()]
-    for claim, result in ((entry.claim, entry.result) for entry in checked):
-        if result is None and claim.chapter in executed and claim.verdict not in UNCOMPUTED:
+    for claim, result, kind in ((entry.claim, entry.result, entry.kind) for entry in checked):
+        if kind == "unchecked" and claim.chapter in executed:
             problems.append(f"{claim.id}: chapter {claim.chapter} never checks it")
-        elif result is not None and not result["agrees"]:
+        elif result and kind == "contradiction":
             problems.append(f"{claim.id}: {headline(result)} ({evidence_line(result)})")
     return checked, problems
 
@@ -98,33 +97,17 @@ def collected(
     many claims have each verdict; and the status: when and how long, with which versions and data, and the
     records that are broken, and those to run `again`, with the reasons of each.
     """
-    versions = {found for chapter in executed.values() for found in chapter.provenance["versions"].items()}
-    read = any(chapter.provenance["data"] or chapter.replaced for chapter in executed.values())
     shown = {"checked": checked, "executed": executed, "broken": broken or {}, "again": again or {}}
-    shown |= {"versions": sorted(versions), "read": read, "doubt": DOUBT}
+    versions = {found for chapter in executed.values() for found in chapter.provenance["versions"].items()}
+    shown |= {"versions": sorted(versions), "doubt": DOUBT}
     shown |= {"ledger": _ledger, "duration": duration, "plain": _plain}
     pages = {name: filled(name, **shown) + "\n" for name in ("claims.md", "tally.md", "status.md")}
     for paper in {entry.claim.paper for entry in checked}:
         pages[f"errata_{paper.lower()}.md"] = filled("errata.md", paper=paper, **shown) + "\n"
-    table = pd.DataFrame([_row(entry) for entry in checked])
+    table = pd.DataFrame([asdict(entry.claim) | entry.computed for entry in checked]).fillna("")
     pages["claims.csv"] = table.to_csv(index=False, lineterminator="\n")
-    pages["claims.json"] = table.to_json(orient="records", indent=1, force_ascii=False) + "\n"
+    pages["claims.json"] = f"{table.to_json(orient='records', indent=1, force_ascii=False)}\n"
     return pages
-
-
-def _row(entry: Checked) -> dict[str, str]:
-    """A claim as a row of the tables to take away: what the ledger says, and what was computed."""
-    found = {"computed": "", "evidence": "", "forms": ""}
-    if result := entry.result:
-        found = {"computed": result["computed"], "evidence": evidence_line(result)}
-        found["forms"] = "; ".join(form_lines(result))
-    return asdict(entry.claim) | found
-
-
-def _in_order(place: str) -> tuple[int, list[int], str]:
-    """A place of a paper as it is sorted: the abstract, sections by their numbers, then all else."""
-    order = next(k for k, word in enumerate(("abstract", "section", "")) if place.lower().startswith(word))
-    return order, [int(k) for k in re.findall(r"\d+", place)], place[:1].upper() + place[1:]
 
 
 def figures(page: str, executed: Mapping[str, Executed]) -> dict[str, str]:
@@ -141,8 +124,5 @@ def figures(page: str, executed: Mapping[str, Executed]) -> dict[str, str]:
 
 def _plain(text: str) -> str:
     """A text whose $math$ is kept and whose other characters mean nothing to Markdown."""
-    pieces = re.split(r"(\$[^$]+\$)", text)
-    return "".join(
-        piece if k % 2 else re.sub(r"([\\`*_{}\[\]|~$])", r"\\\1", html.escape(piece, quote=False))
-        for k, piece in enumerate(pieces)
-    )
+    signs = r"\$[^$]+\$|[\\`*_{}\[\]|~$&<>]"
+    return re.sub(signs, lambda found: found[0] if len(found[0]) > 1 else f"\\{found[0]}", text)

@@ -45,9 +45,8 @@ def filled(template: str, **values: Any) -> str:
 
     name = f"bookrunner/templates/{template}"
     note_read(f"module {name}", digest((_SOURCE / name).read_bytes()))
-    environment = Environment(loader=PackageLoader("bookrunner"), undefined=StrictUndefined)
-    environment.filters["capitalised"] = lambda text: text[:1].upper() + text[1:]
-    return environment.get_template(template).render(values)
+    loader = PackageLoader("bookrunner")
+    return Environment(loader=loader, undefined=StrictUndefined).get_template(template).render(values)
 
 
 def project_file(relative: str, root: Path | None = None) -> Path:

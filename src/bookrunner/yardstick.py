@@ -244,14 +244,14 @@ def selection(
     >>> selection("lambda of the ranking SVM", [0.1, 1.0, 10.0], [0.1, 1.0, 10.0, 100.0], ends="high")
     'none of 3 at an end'
     """
-    values = _numbers(chosen, "chosen", "one value a search").tolist()
-    grid = _numbers(grid, "grid", "two values or more").tolist()
-    require(len(grid) > 1, grid, f"the grid of {name}", "at least two values")
+    values = _numbers(chosen, "chosen", "one value a search")
+    searched = _numbers(grid, "grid", "two values or more")
+    require(len(searched) > 1, grid, f"the grid of {name}", "at least two values")
     require(ends in ("both", "low", "high"), ends, "ends", "'both', 'low' or 'high'")
-    counts = {"bottom": 0 if ends == "high" else sum(value <= min(grid) for value in values)}
-    counts["top"] = 0 if ends == "low" else sum(value >= max(grid) for value in values)
-    told = [f"{count} of {len(values)} at the {end}" for end, count in counts.items() if count]
+    low = 0 if ends == "high" else int((values <= searched.min()).sum())
+    high = 0 if ends == "low" else int((values >= searched.max()).sum())
+    told = [f"{k} of {len(values)} at the {end}" for k, end in ((low, "bottom"), (high, "top")) if k]
     text = ", ".join(told) or f"none of {len(values)} at an end"
-    found = {"n": len(values), "at_end": sum(counts.values()), "text": text}
-    show({SELECTION_MIME: {"name": name, "said": said} | found})
+    note = {"name": name, "n": len(values), "at_end": low + high, "text": text, "said": said}
+    show({SELECTION_MIME: note})
     return text

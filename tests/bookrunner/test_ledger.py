@@ -51,9 +51,11 @@ def test_ledger_is_read_again_when_the_file_changes(tmp_path):
     [
         (ENTRY | {"verdit": "holds"}, r"entry 1 \(P1-01\): .*'verdit' was unexpected"),
         (ENTRY | {"verdict": "true-ish"}, r"P1-01.*verdict: 'true-ish' is not one of"),
-        (ENTRY | {"verdict": "fails"}, r"P1-01.: the verdict is 'fails'; expected 'holds', or a note"),
-        (ENTRY | WRONG, r"P1-01.: the consequence is ''; expected a consequence, and what is printed"),
-        (ENTRY | {"consequence": "misprint"}, r"P1-01.: the consequence is 'misprint'; expected .* to read"),
+        (ENTRY | {"verdict": "fails"}, r"P1-01.: 'note' is a required property"),
+        (ENTRY | {"verdict": "fails", "note": " "}, r"P1-01.: note: ' ' does not match"),
+        (ENTRY | WRONG, r"P1-01.: 'consequence' is a required property"),
+        (ENTRY | WRONG | {"verdict": "fails"}, r"P1-01.: 'consequence' is a required property"),
+        (ENTRY | {"consequence": "misprint"}, r"P1-01.: 'printed' is a dependency of 'consequence'"),
         (ENTRY | {"kind": "lemma"}, r"P1-01.: kind: 'lemma' is not one of"),
         (ENTRY | {"id": "P6-01"}, "id: 'P6-01' does not match"),
         (ENTRY | {"chapter": "lemma"}, "chapter: 'lemma' does not match"),
@@ -140,7 +142,7 @@ def test_check_refuses(ledger):
     for evidence in ("At {value} points.", "The set {1}.", "Open {value", "The {val}."):
         with pytest.raises(ValueError, match=r"a value for each \{value\}, and no other braces"):
             check("P1-01", True, evidence, 1.0 if "{value}" not in evidence else None)
-    with pytest.raises(ValueError, match="the verdict of P1-04 is 'definition'; expected no check"):
+    with pytest.raises(ValueError, match="the verdict of P1-04 is 'definition'; expected one to compute"):
         check("P1-04", True, "x")
     for value in (float("nan"), float("inf"), True, [1], np.zeros(2), 10**400, 10**5000):
         with pytest.raises(ValueError, match="value for P1-01"):

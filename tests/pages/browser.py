@@ -32,8 +32,10 @@ RULES = {
     "uncued": "what scrolls sideways shows that there is more",
     "numbers": "no equation runs into its number",
     "equations": "no numbered equation has to scroll on a wide page",
+    "bars": "claims and bars of folded code take a small part of the height of a wide page",
     "axe": "axe finds nothing serious or critical",
 }
+MOST_BARS = 0.08  # of the height, before anything is opened
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _MATH_DONE = "() => typeof MathJax === 'undefined' || MathJax.startup.promise.then(() => true)"
 
@@ -141,6 +143,7 @@ def inspect(
         (second,) = set(WINDOWS) - {first}
         found: dict[int, dict[str, list[str]]] = {width: {rule: [] for rule in RULES} for width in WINDOWS}
         found[first]["landing"] = seen.ask("hidden", anchors[-1:], False)
+        found[first]["bars"] = seen.ask("bars", MOST_BARS) if first > 1000 else []
         found[first]["anchors"] = seen.ask("hidden", anchors, True)
         seen.ask("unfold")
         found[first] |= seen.ask("layout")

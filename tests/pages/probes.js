@@ -139,6 +139,7 @@ window.probes = (() => {
   // Badges of claims and bars of folded code, as they stand before anything is opened, are a small part of a page.
   const BARS = ".claim, .section-claims, .section-code, details.hide, .claim-badge";
   const bars = (most) => {
+    all("details[open]").forEach((element) => element.removeAttribute("open"));
     const found = all(BARS).filter((element) => shown(element) && !element.parentElement.closest(BARS));
     const height = (element) => {
       const { marginTop, marginBottom } = style(element);

@@ -19,6 +19,8 @@ from pages.browser import (
 )
 from pages.builds import ROOT
 
+from bookrunner.ledger import load_ledger
+
 sync_api = pytest.importorskip(
     "playwright.sync_api", reason="playwright is not installed: no test in a browser"
 )
@@ -157,6 +159,96 @@ def test_explorer_fits_the_narrowest_telephone(browser, site, book, kind):
         assert wanted <= room
 
 
+CLAIMS = "chapters/claims.html"
+
+
+def listed(page):
+    """Ids of the claims that a reader of the claims page sees without opening a fold."""
+    return page.eval_on_selector_all(
+        ".claims-fold .claim",
+        "claims => claims.filter((one) => one.checkVisibility()).map((one) => one.id)",
+    )
+
+
+def ids_of(**wanted):
+    """Ids of the ledger's entries with these contents."""
+    return [
+        f"claim-{one.id.lower()}"
+        for one in load_ledger().values()
+        if all(getattr(one, name) == content for name, content in wanted.items())
+    ]
+
+
+def test_claims_page_fits_one_screen_and_is_filtered(browser, site):
+    """By the keyboard; the choice is in the address, and what is left stands open."""
+    verdict = "fails"
+    with window(browser) as context, opened(context, site, CLAIMS) as seen:
+        page = seen.page
+        assert listed(page) == []
+        assert page.locator("article").bounding_box()["height"] <= WINDOWS[1400]
+        page.get_by_label("verdict").focus()
+        page.keyboard.type(verdict)
+        expected = ids_of(verdict=verdict)
+        assert sorted(listed(page)) == sorted(expected)
+        assert page.get_by_role("status").inner_text() == f"{len(expected)} of {len(load_ledger())} shown"
+        paper = expected[-1][6:8]
+        page.get_by_label("paper").select_option(paper.upper())
+        expected = [one for one in expected if one.startswith(f"claim-{paper}")]
+        assert sorted(listed(page)) == sorted(expected)
+        page.get_by_label("words").fill(expected[0].removeprefix("claim-").upper())
+        assert expected[0] in listed(page)
+        assert f"paper={paper.upper()}&verdict=fails&words=P" in page.url
+        page.reload()
+        assert expected[0] in listed(page)
+        page.get_by_role("button", name="Show all").click()
+        assert listed(page) == []
+        assert page.url == site + CLAIMS
+        assert seen.errors == []
+
+
+def test_claims_page_works_without_scripts(browser, site):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{site}{CLAIMS}")
+    assert page.locator(".claims-filters").count() == 0
+    claim = page.locator(".claims-paper .claim").first
+    for fold in (".claims-paper", ".claims-section"):
+        assert not claim.is_visible()
+        page.locator(f"{fold} > summary").first.click()
+    link = claim.locator("p:not(summary *)").first
+    assert claim.is_visible()
+    assert not link.is_visible()
+    claim.locator("summary").click()
+    assert link.is_visible()
+    context.close()
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_a_link_from_the_ledger_opens_the_claim_and_its_fold(browser, site, theme):
+    claim = next(one for one in load_ledger().values() if one.verdict == "holds")
+    with (
+        window(browser, theme) as context,
+        opened(context, site, f"{CLAIMS}#claim-{claim.id.lower()}") as seen,
+    ):
+        entry = seen.page.locator(f"#claim-{claim.id.lower()}")
+        entry.get_by_role("link", name=f"Chapter {claim.chapter[:2]}").click()
+        badge = seen.page.locator(f"#check-{claim.id}")
+        sync_api.expect(badge.locator(".claim-where")).to_be_in_viewport(timeout=60_000)
+        badge.get_by_role("link", name=claim.id).click()
+        sync_api.expect(entry.get_by_role("link").first).to_be_in_viewport(timeout=60_000)
+        assert seen.errors == []
+
+
+def test_no_code_of_checks_and_figures_is_printed(browser, site):
+    with window(browser) as context, opened(context, site, f"{FILES[2]}.html") as seen:
+        seen.ask("unfold")
+        code = seen.page.locator(".section-code")
+        assert code.count() > 0
+        assert all(one.is_visible() for one in code.all())
+        seen.page.emulate_media(media="print")
+        assert not any(one.is_visible() for one in code.all())
+
+
 def hold_and_move(page, by, x, y, way):
     """Press at a place, move sideways, and let go."""
     steps = [x + way * share for share in (0.5, 1)] if way else []
@@ -238,6 +330,7 @@ FAULTS = {
     "spills": '<table id="fault-spills" style="display: table; width: 115%"><tr><td>Wide</td></tr></table>',
     "cut": '<div id="fault-cut" style="width: 3em; overflow: hidden; white-space: nowrap">Half is seen</div>',
     "uncued": '<div id="fault-uncued" style="width: 2em; overflow: auto; white-space: nowrap">Read on</div>',
+    "bars": '<details class="hide" id="fault-bars"><summary style="height: 4000px">Code</summary></details>',
     "axe": '<p id="fault-axe" style="color: #bbb; background: #fff">Hardly to be read</p>',
 }
 FINE = (

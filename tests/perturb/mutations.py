@@ -107,20 +107,26 @@ class Mutation:
         return self._object(value, depth)
 
     def part(self, value: Any, name: Any) -> Any:
-        """The value, with one column or one entry wrong."""
+        """The value, with one column or one entry wrong, such as another column's numbers."""
         out = value.copy()
-        if isinstance(value, pd.DataFrame):
+        numbers = list(value.select_dtypes("number")) if isinstance(value, pd.DataFrame) else []
+        if self.kind == "exchanged" and name in numbers and len(numbers) > 1:
+            out[name], self.changed = value[numbers[numbers.index(name) - 1]], True
+        elif isinstance(value, pd.DataFrame):
             out[name] = pd.Series(self._array(value[name].to_numpy()), value.index)
         else:
             out[name] = self(value[name])
         return out
 
     def _array(self, a: Array, column: int = 0) -> Array:
-        if a.size and isinstance(a.flat[0], Fraction):
-            return np.vectorize(Fraction, otypes=[object])(self._array(a.astype(float), column))
         if a.dtype.kind not in "biuf":
-            if self.kind not in ("shuffled", "exchanged", "reversed", "few") or a.dtype.kind not in "OUT":
+            if a.dtype.kind not in "OUT":
                 return a
+            if self.kind not in ("shuffled", "exchanged", "reversed", "few"):
+                out = a.copy()
+                for place in np.ndindex(a.shape):
+                    out[place] = self(a[place])
+                return out
         elif a.dtype.kind == "u":
             a = a.astype(int)
         out = KINDS[self.kind](a, np.random.default_rng([self.seed, column])) if a.size else a

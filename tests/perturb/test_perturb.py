@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from fractions import Fraction
 from importlib import import_module
 
 import numpy as np
@@ -110,6 +111,7 @@ def test_a_run_that_takes_too_long_is_no_turn(tmp_path):
         [True, False],
         Pairs(np.arange(6.0).reshape(3, 2), [[0, 1], [1, 2]]),
         lead([1, 2, 3.5], [0, 1, 2]),
+        np.array([Fraction(1, 2), Fraction(2)], dtype=object),
         -0.5,
     ],
     ids=lambda value: type(value).__name__,
