@@ -5,12 +5,13 @@ import numpy as np
 import pytest
 from reference import hinge_machine
 from scipy.optimize import linprog, nnls
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import lars_path
 from sklearn.metrics.pairwise import pairwise_kernels
 from small_problems import KINDS, small_problem
 
 from preflearn.pairs import Pairs
-from preflearn.path import ranksvm_path
+from preflearn.path import ranksvm_path, svm_path
 
 SEEDS = range(4 * len(KINDS))  # each kind with both kernels
 TIGHT = {"solver": cp.CLARABEL, "tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}
@@ -325,3 +326,31 @@ def test_a_lasso_without_a_target_is_a_path_without_breakpoints():
     X = np.array([[1.0, 2, 0], [0, 1, 3], [1, 0, 1]])
     D = np.vstack([X.T, -X.T, np.zeros(3)])  # any c > 0
     assert len(ranksvm_path(Pairs.from_arrays(D, np.zeros_like(D)), np.ones(7), "linear").breakpoints) == 0
+
+
+def test_the_hard_family_ends_by_rounding_and_says_so():
+    """The chapter's sentence: up to p = 3 to the end, and for p = 4 thirteen of forty breakpoints."""
+    for p, found in ((3, 13), (4, 13)):
+        D, lams, _ = embedded(*hard_lasso(p))
+        pairs, least = Pairs.from_arrays(D, np.zeros_like(D)), lams[lams > 1e-9 * lams[0]].min() / 2
+        if p == 3:
+            path = ranksvm_path(pairs, np.ones(len(D)), "linear", lambda_min=least)
+            assert path.status == "complete"
+        else:
+            with pytest.warns(ConvergenceWarning, match="ranksvm_path: rounding ends the path at lambda"):
+                path = ranksvm_path(pairs, np.ones(len(D)), "linear", lambda_min=least)
+            assert path.status == "rounding"
+            assert path.lambda_end > least
+        assert len(path.breakpoints) == found
+        for lam in path.breakpoints:  # as far as it goes, it is right
+            assert path.kkt_residual(lam) < 1e-8
+
+
+def test_the_first_breakpoint_of_a_machine_with_bias_is_another_one():
+    """The exercise on the bias: as many labels of both kinds, and yet not the formula of part (c)."""
+    x, y = np.array([3.0, 0.0]), np.array([1, -1])
+    path = svm_path(np.outer(x, x), y)
+    assert (np.outer(y * x, y * x) @ np.ones(2)).max() == 9
+    np.testing.assert_allclose(path.alpha(4.6), 1)
+    assert path.alpha(4.4).max() < 1
+    np.testing.assert_allclose(path.breakpoints[0], 4.5)

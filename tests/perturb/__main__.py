@@ -36,38 +36,29 @@ def exceptions() -> dict[str, str]:
 def told(name: str, found: dict, excused: dict[str, str], thorough: bool = False) -> tuple[str, bool]:
     """What is printed of a chapter, and whether each claim turned or is excused."""
     claims = found["claims"]
-    still = [claim for claim in claims if not claim.turned]
-    bad = [claim for claim in still if claim.id not in excused]
-    lines = [f"{name}: {len(claims) - len(still)} of {len(claims)} checks turned, in {found['runs']:,} runs"]
-    lines += [
-        f"    {claim.id} in cell {claim.cell} did not turn"
-        + (f": {excused[claim.id]}" if claim.id in excused else "")
-        for claim in still
-    ]
-    lines += [
-        f"    {claim.id} is excused, and turned by {claim.turned}"
-        for claim in claims
-        if claim.turned and claim.id in excused
-    ]
-    lines += [
-        f"    cell {cell} could not be run, or not again: {why}" for cell, why in found["unsteady"].items()
-    ]
-    return "\n".join(lines + (_doubts(claims) if thorough else [])), not bad and not found["unsteady"]
-
-
-def _doubts(claims: list[Claim]) -> list[str]:
-    """What turned in part only, or only by what earlier cells hand to the cell."""
     turned = [claim for claim in claims if claim.turned]
-    lines = [
-        f"    {one.id}: the answer {form!r} did not turn" for one in turned for form in sorted(one.steady)
-    ]
+    still = [claim for claim in claims if not claim.turned]
+    wrong = [f"{claim.id} in cell {claim.cell} did not turn" for claim in still if claim.id not in excused]
+    wrong += [f"{claim.id} is excused, and {claim}" for claim in turned if claim.id in excused]
+    wrong += [f"cell {cell} could not be run, or not again: {why}" for cell, why in found["unsteady"].items()]
+    known = [f"{claim} ({excused[claim.id]})" for claim in still if claim.id in excused]
+    title = f"{name}: {len(turned)} of {len(claims)} checks turned, in {found['runs']:,} runs"
+    doubts = _doubts(turned) if thorough else []
+    return "\n    ".join([title, *wrong, *known, *doubts]), not wrong
+
+
+def _doubts(turned: list[Claim]) -> list[str]:
+    """What turned in part only, or only by what earlier cells hand to the cell."""
+    lines = [f"{one.id}: the answer {form!r} did not turn" for one in turned for form in sorted(one.steady)]
     given = "turned by what its cell is given only"
-    return lines + [f"    {one.id} {given}: {one.turned}" for one in turned if not one.deep]
+    return lines + [f"{one.id} {given}: {one.turned}" for one in turned if not one.deep]
 
 
 def main() -> int:
     """0, or 1 where a check never turned and is not excused."""
     from perturb.chapter import alone, perturb
+
+    from bookrunner.ledger import load_ledger
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("chapters", nargs="*", help="numbers, such as 02; all unless told otherwise")
@@ -83,6 +74,8 @@ def main() -> int:
     paths = sorted((ROOT / "notebooks").glob("*.ipynb"))
     if unknown := set(asked.chapters) - {path.stem[:2] for path in paths}:
         parser.error(f"there is no chapter {', '.join(sorted(unknown))}")
+    if unknown := set(asked.claim or ()) - set(load_ledger()):
+        parser.error(f"there is no claim {', '.join(sorted(unknown))}")
     paths = [path for path in paths if not asked.chapters or path.stem[:2] in asked.chapters]
     limits = {"seconds": asked.seconds, "budget": asked.budget, "most": asked.most, "seed": asked.seed}
     limits |= {"thorough": asked.thorough, "only": asked.claim or ()}

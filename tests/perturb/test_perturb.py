@@ -75,14 +75,18 @@ def test_a_check_that_can_fail_turns_and_one_that_cannot_does_not(tmp_path):
     assert claims["P1-05"].steady == {"as printed"}
     assert claims["P1-01"].deep
     assert not claims["P1-04"].deep
-    text, good = tool.told("99_toy", found, {"P1-02": "it is a toy", "P1-08": "so is it"})
+    text, good = tool.told("99_toy", found, {"P1-02": "it is a toy"})
     assert not good
     assert "5 of 8 checks turned" in text
-    assert "P1-02 in cell 2 did not turn: it is a toy" in text
-    excused = {"P1-01": "it turns", **dict.fromkeys(["P1-02", "P1-03", "P1-08"], "they are toys")}
-    text, good = tool.told("99_toy", found, excused)
-    assert good
-    assert "P1-01 is excused, and turned by" in text
+    assert "P1-02: did not turn (it is a toy)" in text
+    assert "P1-03 in cell 2 did not turn" in text
+    excused = dict.fromkeys(["P1-02", "P1-03", "P1-08"], "they are toys")
+    assert tool.told("99_toy", found, excused)[1]
+    text, good = tool.told("99_toy", found, excused | {"P1-01": "it turns"}, thorough=True)
+    assert not good
+    assert "P1-01 is excused, and P1-01: turned by" in text
+    assert "P1-05: the answer 'as printed' did not turn" in text
+    assert "P1-04 turned by what its cell is given only" in text
 
 
 def test_a_cell_that_comes_to_something_else_the_second_time_is_named(tmp_path):
@@ -91,7 +95,14 @@ def test_a_cell_that_comes_to_something_else_the_second_time_is_named(tmp_path):
     cells[0] += "\ndef tally(seen=once):\n    return seen"
     found = perturb(notebook(tmp_path, cells))
     assert found["unsteady"] == {1: "another verdict of P1-01"}
+    assert not tool.told("99_toy", found, {"P1-01": "it is a toy"})[1]
     assert not found["claims"][0].turned
+
+
+def test_a_cell_that_fails_is_named_and_ends_the_chapter(tmp_path):
+    found = perturb(notebook(tmp_path, [CELLS[0], "1 / 0", CELLS[3]]))
+    assert found["claims"] == []
+    assert found["unsteady"] == {1: "ZeroDivisionError: division by zero"}
 
 
 def test_a_run_that_takes_too_long_is_no_turn(tmp_path):

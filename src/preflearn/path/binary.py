@@ -285,13 +285,7 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> BinaryPa
     """
     K, y = _check_problem(K, y)
     lambda_min = check_real(lambda_min, "lambda_min", "a finite number of at least 0", least=0.0)
-    path = trusted_path(K, y, lambda_min)
-    if path.status == "rounding":
-        warnings.warn(
-            f"svm_path: rounding ends the path at lambda = {path.lambda_end:.3g}",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
+    path = trusted_path(K, y, lambda_min)._warned("svm_path")
     if lambda_min > 0 and (gap := path.duality_gap(max(lambda_min, path.lambda_end))) > _INACCURATE:
         warnings.warn(
             f"svm_path: at the end the duality gap is {gap:.1e} of the objective; expected at most "

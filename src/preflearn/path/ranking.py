@@ -80,8 +80,7 @@ class RankingPath(RegularizationPath):
 
     def kkt_residual(self, lam: float) -> float:
         """max |alpha - clip(alpha + 1 - yBf, 0, 1)| at lambda, with f computed anew from alpha."""
-        lam = self._check(lam)
-        return float(residual(self._graph, self._weights(lam), lam))
+        return float(residual(self._graph, self._weights(self._check(lam)), lam))
 
     def objective(self, lam: float) -> float:
         """The minimum of eq. 6: the sum of hinges, and lambda/2 times the squared norm of f."""
@@ -233,7 +232,8 @@ def ranksvm_path(
     RegularizationPath
         Its `status` is "complete", "max_events", or "rounding" where a bound on the rounding of the margins,
         or what the margins were measured to be off, exceeded 1e-9 before lambda_min, or rounding left open
-        which pairs stay on the margin; its `lambda_end` says how far it came.
+        which pairs stay on the margin; its `lambda_end` says how far it came. "rounding" also gives a
+        ConvergenceWarning.
 
     Raises
     ------
@@ -268,7 +268,7 @@ def ranksvm_path(
     bound, largest = count.astype(np.float64), float(np.abs(K.diagonal()).max())
     check_entries(largest, "the largest k(x, x)")
     graph = Graph(K, len(K), largest, first, second, bound, 0.0)
-    return RankingPath(graph, *_follow(graph, lambda_min, most), ids, space, place)
+    return RankingPath(graph, *_follow(graph, lambda_min, most), ids, space, place)._warned("ranksvm_path")
 
 
 def _check_preferences(y: ArrayLike, m: int) -> Floats:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, Ids, check_real, refuse
 from preflearn.path.graph import Front, Graph, gather, net, new_front, rerun
@@ -71,6 +73,13 @@ class RegularizationPath(ABC):
             f"<{type(self).__name__}: {len(self.breakpoints)} breakpoints down to {self.lambda_end:g}, "
             f"{self.status}>"
         )
+
+    def _warned(self, name: str) -> Self:
+        """Itself, after a ConvergenceWarning to who called what has this name, if rounding ended the path."""
+        if self.status == "rounding":
+            text = f"{name}: rounding ends the path at lambda = {self.lambda_end:.3g}"
+            warnings.warn(text, ConvergenceWarning, stacklevel=3)
+        return self
 
     @property
     def events(self) -> list[tuple[float, int, str]]:
