@@ -143,7 +143,8 @@ class Executed:
 
         def folded(heading: re.Match | None = None) -> str:
             text = filled("section.md", claims=claims, code=code, marks=MARKS)
-            claims.clear(), code.clear()
+            claims.clear()
+            code.clear()
             return text + (heading[0] if heading else "")
 
         for cell in self.cells:

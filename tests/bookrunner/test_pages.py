@@ -165,7 +165,7 @@ def test_errata_come_by_consequence_and_then_by_place(built):
     ]
     assert "Of 4 statements that we looked at, 3 hold as they stand. In 4 places" in page
     assert "As printed\n: $a$\n\nRead instead\n: $-a$\n" in page
-    assert "\n\nWho is affected\n: Who computes it\n\nSo.\n\n<a href" in page
+    assert "\n\nAffected\n: Who computes it\n\nSo.\n\n<a href" in page
     assert "(erratum-p1-01)=\n### Section 10, eq. 3\n" in page
     assert (
         '<a href="claims.html#claim-p1-01">Claim P1-01</a>, checked in <a href="01_first.html#check-P1-01">'

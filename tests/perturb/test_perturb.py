@@ -1,5 +1,6 @@
 """That the tool sees what it looks for, and one chapter: the whole is ``make perturb``."""
 
+import ast
 import json
 import os
 import re
@@ -15,7 +16,6 @@ from perturb.chapter import perturb
 from perturb.mutations import KINDS, Mutation
 
 from bookrunner import lead
-from bookrunner.ledger import UNCOMPUTED, load_ledger
 from preflearn.pairs import Pairs
 
 tool = import_module("perturb.__main__")
@@ -140,10 +140,26 @@ def test_something_is_wrong_in_the_same_way_each_time(value):
 
 
 def test_an_exception_is_a_claim_that_a_chapter_checks():
-    ledger = load_ledger()
-    assert [name for name in tool.exceptions() if name not in ledger] == []
-    assert [name for name in tool.exceptions() if ledger[name].verdict in UNCOMPUTED] == []
+    sources = "".join(path.read_text("utf-8") for path in (tool.ROOT / "notebooks").glob("*.ipynb"))
+    assert [name for name in tool.exceptions() if f'\\"{name}\\"' not in sources] == []
     assert all(re.search(r"\w+ \w+ \w+", why) for why in tool.exceptions().values())
+
+
+def typed_only(call):
+    """Whether a call of `check` types each of its answers, so that nothing that is computed has a say."""
+    answers = [part.value for part in call.keywords if part.arg in ("holds", "ours")]
+    return answers != [] and not any(isinstance(part, ast.Name) for one in answers for part in ast.walk(one))
+
+
+def test_no_answer_of_a_check_is_typed():
+    typed = set()
+    for path in sorted((tool.ROOT / "notebooks").glob("*.ipynb")):
+        for cell in json.loads(path.read_text("utf-8"))["cells"]:
+            source = "".join(cell["source"]) if cell["cell_type"] == "code" else ""
+            calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+            calls = [call for call in calls if ast.unparse(call.func) == "check" and call.args]
+            typed |= {ast.literal_eval(call.args[0]) for call in calls if typed_only(call)}
+    assert sorted(typed - set(tool.exceptions())) == []
 
 
 def test_each_check_of_a_chapter_turns():
