@@ -34,7 +34,7 @@ CHAPTERS = {
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory):
     """All ways to fail beside a chapter that is fine; the cells of one have two seconds each."""
-    claims = "- {id: P1-01, where: x, statement: x, chapter: 05_first, verdict: holds}\n"
+    claims = "- {id: P1-01, where: x, statement: x, chapter: 05_first, kind: theorem, verdict: holds}\n"
     claims += "- {id: P1-02, where: x, statement: x, chapter: 05_first, verdict: typo, note: x}\n"
     project = write_project(tmp_path_factory.mktemp("ways"), claims, **CHAPTERS)
     slow, *others = CHAPTERS
