@@ -29,9 +29,14 @@ LEDGER = """\
   where: section 2, eq. 3
   statement: A formula.
   chapter: 01_first
+  kind: comparison
   verdict: typo
   note: The sign of $b$.
-- {id: P1-03, where: "section 2, eq. 4", statement: A., chapter: 01_first, verdict: definition, note: So.}
+  consequence: misprint
+  printed: $b$
+  read: $-b$
+  affects: readers
+- {id: P1-03, where: "section 2, eq. 4", statement: A., chapter: 01_first, kind: theorem, verdict: definition, note: So.}
 - {id: P2-01, where: section 4, statement: Later., chapter: 09_later, kind: theorem, verdict: holds}
 """
 
