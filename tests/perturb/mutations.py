@@ -39,6 +39,13 @@ def _part(a: Array, rng: np.random.Generator) -> Array:
     return out.reshape(a.shape)
 
 
+def _first(a: Array) -> Array:
+    out = a.copy()
+    if a.ndim and a.dtype != bool:
+        out[..., :1] = (out[..., :1] * 0.1).astype(a.dtype)
+    return out
+
+
 def _few(values: Any) -> int:
     return max(1, len(values) // 20)
 
@@ -56,6 +63,7 @@ KINDS: dict[str, Callable[[Array, np.random.Generator], Array]] = {
     "exchanged": lambda a, rng: a[..., ::-1].copy() if a.ndim else a,
     "noise": lambda a, rng: _noise(a, rng) if a.ndim else a,
     "in part": lambda a, rng: _part(a, rng),
+    "first of each": lambda a, rng: _first(a),
     "reversed": lambda a, rng: a[::-1].copy() if a.ndim else a,
     "zero": _times(0),
     "less": _times(0.9),
@@ -178,6 +186,10 @@ class Mutation:
 
     def _each(self, values: Any, depth: int) -> list[Any]:
         found = list(values)
+        if self.kind == "first of each" and all(
+            isinstance(value, int | float | np.number) for value in found
+        ):
+            return self(np.array(found)).tolist()
         for k, value in enumerate(found):
             found[k] = self(value, depth + 1)
             if self.kind == "in part" and self.changed:
