@@ -30,7 +30,7 @@ SLIPS = {  # the file, what it says, and what it says by a slip
     "07": ("preflearn/ratings/elo_glicko.py", "_Q = math.log(10) / 400", "_Q = math.log(10) / 440"),
     "09": ("preflearn/path/ranking.py", "np.abs(margins - 1) <= _ON", "np.abs(margins - 1.01) <= _ON"),
     "10": RIDGE,
-    "11": RIDGE,
+    "11": (*RIDGE[:2], "np.square(sizes) + 2 * alphas"),  # three users: a tenth moves no pair
     "13": ("preflearn/dynamics/engine/acceleration.py", "_DEPTH = 12", "_DEPTH = 4"),
     "14": (
         "preflearn/dynamics/engine/algorithm.py",
