@@ -66,7 +66,7 @@ class Claim:
     statement: str
     chapter: str
     verdict: str
-    kind: str
+    kind: str = ""
     consequence: str = ""
     printed: str = ""
     read: str = ""
@@ -110,7 +110,7 @@ def load_ledger(path: str | Path | None = None) -> dict[str, Claim]:
     --------
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile("w", suffix=".yml") as file:
-    ...     _ = file.write("- {id: P1-01, where: eq. 2, statement: A loss., chapter: 02_x, kind: theorem, verdict: holds}")
+    ...     _ = file.write("- {id: P1-01, where: eq. 2, statement: A loss., chapter: 02_x, verdict: holds}")
     ...     file.flush()
     ...     load_ledger(file.name)["P1-01"].where
     'eq. 2'

@@ -40,7 +40,7 @@ if Path("edits").exists():
 @pytest.fixture(scope="module")
 def copied(tmp_path_factory):
     """Built twice: with a mirror, and without data, which arrive while the chapter runs as edits do."""
-    claims = "- {id: P1-01, where: eq. 2, statement: x, chapter: 01_first, kind: theorem, verdict: holds}\n"
+    claims = "- {id: P1-01, where: eq. 2, statement: x, chapter: 01_first, verdict: holds}\n"
     project = write_house(tmp_path_factory.mktemp("house") / "checkout", READS, claims)
     with pytest.MonkeyPatch.context() as monkeypatch:
         live_in(project, monkeypatch)
@@ -138,7 +138,7 @@ PUBLISHED, RECORDED = "data/published/P1_", "data/recorded/02_other_"
         ("../mirror/toy/a.txt", "", "other", ["data toy/a.txt"]),
         (METRICS, "return ", "return -", ["module preflearn/metrics.py"]),
         ("src/bookrunner/command.py", "return ", "return -", []),
-        (BADGE, "Evidence", "Seen", ["module bookrunner/templates/badge.html"]),
+        (BADGE, "in the ledger", "there", ["module bookrunner/templates/badge.html"]),
         ("src/preflearn/svm/__init__.py", "__all__", "_all", []),  # never imported
     ],
 )

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from bookrunner import ledger as module
 from bookrunner.ledger import VERDICTS, agrees, check, computed_verdict, load_ledger
 
-ENTRY = {"id": "P1-01", "where": "eq. 2", "statement": "A loss.", "chapter": "02_x"}
-ENTRY |= {"kind": "theorem", "verdict": "holds"}
+ENTRY = {"id": "P1-01", "where": "eq. 2", "statement": "A loss.", "chapter": "02_x", "verdict": "holds"}
 WRONG = {"kind": "formula", "verdict": "typo", "note": "The sign."}
 ERRATUM = {"consequence": "misprint", "printed": "$a$", "read": "$-a$", "affects": "readers"}
 
