@@ -174,6 +174,22 @@ def test_each_entry_of_the_ledger_has_a_kind():
     assert [claim.id for claim in load_ledger().values() if not claim.kind] == []
 
 
+def test_the_essay_states_shares_that_the_ledger_has():
+    def share(kind, verdict):
+        some = [claim for claim in load_ledger().values() if claim.kind == kind]
+        return sum(claim.verdict == verdict for claim in some) / len(some)
+
+    text = (ROOT / "book" / "learned.md").read_text("utf-8")
+    said = ["one printed formula in five has a misprint", "four in ten need a condition", "More than half"]
+    said += ["Fewer than one in ten is refuted", "One comparison in five is neither confirmed nor refuted"]
+    assert [words for words in said if words not in text] == []
+    assert share("formula", "typo") == pytest.approx(0.2, abs=0.04)
+    assert share("theorem", "holds if") == pytest.approx(0.4, abs=0.04)
+    assert share("comparison", "holds") > 0.5
+    assert share("comparison", "fails") < 0.1
+    assert share("comparison", "not shown") == pytest.approx(0.2, abs=0.04)
+
+
 def test_table_of_contents_names_every_chapter():
     toc = (ROOT / "book" / "_toc.yml").read_text()
     assert re.findall(r"chapters/(\d\d_\w+)", toc) == [path.stem for path in NOTEBOOKS]
