@@ -8,16 +8,15 @@ References
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import expit
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid, RepeatedKFold
 
 from preflearn.analogy import Able2Rank, AnKerRank, DomainScaler
-from preflearn.checks import Floats, legacy_rng
+from preflearn.checks import Floats, Ids, legacy_rng
 from preflearn.metrics import ranking_loss
 from preflearn.ranking import ExpectedRankRegression, RankingLearner, RankNet
 from preflearn.ranking.aggregation import merged
@@ -25,9 +24,9 @@ from preflearn.svm import SVMRank
 from studies.ch16_orders import ORDERS
 
 Kind = Literal["min-max", "standard"]
+Grids = dict[str, tuple[dict[str, Any], int]]
 _BINS = 10  # of predicted chances
 _ROUNDING = 1e-9  # of a score of a ranking SVM, relative to their range
-_UNITS, _BATCHES, _RATES = (32, 64, 128, 256), (8, 16, 32), (0.001, 0.01, 0.1)  # the grid of section 6.2
 
 
 class Task(NamedTuple):
@@ -94,8 +93,8 @@ class Choices(NamedTuple):
     ----------
     k : int
         Of able2rank.
-    C : float
-        Of the Ranking SVM.
+    svm : SVMRank
+        With C_, fitted.
     net : RankNet
         With the number of units, the size of batches, and the rate.
     kind : {"standard", "min-max"}
@@ -103,82 +102,89 @@ class Choices(NamedTuple):
     """
 
     k: int
-    C: float
+    svm: SVMRank
     net: RankNet
     kind: Kind
 
 
-def choose(
-    X: ArrayLike, rank: ArrayLike, *, kind: Kind = "standard", grid: bool = True, random_state: int = 0
-) -> Choices:
-    """Choose by cross-validation within a training set, which is normalised by its own numbers.
+def choose(X: Floats, rank: Floats, grids: Grids, kind: Kind = "standard", random_state: int = 0) -> Choices:
+    """Choose by 2-fold cross-validation of the items of a training set, normalised by its own numbers.
 
     Parameters
     ----------
-    X : array-like of shape (n, d)
-    rank : array-like of shape (n,)
+    X : ndarray of shape (n, d)
+    rank : ndarray of shape (n,)
     kind : {"standard", "min-max"}
         See `Choices`; the methods of analogy need "min-max".
-    grid : bool
-        Whether RankNet goes through the paper's grid of 36, which takes longest; else it keeps its defaults.
+    grids : dict of str to (dict, int)
+        For "able2rank", "Ranking SVM" and "RankNet" a grid of their parameters, and how often the items are
+        halved. Without one for the Ranking SVM, it chooses C on its path, by three halvings.
     random_state : int
         Seed of the folds.
     """
-    scale = DomainScaler("min-max").fit(X), DomainScaler(kind).fit(X)
-    unit, scaled = (scaler.transform(X) for scaler in scale)
-    k = Able2Rank("cv", random_state=random_state).fit(unit, rank).k_
-    svm = SVMRank("path", "linear", random_state=random_state).fit(scaled, -np.asarray(rank, dtype=float))
-    net = choose_rank_net(scaled, np.asarray(rank), random_state) if grid else RankNet()
-    return Choices(k, svm.C_, net, kind)
+    unit, scaled = (DomainScaler(one).fit(X).transform(X) for one in ("min-max", kind))
+    places, seed = np.asarray(rank, dtype=float), legacy_rng(random_state)
+    folds = list(RepeatedKFold(n_splits=2, n_repeats=3, random_state=seed).split(scaled))
+    voting, svm, net = Able2Rank(), SVMRank("path", "linear", random_state=random_state), RankNet()
+    learners: dict[str, Any] = {"able2rank": voting, "Ranking SVM": svm, "RankNet": net}
+    for name, (grid, n_halvings) in grids.items():
+        items = unit if name == "able2rank" else scaled
+        options = searched(learners[name], grid, items, places, folds[: 2 * n_halvings])
+        learners[name].set_params(**options)
+    chosen: Any = clone(net)
+    return Choices(int(voting.k), svm.fit(scaled, -places), chosen, kind)
 
 
-def choose_rank_net(X: Floats, rank: Floats, random_state: int) -> RankNet:
-    """Of the paper's grid the net of least loss on held-out halves of the items; the first of several.
+def searched(
+    learner: Any, grid: dict[str, Any], X: Floats, rank: Floats, folds: list[tuple[Ids, Ids]]
+) -> dict[str, Any]:
+    """The parameters of a grid with the least sum of losses on held-out items; the first of several.
+
+    The learner is left with the last ones.
 
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(10, 2))
-    >>> choose_rank_net(X, np.argsort(np.argsort(X @ [1.0, 2.0])), 0).n_hidden
-    32
+    >>> folds = [(np.arange(5), np.arange(5, 10))]
+    >>> searched(RankNet(), {"n_hidden": [32, 64]}, X, np.argsort(np.argsort(X @ [1.0, 2.0])), folds)
+    {'n_hidden': 32}
     """
-    grid = [
-        {"n_hidden": [units], "batch_size": [batch], "learning_rate": [rate]}
-        for units, batch, rate in product(_UNITS, _BATCHES, _RATES)
-    ]
-    halves = KFold(2, shuffle=True, random_state=legacy_rng(random_state))
-    search = GridSearchCV(RankNet(), grid, scoring=_accuracy, cv=halves, refit=False)
-    search.set_params(error_score="raise")
-    return RankNet(**search.fit(X, rank).best_params_)
 
+    def loss(options: dict[str, Any]) -> float:
+        learner.set_params(**options)
+        return sum(Task(X[train], rank[train], X[valid], rank[valid]).loss(learner) for train, valid in folds)
 
-def _accuracy(net: RankNet, X: Floats, rank: Floats) -> float:
-    return -ranking_loss(rank, -net.worths(X))
-
-
-def losses_of_all(task: Task, chosen: Choices, random_state: int, **options: Any) -> dict[str, float]:
-    """The losses of the five methods of Table 2 in one repetition, and the cost that AnKer-rank chose.
-
-    Options are those of `DomainScaler`. Only AnKer-rank (its coins and folds) and RankNet (its first weights
-    and batches) depend on the seed.
-    """
-    return losses_by_analogy(task, chosen, random_state, **options) | losses_by_utility(
-        task, chosen, random_state, **options
-    )
+    return min(ParameterGrid(grid), key=loss)
 
 
 def losses_by_analogy(task: Task, chosen: Choices, random_state: int, **options: Any) -> dict[str, float]:
-    """As `losses_of_all`, of AnKer-rank and able2rank: features in [0, 1]."""
+    """The losses of AnKer-rank, with the cost that it chose, and of able2rank: features in [0, 1].
+
+    Options are those of `DomainScaler`. Of all methods of Table 2 only AnKer-rank (its coins and folds) and
+    RankNet (its first weights and batches) depend on the seed.
+    """
     task, anker = task.scaled(**options), AnKerRank(random_state=random_state)
     losses = {"AnKer-rank": task.loss(anker), "able2rank": task.loss(Able2Rank(chosen.k))}
-    return losses | {"C": anker.C_}
+    return losses | {"C": anker.C_, "open": at_end(anker)}
+
+
+def at_end(learner: AnKerRank) -> int:
+    """Whether the end of the path decides the cost: 0 where it does not, 1 where a wider one could matter.
+
+    It can if the best interval of the cross-validation goes down to the end of the path, and some coefficient
+    is at its bound C; if none is, every larger C gives the same machine.
+    """
+    curve: Any = learner.curve_
+    bound = np.abs(learner.dual_coef_).max(initial=0) >= learner.C_ * (1 - _ROUNDING)
+    return int(bound and curve.lam < curve.lambdas[-1])
 
 
 def losses_by_utility(task: Task, chosen: Choices, random_state: int, **options: Any) -> dict[str, float]:
-    """As `losses_of_all`, of ERR, Ranking SVM and RankNet: features as they were for the choice."""
+    """The losses of ERR, Ranking SVM and RankNet: features normalised as they were for the choice."""
     task = task.scaled(chosen.kind, **options)
     return {
         "ERR": task.loss(ExpectedRankRegression()),
-        "Ranking SVM": task.loss(SVMRank(chosen.C, "linear")),
+        "Ranking SVM": task.loss(SVMRank(chosen.svm.C_, "linear")),
         "RankNet": task.loss(RankNet(**chosen.net.get_params() | {"random_state": random_state})),
     }
 

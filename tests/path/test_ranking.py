@@ -185,3 +185,18 @@ def test_equal_scores_are_wrong_whoever_comes_first():
     valid, _ = two_classes(20, seed=1)
     for labels in (np.ones(len(valid), dtype=int), -np.ones(len(valid), dtype=int)):
         assert narrow.select(valid, labels).loss == 1.0
+
+
+def test_scores_that_only_rounding_tells_apart_change_no_order():
+    """The training pairs are their own mirror image in the last feature, which thus never counts."""
+    rng, n = np.random.default_rng(0), 20
+    items = rng.uniform(-1, 1, (30, 4))
+    items[1::2, :3] = items[::2, :3]
+    X = rng.uniform(-1, 1, (n, 4))
+    mirrored = np.vstack([np.zeros(4), X, X * [1, 1, 1, -1]])
+    index = np.column_stack([np.arange(1, 2 * n + 1), np.zeros(2 * n, dtype=int)])
+    path = ranksvm_path(Pairs(mirrored, index), np.tile(rng.choice([-1, 1], n), 2), "linear")
+    coef = path.decision_function(0.5 * path.breakpoints[-1], np.eye(4))
+    assert abs(coef[3]) < 1e-11 < 0.01 < abs(coef[0])
+    assert len(path.breakpoints) > 10
+    assert len(path.select(Pairs(items, np.arange(30).reshape(-1, 2)), np.ones(15)).losses) == 1

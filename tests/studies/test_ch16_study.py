@@ -4,13 +4,14 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
-from sklearn.model_selection import KFold
+from sklearn.model_selection import RepeatedKFold
 
 from preflearn.analogy import Able2Rank, AnKerRank, DomainScaler
 from preflearn.metrics import ranking_loss
+from preflearn.path.regularization import Selection
 from preflearn.ranking import ExpectedRankRegression, RankNet
 from preflearn.svm import SVMRank
-from studies.ch16_study import Task, choose, choose_rank_net, judged, losses_of_all, support
+from studies.ch16_study import Task, at_end, choose, judged, losses_by_analogy, losses_by_utility, support
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +36,8 @@ def test_items_that_a_ranking_svm_ties_count_half_whatever_rounding_says():
 
 
 def test_a_row_holds_the_losses_of_its_learners(task):
-    chosen = choose(task.X, task.rank, grid=False)
-    found = losses_of_all(task, chosen, 3)
+    chosen = choose(task.X, task.rank, {})
+    found = losses_by_analogy(task, chosen, 3) | losses_by_utility(task, chosen, 3)
     unit, standard = task.scaled(), task.scaled("standard")
     assert 0 <= unit.X.min() <= unit.Q.max() <= 1
     anker = AnKerRank(random_state=3).fit(unit.X, unit.rank)
@@ -50,34 +51,57 @@ def test_a_row_holds_the_losses_of_its_learners(task):
     assert found["RankNet"] == ranking_loss(task.truth, net.rank(standard.Q))
 
 
-def test_the_net_has_the_least_loss_of_held_out_halves(task):
-    """36 candidates, each anew on the same two folds."""
-    X, rank = task.scaled("standard").X, task.rank
-    folds, losses = list(KFold(2, shuffle=True, random_state=4).split(X)), {}
-    for key in product((32, 64, 128, 256), (8, 16, 32), (0.001, 0.01, 0.1)):
-        units, batch, rate = key
-        net = RankNet(units, batch_size=batch, learning_rate=rate)
-        found = [
-            ranking_loss(rank[test], -net.fit(X[train], rank[train]).worths(X[test])) for train, test in folds
-        ]
-        losses[key] = np.mean(found)
-    net = choose_rank_net(X, rank, 4)
-    assert (net.n_hidden, net.batch_size, net.learning_rate) == min(losses, key=losses.__getitem__)
-    assert not hasattr(net, "weights_")
+def test_choices_have_the_least_loss_of_held_out_halves(task):
+    """Each candidate anew on the same folds: the nets on one halving, the others on three."""
+    unit, X, rank = task.scaled(decision="apart").X, task.scaled("standard", decision="apart").X, task.rank
+    folds = list(RepeatedKFold(n_splits=2, n_repeats=3, random_state=4).split(X))
+    nets = {"n_hidden": (4, 32), "learning_rate": (0.001, 0.1)}
+    grids = {"able2rank": ({"k": (1, 8)}, 3), "Ranking SVM": ({"C": (1e-4, 1.0)}, 3), "RankNet": (nets, 1)}
+    chosen = choose(task.X, task.rank, grids, random_state=4)
+
+    def loss(learner, items, folds):
+        return sum(
+            ranking_loss(rank[test], learner.fit(items[train], rank[train]).rank(items[test]))
+            for train, test in folds
+        )
+
+    best = min(
+        product(*nets.values()),
+        key=lambda at: loss(RankNet(at[0], learning_rate=at[1]), X, folds[:2]),
+    )
+    assert (chosen.net.n_hidden, chosen.net.learning_rate) == best
+    assert not hasattr(chosen.net, "weights_")
+    assert chosen.k == min((1, 8), key=lambda k: loss(Able2Rank(k), unit, folds))
+    costs = {
+        C: sum(Task(X[a], rank[a], X[b], rank[b]).loss(SVMRank(C, "linear")) for a, b in folds)
+        for C in (1e-4, 1.0)
+    }
+    assert min(costs, key=costs.__getitem__) == chosen.svm.C_
+
+
+@pytest.mark.parametrize(("lam", "bound", "expected"), [(0.1, 10.0, 1), (0.1, 9.0, 0), (0.5, 2.0, 0)])
+def test_a_longer_path_could_matter_where_its_end_is_best_and_a_coefficient_at_its_bound(
+    lam, bound, expected
+):
+    learner = AnKerRank()
+    learner.C_, learner.dual_coef_ = 1 / lam, np.array([-bound, 0.5])
+    learner.curve_ = Selection(lam, 0.0, np.array([1.0, 0.2]), np.array([0.1, 0.0]))
+    assert at_end(learner) == expected
 
 
 def test_all_methods_can_have_one_normalisation(task):
-    chosen = choose(task.X, task.rank, kind="min-max", grid=False)
+    chosen = choose(task.X, task.rank, {}, kind="min-max")
     unit = DomainScaler().fit(task.X).transform(task.X)
     assert chosen.kind == "min-max"
-    assert chosen.C == SVMRank("path", "linear").fit(unit, -task.rank).C_
-    found = losses_of_all(task, chosen, 3, decision="apart")
+    assert chosen.svm.C_ == SVMRank("path", "linear").fit(unit, -task.rank).C_
+    found = losses_by_analogy(task, chosen, 3, decision="apart")
+    found |= losses_by_utility(task, chosen, 3, decision="apart")
     apart = task.scaled(decision="apart")
     assert apart.Q.min(axis=0).tolist() == [0, 0, 0]
     for name, learner in (("AnKer-rank", AnKerRank(random_state=3)), ("RankNet", RankNet(random_state=3))):
         rank = learner.fit(apart.X, apart.rank).rank(apart.Q)
         assert found[name] == ranking_loss(task.truth, rank)
-    svm = SVMRank(chosen.C, "linear").fit(apart.X, -apart.rank)
+    svm = SVMRank(chosen.svm.C_, "linear").fit(apart.X, -apart.rank)
     assert found["Ranking SVM"] == ranking_loss(task.truth, -svm.rank_function(apart.Q))
 
 

@@ -61,7 +61,7 @@ class AnKerRank(PairwiseLearner):
     loss : {"hinge", "logistic", "squared"}
         A support vector machine; or kernel logistic regression, with log(1 + exp(-y f)) in place of the
         hinge; or kernel ridge regression, with (y - f)^2 / 2, without bias. The last two choose C from 0.001,
-        0.01, ..., 1000.
+        0.01, ..., 1e6.
     zero : {"apart", "positive"}
         As in `analogy_kernel`; "antisymmetric" needs "apart", where k(-u, -v) = k(u, v).
     random_state : int, numpy Generator or None

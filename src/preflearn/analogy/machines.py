@@ -30,7 +30,7 @@ from preflearn.path.ranking import RankingPath, ranksvm_path
 from preflearn.path.regularization import FoldCurve, Selection, merged
 
 _LEAST = 1e-8  # lambda per example where a path ends; the first breakpoint is below 1 per example
-GRID = np.logspace(3, -3, 7)  # lambda of machines without a path
+GRID = np.logspace(3, -6, 10)  # lambda of machines without a path
 _ROUNDING = 1e-12  # of a breakpoint
 _GAP = 1e-10  # of logistic regression, relative to its objective
 _LEAST_GAP = 1e-12  # that the dual of the hinge is to reach, and

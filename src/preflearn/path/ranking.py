@@ -31,6 +31,7 @@ from preflearn.path.walk import Course, Walk, still
 
 _NOTHING = 1e-13  # of the sum of sizes: scores that are rounding
 _ON = 1e-9  # from the margin, in units of 1 and the largest score
+_TIED = 1e-11  # a difference of scores that is rounding, in units of the largest score
 
 
 class Sets(NamedTuple):
@@ -124,16 +125,15 @@ class RankingPath(RegularizationPath):
         k, alike = np.unique(self._kernel(items), axis=0, return_inverse=True)
         index = alike.ravel()[merged.ravel()][np.where((y > 0)[:, None], pairs.index, pairs.index[:, ::-1])]
         keys, repeats = np.unique(index[:, 0] * len(k) + index[:, 1], return_counts=True)
-        count, places, changes, order = 0, [], [], None
+        count, size, found, order = 0, 0.0, [], None
         for lams, g in self._blocks(k):
             if order is None:
-                order = np.argsort(-g[:, 0], kind="stable")
-                rank = np.argsort(order)
-                count = int(np.count_nonzero(rank[index[:, 0]] >= rank[index[:, 1]]))
-            place, change = _exchanges(order, np.ascontiguousarray(g.T), lams, keys, repeats)
-            places.append(place)
-            changes.append(change)
-        lambdas, counts = steps(count, float(self.breakpoints[0]), places, changes)
+                size = _TIED * float(np.abs(g[:, 0]).max())
+                order = np.argsort(-np.round(g[:, 0] / (size or 1.0)), kind="stable")
+                count = int(np.count_nonzero(np.diff(np.argsort(order)[index]) <= 0))
+            tied = np.maximum(_TIED * np.abs(g).max(axis=0), size / 1000)  # they are sums of larger numbers
+            found.append(_exchanges(order, np.ascontiguousarray(g.T), tied, lams, keys, repeats))
+        lambdas, counts = steps(count, float(self.breakpoints[0]), *map(list, zip(*found, strict=True)))
         return widest(lambdas, counts / len(y), self._end(lambdas))
 
     def _kernel(self, X: Floats) -> Floats:
@@ -157,18 +157,19 @@ class RankingPath(RegularizationPath):
 
 
 @njit
-def _exchanges(order, scores, lams, keys, counts):
+def _exchanges(order, scores, tied, lams, keys, counts):
     """Sort the order at each knot; note each exchange that changes the number of wrong pairs.
 
     Between two knots scores are linear, so two items change places at most once, and an insertion sort meets
-    exactly these. The keys are n times the better item of a pair, plus the other, and occur so often.
+    exactly these. Items whose scores differ by at most `tied` there, which is rounding, keep their order. The
+    keys are n times the better item of a pair, plus the other, and occur so often.
     """
     places, changes, used, n = np.empty(64), np.empty(64), 0, len(order)
     for k in range(1, len(lams)):
         before, after = scores[k - 1], scores[k]
         for i in range(1, n):
             item, j = order[i], i - 1
-            while j >= 0 and after[order[j]] < after[item]:
+            while j >= 0 and after[order[j]] < after[item] - tied[k]:
                 passed = order[j]
                 order[j + 1] = passed
                 change = _number(keys, counts, passed * n + item) - _number(keys, counts, item * n + passed)
