@@ -1,11 +1,11 @@
 """Forecasts of each match from all earlier ones, as in section 4 of [Maystre2019]_, without a fit a day.
 
 All matches are laid out once. One that is still to come is a pseudo-observation that says nothing
-(alpha = beta = 0), so one pass of the smoother finds its forecast along with the posterior of the past. Then
-its outcome is revealed, and one sweep follows over what is known, but for the matches whose moments stayed as
-they were. Where a history is long, a new outcome hardly moves old pseudo-observations, and a sweep a time is
-enough; where it is not, sweeps are repeated before the next forecast, and where they do not converge, the
-model is fitted anew.
+(alpha = beta = 0), so a pass of the smoother finds its forecast along with the posterior of the past. Then
+its outcome is revealed, and sweeps follow over what it moves: a match whose moments stayed as they were is
+not updated, and a feature is not smoothed while its debt, a bound on how far the steps of its
+pseudo-observations since the last time move its scores, is small. Where sweeps do not converge, the model is
+fitted anew.
 
 References
 ----------
@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.checks import Floats, as_real, require
+from preflearn.checks import Floats, Ids, as_real, require
 from preflearn.dynamics.covariances.prior import warn_of_lengths
 from preflearn.dynamics.engine.algorithm import Sweep, update_matches
 from preflearn.dynamics.engine.threads import njit_free
@@ -33,6 +33,7 @@ from preflearn.dynamics.model import DynamicComparisons, check_problem, differen
 from preflearn.matches import Matches, n_earlier
 
 _STILL = 0.05  # of the tolerance: a match whose moments moved by less is not updated
+_DEBT = 1.0  # of the tolerance: a feature whose scores moved by less is not smoothed, unless it is forecast
 _MOST_SWEEPS = 100  # at one time; then a fit
 _PROGRESS = 0.99  # of the change before, in a sweep at the same time: with less, the rate is halved
 _LEAST_RATE = 1 / 64
@@ -97,8 +98,8 @@ def one_step_ahead(
 
     Notes
     -----
-    Every time takes a pass over all matches, so a test set takes time in proportion to times x matches: some
-    25 s of processor time for the NBA's 3,234 days and 67,642 games.
+    A time takes a pass over the histories of the features that its matches move. So the time is in proportion
+    to the matches where histories have one length, and to times x matches for few players with long ones.
 
     References
     ----------
@@ -150,9 +151,15 @@ class _Ahead:
         self, sweep: Sweep, matches: Matches, outcomes: Floats, model: DynamicComparisons, tol: float
     ) -> None:
         self._sweep, self._matches, self._outcomes = sweep, matches, outcomes
-        sweep.updated[:] = 0  # so that a step leaves what is not revealed as it is
         self._model, self._tol = model, tol
-        self._here = np.argsort(sweep.schedule.entry_order)
+        schedule, (entry, _, start) = sweep.schedule, sweep.schedule.visits
+        self._here, self._place = np.argsort(schedule.entry_order), np.argsort(schedule.order)
+        self._match = np.repeat(np.arange(len(outcomes)), np.diff(schedule.rows))  # of each entry
+        self._feature = np.empty_like(self._match)
+        self._feature[entry] = np.repeat(np.arange(len(start) - 1), np.diff(start))
+        self._debt = np.full(len(start) - 1, np.inf)  # of each feature
+        self._pending = np.empty(0, dtype=np.int64)  # matches that have not made their whole step
+        self._listed = np.zeros(len(outcomes), dtype=np.bool_)  # for the update under way
         self._seen = np.full((len(self._here), 2), np.inf)  # the moments of the last update
         self.moments = np.zeros((len(self._here), 2))  # of each entry of the design, when it was forecast
         self.residual: list[float] = []
@@ -164,29 +171,32 @@ class _Ahead:
         some, y = self._matches[:known], self._outcomes[:known]
         infer(self._model, some, y)  # `check` looks at the residuals
         self._sweep.entries[self._here[: some.design.nnz], :2] = self._model.pseudo_observations_
-        self._seen[:] = np.inf
+        self._seen[:], self._debt[:], self._pending = np.inf, np.inf, self._pending[:0]
         self._rate = self._most_rate
 
     def forecast(self, begin: int, end: int) -> None:
         """Note the forecasts of matches begin..end, from what is known before them."""
+        here = slice(*self._matches.design.indptr[[begin, end]])
+        self._debt[self._feature[self._here[here]]] = np.inf
         change = self._swept(begin)
         if not change <= self._tol:
             self.fit(begin)
             change = self._swept(begin)
         self.residual.append(change)
-        here = slice(*self._matches.design.indptr[[begin, end]])
         self.moments[here] = self._sweep.entries[self._here[here], 2:]
 
     def _swept(self, known: int) -> float:
         """Sweep the first matches until nothing changes by more than tol, or there is no hope of it."""
         before = math.inf
         for _ in range(_MOST_SWEEPS):
-            self._sweep.features()
-            change = self._update(known)
+            moved = self._debt > _DEBT * self._tol
+            self._sweep.features(moved)
+            self._debt[moved] = 0.0
+            change = self._update(known, np.flatnonzero(moved))
             if change <= self._tol or not math.isfinite(change):
                 return change
             self._turn(0.5 if change > _PROGRESS * before else _RECOVERY)
-            self._sweep.move(self._rate)
+            self._move()
             before = change
         return before
 
@@ -196,47 +206,83 @@ class _Ahead:
 
     def reveal(self, begin: int, end: int) -> None:
         """Make a step with the outcomes of matches begin..end, too."""
-        if math.isfinite(self._update(end)):
-            self._sweep.move(self._rate)
+        self._pending = np.append(self._pending, self._place[begin:end])
+        if math.isfinite(self._update(end, self._pending[:0])):
+            self._move()
             self._turn(_RECOVERY)
         else:
             self.fit(end)
 
-    def _update(self, revealed: int) -> float:
-        """By Algorithm 1, where moments moved; the largest change that it would make."""
-        sweep, schedule, still = self._sweep, self._sweep.schedule, _STILL * self._tol
+    def _update(self, known: int, features: Ids) -> float:
+        """By Algorithm 1, of pending matches and of the known ones of some features whose moments moved.
 
-        def update(part: slice) -> float:
-            return _update(
-                still, revealed, schedule.order, self._seen, sweep.ep, *sweep.law,
-                sweep.outcomes, schedule.rows, schedule.coefficients, sweep.entries,
-                sweep.updated, part.start, part.stop,
-            )  # fmt: skip
+        Returns the largest change that it would make.
+        """
+        sweep, schedule = self._sweep, self._sweep.schedule
+        change, self._pending = _update(
+            _STILL * self._tol, known, features, self._pending, self._listed, self._match, self._seen,
+            schedule.order, *schedule.visits[::2], sweep.ep, *sweep.law, sweep.outcomes,
+            schedule.rows, schedule.coefficients, sweep.entries, sweep.updated,
+        )  # fmt: skip
+        return change
 
-        return max(sweep.share(update, schedule.chunks))
+    def _move(self) -> None:
+        """A step of the pending matches, by the present rate."""
+        sweep, still = self._sweep, _STILL * self._tol
+        now = sweep.ep, self._rate, still, self._pending, sweep.schedule.rows, self._feature
+        self._pending = _move(*now, sweep.entries, sweep.updated, self._debt)
 
 
 @njit_free
 def _update(
-    still, until, order, seen, ep, law, a, b, outcomes, rows, coefficients, entries, updated, begin, end
-):
-    """Update the matches before `until` whose moments moved; the largest change."""
-    worst = 0.0
-    for n in range(begin, end):
-        if order[n] >= until:
-            continue
-        moved = False
-        for e in range(rows[n], rows[n + 1]):
-            v = entries[e, 3]
+    still, until, features, pending, listed, match, seen, order, entry, start,
+    ep, law, a, b, outcomes, rows, coefficients, entries, updated,
+):  # fmt: skip
+    """Update matches; the largest change, and which they are."""
+    worst, count, found = 0.0, len(pending), np.empty(len(listed), dtype=np.int64)
+    found[:count] = pending
+    listed[pending] = True
+    for f in features:
+        for i in range(start[f], start[f + 1]):
+            e = entry[i]
+            n, v = match[e], entries[e, 3]
+            if order[n] >= until:
+                break
             far, wide = entries[e, 2] - seen[e, 0], entries[e, 3] - seen[e, 1]
-            moved |= not (far * far <= still * still * v and abs(wide) <= still * v)
-            # what a damped step has left
-            left, turn = updated[e, 0] - entries[e, 0], updated[e, 1] - entries[e, 1]
-            moved |= not (left * left * v <= still * still and abs(turn) * v <= still)
-        if moved:
-            reached = update_matches(ep, law, a, b, outcomes, rows, coefficients, entries, updated, n, n + 1)
-            change = reached[1]
-            seen[rows[n] : rows[n + 1]] = entries[rows[n] : rows[n + 1], 2:]
-            if not change <= worst:  # NaN where one of them is no number
-                worst = change if change > worst else math.inf
-    return worst
+            if not (listed[n] or (far * far <= still * still * v and abs(wide) <= still * v)):
+                found[count], listed[n] = n, True
+                count += 1
+    listed[found[:count]] = False
+    for n in found[:count]:
+        change = update_matches(ep, law, a, b, outcomes, rows, coefficients, entries, updated, n, n + 1)[1]
+        seen[rows[n] : rows[n + 1]] = entries[rows[n] : rows[n + 1], 2:]
+        if not change <= worst:  # NaN where one of them is no number
+            worst = change if change > worst else math.inf
+    return worst, found[:count].copy()
+
+
+@njit_free
+def _move(ep, rate, still, some, rows, feature, entries, updated, debt):
+    """A damped step of some matches, noted as a debt of their features; those with more to do.
+
+    A step (da, db) of alpha and beta moves the score, of mean m and variance v, by at most
+    sqrt(v) |da - m db| + v |db| standard deviations, to first order.
+    """
+    count, rest = 0, np.empty_like(some)
+    for n in some:
+        more = False
+        for e in range(rows[n], rows[n + 1]):
+            alpha, beta = updated[e, 0] - entries[e, 0], updated[e, 1] - entries[e, 1]
+            m, v = entries[e, 2], entries[e, 3]
+            if ep:  # from the cavity to the posterior
+                v /= 1.0 + entries[e, 1] * v
+                m = v * (m / entries[e, 3] + entries[e, 0])
+            shift, turn = math.sqrt(v) * abs(alpha - m * beta), v * abs(beta)
+            debt[feature[e]] += rate * (shift + turn)
+            entries[e, 0] += rate * alpha
+            entries[e, 1] += rate * beta
+            more |= (1.0 - rate) * max(shift, turn) > still
+        if more:
+            rest[count] = n
+            count += 1
+    return rest[:count]

@@ -142,11 +142,12 @@ class Sweep:
         # The most frequent features, which are the last, first: nobody waits for the longest part at the end.
         self._work = [(group, part) for group in schedule.groups for part in reversed(group.chunks)]
 
-    def features(self) -> float:
-        """The Kalman filter and smoother of each feature; returns the sum of their log Z~."""
+    def features(self, some: NDArray[np.bool_] | None = None) -> float:
+        """The Kalman filter and smoother of each feature, or of some; returns the sum of their log Z~."""
 
         def one(task: Any) -> float:
             group, part = task
+            part = part if some is None else part[some[part]]
             return group.smooth(self.entries, self.schedule.visits, part, self.ep)
 
         return _sum(self.share(one, self._work))
