@@ -318,8 +318,9 @@ BUDGETS = {
 }
 # bookrunner: 109 lines more than planned, for one meaning a word and choices that say whether they sit at an
 # end (the yardstick), errata and the tool of claims.
-# 250 lines more than in November 2026: one step ahead at the cost of what moves, least squares and Bradley-Terry that do not grow as n^3, blocks in the
-# smoother, forecasts in parts, kernels of close items, and compilation that says a word.
+# 250 lines more than in November 2026: least squares and Bradley-Terry that do not grow as n^3, blocks in the
+# smoother, forecasts in parts and one step ahead at the cost of what moves, kernels of close items, and
+# compilation that says a word.
 PREFLEARN = 10_750
 
 
