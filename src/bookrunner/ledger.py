@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 CLAIM_MIME = "application/vnd.preflearn.claim+json"
 
-DEFINITION, OPEN = UNCOMPUTED = ("definition", "open")
+UNCOMPUTED = ("definition", "open")
 MARKS = {
-    DEFINITION: "≡",
+    "definition": "≡",
     "holds": "✓",
     "holds if": "◐",
     "typo": "✎",
     "fails": "✗",
     "not shown": "≈",
-    OPEN: "?",
+    "open": "?",
 }
 """What the ledger may say, with a sign of its own that is always shown beside the word.
 
@@ -41,7 +41,6 @@ a definition, and what can't be tried here is open; no computation could come ou
 checks either.
 """
 VERDICTS = tuple(MARKS)
-CONSEQUENCES = ("changes a result", "misprint", "wording")
 REPRODUCTION = "reproduction"
 """The kind of an entry that no paper wrote; it is listed apart from the papers' claims."""
 

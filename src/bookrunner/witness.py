@@ -78,8 +78,7 @@ def _rows(text: str, keys: list[str] | None) -> dict[str, dict[str, float | str]
     rows = {}
     for number, row in enumerate(csv.DictReader(io.StringIO(text)), start=1):
         values = {column: _value(content) for column, content in row.items()}
-        shown = {name: v if isinstance(v, str) else f"{v:.12g}" for name, v in values.items()}
-        parts = [f"{key} = {shown.get(key, '')}" for key in keys or ()]
+        parts = [f"{key} = {_shown(values.get(key, ''))}" for key in keys or ()]
         rows[f"row {number if keys is None else ', '.join(parts)}".strip()] = values
     return rows
 
@@ -89,6 +88,10 @@ def _value(text: Any) -> float | str:
         return float(text)
     except (TypeError, ValueError):  # a cell too few is None, those too many are a list
         return str(text)
+
+
+def _shown(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.12g}"
 
 
 def _close(a: float | str, b: float | str, rtol: float, atol: float) -> bool:

@@ -89,6 +89,13 @@ class Lead(NamedTuple):
     def _within(self) -> bool:
         return -self.band <= self.low and self.high <= self.band
 
+    def told(self, rival: str = "", *, points: bool = False) -> str:
+        """In words, never negative, such as "0.012 ± 0.004 ahead of Elo"; or in percentage points."""
+        factor, digits, unit = (100, 1, " points") if points else (1, 3 if self.error >= 5e-4 else 4, "")
+        side = "behind" if self.mean < 0 else "ahead of" if rival else "ahead"
+        size = f"{factor * abs(self.mean):.{digits}f} ± {factor * self.error:.{digits}f}"
+        return f"{size}{unit} {side} {rival}".strip()
+
     def __str__(self) -> str:
         return f"{self.mean:.4f} ± {self.error:.4f}"
 

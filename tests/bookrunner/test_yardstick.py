@@ -92,6 +92,13 @@ def test_three_valued_all_and_any_are_those_of_every_completion(answers):
     assert some(answers) == completions(any)
 
 
+def test_a_lead_is_told_without_a_sign():
+    assert Lead(0.0123, 0.0041, 5).told("Elo") == "0.012 ± 0.004 ahead of Elo"
+    assert Lead(-0.0123, 0.0041, 5).told("Elo") == "0.012 ± 0.004 behind Elo"
+    assert Lead(0.00123, 0.00041, 5).told() == "0.0012 ± 0.0004 ahead"
+    assert Lead(-0.0123, 0.0041, 5).told(points=True) == "1.2 ± 0.4 points behind"
+
+
 def test_words_over_several_leads():
     ahead, behind, level, unknown = (
         Lead(0.1, 0.01, 5),
