@@ -7,6 +7,7 @@ Every message says what was found, where, and what is expected. In arrays of num
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
@@ -130,9 +131,12 @@ def check_array(values: ArrayLike, name: str, shape: tuple[int | str, ...], mean
     return array
 
 
-def check_items(items: ArrayLike, name: str = "items") -> Floats:
-    """Return `items` as a finite (n, p) float array, or say which entry is wrong."""
-    return check_array(items, name, ("n", "p"), "one row an item, one column a feature")
+def check_items(items: ArrayLike, name: str = "items", scaled: bool = False) -> Floats:
+    """Return `items` as a finite (n, p) float array, `scaled` if products are to be finite."""
+    items = check_array(items, name, ("n", "p"), "one row an item, one column a feature")
+    if scaled:
+        check_scale(items, name)
+    return items
 
 
 def check_weights(sample_weight: ArrayLike | None, length: int) -> Floats:
@@ -350,6 +354,12 @@ def check_flag(value: object, name: str) -> bool:
     """Return True or False."""
     require(isinstance(value, (bool, np.bool_)), value, name, "True or False")
     return bool(value)
+
+
+def check_list(values: Any, name: str, expected: str) -> list[Any]:
+    """Return what `values` lists; a text is no list."""
+    require(isinstance(values, Iterable) and not isinstance(values, str), values, name, expected)
+    return list(values)
 
 
 def check_choice(value: object, name: str, options: tuple[str, ...]) -> None:

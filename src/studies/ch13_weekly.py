@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from preflearn.checks import LARGEST, Floats, check_real, require
+from preflearn.checks import LARGEST, Floats, check_list, check_real, require
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.likelihoods.normal import Gaussian
 from preflearn.dynamics.model import DynamicComparisons, check_problem
@@ -60,6 +60,12 @@ def weeks_of(matches: Matches, begin: float, length: float) -> list[slice]:
     return [slice(low, high) for low, high in pairwise([first, *cuts.tolist(), len(matches)])]
 
 
+def _listed(weeks: Sequence[slice]) -> list[slice]:
+    listed = check_list(weeks, "weeks", "a list of slices")
+    require({type(week) for week in listed} == {slice}, weeks, "weeks", "slices of matches, as of weeks_of")
+    return listed
+
+
 def weekly_moments(
     model: DynamicComparisons, matches: Matches, y: ArrayLike, weeks: Sequence[slice]
 ) -> tuple[Floats, Floats]:
@@ -83,10 +89,10 @@ def weekly_moments(
     Raises
     ------
     ValueError
-        As `DynamicComparisons.fit`, also where no match is before the first week.
+        As `DynamicComparisons.fit`, also where no match is before the first week, or weeks are no slices.
     """
     y, found = check_problem(model, matches, y), []
-    for week in weeks:
+    for week in _listed(weeks):
         fresh: Any = clone(model)
         found.append(fresh.fit(matches[: week.start], y[: week.start]).moments(matches[week]))
     mean, variance = (np.concatenate(part) for part in zip(*found, strict=True))
@@ -118,14 +124,15 @@ def exact_weekly_moments(
     Raises
     ------
     ValueError
-        If the variance is not positive, y is not finite, or an origin of the covariance is "first".
+        If the variance is not positive, y is not finite, weeks are no slices, or an origin of the
+        covariance is "first".
     """
     origins = [leaf.describe().get("origin") for leaf in covariance.leaves()]
     require("first" not in origins, "first", "an origin of the covariance", "a time, one for all features")
     likelihood = Gaussian(variance)
     y = check_problem(DynamicComparisons(covariance, likelihood), matches, y)
     joint, learned, found = _Joint(covariance, matches), 0, []
-    for week in weeks:
+    for week in _listed(weeks):
         for row in range(learned, week.start):
             joint.learn(row, y[row], likelihood.variance)
         ahead, learned = copy(joint), week.start  # its arrays are replaced, never changed

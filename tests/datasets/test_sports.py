@@ -145,7 +145,7 @@ def test_tennis_players_stand_in_the_order_of_their_names(toy):
     assert both["level"].tolist()[:4] == ["futures", "main"] * 2
 
 
-@pytest.mark.parametrize("levels", ["major", ["main", "minor"], []])
+@pytest.mark.parametrize("levels", ["major", ["main", "minor"], [], -1, None])
 def test_unknown_tennis_levels(levels):
     with pytest.raises(ValueError, match=r"expected some of \['main', 'qual_chall', 'futures'\]"):
         datasets.load_atp(levels)

@@ -96,6 +96,15 @@ class Opened:
     def resize(self, width: int) -> None:
         """Another width of the window; scripts of the page that follow it have had their turn afterwards."""
         self.page.set_viewport_size({"width": width, "height": WINDOWS[width]})
+        self.settle()
+
+    def unfold(self) -> None:
+        """Open what is folded."""
+        self.ask("unfold")
+        self.settle()
+
+    def settle(self) -> None:
+        """Scripts of the page that follow what is drawn have their turn: they run between two frames."""
         self.page.evaluate(
             "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
         )
@@ -145,7 +154,7 @@ def inspect(
         found[first]["landing"] = seen.ask("hidden", anchors[-1:], False)
         found[first]["bars"] = seen.ask("bars", MOST_BARS) if first > 1000 else []
         found[first]["anchors"] = seen.ask("hidden", anchors, True)
-        seen.ask("unfold")
+        seen.unfold()
         found[first] |= seen.ask("layout")
         seen.resize(second)
         found[second] |= seen.ask("layout")

@@ -241,7 +241,7 @@ def test_a_link_from_the_ledger_opens_the_claim_and_its_fold(browser, site, them
 
 def test_no_code_of_checks_and_figures_is_printed(browser, site):
     with window(browser) as context, opened(context, site, f"{FILES[2]}.html") as seen:
-        seen.ask("unfold")
+        seen.unfold()
         code = seen.page.locator(".section-code")
         assert code.count() > 0
         assert all(one.is_visible() for one in code.all())

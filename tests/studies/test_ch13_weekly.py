@@ -77,3 +77,14 @@ def test_a_filter_that_starts_all_together_has_no_first_match_of_each(part):
     matches, y = season()
     with pytest.raises(ValueError, match="an origin of the covariance is 'first'; expected a time"):
         exact_weekly_moments(Constant(1.0) + part, 1.0, matches, y, [slice(5, 30)])
+
+
+@pytest.mark.parametrize("weeks", [slice(0, 5), [], [3], 7, None])
+def test_weeks_that_are_no_slices_are_named(weeks):
+    matches, y = season()
+    for forecast in (
+        lambda: weekly_moments(MODEL, matches, y, weeks),
+        lambda: exact_weekly_moments(MOVING, 1.0, matches, y, weeks),
+    ):
+        with pytest.raises(ValueError, match=r"weeks is .*; expected .*slices"):
+            forecast()

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import ks_2samp
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from preflearn.checks import Floats, check_choice, check_flag, check_items, check_scale
-from preflearn.ranking.base import check_query
+from preflearn.checks import Floats, check_choice, check_flag, check_items
+from preflearn.ground.estimator import check_asked
 
 _LEVEL = 0.05  # of the tests
 _LEAST = 1e-200  # range of a feature; values of 1e100 can be divided by it
@@ -101,8 +101,7 @@ class DomainScaler(TransformerMixin, BaseEstimator):
         check_choice(self.decision, "decision", ("ks", "joint", "apart", "train"))
         check_choice(self.training, "training", ("joint", "own"))
         check_flag(self.per_feature, "per_feature")
-        X = check_items(X, "X")
-        check_scale(X, "X")
+        X = check_items(X, "X", scaled=True)
         self.X_, self.n_features_in_ = X.copy(), X.shape[1]
         return self
 
@@ -126,7 +125,7 @@ class DomainScaler(TransformerMixin, BaseEstimator):
 
         In the branch "apart" each is normalised by its own numbers; `training` says what happens in "joint".
         """
-        Q, own = check_query(self, Q), self._numbers(self.X_)
+        Q, own = check_asked(self, Q, "Q"), self._numbers(self.X_)
         if self.decision == "train" or np.array_equal(Q, self.X_):  # the training items as their own query
             return self._scaled(self.X_, own), self._scaled(Q, own)
         joint, together = self._joint(Q), self._numbers(np.vstack([self.X_, Q]))

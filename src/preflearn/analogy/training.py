@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike
 
 from preflearn.analogy.kernel import clipped
 from preflearn.checks import Floats, Ids, check_choice
+from preflearn.ground.estimator import check_asked
 from preflearn.pairs import Pairs
 from preflearn.ranking.aggregation import AGGREGATES
-from preflearn.ranking.base import RankingLearner, check_query, check_rankings
+from preflearn.ranking.base import RankingLearner, check_rankings
 
 Split = Literal["pairs", "objects"]
 Aggregate = Literal["bradley-terry", "row sums", "copeland"]
@@ -82,7 +83,7 @@ class PairwiseLearner(RankingLearner):
         ValueError
             If Q has other features than the items of the fit, or values outside [0, 1].
         """
-        Q = clipped(check_query(self, Q), "Q", 0.0, _UNIT)
+        Q = clipped(check_asked(self, Q, "Q"), "Q", 0.0, _UNIT)
         P = np.full((len(Q), len(Q)), 0.5)
         first, second = np.triu_indices(len(Q), 1)
         if len(first):

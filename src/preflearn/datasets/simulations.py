@@ -85,14 +85,14 @@ def squared_norm(X: ArrayLike, norm: float | str) -> NDArray[np.float64]:
     Raises
     ------
     ValueError
-        On another norm, or on X that is no finite (n, p) array.
+        On another norm, or on X that is no (n, p) array of numbers up to 1e100 in size.
 
     Examples
     --------
     >>> squared_norm([[3.0, -4.0]], 1), squared_norm([[3.0, -4.0]], "l2"), squared_norm([[3.0, -4.0]], "linf")
     (array([49.]), array([25.]), array([16.]))
     """
-    return np.linalg.norm(check_items(X, "X"), ord=_order(norm), axis=1) ** 2
+    return np.linalg.norm(check_items(X, "X", scaled=True), ord=_order(norm), axis=1) ** 2
 
 
 def simulate_norm_pairs(

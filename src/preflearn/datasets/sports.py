@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import check_choice, refuse, require
+from preflearn.checks import check_choice, check_list, refuse, require
 from preflearn.datasets.registry import CorruptedFile
 from preflearn.datasets.storage import csv_table, provenance, r_arrays, read
 
@@ -152,9 +152,10 @@ def load_atp(levels: str | Sequence[str] = tuple(_ATP_FILES)) -> MatchData:
     ValueError
         On an unknown level.
     """
-    levels = [levels] if isinstance(levels, str) else list(levels)
+    expected = f"some of {list(_ATP_FILES)}"
+    levels = [levels] if isinstance(levels, str) else check_list(levels, "levels", expected)
     known = levels and all(level in list(_ATP_FILES) for level in levels)
-    require(bool(known), levels, "levels", f"some of {list(_ATP_FILES)}")
+    require(bool(known), levels, "levels", expected)
     files = {f"{_ATP_FILES[level]}_{year}.csv": level for level in levels for year in range(1991, 2018)}
     text = {"usecols": list(_ATP_COLUMNS), "dtype": str}
     years = [csv_table("atp_tennis", file, **text).assign(level=level) for file, level in files.items()]

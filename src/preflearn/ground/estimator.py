@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import Floats, check_items, check_scale
+from preflearn.checks import Floats, check_items
 from preflearn.metrics import comparison_loss, threshold
 from preflearn.pairs import Pairs, as_pairs
 
@@ -73,8 +73,7 @@ class LinearComparison(ComparisonEstimator):
 def check_asked(estimator: BaseEstimator, X: ArrayLike, name: str = "X") -> Floats:
     """Return items (n, p) that a fitted estimator is asked about, or say where they differ from its fit."""
     check_is_fitted(estimator, "n_features_in_")
-    X, p = check_items(X, name), estimator.n_features_in_  # pyright: ignore[reportAttributeAccessIssue]
+    X, p = check_items(X, name, scaled=True), estimator.n_features_in_  # pyright: ignore[reportAttributeAccessIssue]
     if X.shape[1] != p:
         raise ValueError(f"{name} has {X.shape[1]} features; expected {p}, the features of the fit")
-    check_scale(X, name)
     return X

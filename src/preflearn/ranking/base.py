@@ -17,9 +17,7 @@ from preflearn.checks import (
     check_left,
     check_query_ids,
     check_real,
-    check_scale,
 )
-from preflearn.ground.estimator import check_asked
 
 
 def positions(worths: ArrayLike) -> NDArray[np.int64]:
@@ -40,8 +38,7 @@ def check_rankings(X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None) -> tupl
     Raises ValueError on bad input, features above 1e100 in size, or where no query has two items of
     different ranks.
     """
-    X = check_items(X, "X")
-    check_scale(X, "X")
+    X = check_items(X, "X", scaled=True)
     floats = check_array(rank, "rank", (len(X),), "one rank an item, 1 is best")
     given = np.asarray(rank)
     if given.dtype.kind in "iu":  # beyond 2^53 neighbours became one float; the order is what counts
@@ -52,13 +49,6 @@ def check_rankings(X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None) -> tupl
     _, first, query = np.unique(ids, return_index=True, return_inverse=True)
     check_left(float(np.count_nonzero(rank != rank[first][query])), len(X), " with different ranks")
     return X, rank, query
-
-
-def check_query(estimator: BaseEstimator, Q: ArrayLike) -> Floats:
-    """Return the items of a query, or raise ValueError: they have the features of the fit, up to 1e100."""
-    Q = check_asked(estimator, Q, "Q")
-    check_scale(Q, "Q")
-    return Q
 
 
 def check_size(value: object, name: str, most: float, other: str = "") -> float:

@@ -19,8 +19,9 @@ from numpy.typing import ArrayLike
 
 from preflearn.checks import Floats, check_count, generator
 from preflearn.compiled import njit_part_sums, njit_sums
+from preflearn.ground.estimator import check_asked
 from preflearn.pairs import Pairs
-from preflearn.ranking.base import RankingLearner, check_query, check_rankings, check_size
+from preflearn.ranking.base import RankingLearner, check_rankings, check_size
 
 _FADING = (0.9, 0.999)  # of the two means of Adam, as in its paper
 _STEADY = 1e-8
@@ -115,7 +116,7 @@ class RankNet(RankingLearner):
 
     def worths(self, Q: ArrayLike) -> Floats:
         """f(x) of the items of one query, shape (n,)."""
-        return _outputs(check_query(self, Q), self.weights_)
+        return _outputs(check_asked(self, Q, "Q"), self.weights_)
 
 
 def _first_weights(rng: np.random.Generator, p: int, units: int) -> Floats:

@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
 from preflearn.checks import Floats, require
-from preflearn.ranking.base import RankingLearner, check_query, check_rankings
+from preflearn.ground.estimator import check_asked
+from preflearn.ranking.base import RankingLearner, check_rankings
 
 _DEPENDENT = 1e-12  # of the largest singular value: smaller ones are rounding
 _NARROWEST = 1e-150  # so w has less than 1e170, which times 1e100 is finite
@@ -83,5 +84,5 @@ class ExpectedRankRegression(RankingLearner):
 
     def worths(self, Q: ArrayLike) -> Floats:
         """Minus the predicted relative positions, shape (n,)."""
-        terms = check_query(self, Q) * self.coef_  # a product of matrices may differ for equal rows
+        terms = check_asked(self, Q, "Q") * self.coef_  # a product of matrices may differ for equal rows
         return -(terms.sum(axis=1) + self.intercept_)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.checks import Floats, check_count, require
+from preflearn.checks import Floats, check_count, check_list, require
 from preflearn.dynamics.choosing.evidence import EvidenceMaximum, maximise_evidence
 from preflearn.dynamics.choosing.named import changed, evidence_of
 from preflearn.dynamics.choosing.structures import Grammar, Structure, covariance_of, fixed_in, structure_at
@@ -167,7 +167,7 @@ def discover_covariance(
 
 
 def _check_bases(bases: Sequence[Covariance]) -> list[Covariance]:
-    listed = list(bases) if isinstance(bases, Iterable) else []
+    listed = check_list(bases, "bases", "a list of covariances")
     require(len(listed) > 0, bases, "bases", "at least one covariance, in a list")
     for k, base in enumerate(listed):
         good = isinstance(base, Covariance) and "variance" in base.positive()

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.checks import Floats, check_count, check_real, require
+from preflearn.checks import Floats, check_count, check_list, check_real, require
 from preflearn.dynamics.choosing.named import (
     Parameter,
     changed,
@@ -144,8 +144,7 @@ def maximise_evidence(
     ({'Constant.variance': 0.16}, True)
     """
     outcomes = check_problem(model, matches, y)
-    require(isinstance(fixed, Iterable) and not isinstance(fixed, str), fixed, "fixed", "a list of names")
-    known, fixed = described(model), list(fixed)
+    known, fixed = described(model), check_list(fixed, "fixed", "a list of names")
     check_names(fixed, known, "a fixed parameter")
     start = {name: found for name, found in known.items() if name not in fixed}
     require(len(start) > 0, fixed, "fixed", f"at least one of {', '.join(known)} to be free")
