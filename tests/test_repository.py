@@ -170,10 +170,6 @@ def test_chapter_checks_exactly_its_claims(path):
     assert set(checked) == owed
 
 
-def test_each_entry_of_the_ledger_has_a_kind():
-    assert [claim.id for claim in load_ledger().values() if not claim.kind] == []
-
-
 def test_the_essay_states_shares_that_the_ledger_has():
     def share(kind, verdict):
         some = [claim for claim in load_ledger().values() if claim.kind == kind]

@@ -24,15 +24,31 @@ SOURCE = Path(__file__).parents[1] / "src"
 PARAMETERS = 'profile = "quick"\nseed = 0\nn = 10'
 
 LEDGER = """\
-- {id: P1-01, where: "section 2, eq. 2", statement: "A loss $L$.", chapter: 01_first, verdict: holds}
+- id: P1-01
+  where: section 2, eq. 2
+  statement: A loss $L$.
+  chapter: 01_first
+  kind: formula
+  verdict: holds
 - id: P1-02
   where: section 2, eq. 3
   statement: A formula.
   chapter: 01_first
+  kind: formula
   verdict: typo
+  consequence: misprint
+  printed: $+b$
+  read: $-b$
+  affects: readers
   note: The sign of $b$.
-- {id: P1-03, where: "section 2, eq. 4", statement: A., chapter: 01_first, verdict: definition, note: So.}
-- {id: P2-01, where: section 4, statement: Later., chapter: 09_later, verdict: holds}
+- id: P1-03
+  where: section 2, eq. 4
+  statement: A.
+  chapter: 01_first
+  kind: formula
+  verdict: definition
+  note: So.
+- {id: P2-01, where: section 4, statement: Later., chapter: 09_later, kind: formula, verdict: holds}
 """
 
 FIRST = """\

@@ -64,8 +64,8 @@ class Claim:
     where: str
     statement: str
     chapter: str
+    kind: str
     verdict: str
-    kind: str = ""
     consequence: str = ""
     printed: str = ""
     read: str = ""

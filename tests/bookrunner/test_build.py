@@ -11,7 +11,7 @@ from bookrunner.project import Project
 def test_build_fails_on_a_contradiction(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(tasks, "execute", run_here)
     source = 'from bookrunner.ledger import check\ncheck("P1-01", False, "One case differs.")'
-    ledger = "- {id: P1-01, where: x, statement: x, chapter: 01_first, verdict: holds}\n"
+    ledger = "- {id: P1-01, where: x, statement: x, chapter: 01_first, kind: formula, verdict: holds}\n"
     project = write_project(tmp_path, ledger, first=source)
     assert build_book(project, rendered=False) == 1
     out = capsys.readouterr().out

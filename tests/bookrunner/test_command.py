@@ -70,7 +70,7 @@ def test_build_then_claims_then_contradiction(project, capsys, monkeypatch):
     assert "0 executed, 1 unchanged" in capsys.readouterr().out
     assert main(["claims"]) == 0
     out = capsys.readouterr().out
-    assert "P1-02   typo       -            holds if or typo  01_first" in out
+    assert "P1-02   typo       formula      holds if or typo  01_first" in out
     assert "4 claims, 2 computed, 0 contradictions" in out
     ledger = project.book / "claims.yml"
     ledger.write_text(ledger.read_text().replace("verdict: typo", "verdict: holds"))

@@ -34,8 +34,10 @@ CHAPTERS = {
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory):
     """All ways to fail beside a chapter that is fine; the cells of one have two seconds each."""
-    claims = "- {id: P1-01, where: x, statement: x, chapter: 05_first, verdict: holds}\n"
-    claims += "- {id: P1-02, where: x, statement: x, chapter: 05_first, verdict: typo, note: x}\n"
+    first = "where: x, statement: x, chapter: 05_first, kind: cost"
+    claims = (
+        f"- {{id: P1-01, {first}, verdict: holds}}\n- {{id: P1-02, {first}, verdict: not shown, note: x}}\n"
+    )
     project = write_project(tmp_path_factory.mktemp("ways"), claims, **CHAPTERS)
     slow, *others = CHAPTERS
     return run(project, [slow], {}, cell_seconds=2) | run(project, others, {"seed": 3}, jobs=4)

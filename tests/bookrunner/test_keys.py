@@ -40,7 +40,7 @@ if Path("edits").exists():
 @pytest.fixture(scope="module")
 def copied(tmp_path_factory):
     """Built twice: with a mirror, and without data, which arrive while the chapter runs as edits do."""
-    claims = "- {id: P1-01, where: eq. 2, statement: x, chapter: 01_first, verdict: holds}\n"
+    claims = "- {id: P1-01, where: eq. 2, statement: x, chapter: 01_first, kind: formula, verdict: holds}\n"
     project = write_house(tmp_path_factory.mktemp("house") / "checkout", READS, claims)
     with pytest.MonkeyPatch.context() as monkeypatch:
         live_in(project, monkeypatch)

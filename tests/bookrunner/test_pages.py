@@ -81,16 +81,18 @@ def test_claims_page_links_both_ways_and_counts(built):
     page = (project.pages / "claims.md").read_text()
     assert "4 statements of the papers" in page
     assert counts(page)["all"] == [4, 1, 1, 0, 1, 0, 0, 0, 1]
-    assert 'id="claim-p1-01" data-paper="P1" data-verdict="holds" data-kind="" data-consequence=""' in page
+    data = 'data-paper="P1" data-verdict="holds" data-kind="formula" data-consequence=""'
+    assert f'id="claim-p1-01" {data}' in page
     assert '<span class="counts">3 claims: 1 definition, 1 holds, 1 typo</span>' in page
     assert '<a href="01_first.html#check-P1-01">' in page
     assert r"On 5 cases with $x_1 < 2$, \*exactly\*" in page
     assert "- with the sign turned: holds" in page
     assert "Its chapter was not run in this build." in page
     assert '<span class="claim-word">unchecked:</span> Later.' in page
-    assert "**Definition.** Section 2, eq. 4.\n\nSo.\n\nTrue by definition" in page
+    assert "**Definition.** Section 2, eq. 4; formula.\n\nSo.\n\nTrue by definition" in page
     assert '</span> A formula. <span class="claim-id">P1-02</span>' in page
-    assert "**Typo.** Section 2, eq. 3.\n\n- as printed: fails" in page
+    link = '<a href="errata_p1.html#erratum-p1-02">errata</a>'
+    assert f"**Typo.** Section 2, eq. 3; formula; misprint, see the {link}.\n\n- as printed: fails" in page
 
 
 def changed(built, *changes):
@@ -109,18 +111,18 @@ def test_claims_page_has_each_section_once_in_the_order_of_the_paper(built):
 
 def test_reproductions_are_no_claims_of_the_papers(built):
     """They are listed apart, and counted nowhere among them."""
-    pages = collected(changed(built, {"kind": "reproduction"}, {"kind": "formula"}, {}, {}), {})
+    pages = collected(changed(built, {"kind": "reproduction"}, {"kind": "theorem"}, {}, {}), {})
     page, apart = pages["claims.md"].split('<details class="claims-fold claims-reproductions">')
     assert "1 result that no paper wrote: 1 holds" in apart
     assert 'id="claim-p1-01"' in apart
     assert 'id="claim-p1-01"' not in page
     assert "3 statements" in page
     assert counts(page) == {
-        "formula": [1, 0, 0, 0, 1, 0, 0, 0, 0],
-        "not said": [2, 1, 0, 0, 0, 0, 0, 0, 1],
+        "theorem": [1, 0, 0, 0, 1, 0, 0, 0, 0],
+        "formula": [2, 1, 0, 0, 0, 0, 0, 0, 1],
         "all": [3, 1, 0, 0, 1, 0, 0, 0, 1],
     }
-    assert '<a href="claims.html?kind=formula&amp;verdict=typo">1</a>' in page
+    assert '<a href="claims.html?kind=theorem&amp;verdict=typo">1</a>' in page
     assert "2 claims: 1 definition, 1 typo" in page
     assert "2 claims judged" in pages["tally.md"]
     assert '<a href="chapters/claims.html?kind=formula">1 formula</a>.' in pages["tally.md"]
@@ -187,7 +189,7 @@ def test_tally_counts_what_is_settled(built):
     assert f'<li class="claim-holds"><strong>1</strong> <span aria-hidden="true">✓</span> {link}</li>' in text
     link = '<a href="chapters/claims.html?verdict=not+shown">not shown</a>'
     assert f'<strong>0</strong> <span aria-hidden="true">≈</span> {link}</li>' in text
-    assert "By kind" not in text
+    assert '<p>By kind: <a href="chapters/claims.html?kind=formula">3 formulas</a>.</p>' in text
     assert '<li class="claim-open"><strong>0</strong>' in text
 
 

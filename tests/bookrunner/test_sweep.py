@@ -22,7 +22,7 @@ assert seed != 2, "no luck"
 check("P1-01", seed < 1, "At one point.", float(seed))
 record("fit", {"loss": seed / 10, "n": n})"""
 
-LEDGER = "- {id: P1-01, where: x, statement: x, chapter: 01_first, verdict: holds}\n"
+LEDGER = "- {id: P1-01, where: x, statement: x, chapter: 01_first, kind: formula, verdict: holds}\n"
 
 
 def test_a_grid_has_its_limit():

@@ -23,7 +23,7 @@ record("rows", rows, keys=["size"], timings=["time_s"])
 record("mean", {"value": rows["value"].mean(), "n": len(sizes)})
 check("P1-01", True, "In full.", recorded=recorded("01_first", "mean"))"""
 
-CLAIMS = "- {id: P1-01, where: eq. 2, statement: x, chapter: 01_first, verdict: holds}\n"
+CLAIMS = "- {id: P1-01, where: eq. 2, statement: x, chapter: 01_first, kind: formula, verdict: holds}\n"
 NOTEBOOK, TOY = "notebooks/01_first.ipynb", "src/preflearn/toy"
 AGAIN = "run again (changed: "
 
