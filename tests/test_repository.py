@@ -176,11 +176,11 @@ def test_the_essay_states_shares_that_the_ledger_has():
         return sum(claim.verdict == verdict for claim in some) / len(some)
 
     text = (ROOT / "book" / "learned.md").read_text("utf-8")
-    said = ["one printed formula in five has a misprint", "four in ten need a condition", "More than half"]
+    said = ["one printed formula in five has a misprint", "one in three need a condition", "More than half"]
     said += ["Fewer than one in ten is refuted", "One comparison in five is neither confirmed nor refuted"]
     assert [words for words in said if words not in text] == []
     assert share("formula", "typo") == pytest.approx(0.2, abs=0.04)
-    assert share("theorem", "holds if") == pytest.approx(0.4, abs=0.04)
+    assert share("theorem", "holds if") == pytest.approx(1 / 3, abs=0.04)
     assert share("comparison", "holds") > 0.5
     assert share("comparison", "fails") < 0.1
     assert share("comparison", "not shown") == pytest.approx(0.2, abs=0.04)
@@ -301,8 +301,8 @@ BUDGETS = {
     "ground floor": 1_080,
     "ground": 1_143,
     "margins": 493,
-    "svm": 643,
-    "path": 1_249,
+    "svm": 644,
+    "path": 1_253,
     "pursuit": 1_000,
     "dynamics": 2_939,
     "ratings": 350,
@@ -317,7 +317,7 @@ BUDGETS = {
 # 250 lines more than in November 2026: least squares and Bradley-Terry that do not grow as n^3, blocks in the
 # smoother, forecasts in parts and one step ahead at the cost of what moves, kernels of close items, and
 # compilation that says a word.
-PREFLEARN = 10_751
+PREFLEARN = 10_756
 
 
 OVER = (

@@ -1,7 +1,10 @@
 """Cross-validation along whole paths: folds of items, one scale of lambda, and the merged curve."""
 
+import warnings
+
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.pairs import Pairs
 from preflearn.path import cross_validated_path, ranksvm_path
@@ -84,3 +87,16 @@ def test_bad_input_says_what_is_wrong():
     for wrong in ("a", -1, 1.5):
         with pytest.raises(ValueError, match=r"random_state is .*; expected a seed, a whole number"):
             cross_validated_path(pairs, y, qid, n_folds=2, random_state=wrong)
+
+
+def test_a_choice_at_the_end_of_the_paths_is_said_and_a_larger_span_finds_less():
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(15, 5))
+    pairs, y = Pairs.from_scores(X, X @ rng.normal(size=5) + 0.5 * rng.normal(size=15))
+    with pytest.warns(ConvergenceWarning, match=r"a span above 10000 may find less") as caught:
+        short = cross_validated_path(pairs, y, kernel="linear")
+    assert caught[-1].filename == __file__
+    with warnings.catch_warnings(record=True) as caught:
+        long = cross_validated_path(pairs, y, kernel="linear", span=1e9)
+    assert not [one for one in caught if "may find less" in str(one.message)]
+    assert long.loss < short.loss

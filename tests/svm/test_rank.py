@@ -1,5 +1,7 @@
 """SVMRank from pairs, scores and rankings, and the cost that it chooses on the paths of held-out items."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -90,6 +92,18 @@ def test_repetitions_follow_one_another_from_the_seed():
     chosen = [SVMRank("path", "linear", random_state=s).fit(X, y).C_ for s in (0, 0, 1, 2, 3)]
     assert chosen[0] == chosen[1]
     assert len(set(chosen)) > 1
+
+
+@pytest.mark.parametrize(("seed", "bounded"), [(12, True), (0, False)])
+def test_a_choice_at_the_end_of_the_range_is_no_secret(seed, bounded):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(15, 5))
+    y = X @ rng.normal(size=5) + 0.5 * rng.normal(size=15)
+    with warnings.catch_warnings(record=True) as caught:
+        machine = SVMRank("path", "linear").fit(X, y)
+    said = [one for one in caught if "the least pair error is at the end" in str(one.message)]
+    assert [one.filename for one in said] == [__file__] * bounded  # that of who called `fit`
+    assert (machine.curve_.lam < machine.curve_.lambdas[-1]) == bounded
 
 
 def test_the_width_on_the_path_is_that_of_the_machine():

@@ -246,6 +246,14 @@ def widest(lambdas: Floats, losses: Floats, end: float) -> Selection:
     return Selection(float(np.sqrt(lambdas[best] * lower[best])), float(losses[best]), lambdas, losses)
 
 
+def bounded(found: Selection, span: float, level: int) -> Selection:
+    """Itself, after a ConvergenceWarning where the end of the paths bounds the choice."""
+    if found.loss > 0 and found.lam < found.lambdas[-1] and span * LAST < 1:
+        text = f"the least pair error is at the end of the paths; a span above {span:g} may find less"
+        warnings.warn(f"{text}, in cross_validated_path", ConvergenceWarning, stacklevel=level)
+    return found
+
+
 def steps(count: float, start: float, places: list[Floats], changes: list[Floats]) -> tuple[Floats, Floats]:
     """Where a count changes as lambda falls, beginning at the start, and the counts from there on."""
     place, change = np.concatenate(places), np.concatenate(changes)

@@ -15,7 +15,7 @@ from preflearn.ground.kernels import Kernel, distinct_items, scale_gamma
 from preflearn.ground.splits import split_units
 from preflearn.pairs import Pairs
 from preflearn.path.ranking import RankingPath, ranksvm_path
-from preflearn.path.regularization import FoldCurve, Selection, merged
+from preflearn.path.regularization import FoldCurve, Selection, bounded, merged
 
 
 class CrossValidation(NamedTuple):
@@ -73,6 +73,7 @@ def cross_validated_path(
     n_folds : int
     span : float
         Each path runs from its first breakpoint down to that divided by `span`, if rounding does not end it.
+        A ConvergenceWarning says so where this bounds the choice; from 1e9 on paths run to their own end.
     random_state : int or numpy Generator
         Of the folds.
 
@@ -100,10 +101,9 @@ def cross_validated_path(
     curves = []
     for gamma in widths:
         trace = partial(ranksvm_path, kernel=kernel, gamma=gamma, degree=degree, coef0=coef0)
-        parts = [_curve(trace, pairs, y, train, valid, span) for train, valid in folds]
-        curves.append(merged(parts, len(pairs)))
-    best = min(range(len(curves)), key=lambda k: curves[k].loss)
-    return CrossValidation(widths[best], curves[best].lam, curves[best].loss, widths, tuple(curves))
+        curves.append(merged([_curve(trace, pairs, y, *fold, span) for fold in folds], len(pairs)))
+    best, gamma = min(zip(curves, widths, strict=True), key=lambda one: one[0].loss)
+    return CrossValidation(gamma, *bounded(best, span, 3)[:2], widths, tuple(curves))
 
 
 def _folds(pairs: Pairs, groups: ArrayLike | None, n_folds: int, source: Any) -> list[tuple[Ids, Ids]]:

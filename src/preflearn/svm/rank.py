@@ -16,6 +16,7 @@ References
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
@@ -34,11 +35,11 @@ from preflearn.checks import (
 from preflearn.ground.kernels import Kernel, scale_gamma
 from preflearn.pairs import Pairs
 from preflearn.path import cross_validated_path
-from preflearn.path.regularization import Selection, widest
+from preflearn.path.regularization import Selection, bounded, widest
 from preflearn.svm.machine import KernelMachine, Training, check_gap, clear_threshold, preferences_first
 from preflearn.svm.problem import KernelProblem
 
-_FOLDS, _REPEATS = 2, 3  # of [AhmadiFahandar2019]_
+_FOLDS, _REPEATS = 2, range(3)  # of [AhmadiFahandar2019]_
 _SPAN = 1e4  # from the first breakpoint of a fold to the end of its path
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -61,7 +62,7 @@ class SVMRank(KernelMachine):
         "path": of all C up to 1e4 times that of the first breakpoint, the one with the least pair error of
         held-out items, on the paths of `ranksvm_path`.
         Folds split items; a pair trains where both of its items are outside the fold, and validates where
-        both are in it.
+        both are in it. A ConvergenceWarning says so where the end of this range bounds the choice.
     kernel, gamma, degree, coef0, tol
         As in `SVMCompare`.
     ties : {"ignore", "duplicate"}
@@ -183,31 +184,31 @@ class SVMRank(KernelMachine):
         generator(seed)  # or an error
         pairs, labels = given.pairs.flipped(given.y)
         preferences = np.flatnonzero(labels > 0)
-        if self.ties == "duplicate":  # as in `fit`
-            pairs = pairs[np.append(preferences, np.arange(len(labels)))]
-        else:
-            pairs = pairs[preferences]
+        twice = np.append(preferences, np.arange(len(labels)))  # as in `fit`
+        pairs = pairs[twice if self.ties == "duplicate" else preferences]
         if self.kernel == "linear":  # only differences count: what a constant adds may turn ties of the folds
             pairs = Pairs(pairs.items - pairs.items[0], pairs.index)
         named = isinstance(self.kernel, str) and self.kernel != "precomputed"
-        curves = [
-            cross_validated_path(
-                pairs,
-                np.ones(len(pairs), dtype=np.int8),
-                kernel=self.kernel,
-                gammas=[scale_gamma(self.gamma, problem.items) if named else 1.0],
-                degree=self.degree,
-                coef0=self.coef0,
-                n_folds=_FOLDS,
-                span=_SPAN,
-                random_state=seed if isinstance(seed, np.random.Generator) else (int(seed) + repeat) % 2**53,
-            ).curves[0]
-            for repeat in range(_REPEATS)
-        ]
+        seeds = [seed if isinstance(seed, np.random.Generator) else (int(seed) + k) % 2**53 for k in _REPEATS]
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # the mean decides
+            curves = [
+                cross_validated_path(
+                    pairs,
+                    np.ones(len(pairs), dtype=np.int8),
+                    kernel=self.kernel,
+                    gammas=[scale_gamma(self.gamma, problem.items) if named else 1.0],
+                    degree=self.degree,
+                    coef0=self.coef0,
+                    n_folds=_FOLDS,
+                    span=_SPAN,
+                    random_state=one,
+                ).curves[0]
+                for one in seeds
+            ]
         lambdas = np.unique(np.concatenate([curve.lambdas for curve in curves]))[::-1]
         losses = np.mean([_at(curve, lambdas) for curve in curves], axis=0)
         end = lambdas[0] / _SPAN  # no path of a fold goes further
-        return widest(lambdas[lambdas > end], losses[lambdas > end], end)
+        return bounded(widest(lambdas[lambdas > end], losses[lambdas > end], end), _SPAN, 4)
 
 
 def _labelled(
