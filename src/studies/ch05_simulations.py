@@ -63,8 +63,8 @@ class Outcome(NamedTuple):
         One of `METHODS`, or "compare, every C", whose C is any up to the largest of the grid.
     test_error, test_auc : float
         Of the machine of least validation error; of the machine of largest validation AUC.
-    machine : SVMRank or SVMCompare
-        That of least validation error.
+    machine, by_auc : SVMRank or SVMCompare
+        That of least validation error; that of largest validation AUC.
     n_degenerate : int
         Points of the grid with beta >= 0.
     """
@@ -74,6 +74,7 @@ class Outcome(NamedTuple):
     test_auc: float
     machine: Machine
     n_degenerate: int
+    by_auc: Machine
 
 
 def compare_methods(
@@ -88,14 +89,14 @@ def compare_methods(
             chosen.append(("compare, every C", free, free, 0))
         for method, one, other, count in chosen:
             area = comparison_auc(test[1], other.decision_function(test[0]))
-            outcomes.append(Outcome(method, 1 - one.score(*test), area, one, count))
+            outcomes.append(Outcome(method, 1 - one.score(*test), area, one, count, other))
     return outcomes
 
 
 def direction_auc(
     train: Labelled, valid: Labelled, test: Labelled, C_grid: ArrayLike, gamma_grid: ArrayLike
-) -> float:
-    """Test AUC of SVMCompare's u itself, whatever the sign of its bias; C and gamma by validation AUC.
+) -> tuple[float, float, float]:
+    """Test AUC of SVMCompare's u itself, whatever the sign of its bias; and C and gamma, by validation AUC.
 
     A C is left out where rounding ends the path above it. Parameters and errors are those of
     `select_on_grid`, whose "compare" it is.
@@ -108,8 +109,9 @@ def direction_auc(
         path, judges = width.path(1 / C[-1]), [_Judge.of(width, part) for part in others]
         for lam in 1 / C[path.lambda_end <= 1 / C]:
             u = width.rows.adjoint(width.labels * path.alpha(lam))
-            areas.append([comparison_auc(judge.y, judge.differences(u)) for judge in judges])
-    return max(areas, key=lambda both: both[0])[1]
+            found = (comparison_auc(judge.y, judge.differences(u)) for judge in judges)
+            areas.append((*found, 1 / lam, gamma))
+    return max(areas, key=lambda one: one[0])[1:]
 
 
 def select_on_grid(

@@ -105,7 +105,7 @@ FEW_C, FEW_GAMMA, THREE = np.logspace(-2, 2, 3), np.array([0.1, 1.0]), (40, 40, 
 
 
 def by_libsvm(train, valid, test):
-    """The test AUC of u, chosen by validation AUC, from one fit a point of the grid."""
+    """Test AUC, C and gamma of u, chosen by validation AUC, from one fit a point of the grid."""
     rows, labels = train[0].flipped(train[1])
 
     def between(pairs, gamma):
@@ -116,8 +116,9 @@ def by_libsvm(train, valid, test):
     for gamma, C in product(FEW_GAMMA, FEW_C):
         machine = SVC(C=C, kernel="precomputed", tol=1e-10).fit(between(rows, gamma), labels)
         z = [between(part[0], gamma)[:, machine.support_] @ machine.dual_coef_[0] for part in (valid, test)]
-        areas.append([comparison_auc(part[1], d) for part, d in zip((valid, test), z, strict=True)])
-    return max(areas, key=lambda both: both[0])[1]
+        found = (comparison_auc(part[1], d) for part, d in zip((valid, test), z, strict=True))
+        areas.append((*found, C, gamma))
+    return max(areas, key=lambda one: one[0])[1:]
 
 
 @pytest.mark.parametrize("share", [0.2, 0.5])
@@ -145,5 +146,7 @@ def test_methods_are_those_that_the_search_chooses():
         area = comparison_auc(test[1], selection.by_auc.decision_function(test[0]))
         assert outcomes[name].test_auc == area
         assert outcomes[name].n_degenerate == selection.n_degenerate
+        chosen = outcomes[name].by_auc
+        assert (chosen.C, chosen.gamma) == (selection.by_auc.C, selection.by_auc.gamma)
     every, best = (outcomes[name].machine for name in ("compare, every C", "compare"))
     assert every.score(*valid) >= best.score(*valid)
