@@ -6,6 +6,7 @@ A method asks B for four things only: B f, B'v, B'WB and B K B' (`Incidence`).
 from __future__ import annotations
 
 from typing import Literal
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -188,7 +189,8 @@ def _rows(values: ArrayLike, name: str, length: int) -> Floats:
 class Origin:
     """What all slices of the same pairs share: by it one knows that their items have one numbering."""
 
-    told = False  # whether somebody was warned that folds share items, or knows
+
+TOLD: WeakSet[Origin] = WeakSet()  # where somebody was warned that folds share items, or knows
 
 
 class Pairs:
@@ -413,8 +415,7 @@ def as_pairs(pairs: Pairs | ArrayLike, keep: bool = False) -> Pairs:
     """
     if not isinstance(pairs, Pairs):
         array = as_array(pairs, "pairs")
-        meaning = "first and second item of each pair, or Pairs"
-        meaning += "; scores of items, (n, p), are those of rank_function" * (array.ndim == 2)
+        meaning = "first and second item of each pair, or Pairs; of items rank_function gives scores"
         check_shape(array, "pairs", ("m", 2, "p"), meaning)
         pairs = Pairs.from_arrays(array[:, 0], array[:, 1])
     if len(pairs) == 0:

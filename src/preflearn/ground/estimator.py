@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from preflearn.checks import Floats, Ids, check_items, require
 from preflearn.ground.kernels import distinct_items, distinct_rows
 from preflearn.metrics import comparison_loss, threshold
-from preflearn.pairs import Origin, Pairs, as_pairs
+from preflearn.pairs import TOLD, Origin, Pairs, as_pairs
 
 
 class LeakageWarning(UserWarning):
@@ -73,13 +73,13 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
 
     def _warn_of_leakage(self, pairs: Pairs | ArrayLike) -> None:
         origin, trained = self._met or (None, None)
-        if origin is None or not isinstance(pairs, Pairs) or pairs.origin is not origin or origin.told:
+        if origin is None or not isinstance(pairs, Pairs) or pairs.origin is not origin or origin in TOLD:
             return
         keys = [index.min(axis=1) * pairs.B.shape[1] + index.max(axis=1) for index in (pairs.index, trained)]
         new = pairs.index[~np.isin(*keys)]  # none are, among the training pairs themselves
         kinds = distinct_rows(pairs.items)[1] if len(new) else np.arange(pairs.B.shape[1])
         if met := int(np.isin(kinds[new], kinds[trained]).all(axis=1).sum()):
-            origin.told = True
+            TOLD.add(origin)
             warnings.warn(
                 f"{type(self).__name__} met both items of {met} of these {len(pairs)} pairs in others of its "
                 "fit, and may know them by heart: make folds by ItemKFold, QueryKFold or DateSplit of "

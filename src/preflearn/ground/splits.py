@@ -16,7 +16,7 @@ from sklearn.model_selection import BaseCrossValidator, KFold, TimeSeriesSplit
 
 from preflearn.checks import Ids, as_array, check_count, check_flag, check_query_ids, check_shape, legacy_rng
 from preflearn.ground.kernels import distinct_items
-from preflearn.pairs import Pairs, as_pairs
+from preflearn.pairs import TOLD, Pairs, as_pairs
 
 
 class _Splitter(BaseCrossValidator):
@@ -186,11 +186,11 @@ def split_units(units: NDArray, scheme: KFold | TimeSeriesSplit) -> list[tuple[I
 
 def _one_a_pair(groups: ArrayLike | None, pairs: Pairs, kind: str) -> NDArray:
     """Units of both items of each pair, from the groups of `split`, where items may come again."""
-    m, pairs.origin.told = len(pairs), True
+    TOLD.add(pairs.origin)
     if groups is None:
         raise ValueError(
-            f"groups is None; expected a {kind} for each of the {m} pairs: split(pairs, y, groups)"
+            f"groups is None; expected a {kind} for each of the {len(pairs)} pairs: split(pairs, y, groups)"
         )
-    check_shape(as_array(groups, "groups"), "groups", (m,), f"one {kind} a pair")
-    units: NDArray = np.asarray(check_query_ids(groups, m, "groups", kind))
+    check_shape(as_array(groups, "groups"), "groups", (len(pairs),), f"one {kind} a pair")
+    units: NDArray = np.asarray(check_query_ids(groups, len(pairs), "groups", kind))
     return np.repeat(np.unique(units, return_inverse=True)[1][:, None], 2, axis=1)
