@@ -24,6 +24,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from preflearn.datasets import fetch, load_nba
 from preflearn.ground import ComparisonEstimator
+from preflearn.ground.estimator import check_asked
 from preflearn.ground.kernels import kernel_matrix
 from preflearn.matches import Matches
 from preflearn.metrics import (
@@ -83,7 +84,7 @@ class ByFirstFeature(ComparisonEstimator):
         return self
 
     def rank_function(self, X):
-        return self._checked_features(X)[:, 0]
+        return check_asked(self, X)[:, 0]
 
 
 def compared(m: int) -> tuple[ByFirstFeature, Pairs, np.ndarray]:

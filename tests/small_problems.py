@@ -6,6 +6,7 @@
 import numpy as np
 from sklearn.metrics.pairwise import rbf_kernel
 
+from preflearn.metrics import threshold
 from preflearn.pairs import Pairs
 
 COUNT = 300
@@ -163,3 +164,11 @@ def along(path, count, rng):
     """Values of lambda from beyond the first breakpoint down, even in their logarithms."""
     first, last = path.breakpoints[[0, -1]]
     return np.exp(rng.uniform(np.log(max(last, 1e-3 * first)), np.log(1.5 * first), count))
+
+
+def league(n=20, m=1900, noise=1.0, seed=0):
+    """Noisy games with ties between one-hot teams, their labels, and the strengths of the teams."""
+    rng = np.random.default_rng(seed)
+    strength, index = rng.normal(size=n) * 0.5, np.array([rng.choice(n, 2, replace=False) for _ in range(m)])
+    lead = strength[index[:, 0]] - strength[index[:, 1]] + noise * rng.logistic(size=m)
+    return Pairs(np.eye(n), index), threshold(lead, 0.6), strength

@@ -13,8 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.decomposition import TruncatedSVD
 
 from preflearn.pairs import Incidence, Pairs, as_pairs
+from preflearn.pursuit import RankRLS
+from preflearn.svm import SVMRank
 
 ITEMS = [[1.0, 0.0], [0.0, 2.0], [3.0, 3.0]]
 
@@ -198,7 +201,10 @@ BAD = [
         (np.zeros((0, 3)), r"items is empty \(shape \(0, 3\)\); expected at least one value"),
         ([["a"], ["b"]], r"items\[0, 0\] is 'a'; expected a number"),
         ("a", "items is 'a'; expected an array of numbers"),
-        (sparse.eye_array(3), "items is sparse; expected a dense array"),
+        (sparse.csr_array([[np.nan, 0.0]]), r"items.data\[0\] is nan; expected finite numbers"),
+        (sparse.csr_array([[1j, 0.0]]), "items.data has dtype complex128; expected real numbers"),
+        (sparse.csr_array((2, 0)), r"items is empty \(shape \(2, 0\)\)"),
+        (sparse.coo_array([1.0, 2.0]), r"items has shape \(2,\); expected \(n, p\)"),
     ),
     *by(
         lambda index: Pairs(ITEMS, index),
@@ -309,3 +315,58 @@ def test_the_operator_counts_in_floats(dtype):
     results = B.differences(f), B.adjoint(weights), B.laplacian(weights)
     assert {result.dtype for result in results} == {np.dtype(np.float64)}
     assert f.tolist() == [0, 1, 1]
+
+
+# ---- Sparse items
+
+
+def test_sparse_items_are_the_same_pairs():
+    rng = np.random.default_rng(3)
+    dense = np.where(rng.random((9, 14)) < 0.3, rng.normal(size=(9, 14)), 0.0)
+    scores, qid = rng.integers(0, 4, 9), np.arange(9) // 3
+    for form in (sparse.csr_matrix, sparse.coo_array, sparse.csc_array):
+        given = form(dense)
+        kept, y = Pairs.from_scores(given, scores, qid, ties="keep")
+        same, y_same = Pairs.from_scores(dense, scores, qid, ties="keep")
+        assert isinstance(kept.items, sparse.csr_array)
+        assert kept.shape == same.shape
+        assert repr(kept) == repr(same)
+        np.testing.assert_array_equal(y, y_same)
+        for part in (slice(None), y == 0, [0, 2]):
+            np.testing.assert_array_equal(np.asarray(kept[part]), np.asarray(same[part]))
+            np.testing.assert_array_equal(kept[part].differences().toarray(), same[part].differences())
+        halves = Pairs.from_arrays(form(dense[:4]), dense[4:8])
+        np.testing.assert_array_equal(halves, Pairs.from_arrays(dense[:4], dense[4:8]))
+        np.testing.assert_array_equal(as_pairs(kept).items, dense)
+        assert as_pairs(kept, keep=True) is kept
+
+
+def test_sparse_items_with_repeated_entries_are_added_up_and_not_changed():
+    given = sparse.csr_array((np.array([1, 2, 4]), [1, 0, 1], [0, 3, 3]), shape=(2, 2))
+    assert Pairs(given, [[0, 1]]).differences().toarray().tolist() == [[2.0, 5.0]]
+    assert given.data.tolist() == [1, 2, 4]
+
+
+def test_items_that_no_array_should_hold_are_refused_with_an_advice_that_helps():
+    rng = np.random.default_rng(0)
+    wide = sparse.random_array((200, 700_000), density=1e-5, format="csr", rng=rng)
+    scores = rng.random(200)
+    pairs, y = Pairs.from_scores(wide, scores, np.arange(200) // 4)
+    with pytest.raises(ValueError, match=r"sparse items is \(200, 700000\); expected at most 134,217,728"):
+        SVMRank(kernel="rbf").fit(pairs, y)
+    assert len(SVMRank(kernel="linear").fit(pairs, y).coef_) == 700_000
+    assert len(RankRLS(kernel="linear").fit(wide, scores).coef_) == 200
+    fewer = pairs.with_items(TruncatedSVD(2, n_iter=1).fit_transform(wide))
+    assert SVMRank(kernel="rbf").fit(fewer, y).predict(fewer).shape == y.shape
+
+
+# ---- Slices know of each other
+
+
+def test_slices_and_other_features_of_the_same_items_have_one_origin():
+    pairs = Pairs(ITEMS, [[0, 1], [1, 2], [2, 0]])
+    others = [pairs[:2], pairs[[True, False, True]], pairs.swapped(), pairs.flipped([1, 0, -1])[0]]
+    assert all(other.origin is pairs.origin for other in [*others, pairs.with_items(np.eye(3))])
+    assert Pairs(ITEMS, pairs.index).origin is not pairs.origin
+    with pytest.raises(ValueError, match=r"items has shape \(2, 3\); expected \(3, p\): one row an item"):
+        pairs.with_items(np.ones((2, 3)))

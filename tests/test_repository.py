@@ -298,26 +298,26 @@ def test_code_lines_are_counted_without_words():
 
 
 BUDGETS = {
-    "ground floor": 1_080,
-    "ground": 1_143,
-    "margins": 493,
-    "svm": 644,
+    "ground floor": 1_109,
+    "ground": 1_206,
+    "margins": 495,
+    "svm": 676,
     "path": 1_253,
-    "pursuit": 1_000,
+    "pursuit": 1_003,
     "dynamics": 2_939,
     "ratings": 350,
-    "ranking": 368,
+    "ranking": 369,
     "analogy": 944,
     "datasets": 542,
     "studies": 1_504,
-    "bookrunner": 1_814,
+    "bookrunner": 1_817,
 }
 # bookrunner: 114 lines more than planned, for one meaning a word, leads in words and choices that say whether
 # they sit at an end (the yardstick), errata and the tool of claims.
 # 250 lines more than in November 2026: least squares and Bradley-Terry that do not grow as n^3, blocks in the
 # smoother, forecasts in parts and one step ahead at the cost of what moves, kernels of close items, and
 # compilation that says a word.
-PREFLEARN = 10_756
+PREFLEARN = 10_886
 
 
 OVER = (

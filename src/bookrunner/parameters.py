@@ -173,7 +173,7 @@ def check_profile(profile: str, chapter: str = "") -> None:
     ------
     ValueError
         If the profile is neither "quick" nor "full", or papermill injected a parameter that no cell
-        before it has.
+        before it has, or None for one that is not None there.
 
     Examples
     --------
@@ -185,4 +185,7 @@ def check_profile(profile: str, chapter: str = "") -> None:
     cells = shell.user_ns.get("In", []) if shell is not None else []
     injected = next((k for k, cell in enumerate(cells) if cell.startswith("# Parameters\n")), None)
     if injected is not None:
-        check_names(assigned_names(cells[injected]), assigned_names("\n".join(cells[:injected])))
+        given, known = assigned_names(cells[injected]), assigned_names("\n".join(cells[:injected]))
+        check_names(given, known)
+        for name in given:  # such as a seed, with which each run would be another
+            require(given[name] is not None or known[name] is None, None, name, f"one like {known[name]!r}")

@@ -21,6 +21,7 @@ Ids = NDArray[np.int64]
 
 _MAX = float(np.finfo(np.float64).max)
 LARGEST = 1e100  # beyond, products of two might overflow in a sum
+_MOST_DENSE = 2**27  # numbers that sparse features may have as a dense array: a gigabyte
 
 
 # ---- What was found
@@ -131,12 +132,38 @@ def check_array(values: ArrayLike, name: str, shape: tuple[int | str, ...], mean
     return array
 
 
-def check_items(items: ArrayLike, name: str = "items", scaled: bool = False) -> Floats:
-    """Return `items` as a finite (n, p) float array, `scaled` if products are to be finite."""
-    items = check_array(items, name, ("n", "p"), "one row an item, one column a feature")
+def check_items(items: ArrayLike, name: str = "items", scaled: bool = False, keep: Any = False) -> Floats:
+    """Return `items` as a finite (n, p) float array, `scaled` if products are to be finite.
+
+    Sparse ones become dense, up to a gigabyte, unless `keep` asks for a CSR array with entries in order:
+    True, or "few" where they are fewer than their features.
+    """
+    if sparse.issparse(items):
+        kept = keep and 0 not in items.shape and (keep is True or items.shape[0] < items.shape[-1])
+        items = _as_csr(items, name) if kept else _as_dense(items, name)
+    if not sparse.issparse(items):
+        items = check_array(items, name, ("n", "p"), "one row an item, one column a feature")
     if scaled:
         check_scale(items, name)
     return items
+
+
+def _as_csr(items: Any, name: str) -> Any:
+    check_shape(items, name, ("n", "p"))
+    values = sparse.csr_array(items)
+    check_array(np.append(values.data, 0), f"{name}.data", ("entries",))
+    values = values.astype(np.float64)  # a copy, whose entries are put in order
+    values.sum_duplicates()
+    return values
+
+
+def _as_dense(items: Any, name: str) -> NDArray[Any]:
+    advice = "SVMRank or RankRLS, kernel='linear', keeps n < p items sparse; TruncatedSVD makes p smaller"
+    expected = f"at most {_MOST_DENSE:,} numbers, where they become dense: {advice}"
+    require(
+        math.prod(items.shape) <= _MOST_DENSE, items.shape, f"the shape (n, p) of the sparse {name}", expected
+    )
+    return items.toarray()
 
 
 def check_weights(sample_weight: ArrayLike | None, length: int) -> Floats:

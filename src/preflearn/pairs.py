@@ -6,6 +6,7 @@ A method asks B for four things only: B f, B'v, B'WB and B K B' (`Incidence`).
 from __future__ import annotations
 
 from typing import Literal
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -185,13 +186,21 @@ def _rows(values: ArrayLike, name: str, length: int) -> Floats:
     return array
 
 
+class Origin:
+    """What all slices of the same pairs share: by it one knows that their items have one numbering."""
+
+
+TOLD: WeakSet[Origin] = WeakSet()  # where somebody was warned that folds share items, or knows
+
+
 class Pairs:
     """Comparisons as edges of a graph: `items` are its vertices, `index` its edges.
 
     Parameters
     ----------
-    items : array-like of shape (n, p)
-        Feature vectors of the n distinct items.
+    items : array-like or sparse matrix of shape (n, p)
+        Feature vectors of the n distinct items. Sparse ones are kept as CSR, and so used by learners with a
+        linear kernel; other methods make them dense, if that takes no more than a gigabyte.
     index : array-like of int, shape (m, 2)
         Row numbers in `items` of the first and the second item of each pair.
 
@@ -206,6 +215,9 @@ class Pairs:
     A label y belongs to each pair: +1 first better, -1 second better, 0 no difference. [Venuto2017]_
     writes the pair as (x, x'), and its y = 1 says that x' is better: read x' as first and x as second.
 
+    Pairs share items and so are not independent. To judge a learner hold out items, queries or dates, by the
+    splitters of `preflearn.ground`, and standardise features by its `OnItems` inside of the folds.
+
     Examples
     --------
     >>> pairs = Pairs([[1.0, 0.0], [0.0, 2.0], [3.0, 3.0]], [[0, 1], [2, 0]])
@@ -217,26 +229,28 @@ class Pairs:
            [-1,  0,  1]])
     """
 
-    __slots__ = ("index", "items")
+    __slots__ = ("index", "items", "origin")
 
     def __init__(self, items: ArrayLike, index: ArrayLike) -> None:
-        self.items = check_items(items)
-        self.index = check_index(index, len(self.items))
+        self.items = check_items(items, keep=True)
+        self.index = check_index(index, self.items.shape[0])
+        self.origin = Origin()
 
     @classmethod
-    def _trusted(cls, items: NDArray, index: NDArray) -> Pairs:
+    def _trusted(cls, items: NDArray, index: NDArray, origin: Origin | None = None) -> Pairs:
         """Skip the checks for arrays that came out of checked pairs; slicing stays cheap."""
         pairs = cls.__new__(cls)
-        pairs.items, pairs.index = items, index
+        pairs.items, pairs.index, pairs.origin = items, index, origin or Origin()
         return pairs
 
     @classmethod
     def from_arrays(cls, first: ArrayLike, second: ArrayLike) -> Pairs:
         """Pairs from two (m, p) arrays: row i of `first` was compared with row i of `second`."""
-        first, second = check_items(first, "first"), check_items(second, "second")
+        first, second = check_items(first, "first", keep=True), check_items(second, "second", keep=True)
         check_shape(second, "second", first.shape, "the same as of first")
-        m = len(first)
-        return cls._trusted(np.vstack([first, second]), np.arange(2 * m).reshape(2, m).T)
+        m, some = first.shape[0], sparse.issparse(first) or sparse.issparse(second)
+        items = sparse.vstack([first, second], "csr") if some else np.vstack([first, second])
+        return cls._trusted(items, np.arange(2 * m).reshape(2, m).T)
 
     @classmethod
     def from_scores(
@@ -250,7 +264,7 @@ class Pairs:
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
+        X : array-like or sparse matrix of shape (n, p)
         scores : array-like of shape (n,)
             Larger is better.
         qid : array-like of shape (n,), optional
@@ -275,17 +289,17 @@ class Pairs:
         >>> pairs.index.tolist(), y.tolist()
         ([[0, 1], [0, 2], [1, 2]], [0, -1, -1])
         """
-        items = check_items(X, "X")
-        scores = check_array(scores, "scores", (len(items),), "one value an item")
-        qid = check_query_ids(qid, len(items))
+        items = check_items(X, "X", keep=True)
+        scores = check_array(scores, "scores", items.shape[:1], "one value an item")
+        qid = check_query_ids(qid, len(scores))
         check_choice(ties, "ties", ("drop", "keep"))
-        order, ends = np.arange(len(items)), np.array([len(items)])
+        order, ends = np.arange(len(scores)), np.array([len(scores)])
         if qid is not None:
             order = np.argsort(qid, kind="stable")
             query = qid[order]
             ends = np.append(np.flatnonzero(query[1:] != query[:-1]) + 1, ends)
         index, y = _pairs_of_queries(order, ends, scores[order], ties == "keep")
-        check_left(len(index), len(items), " with different scores" * (ties == "drop"))
+        check_left(len(index), len(scores), " with different scores" * (ties == "drop"))
         return cls._trusted(items, index), y
 
     @classmethod
@@ -302,8 +316,8 @@ class Pairs:
         >>> pairs.index.tolist(), y.tolist()
         ([[0, 1], [0, 2], [1, 2]], [1, 1, -1])
         """
-        items = check_items(X, "X")
-        rank = check_array(rank, "rank", (len(items),), "one value an item")
+        items = check_items(X, "X", keep=True)
+        rank = check_array(rank, "rank", items.shape[:1], "one value an item")
         return cls.from_scores(items, -rank, qid)
 
     @property
@@ -331,20 +345,26 @@ class Pairs:
     def __array__(self, dtype: np.dtype | None = None, copy: bool | None = None) -> NDArray:
         if copy is False:
             raise ValueError("a dense (m, 2, p) array of Pairs can only be made by copying")
-        return np.asarray(self.items[self.index], dtype=dtype)
+        return np.asarray(check_items(self.items)[self.index], dtype=dtype)
 
     def __getitem__(self, key: int | slice | ArrayLike) -> Pairs:
         """The pairs selected by a mask, by ids or by a slice, over the same items."""
-        return self._trusted(self.items, self.index[check_selection(key, len(self))])
+        return self._trusted(self.items, self.index[check_selection(key, len(self))], self.origin)
+
+    def with_items(self, items: NDArray) -> Pairs:
+        """The same comparisons of the same items, told by other features, shape (n, p')."""
+        items = check_items(items, keep=True)
+        check_shape(items, "items", (self.items.shape[0], "p"), "one row an item")
+        return self._trusted(items, self.index, self.origin)
 
     def differences(self) -> NDArray[np.float64]:
         """First minus second, shape (m, p): the incidence matrix times the items."""
-        return self.B.differences(self.items)
+        return self.B.matrix() @ self.items if sparse.issparse(self.items) else self.B.differences(self.items)
 
     @property
     def B(self) -> Incidence:  # noqa: N802
         """The incidence matrix as an operator: B f, B'v, B'WB and B K B'."""
-        return Incidence(self.index, len(self.items))
+        return Incidence(self.index, self.items.shape[0])
 
     def incidence(self) -> sparse.csr_array:
         """The (m, n) incidence matrix B, sparse: +1 at the first item of a pair, -1 at the second.
@@ -356,7 +376,7 @@ class Pairs:
 
     def swapped(self) -> Pairs:
         """The same comparisons with first and second exchanged; labels change their sign."""
-        return self._trusted(self.items, self.index[:, ::-1])
+        return self._trusted(self.items, self.index[:, ::-1], self.origin)
 
     def flipped(self, y: ArrayLike) -> tuple[Pairs, NDArray[np.int8]]:
         """The binary problem of eq. 8 of [Venuto2017]_: significant difference or not.
@@ -385,18 +405,22 @@ class Pairs:
         index = np.vstack([self.index[y == 1], self.index[y == -1][:, ::-1], ties, ties[:, ::-1]])
         labels = np.ones(len(index), dtype=np.int8)
         labels[len(self) - len(ties) :] = -1
-        return self._trusted(self.items, index), labels
+        return self._trusted(self.items, index, self.origin), labels
 
 
-def as_pairs(pairs: Pairs | ArrayLike) -> Pairs:
-    """Return `pairs` as non-empty Pairs; an (m, 2, p) array holds first and second items."""
+def as_pairs(pairs: Pairs | ArrayLike, keep: bool = False) -> Pairs:
+    """Return `pairs` as non-empty Pairs; an (m, 2, p) array holds first and second items.
+
+    Items become dense if they are sparse, unless `keep` says that the caller takes them as they are.
+    """
     if not isinstance(pairs, Pairs):
         array = as_array(pairs, "pairs")
-        check_shape(array, "pairs", ("m", 2, "p"), "first and second item of each pair, or Pairs")
+        meaning = "first and second item of each pair, or Pairs; of items rank_function gives scores"
+        check_shape(array, "pairs", ("m", 2, "p"), meaning)
         pairs = Pairs.from_arrays(array[:, 0], array[:, 1])
     if len(pairs) == 0:
         raise ValueError("there are no pairs; expected at least one")
-    return pairs
+    return pairs.with_items(check_items(pairs.items)) if sparse.issparse(pairs.items) and not keep else pairs
 
 
 @njit

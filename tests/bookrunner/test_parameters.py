@@ -122,6 +122,11 @@ def test_plain_papermill_refuses_a_name_that_the_chapter_lacks(tmp_path, monkeyp
     cells = {"In": ["", PARAMETERS, "# Parameters\nseed = 3\n", source]}
     monkeypatch.setattr(parameters, "running_shell", lambda: SimpleNamespace(user_ns=cells))
     check_profile("quick")
+    cells["In"][2] = "# Parameters\nseed = None\n"  # with which each run would draw other numbers
+    with pytest.raises(ValueError, match="seed is None; expected one like 0"):
+        check_profile("quick")
+    cells["In"][1] += "\nseed = None"
+    check_profile("quick")
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from scipy import sparse
+from sklearn.preprocessing import StandardScaler
 
 from bookrunner import lead
 from bookrunner.explorers import _SHAPES
@@ -130,7 +131,7 @@ class Problem:
             "rng": np.random.default_rng(1), "group": (3, 12), "n_reference": 5,
             "ratings": sparse.csr_array(np.round(rng.random((80, 12)) * 5)), "least": 1, "most": 10,
             "n_hidden": 4, "random_state": 0, "seed": 0, "n_basis": 2, "norm": "l2",
-            "system": self.pick(SYSTEMS), "model": model,
+            "system": self.pick(SYSTEMS), "model": model, "transformer": StandardScaler(),
             "DynamicComparisons.covariance": self.pick([covariance, {"*": covariance}]),
             "covariance": covariance, "likelihood": law, "of matches": y,
             "description": covariance.describe(), "of items": scores, "for items": rng.random(n),

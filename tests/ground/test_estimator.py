@@ -17,7 +17,7 @@ from sklearn.model_selection import (
 )
 
 from preflearn.checks import check_labels
-from preflearn.ground.estimator import ComparisonEstimator
+from preflearn.ground.estimator import ComparisonEstimator, check_asked
 from preflearn.metrics import comparison_loss, threshold
 from preflearn.pairs import Pairs, as_pairs
 
@@ -39,7 +39,7 @@ class LeastSquares(ComparisonEstimator):
         return self
 
     def rank_function(self, X):
-        return self._checked_features(X) @ self.coef_
+        return check_asked(self, X) @ self.coef_
 
 
 def simulated(m=120, n=40, seed=0):

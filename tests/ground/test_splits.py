@@ -1,14 +1,30 @@
 """Splits over items, queries and dates: nothing of what is tested was seen before."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from scipy import sparse
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.model_selection import (
+    GridSearchCV,
+    HalvingGridSearchCV,
+    KFold,
+    RandomizedSearchCV,
+    cross_val_score,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from preflearn.ground import DateSplit, ItemKFold, QueryKFold
+from preflearn.ground import DateSplit, ItemKFold, LeakageWarning, OnItems, QueryKFold
+from preflearn.ground.kernels import distinct_items
+from preflearn.margins import MarginLP, MarginQP
+from preflearn.metrics import threshold
 from preflearn.pairs import Pairs
-from preflearn.svm import SVMRank
+from preflearn.ranking import Davidson, OrdinalComparison
+from preflearn.svm import LogisticCompare, LPCompare, SVMCompare, SVMRank
 
 
 @st.composite
@@ -75,19 +91,91 @@ def test_queries_are_split_whole_and_dates_forward(problem, n_splits):
         assert test == set(np.flatnonzero((groups >= start) & (groups <= end)))
 
 
-def test_searches_of_scikit_learn_take_them_and_noise_is_seen_as_noise():
-    rng = np.random.default_rng(0)
-    pairs, y = Pairs.from_scores(rng.standard_normal((40, 5)), rng.random(40))
-    model, cv = SVMRank(kernel="rbf", C=10), ItemKFold(4, shuffle=True, random_state=0)
-    assert cross_val_score(model, pairs, y, cv=KFold(4, shuffle=True, random_state=0)).mean() > 0.85
-    assert cross_val_score(model, pairs, y, cv=cv).mean() < 0.6
-    days = np.datetime64("2020-01-01") + rng.integers(0, 9, len(y))
-    for splitter in (QueryKFold(3), DateSplit(3)):
-        search = GridSearchCV(SVMRank(), {"C": [0.1, 1.0]}, cv=splitter).fit(
-            np.asarray(pairs), y, groups=days
-        )
-        assert search.n_splits_ == 3
+def noise(seed=0, n=60):
+    rng = np.random.default_rng(seed)
+    return Pairs.from_scores(rng.standard_normal((n, 5)), rng.random(n))
+
+
+def test_folds_of_pairs_learn_noise_by_heart_and_say_so_once():
+    """Nothing can be learned here: an honest score is near one half."""
+    (pairs, y), model = noise(), SVMRank(kernel="rbf", C=10)
+    with pytest.warns(LeakageWarning, match=r"SVMRank met both items of 354 of these 354 pairs") as caught:
+        by_pairs = cross_val_score(model, pairs, y, cv=KFold(5, shuffle=True, random_state=0))
+    assert by_pairs.mean() > 0.9
+    assert sum(issubclass(warning.category, LeakageWarning) for warning in caught) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LeakageWarning)
+        cross_val_score(model, pairs, y, cv=KFold(5))  # told once
+        pairs, y = noise()
+        by_items = cross_val_score(model, pairs, y, cv=ItemKFold(5, shuffle=True, random_state=0))
+    assert abs(by_items.mean() - 0.5) < 0.1
+
+
+@pytest.mark.parametrize("splitter", [QueryKFold(3), DateSplit(3)])
+def test_who_splits_queries_or_dates_knows_that_items_come_again(splitter):
+    pairs, y = noise(n=20)
+    days = np.datetime64("2020-01-01") + np.random.default_rng(0).integers(0, 9, len(y))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LeakageWarning)
+        for given in (pairs, np.asarray(pairs)):
+            search = GridSearchCV(SVMRank(), {"C": [0.1, 1.0]}, cv=splitter).fit(given, y, groups=days)
+            assert search.n_splits_ == 3
+
+
+EVERY = [
+    *(SVMRank(kernel="linear"), SVMCompare(kernel="linear"), LPCompare(), LogisticCompare()),
+    *(Davidson(), OrdinalComparison(), MarginLP(), MarginQP()),
+]
+
+
+@pytest.mark.parametrize("model", EVERY, ids=lambda model: type(model).__name__)
+def test_every_estimator_on_pairs_has_a_pipeline_honest_folds_and_the_warning(model):
+    rng = np.random.default_rng(1)
+    X = 100 + rng.standard_normal((24, 2)) * [1.0, 1000.0]
+    d = (pairs := Pairs.from_scores(X, X[:, 0])[0]).differences() @ [1.0, 0.001]
+    pairs = pairs[(np.abs(d) < 0.4) | (np.abs(d) > 0.6)]
+    y = threshold(pairs.differences() @ [1.0, 0.001], 0.5)
+    pipe = make_pipeline(OnItems(StandardScaler()), model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LeakageWarning)
+        scores = cross_val_score(pipe, pairs, y, cv=ItemKFold(3), error_score="raise")
+        assert scores.mean() > 0.6
+        train, test = next(ItemKFold(3).split(pairs))
+        pipe.fit(pairs[train], y[train]).score(pairs[train], y[train])
+        pipe.score(pairs[test], y[test])
+    with pytest.warns(LeakageWarning, match=type(model).__name__):
+        cross_val_score(pipe, pairs, y, cv=KFold(3), error_score="raise")
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        GridSearchCV(SVMRank(), {"C": [1.0, 9.0]}, cv=ItemKFold(3), return_train_score=True),
+        RandomizedSearchCV(SVMRank(), {"C": [1.0, 9.0]}, n_iter=2, cv=ItemKFold(3)),
+        HalvingGridSearchCV(SVMRank(), {"C": [1.0, 9.0]}, cv=ItemKFold(3), min_resources=90),
+    ],
+    ids=lambda search: type(search).__name__,
+)
+def test_searches_of_scikit_learn_take_them(search):
+    pairs, y = noise(n=20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LeakageWarning)
+        assert 0 < search.fit(pairs, y).best_score_ < 0.8
     assert repr(ItemKFold(3)) == "ItemKFold(n_splits=3, random_state=None, shuffle=False)"
+
+
+def test_sparse_items_are_split_like_dense_ones():
+    rng = np.random.default_rng(2)
+    X = rng.integers(0, 2, (12, 4)) * 1.0  # some are equal
+    pairs, y = Pairs.from_scores(X, rng.random(12))
+    kept = pairs.with_items(sparse.csr_array(X))
+    kept.items.data[:] = 1.0
+    dense = distinct_items(pairs)[1]
+    found = distinct_items(kept)[1]
+    assert len(np.unique(found)) == len(np.unique(dense)) < 12
+    assert len(np.unique(np.column_stack([found.ravel(), dense.ravel()]), axis=0)) == len(np.unique(dense))
+    pipe = make_pipeline(OnItems(MaxAbsScaler()), SVMRank(kernel="linear"))
+    assert len(cross_val_score(pipe, kept, y, cv=ItemKFold(2), error_score="raise")) == 2
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,7 @@ def test_mixed_scales_are_no_trouble_or_reported(scales, residual):
     np.testing.assert_array_equal(qp.predict(scaled), y)
 
 
+@pytest.mark.filterwarnings("ignore::preflearn.ground.LeakageWarning")
 @both
 def test_scikit_learn(estimator):
     assert clone(estimator).get_params() == {}

@@ -84,3 +84,12 @@ def test_what_happens_after_a_fit_does_not_change_it(learner):
     np.testing.assert_array_equal(model.rank_function(kept), expected)
     with pytest.raises(ValueError, match="X has 2 features; expected 1"):
         model.rank_function([[0.0, 1.0]])
+
+
+@EACH
+def test_predict_of_items_names_rank_function(learner):
+    X = np.array([[0.0], [1.0], [3.0]])
+    fitted = clone(learner).fit(X, X.ravel())
+    with pytest.raises(ValueError, match=r"pairs has shape \(3, 1\); .* of items rank_function gives"):
+        fitted.predict(X)
+    assert fitted.rank_function(X).shape == (3,)

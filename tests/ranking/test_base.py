@@ -4,14 +4,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 from sklearn.base import clone
+from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from sklearn.exceptions import NotFittedError
 
 from preflearn import ranking
+from preflearn.analogy import Able2Rank, AnKerRank
 from preflearn.checks import generator
 from preflearn.metrics import ranking_loss
+from preflearn.pursuit import RLS, RankingPursuit, RankRLS, SparseRankRLS
 from preflearn.ranking import RankingLearner, RankNet
 from preflearn.ranking.base import positions
+from preflearn.svm import SVMRank
 
 
 def is_learner(kind):
@@ -136,3 +141,26 @@ def test_a_generator_is_taken_as_it_is():
     assert generator(rng) is rng
     assert generator(3).random() == np.random.default_rng(3).random()
     assert generator(None, fresh=True).random() != generator(None, fresh=True).random()
+
+
+def test_a_file_of_svmlight_goes_straight_into_every_ranking_learner(tmp_path):
+    """Scored items with query ids, sparse as scikit-learn reads them: the answers are those of dense ones."""
+    rng = np.random.default_rng(0)
+    items, qid = np.where(rng.random((60, 5)) < 0.5, rng.random((60, 5)), 0.0), np.repeat(np.arange(6), 10)
+    grades = np.round(3 * items @ rng.random(5))
+    dump_svmlight_file(items, grades, str(tmp_path / "train.txt"), query_id=qid)
+    X, y, q = load_svmlight_file(str(tmp_path / "train.txt"), query_id=True)
+    assert sparse.issparse(X)
+    wide = sparse.hstack([X] * 20, "csr")  # more features than items
+    scored = [kind(kernel="linear") for kind in (SVMRank, RLS, RankRLS)]
+    scored += [SparseRankRLS(5, kernel="linear", random_state=0), RankingPursuit(3, kernel="linear")]
+    for learner in [*scored, SVMRank(), RankRLS()]:
+        for form in [X, wide] if learner.kernel == "linear" else [X]:
+            kept = clone(learner).fit(form, y, q)
+            dense = clone(learner).fit(form.toarray(), y, q)
+            expected = dense.rank_function(form.toarray())
+            np.testing.assert_allclose(kept.rank_function(form), expected, rtol=1e-6, atol=1e-9)
+            np.testing.assert_allclose(kept.rank_function(form.toarray()), expected, rtol=1e-6, atol=1e-9)
+    for learner in [*LEARNERS.values(), AnKerRank(n_repeats=1, random_state=0), Able2Rank(k=3)]:
+        kept, dense = (clone(learner).fit(form, -y, q) for form in (X, X.toarray()))
+        assert kept.rank(X[:10]).tolist() == dense.rank(X.toarray()[:10]).tolist()

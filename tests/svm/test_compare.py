@@ -1,3 +1,4 @@
+import re
 import warnings
 
 import numpy as np
@@ -10,13 +11,14 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVC
-from small_problems import DEFINITE, KERNELS
+from small_problems import DEFINITE, KERNELS, league
 from small_problems import noisy_comparisons as compared
 
 from preflearn.ground import NotPositiveSemidefiniteError
 from preflearn.margins import MarginQP
 from preflearn.metrics import best_threshold
 from preflearn.pairs import Pairs
+from preflearn.ranking import Davidson, OrdinalComparison
 from preflearn.svm import DegenerateBiasError, SVMCompare, SVMRank
 from preflearn.svm.machine import on_margin
 
@@ -136,9 +138,7 @@ class TestBias:
     def test_contradictions_against_few_ties_are_refused(self, labels):
         pairs = Pairs([[0.0], [1.0]], [[1, 0]] * 6)
         for C in (1e-3, 1.0, 1e3):
-            with pytest.raises(
-                DegenerateBiasError, match="Change C, give ties a larger sample_weight"
-            ) as caught:
+            with pytest.raises(DegenerateBiasError, match=r"here\. Let ties weigh more") as caught:
                 (unfitted := SVMCompare(C, "linear")).fit(pairs, labels)
             assert "5 preferences against 1 ties" in str(caught.value)
             with pytest.raises(NotFittedError):
@@ -148,9 +148,51 @@ class TestBias:
 
     def test_tiny_cost_with_few_ties(self):
         pairs, y = compared(6, m=50, tie_share=0.2, noise=0.1)
-        with pytest.raises(DegenerateBiasError, match=r"beta is 1\b|beta is 0\.99"):
+        with pytest.raises(DegenerateBiasError, match=r"beta is 1\b|beta is 0\.99") as caught:
             SVMCompare(1e-6).fit(pairs, y)
-        assert SVMCompare(100.0).fit(pairs, y).score(pairs, y) > 0.8
+        advised = re.search(r"Raise C to (\S+), where beta is (-\S+); or let ties", str(caught.value))
+        machine = SVMCompare(float(advised[1])).fit(pairs, y)
+        assert machine.bias_ == pytest.approx(float(advised[2]), rel=0.01)
+        assert machine.score(pairs, y) > 0.8
+
+    def test_no_cost_helps_a_league_and_what_the_message_names_does(self):
+        """1,900 noisy games of 20 teams, a quarter of them ties: noise decides which."""
+        pairs, y, strength = league()
+        teams = np.eye(20)
+        for C in 10.0 ** np.arange(-6, 3, 2):
+            with pytest.raises(DegenerateBiasError, match=r"here\. Let ties weigh more") as caught:
+                SVMCompare(C, "linear").fit(pairs, y)
+            machine = SVMCompare(C, "linear", tie_weight="least").fit(pairs, y)
+            assert machine.bias_ < -0.1
+            assert machine.tie_weight_ == pytest.approx(0.6 * np.count_nonzero(y) / np.count_nonzero(y == 0))
+            assert np.corrcoef(machine.rank_function(teams), strength)[0, 1] > 0.8
+        assert "what tells ties from preferences does not outweigh their numbers" in str(caught.value)
+        for named in (Davidson(), OrdinalComparison(), SVMRank(kernel="linear")):
+            assert type(named).__name__ in str(caught.value)
+            assert np.corrcoef(named.fit(pairs, y).rank_function(teams), strength)[0, 1] > 0.8
+
+    @settings(max_examples=20)
+    @given(st.integers(0, 2**31), st.sampled_from([1e-6, 0.1, 10.0]), st.booleans())
+    def test_the_least_tie_weight_serves_whatever_the_labels_are(self, seed, C, weighted):
+        rng = np.random.default_rng(seed)
+        pairs = Pairs(rng.integers(0, 3, (6, 2)) * 1.0, [rng.choice(6, 2, replace=False) for _ in range(20)])
+        y, weights = rng.integers(-1, 2, 20) * rng.integers(0, 2, 20), rng.random(20) if weighted else None
+        y[:2] = 0, 1
+        machine = SVMCompare(C, "linear", tie_weight="least").fit(pairs, y, weights)
+        assert machine.bias_ < 0
+        scaled = np.where(y == 0, machine.tie_weight_, 1.0) * (1 if weights is None else weights)
+        same = SVMCompare(C, "linear").fit(pairs, y, scaled)
+        assert same.objective_ == pytest.approx(machine.objective_)
+        given = SVMCompare(C, "linear", tie_weight=machine.tie_weight_).fit(pairs, y, weights)
+        assert given.objective_ == pytest.approx(machine.objective_)
+        even = scaled[y != 0].sum() / scaled[y == 0].sum()
+        shares = (0.6, 0.7, 0.8, 0.9, 1.0)
+        assert machine.tie_weight_ == 1 or any(even * share == pytest.approx(1) for share in shares)
+
+    @pytest.mark.parametrize("wrong", [0, -1.0, np.nan, "balanced", None, True])
+    def test_a_bad_tie_weight_is_named(self, wrong):
+        with pytest.raises(ValueError, match=f"tie_weight is {wrong!r}; expected a positive number or 'l"):
+            SVMCompare(tie_weight=wrong).fit(*compared(6, m=50, tie_share=0.2, noise=0.1))
 
     def test_any_bias_within_the_optimal_interval_is_optimal(self):
         """One tie against one preference: beta is not unique, and the middle is taken."""

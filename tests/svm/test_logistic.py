@@ -1,3 +1,4 @@
+import re
 from functools import partial
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import pairwise_kernels
-from small_problems import noisy_comparisons
+from small_problems import league, noisy_comparisons
 
 from preflearn.pairs import Pairs
 from preflearn.svm import DegenerateBiasError, LogisticCompare
@@ -52,7 +53,7 @@ def exact(d, y, alpha, weights=None):
 
 
 def features_of(machine, X):
-    return machine._feature_map(X - machine._centre)
+    return machine._features(X)
 
 
 CASES = {
@@ -168,10 +169,25 @@ class TestBias:
         if negative:
             assert machine.fit(pairs, y).bias_ < 0
         else:
-            with pytest.raises(DegenerateBiasError, match=r"beta is .*Lower alpha, or give ties a larger"):
+            with pytest.raises(DegenerateBiasError, match=r"beta is .*here\. .* ties weigh more"):
                 machine.fit(pairs, y)
             with pytest.raises(NotFittedError):
                 machine.predict(pairs)
+
+    def test_what_the_message_names_helps(self):
+        pairs, y, strength = league()
+        for alpha in (1e-6, 1e-3, 1.0):
+            with pytest.raises(DegenerateBiasError, match=r"here\. Let ties weigh more"):
+                LogisticCompare(alpha).fit(pairs, y)
+            machine = LogisticCompare(alpha, tie_weight="least").fit(pairs, y)
+            assert machine.bias_ < 0
+            assert np.corrcoef(machine.rank_function(np.eye(20)), strength)[0, 1] > 0.9
+        pairs, y = compared(4, m=500, tie_share=0.2, noise=0.0)
+        with pytest.raises(DegenerateBiasError) as caught:
+            LogisticCompare(1e3).fit(pairs, y)
+        advised = re.search(r"Lower alpha to (\S+), where beta is (-\S+); or let", str(caught.value))
+        machine = LogisticCompare(float(advised[1])).fit(pairs, y)
+        assert machine.bias_ == pytest.approx(float(advised[2]), rel=0.02)
 
     def test_constant_features_give_the_log_odds(self):
         pairs, y = Pairs(np.ones((4, 2)), [[0, 1], [1, 2], [2, 3]] * 40), [1, 0, 0] * 40

@@ -122,6 +122,7 @@ def noisy():
     return noisy_comparisons(8, m=90, n=40, noise=0.1)
 
 
+@pytest.mark.filterwarnings("ignore::preflearn.ground.LeakageWarning")
 @pytest.mark.parametrize("machine", COMPARING, ids=repr)
 def test_scikit_learn_searches_clones_and_pickles(machine, noisy):
     pairs, y = noisy

@@ -9,8 +9,9 @@ from typing import Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from preflearn.checks import Floats, Ids, check_scale, check_shape
+from preflearn.checks import Floats, Ids, check_items, check_scale, check_shape
 from preflearn.ground.gram import centred, check_symmetric
 from preflearn.ground.kernels import (
     SHIFTED,
@@ -54,7 +55,7 @@ class Expansion(NamedTuple):
     def __call__(self, X: Floats) -> Floats:
         """r of the rows of X, shape (n,)."""
         some = len(self.coef) > 0
-        return self.k(X, self.centres) @ self.coef if some else np.zeros((len(X), *self.coef.shape[1:]))
+        return self.k(X, self.centres) @ self.coef if some else np.zeros((X.shape[0], *self.coef.shape[1:]))
 
 
 class Functions(NamedTuple):
@@ -69,7 +70,7 @@ class Functions(NamedTuple):
     def columns(self, X: Floats, ids: Ids | slice = slice(None)) -> Floats:
         """The functions with these ids at the rows of X, shape (n, k)."""
         centres = self.centres[ids]
-        return self.k(X, centres) if len(centres) else np.zeros((len(X), 0))
+        return self.k(X, centres) if centres.shape[0] else np.zeros((X.shape[0], 0))
 
     def seen(self, mix: float) -> Self:
         """Functions for a loss with this mix: where it is 0 only differences, and no constants, count."""
@@ -79,13 +80,14 @@ class Functions(NamedTuple):
         """The sum of some of them, by one column of coefficients or several; linear ones have w as centre."""
         if self.kernel == "linear":
             w = coef.T @ (self.centres[ids] - self.middle)
-            w += np.multiply.outer(coef.sum(axis=0), self.middle)  # 0 where coefficients add up to 0
+            if not sparse.issparse(self.centres):
+                w += np.multiply.outer(coef.sum(axis=0), self.middle)  # 0 where coefficients add up to 0
             return Expansion(self.k, np.atleast_2d(w), np.eye(len(w)) if w.ndim == 2 else np.ones(1))
         return Expansion(self.k, self.centres[ids], coef)
 
     def levelled_gram(self, X: Floats) -> Floats:
         """The kernel between the centres X, but for constants of rows and columns, shape (N, N)."""
-        if self.kernel == "linear":
+        if self.kernel == "linear" and not sparse.issparse(X):
             moved = X - self.middle
             return moved @ moved.T
         return self.less_one(X, self.centres)
@@ -103,13 +105,14 @@ def functions_of(
     if kernel == "precomputed":
         return given_functions(X.shape[1])
     check_scale(X, name)
-    centres = X if centres is None else centres
-    parameters = kernel_parameters(kernel, X, choice.gamma, choice.degree, choice.coef0)
+    centres, dense = X if centres is None else centres, not sparse.issparse(X)
+    sized = X if dense else np.zeros((1, 1))  # a linear kernel, which has no width
+    parameters = kernel_parameters(kernel, sized, choice.gamma, choice.degree, choice.coef0)
     k = less_one = partial(kernel_matrix, kernel, **parameters)
     middle = 0.0
     if kernel in SHIFTED:
         less_one = partial(kernel_less_one, kernel, parameters["gamma"])
-    elif kernel == "linear":  # x·c but for a constant, which an offset of x would make large
+    elif kernel == "linear" and dense:  # x·c but for a constant, which an offset of x would make large
         middle = origin(X)
         less_one = partial(_shifted_items, k, middle)
     return Functions(kernel, k, less_one, centres, middle)
@@ -140,7 +143,7 @@ class ItemKernel(NamedTuple):
             B = Incidence(index, len(ids))
         else:
             ids, B = pairs.B.compacted()
-        items = pairs.items[ids]
+        items = check_items(pairs.items[ids], "items", keep="few")
         functions = functions_of(choice, items, name="items")
         return cls(functions._replace(centres=ids) if given else functions, ids, items, B)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
+from scipy import linalg, sparse
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import (
     PAIRWISE_KERNEL_FUNCTIONS,
@@ -85,8 +85,22 @@ def kernel_parameters(
 def distinct_items(pairs: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows of the pairs' items, one for each distinct item in use, and the pairs over these, shape (m, 2)."""
     ids, B = pairs.B.compacted()
-    _, chosen, merged = np.unique(pairs.items[ids], axis=0, return_index=True, return_inverse=True)
-    return ids[chosen], merged.ravel()[B.index]
+    chosen, merged = distinct_rows(pairs.items[ids])
+    return ids[chosen], merged[B.index]
+
+
+def distinct_rows(X: Floats) -> tuple[Ids, Ids]:
+    """The first row of each kind, of k kinds in order, and the kind of each row, shapes (k,) and (n,)."""
+    if sparse.issparse(X):  # CSR with entries in order: rows by the bytes of what is not 0
+        filled: Any = sparse.csr_array(X, copy=True)
+        filled.eliminate_zeros()
+        parts = (np.split(part, filled.indptr[1:-1]) for part in (filled.indices, filled.data))
+        kinds: dict[Any, int] = {}
+        rows = zip(*parts, strict=True)
+        found = np.array([kinds.setdefault((a.tobytes(), b.tobytes()), len(kinds)) for a, b in rows])
+        return np.unique(found, return_index=True)[1], found
+    _, chosen, merged = np.unique(X, axis=0, return_index=True, return_inverse=True)
+    return chosen, merged.ravel()
 
 
 def kernel_matrix(kernel: Kernel, X: Floats, Y: Floats, **parameters: float) -> Floats:

@@ -16,7 +16,7 @@ from sklearn.model_selection import BaseCrossValidator, KFold, TimeSeriesSplit
 
 from preflearn.checks import Ids, as_array, check_count, check_flag, check_query_ids, check_shape, legacy_rng
 from preflearn.ground.kernels import distinct_items
-from preflearn.pairs import Pairs, as_pairs
+from preflearn.pairs import TOLD, Pairs, as_pairs
 
 
 class _Splitter(BaseCrossValidator):
@@ -47,7 +47,7 @@ class _Splitter(BaseCrossValidator):
             On bad pairs or groups, more splits than there is something to split, or a split without a pair
             to train or to test.
         """
-        pairs = as_pairs(pairs)
+        pairs = as_pairs(pairs, keep=True)
         units = self._units(pairs, groups)
         scheme, count = self._scheme(), len(np.unique(units))
         most = count - isinstance(scheme, TimeSeriesSplit)  # the first dates only train
@@ -128,7 +128,7 @@ class QueryKFold(ItemKFold):
     _kind = "queries"
 
     def _units(self, pairs: Pairs, groups: ArrayLike | None) -> Ids:
-        return _one_a_pair(groups, len(pairs), "query id")
+        return _one_a_pair(groups, pairs, "query id")
 
 
 class DateSplit(_Splitter):
@@ -160,7 +160,7 @@ class DateSplit(_Splitter):
         return TimeSeriesSplit(self.get_n_splits())
 
     def _units(self, pairs: Pairs, groups: ArrayLike | None) -> Ids:
-        return _one_a_pair(groups, len(pairs), "date")
+        return _one_a_pair(groups, pairs, "date")
 
 
 def split_units(units: NDArray, scheme: KFold | TimeSeriesSplit) -> list[tuple[Ids, Ids]]:
@@ -184,12 +184,13 @@ def split_units(units: NDArray, scheme: KFold | TimeSeriesSplit) -> list[tuple[I
     return folds
 
 
-def _one_a_pair(groups: ArrayLike | None, m: int, kind: str) -> NDArray:
-    """Units of both items of each pair, from the groups of `split`."""
+def _one_a_pair(groups: ArrayLike | None, pairs: Pairs, kind: str) -> NDArray:
+    """Units of both items of each pair, from the groups of `split`, where items may come again."""
+    TOLD.add(pairs.origin)
     if groups is None:
         raise ValueError(
-            f"groups is None; expected a {kind} for each of the {m} pairs: split(pairs, y, groups)"
+            f"groups is None; expected a {kind} for each of the {len(pairs)} pairs: split(pairs, y, groups)"
         )
-    check_shape(as_array(groups, "groups"), "groups", (m,), f"one {kind} a pair")
-    units: NDArray = np.asarray(check_query_ids(groups, m, "groups", kind))
+    check_shape(as_array(groups, "groups"), "groups", (len(pairs),), f"one {kind} a pair")
+    units: NDArray = np.asarray(check_query_ids(groups, len(pairs), "groups", kind))
     return np.repeat(np.unique(units, return_inverse=True)[1][:, None], 2, axis=1)

@@ -59,7 +59,7 @@ def minimise(
     Parameters
     ----------
     law : TieLaw
-    X : ndarray of shape (n, p)
+    X : ndarray or CSR array of shape (n, p)
         Features of the items; only B X matters.
     B : Incidence of shape (m, n)
     y, weights : ndarray of shape (m,)
@@ -83,11 +83,12 @@ def minimise(
     order = np.concatenate([np.flatnonzero(used & (y != 0)), np.flatnonzero(used & (y == 0))])
     B = Incidence(np.asfortranarray(B.index[order]), B.shape[1])
     y, weights = y[order], weights[order]
-    filled = X != 0
-    if np.count_nonzero(filled) < X.size / 8:
+    if sparse.issparse(X) and X.nnz >= np.prod(X.shape) / 8:
+        X = X.toarray()
+    if not sparse.issparse(X) and np.count_nonzero(filled := X != 0) < X.size / 8:
         places = np.divmod(np.flatnonzero(filled), X.shape[1])  # a fifth of the time of csr_array(X)
         X = sparse.csr_array((X[places], places), shape=X.shape)  # pyright: ignore[reportAssignmentType]  (has the products that we need)
-    else:
+    elif not sparse.issparse(X):
         X = X - X[0]  # exactly 0 where all items are equal
         X -= X.mean(axis=0)
     free = bool((y == 0).any())

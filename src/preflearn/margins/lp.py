@@ -91,7 +91,8 @@ class MarginLP(LinearComparison):
                 coef = polished
         s, t = extremes(rows.values @ coef, ties)
         self.coef_ = verified(2 * coef / (s + t) if s > t else coef, rows)
-        self.n_features_in_, self.margin_ = len(coef), (s - t) / (s + t)
+        self._remember(rows.pairs)
+        self.margin_ = (s - t) / (s + t)
         values = rows.values @ self.coef_
         slack = np.where(ties, 1 - np.abs(values), values - 1) - self.margin_
         self.active_ = np.flatnonzero(slack <= _ACTIVE)

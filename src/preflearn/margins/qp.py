@@ -100,7 +100,8 @@ class MarginQP(LinearComparison):
         if s - t <= _EPS * (rows.largest() @ np.abs(direction)):  # nothing but rounding
             direction = 0 * direction
         direction = verified(direction, rows)
-        self.n_features_in_, self.u_ = len(direction), 2 * direction / (s - t)
+        self._remember(rows.pairs)
+        self.u_ = 2 * direction / (s - t)
         self.bias_ = -(s + t) / (s - t)
         self.coef_ = -self.u_ / self.bias_
         self.margin_ = -1 / self.bias_

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from preflearn.checks import (
@@ -63,23 +64,28 @@ def given(
     graph: object | None,
     mix: float,
     validation: object | None = None,
+    keep: Any = False,
 ) -> Given:
-    """Scored items, what compares them, and held-out items, (X, y) or (X, y, qid), if there are some."""
-    X = check_items(X, "X").copy()
-    y = check_array(y, "y", (len(X),), "one score an item").copy()
+    """Scored items, what compares them, and held-out items, (X, y) or (X, y, qid), if there are some.
+
+    What `keep` says of sparse items, `check_items` knows.
+    """
+    X = check_items(X, "X", keep=keep).copy()
+    y = check_array(y, "y", X.shape[:1], "one score an item").copy()
     check_scale(y, "y")
-    form = form_of(len(X), qid, graph, mix)
-    return Given(X, y if mix else form.levelled(y), form, _held_out(validation, X.shape[1]))
+    form = form_of(len(y), qid, graph, mix)
+    return Given(X, y if mix else form.levelled(y), form, _held_out(validation, X))
 
 
-def _held_out(validation: Any, n_features: int) -> Held | None:
+def _held_out(validation: Any, fit: Floats) -> Held | None:
     if validation is None:
         return None
     expected = "a tuple (X, y) or (X, y, qid) of items that do not train"
     require(isinstance(validation, tuple) and len(validation) in (2, 3), validation, "validation", expected)
-    X = check_array(validation[0], "the X of validation", ("n", n_features), "the features of the fit")
-    y = check_array(validation[1], "the y of validation", (len(X),), "one score an item")
-    qid = check_query_ids(validation[2] if len(validation) == 3 else None, len(X), "the qid of validation")
+    X = check_items(validation[0], "the X of validation", keep=sparse.issparse(fit))
+    check_shape(X, "the X of validation", ("n", fit.shape[1]), "the features of the fit")
+    y = check_array(validation[1], "the y of validation", X.shape[:1], "one score an item")
+    qid = check_query_ids(validation[2] if len(validation) == 3 else None, len(y), "the qid of validation")
     disagreement_error(y, y, qid, ties="drop")  # says so where no pair is left
     return Held(X, y, qid)
 
@@ -110,7 +116,7 @@ class ScoredItemsEstimator(KernelParameters, BaseEstimator):
 
     def decision_function(self, pairs: Pairs | ArrayLike) -> Floats:
         """r(first) - r(second) for each pair, shape (m,)."""
-        pairs = as_pairs(pairs)
+        pairs = as_pairs(pairs, keep=True)
         return pairs.B.differences(self._levelled(check_asked(self, pairs.items)))
 
     def predict(self, pairs: Pairs | ArrayLike) -> NDArray[np.int8]:
@@ -154,7 +160,8 @@ class OneDictionaryEstimator(ScoredItemsEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
+        X : array-like or sparse matrix of shape (n, p)
+            Sparse features stay so where the kernel is linear and n < p; else they become dense.
         y : array-like of shape (n,)
             Scores; larger is better.
         qid : array-like of shape (n,), optional
@@ -176,7 +183,7 @@ class OneDictionaryEstimator(ScoredItemsEstimator):
             are compared and the loss is not that of regression.
         """
         mix = check_real(self.mix, "mix", "a number from 0 (ranking) to 1 (regression)", least=0.0, most=1.0)
-        data = given(X, y, qid, graph, mix, validation)
+        data = given(X, y, qid, graph, mix, validation, keep=self.kernel == "linear" and "few")
         functions = self._functions_at(data.X)
         self._learn(functions, data)
         self._functions, self._training, self.n_features_in_ = functions, data, data.X.shape[1]

@@ -43,7 +43,7 @@ class Dictionary:
     """
 
     def __init__(self, functions: Functions, X: Floats, height: int, memory: float, single: bool = False):
-        self._functions, self._X, n, N = functions, X, len(X), len(functions.centres)
+        self._functions, self._X, n, N = functions, X, X.shape[0], functions.centres.shape[0]
         self.size, width = N, max(1, min(_WIDEST, N, _BLOCK // max(n, height)))
         own = functions.centres is X
         self._symmetric = own and isinstance(functions.kernel, str) and functions.kernel != "linear"
@@ -67,7 +67,7 @@ class Dictionary:
         ValueError
             Where the largest value, which messages call `name`, is beyond what can be squared.
         """
-        found, full = np.empty(self.size), np.empty((len(self._X), self.size)) if self._kept else None
+        found, full = np.empty(self.size), np.empty((self._X.shape[0], self.size)) if self._kept else None
         for part, columns in self.blocks():
             self.largest = max(self.largest, float(columns.max()), -float(columns.min()))
             if self.largest > 1:  # before its square

@@ -65,7 +65,7 @@ class _AllItems(_Regularised):
         floor = _FLOOR * system.trace
         expected = f"at least {floor:.3g}, since what is less is lost in rounding beside their kernel"
         require(alphas.min() >= floor, float(alphas.min()), "alpha", expected)
-        coefs, self.basis_ = system.solutions(alphas), np.arange(len(data.X))
+        coefs, self.basis_ = system.solutions(alphas), np.arange(len(data.y))
         told, weights = functions.seen(self.mix).expansion(self.basis_, coefs.T), None
         if isinstance(system, LinearRidge):
             weights = system.weights
@@ -102,7 +102,7 @@ class _AllItems(_Regularised):
     def _system(self, functions: Functions, data: Given) -> Any:
         """The equations: in p unknowns where K is that of p < n features, for RankRLS up to constants."""
         X, form, kernel = data.X, data.form, functions.kernel
-        if kernel == "linear" and X.shape[1] < len(X):
+        if kernel == "linear" and X.shape[1] < X.shape[0]:
             Z = X if self.mix else X - functions.middle
             check_scale((Z * Z).sum(axis=1), "the Gram matrix")  # whose largest entries are on its diagonal
             return LinearRidge(Z, form, data.y)
@@ -266,7 +266,7 @@ class SparseRankRLS(_Regularised):
                 f"alpha has {len(alphas)} values and there is no validation; expected it, to choose one"
             )
         rng = legacy_rng(self.random_state, fresh=True)
-        basis = np.sort(rng.choice(len(X), min(n_basis, len(X)), replace=False))
+        basis = np.sort(rng.choice(data.form.n, min(n_basis, data.form.n), replace=False))
         levelled = functions.seen(0.0)
         Z = levelled.columns(X, basis)
         check_scale(Z, "the kernel")

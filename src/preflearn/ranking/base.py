@@ -70,7 +70,8 @@ class RankingLearner(ABC, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
+        X : array-like or sparse matrix of shape (n, p)
+            Sparse features become dense, up to a gigabyte.
         rank : array-like of shape (n,)
             1 is best. Items of one query that share a rank make no pair.
         qid : array-like of shape (n,), optional

@@ -57,7 +57,7 @@ class TieModel(LinearComparison):
     def _fit(self, law: TieLaw, pairs: Pairs | ArrayLike, y: ArrayLike, weights: ArrayLike | None) -> float:
         """Set the attributes that the models share, and return the parameter of ties."""
         name, alpha = type(self).__name__, check_number(self, "alpha", positive=True, most=LARGEST)
-        pairs = as_pairs(pairs)
+        pairs = as_pairs(pairs, keep=True)
         y, weights = check_labels(y, len(pairs)), check_weights(weights, len(pairs))
         check_scale(pairs.items, "items")
         check_kinds(y[weights > 0], name, ties=False)
@@ -69,7 +69,8 @@ class TieModel(LinearComparison):
             )
         warn_of_gap(name, found.gap, _INACCURATE, f"raise alpha = {alpha:g}, or standardise the features", 2)
         self.coef_, self.objective_, self.dual_gap_ = found.w, found.objective, found.gap
-        self.n_iter_, self.n_features_in_ = found.n_iter, len(found.w)
+        self.n_iter_ = found.n_iter
+        self._remember(pairs)
         return found.t
 
 

@@ -13,14 +13,15 @@ References
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
+from typing import Literal
 
 from numpy.typing import ArrayLike
 
-from preflearn.checks import check_number
+from preflearn.checks import Floats, check_number
 from preflearn.ground.kernels import Kernel
 from preflearn.pairs import Pairs
-from preflearn.svm.machine import KernelMachine, Training, check_bias, check_gap, preferences_first
-from preflearn.svm.problem import KernelProblem
+from preflearn.svm.machine import KernelMachine, Training, check_bias, check_gap, preferences_first, weighed
+from preflearn.svm.problem import KernelProblem, Solution
 
 
 @dataclass(eq=False, repr=False)
@@ -55,6 +56,10 @@ class SVMCompare(KernelMachine):
         a gap above 1e-6 gives a ConvergenceWarning. |u - u*|² is at most twice the gap times the objective,
         so 1e-6 tells nearly all pairs apart. The default is what rounding allows: the last steps are exact
         equations and cost little, and pairs on the margin, many in a machine with a threshold, stay there.
+    tie_weight : float or "least"
+        Multiplies the weight of each tie. "least": 1 or, where beta is not negative then, what makes ties
+        weigh 0.6, 0.7, 0.8, 0.9 or 1 times as much as preferences: the first with which it is. With 1 it is
+        for all data.
 
     Attributes
     ----------
@@ -65,6 +70,8 @@ class SVMCompare(KernelMachine):
         value. In eq. 18 it is v_i y_i for a preference, and the difference of its two v for a tie.
     bias_ : float
         beta, negative; of several optimal ones, the middle.
+    tie_weight_ : float
+        Given or chosen.
     coef_ : ndarray of shape (p,)
         -u / beta, for the linear kernel only.
     tau_ : float
@@ -114,6 +121,7 @@ class SVMCompare(KernelMachine):
     kernel: Kernel = "rbf"
     _: KW_ONLY
     tol: float = 1e-12
+    tie_weight: float | Literal["least"] = 1.0
 
     def fit(
         self, pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -140,15 +148,18 @@ class SVMCompare(KernelMachine):
         C, tol = (check_number(self, name, positive=True) for name in ("C", "tol"))
         given = Training.of(self, pairs, y, sample_weight)
         problem = KernelProblem.of(self, given.pairs, merge=self.kernel != "linear")
-        found = problem.solve(given.y, C * given.weights, preferences_first(given.y), True, tol)
+
+        def solved(weights: Floats, C: float = C) -> tuple[Solution, float]:
+            found = problem.solve(given.y, C * weights, preferences_first(given.y), True, tol)
+            return found, found.certificate.bias
+
+        def weaker(factor: float) -> tuple[str, float]:
+            return f"Raise C to {factor * C:g}", solved(weights, factor * C)[1]
+
+        self.tie_weight_, weights, found = weighed(self.tie_weight, given.y, given.weights, solved)
         check_gap(self, found.certificate.gap, f"lower C = {C:g}", tol)
-        check_bias(
-            found.certificate.bias,
-            given.y,
-            f"C = {C:g}",
-            "Change C, give ties a larger sample_weight (where ties outweigh preferences, beta is at most "
-            "-1), or use SVMRank",
-        )
-        self._keep(found, given, -1 / found.certificate.bias)
-        self.bias_, self.tau_ = found.certificate.bias, 1.0
+        bias, B = found.certificate.bias, problem.B
+        check_bias(bias, given.y, lambda: B.differences(found.expansion(problem.items)), f"C = {C:g}", weaker)
+        self._keep(found, given, -1 / bias)
+        self.bias_, self.tau_ = bias, 1.0
         return self

@@ -22,13 +22,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from preflearn.checks import Floats, check_choice, check_count, check_number, check_scale, legacy_rng
-from preflearn.ground.estimator import ComparisonEstimator
+from preflearn.ground.estimator import ComparisonEstimator, check_asked
 from preflearn.ground.kernels import scale_gamma
 from preflearn.ground.newton import warn_of_gap
 from preflearn.ground.outcomes import Loss
-from preflearn.ground.tie_laws import TieLaw, minimise
+from preflearn.ground.tie_laws import Minimum, TieLaw, minimise
 from preflearn.pairs import Pairs
-from preflearn.svm.machine import Training, check_bias
+from preflearn.svm.machine import Training, check_bias, weighed
 
 
 @dataclass(eq=False, repr=False)
@@ -59,6 +59,10 @@ class LogisticCompare(ComparisonEstimator):
         Largest duality gap, relative to F; a ConvergenceWarning says so where rounding stops the fit before.
     random_state : int, numpy Generator, RandomState or None
         For the random features.
+    tie_weight : float or "least"
+        Multiplies the weight of each tie. "least": 1 or, where beta is not negative then, what makes ties
+        weigh 0.6, 0.7, 0.8, 0.9 or 1 times as much as preferences: the first with which it is. With 1 it is
+        for all data.
 
     Attributes
     ----------
@@ -66,6 +70,8 @@ class LogisticCompare(ComparisonEstimator):
         w; D = p for the linear kernel.
     bias_ : float
         beta, negative.
+    tie_weight_ : float
+        Given or chosen.
     coef_ : ndarray of shape (p,)
         -w / beta, for the linear kernel only.
     tau_ : float
@@ -107,6 +113,7 @@ class LogisticCompare(ComparisonEstimator):
     n_components: int = 300
     tol: float = 1e-6
     random_state: int | np.random.Generator | np.random.RandomState | None = None
+    tie_weight: float | Literal["least"] = 1.0
 
     def fit(
         self, pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -134,24 +141,25 @@ class LogisticCompare(ComparisonEstimator):
         rng = legacy_rng(self.random_state, fresh=True)
         pairs, y, weights, *_ = Training.of(self, pairs, y, sample_weight)
         self._fit_features(pairs, n_components, rng)
-        features = self._feature_map(pairs.items - self._centre)
-        ties, preferences = 2 * weights[y == 0].sum(), weights[y != 0].sum()  # of flipped rows
-        law = TieLaw(_flipped_loss, start=math.log(preferences / ties), least=-math.inf)
-        found = minimise(law, features, pairs.B, y, weights / (ties + preferences), alpha, tol)
+        features = self._features(pairs.items)
+
+        def solved(weights: Floats, alpha: float = alpha) -> tuple[Minimum, float]:
+            ties, preferences = 2 * weights[y == 0].sum(), weights[y != 0].sum()  # of flipped rows
+            law = TieLaw(_flipped_loss, start=math.log(preferences / ties), least=-math.inf)
+            found = minimise(law, features, pairs.B, y, weights / (ties + preferences), alpha, tol)
+            return found, found.t
+
+        def weaker(factor: float) -> tuple[str, float]:
+            return f"Lower alpha to {alpha / factor:g}", solved(weights, alpha / factor)[1]
+
+        self.tie_weight_, weights, found = weighed(self.tie_weight, y, weights, solved)
         warn_of_gap("LogisticCompare", found.gap, tol, "raise alpha, or standardise the features")
-        w, bias = found.w, found.t
-        check_bias(
-            bias,
-            y,
-            f"alpha = {alpha:g}",
-            "Lower alpha, or give ties a larger sample_weight (where ties weigh as much as preferences, "
-            "beta is negative)",
-        )
-        self.n_features_in_, self.tau_ = pairs.shape[2], 1.0
-        self.weights_, self.bias_ = w, bias
+        check_bias(found.t, y, lambda: pairs.B.differences(features @ found.w), f"alpha = {alpha:g}", weaker)
+        self._remember(pairs)
+        self.weights_, self.bias_, self.tau_ = found.w, found.t, 1.0
         self.loss_, self.dual_gap_, self.n_iter_ = found.objective, found.gap, found.n_iter
         if self.kernel == "linear":
-            self.coef_ = -w / bias
+            self.coef_ = -found.w / found.t
         return self
 
     def rank_function(self, X: ArrayLike) -> Floats:
@@ -166,13 +174,12 @@ class LogisticCompare(ComparisonEstimator):
         ValueError
             If X has another number of features than the pairs of the fit.
         """
-        X = self._checked_features(X)
-        return self._feature_map(X - self._centre) @ self.weights_ / -self.bias_
+        return self._features(check_asked(self, X)) @ self.weights_ / -self.bias_
 
     def _fit_features(self, pairs: Pairs, n_components: int, rng: np.random.RandomState) -> None:
-        """Set the centre of the items, and the map from centred items to features."""
+        """Set the centre of the items, and the map from centred items to features, if there is one."""
         check_scale(pairs.items, "items")
-        self._centre, self._feature_map = np.zeros(pairs.shape[2]), np.asarray
+        self._centre, self._feature_map = np.zeros(pairs.shape[2]), None
         if self.kernel == "linear":
             return
         items = pairs.items[pairs.B.occurring()]
@@ -183,6 +190,9 @@ class LogisticCompare(ComparisonEstimator):
 
         sampler = RBFSampler(gamma=gamma, n_components=n_components, random_state=rng)
         self._feature_map = sampler.fit(items).transform
+
+    def _features(self, items: Floats) -> Floats:
+        return items if self._feature_map is None else self._feature_map(items - self._centre)
 
 
 def _flipped_loss(d: Floats, beta: float, y: NDArray) -> Loss:

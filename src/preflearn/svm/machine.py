@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import Floats, Ids, check_kinds, check_labels, check_weights
-from preflearn.ground.estimator import ComparisonEstimator
+from preflearn.checks import LARGEST, Floats, Ids, check_kinds, check_labels, check_real, check_weights
+from preflearn.ground.estimator import ComparisonEstimator, check_asked
 from preflearn.ground.expansion import Expansion, KernelParameters
 from preflearn.ground.kernels import Kernel
 from preflearn.ground.newton import warn_of_gap
@@ -18,6 +20,7 @@ from preflearn.svm.problem import INACCURATE, Solution
 
 _ON_MARGIN = 1e-6  # of 1: differences of support vectors are known to about the root of the gap
 NEGATIVE = -1e-8  # beta below this counts as negative; its unit is that of the margin
+_SHARES = (0.6, 0.7, 0.8, 0.9, 1.0)  # of the preferences' weight; from 1 on beta is negative for all data
 _USELESS = 1e-2  # a duality gap beyond which there is no answer
 
 
@@ -39,14 +42,50 @@ class DegenerateBiasError(ValueError):
     """beta >= 0: every pair counts as a significant difference, and -u / beta is no ranking function."""
 
 
-def check_bias(bias: float, y: NDArray, setting: str, remedy: str) -> None:
-    """Raise DegenerateBiasError unless beta is negative."""
-    if not bias < NEGATIVE:
-        raise DegenerateBiasError(
-            f"beta is {bias:.3g}, but the ranking function -u / beta needs a negative one: with {setting}, "
-            f"{np.count_nonzero(y)} preferences against {np.count_nonzero(y == 0)} ties call every pair "
-            f"significant. {remedy}"
-        )
+def weighed(tie_weight: object, y: NDArray, weights: Floats, solved: Callable) -> tuple[float, Floats, Any]:
+    """The tie weight that is given, or the first that serves; what the pairs weigh then, and the solution.
+
+    For weights of the pairs `solved` gives a solution and its beta.
+    """
+    if isinstance(tie_weight, str) and tie_weight == "least":
+        even = float(weights[y != 0].sum() / weights[y == 0].sum())
+        factors = [1.0, *(share * even for share in _SHARES if share * even > 1)]
+    else:
+        factors = [check_real(tie_weight, "tie_weight", "a positive number or 'least'", 1 / LARGEST, LARGEST)]
+    for factor in factors:
+        scaled = np.where(y == 0, factor, 1.0) * weights
+        found, beta = solved(scaled)
+        if beta < NEGATIVE:
+            break
+    return factor, scaled, found  # pyright: ignore[reportPossiblyUnboundVariable]  (there is a factor)
+
+
+def check_bias(bias: float, y: NDArray, z: Callable, setting: str, weaker: Callable) -> None:
+    """Raise DegenerateBiasError unless beta is negative.
+
+    Parameters
+    ----------
+    z : callable
+        Gives the differences u·d of the pairs, shape (m,).
+    setting : str
+        What regularises, and how much.
+    weaker : callable
+        What to do for a regulariser that is so many times weaker, and the beta that this has.
+    """
+    if bias < NEGATIVE:
+        return
+    advice, reach = "Let", float(np.abs(z()).max())
+    if 0 < reach < 1:  # no difference has met a margin: the regulariser may be to blame, not the data
+        with suppress(ValueError):
+            remedy, beta = weaker(100 / reach)  # differences grow with C at first
+            advice = f"{remedy}, where beta is {beta:.3g}; or let" if beta < NEGATIVE else advice
+    raise DegenerateBiasError(
+        f"beta is {bias:.3g}, but the ranking function -u / beta needs a negative one: with {setting}, "
+        f"{np.count_nonzero(y)} preferences against {np.count_nonzero(y == 0)} ties call every pair "
+        "significant, since what tells ties from preferences does not outweigh their numbers here. "
+        f"{advice} ties weigh more (tie_weight='least' finds how much), model them (Davidson or "
+        "OrdinalComparison of preflearn.ranking), or leave them out of the order (SVMRank)"
+    )
 
 
 class Training(NamedTuple):
@@ -68,7 +107,7 @@ class Training(NamedTuple):
         ties: bool = True,
     ) -> Training:
         """The arguments of a fit, checked; the owner needs a preference and, with `ties`, a tie."""
-        pairs = as_pairs(pairs)
+        pairs = as_pairs(pairs, keep=getattr(owner, "kernel", None) == "linear")
         y, weights = check_labels(y, len(pairs)), check_weights(sample_weight, len(pairs))
         ids = np.flatnonzero(weights)
         check_kinds(y[ids], type(owner).__name__, ties)
@@ -101,7 +140,7 @@ class ExpandedMachine(KernelParameters, ComparisonEstimator):
         ValueError
             If X has another number of columns than the items of the fit.
         """
-        X = self._checked_features(X)
+        X = check_asked(self, X)
         return self._expansion(X)
 
 
@@ -110,7 +149,7 @@ class KernelMachine(ExpandedMachine):
 
     def _keep(self, solution: Solution, given: Training, scale: float) -> None:
         """Remember r = scale · u·Phi, the solution of the pairs that have a weight."""
-        self.n_features_in_ = given.pairs.shape[2]
+        self._remember(given.pairs)
         self.objective_, self.dual_gap_, _ = solution.certificate
         self.dual_coef_ = given.spread(solution.dual_coef)
         self.support_ = np.flatnonzero(self.dual_coef_)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from preflearn.checks import Floats, Ids, check_scale, require
 from preflearn.ground.dual import Certificate, Rows, certificate, maximise
@@ -82,6 +83,11 @@ class Space(NamedTuple):
 class KernelProblem(ItemKernel):
     """An `ItemKernel` with its solvers, and the certificate of what they return."""
 
+    @property
+    def by_features(self) -> bool:
+        """Whether the items themselves are the features: sparse ones have fewer by their Gram matrix."""
+        return self.kernel == "linear" and not sparse.issparse(self.items)
+
     def solve(self, y: NDArray, cost: Floats, pairs: Ids, biased: bool, tol: float) -> Solution:
         """Minimise 1/2 u·u plus the hinges of some pairs, preferences first: eq. 15, or eq. 3."""
         rows = Rows.of(y[pairs], cost[pairs], biased)
@@ -107,7 +113,7 @@ class KernelProblem(ItemKernel):
     def space(self, pairs: Ids, rows: Rows) -> Space:
         """The differences of some pairs, whose hinges these are."""
         B = self.B[pairs]
-        if self.kernel == "linear":
+        if self.by_features:
             L = self.items - origin(self.items)
             of_items = FeatureGram(B, L)
             return Space(rows, of_items, of_items, float((L**2).sum(axis=1).max()), rounding_of(self.items))
@@ -145,7 +151,7 @@ class KernelProblem(ItemKernel):
 
     def _with_features(self, space: Space, features: FeatureGram, s: Floats, u: Floats) -> Solution:
         """The function u·L, proved by dual weights; its coefficients are near those of these weights."""
-        if self.kernel == "linear":
+        if self.by_features:
             return self._judged(space, s, Expansion(self.functions.k, u[None], np.ones(1)), float(u @ u))
         coef = features.coefficients(u, space.gram.B.adjoint(space.rows.summed(space.rows.sign * s)))
         expansion = self.expansion(coef if self.kernel in SHIFTED else coef - coef.mean())

@@ -22,6 +22,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 
 from preflearn.checks import (
     Floats,
@@ -33,7 +34,7 @@ from preflearn.checks import (
     generator,
 )
 from preflearn.ground.kernels import Kernel, scale_gamma
-from preflearn.pairs import Pairs
+from preflearn.pairs import Pairs, as_pairs
 from preflearn.path import cross_validated_path
 from preflearn.path.regularization import Selection, bounded, widest
 from preflearn.svm.machine import KernelMachine, Training, check_gap, clear_threshold, preferences_first
@@ -140,7 +141,8 @@ class SVMRank(KernelMachine):
 
         Parameters
         ----------
-        pairs : Pairs or array-like of shape (m, 2, p); or items, array-like of shape (n, p)
+        pairs : Pairs or array-like of shape (m, 2, p); or items, array-like or sparse of shape (n, p)
+            Sparse features stay so where the kernel is linear and items are fewer than features.
             Of items, the pairs are those of `Pairs.from_scores` with ties="keep".
         y : array-like of shape (m,), or (n,)
             Labels of pairs: +1 first better, -1 second better, 0 no difference; at least one preference.
@@ -186,9 +188,10 @@ class SVMRank(KernelMachine):
         preferences = np.flatnonzero(labels > 0)
         twice = np.append(preferences, np.arange(len(labels)))  # as in `fit`
         pairs = pairs[twice if self.ties == "duplicate" else preferences]
+        pairs = as_pairs(pairs)
         if self.kernel == "linear":  # only differences count: what a constant adds may turn ties of the folds
             pairs = Pairs(pairs.items - pairs.items[0], pairs.index)
-        named = isinstance(self.kernel, str) and self.kernel != "precomputed"
+        named = isinstance(self.kernel, str) and self.kernel not in ("linear", "precomputed")
         seeds = [seed if isinstance(seed, np.random.Generator) else (int(seed) + k) % 2**53 for k in _REPEATS]
         with warnings.catch_warnings(action="ignore", category=UserWarning):  # the mean decides
             curves = [
@@ -215,7 +218,7 @@ def _labelled(
     given: Pairs | ArrayLike, y: ArrayLike, qid: ArrayLike | None, sample_weight: ArrayLike | None
 ) -> tuple[Pairs | ArrayLike, ArrayLike]:
     """Pairs and labels, as they are or from scored items."""
-    if isinstance(given, Pairs) or as_array(given, "pairs").ndim != 2:
+    if isinstance(given, Pairs) or not (sparse.issparse(given) or as_array(given, "pairs").ndim == 2):
         if qid is not None:
             raise ValueError(
                 "qid is given with pairs, which say what is compared; expected it with items only"

@@ -23,7 +23,7 @@ from scipy.optimize import linprog
 
 from preflearn.checks import Floats, Ids, as_real, check_number, check_scale, require
 from preflearn.ground.kernels import Kernel
-from preflearn.pairs import Incidence, Pairs
+from preflearn.pairs import Incidence, Pairs, as_pairs
 from preflearn.svm.machine import ExpandedMachine, Training, check_gap
 from preflearn.svm.problem import KernelProblem
 
@@ -152,7 +152,7 @@ class LPCompare(ExpandedMachine):
         nu = as_real(self.nu)
         require(0 < nu <= 1, self.nu, "nu", "a positive number of at most 1")
         radius = check_number(self, "radius", positive=True)
-        given = Training.of(self, pairs, y, sample_weight)
+        given = Training.of(self, as_pairs(pairs), y, sample_weight)
         problem = KernelProblem.of(self, given.pairs)
         items = problem.items - problem.items.mean(axis=0) if self.kernel == "linear" else problem.items
         K = problem.functions.k(items, problem.functions.centres)
@@ -163,7 +163,8 @@ class LPCompare(ExpandedMachine):
         self.objective_ = program.objective(point)
         self.dual_gap_ = abs(program.bound(point) - self.objective_)
         check_gap(self, self.dual_gap_, f"lower radius = {radius:g}")
-        self.n_features_in_, self.margin_, self.tau_ = given.pairs.shape[2], margin, 1.0
+        self._remember(given.pairs)
+        self.margin_, self.tau_ = margin, 1.0
         self.slack_ = given.spread(np.maximum(0.0, -program.clearance(point)[0]))
         self.dual_coef_ = given.spread(dual)
         self.support_ = np.flatnonzero(self.dual_coef_)
