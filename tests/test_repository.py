@@ -298,7 +298,7 @@ def test_code_lines_are_counted_without_words():
 
 
 BUDGETS = {
-    "ground floor": 1_080,
+    "ground floor": 1_081,
     "ground": 1_143,
     "margins": 493,
     "svm": 644,
@@ -317,7 +317,7 @@ BUDGETS = {
 # 250 lines more than in November 2026: least squares and Bradley-Terry that do not grow as n^3, blocks in the
 # smoother, forecasts in parts and one step ahead at the cost of what moves, kernels of close items, and
 # compilation that says a word.
-PREFLEARN = 10_756
+PREFLEARN = 10_757
 
 
 OVER = (
