@@ -208,7 +208,7 @@ def sparse(counts: Sequence[int], candidates: Sequence[int], cap: int | None = N
     among = _numbers(candidates, "candidates", "a positive number of candidates a draw", len(found))
     require((among > 0).all(), candidates, "candidates", "a positive number of candidates a draw")
     fewer = lead([0.5] * len(found), found / among)
-    capped = cap is not None and found.max() >= cap
+    capped = cap is not None and found.max() >= _numbers([cap], "cap", "None, or a number of coefficients")[0]
     return None if capped else True if fewer.low >= 0 else False if fewer.high < 0 else None
 
 

@@ -433,7 +433,7 @@ def n_earlier(matches: Matches, start: int) -> int:
     check_matches(matches)
     if len(matches) < 2:
         raise ValueError(f"there are {len(matches)} matches; expected one to forecast and an earlier one")
-    good = isinstance(start, int | np.integer) and not isinstance(start, bool) and 0 < start < len(matches)
+    good = isinstance(start, int | np.integer) and 0 < as_real(start) < len(matches)
     require(good, start, "start", f"the number of a match, from 1 to {len(matches) - 1}")
     known = int(np.searchsorted(matches.time, matches.time[start]))
     if known == 0:

@@ -307,7 +307,7 @@ def forecast_results(
     ([[0.158, 0.842], [0.307, 0.693]], [1.0, 1.0])
     """
     likelihood = getattr(model, "likelihood", None)
-    outcomes = check_labels(frame["outcome"], len(frame))
+    outcomes = check_labels(Matches.from_frame(frame)[1], len(frame))
     start, ties = training_size(len(frame), share), bool((outcomes == 0).any())
     matches, y = observations(frame, likelihood, advantage=advantage)
     if isinstance(model, RatingSystem):

@@ -159,6 +159,7 @@ def test_lead_refuses(ours, theirs, message):
         (lambda: every(0.5), "answers is 0.5; expected a sequence of True, False or None"),
         (lambda: some([True, 1]), r"answers is \[True, 1\]; expected a sequence of True"),
         (lambda: best("x"), "leads is 'x'; expected a sequence of Lead"),
+        (lambda: sparse([3, 4], [9, 9], cap=""), r"cap\[0\] is ''"),
         (lambda: robust([(1.0, 0.1, 3)]), r"leads is \[\(1.0, 0.1, 3\)\]; expected a sequence of Lead"),
         (lambda: sparse([1, 2], [3, 0]), r"candidates is \[3, 0\]; expected a positive number"),
         (lambda: typical([True, None]), r"answers is \[True, None\]; expected True or False, one a draw"),

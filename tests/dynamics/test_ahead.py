@@ -122,6 +122,7 @@ def test_sweeps_that_run_in_circles_are_damped():
     [
         ({"start": 0}, "start is 0; expected the number of a match, from 1 to 119"),
         ({"start": True}, "start is True"),
+        ({"start": np.timedelta64(1, "D")}, r"start is .*timedelta"),
         ({"start": 1}, "at time 0, as the first one is"),
         ({"model": "Elo"}, "expected a DynamicComparisons"),
         ({"tol": 0}, "tol is 0"),

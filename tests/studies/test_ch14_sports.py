@@ -180,6 +180,8 @@ def test_rating_systems_and_advantages():
     np.testing.assert_array_equal(found.probabilities, earlier_forecasts(elo, matches, y, 42))
     with pytest.raises(ValueError, match="no feature 'advantage'"):
         forecast_results(elo, frame)
+    with pytest.raises(ValueError, match=r"expected also \['outcome'\], once each"):
+        forecast_results(elo, frame.drop(columns="outcome"))
 
 
 # ---- Scores
