@@ -133,7 +133,7 @@ def check_array(values: ArrayLike, name: str, shape: tuple[int | str, ...], mean
     return array
 
 
-def check_items(items: ArrayLike, name: str = "items", scaled: bool = False, keep: Any = False) -> Floats:
+def check_items(items: Any, name: str = "items", scaled: bool = False, keep: Any = False) -> Floats:
     """Return `items` as a finite (n, p) float array, `scaled` if products are to be finite.
 
     Sparse ones become dense, up to a gigabyte, unless `keep` asks for a CSR array with entries in order:
@@ -151,7 +151,7 @@ def check_items(items: ArrayLike, name: str = "items", scaled: bool = False, kee
 
 def _as_csr(items: Any, name: str) -> Any:
     check_shape(items, name, ("n", "p"))
-    values = sparse.csr_array(items)
+    values: Any = sparse.csr_array(items)
     check_array(np.append(values.data, 0), f"{name}.data", ("entries",))
     values = values.astype(np.float64)  # a copy, whose entries are put in order
     values.sum_duplicates()

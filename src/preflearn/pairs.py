@@ -5,7 +5,7 @@ A method asks B for four things only: B f, B'v, B'WB and B K B' (`Incidence`).
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 from weakref import WeakSet
 
 import numpy as np
@@ -249,7 +249,7 @@ class Pairs:
         first, second = check_items(first, "first", keep=True), check_items(second, "second", keep=True)
         check_shape(second, "second", first.shape, "the same as of first")
         m, some = first.shape[0], sparse.issparse(first) or sparse.issparse(second)
-        items = sparse.vstack([first, second], "csr") if some else np.vstack([first, second])
+        items: Any = sparse.vstack([first, second], "csr") if some else np.vstack([first, second])
         return cls._trusted(items, np.arange(2 * m).reshape(2, m).T)
 
     @classmethod

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import Floats, Ids, check_items, require
+from preflearn.checks import Floats, check_items, require
 from preflearn.ground.kernels import distinct_items, distinct_rows
 from preflearn.metrics import comparison_loss, threshold
-from preflearn.pairs import TOLD, Origin, Pairs, as_pairs
+from preflearn.pairs import TOLD, Pairs, as_pairs
 
 
 class LeakageWarning(UserWarning):
@@ -30,7 +30,7 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
 
     tau_: float = 1.0
     n_features_in_: int
-    _met: tuple[Origin, Ids] | None = None  # the pairs of the fit
+    _met: tuple[Any, Any] = None, None  # the origin and the index of the pairs of the fit
     # As floats, which cannot be column numbers: scikit-learn's cross_val_predict encodes labels as 0, 1, ...
     # before it fits probabilities or decisions, and fails now; it would report what -1 as 0, 1 as 1 gave.
     classes_ = np.array([-1.0, 0.0, 1.0])
@@ -40,7 +40,7 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
         self.n_features_in_, self._met = pairs.shape[2], (pairs.origin, pairs.index)
 
     def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | {"_met": None}  # elsewhere no pairs are slices of these
+        return super().__getstate__() | {"_met": (None, None)}  # pyright: ignore[reportOperatorIssue]  (elsewhere no pairs are slices of these)
 
     def rank_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Scores r(x) of items, shape (n,); larger is better."""
@@ -72,8 +72,8 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
         return 1.0 - comparison_loss(y, self.predict(pairs), sample_weight)
 
     def _warn_of_leakage(self, pairs: Pairs | ArrayLike) -> None:
-        origin, trained = self._met or (None, None)
-        if origin is None or not isinstance(pairs, Pairs) or pairs.origin is not origin or origin in TOLD:
+        origin, trained = self._met
+        if not isinstance(pairs, Pairs) or pairs.origin is not origin or origin in TOLD:
             return
         keys = [index.min(axis=1) * pairs.B.shape[1] + index.max(axis=1) for index in (pairs.index, trained)]
         new = pairs.index[~np.isin(*keys)]  # none are, among the training pairs themselves
@@ -153,7 +153,7 @@ class OnItems(TransformerMixin, BaseEstimator):
             hasattr(self.transformer, "transform"), self.transformer, "transformer", "one of scikit-learn"
         )
         pairs = as_pairs(pairs, keep=True)
-        self.transformer_ = clone(self.transformer).fit(pairs.items[distinct_items(pairs)[0]])
+        self.transformer_ = clone(self.transformer).fit(pairs.items[distinct_items(pairs)[0]])  # pyright: ignore[reportAttributeAccessIssue]
         return self
 
     def transform(self, pairs: Pairs | ArrayLike) -> Pairs:

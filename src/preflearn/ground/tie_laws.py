@@ -83,8 +83,8 @@ def minimise(
     order = np.concatenate([np.flatnonzero(used & (y != 0)), np.flatnonzero(used & (y == 0))])
     B = Incidence(np.asfortranarray(B.index[order]), B.shape[1])
     y, weights = y[order], weights[order]
-    if sparse.issparse(X) and X.nnz >= np.prod(X.shape) / 8:
-        X = X.toarray()
+    if sparse.issparse(X) and X.nnz >= np.prod(X.shape) / 8:  # pyright: ignore[reportAttributeAccessIssue]
+        X = X.toarray()  # pyright: ignore[reportAttributeAccessIssue]
     if not sparse.issparse(X) and np.count_nonzero(filled := X != 0) < X.size / 8:
         places = np.divmod(np.flatnonzero(filled), X.shape[1])  # a fifth of the time of csr_array(X)
         X = sparse.csr_array((X[places], places), shape=X.shape)  # pyright: ignore[reportAssignmentType]  (has the products that we need)
