@@ -4,7 +4,8 @@ import warnings
 
 import numpy as np
 import pytest
-from dynamics.problems import both_methods, matches_of, random_design
+from dynamics.problems import both_methods, matches_of, random_design, small
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.dynamics import (
@@ -170,3 +171,16 @@ def test_lengths_are_judged_by_the_whole_span():
     matches, y = season(6, Probit())
     with warnings.catch_warnings(action="error"):
         one_step_ahead(DynamicComparisons(Matern12(1.0, lengthscale=200.0), Probit()), matches, y, 8)
+
+
+def test_prior_means_are_known_ahead():
+    """As by fits of all earlier matches."""
+    matches, y = small(n=20, outcomes=(1, -1))
+    model = DynamicComparisons(Constant(0.5), Logit(), tol=1e-9, mean={"Ann": 0.8, "Dee": -0.5})
+    ahead = one_step_ahead(model, matches, y, start=12, tol=1e-6)
+    for k in range(12, 20):
+        known = np.searchsorted(matches.time, matches.time[k])
+        expected = clone(model).fit(matches[:known], y[:known]).moments(matches[[k]])
+        np.testing.assert_allclose(
+            (ahead.mean[k - 12], ahead.variance[k - 12]), np.ravel(expected), atol=1e-5
+        )

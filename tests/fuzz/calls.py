@@ -26,13 +26,14 @@ import bookrunner
 import preflearn
 import studies
 from preflearn.datasets import DatasetUnavailable
+from preflearn.matches import OutcomeWarning, TimeWarning, UnseenWarning
 
 OURS = ("preflearn", "studies", "bookrunner")
 INSIDE = {"checks", "compiled", "counting"}  # no doors: their callers have checked what they are given
 # What others make and check, or what takes a model that was fitted or a table that we print.
 NOT_CHECKED = {"Incidence", "DifferenceGram", "StateSpace", "Separability", "Likelihood.check"}
 NOT_CHECKED |= {"cone_distance", "published_model", "at_end"}
-WARNINGS = (UserWarning, ConvergenceWarning, FitFailedWarning)
+WARNINGS = (UserWarning, ConvergenceWarning, FitFailedWarning, OutcomeWarning, TimeWarning, UnseenWarning)
 ENGINE = (np.ndarray, collections.abc.Callable)
 CHANGES_ITSELF = {"fit", "partial_fit", "update"}
 
