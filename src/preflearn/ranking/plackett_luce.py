@@ -63,9 +63,9 @@ class PlackettLuce(Uncertain, BaseEstimator):
     --------
     >>> model = PlackettLuce().fit([["a", "b", "c"], ["b", "a", "c"], ["a", ("b", "c")], ["c", "a", "b"]])
     >>> model.items_, model.coef_.round(2).tolist()
-    (['a', 'b', 'c'], [0.56, -0.15, -0.41])
+    (['a', 'b', 'c'], [0.92, -0.16, -0.76])
     >>> model.standard_errors([("a", "c")]).round(2).tolist()
-    [1.22]
+    [1.19]
     """
 
     items_: list[Any]
@@ -157,8 +157,8 @@ class PlackettLuce(Uncertain, BaseEstimator):
     def _joint(self, rows: Any) -> Floats:
         if self._inverse is None:  # of the second derivatives, by differences of gradients
             steps = _STEP * np.eye(len(self._x))
-            ends = [[_loss(self._x + sign * step, *self._data)[1] for step in steps] for sign in (1, -1)]
-            self._inverse = np.linalg.inv(np.subtract(*ends) / (2 * _STEP))
+            up, down = ([_loss(self._x + s * e, *self._data)[1] for e in steps] for s in (1, -1))
+            self._inverse = np.linalg.inv(np.subtract(up, down) / (2 * _STEP))
         n = len(self.coef_)
         return rows @ self._inverse[:n, :n] @ rows.T
 
