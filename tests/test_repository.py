@@ -299,14 +299,14 @@ def test_code_lines_are_counted_without_words():
 
 BUDGETS = {
     "ground floor": 1_263,
-    "ground": 1_206,
+    "ground": 1_320,
     "margins": 495,
     "svm": 676,
     "path": 1_253,
     "pursuit": 1_003,
     "dynamics": 3_105,
     "ratings": 411,
-    "ranking": 369,
+    "ranking": 740,
     "analogy": 944,
     "datasets": 542,
     "studies": 1_504,
@@ -317,7 +317,7 @@ BUDGETS = {
 # 250 lines more than in November 2026: least squares and Bradley-Terry that do not grow as n^3, blocks in the
 # smoother, forecasts in parts and one step ahead at the cost of what moves, kernels of close items, and
 # compilation that says a word.
-PREFLEARN = 11_267
+PREFLEARN = 11_752
 
 
 OVER = (

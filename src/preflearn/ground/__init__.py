@@ -1,5 +1,6 @@
 """What all learners share: item kernels, the estimator contract, losses of outcomes, splits of pairs."""
 
+from preflearn.ground.diagnosis import Diagnosis, NotIdentifiedWarning, diagnose
 from preflearn.ground.estimator import ComparisonEstimator, LeakageWarning, OnItems
 from preflearn.ground.kernels import NotPositiveSemidefiniteError
 from preflearn.ground.splits import DateSplit, ItemKFold, QueryKFold
@@ -7,9 +8,12 @@ from preflearn.ground.splits import DateSplit, ItemKFold, QueryKFold
 __all__ = [
     "ComparisonEstimator",
     "DateSplit",
+    "Diagnosis",
     "ItemKFold",
     "LeakageWarning",
+    "NotIdentifiedWarning",
     "NotPositiveSemidefiniteError",
     "OnItems",
     "QueryKFold",
+    "diagnose",
 ]
