@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.model_selection import TimeSeriesSplit
 
-from preflearn.matches import Matches
+from preflearn.matches import Matches, OutcomeWarning, TimeWarning
 
 
 def frame(**changes):
@@ -254,3 +254,178 @@ def test_design_gives_differences_of_scores(order, seed):
     np.testing.assert_allclose(matches.design @ by_feature, expected, atol=1e-12)
     first, second = matches.players().T
     np.testing.assert_allclose(by_feature[first] - by_feature[second], expected, atol=1e-12)
+
+
+# ---- Line-ups, and what else a cell may hold
+
+
+def test_a_list_is_a_line_up_and_no_name():
+    """It was read as one player, called "['Ann', 'Bob']"."""
+    first = [["Ann", "Bob"], ("Cy",), {"Ann": 1.0, "Dee": 0.25}]
+    second = ["Cy", {"Dee": 2}, ["Bob", "Cy"]]
+    matches, _ = Matches.from_frame(frame(first=first, second=second), advantage="home")
+    assert matches.features == ("Ann", "Bob", "Cy", "Dee", "advantage")
+    expected = [[1, 1, -1, 0, 1], [0, 0, 1, -2, 0], [1, -1, -1, 0.25, 1]]
+    np.testing.assert_array_equal(matches.design.toarray(), expected)
+
+
+def test_line_ups_of_one_are_players():
+    matches, _ = Matches.from_frame(frame(first=[["Bob"], ["Ann"], ["Cy"]]), interactions=True)
+    plain, _ = Matches.from_frame(frame(), interactions=True)
+    assert matches.features == plain.features
+    np.testing.assert_array_equal(matches.design.toarray(), plain.design.toarray())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"first": [["Bob", "Ann"], "Ann", "Cy"]}, "'Ann' meets himself in row 0; expected different"),
+        ({"first": [["Bob", "Bob"], "Ann", "Cy"]}, "'Bob' meets himself in row 0"),
+        ({"first": ["Bob", [], "Cy"]}, r"the line-up in row 1 of column 'first' is \[\]; expected a name"),
+        ({"first": ["Bob", {"Ann": -1.0}, "Cy"]}, r"a weight in row 1 of .* is -1.0; expected a positive"),
+        ({"first": ["Bob", ["Ann", None], "Cy"]}, r"the name in row 1 of .* is None; expected a text or a n"),
+        ({"first": ["Bob", [["Ann"]], "Cy"]}, r"the name in row 1 of .* is \['Ann'\]; expected a text"),
+        ({"first": ["Bob", {"Ann", "Dee"}, "Cy"]}, r"the name in row 1 of column 'first' is {.*; expected a"),
+        ({"first": [b"Bob", "Ann", "Cy"]}, r"the name in row 0 of column 'first' is b'Bob'; expected a text"),
+        ({"second": [True, False, True]}, "the name in row 0 of column 'second' is True; expected a text"),
+        ({"second": pd.to_datetime(["2020-01-01"] * 3)}, r"the name in row 0 of .* is Timestamp"),
+    ],
+)
+def test_what_is_no_name_is_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        Matches.from_frame(frame(**changes))
+
+
+def test_line_ups_have_no_interactions():
+    with pytest.raises(ValueError, match="interactions is True; expected False where there are line-ups"):
+        Matches.from_frame(frame(first=[["Bob", "Dee"], "Ann", "Cy"]), interactions=True)
+
+
+# ---- Times and outcomes as they come
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        ["1969-12-31", "1970-01-01 12:00", "2000-01-01T00:00Z"],
+        [pd.Timestamp(day).to_pydatetime() for day in ("1969-12-31", "1970-01-01 12:00", "2000-01-01")],
+        pd.Series(["1969-12-31", "1970-01-01 12:00", "2000-01-01"], dtype=object),
+    ],
+)
+def test_dates_may_be_texts(time):
+    np.testing.assert_array_equal(Matches.from_frame(frame(time=time))[0].time, [-1, 0.5, 10957])
+
+
+@pytest.mark.parametrize("time", [["03/04/2020"] * 3, ["2020"] * 3, ["20200101"] * 3, ["2020-02-31"] * 3])
+def test_texts_of_two_meanings_are_refused(time):
+    with pytest.raises(
+        ValueError, match=r"column 'time' .*expected numbers, or dates: ISO texts such as 2024"
+    ):
+        Matches.from_frame(frame(time=time))
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_times_since_1970_in_another_unit_are_warned_of(unit):
+    """And what the message says makes days of them."""
+    days = pd.to_datetime(["2020-01-01", "2020-06-01", "2021-01-01"])
+    time = (days - pd.Timestamp(0)) // pd.Timedelta(1, unit)
+    with pytest.warns(TimeWarning, match=rf"read as dates .*pandas.to_datetime\(..., unit='{unit}'\)"):
+        Matches.from_frame(frame(time=time))
+    with warnings.catch_warnings(action="error"):
+        matches, _ = Matches.from_frame(frame(time=pd.to_datetime(time, unit=unit)))
+    np.testing.assert_array_equal(matches.time, [18262, 18414, 18628])
+
+
+def test_nullable_numbers_are_numbers():
+    changes = {"outcome": pd.array([1, 0, -1], "Int64"), "time": pd.array([0, 1.5, 1.5], "Float64")}
+    matches, y = Matches.from_frame(frame(**changes, home=pd.array([True, False, True], "boolean")))
+    assert (y.tolist(), y.dtype.kind, matches.time.tolist()) == ([1, 0, -1], "i", [0, 1.5, 1.5])
+    with pytest.raises(ValueError, match="column 'outcome' has no value in row 2"):
+        Matches.from_frame(frame(outcome=pd.array([1, 0, None], "Int64")))
+    ids = pd.array([1, 2, 3], "Int64")
+    assert Matches.from_frame(frame(first=ids, second=[2, 3, 1]))[0].features == ("1", "2", "3")
+
+
+def repeated(outcome):
+    return pd.DataFrame({"first": "a", "second": "b", "time": range(len(outcome)), "outcome": outcome})
+
+
+def test_wins_and_losses_as_1_and_0_are_not_passed_over():
+    """Sixty wins and forty losses were sixty wins and forty ties, without a word."""
+    scores = repeated([1] * 60 + [0] * 40)
+    with pytest.warns(
+        OutcomeWarning, match="'outcome' holds only 1 and 0, read as 60 wins .* 40 ties"
+    ) as found:
+        _, y = Matches.from_frame(scores)
+    assert found[0].filename == __file__
+    np.testing.assert_array_equal(y, scores["outcome"])
+    with warnings.catch_warnings(action="error"):
+        _, y = Matches.from_frame(scores, outcomes="win-loss")
+        np.testing.assert_array_equal(y, [1] * 60 + [-1] * 40)
+        _, y = Matches.from_frame(scores, outcomes="labels")
+        np.testing.assert_array_equal(y, scores["outcome"])
+        Matches.from_frame(repeated([1, 0, -1, 0, 1]))
+        Matches.from_frame(repeated([2, 0, 1, 0, 1]))  # points
+        Matches.from_frame(repeated([1, 1, 1, 1, 1]))
+
+
+def test_half_points_are_ties():
+    half = repeated([1.0, 0.5, 0.0, 0.5])
+    with pytest.warns(OutcomeWarning, match="only 1, 1/2 and 0, read as wins, ties and losses"):
+        _, y = Matches.from_frame(half)
+    assert (y.tolist(), y.dtype.kind) == ([1, 0, -1, 0], "i")
+    with warnings.catch_warnings(action="error"):
+        np.testing.assert_array_equal(Matches.from_frame(half, outcomes="win-loss")[1], y)
+        np.testing.assert_array_equal(Matches.from_frame(half, outcomes="labels")[1], half["outcome"])
+    with pytest.raises(
+        ValueError, match=r"column 'outcome'\[1\] is -1; expected 1 \(won\), 1/2 \(tie\) or 0"
+    ):
+        Matches.from_frame(repeated([1, -1]), outcomes="win-loss")
+    with pytest.raises(ValueError, match="outcomes is 'wins'; expected 'labels' or 'win-loss'"):
+        Matches.from_frame(half, outcomes="wins")
+
+
+def test_fixtures_have_no_outcomes():
+    matches = Matches.from_frame(frame().drop(columns="outcome"), outcome=None)
+    both, _ = Matches.from_frame(frame())
+    np.testing.assert_array_equal(matches.design.toarray(), both.design.toarray())
+    assert matches.columns == both[1:].columns == both.columns
+    assert pickle.loads(pickle.dumps(matches)).columns == matches.columns
+
+
+# ---- Races
+
+
+def race(**changes):
+    columns = {"event": "x", "player": ["Cy", "Ann", "Dee", "Bob"], "rank": [3, 1, 3, 2], "time": 5.0}
+    return pd.DataFrame(columns | changes)
+
+
+def test_neighbours_in_rank_are_compared_by_their_performances():
+    two = pd.concat([race(event="y", time=7.0).iloc[:2], race()], ignore_index=True)
+    matches, y = Matches.from_rankings(two)
+    assert matches.features[:4] == ("Ann", "Bob", "Cy", "Dee")
+    names = [("performance", "x", name) for name in ("Ann", "Bob", "Cy", "Dee")]
+    assert list(matches.features[4:]) == [*names, ("performance", "y", "Ann"), ("performance", "y", "Cy")]
+    players = [[1, -1, 0, 0], [0, 1, -1, 0], [0, 1, 0, -1], [1, 0, -1, 0]]
+    np.testing.assert_array_equal(matches.design.toarray()[:, :4], 100 * np.array(players))
+    np.testing.assert_array_equal(matches.design.toarray()[:3, 4:8], 100 * np.array(players)[:3])
+    np.testing.assert_array_equal(matches.design.toarray()[3, 8:], [100, -100])
+    assert (matches.time.tolist(), y.tolist()) == ([5, 5, 5, 7], [1, 1, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"player": ["Cy", "Ann", "Cy", "Bob"]}, r"column 'player'\[2\] is 'Cy'; expected each player once"),
+        ({"time": [1, 1, 2, 1]}, r"column 'time'\[2\] is 2.0; expected one time in an event"),
+        ({"rank": 1}, "the number of comparisons is 0; expected an event with two ranks"),
+        ({"rank": ["1st", "2nd", "3rd", "4th"]}, "column 'rank' has dtype .*; expected numbers"),
+        ({"player": [["Cy"], "Ann", "Dee", "Bob"]}, r"the name in row 0 of column 'player' is \['Cy'\]"),
+    ],
+)
+def test_bad_rankings_are_named(changes, message):
+    with pytest.raises(ValueError, match=message):
+        Matches.from_rankings(race(**changes))
+    with pytest.raises(ValueError, match=r"expected also \['place'\], once each"):
+        Matches.from_rankings(race(), rank="place")

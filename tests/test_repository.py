@@ -302,14 +302,14 @@ def test_code_lines_are_counted_without_words():
 
 
 BUDGETS = {
-    "ground floor": 1_080,
+    "ground floor": 1_256,
     "ground": 1_143,
     "margins": 493,
     "svm": 643,
     "path": 1_249,
     "pursuit": 1_000,
-    "dynamics": 2_939,
-    "ratings": 350,
+    "dynamics": 3_124,
+    "ratings": 428,
     "ranking": 368,
     "analogy": 944,
     "datasets": 542,
@@ -321,7 +321,7 @@ BUDGETS = {
 # 250 lines more than in November 2026: least squares and Bradley-Terry that do not grow as n^3, blocks in the
 # smoother, forecasts in parts and one step ahead at the cost of what moves, kernels of close items, and
 # compilation that says a word.
-PREFLEARN = 10_751
+PREFLEARN = 11_190
 
 
 OVER = (

@@ -8,10 +8,13 @@ References
 
 from __future__ import annotations
 
+import difflib
 import warnings
 from collections import Counter
-from collections.abc import Hashable, Iterable
-from typing import Any
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from datetime import date
+from numbers import Real
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -21,9 +24,13 @@ from scipy import sparse
 from preflearn.checks import (
     LARGEST,
     Floats,
+    as_array,
     as_floats,
+    as_real,
     check_array,
+    check_choice,
     check_flag,
+    check_real,
     check_selection,
     check_shape,
     refuse,
@@ -33,9 +40,25 @@ from preflearn.checks import (
 from preflearn.compiled import njit
 from preflearn.pairs import Incidence
 
-__all__ = ["Matches"]
+__all__ = ["Matches", "OutcomeWarning", "TimeWarning", "UnseenWarning"]
 
 ADVANTAGE = "advantage"  # the name of the feature for the home ground, or for the first move
+PERFORMANCE = "performance"  # of features (PERFORMANCE, event, player), and of their covariance
+SHARPNESS = 100.0  # of performances: the noise of a comparison is a hundredth of theirs
+_UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # of times since 1970
+_LISTED = 5  # unseen names in a message
+
+
+class OutcomeWarning(UserWarning):
+    """Outcomes may mean something else: 1 and 0 are win and tie, half points are scores of the first."""
+
+
+class TimeWarning(UserWarning):
+    """Times, or lengths and rates of a covariance, may be in another unit than is meant."""
+
+
+class UnseenWarning(UserWarning):
+    """Names in a forecast that nothing was learned of: misspelt, or newcomers."""
 
 
 class Matches:
@@ -56,6 +79,11 @@ class Matches:
         Distinct names. A str stands for a player or a team, but for "advantage"; a tuple for a
         combination of features, as of two players.
 
+    Attributes
+    ----------
+    columns : dict or None
+        The arguments that `from_frame` read a frame with, by which a model reads the next one.
+
     Raises
     ------
     ValueError
@@ -71,8 +99,9 @@ class Matches:
     [[0, 1], [1, 2]]
     """
 
-    __slots__ = ("design", "features", "time")
+    __slots__ = ("columns", "design", "features", "time")
 
+    columns: dict[str, Any] | None
     design: Any  # a csr_array, of which stubs know too little
     time: Floats
     features: tuple[Hashable, ...]
@@ -80,7 +109,7 @@ class Matches:
     def __init__(
         self, design: ArrayLike | sparse.sparray, time: ArrayLike, features: Iterable[Hashable]
     ) -> None:
-        self.design, self.features = _check_design(design), _check_features(features)
+        self.design, self.features, self.columns = _check_design(design), _check_features(features), None
         n_matches, n_features = self.design.shape
         if len(self.features) != n_features:
             raise ValueError(f"there are {len(self.features)} features; expected {n_features}, one a column")
@@ -95,38 +124,45 @@ class Matches:
         first: str = "first",
         second: str = "second",
         time: str = "time",
-        outcome: str = "outcome",
+        outcome: str | None = "outcome",
         advantage: str | None = None,
         interactions: bool = False,
-    ) -> tuple[Matches, NDArray]:
+        outcomes: Literal["labels", "win-loss"] | None = None,
+    ) -> Any:
         """Matches, and their outcomes, from the columns of a frame.
 
-        **Dates become days**: a column of dates and times is turned into the number of days (a float)
-        since 1970-01-01, UTC where it has a time zone, so that frames that are read one after the other
-        share one clock. A column of numbers is kept, in its own unit.
+        **Dates become days**: a column of dates and times, or of their ISO texts, is turned into the number
+        of days (a float) since 1970-01-01, UTC where it has a time zone, so that frames that are read one
+        after the other share one clock. A column of numbers is kept, in its own unit.
 
         Parameters
         ----------
         frame : DataFrame
             One row a match, sorted by time; the loaders of `preflearn.datasets` return such frames.
         first, second : str
-            The columns with the names of the opponents, which are read as str.
+            The columns with the names of the opponents: texts, or numbers, which are read as texts. A list
+            or tuple of names is a line-up, whose scores add up; so is a dict of names to positive weights.
         time, outcome : str
             The columns with the time, and with the outcome: 1, 0, -1 (first won, tie, second won), or
-            points of the first, or a difference of points; no bools, whose False would be a tie.
+            points of the first, or a difference of points; no bools, whose False would be a tie. With
+            outcome=None the frame is a list of fixtures, to be forecast.
         advantage : str, optional
             A column, bool or number, that says how much of an advantage (home ground, first move) the
             first has over the second; it becomes the feature "advantage" (section 4.2.2).
         interactions : bool
             Whether to add a feature (a, b), a < b, for each two opponents that meet: +1 where a is first,
-            -1 where b is, the s_ij of section 4.2.3 in d = s_i - s_j + s_ij.
+            -1 where b is, the s_ij of section 4.2.3 in d = s_i - s_j + s_ij. Not for line-ups.
+        outcomes : "labels" or "win-loss", optional
+            "labels": outcomes are as they stand. "win-loss": they are scores of the first, 1 won, 1/2 tie,
+            0 lost, and become 1, 0, -1. None: scores where there are only 1, 1/2 and 0, else as they stand;
+            a warning says so where they might mean something else.
 
         Returns
         -------
         matches : Matches
             Features: the names, sorted; then "advantage"; then the interactions, sorted.
         y : ndarray of shape (N,)
-            The outcomes.
+            The outcomes; only the matches are returned where outcome is None.
 
         Raises
         ------
@@ -137,39 +173,143 @@ class Matches:
 
         Warns
         -----
-        UserWarning
-            If all times are numbers that read as dates from 1600 to 2200, such as 20240131.
+        OutcomeWarning
+            If outcomes are only 1 and 0, or 1, 1/2 and 0, and `outcomes` does not say what they are.
+        TimeWarning
+            If all times are numbers that read as dates from 1600 to 2200, such as 20240131, or as seconds
+            (or a thousandth, ... of them) since 1970.
 
         Examples
         --------
         >>> import pandas as pd
-        >>> day = pd.to_datetime(["1970-01-02", "1970-01-04"])
+        >>> day = ["1970-01-02", "1970-01-04"]
         >>> frame = pd.DataFrame({"first": ["Bob", "Cy"], "second": ["Ann", "Bob"],
-        ...                       "time": day, "outcome": [1, 0], "home": [True, False]})
+        ...                       "time": day, "outcome": [1, -1], "home": [True, False]})
         >>> matches, y = Matches.from_frame(frame, advantage="home")
         >>> matches.features
         ('Ann', 'Bob', 'Cy', 'advantage')
         >>> matches.design.toarray().astype(int).tolist(), matches.time.tolist(), y.tolist()
-        ([[-1, 1, 0, 1], [0, -1, 1, 0]], [1.0, 3.0], [1, 0])
+        ([[-1, 1, 0, 1], [0, -1, 1, 0]], [1.0, 3.0], [1, -1])
         """
-        columns = [first, second, time, outcome] + ([] if advantage is None else [advantage])
+        columns = [first, second, time, *(name for name in (outcome, advantage) if name is not None)]
         require(isinstance(frame, pd.DataFrame), frame, "frame", "a DataFrame, one row a match")
-        missing = [c for c in columns if not isinstance(c, str | int) or list(frame).count(c) != 1]
-        require(not missing, list(frame), "the list of columns", f"also {shown(missing)}, once each")
-        require(len(frame) > 0, len(frame), "the number of rows of the frame", "at least one match")
-        names, players = _opponents(frame, first, second)
+        _check_columns(frame, columns, "match")
+        names, players, block = _opponents(frame, first, second)
         features: list[Hashable] = list(names)
-        blocks = [Incidence(players, len(names)).matrix()]
+        blocks = [block]
         if advantage is not None:
             require(ADVANTAGE not in features, ADVANTAGE, "a player's name", "another than the feature's")
             blocks.append(sparse.csr_array(_numbers(frame, advantage).astype(np.float64)[:, None]))
             features.append(ADVANTAGE)
         if check_flag(interactions, "interactions"):
+            require(players is not None, True, "interactions", "False where there are line-ups")
             couples, block = _interactions(players)
             blocks.append(block)
             features += [(names[a], names[b]) for a, b in couples]
         design: Any = sparse.hstack(blocks, format="csr") if len(blocks) > 1 else blocks[0]
-        return cls(design, _clock(frame, time), features), _numbers(frame, outcome, "iuf")
+        matches = cls(design, _clock(frame, time), features)
+        read = {"first": first, "second": second, "time": time, "advantage": advantage}
+        matches.columns = {**read, "interactions": bool(interactions)}
+        if outcome is None:
+            return matches
+        y = _numbers(frame, outcome, "iuf")
+        return matches, as_outcomes(y, f"column {outcome!r}", outcomes, stacklevel=3)
+
+    @classmethod
+    def from_rankings(
+        cls,
+        frame: pd.DataFrame,
+        *,
+        event: str = "event",
+        player: str = "player",
+        rank: str = "rank",
+        time: str = "time",
+    ) -> tuple[Matches, NDArray[np.int8]]:
+        """Races, podiums and free-for-alls as comparisons of performances: TrueSkill's game of many sides.
+
+        In each event a player's performance is his score and an error of variance 1/2, so that the error of
+        a difference of two is that of `Probit`, and better ranks are better performances [Herbrich2006]_.
+        So each error is a feature, ("performance", event, player), whose covariance is Constant(1/2) unless
+        a mapping of covariances names "performance"; and who is compared with whom knows it: a chain of
+        neighbours in rank says as much as all pairs. Players of one rank are not compared with each other,
+        but all of them with all of the next rank: after a podium, give the rest one rank.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            One row a player in an event, in any order.
+        event, player : str
+            The columns with the names of events and of players, texts or numbers.
+        rank, time : str
+            The columns with the rank, the smallest is the best, and with the time, as in `from_frame`, which
+            is one time in an event.
+
+        Returns
+        -------
+        matches : Matches
+            Features: the players, sorted; then the performances. Entries are 100 or -100, which makes the
+            comparison of two performances all but free of noise: fit them with `Probit`.
+        y : ndarray of shape (N,)
+            All 1: the first is the one of better rank.
+
+        Raises
+        ------
+        ValueError
+            If a column or a value is missing or of another kind, a player is twice in an event, an event has
+            two times, or no event has two ranks.
+
+        Notes
+        -----
+        Score and error of a player count as independent in the posterior. For three equal sides of variance
+        1 exact integration gives the means ±0.691 and the standard deviations 0.841, 0.794, 0.841; ours are
+        ±0.699 and 0.852, 0.770, 0.852. With two sides the first game is exact.
+
+        References
+        ----------
+        .. [Herbrich2006] R. Herbrich, T. Minka, T. Graepel, "TrueSkill: a Bayesian skill rating system",
+           NIPS 2006.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> race = {"event": "final", "player": ["Cy", "Ann", "Bob"], "rank": [3, 1, 2], "time": 0.0}
+        >>> race = pd.DataFrame(race)
+        >>> matches, y = Matches.from_rankings(race)
+        >>> matches.design.toarray()[:, :3].astype(int).tolist(), y.tolist()
+        ([[100, -100, 0], [0, 100, -100]], [1, 1])
+        >>> matches.features[3:5]
+        (('performance', 'final', 'Ann'), ('performance', 'final', 'Bob'))
+        """
+        require(isinstance(frame, pd.DataFrame), frame, "frame", "a DataFrame, one row a player in an event")
+        _check_columns(frame, [event, player, rank, time], "player")
+        table = pd.DataFrame({"event": _texts(frame, event), "player": _texts(frame, player)})
+        table["rank"], table["time"] = _numbers(frame, rank, "iuf"), _clock(frame, time)
+        groups = table.groupby("event")["time"]
+        refuse(
+            table.duplicated(["event", "player"]).to_numpy(),
+            table["player"].to_numpy(),
+            f"column {player!r}",
+            "each player once in an event",
+        )
+        refuse(
+            (table["time"] != groups.transform("first")).to_numpy(),
+            table["time"].to_numpy(),
+            f"column {time!r}",
+            "one time in an event",
+        )
+        table = table.sort_values(["time", "event", "rank", "player"], ignore_index=True)
+        better, worse = _neighbours(table)
+        require(len(better) > 0, len(better), "the number of comparisons", "an event with two ranks")
+        people, side = np.unique(table["player"].to_numpy(object), return_inverse=True)
+        columns = side[better], side[worse], len(people) + better, len(people) + worse
+        entries = np.tile([SHARPNESS, -SHARPNESS], 2 * len(better))
+        rows = np.repeat(np.arange(len(better)), 4)
+        design: Any = sparse.csr_array((entries, (rows, np.column_stack(columns).ravel())))
+        own = zip([PERFORMANCE] * len(table), table["event"], table["player"], strict=True)
+        features = [*people.tolist(), *own]
+        used = np.unique(design.indices)  # who was alone in an event is in no match
+        found = cls(design[:, used], table["time"].to_numpy()[better], [features[k] for k in used])
+        return found, np.ones(len(better), dtype=np.int8)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -189,7 +329,7 @@ class Matches:
         The selection has to be in the order of time: a shuffled one raises ValueError.
         """
         rows = check_selection(key, len(self))
-        return trusted(self.design[rows], self.time[rows], self.features)
+        return trusted(self.design[rows], self.time[rows], self.features, self.columns)
 
     def players(self) -> NDArray[np.int64]:
         """The first and the second player of each match.
@@ -223,6 +363,74 @@ def check_matches(matches: Matches) -> None:
     require(isinstance(matches, Matches), matches, "matches", "Matches")
     if len(matches) == 0:
         raise ValueError("there are no matches; expected at least one")
+
+
+def as_matches(matches: Matches | pd.DataFrame, columns: dict[str, Any] | None) -> Matches:
+    """Matches as they are, or those of a frame of fixtures, by the columns that another one was read with."""
+    if isinstance(matches, pd.DataFrame):
+        return Matches.from_frame(matches, outcome=None, **(columns or {}))
+    check_matches(matches)
+    return matches
+
+
+def as_time(time: Any) -> float:
+    """A time as a number: a date, or its ISO text, becomes days since 1970, as in `Matches.from_frame`."""
+    if isinstance(time, str | date | np.datetime64):
+        return float(_clock(pd.DataFrame({"time": [time]}), "time")[0])
+    return check_real(time, "time", "a number, or a date", -LARGEST, LARGEST)
+
+
+def check_seen(matches: Matches, features: Collection[Hashable], unseen: str, stacklevel: int) -> None:
+    """Warn, or raise ValueError, where matches have names that are no features of those learned from."""
+    check_choice(unseen, "unseen", ("warn", "raise", "ignore"))
+    if unseen == "ignore" or matches.features is features:
+        return
+    known = set(features)
+    present = np.flatnonzero(np.bincount(matches.design.indices, minlength=len(matches.features)))
+    names = [str(name) for name in map(matches.features.__getitem__, present) if isinstance(name, str)]
+    if not (strange := [name for name in names if name not in known]):
+        return
+    texts = [name for name in known if isinstance(name, str)]
+    near = [difflib.get_close_matches(name, texts, 1, 0.0) for name in strange[:_LISTED]]
+    listed = [
+        f"{shown(name)} (the nearest known name is {shown(found[0])})" if found else shown(name)
+        for name, found in zip(strange, near, strict=False)
+    ]
+    more = f" and {len(strange) - _LISTED} more" * (len(strange) > _LISTED)
+    text = f"nothing was learned of {', '.join(listed)}{more}; expected names of `fit`"
+    if unseen == "raise":
+        raise ValueError(text)
+    text += ": they are forecast as newcomers, unseen='raise' refuses them, unseen='ignore' says nothing"
+    warnings.warn(text, UnseenWarning, stacklevel=stacklevel)
+
+
+def as_outcomes(y: ArrayLike, name: str, meant: str | None, stacklevel: int) -> Any:
+    """Outcomes in which scores of the first, 1, 1/2 and 0, became 1, 0 and -1.
+
+    Without a word on what is `meant`, a warning says what was understood where it may be something else.
+    """
+    if meant is not None:
+        check_choice(meant, "outcomes", ("labels", "win-loss"))
+    array = as_array(y, name)
+    if meant == "labels" or array.dtype.kind not in "iuf" or array.ndim != 1:
+        return y
+    found = set(np.unique(array).tolist())
+    half, bare = 0.5 in found and found <= {0, 0.5, 1}, found == {0, 1} and len(array) > 3
+    if meant is None and (half or bare):
+        ties = np.count_nonzero(array == 0)
+        kinds, read, points = "1 and 0", f"{len(array) - ties} wins of the first and {ties} ties", "so"
+        if half:
+            kinds, read, points = "1, 1/2 and 0", "wins, ties and losses of the first", "that they are points"
+        warnings.warn(
+            f"{name} holds only {kinds}, read as {read}; outcomes='win-loss' of Matches.from_frame says that "
+            f"0 is a loss (as 2 * y - 1 does), outcomes='labels' {points}",
+            OutcomeWarning,
+            stacklevel=stacklevel,
+        )
+    if meant is None and not half:
+        return y
+    refuse(~np.isin(array, [0, 0.5, 1]), array, name, "1 (won), 1/2 (tie) or 0 (lost)")
+    return (2 * array.astype(np.float64) - 1).astype(np.int64)
 
 
 def n_earlier(matches: Matches, start: int) -> int:
@@ -269,13 +477,15 @@ def joined(old: Matches, new: Matches) -> Matches:
         z.sort_indices()
     parts = (x.data, z.data), (x.indices, z.indices), (x.indptr, x.indptr[-1] + z.indptr[1:])
     design = sparse.csr_array(tuple(map(np.concatenate, parts)), (len(old) + len(new), len(features)))
-    return trusted(design, np.concatenate([old.time, new.time]), features)
+    return trusted(design, np.concatenate([old.time, new.time]), features, old.columns or new.columns)
 
 
-def trusted(design: Any, time: Floats, features: tuple[Hashable, ...]) -> Matches:
+def trusted(
+    design: Any, time: Floats, features: tuple[Hashable, ...], columns: dict[str, Any] | None
+) -> Matches:
     """Matches of a design and features that were checked before; only the order of time is, here."""
     matches = Matches.__new__(Matches)
-    matches.design, matches.time, matches.features = design, time, features
+    matches.design, matches.time, matches.features, matches.columns = design, time, features, columns
     _check_order(time)
     return matches
 
@@ -366,8 +576,15 @@ def _complete(frame: pd.DataFrame, column: str) -> pd.Series:
     return values
 
 
+def _check_columns(frame: pd.DataFrame, columns: list[str], row: str) -> None:
+    missing = [c for c in columns if not isinstance(c, str | int) or list(frame).count(c) != 1]
+    require(not missing, list(frame), "the list of columns", f"also {shown(missing)}, once each")
+    require(len(frame) > 0, len(frame), "the number of rows of the frame", f"at least one {row}")
+
+
 def _numbers(frame: pd.DataFrame, column: str, kinds: str = "biuf", expected: str = "numbers") -> NDArray:
-    array = _complete(frame, column).to_numpy()
+    values = _complete(frame, column)
+    array = values.to_numpy(getattr(values.dtype, "numpy_dtype", None))  # of a nullable one
     if array.dtype.kind not in kinds:
         raise ValueError(f"column {column!r} has dtype {frame[column].dtype}; expected {expected}")
     refuse(~np.isfinite(array), array, f"column {column!r}", "finite numbers")
@@ -376,16 +593,23 @@ def _numbers(frame: pd.DataFrame, column: str, kinds: str = "biuf", expected: st
 
 def _clock(frame: pd.DataFrame, column: str) -> Floats:
     times = _complete(frame, column)
+    if pd.api.types.infer_dtype(times) in ("string", "date", "datetime"):
+        texts = times.astype(str)  # 03/04/2024 has two meanings, and 2024 is a number
+        days = texts.where(texts.str.match(r"\d{4}-\d\d-\d\d"))
+        times = pd.to_datetime(days, format="ISO8601", utc=True, errors="coerce")
+        if times.isna().any():
+            row = int(np.argmax(times.isna()))
+            raise ValueError(
+                f"column {column!r} has dtype {texts.dtype}, {shown(texts.iloc[row])} in row {row}; expected "
+                "numbers, or dates: ISO texts such as 2024-01-31, or pandas.to_datetime(..., format=...)"
+            )
     if not pd.api.types.is_datetime64_any_dtype(times):
-        dates = "numbers, or dates (pandas.to_datetime)"
-        numbers = _numbers(frame, column, "iuf", dates).astype(np.float64)
-        month, day = numbers // 100 % 100, numbers % 100
-        usual = np.isin(month, range(1, 13)) & np.isin(day, range(1, 32))  # and whole
-        if (usual & (numbers > 1600_00_00) & (numbers < 2201_00_00)).all():
+        numbers = _numbers(frame, column, "iuf", "numbers, or dates (pandas.to_datetime)").astype(np.float64)
+        if (how := _dates(numbers)) is not None:
             warnings.warn(
-                f"the numbers of column {column!r} read as dates ({numbers[0]:.0f}), but are taken as times, "
-                "in which a month is 100 long; expected dates: pandas.to_datetime(..., format='%Y%m%d')",
-                UserWarning,
+                f"the numbers of column {column!r} read as dates ({numbers[0]:.0f}), but are taken as times "
+                f"in a unit of their own; expected dates: pandas.to_datetime(..., {how})",
+                TimeWarning,
                 stacklevel=3,
             )
         return numbers
@@ -394,8 +618,53 @@ def _clock(frame: pd.DataFrame, column: str) -> Floats:
     return ((times - pd.Timestamp("1970-01-01")) / pd.Timedelta(days=1)).to_numpy(dtype=np.float64)
 
 
-def _opponents(frame: pd.DataFrame, first: str, second: str) -> tuple[list[str], NDArray[np.int64]]:
-    """The sorted names, and the (N, 2) ids of first and second among them."""
+def _dates(numbers: Floats) -> str | None:
+    """How pandas.to_datetime would read numbers that look like dates, or None."""
+    month, day = numbers // 100 % 100, numbers % 100
+    usual = np.isin(month, range(1, 13)) & np.isin(day, range(1, 32))  # and whole
+    if (usual & (numbers > 1600_00_00) & (numbers < 2201_00_00)).all():
+        return "format='%Y%m%d'"
+    low, high = numbers.min(), numbers.max()
+    found = [unit for unit, size in _UNITS.items() if 3e8 * size < low <= high < 4.2e9 * size]  # 1979 to 2103
+    return f"unit={found[0]!r}" if found else None
+
+
+def _texts(frame: pd.DataFrame, column: str) -> NDArray:
+    """Names as texts."""
+    values = _complete(frame, column)
+    _check_names(values.to_numpy(object), column, range(len(values)))
+    return values.astype(str).to_numpy(object)
+
+
+def _check_names(names: Iterable[Any], column: str, rows: Iterable[int]) -> None:
+    """Names are texts or numbers: of all else, a text is an accident."""
+    for name, row in zip(names, rows, strict=True):
+        if not isinstance(name, str):
+            good = isinstance(name, Real) and not isinstance(name, bool) and np.isfinite(as_real(name))
+            require(good, name, f"the name in row {row} of column {column!r}", "a text or a number")
+
+
+def _side(frame: pd.DataFrame, column: str) -> tuple[NDArray, NDArray, Floats]:
+    """Row, name and weight of each player in a column: one a row, or more where there are line-ups."""
+    values = _complete(frame, column)
+    objects = values.to_numpy(object)
+    if not any(issubclass(kind, list | tuple | Mapping) for kind in set(map(type, objects))):
+        return np.arange(len(values)), _texts(frame, column), np.ones(len(values))
+    found = []
+    for row, value in enumerate(objects):
+        line_up = value if isinstance(value, list | tuple | Mapping) else [value]
+        require(len(line_up) > 0, value, f"the line-up in row {row} of column {column!r}", "a name at least")
+        found += [(row, name, line_up[name] if isinstance(value, Mapping) else 1.0) for name in line_up]
+    rows, names, weights = zip(*found, strict=True)
+    _check_names(names, column, rows)
+    for row, weight in zip(rows, weights, strict=True):
+        good = 0 < as_real(weight) <= LARGEST
+        require(good, weight, f"a weight in row {row} of column {column!r}", "a positive number")
+    return np.array(rows), np.array([str(name) for name in names], dtype=object), np.array(weights, float)
+
+
+def _opponents(frame: pd.DataFrame, first: str, second: str) -> tuple[list[str], Any, Any]:
+    """The sorted names, the (N, 2) ids of first and second among them, None for line-ups, and the design."""
     columns = [_complete(frame, side) for side in (first, second)]
     kinds = {"float" in pd.api.types.infer_dtype(column.to_numpy()) for column in columns}
     if len(kinds) > 1:  # as str, 2.0 and 2 are two players
@@ -403,14 +672,32 @@ def _opponents(frame: pd.DataFrame, first: str, second: str) -> tuple[list[str],
             f"column {first!r} has dtype {columns[0].dtype}, {second!r} {columns[1].dtype}; expected names "
             "of one kind: astype(int) both, for instance"
         )
-    both = np.concatenate([column.astype(str).to_numpy(object) for column in columns])
+    sides = [_side(frame, column) for column in (first, second)]
+    rows, both, weights = (np.concatenate(parts) for parts in zip(*sides, strict=True))
     ids, names = pd.factorize(both, sort=True)
-    players = ids.reshape(2, -1).T
-    same = players[:, 0] == players[:, 1]
-    if same.any():
-        row = np.argmax(same)
-        raise ValueError(f"{both[row]!r} meets himself in row {row}; expected two different opponents")
-    return [str(name) for name in names], players
+    twice = pd.Series(rows * len(names) + ids).duplicated().to_numpy()
+    if twice.any():
+        k = np.argmax(twice)
+        raise ValueError(f"{both[k]!r} meets himself in row {rows[k]}; expected different opponents")
+    listed = [str(name) for name in names]
+    if len(ids) == 2 * len(frame) and (weights == 1).all():
+        players = ids.reshape(2, -1).T
+        return listed, players, Incidence(players, len(names)).matrix()
+    weights[len(sides[0][0]) :] *= -1
+    return listed, None, sparse.csr_array((weights, (rows, ids)), shape=(len(frame), len(names)))
+
+
+def _neighbours(table: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows that are compared, in a table that is sorted by event and rank: each with all of the next rank."""
+    place = table.groupby(["time", "event", "rank"]).ngroup().to_numpy()
+    cuts = np.flatnonzero(np.diff(place, prepend=-1, append=-1))
+    found, events = [np.empty((0, 2), dtype=np.int64)], table["event"].to_numpy()
+    for begin, middle, end in zip(cuts, cuts[1:], cuts[2:], strict=False):
+        if events[begin] == events[middle]:
+            pairs = np.meshgrid(np.arange(begin, middle), np.arange(middle, end), indexing="ij")
+            found.append(np.stack(pairs, axis=-1).reshape(-1, 2))
+    better, worse = np.concatenate(found).T
+    return better, worse
 
 
 def _interactions(players: NDArray[np.int64]) -> tuple[list[list[int]], sparse.csr_array]:

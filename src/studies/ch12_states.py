@@ -66,7 +66,7 @@ def least_state_size(
     Examples
     --------
     >>> from preflearn.dynamics import Linear, PiecewiseConstant
-    >>> least_state_size(Linear())
+    >>> least_state_size(Linear(origin=0.0))
     StateSize(by_times=1, by_gap=2, noise_by_gap=True)
     >>> least_state_size(PiecewiseConstant(boundaries=(12.5,)))
     StateSize(by_times=1, by_gap=None, noise_by_gap=None)

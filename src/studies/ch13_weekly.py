@@ -91,7 +91,7 @@ def weekly_moments(
     ValueError
         As `DynamicComparisons.fit`, also where no match is before the first week, or weeks are no slices.
     """
-    y, found = check_problem(model, matches, y), []
+    y, found = check_problem(model, matches, y)[:, 0], []
     for week in _listed(weeks):
         fresh: Any = clone(model)
         found.append(fresh.fit(matches[: week.start], y[: week.start]).moments(matches[week]))
@@ -130,7 +130,7 @@ def exact_weekly_moments(
     origins = [leaf.describe().get("origin") for leaf in covariance.leaves()]
     require("first" not in origins, "first", "an origin of the covariance", "a time, one for all features")
     likelihood = Gaussian(variance)
-    y = check_problem(DynamicComparisons(covariance, likelihood), matches, y)
+    y = check_problem(DynamicComparisons(covariance, likelihood), matches, y)[:, 0]
     joint, learned, found = _Joint(covariance, matches), 0, []
     for week in _listed(weeks):
         for row in range(learned, week.start):

@@ -68,7 +68,7 @@ COVARIANCES = [  # of fits: each kind alone, in a sum and in a product
     Constant(0.5) + Wiener(0.4, origin="first"),
     Affine(0.3, 0.2, origin="first") + Wiener(0.4, origin=-1),
     Constant(0.5) + Matern12(0.5, 1.0),
-    Linear(0.3) + Matern32(0.5, 1.0),
+    Linear(0.3, origin=0.0) + Matern32(0.5, 1.0),
     PiecewiseConstant(0.5, boundaries=(1.5,)) + Matern52(0.5, 2.0),
     Matern12(0.4, 0.3) + Matern32(0.4, 3.0) + Constant(0.2),
     Constant(0.5) * Matern52(1.0, 2.0),
@@ -76,7 +76,7 @@ COVARIANCES = [  # of fits: each kind alone, in a sum and in a product
     Wiener(0.5, origin=-1) * Matern12(1.0, 2.0),
     Linear(0.5, origin=-1) * Matern32(1.0, 2.0),
     Matern12(1.0, 2.0) * Matern52(0.8, 2.0),
-    (Constant(0.5) + Linear(0.3)) * Matern12(1.0, 2.0) + Constant(0.1),
+    (Constant(0.5) + Linear(0.3, origin=0.0)) * Matern12(1.0, 2.0) + Constant(0.1),
 ]
 SIZES = tuple({c.state_space().size: c for c in COVARIANCES}.values())  # one of each size of the state
 PRIOR = Constant(0.5) + Matern32(0.5, 2.0)

@@ -91,7 +91,7 @@ def test_gaussian_ep_where_rate_one_diverges_with_two_features_a_row():
     X = np.array([[-1, 0, 1], [0, 1, -1], [-1, 1, 0], [0, 1, -1], [-1, 0, 1], [-1, 1, 0]])
     time = np.array([-2.7616, -1.5002, -0.0428, -0.0416, 2.5944, 2.6035])
     y = np.array([1.0, -1, 1, 1, -1, 1])
-    model = fitted(Affine(1.0, 20.0), Gaussian(variance=0.03), matches_of(X, time), y, tol=1e-9)
+    model = fitted(Affine(1.0, 20.0, origin=0.0), Gaussian(variance=0.03), matches_of(X, time), y, tol=1e-9)
     assert model.converged_
     exact, *_ = dense.exact_gaussian(model.covariance, 0.03, X, time, y)
     np.testing.assert_allclose(updated(model, dense.gaussian(0.03))[0].mean, exact[X != 0], atol=1e-6)
@@ -159,8 +159,8 @@ def test_hundreds_of_identical_outcomes(method, n):
     [
         (PRIOR, Logit(), 9e6, 0.0),
         (PRIOR, OrdinalLogit(0.3), 9e6, 0.0),
-        (Linear(1e6), Probit(), 1.0, 9e3),
-        (Affine(1e-12, 1e6), Probit(), 1.0, 9e3),
+        (Linear(1e6, origin=0.0), Probit(), 1.0, 9e3),
+        (Affine(1e-12, 1e6, origin=0.0), Probit(), 1.0, 9e3),
     ],
 )
 @both_methods

@@ -71,7 +71,7 @@ def test_stationary_processes_stay_stationary(kind, gap, variance, lengthscale):
 
 
 def test_long_gaps_of_a_trend_are_exact():
-    model = (Affine(4.0, 1e-12) + Wiener(1e-12)).state_space()
+    model = (Affine(4.0, 1e-12, origin=0.0) + Wiener(1e-12, origin=0.0)).state_space()
     gap = np.array([0.0, 1e-12, 1e9])
     A, Q = model.transitions(np.zeros(3), gap)
     np.testing.assert_array_equal(A[:, 0, 1], gap)

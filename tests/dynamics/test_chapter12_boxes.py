@@ -238,13 +238,13 @@ def test_least_states_that_the_chapter_names():
     expected = {
         Constant(): 1,
         PiecewiseConstant(boundaries=(1.0, 3.0)): 1,
-        Wiener(): 1,
-        Linear(): 1,
+        Wiener(origin=0.0): 1,
+        Linear(origin=0.0): 1,
         Matern12(): 1,
         Matern32(): 2,
         Matern52(): 3,
-        Affine() + Wiener(): 2,
-        Constant() + Wiener(): 1,
+        Affine(origin=0.0) + Wiener(origin=0.0): 2,
+        Constant() + Wiener(origin=0.0): 1,
         Constant() + Matern12(): 2,
         Matern52() * Matern32(): 4,
     }

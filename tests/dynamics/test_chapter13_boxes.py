@@ -14,7 +14,7 @@ from preflearn.dynamics import Affine, Constant, Gaussian, Matern12, Matern32, P
 PRIORS = [
     Constant(1.0),
     Constant(0.5) + Matern12(1.0, lengthscale=4.0),
-    Constant(0.3) + Wiener(0.4),
+    Constant(0.3) + Wiener(0.4, origin=0.0),
     Matern12(2.0, lengthscale=1.0),
 ]
 

@@ -207,7 +207,7 @@ def test_points_tell_of_one_score_no_more_than_their_difference(r):
 
 @pytest.mark.theorem("prop-sports-rates")
 @pytest.mark.parametrize(
-    "covariance", [Constant(5.47), Matern12(0.2, lengthscale=3.0), Constant(0.3) + Wiener(0.1)]
+    "covariance", [Constant(5.47), Matern12(0.2, lengthscale=3.0), Constant(0.3) + Wiener(0.1, origin=0.0)]
 )
 def test_attack_and_defence_are_a_score_and_a_level(covariance):
     rng = np.random.default_rng(1)

@@ -30,8 +30,10 @@ def test_an_origin_at_the_first_time_is_the_least_time_of_the_call():
 def test_equal_parameters_are_equal_covariances():
     assert Constant(2) == Constant(np.float32(2)) == Constant(variance=2.0) != Constant(3.0)
     assert Matern12() != Matern32()
-    assert (Constant() + Linear()) + Wiener() == Constant() + (Linear() + Wiener())
-    assert Constant() + Linear() != Constant() * Linear()
+    assert (Constant() + Linear(origin=0.0)) + Wiener(origin=0.0) == Constant() + (
+        Linear(origin=0.0) + Wiener(origin=0.0)
+    )
+    assert Constant() + Linear(origin=0.0) != Constant() * Linear(origin=0.0)
     assert PiecewiseConstant(boundaries=[1, 2]) == PiecewiseConstant(boundaries=np.array([1.0, 2.0]))
     assert repr((Constant(2) + Wiener(origin="first")) * Constant()) == (
         "(Constant(variance=2.0) + Wiener(variance=1.0, origin='first')) * Constant(variance=1.0)"
@@ -45,8 +47,12 @@ def test_equal_parameters_are_equal_covariances():
         (Constant(), [[0.0], [1e101]], r"t2\[0\] is 1e\+101; expected times up to 1e100 in size"),
         (Constant(), [[]], "t is empty"),
         (Constant(), [0.0], r"t has shape \(\); expected \(n,\): times"),
-        (Wiener(), [[0.0, 1.0], [-2.0]], "the least time is -2.0; expected times from the origin 0 on"),
-        (Linear(1e100) * Linear(), [[1e80]], "the covariance overflows"),
+        (
+            Wiener(origin=0.0),
+            [[0.0, 1.0], [-2.0]],
+            "the least time is -2.0; expected times from the origin 0 on",
+        ),
+        (Linear(1e100, origin=0.0) * Linear(origin=0.0), [[1e80]], "the covariance overflows"),
     ],
 )
 def test_bad_times_are_named(covariance, times, message):

@@ -5,11 +5,13 @@ import re
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from dynamics import dense
 from dynamics.problems import LIKELIHOODS, NAMES, both_methods, curves, fit_small, is_finite, small
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import ndtr
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -23,12 +25,13 @@ from preflearn.dynamics import (
     Matern32,
     OrdinalLogit,
     OrdinalProbit,
+    Poisson,
     Probit,
     Skellam,
     Wiener,
     load,
 )
-from preflearn.matches import Matches
+from preflearn.matches import Matches, OutcomeWarning, UnseenWarning
 
 STATIONARY = Constant(0.3) + Matern32(0.6, 1.5)
 TIES, TIES_TWIN, _ = LIKELIHOODS["ordinal probit"]
@@ -58,7 +61,7 @@ def test_forecasts_name_features_not_columns():
     model = fitted(*small())
     ask = Matches([[1, -1, 0]], [3.0], ["Cy", "Ann", "Zoe"])
     same = Matches([[-1, 0, 1, 0]], [3.0], NAMES)
-    np.testing.assert_array_equal(model.predict_proba(ask), model.predict_proba(same))
+    np.testing.assert_array_equal(model.predict_proba(ask, unseen="ignore"), model.predict_proba(same))
 
 
 # ---- Symmetries
@@ -149,7 +152,7 @@ def test_a_match_twice_is_a_likelihood_squared_for_reverse_kl():
 
 @both_methods
 @pytest.mark.parametrize(
-    "covariance", [STATIONARY, Constant(0.3) + Wiener(0.5, "first"), Linear(0.3)], ids=repr
+    "covariance", [STATIONARY, Constant(0.3) + Wiener(0.5, "first"), Linear(0.3, origin=0.0)], ids=repr
 )
 def test_updates_equal_one_fit_of_all(method, covariance):
     """In three parts, the last one at the time of the part before, and with a newcomer in another column."""
@@ -239,13 +242,15 @@ def test_parameters_that_are_set_after_a_fit_wait_for_the_next_one(tmp_path):
     """Forecasts, and what is saved, are of the model that was fitted."""
     model, (later, y) = fit_small(), small(n=5, seed=1, outcomes=(1, -1), begin=10.0)
     newcomer = Matches([[1.0, -1.0]], [12.0], ["Zoe", "Ann"])
-    before = [model.predict_proba(later), model.predict_proba(newcomer)]
+    before = [model.predict_proba(later), model.predict_proba(newcomer, unseen="ignore")]
     for changes in ({"covariance": Constant(9.0), "likelihood": OrdinalProbit(2.0)}, {"covariance": 5}):
         model.set_params(**changes)
         for ask, expected in zip((later, newcomer), before, strict=True):
-            np.testing.assert_array_equal(model.predict_proba(ask), expected)
+            np.testing.assert_array_equal(model.predict_proba(ask, unseen="ignore"), expected)
         model.save(tmp_path / "model.npz")
-        np.testing.assert_array_equal(load(tmp_path / "model.npz").predict_proba(newcomer), before[1])
+        np.testing.assert_array_equal(
+            load(tmp_path / "model.npz").predict_proba(newcomer, unseen="ignore"), before[1]
+        )
     model.set_params(covariance=Constant(2.0), likelihood=Probit(), tol=1e-10).update(later, y)
     refit = DynamicComparisons(Constant(2.0), Probit(), tol=1e-10).fit(model.matches_, model.outcomes_)
     np.testing.assert_allclose(model.predict_proba(later), refit.predict_proba(later), atol=1e-8)
@@ -307,7 +312,9 @@ def test_what_is_asked_is_named_where_it_is_wrong():
 OVERFLOWS = "the covariance overflows; expected times, variances and designs of a moderate size"
 
 
-@pytest.mark.parametrize("covariance", [Linear(), Wiener(), Linear() * Linear()])
+@pytest.mark.parametrize(
+    "covariance", [Linear(origin=0.0), Wiener(origin=0.0), Linear(origin=0.0) * Linear(origin=0.0)]
+)
 def test_what_overflows_at_far_times_is_refused_without_a_warning(covariance):
     """A line's variance grows as t², its square's as t⁴, and that of the difference as the design squared."""
     model = fitted(MATCHES, Y, covariance)
@@ -339,3 +346,314 @@ def test_nothing_warns_and_nothing_is_nan():
                 assert np.all(np.isfinite(found))
                 assert np.all(found >= 0)
                 np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-12)
+
+
+# ---- Weights and offsets
+
+
+@both_methods
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_a_match_of_weight_two_is_two_matches(name, method):
+    """And three thirds of a match are one, to the last digit; a match of weight 0 is none."""
+    likelihood, _, outcomes = LIKELIHOODS[name]
+    matches, y = small(outcomes=outcomes)
+    weights = np.random.default_rng(0).integers(0, 4, len(y))
+    weights[:4] = 1
+    several, thirds = np.repeat(np.arange(len(y)), weights), np.repeat(np.arange(len(y)), 3)
+    twice = fitted(matches[several], y[several], likelihood=likelihood, method=method)
+    model = DynamicComparisons(STATIONARY, likelihood, method, tol=1e-12, max_iter=500)
+    assert_same(twice, clone(model).fit(matches, y, sample_weight=weights))
+    assert_same(twice, clone(model).fit(matches[thirds], y[thirds], np.repeat(weights / 3, 3)))
+
+
+@both_methods
+def test_a_small_weight_is_a_fractional_power_of_the_likelihood(method):
+    """One match of two constant scores, with the power by brute force; power EP is wider, by 0.03."""
+    matches, weight = Matches([[1.0, -1.0]], [0.0], ["a", "b"]), 0.3
+    model = DynamicComparisons(Constant(1.0), Probit(), method, tol=1e-12).fit(matches, [1], [weight])
+    exact = dense.brute_force([[1, -1]], [1, 1], lambda y, d: weight * dense.probit(y, d), [1])
+    for k, name in enumerate("ab"):
+        mean, std = model.scores(name, 0.0)
+        assert mean == pytest.approx(exact.mean[k], abs=0.02)
+        assert std**2 == pytest.approx(exact.variance[k], abs=0.035)
+    assert model.log_marginal_likelihood_ == pytest.approx(exact.log_evidence, abs=0.02)
+
+
+@both_methods
+@pytest.mark.parametrize("weight", [1e-6, 0.01, 0.3])
+def test_small_weights_converge_under_wide_priors(method, weight):
+    """The first cavities may be no Gaussians: the sweeps go back."""
+    matches, y = small(outcomes=(1, -1))
+    model = fitted(matches, y, Constant(100.0), Probit(), method, tol=1e-6)
+    model.fit(matches, y, np.full(len(y), weight))
+    assert model.converged_
+    assert np.isfinite(curves(model)).all()
+
+
+@both_methods
+def test_an_offset_is_a_score_that_is_known(method):
+    """As a feature of a known score would be: by the dense twin, in fits and in forecasts."""
+    matches, y = small()
+    offset = np.random.default_rng(1).normal(size=len(y))
+    model = fitted(matches, y, method=method).fit(matches, y, offset=offset)
+    problem = dense.Problem(matches, STATIONARY)
+
+    def shifted(y, d):
+        return TIES_TWIN(y, d + offset[:, None])
+
+    fixed = dense.fixed_point(problem, shifted, y, method, rate=0.5)
+    for m, name in enumerate(NAMES):
+        expected = dense.scores(problem, fixed.state, m, np.array([0.0, 1.0, 5.0]))
+        np.testing.assert_allclose(model.scores(name, [0.0, 1.0, 5.0]), expected, atol=1e-9)
+    assert model.log_marginal_likelihood_ == pytest.approx(fixed.log_evidence, abs=1e-9)
+    mean, variance = model.moments(matches)
+    np.testing.assert_array_equal(model.moments(matches, offset)[0], mean + offset)
+    expected = TIES.probabilities(mean + offset, variance)
+    np.testing.assert_array_equal(model.predict_proba(matches, offset), expected)
+
+
+def test_updates_and_files_keep_weights_offsets_means_and_columns(tmp_path):
+    frame = pd.DataFrame(
+        {"home": list("abca"), "away": list("bcab"), "time": range(4), "outcome": [1, -1, 0, 1]}
+    )
+    matches, y = Matches.from_frame(frame, first="home", second="away")
+    weights, offset, mean = [0.5, 1, 2, 1], [0.0, 0.2, -0.4, 0.1], {"a": 0.3, ("a", "b"): 1.0}
+    whole = fitted(matches, y, mean=mean).fit(matches, y, weights, offset)
+    part = fitted(matches, y, mean=mean).fit(matches[:3], y[:3], weights[:3], offset[:3])
+    part.save(tmp_path / "model.npz")
+    again = load(tmp_path / "model.npz")
+    assert again.mean == mean
+    again.update(matches[3:], y[3:], weights[3:], offset[3:])
+    assert_same(whole, again, ("a", "b", "c"), (3.0, 9.0))
+    np.testing.assert_array_equal(again.played_, np.column_stack([y, weights, offset]))
+    fixtures = frame[["home", "away", "time"]]
+    np.testing.assert_allclose(again.predict_proba(fixtures), whole.predict_proba(matches), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"sample_weight": [1.0]}, r"sample_weight has shape \(1,\); expected \(12,\)"),
+        ({"sample_weight": np.full(12, -1.0)}, r"sample_weight\[0\] is -1.0; expected weights from 0"),
+        ({"sample_weight": np.zeros(12)}, "all 12 values of sample_weight are 0"),
+        ({"offset": np.full(12, np.nan)}, r"offset\[0\] is nan; expected finite"),
+        ({"offset": np.full(12, 1e101)}, r"offset\[0\] is 1e\+101; expected numbers up to 1e100"),
+    ],
+)
+def test_bad_weights_and_offsets_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        DynamicComparisons(STATIONARY, TIES).fit(*small(), **arguments)
+
+
+# ---- Outcomes and names as they come
+
+
+def test_wins_and_losses_as_1_and_0_are_warned_of():
+    """A forecast of a tie with 0.65, of players who never tied; now said, and as it is meant after it."""
+    matches, scores = Matches([[1, -1]] * 100, range(100), ["a", "b"]), np.repeat([1, 0], [60, 40])
+    model = DynamicComparisons(Constant(1.0), OrdinalProbit(0.5))
+    with pytest.warns(OutcomeWarning, match="y holds only 1 and 0, read as 60 wins .* 40 ties") as found:
+        wrong = clone(model).fit(matches, scores).predict_proba(matches[:1])[0]
+    assert found[0].filename == __file__
+    with warnings.catch_warnings(action="error"):
+        right = clone(model).fit(matches, 2 * scores - 1).predict_proba(matches[:1])[0]
+        clone(model).fit(matches, np.where(scores == 1, 1, -1))
+    assert wrong[0] < 0.1 < 0.2 < right[0]
+
+
+def test_half_points_are_the_results_that_they_stand_for():
+    matches, y = small()
+    with pytest.warns(OutcomeWarning, match="only 1, 1/2 and 0"):
+        model = fitted(matches, (y + 1) / 2)
+    assert_same(fitted(matches, y), model)
+    with warnings.catch_warnings(action="error"):
+        points = fitted(matches, (y + 1) / 2, likelihood=Gaussian(1.0))
+    np.testing.assert_array_equal(points.outcomes_, (y + 1) / 2)
+
+
+def test_a_misspelt_name_is_told_with_the_nearest():
+    """It was forecast from the prior, as a newcomer, in silence."""
+    model = fitted(*small())
+    ask = Matches([[1, -1, 0], [0, 1, -1]], [5.0, 5.0], ["An", "Bob", ("An", "Bob")])
+    message = r"nothing was learned of 'An' \(the nearest known name is 'Ann'\); expected names of `fit`"
+    for call in (model.predict_proba, model.predict):
+        with pytest.warns(UnseenWarning, match=message) as found:
+            call(ask)
+        assert [one.filename for one in found] == [__file__]
+        with pytest.raises(ValueError, match=message):
+            call(ask, unseen="raise")
+        with warnings.catch_warnings(action="error"):
+            call(ask, unseen="ignore")
+            call(ask[1:], unseen="raise")
+    with pytest.raises(ValueError, match="unseen is 'skip'; expected 'warn' or 'raise' or 'ignore'"):
+        model.predict_proba(ask, unseen="skip")
+    many = Matches(np.eye(9)[:8] - np.eye(9)[8], [5.0] * 8, [f"player {k}" for k in range(8)] + ["Ann"])
+    with pytest.warns(UnseenWarning, match=r"'player 4' \(the .* 'Bob'\) and 3 more; expected|and 3 more"):
+        model.predict_proba(many)
+
+
+def test_forecasts_of_a_frame_are_by_names():
+    played = pd.DataFrame(
+        {"home": list("abcab"), "away": list("bcabc"), "day": range(5), "y": [1, 0, -1, 1, 1]}
+    )
+    names = {"first": "home", "second": "away", "time": "day"}
+    matches, y = Matches.from_frame(played.assign(ground=True), **names, outcome="y", advantage="ground")
+    model = fitted(matches, y)
+    fixtures = pd.DataFrame({"home": ["c", "b"], "away": ["a", "a"], "day": [7, 8], "ground": [False, True]})
+    asked = Matches([[-1, 0, 1, 0], [-1, 1, 0, 1]], [7.0, 8.0], ["a", "b", "c", "advantage"])
+    np.testing.assert_array_equal(model.predict_proba(fixtures), model.predict_proba(asked))
+    with pytest.raises(ValueError, match=r"expected also \['ground'\], once each"):
+        model.predict_proba(fixtures.drop(columns="ground"))
+
+
+def test_the_score_is_the_share_of_results_that_were_foreseen():
+    matches, y = small()
+    model = fitted(matches, y)
+    right = model.predict(matches) == y
+    assert model.score(matches, y) == right.mean()
+    weights = np.arange(12.0)
+    assert model.score(matches, y, weights) == pytest.approx(np.average(right, weights=weights))
+    points = fitted(matches, 2.5 * y + 0.1, likelihood=Gaussian(1.0))
+    assert points.score(matches, 2.5 * y + 0.1) == np.mean(points.predict(matches) == np.sign(2.5 * y + 0.1))
+    goals = fitted(matches, np.abs(y), likelihood=Poisson())
+    with pytest.raises(ValueError, match=r"the likelihood is Poisson.*; expected one of results, or of diff"):
+        goals.score(matches, np.abs(y))
+
+
+# ---- Standings
+
+
+def test_standings_are_the_players_scores():
+    matches, y = small(n=30)
+    design = np.column_stack([matches.design.toarray(), np.ones((30, 2))])
+    names = (*NAMES, "advantage", ("Ann", "Bob"))
+    model = fitted(Matches(design, matches.time, names), y)
+    table = model.standings()
+    assert list(table) == ["name", "score", "std", "rank", "rank_low", "rank_high", "matches"]
+    assert table["rank"].tolist() == [1, 2, 3, 4]
+    assert table["score"].is_monotonic_decreasing
+    assert sorted(table["name"]) == sorted(NAMES)
+    for name, score, std, *_, n in table.itertuples(index=False):
+        assert (score, std) == pytest.approx(model.scores(name, matches.time[-1]))
+        assert n == np.count_nonzero(design[:, NAMES.index(name)])
+
+
+def test_standings_in_between_are_those_of_who_has_played():
+    matches = Matches([[1, -1, 0], [1, -1, 0], [0, 1, -1]], [0.0, 1.0, 2.0], ["a", "b", "c"])
+    model = fitted(matches, [1, 1, -1], Constant(1.0) + Wiener(0.1))
+    table = model.standings(1.5)
+    assert (table["name"].tolist(), table["matches"].tolist()) == (["a", "b"], [2, 2])
+    assert table["score"][0] == model.scores("a", 1.5)[0]
+    assert model.standings("1970-01-02T12:00").equals(table)
+    with pytest.raises(ValueError, match=r"time is -1.0; expected a time from that of the first match on, 0"):
+        model.standings(-1.0)
+
+
+def test_ranks_have_the_intervals_of_their_posterior():
+    """By all orders of three independent scores, each integrated."""
+    matches, y = small(n=6, names=NAMES[:3], outcomes=(1, -1))
+    table = fitted(matches, y, Constant(1.0), Probit()).standings()
+    z, chance = np.linspace(-9, 9, 4001), np.zeros((3, 3))
+    mean, std = table["score"].to_numpy(), table["std"].to_numpy()
+    for k in range(3):
+        density = np.exp(-0.5 * ((z - mean[k]) / std[k]) ** 2)
+        above = [ndtr((mean[j] - z) / std[j]) for j in range(3) if j != k]
+        at = [
+            (1 - above[0]) * (1 - above[1]),
+            above[0] + above[1] - 2 * above[0] * above[1],
+            above[0] * above[1],
+        ]
+        chance[k] = [np.sum(density * p) / np.sum(density) for p in at]
+    total = chance.cumsum(axis=1)
+    assert np.abs(total - 0.025).min() > 0.005  # so that a thousand draws decide
+    assert np.abs(total - 0.975).min() > 0.005
+    np.testing.assert_array_equal(table["rank_low"], 1 + (total < 0.025).sum(axis=1))
+    np.testing.assert_array_equal(table["rank_high"], 1 + (total < 0.975).sum(axis=1))
+
+
+# ---- Races
+
+
+def placed(order, events=1):
+    rows = [(e, name, rank, float(e)) for e in range(events) for rank, name in enumerate(order)]
+    return Matches.from_rankings(pd.DataFrame(rows, columns=["event", "player", "rank", "time"]))
+
+
+def chain_of_performances(variances):
+    """Moments of s and the chance of performances p_1 > p_2 > p_3, p = s + error: one integral in another."""
+    z = np.linspace(-12, 12, 4001)
+    step, v = z[1] - z[0], np.asarray(variances) + 0.5
+    p = np.exp(-0.5 * z**2 / v[:, None]) / np.sqrt(2 * np.pi * v[:, None])
+    below = np.cumsum(p, axis=1) * step - p * step / 2
+    above = 1 - below
+    inner = np.cumsum(p[1] * below[2]) * step  # p_3 < p_2 < z
+    inner -= p[1] * below[2] * step / 2
+    outer = (np.cumsum((p[1] * above[0])[::-1]) * step)[::-1] - p[1] * above[0] * step / 2  # z < p_2 < p_1
+    weights = np.array([p[0] * inner, p[1] * above[0] * below[2], p[2] * outer])
+    total = weights.sum(axis=1) * step
+    mean = weights @ z * step / total
+    square = weights @ z**2 * step / total - mean**2
+    share = variances / v
+    return share * mean, share**2 * square + share * 0.5, total
+
+
+@pytest.mark.parametrize("variance", [0.2, 1.0, 5.0])
+def test_a_race_of_three_is_near_exact_integration(variance):
+    model = fitted(*placed("abc"), Constant(variance), Probit(), tol=1e-8)
+    mean, square, chance = chain_of_performances([variance] * 3)
+    np.testing.assert_allclose(chance, 1 / 6, rtol=1e-4)
+    for k, name in enumerate("abc"):
+        score, std = model.scores(name, 0.0)
+        assert score == pytest.approx(mean[k], abs=0.02 * np.sqrt(variance))
+        assert std == pytest.approx(np.sqrt(square[k]), rel=0.035)
+    assert model.log_marginal_likelihood_ == pytest.approx(np.log(chance[0]), abs=0.04)
+
+
+def test_a_game_of_two_is_that_of_probit():
+    model = fitted(*placed("ab"), Constant(1.0), Probit(), tol=1e-8)
+    pair = fitted(Matches([[1.0, -1.0]], [0.0], ["a", "b"]), [1], Constant(1.0), Probit())
+    np.testing.assert_allclose(curves(model, "ab"), curves(pair, "ab"), rtol=1e-4)
+    ask = Matches([[1.0, -1.0]], [1.0], ["a", "b"])
+    np.testing.assert_allclose(model.predict_proba(ask), pair.predict_proba(ask), rtol=1e-4)
+
+
+def plain_trueskill(mean, v, noise):
+    """Means of skills after a race of three, the first of them first: messages between two differences."""
+    precision = np.full(3, 1 / (v + noise))
+    sent, shift = np.zeros((2, 3)), np.zeros((2, 3))  # natural parameters of each difference's messages
+    for _ in range(100):
+        for f, pair in enumerate(([0, 1], [1, 2])):
+            rest = (precision + sent.sum(axis=0) - sent[f])[pair]
+            m = (mean * precision + shift.sum(axis=0) - shift[f])[pair] / rest
+            spread = np.sqrt(np.sum(1 / rest))
+            t = (m[0] - m[1]) / spread
+            hazard = np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi) / ndtr(t)
+            moved = m + np.array([1, -1]) / rest / spread * hazard
+            narrow = 1 / rest * (1 - hazard * (hazard + t) / rest / spread**2)
+            sent[f, pair], shift[f, pair] = 1 / narrow - rest, moved / narrow - m * rest
+    performance = (mean * precision + shift.sum(axis=0)) / (precision + sent.sum(axis=0))
+    return mean + v / (v + noise) * (performance - mean)
+
+
+def test_three_sides_are_near_trueskill():
+    """Which keeps a skill and its performance together; at its usual values, without draws."""
+    sigma, beta = 25 / 3, 25 / 6
+    unit = np.sqrt(2) * beta
+    model = fitted(*placed("abc"), Constant((sigma / unit) ** 2), Probit(), tol=1e-8)
+    found = [25 + unit * model.scores(name, 0.0)[0] for name in "abc"]
+    expected = plain_trueskill(25.0, sigma**2, beta**2)
+    np.testing.assert_allclose(expected, [31.311, 25.0, 18.689], atol=1e-3)
+    np.testing.assert_allclose(found, expected, atol=0.06)
+
+
+def test_races_know_who_is_better_and_leave_performances_out_of_the_table():
+    matches, y = placed("abcde", events=20)
+    model = DynamicComparisons(Constant(1.0) + Wiener(0.01), Probit()).fit(matches, y)
+    assert model.standings()["name"].tolist() == list("abcde")
+    assert model.standings()["matches"].tolist() == [20, 40, 40, 40, 20]
+    ask = Matches([[1, -1]], [20.0], ["a", "e"])
+    assert model.predict_proba(ask)[0, 1] > 0.95
+    named = {"performance": Constant(0.5), "*": Constant(1.0) + Wiener(0.01)}
+    with warnings.catch_warnings(action="error"):
+        other = DynamicComparisons(named, Probit()).fit(matches, y)
+    np.testing.assert_allclose(other.predict_proba(ask), model.predict_proba(ask), rtol=1e-6)

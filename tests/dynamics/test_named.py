@@ -24,6 +24,7 @@ from preflearn.dynamics import (
     random_search,
     with_parameters,
 )
+from preflearn.matches import TimeWarning
 
 
 def test_names_are_readable_and_unique():
@@ -171,5 +172,5 @@ def test_a_search_warns_once_where_all_lengths_are_absurd(ranges, warned):
         random_search(model, matches, y, ranges, 12, random_state=0)
     assert len(caught) == (warned is not None)
     for warning in caught:
-        assert warning.category is UserWarning
+        assert warning.category is TimeWarning
         assert re.search(warned, str(warning.message))

@@ -4,10 +4,22 @@ import warnings
 
 import numpy as np
 import pytest
-from dynamics.problems import NAMES, PRIOR, fit_small, small
+from dynamics import dense
+from dynamics.problems import LIKELIHOODS, MOVING, NAMES, PRIOR, both_methods, fit_small, fitted, small
+from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.dynamics import Constant, DynamicComparisons, Matern12, OrdinalProbit, Periodic, Probit
-from preflearn.matches import Matches
+from preflearn.dynamics import (
+    Affine,
+    Constant,
+    DynamicComparisons,
+    Linear,
+    Matern12,
+    OrdinalProbit,
+    Periodic,
+    Probit,
+    Wiener,
+)
+from preflearn.matches import Matches, TimeWarning
 
 DAYS = Matches([[1, -1], [1, -1], [-1, 1]], [-8000.0, 3000.0, 18_000.0], ["a", "b"])
 
@@ -57,3 +69,100 @@ def test_a_covariance_of_what_is_no_feature_is_warned_of():
         model.update(later, [1])
         DynamicComparisons(covariance | {"Ann": Constant(3.0)}, likelihood).fit(later, [1])
     assert model.features_ == (*NAMES, "Zoe")
+
+
+# ---- Units of time, and origins
+
+
+def season(time):
+    rng = np.random.default_rng(0)
+    design = np.array([rng.permutation([1.0, -1.0, 0.0]) for _ in time])
+    return Matches(design, time, ["a", "b", "c"]), rng.choice([1, -1], len(time))
+
+
+DAYS_OF_2020 = 18262.0 + np.arange(0, 400, 10.0)  # since 1970
+
+
+@pytest.mark.parametrize(
+    ("process", "before", "said"),
+    [(Wiener, 4.27, "4.39"), (Linear, 183, "183"), (lambda v, **k: Affine(v, v, **k), 183, "183")],
+    ids=["Wiener", "Linear", "Affine"],
+)
+def test_scores_begin_at_the_first_match_and_not_in_1970(process, before, said):
+    """Dates become days, and 1970 was the default: a prior of 4.3, or 183, at the first match of 2020."""
+    variance = 1e-3 if process is Wiener else 1e-4
+    old, new = process(variance, origin=0.0), process(variance)
+    first = DAYS_OF_2020[:1]
+    assert np.sqrt(old.gram(first)[0, 0]) == pytest.approx(before, rel=0.01)
+    assert np.sqrt(new.gram(first)[0, 0]) < 0.1
+    problem = season(DAYS_OF_2020)
+    with pytest.warns(TimeWarning, match=rf"18262 after the origin of .* deviation {said}") as found:
+        DynamicComparisons(Constant(1.0) + old, Probit()).fit(*problem)
+    assert found[0].filename == __file__
+    with warnings.catch_warnings(action="error"):  # what the message asks for
+        for origin in ("first", 18262.0 - 1):
+            covariance = Constant(1.0) + process(variance, origin=origin)
+            DynamicComparisons(covariance, Probit()).fit(*problem)
+
+
+def test_times_in_milliseconds_against_rates_in_days_are_warned_of():
+    covariance, (matches, y) = Constant(1.0) + Wiener(0.01), season(DAYS_OF_2020)
+    wrong = Matches(matches.design, 86_400_000 * matches.time, matches.features)
+    with (
+        pytest.warns(ConvergenceWarning),
+        pytest.warns(TimeWarning, match=r"a score moves by 1.8e\+04 .*expected variances in the unit"),
+    ):
+        DynamicComparisons(covariance, Probit(), max_iter=1).fit(wrong, y)
+
+
+@pytest.mark.parametrize(
+    ("covariance", "message"),
+    [
+        (Constant(1.0) + Wiener(0.2 / 365.25), "a score moves by 0.093 from the first match to the last"),
+        (Matern12(1.0, lengthscale=2 * 365.25), "the lengthscale 730.5 is very long .* expected one between"),
+    ],
+)
+def test_times_in_years_against_rates_in_days_are_warned_of(covariance, message):
+    years = 2004 + np.arange(0, 16, 0.1)
+    matches, y = season(years)
+    with pytest.warns(TimeWarning, match=message):
+        DynamicComparisons(covariance, Probit()).fit(matches, y)
+    with warnings.catch_warnings(action="error"):
+        DynamicComparisons(covariance, Probit()).fit(*season(365.25 * (years - 1970)))
+        DynamicComparisons(Constant(1.0) + Wiener(0.2), Probit()).fit(matches, y)
+
+
+# ---- Means
+
+
+@both_methods
+def test_prior_means_are_scores_that_start_elsewhere(method):
+    """By the dense twin: the likelihood of x·(s + m), and m added to the scores."""
+    matches, y = small(n=14)
+    mean = {"Ann": 0.7, "Cy": -0.4}
+    model = fitted(MOVING, LIKELIHOODS["ordinal probit"][0], matches, y, method, mean=mean)
+    known = matches.design @ [0.7, 0.0, -0.4, 0.0]
+    density = LIKELIHOODS["ordinal probit"][1]
+    problem = dense.Problem(matches, MOVING)
+
+    def shifted(y, d):
+        return density(y, d + np.reshape(known, (-1, 1)))
+
+    fixed = dense.fixed_point(problem, shifted, y, method, rate=0.5, tol=1e-12)
+    for m, name in enumerate(NAMES):
+        expected, std = dense.scores(problem, fixed.state, m, np.array([0.0, 1.0, 400.0]))
+        found = model.scores(name, [0.0, 1.0, 400.0])
+        np.testing.assert_allclose(found, [expected + mean.get(name, 0.0), std], atol=1e-8)
+    assert model.log_marginal_likelihood_ == pytest.approx(fixed.log_evidence, abs=1e-8)
+    plain = fitted(MOVING, LIKELIHOODS["ordinal probit"][0], matches, y, method)
+    plain.fit(matches, y, offset=known)
+    np.testing.assert_allclose(model.predict_proba(matches), plain.predict_proba(matches, known), atol=1e-10)
+
+
+def test_bad_means_are_named():
+    for mean, message in (
+        (3.0, "mean is 3.0; expected a mapping"),
+        ({"Ann": np.nan}, r"mean\['Ann'\] is nan"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            DynamicComparisons(PRIOR, Probit(), mean=mean).fit(*small(outcomes=(1, -1)))

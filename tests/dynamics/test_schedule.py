@@ -29,7 +29,9 @@ def test_simultaneous_matches(method, time):
 
 @both_methods
 @pytest.mark.filterwarnings("ignore:the lengthscale .* is very short:UserWarning")
-@pytest.mark.parametrize("covariance", [Matern12(1.0, 0.5), Matern52(1.0, 0.5), Constant(0.5) + Wiener(0.01)])
+@pytest.mark.parametrize(
+    "covariance", [Matern12(1.0, 0.5), Matern52(1.0, 0.5), Constant(0.5) + Wiener(0.01, origin=0.0)]
+)
 def test_gaps_of_centuries_and_of_an_instant(covariance, method):
     rng = np.random.default_rng(12)
     matches = matches_of(random_design(rng, 7, 3), [0.0, 1e-9, 0.3, 500.0, 500.0 + 1e-7, 900.0, 4000.0])

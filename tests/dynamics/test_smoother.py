@@ -34,7 +34,7 @@ from preflearn.dynamics.engine.smoother import _of_size, smoother
 TERMS = (
     Constant(0.3),
     Wiener(0.2, -1.0),
-    Affine(0.5, 0.2),
+    Affine(0.5, 0.2, origin=0.0),
     Matern12(0.6, 1.3),
     Matern32(0.6, 1.1),
     Matern52(0.8, 2.0),
@@ -62,16 +62,18 @@ def test_fixed_points_equal_the_dense_ones_by_covariance(method, covariance):
 def test_a_process_that_is_certain_at_its_first_match(method):
     """A Wiener process whose first match is at its origin: the score is 0 there, whatever the outcome."""
     matches = matches_of([[1.0, -1.0], [1.0, 0.0], [0.0, 1.0]], [0.0, 1.0, 2.0])
-    model = fitted(Wiener(0.5), Probit(), matches, [1, 1, -1], method)
+    model = fitted(Wiener(0.5, origin=0.0), Probit(), matches, [1, 1, -1], method)
     mean, deviation = model.scores("f0", [0.0, 1.0])
     assert (mean[0], deviation[0]) == pytest.approx((0, 0), abs=1e-12)
-    later = fitted(Wiener(0.5), Probit(), matches[1:], [1, -1], method)
+    later = fitted(Wiener(0.5, origin=0.0), Probit(), matches[1:], [1, -1], method)
     np.testing.assert_allclose(mean, later.scores("f0", [0.0, 1.0])[0], atol=1e-9)
     expected = later.log_marginal_likelihood_ + np.log(0.5)
     assert model.log_marginal_likelihood_ == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.parametrize("left", [Constant(0.5), Linear(0.3), Affine(0.5, 0.2)], ids=repr)
+@pytest.mark.parametrize(
+    "left", [Constant(0.5), Linear(0.3, origin=0.0), Affine(0.5, 0.2, origin=0.0)], ids=repr
+)
 @both_methods
 def test_a_product_of_what_has_no_noise_and_a_process_from_the_first_match(left, method):
     model = fit_small(left * (Constant(1.0) + Wiener(0.5, "first")), method=method)

@@ -24,9 +24,9 @@ from studies.ch12_states import least_state_size
 EXACT_AND_DEEP = (
     *EXACT,
     Matern12() * Matern32() * Matern52(),
-    (Constant() + Matern12(0.6, 1.3)) * (Affine() + Wiener(origin="first")),
+    (Constant() + Matern12(0.6, 1.3)) * (Affine(origin=0.0) + Wiener(origin="first")),
     (Constant() + Wiener(origin=-3.0)) * PiecewiseConstant(1.0, (1.0, 2.0)) + Matern32(),
-    PiecewiseConstant(1.0, (1.0, 2.0)) * PiecewiseConstant(1.0, (0.5, 2.0)) * Linear(),
+    PiecewiseConstant(1.0, (1.0, 2.0)) * PiecewiseConstant(1.0, (0.5, 2.0)) * Linear(origin=0.0),
     Wiener(origin=-2.0) * Wiener(origin="first") * Wiener(origin=-1.5),
 )
 # Exact up to the truncation, which the Gram does not have.
@@ -34,7 +34,7 @@ APPROXIMATE = (
     Periodic(0.9, 0.8, 2.5, order=20),
     Periodic(0.9, 1.5, 2.5, order=10) * Matern32(0.6, 1.3),
     Periodic(0.9, 1.5, 2.5, order=6) * Periodic(1.1, 2.0, 1.7, order=6) + Wiener(0.3, origin="first"),
-    Periodic(0.9, 1.5, 2.5, order=8) * Linear() + PiecewiseConstant(1.0, (1.0,)) * Constant(3.0),
+    Periodic(0.9, 1.5, 2.5, order=8) * Linear(origin=0.0) + PiecewiseConstant(1.0, (1.0,)) * Constant(3.0),
 )
 ALL = EXACT_AND_DEEP + APPROXIMATE
 TIMES = st.lists(st.floats(-1, 6), min_size=1, max_size=12).map(lambda values: np.sort(np.array(values)))
@@ -104,8 +104,8 @@ def test_the_table_of_steps_holds_all_that_differs_from_0(covariances, times):
 @pytest.mark.parametrize(
     ("covariance", "size"),
     [
-        (Constant() + Wiener(), 1),
-        (Affine() + Wiener() + Linear(origin=3.0) + Constant(), 2),
+        (Constant() + Wiener(origin=0.0), 1),
+        (Affine(origin=0.0) + Wiener(origin=0.0) + Linear(origin=3.0) + Constant(), 2),
         (Constant() + Matern12(), 2),
         (Matern12(lengthscale=3.0) + Matern12(2.0, lengthscale=3.0), 1),
         (Matern12(lengthscale=3.0) + Matern12(lengthscale=4.0), 2),
@@ -114,9 +114,9 @@ def test_the_table_of_steps_holds_all_that_differs_from_0(covariances, times):
         (Constant() * Matern52(), 3),
         (Matern32() * Matern32(lengthscale=2.0), 3),
         (Matern52() * Matern52(), 5),
-        (Affine() * Affine(), 3),
-        (Wiener() * Wiener(), 1),
-        (Matern32() * Affine() + Matern32(), 3),
+        (Affine(origin=0.0) * Affine(origin=0.0), 3),
+        (Wiener(origin=0.0) * Wiener(origin=0.0), 1),
+        (Matern32() * Affine(origin=0.0) + Matern32(), 3),
         (Periodic(order=4), 9),
         (Periodic(order=4) * Matern32(), 18),
         (SquaredExponential(order=8), 8),
@@ -137,7 +137,7 @@ SCALED = (  # to the times at which the least size is computed
     Matern32(lengthscale=4.0),
     Matern52(lengthscale=9.0),
     Linear(origin=-2.0),
-    Affine(slope_variance=0.1),
+    Affine(slope_variance=0.1, origin=0.0),
 )
 
 
@@ -164,17 +164,17 @@ def step(gap=0.5, shift=0.0, age=0.125):
     [
         (Constant(), ""),
         (Matern12(), "gap"),
-        (Affine() + Wiener(origin="first"), "gap"),
-        (Linear() * Linear(), "gap"),
+        (Affine(origin=0.0) + Wiener(origin="first"), "gap"),
+        (Linear(origin=0.0) * Linear(origin=0.0), "gap"),
         (Periodic(), "gap"),
         (SquaredExponential() * Periodic(), "gap"),
         (PiecewiseConstant(boundaries=(1.0, 4.0)), "crosses"),
         (PiecewiseConstant(boundaries=(1.0, 4.0)) * Matern12(), "crosses gap"),
-        (PiecewiseConstant(boundaries=(0.5,)) * Wiener(), "crosses gap start"),
-        (Wiener() * Wiener(), "gap start"),
-        (Affine() * Matern32(), "gap start"),
+        (PiecewiseConstant(boundaries=(0.5,)) * Wiener(origin=0.0), "crosses gap start"),
+        (Wiener(origin=0.0) * Wiener(origin=0.0), "gap start"),
+        (Affine(origin=0.0) * Matern32(), "gap start"),
         (Affine(origin="first") * Matern32(), "gap age"),
-        (Wiener(origin="first") * Wiener(), "gap age start"),
+        (Wiener(origin="first") * Wiener(origin=0.0), "gap age start"),
     ],
     ids=repr,
 )
@@ -200,8 +200,10 @@ def test_a_product_with_an_origin_at_the_first_time_needs_that_time():
 
 
 def test_overflow():
-    model = (Linear(1e100) * Linear(1e100)).state_space()
+    model = (Linear(1e100, origin=0.0) * Linear(1e100, origin=0.0)).state_space()
     with pytest.raises(ValueError, match="the covariance overflows"):
         model.initial(np.array([1e80]))
     with pytest.raises(ValueError, match="the covariance overflows"):
-        (Linear() * Linear() * Linear() * Linear()).state_space().transitions(np.zeros(1), np.full(1, 1e100))
+        (
+            Linear(origin=0.0) * Linear(origin=0.0) * Linear(origin=0.0) * Linear(origin=0.0)
+        ).state_space().transitions(np.zeros(1), np.full(1, 1e100))

@@ -115,7 +115,7 @@ def test_new_players_may_come_later():
     assert elo.games_.tolist() == [2, 1, 1]
     assert elo.before_.tolist() == [[1200, 1210]]
     unknown = Matches([[1, -1], [1, -1]], [2, 2], ["b", "nobody"])
-    np.testing.assert_allclose(elo.decision_function(unknown), [-10, -10])
+    np.testing.assert_allclose(elo.decision_function(unknown, "ignore"), [-10, -10])
 
 
 @every_likelihood

@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 
 from preflearn.dynamics import Gaussian, Logit, OrdinalLogit, OrdinalProbit, Probit
-from preflearn.matches import Matches
+from preflearn.matches import Matches, OutcomeWarning, UnseenWarning
 from preflearn.metrics import log_loss
 from preflearn.ratings import Elo, Glicko, TrueSkill, earlier_forecasts
 
@@ -137,7 +138,7 @@ def test_forecasts_are_by_the_present_ratings_and_those_of_newcomers(system):
     np.testing.assert_array_equal(fitted.predict(matches), fitted.classes_[p.argmax(axis=1)])
     assert np.isfinite(log_loss(y, p))
     names = ["x", "z", "advantage"]
-    strangers = fitted.predict_proba(Matches([[1, -1, 0]], matches.time[-1:], names))
+    strangers = fitted.predict_proba(Matches([[1, -1, 0]], matches.time[-1:], names), "ignore")
     assert strangers[0, 0] == pytest.approx(strangers[0, -1])
 
 
@@ -298,3 +299,121 @@ def test_a_start_out_of_range_is_named():
         earlier_forecasts(Elo(), matches, y, 4)
     with pytest.raises(ValueError, match="system is 'elo'; expected a rating system"):
         earlier_forecasts("elo", matches, y, 20)
+
+
+# ---- What users bring: weights, initial ratings, names, half points
+
+EACH = {
+    "Elo": (Elo(k=40.0), {"a": 1500.0, "b": 1350.0}),
+    "Elo, fide": (Elo(), {"a": 2450.0, "b": 2300.0}),
+    "Elo, likelihood": (Elo(likelihood=OrdinalProbit(0.3), rate=0.5), {"a": 0.7, "b": -0.2}),
+    "Glicko": (Glicko(), {"a": 1900.0, "b": 1400.0}),
+    "TrueSkill": (TrueSkill(margin=0.3, step="time"), {"a": 0.7, "b": -0.2}),
+}
+each = pytest.mark.parametrize(("system", "initial"), EACH.values(), ids=EACH)
+TWO = Matches([[1, -1, 0], [-1, 0, 1], [0, 1, -1]], [0.0, 1.0, 2.0], ["a", "b", "c"])
+
+
+def assert_rated_alike(one, other):
+    for name in {"ratings_", "deviations_"} & {*vars(one)}:
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-10, atol=1e-12)
+
+
+@each
+def test_a_match_of_weight_two_is_rated_twice(system, initial):
+    """One after the other; by Glicko, which looks at a period at once, two in one period."""
+    if isinstance(system, Glicko):
+        system = clone(system).set_params(period=1.0)
+    if isinstance(system, Elo):
+        system = clone(system).set_params(k=40.0)  # by the rules of the FIDE it depends on the games
+    matches, y = played(3, N=40)
+    matches = Matches(matches.design, np.arange(40.0), matches.features)
+    weights = np.random.default_rng(0).integers(1, 4, 40)
+    several = np.repeat(np.arange(40), weights)
+    whole = clone(system).fit(matches, y, sample_weight=weights)
+    twice = clone(system).fit(matches[several], y[several])
+    assert_rated_alike(whole, twice)
+    later = Matches(matches.design[:4], np.full(4, 50.0), matches.features)
+    np.testing.assert_allclose(whole.decision_function(later), twice.decision_function(later), atol=1e-9)
+    if isinstance(system, Glicko | TrueSkill):  # the ties of Elo's forecasts see each rating before a match
+        np.testing.assert_allclose(whole.predict_proba(later), twice.predict_proba(later), atol=1e-6)
+    part = clone(system).fit(matches[:20], y[:20], weights[:20])
+    assert_rated_alike(whole, part.partial_fit(matches[20:], y[20:], weights[20:]))
+
+
+@each
+def test_a_part_of_a_match_moves_less_and_none_not_at_all(system, initial):
+    moved = []
+    for weight in (1.0, 0.5, 0.1, 0.0):
+        before = clone(system).fit(TWO, [1, -1, 0], [weight, 1.0, 1.0]).before_
+        moved.append(before[1, 1] - before[0, 0])
+    assert np.all(np.diff(moved) < 0)
+    assert moved[-1] == 0
+
+
+def test_a_part_of_a_match_is_a_part_of_the_step():
+    """Elo: of K; TrueSkill: of what a match adds to mean / variance and to 1 / variance."""
+    whole, part = (Elo(k=40.0).fit(TWO[:1], [1], [weight]).ratings_ - 1200 for weight in (1.0, 0.3))
+    np.testing.assert_allclose(part, 0.3 * whole)
+    one, third = (TrueSkill().fit(TWO[:1], [1], [weight]) for weight in (1.0, 1 / 3))
+    precision, third_of_it = (fitted.deviations_**-2 for fitted in (one, third))
+    np.testing.assert_allclose(third_of_it - 1, (precision - 1) / 3)
+    np.testing.assert_allclose(third.ratings_ * third_of_it, one.ratings_ * precision / 3)
+
+
+@each
+def test_ratings_begin_where_they_are_said_to(system, initial):
+    usual = clone(system).fit(TWO, [1, 0, -1]).before_[0, 0]
+    fitted = clone(system).set_params(initial=initial).fit(TWO, [1, 0, -1])
+    assert fitted.before_[0].tolist() == [initial["a"], initial["b"]]
+    assert fitted.before_[1, 0] == usual  # of c, who is not named
+    newcomer = Matches([[1, -1]], [2.0], ["a", "z"])
+    known = clone(system).set_params(initial=initial | {"z": initial["b"]}).fit(TWO, [1, 0, -1])
+    assert known.decision_function(newcomer, "ignore")[0] == fitted.ratings_[0] - initial["b"]
+    assert fitted.decision_function(newcomer, "ignore")[0] == fitted.ratings_[0] - usual
+    for wrong in ({"a": np.nan}, {"a": "1500"}, {"a": None}):
+        with pytest.raises(ValueError, match=r"initial\['a'\] is .*; expected a number"):
+            clone(system).set_params(initial=wrong).fit(TWO, [1, 0, -1])
+
+
+def test_who_begins_above_2400_is_elite_from_the_start():
+    elo = Elo(initial={"a": 2450.0, "b": 2450.0}).fit(TWO[:1], [1])
+    np.testing.assert_allclose(elo.ratings_, [2455, 2445])
+
+
+@each
+def test_frames_are_forecast_by_names_and_misspelt_ones_are_told(system, initial):
+    frame = pd.DataFrame({"home": list("abc"), "away": list("bca"), "time": range(3), "outcome": [1, -1, 0]})
+    fitted = clone(system).fit(*Matches.from_frame(frame, first="home", second="away"))
+    ask = pd.DataFrame({"home": ["c", "b"], "away": ["a", "a"], "time": [4, 5]})
+    asked = Matches([[-1, 0, 1], [-1, 1, 0]], [4.0, 5.0], ["a", "b", "c"])
+    np.testing.assert_array_equal(fitted.predict_proba(ask), fitted.predict_proba(asked))
+    np.testing.assert_array_equal(fitted.predict(ask), fitted.predict(asked))
+    misspelt = ask.assign(home=["cc", "b"])
+    for call in (fitted.predict_proba, fitted.predict, fitted.decision_function):
+        with pytest.warns(
+            UnseenWarning, match=r"nothing was learned of 'cc' \(.* known name is 'c'\)"
+        ) as found:
+            call(misspelt)
+        assert [one.filename for one in found] == [__file__]
+        with pytest.raises(ValueError, match="nothing was learned of 'cc'"):
+            call(misspelt, unseen="raise")
+
+
+@each
+def test_wins_and_losses_as_1_and_0_are_warned_of_and_half_points_work(system, initial):
+    matches, y = played(1)
+    with pytest.warns(
+        OutcomeWarning, match="y holds only 1, 1/2 and 0, read as wins, ties and losses"
+    ) as found:
+        half = clone(system).fit(matches, (y + 1) / 2)
+    assert found[0].filename == __file__
+    assert_rated_alike(half, clone(system).fit(matches, y))
+    with pytest.warns(OutcomeWarning, match=r"read as .* ties; .*as 2 \* y - 1 does"):
+        clone(system).fit(matches, np.maximum(y, 0))
+
+
+@pytest.mark.parametrize("weight", [-1.0, np.nan, 1001.0])
+def test_bad_weights_are_named(weight):
+    with pytest.raises(ValueError, match=r"sample_weight\[0\] is .*; expected (weights from 0 to|finite)"):
+        Elo().fit(TWO, [1, 0, -1], [weight, 1, 1])

@@ -36,7 +36,7 @@ def test_weeks_cover_what_comes_after_the_beginning():
 
 
 @pytest.mark.parametrize(
-    "covariance", [MOVING, Constant(2.0) + Wiener(0.3), Matern32(1.0, lengthscale=3.0)], ids=repr
+    "covariance", [MOVING, Constant(2.0) + Wiener(0.3, origin=0.0), Matern32(1.0, lengthscale=3.0)], ids=repr
 )
 @pytest.mark.parametrize("all_weeks", [True, False])
 def test_one_filter_is_gaussian_conditioning(covariance, all_weeks):

@@ -26,7 +26,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, Ids, as_real, require
-from preflearn.dynamics.covariances.prior import warn_of_lengths
+from preflearn.dynamics.covariances.prior import warn_of_lengths, warn_of_origins
 from preflearn.dynamics.engine.algorithm import Sweep, update_matches
 from preflearn.dynamics.engine.threads import njit_free
 from preflearn.dynamics.model import DynamicComparisons, check_problem, differences, infer, laid_out
@@ -115,15 +115,16 @@ def one_step_ahead(
     >>> ahead.probabilities.round(3).tolist()
     [[0.283, 0.717], [0.204, 0.796]]
     """
-    outcomes = check_problem(model, matches, y)
+    played = check_problem(model, matches, y)
     require(0 < as_real(tol) < np.inf, tol, "tol", "a positive number")
     first = n_earlier(matches, start)
     fitted: Any = clone(model)
     warn_of_lengths(fitted.covariance, matches.time)
-    with laid_out(fitted, matches, outcomes) as sweep:
+    warn_of_origins(fitted.covariance, matches.time, fitted.likelihood.noise)
+    with laid_out(fitted, matches, played) as sweep:
         sweep.features()
         sweep.check_deviations()
-        ahead = _Ahead(sweep, matches, outcomes, fitted, float(tol))
+        ahead = _Ahead(sweep, matches, played, fitted, float(tol))
         ahead.fit(first)
         cuts = [*(first + np.flatnonzero(np.diff(matches.time[first:])) + 1).tolist(), len(matches)]
         for begin, end in pairwise([first, *cuts]):  # the matches at each time
@@ -140,6 +141,7 @@ def one_step_ahead(
         )
     x, starts = matches.design.data, matches.design.indptr
     mean, variance = (part[start:] for part in differences(x, starts, *ahead.moments.T))
+    mean += sweep.played[np.argsort(sweep.schedule.order)[start:], 2]
     probabilities = fitted.likelihood.probabilities(mean, variance)
     return OneStepAhead(probabilities, mean, variance, residual)
 
@@ -148,18 +150,18 @@ class _Ahead:
     """The state that moves on in time: pseudo-observations of all that is revealed."""
 
     def __init__(
-        self, sweep: Sweep, matches: Matches, outcomes: Floats, model: DynamicComparisons, tol: float
+        self, sweep: Sweep, matches: Matches, played: Floats, model: DynamicComparisons, tol: float
     ) -> None:
-        self._sweep, self._matches, self._outcomes = sweep, matches, outcomes
+        self._sweep, self._matches, self._played = sweep, matches, played
         self._model, self._tol = model, tol
         schedule, (entry, _, start) = sweep.schedule, sweep.schedule.visits
         self._here, self._place = np.argsort(schedule.entry_order), np.argsort(schedule.order)
-        self._match = np.repeat(np.arange(len(outcomes)), np.diff(schedule.rows))  # of each entry
+        self._match = np.repeat(np.arange(len(played)), np.diff(schedule.rows))  # of each entry
         self._feature = np.empty_like(self._match)
         self._feature[entry] = np.repeat(np.arange(len(start) - 1), np.diff(start))
         self._debt = np.full(len(start) - 1, np.inf)  # of each feature
         self._pending = np.empty(0, dtype=np.int64)  # matches that have not made their whole step
-        self._listed = np.zeros(len(outcomes), dtype=np.bool_)  # for the update under way
+        self._listed = np.zeros(len(played), dtype=np.bool_)  # for the update under way
         self._seen = np.full((len(self._here), 2), np.inf)  # the moments of the last update
         self.moments = np.zeros((len(self._here), 2))  # of each entry of the design, when it was forecast
         self.residual: list[float] = []
@@ -168,7 +170,7 @@ class _Ahead:
 
     def fit(self, known: int) -> None:
         """Take the pseudo-observations of the first matches from a fit of them, from nothing."""
-        some, y = self._matches[:known], self._outcomes[:known]
+        some, y = self._matches[:known], self._played[:known]
         infer(self._model, some, y)  # `check` looks at the residuals
         self._sweep.entries[self._here[: some.design.nnz], :2] = self._model.pseudo_observations_
         self._seen[:], self._debt[:], self._pending = np.inf, np.inf, self._pending[:0]
@@ -221,7 +223,7 @@ class _Ahead:
         sweep, schedule = self._sweep, self._sweep.schedule
         change, self._pending = _update(
             _STILL * self._tol, known, features, self._pending, self._listed, self._match, self._seen,
-            schedule.order, *schedule.visits[::2], sweep.ep, *sweep.law, sweep.outcomes,
+            schedule.order, *schedule.visits[::2], sweep.ep, *sweep.law, sweep.played,
             schedule.rows, schedule.coefficients, sweep.entries, sweep.updated,
         )  # fmt: skip
         return change
@@ -236,7 +238,7 @@ class _Ahead:
 @njit_free
 def _update(
     still, until, features, pending, listed, match, seen, order, entry, start,
-    ep, law, a, b, outcomes, rows, coefficients, entries, updated,
+    ep, law, a, b, played, rows, coefficients, entries, updated,
 ):  # fmt: skip
     """Update matches; the largest change, and which they are."""
     worst, count, found = 0.0, len(pending), np.empty(len(listed), dtype=np.int64)
@@ -254,7 +256,7 @@ def _update(
                 count += 1
     listed[found[:count]] = False
     for n in found[:count]:
-        change = update_matches(ep, law, a, b, outcomes, rows, coefficients, entries, updated, n, n + 1)[1]
+        change = update_matches(ep, law, a, b, played, rows, coefficients, entries, updated, n, n + 1)[1]
         seen[rows[n] : rows[n + 1]] = entries[rows[n] : rows[n + 1], 2:]
         if not change <= worst:  # NaN where one of them is no number
             worst = change if change > worst else math.inf

@@ -19,11 +19,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from scipy.stats import rankdata
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from preflearn.checks import (
+    LARGEST,
     Floats,
     as_floats,
     as_real,
@@ -31,20 +33,35 @@ from preflearn.checks import (
     check_choice,
     check_count,
     check_flag,
+    check_real,
+    check_weights,
+    refuse,
     require,
     shown,
 )
 from preflearn.dynamics.covariances.composite import Covariance
-from preflearn.dynamics.covariances.prior import REST, Prior, by_name, warn_of_lengths
+from preflearn.dynamics.covariances.prior import REST, Prior, by_name, warn_of_lengths, warn_of_origins
 from preflearn.dynamics.covariances.state_space import OVERFLOW, check_finite
 from preflearn.dynamics.engine.acceleration import Mixing
 from preflearn.dynamics.engine.algorithm import TRACE, Plain, Sweep, fixed_point
 from preflearn.dynamics.engine.posterior import Posterior
 from preflearn.dynamics.engine.schedule import schedule_of
 from preflearn.dynamics.engine.threads import slices, team
-from preflearn.dynamics.likelihoods.likelihood import Likelihood
+from preflearn.dynamics.likelihoods.counts import Poisson
+from preflearn.dynamics.likelihoods.likelihood import Likelihood, Results
 from preflearn.dynamics.saving import as_names, read_npz, write_npz
-from preflearn.matches import Matches, check_matches, joined
+from preflearn.matches import (
+    ADVANTAGE,
+    PERFORMANCE,
+    Matches,
+    as_matches,
+    as_outcomes,
+    as_time,
+    check_matches,
+    check_seen,
+    joined,
+)
+from preflearn.metrics import comparison_loss
 
 
 @dataclass(eq=False, repr=False)
@@ -75,6 +92,8 @@ class DynamicComparisons(BaseEstimator):
         At most so many sweeps.
     n_threads : int, optional
         As many as there are processors, if None. The results are the same for any number.
+    mean : mapping of feature name to float, optional
+        Prior means of scores, as from an earlier season; 0 for features that are not named.
 
     Attributes
     ----------
@@ -90,6 +109,8 @@ class DynamicComparisons(BaseEstimator):
         after it, `accepted`: False where the step to it was taken back.
     matches_ : Matches
         What was learned from, and outcomes_ (N,).
+    played_ : ndarray of shape (N, 3)
+        Outcome, weight and offset of each match.
     pseudo_observations_ : ndarray of shape (E, 2)
         alpha and beta of each entry of the design of `matches_`, in its order: the posterior of feature m is
         its prior times all exp(alpha s - beta s²/2).
@@ -104,7 +125,7 @@ class DynamicComparisons(BaseEstimator):
     >>> from preflearn.dynamics import DynamicComparisons, Probit, Wiener
     >>> from preflearn.matches import Matches
     >>> matches = Matches([[1, -1, 0], [0, 1, -1], [1, 0, -1]], [1.0, 2.0, 4.0], ["Ann", "Bob", "Cy"])
-    >>> model = DynamicComparisons(Wiener(variance=0.5), Probit()).fit(matches, [1, 1, 1])
+    >>> model = DynamicComparisons(Wiener(variance=0.5, origin=0.0), Probit()).fit(matches, [1] * 3)
     >>> mean, std = model.scores("Ann", [1.0, 4.0, 9.0])
     >>> mean.round(3).tolist(), std.round(3).tolist()
     ([0.428, 0.821, 0.821], [0.63, 1.221, 1.998])
@@ -122,15 +143,26 @@ class DynamicComparisons(BaseEstimator):
     tol: float = 1e-6
     max_iter: int = 1000
     n_threads: int | None = None
+    mean: Mapping[Hashable, float] | None = None
 
-    def fit(self, matches: Matches, y: ArrayLike) -> Self:
+    def fit(
+        self,
+        matches: Matches,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+    ) -> Self:
         """Learn the scores from matches and their outcomes.
 
         Parameters
         ----------
         matches : Matches
         y : array-like of shape (N,)
-            Outcomes, of the kind that the likelihood has.
+            Outcomes, of the kind that the likelihood has; where these are -1, 0 and 1, also 1, 1/2 and 0.
+        sample_weight : array-like of shape (N,), optional
+            Powers of the likelihoods of matches, from 0 to 1e100: a match of weight 2 is two matches.
+        offset : array-like of shape (N,), optional
+            What is known of the difference of scores, in their unit, and added to x·s: a handicap, komi.
 
         Returns
         -------
@@ -147,13 +179,18 @@ class DynamicComparisons(BaseEstimator):
         -----
         ConvergenceWarning
             If `max_iter` sweeps were not enough.
+        TimeWarning
+            If a length scale or a rate is absurd for the span of the data, as where units of time are mixed
+            up, or an origin lies far before them.
+        OutcomeWarning
+            If outcomes are only 1 and 0, or 1, 1/2 and 0, and no frame was asked what they mean.
         UserWarning
-            If a length scale is absurd for the span of the data, as where units of time are mixed up, or
-            `covariance` names what is no feature of the matches.
+            If `covariance` names what is no feature of the matches.
         """
-        outcomes = check_problem(self, matches, y)
+        played = check_problem(self, matches, y, sample_weight, offset)
         warn_of_lengths(self.covariance, matches.time)
-        known = {REST, *matches.features}
+        warn_of_origins(self.covariance, matches.time, self.likelihood.noise)
+        known = {REST, PERFORMANCE, *matches.features}
         strange = [name for name in by_name(self.covariance) if name not in known]
         if strange:  # no error: `update` may bring them
             warnings.warn(
@@ -162,9 +199,15 @@ class DynamicComparisons(BaseEstimator):
                 UserWarning,
                 stacklevel=2,
             )
-        return self._fit(matches, outcomes, None)
+        return self._fit(matches, played, None)
 
-    def update(self, matches: Matches, y: ArrayLike) -> Self:
+    def update(
+        self,
+        matches: Matches,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+    ) -> Self:
         """Add later matches: the sweeps go on from the last state, so a few are enough.
 
         They are sweeps of all matches, since at a `tol` of 1e-6 nearly all move: one more match takes as long
@@ -175,7 +218,7 @@ class DynamicComparisons(BaseEstimator):
         columns. It raises ValueError also where the first of them is earlier than the last one so far.
         """
         check_is_fitted(self, "matches_")
-        outcomes = check_problem(self, matches, y)
+        played = check_problem(self, matches, y, sample_weight, offset)
         self.likelihood.check(self.outcomes_, len(self.matches_))  # another likelihood, by set_params
         if matches.time[0] < self.matches_.time[-1]:
             raise ValueError(
@@ -183,10 +226,10 @@ class DynamicComparisons(BaseEstimator):
                 f"{self.matches_.time[-1]:g}; expected later matches only: fit all together, sorted by time"
             )
         sites = np.vstack([self.pseudo_observations_, np.zeros((matches.design.nnz, 2))])
-        return self._fit(joined(self.matches_, matches), np.append(self.outcomes_, outcomes), sites)
+        return self._fit(joined(self.matches_, matches), np.vstack([self.played_, played]), sites)
 
-    def _fit(self, matches: Matches, outcomes: Floats, sites: Floats | None) -> Self:
-        infer(self, matches, outcomes, sites)
+    def _fit(self, matches: Matches, played: Floats, sites: Floats | None) -> Self:
+        infer(self, matches, played, sites)
         if not self.converged_:
             warnings.warn(
                 f"no convergence in {self.n_iter_} sweeps: the last one would change a pseudo-observation by "
@@ -222,22 +265,79 @@ class DynamicComparisons(BaseEstimator):
         times = check_array(np.atleast_1d(at), "time", ("k",), "times")
         scores = self._scores()
         mean, variance = scores.moments(np.repeat(scores.of((feature,)), len(times), axis=1), times)
+        mean += self._prior.mean.get(feature, 0.0)
         return mean.reshape(at.shape)[()], np.sqrt(variance.reshape(at.shape))
 
-    def moments(self, matches: Matches) -> tuple[Floats, Floats]:
+    def standings(self, time: Any = None) -> pd.DataFrame:
+        """The players at a time, the best first: scores, and ranks with their uncertainty.
+
+        Parameters
+        ----------
+        time : float or date, optional
+            In the unit of `Matches.time`, or a date or its ISO text where that is days; the last match, if
+            None. Players are those who had a match by then; what came later counts in their scores.
+
+        Returns
+        -------
+        DataFrame
+            `name`; `score` and `std`, as of `scores`; `rank` by score; `rank_low` and `rank_high`, between
+            which the rank is with probability 0.95, by 1,000 draws from the posterior, in which features
+            are independent; `matches`, how many by then.
+
+        Raises
+        ------
+        ValueError
+            If nobody had a match by this time.
+
+        Examples
+        --------
+        >>> from preflearn.dynamics import Constant, DynamicComparisons, Probit
+        >>> matches = Matches([[1, -1, 0], [0, 1, -1]], [0.0, 1.0], ["Ann", "Bob", "Cy"])
+        >>> model = DynamicComparisons(Constant(1.0), Probit()).fit(matches, [1, 1])
+        >>> print(model.standings().round(2).to_string(index=False))
+        name  score  std  rank  rank_low  rank_high  matches
+         Ann   0.59 0.87     1         1          3        1
+         Bob   0.00 0.79     2         1          3        2
+          Cy  -0.59 0.87     3         1          3        1
+        """
+        check_is_fitted(self, "matches_")
+        design, times = self.matches_.design, self.matches_.time
+        at = float(times[-1]) if time is None else as_time(time)
+        n = int(np.searchsorted(times, at, side="right"))
+        require(n > 0, time, "time", f"a time from that of the first match on, {times[0]:g}")
+        count = np.bincount(design.indices[: design.indptr[n]], minlength=design.shape[1])
+        who = [
+            k
+            for k, name in enumerate(self.features_)
+            if count[k] and name != ADVANTAGE and not isinstance(name, tuple)
+        ]
+        names, scores = tuple(self.features_[k] for k in who), self._scores()
+        mean, variance = scores.moments(scores.of(names), np.full(len(who), at))
+        mean, std = mean + self._prior.means(names), np.sqrt(variance)
+        draws = np.random.default_rng(0).standard_normal((_DRAWS, len(who)), dtype=np.float32) * std + mean
+        low, high = np.quantile(rankdata(-draws, axis=1), [0.025, 0.975], axis=0, method="nearest")
+        rank = rankdata(-mean, method="min").astype(np.int64)
+        low, high = np.minimum(low, rank).astype(np.int64), np.maximum(high, rank).astype(np.int64)
+        table = {"name": names, "score": mean, "std": std, "rank": rank, "rank_low": low, "rank_high": high}
+        return pd.DataFrame({**table, "matches": count[who]}).sort_values("rank", ignore_index=True)
+
+    def moments(self, matches: Matches, offset: ArrayLike | None = None) -> tuple[Floats, Floats]:
         """Mean and variance of the difference of scores x·s(t) of each match, shape (N,) both.
 
         Features that were in no match have their prior. Features of one match count as independent, as they
         are in the approximation. It raises ValueError where times or entries of the design are so large that
-        these numbers overflow.
+        these numbers overflow. `offset` as in `fit`.
         """
-        return self._forecast(matches, lambda mean, variance: (mean, variance))
+        return self._forecast(matches, lambda mean, variance: (mean, variance), offset)
 
-    def _forecast(self, matches: Matches, told: Callable[[Floats, Floats], Any]) -> Any:
+    def _forecast(
+        self, matches: Matches, told: Callable[[Floats, Floats], Any], offset: ArrayLike | None
+    ) -> Any:
         """What is told of mean and variance of each match, one match a column, by a team."""
         check_is_fitted(self, "matches_")
         check_matches(matches)
         design, scores = matches.design, self._scores()
+        known = _offsets(offset, matches, self._prior)
         present = np.flatnonzero(np.bincount(design.indices, minlength=design.shape[1]))
         of = np.zeros((2, design.shape[1]), dtype=np.int64)
         of[:, present] = scores.of(tuple(matches.features[k] for k in present))
@@ -247,17 +347,19 @@ class DynamicComparisons(BaseEstimator):
             here = slice(starts[0], starts[-1])
             time = np.repeat(matches.time[part], np.diff(starts))
             mean, variance = scores.moments(of[:, columns[here]], time)
-            return told(*differences(x[here], starts, mean, variance))
+            mean, variance = differences(x[here], starts, mean, variance)
+            return told(mean + known[part], variance)
 
         with team(self._n_threads) as share:
             parts = slices(len(matches)) if len(self._prior.spaces) <= _FEW else [slice(0, len(matches))]
             return np.concatenate(share(one, parts), axis=-1)
 
     def _filled(
-        self, prior: Prior, matches: Matches, outcomes: Floats, sites: Floats, trace: Any, converged: bool
+        self, prior: Prior, matches: Matches, played: Floats, sites: Floats, trace: Any, converged: bool
     ) -> Self:
         """With the attributes of a fit; the trace is a mapping of the names in TRACE to arrays."""
-        self.matches_, self.outcomes_, self.features_ = matches, outcomes, matches.features
+        self.matches_, self.played_, self.features_ = matches, played, matches.features
+        self.outcomes_ = played[:, 0]
         self.pseudo_observations_, self.trace_ = sites, pd.DataFrame(trace)
         self.n_iter_ = len(self.trace_)
         self.log_marginal_likelihood_ = float(trace["evidence"][trace["accepted"]][-1])
@@ -273,26 +375,71 @@ class DynamicComparisons(BaseEstimator):
             self._posterior = Posterior(self._prior, self.matches_, self.pseudo_observations_)
         return self._posterior
 
-    def predict_proba(self, matches: Matches) -> Floats:
+    def predict_proba(
+        self, matches: Matches | pd.DataFrame, offset: ArrayLike | None = None, unseen: str = "warn"
+    ) -> Floats:
         """Probabilities of the outcomes: loss, tie and win of the first, or loss and win without ties.
 
         Parameters
         ----------
-        matches : Matches
+        matches : Matches or DataFrame
             At any times: before, between and after those learned from. Their features may be in another
-            order, and those that were never seen have their prior.
+            order, and those that were never seen have their prior. A frame is read by the columns that
+            `Matches.from_frame` was given for the matches of the fit.
+        offset : array-like of shape (N,), optional
+            As in `fit`.
+        unseen : "warn", "raise" or "ignore"
+            What to do about names of players that were not among the features of the fit.
 
         Returns
         -------
         ndarray of shape (N, 3) or (N, 2)
-        """
-        return self._forecast(matches, lambda *moments: self._likelihood.probabilities(*moments).T).T
 
-    def predict(self, matches: Matches) -> NDArray[np.int8]:
-        """The most probable outcome of each match: 1, 0 or -1, shape (N,)."""
-        probabilities = self.predict_proba(matches)
+        Raises
+        ------
+        ValueError
+            On bad matches; with unseen="raise", where a name is new.
+
+        Warns
+        -----
+        UnseenWarning
+            With unseen="warn", where a name is new: it may be misspelt.
+        """
+        asked = self._asked(matches, unseen)
+        return self._forecast(asked, lambda *found: self._likelihood.probabilities(*found).T, offset).T
+
+    def _asked(self, matches: Matches | pd.DataFrame, unseen: str) -> Matches:
+        check_is_fitted(self, "matches_")
+        asked = as_matches(matches, self.matches_.columns)
+        check_seen(asked, self.features_, unseen, stacklevel=4)
+        return asked
+
+    def predict(
+        self, matches: Matches | pd.DataFrame, offset: ArrayLike | None = None, unseen: str = "warn"
+    ) -> NDArray[np.int8]:
+        """The most probable outcome of each match: 1, 0 or -1, shape (N,); as `predict_proba`."""
+        probabilities = self.predict_proba(self._asked(matches, unseen), offset, "ignore")
         labels = np.array([-1, 0, 1] if probabilities.shape[1] == 3 else [-1, 1], dtype=np.int8)
         return labels[np.argmax(probabilities, axis=1)]
+
+    def score(
+        self,
+        matches: Matches,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+    ) -> float:
+        """The weighted share of matches whose result is that of `predict`; points have their sign.
+
+        It raises ValueError as `fit`, and with `Poisson`, whose outcomes are points of one side.
+        """
+        asked, given = self._asked(matches, "warn"), y
+        points = isinstance(self._likelihood, Poisson)
+        require(not points, self._likelihood, "the likelihood", "one of results, or of differences of points")
+        if isinstance(self._likelihood, Results):
+            given = as_outcomes(y, "y", "labels" if asked.columns else None, stacklevel=3)
+        result = np.sign(self._likelihood.check(given, len(asked)))
+        return 1.0 - comparison_loss(result, self.predict(asked, offset, "ignore"), sample_weight)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model as one .npz file, of numbers and JSON only; `load` reads it.
@@ -312,11 +459,13 @@ class DynamicComparisons(BaseEstimator):
             "options": {name: getattr(self, name) for name in _OPTIONS},
             "features": self.features_,
             "converged": self.converged_,
+            "columns": self.matches_.columns,
+            "mean": list(self._prior.mean.items()),
         }
         arrays = {
             **{name: getattr(self.matches_.design, name) for name in ("indptr", "indices", "data")},
             "time": self.matches_.time,
-            "outcomes": self.outcomes_,
+            **{name: self.played_[:, k] for k, name in enumerate(_PLAYED)},
             "pseudo_observations": self.pseudo_observations_,
             **{f"trace_{name}": self.trace_[name].to_numpy() for name in self.trace_},
         }
@@ -324,6 +473,8 @@ class DynamicComparisons(BaseEstimator):
 
 
 _FEW = 16  # covariances: with more, each part of the forecasts has few of one
+_DRAWS = 1000  # of ranks
+_PLAYED = "outcomes", "weights", "offset"  # the columns of played_
 _OPTIONS = ("method", "rate", "tol", "max_iter", "n_threads")
 
 
@@ -346,6 +497,10 @@ def check_model(model: DynamicComparisons) -> None:
     check_count(model.max_iter, "max_iter", least=1)
     if model.n_threads is not None:
         check_count(model.n_threads, "n_threads", least=1)
+    if model.mean is not None:
+        require(isinstance(model.mean, Mapping), model.mean, "mean", "a mapping of names to prior means")
+        for name, value in model.mean.items():
+            check_real(value, f"mean[{shown(name)}]", "a number", -LARGEST, LARGEST)
 
 
 @np.errstate(**OVERFLOW)
@@ -359,37 +514,59 @@ def differences(x: Floats, starts: NDArray, mean: Floats, variance: Floats) -> t
     return check_finite(mean), check_finite(variance)
 
 
-def check_problem(model: DynamicComparisons, matches: Matches, y: ArrayLike) -> Floats:
-    """The outcomes, after a check of all that a fit begins with."""
+def check_problem(
+    model: DynamicComparisons,
+    matches: Matches,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    offset: ArrayLike | None = None,
+) -> Floats:
+    """Outcome, weight and offset of each match, (N, 3), after a check of all that a fit begins with."""
     check_model(model)
     check_matches(matches)
-    return model.likelihood.check(y, len(matches))
+    if isinstance(model.likelihood, Results):
+        y = as_outcomes(y, "y", "labels" if matches.columns else None, stacklevel=4)
+    outcomes, n = model.likelihood.check(y, len(matches)), len(matches)
+    return np.column_stack([outcomes, check_weights(sample_weight, n), _offsets(offset, matches)])
+
+
+def _offsets(offset: ArrayLike | None, matches: Matches, prior: Prior | None = None) -> Floats:
+    """What is known of the difference of scores of each match: the offsets, and prior means."""
+    known = np.zeros(len(matches))
+    if offset is not None:
+        known = check_array(offset, "offset", (len(matches),), "one value a match")
+        refuse(np.abs(known) > LARGEST, known, "offset", "numbers up to 1e100 in size")
+    if prior is not None and prior.mean:
+        known = known + matches.design @ prior.means(matches.features)
+    return known
 
 
 @contextmanager
 def laid_out(
-    model: DynamicComparisons, matches: Matches, outcomes: Floats, sites: Floats | None = None
+    model: DynamicComparisons, matches: Matches, played: Floats, sites: Floats | None = None
 ) -> Iterator[Sweep]:
     """The sweep by a model's parameters, from given pseudo-observations or none; its team works meanwhile."""
     with team(model.n_threads) as share:
-        schedule = schedule_of(matches, Prior(model.covariance))
-        sweep = Sweep(schedule, model.likelihood, outcomes, ep=model.method == "ep", share=share)
+        schedule = schedule_of(matches, prior := Prior(model.covariance, model.mean))
+        if prior.mean:
+            played = np.column_stack([played[:, :2], _offsets(played[:, 2], matches, prior)])
+        sweep = Sweep(schedule, model.likelihood, played, ep=model.method == "ep", share=share)
         if sites is not None:
             sweep.entries[:, :2] = sites[schedule.entry_order]
         yield sweep
 
 
 def infer(
-    model: DynamicComparisons, matches: Matches, outcomes: Floats, sites: Floats | None = None
+    model: DynamicComparisons, matches: Matches, played: Floats, sites: Floats | None = None
 ) -> DynamicComparisons:
     """Fit, from given pseudo-observations or from nothing, without checks or warnings."""
-    with laid_out(model, matches, outcomes, sites) as sweep:
+    with laid_out(model, matches, played, sites) as sweep:
         step = Mixing(sweep) if model.rate == "auto" else Plain(sweep, as_real(model.rate))
         trace, converged = fixed_point(sweep, step, tol=model.tol, max_iter=int(model.max_iter))
     found, schedule = np.empty((len(sweep.entries), 2)), sweep.schedule
     found[schedule.entry_order] = sweep.entries[:, :2]
     noted = dict(zip(TRACE, map(np.array, zip(*trace, strict=True)), strict=True))
-    return model._filled(schedule.prior, matches, outcomes, found, noted, converged)
+    return model._filled(schedule.prior, matches, played, found, noted, converged)
 
 
 def load(path: str | os.PathLike[str]) -> DynamicComparisons:
@@ -410,7 +587,7 @@ def load(path: str | os.PathLike[str]) -> DynamicComparisons:
 
 
 def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparisons:
-    names = as_names(name for name, _ in header["covariance"])
+    names, means = as_names(name for name, _ in header["covariance"]), header.get("mean", [])
     covariances = {
         n: Covariance.read(found) for n, (_, found) in zip(names, header["covariance"], strict=True)
     }
@@ -418,6 +595,8 @@ def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparis
         covariances[REST] if header["one_covariance"] else covariances,
         Likelihood.read(header["likelihood"]),
         **header["options"],
+        mean=dict(zip(as_names(name for name, _ in means), [value for _, value in means], strict=True))
+        or None,
     )
     check_model(model)
     features = as_names(header["features"])
@@ -427,12 +606,15 @@ def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparis
         require(array.dtype.kind == kind, array.dtype, f"the type of {name}", f"one of kind {kind!r}")
     design = sparse.csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape)
     matches = Matches(design, arrays["time"], features)
-    outcomes = model.likelihood.check(arrays["outcomes"], shape[0])
+    columns = header.get("columns")
+    require(columns is None or isinstance(columns, dict), columns, "columns", "names of columns, or none")
+    matches.columns = columns
+    played = check_problem(model, matches, arrays["outcomes"], *map(arrays.get, _PLAYED[1:]))
     sites = check_array(arrays["pseudo_observations"], "pseudo_observations", (matches.design.nnz, 2))
     trace = {name: arrays[f"trace_{name}"] for name in TRACE}
-    prior = Prior(model.covariance)
+    prior = Prior(model.covariance, model.mean)
     prior.of(features)  # each has one
     one = header["one_covariance"]
     same = one == prior.one and len(header["covariance"]) == len(prior.covariances)
     require(same, one, "one_covariance", "True with one covariance, else False with one for each name")
-    return model._filled(prior, matches, outcomes, sites, trace, check_flag(header["converged"], "converged"))
+    return model._filled(prior, matches, played, sites, trace, check_flag(header["converged"], "converged"))

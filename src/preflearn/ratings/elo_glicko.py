@@ -22,6 +22,7 @@ References
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -61,15 +62,17 @@ class Elo(RatingSystem):
         the function fide() of the R package PlayerRatings, which [Venuto2017]_ uses (its elo() has one K,
         27). Before, the first K was 25, so also in the years of the chess data, 1999 to 2009; since July 2014
         the three are 40, 20 and 10.
-    initial : float
-        Rating of a new player. Only differences count, but for the 2400 of "fide".
+    initial : float or mapping of names to floats
+        Rating of a new player; 1200 for those that a mapping does not name. Only differences count, but for
+        the 2400 of "fide".
     scale : float
         The difference, in rating points, of odds 10 : 1.
     advantage : float
         What the feature "advantage" of the matches is worth, in rating points, or in the unit of the scores.
     likelihood : Probit, Logit, OrdinalProbit or OrdinalLogit, optional
         Of the outcomes; it is what the forecasts are made with, and its noise is the unit of the scores.
-        With it, `k`, `initial` and `scale` are not used.
+        With it, `k` and `scale` are not used, and scores start at 0 where a mapping `initial` does not name
+        them.
     rate : float
         Length of step with a likelihood: above 0 and at most 1. k points are the rate k ln 10 / scale of
         Logit. All four have -1 <= d²/dd² log p <= 0, so that up to 1 a step never moves two sets of scores
@@ -110,7 +113,7 @@ class Elo(RatingSystem):
     """
 
     k: Literal["fide"] | float = "fide"
-    initial: float = 1200.0
+    initial: float | Mapping[Hashable, float] = 1200.0
     scale: float = 400.0
     advantage: float = 0.0
     likelihood: Likelihood | None = None
@@ -119,7 +122,6 @@ class Elo(RatingSystem):
     def check_parameters(self) -> None:
         super().check_parameters()
         self._factors()
-        check_number(self, "initial", most=LARGEST)
         check_number(self, "scale", positive=True, most=LARGEST)
         expected = "None, Probit(), Logit(), OrdinalProbit(margin) or OrdinalLogit(margin)"
         good = self.likelihood is None or isinstance(self.likelihood, _LIKELIHOODS)
@@ -136,16 +138,18 @@ class Elo(RatingSystem):
         return np.full(3, check_number(self, "k", positive=True, most=LARGEST))
 
     def _newcomer(self) -> dict[str, float]:
-        initial = float(self.initial) if self.likelihood is None else 0.0
-        return {"ratings_": initial, "games_": 0, "elite_": initial >= _FIDE_ELITE_RATING}
+        return {"ratings_": self._usual() if self.likelihood is None else 0.0, "games_": 0, "elite_": False}
 
-    def _rate(self, ids: NDArray[np.int64], boost: Floats, y: NDArray[np.int8], time: Floats) -> Floats:
+    def _rate(
+        self, ids: NDArray[np.int64], boost: Floats, y: NDArray[np.int8], weights: Floats, time: Floats
+    ) -> Floats:
+        self.elite_ |= self.ratings_ >= _FIDE_ELITE_RATING  # from the start
         likelihood = self.likelihood or Logit()
         steps, margin = self._factors(), -1.0
         if self.likelihood is not None:
             steps, margin = np.full(3, float(self.rate)), likelihood.parameters[0]
         state = self.ratings_, self.games_, self.elite_, steps, math.log(10) / float(self.scale)
-        return _elo(ids, boost, y, *state, likelihood.law(ep=True), margin)
+        return _elo(ids, boost, y, weights, *state, likelihood.law(ep=True), margin)
 
     def _log_odds(self, differences: Floats, variances: Floats) -> Floats:
         return math.log(10) / float(self.scale) * differences
@@ -166,8 +170,8 @@ class Glicko(RatingSystem):
 
     Parameters
     ----------
-    initial : float
-        Rating of a new player. Only differences of ratings count.
+    initial : float or mapping of names to floats
+        Rating of a new player; 1500 for those that a mapping does not name. Only differences count.
     deviation : float
         Deviation of a new player, and the largest one.
     c : float
@@ -210,7 +214,7 @@ class Glicko(RatingSystem):
     ([1747.2, 1337.8, 1337.8], [253.3, 290.2, 290.2])
     """
 
-    initial: float = 1500.0
+    initial: float | Mapping[Hashable, float] = 1500.0
     deviation: float = 350.0
     c: float = 2.7
     period: float | None = None
@@ -218,20 +222,23 @@ class Glicko(RatingSystem):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        check_number(self, "initial", most=LARGEST)
         check_number(self, "deviation", positive=True, most=LARGEST)
         check_real(self.c, "c", "a number of at least 0", 0, LARGEST)
         if self.period is not None:
             check_number(self, "period", positive=True, most=LARGEST)
 
     def _newcomer(self) -> dict[str, float]:  # inf: not played yet, no growth
-        return {"ratings_": float(self.initial), "deviations_": float(self.deviation), "last_": math.inf}
+        return {"ratings_": self._usual(), "deviations_": float(self.deviation), "last_": math.inf}
 
-    def _rate(self, ids: NDArray[np.int64], boost: Floats, y: NDArray[np.int8], time: Floats) -> Floats:
+    def _rate(
+        self, ids: NDArray[np.int64], boost: Floats, y: NDArray[np.int8], weights: Floats, time: Floats
+    ) -> Floats:
         clock, variances = self._clock(time), self.deviations_**2
         ends = np.append(clock[1:] > clock[:-1], True) | (self.period is None)
         growth, largest = float(self.c) ** 2, float(self.deviation) ** 2
-        known = _glicko(ids, boost, y, clock, ends, self.ratings_, variances, self.last_, growth, largest)
+        known = _glicko(
+            ids, boost, y, weights, clock, ends, self.ratings_, variances, self.last_, growth, largest
+        )
         self.deviations_, self.deviation_before_ = np.sqrt(variances), np.sqrt(known[:, 2:])
         return known
 
@@ -253,7 +260,7 @@ _Q = math.log(10) / 400
 
 
 @njit
-def _elo(ids, boost, y, ratings, games, elite, steps, rate, law, margin):
+def _elo(ids, boost, y, weights, ratings, games, elite, steps, rate, law, margin):
     """Ratings of both before each match, and no variances, (N, 4); what players have moves in place.
 
     A margin of -1 has no likelihood.
@@ -261,22 +268,26 @@ def _elo(ids, boost, y, ratings, games, elite, steps, rate, law, margin):
     before = np.zeros((len(y), 4))
     for row in range(len(y)):
         before[row, 0], before[row, 1] = ratings[ids[row, 0]], ratings[ids[row, 1]]
-        difference = before[row, 0] - before[row, 1] + boost[row]
-        if margin < 0:
-            slope = (y[row] - math.tanh(rate * difference / 2)) / 2  # s - E of the first
-        else:
-            _, slope, _ = law(margin, 0.0, y[row], difference, 0.0)
-        for side in range(2):
-            player = ids[row, side]
-            step = steps[2 if elite[player] else 0 if games[player] < _FIDE_NEW_GAMES else 1]
-            ratings[player] += step * slope if side == 0 else -step * slope
-            games[player] += 1
-            elite[player] |= ratings[player] >= _FIDE_ELITE_RATING
+        left = weights[row]
+        while left > 0:
+            difference = ratings[ids[row, 0]] - ratings[ids[row, 1]] + boost[row]
+            if margin < 0:
+                slope = (y[row] - math.tanh(rate * difference / 2)) / 2  # s - E of the first
+            else:
+                _, slope, _ = law(margin, 0.0, y[row], difference, 0.0)
+            slope *= min(left, 1.0)
+            left -= 1
+            for side in range(2):
+                player = ids[row, side]
+                step = steps[2 if elite[player] else 0 if games[player] < _FIDE_NEW_GAMES else 1]
+                ratings[player] += step * slope if side == 0 else -step * slope
+                games[player] += left <= 0  # a game, however often it is rated
+                elite[player] |= ratings[player] >= _FIDE_ELITE_RATING
     return before
 
 
 @njit
-def _glicko(ids, boost, y, clock, ends, ratings, variances, last, growth, largest):
+def _glicko(ids, boost, y, weights, clock, ends, ratings, variances, last, growth, largest):
     """Ratings and variances of both before each match, (N, 4); what players have moves in place."""
     before, begin = np.empty((len(y), 4)), 0
     surprise, information = np.zeros(len(ratings)), np.zeros(len(ratings))  # sums over the period
@@ -293,8 +304,8 @@ def _glicko(ids, boost, y, clock, ends, ratings, variances, last, growth, larges
             player, sign = ids[row, side], 1 - 2 * side
             g = 1 / math.sqrt(1 + 3 * (_Q / math.pi) ** 2 * before[row, 3 - side])
             excess = 0.5 * math.tanh(g * half)  # E - 1/2 of the first
-            surprise[player] += sign * g * (0.5 * y[row] - excess)
-            information[player] += g * g * (0.25 - excess * excess)
+            surprise[player] += weights[row] * (sign * g * (0.5 * y[row] - excess))
+            information[player] += weights[row] * (g * g * (0.25 - excess * excess))
         if ends[row]:
             for played in range(begin, row + 1):
                 for player in ids[played]:  # one who is met twice has no news the second time

@@ -11,24 +11,44 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize_scalar
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import LARGEST, Floats, check_labels, check_number, require, shown
+from preflearn.checks import (
+    LARGEST,
+    Floats,
+    check_labels,
+    check_number,
+    check_real,
+    check_weights,
+    refuse,
+    require,
+    shown,
+)
 from preflearn.dynamics.engine.schedule import distinct
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.ground.outcomes import davidson_loss, davidson_probabilities
-from preflearn.matches import ADVANTAGE, Matches, check_matches, n_earlier
+from preflearn.matches import (
+    ADVANTAGE,
+    Matches,
+    as_matches,
+    as_outcomes,
+    check_matches,
+    check_seen,
+    n_earlier,
+)
 from preflearn.metrics import comparison_loss
 from preflearn.pairs import Incidence
 
 _LOG_NU = -14.0, 14.0  # up to nu = 1.2e6, where all matches are ties
+_MOST_TIMES = 1000.0  # that a match is rated
 
 
 class RatingSystem(ClassifierMixin, BaseEstimator):
@@ -47,6 +67,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
     """
 
     advantage: float
+    initial: float | Mapping[Hashable, float]
 
     players_: tuple[Hashable, ...]
     ratings_: Floats
@@ -59,7 +80,9 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
 
     _places: dict[Hashable, int]  # of the players, in players_
     _variances_before: Floats  # of the ratings in before_
-    _told: list[tuple[Floats, NDArray[np.int8]]]  # log-odds before matches, and outcomes, of each call
+    _told: list[tuple[Floats, NDArray[np.int8], Floats]]  # log-odds before matches, y, weights, a call
+    _features: set[Hashable]  # of all matches so far
+    _columns: dict[str, object] | None
     _latest: float
     _rated_by: Likelihood | None
     _nu: float | None
@@ -79,7 +102,19 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         """The fitted attributes with one value a player, and what they are for one who has not played."""
         raise NotImplementedError
 
-    def _rate(self, ids: NDArray[np.int64], boost: Floats, y: NDArray[np.int8], time: Floats) -> Floats:
+    def _usual(self) -> float:
+        """The rating of newcomers whom `initial` does not name."""
+        return float(type(self).initial if isinstance(self.initial, Mapping) else self.initial)  # pyright: ignore[reportArgumentType]
+
+    def _starts(self, names: Iterable[Hashable]) -> Floats:
+        """The ratings of newcomers."""
+        own = self.initial if isinstance(self.initial, Mapping) else {}
+        usual = self._newcomer()["ratings_"]
+        return np.array([float(own.get(name, usual)) for name in names])
+
+    def _rate(
+        self, ids: NDArray[np.int64], boost: Floats, y: NDArray[np.int8], weights: Floats, time: Floats
+    ) -> Floats:
         """Move the players' values match by match; what both had before: ratings and variances, (N, 4)."""
         raise NotImplementedError
 
@@ -91,7 +126,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         """The log-odds d, where there is no likelihood."""
         raise NotImplementedError
 
-    def fit(self, matches: Matches, y: ArrayLike) -> Self:
+    def fit(self, matches: Matches, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Rate all players from the start: everyone begins at `initial`.
 
         Parameters
@@ -99,7 +134,10 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         matches : Matches
             Of two players each. Matches at the same time count in the order of rows.
         y : array-like of shape (N,)
-            +1 first won, 0 tie, -1 second won; no ties where the likelihood has none.
+            +1 first won, 0 tie, -1 second won; no ties where the likelihood has none. Or 1, 1/2 and 0.
+        sample_weight : array-like of shape (N,), optional
+            How often a match is rated, one time after the other, from 0 to 1000; the last time in part, which
+            makes a part of the step. With a rating period all of them count at once.
 
         Returns
         -------
@@ -110,48 +148,68 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         ValueError
             On parameters out of range, other labels, line-ups instead of players, no match, or an
             advantage where the matches have no feature "advantage".
+
+        Warns
+        -----
+        OutcomeWarning
+            If outcomes are only 1 and 0, or 1, 1/2 and 0, and no frame was asked what they mean.
         """
-        added = self._checked(matches, y)
+        added = self._checked(matches, y, sample_weight)
         self.players_, self._places, self._rated_by = (), {}, self._likelihood()
         for name, value in self._newcomer().items():
             setattr(self, name, np.empty(0, dtype=type(value)))
-        self._told, self._latest = [], -math.inf
+        self._told, self._latest, self._features = [], -math.inf, set()
         return self._add(matches, *added)
 
-    def partial_fit(self, matches: Matches, y: ArrayLike) -> Self:
+    def partial_fit(self, matches: Matches, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Add matches that are not earlier than those before, without rating these again.
 
         Parameters, results and errors as in `fit`; players may be new. It raises ValueError also where
         the first of these matches is earlier than the last one so far, or the likelihood another since then.
         """
         if not hasattr(self, "players_"):
-            return self.fit(matches, y)
-        added = self._checked(matches, y)
+            return self.fit(matches, y, sample_weight)
+        added = self._checked(matches, y, sample_weight)
         self._check_unit()
         first, expected = float(matches.time[0]), f"at least {self._latest:g}, that of the last one so far"
         require(first >= self._latest, first, "the time of the first match", expected)
         return self._add(matches, *added)
 
-    def _checked(self, matches: Matches, y: ArrayLike) -> tuple[NDArray[np.int8], Incidence, Floats]:
-        """Labels, who plays, and advantages in points: all that can be wrong with matches."""
+    def _checked(
+        self, matches: Matches, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> tuple[NDArray[np.int8], Incidence, Floats, Floats]:
+        """Labels, who plays, advantages in points, weights: all that can be wrong with matches."""
         boost, playing = self._boost(matches), _playing(matches)
+        weights = check_weights(sample_weight, len(matches))
+        refuse(weights > _MOST_TIMES, weights, "sample_weight", f"weights from 0 to {_MOST_TIMES:g}")
+        y = as_outcomes(y, "y", "labels" if matches.columns else None, stacklevel=4)
         if (likelihood := self._likelihood()) is not None:
             likelihood.check(y, len(matches))  # it says which outcomes it has
-        return check_labels(y, len(matches), tuple(self.classes_.astype(int).tolist())), playing, boost
+        return (
+            check_labels(y, len(matches), tuple(self.classes_.astype(int).tolist())),
+            playing,
+            boost,
+            weights,
+        )
 
-    def _add(self, matches: Matches, y: NDArray[np.int8], playing: Incidence, boost: Floats) -> Self:
+    def _add(
+        self, matches: Matches, y: NDArray[np.int8], playing: Incidence, boost: Floats, weights: Floats
+    ) -> Self:
+        self._features |= set(matches.features)
+        self._columns = matches.columns
         names = (matches.features[column] for column in playing.occurring())
         newcomers = [name for name in names if name not in self._places]
         self._places |= {name: k for k, name in enumerate(newcomers, len(self._places))}
         self.players_ += tuple(newcomers)
         for name, value in self._newcomer().items():  # always new arrays: the loops below work in place
             setattr(self, name, np.append(getattr(self, name), np.full(len(newcomers), value)))
-        known = self._rate(self._ids(matches, playing), boost, y, matches.time)
+        self.ratings_[len(self.ratings_) - len(newcomers) :] = self._starts(newcomers)
+        known = self._rate(self._ids(matches, playing), boost, y, weights, matches.time)
         self.before_, self._variances_before = known[:, :2], known[:, 2:]
         self._latest, self._nu = matches.time[-1], None
         if self._likelihood() is None:
             differences = self.before_[:, 0] - self.before_[:, 1] + boost
-            self._told.append((self._log_odds(differences, self._variances_before), y))
+            self._told.append((self._log_odds(differences, self._variances_before), y, weights))
         return self
 
     @property
@@ -164,37 +222,60 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
             self._nu = _fit_nu(*map(np.concatenate, zip(*self._told, strict=True)))
         return self._nu
 
-    def decision_function(self, matches: Matches) -> Floats:
+    def decision_function(self, matches: Matches | pd.DataFrame, unseen: str = "warn") -> Floats:
         """The present difference of ratings, first - second with the advantage, shape (N,).
 
-        A player without a rating has `initial`.
+        A player without a rating has `initial`. Arguments and warnings as of `predict_proba`.
 
         Raises
         ------
         ValueError
             On bad matches, as in `fit`, or where `set_params` changed the likelihood since then.
         """
-        return self._present_differences(matches)[0]
+        return self._present_differences(self._asked(matches, unseen))[0]
+
+    def _asked(self, matches: Matches | pd.DataFrame, unseen: str) -> Matches:
+        check_is_fitted(self, "players_")
+        asked = as_matches(matches, self._columns)
+        check_seen(asked, self._features, unseen, stacklevel=4)
+        return asked
 
     def _present_differences(self, matches: Matches) -> tuple[Floats, NDArray[np.int64]]:
         """And the players, as `_ids`."""
-        check_is_fitted(self, "players_")
-        boost = self._boost(matches)
+        boost, playing = self._boost(matches), _playing(matches)
         self._check_unit()
-        ids = self._ids(matches, _playing(matches))
+        ids = self._ids(matches, playing)
         ratings = self._present("ratings_", ids)
+        ratings[ids < 0] = self._starts(matches.features[k] for k in playing.index[ids < 0])
         return ratings[:, 0] - ratings[:, 1] + boost, ids
 
-    def predict_proba(self, matches: Matches) -> Floats:
+    def predict_proba(self, matches: Matches | pd.DataFrame, unseen: str = "warn") -> Floats:
         """Probabilities of the outcomes -1, 0, 1 by the present ratings, shape (N, 3).
 
         Of the outcomes -1, 1, shape (N, 2), where the likelihood has no ties. Nothing is learned from one
         match for the next: to forecast a season from all that is known each day, use `earlier_forecasts`.
-        It raises ValueError as `decision_function`.
+
+        Parameters
+        ----------
+        matches : Matches or DataFrame
+            A frame is read by the columns that `Matches.from_frame` was given for the matches before.
+        unseen : "warn", "raise" or "ignore"
+            What to do about names that were not among the features of the matches before.
+
+        Raises
+        ------
+        ValueError
+            As `decision_function`; with unseen="raise", where a name is new.
+
+        Warns
+        -----
+        UnseenWarning
+            With unseen="warn", where a name is new: it may be misspelt.
         """
-        differences, ids = self._present_differences(matches)
+        asked = self._asked(matches, unseen)
+        differences, ids = self._present_differences(asked)
         nu = self.nu_ if self._likelihood() is None else 0.0
-        return self._forecasts(differences, self._variances(ids, matches.time), nu)
+        return self._forecasts(differences, self._variances(ids, asked.time), nu)
 
     def _forecasts(self, differences: Floats, variances: Floats, nu: float) -> Floats:
         likelihood = self._likelihood()
@@ -204,9 +285,9 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
             )
         return likelihood.probabilities(differences, variances.sum(axis=1))
 
-    def predict(self, matches: Matches) -> NDArray[np.int8]:
+    def predict(self, matches: Matches | pd.DataFrame, unseen: str = "warn") -> NDArray[np.int8]:
         """The most probable outcome of each match, shape (N,); 0 where both players are equally likely."""
-        forecasts = self.predict_proba(matches)
+        forecasts = self.predict_proba(self._asked(matches, unseen), "ignore")
         best = forecasts == forecasts.max(axis=1, keepdims=True)
         return np.sign(best @ self.classes_).astype(np.int8)
 
@@ -243,6 +324,11 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
     def check_parameters(self) -> None:
         """Raise ValueError unless all are in their range."""
         check_number(self, "advantage", most=LARGEST)
+        own = self.initial if isinstance(self.initial, Mapping) else {}
+        for name, value in own.items():
+            check_real(value, f"initial[{shown(name)}]", "a number", -LARGEST, LARGEST)
+        if not isinstance(self.initial, Mapping):
+            check_number(self, "initial", most=LARGEST)
 
 
 def earlier_forecasts(system: RatingSystem, matches: Matches, y: ArrayLike, start: int) -> Floats:
@@ -292,8 +378,8 @@ def earlier_forecasts(system: RatingSystem, matches: Matches, y: ArrayLike, star
     differences = ratings[:, 0] - ratings[:, 1] + fitted._boost(matches)[start:]
     nu = 0.0
     if fitted._likelihood() is None:
-        log_odds, outcomes = fitted._told[0]
-        nu = _fit_nu(log_odds[:known], outcomes[:known])
+        log_odds, outcomes, weights = fitted._told[0]
+        nu = _fit_nu(log_odds[:known], outcomes[:known], weights[:known])
     return fitted._forecasts(differences, fitted._variances_before.ravel()[places], nu)
 
 
@@ -308,12 +394,13 @@ def _davidson_difference(log_odds: Floats, nu: float) -> Floats:
     return 2 * (half + np.arcsinh(nu / 2 * np.sinh(half)))
 
 
-def _fit_nu(log_odds: Floats, y: NDArray[np.int8]) -> float:
+def _fit_nu(log_odds: Floats, y: NDArray[np.int8], weights: Floats) -> float:
     """The most likely nu, from e^-14 to e^14; 0 if there is no tie."""
-    if not (y == 0).any():
+    if not (weights[y == 0] > 0).any():
         return 0.0
 
     def loss(log_nu: float) -> float:
-        return davidson_loss(_davidson_difference(log_odds, math.exp(log_nu)), log_nu, y).value.mean()
+        losses = davidson_loss(_davidson_difference(log_odds, math.exp(log_nu)), log_nu, y).value
+        return float(np.average(losses, weights=weights))
 
     return math.exp(minimize_scalar(loss, bounds=_LOG_NU, method="bounded", options={"xatol": 1e-6}).x)

@@ -19,6 +19,7 @@ References
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -58,6 +59,8 @@ class TrueSkill(RatingSystem):
         Half the width of the interval of ties, in the unit of the skills; 0: no ties.
     advantage : float
         What the feature "advantage" of the matches is worth, in the unit of the skills.
+    initial : float or mapping of names to floats
+        Mean skill of a new player; 0 for those that a mapping does not name. Only differences count.
 
     Attributes
     ----------
@@ -98,6 +101,7 @@ class TrueSkill(RatingSystem):
     step: Literal["match", "time"] = "match"
     margin: float = 0.0
     advantage: float = 0.0
+    initial: float | Mapping[Hashable, float] = 0.0
 
     def check_parameters(self) -> None:
         super().check_parameters()
@@ -110,12 +114,14 @@ class TrueSkill(RatingSystem):
         return OrdinalProbit(float(self.margin)) if self.margin > 0 else Probit()
 
     def _newcomer(self) -> dict[str, float]:  # inf: not played yet, no growth
-        return {"ratings_": 0.0, "deviations_": math.sqrt(self.variance), "last_": math.inf}
+        return {"ratings_": self._usual(), "deviations_": math.sqrt(self.variance), "last_": math.inf}
 
-    def _rate(self, ids: NDArray[np.int64], boost: Floats, y: NDArray[np.int8], time: Floats) -> Floats:
+    def _rate(
+        self, ids: NDArray[np.int64], boost: Floats, y: NDArray[np.int8], weights: Floats, time: Floats
+    ) -> Floats:
         likelihood, variances = self._likelihood(), self.deviations_**2
         law = likelihood.law(ep=True), likelihood.parameters[0], float(self.dynamics), self.step == "match"
-        known = _trueskill(ids, boost, y, time, self.ratings_, variances, self.last_, *law)
+        known = _trueskill(ids, boost, y, weights, time, self.ratings_, variances, self.last_, *law)
         self.deviations_, self.deviation_before_ = np.sqrt(variances), np.sqrt(known[:, 2:])
         return known
 
@@ -126,21 +132,28 @@ class TrueSkill(RatingSystem):
 
 
 @njit
-def _trueskill(ids, boost, y, time, means, variances, last, law, margin, dynamics, by_match):
+def _trueskill(ids, boost, y, weights, time, means, variances, last, law, margin, dynamics, by_match):
     """Means and variances of both before each match, (N, 4); what players have moves in place."""
     before = np.empty((len(y), 4))
     for row in range(len(y)):
         for side in range(2):
             player = ids[row, side]
-            if last[player] < math.inf:
-                variances[player] += dynamics * (1.0 if by_match else time[row] - last[player])
-            last[player] = time[row]
+            if weights[row] > 0:
+                if last[player] < math.inf:
+                    variances[player] += dynamics * (1.0 if by_match else time[row] - last[player])
+                last[player] = time[row]
             before[row, side], before[row, 2 + side] = means[player], variances[player]
-        center = before[row, 0] - before[row, 1] + boost[row]
-        spread = before[row, 2] + before[row, 3]
-        _, slope, bend = law(margin, 0.0, y[row], center, spread)
-        for side in range(2):
-            player, variance = ids[row, side], before[row, 2 + side]
-            means[player] += (1 - 2 * side) * variance * slope
-            variances[player] = variance * (1 + variance * bend)
+        first, second, left = ids[row, 0], ids[row, 1], weights[row]
+        while left > 0:
+            center = means[first] - means[second] + boost[row]
+            _, slope, bend = law(margin, 0.0, y[row], center, variances[first] + variances[second])
+            for side in range(2):
+                player, variance = ids[row, side], variances[ids[row, side]]
+                rest, part = 1 + variance * bend, 1.0
+                if left < 1:  # a part of the change of mean / variance and of 1 / variance
+                    part = left / (rest - left * variance * bend)
+                    rest *= part / left
+                means[player] += (1 - 2 * side) * part * variance * slope
+                variances[player] = variance * rest
+            left -= 1
     return before

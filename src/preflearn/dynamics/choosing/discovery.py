@@ -140,7 +140,7 @@ def discover_covariance(
     'Wiener'
     """
     best = DynamicComparisons(Constant(), likelihood, tol=_TOL, n_threads=1)
-    outcomes = check_problem(best, matches, y)
+    played = check_problem(best, matches, y)
     half = float(np.ptp(matches.time)) / 2
     require(half > 0, float(matches.time[0]), "the time of all matches", "matches at several times")
     grammar = Grammar(_check_bases(bases), half, check_count(max_parts, "max_parts", least=1))
@@ -149,8 +149,7 @@ def discover_covariance(
     with Parallel(n_jobs=check_jobs(n_jobs), max_nbytes=None) as parallel:
         for step in count(1):  # it ends, since the structures of max_parts are finitely many
             found: Any = parallel(
-                delayed(_maximum)(best, matches, outcomes, grammar.label(starts[0]), starts)
-                for starts in tried
+                delayed(_maximum)(best, matches, played, grammar.label(starts[0]), starts) for starts in tried
             )
             rows += [{"step": step, **row} for *_, row in found]
             leader = min(found, key=lambda candidate: candidate[-1]["bic"], default=None)
@@ -161,7 +160,7 @@ def discover_covariance(
     if not structure:
         raise ValueError(f"no base could be fitted: {rows[0]['error']}; expected at least one that can")
     start = changed(best, tol=1e-6, n_threads=None)
-    maximum = maximise_evidence(start, matches, outcomes, fixed=fixed_in(start, structure))
+    maximum = maximise_evidence(start, matches, played[:, 0], fixed=fixed_in(start, structure))
     table = pd.DataFrame(rows)
     return Discovery(maximum.model, maximum, table, _report(table, maximum, len(matches), 2 * half))
 
@@ -177,7 +176,7 @@ def _check_bases(bases: Sequence[Covariance]) -> list[Covariance]:
 
 
 def _maximum(
-    model: DynamicComparisons, matches: Matches, outcomes: Floats, label: str, starts: list[Structure]
+    model: DynamicComparisons, matches: Matches, played: Floats, label: str, starts: list[Structure]
 ) -> tuple[Structure, DynamicComparisons, dict[str, Any]]:
     """A structure at a local maximum, from the start that has the largest evidence; other parameters as in `model`."""  # noqa: E501
     begin, structure = time.perf_counter(), starts[0]
@@ -185,13 +184,13 @@ def _maximum(
     row |= {"converged": False, "covariance": "", "error": ""}
     try:
         models = [changed(model, covariance=covariance_of(start)) for start in starts]
-        found = [evidence_of(start, matches, outcomes, {}) for start in models]
+        found = [evidence_of(start, matches, played, {}) for start in models]
         best = int(np.argmax([one["evidence"] if one["converged"] else -math.inf for one in found]))
         model, structure = models[best], starts[best]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             found = maximise_evidence(
-                model, matches, outcomes, fixed=fixed_in(model, structure), gtol=_GTOL, max_iter=_STEPS
+                model, matches, played[:, 0], fixed=fixed_in(model, structure), gtol=_GTOL, max_iter=_STEPS
             )
         model, n = changed(found.model), len(found.gradient)
         covariance: Any = model.covariance  # one for all features

@@ -143,7 +143,7 @@ def maximise_evidence(
     >>> {name: round(value, 2) for name, value in found.parameters.items()}, found.converged
     ({'Constant.variance': 0.16}, True)
     """
-    outcomes = check_problem(model, matches, y)
+    played = check_problem(model, matches, y)
     known, fixed = described(model), check_list(fixed, "fixed", "a list of names")
     check_names(fixed, known, "a fixed parameter")
     start = {name: found for name, found in known.items() if name not in fixed}
@@ -151,7 +151,7 @@ def maximise_evidence(
     limits = _limits(start, matches.time)
     warn_of_ranges(model, limits, matches.time)
     check_real(gtol, "gtol", "a positive number", np.finfo(float).tiny)
-    climb = _Climb(model, (matches, outcomes), limits, gtol)
+    climb = _Climb(model, (matches, played), limits, gtol)
     minimize(
         climb,
         np.log([found.value for found in start.values()]),
@@ -274,7 +274,7 @@ def gradient_of(fitted: DynamicComparisons, names: list[str]) -> Floats:
 
     def shifted(name: str, step: float) -> float:
         model = with_parameters(fitted, {name: values[name] * math.exp(step)})
-        data = fitted.matches_, fitted.outcomes_, fitted.pseudo_observations_
+        data = fitted.matches_, fitted.played_, fitted.pseudo_observations_
         with laid_out(model, *data) as sweep:
             return sweep.matches(sweep.features()).evidence
 

@@ -213,11 +213,11 @@ def random_search(
     >>> round(found.model.covariance.variance, 3), found.near_boundary
     (0.15, {})
     """
-    outcomes = check_problem(model, matches, y)
+    played = check_problem(model, matches, y)
     limits = check_ranges(ranges, parameters_of(model))
     warn_of_ranges(model, limits, matches.time)
     candidates = drawn(limits, n_configurations, random_state)
-    judge = partial(evidence_of, changed(model, n_threads=1), matches, outcomes)
+    judge = partial(evidence_of, changed(model, n_threads=1), matches, played)
     table = judged(judge, candidates, n_jobs)
     good = np.where(table["converged"], table["evidence"], -np.inf)
     if not np.isfinite(good).any():
@@ -228,16 +228,16 @@ def random_search(
         )
     best = int(good.argmax())
     values: dict[str, Any] = candidates.iloc[best].to_dict()
-    fitted = infer(with_parameters(model, values), matches, outcomes)
+    fitted = infer(with_parameters(model, values), matches, played)
     return RandomSearch(table, best, fitted, near_boundary(values, limits))
 
 
 def evidence_of(
-    model: DynamicComparisons, matches: Matches, outcomes: Floats, values: dict[str, float]
+    model: DynamicComparisons, matches: Matches, played: Floats, values: dict[str, float]
 ) -> dict[str, Any]:
     """That of a model with some parameters, whatever happens to the fit."""
     try:
-        fitted = infer(with_parameters(model, values), matches, outcomes)
+        fitted = infer(with_parameters(model, values), matches, played)
     except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
         return {"evidence": math.nan, "converged": False, "n_iter": 0, "error": str(error)}
     found = {"evidence": fitted.log_marginal_likelihood_, "converged": fitted.converged_}

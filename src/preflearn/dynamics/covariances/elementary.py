@@ -87,9 +87,9 @@ class Wiener(_Trend):
     variance : float
         Of a change in one unit of time: the unit of the score squared, a unit of time.
     origin : float or "first"
-        The time at which the score is 0. Times before it are refused: min(t, t') is no covariance there,
-        since k(t, t) < 0. "first": each feature's own first match, as in TrueSkill Through Time; add a
-        `Constant` for the variance of newcomers.
+        The time at which the score is 0. "first": each feature's own first match, as in TrueSkill Through
+        Time; add a `Constant` for the variance of newcomers. Times before a number are refused: min(t, t')
+        is no covariance there, since k(t, t) < 0.
 
     Raises
     ------
@@ -103,7 +103,7 @@ class Wiener(_Trend):
     """
 
     variance: Positive = 1.0
-    origin: Origin = 0.0
+    origin: Origin = "first"
 
     def _variances(self) -> tuple[float, float, float]:
         return 0.0, 0.0, self.variance
@@ -140,7 +140,7 @@ class Linear(_Trend):
     """
 
     variance: Positive = 1.0
-    origin: Origin = 0.0
+    origin: Origin = "first"
 
     def _variances(self) -> tuple[float, float, float]:
         return 0.0, self.variance, 0.0
@@ -169,13 +169,13 @@ class Affine(_Trend):
 
     Examples
     --------
-    >>> Affine(variance=3.0, slope_variance=2.0).gram([0.0, 1.0, 2.0]).tolist()
+    >>> Affine(variance=3.0, slope_variance=2.0, origin=0.0).gram([0.0, 1.0, 2.0]).tolist()
     [[3.0, 3.0, 3.0], [3.0, 5.0, 7.0], [3.0, 7.0, 11.0]]
     """
 
     variance: Positive = 1.0
     slope_variance: Positive = 1.0
-    origin: Origin = 0.0
+    origin: Origin = "first"
 
     def _variances(self) -> tuple[float, float, float]:
         return self.variance, self.slope_variance, 0.0

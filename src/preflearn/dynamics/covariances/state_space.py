@@ -50,7 +50,7 @@ class StateSpace:
     --------
     >>> import numpy as np
     >>> from preflearn.dynamics import Affine, Wiener
-    >>> model = (Affine(variance=4.0, slope_variance=0.5) + Wiener(variance=2.0)).state_space()
+    >>> model = (Affine(4.0, 0.5, origin=0.0) + Wiener(2.0, origin=0.0)).state_space()
     >>> model.size, model.measurement.tolist()
     (2, [1.0, 0.0])
     >>> A, Q = model.transitions(np.array([1.0]), np.array([4.0]))

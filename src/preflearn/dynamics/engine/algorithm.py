@@ -9,10 +9,15 @@ match is a pseudo-observation exp(alpha s_m - beta s_m²/2). With the mean c_m a
 where EP leaves the match's own pseudo-observation out of c_m and v_m (the cavity), and d1, d2 are derivatives
 in the mean of z: of log E p(y | z) for EP, of E log p(y | z) for reverse-KL. They are derived in chapter 13.
 
+A match of weight w counts as w of them, whole or not: its likelihood is p^w. Reverse-KL multiplies d1 and d2.
+EP leaves the w-th part of the pseudo-observation out, and takes w times what it finds, power EP [Minka2004]_
+with the power 1/w: so a match of weight 2 is two matches to the last digit, as they are at the fixed point.
+
 References
 ----------
 .. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
    time-dynamics", KDD 2019.
+.. [Minka2004] T. Minka, "Power EP", Microsoft Research technical report MSR-TR-2004-149, 2004.
 """
 
 from __future__ import annotations
@@ -25,7 +30,7 @@ from numpy.typing import NDArray
 
 from preflearn.checks import Floats, require
 from preflearn.dynamics.engine.schedule import Schedule
-from preflearn.dynamics.engine.threads import Share, njit_free, slices
+from preflearn.dynamics.engine.threads import Share, njit_free, njit_free_inside, slices
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 
 _LARGE = 1e200
@@ -105,8 +110,9 @@ class Sweep:
     ----------
     schedule : Schedule
     likelihood : Likelihood
-    outcomes : ndarray of shape (N,)
-        In the caller's order of matches.
+    played : ndarray of shape (N, 3)
+        Of each match its outcome, its weight, and what is known of the difference of scores besides, in the
+        caller's order.
     ep : bool
         EP, else reverse-KL.
     share : callable
@@ -119,7 +125,7 @@ class Sweep:
         call of `features`: of the cavity for EP, of the posterior for reverse-KL.
     updated : ndarray of shape (E, 2)
         alpha and beta by the last call of `matches`, undefined before it.
-    outcomes : ndarray of shape (N,)
+    played : ndarray of shape (N, 3)
         In the schedule's order of matches.
     law : (function, float, float)
         The likelihood's compiled law for this method, and its parameters.
@@ -130,12 +136,12 @@ class Sweep:
     """
 
     def __init__(
-        self, schedule: Schedule, likelihood: Likelihood, outcomes: Floats, *, ep: bool, share: Share
+        self, schedule: Schedule, likelihood: Likelihood, played: Floats, *, ep: bool, share: Share
     ) -> None:
         self.schedule, self.ep, self.share = schedule, ep, share
         self.entries = np.zeros((len(schedule.coefficients), 4))
         self.updated = np.empty((len(schedule.coefficients), 2))
-        self.outcomes, self._noise = outcomes[schedule.order], likelihood.noise
+        self.played, self._noise = played[schedule.order], likelihood.noise
         self.law = (likelihood.law(ep), *map(float, likelihood.parameters))
         self.calm = min(1.0, 2 / int(np.diff(schedule.rows).max()))
         self.parts = slices(len(self.entries))
@@ -164,7 +170,7 @@ class Sweep:
 
         def one(part: slice) -> tuple[float, float]:
             return update_matches(
-                self.ep, *self.law, self.outcomes, schedule.rows, schedule.coefficients,
+                self.ep, *self.law, self.played, schedule.rows, schedule.coefficients,
                 self.entries, self.updated, part.start, part.stop,
             )  # fmt: skip
 
@@ -223,33 +229,50 @@ def _sum(parts: list[float]) -> float:
         return math.inf
 
 
+@njit_free_inside
+def _one_of(weight, entries, e):
+    """For EP: alpha and beta of one of so many equal matches, and the moments without this one."""
+    alpha, beta, c, v = entries[e, 0], entries[e, 1], entries[e, 2], entries[e, 3]
+    if weight != 1.0:  # the smoother left all of them out
+        one = 1.0 / weight if weight > 0.0 else 0.0
+        wider = v / (1.0 + (1.0 - one) * beta * v)
+        c = wider * (c / v + (1.0 - one) * alpha)
+        alpha, beta, v = one * alpha, one * beta, wider
+    return alpha, beta, c, v
+
+
 @njit_free
-def update_matches(ep, law, a, b, outcomes, rows, coefficients, entries, updated, begin, end):
+def update_matches(ep, law, a, b, played, rows, coefficients, entries, updated, begin, end):
     """Update the entries of matches begin..end; their part of the evidence, and the largest change."""
     total, product, worst = 0.0, 1.0, 0.0
     for n in range(begin, end):
-        mean, variance = 0.0, 0.0
+        weight, mean, variance = played[n, 1], played[n, 2], 0.0
         for e in range(rows[n], rows[n + 1]):
+            _, _, c, v = _one_of(weight if ep else 1.0, entries, e)
             x = coefficients[e]
-            mean += x * entries[e, 2]
-            variance += x * x * entries[e, 3]
-        value, d1, d2 = law(a, b, outcomes[n], mean, variance)
-        total += value
+            mean += x * c
+            variance += x * x * v
+        value, d1, d2 = law(a, b, played[n, 0], mean, variance)
+        total += weight * value
         for e in range(rows[n], rows[n + 1]):
-            alpha, beta, c, v = entries[e, 0], entries[e, 1], entries[e, 2], entries[e, 3]
+            alpha, beta, c, v = _one_of(weight if ep else 1.0, entries, e)
             x = coefficients[e]
             slope, bend = x * d1, x * x * d2
             new_alpha, new_beta = slope - c * bend, -bend
             if ep:  # the cavity's integral of the present pseudo-observation is taken out of the evidence
                 spread, scale = 1.0 + beta * v, 1.0 / (1.0 + v * bend)
                 rest = 1.0 / spread
-                total -= 0.5 * rest * (alpha * (alpha * v + 2.0 * c) - beta * c * c)
-                product *= spread
+                total -= 0.5 * weight * rest * (alpha * (alpha * v + 2.0 * c) - beta * c * c)
+                if weight == 1.0:
+                    product *= spread
+                else:
+                    total += 0.5 * weight * math.log(spread)
                 new_alpha, new_beta, v = new_alpha * scale, new_beta * scale, v * rest
             else:
                 total -= alpha * c - 0.5 * beta * (v + c * c)
+            new_alpha, new_beta = weight * new_alpha, weight * new_beta
             updated[e, 0], updated[e, 1] = new_alpha, new_beta
-            moved, turned = new_alpha - alpha, v * (new_beta - beta)
+            moved, turned = new_alpha - entries[e, 0], v * (new_beta - entries[e, 1])
             change = max(v * moved * moved, turned * turned) + 0.0 * (new_alpha + new_beta)
             if not change <= worst:  # NaN where one of them is no number
                 worst = change if change > worst else math.inf
