@@ -67,7 +67,6 @@ def write_report(
         print(result.report, f"preflearn: error: {result.summary}", sep="\n", file=sys.stderr)
         return 1
     markdown = MarkdownIt("js-default").render  # without HTML: names in a file are no part of the page
-    shown = {"cells": result.notebook["cells"], "title": data.name, "markdown": markdown}
-    page = filled("report.html", **shown, encoded=lambda text: b64encode("".join(text).encode()).decode())
+    page = filled("report.html", **result.notebook, title=data.name, markdown=markdown, b64encode=b64encode)
     print(f"the report: {write_atomically(path, page)} ({result.seconds:.0f} s)")
     return 0

@@ -344,7 +344,7 @@ class Pairs:
     @property
     def B(self) -> Incidence:  # noqa: N802
         """The incidence matrix as an operator: B f, B'v, B'WB and B K B'."""
-        return Incidence(self.index, len(self.items))
+        return Incidence(self.index, self.items.shape[0])
 
     def incidence(self) -> sparse.csr_array:
         """The (m, n) incidence matrix B, sparse: +1 at the first item of a pair, -1 at the second.

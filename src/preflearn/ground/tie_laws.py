@@ -25,7 +25,7 @@ from preflearn.pairs import Incidence
 
 _MAX_STEPS = 200  # of Newton's method
 _FEW, _MANY = 25, 2000  # conjugate gradients that cost as much as a Hessian; where none is formed
-_DENSE = 5000  # features up to which a Hessian is formed
+DENSE = 5000  # features up to which a Hessian is formed
 _BLOCK = 1 << 14  # pairs whose losses stay in the cache
 _COARSE, _EACH = 10_000, 10  # pairs, and pairs a feature, that are enough for a first fit
 _TINY = np.finfo(np.float64).tiny
@@ -52,14 +52,14 @@ class Minimum(NamedTuple):
 
 
 def minimise(
-    law: TieLaw, X: Floats, B: Incidence, y: NDArray[np.int8], weights: Floats, alpha: float, tol: float
+    law: TieLaw, X: Any, B: Incidence, y: NDArray[np.int8], weights: Floats, alpha: float, tol: float
 ) -> Minimum:
     """Minimise alpha/2 w·w + sum of weights * loss(B X w, t, y) over w, and over t where there are ties.
 
     Parameters
     ----------
     law : TieLaw
-    X : ndarray of shape (n, p)
+    X : ndarray or sparse array of shape (n, p)
         Features of the items; only B X matters.
     B : Incidence of shape (m, n)
     y, weights : ndarray of shape (m,)
@@ -79,17 +79,7 @@ def minimise(
 
     **Many pairs.** Fits to every 64th and to every eighth of them give the point to start from.
     """
-    used = weights > 0
-    order = np.concatenate([np.flatnonzero(used & (y != 0)), np.flatnonzero(used & (y == 0))])
-    B = Incidence(np.asfortranarray(B.index[order]), B.shape[1])
-    y, weights = y[order], weights[order]
-    filled = X != 0
-    if np.count_nonzero(filled) < X.size / 8:
-        places = np.divmod(np.flatnonzero(filled), X.shape[1])  # a fifth of the time of csr_array(X)
-        X = sparse.csr_array((X[places], places), shape=X.shape)  # pyright: ignore[reportAssignmentType]  (has the products that we need)
-    else:
-        X = X - X[0]  # exactly 0 where all items are equal
-        X -= X.mean(axis=0)
+    X, B, y, weights = _laid_out(X, B, y, weights)
     free = bool((y == 0).any())
     x, solve = np.append(np.zeros(X.shape[1]), law.start if free else law.least), None
     for stride in (64, 8):
@@ -101,6 +91,32 @@ def minimise(
     problem = _Problem(law, X, B, y, weights, alpha, free, solve)
     best, gap, n_iter = newton(problem, x, tol, _MAX_STEPS)
     return Minimum(best.x[:-1], float(best.x[-1]), best.value, gap, n_iter)
+
+
+def _laid_out(
+    X: Any, B: Incidence, y: NDArray[np.int8], weights: Floats
+) -> tuple[Any, Incidence, NDArray[np.int8], Floats]:
+    """Items sparse or centred; the pairs of positive weight, preferences first."""
+    used = weights > 0
+    order = np.concatenate([np.flatnonzero(used & (y != 0)), np.flatnonzero(used & (y == 0))])
+    if not sparse.issparse(X):
+        filled = X != 0
+        if np.count_nonzero(filled) < X.size / 8:
+            places = np.divmod(np.flatnonzero(filled), X.shape[1])  # a fifth of the time of csr_array(X)
+            X = sparse.csr_array((X[places], places), shape=X.shape)
+        else:
+            X = X - X[0]  # exactly 0 where all items are equal
+            X -= X.mean(axis=0)
+    return X, Incidence(np.asfortranarray(B.index[order]), B.shape[1]), y[order], weights[order]
+
+
+def problem_at(
+    law: TieLaw, X: Any, B: Incidence, y: NDArray[np.int8], weights: Floats, alpha: float, x: Floats
+) -> tuple[_Problem, _Point]:
+    """The problem of `minimise`, its point x = (w, t), for what follows a fit."""
+    X, B, y, weights = _laid_out(X, B, y, weights)
+    problem = _Problem(law, X, B, y, weights, alpha, bool((y == 0).any()), None)
+    return problem, problem.at(x)
 
 
 class _Point(NamedTuple):
@@ -163,8 +179,8 @@ class _Problem:
         """Newton's step, or its part that keeps t in its domain."""
         diagonal = self.diagonal(point)
         p, first = len(diagonal), self.solve or (lambda v: v / diagonal)
-        step, done = self.solved(point, first, _FEW + p // 20 if p <= _DENSE else _MANY)
-        if p <= _DENSE and not done:  # the old factor served badly, if there was one
+        step, done = self.solved(point, first, _FEW + p // 20 if p <= DENSE else _MANY)
+        if p <= DENSE and not done:  # the old factor served badly, if there was one
             self.solve = _factored(self.hessian(point))
             step, _ = self.solved(point, self.solve, _FEW)
         if step[-1] < 0:
@@ -193,6 +209,12 @@ class _Problem:
         degree = np.bincount(self.B.first, point.dd, n) + np.bincount(self.B.second, point.dd, n)
         return np.append((self.X * self.X).T @ degree + self.alpha, point.sums[:, 3].sum())
 
+    def inverse(self, point: _Point) -> Floats:
+        """Of the Hessian, for differences: a constant in w that changes none has no large entry."""
+        system, p = self.hessian(point), self.X.shape[1]
+        system[:p, :p] += (np.ptp(self.X.sum(axis=1)) == 0) * np.trace(system[:p, :p]) / p**2
+        return _factored(system)(np.eye(p + 1))
+
     def hessian(self, point: _Point) -> Floats:
         system = self.X.T @ (self.B.laplacian(point.dd) @ self.X)
         system = system.toarray() if sparse.issparse(system) else system
@@ -207,4 +229,4 @@ def _factored(system: Floats) -> Solve:
     scaled = system * scale * scale[:, None]
     scaled[np.diag_indices_from(scaled)] += 1e-14 * (10 + len(scaled))  # against rounding
     factor = linalg.cho_factor(scaled, overwrite_a=True)
-    return lambda v: scale * linalg.cho_solve(factor, scale * v)
+    return lambda v: (scale * linalg.cho_solve(factor, (scale * v.T).T).T).T

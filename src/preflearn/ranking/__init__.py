@@ -5,6 +5,7 @@ from preflearn.ranking.base import RankingLearner
 from preflearn.ranking.rank_net import RankNet
 from preflearn.ranking.regression import ExpectedRankRegression
 from preflearn.ranking.tie_models import Davidson, OrdinalComparison
+from preflearn.ranking.uncertainty import Ranks, WaldTest
 
 __all__ = [
     "AGGREGATES",
@@ -13,6 +14,8 @@ __all__ = [
     "OrdinalComparison",
     "RankNet",
     "RankingLearner",
+    "Ranks",
+    "WaldTest",
     "bradley_terry",
     "copeland",
     "row_sums",

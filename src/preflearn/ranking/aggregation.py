@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import cg, spsolve
+from scipy.sparse.linalg import LinearOperator, cg, spsolve
 from scipy.special import expit
 
 from preflearn.checks import LARGEST, Floats, check_array, check_shape, refuse, require
@@ -111,35 +111,41 @@ def _maximum(P: Any, connected: bool) -> Floats:
     """
     pairs = (sparse if sparse.issparse(P) else np).triu(P + P.T, 1).nonzero()
     B, won, lost = Incidence(np.column_stack(pairs), P.shape[0]), P[pairs], P.T[pairs]
-    worths, last, filled = np.zeros(P.shape[0]), np.inf, not connected or P.shape[0] <= _FEW
-    for number in range(_MOST_STEPS):
+    worths, last = np.zeros(P.shape[0]), np.inf
+    graph = None
+    if connected and P.shape[0] > _FEW:  # which pair an entry is of
+        ends, number = np.hstack([B.index.T, B.index[:, ::-1].T]), np.tile(np.arange(1, B.shape[0] + 1), 2)
+        graph = sparse.csr_array((number, tuple(ends)), shape=P.shape)
+    for count in range(_MOST_STEPS):
         d = B.differences(worths)
         ahead, behind = expit(d), expit(-d)
         slope, weights = B.adjoint(won * behind - lost * ahead), (won + lost) * ahead * behind
-        step = _step(B, weights, slope, filled)
+        step = _step(B, weights, slope, graph)
         length = float(np.ptp(step))
         apart = np.abs(np.diff(step[np.argsort(worths, kind="stable")])).max(initial=0.0)
-        worths = worths + step / max(1.0, apart / (_LONGEST if number < _LONG else _SHORTER))
+        worths = worths + step / max(1.0, apart / (_LONGEST if count < _LONG else _SHORTER))
         if length < _EQUAL / 100 or last <= length < _ROUNDED:
             break
         last = length
     return worths - worths.mean()
 
 
-def _step(B: Incidence, weights: Floats, slope: Floats, filled: bool) -> Any:
+def _step(B: Incidence, weights: Floats, slope: Floats, graph: Any) -> Any:
     """Solve B'WB x = slope: of a filled matrix, by gradients, or by factors where these are many."""
     n = B.shape[1]
-    if filled:
+    if graph is None:
         off = np.zeros((n, n))
         off[B.first, B.second] = weights
         off += off.T
         return np.linalg.solve(np.diag(off.sum(axis=1)) - off + 1 / n, slope)  # 1 / n keeps the mean
-    laplacian = B.laplacian(weights)
-    degree = sparse.diags_array(1 / laplacian.diagonal())
+    off = sparse.csr_array((weights[graph.data - 1], graph.indices, graph.indptr), shape=(n, n))
+    degree = off @ np.ones(n)
+    laplacian = LinearOperator((n, n), lambda v: degree * v - off @ v, dtype=np.float64)  # pyright: ignore[reportCallIssue]
     slope = slope - slope.mean()  # which is rounding, and can't be reached
-    step, failed = cg(laplacian, slope, rtol=_SHARE, maxiter=_PRODUCTS, M=degree)
+    inverse = sparse.diags_array(1 / degree)
+    step, failed = cg(laplacian, slope, rtol=_SHARE, maxiter=_PRODUCTS, M=inverse)
     if failed:  # as of a long chain or ring, whose factors are sparse
-        rest: Any = spsolve(laplacian.tocsc()[1:, 1:], slope[1:])
+        rest: Any = spsolve(B.laplacian(weights).tocsc()[1:, 1:], slope[1:])
         step = np.append(0.0, rest)
     return step
 

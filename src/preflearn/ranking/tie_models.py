@@ -9,6 +9,7 @@ References
 ----------
 .. [Davidson1970] R. R. Davidson, "On extending the Bradley-Terry model to accommodate ties in paired
    comparison experiments", JASA 65, 1970.
+.. [Firth1993] D. Firth, "Bias reduction of maximum likelihood estimates", Biometrika 80, 1993.
 .. [GlennDavid1960] W. A. Glenn, H. A. David, "Ties in paired-comparison experiments using a modified
    Thurstone-Mosteller model", Biometrics 16, 1960.
 .. [RaoKupper1967] P. V. Rao, L. L. Kupper, "Ties in paired-comparison experiments: A generalization of
@@ -18,59 +19,155 @@ References
 from __future__ import annotations
 
 import math
-from typing import Literal, Self
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from scipy.optimize import brentq
+from scipy.sparse.linalg import LinearOperator, cg
+from sklearn.utils.validation import check_is_fitted
 
 from preflearn.checks import (
     LARGEST,
     Floats,
     check_choice,
+    check_flag,
     check_kinds,
     check_labels,
     check_number,
     check_scale,
     check_weights,
+    require,
 )
+from preflearn.ground.diagnosis import NotIdentifiedWarning, as_compared, diagnose, indicated
 from preflearn.ground.estimator import LinearComparison
 from preflearn.ground.newton import warn_of_gap
 from preflearn.ground.outcomes import LINKS, davidson_loss, davidson_probabilities, log_interval, ordinal_loss
-from preflearn.ground.tie_laws import TieLaw, minimise
-from preflearn.pairs import Pairs, as_pairs
+from preflearn.ground.tie_laws import DENSE, Minimum, TieLaw, minimise, problem_at
+from preflearn.pairs import Incidence, Pairs
+from preflearn.ranking.uncertainty import Uncertain
 
 _TOL = 1e-12  # relative duality gap to stop at: Newton steps cost little more for it than for 1e-6
 _INACCURATE = 1e-6  # one that is worth a warning
 _USELESS = 1e-2  # a gap beyond which there is no answer
+_MOST_ROUNDS, _SETTLED = 500, 1e-8  # of pseudo-counts, and of the parameters
+_A_PRIOR = 0.1  # a penalty that says something of its own; a weaker one is to leave it to the data
+_RESIDUAL = 1e-6  # of conjugate gradients, whose square is that of a variance
+_SOME_PAIRS = f"at most {DENSE}: ask for the errors of some pairs"
 _LARGEST_LOG = 700.0  # of the parameter of ties, whose exponential a float can hold
 
 
-class TieModel(LinearComparison):
-    """What both models share: w of least penalised loss, and scores w·x."""
+class TieModel(Uncertain, LinearComparison):
+    """What both models share: w of least penalised loss, scores w·x, and how sure they are."""
 
     alpha: float
+    bias_reduced: bool = False
     objective_: float
     dual_gap_: float
     n_iter_: int
 
-    def _fit(self, law: TieLaw, pairs: Pairs | ArrayLike, y: ArrayLike, weights: ArrayLike | None) -> float:
-        """Set the attributes that the models share, and return the parameter of ties."""
+    _law: Callable[[], TieLaw]
+    _set_ties: Callable[[float], None]
+    _tie_parameter: Callable[[], float]
+    probabilities: Callable[[Floats], Floats]
+
+    def decision_function(self, pairs: Pairs | ArrayLike) -> Floats:
+        """r(first) - r(second) for each pair, shape (m,); pairs as in `fit`."""
+        check_is_fitted(self, "n_features_in_")
+        pairs = as_compared(pairs, self.n_features_in_)
+        if not sparse.issparse(pairs.items):
+            return super().decision_function(pairs)
+        p, known = pairs.items.shape[1], self.n_features_in_
+        require(p == known, p, "the number of features", f"{known}, as in the fit")
+        return pairs.B.differences(pairs.items @ self.coef_)
+
+    def fit(self, pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Maximise the penalised likelihood by Newton's method.
+
+        Parameters
+        ----------
+        pairs : Pairs or array-like
+            Of shape (m, 2, p), or of int and shape (m, 2): row numbers of items that have no features,
+            each of which gets a score of its own, in time and memory of the number of pairs.
+        y : array-like of shape (m,)
+            +1 first better, -1 second better, 0 tie.
+        sample_weight : array-like of shape (m,), optional
+            Weights of the pairs, not negative; a weight of two is the same pair twice.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, all pairs are ties, or the data are not as described.
+
+        Warns
+        -----
+        NotIdentifiedWarning
+            If items have no features, alpha is below 0.1, and groups never met, or somebody won or lost all
+            (`diagnose`).
+        """
         name, alpha = type(self).__name__, check_number(self, "alpha", positive=True, most=LARGEST)
-        pairs = as_pairs(pairs)
-        y, weights = check_labels(y, len(pairs)), check_weights(weights, len(pairs))
+        reduced, pairs = check_flag(self.bias_reduced, "bias_reduced"), as_compared(pairs)
+        y, weights = check_labels(y, len(pairs)), check_weights(sample_weight, len(pairs))
         check_scale(pairs.items, "items")
         check_kinds(y[weights > 0], name, ties=False)
-        found = minimise(law, pairs.items, pairs.B, y, weights, alpha, _TOL)
+        self._warn_where_open(pairs[weights > 0], y[weights > 0])
+        self._data, self._inverse = (pairs.items, pairs.B, y, weights, alpha), None
+        found = (_least_biased if reduced else minimise)(self._law(), *self._data, _TOL)
         if not (found.gap <= _USELESS and found.t < _LARGEST_LOG):
             raise ValueError(
                 f"{name} found no optimum (duality gap {found.gap:.1e} of the objective): weights go up to "
                 f"{weights.max():.3g}; expected weights and features nearer to 1"
             )
-        warn_of_gap(name, found.gap, _INACCURATE, f"raise alpha = {alpha:g}, or standardise the features", 2)
+        warn_of_gap(name, found.gap, _INACCURATE, f"raise alpha = {alpha:g}, or standardise the features")
         self.coef_, self.objective_, self.dual_gap_ = found.w, found.objective, found.gap
         self.n_iter_, self.n_features_in_ = found.n_iter, len(found.w)
-        return found.t
+        self._set_ties(found.t)
+        return self
+
+    def predict_proba(self, pairs: Pairs | ArrayLike) -> Floats:
+        """Probabilities of the outcomes -1, 0, 1 for each pair, shape (m, 3)."""
+        return self.probabilities(self.decision_function(pairs))
+
+    def _warn_where_open(self, pairs: Pairs, y: NDArray) -> None:
+        if self.alpha >= _A_PRIOR or indicated(pairs.items) is None:
+            return
+        found = diagnose(pairs, y)
+        groups = [part for part in found.components if len(part) > 1]  # who met nobody has a score of 0
+        if len(groups) > 1 or (found.separable and not self.bias_reduced):
+            said = f"{type(self).__name__}(alpha={self.alpha:g}): {found.message}"
+            warnings.warn(said, NotIdentifiedWarning, stacklevel=3)
+
+    def _asked(self, pairs: Pairs | ArrayLike | None) -> tuple[Any, Floats]:
+        check_is_fitted(self, "n_features_in_")
+        if pairs is not None:
+            pairs = as_compared(pairs, self.n_features_in_)
+            return pairs.B.matrix() @ pairs.items, self.decision_function(pairs)
+        X: Any = self._data[0]
+        require(max(X.shape) <= DENSE, max(X.shape), "the number of items or features", _SOME_PAIRS)
+        X = X.toarray() if sparse.issparse(X) else X - X[0]
+        X = X - X.mean(axis=0)
+        return X, X @ self.coef_
+
+    def _joint(self, rows: Any) -> Floats:
+        p, x = self.n_features_in_, np.append(self.coef_, self._tie_parameter())
+        if self._inverse is not None:
+            return rows @ self._inverse[:p, :p] @ rows.T
+        problem, point = problem_at(self._law(), *self._data, x)
+        if p > DENSE:
+            system = LinearOperator((p + 1, p + 1), lambda v: problem.times(point, v))  # pyright: ignore[reportCallIssue]
+            M, rows = sparse.diags_array(1 / problem.diagonal(point)), sparse.csr_array(rows).toarray()
+            solved = np.array([cg(system, np.append(row, 0.0), rtol=_RESIDUAL, M=M)[0] for row in rows])
+            return rows @ solved[:, :p].T
+        self._inverse = problem.inverse(point)
+        return self._joint(rows)
 
 
 class Davidson(TieModel):
@@ -88,6 +185,10 @@ class Davidson(TieModel):
     alpha : float
         Strength of the penalty, positive: without, w is not unique on items that are one-hot, and
         infinite where the preferences can be separated.
+    bias_reduced : bool
+        Whether half the logarithm of the determinant of the information is added to the likelihood, which
+        removes the bias of order 1/m [Firth1993]_: scores are finite, whoever is unbeaten, also where alpha
+        is very small. Of at most 5,000 items and features.
 
     Attributes
     ----------
@@ -121,37 +222,22 @@ class Davidson(TieModel):
 
     nu_: float
 
-    def __init__(self, alpha: float = 1e-3) -> None:
+    def __init__(self, alpha: float = 1e-3, bias_reduced: bool = False) -> None:
         self.alpha = alpha
+        self.bias_reduced = bias_reduced
 
-    def fit(self, pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Maximise the penalised likelihood by Newton's method.
+    def _law(self) -> TieLaw:
+        return TieLaw(davidson_loss, start=0.0, least=-math.inf)
 
-        Parameters
-        ----------
-        pairs : Pairs or array-like of shape (m, 2, p)
-        y : array-like of shape (m,)
-            +1 first better, -1 second better, 0 tie.
-        sample_weight : array-like of shape (m,), optional
-            Weights of the pairs, not negative; a weight of two is the same pair twice.
+    def _set_ties(self, t: float) -> None:
+        self.nu_, self.tau_ = math.exp(t), max(0.0, 2 * t)
 
-        Returns
-        -------
-        self
+    def _tie_parameter(self) -> float:
+        return math.log(self.nu_) if self.nu_ else -math.inf
 
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, all pairs are ties, or the data are not as described.
-        """
-        t = self._fit(TieLaw(davidson_loss, start=0.0, least=-math.inf), pairs, y, sample_weight)
-        self.nu_ = math.exp(t)
-        self.tau_ = max(0.0, 2 * t)
-        return self
-
-    def predict_proba(self, pairs: Pairs | ArrayLike) -> Floats:
-        """Probabilities of the outcomes -1, 0, 1 for each pair, shape (m, 3)."""
-        return davidson_probabilities(self.decision_function(pairs), self.nu_)
+    def probabilities(self, d: Floats) -> Floats:
+        """Probabilities of the outcomes -1, 0, 1 where scores differ by d, shape (m, 3)."""
+        return davidson_probabilities(d, self.nu_)
 
 
 class OrdinalComparison(TieModel):
@@ -204,23 +290,56 @@ class OrdinalComparison(TieModel):
         self.link = link
         self.alpha = alpha
 
-    def fit(self, pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Maximise the penalised likelihood; parameters, result and errors as in `Davidson.fit`."""
+    def _law(self) -> TieLaw:
         check_choice(self.link, "link", tuple(LINKS))
-        link = LINKS[self.link]
-        law = TieLaw(lambda d, t, y: ordinal_loss(d, t, y, link), start=1.0, least=0.0)
-        self.threshold_ = t = self._fit(law, pairs, y, sample_weight)
+        return TieLaw(partial(ordinal_loss, link=LINKS[self.link]), start=1.0, least=0.0)
+
+    def _set_ties(self, t: float) -> None:
+        self.threshold_, link = t, LINKS[self.link]
 
         def excess(d: float) -> float:  # of P(first) over P(tie)
             first, second = np.exp(link.log_cdf(np.array([d - t, -d - t])))
             return float(2 * first + second - 1)
 
         self.tau_ = float(brentq(excess, 0.0, t, xtol=1e-14)) if excess(0.0) < 0 else 0.0  # pyright: ignore[reportArgumentType]
-        return self
 
-    def predict_proba(self, pairs: Pairs | ArrayLike) -> Floats:
-        """Probabilities of the outcomes -1, 0, 1 for each pair, shape (m, 3)."""
-        d, t, log_cdf = self.decision_function(pairs), self.threshold_, LINKS[self.link].log_cdf
+    def _tie_parameter(self) -> float:
+        return self.threshold_
+
+    def probabilities(self, d: Floats) -> Floats:
+        """Probabilities of the outcomes -1, 0, 1 where scores differ by d, shape (m, 3)."""
+        t, log_cdf = self.threshold_, LINKS[self.link].log_cdf
         second, first = np.exp(log_cdf(-d - t)), np.exp(log_cdf(d - t))
         tie = np.exp(log_interval(d, t, log_cdf)) if t > 0 else np.zeros_like(d)
         return np.column_stack([second, tie, first])
+
+
+def _least_biased(
+    law: TieLaw, X: Any, B: Incidence, y: NDArray[np.int8], weights: Floats, alpha: float, tol: float
+) -> Minimum:
+    """The fit with half the logarithm of the determinant of the information added [Firth1993]_.
+
+    Its slope is that of pseudo-counts p_c q_c / 2 of each outcome c of each pair, with q_c the squared length
+    of c's statistic less its mean, by the inverse of the information.
+    """
+    require(max(X.shape) <= DENSE, max(X.shape), "the number of items or features", f"at most {DENSE}")
+    free, p = bool((y[weights > 0] == 0).any()), X.shape[1]
+    kinds = (-1, 0, 1) if free else (-1, 1)
+    everything = Incidence(np.tile(B.index, (1 + len(kinds), 1)), B.shape[1])
+    labels = np.concatenate([y, np.repeat(np.array(kinds, dtype=np.int8), len(y))])
+    w, t = np.zeros(p), law.start if free else law.least
+    for _ in range(_MOST_ROUNDS):
+        problem, point = problem_at(law, X, B, y, weights, alpha, np.append(w, t))
+        V = problem.inverse(point)
+        a, b = B.gram(X @ (X @ V[:p, :p]).T).diagonal(), B.differences(X @ V[:p, p])
+        chances = davidson_probabilities(B.differences(X @ w), math.exp(t))
+        mean, counts = chances[:, 2] - chances[:, 0], [weights]
+        for c in kinds:
+            s, u = (c - mean) / 2, free * ((c == 0) - chances[:, 1])
+            counts.append(weights * chances[:, c + 1] * (s * s * a + 2 * s * u * b + u * u * V[p, p]) / 2)
+        found = minimise(law, X, everything, labels, np.concatenate(counts), alpha, tol)
+        moved = max(np.abs(found.w - w).max(), abs(found.t - t) if free else 0.0)
+        w, t = found.w, found.t
+        if moved <= _SETTLED:
+            return found
+    return found._replace(gap=math.inf)  # pyright: ignore[reportPossiblyUnboundVariable]

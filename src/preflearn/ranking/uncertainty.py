@@ -1,0 +1,145 @@
+"""How sure the scores of a static model are: standard errors, intervals, tests and ranks.
+
+All are those of estimates whose errors are jointly normal, with the covariance V of differences of scores:
+the inverse of the observed information and the penalty. A difference that no data identify has the variance
+of its prior.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+from scipy.stats import chi2, rankdata
+
+from preflearn.checks import Floats, check_count, check_real, generator, require
+
+_TOGETHER = 256  # rows whose covariance is formed
+_RANK = 1e-9  # of the largest eigenvalue: below it, one is rounding
+_MOST = 5000  # items whose covariance is formed
+
+
+class WaldTest(NamedTuple):
+    """A test that differences of scores are 0: its statistic, chi-squared under that hypothesis."""
+
+    statistic: float
+    dof: int
+    p_value: float
+
+
+class Ranks(NamedTuple):
+    """Ranks of items, 1 is the best, and an interval of each."""
+
+    rank: NDArray[np.int64]
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+
+
+class Uncertain(ABC):
+    """A model with scores that have a covariance. Items are those of the fit; scores are less their mean."""
+
+    @abstractmethod
+    def _asked(self, pairs: Any) -> tuple[Any, Floats]:
+        """Rows of features (k, p), of items or of differences of pairs, and what the model says of them."""
+
+    @abstractmethod
+    def _joint(self, rows: Any) -> Floats:
+        """The covariance of w·x for rows x (k, p) of features, (k, k)."""
+
+    def _covariance(self) -> tuple[Floats, Floats]:
+        rows, scores = self._asked(None)
+        n = len(scores)
+        require(n <= _MOST, n, "the number of items", f"at most {_MOST}: ask for the errors of some pairs")
+        return scores, self._joint(rows)
+
+    def moments(self, pairs: Any) -> tuple[Floats, Floats]:
+        """Mean and variance of the difference of scores of each pair, shape (m,) both."""
+        rows, mean = self._asked(pairs)
+        parts = [rows[k : k + _TOGETHER] for k in range(0, rows.shape[0], _TOGETHER)]
+        return mean, np.concatenate([np.diag(self._joint(part)) for part in parts])
+
+    def standard_errors(self, pairs: Any = None) -> Floats:
+        """Standard errors of the scores of the items, less their mean, or of the differences of pairs.
+
+        Parameters
+        ----------
+        pairs : Pairs or array-like, optional
+            As in `predict`.
+
+        Returns
+        -------
+        errors : ndarray of shape (n,), or (m,)
+
+        Raises
+        ------
+        ValueError
+            If there are more than 5,000 items or features, and no pairs are named.
+        """
+        return np.sqrt(self.moments(pairs)[1])
+
+    def interval(self, level: float = 0.95, pairs: Any = None) -> Floats:
+        """Intervals that hold the scores, or the differences of pairs, with this probability each.
+
+        Parameters
+        ----------
+        level : float
+            Between 0 and 1.
+        pairs : Pairs or array-like, optional
+            As in `standard_errors`.
+
+        Returns
+        -------
+        interval : ndarray of shape (n, 2), or (m, 2)
+            Lower and upper ends.
+        """
+        mean, variance = self.moments(pairs)
+        return mean[:, None] + np.sqrt(variance)[:, None] * _quantile(level) * np.array([-1.0, 1.0])
+
+    def equality(self, pairs: Any = None) -> WaldTest:
+        """Wald's test that all of these pairs have equal scores, jointly; None: that all items have.
+
+        Examples
+        --------
+        >>> from preflearn.ranking import Davidson
+        >>> model = Davidson().fit([[0, 1]] * 4 + [[1, 2]] * 4, [1, 1, 1, -1] * 2)
+        >>> round(model.equality([[0, 2]]).p_value, 2)
+        0.18
+        """
+        rows, mean = self._asked(pairs)
+        values, vectors = np.linalg.eigh(self._joint(rows))
+        good = values > _RANK * values.max()
+        statistic = float(np.square(mean @ vectors[:, good]) @ (1 / values[good]))
+        return WaldTest(statistic, int(good.sum()), float(chi2.sf(statistic, good.sum())))
+
+    def ranks(self, level: float = 0.95, n_draws: int = 10_000, random_state: Any = 0) -> Ranks:
+        """Ranks by score, and intervals of them: quantiles of the ranks of draws of all scores together.
+
+        Parameters
+        ----------
+        level : float
+            Of each interval.
+        n_draws : int
+        random_state : int or numpy Generator
+
+        Returns
+        -------
+        ranks : Ranks
+            `rank`, `low` and `high`, each of shape (n,).
+        """
+        _quantile(level)
+        scores, covariance = self._covariance()
+        values, vectors = np.linalg.eigh(covariance)
+        noise = generator(random_state).standard_normal((check_count(n_draws, "n_draws", 1), len(scores)))
+        draws = scores + noise * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
+        tail = np.quantile(rankdata(-draws, axis=1), [(1 - level) / 2, (1 + level) / 2], axis=0)
+        low, high = np.rint(tail).astype(np.int64)
+        return Ranks(rankdata(-scores, method="min").astype(np.int64), low, high)
+
+
+def _quantile(level: float) -> float:
+    """That of half an interval of standard normals."""
+    check_real(level, "level", "a number between 0 and 1", 1e-9, 1 - 1e-9)
+    return float(ndtri((1 + level) / 2))

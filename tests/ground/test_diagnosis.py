@@ -1,0 +1,110 @@
+"""What comparisons identify, against the linear program that decides it and against exact posteriors."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import clone
+
+from preflearn.dynamics import Constant, DynamicComparisons, Gaussian
+from preflearn.ground import NotIdentifiedWarning, diagnose
+from preflearn.ground.diagnosis import _separable
+from preflearn.matches import Matches
+from preflearn.pairs import Pairs
+from preflearn.ranking import Davidson, OrdinalComparison
+
+TWO_LEAGUES = [[0, 1], [1, 0], [2, 3], [3, 4], [4, 2], [4, 3]]
+
+
+def test_groups_that_never_meet_are_named():
+    """The old answer was a number for each difference, and no word."""
+    matches = Matches([[1, -1, 0, 0, 0], [0, 0, 1, -1, 0]], [0, 1], ["Ann", "Bob", "Cy", "Di", "Eve"])
+    found = diagnose(matches, [1, -1])
+    assert found.components == [["Ann", "Bob"], ["Cy", "Di"], ["Eve"]]
+    assert found.unbeaten == ["Ann", "Di"]
+    assert found.separable
+    for word in ("['Eve'] met nobody", "2 groups never meet (['Ann', 'Bob'], ['Cy', 'Di'])", "independent"):
+        assert word in found.message
+    assert diagnose(matches).separable is None
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6), n=st.integers(2, 7), m=st.integers(1, 14), ties=st.booleans())
+def test_the_graph_decides_as_the_linear_program_does(seed, n, m, ties):
+    rng = np.random.default_rng(seed)
+    index = np.array([rng.choice(n, 2, replace=False) for _ in range(m)])
+    y = rng.choice([-1, 0, 1] if ties else [-1, 1], m)
+    B = Pairs(np.eye(n), index).incidence()
+    found = diagnose(Pairs(np.eye(n), index), y)
+    assert found.separable == (bool(y.any()) and _separable(B, y))
+    for k in range(n):
+        own = np.where(index[:, 0] == k, y, -y)[(index == k).any(axis=1)]
+        assert (k in found.unbeaten) == (len(own) > 0 and bool((own > 0).all()))
+    reach = np.linalg.matrix_power(np.eye(n) + (abs(B).T @ abs(B)).toarray(), n) > 0
+    assert {tuple(part) for part in found.components} == {
+        tuple(np.flatnonzero(row).tolist()) for row in reach
+    }
+
+
+def test_features_are_separable_where_some_w_is_right_on_all():
+    X = np.random.default_rng(0).normal(size=(8, 2))
+    pairs, y = Pairs.from_scores(X, X @ [1.0, -2.0])
+    assert diagnose(pairs, y).separable
+    y[0] = -y[0]
+    assert not diagnose(pairs, y).separable
+
+
+def test_lineups_and_an_advantage():
+    design = [[1, 1, -1, -1, 1], [1, -1, 1, -1, -1]]
+    matches = Matches(design, [0, 1], ["a", "b", "c", "d", "advantage"])
+    found = diagnose(matches, [1, 1])
+    assert found.components == [["a", "b", "c", "d"]]
+    assert found.unbeaten == ["a"]
+    assert found.separable
+
+
+def test_the_std_between_leagues_is_too_small_and_flagged():
+    """Scores with a prior of variance 9, by the exact posterior of normal outcomes."""
+    design = np.zeros((12, 8))
+    for row, (i, j) in enumerate([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (1, 3)]):
+        design[row, [i, j]] = design[row + 6, [i + 4, j + 4]] = 1, -1
+    matches, y = Matches(design, np.zeros(12), list("abcdefgh")), np.zeros(12)
+    model = DynamicComparisons(Constant(9.0), Gaussian(0.1)).fit(matches, y)
+    across = Matches([[1, 0, 0, 0, -1, 0, 0, 0]], [0.0], list("abcdefgh"))
+    exact = np.linalg.inv(design.T @ design / 0.1 + np.eye(8) / 9.0)
+    true = np.sqrt(across.design @ exact @ across.design.toarray()[0])[0]
+    assert model.moments(across)[1][0] ** 0.5 < true / 5
+    assert "larger std than that of DynamicComparisons" in diagnose(matches, np.ones(12)).message
+
+
+@pytest.mark.parametrize("model", [Davidson(), OrdinalComparison()])
+def test_fits_warn_where_the_penalty_decides(model):
+    index, y = TWO_LEAGUES, [1, 1, 1, 1, 1, 1]
+    with pytest.warns(NotIdentifiedWarning, match="2 groups never meet"):
+        model.fit(index, y)
+    with pytest.warns(NotIdentifiedWarning, match=r"\[0\] never lost or tied and \[1\] never won"):
+        model.fit([[0, 1]] * 3, [1, 1, 1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clone(model).set_params(alpha=0.5).fit(index, y)  # a prior that is meant
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_advice_is_good_and_sound_data_pass_in_silence():
+    index, y = [[0, 1], [1, 2], [2, 0], [0, 3]], [1, 1, 1, 1]
+    with pytest.raises(NotIdentifiedWarning, match="Davidson\\(bias_reduced=True\\)"):
+        Davidson().fit(index, y)
+    reduced = [Davidson(alpha, bias_reduced=True).fit(index, y).coef_ for alpha in (1e-4, 1e-8)]
+    np.testing.assert_allclose(*reduced, atol=1e-2)  # the penalty has no say
+    Davidson().fit([*index, [3, 0]], [*y, 1])
+    Davidson().fit(Pairs(sparse.eye_array(6).toarray(), [*index, [3, 0]]), [*y, 1])  # two met nobody
+
+
+def test_bad_input_is_named():
+    with pytest.raises(ValueError, match="itself"):
+        diagnose([[1, 1]])
+    with pytest.raises(ValueError, match=r"y has shape \(1,\); expected \(2,\)"):
+        diagnose([[0, 1], [1, 2]], [1])

@@ -1,0 +1,147 @@
+"""Errors of scores against numerical second derivatives, exact cases and simulated leagues."""
+
+import numpy as np
+import pytest
+from ranking.comparisons import compared, every_model, objective, probabilities, tie_parameter
+from scipy import sparse
+from scipy.optimize import minimize
+from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+from preflearn.pairs import Pairs
+from preflearn.ranking import Davidson, tie_models
+
+
+def league(seed, n=8, m=120, tie=0.0, spread=1.0):
+    """Scores, pairs of players and outcomes of Davidson's model."""
+    rng = np.random.default_rng(seed)
+    s = spread * rng.normal(size=n)
+    index = np.vstack(
+        [np.column_stack([np.arange(n), np.roll(np.arange(n), 1)])] * 2
+        + [[rng.choice(n, 2, replace=False) for _ in range(m - 2 * n)]]
+    )
+    d = s[index[:, 0]] - s[index[:, 1]]
+    chances = np.column_stack([np.exp(-d / 2), np.full(m, tie), np.exp(d / 2)])
+    u = rng.random(m) * chances.sum(axis=1)
+    return s, index, (u[:, None] > np.cumsum(chances, axis=1)).sum(axis=1) - 1
+
+
+def second_derivatives(f, x, h=1e-4):
+    steps = h * np.eye(len(x))  # in each of two coordinates
+    return np.array(
+        [[f(x + a + b) - f(x + a - b) - f(x - a + b) + f(x - a - b) for a in steps] for b in steps]
+    ) / (4 * h * h)
+
+
+@every_model
+def test_errors_are_those_of_the_observed_information(model):
+    pairs, y = compared(3, m=80)
+    weights = np.random.default_rng(1).uniform(0.5, 2, len(y))
+    fitted = clone(model).fit(pairs, y, weights)
+    x = np.append(fitted.coef_, tie_parameter(fitted))
+    H = second_derivatives(lambda x: objective(model, pairs, y, x[:-1], x[-1], weights), x)
+    V = np.linalg.inv(H)[:-1, :-1]
+    D, X = pairs.differences(), pairs.items - pairs.items.mean(axis=0)
+    np.testing.assert_allclose(fitted.standard_errors(pairs), np.sqrt(np.diag(D @ V @ D.T)), rtol=1e-4)
+    np.testing.assert_allclose(fitted.standard_errors(), np.sqrt(np.diag(X @ V @ X.T)), rtol=1e-4)
+    mean, ends = fitted.decision_function(pairs), fitted.interval(0.9, pairs)
+    np.testing.assert_allclose(ends.mean(axis=1), mean)
+    np.testing.assert_allclose(np.diff(ends)[:, 0], 2 * norm.ppf(0.95) * fitted.standard_errors(pairs))
+
+
+@every_model
+def test_items_without_features_need_no_identity_matrix(model, monkeypatch):
+    _, index, y = league(0, tie=0.5)
+    dense, found = clone(model).fit(Pairs(np.eye(8), index), y), clone(model).fit(index, y)
+    np.testing.assert_allclose(found.coef_, dense.coef_, atol=1e-8)
+    np.testing.assert_allclose(found.predict_proba(index), dense.predict_proba(Pairs(np.eye(8), index)))
+    np.testing.assert_allclose(found.standard_errors(), dense.standard_errors(), rtol=1e-8)
+    expected = dense.standard_errors(Pairs(np.eye(8), index))
+    monkeypatch.setattr(tie_models, "DENSE", 5)  # by conjugate gradients
+    large = clone(model).fit(index, y)
+    np.testing.assert_allclose(large.standard_errors(index), expected, rtol=1e-6)
+    with pytest.raises(ValueError, match="at most 5000: ask for the errors of some pairs"):
+        large.standard_errors()
+    with pytest.raises(ValueError, match="from 0 to 7"):
+        found.predict([[0, 8]])
+
+
+def test_many_players_are_those_of_a_sparse_logistic_regression():
+    rng, n, m = np.random.default_rng(0), 20_000, 60_000  # 3 GB, as an identity matrix
+    first = rng.integers(n, size=m)
+    index = np.column_stack([first, (first + rng.integers(1, n, m)) % n])
+    y = np.where(rng.random(m) < 0.5, 1, -1)
+    model = Davidson(1.0).fit(index, y)
+    B = sparse.csr_array(Pairs(np.zeros((n, 1)), index).incidence())
+    peer = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-8, max_iter=500).fit(B, y)
+    np.testing.assert_allclose(model.coef_, peer.coef_[0], atol=2e-3)
+    assert model.dual_gap_ < 1e-9
+    assert (model.standard_errors(index[:2]) > 0).all()
+
+
+def test_intervals_cover():
+    """benchmarks/static_models.py has 500 leagues."""
+    held = []
+    for seed in range(40):
+        s, index, y = league(seed, tie=0.6)
+        model = Davidson().fit(index, y)
+        low, high = model.interval(0.9, index).T
+        held.append(
+            np.mean((low <= s[index[:, 0]] - s[index[:, 1]]) & (s[index[:, 0]] - s[index[:, 1]] <= high))
+        )
+    assert 0.84 < np.mean(held) < 0.95
+
+
+def test_one_equality_is_a_z_test_and_all_have_a_test():
+    _, index, y = league(2)
+    model = Davidson().fit(index, y)
+    test, d = model.equality([[0, 3]]), model.decision_function([[0, 3]])[0]
+    z = d / model.standard_errors([[0, 3]])[0]
+    assert test.p_value == pytest.approx(2 * norm.sf(abs(z)))
+    assert model.equality().dof == 7
+    chain = model.equality([[k, k + 1] for k in range(7)])
+    assert model.equality().statistic == pytest.approx(chain.statistic, rel=1e-6)
+
+
+def test_ranks_have_intervals_that_tell_what_is_sure():
+    found = Davidson().fit(
+        [[0, 1]] * 60 + [[1, 2]] * 4 + [[2, 0]] * 2, [1] * 55 + [-1] * 5 + [1, 1, -1, -1, -1, -1]
+    )
+    ranks = found.ranks()
+    assert ranks.rank[0] == 1
+    assert (ranks.low <= ranks.rank).all()
+    assert (ranks.rank <= ranks.high).all()
+    draws = np.random.default_rng(0).multivariate_normal(found.coef_, found._covariance()[1], 20_000)
+    first = np.mean(draws.argmax(axis=1) == 0)
+    assert (ranks.high[0] == 1) == (first > 0.975)
+
+
+@pytest.mark.parametrize("tie", [0.0, 0.7])
+def test_bias_reduction_maximises_the_penalised_likelihood(tie):
+    _, index, y = league(7, n=4, m=16, tie=tie, spread=2.0)
+    model, n, free = Davidson(1e-3, bias_reduced=True), 4, bool((y == 0).any())
+    pairs, ones = Pairs(np.eye(n), index), np.ones(16)
+
+    def value(x):
+        """By the covariance of the statistics of three outcomes; their derivatives are nowhere used."""
+        t, D = x[n] if free else -40.0, pairs.differences()
+        H = np.diag(np.append(np.full(n, model.alpha), 0.0))
+        for row, p in zip(D, probabilities(model, D @ x[:n], t), strict=True):
+            s = np.array([np.append(c * row / 2, c == 0) for c in (-1, 0, 1)])
+            H += (s.T * p) @ s - np.outer(p @ s, p @ s)
+        H = H if free else H[:n, :n]
+        return objective(model, pairs, y, x[:n], t, ones) - np.linalg.slogdet(H)[1] / 2
+
+    best = minimize(value, np.zeros(n + free), tol=1e-10).x
+    model.fit(index, y)
+    np.testing.assert_allclose(model.coef_, best[:n] - best[:n].mean(), atol=2e-3)
+    assert not free or tie_parameter(model) == pytest.approx(best[n], abs=2e-3)
+
+
+def test_bias_reduction_by_hand():
+    """One win of one comparison: half a win is added on both sides, the odds are 3 to 1."""
+    one = Davidson(1e-9, bias_reduced=True).fit([[0, 1]], [1])
+    assert np.exp(one.decision_function([[0, 1]])[0]) == pytest.approx(3.0, rel=1e-6)
+    many = Davidson(1e-9, bias_reduced=True).fit([[0, 1]] * 9, [1] * 9)
+    assert np.exp(many.decision_function([[0, 1]])[0]) == pytest.approx(19.0, rel=1e-6)
