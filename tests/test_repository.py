@@ -321,8 +321,8 @@ BUDGETS = {
 # 250 lines more than in November 2026: least squares and Bradley-Terry that do not grow as n^3, blocks in the
 # smoother, forecasts in parts and one step ahead at the cost of what moves, kernels of close items, and
 # compilation that says a word.
-# 273 lines for users of static models: what comparisons identify, players without an identity matrix, standard
-# errors, tests and ranks, and a fit with less bias.
+# 273 lines for users of static models: what comparisons identify, players without an identity matrix,
+# standard errors, tests and ranks, and a fit with less bias.
 PREFLEARN = 11_463
 
 
