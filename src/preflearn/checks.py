@@ -18,6 +18,7 @@ from scipy import sparse
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
+PerMatch = ArrayLike | None  # one value a match, if any
 
 _MAX = float(np.finfo(np.float64).max)
 LARGEST = 1e100  # beyond, products of two might overflow in a sum

@@ -13,6 +13,7 @@ import warnings
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from datetime import date
+from itertools import islice
 from numbers import Real
 from typing import Any, Literal
 
@@ -284,32 +285,22 @@ class Matches:
         _check_columns(frame, [event, player, rank, time], "player")
         table = pd.DataFrame({"event": _texts(frame, event), "player": _texts(frame, player)})
         table["rank"], table["time"] = _numbers(frame, rank, "iuf"), _clock(frame, time)
-        groups = table.groupby("event")["time"]
-        refuse(
-            table.duplicated(["event", "player"]).to_numpy(),
-            table["player"].to_numpy(),
-            f"column {player!r}",
-            "each player once in an event",
-        )
-        refuse(
-            (table["time"] != groups.transform("first")).to_numpy(),
-            table["time"].to_numpy(),
-            f"column {time!r}",
-            "one time in an event",
-        )
-        table = table.sort_values(["time", "event", "rank", "player"], ignore_index=True)
-        better, worse = _neighbours(table)
-        require(len(better) > 0, len(better), "the number of comparisons", "an event with two ranks")
+        late = table["time"] != table.groupby("event")["time"].transform("first")
+        refuse(late.to_numpy(), table["time"].to_numpy(), f"column {time!r}", "one time in an event")
+        twice, names = table.duplicated(["event", "player"]), table["player"].to_numpy(object)
+        refuse(twice.to_numpy(), names, f"column {player!r}", "each player once in an event")
+        table = table.sort_values(["time", "event", "rank", "player"], ignore_index=True).reset_index()
+        table["place"] = table.groupby("event")["rank"].rank("dense")
+        next_ones = table.assign(place=table["place"] - 1)
+        index = table.merge(next_ones, on=["event", "place"])[["index_x", "index_y"]].to_numpy(np.int64)
+        require(len(index) > 0, len(index), "the number of comparisons", "an event with two ranks")
         people, side = np.unique(table["player"].to_numpy(object), return_inverse=True)
-        columns = side[better], side[worse], len(people) + better, len(people) + worse
-        entries = np.tile([SHARPNESS, -SHARPNESS], 2 * len(better))
-        rows = np.repeat(np.arange(len(better)), 4)
-        design: Any = sparse.csr_array((entries, (rows, np.column_stack(columns).ravel())))
+        blocks = [Incidence(side[index], len(people)).matrix(), Incidence(index, len(table)).matrix()]
+        design: Any = SHARPNESS * sparse.hstack(blocks, format="csr")
         own = zip([PERFORMANCE] * len(table), table["event"], table["player"], strict=True)
-        features = [*people.tolist(), *own]
-        used = np.unique(design.indices)  # who was alone in an event is in no match
-        found = cls(design[:, used], table["time"].to_numpy()[better], [features[k] for k in used])
-        return found, np.ones(len(better), dtype=np.int8)
+        features, used = [*people.tolist(), *own], np.unique(design.indices)  # some were alone in an event
+        found = cls(design[:, used], table["time"].to_numpy()[index[:, 0]], [features[k] for k in used])
+        return found, np.ones(len(index), dtype=np.int8)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -358,19 +349,39 @@ class Matches:
         )
 
 
-def check_matches(matches: Matches) -> None:
-    """Raise ValueError unless these are matches, at least one."""
+def check_matches(matches: Any) -> Matches:
+    """Return matches, at least one, or raise ValueError."""
     require(isinstance(matches, Matches), matches, "matches", "Matches")
     if len(matches) == 0:
         raise ValueError("there are no matches; expected at least one")
-
-
-def as_matches(matches: Matches | pd.DataFrame, columns: dict[str, Any] | None) -> Matches:
-    """Matches as they are, or those of a frame of fixtures, by the columns that another one was read with."""
-    if isinstance(matches, pd.DataFrame):
-        return Matches.from_frame(matches, outcome=None, **(columns or {}))
-    check_matches(matches)
     return matches
+
+
+def as_asked(
+    matches: Matches | pd.DataFrame, like: dict[str, Any] | None, features: Collection[Hashable], unseen: str
+) -> Matches:
+    """Matches to forecast; a frame is read `like` another one. With a word on names that are no features."""
+    check_choice(unseen, "unseen", ("warn", "raise", "ignore"))
+    if isinstance(matches, pd.DataFrame):
+        matches = Matches.from_frame(matches, outcome=None, **(like or {}))
+    asked = check_matches(matches)
+    if unseen == "ignore" or asked.features is features:
+        return asked
+    known = set(features)
+    present = np.flatnonzero(np.bincount(asked.design.indices, minlength=len(asked.features)))
+    names = [name for name in map(asked.features.__getitem__, present) if isinstance(name, str)]
+    if strange := [name for name in names if name not in known]:
+        texts = [name for name in known if isinstance(name, str)]
+        near = (difflib.get_close_matches(name, texts, 1, 0.0) or [None] for name in strange)
+        pairs = islice(zip(strange, near, strict=False), _LISTED)
+        listed = [f"{shown(a)} (the nearest known name is {shown(b[0])})" for a, b in pairs]
+        text = f"nothing was learned of {', '.join(listed)}"
+        text += f" and {len(strange) - _LISTED} more" * (len(strange) > _LISTED) + "; expected names of `fit`"
+        if unseen == "raise":
+            raise ValueError(text)
+        text += ": they are forecast as newcomers, unseen='raise' refuses them, unseen='ignore' says nothing"
+        warnings.warn(text, UnseenWarning, stacklevel=4)
+    return asked
 
 
 def as_time(time: Any) -> float:
@@ -378,30 +389,6 @@ def as_time(time: Any) -> float:
     if isinstance(time, str | date | np.datetime64):
         return float(_clock(pd.DataFrame({"time": [time]}), "time")[0])
     return check_real(time, "time", "a number, or a date", -LARGEST, LARGEST)
-
-
-def check_seen(matches: Matches, features: Collection[Hashable], unseen: str, stacklevel: int) -> None:
-    """Warn, or raise ValueError, where matches have names that are no features of those learned from."""
-    check_choice(unseen, "unseen", ("warn", "raise", "ignore"))
-    if unseen == "ignore" or matches.features is features:
-        return
-    known = set(features)
-    present = np.flatnonzero(np.bincount(matches.design.indices, minlength=len(matches.features)))
-    names = [str(name) for name in map(matches.features.__getitem__, present) if isinstance(name, str)]
-    if not (strange := [name for name in names if name not in known]):
-        return
-    texts = [name for name in known if isinstance(name, str)]
-    near = [difflib.get_close_matches(name, texts, 1, 0.0) for name in strange[:_LISTED]]
-    listed = [
-        f"{shown(name)} (the nearest known name is {shown(found[0])})" if found else shown(name)
-        for name, found in zip(strange, near, strict=False)
-    ]
-    more = f" and {len(strange) - _LISTED} more" * (len(strange) > _LISTED)
-    text = f"nothing was learned of {', '.join(listed)}{more}; expected names of `fit`"
-    if unseen == "raise":
-        raise ValueError(text)
-    text += ": they are forecast as newcomers, unseen='raise' refuses them, unseen='ignore' says nothing"
-    warnings.warn(text, UnseenWarning, stacklevel=stacklevel)
 
 
 def as_outcomes(y: ArrayLike, name: str, meant: str | None, stacklevel: int) -> Any:
@@ -418,15 +405,12 @@ def as_outcomes(y: ArrayLike, name: str, meant: str | None, stacklevel: int) -> 
     half, bare = 0.5 in found and found <= {0, 0.5, 1}, found == {0, 1} and len(array) > 3
     if meant is None and (half or bare):
         ties = np.count_nonzero(array == 0)
-        kinds, read, points = "1 and 0", f"{len(array) - ties} wins of the first and {ties} ties", "so"
-        if half:
-            kinds, read, points = "1, 1/2 and 0", "wins, ties and losses of the first", "that they are points"
-        warnings.warn(
-            f"{name} holds only {kinds}, read as {read}; outcomes='win-loss' of Matches.from_frame says that "
-            f"0 is a loss (as 2 * y - 1 does), outcomes='labels' {points}",
-            OutcomeWarning,
-            stacklevel=stacklevel,
-        )
+        read = "wins, ties and losses of the first; outcomes='labels' says that they are points"
+        if bare:
+            read = f"{len(array) - ties} wins of the first and {ties} ties; outcomes='labels' says so"
+        text = f"{name} holds only {'1, 1/2 and 0' if half else '1 and 0'}, read as {read}"
+        text += ", outcomes='win-loss' of Matches.from_frame that 0 is a loss (as 2 * y - 1 does)"
+        warnings.warn(text, OutcomeWarning, stacklevel=stacklevel)
     if meant is None and not half:
         return y
     refuse(~np.isin(array, [0, 0.5, 1]), array, name, "1 (won), 1/2 (tie) or 0 (lost)")
@@ -685,19 +669,6 @@ def _opponents(frame: pd.DataFrame, first: str, second: str) -> tuple[list[str],
         return listed, players, Incidence(players, len(names)).matrix()
     weights[len(sides[0][0]) :] *= -1
     return listed, None, sparse.csr_array((weights, (rows, ids)), shape=(len(frame), len(names)))
-
-
-def _neighbours(table: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows that are compared, in a table that is sorted by event and rank: each with all of the next rank."""
-    place = table.groupby(["time", "event", "rank"]).ngroup().to_numpy()
-    cuts = np.flatnonzero(np.diff(place, prepend=-1, append=-1))
-    found, events = [np.empty((0, 2), dtype=np.int64)], table["event"].to_numpy()
-    for begin, middle, end in zip(cuts, cuts[1:], cuts[2:], strict=False):
-        if events[begin] == events[middle]:
-            pairs = np.meshgrid(np.arange(begin, middle), np.arange(middle, end), indexing="ij")
-            found.append(np.stack(pairs, axis=-1).reshape(-1, 2))
-    better, worse = np.concatenate(found).T
-    return better, worse
 
 
 def _interactions(players: NDArray[np.int64]) -> tuple[list[list[int]], sparse.csr_array]:

@@ -27,6 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 from preflearn.checks import (
     LARGEST,
     Floats,
+    PerMatch,
     as_floats,
     as_real,
     check_array,
@@ -54,11 +55,10 @@ from preflearn.matches import (
     ADVANTAGE,
     PERFORMANCE,
     Matches,
-    as_matches,
+    as_asked,
     as_outcomes,
     as_time,
     check_matches,
-    check_seen,
     joined,
 )
 from preflearn.metrics import comparison_loss
@@ -146,11 +146,7 @@ class DynamicComparisons(BaseEstimator):
     mean: Mapping[Hashable, float] | None = None
 
     def fit(
-        self,
-        matches: Matches,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
+        self, matches: Matches, y: ArrayLike, sample_weight: PerMatch = None, offset: PerMatch = None
     ) -> Self:
         """Learn the scores from matches and their outcomes.
 
@@ -202,11 +198,7 @@ class DynamicComparisons(BaseEstimator):
         return self._fit(matches, played, None)
 
     def update(
-        self,
-        matches: Matches,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
+        self, matches: Matches, y: ArrayLike, sample_weight: PerMatch = None, offset: PerMatch = None
     ) -> Self:
         """Add later matches: the sweeps go on from the last state, so a few are enough.
 
@@ -306,11 +298,8 @@ class DynamicComparisons(BaseEstimator):
         n = int(np.searchsorted(times, at, side="right"))
         require(n > 0, time, "time", f"a time from that of the first match on, {times[0]:g}")
         count = np.bincount(design.indices[: design.indptr[n]], minlength=design.shape[1])
-        who = [
-            k
-            for k, name in enumerate(self.features_)
-            if count[k] and name != ADVANTAGE and not isinstance(name, tuple)
-        ]
+        players = [name != ADVANTAGE and not isinstance(name, tuple) for name in self.features_]
+        who = np.flatnonzero(players & (count > 0))
         names, scores = tuple(self.features_[k] for k in who), self._scores()
         mean, variance = scores.moments(scores.of(names), np.full(len(who), at))
         mean, std = mean + self._prior.means(names), np.sqrt(variance)
@@ -321,7 +310,7 @@ class DynamicComparisons(BaseEstimator):
         table = {"name": names, "score": mean, "std": std, "rank": rank, "rank_low": low, "rank_high": high}
         return pd.DataFrame({**table, "matches": count[who]}).sort_values("rank", ignore_index=True)
 
-    def moments(self, matches: Matches, offset: ArrayLike | None = None) -> tuple[Floats, Floats]:
+    def moments(self, matches: Matches, offset: PerMatch = None) -> tuple[Floats, Floats]:
         """Mean and variance of the difference of scores x·s(t) of each match, shape (N,) both.
 
         Features that were in no match have their prior. Features of one match count as independent, as they
@@ -330,9 +319,7 @@ class DynamicComparisons(BaseEstimator):
         """
         return self._forecast(matches, lambda mean, variance: (mean, variance), offset)
 
-    def _forecast(
-        self, matches: Matches, told: Callable[[Floats, Floats], Any], offset: ArrayLike | None
-    ) -> Any:
+    def _forecast(self, matches: Matches, told: Callable[[Floats, Floats], Any], offset: PerMatch) -> Any:
         """What is told of mean and variance of each match, one match a column, by a team."""
         check_is_fitted(self, "matches_")
         check_matches(matches)
@@ -376,7 +363,7 @@ class DynamicComparisons(BaseEstimator):
         return self._posterior
 
     def predict_proba(
-        self, matches: Matches | pd.DataFrame, offset: ArrayLike | None = None, unseen: str = "warn"
+        self, matches: Matches | pd.DataFrame, offset: PerMatch = None, unseen: str = "warn"
     ) -> Floats:
         """Probabilities of the outcomes: loss, tie and win of the first, or loss and win without ties.
 
@@ -410,12 +397,10 @@ class DynamicComparisons(BaseEstimator):
 
     def _asked(self, matches: Matches | pd.DataFrame, unseen: str) -> Matches:
         check_is_fitted(self, "matches_")
-        asked = as_matches(matches, self.matches_.columns)
-        check_seen(asked, self.features_, unseen, stacklevel=4)
-        return asked
+        return as_asked(matches, self.matches_.columns, self.features_, unseen)
 
     def predict(
-        self, matches: Matches | pd.DataFrame, offset: ArrayLike | None = None, unseen: str = "warn"
+        self, matches: Matches | pd.DataFrame, offset: PerMatch = None, unseen: str = "warn"
     ) -> NDArray[np.int8]:
         """The most probable outcome of each match: 1, 0 or -1, shape (N,); as `predict_proba`."""
         probabilities = self.predict_proba(self._asked(matches, unseen), offset, "ignore")
@@ -423,11 +408,7 @@ class DynamicComparisons(BaseEstimator):
         return labels[np.argmax(probabilities, axis=1)]
 
     def score(
-        self,
-        matches: Matches,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: ArrayLike | None = None,
+        self, matches: Matches, y: ArrayLike, sample_weight: PerMatch = None, offset: PerMatch = None
     ) -> float:
         """The weighted share of matches whose result is that of `predict`; points have their sign.
 
@@ -518,8 +499,8 @@ def check_problem(
     model: DynamicComparisons,
     matches: Matches,
     y: ArrayLike,
-    sample_weight: ArrayLike | None = None,
-    offset: ArrayLike | None = None,
+    sample_weight: PerMatch = None,
+    offset: PerMatch = None,
 ) -> Floats:
     """Outcome, weight and offset of each match, (N, 3), after a check of all that a fit begins with."""
     check_model(model)
@@ -530,7 +511,7 @@ def check_problem(
     return np.column_stack([outcomes, check_weights(sample_weight, n), _offsets(offset, matches)])
 
 
-def _offsets(offset: ArrayLike | None, matches: Matches, prior: Prior | None = None) -> Floats:
+def _offsets(offset: PerMatch, matches: Matches, prior: Prior | None = None) -> Floats:
     """What is known of the difference of scores of each match: the offsets, and prior means."""
     known = np.zeros(len(matches))
     if offset is not None:

@@ -34,7 +34,7 @@ from preflearn.compiled import njit
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.dynamics.likelihoods.logit import Logit, OrdinalLogit
 from preflearn.dynamics.likelihoods.normal import OrdinalProbit, Probit
-from preflearn.ratings.system import RatingSystem
+from preflearn.ratings.system import RatingSystem, Told
 
 _FIDE = np.array([30.0, 15.0, 10.0])  # K in rating points: of the new, the usual, the elite
 _FIDE_NEW_GAMES, _FIDE_ELITE_RATING = 30, 2400.0
@@ -140,16 +140,14 @@ class Elo(RatingSystem):
     def _newcomer(self) -> dict[str, float]:
         return {"ratings_": self._usual() if self.likelihood is None else 0.0, "games_": 0, "elite_": False}
 
-    def _rate(
-        self, ids: NDArray[np.int64], boost: Floats, y: NDArray[np.int8], weights: Floats, time: Floats
-    ) -> Floats:
+    def _rate(self, ids: NDArray[np.int64], told: Told) -> Floats:
         self.elite_ |= self.ratings_ >= _FIDE_ELITE_RATING  # from the start
         likelihood = self.likelihood or Logit()
         steps, margin = self._factors(), -1.0
         if self.likelihood is not None:
             steps, margin = np.full(3, float(self.rate)), likelihood.parameters[0]
         state = self.ratings_, self.games_, self.elite_, steps, math.log(10) / float(self.scale)
-        return _elo(ids, boost, y, weights, *state, likelihood.law(ep=True), margin)
+        return _elo(ids, *told, *state, likelihood.law(ep=True), margin)
 
     def _log_odds(self, differences: Floats, variances: Floats) -> Floats:
         return math.log(10) / float(self.scale) * differences
@@ -230,15 +228,12 @@ class Glicko(RatingSystem):
     def _newcomer(self) -> dict[str, float]:  # inf: not played yet, no growth
         return {"ratings_": self._usual(), "deviations_": float(self.deviation), "last_": math.inf}
 
-    def _rate(
-        self, ids: NDArray[np.int64], boost: Floats, y: NDArray[np.int8], weights: Floats, time: Floats
-    ) -> Floats:
-        clock, variances = self._clock(time), self.deviations_**2
+    def _rate(self, ids: NDArray[np.int64], told: Told) -> Floats:
+        clock, variances = self._clock(told[-1]), self.deviations_**2
         ends = np.append(clock[1:] > clock[:-1], True) | (self.period is None)
         growth, largest = float(self.c) ** 2, float(self.deviation) ** 2
-        known = _glicko(
-            ids, boost, y, weights, clock, ends, self.ratings_, variances, self.last_, growth, largest
-        )
+        state = self.ratings_, variances, self.last_
+        known = _glicko(ids, *told[:3], clock, ends, *state, growth, largest)
         self.deviations_, self.deviation_before_ = np.sqrt(variances), np.sqrt(known[:, 2:])
         return known
 
@@ -260,7 +255,7 @@ _Q = math.log(10) / 400
 
 
 @njit
-def _elo(ids, boost, y, weights, ratings, games, elite, steps, rate, law, margin):
+def _elo(ids, boost, y, weights, time, ratings, games, elite, steps, rate, law, margin):
     """Ratings of both before each match, and no variances, (N, 4); what players have moves in place.
 
     A margin of -1 has no likelihood.

@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from preflearn.checks import (
     LARGEST,
     Floats,
+    PerMatch,
     check_labels,
     check_number,
     check_real,
@@ -38,16 +39,16 @@ from preflearn.ground.outcomes import davidson_loss, davidson_probabilities
 from preflearn.matches import (
     ADVANTAGE,
     Matches,
-    as_matches,
+    as_asked,
     as_outcomes,
     check_matches,
-    check_seen,
     n_earlier,
 )
 from preflearn.metrics import comparison_loss
 from preflearn.pairs import Incidence
 
 _LOG_NU = -14.0, 14.0  # up to nu = 1.2e6, where all matches are ties
+Told = tuple[Floats, NDArray[np.int8], Floats, Floats]  # of matches: advantage, y, weight, time
 _MOST_TIMES = 1000.0  # that a match is rated
 
 
@@ -112,9 +113,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         usual = self._newcomer()["ratings_"]
         return np.array([float(own.get(name, usual)) for name in names])
 
-    def _rate(
-        self, ids: NDArray[np.int64], boost: Floats, y: NDArray[np.int8], weights: Floats, time: Floats
-    ) -> Floats:
+    def _rate(self, ids: NDArray[np.int64], told: Told) -> Floats:
         """Move the players' values match by match; what both had before: ratings and variances, (N, 4)."""
         raise NotImplementedError
 
@@ -126,7 +125,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         """The log-odds d, where there is no likelihood."""
         raise NotImplementedError
 
-    def fit(self, matches: Matches, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, matches: Matches, y: ArrayLike, sample_weight: PerMatch = None) -> Self:
         """Rate all players from the start: everyone begins at `initial`.
 
         Parameters
@@ -161,7 +160,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         self._told, self._latest, self._features = [], -math.inf, set()
         return self._add(matches, *added)
 
-    def partial_fit(self, matches: Matches, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def partial_fit(self, matches: Matches, y: ArrayLike, sample_weight: PerMatch = None) -> Self:
         """Add matches that are not earlier than those before, without rating these again.
 
         Parameters, results and errors as in `fit`; players may be new. It raises ValueError also where
@@ -175,26 +174,19 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         require(first >= self._latest, first, "the time of the first match", expected)
         return self._add(matches, *added)
 
-    def _checked(
-        self, matches: Matches, y: ArrayLike, sample_weight: ArrayLike | None
-    ) -> tuple[NDArray[np.int8], Incidence, Floats, Floats]:
-        """Labels, who plays, advantages in points, weights: all that can be wrong with matches."""
+    def _checked(self, matches: Matches, y: ArrayLike, sample_weight: PerMatch) -> tuple[Incidence, Told]:
+        """Who plays, and what is told of it: all that can be wrong with matches."""
         boost, playing = self._boost(matches), _playing(matches)
         weights = check_weights(sample_weight, len(matches))
         refuse(weights > _MOST_TIMES, weights, "sample_weight", f"weights from 0 to {_MOST_TIMES:g}")
         y = as_outcomes(y, "y", "labels" if matches.columns else None, stacklevel=4)
         if (likelihood := self._likelihood()) is not None:
             likelihood.check(y, len(matches))  # it says which outcomes it has
-        return (
-            check_labels(y, len(matches), tuple(self.classes_.astype(int).tolist())),
-            playing,
-            boost,
-            weights,
-        )
+        labels = check_labels(y, len(matches), tuple(self.classes_.astype(int).tolist()))
+        return playing, (boost, labels, weights, matches.time)
 
-    def _add(
-        self, matches: Matches, y: NDArray[np.int8], playing: Incidence, boost: Floats, weights: Floats
-    ) -> Self:
+    def _add(self, matches: Matches, playing: Incidence, told: Told) -> Self:
+        boost, y, weights, _ = told
         self._features |= set(matches.features)
         self._columns = matches.columns
         names = (matches.features[column] for column in playing.occurring())
@@ -204,7 +196,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         for name, value in self._newcomer().items():  # always new arrays: the loops below work in place
             setattr(self, name, np.append(getattr(self, name), np.full(len(newcomers), value)))
         self.ratings_[len(self.ratings_) - len(newcomers) :] = self._starts(newcomers)
-        known = self._rate(self._ids(matches, playing), boost, y, weights, matches.time)
+        known = self._rate(self._ids(matches, playing), told)
         self.before_, self._variances_before = known[:, :2], known[:, 2:]
         self._latest, self._nu = matches.time[-1], None
         if self._likelihood() is None:
@@ -236,9 +228,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
 
     def _asked(self, matches: Matches | pd.DataFrame, unseen: str) -> Matches:
         check_is_fitted(self, "players_")
-        asked = as_matches(matches, self._columns)
-        check_seen(asked, self._features, unseen, stacklevel=4)
-        return asked
+        return as_asked(matches, self._columns, self._features, unseen)
 
     def _present_differences(self, matches: Matches) -> tuple[Floats, NDArray[np.int64]]:
         """And the players, as `_ids`."""
@@ -291,7 +281,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         best = forecasts == forecasts.max(axis=1, keepdims=True)
         return np.sign(best @ self.classes_).astype(np.int8)
 
-    def score(self, matches: Matches, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, matches: Matches, y: ArrayLike, sample_weight: PerMatch = None) -> float:
         """The weighted share of matches whose outcome is the one of `predict`; ValueError as there."""
         return 1.0 - comparison_loss(y, self.predict(matches), sample_weight)
 

@@ -30,7 +30,7 @@ from preflearn.checks import LARGEST, Floats, check_choice, check_number, check_
 from preflearn.compiled import njit
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.dynamics.likelihoods.normal import OrdinalProbit, Probit
-from preflearn.ratings.system import RatingSystem
+from preflearn.ratings.system import RatingSystem, Told
 
 
 @dataclass(eq=False, repr=False)
@@ -116,12 +116,10 @@ class TrueSkill(RatingSystem):
     def _newcomer(self) -> dict[str, float]:  # inf: not played yet, no growth
         return {"ratings_": self._usual(), "deviations_": math.sqrt(self.variance), "last_": math.inf}
 
-    def _rate(
-        self, ids: NDArray[np.int64], boost: Floats, y: NDArray[np.int8], weights: Floats, time: Floats
-    ) -> Floats:
+    def _rate(self, ids: NDArray[np.int64], told: Told) -> Floats:
         likelihood, variances = self._likelihood(), self.deviations_**2
         law = likelihood.law(ep=True), likelihood.parameters[0], float(self.dynamics), self.step == "match"
-        known = _trueskill(ids, boost, y, weights, time, self.ratings_, variances, self.last_, *law)
+        known = _trueskill(ids, *told, self.ratings_, variances, self.last_, *law)
         self.deviations_, self.deviation_before_ = np.sqrt(variances), np.sqrt(known[:, 2:])
         return known
 
