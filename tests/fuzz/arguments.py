@@ -49,10 +49,10 @@ PLAIN = (int, float, str, np.ndarray, list, tuple, Mapping, type(None), pd.DataF
 # How much work is asked for: a number that is large and good would only take its time.
 WORK = """n n_tasks n_configurations n_epochs n_hidden n_repeats n_users n_matches n_players n_times
 n_features p k n_components batch_size order max_parts n_games sizes n_threads n_jobs stages degree
-n_reference beam"""
+n_reference beam n_draws"""
 # Never left to its default, which takes long or does not suit a small problem.
 GIVEN = """n_configurations n_epochs n_repeats n_users n_jobs n_threads order max_parts bases groups least
-most n_reference n_splits"""
+most n_reference n_splits n_draws"""
 ENORMOUS = 10_000
 
 
@@ -110,6 +110,7 @@ class Problem:
             "d": rng.normal(size=m), "feature": names[0], "items": X, "scale": 1.0, "n": m, "p": p,
             "train": of_pairs, "valid": of_pairs, "test": of_pairs, "level": 0,
             "C_grid": np.array([0.1, 1.0]), "gamma_grid": np.array([0.5]), "gammas": [0.5],
+            "interval.level": 0.9, "ranks.level": 0.9, "n_draws": 3,
             "alphas": [0.1, 1.0], "shares": (0.5, 0.8), "stages": [1, 2], "sizes": [2, 3],
             "views": [[0], [p - 1]], "X_unscored": X + 0.1, "qid_unscored": None, "validation": (X, scores),
             "answers": [True, None, False], "typical.answers": [True, True, False], "cap": 9,

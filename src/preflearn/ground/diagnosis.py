@@ -19,8 +19,10 @@ from scipy import sparse
 from scipy.optimize import linprog
 from scipy.sparse.csgraph import connected_components
 
-from preflearn.checks import check_array, check_index, shown
+from preflearn.checks import check_array, check_index, require, shown
 from preflearn.pairs import Incidence, Pairs, as_pairs
+
+_MOST = 10_000_000  # items without features
 
 
 class NotIdentifiedWarning(UserWarning):
@@ -106,6 +108,7 @@ def indicated(items: Any) -> NDArray[np.int64] | None:
 def without_features(index: ArrayLike, n_items: int | None = None) -> Pairs:
     """Pairs of items that have no features, from their row numbers: the items are sparse indicators."""
     n = int(np.max(index, initial=0)) + 1 if n_items is None else n_items
+    require(n <= _MOST, n - 1, "the largest row number", f"below {_MOST:,}: number the items from 0 on")
     items: Any = sparse.eye_array(n, format="csr")
     return Pairs._trusted(items, check_index(index, n))
 

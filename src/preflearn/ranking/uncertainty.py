@@ -112,7 +112,8 @@ class Uncertain(ABC):
         values, vectors = np.linalg.eigh(self._joint(rows))
         good = values > _RANK * values.max()
         statistic = float(np.square(mean @ vectors[:, good]) @ (1 / values[good]))
-        return WaldTest(statistic, int(good.sum()), float(chi2.sf(statistic, good.sum())))
+        dof = int(good.sum())  # 0, if all items of pairs are alike
+        return WaldTest(statistic, dof, float(chi2.sf(statistic, dof)) if dof else 1.0)
 
     def ranks(self, level: float = 0.95, n_draws: int = 10_000, random_state: Any = 0) -> Ranks:
         """Ranks by score, and intervals of them: quantiles of the ranks of draws of all scores together.
