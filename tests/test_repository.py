@@ -321,11 +321,10 @@ BUDGETS = {
 # 250 lines more than in November 2026: least squares and Bradley-Terry that do not grow as n^3, blocks in the
 # smoother, forecasts in parts and one step ahead at the cost of what moves, kernels of close items, and
 # compilation that says a word.
-# 273 lines for users of static models: what comparisons identify, players without an identity matrix,
+# 276 lines for users of static models: what comparisons identify, players without an identity matrix,
 # standard errors, tests and ranks, and a fit with less bias.
 # And what users bring: line-ups, fixtures, races, half points, weights, offsets, prior means, forecasts of
 # frames by names, standings, and a word where data may mean something else.
-# 276 lines for users of static models: what comparisons identify, players without an identity matrix,
 PREFLEARN = 11_408
 
 
