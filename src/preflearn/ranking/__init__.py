@@ -2,6 +2,7 @@
 
 from preflearn.ranking.aggregation import AGGREGATES, bradley_terry, copeland, row_sums
 from preflearn.ranking.base import RankingLearner
+from preflearn.ranking.plackett_luce import PlackettLuce
 from preflearn.ranking.rank_net import RankNet
 from preflearn.ranking.regression import ExpectedRankRegression
 from preflearn.ranking.tie_models import Davidson, OrdinalComparison
@@ -12,6 +13,7 @@ __all__ = [
     "Davidson",
     "ExpectedRankRegression",
     "OrdinalComparison",
+    "PlackettLuce",
     "RankNet",
     "RankingLearner",
     "Ranks",
