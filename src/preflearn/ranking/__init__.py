@@ -1,6 +1,7 @@
 """Baselines and aggregation: paired comparisons with ties, learners of rankings, orders from degrees."""
 
 from preflearn.ranking.aggregation import AGGREGATES, bradley_terry, copeland, row_sums
+from preflearn.ranking.asking import best_worst, next_pairs
 from preflearn.ranking.base import RankingLearner
 from preflearn.ranking.plackett_luce import PlackettLuce
 from preflearn.ranking.rank_net import RankNet
@@ -18,7 +19,9 @@ __all__ = [
     "RankingLearner",
     "Ranks",
     "WaldTest",
+    "best_worst",
     "bradley_terry",
     "copeland",
+    "next_pairs",
     "row_sums",
 ]
