@@ -310,7 +310,7 @@ BUDGETS = {
     "pursuit": 1_000,
     "dynamics": 2_939,
     "ratings": 350,
-    "ranking": 683,
+    "ranking": 739,
     "analogy": 944,
     "datasets": 542,
     "studies": 1_502,
@@ -321,9 +321,9 @@ BUDGETS = {
 # 250 lines more than in November 2026: least squares and Bradley-Terry that do not grow as n^3, blocks in the
 # smoother, forecasts in parts and one step ahead at the cost of what moves, kernels of close items, and
 # compilation that says a word.
-# 436 lines for users of static models: what comparisons identify, players without an identity matrix,
+# 492 lines for users of static models: what comparisons identify, players without an identity matrix,
 # standard errors, tests and ranks, and a fit with less bias.
-PREFLEARN = 11_187
+PREFLEARN = 11_243
 
 
 OVER = (

@@ -7,7 +7,7 @@ from preflearn.ranking.plackett_luce import PlackettLuce
 from preflearn.ranking.rank_net import RankNet
 from preflearn.ranking.regression import ExpectedRankRegression
 from preflearn.ranking.tie_models import Davidson, OrdinalComparison
-from preflearn.ranking.uncertainty import Ranks, WaldTest
+from preflearn.ranking.uncertainty import Ranks, WaldTest, bootstrap
 
 __all__ = [
     "AGGREGATES",
@@ -20,6 +20,7 @@ __all__ = [
     "Ranks",
     "WaldTest",
     "best_worst",
+    "bootstrap",
     "bradley_terry",
     "copeland",
     "next_pairs",
