@@ -24,7 +24,7 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from preflearn.pairs import Incidence
-from preflearn.ranking import Davidson, bradley_terry
+from preflearn.ranking import Davidson, PlackettLuce, bradley_terry
 
 
 def timed(call: Callable[[], Any], repeats: int = 2) -> tuple[float, Any]:
@@ -78,6 +78,24 @@ def players(n: int, m: int) -> list[list[object]]:
     return table
 
 
+def rankings(m: int) -> list[list[object]]:
+    """Rankings of five of fifty items."""
+    rng = np.random.default_rng(0)
+    theta = rng.normal(size=50)
+    sets = [rng.choice(50, 5, replace=False) for _ in range(m)]
+    data = [s[np.argsort(-(theta[s] + rng.gumbel(size=5)))].tolist() for s in sets]
+    seconds, ours = timed(lambda: PlackettLuce(1e-6).fit(data).coef_)
+    table = [[m, "PlackettLuce", seconds, ""]]
+    for name, call in {
+        "opt_rankings": lambda: choix.opt_rankings(50, data, alpha=1e-6, tol=1e-8),
+        "ilsr_rankings": lambda: choix.ilsr_rankings(50, data, alpha=0.0),
+    }.items():
+        seconds, theirs = timed(call, 1)
+        table.append([m, f"choix, {name}", seconds, f"{np.abs(theirs - theirs.mean() - ours).max():.0e}"])
+        print(*table[-1], flush=True)
+    return table
+
+
 def coverage(leagues: int) -> list[list[object]]:
     """Shares of intervals that hold the true score, or difference, over leagues of 10 players."""
     held: dict[str, list[float]] = {}
@@ -109,8 +127,10 @@ def main() -> None:
         warnings.simplefilter("ignore")
         sizes = [(1_000, 20_000)] if quick else [(1_000, 20_000), (50_000, 400_000)]
         table = [line for size in sizes for line in players(*size)]
+        ranked = rankings(200 if quick else 1000)
         covered = coverage(50 if quick else 500)
     print(markdown_table(["players", "games", "method", "s", "slope"], table), end="\n\n")
+    print(markdown_table(["rankings", "method", "s", "largest difference to ours"], ranked), end="\n\n")
     print(markdown_table(["leagues", "intervals", "share that holds"], covered))
 
 

@@ -310,7 +310,7 @@ BUDGETS = {
     "pursuit": 1_000,
     "dynamics": 3_105,
     "ratings": 411,
-    "ranking": 523,
+    "ranking": 739,
     "analogy": 944,
     "datasets": 542,
     "studies": 1_502,
@@ -321,11 +321,11 @@ BUDGETS = {
 # 250 lines more than in November 2026: least squares and Bradley-Terry that do not grow as n^3, blocks in the
 # smoother, forecasts in parts and one step ahead at the cost of what moves, kernels of close items, and
 # compilation that says a word.
-# 276 lines for users of static models: what comparisons identify, players without an identity matrix,
+# 492 lines for users of static models: what comparisons identify, players without an identity matrix,
 # standard errors, tests and ranks, and a fit with less bias.
 # And what users bring: line-ups, fixtures, races, half points, weights, offsets, prior means, forecasts of
 # frames by names, standings, and a word where data may mean something else.
-PREFLEARN = 11_408
+PREFLEARN = 11_624
 
 
 OVER = (

@@ -23,6 +23,7 @@ from bookrunner.explorers import _SHAPES
 from preflearn import dynamics
 from preflearn.matches import Matches
 from preflearn.pairs import Pairs
+from preflearn.ranking import Davidson
 from preflearn.ratings import Elo, Glicko, TrueSkill
 from preflearn.svm import SVMCompare, SVMRank
 
@@ -110,7 +111,7 @@ class Problem:
             "d": rng.normal(size=m), "feature": names[0], "items": X, "scale": 1.0, "n": m, "p": p,
             "train": of_pairs, "valid": of_pairs, "test": of_pairs, "level": 0,
             "C_grid": np.array([0.1, 1.0]), "gamma_grid": np.array([0.5]), "gammas": [0.5],
-            "interval.level": 0.9, "ranks.level": 0.9, "n_draws": 3,
+            "interval.level": 0.9, "ranks.level": 0.9, "cluster": index[:, 0],
             "alphas": [0.1, 1.0], "shares": (0.5, 0.8), "stages": [1, 2], "sizes": [2, 3],
             "views": [[0], [p - 1]], "X_unscored": X + 0.1, "qid_unscored": None, "validation": (X, scores),
             "answers": [True, None, False], "typical.answers": [True, True, False], "cap": 9,
@@ -136,6 +137,11 @@ class Problem:
             "covariance": covariance, "likelihood": law, "of matches": y,
             "description": covariance.describe(), "of items": scores, "for items": rng.random(n),
             "strict": strict, "from_arrays.first": pairs.first, "from_arrays.second": pairs.second,
+            "best_worst.sets": [[0, 1, 2], [1, 2]], "best_worst.best": [0, 1], "best_worst.worst": [2, 2],
+            "PlackettLuce.fit.rankings": [list(names), [names[1], names[0]]], "next_pairs.n": 2,
+            "PlackettLuce.fit.sample_weight": [1.0, 2.0], "bootstrap.model": Davidson(), "n_draws": 3,
+            "next_pairs.model": Davidson(0.1).fit(*of_pairs), "next_pairs.candidates": pairs,
+            "unit": index[:, 0],
             "svm_path.y": strict, "svm_path.K": pairs.differences() @ pairs.differences().T,
             "ranksvm_path.y": strict, "cross_validated_path.y": strict, "n_splits": 2,
             "AdditiveAnalogy.fit.y": strict, "bradley_terry_probabilities.y": strict,

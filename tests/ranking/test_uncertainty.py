@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from preflearn.pairs import Pairs
-from preflearn.ranking import Davidson, tie_models
+from preflearn.ranking import Davidson, OrdinalComparison, bootstrap, tie_models
 
 
 def league(seed, n=8, m=120, tie=0.0, spread=1.0):
@@ -117,6 +117,19 @@ def test_ranks_have_intervals_that_tell_what_is_sure():
     assert (ranks.high[0] == 1) == (first > 0.975)
 
 
+def test_quasi_variances_of_three_are_exact_and_of_more_nearly():
+    _, index, y = league(4, n=3, m=30)
+    model = Davidson().fit(index, y)
+    q = model.quasi_variances()
+    for i, j in ((0, 1), (1, 2), (0, 2)):
+        assert q[i] + q[j] == pytest.approx(model.standard_errors([[i, j]])[0] ** 2, rel=1e-6)
+    _, index, y = league(5, n=9, m=300)
+    model = Davidson().fit(index, y)
+    q, pairs = model.quasi_variances(), np.column_stack(np.triu_indices(9, 1))
+    ratio = np.sqrt(q[pairs].sum(axis=1)) / model.standard_errors(pairs)
+    assert 0.9 < ratio.min() <= ratio.max() < 1.1
+
+
 @pytest.mark.parametrize("tie", [0.0, 0.7])
 def test_bias_reduction_maximises_the_penalised_likelihood(tie):
     _, index, y = league(7, n=4, m=16, tie=tie, spread=2.0)
@@ -145,3 +158,31 @@ def test_bias_reduction_by_hand():
     assert np.exp(one.decision_function([[0, 1]])[0]) == pytest.approx(3.0, rel=1e-6)
     many = Davidson(1e-9, bias_reduced=True).fit([[0, 1]] * 9, [1] * 9)
     assert np.exp(many.decision_function([[0, 1]])[0]) == pytest.approx(19.0, rel=1e-6)
+
+
+@every_model
+def test_repeated_answers_of_a_judge_are_no_new_information(model):
+    """Each answer three times: naively the errors shrink by sqrt(3), by judges they stay."""
+    _, index, y = league(8, tie=0.5)
+    model = clone(model).set_params(alpha=1e-7)
+    judge = np.arange(len(y))
+    once = clone(model).fit(index, y, cluster=judge).standard_errors(index)
+    thrice = [np.tile(index, (3, 1)), np.tile(y, 3)]
+    np.testing.assert_allclose(
+        clone(model).fit(*thrice, cluster=np.tile(judge, 3)).standard_errors(index), once, rtol=1e-4
+    )
+    naive = clone(model).fit(index, y).standard_errors(index)
+    np.testing.assert_allclose(
+        clone(model).fit(*thrice).standard_errors(index), naive / np.sqrt(3), rtol=1e-4
+    )
+    with pytest.raises(ValueError, match="number of clusters is 1"):
+        clone(model).fit(index, y, cluster=np.zeros(len(y))).standard_errors()
+
+
+def test_the_bootstrap_and_the_information_agree():
+    _, index, y = league(9, n=4, m=200)
+    model = Davidson().fit(index, y)
+    ratio = bootstrap(model, index, y, n_draws=60).std(axis=0) / model.standard_errors()
+    assert 0.6 < ratio.min() <= ratio.max() < 1.6
+    judge = np.arange(200) // 50  # four
+    assert len(np.unique(bootstrap(OrdinalComparison(), index, y, judge, n_draws=40)[:, 0].round(9))) <= 35

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from preflearn.checks import Floats
+from preflearn.checks import Floats, Ids
 from preflearn.ground.newton import conjugate_gradients, newton
 from preflearn.ground.outcomes import Loss
 from preflearn.pairs import Incidence
@@ -79,7 +79,7 @@ def minimise(
 
     **Many pairs.** Fits to every 64th and to every eighth of them give the point to start from.
     """
-    X, B, y, weights = _laid_out(X, B, y, weights)
+    X, B, y, weights, _ = _laid_out(X, B, y, weights)
     free = bool((y == 0).any())
     x, solve = np.append(np.zeros(X.shape[1]), law.start if free else law.least), None
     for stride in (64, 8):
@@ -95,8 +95,8 @@ def minimise(
 
 def _laid_out(
     X: Any, B: Incidence, y: NDArray[np.int8], weights: Floats
-) -> tuple[Any, Incidence, NDArray[np.int8], Floats]:
-    """Items sparse or centred; the pairs of positive weight, preferences first."""
+) -> tuple[Any, Incidence, NDArray[np.int8], Floats, Ids]:
+    """Items sparse or centred; the pairs of positive weight, preferences first; which pairs these are."""
     used = weights > 0
     order = np.concatenate([np.flatnonzero(used & (y != 0)), np.flatnonzero(used & (y == 0))])
     if not sparse.issparse(X):
@@ -107,16 +107,16 @@ def _laid_out(
         else:
             X = X - X[0]  # exactly 0 where all items are equal
             X -= X.mean(axis=0)
-    return X, Incidence(np.asfortranarray(B.index[order]), B.shape[1]), y[order], weights[order]
+    return X, Incidence(np.asfortranarray(B.index[order]), B.shape[1]), y[order], weights[order], order
 
 
 def problem_at(
     law: TieLaw, X: Any, B: Incidence, y: NDArray[np.int8], weights: Floats, alpha: float, x: Floats
-) -> tuple[_Problem, _Point]:
-    """The problem of `minimise`, its point x = (w, t), for what follows a fit."""
-    X, B, y, weights = _laid_out(X, B, y, weights)
+) -> tuple[_Problem, _Point, Ids]:
+    """The problem of `minimise`, its point x = (w, t), and which pairs it has, for what follows a fit."""
+    X, B, y, weights, order = _laid_out(X, B, y, weights)
     problem = _Problem(law, X, B, y, weights, alpha, bool((y == 0).any()), None)
-    return problem, problem.at(x)
+    return problem, problem.at(x), order
 
 
 class _Point(NamedTuple):

@@ -1,22 +1,28 @@
 """Baselines and aggregation: paired comparisons with ties, learners of rankings, orders from degrees."""
 
 from preflearn.ranking.aggregation import AGGREGATES, bradley_terry, copeland, row_sums
+from preflearn.ranking.asking import best_worst, next_pairs
 from preflearn.ranking.base import RankingLearner
+from preflearn.ranking.plackett_luce import PlackettLuce
 from preflearn.ranking.rank_net import RankNet
 from preflearn.ranking.regression import ExpectedRankRegression
 from preflearn.ranking.tie_models import Davidson, OrdinalComparison
-from preflearn.ranking.uncertainty import Ranks, WaldTest
+from preflearn.ranking.uncertainty import Ranks, WaldTest, bootstrap
 
 __all__ = [
     "AGGREGATES",
     "Davidson",
     "ExpectedRankRegression",
     "OrdinalComparison",
+    "PlackettLuce",
     "RankNet",
     "RankingLearner",
     "Ranks",
     "WaldTest",
+    "best_worst",
+    "bootstrap",
     "bradley_terry",
     "copeland",
+    "next_pairs",
     "row_sums",
 ]

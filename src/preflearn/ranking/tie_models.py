@@ -39,6 +39,7 @@ from preflearn.checks import (
     check_kinds,
     check_labels,
     check_number,
+    check_query_ids,
     check_scale,
     check_weights,
     require,
@@ -85,7 +86,13 @@ class TieModel(Uncertain, LinearComparison):
         require(p == known, p, "the number of features", f"{known}, as in the fit")
         return pairs.B.differences(pairs.items @ self.coef_)
 
-    def fit(self, pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        pairs: Pairs | ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        cluster: ArrayLike | None = None,
+    ) -> Self:
         """Maximise the penalised likelihood by Newton's method.
 
         Parameters
@@ -97,6 +104,9 @@ class TieModel(Uncertain, LinearComparison):
             +1 first better, -1 second better, 0 tie.
         sample_weight : array-like of shape (m,), optional
             Weights of the pairs, not negative; a weight of two is the same pair twice.
+        cluster : array-like of shape (m,), optional
+            An id for each pair, of its judge for instance: standard errors are then those of the sandwich,
+            which hold where the answers of one judge depend on each other. Scores do not change.
 
         Returns
         -------
@@ -116,10 +126,11 @@ class TieModel(Uncertain, LinearComparison):
         name, alpha = type(self).__name__, check_number(self, "alpha", positive=True, most=LARGEST)
         reduced, pairs = check_flag(self.bias_reduced, "bias_reduced"), as_compared(pairs)
         y, weights = check_labels(y, len(pairs)), check_weights(sample_weight, len(pairs))
+        cluster = check_query_ids(cluster, len(pairs), "cluster", "id of a cluster")
         check_scale(pairs.items, "items")
         check_kinds(y[weights > 0], name, ties=False)
         self._warn_where_open(pairs[weights > 0], y[weights > 0])
-        self._data, self._inverse = (pairs.items, pairs.B, y, weights, alpha), None
+        self._data, self._cluster, self._inverse = (pairs.items, pairs.B, y, weights, alpha), cluster, None
         found = (_least_biased if reduced else minimise)(self._law(), *self._data, _TOL)
         if not (found.gap <= _USELESS and found.t < _LARGEST_LOG):
             raise ValueError(
@@ -158,16 +169,27 @@ class TieModel(Uncertain, LinearComparison):
 
     def _joint(self, rows: Any) -> Floats:
         p, x = self.n_features_in_, np.append(self.coef_, self._tie_parameter())
-        if self._inverse is not None:
+        if self._inverse is not None and self._cluster is None:
             return rows @ self._inverse[:p, :p] @ rows.T
-        problem, point = problem_at(self._law(), *self._data, x)
+        problem, point, order = problem_at(self._law(), *self._data, x)
         if p > DENSE:
             system = LinearOperator((p + 1, p + 1), lambda v: problem.times(point, v))  # pyright: ignore[reportCallIssue]
             M, rows = sparse.diags_array(1 / problem.diagonal(point)), sparse.csr_array(rows).toarray()
             solved = np.array([cg(system, np.append(row, 0.0), rtol=_RESIDUAL, M=M)[0] for row in rows])
+        else:
+            if self._inverse is None:
+                self._inverse = problem.inverse(point)
+            solved = rows @ self._inverse[:p]
+        if self._cluster is None:
             return rows @ solved[:, :p].T
-        self._inverse = problem.inverse(point)
-        return self._joint(rows)
+        kind = np.unique(self._cluster[order], return_inverse=True)[1]
+        n = int(kind.max()) + 1
+        require(n > 1, n, "the number of clusters", "at least 2")
+        loss = problem.law.loss(problem.B.differences(problem.X @ x[:p]), x[p], problem.y)
+        pulled = problem.B.differences(problem.X @ solved[:, :p].T) * (problem.weights * loss.d)[:, None]
+        pulled += np.outer(problem.weights * loss.t * problem.free, solved[:, p])
+        summed = sparse.csr_array((np.ones(len(kind)), (kind, np.arange(len(kind))))) @ pulled
+        return n / (n - 1) * summed.T @ summed
 
 
 class Davidson(TieModel):
@@ -329,7 +351,7 @@ def _least_biased(
     labels = np.concatenate([y, np.repeat(np.array(kinds, dtype=np.int8), len(y))])
     w, t = np.zeros(p), law.start if free else law.least
     for _ in range(_MOST_ROUNDS):
-        problem, point = problem_at(law, X, B, y, weights, alpha, np.append(w, t))
+        problem, point, _ = problem_at(law, X, B, y, weights, alpha, np.append(w, t))
         V = problem.inverse(point)
         a, b = B.gram(X @ (X @ V[:p, :p]).T).diagonal(), B.differences(X @ V[:p, p])
         chances = davidson_probabilities(B.differences(X @ w), math.exp(t))

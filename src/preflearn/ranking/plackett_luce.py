@@ -1,0 +1,209 @@
+"""Rankings of more than two, with ties: the model of Plackett and Luce, as [Turner2020]_ have extended it.
+
+References
+----------
+.. [Turner2020] H. L. Turner, J. van Etten, D. Firth, I. Kosmidis, "Modelling rankings in R: the PlackettLuce
+   package", Computational Statistics 35, 2020.
+.. [Luce1959] R. D. Luce, "Individual choice behavior", Wiley, 1959.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from preflearn.checks import LARGEST, Floats, check_list, check_number, check_weights, require, shown
+from preflearn.ground.newton import warn_of_gap
+from preflearn.ground.outcomes import davidson_probabilities
+from preflearn.ranking.uncertainty import Uncertain
+
+_STEP = 1e-4  # of differences of gradients
+_LARGEST_LOG = 15.0  # of a weight of ties, beyond which all choices are
+_INACCURATE = 1e-4  # of the weights of rankings: a slope that is worth a warning
+
+
+class PlackettLuce(Uncertain, BaseEstimator):
+    """A worth for each item, from rankings of some of them, with ties, section 2 of [Turner2020]_.
+
+    A ranking is a sequence of choices: of those that are left, A, the set C is the best with probability::
+
+        f(C) / sum of f(S) over S in A of at most D items,    f(S) = delta_|S| (prod of e^theta_i)^(1/|S|),
+
+    with delta_1 = 1 and D the largest tie in the data; delta is 0 for sizes that do not occur. Without ties
+    this is the model of [Luce1959]_, and of two items Davidson's with nu = delta_2. The fit minimises
+    alpha/2 theta·theta minus the sum of the log-likelihoods.
+
+    Parameters
+    ----------
+    alpha : float
+        Strength of the penalty, positive.
+
+    Attributes
+    ----------
+    items_ : list of length n
+        Names, sorted.
+    coef_ : ndarray of shape (n,)
+        theta, with mean 0.
+    tie_weights_ : dict of int to float
+        delta by the number of items that are tied.
+    objective_ : float
+
+    Notes
+    -----
+    Sums over sets of k items are elementary symmetric polynomials of e^(theta/k), which grow by one product
+    with each item: a ranking of L items takes O(L D²), though it has sums over (L over D) sets.
+
+    Examples
+    --------
+    >>> model = PlackettLuce().fit([["a", "b", "c"], ["b", "a", "c"], ["a", ("b", "c")], ["c", "a", "b"]])
+    >>> model.items_, model.coef_.round(2).tolist()
+    (['a', 'b', 'c'], [0.56, -0.15, -0.41])
+    >>> model.standard_errors([("a", "c")]).round(2).tolist()
+    [1.22]
+    """
+
+    items_: list[Any]
+    coef_: Floats
+    tie_weights_: dict[int, float]
+    objective_: float
+
+    def __init__(self, alpha: float = 1e-3) -> None:
+        self.alpha = alpha
+
+    def fit(self, rankings: Iterable[Sequence[Any]], sample_weight: ArrayLike | None = None) -> Self:
+        """Maximise the penalised likelihood.
+
+        Parameters
+        ----------
+        rankings : sequence of sequences
+            Each from the best to the worst of the items that were ranked, by names of one kind (text or
+            numbers); a tuple, list or set stands for items that are tied.
+        sample_weight : array-like, optional
+            A weight for each ranking.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a ranking has an item twice, none has two items that are not tied, or names cannot be sorted.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If no optimum was found, as where all choices of some size are ties.
+        """
+        alpha = check_number(self, "alpha", positive=True, most=LARGEST)
+        sets = [[_tied(entry) for entry in check_list(r, "a ranking", "items")] for r in rankings]
+        flat = [[name for tied in ranking for name in tied] for ranking in sets]
+        require(any(len(r) > 1 for r in sets), sets, "rankings", "one with two items that are not tied")
+        weights = check_weights(sample_weight, len(sets))
+        try:
+            for row, names in enumerate(flat):
+                good = all(sets[row]) and 0 < len(names) == len(set(names))
+                require(good, sets[row], f"ranking {row}", "each item once, at least one")
+            self.items_ = sorted(set().union(*flat))
+        except TypeError:
+            raise ValueError(f"the items are {shown(flat)}; expected names of one kind") from None
+        n, longest = len(self.items_), max(map(len, flat))
+        self._place = {name: k for k, name in enumerate(self.items_)}
+        table, sizes = np.full((longest, len(sets)), n), np.ones((longest, len(sets)))
+        begins = np.zeros((longest, len(sets)), dtype=bool)
+        for row, (ranking, names) in enumerate(zip(sets, flat, strict=True)):
+            lengths = np.array([len(tied) for tied in ranking])
+            table[: len(names), row] = [self._place[name] for name in names]
+            sizes[: len(names), row] = np.repeat(lengths, lengths)
+            begins[np.cumsum(lengths) - lengths, row] = True
+        kinds = np.union1d(1, sizes[begins]).astype(int)
+        self._data = alpha, kinds, table, sizes, begins, weights
+        bounds = [(None, None)] * n + [(-_LARGEST_LOG, _LARGEST_LOG)] * (len(kinds) - 1)
+        options = {"maxiter": 10_000, "maxfun": 100_000, "ftol": 0.0, "gtol": 1e-9 * weights.sum()}
+        start = np.zeros(len(bounds))
+        best = minimize(_loss, start, self._data, "L-BFGS-B", True, bounds=bounds, options=options)
+        slope = np.abs(_loss(best.x, *self._data)[1]).max() / weights.sum()
+        edge = np.abs(best.x[n:]).max(initial=0.0) >= _LARGEST_LOG
+        warn_of_gap("PlackettLuce", np.inf if edge else slope, _INACCURATE, f"raise alpha = {alpha:g}")
+        self.coef_, self._x, self.objective_, self._inverse = best.x[:n], best.x, float(best.fun), None
+        deltas = np.exp(np.append(0.0, best.x[n:]))
+        self.tie_weights_ = dict(zip(kinds.tolist(), deltas.tolist(), strict=True))
+        return self
+
+    def probabilities(self, d: Floats) -> Floats:
+        """Probabilities that the second of two is better, that they are tied, that the first is: (m, 3)."""
+        return davidson_probabilities(d, self.tie_weights_.get(2, 0.0))
+
+    def _asked(self, pairs: Any) -> tuple[Any, Floats]:
+        check_is_fitted(self, "coef_")
+        rows = np.eye(len(self.coef_))
+        if pairs is None:
+            rows -= rows.mean(axis=0)
+        else:
+            try:
+                ids = np.array([(self._place[a], self._place[b]) for a, b in pairs]).reshape(-1, 2)
+                rows = rows[ids[:, 0]] - rows[ids[:, 1]]
+            except (KeyError, IndexError, TypeError, ValueError):
+                found = f"pairs is {shown(pairs)}; expected two names each, among {shown(self.items_)}"
+                raise ValueError(found) from None
+        return rows, rows @ self.coef_
+
+    def _joint(self, rows: Any) -> Floats:
+        if self._inverse is None:  # of the second derivatives, by differences of gradients
+            steps = _STEP * np.eye(len(self._x))
+            ends = [[_loss(self._x + sign * step, *self._data)[1] for step in steps] for sign in (1, -1)]
+            self._inverse = np.linalg.inv(np.subtract(*ends) / (2 * _STEP))
+        n = len(self.coef_)
+        return rows @ self._inverse[:n, :n] @ rows.T
+
+
+def _tied(entry: Any) -> list[Hashable]:
+    """The items of one place of a ranking."""
+    return list(entry) if isinstance(entry, (tuple, list, set, frozenset)) else [entry]
+
+
+def _loss(
+    x: Floats,
+    alpha: float,
+    kinds: NDArray,
+    table: NDArray,
+    sizes: Floats,
+    begins: NDArray[np.bool_],
+    weights: Floats,
+) -> tuple[float, Floats]:
+    """Minus the penalised log-likelihood at x = (theta, log delta of ties), and its gradient.
+
+    Column r of the table has the items of ranking r, the best first, then n. E[i, m] is the elementary
+    symmetric polynomial of degree m in the items from place i on.
+    """
+    n, (longest, count) = len(x) - len(kinds) + 1, table.shape
+    theta, deltas = np.append(x[:n], -np.inf), np.exp(np.append(0.0, x[n:]))
+    scores = theta[table] - theta[table].max(axis=0)  # which leaves all probabilities as they are
+    total, steps = np.zeros((longest, count)), []
+    for k, delta in zip(kinds, deltas, strict=True):
+        worth, E = np.exp(scores / k), np.zeros((longest + 1, k + 1, count))
+        E[:, 0] = 1.0
+        for i in reversed(range(longest)):
+            E[i, 1:] = E[i + 1, 1:] + worth[i] * E[i + 1, :-1]
+        total += delta * E[:longest, k]
+        steps.append((k, delta, worth, E))
+    total, chosen = np.where(begins, total, 1.0), [np.sum(weights * (begins & (sizes == k))) for k in kinds]
+    share, present = weights * begins / total, table < n
+    value = np.sum(weights * np.log(total)) - np.sum(weights * np.where(present, scores, 0.0) / sizes)
+    slope, slopes = -weights * present / sizes, []
+    for (k, delta, worth, E), c in zip(steps, chosen, strict=True):
+        back = np.zeros((k + 1, count))  # the derivatives in E[i]
+        for i in range(longest):
+            back[k] += delta * share[i]
+            slope[i] += np.sum(back[1:] * E[i + 1, :-1], axis=0) * worth[i] / k
+            back[:-1] += worth[i] * back[1:]
+        slopes.append(np.sum(delta * share * E[:longest, k]) - c)
+    value += alpha / 2 * (x[:n] @ x[:n]) - chosen[1:] @ x[n:]
+    of_items = np.bincount(table.ravel(), slope.ravel(), n + 1)[:n] + alpha * x[:n]
+    return float(value), np.append(of_items, slopes[1:])

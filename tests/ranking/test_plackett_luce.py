@@ -1,0 +1,105 @@
+"""Plackett and Luce's model against choix, against all subsets one by one, and against Davidson's."""
+
+from itertools import combinations
+
+import choix
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from preflearn.ranking import Davidson, PlackettLuce
+
+
+def drawn(seed, n=6, m=40, length=4):
+    """Rankings of some of the items, by Gumbel's noise."""
+    rng = np.random.default_rng(seed)
+    theta = rng.normal(size=n)
+    chosen = [rng.choice(n, length, replace=False) for _ in range(m)]
+    return [s[np.argsort(-(theta[s] + rng.gumbel(size=length)))].tolist() for s in chosen]
+
+
+def tied(rankings):
+    """Every third one has a pair at the top, every fifth three at the end."""
+    return [
+        [tuple(r[:2]), *r[2:]] if k % 3 == 0 else [*r[:1], set(r[1:])] if k % 5 == 0 else r
+        for k, r in enumerate(rankings)
+    ]
+
+
+def log_likelihood(rankings, theta, deltas):
+    """By the definition: over all subsets of those that are left."""
+    total = 0.0
+    for ranking in rankings:
+        places = [list(p) if isinstance(p, (tuple, set)) else [p] for p in ranking]
+        while places:
+            left = [item for place in places for item in place]
+            weights = {
+                frozenset(s): d * np.exp(theta[list(s)].mean())
+                for k, d in deltas.items()
+                for s in combinations(left, k)
+            }
+            total += np.log(weights[frozenset(places.pop(0))] / sum(weights.values()))
+    return total
+
+
+def test_without_ties_the_worths_are_those_of_choix():
+    rankings = drawn(0)
+    expected = choix.opt_rankings(6, rankings, alpha=1e-6, tol=1e-10)
+    found = PlackettLuce(1e-6).fit(rankings).coef_
+    np.testing.assert_allclose(found, expected - expected.mean(), atol=1e-5)
+
+
+def test_with_ties_no_other_point_is_more_likely():
+    rankings = tied(drawn(1))
+    model = PlackettLuce(0.1).fit(rankings)
+    assert sorted(model.tie_weights_) == [1, 2, 3]
+    value = 0.05 * model.coef_ @ model.coef_ - log_likelihood(rankings, model.coef_, model.tie_weights_)
+    assert model.objective_ == pytest.approx(value, rel=1e-10)
+    for size in (1e-3, -1e-3):
+        for k in range(6):
+            theta = model.coef_ + size * (np.arange(6) == k)
+            assert 0.05 * theta @ theta - log_likelihood(rankings, theta, model.tie_weights_) > value
+        for k in (2, 3):
+            deltas = model.tie_weights_ | {k: model.tie_weights_[k] * (1 + size)}
+            assert 0.05 * model.coef_ @ model.coef_ - log_likelihood(rankings, model.coef_, deltas) > value
+
+
+def test_of_pairs_it_is_davidsons_model():
+    rng = np.random.default_rng(2)
+    index, y = np.array([rng.choice(5, 2, replace=False) for _ in range(60)]), rng.choice([-1, 0, 1], 60)
+    pairs = [[(a, b)] if v == 0 else [a, b][:: int(v)] for (a, b), v in zip(index.tolist(), y, strict=True)]
+    davidson, found = Davidson(0.1).fit(index, y), PlackettLuce(0.1).fit(pairs)
+    np.testing.assert_allclose(found.coef_, davidson.coef_, atol=1e-7)
+    assert found.tie_weights_[2] == pytest.approx(davidson.nu_, rel=1e-6)
+    np.testing.assert_allclose(found.standard_errors(), davidson.standard_errors(), rtol=1e-6)
+    np.testing.assert_allclose(found.interval(0.9, index), davidson.interval(0.9, index), atol=1e-6)
+    np.testing.assert_allclose(found.probabilities(np.array([0.3])), davidson.probabilities(np.array([0.3])))
+
+
+def test_a_weight_of_two_is_the_same_ranking_twice():
+    rankings = tied(drawn(3, m=10))
+    twice = PlackettLuce().fit(rankings, np.arange(10) % 2 + 1.0)
+    same = PlackettLuce().fit(rankings + rankings[1::2])
+    np.testing.assert_allclose(twice.coef_, same.coef_, atol=1e-6)
+    assert twice.equality().p_value == pytest.approx(same.equality().p_value, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("rankings", "words"),
+    [
+        ([["a", "b", "a"]], "ranking 0 is .*; expected each item once, at least one"),
+        ([[("a", "b")]], "expected one with two items that are not tied"),
+        ([["a", 1]], "expected names of one kind"),
+        (["ab"], "a ranking is 'ab'; expected items"),
+    ],
+)
+def test_bad_rankings_are_named(rankings, words):
+    with pytest.raises(ValueError, match=words):
+        PlackettLuce().fit(rankings)
+
+
+def test_ties_without_end_are_told_and_unknown_items_named():
+    with pytest.warns(ConvergenceWarning):
+        PlackettLuce().fit([[("a", "b"), "c"], [("b", "c"), "a"], [("a", "c"), "b"]])
+    with pytest.raises(ValueError, match="two names each, among \\['a', 'b'\\]"):
+        PlackettLuce().fit([["a", "b"], ["b", "a"]]).standard_errors([("a", "x")])
