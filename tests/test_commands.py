@@ -19,7 +19,7 @@ import yaml
 from papermill.cli import papermill
 from test_repository import EXTRAS, ROOT, tracked_files
 
-from bookrunner import build, sweep
+from bookrunner import build, report, sweep
 from bookrunner.command import main
 from bookrunner.parameters import check_names, declared
 from preflearn import datasets
@@ -75,11 +75,16 @@ def test_a_command_line_is_one_on_a_fresh_clone(line, clone, monkeypatch, capsys
     monkeypatch.chdir(clone)
     monkeypatch.setattr(build, "run_tasks", _reached)
     monkeypatch.setattr(sweep, "run_tasks", _reached)
+    monkeypatch.setattr(report, "execute", _reached)
     monkeypatch.setattr(datasets, "fetch", lambda name, progress: registry.files_of(name))
     match words:
         case ["make", *targets]:
             assert _run(clone, "make", "--dry-run", *targets)
         case ["preflearn", ("build" | "record" | "sweep"), *_]:
+            with pytest.raises(ReachedError):
+                main(words[1:])
+        case ["preflearn", "report", file, *_]:
+            (clone / file).write_text("first,second\n")
             with pytest.raises(ReachedError):
                 main(words[1:])
         case ["preflearn", *arguments]:

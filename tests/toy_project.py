@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from unittest import mock
 
 import nbformat
+from IPython.display import DisplayObject
 from toy_register import sha256
 
 from bookrunner import keys, records
@@ -146,7 +147,7 @@ def register(project: Project, content: bytes, url: str) -> None:
 _ONE = threading.Lock()
 
 
-def run_here(notebook, parameters, root, *_):
+def run_here(notebook, parameters, root, *_, **__):
     """In place of `execute`: cells run in this process, one chapter after the other, without a kernel.
 
     The chapter depends on its notebook, versions, and what it read, but on no modules.
@@ -158,7 +159,7 @@ def run_here(notebook, parameters, root, *_):
         mock.patch.dict(os.environ, PREFLEARN_ROOT=root),
         mock.patch.dict(records._READ, clear=True),
         mock.patch("bookrunner.parameters.running_shell", return_value=shell),
-        mock.patch("IPython.display.display", lambda bundle, raw: shown.append(_output(bundle))),
+        mock.patch("IPython.display.display", lambda shown_now, **_: shown.append(_output(shown_now))),
     ):
         for number, cell in enumerate(found["cells"], start=1):
             if cell["cell_type"] != "code" or error:
@@ -180,5 +181,9 @@ def run_here(notebook, parameters, root, *_):
     return Result(found, error, seconds=0.1)
 
 
-def _output(bundle):
+def _output(shown):
+    """A bundle of forms as an output, or one of IPython's texts."""
+    bundle = shown
+    if isinstance(shown, DisplayObject):
+        bundle = {f"text/{type(shown).__name__.lower()}": shown.data}
     return {"output_type": "display_data", "metadata": {}, "data": bundle}

@@ -46,6 +46,7 @@ def _preflearn() -> None:
     preflearn build --profile full --jobs 8  the papers' sizes
     preflearn record 03                      one chapter in full, into data/recorded
     preflearn sweep 03 -p seed 0:20 -p n_exact 20,40
+    preflearn report games.csv -p first home -p second away
     preflearn data verify
     """
 
@@ -128,6 +129,24 @@ def _sweep(chapter: str, parameters: Any, jobs: Any, scheduler: Any, **options: 
     table, outcomes = run_sweep(find_project(), chapter, grid, jobs=jobs, scheduler=scheduler, **options)
     print(filled("sweep.txt", outcomes=outcomes, table=table))
     return int(any(outcome.status == "failed" for outcome in outcomes))
+
+
+@_preflearn.command("report", short_help="Run a template on your own matches or judgements.")
+@click.argument("data", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--judgements", is_flag=True, help="The file holds judgements, with or without judges.")
+@click.option("--output", type=Path, metavar="FILE", help="Default: NAME_report.html in this folder.")
+@_PARAMETERS
+def _report(data: Path, judgements: bool, output: Path | None, parameters: Any) -> int:
+    """Run a template on DATA, a CSV file of matches with times, or of judgements, and write one HTML page.
+
+    -p names columns, such as: -p first home -p second away -p time date -p outcome result. The templates,
+    notebooks/use_matches.ipynb and use_judgements.ipynb, say what there is; a file with a column "judge" is
+    one of judgements.
+    """
+    from bookrunner.report import write_report
+
+    path = output or Path(f"{data.stem}_report.html")
+    return write_report(find_project(), data, _named(parameters), judgements, path)
 
 
 @_preflearn.command("data", short_help="The public data sets: list, fetch, verify.")

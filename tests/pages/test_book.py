@@ -10,7 +10,7 @@ from pages.builds import ROOT, build
 
 from bookrunner.ledger import UNCOMPUTED, load_ledger
 
-CHAPTERS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
+CHAPTERS = sorted(path.stem for path in (ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 
 
 def page(book, name):

@@ -71,7 +71,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--json", type=Path, help="write all there, a line of JSON each claim")
     asked = parser.parse_args()
-    paths = sorted((ROOT / "notebooks").glob("*.ipynb"))
+    paths = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
     if unknown := set(asked.chapters) - {path.stem[:2] for path in paths}:
         parser.error(f"there is no chapter {', '.join(sorted(unknown))}")
     if unknown := set(asked.claim or ()) - set(load_ledger()):

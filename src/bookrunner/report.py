@@ -1,0 +1,72 @@
+"""A report on a user's own file: a template of the book, executed, as one page that needs no other file."""
+
+from __future__ import annotations
+
+import sys
+from base64 import b64encode
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+
+from bookrunner.execution import Kernels, execute
+from bookrunner.files import check_writable, write_atomically
+from bookrunner.project import Chapter, Project
+from bookrunner.records import filled
+
+
+def write_report(
+    project: Project, data: Path, parameters: dict[str, str], judgements: bool, path: Path
+) -> int:
+    """Run a template on a file and write what it shows, without code, as one HTML file.
+
+    Parameters
+    ----------
+    project : Project
+        Its notebooks have the templates.
+    data : Path
+        The user's file.
+    parameters : dict of str to str
+        Of the template, such as the names of columns.
+    judgements : bool
+        Whether the file holds judgements; so it does, too, if it has a column "judge" or a parameter of it.
+    path : Path
+        Where the report is written: whole, or not at all.
+
+    Returns
+    -------
+    int
+        0, or 1 if a cell failed for another reason than what is in the file; a traceback is printed then.
+
+    Raises
+    ------
+    ValueError
+        If the template has no such parameter, or finds the file or a column to be wrong: one line says how.
+    OSError
+        If the file can't be read, or the report not be written.
+    """
+    with data.open(encoding="utf-8-sig", errors="replace") as file:
+        header = file.readline().replace(";", ",").replace("\t", ",").strip().split(",")
+    judged = judgements or "judge" in header or not {"judge", "features"}.isdisjoint(parameters)
+    template = Chapter(project.notebooks / f"use_{'judgements' if judged else 'matches'}.ipynb")
+    given = template.checked_parameters({**parameters, "data": str(data.resolve())})
+    check_writable([path.absolute().parent])
+
+    def begun(cell: str) -> None:
+        if sys.stderr.isatty():
+            print(f"\r{template.name}: {cell} ", end="", file=sys.stderr, flush=True)
+
+    kernels = Kernels()
+    try:
+        result = execute(template.notebook, given, str(project.root), kernels=kernels, begun=begun)
+    finally:
+        kernels.stop()
+    kind, _, said = result.summary.rpartition(" in cell ")[0].partition(": ")
+    if kind == "ValueError":  # of the template's own checks, and of the package's
+        raise ValueError(said)
+    if result.summary or result.notebook is None:
+        print(result.report, f"preflearn: error: {result.summary}", sep="\n", file=sys.stderr)
+        return 1
+    markdown = MarkdownIt("js-default").render  # without HTML: names in a file are no part of the page
+    page = filled("report.html", **result.notebook, title=data.name, markdown=markdown, b64encode=b64encode)
+    print(f"the report: {write_atomically(path, page)} ({result.seconds:.0f} s)")
+    return 0

@@ -1,0 +1,238 @@
+"""The templates for own data, and the reports that are made by them."""
+
+import json
+import re
+import warnings
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from toy_project import run_here
+
+from bookrunner import report
+from bookrunner.command import main
+from bookrunner.execution import Result
+
+ROOT = Path(__file__).parents[2]
+TEMPLATES = ["use_matches", "use_judgements"]
+MATCHES = ["-p", "first", "home", "-p", "second", "away", "-p", "time", "day", "-p", "outcome", "result"]
+JUDGEMENTS = ["-p", "first", "left", "-p", "second", "right", "-p", "outcome", "better"]
+
+
+@pytest.fixture(autouse=True)
+def look(monkeypatch):
+    """What a template sets for its kernel ends with the test."""
+    monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)
+    with matplotlib.rc_context():
+        matplotlib.use("Agg")
+        yield
+
+
+@pytest.fixture
+def here(monkeypatch, tmp_path):
+    """Templates run in this process; the report is written to a folder of its own."""
+    monkeypatch.setattr(report, "execute", run_here)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PREFLEARN_ROOT", str(ROOT))
+    return tmp_path
+
+
+def cells(name, kind="code"):
+    notebook = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text("utf-8"))
+    return [cell for cell in notebook["cells"] if cell["cell_type"] == kind]
+
+
+def defined(name, word, **names):
+    """What the cells of a template define that hold a word."""
+    names = {"np": np, "pd": pd, "source": "own.csv"} | names
+    for cell in cells(name):
+        if word in "".join(cell["source"]):
+            exec("".join(cell["source"]), names)
+    return names
+
+
+def games(n=60):
+    rng = np.random.default_rng(1)
+    sides = [rng.choice(["Ann", "Bob", "Cy", "Dee"], 2, replace=False) for _ in range(n)]
+    day = pd.date_range("2024-01-01", periods=n, freq="3D").strftime("%Y-%m-%d")
+    return pd.DataFrame(sides, columns=["home", "away"]).assign(day=day, result=rng.choice([1, 0, -1], n))
+
+
+def tastes(n=80):
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame(
+        [rng.choice(["ale", "bitter", "cider"], 2, replace=False) for _ in range(n)],
+        columns=["left", "right"],
+    )
+    frame["better"] = np.where(rng.random(n) < 0.2, "tie", np.where(rng.random(n) < 0.6, "left", "right"))
+    return frame.assign(judge=rng.choice(["eve", "fay", "gus"], n), left_sweet=rng.normal(size=n))
+
+
+# ---- The templates
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_template_has_the_form_of_a_page(name):
+    for cell in cells(name):
+        source = "".join(cell["source"])
+        assert cell["outputs"] == []
+        assert len(source.splitlines()) <= 30
+        assert source.count("preflearn.") == len(re.findall(r"from preflearn\.\w+ import", source))
+        if "plt.show()" in source:
+            about = cell["metadata"]["mystnb"]
+            assert len(about["figure"]["caption"]) > 40
+            assert len(about["image"]["alt"]) > 40
+        if "parameters" in cell["metadata"].get("tags", []):
+            assert all("#" in line for line in source.splitlines())
+
+
+def test_both_templates_read_files_in_the_same_way():
+    words = ["def column(", "def labels(", "def clock("]
+    sources = [["".join(cell["source"]) for cell in cells(name)] for name in TEMPLATES]
+    found = [[one for one in both if any(word in one for word in words)] for both in sources]
+    assert len(found[0]) == 3
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_a_template_runs_on_its_example(name):
+    notebook = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text("utf-8"))
+    for cell in notebook["cells"]:
+        cell["source"] = "".join(cell["source"])
+    result = run_here(notebook, {}, str(ROOT))
+    assert result.summary == ""
+    told = {
+        "use_matches": "570 matches** of **12 players",
+        "use_judgements": "So does judge 12.",
+    }  # by chance
+    assert told[name] in json.dumps(result.notebook)
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        ([1, 0, -1, 1], [1, 0, -1, 1]),
+        ([1, 0, 0, 1], [1, -1, -1, 1]),  # won and lost, and not won and tied
+        ([1, 0.5, 0, None], [1, 0, -1, None]),
+        ([3, 0, -2, None], [1, 0, -1, None]),
+        (["H", "d", "A", None], [1, 0, -1, None]),
+        (["Ann", "Bob", "tie (both bad)", ""], [1, 1, 0, None]),  # the names of who won
+        (["home", "away", "tie", "home"], [1, -1, 0, 1]),  # the columns' names
+        (["1-0", "0-1", "1/2-1/2", None], [1, -1, 0, None]),
+    ],
+)
+def test_outcomes_are_read_as_they_are_meant(column, expected):
+    raw = pd.DataFrame({"home": ["Ann", "Bob"] * 2, "away": ["Bob", "Cy"] * 2, "x": column})
+    asked = {"first": "home", "second": "away", "outcome": "x"}
+    names = defined("use_matches", "def labels(", **defined("use_matches", "def column(", **asked))
+    found = names["labels"](raw, raw["home"], raw["away"])
+    np.testing.assert_array_equal(found, np.array(expected, dtype=float))
+
+
+# ---- The reports
+
+
+@pytest.mark.parametrize(("frame", "options"), [(games(), MATCHES), (tastes(), JUDGEMENTS)])
+def test_a_report_is_one_file_that_needs_no_other(tmp_path, monkeypatch, capsys, frame, options):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PREFLEARN_ROOT", str(ROOT))
+    frame.to_csv("own.csv", index=False, sep=";")
+    assert main(["report", "own.csv", *options]) == 0, capsys.readouterr().err
+    assert "the report: own_report.html" in capsys.readouterr().out
+    assert {path.name for path in tmp_path.iterdir()} == {"own.csv", "own_report.html"}
+    page = (tmp_path / "own_report.html").read_text("utf-8")
+    assert set(re.findall(r'(?:src|href|srcset)="([^"]{4})', page)) == {"data"}
+    assert not re.search(r"<script|@import|url\(|<link|<iframe", page)
+    assert page.count("<img alt=") == (3 if options is MATCHES else 1)
+    assert "import numpy" not in page, "no code"
+    assert all(name in page for name in frame.iloc[:, 0].unique())
+    assert str(tmp_path) not in page
+
+
+def test_a_name_is_a_text_on_the_page(here):
+    frame = games().replace("Ann", "<b>Ann</b><script>")
+    frame.to_csv("own.csv", index=False)
+    assert main(["report", "own.csv", *MATCHES]) == 0
+    page = (here / "own_report.html").read_text("utf-8")
+    assert "&lt;b&gt;Ann" in page
+    assert "<b>Ann" not in page
+
+
+def test_what_comes_after_until_is_not_learned_from(here):
+    pages = []
+    for change in (1, -1):
+        frame = games()
+        frame.loc[45:, "result"] *= change
+        frame.to_csv("own.csv", index=False)
+        assert main(["report", "own.csv", *MATCHES, "-p", "until", frame["day"][44]]) == 0
+        page = (here / "own_report.html").read_text("utf-8")
+        pages.append(page[: page.index("What comes next")])
+        assert "45 matches" in page
+        assert "15 rows are to be forecast" in page
+    assert pages[0] == pages[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "title"),
+    [
+        (JUDGEMENTS, "Judgements"),  # by the column "judge"
+        (["-p", "first", "left", "-p", "second", "right", "-p", "outcome", "first won"], "Judgements"),
+    ],
+)
+def test_a_file_with_judges_is_one_of_judgements(here, options, title):
+    tastes().to_csv("own.csv", index=False)
+    assert main(["report", "own.csv", *options, "--output", "there.html"]) == 0
+    assert f"<h1>{title}" in (here / "there.html").read_text("utf-8")
+
+
+WRONG = [
+    (games(), [], "the columns home, away, day, result; expected one called 'first', or -p first NAME"),
+    (
+        games().assign(day="03/04/2024"),
+        MATCHES,
+        "'03/04/2024' in row 0 of column 'day'; expected a number,",
+    ),
+    (games().assign(result="lost"), MATCHES, "'lost' in row 0 of column 'result'; expected who won, 'home'"),
+    (games().assign(result=3), MATCHES, "3.0 in row 0 of column 'result'; expected 1, 0, -1, or 1, 1/2, 0"),
+    (games().assign(away=" "), MATCHES, "' ' in row 0 of column 'away'; expected a name in each row"),
+    (games().assign(away="Ann", home="Ann"), MATCHES, "'Ann' in row 0 of column 'away'; expected another"),
+    (games(20), MATCHES, "20 matches with an outcome; expected 30 at least"),
+    (games().assign(day="2024-01-01"), MATCHES, "60 matches at 1 times; expected several"),
+    (games(), [*MATCHES, "-p", "frist", "home"], "no parameter 'frist'; expected one of"),
+    (games(), [*MATCHES, "-p", "n_next", "many"], "n_next is 'many'; expected one like 8"),
+    (tastes(), [*JUDGEMENTS, "-p", "features", "sweet"], "expected one called 'right_sweet'"),
+    (tastes(), [*JUDGEMENTS, "-p", "until", "2024"], "no column has times; expected one: -p time NAME"),
+    (tastes().assign(better="tie"), JUDGEMENTS, "80 judgements, 0 without a tie; expected 10 at least"),
+]
+
+
+@pytest.mark.parametrize(("frame", "options", "message"), WRONG)
+def test_what_is_wrong_with_a_file_is_one_line_and_the_report_stays(here, capsys, frame, options, message):
+    (here / "own_report.html").write_text("before")
+    frame.to_csv("own.csv", index=False)
+    assert main(["report", "own.csv", *options]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("preflearn: error: ")
+    assert message in said
+    assert said.count("\n") == 1
+    assert " in cell " not in said
+    assert (here / "own_report.html").read_text() == "before"
+
+
+def test_a_file_that_is_not_there_and_a_place_that_is_not_one(here, capsys):
+    assert main(["report", "none.csv"]) == 2
+    assert "none.csv' does not exist" in capsys.readouterr().err
+    games().to_csv("own.csv", index=False)
+    assert main(["report", "own.csv", *MATCHES, "--output", "own.csv/x.html"]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_another_failure_of_a_cell_has_its_traceback(here, capsys, monkeypatch):
+    games().to_csv("own.csv", index=False)
+    failed = Result(None, "KeyError: 'x' in cell 3", "a traceback")
+    monkeypatch.setattr(report, "execute", lambda *_, **__: failed)
+    assert main(["report", "own.csv", *MATCHES]) == 1
+    said = capsys.readouterr().err
+    assert "a traceback\npreflearn: error: KeyError: 'x' in cell 3" in said
