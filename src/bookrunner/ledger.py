@@ -101,7 +101,8 @@ def load_ledger(path: str | Path | None = None) -> dict[str, Claim]:
     ------
     ValueError
         On an unknown or missing key, a malformed or repeated id, an unknown verdict, where a verdict other
-        than "holds" has no note, or a consequence no erratum; the message names the entry.
+        than "holds" has no note, what is wrong has no consequence, or a consequence no erratum; the message
+        names the entry.
     FileNotFoundError
         If there is no ledger.
 
@@ -109,7 +110,8 @@ def load_ledger(path: str | Path | None = None) -> dict[str, Claim]:
     --------
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile("w", suffix=".yml") as file:
-    ...     _ = file.write("- {id: P1-01, where: eq. 2, statement: A loss., chapter: 02_x, verdict: holds}")
+    ...     _ = file.write("- {id: P1-01, where: eq. 2, statement: A loss., chapter: 02_x, ")
+    ...     _ = file.write("kind: formula, verdict: holds}")
     ...     file.flush()
     ...     load_ledger(file.name)["P1-01"].where
     'eq. 2'

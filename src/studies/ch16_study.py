@@ -8,6 +8,7 @@ References
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -80,7 +81,8 @@ class Task(NamedTuple):
         made equal again, or it would decide who comes first.
         """
         if isinstance(learner, SVMRank):
-            w = learner.fit(self.X, -self.rank).coef_
+            with warnings.catch_warnings(action="ignore", category=UserWarning):  # the chapter tells of ends
+                w = learner.fit(self.X, -self.rank).coef_
             scores = (self.Q * w).sum(axis=1)  # a product may differ for equal rows
             return merged(scores, _ROUNDING * float(np.ptp(scores)))
         return learner.fit(self.X, self.rank).worths(self.Q)
