@@ -146,7 +146,7 @@ def test_bad_input():
     refused("likelihood is 'probit'; expected a likelihood", likelihood="probit")
     refused(r"y\[0\] is 3", y=[3] * 20)
     for bases in ([], None, Constant(), 3):
-        refused(r"bases is .*; expected .*covariance.*", bases=bases)
+        refused("bases is .*; expected at least one covariance, in a list", bases=bases)
     for n_jobs in ("a", 0, None, True):
         refused("n_jobs is .*; expected a whole number of processes", n_jobs=n_jobs, bases=[Constant()])
     refused(r"bases\[0\] is .*; expected a covariance that is no sum", bases=[Constant() + Matern12()])

@@ -181,6 +181,7 @@ def test_chapter_runs_on_chess_files(tmp_path, monkeypatch, capsys):
     printed = capsys.readouterr().out
     assert names["game"] == "chess"
     assert "20 players; median share" in printed
+    assert len(names["matches"]) == 16_000
     assert "Football" not in printed
     assert "contradiction" not in printed
     assert names["seasons"][0][2][0] == (names["matches"]["month"] < 5).sum()  # the test starts in May 1999

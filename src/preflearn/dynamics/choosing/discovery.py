@@ -166,8 +166,8 @@ def discover_covariance(
 
 
 def _check_bases(bases: Sequence[Covariance]) -> list[Covariance]:
-    listed = check_list(bases, "bases", "a list of covariances")
-    require(len(listed) > 0, bases, "bases", "at least one covariance, in a list")
+    listed = check_list(bases, "bases", expected := "at least one covariance, in a list")
+    require(len(listed) > 0, bases, "bases", expected)
     for k, base in enumerate(listed):
         good = isinstance(base, Covariance) and "variance" in base.positive()
         require(good, base, f"bases[{k}]", "a covariance that is no sum and no product, with a variance")
