@@ -69,6 +69,14 @@ def test_weights_and_no_penalty():
     np.testing.assert_allclose(bradley_terry(counts), peer.coef_[0] - peer.coef_.mean(), atol=1e-5)
 
 
+def test_three_classes_do_not_know_of_swaps():
+    every, ties = PAIRS.differences(), Davidson(0.5).fit(PAIRS, Y)
+    peer = LogisticRegression(C=2.0, fit_intercept=False, tol=1e-10).fit(every, Y)
+    assert np.abs(peer.predict_proba(every) - peer.predict_proba(-every)[:, ::-1]).max() > 0.05
+    swapped = Pairs(X, INDEX[:, ::-1])
+    np.testing.assert_allclose(ties.predict_proba(PAIRS), ties.predict_proba(swapped)[:, ::-1], atol=1e-12)
+
+
 def test_least_squares_of_one_query_have_an_intercept():
     ours = RankRLS(alpha=3.0, kernel="linear").fit(X, S).rank_function(X)
     peer = Ridge(alpha=3.0 / len(X)).fit(X, S).predict(X)

@@ -1,5 +1,6 @@
 """The page for users of TrueSkill Through Time: its code runs, its numbers come out, its traps are there."""
 
+import math
 import re
 
 import numpy as np
@@ -96,6 +97,18 @@ def test_learning_curves_with_and_without_ties(peer):
         y = y if p_draw else np.where(y == 0, 1, y)
         history = converged(peer, composition(pairs), results(y), time.tolist(), p_draw=p_draw)
         agree(history, DynamicComparisons(PRIOR, likelihood, tol=1e-10).fit(as_matches(pairs, time), y))
+
+
+def test_an_exact_error_function_brings_the_peer_closer(peer, monkeypatch):
+    """The page says why it agrees to 1e-6 only."""
+    pairs, time, y = league(3)
+    y = np.where(y == 0, 1, y)
+    model = DynamicComparisons(PRIOR, Probit(), tol=1e-12).fit(as_matches(pairs, time), y)
+    args = composition(pairs), results(y), time.tolist()
+    with pytest.raises(AssertionError):
+        agree(converged(peer, *args), model, 2e-9)
+    monkeypatch.setattr(peer, "erfc", math.erfc)
+    agree(converged(peer, *args), model, 2e-9)
 
 
 def test_teams_share_a_noise_that_grows_with_them(peer):
