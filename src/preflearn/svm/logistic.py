@@ -77,7 +77,7 @@ class LogisticCompare(ComparisonEstimator):
     tau_ : float
         1, the threshold of the comparison function.
     loss_, dual_gap_ : float
-        F at w and beta; it exceeds its minimum by at most the share dual_gap_ of it.
+        F at w and beta; it exceeds its minimum by at most the share `dual_gap_` of it.
     n_iter_ : int
         Number of Newton steps on all pairs.
     n_features_in_ : int
