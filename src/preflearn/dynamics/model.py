@@ -70,7 +70,7 @@ class DynamicComparisons(BaseEstimator):
 
     The score s_m(t) of feature m has a prior with mean 0 and covariance k_m(t, t'), and a match at time t has
     an outcome of likelihood p(y | x·s(t)). The posterior is approximated by a Gaussian in which features are
-    independent [Maystre2019]_; an iteration takes time in proportion to the number of matches.
+    independent ([Maystre2019]_); an iteration takes time in proportion to the number of matches.
 
     Parameters
     ----------

@@ -210,7 +210,7 @@ class Davidson(TieModel):
         infinite where the preferences can be separated.
     bias_reduced : bool
         Whether half the logarithm of the determinant of the information is added to the likelihood, which
-        removes the bias of order 1/m [Firth1993]_: scores are finite, whoever is unbeaten, also where alpha
+        removes the bias of order 1/m ([Firth1993]_): scores are finite, whoever is unbeaten, also where alpha
         is very small. Of at most 5,000 items and features.
 
     Attributes

@@ -92,7 +92,7 @@ class SVMCompare(KernelMachine):
 
     - The dual needs K, n², and blocks of at most 4,000 pairs; it is libsvm's method with Newton steps for the
       weights between their bounds. Labels that agree well leave few of these; up to 2r hinges of random
-      labels can mostly be met [Cover1965]_, by many. It gives up when the systems of its Newton steps, each
+      labels can mostly be met ([Cover1965]_), by many. It gives up when the systems of its Newton steps, each
       counted by its unknowns cubed, add up to h r² times (2.5 r / h)⁴, or what is nearest to it from 1/4
       to 4: a part of what the interior point takes.
     - The interior point has r unknowns: a step costs n r² and grows linearly in the number of pairs.

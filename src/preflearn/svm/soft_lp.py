@@ -107,7 +107,7 @@ class LPCompare(ExpandedMachine):
     least ``sum |a_j|`` of one of its optima sum_j a_j x_j.
 
     Only preferences would leave the threshold 1 without a meaning (the program is then LPBoost
-    [Demiriz2002]_ on differences, whose r grows with the radius). Only ties are solved by r = 0.
+    ([Demiriz2002]_) on differences, whose r grows with the radius). Only ties are solved by r = 0.
 
     **Method.** The program for some items and pairs is small; the others enter where they would improve it:
     items j with ``|(K B'g)_j|`` above the largest of those that are in, and pairs that were taken to have
