@@ -129,6 +129,8 @@ def test_reference_has_each_public_name_once(book):
         for module in re.findall(r"^\.\. automodule:: (\S+)", stub.read_text("utf-8"), re.MULTILINE):
             names = importlib.import_module(module).__all__
             assert [name for name in names if text.count(f' id="{module}.{name}"') != 1] == []
+        # What a docstring loses in silence: "b." alone is an empty list, an indented table a quotation.
+        assert not re.search(r"<li>\s*</li>|<blockquote>|<ol ", text)
 
 
 def imported(chapter):

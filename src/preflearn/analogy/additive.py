@@ -119,7 +119,7 @@ class AdditiveAnalogy(BaseEstimator):
     dual_coef_ : ndarray of shape (N,)
         One a pair, with a sum of 0; at the minimum y_i times a number between 0 and C.
     bias_ : float
-        b.
+        The constant b.
     objective_, dual_gap_ : float
         The minimised sum at the machine; it exceeds its minimum by at most the share `dual_gap_` of it.
     differences_ : ndarray of shape (N, d)
@@ -127,7 +127,7 @@ class AdditiveAnalogy(BaseEstimator):
     n_iter_ : int
         Number of Newton steps.
     n_features_in_ : int
-        d.
+        The number d of features.
 
     Notes
     -----

@@ -37,7 +37,7 @@ class ExpectedRankRegression(RankingLearner):
     coef_ : ndarray of shape (p,)
         w; where features depend on each other linearly, the shortest of all solutions.
     intercept_ : float
-        b.
+        The constant b.
     n_features_in_ : int
 
     Notes

@@ -216,7 +216,7 @@ class Davidson(TieModel):
     Attributes
     ----------
     coef_ : ndarray of shape (p,)
-        w.
+        The coefficients w.
     nu_ : float
         Weight of ties; nu / (2 + nu) is the probability of a tie between equals. It is 0, the limit, where
         the data hold no ties: then this is the model of Bradley and Terry.
@@ -282,9 +282,9 @@ class OrdinalComparison(TieModel):
     Attributes
     ----------
     coef_ : ndarray of shape (p,)
-        w.
+        The coefficients w.
     threshold_ : float
-        t. It is 0, the limit, where the data hold no ties.
+        The threshold t. It is 0, the limit, where the data hold no ties.
     tau_ : float
         A tie is the most probable outcome where abs(d) < `tau_`. It solves 2F(d - t) + F(-d - t) = 1 and is
         smaller than t; it is 0 where 3F(-t) > 1 (for the logit, t < log 2): then a tie is never the most

@@ -94,7 +94,7 @@ class SquaredExponential(Covariance):
 
     `gram` is exact. The state-space model is that of [Hartikainen2010]_: with z = (ω lengthscale)²/2 the
     spectrum is proportional to e^{-z} = 1 / (1 + z + z²/2 + ...), and its denominator ends at z^order. The
-    model's covariance differs most at gap 0, where it is too large; as a share of the variance by at most
+    model's covariance differs most at gap 0, where it is too large; as a share of the variance by at most::
 
         order   2      4      6      8      10
         error   0.141  0.0171 3.0e-3 6.1e-4 1.3e-4
