@@ -42,7 +42,7 @@ def _link(app: Sphinx, page: str, template: str, context: dict[str, Any], doctre
     if doctree is None:
         return
     imported = set(re.findall(r"\w+", " ".join(map("".join, _IMPORTS.findall(doctree.astext())))))
-    entries = ((full.split("."), entry) for full, entry in app.env.get_domain("py").objects.items())
+    entries = ((full.split("."), entry) for full, entry in app.env.domaindata["py"]["objects"].items())
     known = {path[2]: entry for path, entry in entries if len(path) == 3}
     public = {name: entry for name, entry in known.items() if name[0].isupper() or name in imported}
 
