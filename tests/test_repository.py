@@ -307,7 +307,7 @@ BUDGETS = {
     "dynamics": 3_105,
     "ratings": 411,
     "ranking": 740,
-    "analogy": 944,
+    "analogy": 863,
     "datasets": 542,
     "studies": 1_506,
     "bookrunner": 1_862,
@@ -321,7 +321,7 @@ BUDGETS = {
 # standard errors, tests and ranks, and a fit with less bias.
 # And what users bring: line-ups, fixtures, races, half points, weights, offsets, prior means, forecasts of
 # frames by names, standings, and a word where data may mean something else.
-PREFLEARN = 11_752
+PREFLEARN = 11_671
 
 
 OVER = (
