@@ -83,7 +83,7 @@ def growth(sizes: Sequence[int], d: int) -> None:
         U, v = sample(n, d)
         sort, product = alternate([partial(AnalogyOperator, U), partial(AnalogyOperator(U).times, v)], 3)
         rows.append([n, sort, product, product / (n * d) * 1e9])
-    print(f"d = {d}\n\n" + markdown_table("pairs|sort s|product s|ns a pair and feature".split("|"), rows))
+    print(f"d = {d}\n\n" + markdown_table(["pairs", "sort s", "product s", "ns a pair and feature"], rows))
 
 
 if __name__ == "__main__":
