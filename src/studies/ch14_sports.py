@@ -27,16 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
-from preflearn.checks import (
-    LARGEST,
-    Floats,
-    Ids,
-    check_count,
-    check_labels,
-    check_real,
-    generator,
-    shown,
-)
+from preflearn.checks import LARGEST, Floats, Ids, check_count, check_labels, check_real, generator, shown
 from preflearn.dynamics.ahead import one_step_ahead
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.elementary import Affine, Constant, Matern12, Matern32, Wiener
