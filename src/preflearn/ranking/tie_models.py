@@ -120,7 +120,7 @@ class TieModel(Uncertain, LinearComparison):
         name, alpha = type(self).__name__, check_number(self, "alpha", positive=True, most=LARGEST)
         reduced, pairs = check_flag(self.bias_reduced, "bias_reduced"), as_compared(pairs)
         y, weights = check_labels(y, len(pairs)), check_weights(sample_weight, len(pairs))
-        cluster = check_query_ids(cluster, len(pairs), "cluster", "id of a cluster")
+        cluster = check_query_ids(cluster, len(pairs), "cluster", "id of a cluster", "a pair")
         check_scale(pairs.items, "items")
         check_kinds(y[weights > 0], name, ties=False)
         self._warn_where_open(pairs[weights > 0], y[weights > 0])
