@@ -214,7 +214,7 @@ def bootstrap(
     good = isinstance(model, Uncertain) and hasattr(model, "decision_function")
     require(good, model, "model", "Davidson or OrdinalComparison")
     rng, m = generator(random_state), len(as_compared(pairs))
-    ids: Any = np.arange(m) if unit is None else check_query_ids(unit, m, "unit", "id of a unit")
+    ids: Any = np.arange(m) if unit is None else check_query_ids(unit, m, "unit", "id of a unit", "a pair")
     again, kind = clone(model), np.unique(ids, return_inverse=True)[1]
     n = int(kind.max()) + 1
     counts = (
