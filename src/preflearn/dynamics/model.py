@@ -218,11 +218,9 @@ class DynamicComparisons(BaseEstimator):
         check_is_fitted(self, "matches_")
         played = check_problem(self, matches, y, sample_weight, offset)
         self.likelihood.check(self.outcomes_, len(self.matches_))  # another likelihood, by set_params
-        if matches.time[0] < self.matches_.time[-1]:
-            raise ValueError(
-                f"the first match is at time {matches.time[0]:g}, before the last one that was learned, at "
-                f"{self.matches_.time[-1]:g}; expected later matches only: fit all together, sorted by time"
-            )
+        last = self.matches_.time[-1]
+        expected = f"later matches only, from {last:g} on: fit all together, sorted by time"
+        require(matches.time[0] >= last, matches.time[0], "the time of the first match", expected)
         sites = np.vstack([self.pseudo_observations_, np.zeros((matches.design.nnz, 2))])
         return self._fit(joined(self.matches_, matches), np.vstack([self.played_, played]), sites)
 
@@ -575,16 +573,16 @@ def load(path: str | os.PathLike[str]) -> DynamicComparisons:
 
 
 def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparisons:
-    names, means = as_names(name for name, _ in header["covariance"]), header.get("mean", [])
-    covariances = {
-        n: Covariance.read(found) for n, (_, found) in zip(names, header["covariance"], strict=True)
-    }
+    covariances, means = (
+        dict(zip(as_names(name for name, _ in listed), (value for _, value in listed), strict=True))
+        for listed in (header["covariance"], header.get("mean", []))
+    )
+    covariances = {name: Covariance.read(found) for name, found in covariances.items()}
     model = DynamicComparisons(
         covariances[REST] if header["one_covariance"] else covariances,
         Likelihood.read(header["likelihood"]),
         **header["options"],
-        mean=dict(zip(as_names(name for name, _ in means), [value for _, value in means], strict=True))
-        or None,
+        mean=means or None,
     )
     check_model(model)
     features = as_names(header["features"])
