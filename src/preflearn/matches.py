@@ -13,7 +13,6 @@ import warnings
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from datetime import date
-from itertools import islice
 from numbers import Real
 from typing import Any, Literal
 
@@ -371,10 +370,9 @@ def as_asked(
     present = np.flatnonzero(np.bincount(asked.design.indices, minlength=len(asked.features)))
     names = [name for name in map(asked.features.__getitem__, present) if isinstance(name, str)]
     if strange := [name for name in names if name not in known]:
-        texts = [name for name in known if isinstance(name, str)]
-        near = (difflib.get_close_matches(name, texts, 1, 0.0) or [None] for name in strange)
-        pairs = islice(zip(strange, near, strict=False), _LISTED)
-        listed = [f"{shown(a)} (the nearest known name is {shown(b[0])})" for a, b in pairs]
+        texts = [name for name in known if isinstance(name, str) and name != ADVANTAGE]
+        near = {a: difflib.get_close_matches(a, texts, 1, 0.0) or [None] for a in strange[:_LISTED]}
+        listed = (f"{shown(a)} (the nearest known name is {shown(b[0])})" for a, b in near.items())
         text = f"nothing was learned of {', '.join(listed)}"
         text += f" and {len(strange) - _LISTED} more" * (len(strange) > _LISTED) + "; expected names of `fit`"
         if unseen == "raise":
@@ -453,12 +451,11 @@ def joined(old: Matches, new: Matches) -> Matches:
     >>> both.features, both.design.toarray().astype(int).tolist()
     (('Ann', 'Bob', 'Cy'), [[1, -1, 0], [-1, 0, 1]])
     """
-    features, x, z = old.features, old.design, new.design
-    if new.features != features:
-        column = {name: k for k, name in enumerate(dict.fromkeys((*features, *new.features)))}
-        features, place = tuple(column), np.array([column[name] for name in new.features])
-        z = sparse.csr_array((z.data, place[z.indices], z.indptr), (len(new), len(column)), copy=True)
-        z.sort_indices()
+    features = tuple(dict.fromkeys((*old.features, *new.features)))
+    column = {name: k for k, name in enumerate(features)}
+    x, z, place = old.design, new.design, np.array([column[name] for name in new.features])
+    z = sparse.csr_array((z.data, place[z.indices], z.indptr), (len(new), len(features)), copy=True)
+    z.sort_indices()
     parts = (x.data, z.data), (x.indices, z.indices), (x.indptr, x.indptr[-1] + z.indptr[1:])
     design = sparse.csr_array(tuple(map(np.concatenate, parts)), (len(old) + len(new), len(features)))
     return trusted(design, np.concatenate([old.time, new.time]), features, old.columns or new.columns)

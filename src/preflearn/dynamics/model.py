@@ -51,6 +51,7 @@ from preflearn.dynamics.engine.threads import slices, team
 from preflearn.dynamics.likelihoods.counts import Poisson
 from preflearn.dynamics.likelihoods.likelihood import Likelihood, Results
 from preflearn.dynamics.saving import as_names, read_npz, write_npz
+from preflearn.ground.diagnosis import NotIdentifiedWarning, diagnose
 from preflearn.matches import (
     ADVANTAGE,
     PERFORMANCE,
@@ -180,6 +181,8 @@ class DynamicComparisons(BaseEstimator):
             up, or an origin lies far before them.
         OutcomeWarning
             If outcomes are only 1 and 0, or 1, 1/2 and 0, and no frame was asked what they mean.
+        NotIdentifiedWarning
+            If two groups of players never meet.
         UserWarning
             If `covariance` names what is no feature of the matches.
         """
@@ -195,6 +198,9 @@ class DynamicComparisons(BaseEstimator):
                 UserWarning,
                 stacklevel=2,
             )
+        found = diagnose(matches[played[:, 1] > 0])
+        if sum(len(group) > 1 for group in found.components) > 1:
+            warnings.warn(found.message, NotIdentifiedWarning, stacklevel=2)
         return self._fit(matches, played, None)
 
     def update(
@@ -212,11 +218,9 @@ class DynamicComparisons(BaseEstimator):
         check_is_fitted(self, "matches_")
         played = check_problem(self, matches, y, sample_weight, offset)
         self.likelihood.check(self.outcomes_, len(self.matches_))  # another likelihood, by set_params
-        if matches.time[0] < self.matches_.time[-1]:
-            raise ValueError(
-                f"the first match is at time {matches.time[0]:g}, before the last one that was learned, at "
-                f"{self.matches_.time[-1]:g}; expected later matches only: fit all together, sorted by time"
-            )
+        last = self.matches_.time[-1]
+        expected = f"later matches only, from {last:g} on: fit all together, sorted by time"
+        require(matches.time[0] >= last, matches.time[0], "the time of the first match", expected)
         sites = np.vstack([self.pseudo_observations_, np.zeros((matches.design.nnz, 2))])
         return self._fit(joined(self.matches_, matches), np.vstack([self.played_, played]), sites)
 
@@ -314,8 +318,9 @@ class DynamicComparisons(BaseEstimator):
         """Mean and variance of the difference of scores x·s(t) of each match, shape (N,) both.
 
         Features that were in no match have their prior. Features of one match count as independent, as they
-        are in the approximation. It raises ValueError where times or entries of the design are so large that
-        these numbers overflow. `offset` as in `fit`.
+        are in the approximation: between groups that hardly meet the variance is too small. `offset` as in
+        `fit`. It raises ValueError where times or entries of the design are so large that these numbers
+        overflow.
         """
         return self._forecast(matches, lambda mean, variance: (mean, variance), offset)
 
@@ -568,16 +573,16 @@ def load(path: str | os.PathLike[str]) -> DynamicComparisons:
 
 
 def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparisons:
-    names, means = as_names(name for name, _ in header["covariance"]), header.get("mean", [])
-    covariances = {
-        n: Covariance.read(found) for n, (_, found) in zip(names, header["covariance"], strict=True)
-    }
+    covariances, means = (
+        dict(zip(as_names(name for name, _ in listed), (value for _, value in listed), strict=True))
+        for listed in (header["covariance"], header.get("mean", []))
+    )
+    covariances = {name: Covariance.read(found) for name, found in covariances.items()}
     model = DynamicComparisons(
         covariances[REST] if header["one_covariance"] else covariances,
         Likelihood.read(header["likelihood"]),
         **header["options"],
-        mean=dict(zip(as_names(name for name, _ in means), [value for _, value in means], strict=True))
-        or None,
+        mean=means or None,
     )
     check_model(model)
     features = as_names(header["features"])

@@ -79,15 +79,6 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
     deviation_before_: Floats
     last_: Floats
 
-    _places: dict[Hashable, int]  # of the players, in players_
-    _variances_before: Floats  # of the ratings in before_
-    _told: list[tuple[Floats, NDArray[np.int8], Floats]]  # log-odds before matches, y, weights, a call
-    _features: set[Hashable]  # of all matches so far
-    _columns: dict[str, object] | None
-    _latest: float
-    _rated_by: Likelihood | None
-    _nu: float | None
-
     @property
     def classes_(self) -> Floats:
         """The outcomes that forecasts have columns for; of floats, as in ComparisonEstimator."""
@@ -154,10 +145,13 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
             If outcomes are only 1 and 0, or 1, 1/2 and 0, and no frame was asked what they mean.
         """
         added = self._checked(matches, y, sample_weight)
-        self.players_, self._places, self._rated_by = (), {}, self._likelihood()
+        self.players_, self._rated_by = (), self._likelihood()
+        self._places: dict[Hashable, int] = {}  # of the players, in players_
         for name, value in self._newcomer().items():
             setattr(self, name, np.empty(0, dtype=type(value)))
-        self._told, self._latest, self._features = [], -math.inf, set()
+        # Of each call: log-odds before the matches, y, weights.
+        self._told: list[tuple[Floats, NDArray[np.int8], Floats]] = []
+        self._latest, self._features = -math.inf, set[Hashable]()
         return self._add(matches, *added)
 
     def partial_fit(self, matches: Matches, y: ArrayLike, sample_weight: PerMatch = None) -> Self:
@@ -321,7 +315,9 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
             check_number(self, "initial", most=LARGEST)
 
 
-def earlier_forecasts(system: RatingSystem, matches: Matches, y: ArrayLike, start: int) -> Floats:
+def earlier_forecasts(
+    system: RatingSystem, matches: Matches, y: ArrayLike, start: int, *, sample_weight: PerMatch = None
+) -> Floats:
     """Forecast each match from `start` on from all matches of earlier times (section 4 of [Maystre2019]_).
 
     Where a player has several matches at one time, as on one day, all are forecast by the rating that he had
@@ -337,6 +333,8 @@ def earlier_forecasts(system: RatingSystem, matches: Matches, y: ArrayLike, star
         Their outcomes, as in `fit`.
     start : int
         The first match that is forecast. Some match must be earlier.
+    sample_weight : array-like of shape (N,), optional
+        As in `fit`.
 
     Returns
     -------
@@ -359,7 +357,7 @@ def earlier_forecasts(system: RatingSystem, matches: Matches, y: ArrayLike, star
     """
     require(isinstance(system, RatingSystem), system, "system", "a rating system, such as Elo()")
     fitted: RatingSystem = clone(system)  # pyright: ignore[reportAssignmentType]
-    fitted.fit(matches, y)
+    fitted.fit(matches, y, sample_weight)
     known = n_earlier(matches, start)
     ids = fitted._ids(matches, _playing(matches))
     firsts, which = distinct([ids.ravel(), np.repeat(matches.time, 2)])  # appearances of a player at a time

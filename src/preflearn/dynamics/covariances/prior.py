@@ -13,9 +13,11 @@ from preflearn.dynamics.covariances.elementary import Constant
 from preflearn.dynamics.covariances.state_space import StateSpace
 from preflearn.matches import PERFORMANCE, TimeWarning
 
+_ERROR = Constant(0.5)  # of a performance, so that the noise of a difference of two is that of Probit
 REST = "*"  # stands for all features that a mapping of covariances does not name
 MOST_LENGTHS = 1000  # in the span of the data: one more and most scores forget between two matches
 MOST_SPANS = 100  # in a length: one more and a constant would do
+_UNIT = "the unit of Matches.time: days, where from_frame read dates"
 _YEARS = 1800, 2200  # times that read as years, in which lengths and rates are rarely meant so
 _SPANS_OF_YEARS = 10  # then
 _FAR, _WILD, _IDLE = 2.0, 100.0, 0.15  # deviations: at the first match; over all matches, in those of noise
@@ -38,29 +40,21 @@ class Prior:
         self.one = not isinstance(covariance, Mapping)
         self.covariances = by_name(covariance)
         places: dict[Covariance, int] = {}
-        self._place = {name: places.setdefault(k, len(places)) for name, k in self.covariances.items()}
+        kinds = {PERFORMANCE: _ERROR, **self.covariances}
+        self._place = {name: places.setdefault(k, len(places)) for name, k in kinds.items()}
         self.spaces: list[StateSpace] = [k.state_space() for k in places]
 
     def of(self, names: tuple[Hashable, ...]) -> Ids:
         """Which of the models features have; errors of performances have one without being named."""
-        rest, place = self._place.get(REST, -1), self._place
-        own = [isinstance(name, tuple) and len(name) == 3 and name[0] == PERFORMANCE for name in names]
-        if any(own) and PERFORMANCE not in place:
-            place[PERFORMANCE] = len(self.spaces)
-            self.spaces.append(Constant(0.5).state_space())
-        found = np.array(
-            [
-                place.get(name, place[PERFORMANCE] if one else rest)
-                for name, one in zip(names, own, strict=True)
-            ],
-            dtype=np.int64,
-        )
+        place, rest, error = self._place, self._place.get(REST, -1), self._place[PERFORMANCE]
+        own = (isinstance(name, tuple) and len(name) == 3 and name[0] == PERFORMANCE for name in names)
+        found = [place.get(name, error if one else rest) for name, one in zip(names, own, strict=True)]
         if -1 in found:
             raise ValueError(
-                f"the feature {shown(names[found.argmin()])} has no covariance; expected one for each "
+                f"the feature {shown(names[found.index(-1)])} has no covariance; expected one for each "
                 f"feature, or one for {REST!r}, all others"
             )
-        return found
+        return np.array(found, dtype=np.int64)
 
     def means(self, names: tuple[Hashable, ...]) -> Floats:
         """Of features, shape (M,)."""
@@ -93,7 +87,7 @@ def warn_of_lengths(covariance: Covariance | Mapping[Hashable, Covariance], time
             warnings.warn(
                 f"the {name} {length:g} is very {how} for data that span {span:g}, from {time[0]:g} to "
                 f"{time[-1]:g}; expected one between {span / MOST_LENGTHS:.3g} and {most:.3g}. "
-                "Both are in the unit of Matches.time: days, where from_frame read dates",
+                f"Both are in {_UNIT}",
                 TimeWarning,
                 stacklevel=3,
             )
@@ -134,20 +128,16 @@ def warn_of_origins(
             continue
         moved = float(before[0] - 2 * before[1] + now[1]) ** 0.5
         if apart > span and there > max(noise, _FAR * float(before[0]) ** 0.5):
-            text = f"the first match, at {first:g}, is {apart:g} after the origin of {k!r}, longer than all "
-            text += f"matches span ({span:g}), and so scores begin with standard deviation {there:.3g}; "
-            text += "expected origin='first', or a time just before the first match"
+            said = f"the first match, at {first:g}, is {apart:g} after the origin of {k!r}, longer than all "
+            said += f"matches span ({span:g}), and so scores begin with standard deviation {there:.3g}"
+            expected = "origin='first', or a time just before the first match"
         elif moved > _WILD * noise or (span > 0 and _are_years(time) and moved < _IDLE * noise):
-            text = f"by {k!r} a score moves by {moved:.2g} from the first match to the last, at {first:g} to "
-            text += (
-                f"{time[-1]:g}, where noise is {noise:.2g}; expected variances in the unit of Matches.time: "
-            )
-            text += (
-                "days, where from_frame read dates (pandas.to_datetime makes dates of milliseconds or years)"
-            )
+            said = f"by {k!r} a score moves by {moved:.2g} from the first match to the last, at {first:g} to "
+            said += f"{time[-1]:g}, where noise is {noise:.2g}"
+            expected = f"variances in {_UNIT} (pandas.to_datetime makes dates of milliseconds or years)"
         else:
             continue
-        warnings.warn(text, TimeWarning, stacklevel=3)
+        warnings.warn(f"{said}; expected {expected}", TimeWarning, stacklevel=3)
         return
 
 
