@@ -101,7 +101,7 @@ SITUATIONS = {  # by how the cells of a section begin
         "described",
         ("X_all", "truth", "n_scored"),
         lambda m: 4,
-        "one set of scored items, four times as many without scores",
+        "one set; four times as many without scores",
     ),
 }
 
