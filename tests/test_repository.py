@@ -266,8 +266,9 @@ def test_nobody_is_told_to_install_a_name_of_the_index_that_is_not_ours():
 
 # Tests of the whole, of a face, of what several modules owe, and against a peer: by their place in tests/.
 WHOLE = {
-    *("test_coming_from_kickscore", "test_commands", "test_guide", "test_imports", "test_primer"),
-    "test_repository",
+    *("test_coming_from_kickscore", "test_coming_from_choix", "test_coming_from_scikit_learn"),
+    "test_coming_from_trueskill_through_time",
+    *("test_commands", "test_guide", "test_imports", "test_primer", "test_repository"),
     *("pages/test_book", "pages/test_browser", "bookrunner/test_records_published", "fuzz/test_fuzz"),
     "perturb/test_perturb",
 }
