@@ -188,9 +188,9 @@ def main() -> None:
     header = ["situation", "comparisons", "seconds", "megabytes", "kind", "data"]
     table = pd.DataFrame([row for key in only or SITUATIONS for row in rows(key)], columns=header)
     if only:
-        kept, places = pd.read_csv(TABLE, comment="#", dtype=str), [one.name for one in SITUATIONS.values()]
-        table = pd.concat([kept[~kept["situation"].isin(table["situation"])], table])
-        table = table.sort_values("situation", key=lambda names: names.map(places.index), kind="stable")
+        kept = pd.read_csv(TABLE, comment="#", dtype=str).set_index("situation")
+        table = pd.concat([kept.drop(table["situation"].unique()), table.set_index("situation")])
+        table = table.loc[[one.name for one in SITUATIONS.values()]].reset_index()
     machine = f"one thread of {platform.machine()}, Python {platform.python_version()}"
     lines = [f"# date: {datetime.date.today()}", f'# machine: "{machine}"', "# by benchmarks/guide_costs.py"]
     TABLE.write_text("\n".join(lines) + "\n" + table.to_csv(index=False, lineterminator="\n"), "utf-8")
