@@ -268,7 +268,7 @@ def test_nobody_is_told_to_install_a_name_of_the_index_that_is_not_ours():
 WHOLE = {
     *("test_coming_from_kickscore", "test_coming_from_choix", "test_coming_from_scikit_learn"),
     "test_coming_from_trueskill_through_time",
-    *("test_commands", "test_imports", "test_primer", "test_repository"),
+    *("test_commands", "test_guide", "test_imports", "test_primer", "test_repository"),
     *("pages/test_book", "pages/test_browser", "bookrunner/test_records_published", "fuzz/test_fuzz"),
     "perturb/test_perturb",
 }
@@ -300,19 +300,19 @@ def test_code_lines_are_counted_without_words():
 
 
 BUDGETS = {
-    "ground floor": 1_263,
+    "ground floor": 1_260,
     "ground": 1_301,
     "margins": 495,
     "svm": 668,
     "path": 1_252,
     "pursuit": 1_003,
     "dynamics": 3_105,
-    "ratings": 411,
+    "ratings": 407,
     "ranking": 723,
     "analogy": 863,
     "datasets": 542,
     "studies": 1_489,
-    "bookrunner": 1_859,
+    "bookrunner": 1_864,
 }
 # bookrunner: 114 lines more than planned, for one meaning a word, leads in words and choices that say whether
 # they sit at an end (the yardstick), errata and the tool of claims; and 45 for reports on files of users.
@@ -324,7 +324,7 @@ BUDGETS = {
 # standard errors, tests and ranks, and a fit with less bias.
 # And what users bring: line-ups, fixtures, races, half points, weights, offsets, prior means, forecasts of
 # frames by names, standings, and a word where data may mean something else.
-PREFLEARN = 11_626
+PREFLEARN = 11_619
 
 
 OVER = (

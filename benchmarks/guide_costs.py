@@ -1,0 +1,201 @@
+"""What the lines of the guide cost at 1,000 to 10,000,000 comparisons: the table data/guide_costs.csv.
+
+    python benchmarks/guide_costs.py                  # some minutes of a processor, up to 6 GB
+    python benchmarks/guide_costs.py --only races     # some situations; the other rows are kept
+
+The cells of notebooks/guide.ipynb are run as they stand, each size in a process of its own, on one thread:
+the cell that simulates the data, with another size, and then, timed, the cell of five lines, after a small
+run that compiles. What would take longer than the limit, at ten times the time for a tenth of the size, or
+more memory, is not run but extrapolated by the growth of the last two, tenfold at least; the table says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import multiprocessing
+import platform
+import signal
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from _measure import _peak_kilobytes, markdown_table
+from threadpoolctl import threadpool_limits
+
+ROOT = Path(__file__).parents[1]
+TABLE = ROOT / "data" / "guide_costs.csv"
+SIZES = (10**3, 10**4, 10**5, 10**6, 10**7)
+SECONDS, MEGABYTES = 25.0, 6_000.0  # of one run here
+QUICK = 2.0  # seconds: what takes less is run three times, and the least counts
+REACH = 86_400.0, 64_000.0  # a day, and the memory of a large machine
+
+
+class Situation(NamedTuple):
+    """A section of the guide: its name; its simulator, what that gives, its last argument, and in words."""
+
+    name: str
+    simulator: str
+    gives: tuple[str, ...]
+    argument: Callable[[int], int]
+    data: str
+
+
+SITUATIONS = {  # by how the cells of a section begin
+    "matches": Situation(
+        "matches with dates",
+        "played",
+        ("games",),
+        lambda m: min(m // 50, 20_000),
+        "a team for 50 games, up to 20,000",
+    ),
+    "features": Situation(
+        "pairs with ties and features",
+        "tasted",
+        ("dishes", "asked", "answer"),
+        lambda m: min(m // 10, 2_000),
+        "an item for 10 pairs, up to 2,000; 2 features",
+    ),
+    "items": Situation(
+        "pairs of items only",
+        "preferred",
+        ("choices",),
+        lambda m: min(m // 50, 2_000),
+        "an item for 50 pairs, up to 2,000",
+    ),
+    "ratings": Situation(
+        "ratings by users or queries",
+        "rated",
+        ("X", "stars", "user"),
+        lambda m: 10,
+        "12 ratings a user, 10 features",
+    ),
+    "rankings": Situation(
+        "rankings of sets",
+        "ranked",
+        ("rankings",),
+        lambda m: min(m // 50, 100),
+        "4 items a ranking, 100 in all",
+    ),
+    "races": Situation(
+        "races",
+        "raced",
+        ("results",),
+        lambda m: min(m // 50, 20_000),
+        "8 drivers a race, up to 20,000 in all",
+    ),
+    "judges": Situation(
+        "judgements by judges",
+        "judged",
+        ("index", "verdict", "judge"),
+        lambda m: 20,
+        "20 items, 40 answers a judge",
+    ),
+    "few": Situation(
+        "too few labels",
+        "described",
+        ("X_all", "truth", "n_scored"),
+        lambda m: 4,
+        "one set; four times as many without scores",
+    ),
+}
+
+
+def cells() -> dict[str, str]:
+    """Sources of the guide, by the ids of its cells."""
+    notebook = json.loads((ROOT / "notebooks" / "guide.ipynb").read_text("utf-8"))
+    return {cell["id"]: "".join(cell["source"]) for cell in notebook["cells"]}
+
+
+def timed(key: str, m: int) -> tuple[float, float]:
+    """Processor seconds of the lines on data of this size, and MB by which memory grows."""
+    warnings.simplefilter("ignore")
+    source, space = cells(), dict[str, Any]()
+    _, simulator, names, argument, _ = SITUATIONS[key]
+    for cell in ("parameters", "setup", f"{key}-data", f"{key}-lines"):  # a small run, which compiles
+        exec(source[cell], space)
+    values = space[simulator](m, np.random.default_rng(0), argument(m))
+    space |= dict(zip(names, values if len(names) > 1 else [values], strict=True))
+    if key == "few":
+        space |= {"few": np.arange(values[2]), "rest": np.arange(values[2], len(values[0]))}
+    if (peak := Path("/proc/self/clear_refs")).exists():
+        peak.write_text("5")  # the peak of memory counts from here
+    before, taken = _peak_kilobytes(), list[float]()
+    while len(taken) < 3 and sum(taken) < QUICK:
+        begin = time.process_time()
+        exec(source[f"{key}-lines"], space)
+        taken.append(time.process_time() - begin)
+    return min(taken), (_peak_kilobytes() - before) / 1024
+
+
+def _report(key: str, m: int, connection: Any) -> None:
+    with threadpool_limits(1):
+        connection.send(timed(key, m))
+
+
+def in_process(key: str, m: int) -> tuple[float, float] | None:
+    """As `timed`, in a fresh process; None if it took longer than the limit, or died."""
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_report, args=(key, m, sender))
+    process.start()
+    sender.close()
+    try:
+        return receiver.recv() if receiver.poll(60 * SECONDS) else None
+    except EOFError:
+        process.join()
+        if process.exitcode != -signal.SIGKILL:  # for want of memory
+            raise RuntimeError(f"{key} failed with {m:,}; its traceback is above") from None
+        return None
+    finally:
+        process.kill()
+        process.join()
+
+
+def beyond(found: list[tuple[float, float]]) -> tuple[float, float]:
+    """Seconds and MB at ten times the size, by the growth of the last two: tenfold at least, or at most."""
+    (s, mb), (t, mc) = found[-2:]
+    return t * max(t / s, 10.0), mc * min(max(mc / max(mb, 1.0), 1.0), 10.0)
+
+
+def rows(key: str) -> list[list[object]]:
+    """The lines of the table of one situation."""
+    found, table, measured = list[tuple[float, float]](), list[list[object]](), True
+    for m in SIZES:
+        if found and (10 * found[-1][0] > SECONDS or 10 * found[-1][1] > MEGABYTES):
+            measured = False
+        result = in_process(key, m) if measured else None
+        measured = result is not None
+        found.append(result or beyond(found))
+        seconds, megabytes = found[-1]
+        reached = measured or (seconds < REACH[0] and megabytes < REACH[1])
+        kind = "measured" if measured else "extrapolated" if reached else "out of reach"
+        row = [SITUATIONS[key].name, m, f"{seconds:.3g}", f"{megabytes:.0f}", kind, SITUATIONS[key].data]
+        print(*row, flush=True)
+        table.append(row)
+    return table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=SITUATIONS, help="the other rows are kept")
+    only = parser.parse_args().only
+    header = ["situation", "comparisons", "seconds", "megabytes", "kind", "data"]
+    table = pd.DataFrame([row for key in only or SITUATIONS for row in rows(key)], columns=header)
+    if only:
+        kept = pd.read_csv(TABLE, comment="#", dtype=str).set_index("situation")
+        table = pd.concat([kept.drop(table["situation"].unique()), table.set_index("situation")])
+        table = table.loc[[one.name for one in SITUATIONS.values()]].reset_index()
+    machine = f"one thread of {platform.machine()}, Python {platform.python_version()}"
+    lines = [f"# date: {datetime.date.today()}", f'# machine: "{machine}"', "# by benchmarks/guide_costs.py"]
+    TABLE.write_text("\n".join(lines) + "\n" + table.to_csv(index=False, lineterminator="\n"), "utf-8")
+    print(markdown_table(header, table.to_numpy().tolist()))
+
+
+if __name__ == "__main__":
+    main()
