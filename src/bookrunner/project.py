@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +20,7 @@ THREAD_VARIABLES = tuple(f"{name}_THREADS" for name in _THREADED)
 
 
 class Chapter:
-    """One notebook: ``notebooks/NN_name.ipynb``, whose `name` is such as "03_lemma"."""
+    """One notebook: ``notebooks/NN_name.ipynb``, whose `name` is such as "03_lemma", or a page: "guide"."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.name = path, path.stem
@@ -131,11 +132,14 @@ class Project:
 
     @cached_property
     def chapters(self) -> list[Chapter]:
-        """All chapters in order."""
-        return [Chapter(path) for path in sorted(self.notebooks.glob("[0-9][0-9]_*.ipynb"))]
+        """All chapters in order, then pages without a number that the table of contents names."""
+        toc = self.book / "_toc.yml"
+        named = toc.read_text("utf-8").split() if toc.is_file() else []
+        paths = sorted(self.notebooks.glob("*.ipynb"))
+        return [Chapter(p) for p in paths if re.match(r"\d\d_", p.stem) or f"chapters/{p.stem}" in named]
 
     def chapter(self, name: str) -> Chapter:
-        """The chapter called "03_lemma", "lemma", "03" or "3".
+        """The chapter called "03_lemma", "lemma", "03" or "3", or the page called "guide".
 
         Raises
         ------
@@ -145,7 +149,8 @@ class Project:
         wanted = name.removesuffix(".ipynb").rsplit("/", 1)[-1]
         for chapter in self.chapters:
             number, _, rest = chapter.name.partition("_")
-            if wanted in (chapter.name, rest, number, number.lstrip("0")):
+            short = (rest, number, number.lstrip("0")) if number.isdigit() else ()
+            if wanted in (chapter.name, *short):
                 return chapter
         raise ValueError(
             f"there is no chapter {name!r}; expected one of {[chapter.name for chapter in self.chapters]}"

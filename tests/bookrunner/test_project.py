@@ -6,7 +6,7 @@ import sys
 import pytest
 from toy_project import FIRST, edit_notebook, write_notebook, write_project
 
-from bookrunner.project import Chapter, find_project
+from bookrunner.project import Chapter, Project, find_project
 
 
 @pytest.fixture
@@ -19,6 +19,20 @@ def test_chapters_have_several_names(project):
         assert project.chapter(name).name == "01_first"
     with pytest.raises(ValueError, match=r"no chapter '7'; expected one of \['01_first'\]"):
         project.chapter("7")
+
+
+def test_a_page_without_a_number_is_built_where_the_contents_name_it(project):
+    for name in ("use_first", "scratch", "chapter_first"):
+        write_notebook(project.notebooks / f"{name}.ipynb")
+    assert [chapter.name for chapter in Project(project.root).chapters] == ["01_first"]
+    (project.book / "_toc.yml").write_text("root: index\nchapters:\n  - file: chapters/use_first\n")
+    project = Project(project.root)
+    assert [chapter.name for chapter in project.chapters] == ["01_first", "use_first"]
+    assert project.chapter("use_first").path == project.notebooks / "use_first.ipynb"
+    assert project.chapter("first").name == "01_first"
+    for name in ("use", "scratch", ""):
+        with pytest.raises(ValueError, match="there is no chapter"):
+            project.chapter(name)
 
 
 def test_parameters_are_read_from_the_tagged_cell(project):
