@@ -304,9 +304,9 @@ BUDGETS = {
     "svm": 676,
     "path": 1_253,
     "pursuit": 1_003,
-    "dynamics": 3_105,
+    "dynamics": 3_110,
     "ratings": 411,
-    "ranking": 740,
+    "ranking": 742,
     "analogy": 944,
     "datasets": 542,
     "studies": 1_506,
@@ -321,7 +321,7 @@ BUDGETS = {
 # standard errors, tests and ranks, and a fit with less bias.
 # And what users bring: line-ups, fixtures, races, half points, weights, offsets, prior means, forecasts of
 # frames by names, standings, and a word where data may mean something else.
-PREFLEARN = 11_752
+PREFLEARN = 11_759
 
 
 OVER = (
