@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 import warnings
 from io import StringIO
 from pathlib import Path
@@ -177,6 +178,23 @@ def test_a_file_is_read_in_its_code_and_with_its_separators(tmp_path, content):
     assert table.to_dict("list") == {"a": ["Café"], "b": ["1"]}
 
 
+def test_of_more_than_two_thousand_items_those_judged_most_are_kept(tmp_path):
+    chain = pd.DataFrame(
+        {"first": range(2009), "second": range(1, 2010), "outcome": [1, -1, 0] * 669 + [1, -1]}
+    )
+    pd.concat([chain, chain[:2000]]).to_csv(tmp_path / "own.csv", index=False)
+    names = {}
+    for cell in cells("use_judgements"):
+        exec("".join(cell["source"]), names)
+        if "data = " in "".join(cell["source"]):
+            names["data"] = str(tmp_path / "own.csv")
+        if "counts = " in "".join(cell["source"]):
+            break
+    assert names["n"] == 2000
+    assert set(names["items"]) >= set(map(str, range(1, 2000)))
+    assert "all but the 2,000 items of the 2,010 that were judged most often" in names["notes"][-1]
+
+
 # ---- The reports
 
 
@@ -320,6 +338,13 @@ def test_what_is_wrong_with_a_file_is_one_line_and_the_report_stays(here, capsys
     assert said.count("\n") == 1
     assert " in cell " not in said
     assert (here / "own_report.html").read_text() == "before"
+
+
+def test_templates_are_installed_where_a_report_looks_for_them():
+    carried = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]["targets"]
+    for name in TEMPLATES:
+        path = f"notebooks/{name}.ipynb"
+        assert carried["wheel"]["force-include"][path] == f"bookrunner/_files/{path}"
 
 
 def test_a_file_that_is_not_there_and_a_place_that_is_not_one(here, capsys):
