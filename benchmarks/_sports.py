@@ -55,7 +55,8 @@ def _football() -> Sport:
 
 def _starcraft() -> Sport:
     peer = {"kernels": [["Constant", [4.821]]], "margin": None}
-    return Sport(*Matches.from_frame(load_starcraft("WoL").matches), Constant(4.821), Probit(), peer)
+    matches, y = Matches.from_frame(load_starcraft("WoL").matches)
+    return Sport(matches, y, Constant(4.821), Probit(), peer)
 
 
 def _in_years(frame: pd.DataFrame) -> tuple[Matches, NDArray]:

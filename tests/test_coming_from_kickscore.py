@@ -1,15 +1,4 @@
-"""The page for users of kickscore: its code runs, and the numbers below its lines are those that come out.
-
-Blocks stand under *kickscore*, *here* or *both*. A comment below a statement is what it gives: numbers to the
-digits that are shown, words, or the beginning of an error or a warning. Each kind of block has its names to
-itself. What two blocks beside each other give must be equal, except among the traps.
-"""
-
-import ast
-import re
-import warnings
-from itertools import pairwise
-from pathlib import Path
+"""The page for users of kickscore: its code runs, and the numbers below its lines are those that come out."""
 
 import matplotlib as mpl
 import numba
@@ -17,6 +6,7 @@ import numpy as np
 import pytest
 from dynamics.problems import LIKELIHOODS, fitted, random_design
 from scipy import sparse
+from side_by_side import Page
 
 from preflearn.dynamics import (
     Affine,
@@ -31,62 +21,9 @@ from preflearn.dynamics import (
     Probit,
     Wiener,
 )
-from preflearn.matches import Matches
+from preflearn.matches import Matches, UnseenWarning
 
-TEXT = (Path(__file__).parents[1] / "book" / "coming_from_kickscore.md").read_text("utf-8")
-TRAPS = TEXT.index("## Traps")
-BLOCK = re.compile(r"^\*(kickscore|here|both)\*\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-BLOCKS = [(found[1], found[2], found.start()) for found in BLOCK.finditer(TEXT)]
-NUMBER = r"-?\d+(?:\.\d+)?"
-WIDEST = 39  # characters that a telephone shows
-
-
-def statements(block):
-    """The statements of a block, each with the comment below it."""
-    lines, body = block.splitlines(), ast.parse(block).body
-    ends = [node.lineno - 1 for node in body[1:]] + [len(lines)]
-    for node, end in zip(body, ends, strict=True):
-        below = [line[2:] for line in lines[node.end_lineno : end] if line.startswith("# ")]
-        yield node, " ".join(below)
-
-
-def run(block, names):
-    """Run a block; return the values of the lines whose values are shown."""
-    values = []
-    for node, shown in statements(block):
-        if re.match(r"\w+(Error|Warning): ", shown):
-            raises(node, shown, names)
-        elif shown:
-            assert isinstance(node, ast.Expr)
-            value = eval(compile(ast.Expression(node.value), "page", "eval"), names)
-            agrees(value, shown)
-            values.append(value)
-        else:
-            exec(compile(ast.Module([node], []), "page", "exec"), names)
-    return values
-
-
-def raises(node, shown, names):
-    kind, _, text = shown.partition(": ")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with pytest.raises(BaseException) as caught:  # noqa: PT011  the page says which
-            exec(compile(ast.Module([node], []), "page", "exec"), names)
-    assert caught.type.__name__ == kind
-    assert str(caught.value).startswith(text.removesuffix(" ..."))
-
-
-def agrees(value, shown):
-    """Whether a value is what the page shows, to the digits that it shows."""
-    if not re.fullmatch(rf"{NUMBER}(, {NUMBER})*", shown):
-        found = ", ".join(map(str, value if isinstance(value, list) else [value]))
-        beginning = shown.removesuffix("...")
-        assert found == shown or (beginning != shown and found.startswith(beginning))
-        return
-    texts = shown.split(", ")
-    found = np.ravel(value)
-    assert len(found) == len(texts)
-    assert [f"{v:.{len(text.partition('.')[2])}f}" for v, text in zip(found, texts, strict=True)] == texts
+PAGE = Page("coming_from_kickscore", "kickscore")
 
 
 @pytest.fixture(scope="module")
@@ -102,9 +39,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def ours(folder):
-    """What our blocks show, by the place of the block."""
-    names = {}
-    return {start: run(block, names) for kind, block, start in BLOCKS if kind != "kickscore"}
+    return PAGE.run("here")
 
 
 @pytest.fixture(scope="module")
@@ -119,9 +54,8 @@ def peer():
 
 @pytest.fixture(scope="module")
 def theirs(folder, peer):
-    names = {}
     with np.errstate(invalid="ignore", divide="ignore"):
-        return {start: run(block, names) for kind, block, start in BLOCKS if kind != "here"}
+        return PAGE.run("kickscore")
 
 
 def test_our_code_gives_what_the_page_shows(ours):
@@ -133,22 +67,11 @@ def test_code_of_kickscore_gives_what_the_page_shows(theirs):
 
 
 def test_both_programs_give_the_same(ours, theirs):
-    pairs = [
-        (first[2], second[2])
-        for first, second in pairwise(BLOCKS)
-        if (first[0], second[0]) == ("kickscore", "here") and first[2] < TRAPS
-    ]
-    assert len(pairs) >= 10
-    for left, right in pairs:
-        assert len(theirs[left]) <= len(ours[right])
-        for value, other in zip(theirs[left], ours[right], strict=False):
-            np.testing.assert_allclose(np.ravel(value), np.ravel(other), atol=1e-6, rtol=0)
+    PAGE.check_same(ours, theirs, least=10, tolerance=1e-6)
 
 
-def test_every_block_of_code_is_of_a_kind_and_fits_a_telephone():
-    assert TEXT.count("```python\n") == len(BLOCKS)
-    assert not re.search(r"from (studies|bookrunner)", TEXT)  # a user has the package alone
-    assert max(len(line) for _, block, _ in BLOCKS for line in block.splitlines()) <= WIDEST
+def test_form_of_the_page():
+    PAGE.check_form()
 
 
 # ---- The table of traps
@@ -186,7 +109,7 @@ def test_a_tie_of_unequal_players(peer):
 def test_integrals_of_the_peer(peer):
     found = peer.observation.ordinal._mm_logit_win(-5.0, 1.0)[0]
     exact = Logit().log_partition([1], [-5.0], [1.0])[0][0]
-    assert f"{found - exact:.3f} off at mean $-5$ and variance 1" in TEXT
+    assert f"{found - exact:.3f} off at mean $-5$ and variance 1" in PAGE.text
     elements = peer.observation.poisson._ll_poisson.match_moments(0.0, 10.0, 100)
     assert abs(elements[0] - Poisson().log_partition([100], [0.0], [10.0])[0][0]) > 0.1
 
@@ -208,8 +131,10 @@ def test_who_was_never_seen_and_times_before_the_origin(peer):
         model.probabilities(["a"], ["stranger"], t=1.0)
     with pytest.raises(ValueError, match="math domain error"):
         model.probabilities(["a"], ["b"], t=-1.0)
-    ours = DynamicComparisons(Wiener(1.0), Probit()).fit(Matches([[1, -1]], [1.0], ["a", "b"]), [1])
-    assert 0.5 < ours.predict_proba(Matches([[1, -1]], [1.0], ["a", "stranger"]))[0, 1] < 1
+    ours = DynamicComparisons(Wiener(1.0, origin=0.0), Probit())
+    ours.fit(Matches([[1, -1]], [1.0], ["a", "b"]), [1])
+    with pytest.warns(UnseenWarning, match="nearest known name is 'a'"):
+        assert 0.5 < ours.predict_proba(Matches([[1, -1]], [1.0], ["a", "stranger"]))[0, 1] < 1
     with pytest.raises(ValueError, match="before the origin"):
         ours.scores("a", -1.0)
 

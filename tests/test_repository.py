@@ -266,7 +266,9 @@ def test_nobody_is_told_to_install_a_name_of_the_index_that_is_not_ours():
 
 # Tests of the whole, of a face, of what several modules owe, and against a peer: by their place in tests/.
 WHOLE = {
-    *("test_coming_from_kickscore", "test_commands", "test_imports", "test_primer", "test_repository"),
+    *("test_coming_from_kickscore", "test_coming_from_choix", "test_coming_from_scikit_learn"),
+    "test_coming_from_trueskill_through_time",
+    *("test_commands", "test_imports", "test_primer", "test_repository"),
     *("pages/test_book", "pages/test_browser", "bookrunner/test_records_published", "fuzz/test_fuzz"),
     "perturb/test_perturb",
 }
@@ -310,10 +312,11 @@ BUDGETS = {
     "analogy": 944,
     "datasets": 542,
     "studies": 1_506,
-    "bookrunner": 1_866,
+    "bookrunner": 1_903,
 }
 # bookrunner: 114 lines more than planned, for one meaning a word, leads in words and choices that say whether
 # they sit at an end (the yardstick), errata and the tool of claims; and 45 for reports on files of users.
+# 37 more for the reference of the API and the links that lead from chapters to it.
 # 250 lines more than in November 2026: least squares and Bradley-Terry that do not grow as n^3, blocks in the
 # smoother, forecasts in parts and one step ahead at the cost of what moves, kernels of close items, and
 # compilation that says a word.

@@ -109,11 +109,12 @@ def _read(project: Project) -> dict[str, str]:
     """Digests of all files that are read, and versions of what reads them."""
     files = _digests(project.root, [*project.book.rglob("*"), project.root / "_config.yml"])
     house = Path(__file__).parent
-    files |= _digests(house, [house / "theme.py", *house.glob("templates/*.html")])
+    files |= _digests(house, [house / "theme.py", house / "reference.py", *house.glob("templates/*.html")])
+    files |= {str(path): digest(path.read_bytes()) for path in (house.parent / "preflearn").rglob("*.py")}
     return files | {name: version(name) for name in [*_SPHINX, *requirements()]}
 
 
 def _is_seen(path: Path, since: float) -> bool:
-    """Whether Sphinx sees that this changed: a page, or what it offers to download, later than this time."""
-    seen = path.suffix in (".ipynb", ".md", ".csv", ".json") and path.exists()
+    """Whether Sphinx sees that this changed: a page, what it offers or documents, later than this time."""
+    seen = path.suffix in (".ipynb", ".md", ".csv", ".json", ".py") and path.exists()
     return seen and path.stat().st_mtime > since

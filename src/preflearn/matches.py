@@ -229,7 +229,7 @@ class Matches:
         """Races, podiums and free-for-alls as comparisons of performances: TrueSkill's game of many sides.
 
         In each event a player's performance is his score and an error of variance 1/2, so that the error of
-        a difference of two is that of `Probit`, and better ranks are better performances [Herbrich2006]_.
+        a difference of two is that of `Probit`, and better ranks are better performances ([Herbrich2006]_).
         So each error is a feature, ("performance", event, player), whose covariance is Constant(1/2) unless
         a mapping of covariances names "performance"; and who is compared with whom knows it: a chain of
         neighbours in rank says as much as all pairs. Players of one rank are not compared with each other,

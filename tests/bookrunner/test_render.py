@@ -148,6 +148,13 @@ def test_a_link_that_no_chapter_answers_counts_while_chapters_wait(rendered, mon
     assert render.render(project) == warnings[2:]
 
 
+def test_docstrings_are_read_and_sphinx_sees_where_one_changed(rendered):
+    (source,) = [name for name in render._read(rendered[0]) if name.endswith("preflearn/pairs.py")]
+    changed = Path(source).stat().st_mtime
+    assert render._is_seen(rendered[0].root / source, changed - 1)
+    assert not render._is_seen(rendered[0].root / source, changed + 1)
+
+
 @pytest.mark.parametrize("toc", ["root: [", "[" * 10_000])
 def test_broken_contents_are_one_line_before_anything_runs(tmp_path, monkeypatch, capsys, toc):
     project = write_project(tmp_path, LEDGER, first=FIRST)

@@ -1,5 +1,8 @@
 """The built book, read as its reader would: pages, figures, equations, verdicts, links."""
 
+import ast
+import importlib
+import json
 import re
 from urllib.parse import unquote
 
@@ -118,3 +121,34 @@ def test_pages_load_nothing_from_elsewhere(book):
 def test_style_sheet_is_the_present_one(book):
     sheet = "_static/book.css"
     assert (book / sheet).read_text() == (ROOT / "book" / sheet).read_text()
+
+
+def test_reference_has_each_public_name_once(book):
+    for stub in (ROOT / "book" / "api").glob("*.md"):
+        text = (book / "api" / f"{stub.stem}.html").read_text("utf-8")
+        for module in re.findall(r"^\.\. automodule:: (\S+)", stub.read_text("utf-8"), re.MULTILINE):
+            names = importlib.import_module(module).__all__
+            assert [name for name in names if text.count(f' id="{module}.{name}"') != 1] == []
+        # What a docstring loses in silence: "b." alone is an empty list, an indented table a quotation.
+        assert not re.search(r"<li>\s*</li>|<blockquote>|<ol ", text)
+
+
+def imported(chapter):
+    """The public names, with their modules, that the code of a chapter imports one by one."""
+    cells = json.loads((ROOT / "notebooks" / f"{chapter}.ipynb").read_text("utf-8"))["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    nodes = [node for source in code for node in ast.walk(ast.parse(source))]
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("preflearn."):
+            public = getattr(importlib.import_module(node.module), "__all__", ())
+            yield from (f"{node.module}.{alias.name}" for alias in node.names if alias.name in public)
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_chapter_leads_to_the_reference_of_what_it_uses(book, chapter):
+    text, names = page(book, chapter), set(imported(chapter))
+    assert names
+    assert [name for name in names if not re.search(rf'href="../api/\w+.html#{re.escape(name)}"', text)] == []
+    classes = {name.rpartition(".")[2] for name in names if name.rpartition(".")[2][0].isupper()}
+    plain = rf'<code class="docutils literal notranslate"><span class="pre">({"|".join(classes)})</span>'
+    assert not classes or not re.search(rf'(?<!">){plain}', text), "a class in a sentence is a link"

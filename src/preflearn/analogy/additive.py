@@ -119,25 +119,25 @@ class AdditiveAnalogy(BaseEstimator):
     dual_coef_ : ndarray of shape (N,)
         One a pair, with a sum of 0; at the minimum y_i times a number between 0 and C.
     bias_ : float
-        b.
+        The constant b.
     objective_, dual_gap_ : float
-        The minimised sum at the machine; it exceeds its minimum by at most the share dual_gap_ of it.
+        The minimised sum at the machine; it exceeds its minimum by at most the share `dual_gap_` of it.
     differences_ : ndarray of shape (N, d)
         The differences of the fit.
     n_iter_ : int
         Number of Newton steps.
     n_features_in_ : int
-        d.
+        The number d of features.
 
     Notes
     -----
     **The functions.** g_k is continuous and piecewise linear on the differences of one sign, with knots at
-    those of the fit, and has a value of its own at 0. With p = g_k on [0, 1] (the limit at 0), |g_k|^2 has
-    the part 1/2 int p'^2 + 1/2 (p(0) + p(1))^2, the same for [-1, 0], and the square of the value at 0.
-    |g|^2 = d sum_k |g_k|^2 for the g_k of `component`; for other ways to write g as such a sum, the
+    those of the fit, and has a value of its own at 0. With p = g_k on [0, 1] (the limit at 0), ``|g_k|^2``
+    has the part 1/2 int p'^2 + 1/2 (p(0) + p(1))^2, the same for [-1, 0], and the square of the value at 0.
+    ``|g|^2 = d sum_k |g_k|^2`` for the g_k of `component`; for other ways to write g as such a sum, the
     right-hand side is larger.
 
-    **The bias.** Constants are in H, but cost: |1|^2 = 5. So one is added
+    **The bias.** Constants are in H, but cost: ``|1|^2 = 5``. So one is added
     without penalty, as in the support vector machine that the paper trains on pairs in one order each.
     Trained on both orders, (u, y) and (-u, -y), the machine has b = 0 and f(-u) = -f(u), since its minimum is
     the only one (kappa(-u, -v) = kappa(u, v)). That is the machine on one order with no
@@ -145,7 +145,7 @@ class AdditiveAnalogy(BaseEstimator):
     orders.
 
     **The gap.** With s_i the slope of the loss at f(u_i), times C, the weights -s are feasible in the dual
-    program where b is the best for g, since then sum_i s_i = 0. The gap is 1/2 e'Ke, e = dual_coef_ + s.
+    program where b is the best for g, since then sum_i s_i = 0. The gap is 1/2 e'Ke, e = `dual_coef_` + s.
 
     **The steps.** Newton's equations (W^-1 + K) x + 1 t = r, 1'x = 0, W the curvatures of the losses, are
     solved by conjugate gradients with products by sorting. They are preconditioned by the same equations for
@@ -214,7 +214,7 @@ class AdditiveAnalogy(BaseEstimator):
         return self._operator.cross(V, self.dual_coef_) + self.bias_
 
     def component(self, k: int, u: ArrayLike) -> Floats:
-        """g_k at differences u of feature k (from 0), shape (n,): f = bias_ + sum_k g_k.
+        """g_k at differences u of feature k (from 0), shape (n,): f = `bias_` + sum_k g_k.
 
         It is linear between neighbouring differences of the fit of one sign.
         """

@@ -83,7 +83,7 @@ class AnKerRank(PairwiseLearner):
     intercept_ : float
     platt_ : tuple of float
         a and b', from decision values of pairs that a machine had not seen: those of the folds, with the cost
-        C_ m / m' for m' of the m examples. Where there are no folds, or a is not positive, which is chance
+        `C_` m / m' for m' of the m examples. Where there are no folds, or a is not positive, which is chance
         among few pairs and would turn f around: from the training pairs. If a is not positive there,
         either, it is 0.
     n_features_in_ : int

@@ -81,7 +81,7 @@ def psd_certificate(K: ArrayLike) -> Certificate:
     """Prove or refute exactly that a symmetric matrix is positive semi-definite.
 
     Eliminates K = L D L' with the largest diagonal entry as the next pivot, in whole numbers: K is scaled to
-    integers, and each step divides by the pivot before it without a remainder [Bareiss1968]_. K is positive
+    integers, and each step divides by the pivot before it without a remainder ([Bareiss1968]_). K is positive
     semi-definite if and only if no diagonal entry turns negative and none turns zero beside a row that is
     not zero. Otherwise that entry gives an x with x'Kx < 0.
 

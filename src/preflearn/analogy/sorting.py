@@ -62,7 +62,7 @@ class AnalogyOperator:
     1 and O(d^2 N log N) for degree 2, in memory of O(N). Of degree 2, few pairs are compared with each other,
     in blocks that are not kept; a Gram matrix that is kept is quicker where N is below some 100 d to 300 d.
     Sums are added in stretches, or with what rounding takes away, so that the error at N = 10^6 is some
-    1e-14 sum |v|. All threads of Numba are used; their number changes no bit.
+    1e-14 ``sum |v|``. All threads of Numba are used; their number changes no bit.
 
     References
     ----------

@@ -70,7 +70,7 @@ class DynamicComparisons(BaseEstimator):
 
     The score s_m(t) of feature m has a prior with mean 0 and covariance k_m(t, t'), and a match at time t has
     an outcome of likelihood p(y | x·s(t)). The posterior is approximated by a Gaussian in which features are
-    independent [Maystre2019]_; an iteration takes time in proportion to the number of matches.
+    independent ([Maystre2019]_); an iteration takes time in proportion to the number of matches.
 
     Parameters
     ----------
@@ -105,10 +105,10 @@ class DynamicComparisons(BaseEstimator):
     n_iter_ : int
         Sweeps of the last `fit` or `update`.
     trace_ : DataFrame
-        One row a sweep: `residual` (of `tol`), `evidence` (as log_marginal_likelihood_), `rate` of the step
+        One row a sweep: `residual` (of `tol`), `evidence` (as `log_marginal_likelihood_`), `rate` of the step
         after it, `accepted`: False where the step to it was taken back.
     matches_ : Matches
-        What was learned from, and outcomes_ (N,).
+        What was learned from, and `outcomes_` (N,).
     played_ : ndarray of shape (N, 3)
         Outcome, weight and offset of each match.
     pseudo_observations_ : ndarray of shape (E, 2)

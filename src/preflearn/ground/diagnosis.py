@@ -42,8 +42,8 @@ def diagnose(pairs: Any, y: ArrayLike | None = None) -> Diagnosis:
     """Say what comparisons identify: groups that never meet, unbeaten items, scores without a bound.
 
     Differences of scores are identified within a component of the comparison graph. There the scores of
-    most likelihood are finite if and only if no part of the items never loses to the rest [Ford1957]_; with
-    features, if no w puts all outcomes on their side [AlbertAnderson1984]_. Ties count as half a win each.
+    most likelihood are finite if and only if no part of the items never loses to the rest ([Ford1957]_); with
+    features, if no w puts all outcomes on their side ([AlbertAnderson1984]_). Ties count as half a win each.
 
     Parameters
     ----------

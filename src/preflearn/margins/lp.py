@@ -48,8 +48,8 @@ class MarginLP(LinearComparison):
     active_ : ndarray of int
         Ids of the pairs whose constraint holds with equality, to 1e-9.
     dual_coef_ : ndarray of shape (m,)
-        Optimal dual weights: sum_i dual_coef_[i] d_i = 0, sum |dual_coef_| = 1 (less if mu = 1), and
-        mu = 1 - 2 (sum of |dual_coef_| over preferences). Not zero for active pairs only.
+        Optimal dual weights: ``sum_i dual_coef_[i] d_i = 0``, ``sum |dual_coef_| = 1`` (less if mu = 1), and
+        mu = 1 - 2 (sum of ``|dual_coef_|`` over preferences). Not zero for active pairs only.
     kkt_residual_ : float
         By how much mu may lie below the optimum that its dual weights allow, relative to mu; a
         ConvergenceWarning is given above 1e-7, which takes a margin near the rounding of floats.

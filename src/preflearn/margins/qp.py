@@ -50,7 +50,7 @@ class MarginQP(LinearComparison):
     Attributes
     ----------
     u_ : ndarray of shape (p,)
-        u; the hulls are 2 / |u| apart.
+        u; the hulls are ``2 / |u|`` apart.
     bias_ : float
         beta, at most -1.
     coef_ : ndarray of shape (p,)
@@ -60,7 +60,7 @@ class MarginQP(LinearComparison):
     support_ : ndarray of int
         Ids of the pairs with a dual weight: the support vectors.
     dual_coef_ : ndarray of shape (m,)
-        Optimal dual weights: u = sum_i dual_coef_[i] d_i; the sum of |dual_coef_| is u·u/2 over
+        Optimal dual weights: ``u = sum_i dual_coef_[i] d_i``; the sum of ``|dual_coef_|`` is u·u/2 over
         preferences, and as much over ties (or less if beta = -1).
     kkt_residual_ : float
         The largest relative violation of feasibility, stationarity and complementarity; a

@@ -30,14 +30,14 @@ class Separability:
     Attributes
     ----------
     separable : bool
-        Whether some w has w·(y_i d_i) > |w·d_j| for each preference i and each tie j.
+        Whether some w has ``w·(y_i d_i) > |w·d_j|`` for each preference i and each tie j.
     exact : bool
         Whether the answer is proven without rounding; else it is that of a float solver.
     coef : ndarray of shape (p,) or None
         A separating weight vector w, where there is one.
     weights : ndarray of shape (m,) or None
         Where there is none: convex weights a_i of the preferences and signed weights b_j of the ties,
-        sum |b_j| <= 1, with sum a_i y_i d_i = sum b_j d_j. No w can separate both sides.
+        ``sum |b_j| <= 1``, with sum a_i y_i d_i = sum b_j d_j. No w can separate both sides.
     support : ndarray of int
         The ids of the pairs with a weight: the violated set, at most p + 2 pairs.
     exact_weights : dict of int to Fraction

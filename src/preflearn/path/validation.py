@@ -57,7 +57,7 @@ def cross_validated_path(
     independent. A pair trains if both items are outside the fold, and validates if both are in it; others do
     neither, and a fold without one or the other is left out. Curves of folds with different numbers m of
     training pairs are merged on the scale lambda / m, on which the objective is a mean loss plus
-    (lambda / m)/2 |f|^2, and given for all pairs.
+    ``(lambda / m)/2 |f|^2``, and given for all pairs.
 
     Parameters
     ----------

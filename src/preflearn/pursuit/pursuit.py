@@ -68,7 +68,7 @@ class RankingPursuit(OneDictionaryEstimator):
     -----
     The pursuit ends early where no function lowers the loss by more than rounding, as when n_basis exceeds
     the rank of the dictionary. A query of one item, or one of equal scores, is no error: the first adds
-    nothing to the loss, the second pulls f to a constant. Where all scores are equal, basis_ is empty. At
+    nothing to the loss, the second pulls f to a constant. Where all scores are equal, `basis_` is empty. At
     mix = 0 the level of f means nothing. Equal decreases (to 1e-9) go to the first function.
 
     Many small fits of given columns by regression (mix = 1, up to some hundred items) take scikit-learn's

@@ -83,7 +83,7 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
         Scored items that are centres, step by step; one may come back.
     coefs_ : ndarray of shape (M, P)
     objectives_ : ndarray of shape (P + 1,)
-        (3) after 0, 1, ... steps.
+        The value of (3) after 0, 1, ... steps.
     n_features_in_ : int
 
     Notes

@@ -65,7 +65,7 @@ def bradley_terry(P: ArrayLike | sparse.sparray) -> Floats:
 
     Notes
     -----
-    The maximum exists if and only if the graph of the p_ij > 0 is strongly connected [Ford1957]_: there is
+    The maximum exists if and only if the graph of the p_ij > 0 is strongly connected ([Ford1957]_): there is
     no part of the items that never loses to the rest. Where that fails (degrees of 0 and 1, items that were
     never compared), or hangs on degrees below 1e-9 of the largest, this much is added to all p_ij with
     i != j. As the addition goes to 0, the worths of a and b grow apart without end if a chain of preferences

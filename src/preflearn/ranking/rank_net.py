@@ -32,7 +32,7 @@ class RankNet(RankingLearner):
     """A utility learned by a network with one hidden layer, section 3.1.2 of [AhmadiFahandar2019]_.
 
     For f(x) = v·max(0, Wx + b) and the m pairs (i, j) of items of one query where i has the smaller rank,
-    Adam [Kingma2015]_ goes down, in mini-batches of pairs::
+    Adam ([Kingma2015]_) goes down, in mini-batches of pairs::
 
         1/m sum over pairs of log(1 + exp(-sigma (f(x_i) - f(x_j)))).
 

@@ -25,11 +25,11 @@ _NARROWEST = 1e-150  # so w has less than 1e170, which times 1e100 is finite
 class ExpectedRankRegression(RankingLearner):
     """Least squares of relative positions: ERR of [AhmadiFahandar2019]_.
 
-    With pi(i) the position of item i among the |Q| items of its query, it solves::
+    With pi(i) the position of item i among the ``|Q|`` items of its query, it solves::
 
         minimise sum_i (pi(i) / (|Q| + 1) - w·x_i - b)^2,
 
-    and ranks by -w·x. For a query drawn from N ranked items, pi(i) (N + 1) / (|Q| + 1) is the expected
+    and ranks by -w·x. For a query drawn from N ranked items, ``pi(i) (N + 1) / (|Q| + 1)`` is the expected
     position of item i among them all, given the order of the query.
 
     Attributes
@@ -37,7 +37,7 @@ class ExpectedRankRegression(RankingLearner):
     coef_ : ndarray of shape (p,)
         w; where features depend on each other linearly, the shortest of all solutions.
     intercept_ : float
-        b.
+        The constant b.
     n_features_in_ : int
 
     Notes

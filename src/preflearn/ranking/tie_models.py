@@ -210,18 +210,18 @@ class Davidson(TieModel):
         infinite where the preferences can be separated.
     bias_reduced : bool
         Whether half the logarithm of the determinant of the information is added to the likelihood, which
-        removes the bias of order 1/m [Firth1993]_: scores are finite, whoever is unbeaten, also where alpha
+        removes the bias of order 1/m ([Firth1993]_): scores are finite, whoever is unbeaten, also where alpha
         is very small. Of at most 5,000 items and features.
 
     Attributes
     ----------
     coef_ : ndarray of shape (p,)
-        w.
+        The coefficients w.
     nu_ : float
         Weight of ties; nu / (2 + nu) is the probability of a tie between equals. It is 0, the limit, where
         the data hold no ties: then this is the model of Bradley and Terry.
     tau_ : float
-        2 log(nu) if nu > 1, else 0: a tie is the most probable outcome where abs(d) < tau_.
+        2 log(nu) if nu > 1, else 0: a tie is the most probable outcome where abs(d) < `tau_`.
     objective_, dual_gap_ : float
         The minimum, and the relative duality gap that proves it.
     n_iter_, n_features_in_ : int
@@ -282,11 +282,11 @@ class OrdinalComparison(TieModel):
     Attributes
     ----------
     coef_ : ndarray of shape (p,)
-        w.
+        The coefficients w.
     threshold_ : float
-        t. It is 0, the limit, where the data hold no ties.
+        The threshold t. It is 0, the limit, where the data hold no ties.
     tau_ : float
-        A tie is the most probable outcome where abs(d) < tau_. It solves 2F(d - t) + F(-d - t) = 1 and is
+        A tie is the most probable outcome where abs(d) < `tau_`. It solves 2F(d - t) + F(-d - t) = 1 and is
         smaller than t; it is 0 where 3F(-t) > 1 (for the logit, t < log 2): then a tie is never the most
         probable, and `predict` says 0 only at d = 0, where both preferences are equally probable.
     objective_, dual_gap_ : float

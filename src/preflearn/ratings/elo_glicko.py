@@ -95,7 +95,7 @@ class Elo(RatingSystem):
 
     Notes
     -----
-    Without a likelihood `predict_proba` uses the model of ties by Davidson whose expected score is E; nu_
+    Without a likelihood `predict_proba` uses the model of ties by Davidson whose expected score is E; `nu_`
     maximises the likelihood of all outcomes so far, given the ratings before each match. It has three
     columns, that of ties 0 where there were none. With a likelihood it is p(y | d), of two columns where the
     likelihood has no ties.
@@ -199,7 +199,7 @@ class Glicko(RatingSystem):
     Notes
     -----
     A match is forecast with the variances of both: E = 1 / (1 + 10^{-g(v_1 + v_2)(r_1 - r_2 + h)/400}).
-    `predict_proba` uses the model of ties by Davidson with this expected score; nu_ maximises the
+    `predict_proba` uses the model of ties by Davidson with this expected score; `nu_` maximises the
     likelihood of all outcomes so far, given the ratings that they were rated with.
 
     Examples

@@ -53,9 +53,10 @@ class SVMCompare(KernelMachine):
         Constant of the kernels poly and sigmoid.
     tol : float
         Duality gap, relative to the objective, at which to stop; rounding may stop the solver before, and
-        a gap above 1e-6 gives a ConvergenceWarning. |u - u*|² is at most twice the gap times the objective,
-        so 1e-6 tells nearly all pairs apart. The default is what rounding allows: the last steps are exact
-        equations and cost little, and pairs on the margin, many in a machine with a threshold, stay there.
+        a gap above 1e-6 gives a ConvergenceWarning. ``|u - u*|²`` is at most twice the gap times the
+        objective, so 1e-6 tells nearly all pairs apart. The default is what rounding allows: the last steps
+        are exact equations and cost little, and pairs on the margin, many in a machine with a threshold, stay
+        there.
     tie_weight : float or "least"
         Multiplies the weight of each tie. "least": 1 or, where beta is not negative then, what makes ties
         weigh 0.6, 0.7, 0.8, 0.9 or 1 times as much as preferences: the first with which it is. With 1 it is
@@ -84,14 +85,14 @@ class SVMCompare(KernelMachine):
     Notes
     -----
     The two copies of a tie have opposite differences; they share a row here. **Which method**: with h hinges
-    (one a preference, two a tie), q = h · sum of C |d|² over the hinges, and the rank r of the Gram matrix of
-    the n distinct items (found where it is at most 300, else n; for the linear kernel p, or the number
-    of items if it is less), the dual by blocks where h <= 8r, or q is at most the larger of r³ and 160³;
-    otherwise, or where the dual gives up, the interior point.
+    (one a preference, two a tie), q = h · sum of ``C |d|²`` over the hinges, and the rank r of the Gram
+    matrix of the n distinct items (found where it is at most 300, else n; for the linear kernel p, or the
+    number of items if it is less), the dual by blocks where h <= 8r, or q is at most the larger of r³ and
+    160³; otherwise, or where the dual gives up, the interior point.
 
     - The dual needs K, n², and blocks of at most 4,000 pairs; it is libsvm's method with Newton steps for the
       weights between their bounds. Labels that agree well leave few of these; up to 2r hinges of random
-      labels can mostly be met [Cover1965]_, by many. It gives up when the systems of its Newton steps, each
+      labels can mostly be met ([Cover1965]_), by many. It gives up when the systems of its Newton steps, each
       counted by its unknowns cubed, add up to h r² times (2.5 r / h)⁴, or what is nearest to it from 1/4
       to 4: a part of what the interior point takes.
     - The interior point has r unknowns: a step costs n r² and grows linearly in the number of pairs.

@@ -50,7 +50,7 @@ class LogisticCompare(ComparisonEstimator):
         `SVMCompare`.
     kernel : {"linear", "rbf"}
         "linear": phi(x) = x, to be standardised beforehand, since w·w depends on the scale of the features;
-        "rbf": random Fourier features, whose inner products are nearly the kernel [RahimiRecht2007]_.
+        "rbf": random Fourier features, whose inner products are nearly the kernel ([RahimiRecht2007]_).
     gamma : float or "scale"
         As in `SVMCompare`.
     n_components : int
@@ -77,7 +77,7 @@ class LogisticCompare(ComparisonEstimator):
     tau_ : float
         1, the threshold of the comparison function.
     loss_, dual_gap_ : float
-        F at w and beta; it exceeds its minimum by at most the share dual_gap_ of it.
+        F at w and beta; it exceeds its minimum by at most the share `dual_gap_` of it.
     n_iter_ : int
         Number of Newton steps on all pairs.
     n_features_in_ : int
@@ -89,7 +89,7 @@ class LogisticCompare(ComparisonEstimator):
     thresholds -1 and 1, whose ties have probability 1 - a - b. The loss of a preference is -log a or -log b
     exactly. That of a tie is -log((1 - a)(1 - b)), and (1 - a)(1 - b) = (1 - a - b) / (1 - exp(2 beta)) for
     every z. So F is the negative log-likelihood of the ordinal model, which is that of Rao and Kupper
-    [RaoKupper1967]_, but for log(1 - exp(2 beta)) a tie: for a given beta both have the same best w.
+    ([RaoKupper1967]_), but for log(1 - exp(2 beta)) a tie: for a given beta both have the same best w.
 
     **The bias.** At its optimum beta < 0 if and only if, at the w that is best for beta = 0, ties outweigh
     the sum over preferences of s(-w·d). So beta < 0 wherever ties weigh at least as much as preferences.

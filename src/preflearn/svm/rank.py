@@ -93,11 +93,11 @@ class SVMRank(KernelMachine):
 
     Notes
     -----
-    The two copies of a tie in rank2 lose (1 - z)_+ + (1 + z)_+ = 2 + (|z| - 1)_+ at z = u·d. That is constant
-    for |z| <= 1: a tie has no say until its difference exceeds the margin that preferences try to reach,
-    and then it pulls with C, half as much as a preference that counts twice. So duplication makes the
-    numbers of rows equal, not the pull. rank and rank2 differ through such ties only, and by the factor two
-    on C.
+    The two copies of a tie in rank2 lose ``(1 - z)_+ + (1 + z)_+ = 2 + (|z| - 1)_+`` at z = u·d. That is
+    constant for ``|z| <= 1``: a tie has no say until its difference exceeds the margin that preferences try
+    to reach, and then it pulls with C, half as much as a preference that counts twice. So duplication makes
+    the numbers of rows equal, not the pull. rank and rank2 differ through such ties only, and by the factor
+    two on C.
 
     [AhmadiFahandar2019]_ choose C on the whole path by 2-fold cross-validation repeated three times, and so
     does "path" here; whether their folds split pairs or items they don't say: pairs that share an item are

@@ -56,7 +56,7 @@ class LPCompare(ExpandedMachine):
     nu : float
         In (0, 1]: at most this share of the weight of pairs gets slack.
     radius : float
-        Limit of sum_j |a_j|, in units of r over those of the kernel.
+        Limit of ``sum_j |a_j|``, in units of r over those of the kernel.
     kernel, gamma, degree, coef0
         As in `SVMCompare`, but the kernel need not be positive semi-definite.
 
@@ -91,7 +91,7 @@ class LPCompare(ExpandedMachine):
 
     The last sum is 1 unless mu = 1. With no slack and no radius it is the dual of `MarginLP`.
 
-    **What nu says.** A pair with slack has |g_i| = c_i; one that keeps clear of its margin boundary has
+    **What nu says.** A pair with slack has ``|g_i| = c_i``; one that keeps clear of its margin boundary has
     g_i = 0. So pairs with slack weigh at most a share nu, and, unless mu = 1, those with slack or on the
     boundary at least a share nu. A tie counts once: while mu < 1, only one of its two sides can be on the
     boundary.
@@ -104,18 +104,18 @@ class LPCompare(ExpandedMachine):
     **Extremes.** r = 0 has the value 1 - 2 (share of preferences) / nu for mu = 1, and -1 for mu = -1; it
     can be optimal, and `predict` is 0 then. If c_i > 1 for all pairs (nu < 1/m), no pair gets slack; where
     linear weights separate the pairs, mu is then that of `MarginLP` if and only if the radius reaches the
-    least sum |a_j| of one of its optima sum_j a_j x_j.
+    least ``sum |a_j|`` of one of its optima sum_j a_j x_j.
 
     Only preferences would leave the threshold 1 without a meaning (the program is then LPBoost
-    [Demiriz2002]_ on differences, whose r grows with the radius). Only ties are solved by r = 0.
+    ([Demiriz2002]_) on differences, whose r grows with the radius). Only ties are solved by r = 0.
 
     **Method.** The program for some items and pairs is small; the others enter where they would improve it:
-    items j with |(K B'g)_j| above the largest of those that are in, and pairs that were taken to have slack,
-    or none, wrongly. An eighth of the pairs gives the first guess. Memory grows as n².
+    items j with ``|(K B'g)_j|`` above the largest of those that are in, and pairs that were taken to have
+    slack, or none, wrongly. An eighth of the pairs gives the first guess. Memory grows as n².
 
     **Centring.** Adding a constant to a column of K changes no difference. A linear kernel is taken between
-    the centred items and the items themselves, so the limit on sum_j |a_j| keeps its meaning: it does depend
-    on the origin of the features, as the functions sum_j a_j x_j·x do.
+    the centred items and the items themselves, so the limit on ``sum_j |a_j|`` keeps its meaning: it does
+    depend on the origin of the features, as the functions sum_j a_j x_j·x do.
 
     Examples
     --------

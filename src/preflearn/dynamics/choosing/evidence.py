@@ -88,7 +88,7 @@ def maximise_evidence(
 ) -> EvidenceMaximum:
     """Hyperparameters that maximise the log marginal likelihood (section 6 of [Maystre2019]_), by gradients.
 
-    L-BFGS-B [Byrd1995]_ over the logarithms of the parameters, from those of `model`. An evaluation is a
+    L-BFGS-B ([Byrd1995]_) over the logarithms of the parameters, from those of `model`. An evaluation is a
     fit to the model's `tol`, which begins with the pseudo-observations of the best one so far, and a
     gradient. The maximum is a local one: start from several models where that matters. In a product of
     covariances only the product of the variances counts, so fix all of them but one.
@@ -249,8 +249,8 @@ def gradient_of(fitted: DynamicComparisons, names: list[str]) -> Floats:
     stay as they are. At the fixed point that is the derivative of the evidence of refitted models, since
     the evidence is stationary in them:
 
-    *EP* [Seeger2005]_. Let :math:`\lambda_n` be the natural parameters of the pseudo-observations of match n
-    (alpha and -beta/2 of each of its features), :math:`\eta_n` those of the posterior marginals, so that
+    *EP* ([Seeger2005]_). Let :math:`\lambda_n` be the natural parameters of the pseudo-observations of match
+    n (alpha and -beta/2 of each of its features), :math:`\eta_n` those of the posterior marginals, so that
     :math:`\eta_n - \lambda_n` are those of the cavity. With :math:`\phi` the log partition function of the
     marginals, :math:`G_n` that of cavity times likelihood, and :math:`\theta` the hyperparameters, EP's
     evidence is

@@ -4,7 +4,7 @@ References
 ----------
 .. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
    time-dynamics", KDD 2019.
-.. [Solin2014] A. Solin, S. Särkkä, "Explicit link between periodic covariance functions and state space
+.. [SolinSarkka2014] A. Solin, S. Särkkä, "Explicit link between periodic covariance functions and state space
    models", AISTATS 2014.
 .. [Hartikainen2010] J. Hartikainen, S. Särkkä, "Kalman filtering and smoothing solutions to temporal Gaussian
    process regression models", MLSP 2010.
@@ -31,10 +31,10 @@ from preflearn.dynamics.described import Length, Positive
 class Periodic(Covariance):
     """k(t, t') = variance * exp(-2 sin²(π (t - t') / period) / lengthscale²): what comes back each period.
 
-    `gram` is exact. The state-space model has the first terms of the Fourier series of [Solin2014]_, whose
-    weights are Bessel functions I_j(1/lengthscale²), and the state 2 order + 1 entries. It is too small by at
-    most 2 Σ_{j > order} e^{-a} I_j(a), a = 1/lengthscale², as a share of the variance: at order 6 by at most
-    1.3e-6 at lengthscale 1, 2.0e-3 at lengthscale 0.5.
+    `gram` is exact. The state-space model has the first terms of the Fourier series of [SolinSarkka2014]_,
+    whose weights are Bessel functions I_j(1/lengthscale²), and the state 2 order + 1 entries. It is too small
+    by at most 2 Σ_{j > order} e^{-a} I_j(a), a = 1/lengthscale², as a share of the variance: at order 6 by at
+    most 1.3e-6 at lengthscale 1, 2.0e-3 at lengthscale 0.5.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class SquaredExponential(Covariance):
 
     `gram` is exact. The state-space model is that of [Hartikainen2010]_: with z = (ω lengthscale)²/2 the
     spectrum is proportional to e^{-z} = 1 / (1 + z + z²/2 + ...), and its denominator ends at z^order. The
-    model's covariance differs most at gap 0, where it is too large; as a share of the variance by at most
+    model's covariance differs most at gap 0, where it is too large; as a share of the variance by at most::
 
         order   2      4      6      8      10
         error   0.141  0.0171 3.0e-3 6.1e-4 1.3e-4

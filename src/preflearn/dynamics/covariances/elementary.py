@@ -259,7 +259,7 @@ class _Matern(Covariance):
 
 
 class Matern12(_Matern):
-    """k(t, t') = variance * e^-u, u = |t - t'| / lengthscale: a rough score that returns to its mean.
+    """k(t, t') = variance * e^-u, u = ``|t - t'|`` / lengthscale: a rough score that returns to its mean.
 
     Parameters
     ----------
@@ -283,7 +283,7 @@ class Matern12(_Matern):
 
 
 class Matern32(_Matern):
-    """k(t, t') = variance * (1 + u) e^-u, u = √3 |t - t'| / lengthscale: a score that has a slope.
+    """k(t, t') = variance * (1 + u) e^-u, u = √3 ``|t - t'|`` / lengthscale: a score that has a slope.
 
     Parameters
     ----------
@@ -307,7 +307,7 @@ class Matern32(_Matern):
 
 
 class Matern52(_Matern):
-    """k(t, t') = variance * (1 + u + u²/3) e^-u, u = √5 |t - t'| / lengthscale: a score that has a curvature.
+    """k(t, t') = variance * (1 + u + u²/3) e^-u, u = √5 ``|t - t'|`` / lengthscale: a score with a curvature.
 
     Parameters
     ----------

@@ -5,8 +5,8 @@ c = 1/2 and up = r e^{u/2}, down = r e^{-u/2} for Skellam, r the base rate.
 
 References
 ----------
-.. [Karlis2009] D. Karlis, I. Ntzoufras, "Bayesian modelling of football outcomes: using the Skellam's
-   distribution for the goal difference", IMA Journal of Management Mathematics 20, 2009.
+.. [KarlisNtzoufras2009] D. Karlis, I. Ntzoufras, "Bayesian modelling of football outcomes: using the
+   Skellam's distribution for the goal difference", IMA Journal of Management Mathematics 20, 2009.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Poisson(Likelihood):
 
 @dataclass(frozen=True)
 class Skellam(Likelihood):
-    """y = ..., -1, 0, 1, ... is the difference of two Poisson counts of points, as in [Karlis2009]_.
+    """y = ..., -1, 0, 1, ... is the difference of two Poisson counts of points, as in [KarlisNtzoufras2009]_.
 
     With the rates r e^{d/2} and r e^{-d/2}, r the base rate, and I the modified Bessel function,
     p(y | d) = exp(y d/2 - 2 r cosh(d/2)) I_|y|(2 r).

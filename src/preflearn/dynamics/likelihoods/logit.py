@@ -7,7 +7,7 @@ E P'' / E P - (E P' / E P)².
 
 References
 ----------
-.. [Rao1967] P. V. Rao, L. L. Kupper, "Ties in paired-comparison experiments: a generalization of the
+.. [RaoKupper1967] P. V. Rao, L. L. Kupper, "Ties in paired-comparison experiments: a generalization of the
    Bradley-Terry model", Journal of the American Statistical Association 62, 1967.
 """
 
@@ -159,7 +159,7 @@ class Logit(Results):
 
 @dataclass(frozen=True)
 class OrdinalLogit(Results):
-    """P(±1 | d) = 1 / (1 + e^{margin ∓ d}), the rest a tie (y = 0): the model of [Rao1967]_.
+    """P(±1 | d) = 1 / (1 + e^{margin ∓ d}), the rest a tie (y = 0): the model of [RaoKupper1967]_.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ cannot call them.
 
 References
 ----------
-.. [Glenn1960] W. A. Glenn, H. A. David, "Ties in paired-comparison experiments using a modified
+.. [GlennDavid1960] W. A. Glenn, H. A. David, "Ties in paired-comparison experiments using a modified
    Thurstone-Mosteller model", Biometrics 16, 1960.
 """
 
@@ -169,7 +169,7 @@ class Probit(Results):
 
 @dataclass(frozen=True)
 class OrdinalProbit(Results):
-    """P(±1 | d) = Phi(±d - margin), the rest a tie (y = 0): the model of [Glenn1960]_.
+    """P(±1 | d) = Phi(±d - margin), the rest a tie (y = 0): the model of [GlennDavid1960]_.
 
     Parameters
     ----------

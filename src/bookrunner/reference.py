@@ -1,0 +1,56 @@
+"""A small Sphinx extension: the reference of the API, from the docstrings, and links to it from chapters."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sphinx.application import Sphinx
+from sphinx.ext import autosummary
+
+_LIST = re.compile(r"\nReferences\n-+\n.*?(?=\n\w+\n-+\n|\Z)", re.DOTALL)
+_IMPORTS = re.compile(r"from preflearn[\w.]* import (\([^)]*\)|.*)|\b(?:datasets|metrics|plots)\.(\w+)")
+# A name in highlighted code, but not of an argument; and code in a sentence, where it is no link yet.
+_NAMED = re.compile(
+    r'<span class="n">(\w+)</span>(?!<span class="o">=<)'
+    r'|(?<!">)<code class="docutils literal notranslate"><span class="pre">([\w.]+).*?</code>'
+)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the extension."""
+    autosummary.WELL_KNOWN_ABBREVIATIONS += ("eq.",)  # no end of a sentence
+    app.connect("autodoc-process-docstring", _cite, priority=400)  # before napoleon reads it
+    app.connect("autodoc-skip-member", _skip)
+    app.connect("html-page-context", _link)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _skip(app: Sphinx, what: str, name: str, member: Any, *_: Any) -> bool | None:
+    """Leave out what scikit-learn gives all its estimators, and fields that the text of their class has."""
+    foreign = str(getattr(member, "__module__", "")).startswith("sklearn.")
+    return True if foreign or str(member.__doc__).startswith("Alias for field") else None
+
+
+def _cite(app: Sphinx, what: str, name: str, documented: Any, options: Any, lines: list[str]) -> None:
+    """A citation leads to the book's page of references."""
+    lines[:] = re.sub(r"\[(\w+)\]_", r":cite:t:`\1`", _LIST.sub("", "\n".join(lines))).split("\n")
+
+
+def _link(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Lead from public names to their entries: classes by their name, the rest where a page imports it."""
+    if doctree is None:
+        return
+    imported = set(re.findall(r"\w+", " ".join(map("".join, _IMPORTS.findall(doctree.astext())))))
+    entries = ((full.split("."), entry) for full, entry in app.env.domaindata["py"]["objects"].items())
+    known = {path[2]: entry for path, entry in entries if len(path) == 3}
+    public = {name: entry for name, entry in known.items() if name[0].isupper() or name in imported}
+
+    def linked(found: re.Match[str]) -> str:
+        path = (found[1] or found[2]).split(".")
+        if (entry := next((public[name] for name in path if name in public), None)) is None:
+            return found[0]
+        place = f"{app.builder.get_relative_uri(page, entry.docname)}#{entry.node_id}"
+        return f'<a class="reference internal" href="{place}">{found[0]}</a>'
+
+    context["body"] = _NAMED.sub(linked, context["body"])
