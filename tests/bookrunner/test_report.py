@@ -93,10 +93,10 @@ def test_a_template_has_the_form_of_a_page(name):
 
 
 def test_both_templates_read_files_in_the_same_way():
-    words = ["def column(", "def labels(", "def clock(", "def read(", "def identified("]
+    words = ["def column(", "def labels(", "def said(", "def clock(", "def read(", "def identified("]
     sources = [["".join(cell["source"]) for cell in cells(name)] for name in TEMPLATES]
     found = [[one for one in both if any(word in one for word in words)] for both in sources]
-    assert len(found[0]) == 5
+    assert len(found[0]) == 6
     assert found[0] == found[1]
 
 
@@ -123,7 +123,7 @@ def test_a_template_runs_on_its_example(name):
         ([3, 0, -2, None], [1, 0, -1, None]),
         (["H", "d", "A", None], [1, 0, -1, None]),
         (["Ann", "Bob", "tie (both bad)", ""], [1, 1, 0, None]),  # the names of who won
-        (["home", "away", "tie", "home"], [1, -1, 0, 1]),  # the columns' names
+        (["Home", "away", "tie (both bad)", "home"], [1, -1, 0, 1]),  # the columns' names
         (["1-0", "0-1", "1/2-1/2", None], [1, -1, 0, None]),
         (["True", "False", "True", "n/a"], [1, -1, 1, None]),
     ],
@@ -131,9 +131,12 @@ def test_a_template_runs_on_its_example(name):
 def test_outcomes_are_read_as_they_are_meant(column, expected):
     raw = pd.DataFrame({"home": ["Ann", "Bob"] * 2, "away": ["Bob", "Cy"] * 2, "x": column})
     asked = {"first": "home", "second": "away", "outcome": "x"}
-    names = defined("use_matches", "def labels(", **defined("use_matches", "def column(", **asked))
+    names = defined("use_matches", "def said(", **defined("use_matches", "def column(", **asked))
+    names = defined("use_matches", "def labels(", **names)
     found = names["labels"](raw, raw["home"], raw["away"])
     np.testing.assert_array_equal(found, np.array(expected, dtype=float))
+    told = {"H": "a as lost, h as won", "1-0": "0-1 as lost, 1-0 as won"}.get(column[0], "")
+    assert told in " ".join(names["notes"])
 
 
 @pytest.mark.parametrize(
@@ -145,6 +148,7 @@ def test_outcomes_are_read_as_they_are_meant(column, expected):
         (["31/01/24", "01/02/24"], "", "2024-01-31"),
         (["January 31, 2024", "February 1, 2024"], "", "2024-01-31"),
         ([20240131, 20240201], "", "2024-01-31"),
+        (["2024.01.31", "2024.02.01"], "", "2024-01-31"),
         (["03/04/2024", "05/04/2024"], "%d/%m/%Y", "2024-04-03"),
         ([3.5, 7], "", 3.5),
     ],
