@@ -99,7 +99,7 @@ def test_a_command_line_is_one_on_a_fresh_clone(line, clone, monkeypatch, capsys
             assert set((extras[1] or "book").split(",")) <= set(EXTRAS)
         case ["python", "-m", "pytest", *paths]:
             assert all((clone / path).exists() for path in paths)
-        case ["python", *program]:  # a script, or -m and a module
+        case ["python" | "python3", *program]:  # a script, or -m and a module
             assert _run(clone, sys.executable, *program[: 1 + (program[0] == "-m")], "--help")
         case ["pre-commit", "install"]:
             assert yaml.safe_load((clone / ".pre-commit-config.yaml").read_text())["repos"]
@@ -107,6 +107,22 @@ def test_a_command_line_is_one_on_a_fresh_clone(line, clone, monkeypatch, capsys
             assert script == ".venv/bin/activate", "what make installs into"
         case _:
             pytest.fail(f"no way is known to try {line!r}")
+
+
+def test_ratings_become_a_ranking_as_the_readme_says(tmp_path, monkeypatch, capsys):
+    (block,) = re.findall(
+        r"^```python\n(import pandas.*?ratings\.csv.*?)^```",
+        (ROOT / "README.md").read_text("utf-8"),
+        re.MULTILINE | re.DOTALL,
+    )
+    assert len([line for line in block.splitlines() if line]) <= 10
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        f"{user},{item},{rating}" for user in "abcd" for item, rating in zip("xyz", (1, 5, 5), strict=True)
+    ]
+    (tmp_path / "ratings.csv").write_text("\n".join(["user,item,rating", *rows, "e,x,4", "e,z,2"]))
+    exec(block, {})
+    assert [line.split()[1] for line in capsys.readouterr().out.splitlines()[1:]] == ["y", "z", "x"]
 
 
 def test_command_lines_are_found():

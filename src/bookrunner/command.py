@@ -146,7 +146,7 @@ def _report(data: Path, judgements: bool, output: Path | None, parameters: Any) 
     from bookrunner.report import write_report
 
     path = output or Path(f"{data.stem}_report.html")
-    return write_report(find_project(), data, _named(parameters), judgements, path)
+    return write_report(data, _named(parameters), judgements, path)
 
 
 @_preflearn.command("data", short_help="The public data sets: list, fetch, verify.")

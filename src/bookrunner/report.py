@@ -10,19 +10,15 @@ from markdown_it import MarkdownIt
 
 from bookrunner.execution import Kernels, execute
 from bookrunner.files import check_writable, write_atomically
-from bookrunner.project import Chapter, Project
-from bookrunner.records import filled
+from bookrunner.project import Chapter
+from bookrunner.records import filled, project_file
 
 
-def write_report(
-    project: Project, data: Path, parameters: dict[str, str], judgements: bool, path: Path
-) -> int:
+def write_report(data: Path, parameters: dict[str, str], judgements: bool, path: Path) -> int:
     """Run a template on a file and write what it shows, without code, as one HTML file.
 
     Parameters
     ----------
-    project : Project
-        Its notebooks have the templates.
     data : Path
         The user's file.
     parameters : dict of str to str
@@ -47,7 +43,7 @@ def write_report(
     with data.open(encoding="utf-8-sig", errors="replace") as file:
         header = file.readline().replace(";", ",").replace("\t", ",").strip().split(",")
     judged = judgements or "judge" in header or not {"judge", "features"}.isdisjoint(parameters)
-    template = Chapter(project.notebooks / f"use_{'judgements' if judged else 'matches'}.ipynb")
+    template = Chapter(project_file(f"notebooks/use_{'judgements' if judged else 'matches'}.ipynb"))
     given = template.checked_parameters({**parameters, "data": str(data.resolve())})
     check_writable([path.absolute().parent])
 
@@ -57,7 +53,8 @@ def write_report(
 
     kernels = Kernels()
     try:
-        result = execute(template.notebook, given, str(project.root), kernels=kernels, begun=begun)
+        root = str(template.path.parents[1])
+        result = execute(template.notebook, given, root, kernels=kernels, begun=begun)
     finally:
         kernels.stop()
     kind, _, said = result.summary.rpartition(" in cell ")[0].partition(": ")

@@ -2,10 +2,13 @@
 
 import json
 import re
+import tomllib
 import warnings
+from io import StringIO
 from pathlib import Path
 
 import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -28,6 +31,7 @@ def look(monkeypatch):
     with matplotlib.rc_context():
         matplotlib.use("Agg")
         yield
+        plt.close("all")
 
 
 @pytest.fixture
@@ -46,7 +50,7 @@ def cells(name, kind="code"):
 
 def defined(name, word, **names):
     """What the cells of a template define that hold a word."""
-    names = {"np": np, "pd": pd, "source": "own.csv"} | names
+    names = {"np": np, "pd": pd, "Path": Path, "StringIO": StringIO, "source": "own.csv"} | names
     for cell in cells(name):
         if word in "".join(cell["source"]):
             exec("".join(cell["source"]), names)
@@ -89,10 +93,10 @@ def test_a_template_has_the_form_of_a_page(name):
 
 
 def test_both_templates_read_files_in_the_same_way():
-    words = ["def column(", "def labels(", "def clock("]
+    words = ["def column(", "def labels(", "def said(", "def clock(", "def read(", "def identified("]
     sources = [["".join(cell["source"]) for cell in cells(name)] for name in TEMPLATES]
     found = [[one for one in both if any(word in one for word in words)] for both in sources]
-    assert len(found[0]) == 3
+    assert len(found[0]) == 6
     assert found[0] == found[1]
 
 
@@ -105,7 +109,7 @@ def test_a_template_runs_on_its_example(name):
     assert result.summary == ""
     told = {
         "use_matches": "570 matches** of **12 players",
-        "use_judgements": "So does judge 12.",
+        "use_judgements": "**1 of 12 do, by more than 3**: judge 12.",
     }  # by chance
     assert told[name] in json.dumps(result.notebook)
 
@@ -119,16 +123,80 @@ def test_a_template_runs_on_its_example(name):
         ([3, 0, -2, None], [1, 0, -1, None]),
         (["H", "d", "A", None], [1, 0, -1, None]),
         (["Ann", "Bob", "tie (both bad)", ""], [1, 1, 0, None]),  # the names of who won
-        (["home", "away", "tie", "home"], [1, -1, 0, 1]),  # the columns' names
+        (["Home", "away", "tie (both bad)", "home"], [1, -1, 0, 1]),  # the columns' names
         (["1-0", "0-1", "1/2-1/2", None], [1, -1, 0, None]),
+        (["True", "False", "True", "n/a"], [1, -1, 1, None]),
     ],
 )
 def test_outcomes_are_read_as_they_are_meant(column, expected):
     raw = pd.DataFrame({"home": ["Ann", "Bob"] * 2, "away": ["Bob", "Cy"] * 2, "x": column})
     asked = {"first": "home", "second": "away", "outcome": "x"}
-    names = defined("use_matches", "def labels(", **defined("use_matches", "def column(", **asked))
+    names = defined("use_matches", "def said(", **defined("use_matches", "def column(", **asked))
+    names = defined("use_matches", "def labels(", **names)
     found = names["labels"](raw, raw["home"], raw["away"])
     np.testing.assert_array_equal(found, np.array(expected, dtype=float))
+    told = {"H": "a as lost, h as won", "1-0": "0-1 as lost, 1-0 as won"}.get(column[0], "")
+    assert told in " ".join(names["notes"])
+
+
+@pytest.mark.parametrize(
+    ("column", "form", "expected"),
+    [
+        (["2024-01-31", "2024-02-01 18:00"], "", "2024-01-31"),
+        (["31.01.2024", "01.02.2024"], "", "2024-01-31"),
+        (["1/31/2024", "2/1/2024"], "", "2024-01-31"),
+        (["31/01/24", "01/02/24"], "", "2024-01-31"),
+        (["January 31, 2024", "February 1, 2024"], "", "2024-01-31"),
+        ([20240131, 20240201], "", "2024-01-31"),
+        (["2024.01.31", "2024.02.01"], "", "2024-01-31"),
+        (["03/04/2024", "05/04/2024"], "%d/%m/%Y", "2024-04-03"),
+        ([3.5, 7], "", 3.5),
+    ],
+)
+def test_times_are_read_by_the_one_form_that_fits(column, form, expected):
+    raw = pd.DataFrame({"day": column})
+    names = defined("use_matches", "def clock(", **defined("use_matches", "def column("))
+    found = names | {"time": "day", "time_format": form}
+    exec(
+        "".join(next(c for c in cells("use_matches") if "def clock(" in "".join(c["source"]))["source"]),
+        found,
+    )
+    times = found["clock"](raw)
+    assert times[0] == (pd.Timestamp(expected) if isinstance(expected, str) else expected)
+    assert len(times) == 2
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "a,b\nCafé,1\n".encode(),
+        "a;b\nCafé;1\n".encode("cp1252"),
+        "a\tb\r\nCafé\t1\r\n\r\n".encode("utf-16"),
+        "\ufeffa,b\nCafé,1\n,\n".encode(),
+    ],
+)
+def test_a_file_is_read_in_its_code_and_with_its_separators(tmp_path, content):
+    (tmp_path / "own.csv").write_bytes(content)
+    names = defined("use_matches", "def read(", **defined("use_matches", "def column("))
+    table = names["read"](tmp_path / "own.csv")
+    assert table.to_dict("list") == {"a": ["Café"], "b": ["1"]}
+
+
+def test_of_more_than_two_thousand_items_those_judged_most_are_kept(tmp_path):
+    chain = pd.DataFrame(
+        {"first": range(2009), "second": range(1, 2010), "outcome": [1, -1, 0] * 669 + [1, -1]}
+    )
+    pd.concat([chain, chain[:2000]]).to_csv(tmp_path / "own.csv", index=False)
+    names = {}
+    for cell in cells("use_judgements"):
+        exec("".join(cell["source"]), names)
+        if "data = " in "".join(cell["source"]):
+            names["data"] = str(tmp_path / "own.csv")
+        if "counts = " in "".join(cell["source"]):
+            break
+    assert names["n"] == 2000
+    assert set(names["items"]) >= set(map(str, range(1, 2000)))
+    assert "all but the 2,000 items of the 2,010 that were judged most often" in names["notes"][-1]
 
 
 # ---- The reports
@@ -187,31 +255,86 @@ def test_a_file_with_judges_is_one_of_judgements(here, options, title):
     assert f"<h1>{title}" in (here / "there.html").read_text("utf-8")
 
 
+def games_with_slips():
+    frame = games(300).assign(neutral=["no", "yes"] * 150)
+    frame.loc[7, ["home", "away"]] = "Bob"
+    frame.loc[299, ["home", "away", "result"]] = ["Annn", "Bob", None]
+    return pd.concat([frame.iloc[:9], frame.iloc[8:]])
+
+
+def test_a_few_slips_in_a_file_are_left_out_and_told(here):
+    games_with_slips().to_csv("own.csv", index=False)
+    assert main(["report", "own.csv", *MATCHES, "-p", "profile", "full"]) == 0
+    page = (here / "own_report.html").read_text("utf-8")
+    assert "own.csv has 'Bob' in line 9, column 'away'; expected another name than in column 'home'" in page
+    assert "<strong>1 rows are copies of another row</strong>" in page
+    assert "<strong>299 matches</strong> of <strong>4 players" in page
+    assert re.search(r"Annn[^.]*Ann", page[page.index("What comes next") :])
+
+
+@pytest.mark.parametrize("options", [[*MATCHES[:-1], "first won"], ["--judgements", *MATCHES]])
+def test_what_a_message_advises_works(here, options):
+    """Of files whose rows name the winner first, or have one time, or few matches."""
+    frame = games(20 if "--judgements" in options else 60)
+    frame.assign(day="2024-01-01" if "--judgements" in options else frame["day"]).to_csv(
+        "own.csv", index=False
+    )
+    assert main(["report", "own.csv", *options]) == 0
+
+
+def test_the_order_of_two_items_is_corrected_for(here):
+    rng = np.random.default_rng(3)
+    first, second = np.array([rng.choice(4, 2, replace=False) for _ in range(600)]).T
+    won = rng.random(600) < 1 / (1 + np.exp(-(1.5 + 0.5 * (first - second))))
+    frame = pd.DataFrame({"left": first, "right": second, "better": won.astype(int)})
+    frame.to_csv("own.csv", index=False)
+    assert main(["report", "own.csv", "--judgements", *JUDGEMENTS]) == 0
+    page = (here / "own_report.html").read_text("utf-8")
+    added = float(re.search(r"Being first adds ([\d.]+) to a score", page)[1])
+    assert added == pytest.approx(1.5, abs=0.4)
+    names = re.findall(r'<td>\d</td>\s*<td style="text-align: left">(\d)</td>', page)
+    assert names[:4] == ["3", "2", "1", "0"]
+
+
 WRONG = [
     (games(), [], "the columns home, away, day, result; expected one called 'first', or -p first NAME"),
     (
         games().assign(day="03/04/2024"),
         MATCHES,
-        "'03/04/2024' in row 0 of column 'day'; expected a number,",
+        "'03/04/2024' in column 'day'; expected -p time_format '%d/%m/%Y' or -p time_format '%m/%d/%Y'",
     ),
-    (games().assign(result="lost"), MATCHES, "'lost' in row 0 of column 'result'; expected who won, 'home'"),
-    (games().assign(result=3), MATCHES, "3.0 in row 0 of column 'result'; expected 1, 0, -1, or 1, 1/2, 0"),
-    (games().assign(away=" "), MATCHES, "' ' in row 0 of column 'away'; expected a name in each row"),
-    (games().assign(away="Ann", home="Ann"), MATCHES, "'Ann' in row 0 of column 'away'; expected another"),
+    (games().assign(day="soon"), MATCHES, "'soon' in line 2, column 'day'; expected a number, or a date"),
+    (games().assign(result="lost"), MATCHES, "'lost' in line 2, column 'result'; expected who won, 'home'"),
+    (games().assign(result=3), MATCHES, "'3' in line 2, column 'result'; expected 1, 0, -1, or 1, 1/2, 0"),
+    (games().assign(away=" "), MATCHES, "'' in line 2, column 'away'; expected a name"),
+    (games().assign(away="Ann", home="Ann"), MATCHES, "'Ann' in line 2, column 'away'; expected another"),
     (games(20), MATCHES, "20 matches with an outcome; expected 30 at least"),
-    (games().assign(day="2024-01-01"), MATCHES, "60 matches at 1 times; expected several"),
+    (games(1), MATCHES, "1 matches with an outcome; expected 30 at least"),
+    (games().assign(result=None), MATCHES, "0 matches with an outcome; expected 30 at least"),
+    (games().assign(result="tie"), MATCHES, "all of them ties"),
+    (
+        games().assign(result=1),
+        MATCHES,
+        "all the same; expected both sides to win, or -p outcome 'first won'",
+    ),
+    (games().assign(day="2024-01-01"), MATCHES, "60 matches with an outcome at 1 times; expected several"),
     (games(), [*MATCHES, "-p", "frist", "home"], "no parameter 'frist'; expected one of"),
     (games(), [*MATCHES, "-p", "n_next", "many"], "n_next is 'many'; expected one like 8"),
+    (games(0), MATCHES, "own.csv is empty"),
+    ("", MATCHES, "own.csv is empty; expected a line of names of columns"),
+    ("home,away\nAnn,Bob\nAnn,Bob,1\n", MATCHES, "expected as many values in each line as there are columns"),
     (tastes(), [*JUDGEMENTS, "-p", "features", "sweet"], "expected one called 'right_sweet'"),
     (tastes(), [*JUDGEMENTS, "-p", "until", "2024"], "no column has times; expected one: -p time NAME"),
     (tastes().assign(better="tie"), JUDGEMENTS, "80 judgements, 0 without a tie; expected 10 at least"),
+    (tastes().assign(better="left"), JUDGEMENTS, "all the same; expected both sides to win, or -p"),
 ]
 
 
 @pytest.mark.parametrize(("frame", "options", "message"), WRONG)
 def test_what_is_wrong_with_a_file_is_one_line_and_the_report_stays(here, capsys, frame, options, message):
     (here / "own_report.html").write_text("before")
-    frame.to_csv("own.csv", index=False)
+    content = frame if isinstance(frame, str) else frame.to_csv(index=False)
+    (here / "own.csv").write_text(content, "utf-8")
     assert main(["report", "own.csv", *options]) == 2
     said = capsys.readouterr().err
     assert said.startswith("preflearn: error: ")
@@ -219,6 +342,13 @@ def test_what_is_wrong_with_a_file_is_one_line_and_the_report_stays(here, capsys
     assert said.count("\n") == 1
     assert " in cell " not in said
     assert (here / "own_report.html").read_text() == "before"
+
+
+def test_templates_are_installed_where_a_report_looks_for_them():
+    carried = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]["targets"]
+    for name in TEMPLATES:
+        path = f"notebooks/{name}.ipynb"
+        assert carried["wheel"]["force-include"][path] == f"bookrunner/_files/{path}"
 
 
 def test_a_file_that_is_not_there_and_a_place_that_is_not_one(here, capsys):

@@ -551,6 +551,20 @@ def test_standings_in_between_are_those_of_who_has_played():
         model.standings(-1.0)
 
 
+def test_standings_since_a_time_are_among_those_who_had_a_match():
+    matches = Matches([[1, -1, 0], [1, -1, 0], [0, 1, -1]], [0.0, 1.0, 2.0], ["a", "b", "c"])
+    model = fitted(matches, [1, 1, -1], Constant(1.0) + Wiener(0.1))
+    everybody, table = model.standings(), model.standings(since=1.5)
+    assert (table["name"].tolist(), table["matches"].tolist()) == (["c", "b"], [1, 3])
+    assert (table["rank"].tolist(), table["rank_high"].max()) == ([1, 2], 2)
+    assert table["score"].tolist() == everybody.set_index("name")["score"][["c", "b"]].tolist()
+    assert model.standings(1.0, since="1970-01-02")["name"].tolist() == ["a", "b"]
+    with pytest.raises(
+        ValueError, match=r"since is 2.5; expected a time up to that of the last match by then, 2"
+    ):
+        model.standings(since=2.5)
+
+
 def test_ranks_have_the_intervals_of_their_posterior():
     """By all orders of three independent scores, each integrated."""
     matches, y = small(n=6, names=NAMES[:3], outcomes=(1, -1))

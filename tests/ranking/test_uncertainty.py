@@ -128,6 +128,11 @@ def test_quasi_variances_of_three_are_exact_and_of_more_nearly():
     q, pairs = model.quasi_variances(), np.column_stack(np.triu_indices(9, 1))
     ratio = np.sqrt(q[pairs].sum(axis=1)) / model.standard_errors(pairs)
     assert 0.9 < ratio.min() <= ratio.max() < 1.1
+    from_one = Pairs(np.vstack([np.eye(9), np.full(9, 1 / 9)]), [[k, 9] for k in range(9)])
+    np.testing.assert_allclose(model.quasi_variances(from_one), q, rtol=1e-3)
+    every, ranks = model.ranks(), model.ranks(pairs=from_one)
+    np.testing.assert_array_equal(ranks.rank, every.rank)
+    np.testing.assert_allclose([ranks.low, ranks.high], [every.low, every.high], atol=1)
 
 
 @pytest.mark.parametrize("tie", [0.0, 0.7])

@@ -264,7 +264,7 @@ class DynamicComparisons(BaseEstimator):
         mean += self._prior.mean.get(feature, 0.0)
         return mean.reshape(at.shape)[()], np.sqrt(variance.reshape(at.shape))
 
-    def standings(self, time: Any = None) -> pd.DataFrame:
+    def standings(self, time: Any = None, since: Any = None) -> pd.DataFrame:
         """The players at a time, the best first: scores, and ranks with their uncertainty.
 
         Parameters
@@ -272,6 +272,8 @@ class DynamicComparisons(BaseEstimator):
         time : float or date, optional
             In the unit of `Matches.time`, or a date or its ISO text where that is days; the last match, if
             None. Players are those who had a match by then; what came later counts in their scores.
+        since : float or date, optional
+            Only those who had a match from then on: ranks are among these.
 
         Returns
         -------
@@ -283,7 +285,7 @@ class DynamicComparisons(BaseEstimator):
         Raises
         ------
         ValueError
-            If nobody had a match by this time.
+            If nobody had a match by this time, or from `since` to it.
 
         Examples
         --------
@@ -301,9 +303,14 @@ class DynamicComparisons(BaseEstimator):
         at = float(times[-1]) if time is None else as_time(time)
         n = int(np.searchsorted(times, at, side="right"))
         require(n > 0, time, "time", f"a time from that of the first match on, {times[0]:g}")
-        count = np.bincount(design.indices[: design.indptr[n]], minlength=design.shape[1])
+        begin = 0 if since is None else int(np.searchsorted(times, as_time(since)))
+        require(begin < n, since, "since", f"a time up to that of the last match by then, {times[n - 1]:g}")
+        count, lately = (
+            np.bincount(design.indices[design.indptr[k] : design.indptr[n]], minlength=design.shape[1])
+            for k in (0, begin)
+        )
         players = [name != ADVANTAGE and not isinstance(name, tuple) for name in self.features_]
-        who = np.flatnonzero(players & (count > 0))
+        who = np.flatnonzero(players & (lately > 0))
         names, scores = tuple(self.features_[k] for k in who), self._scores()
         mean, variance = scores.moments(scores.of(names), np.full(len(who), at))
         mean, std = mean + self._prior.means(names), np.sqrt(variance)

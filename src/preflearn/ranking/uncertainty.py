@@ -61,8 +61,8 @@ class Uncertain(ABC):
     def _joint(self, rows: Any) -> Floats:
         """The covariance of w·x for rows x (k, p) of features, (k, k)."""
 
-    def _covariance(self) -> tuple[Floats, Floats]:
-        rows, scores = self._asked(None)
+    def _covariance(self, pairs: Any = None) -> tuple[Floats, Floats]:
+        rows, scores = self._asked(pairs)
         n = len(scores)
         require(n <= _MOST, n, "the number of items", f"at most {_MOST}: ask for the errors of some pairs")
         return scores, self._joint(rows)
@@ -127,7 +127,9 @@ class Uncertain(ABC):
         dof = int(good.sum())  # 0, if all items of pairs are alike
         return WaldTest(statistic, dof, float(chi2.sf(statistic, dof)) if dof else 1.0)
 
-    def ranks(self, level: float = 0.95, n_draws: int = 10_000, random_state: Any = 0) -> Ranks:
+    def ranks(
+        self, level: float = 0.95, n_draws: int = 10_000, random_state: Any = 0, pairs: Any = None
+    ) -> Ranks:
         """Ranks by score, and intervals of them: quantiles of the ranks of draws of all scores together.
 
         Parameters
@@ -136,14 +138,16 @@ class Uncertain(ABC):
             Of each interval.
         n_draws : int
         random_state : int or numpy Generator
+        pairs : Pairs or array-like, optional
+            As in `standard_errors`: then their differences are ranked, such as those of items from one item.
 
         Returns
         -------
         ranks : Ranks
-            `rank`, `low` and `high`, each of shape (n,).
+            `rank`, `low` and `high`, each of shape (n,), or (m,).
         """
         _quantile(level)
-        scores, covariance = self._covariance()
+        scores, covariance = self._covariance(pairs)
         values, vectors = np.linalg.eigh(covariance)
         noise = generator(random_state).standard_normal((check_count(n_draws, "n_draws", 1), len(scores)))
         draws = scores + noise * np.sqrt(np.maximum(values, 0.0)) @ vectors.T
@@ -151,11 +155,12 @@ class Uncertain(ABC):
         low, high = np.rint(tail).astype(np.int64)
         return Ranks(rankdata(-scores, method="min").astype(np.int64), low, high)
 
-    def quasi_variances(self) -> Floats:
+    def quasi_variances(self, pairs: Any = None) -> Floats:
         """Numbers q of which q_i + q_j is nearly the variance of s_i - s_j, for each pair of items.
 
         So intervals of half width z sqrt(q_i) compare any two items by eye. They minimise the sum over pairs
-        of (log(q_i + q_j) - log Var(s_i - s_j))² ([FirthMenezes2004]_); of three items they are exact.
+        of (log(q_i + q_j) - log Var(s_i - s_j))² ([FirthMenezes2004]_); of three items they are exact. With
+        pairs, as in `ranks`, their differences take the place of scores.
 
         Returns
         -------
@@ -166,7 +171,7 @@ class Uncertain(ABC):
         ValueError
             If there are fewer than three items, or two that are alike.
         """
-        covariance = self._covariance()[1]
+        covariance = self._covariance(pairs)[1]
         n, own = len(covariance), np.diag(covariance)
         require(n > 2, n, "the number of items", "at least 3: a sum has no parts that could be told apart")
         first, second = np.triu_indices(n, 1)
