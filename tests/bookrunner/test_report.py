@@ -291,7 +291,7 @@ def test_the_order_of_two_items_is_corrected_for(here):
     assert main(["report", "own.csv", "--judgements", *JUDGEMENTS]) == 0
     page = (here / "own_report.html").read_text("utf-8")
     added = float(re.search(r"Being first adds ([\d.]+) to a score", page)[1])
-    assert added == pytest.approx(1.5, abs=0.4)
+    assert added == pytest.approx(1.5, abs=0.25)
     names = re.findall(r'<td>\d</td>\s*<td style="text-align: left">(\d)</td>', page)
     assert names[:4] == ["3", "2", "1", "0"]
 
