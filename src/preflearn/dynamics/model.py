@@ -182,7 +182,7 @@ class DynamicComparisons(BaseEstimator):
         OutcomeWarning
             If outcomes are only 1 and 0, or 1, 1/2 and 0, and no frame was asked what they mean.
         NotIdentifiedWarning
-            If two groups of players never meet.
+            If two groups of players never meet, each at least an eighth of them; `diagnose` names all groups.
         UserWarning
             If `covariance` names what is no feature of the matches.
         """
@@ -199,7 +199,8 @@ class DynamicComparisons(BaseEstimator):
                 stacklevel=2,
             )
         found = diagnose(matches[played[:, 1] > 0])
-        if sum(len(group) > 1 for group in found.components) > 1:
+        sizes = [len(group) for group in found.components if len(group) > 1]  # the largest first
+        if len(sizes) > 1 and sizes[1] >= _SIZEABLE * sum(sizes):
             warnings.warn(found.message, NotIdentifiedWarning, stacklevel=2)
         return self._fit(matches, played, None)
 
@@ -467,6 +468,7 @@ class DynamicComparisons(BaseEstimator):
 
 _FEW = 16  # covariances: with more, each part of the forecasts has few of one
 _DRAWS = 1000  # of ranks
+_SIZEABLE = 1 / 8  # of the players: a group that is worth a warning
 _PLAYED = "outcomes", "weights", "offset"  # the columns of played_
 _OPTIONS = ("method", "rate", "tol", "max_iter", "n_threads")
 
