@@ -30,32 +30,30 @@ def cpu_seconds(call: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def make(n: int, d: int, degree: int, products: int) -> Callable[[], object]:
+def make(n: int, d: int, products: int) -> Callable[[], object]:
     U, v = sample(n, d)
-    AnalogyOperator(U[:50], degree).times(v[:50])  # compiled before memory is measured
+    AnalogyOperator(U[:50]).times(v[:50])  # compiled before memory is measured
 
     def run() -> None:
-        K = AnalogyOperator(U, degree)
+        K = AnalogyOperator(U)
         for _ in range(products):
             K.times(v)
 
     return run
 
 
-def at_size(sizes: Sequence[tuple[int, int, int]]) -> None:
-    """Sorting and products, by N, d and degree, on one and on two threads."""
+def at_size(n: int, d: int) -> None:
+    """Sorting and products of n pairs of d features, on one and on two threads."""
+    U, v = sample(n, d)
     rows = []
-    for n, d, degree in sizes:
-        U, v = sample(n, d)
-        for threads in (1, 2):
-            config.NUMBA_NUM_THREADS = threads  # pyright: ignore[reportAttributeAccessIssue]
-            K = AnalogyOperator(U, degree)
-            calls = [partial(AnalogyOperator, U, degree), partial(K.times, v), partial(K.cross, U[:1000], v)]
-            seconds = alternate(calls, 5)
-            memory = [peak_megabytes(make, n, d, degree, products) for products in (0, 1)]
-            rows.append([n, d, degree, threads, *seconds, cpu_seconds(calls[1]), *memory])
-    header = "pairs|d|degree|threads|sort s|product s|cross with 1,000 s|product, processor s|sort MB"
-    header += "|and product MB"
+    for threads in (1, 2):
+        config.NUMBA_NUM_THREADS = threads  # pyright: ignore[reportAttributeAccessIssue]
+        K = AnalogyOperator(U)
+        calls = [partial(AnalogyOperator, U), partial(K.times, v), partial(K.cross, U[:1000], v)]
+        seconds = alternate(calls, 5)
+        memory = [peak_megabytes(make, n, d, products) for products in (0, 1)]
+        rows.append([n, d, threads, *seconds, cpu_seconds(calls[1]), *memory])
+    header = "pairs|d|threads|sort s|product s|cross with 1,000 s|product, processor s|sort MB|and product MB"
     print(markdown_table(header.split("|"), rows), "\n")
 
 
@@ -63,18 +61,17 @@ def crossover(sizes: Sequence[int], d: int) -> None:
     """A product by sorting against one with a Gram that is there, and against one that is made for it."""
     config.NUMBA_NUM_THREADS = 2  # pyright: ignore[reportAttributeAccessIssue]
     rows = []
-    for degree in (1, 2):
-        for n in sizes:
-            U, v = sample(n, d)
-            operator, K = AnalogyOperator(U, degree), analogy_kernel(U, degree=degree)
-            off = np.abs(operator.times(v) - K @ v).max() / np.abs(v).sum()
-            calls = [partial(AnalogyOperator, U, degree), partial(operator.times, v)]
-            calls += [partial(analogy_kernel, U, degree=degree), partial(np.matmul, K, v)]
-            sort, product, gram, stored = alternate(calls, 7)
-            ratios = [stored / product, (gram + stored) / (sort + product)]
-            after = gram / (product - stored) if product > stored else "all"
-            rows.append([degree, n, sort, product, gram, stored, *ratios, after, off])
-    header = "degree|pairs|sort s|product s|Gram s|its product s|its product / ours"
+    for n in sizes:
+        U, v = sample(n, d)
+        operator, K = AnalogyOperator(U), analogy_kernel(U)
+        off = np.abs(operator.times(v) - K @ v).max() / np.abs(v).sum()
+        calls = [partial(AnalogyOperator, U), partial(operator.times, v)]
+        calls += [partial(analogy_kernel, U), partial(np.matmul, K, v)]
+        sort, product, gram, stored = alternate(calls, 7)
+        ratios = [stored / product, (gram + stored) / (sort + product)]
+        after = gram / (product - stored) if product > stored else "all"
+        rows.append([n, sort, product, gram, stored, *ratios, after, off])
+    header = "pairs|sort s|product s|Gram s|its product s|its product / ours"
     header += "|both, the Gram made / ours sorted|products until the Gram pays|differ by, of sum v"
     print(f"d = {d}\n\n" + markdown_table(header.split("|"), rows), "\n")
 
@@ -82,15 +79,11 @@ def crossover(sizes: Sequence[int], d: int) -> None:
 def growth(sizes: Sequence[int], d: int) -> None:
     config.NUMBA_NUM_THREADS = 2  # pyright: ignore[reportAttributeAccessIssue]
     rows = []
-    for degree in (1, 2):
-        for n in sizes:
-            U, v = sample(n, d)
-            K = AnalogyOperator(U, degree)
-            sort, product = alternate([partial(AnalogyOperator, U, degree), partial(K.times, v)], 3)
-            units = n * (d if degree == 1 else d * (d + 1) / 2)
-            rows.append([degree, n, sort, product, product / units * 1e9])
-    header = "degree|pairs|sort s|product s|ns a pair and feature (or two features)"
-    print(f"d = {d}\n\n" + markdown_table(header.split("|"), rows))
+    for n in sizes:
+        U, v = sample(n, d)
+        sort, product = alternate([partial(AnalogyOperator, U), partial(AnalogyOperator(U).times, v)], 3)
+        rows.append([n, sort, product, product / (n * d) * 1e9])
+    print(f"d = {d}\n\n" + markdown_table(["pairs", "sort s", "product s", "ns a pair and feature"], rows))
 
 
 if __name__ == "__main__":
@@ -103,9 +96,9 @@ if __name__ == "__main__":
     if arguments.growth:
         growth([10**4, 10**5, 10**6], 10)
     elif arguments.quick:
-        at_size([(5_000, 10, 1), (5_000, 10, 2)])
+        at_size(5_000, 10)
         crossover([300, 1_000, 3_000], 10)
     else:
-        at_size([(1_000_000, 10, 1), (100_000, 10, 2)])
+        at_size(1_000_000, 10)
         crossover([100, 300, 1_000, 3_000, 10_000], 10)
         crossover([300, 1_000, 3_000, 10_000], 28)

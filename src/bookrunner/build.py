@@ -15,14 +15,7 @@ from bookrunner.project import Chapter, Project
 from bookrunner.records import filled
 from bookrunner.render import render, repository
 from bookrunner.tasks import Outcome, duration, run_tasks, task_of
-from bookrunner.witness import (
-    broken_witnesses,
-    new_records,
-    records_of,
-    summary,
-    to_run_again,
-    write_records,
-)
+from bookrunner.witness import broken_witnesses, new_records, records_of, summary, to_run_again, write_records
 
 
 def build_book(

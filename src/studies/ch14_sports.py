@@ -27,17 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
-from preflearn.checks import (
-    LARGEST,
-    Floats,
-    Ids,
-    check_count,
-    check_labels,
-    check_real,
-    generator,
-    require,
-    shown,
-)
+from preflearn.checks import LARGEST, Floats, Ids, check_count, check_labels, check_real, generator, shown
 from preflearn.dynamics.ahead import one_step_ahead
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.elementary import Affine, Constant, Matern12, Matern32, Wiener
@@ -203,22 +193,20 @@ class ResultForecasts(NamedTuple):
         return np.arange(n), np.searchsorted(allowed, y)
 
 
-def training_size(n_games: int, share: float = 0.7) -> int:
-    """The number of games in the training set: the first floor(share · n_games) of them.
+def training_size(n_games: int) -> int:
+    """The number of games in the training set: the first 70 percent of them.
 
     Raises
     ------
     ValueError
-        If the training set or the test set would be empty.
+        If there are fewer than two.
 
     Examples
     --------
     >>> training_size(67_642)
     47349
     """
-    size = math.floor(check_real(share, "share") * check_count(n_games, "n_games", least=2))
-    require(0 < size < n_games, share, "share", f"one that leaves games on both sides, of {n_games}")
-    return size
+    return math.floor(0.7 * check_count(n_games, "n_games", least=2))
 
 
 def observations(
@@ -265,12 +253,7 @@ def observations(
 
 
 def forecast_results(
-    model: DynamicComparisons | RatingSystem,
-    frame: pd.DataFrame,
-    *,
-    share: float = 0.7,
-    advantage: str | None = None,
-    tol: float = 0.02,
+    model: DynamicComparisons | RatingSystem, frame: pd.DataFrame, *, tol: float = 0.02
 ) -> ResultForecasts:
     """Forecast the games of the test set, each from all games of earlier days (section 4 of [Maystre2019]_).
 
@@ -280,10 +263,6 @@ def forecast_results(
         With its hyperparameters; it is not changed.
     frame : DataFrame
         As in `observations`, always with the outcomes. There are ties if there is one among the outcomes.
-    share : float
-        Of games in the training set, see `training_size`.
-    advantage : str, optional
-        The column that becomes the feature "advantage".
     tol : float
         Of `one_step_ahead`. Rating systems have none.
 
@@ -302,14 +281,14 @@ def forecast_results(
     --------
     >>> frame = pd.DataFrame({"first": list("aabab"), "second": list("bcccc"),
     ...                       "time": [0.0, 1, 1, 2, 2], "outcome": [1, 1, 1, 1, 1]})
-    >>> forecasts = forecast_results(DynamicComparisons(Constant(1.0), Probit()), frame, share=0.6)
+    >>> forecasts = forecast_results(DynamicComparisons(Constant(1.0), Probit()), frame)
     >>> forecasts.probabilities.round(3).tolist(), forecasts.hits().tolist()
     ([[0.158, 0.842], [0.307, 0.693]], [1.0, 1.0])
     """
     likelihood = getattr(model, "likelihood", None)
     outcomes = check_labels(Matches.from_frame(frame)[1], len(frame))
-    start, ties = training_size(len(frame), share), bool((outcomes == 0).any())
-    matches, y = observations(frame, likelihood, advantage=advantage)
+    start, ties = training_size(len(frame)), bool((outcomes == 0).any())
+    matches, y = observations(frame, likelihood)
     if isinstance(model, RatingSystem):
         probabilities = earlier_forecasts(model, matches, y, start)
     elif isinstance(likelihood, Poisson):

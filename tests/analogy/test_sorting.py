@@ -4,8 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.core import config
 
-from preflearn.analogy import AnalogyOperator, analogy_kernel, kernel
-from preflearn.analogy import sorting as module
+from preflearn.analogy import AnalogyOperator, analogy_kernel
 
 KINDS = ("continuous", "grid", "duplicates", "one sign", "zeros", "tiny")
 
@@ -32,57 +31,42 @@ def error(found, K, v):
 
 
 @settings(max_examples=200)
-@given(
-    st.sampled_from(KINDS),
-    st.integers(1, 60),
-    st.integers(1, 5),
-    st.sampled_from([1, 2]),
-    st.integers(0, 2**32),
-)
-def test_products_equal_those_of_the_gram(kind, n, d, degree, seed):
+@given(st.sampled_from(KINDS), st.integers(1, 60), st.integers(1, 5), st.integers(0, 2**32))
+def test_products_equal_those_of_the_gram(kind, n, d, seed):
     rng = np.random.default_rng(seed)
     U, v = sample(kind, n, d, rng), rng.standard_normal(n)
     V = np.concatenate([sample(kind, 9, d, rng), U[:3], np.zeros((1, d)), np.ones((1, d)), -np.ones((1, d))])
-    K = AnalogyOperator(U, degree)
-    with pytest.MonkeyPatch.context() as patch:
-        for cost in (0, np.inf):  # of degree 2: by comparison, and by sorting
-            patch.setattr(module, "_DEGREE", cost)
-            assert error(K.times(v), analogy_kernel(U, degree=degree), v) < 1e-14
-            assert error(K.cross(V, v), analogy_kernel(V, U, degree), v) < 1e-14
+    K = AnalogyOperator(U)
+    assert error(K.times(v), analogy_kernel(U), v) < 1e-14
+    assert error(K.cross(V, v), analogy_kernel(V, U), v) < 1e-14
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("d", "degree", "cost"), [(28, 1, 0), (9, 2, 0), (9, 2, np.inf)])
-def test_thousands_of_pairs(kind, d, degree, cost, monkeypatch):
-    monkeypatch.setattr(module, "_DEGREE", cost)  # new pairs of degree 2: compared, in blocks, and by sorting
-    monkeypatch.setattr(kernel, "_VALUES", 2000)
+def test_thousands_of_pairs(kind):
     rng = np.random.default_rng(1)
-    U, v = sample(kind, 3000, d, rng), rng.standard_normal(3000)
-    V = sample(kind, 400, d, rng)
-    K = AnalogyOperator(U, degree)
-    assert error(K.times(v), analogy_kernel(U, degree=degree), v) < 1e-13
-    assert error(K.cross(V, v), analogy_kernel(V, U, degree), v) < 1e-13
+    U, v = sample(kind, 3000, 28, rng), rng.standard_normal(3000)
+    V = sample(kind, 400, 28, rng)
+    K = AnalogyOperator(U)
+    assert error(K.times(v), analogy_kernel(U), v) < 1e-13
+    assert error(K.cross(V, v), analogy_kernel(V, U), v) < 1e-13
 
 
-@pytest.mark.parametrize(("n", "degree"), [(1_000_000, 1), (300_000, 2)])
-def test_many_equal_weights_do_not_drift(n, degree):
+def test_many_equal_weights_do_not_drift():
     """One after another, n equal terms are off by some n / 2 roundings, here by more than 1e-12."""
-    rng = np.random.default_rng(2)
+    rng, n = np.random.default_rng(2), 1_000_000
     U, v = rng.uniform(0, 1, (n, 2)) ** 9, np.full(n, 0.1)
     rows = np.concatenate([rng.integers(0, n, 20), U.sum(axis=1).argsort()[[0, -1]]])
-    found = AnalogyOperator(U, degree).times(v)[rows]
-    assert error(found, analogy_kernel(U[rows], U, degree), v) < 1e-13
+    found = AnalogyOperator(U).times(v)[rows]
+    assert error(found, analogy_kernel(U[rows], U), v) < 1e-13
 
 
-@pytest.mark.parametrize(("degree", "compared"), [(1, False), (2, False), (2, True)])
-def test_number_of_threads_changes_no_bit(degree, compared, monkeypatch):
+def test_number_of_threads_changes_no_bit(monkeypatch):
     rng = np.random.default_rng(0)
     U, V, v = rng.uniform(-1, 1, (6000, 11)), rng.uniform(-1, 1, (30, 11)), rng.standard_normal(6000)
     found = []
-    monkeypatch.setattr(module, "_DEGREE", 0 if compared else np.inf)
     for threads in (1, 2, 3):
         monkeypatch.setattr(config, "NUMBA_NUM_THREADS", threads)
-        K = AnalogyOperator(U, degree)
+        K = AnalogyOperator(U)
         found.append(np.concatenate([K.times(v), K.cross(V, v)]))
     assert (found[0] == found[1]).all()
     assert (found[0] == found[2]).all()
@@ -96,18 +80,6 @@ def test_later_changes_of_the_differences_change_nothing():
 
 
 U = [[0.5, 0.0], [0.25, -0.5]]
-
-
-@pytest.mark.parametrize(
-    ("degree", "message"),
-    [
-        (3, "degree is 3; expected 1 or 2, whose products need no Gram: use analogy_kernel"),
-        (0, "degree is 0; expected a whole number of at least 1"),
-    ],
-)
-def test_other_degrees_are_refused(degree, message):
-    with pytest.raises(ValueError, match=message):
-        AnalogyOperator(U, degree)
 
 
 @pytest.mark.parametrize(

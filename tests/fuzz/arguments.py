@@ -19,8 +19,8 @@ from matplotlib.figure import Figure
 from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
-from bookrunner import lead
 from bookrunner.explorers import _SHAPES
+from bookrunner.yardstick import lead
 from preflearn import dynamics
 from preflearn.matches import Matches
 from preflearn.pairs import Pairs

@@ -46,7 +46,7 @@ def is_ours(value: Any) -> bool:
 @cache
 def public_names() -> dict[str, Callable[..., Any]]:
     """Each public class and function, and each alternative constructor, by where it is imported from."""
-    modules = [bookrunner.__name__]
+    modules = [bookrunner.__name__, "bookrunner.yardstick"]
     for package in (preflearn, studies):
         found = pkgutil.iter_modules(package.__path__, f"{package.__name__}.")
         modules += [name for _, name, _ in found if name.rpartition(".")[2] not in INSIDE]

@@ -15,7 +15,7 @@ import pytest
 from perturb.chapter import perturb
 from perturb.mutations import KINDS, Mutation
 
-from bookrunner import lead
+from bookrunner.yardstick import lead
 from preflearn.pairs import Pairs
 
 tool = import_module("perturb.__main__")
@@ -24,7 +24,8 @@ CELLS = [
     """
     import numpy as np
 
-    from bookrunner import check, lead
+    from bookrunner import check
+    from bookrunner.yardstick import lead
     from preflearn import datasets
 
     calls, X = [], np.arange(12.0).reshape(6, 2) ** 2

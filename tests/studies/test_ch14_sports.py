@@ -111,8 +111,8 @@ def test_the_advantage_has_its_own_prior():
 
 def test_the_first_seventy_percent():
     assert [training_size(n) for n in (10, 11, 67_642, 3)] == [7, 7, 47_349, 2]
-    with pytest.raises(ValueError, match=r"share is 1\.0; expected one that leaves games on both sides"):
-        training_size(9, 1.0)
+    with pytest.raises(ValueError, match="n_games is 1; expected a whole number of at least 2"):
+        training_size(1)
 
 
 def test_observations_are_what_the_likelihood_has():
@@ -172,14 +172,13 @@ def test_points_of_both_teams(ties):
     np.testing.assert_array_equal(found, result_probabilities(*moments, ties=ties))
 
 
-def test_rating_systems_and_advantages():
-    frame = season()
-    elo = Elo(likelihood=OrdinalLogit(0.3), rate=0.2, advantage=0.4)
-    matches, y = Matches.from_frame(frame, advantage="home")
-    found = forecast_results(elo, frame, advantage="home")
-    np.testing.assert_array_equal(found.probabilities, earlier_forecasts(elo, matches, y, 42))
+def test_rating_systems():
+    frame, elo = season(), Elo(likelihood=OrdinalLogit(0.3), rate=0.2)
+    found = forecast_results(elo, frame)
+    expected = earlier_forecasts(elo, *Matches.from_frame(frame), 42)
+    np.testing.assert_array_equal(found.probabilities, expected)
     with pytest.raises(ValueError, match="no feature 'advantage'"):
-        forecast_results(elo, frame)
+        forecast_results(Elo(advantage=0.4), frame)
     with pytest.raises(ValueError, match=r"expected also \['outcome'\], once each"):
         forecast_results(elo, frame.drop(columns="outcome"))
 

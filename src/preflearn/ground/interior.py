@@ -71,19 +71,11 @@ def central_path(start: Interior, newton: Callable[[Interior], Step | None]) -> 
 
 
 class Operator(Protocol):
-    """A matrix A by its products."""
+    """A matrix A by its products A u, A'v, and A' diag(weights) A, in an array of its own."""
 
-    def times(self, u: Floats) -> Floats:
-        """A u."""
-        ...
-
-    def adjoint(self, v: Floats) -> Floats:
-        """A'v."""
-        ...
-
-    def gram(self, weights: Floats) -> Floats:
-        """A' diag(weights) A, in an array of its own."""
-        ...
+    def times(self, u: Floats) -> Floats: ...
+    def adjoint(self, v: Floats) -> Floats: ...
+    def gram(self, weights: Floats) -> Floats: ...
 
 
 class Hinges(NamedTuple):

@@ -9,11 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 from scipy.spatial.distance import cdist
-from sklearn.metrics.pairwise import (
-    PAIRWISE_KERNEL_FUNCTIONS,
-    manhattan_distances,
-    pairwise_kernels,
-)
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, manhattan_distances, pairwise_kernels
 
 from preflearn.checks import Floats, Ids, as_floats, check_real, check_scale, check_shape, refuse, require
 from preflearn.ground.gram import check_symmetric

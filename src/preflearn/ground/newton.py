@@ -23,16 +23,9 @@ _HALVES = 34  # of a step
 class Objective(Protocol):
     """A convex function of x; a point, where it was computed, has its x, value and gradient, and more."""
 
-    def at(self, x: Floats) -> Any:
-        """The point."""
-
-    def step(self, point: Any) -> Floats:
-        """About the step to the minimum of the quadratic model."""
-        ...
-
-    def gap(self, point: Any) -> float:
-        """The value exceeds the minimum by at most this share of it."""
-        ...
+    def at(self, x: Floats) -> Any: ...
+    def step(self, point: Any) -> Floats: ...  # about to the minimum of the quadratic model
+    def gap(self, point: Any) -> float: ...  # the value exceeds the minimum by at most this share of it
 
 
 class Reached(NamedTuple):

@@ -10,14 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator
 
-from preflearn.checks import (
-    Floats,
-    check_array,
-    check_items,
-    check_left,
-    check_query_ids,
-    check_real,
-)
+from preflearn.checks import Floats, check_array, check_items, check_left, check_query_ids, check_real
 
 
 def positions(worths: ArrayLike) -> NDArray[np.int64]:

@@ -73,18 +73,12 @@ class TieModel(Uncertain, LinearComparison):
 
     _law: Callable[[], TieLaw]
     _set_ties: Callable[[float], None]
-    _tie_parameter: Callable[[], float]
     probabilities: Callable[[Floats], Floats]
 
     def decision_function(self, pairs: Pairs | ArrayLike) -> Floats:
         """r(first) - r(second) for each pair, shape (m,); pairs as in `fit`."""
         check_is_fitted(self, "n_features_in_")
-        pairs = as_compared(pairs, self.n_features_in_)
-        if not sparse.issparse(pairs.items):
-            return super().decision_function(pairs)
-        p, known = pairs.items.shape[1], self.n_features_in_
-        require(p == known, p, "the number of features", f"{known}, as in the fit")
-        return pairs.B.differences(pairs.items @ self.coef_)
+        return super().decision_function(as_compared(pairs, self.n_features_in_))
 
     def fit(
         self,
@@ -139,7 +133,7 @@ class TieModel(Uncertain, LinearComparison):
             )
         warn_of_gap(name, found.gap, _INACCURATE, f"raise alpha = {alpha:g}, or standardise the features")
         self.coef_, self.objective_, self.dual_gap_ = found.w, found.objective, found.gap
-        self.n_iter_ = found.n_iter
+        self.n_iter_, self._x = found.n_iter, np.append(found.w, found.t)
         self._remember(pairs)
         self._set_ties(found.t)
         return self
@@ -169,7 +163,7 @@ class TieModel(Uncertain, LinearComparison):
         return X, X @ self.coef_
 
     def _joint(self, rows: Any) -> Floats:
-        p, x = self.n_features_in_, np.append(self.coef_, self._tie_parameter())
+        p, x = self.n_features_in_, self._x
         if self._inverse is not None and self._cluster is None:
             return rows @ self._inverse[:p, :p] @ rows.T
         problem, point, order = problem_at(self._law(), *self._data, x)
@@ -255,9 +249,6 @@ class Davidson(TieModel):
     def _set_ties(self, t: float) -> None:
         self.nu_, self.tau_ = math.exp(t), max(0.0, 2 * t)
 
-    def _tie_parameter(self) -> float:
-        return math.log(self.nu_) if self.nu_ else -math.inf
-
     def probabilities(self, d: Floats) -> Floats:
         """Probabilities of the outcomes -1, 0, 1 where scores differ by d, shape (m, 3)."""
         return davidson_probabilities(d, self.nu_)
@@ -325,9 +316,6 @@ class OrdinalComparison(TieModel):
             return float(2 * first + second - 1)
 
         self.tau_ = float(brentq(excess, 0.0, t, xtol=1e-14)) if excess(0.0) < 0 else 0.0  # pyright: ignore[reportArgumentType]
-
-    def _tie_parameter(self) -> float:
-        return self.threshold_
 
     def probabilities(self, d: Floats) -> Floats:
         """Probabilities of the outcomes -1, 0, 1 where scores differ by d, shape (m, 3)."""

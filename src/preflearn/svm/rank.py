@@ -24,15 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from preflearn.checks import (
-    Floats,
-    as_array,
-    check_choice,
-    check_number,
-    check_real,
-    check_shape,
-    generator,
-)
+from preflearn.checks import Floats, as_array, check_choice, check_number, check_real, check_shape, generator
 from preflearn.ground.kernels import Kernel, scale_gamma
 from preflearn.pairs import Pairs, as_pairs
 from preflearn.path import cross_validated_path
