@@ -391,6 +391,11 @@ def as_time(time: Any) -> float:
     return check_real(time, "time", "a number, or a date", -LARGEST, LARGEST)
 
 
+def as_dates(texts: ArrayLike, name: str) -> Floats:
+    """ISO texts of dates as days since 1970, or ValueError that shows another text."""
+    return _clock(pd.DataFrame({name: texts}), name)
+
+
 def as_outcomes(y: ArrayLike, name: str, meant: str | None, stacklevel: int) -> Any:
     """Outcomes in which scores of the first, 1, 1/2 and 0, became 1, 0 and -1.
 

@@ -9,11 +9,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import LARGEST, Floats, Ids, check_kinds, check_labels, check_real, check_weights
+from preflearn.checks import (
+    LARGEST,
+    Floats,
+    Ids,
+    calls_inside,
+    check_kinds,
+    check_labels,
+    check_real,
+    check_weights,
+)
 from preflearn.ground.estimator import ComparisonEstimator, check_asked
 from preflearn.ground.expansion import Expansion, KernelParameters
 from preflearn.ground.kernels import Kernel
 from preflearn.ground.newton import warn_of_gap
+from preflearn.matches import as_outcomes
 from preflearn.metrics import best_threshold, comparison_loss, threshold
 from preflearn.pairs import Pairs, as_pairs
 from preflearn.svm.problem import INACCURATE, Solution
@@ -108,7 +118,8 @@ class Training(NamedTuple):
     ) -> Training:
         """The arguments of a fit, checked; the owner needs a preference and, with `ties`, a tie."""
         pairs = as_pairs(pairs, keep=getattr(owner, "kernel", None) == "linear")
-        y, weights = check_labels(y, len(pairs)), check_weights(sample_weight, len(pairs))
+        y = check_labels(as_outcomes(y, "y", None, calls_inside() + 1), len(pairs))
+        weights = check_weights(sample_weight, len(pairs))
         ids = np.flatnonzero(weights)
         check_kinds(y[ids], type(owner).__name__, ties)
         some = pairs if len(ids) == len(pairs) else pairs[ids]
