@@ -269,7 +269,7 @@ def check_index(index: ArrayLike, n_items: int) -> NDArray[np.int64]:
 
 
 def check_query_ids(
-    qid: ArrayLike | None, n_items: int, name: str = "qid", kind: str = "query id"
+    qid: ArrayLike | None, n_items: int, name: str = "qid", kind: str = "query id", each: str = "an item"
 ) -> NDArray | None:
     """Return query ids as an (n,) array that can be sorted, or None where there is only one query."""
     if qid is None:
@@ -277,7 +277,7 @@ def check_query_ids(
     array = as_array(qid, name)
     if array.dtype.kind in "SU" and not hasattr(qid, "dtype"):  # a list, whose 1 and nan are texts by now
         array = np.asarray(qid, dtype=object)
-    check_shape(array, name, (n_items,), f"one {kind} an item")
+    check_shape(array, name, (n_items,), f"one {kind} {each}")
     refuse(pd.isna(array), array, name, f"a {kind} for each item")
     try:
         if array.dtype.kind == "O":

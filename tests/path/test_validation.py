@@ -74,7 +74,7 @@ def test_a_constant_added_to_all_items_changes_nothing(offset):
 
 def test_bad_input_says_what_is_wrong():
     pairs, y, qid = queries(4, 3, seed=0)
-    with pytest.raises(ValueError, match="expected at most 4, the number of groups"):
+    with pytest.raises(ValueError, match="n_folds is 5; expected at most 4, for 4 different groups"):
         cross_validated_path(pairs, y, qid, n_folds=5)
     with pytest.raises(ValueError, match="none of the 12 folds has pairs to train and pairs to validate"):
         cross_validated_path(pairs, y, n_folds=12)

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import BaseCrossValidator, KFold, TimeSeriesSplit
 
-from preflearn.checks import Ids, as_array, check_count, check_flag, check_query_ids, check_shape, legacy_rng
+from preflearn.checks import Ids, check_count, check_flag, check_query_ids, legacy_rng, require
 from preflearn.ground.diagnosis import as_compared
 from preflearn.ground.kernels import distinct_items
 from preflearn.matches import as_dates
@@ -51,14 +51,7 @@ class _Splitter(BaseCrossValidator):
             to train or to test.
         """
         pairs = as_compared(pairs)
-        units = self._units(pairs, groups)
-        scheme, count = self._scheme(), len(np.unique(units))
-        most = count - isinstance(scheme, TimeSeriesSplit)  # the first dates only train
-        if self.n_splits > most:
-            raise ValueError(
-                f"n_splits is {self.n_splits}; expected at most {most}, for {count} different {self._kind}"
-            )
-        folds = split_units(units, scheme)
+        folds = split_units(self._units(pairs, groups), self._scheme(), "n_splits", self._kind)
         for fold, (train, test) in enumerate(folds):
             if len(train) == 0 or len(test) == 0:
                 missing = "test" if len(train) else "train"
@@ -169,7 +162,9 @@ class DateSplit(_Splitter):
         return _one_a_pair(groups, pairs, "date", forward=True)
 
 
-def split_units(units: NDArray, scheme: KFold | TimeSeriesSplit) -> list[tuple[Ids, Ids]]:
+def split_units(
+    units: NDArray, scheme: KFold | TimeSeriesSplit, name: str, kind: str
+) -> list[tuple[Ids, Ids]]:
     """Ids of pairs whose two units are both seen, and both held out, for each split of the units.
 
     Parameters
@@ -178,8 +173,18 @@ def split_units(units: NDArray, scheme: KFold | TimeSeriesSplit) -> list[tuple[I
         What is held out together: the item, query or date of both items of each pair.
     scheme : KFold or TimeSeriesSplit
         Of the different units in order.
+    name, kind : str
+        What messages call the number of splits, and units.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer units than splits.
     """
     names, places = np.unique(units, return_inverse=True)
+    most = len(names) - isinstance(scheme, TimeSeriesSplit)  # the first dates only train
+    count, expected = int(scheme.n_splits), f"at most {most}, for {len(names)} different {kind}"
+    require(count <= most, count, name, expected)
     places = places.reshape(units.shape)
     folds = []
     for parts in scheme.split(names):
@@ -192,12 +197,9 @@ def split_units(units: NDArray, scheme: KFold | TimeSeriesSplit) -> list[tuple[I
 
 def _one_a_pair(groups: ArrayLike | None, pairs: Pairs, kind: str, forward: bool = False) -> NDArray:
     """Units of both items of each pair, from the groups of `split`, where items may come again."""
-    if groups is None:
-        raise ValueError(
-            f"groups is None; expected a {kind} for each of the {len(pairs)} pairs: split(pairs, y, groups)"
-        )
-    check_shape(as_array(groups, "groups"), "groups", (len(pairs),), f"one {kind} a pair")
-    units: NDArray = np.asarray(check_query_ids(groups, len(pairs), "groups", kind))
+    expected = f"a {kind} for each of the {len(pairs)} pairs: split(pairs, y, groups)"
+    require(groups is not None, groups, "groups", expected)
+    units: NDArray = np.asarray(check_query_ids(groups, len(pairs), "groups", kind, "a pair"))
     number = np.unique(units, return_inverse=True)[1]
     every = np.full(pairs.origin.n_rows, -1)
     every[slice(None) if pairs.rows is None else pairs.rows] = number

@@ -112,9 +112,8 @@ def _folds(pairs: Pairs, groups: ArrayLike | None, n_folds: int, source: Any) ->
     group = check_query_ids(groups, len(pairs.items), "groups", "group")
     ids, index = distinct_items(pairs)
     units = ids[index] if group is None else group[pairs.index]
-    if (count := len(np.unique(units))) < n_folds:
-        raise ValueError(f"n_folds is {n_folds}; expected at most {count}, the number of groups of items")
-    folds = split_units(units, KFold(n_folds, shuffle=True, random_state=legacy_rng(source)))
+    scheme = KFold(n_folds, shuffle=True, random_state=legacy_rng(source))
+    folds = split_units(units, scheme, "n_folds", "groups of items")
     found = [(train, valid) for train, valid in folds if len(train) and len(valid)]
     if not found:
         raise ValueError(

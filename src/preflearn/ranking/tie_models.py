@@ -130,7 +130,7 @@ class TieModel(Uncertain, LinearComparison):
         reduced, pairs = check_flag(self.bias_reduced, "bias_reduced"), as_compared(pairs)
         y = check_labels(as_outcomes(y, "y", None, calls_inside() + 1), len(pairs))
         weights = check_weights(sample_weight, len(pairs))
-        cluster = check_query_ids(cluster, len(pairs), "cluster", "cluster id")
+        cluster = check_query_ids(cluster, len(pairs), "cluster", "cluster id", "a pair")
         check_scale(pairs.items, "items")
         check_kinds(y[weights > 0], name, ties=False)
         weak, owner, ids = alpha < A_PRIOR, f"{name}(alpha={alpha:g})", indicated(pairs.items)
