@@ -23,7 +23,7 @@ from scipy.sparse.csgraph import connected_components
 
 from preflearn.checks import as_array, calls_inside, check_array, check_index, require, shown
 from preflearn.ground.tie_laws import DENSE
-from preflearn.matches import as_outcomes
+from preflearn.matches import Matches, as_outcomes
 from preflearn.pairs import Incidence, Pairs, as_pairs
 
 A_PRIOR = 0.1  # a penalty that says something of its own; a weaker one is to leave it to the data
@@ -82,7 +82,7 @@ def diagnose(pairs: Any, y: ArrayLike | None = None) -> Diagnosis:
     """
     names, design, rows = _players(pairs)
     if y is not None:
-        meant = "labels" if getattr(pairs, "columns", None) else None  # as where matches are fitted
+        meant = "labels" if isinstance(pairs, Matches) and pairs.columns else None
         read = as_array(as_outcomes(y, "y", meant, stacklevel=3), "y")
         require(read.dtype.kind != "b", y, "y", "+1, 0 and -1: of True and False, 2 * y - 1")
         y = np.sign(check_array(read, "y", design.shape[:1], "one outcome a comparison"))
@@ -153,7 +153,7 @@ def as_compared(pairs: Pairs | ArrayLike, n_items: int | None = None) -> Pairs:
 
 def _players(pairs: Any) -> tuple[Any, Any, Any]:
     """Names, a design of players, and rows of features where there is more to learn than their scores."""
-    if not hasattr(pairs, "design"):
+    if not isinstance(pairs, Matches):
         pairs = as_compared(pairs)
         ids, (n, p), B = indicated(pairs.items), pairs.items.shape, pairs.B.matrix()
         if ids is None:

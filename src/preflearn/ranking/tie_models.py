@@ -362,6 +362,6 @@ def _least_biased(
         w, t = found.w, found.t
         if moved <= _SETTLED:
             problem, point, _ = problem_at(law, X, B, y, weights, alpha, np.append(w, t))
-            logdet = float(np.linalg.slogdet(problem.hessian(point))[1])
+            logdet = float(np.linalg.slogdet(problem.hessian(point)[: p + free, : p + free])[1])
             return found._replace(objective=point.value - logdet / 2)
     return found._replace(gap=math.inf)  # pyright: ignore[reportPossiblyUnboundVariable]
