@@ -51,6 +51,7 @@ from preflearn.dynamics.engine.threads import slices, team
 from preflearn.dynamics.likelihoods.counts import Poisson
 from preflearn.dynamics.likelihoods.likelihood import Likelihood, Results
 from preflearn.dynamics.saving import as_names, read_npz, write_npz
+from preflearn.ground.diagnosis import NotIdentifiedWarning, diagnose
 from preflearn.matches import (
     ADVANTAGE,
     PERFORMANCE,
@@ -180,6 +181,8 @@ class DynamicComparisons(BaseEstimator):
             up, or an origin lies far before them.
         OutcomeWarning
             If outcomes are only 1 and 0, or 1, 1/2 and 0, and no frame was asked what they mean.
+        NotIdentifiedWarning
+            If two groups of players never meet.
         UserWarning
             If `covariance` names what is no feature of the matches.
         """
@@ -195,6 +198,9 @@ class DynamicComparisons(BaseEstimator):
                 UserWarning,
                 stacklevel=2,
             )
+        found = diagnose(matches[played[:, 1] > 0])
+        if sum(len(group) > 1 for group in found.components) > 1:
+            warnings.warn(found.message, NotIdentifiedWarning, stacklevel=2)
         return self._fit(matches, played, None)
 
     def update(
@@ -314,8 +320,9 @@ class DynamicComparisons(BaseEstimator):
         """Mean and variance of the difference of scores x·s(t) of each match, shape (N,) both.
 
         Features that were in no match have their prior. Features of one match count as independent, as they
-        are in the approximation. It raises ValueError where times or entries of the design are so large that
-        these numbers overflow. `offset` as in `fit`.
+        are in the approximation: between groups that hardly meet the variance is too small. `offset` as in
+        `fit`. It raises ValueError where times or entries of the design are so large that these numbers
+        overflow.
         """
         return self._forecast(matches, lambda mean, variance: (mean, variance), offset)
 

@@ -321,7 +321,9 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
             check_number(self, "initial", most=LARGEST)
 
 
-def earlier_forecasts(system: RatingSystem, matches: Matches, y: ArrayLike, start: int) -> Floats:
+def earlier_forecasts(
+    system: RatingSystem, matches: Matches, y: ArrayLike, start: int, *, sample_weight: PerMatch = None
+) -> Floats:
     """Forecast each match from `start` on from all matches of earlier times (section 4 of [Maystre2019]_).
 
     Where a player has several matches at one time, as on one day, all are forecast by the rating that he had
@@ -337,6 +339,8 @@ def earlier_forecasts(system: RatingSystem, matches: Matches, y: ArrayLike, star
         Their outcomes, as in `fit`.
     start : int
         The first match that is forecast. Some match must be earlier.
+    sample_weight : array-like of shape (N,), optional
+        As in `fit`.
 
     Returns
     -------
@@ -359,7 +363,7 @@ def earlier_forecasts(system: RatingSystem, matches: Matches, y: ArrayLike, star
     """
     require(isinstance(system, RatingSystem), system, "system", "a rating system, such as Elo()")
     fitted: RatingSystem = clone(system)  # pyright: ignore[reportAssignmentType]
-    fitted.fit(matches, y)
+    fitted.fit(matches, y, sample_weight)
     known = n_earlier(matches, start)
     ids = fitted._ids(matches, _playing(matches))
     firsts, which = distinct([ids.ravel(), np.repeat(matches.time, 2)])  # appearances of a player at a time
