@@ -413,7 +413,7 @@ def test_wins_and_losses_as_1_and_0_are_warned_of_and_half_points_work(system, i
         half = clone(system).fit(matches, (y + 1) / 2)
     assert found[0].filename == __file__
     assert_rated_alike(half, clone(system).fit(matches, y))
-    with pytest.warns(OutcomeWarning, match=r"read as .* ties; .*as 2 \* y - 1 does"):
+    with pytest.warns(OutcomeWarning, match=r"read as .* ties; where 0 is a loss, pass 2 \* y - 1"):
         clone(system).fit(matches, np.maximum(y, 0))
 
 
