@@ -1,10 +1,11 @@
-"""Static models against their peers, and how often their intervals hold the truth.
+"""Static models against their peers, and how often intervals hold the truth.
 
-    python benchmarks/static_models.py            # some five minutes
+    python benchmarks/static_models.py            # a quarter of an hour
     python benchmarks/static_models.py --quick    # the smaller sizes, fewer leagues
 
 One thread, processor seconds, the best of two after one, in one run. `slope` is the largest entry of the
-gradient of the same objective at what each found: -log-likelihood and 1/2 w·w where the model has a penalty.
+gradient of the objective, minus log-likelihood and 1/2 w·w where there is a penalty, at what each found. A
+peer has the loosest tolerance with which its slope is at most 1e-5, or the last that it takes.
 """
 
 from __future__ import annotations
@@ -12,32 +13,50 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import combinations
 from typing import Any
 
 import choix
 import numpy as np
-from _measure import markdown_table
+from _measure import markdown_table, peak_megabytes
+from numpy.typing import NDArray
 from scipy import sparse
+from scipy.optimize import minimize
 from scipy.special import expit
+from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
+from preflearn.dynamics import Constant, DynamicComparisons, Probit, Wiener
+from preflearn.matches import Matches
 from preflearn.pairs import Incidence
 from preflearn.ranking import Davidson, PlackettLuce, bradley_terry
 
+Floats = NDArray[np.float64]
+SLOPE = 1e-5
+SIZES = [(20, 400), (1_000, 20_000), (1_000, 400_000), (50_000, 400_000)]
+DENSE = 1_000  # players up to which peers with n x n arrays are run
+PATIENCE = 60.0  # seconds, for a peer that goes on and on
 
-def timed(call: Callable[[], Any], repeats: int = 2) -> tuple[float, Any]:
-    """The least processor time of some calls after one, and the last result."""
-    taken, result = [], call()
-    for _ in range(repeats):
+
+def timed(call: Callable[[], Any]) -> tuple[float, Any]:
+    """The least processor time of two calls after one, or of one that takes long, and the last result."""
+    taken, result = [], None
+    for _ in range(3):
         start = time.process_time()
         result = call()
         taken.append(time.process_time() - start)
-    return min(taken), result
+        if taken[-1] > 10:
+            break
+    return min(taken[1:] or taken), result
 
 
-def games(n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
+# ---- Two sides
+
+
+def games(n: int, m: int) -> tuple[NDArray, NDArray]:
     """Players of each game, and who won; a ring of games, both won once, leaves nobody unbeaten."""
     rng = np.random.default_rng(0)
     s, first = rng.normal(size=n), rng.integers(n, size=m - 2 * n)
@@ -47,76 +66,262 @@ def games(n: int, m: int) -> tuple[np.ndarray, np.ndarray]:
     return np.vstack([index, ring]), np.concatenate([won, np.ones(n, int), -np.ones(n, int)])
 
 
-def players(n: int, m: int) -> list[list[object]]:
-    """Lines of one size."""
+def mm(n: int, data: list) -> Floats:
+    """Passes of choix's minorise-maximise, two at a time, until it moves no more or patience ends."""
+    w, begin = np.zeros(n), time.process_time()
+    while time.process_time() - begin < PATIENCE:
+        last, w = w, choix.mm_pairwise(n, data, w, max_iter=2, tol=1e300)
+        if np.abs(w - last).max() < SLOPE / 100:
+            break
+    return w
+
+
+def solver(method: str, tol: float, n: int, m: int) -> Callable[[], Floats]:
+    """A fit; what it takes is made before."""
+    index, y = games(n, m)
+    wins = np.where(y[:, None] > 0, index, index[:, ::-1])
+    if method == "bradley_terry":
+        P = sparse.csr_array((np.ones(m), tuple(wins.T)), shape=(n, n))
+        return lambda: bradley_terry(P)
+    if method == "Davidson(1.0)":
+        return lambda: Davidson(1.0).fit(index, y).coef_
+    if method.startswith("choix"):
+        data = [tuple(pair) for pair in wins.tolist()]
+        calls = {
+            "choix, ilsr_pairwise": lambda: choix.ilsr_pairwise(n, data, tol=tol),
+            "choix, opt_pairwise": lambda: choix.opt_pairwise(n, data, alpha=0.5, tol=tol),
+            "choix, mm_pairwise": lambda: mm(n, data),
+        }
+        return calls[method]
+    B = sparse.csr_array(Incidence(index, n).matrix())
+    C = np.inf if "no penalty" in method else 1.0
+    peer = LogisticRegression(
+        C=C, fit_intercept=False, tol=tol, max_iter=10_000, solver=method.split(", ")[1]
+    )
+    return lambda: peer.fit(B, y).coef_[0]
+
+
+def players(n: int, m: int) -> Iterator[list[object]]:
+    """Lines of one size, ours before the peers that have its objective."""
     index, y = games(n, m)
     B = sparse.csr_array(Incidence(index, n).matrix())
-    wins = np.where(y[:, None] > 0, index, index[:, ::-1])
-    P = sparse.csr_array((np.ones(m), tuple(wins.T)), shape=(n, n))
-    data = [tuple(pair) for pair in wins.tolist()]
 
-    def slope(w: np.ndarray, alpha: float) -> float:
+    def slope(w: Floats, alpha: float) -> float:
         return float(np.abs(B.T @ (y * expit(-y * (B @ w))) - alpha * w).max())
 
-    def logistic(C: float, tol: float) -> Callable[[], np.ndarray]:
-        peer = LogisticRegression(C=C, fit_intercept=False, tol=tol, max_iter=10_000)
-        return lambda: peer.fit(B, y).coef_[0]
-
-    calls: list[tuple[str, float, Callable[[], np.ndarray]]] = [
-        ("bradley_terry, sparse", 0.0, lambda: bradley_terry(P)),
-        ("Davidson(1.0), row numbers", 1.0, lambda: Davidson(1.0).fit(index, y).coef_),
-        ("scikit-learn, lbfgs, its tol", 1.0, logistic(1.0, 1e-4)),
-        ("scikit-learn, lbfgs, tol 1e-8", 1.0, logistic(1.0, 1e-8)),
+    few = n <= DENSE
+    unpenalised = [
+        "scikit-learn, lbfgs, no penalty",
+        "scikit-learn, newton-cg, no penalty",
+        "choix, mm_pairwise",
     ]
-    if n <= 1000:  # its arrays are n x n, or its loops Python's
-        calls.append(("choix, ilsr_pairwise", 0.0, lambda: choix.ilsr_pairwise(n, data)))
-    table = []
-    for name, alpha, call in calls:
-        seconds, w = timed(call, 2 if n > 1000 or "choix" not in name else 1)
-        table.append([n, m, name, seconds, f"{slope(w, alpha):.0e}"])
-        print(*table[-1], flush=True)
-    return table
+    penalised = ["scikit-learn, lbfgs", "scikit-learn, newton-cg"]
+    if few:
+        unpenalised += ["choix, ilsr_pairwise"]
+        penalised += ["scikit-learn, newton-cholesky", "choix, opt_pairwise"]
+    for alpha, own, peers in ((0.0, "bradley_terry", unpenalised), (1.0, "Davidson(1.0)", penalised)):
+        ours, best = 0.0, np.zeros(n)
+        for method in (own, *peers):
+            for tol in 10.0 ** -np.arange(4, 13) if method not in (own, "choix, mm_pairwise") else [1e-4]:
+                seconds, w = timed(solver(method, tol, n, m))
+                if (left := slope(w, alpha)) <= SLOPE or seconds > PATIENCE:
+                    break
+            w = w - w.mean()
+            if method == own:
+                ours, best = seconds, w
+            apart = "" if method == own else f"{np.abs(w - best).max():.0e}"
+            ratio = "" if method == own else seconds / ours
+            megabytes = peak_megabytes(partial(solver, method, tol), n, m)
+            yield [n, m, method, seconds, f"{left:.0e}", ratio, apart, megabytes]
 
 
-def rankings(m: int) -> list[list[object]]:
-    """Rankings of five of fifty items."""
+# ---- Rankings
+
+
+def drawn(m: int, n: int = 50, length: int = 5) -> list[list[int]]:
+    """Rankings of some of the items, by Gumbel's noise."""
     rng = np.random.default_rng(0)
-    theta = rng.normal(size=50)
-    sets = [rng.choice(50, 5, replace=False) for _ in range(m)]
-    data = [s[np.argsort(-(theta[s] + rng.gumbel(size=5)))].tolist() for s in sets]
-    seconds, ours = timed(lambda: PlackettLuce(1e-6).fit(data).coef_)
-    table = [[m, "PlackettLuce", seconds, ""]]
-    for name, call in {
-        "opt_rankings": lambda: choix.opt_rankings(50, data, alpha=1e-6, tol=1e-8),
-        "ilsr_rankings": lambda: choix.ilsr_rankings(50, data, alpha=0.0),
-    }.items():
-        seconds, theirs = timed(call, 1)
-        table.append([m, f"choix, {name}", seconds, f"{np.abs(theirs - theirs.mean() - ours).max():.0e}"])
-        print(*table[-1], flush=True)
-    return table
+    theta = rng.normal(size=n)
+    sets = [rng.choice(n, length, replace=False) for _ in range(m)]
+    return [s[np.argsort(-(theta[s] + rng.gumbel(size=length)))].tolist() for s in sets]
+
+
+def ranker(method: str, m: int) -> Callable[[], Floats]:
+    data = drawn(m)
+    calls = {
+        "PlackettLuce(1e-6)": lambda: PlackettLuce(1e-6).fit(data).coef_,
+        "choix, opt_rankings": lambda: choix.opt_rankings(50, data, alpha=1e-6, tol=1e-8),
+        "choix, ilsr_rankings": lambda: choix.ilsr_rankings(50, data, tol=1e-8),
+        "choix, mm_rankings": lambda: choix.mm_rankings(50, data, tol=1e-8),
+    }
+    return calls[method]
+
+
+def rankings(m: int) -> Iterator[list[object]]:
+    """Rankings of five of fifty items, without ties."""
+    ours, best = 0.0, np.zeros(50)
+    for method in ("PlackettLuce(1e-6)", "choix, opt_rankings", "choix, ilsr_rankings", "choix, mm_rankings"):
+        seconds, w = timed(ranker(method, m))
+        if ours == 0.0:
+            ours, best = seconds, w
+        ratio = "" if w is best else seconds / ours
+        apart = "" if w is best else f"{np.abs(w - w.mean() - best).max():.0e}"
+        yield [m, method, seconds, ratio, apart, peak_megabytes(ranker, method, m)]
+
+
+def tied(m: int) -> list[list[Any]]:
+    """Every third one has a pair at the top, every fifth three at the end."""
+    return [
+        [tuple(r[:2]), *r[2:]] if k % 3 == 0 else [*r[:2], tuple(r[2:])] if k % 5 == 0 else r
+        for k, r in enumerate(drawn(m, 8))
+    ]
+
+
+def by_subsets(data: list[list[Any]], alpha: float) -> Callable[[Floats], float]:
+    """Minus the penalised log-likelihood over all subsets of what is left, at theta and log delta of 2, 3."""
+    choices = []
+    for ranking in data:
+        places = [place if isinstance(place, tuple) else (place,) for place in ranking]
+        for k, place in enumerate(places):
+            left = [item for other in places[k:] for item in other]
+            choices.append((place, [s for size in (1, 2, 3) for s in combinations(left, size)]))
+
+    def loss(x: Floats) -> float:
+        delta, total = [0.0, 0.0, *x[8:]], alpha / 2 * x[:8] @ x[:8]
+        for place, sets in choices:
+            logs = [delta[len(s)] + x[list(s)].mean() for s in sets]
+            total += np.logaddexp.reduce(logs) - delta[len(place)] - x[list(place)].mean()
+        return float(total)
+
+    return loss
+
+
+def with_ties(m: int) -> list[list[object]]:
+    """Ours against the maximum of a likelihood that is written down by its definition."""
+    data = tied(m)
+    seconds, model = timed(lambda: PlackettLuce(0.1).fit(data))
+    loss, begin = by_subsets(data, 0.1), time.process_time()
+    found = minimize(loss, np.zeros(10), method="BFGS", options={"gtol": 1e-7})
+    taken, x = (
+        time.process_time() - begin,
+        np.append(model.coef_, np.log([model.tie_weights_[k] for k in (2, 3)])),
+    )
+    apart = f"{np.abs(found.x - x).max():.0e}"
+    return [
+        [m, seconds, taken, f"{abs(loss(x) - model.objective_):.0e}", f"{loss(x) - found.fun:.0e}", apart]
+    ]
+
+
+# ---- Intervals
+
+
+def outcomes(rng: np.random.Generator, d: Floats) -> NDArray:
+    """Of Davidson's model with nu = 0.6."""
+    weights = np.cumsum([np.exp(-d / 2), np.full(len(d), 0.6), np.exp(d / 2)], axis=0)
+    return (rng.random(len(d)) * weights[-1] > weights).sum(axis=0) - 1
+
+
+def within(low: Floats, truth: Floats, high: Floats) -> float:
+    return float(np.mean((low <= truth) & (truth <= high)))
+
+
+def static_league(seed: int) -> Iterator[tuple[str, float, float]]:
+    """What is meant, at which level, and the share that holds: ten players, four games of each two."""
+    rng = np.random.default_rng(seed)
+    s = rng.normal(size=10)
+    s -= s.mean()
+    index = np.repeat(np.column_stack(np.triu_indices(10, 1)), 4, axis=0)
+    d = s[index[:, 0]] - s[index[:, 1]]
+    y = outcomes(rng, d)
+    for name, model in (("Davidson", Davidson()), ("Davidson, bias reduced", Davidson(bias_reduced=True))):
+        model.fit(index, y)
+        for level in (0.8, 0.95):
+            yield (
+                f"{name}: scores",
+                level,
+                within(*(model.interval(level).T[0], s, model.interval(level).T[1])),
+            )
+            low, high = model.interval(level, index[::4]).T
+            yield f"{name}: differences", level, within(low, d[::4], high)
+            ranks = model.ranks(level, n_draws=2000)
+            yield f"{name}: ranks", level, within(ranks.low, rankdata(-s), ranks.high)
+
+
+def judged_league(seed: int) -> Iterator[tuple[str, float, float]]:
+    """Sixty judges of eight pairs each, who say everything three times."""
+    rng = np.random.default_rng(seed)
+    s = rng.normal(size=10)
+    s -= s.mean()
+    index = np.array([rng.choice(10, 2, replace=False) for _ in range(480)])
+    y, judge = outcomes(rng, s[index[:, 0]] - s[index[:, 1]]), np.repeat(np.arange(60), 8)
+    index, y, judge = (np.repeat(part, 3, axis=0) for part in (index, y, judge))
+    pairs = np.column_stack(np.triu_indices(10, 1))
+    for name, cluster in (("cluster=judge", judge), ("no cluster", None)):
+        model = Davidson().fit(index, y, cluster=cluster)
+        for level in (0.8, 0.95):
+            low, high = model.interval(level).T
+            yield f"answers said thrice, {name}: scores", level, within(low, s, high)
+            low, high = model.interval(level, pairs).T
+            yield (
+                f"answers said thrice, {name}: differences",
+                level,
+                within(low, s[pairs[:, 0]] - s[pairs[:, 1]], high),
+            )
+
+
+def moving_league(seed: int, n_games: int) -> Iterator[tuple[str, float, float]]:
+    """Scores drawn from the prior: ten players over 30 days; what is known of the last one."""
+    rng = np.random.default_rng(seed)
+    days, n = 30, 10
+    path = np.cumsum(np.vstack([rng.normal(size=n), np.sqrt(0.02) * rng.normal(size=(days, n))]), axis=0)
+    first = np.sort(rng.integers(days, size=n_games))
+    index = np.array([rng.choice(n, 2, replace=False) for _ in range(n_games)])
+    d = path[first, index[:, 0]] - path[first, index[:, 1]]
+    y = np.where(d + rng.normal(size=n_games) > 0, 1, -1)
+    names = [f"p{k}" for k in range(n)]
+    model = DynamicComparisons(Constant(1.0) + Wiener(0.02, origin=0.0), Probit(), n_threads=1)
+    model.fit(Matches(Incidence(index, n).matrix(), first, names), y)
+    at = first[-1]
+    table = model.standings(float(at)).sort_values("name")
+    who = table["name"].str[1:].astype(int).to_numpy()
+    s, std = path[at, who], table["std"].to_numpy()
+    pairs = np.column_stack(np.triu_indices(n, 1))
+    mean, variance = model.moments(
+        Matches(Incidence(pairs, n).matrix(), np.full(len(pairs), float(at)), names)
+    )
+    true = path[at, pairs[:, 0]] - path[at, pairs[:, 1]]
+    said = f"DynamicComparisons, {n_games} games"
+    for level, z in ((0.8, 1.2816), (0.95, 1.96)):
+        score = table["score"].to_numpy()
+        yield f"{said}: scores", level, within(score - z * std, s, score + z * std)
+        apart = score - score.mean(), s - s.mean()
+        yield (
+            f"{said}: scores less their mean",
+            level,
+            within(apart[0] - z * std, apart[1], apart[0] + z * std),
+        )
+        half = z * np.sqrt(variance)
+        yield f"{said}: differences", level, within(mean - half, true, mean + half)
+    low, high = (table[name].to_numpy() for name in ("rank_low", "rank_high"))
+    yield f"{said}: ranks", 0.95, within(low, rankdata(-s), high)
 
 
 def coverage(leagues: int) -> list[list[object]]:
-    """Shares of intervals that hold the true score, or difference, over leagues of 10 players."""
-    held: dict[str, list[float]] = {}
-    for seed in range(leagues):
-        rng = np.random.default_rng(seed)
-        s = rng.normal(size=10)
-        s -= s.mean()
-        index = np.repeat(np.column_stack(np.triu_indices(10, 1)), 4, axis=0)
-        d = s[index[:, 0]] - s[index[:, 1]]
-        weights = np.cumsum([np.exp(-d / 2), np.full(len(d), 0.6), np.exp(d / 2)], axis=0)
-        y = (rng.random(len(d)) * weights[-1] > weights).sum(axis=0) - 1
-        for name, model in (("", Davidson()), (", bias reduced", Davidson(bias_reduced=True))):
-            model.fit(index, y)
-            for level in (0.8, 0.95):
-                for kind, truth, pairs in (("scores", s, None), ("differences", d[::4], index[::4])):
-                    low, high = model.interval(level, pairs).T
-                    key = f"{kind} at {level:.2f}{name}"
-                    held.setdefault(key, []).append(float(np.mean((low <= truth) & (truth <= high))))
+    """Shares of intervals that hold, mean and standard error over leagues."""
+    held: dict[tuple[str, float], list[float]] = {}
+    kinds = (static_league, judged_league, *(partial(moving_league, n_games=n) for n in (30, 100, 400)))
+    for league in kinds:
+        for seed in range(leagues):
+            for name, level, share in league(seed):
+                held.setdefault((name, level), []).append(share)
     return [
-        [leagues, key, f"{np.mean(v):.3f} ± {np.std(v) / np.sqrt(leagues):.3f}"] for key, v in held.items()
+        [leagues, name, level, f"{np.mean(v):.3f} ± {np.std(v) / np.sqrt(leagues):.3f}"]
+        for (name, level), v in held.items()
     ]
+
+
+def show(title: str, header: str, rows: Sequence[Sequence[object]]) -> None:
+    print(f"## {title}\n\n{markdown_table(header.split('|'), rows)}\n", flush=True)
 
 
 def main() -> None:
@@ -125,13 +330,14 @@ def main() -> None:
     quick = parser.parse_args().quick
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        sizes = [(1_000, 20_000)] if quick else [(1_000, 20_000), (50_000, 400_000)]
-        table = [line for size in sizes for line in players(*size)]
-        ranked = rankings(200 if quick else 1000)
-        covered = coverage(50 if quick else 500)
-    print(markdown_table(["players", "games", "method", "s", "slope"], table), end="\n\n")
-    print(markdown_table(["rankings", "method", "s", "largest difference to ours"], ranked), end="\n\n")
-    print(markdown_table(["leagues", "intervals", "share that holds"], covered))
+        lines = [line for size in (SIZES[:2] if quick else SIZES) for line in players(*size)]
+        header = "players|games|method|s|slope|s over ours|largest difference to ours|peak MB"
+        show("Bradley-Terry", header, lines)
+        lines = [line for m in ((200,) if quick else (50, 1_000, 10_000)) for line in rankings(m)]
+        show("Plackett-Luce", "rankings|method|s|s over ours|largest difference to ours|peak MB", lines)
+        header = "rankings|ours s|by subsets s|objective differs by|above its minimum by|largest difference"
+        show("Plackett-Luce with ties", header, with_ties(60))
+        show("Intervals", "leagues|what|level|share that holds", coverage(50 if quick else 500))
 
 
 if __name__ == "__main__":

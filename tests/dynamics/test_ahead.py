@@ -173,14 +173,16 @@ def test_lengths_are_judged_by_the_whole_span():
         one_step_ahead(DynamicComparisons(Matern12(1.0, lengthscale=200.0), Probit()), matches, y, 8)
 
 
-def test_prior_means_are_known_ahead():
+def test_prior_means_weights_and_offsets_are_known_ahead():
     """As by fits of all earlier matches."""
     matches, y = small(n=20, outcomes=(1, -1))
+    weights, offset = np.arange(20) % 3 + 0.5, np.random.default_rng(0).normal(size=20)
     model = DynamicComparisons(Constant(0.5), Logit(), tol=1e-9, mean={"Ann": 0.8, "Dee": -0.5})
-    ahead = one_step_ahead(model, matches, y, start=12, tol=1e-6)
+    ahead = one_step_ahead(model, matches, y, start=12, sample_weight=weights, offset=offset, tol=1e-6)
     for k in range(12, 20):
         known = np.searchsorted(matches.time, matches.time[k])
-        expected = clone(model).fit(matches[:known], y[:known]).moments(matches[[k]])
+        past = clone(model).fit(matches[:known], y[:known], weights[:known], offset[:known])
+        expected = past.moments(matches[[k]], offset[[k]])
         np.testing.assert_allclose(
             (ahead.mean[k - 12], ahead.variance[k - 12]), np.ravel(expected), atol=1e-5
         )

@@ -156,3 +156,17 @@ def test_bad_input():
     refused(
         "the time of all matches is 5", matches=Matches(matches.design, np.full(20, 5.0), matches.features)
     )
+
+
+def test_it_has_the_weights_and_offsets_of_a_fit():
+    matches, y = simulated(Matern12(2.0, 100.0), n=120)
+    weights, offset = np.arange(120) % 3, np.random.default_rng(0).normal(size=120)
+    several, bases = np.repeat(np.arange(120), weights), [Constant(), Matern12()]
+    found = discover_covariance(
+        matches, y, PROBIT, sample_weight=weights, offset=offset, bases=bases, max_parts=1
+    )
+    twice = discover_covariance(
+        matches[several], y[several], PROBIT, offset=offset[several], bases=bases, max_parts=1
+    )
+    np.testing.assert_allclose(found.table["bic"], twice.table["bic"], atol=0.1)  # hundredths of a nat
+    assert "for 120 matches" in found.report

@@ -202,3 +202,19 @@ def test_a_search_stays_in_the_range_of_the_likelihood():
     found = maximise_evidence(DynamicComparisons(Constant(0.01), Skellam(1e5)), matches, y)
     assert found.parameters["likelihood.base_rate"] == pytest.approx(1e6, rel=1e-3)
     assert "likelihood.base_rate" in found.at_bound
+
+
+@both_methods
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # after two steps
+def test_weights_and_offsets_are_those_of_a_fit(method):
+    matches, y = small(n=30)
+    weights, offset = np.arange(30) % 3, np.random.default_rng(0).normal(size=30)
+    several = np.repeat(np.arange(30), weights)
+    model = DynamicComparisons(MOVING, OrdinalProbit(0.5), method, tol=1e-9)
+    found = maximise_evidence(model, matches, y, weights, offset, max_iter=2)
+    twice = maximise_evidence(model, matches[several], y[several], offset=offset[several], max_iter=2)
+    assert found.parameters == pytest.approx(twice.parameters, rel=1e-5)
+    assert found.evidence == pytest.approx(twice.evidence, rel=1e-8)
+    assert found.evidence != pytest.approx(
+        maximise_evidence(model, matches, y, max_iter=2).evidence, rel=1e-3
+    )

@@ -31,7 +31,9 @@ from preflearn.dynamics import (
     Wiener,
     load,
 )
+from preflearn.ground import NotIdentifiedWarning
 from preflearn.matches import Matches, OutcomeWarning, UnseenWarning
+from preflearn.pairs import Incidence
 
 STATIONARY = Constant(0.3) + Matern32(0.6, 1.5)
 TIES, TIES_TWIN, _ = LIKELIHOODS["ordinal probit"]
@@ -650,10 +652,51 @@ def test_races_know_who_is_better_and_leave_performances_out_of_the_table():
     matches, y = placed("abcde", events=20)
     model = DynamicComparisons(Constant(1.0) + Wiener(0.01), Probit()).fit(matches, y)
     assert model.standings()["name"].tolist() == list("abcde")
-    assert model.standings()["matches"].tolist() == [20, 40, 40, 40, 20]
+    assert model.standings()["matches"].tolist() == [20] * 5  # and not one for each neighbour
     ask = Matches([[1, -1]], [20.0], ["a", "e"])
     assert model.predict_proba(ask)[0, 1] > 0.95
     named = {"performance": Constant(0.5), "*": Constant(1.0) + Wiener(0.01)}
     with warnings.catch_warnings(action="error"):
         other = DynamicComparisons(named, Probit()).fit(matches, y)
     np.testing.assert_allclose(other.predict_proba(ask), model.predict_proba(ask), rtol=1e-6)
+
+
+# ---- What is not identified
+
+
+def two_leagues(joined=False):
+    """Eight players each; all of a league meet, ten times each two."""
+    pairs = np.column_stack(np.triu_indices(8, 1))
+    index = np.vstack([pairs, pairs + 8, *([pairs + np.array([0, 8])] * joined)])
+    index = np.vstack([index] * 10)
+    s = np.linspace(-1, 1, 16)
+    y = s[index[:, 0]] - s[index[:, 1]] + np.random.default_rng(0).normal(size=len(index))
+    return Matches(Incidence(index, 16).matrix(), np.zeros(len(index)), [f"p{k}" for k in range(16)]), y
+
+
+def deviations(matches, y):
+    """Of differences to the first player, by the posterior of all scores and by the model."""
+    x = matches.design.toarray()
+    covariance = np.linalg.inv(np.eye(16) + x.T @ x)
+    rows = np.eye(16)[0] - np.eye(16)[1:]
+    model = DynamicComparisons(Constant(1.0), Gaussian(1.0), tol=1e-8).fit(matches, y)
+    found = model.moments(Matches(rows, np.zeros(15), matches.features))[1]
+    return np.sqrt(np.diag(rows @ covariance @ rows.T)), np.sqrt(found)
+
+
+def test_groups_that_never_meet_are_told():
+    """The deviation of a difference between leagues was far too small, in silence."""
+    with pytest.warns(
+        NotIdentifiedWarning, match=r"2 groups never meet .*p0.*compare within a group"
+    ) as told:
+        exact, found = deviations(*two_leagues())
+    assert [one.filename for one in told] == [__file__]
+    assert (found[7:] < 0.6 * exact[7:]).all()
+    np.testing.assert_allclose(found[:7], exact[:7], rtol=0.1)
+    matches, y = two_leagues(joined=True)
+    with warnings.catch_warnings(action="error"):  # as it advises: with comparisons between them
+        exact, found = deviations(matches, y)
+    np.testing.assert_allclose(found, exact, rtol=0.2)
+    inside = np.ptp(matches.players() // 8, axis=1) == 0
+    with pytest.warns(NotIdentifiedWarning):  # comparisons of weight 0 are none
+        fitted(matches, y, Constant(1.0), Gaussian(1.0)).fit(matches, y, inside)

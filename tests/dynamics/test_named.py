@@ -174,3 +174,15 @@ def test_a_search_warns_once_where_all_lengths_are_absurd(ranges, warned):
     for warning in caught:
         assert warning.category is TimeWarning
         assert re.search(warned, str(warning.message))
+
+
+def test_a_search_has_the_weights_and_offsets_of_a_fit():
+    matches, y = small(n=30)
+    weights, offset = np.arange(30) % 3, np.random.default_rng(0).normal(size=30)
+    several = np.repeat(np.arange(30), weights)
+    ask = {"Constant.variance": (0.1, 10.0)}, 5
+    model = DynamicComparisons(Constant(1.0), OrdinalProbit(0.5), tol=1e-9)
+    found = random_search(model, matches, y, *ask, sample_weight=weights, offset=offset, random_state=0)
+    twice = random_search(model, matches[several], y[several], *ask, offset=offset[several], random_state=0)
+    np.testing.assert_allclose(found.configurations["evidence"], twice.configurations["evidence"], rtol=1e-9)
+    np.testing.assert_array_equal(found.model.played_[:, 1:], np.column_stack([weights, offset]))

@@ -61,7 +61,9 @@ def test_a_mapping_that_changes_after_the_fit_changes_nothing():
 def test_a_covariance_of_what_is_no_feature_is_warned_of():
     matches, y = small()
     covariance, likelihood = {"Zoe": Constant(2.0), "*": Constant(1.0)}, OrdinalProbit(0.4)
-    with pytest.warns(UserWarning, match=r"covariance names \['Zoe'\], but no match has") as found:
+    with pytest.warns(
+        UserWarning, match=r"covariance names 'Zoe' \(the .* 'Dee'\), but no match has"
+    ) as found:
         model = DynamicComparisons(covariance, likelihood).fit(matches, y)
     assert found[0].filename == __file__
     later = Matches([[1, -1]], [matches.time[-1]], ["Zoe", "Ann"])
@@ -110,7 +112,7 @@ def test_times_in_milliseconds_against_rates_in_days_are_warned_of():
     wrong = Matches(matches.design, 86_400_000 * matches.time, matches.features)
     with (
         pytest.warns(ConvergenceWarning),
-        pytest.warns(TimeWarning, match=r"a score moves by 1.8e\+04 .*expected variances in the unit"),
+        pytest.warns(TimeWarning, match=r"a score moves by 1.8e\+04 .*expected rates in the unit"),
     ):
         DynamicComparisons(covariance, Probit(), max_iter=1).fit(wrong, y)
 

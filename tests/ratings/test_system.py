@@ -337,6 +337,10 @@ def test_a_match_of_weight_two_is_rated_twice(system, initial):
     np.testing.assert_allclose(whole.decision_function(later), twice.decision_function(later), atol=1e-9)
     if isinstance(system, Glicko | TrueSkill):  # the ties of Elo's forecasts see each rating before a match
         np.testing.assert_allclose(whole.predict_proba(later), twice.predict_proba(later), atol=1e-6)
+    ahead = earlier_forecasts(system, matches, y, 20, sample_weight=weights)
+    doubled = earlier_forecasts(system, matches[several], y[several], int(weights[:20].sum()))
+    if system._likelihood() is not None:
+        np.testing.assert_allclose(ahead, doubled[np.cumsum(weights[20:]) - weights[20:]], atol=1e-9)
     part = clone(system).fit(matches[:20], y[:20], weights[:20])
     assert_rated_alike(whole, part.partial_fit(matches[20:], y[20:], weights[20:]))
 
@@ -409,7 +413,7 @@ def test_wins_and_losses_as_1_and_0_are_warned_of_and_half_points_work(system, i
         half = clone(system).fit(matches, (y + 1) / 2)
     assert found[0].filename == __file__
     assert_rated_alike(half, clone(system).fit(matches, y))
-    with pytest.warns(OutcomeWarning, match=r"read as .* ties; .*as 2 \* y - 1 does"):
+    with pytest.warns(OutcomeWarning, match=r"read as .* ties; where 0 is a loss, pass 2 \* y - 1"):
         clone(system).fit(matches, np.maximum(y, 0))
 
 

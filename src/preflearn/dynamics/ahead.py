@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.checks import Floats, Ids, as_real, require
+from preflearn.checks import Floats, Ids, PerMatch, as_real, require
 from preflearn.dynamics.covariances.prior import warn_of_lengths, warn_of_origins
 from preflearn.dynamics.engine.algorithm import Sweep, update_matches
 from preflearn.dynamics.engine.threads import njit_free
@@ -64,7 +64,14 @@ class OneStepAhead(NamedTuple):
 
 
 def one_step_ahead(
-    model: DynamicComparisons, matches: Matches, y: ArrayLike, start: int, *, tol: float = 0.02
+    model: DynamicComparisons,
+    matches: Matches,
+    y: ArrayLike,
+    start: int,
+    *,
+    sample_weight: PerMatch = None,
+    offset: PerMatch = None,
+    tol: float = 0.02,
 ) -> OneStepAhead:
     """Forecast each match from `start` on, from all matches of earlier times (section 4 of [Maystre2019]_).
 
@@ -77,6 +84,8 @@ def one_step_ahead(
         Their outcomes.
     start : int
         The first match that is forecast. Some match must be earlier.
+    sample_weight, offset : array-like of shape (N,), optional
+        As in `DynamicComparisons.fit`.
     tol : float
         Before each forecast, what is known is swept until `residual` is at most tol. On the NBA's games 0.02
         takes a sweep a day, and a tenth of it changes the log loss by 1e-5; on short or concentrated
@@ -115,7 +124,7 @@ def one_step_ahead(
     >>> ahead.probabilities.round(3).tolist()
     [[0.283, 0.717], [0.204, 0.796]]
     """
-    played = check_problem(model, matches, y)
+    played = check_problem(model, matches, y, sample_weight, offset)
     require(0 < as_real(tol) < np.inf, tol, "tol", "a positive number")
     first = n_earlier(matches, start)
     fitted: Any = clone(model)

@@ -10,7 +10,6 @@ References
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable
 from typing import Any, NamedTuple
 
@@ -21,9 +20,9 @@ from scipy import sparse
 from scipy.optimize import linprog
 from scipy.sparse.csgraph import connected_components
 
-from preflearn.checks import as_array, calls_inside, check_array, check_index, require, shown
+from preflearn.checks import as_array, check_array, check_index, require, shown
 from preflearn.ground.tie_laws import DENSE
-from preflearn.matches import Matches, as_outcomes
+from preflearn.matches import Matches, as_outcomes, given_outcomes, tell
 from preflearn.pairs import Incidence, Pairs, as_pairs
 
 A_PRIOR = 0.1  # a penalty that says something of its own; a weaker one is to leave it to the data
@@ -82,8 +81,7 @@ def diagnose(pairs: Any, y: ArrayLike | None = None) -> Diagnosis:
     """
     names, design, rows = _players(pairs)
     if y is not None:
-        meant = "labels" if isinstance(pairs, Matches) and pairs.columns else None
-        read = as_array(as_outcomes(y, "y", meant, stacklevel=3), "y")
+        read = as_array(given_outcomes(y, pairs) if isinstance(pairs, Matches) else as_outcomes(y), "y")
         require(read.dtype.kind != "b", y, "y", "+1, 0 and -1: of True and False, 2 * y - 1")
         y = np.sign(check_array(read, "y", design.shape[:1], "one outcome a comparison"))
     return diagnosed(names, design, rows, y)
@@ -114,7 +112,7 @@ def warn_where_open(owner: str, found: Diagnosis, bounded: bool = False) -> None
     """Warn where groups never met or, unless the fit has `bounded` them, most likely scores are infinite."""
     groups = [part for part in found.components if len(part) > 1]  # who met nobody has a score of 0
     if len(groups) > 1 or (found.separable and not bounded):
-        warnings.warn(f"{owner}: {found.message}", NotIdentifiedWarning, stacklevel=calls_inside())
+        tell(f"{owner}: {found.message}", NotIdentifiedWarning)
 
 
 def separated_by_features() -> Diagnosis:

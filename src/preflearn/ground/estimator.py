@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -10,8 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import Floats, calls_inside, check_items, require
+from preflearn.checks import Floats, check_items, require
 from preflearn.ground.kernels import distinct_items, distinct_rows
+from preflearn.matches import tell
 from preflearn.metrics import comparison_loss, threshold
 from preflearn.pairs import Pairs, as_pairs
 
@@ -83,12 +83,11 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
         kinds = distinct_rows(pairs.items)[1]
         if met := int(np.isin(kinds[pairs.index], kinds[trained]).all(axis=1).sum()):
             _TOLD.add(asked.token)
-            warnings.warn(
+            tell(
                 f"{type(self).__name__} met both items of {met} of these {len(pairs)} pairs in others of its "
                 "fit, and may know them by heart: make folds by ItemKFold, QueryKFold or DateSplit of "
                 "preflearn.ground or, where the same items will be compared again, ignore LeakageWarning",
                 LeakageWarning,
-                stacklevel=calls_inside(),
             )
 
 

@@ -18,7 +18,7 @@ from sklearn.model_selection import BaseCrossValidator, KFold, TimeSeriesSplit
 from preflearn.checks import Ids, check_count, check_flag, check_query_ids, legacy_rng, require
 from preflearn.ground.diagnosis import as_compared
 from preflearn.ground.kernels import distinct_items
-from preflearn.matches import as_dates
+from preflearn.matches import as_times
 from preflearn.pairs import Pairs
 
 
@@ -158,7 +158,7 @@ class DateSplit(_Splitter):
 
     def _units(self, pairs: Pairs, groups: ArrayLike | None) -> Ids:
         if groups is not None and pd.api.types.infer_dtype(groups) == "string":
-            groups = as_dates(groups, "groups")
+            groups = as_times(groups, None)
         return _one_a_pair(groups, pairs, "date", forward=True)
 
 

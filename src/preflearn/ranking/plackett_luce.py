@@ -9,7 +9,6 @@ References
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
@@ -24,6 +23,7 @@ from preflearn.checks import LARGEST, Floats, check_list, check_number, check_we
 from preflearn.ground.diagnosis import A_PRIOR, diagnosed, warn_where_open
 from preflearn.ground.newton import warn_of_gap
 from preflearn.ground.outcomes import davidson_probabilities
+from preflearn.matches import tell
 from preflearn.pairs import Incidence
 from preflearn.ranking.uncertainty import Uncertain
 
@@ -142,11 +142,10 @@ class PlackettLuce(Uncertain, BaseEstimator):
         slope = np.abs(_loss(best.x, *self._data)[1]).max() / weights.sum()
         warn_of_gap("PlackettLuce", slope, _INACCURATE, f"raise alpha = {alpha:g}")
         if (endless := kinds[1:][np.abs(best.x[n:]) >= _LARGEST_LOG]).size:
-            warnings.warn(
+            tell(
                 f"the weight of ties of {' or '.join(map(str, endless))} items has no bound, as all choices "
                 "that could be ties are: expected rankings in which some are not (no alpha bounds it)",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         self.coef_, self._x, self.objective_, self._inverse = best.x[:n], best.x, float(best.fun), None
         deltas = np.exp(np.append(0.0, best.x[n:]))

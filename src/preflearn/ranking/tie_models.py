@@ -33,7 +33,6 @@ from sklearn.utils.validation import check_is_fitted
 from preflearn.checks import (
     LARGEST,
     Floats,
-    calls_inside,
     check_choice,
     check_flag,
     check_kinds,
@@ -128,7 +127,7 @@ class TieModel(Uncertain, LinearComparison):
         """
         name, alpha = type(self).__name__, check_number(self, "alpha", positive=True, most=LARGEST)
         reduced, pairs = check_flag(self.bias_reduced, "bias_reduced"), as_compared(pairs)
-        y = check_labels(as_outcomes(y, "y", None, calls_inside() + 1), len(pairs))
+        y = check_labels(as_outcomes(y), len(pairs))
         weights = check_weights(sample_weight, len(pairs))
         cluster = check_query_ids(cluster, len(pairs), "cluster", "cluster id", "a pair")
         check_scale(pairs.items, "items")

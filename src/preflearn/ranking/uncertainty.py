@@ -227,7 +227,7 @@ def bootstrap(
     rng, (m, _, p) = generator(random_state), (pairs := as_compared(pairs)).shape
     ids: Any = np.arange(m) if unit is None else check_query_ids(unit, m, "unit", "unit id", "a pair")
     again, kind = clone(model), np.unique(ids, return_inverse=True)[1]
-    y = check_labels(as_outcomes(y, "y", None, stacklevel=3), m)
+    y = check_labels(as_outcomes(y), m)
     check_kinds(y, type(model).__name__, ties=False)
     n = int(kind.max()) + 1
     counts = (

@@ -13,7 +13,6 @@ from preflearn.checks import (
     LARGEST,
     Floats,
     Ids,
-    calls_inside,
     check_kinds,
     check_labels,
     check_real,
@@ -118,7 +117,7 @@ class Training(NamedTuple):
     ) -> Training:
         """The arguments of a fit, checked; the owner needs a preference and, with `ties`, a tie."""
         pairs = as_pairs(pairs, keep=getattr(owner, "kernel", None) == "linear")
-        y = check_labels(as_outcomes(y, "y", None, calls_inside() + 1), len(pairs))
+        y = check_labels(as_outcomes(y), len(pairs))
         weights = check_weights(sample_weight, len(pairs))
         ids = np.flatnonzero(weights)
         check_kinds(y[ids], type(owner).__name__, ties)

@@ -24,7 +24,7 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.checks import Floats, check_count, check_list, require
+from preflearn.checks import Floats, PerMatch, check_count, check_list, require
 from preflearn.dynamics.choosing.evidence import EvidenceMaximum, maximise_evidence
 from preflearn.dynamics.choosing.named import changed, evidence_of
 from preflearn.dynamics.choosing.structures import Grammar, Structure, covariance_of, fixed_in, structure_at
@@ -77,6 +77,8 @@ def discover_covariance(
     y: ArrayLike,
     likelihood: Likelihood,
     *,
+    sample_weight: PerMatch = None,
+    offset: PerMatch = None,
     bases: Sequence[Covariance] = BASES,
     max_parts: int = 4,
     n_jobs: int = 1,
@@ -104,6 +106,10 @@ def discover_covariance(
         Outcomes.
     likelihood : Likelihood
         The start of its parameters.
+    sample_weight : array-like of shape (N,), optional
+        As in `DynamicComparisons.fit`; N in the criterion is their sum.
+    offset : array-like of shape (N,), optional
+        As in `DynamicComparisons.fit`.
     bases : sequence of Covariance
         What structures are made of; by default Constant, Affine and Wiener from each feature's first match,
         and the three Matérn covariances. Origins, periods, boundaries and orders are theirs. Variances and
@@ -140,7 +146,7 @@ def discover_covariance(
     'Wiener'
     """
     best = DynamicComparisons(Constant(), likelihood, tol=_TOL, n_threads=1)
-    played = check_problem(best, matches, y)
+    played = check_problem(best, matches, y, sample_weight, offset)
     half = float(np.ptp(matches.time)) / 2
     require(half > 0, float(matches.time[0]), "the time of all matches", "matches at several times")
     grammar = Grammar(_check_bases(bases), half, check_count(max_parts, "max_parts", least=1))
@@ -160,9 +166,11 @@ def discover_covariance(
     if not structure:
         raise ValueError(f"no base could be fitted: {rows[0]['error']}; expected at least one that can")
     start = changed(best, tol=1e-6, n_threads=None)
-    maximum = maximise_evidence(start, matches, played[:, 0], fixed=fixed_in(start, structure))
+    maximum = maximise_evidence(start, matches, *played.T, fixed=fixed_in(start, structure))
     table = pd.DataFrame(rows)
-    return Discovery(maximum.model, maximum, table, _report(table, maximum, len(matches), 2 * half))
+    return Discovery(
+        maximum.model, maximum, table, _report(table, maximum, float(played[:, 1].sum()), 2 * half)
+    )
 
 
 def _check_bases(bases: Sequence[Covariance]) -> list[Covariance]:
@@ -190,25 +198,25 @@ def _maximum(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             found = maximise_evidence(
-                model, matches, played[:, 0], fixed=fixed_in(model, structure), gtol=_GTOL, max_iter=_STEPS
+                model, matches, *played.T, fixed=fixed_in(model, structure), gtol=_GTOL, max_iter=_STEPS
             )
         model, n = changed(found.model), len(found.gradient)
         covariance: Any = model.covariance  # one for all features
         structure = structure_at(covariance, structure)
         row |= {"evidence": found.evidence, "n_parameters": n, "converged": found.converged}
-        row |= {"bic": n * math.log(len(matches)) - 2 * found.evidence, "covariance": repr(covariance)}
+        row |= {"bic": n * math.log(played[:, 1].sum()) - 2 * found.evidence, "covariance": repr(covariance)}
     except ValueError as error:
         row["error"] = str(error)
     return structure, model, row | {"seconds": time.perf_counter() - begin}
 
 
-def _report(table: pd.DataFrame, maximum: EvidenceMaximum, n: int, span: float) -> str:
+def _report(table: pd.DataFrame, maximum: EvidenceMaximum, n: float, span: float) -> str:
     covariance: Any = maximum.model.covariance  # one for all features
     first, *others = table.sort_values("bic", kind="stable").to_dict("records")
     lines = [
         f"{len(table)} structures were tried in {table['step'].iloc[-1]} steps. The smallest BIC, "
         f"{first['bic']:.1f}, is that of {first['structure']}: evidence {first['evidence']:.1f} with "
-        f"{first['n_parameters']} parameter{'s' * (first['n_parameters'] != 1)} for {n:,} matches.",
+        f"{first['n_parameters']} parameter{'s' * (first['n_parameters'] != 1)} for {n:,.10g} matches.",
     ]
     if others and math.isfinite(gap := others[0]["bic"] - first["bic"]):
         lines.append(f"Next is {others[0]['structure']}, whose BIC is larger by {gap:.1f}.")

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.checks import Floats, check_count, check_list, check_real, require
+from preflearn.checks import Floats, PerMatch, check_count, check_list, check_real, require
 from preflearn.dynamics.choosing.named import (
     Parameter,
     changed,
@@ -81,6 +81,8 @@ def maximise_evidence(
     model: DynamicComparisons,
     matches: Matches,
     y: ArrayLike,
+    sample_weight: PerMatch = None,
+    offset: PerMatch = None,
     *,
     fixed: Iterable[str] = (),
     gtol: float = 1e-2,
@@ -100,6 +102,8 @@ def maximise_evidence(
     matches : Matches
     y : array-like of shape (N,)
         Outcomes.
+    sample_weight, offset : array-like of shape (N,), optional
+        As in `DynamicComparisons.fit`.
     fixed : iterable of str
         Parameters that stay, by the names of `parameters_of`. The others may go a factor of 10^6 up and down
         from the start; lengths of time from a thousandth of the span of the data to 100 spans.
@@ -143,7 +147,7 @@ def maximise_evidence(
     >>> {name: round(value, 2) for name, value in found.parameters.items()}, found.converged
     ({'Constant.variance': 0.16}, True)
     """
-    played = check_problem(model, matches, y)
+    played = check_problem(model, matches, y, sample_weight, offset)
     known, fixed = described(model), check_list(fixed, "fixed", "a list of names")
     check_names(fixed, known, "a fixed parameter")
     start = {name: found for name, found in known.items() if name not in fixed}

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from preflearn.checks import LARGEST, Floats, check_real, require, shown
+from preflearn.checks import LARGEST, Floats, PerMatch, check_real, require, shown
 from preflearn.dynamics.covariances.prior import MOST_LENGTHS, REST, by_name, warn_of_lengths
 from preflearn.dynamics.described import Described
 from preflearn.dynamics.model import DynamicComparisons, check_model, check_problem, infer
@@ -156,6 +156,8 @@ def random_search(
     ranges: Mapping[str, tuple],
     n_configurations: int = 1000,
     *,
+    sample_weight: PerMatch = None,
+    offset: PerMatch = None,
     random_state: np.random.Generator | int,
     n_jobs: int = 1,
 ) -> RandomSearch:
@@ -174,6 +176,8 @@ def random_search(
     ranges : mapping of str to (low, high) or (low, high, "linear")
         Least and largest value, by the names of `parameters_of`.
     n_configurations : int
+    sample_weight, offset : array-like of shape (N,), optional
+        As in `DynamicComparisons.fit`.
     random_state : numpy Generator or int
         Source of randomness, or its seed.
     n_jobs : int
@@ -213,7 +217,7 @@ def random_search(
     >>> round(found.model.covariance.variance, 3), found.near_boundary
     (0.15, {})
     """
-    played = check_problem(model, matches, y)
+    played = check_problem(model, matches, y, sample_weight, offset)
     limits = check_ranges(ranges, parameters_of(model))
     warn_of_ranges(model, limits, matches.time)
     candidates = drawn(limits, n_configurations, random_state)
