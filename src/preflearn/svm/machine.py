@@ -31,6 +31,7 @@ _ON_MARGIN = 1e-6  # of 1: differences of support vectors are known to about the
 NEGATIVE = -1e-8  # beta below this counts as negative; its unit is that of the margin
 _SHARES = (0.6, 0.7, 0.8, 0.9, 1.0)  # of the preferences' weight; from 1 on beta is negative for all data
 _USELESS = 1e-2  # a duality gap beyond which there is no answer
+_FEW = 10  # pairs whose labels 1 and 0 are no hint of losses as 0
 
 
 def on_margin(z: Floats) -> Floats:
@@ -117,7 +118,8 @@ class Training(NamedTuple):
     ) -> Training:
         """The arguments of a fit, checked; the owner needs a preference and, with `ties`, a tie."""
         pairs = as_pairs(pairs, keep=getattr(owner, "kernel", None) == "linear")
-        y = check_labels(as_outcomes(y), len(pairs))
+        few = (0, 1) if len(pairs) < _FEW else ()
+        y = check_labels(as_outcomes(y, read=few), len(pairs))
         weights = check_weights(sample_weight, len(pairs))
         ids = np.flatnonzero(weights)
         check_kinds(y[ids], type(owner).__name__, ties)
