@@ -17,7 +17,6 @@ _TILE = 256
 class Gram(Protocol):
     """Inner products of m points, by what solvers ask for; `preflearn.pairs.DifferenceGram` is those of B."""
 
-    def diagonal(self) -> Floats: ...
     def block(self, rows: Ids, columns: Ids) -> Floats: ...
     def times(self, v: Floats) -> Floats: ...
 
@@ -29,10 +28,6 @@ class DenseGram:
 
     def __init__(self, K: Floats) -> None:
         self.K = fixed(K)
-
-    def diagonal(self) -> Floats:
-        """Squared norms, shape (m,)."""
-        return np.diag(self.K)
 
     def block(self, rows: Ids, columns: Ids) -> Floats:
         """The entries of these rows and columns, shape (len(rows), len(columns))."""

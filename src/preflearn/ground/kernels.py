@@ -207,8 +207,8 @@ def pivoted_features(K: Floats, rounding: float = 0.0) -> tuple[Floats, Ids]:
         return np.zeros((len(K), 1)), np.arange(len(K))
     if top <= 0:
         raise indefinite(K)
-    factor, pivots, rank = _pivoted(K, max(_RANK * top, _NOISE * rounding))
-    L, order = np.empty((len(K), rank)), pivots.astype(np.int64) - 1
+    factor, pivots, rank, _ = _PSTRF(K, tol=max(_RANK * top, _NOISE * rounding), lower=1)
+    L, order = np.empty((len(K), rank)), pivots.astype(np.int64) - 1  # LAPACK counts from 1
     L[order] = np.tril(factor)[:, :rank]
     for start in range(0, len(K), _BLOCK):
         rows = slice(start, start + _BLOCK)
@@ -226,18 +226,13 @@ def few_features(K: Floats, most: int, rounding: float, check: bool) -> tuple[Fl
     if len(K) > most:
         part = np.linspace(0, len(K) - 1, most + 1).astype(np.int64)
         corner = K[np.ix_(part, part)]
-        if _pivoted(corner, max(_RANK * float(K.diagonal().max()), _NOISE * rounding))[2] > most:
+        tolerance = max(_RANK * float(K.diagonal().max()), _NOISE * rounding)
+        if _PSTRF(corner, tol=tolerance, lower=1)[2] > most:
             if check:
                 check_definite(K, rounding)
             return None
     found = pivoted_features(K, rounding)
     return found if found[0].shape[1] <= most else None
-
-
-def _pivoted(K: Floats, tolerance: float) -> tuple[Floats, NDArray, int]:
-    """LAPACK's pivoted Cholesky factor, its pivots from 1 on, and the rank."""
-    factor, pivots, rank, _ = _PSTRF(K, tol=tolerance, lower=1)
-    return factor, pivots, rank
 
 
 def check_definite(K: Floats, rounding: float) -> None:
