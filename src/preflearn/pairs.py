@@ -206,9 +206,8 @@ class Origin:
             return False
         seen = np.zeros(self.n_rows, dtype=bool)
         seen[trained] = True
-        return not (
-            seen[asked].any() or any(_parted(g[trained], g[asked], f) for g, f in self.groups.values())
-        )
+        parted = (_parted(of[trained], of[asked], forward) for of, forward in self.groups.values())
+        return not (seen[asked].any() or any(parted))
 
 
 def _parted(trained: Ids, asked: Ids, forward: bool) -> bool:

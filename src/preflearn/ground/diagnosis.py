@@ -108,16 +108,17 @@ def diagnosed(names: Any, design: Any, rows: Any, y: Any) -> Diagnosis:
     return Diagnosis(components, unbeaten, separable, _message(components, unbeaten, winless, separable))
 
 
-def warn_where_open(owner: str, found: Diagnosis, bounded: bool = False) -> None:
-    """Warn where groups never met or, unless the fit has `bounded` them, most likely scores are infinite."""
+def warn_where_open(owner: str, names: Any, index: Any, y: Any = None, bounded: bool = False) -> None:
+    """Warn where groups never met or, unless the fit has `bounded` them, most likely scores are infinite.
+
+    Without an index of players there are features, and some w was right on all pairs.
+    """
+    found = Diagnosis([], [], True, _message([], separable=True))
+    if index is not None:
+        found = diagnosed(names, Incidence(index, len(names)).matrix(), None, y)
     groups = [part for part in found.components if len(part) > 1]  # who met nobody has a score of 0
     if len(groups) > 1 or (found.separable and not bounded):
         tell(f"{owner}: {found.message}", NotIdentifiedWarning)
-
-
-def separated_by_features() -> Diagnosis:
-    """What there is to say where a w was found that is right on all pairs."""
-    return Diagnosis([], [], True, _message([], separable=True))
 
 
 def indicated(items: Any) -> NDArray[np.int64] | None:

@@ -76,9 +76,8 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
 
     def _warn_of_leakage(self, pairs: Pairs) -> None:
         (origin, rows, trained), asked = self._met, pairs.origin
-        if origin is None or origin.token != asked.token or asked.token in _TOLD:
-            return
-        if not asked.leaks(rows, pairs.rows):
+        same = origin is not None and origin.token == asked.token and asked.token not in _TOLD
+        if not (same and asked.leaks(rows, pairs.rows)):
             return
         kinds = distinct_rows(pairs.items)[1]
         if met := int(np.isin(kinds[pairs.index], kinds[trained]).all(axis=1).sum()):

@@ -24,7 +24,7 @@ from scipy.sparse.linalg import LinearOperator, cg, spsolve
 from scipy.special import expit
 
 from preflearn.checks import LARGEST, Floats, check_array, check_shape, refuse, require
-from preflearn.ground.diagnosis import diagnosed, warn_where_open
+from preflearn.ground.diagnosis import warn_where_open
 from preflearn.pairs import Incidence
 
 _LEAST = 1e-9  # of the largest degree: what must be exceeded to count, and what all get if no maximum exists
@@ -106,8 +106,7 @@ def bradley_terry(P: ArrayLike | sparse.sparray) -> Floats:
         n = degrees.shape[0]
         expected = f"at most {_WHOLE} where no maximum exists and all entries are filled"
         require(n <= _WHOLE or not sparse.issparse(P), n, "the number of items", expected)
-        met = Incidence(np.column_stack((degrees > _LEAST).nonzero()), n)
-        warn_where_open("bradley_terry", diagnosed(range(n), met.matrix(), None, None))
+        warn_where_open("bradley_terry", range(n), np.column_stack((degrees > _LEAST).nonzero()))
         degrees = degrees + _LEAST * ~np.eye(n, dtype=bool)
     return merged(_maximum(degrees, connected), _EQUAL)
 

@@ -20,11 +20,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from preflearn.checks import LARGEST, Floats, check_list, check_number, check_weights, require, shown
-from preflearn.ground.diagnosis import A_PRIOR, diagnosed, warn_where_open
+from preflearn.ground.diagnosis import A_PRIOR, warn_where_open
 from preflearn.ground.newton import warn_of_gap
 from preflearn.ground.outcomes import davidson_probabilities
 from preflearn.matches import tell
-from preflearn.pairs import Incidence
 from preflearn.ranking.uncertainty import Uncertain
 
 _STEP = 1e-4  # of differences of gradients
@@ -131,9 +130,8 @@ class PlackettLuce(Uncertain, BaseEstimator):
         kinds = np.union1d(1, sizes[begins & (weights > 0)]).astype(int)
         if alpha < A_PRIOR:
             later = (table[1:] < n) & (weights > 0)  # neighbours say who is above whom, or as good
-            met = Incidence(np.column_stack([table[:-1][later], table[1:][later]]), n)
-            found = diagnosed(self.items_, met.matrix(), None, begins[1:][later].astype(np.int8))
-            warn_where_open(f"PlackettLuce(alpha={alpha:g})", found)
+            index = np.column_stack([table[:-1][later], table[1:][later]])
+            warn_where_open(f"PlackettLuce(alpha={alpha:g})", self.items_, index, 1 * begins[1:][later])
         self._data = alpha, kinds, table, sizes, begins, weights
         bounds = [(None, None)] * n + [(-_LARGEST_LOG, _LARGEST_LOG)] * (len(kinds) - 1)
         options = {"maxiter": 10_000, "maxfun": 100_000, "ftol": 0.0, "gtol": 1e-9 * weights.sum()}

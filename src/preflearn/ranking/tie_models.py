@@ -43,14 +43,7 @@ from preflearn.checks import (
     check_weights,
     require,
 )
-from preflearn.ground.diagnosis import (
-    A_PRIOR,
-    as_compared,
-    diagnosed,
-    indicated,
-    separated_by_features,
-    warn_where_open,
-)
+from preflearn.ground.diagnosis import A_PRIOR, as_compared, indicated, warn_where_open
 from preflearn.ground.estimator import LinearComparison
 from preflearn.ground.newton import warn_of_gap
 from preflearn.ground.outcomes import LINKS, davidson_loss, davidson_probabilities, log_interval, ordinal_loss
@@ -132,11 +125,6 @@ class TieModel(Uncertain, LinearComparison):
         cluster = check_query_ids(cluster, len(pairs), "cluster", "cluster id", "a pair")
         check_scale(pairs.items, "items")
         check_kinds(y[weights > 0], name, ties=False)
-        weak, owner, ids = alpha < A_PRIOR, f"{name}(alpha={alpha:g})", indicated(pairs.items)
-        if weak and ids is not None:
-            used = Incidence(ids[pairs.index[weights > 0]], pairs.shape[2])
-            found = diagnosed(range(used.shape[1]), used.matrix(), None, y[weights > 0])
-            warn_where_open(owner, found, bounded=reduced)
         self._data, self._cluster, self._inverse = (pairs.items, pairs.B, y, weights, alpha), cluster, None
         found = (_least_biased if reduced else minimise)(self._law(), *self._data, _TOL)
         if not (found.gap <= _USELESS and found.t < _LARGEST_LOG):
@@ -145,9 +133,11 @@ class TieModel(Uncertain, LinearComparison):
                 f"{weights.max():.3g}; expected weights and features nearer to 1"
             )
         warn_of_gap(name, found.gap, _INACCURATE, f"raise alpha = {alpha:g}, or standardise the features")
-        ahead = y * pairs.B.differences(pairs.items @ found.w)
-        if weak and ids is None and not reduced and (ahead[weights > 0] > 0).all():
-            warn_where_open(owner, separated_by_features())
+        if alpha < A_PRIOR:
+            ids, used = indicated(pairs.items), weights > 0
+            index = None if ids is None else ids[pairs.index[used]]
+            if ids is not None or (y * pairs.B.differences(pairs.items @ found.w) > 0)[used].all():
+                warn_where_open(f"{name}(alpha={alpha:g})", range(pairs.shape[2]), index, y[used], reduced)
         self.coef_, self.objective_, self.dual_gap_ = found.w, found.objective, found.gap
         self.n_iter_, self._x = found.n_iter, np.append(found.w, found.t)
         self._remember(pairs)

@@ -25,19 +25,9 @@ from scipy.special import ndtri
 from scipy.stats import chi2, rankdata
 from sklearn.base import clone
 
-from preflearn.checks import (
-    Floats,
-    check_count,
-    check_kinds,
-    check_labels,
-    check_query_ids,
-    check_real,
-    generator,
-    refuse,
-    require,
-)
+from preflearn.checks import Floats, check_count, check_query_ids, check_real, generator, refuse, require
 from preflearn.ground.diagnosis import NotIdentifiedWarning, as_compared
-from preflearn.matches import OutcomeWarning, as_outcomes
+from preflearn.matches import OutcomeWarning
 
 _TOGETHER = 256  # rows whose covariance is formed
 _RANK = 1e-9  # of the largest eigenvalue: below it, one is rounding
@@ -224,21 +214,20 @@ def bootstrap(
     """
     good = isinstance(model, Uncertain) and hasattr(model, "decision_function")
     require(good, model, "model", "Davidson or OrdinalComparison")
-    rng, (m, _, p) = generator(random_state), (pairs := as_compared(pairs)).shape
+    rng, m = generator(random_state), len(as_compared(pairs))
     ids: Any = np.arange(m) if unit is None else check_query_ids(unit, m, "unit", "unit id", "a pair")
-    again, kind = clone(model), np.unique(ids, return_inverse=True)[1]
-    y = check_labels(as_outcomes(y), m)
-    check_kinds(y, type(model).__name__, ties=False)
+    again: Any = clone(model).fit(pairs, y)  # pyright: ignore[reportAttributeAccessIssue]
+    labels, kind, equal = again._data[2], np.unique(ids, return_inverse=True)[1], 0 * again.coef_
     n = int(kind.max()) + 1
     counts = (
         np.bincount(rng.integers(n, size=n), minlength=n)[kind]
         for _ in range(check_count(n_draws, "n_draws", 1))
     )
     with warnings.catch_warnings():
-        for said in (NotIdentifiedWarning, OutcomeWarning):  # of y as it was given, above
+        for said in (NotIdentifiedWarning, OutcomeWarning):  # of all pairs, above
             warnings.simplefilter("ignore", said)
-        fits = (again.fit(pairs, y, sample_weight=c) if y[c > 0].any() else None for c in counts)  # pyright: ignore[reportAttributeAccessIssue]
-        return np.array([np.zeros(p) if fit is None else fit.coef_ for fit in fits])  # of ties only
+        kinds = ((c, labels[c > 0].any()) for c in counts)  # of ties alone, all are equal
+        return np.array([again.fit(pairs, y, sample_weight=c).coef_ if some else equal for c, some in kinds])
 
 
 def _quantile(level: float) -> float:

@@ -9,15 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import (
-    LARGEST,
-    Floats,
-    Ids,
-    check_kinds,
-    check_labels,
-    check_real,
-    check_weights,
-)
+from preflearn.checks import LARGEST, Floats, Ids, check_kinds, check_labels, check_real, check_weights
 from preflearn.ground.estimator import ComparisonEstimator, check_asked
 from preflearn.ground.expansion import Expansion, KernelParameters
 from preflearn.ground.kernels import Kernel
@@ -118,8 +110,7 @@ class Training(NamedTuple):
     ) -> Training:
         """The arguments of a fit, checked; the owner needs a preference and, with `ties`, a tie."""
         pairs = as_pairs(pairs, keep=getattr(owner, "kernel", None) == "linear")
-        few = (0, 1) if len(pairs) < _FEW else ()
-        y = check_labels(as_outcomes(y, read=few), len(pairs))
+        y = check_labels(as_outcomes(y, read=(0, 1) if len(pairs) < _FEW else ()), len(pairs))
         weights = check_weights(sample_weight, len(pairs))
         ids = np.flatnonzero(weights)
         check_kinds(y[ids], type(owner).__name__, ties)
