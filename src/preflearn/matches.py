@@ -666,7 +666,9 @@ def _clock(times: pd.Series) -> tuple[Floats, bool]:
         expected = "numbers, or dates (pandas.to_datetime)"
         numbers = _numbers(times, "iuf", expected).astype(np.float64)
         if (how := _dates(numbers)) is not None:
-            text = f"the numbers of {_place(times)} read as dates ({numbers[0]:.0f}), but are taken as times in"
+            text = (
+                f"the numbers of {_place(times)} read as dates ({numbers[0]:.0f}), but are taken as times in"
+            )
             tell(f"{text} a unit of their own; expected dates: pandas.to_datetime({how})", TimeWarning)
         return numbers, False
     if times.dt.tz is not None:

@@ -143,7 +143,7 @@ def moves(what: str, moved: float, time: Floats, noise: float) -> str:
         return ""
     text = f"by {what} a score moves by {moved:.2g} from the first match to the last, at {time[0]:g} to "
     text += f"{time[-1]:g}, where noise is {noise:.2g}; expected rates in {_UNIT}. pandas.to_datetime makes "
-    return text + "dates of milliseconds with unit='ms', of whole years with format='%Y'"
+    return text + "dates of milliseconds with unit='ms', and of years as texts with format='%Y'"
 
 
 def _are_years(time: Floats) -> bool:
