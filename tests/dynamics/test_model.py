@@ -187,7 +187,7 @@ def test_updates_that_are_refused_change_nothing():
     matches, y = small(outcomes=(-1.5, 1.5))
     model = fitted(matches, y, likelihood=Gaussian(1.0))
     before = curves(model)
-    with pytest.raises(ValueError, match=r"the first match is at time 0.* expected later matches only"):
+    with pytest.raises(ValueError, match=r"the time of the first match is 0.0; expected later matches only"):
         model.update(matches[:1], y[:1])
     with pytest.raises(ValueError, match=r"y\[0\] is nan"):
         model.update(matches[-1], [np.nan])
