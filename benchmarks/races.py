@@ -14,6 +14,7 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ Floats = NDArray[np.float64]
 NOISE = 0.5
 HEADERS = {
     "One race": "sides|method|means off by|deviations off by|ms a race",
-    "A season": "races|sides|players|method|s|root mean squared error|95 % intervals that hold|peak MB",
+    "A season": "races|sides|players|method|s|RMS error|correlation|95 % intervals that hold|peak MB",
 }
 
 
@@ -83,17 +84,17 @@ def one_process(matches: Matches, y: NDArray, n: int) -> tuple[Floats, Floats]:
 
 
 def trueskill_rater() -> Callable[[list], list]:
-    import trueskill
-
-    game = trueskill.TrueSkill(mu=0, sigma=1, beta=NOISE**0.5, tau=0, draw_probability=0)
+    game: Any = import_module("trueskill").TrueSkill(
+        mu=0, sigma=1, beta=NOISE**0.5, tau=0, draw_probability=0
+    )
     new = game.create_rating()
     return lambda ratings: [side[0] for side in game.rate([(one or new,) for one in ratings])]
 
 
 def openskill_rater() -> Callable[[list], list]:
-    from openskill.models import PlackettLuce
-
-    game = PlackettLuce(mu=0, sigma=1, beta=NOISE**0.5, kappa=1e-6, tau=0)
+    game: Any = import_module("openskill.models").PlackettLuce(
+        mu=0, sigma=1, beta=NOISE**0.5, kappa=1e-6, tau=0
+    )
     return lambda ratings: [side[0] for side in game.rate([[one or game.rating()] for one in ratings])]
 
 
@@ -169,9 +170,9 @@ def whole_season(n_races: int, sides: int, players: int) -> Iterator[list[object
         mean, std = call()
         seconds, off = time.process_time() - start, mean - s
         held = float(np.mean(np.abs(off) <= 1.96 * std))
-        error = float(np.sqrt(np.mean((off - off.mean()) ** 2)))
+        error, alike = float(np.sqrt(np.mean((off - off.mean()) ** 2))), float(np.corrcoef(mean, s)[0, 1])
         megabytes = peak_megabytes(solver, method, n_races, sides, players)
-        yield [n_races, sides, players, method, seconds, error, held, megabytes]
+        yield [n_races, sides, players, method, seconds, error, alike, held, megabytes]
 
 
 def main() -> None:

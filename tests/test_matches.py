@@ -286,6 +286,16 @@ def test_line_ups_of_one_are_players():
         ({"first": ["Bob", ["Ann", None], "Cy"]}, r"the name in row 1 of .* is None; expected a text or a n"),
         ({"first": ["Bob", [["Ann"]], "Cy"]}, r"the name in row 1 of .* is \['Ann'\]; expected a text"),
         ({"first": ["Bob", {"Ann", "Dee"}, "Cy"]}, r"the name in row 1 of column 'first' is {.*; expected a"),
+        (
+            {"first": [[3], [3.0], "Cy"]},
+            r"row 1 of column 'first' is 3.0, .* 3; expected no floats",
+        ),
+        (
+            {"first": [["Bob"], [np.nan], "Cy"]},
+            r"row 1 of column 'first' is nan; expected a text",
+        ),
+        ({"first": [[1], [True], "Cy"]}, r"the name in row 1 of column 'first' is True; expected a text"),
+        ({"first": ["Bob", "Ann", "advantage"]}, "a player's name is 'advantage'; expected another"),
         ({"first": [b"Bob", "Ann", "Cy"]}, r"the name in row 0 of column 'first' is b'Bob'; expected a text"),
         ({"second": [True, False, True]}, "the name in row 0 of column 'second' is True; expected a text"),
         ({"second": pd.to_datetime(["2020-01-01"] * 3)}, r"the name in row 0 of .* is Timestamp"),
@@ -358,6 +368,12 @@ def test_nullable_numbers_are_numbers():
         Matches.from_frame(frame(outcome=pd.array([1, 0, None], "Int64")))
     ids = pd.array([1, 2, 3], "Int64")
     assert Matches.from_frame(frame(first=ids, second=[2, 3, 1]))[0].features == ("1", "2", "3")
+
+
+def test_columns_of_objects_that_are_numbers_are_numbers():
+    changes = {"outcome": pd.Series([1, 0, -1], dtype=object), "time": pd.Series([0, 1, 1], dtype=object)}
+    matches, y = Matches.from_frame(frame(**changes))
+    assert (y.tolist(), matches.time.tolist()) == ([1, 0, -1], [0, 1, 1])
 
 
 def repeated(outcome):
@@ -435,6 +451,7 @@ def test_neighbours_in_rank_are_compared_by_their_performances():
         ({"time": [1, 1, 2, 1]}, r"column 'time'\[2\] is 2.0; expected one time in an event"),
         ({"rank": 1}, "the number of comparisons is 0; expected an event with two ranks"),
         ({"rank": ["1st", "2nd", "3rd", "4th"]}, "column 'rank' has dtype .*; expected numbers"),
+        ({"player": ["Cy", "advantage", "Dee", "Bob"]}, "a player's name is 'advantage'; expected another"),
         ({"player": [["Cy"], "Ann", "Dee", "Bob"]}, r"the name in row 0 of column 'player' is \['Cy'\]"),
     ],
 )

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import difflib
 import math
-import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
-from itertools import islice
 from numbers import Real
 from typing import Any, Literal, TypeGuard
 
@@ -29,6 +27,7 @@ from preflearn.checks import (
     as_array,
     as_floats,
     as_real,
+    calls_inside,
     check_array,
     check_choice,
     check_flag,
@@ -48,6 +47,7 @@ PERFORMANCE = "performance"  # of features (PERFORMANCE, event, player), and of 
 SHARPNESS = 100.0  # of performances: the noise of a comparison is a hundredth of theirs
 _UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # of times since 1970
 _LISTED = 5  # unseen names in a message
+_FEWEST = 6  # wins: of fewer, none by the second is no wonder
 _LABELS = -1, 0, 0.5, 1
 _DATES = "string", "date", "datetime", "datetime64"  # of infer_dtype
 
@@ -202,7 +202,7 @@ class Matches:
         features: list[Hashable] = list(names)
         blocks = [block]
         if advantage is not None:
-            blocks.append(sparse.csr_array(_numbers(frame, advantage).astype(np.float64)[:, None]))
+            blocks.append(sparse.csr_array(_numbers(_complete(frame, advantage)).astype(np.float64)[:, None]))
             features.append(ADVANTAGE)
         if check_flag(interactions, "interactions"):
             require(players is not None, True, "interactions", "False where there are line-ups")
@@ -210,13 +210,13 @@ class Matches:
             blocks.append(block)
             features += [(names[a], names[b]) for a, b in couples]
         design: Any = sparse.hstack(blocks, format="csr") if len(blocks) > 1 else blocks[0]
-        at, dates = _clock(_complete(frame, time), f"column {time!r}")
+        at, dates = _clock(_complete(frame, time))
         matches = cls(design, at, features)
         read = {"first": first, "second": second, "time": time, "advantage": advantage}
         matches.columns = {**read, "interactions": bool(interactions), "dates": dates, "outcomes": []}
         if outcome is None:
             return matches
-        y = as_outcomes(_numbers(frame, outcome, "iuf"), f"column {outcome!r}", outcomes)
+        y = as_outcomes(_numbers(_complete(frame, outcome), "iuf"), f"column {outcome!r}", outcomes)
         kinds = pd.unique(y)
         matches.columns["outcomes"] = [v for v in _LABELS if v in kinds or v in np.sign(kinds)]
         return matches, y
@@ -294,8 +294,8 @@ class Matches:
         require(isinstance(frame, pd.DataFrame), frame, "frame", "a DataFrame, one row a player in an event")
         _check_columns(frame, [event, player, rank, time], "player")
         table = pd.DataFrame({"event": _texts(frame, event), "player": _texts(frame, player)})
-        table["time"], dates = _clock(_complete(frame, time), f"column {time!r}")
-        table["rank"] = _numbers(frame, rank, "iuf")
+        table["rank"] = _numbers(_complete(frame, rank), "iuf")
+        table["time"], dates = _clock(_complete(frame, time))
         late = table["time"] != table.groupby("event")["time"].transform("first")
         refuse(late.to_numpy(), table["time"].to_numpy(), f"column {time!r}", "one time in an event")
         twice, names = table.duplicated(["event", "player"]), table["player"].to_numpy(object)
@@ -398,11 +398,10 @@ def _strangers(names: Iterable[Hashable], known: Collection[Hashable]) -> str:
     known = set(known)
     strange = [name for name in names if name not in known]
     texts = [name for name in known if isinstance(name, str) and name != ADVANTAGE] if strange else []
-    near = (difflib.get_close_matches(str(name), texts, 1, 0.0) for name in strange)
-    listed = [
-        shown(name) + f" (the nearest known name is {shown(b[0])})" * len(b)
-        for name, b in islice(zip(strange, near, strict=True), _LISTED)
-    ]
+    near = {a: difflib.get_close_matches(str(a), texts, 1, 0.0) for a in strange[:_LISTED]}
+    listed = (
+        f"{shown(a)} (the nearest known name is {shown(*b)})" if b else shown(a) for a, b in near.items()
+    )
     return ", ".join(listed) + f" and {len(strange) - _LISTED} more" * (len(strange) > _LISTED)
 
 
@@ -427,10 +426,7 @@ def is_performance(name: Any) -> TypeGuard[tuple[str, str, str]]:
 
 def tell(text: str, category: type[Warning]) -> None:
     """Warn, and point to the line that called this package."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("preflearn."):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(text, category, stacklevel=level)
+    warnings.warn(text, category, stacklevel=calls_inside())
 
 
 def check_clock(columns: dict[str, Any] | None, like: dict[str, Any] | None) -> None:
@@ -448,7 +444,7 @@ def as_times(time: Any, like: dict[str, Any] | None) -> Floats:
     if pd.api.types.infer_dtype(array.ravel()) not in _DATES:
         return as_floats(time, "time")
     check_clock({"dates": True}, like)
-    return _clock(pd.Series(array.ravel()), "time")[0].reshape(array.shape)
+    return _clock(pd.Series(array.ravel()))[0].reshape(array.shape)
 
 
 def as_outcomes(y: ArrayLike, name: str = "y", meant: str | None = None, read: Any = ()) -> Any:
@@ -467,7 +463,7 @@ def as_outcomes(y: ArrayLike, name: str = "y", meant: str | None = None, read: A
     found = set(pd.unique(array).tolist())
     if meant is None and found <= set(read):
         return y
-    half, bare = 0.5 in found and found <= {0, 0.5, 1}, found == {0, 1} and len(array) > 3
+    half, bare = 0.5 in found and found <= {0, 0.5, 1}, found == {0, 1} and np.count_nonzero(array) >= _FEWEST
     if meant is None and (half or bare):
         ties = np.count_nonzero(array == 0)
         meaning = "wins, ties and losses of the first"
@@ -527,13 +523,12 @@ def joined(old: Matches, new: Matches) -> Matches:
     >>> both.features, both.design.toarray().astype(int).tolist()
     (('Ann', 'Bob', 'Cy'), [[1, -1, 0], [-1, 0, 1]])
     """
-    features, x, z = old.features, old.design, new.design
-    if new.features != features:
-        column = {name: k for k, name in enumerate(dict.fromkeys((*features, *new.features)))}
-        features, place = tuple(column), np.array([column[name] for name in new.features])
-        z = sparse.csr_array((z.data, place[z.indices], z.indptr), (len(new), len(column)), copy=True)
-        z.sort_indices()
     check_clock(new.columns, old.columns)
+    features = tuple(dict.fromkeys((*old.features, *new.features)))
+    column = {name: k for k, name in enumerate(features)}
+    x, z, place = old.design, new.design, np.array([column[name] for name in new.features])
+    z = sparse.csr_array((z.data, place[z.indices], z.indptr), (len(new), len(features)), copy=True)
+    z.sort_indices()
     parts = (x.data, z.data), (x.indices, z.indices), (x.indptr, x.indptr[-1] + z.indptr[1:])
     design = sparse.csr_array(tuple(map(np.concatenate, parts)), (len(old) + len(new), len(features)))
     return trusted(design, np.concatenate([old.time, new.time]), features, old.columns or new.columns)
@@ -641,20 +636,20 @@ def _check_columns(frame: pd.DataFrame, columns: list[str], row: str) -> None:
     require(len(frame) > 0, len(frame), "the number of rows of the frame", f"at least one {row}")
 
 
-def _numbers(frame: pd.DataFrame, column: str, kinds: str = "biuf", expected: str = "numbers") -> NDArray:
-    return _as_numbers(_complete(frame, column), f"column {column!r}", kinds, expected)
-
-
-def _as_numbers(values: pd.Series, name: str, kinds: str, expected: str) -> NDArray:
+def _numbers(values: pd.Series, kinds: str = "biuf", expected: str = "numbers") -> NDArray:
     values = values.infer_objects()
     array = values.to_numpy(getattr(values.dtype, "numpy_dtype", None))  # of a nullable one
     if array.dtype.kind not in kinds:
-        raise ValueError(f"{name} has dtype {values.dtype}; expected {expected}")
-    refuse(~np.isfinite(array), array, name, "finite numbers")
+        raise ValueError(f"{_place(values)} has dtype {values.dtype}; expected {expected}")
+    refuse(~np.isfinite(array), array, _place(values), "finite numbers")
     return array
 
 
-def _clock(times: pd.Series, name: str) -> tuple[Floats, bool]:
+def _place(values: pd.Series) -> str:
+    return "time" if values.name is None else f"column {values.name!r}"
+
+
+def _clock(times: pd.Series) -> tuple[Floats, bool]:
     """Times as numbers, and whether they were dates."""
     if times.dtype.kind == "O" and pd.api.types.infer_dtype(times) in _DATES:
         texts = times.astype(str)  # 03/04/2024 has two meanings, and 2024 is a number
@@ -663,15 +658,19 @@ def _clock(times: pd.Series, name: str) -> tuple[Floats, bool]:
         if times.isna().any():
             row = int(np.argmax(times.isna()))
             raise ValueError(
-                f"{name} holds {shown(texts.iloc[row])}" + f" in row {row}" * (len(texts) > 1) + "; expected "
+                f"{_place(times)} holds {shown(texts.iloc[row])}"
+                + f" in row {row}" * (len(texts) > 1)
+                + "; expected "
                 "numbers, or dates: ISO texts such as 2024-01-31, or pandas.to_datetime(..., format=...)"
             )
     if times.dtype.kind != "M":
         expected = "numbers, or dates (pandas.to_datetime)"
-        numbers = _as_numbers(times, name, "iuf", expected).astype(np.float64)
+        numbers = _numbers(times, "iuf", expected).astype(np.float64)
         if (how := _dates(numbers)) is not None:
-            text = f"the numbers of {name} read as dates ({numbers[0]:.0f}), but are taken as times in a unit"
-            tell(f"{text} of their own; expected dates: pandas.to_datetime({how})", TimeWarning)
+            text = (
+                f"the numbers of {_place(times)} read as dates ({numbers[0]:.0f}), but are taken as times in"
+            )
+            tell(f"{text} a unit of their own; expected dates: pandas.to_datetime({how})", TimeWarning)
         return numbers, False
     if times.dt.tz is not None:
         times = times.dt.tz_convert(None)

@@ -9,7 +9,6 @@ References
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
@@ -61,6 +60,7 @@ from preflearn.matches import (
     given_outcomes,
     is_performance,
     joined,
+    tell,
     warn_of_strangers,
 )
 from preflearn.metrics import comparison_loss
@@ -195,7 +195,7 @@ class DynamicComparisons(BaseEstimator):
         warn_of_strangers("mean", self.mean or {}, features)
         found = diagnose(matches[played[:, 1] > 0])
         if sum(len(group) > 1 for group in found.components) > 1:
-            warnings.warn(found.message, NotIdentifiedWarning, stacklevel=2)
+            tell(found.message, NotIdentifiedWarning)
         return self._fit(matches, played, None)
 
     def update(
@@ -214,11 +214,9 @@ class DynamicComparisons(BaseEstimator):
         check_is_fitted(self, "matches_")
         played = check_problem(self, matches, y, sample_weight, offset)
         self.likelihood.check(self.outcomes_, len(self.matches_))  # another likelihood, by set_params
-        if matches.time[0] < self.matches_.time[-1]:
-            raise ValueError(
-                f"the first match is at time {matches.time[0]:g}, before the last one that was learned, at "
-                f"{self.matches_.time[-1]:g}; expected later matches only: fit all together, sorted by time"
-            )
+        last = self.matches_.time[-1]
+        expected = f"later matches only, from {last:g} on: fit all together, sorted by time"
+        require(matches.time[0] >= last, matches.time[0], "the time of the first match", expected)
         sites = np.vstack([self.pseudo_observations_, np.zeros((matches.design.nnz, 2))])
         together = joined(self.matches_, matches)
         _check_races(self, together, np.ones(len(together)))
@@ -229,13 +227,16 @@ class DynamicComparisons(BaseEstimator):
         warn_of_origins(self.covariance, matches.time, self.likelihood.noise)
         infer(self, matches, played, sites)
         if not self.converged_:
-            warnings.warn(
+            text = (
                 f"no convergence in {self.n_iter_} sweeps: the last one would change a pseudo-observation by "
-                f"{self.trace_['residual'].iloc[-1]:.1e} standard deviations, more than tol={self.tol:g}; "
-                "raise max_iter, " + ("or leave rate='auto'" if self.rate != "auto" else "or look at trace_"),
-                ConvergenceWarning,
-                stacklevel=3,
             )
+            text += (
+                f"{self.trace_['residual'].iloc[-1]:.1e} standard deviations, more than tol={self.tol:g}; "
+            )
+            text += "raise max_iter, " + (
+                "or leave rate='auto'" if self.rate != "auto" else "or look at trace_"
+            )
+            tell(text, ConvergenceWarning)
         return self
 
     def scores(self, feature: Hashable, time: ArrayLike) -> tuple[NDArray, NDArray]:
@@ -609,16 +610,16 @@ def load(path: str | os.PathLike[str]) -> DynamicComparisons:
 
 
 def _read(header: dict[str, Any], arrays: dict[str, NDArray]) -> DynamicComparisons:
-    names, means = as_names(name for name, _ in header["covariance"]), header.get("mean", [])
-    covariances = {
-        n: Covariance.read(found) for n, (_, found) in zip(names, header["covariance"], strict=True)
-    }
+    covariances, means = (
+        dict(zip(as_names(name for name, _ in listed), (value for _, value in listed), strict=True))
+        for listed in (header["covariance"], header.get("mean", []))
+    )
+    covariances = {name: Covariance.read(found) for name, found in covariances.items()}
     model = DynamicComparisons(
         covariances[REST] if header["one_covariance"] else covariances,
         Likelihood.read(header["likelihood"]),
         **header["options"],
-        mean=dict(zip(as_names(name for name, _ in means), [value for _, value in means], strict=True))
-        or None,
+        mean=means or None,
     )
     check_model(model)
     features = as_names(header["features"])

@@ -85,15 +85,6 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
     deviation_before_: Floats
     last_: Floats
 
-    _places: dict[Hashable, int]  # of the players, in players_
-    _variances_before: Floats  # of the ratings in before_
-    _told: list[tuple[Floats, NDArray[np.int8], Floats]]  # log-odds before matches, y, weights, a call
-    _features: set[Hashable]  # of all matches so far
-    _columns: dict[str, object] | None
-    _latest: float
-    _rated_by: Likelihood | None
-    _nu: float | None
-
     @property
     def classes_(self) -> Floats:
         """The outcomes that forecasts have columns for; of floats, as in ComparisonEstimator."""
@@ -169,10 +160,13 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
             If `initial` names who is no player of the matches.
         """
         added = self._checked(matches, y, sample_weight)
-        self.players_, self._places, self._rated_by = (), {}, self._likelihood()
+        self.players_, self._rated_by = (), self._likelihood()
+        self._places: dict[Hashable, int] = {}  # of the players, in players_
         for name, value in self._newcomer().items():
             setattr(self, name, np.empty(0, dtype=type(value)))
-        self._told, self._latest, self._features, self._columns = [], -math.inf, set(), None
+        # Of each call: log-odds before the matches, y, weights.
+        self._told: list[tuple[Floats, NDArray[np.int8], Floats]] = []
+        self._latest, self._features, self._columns = -math.inf, set[Hashable](), None
         if isinstance(self.initial, Mapping):
             warn_of_strangers("initial", self.initial, matches.features)
         return self._add(matches, *added)

@@ -14,7 +14,6 @@ from preflearn.ground.estimator import ComparisonEstimator, check_asked
 from preflearn.ground.expansion import Expansion, KernelParameters
 from preflearn.ground.kernels import Kernel
 from preflearn.ground.newton import warn_of_gap
-from preflearn.matches import as_outcomes
 from preflearn.metrics import best_threshold, comparison_loss, threshold
 from preflearn.pairs import Pairs, as_pairs
 from preflearn.svm.problem import INACCURATE, Solution
@@ -23,7 +22,6 @@ _ON_MARGIN = 1e-6  # of 1: differences of support vectors are known to about the
 NEGATIVE = -1e-8  # beta below this counts as negative; its unit is that of the margin
 _SHARES = (0.6, 0.7, 0.8, 0.9, 1.0)  # of the preferences' weight; from 1 on beta is negative for all data
 _USELESS = 1e-2  # a duality gap beyond which there is no answer
-_FEW = 10  # pairs whose labels 1 and 0 are no hint of losses as 0
 
 
 def on_margin(z: Floats) -> Floats:
@@ -110,8 +108,7 @@ class Training(NamedTuple):
     ) -> Training:
         """The arguments of a fit, checked; the owner needs a preference and, with `ties`, a tie."""
         pairs = as_pairs(pairs, keep=getattr(owner, "kernel", None) == "linear")
-        y = check_labels(as_outcomes(y, read=(0, 1) if len(pairs) < _FEW else ()), len(pairs))
-        weights = check_weights(sample_weight, len(pairs))
+        y, weights = check_labels(y, len(pairs)), check_weights(sample_weight, len(pairs))
         ids = np.flatnonzero(weights)
         check_kinds(y[ids], type(owner).__name__, ties)
         some = pairs if len(ids) == len(pairs) else pairs[ids]

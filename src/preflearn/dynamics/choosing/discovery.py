@@ -36,14 +36,7 @@ from preflearn.dynamics.model import DynamicComparisons, check_problem
 from preflearn.ground.search import check_jobs
 from preflearn.matches import Matches
 
-BASES: tuple[Covariance, ...] = (
-    Constant(),
-    Affine(origin="first"),
-    Wiener(origin="first"),
-    Matern12(),
-    Matern32(),
-    Matern52(),
-)
+BASES: tuple[Covariance, ...] = (Constant(), Affine(), Wiener(), Matern12(), Matern32(), Matern52())
 _FIRST = 0.3  # the variance at the start, of the likelihood's noise
 _TOL, _GTOL, _STEPS = 1e-5, 0.05, 40  # of candidates: a few hundredths of a nat
 
@@ -141,7 +134,7 @@ def discover_covariance(
     >>> from preflearn.matches import Matches
     >>> matches = Matches([[1, -1]] * 40, range(40), ["Ann", "Bob"])
     >>> y = [1] * 20 + [-1] * 20
-    >>> found = discover_covariance(matches, y, Probit(), bases=[Constant(), Wiener(origin="first")])
+    >>> found = discover_covariance(matches, y, Probit(), bases=[Constant(), Wiener()])
     >>> found.table.loc[found.table["bic"].idxmin(), "structure"]
     'Wiener'
     """

@@ -12,9 +12,11 @@ from preflearn.dynamics.covariances.elementary import Constant
 from preflearn.dynamics.covariances.state_space import StateSpace
 from preflearn.matches import PERFORMANCE, TimeWarning, as_read, is_performance, tell
 
+_ERROR = Constant(0.5)  # of a performance, so that the noise of a difference of two is that of Probit
 REST = "*"  # stands for all features that a mapping of covariances does not name
 MOST_LENGTHS = 1000  # in the span of the data: one more and most scores forget between two matches
 MOST_SPANS = 100  # in a length: one more and a constant would do
+_UNIT = "the unit of Matches.time: days, where from_frame read dates"
 _YEARS = 1800, 2200  # times that read as years, in which lengths and rates are rarely meant so
 _SPANS_OF_YEARS = 10  # then
 _FAR, _WILD, _IDLE = 2.0, 100.0, 0.15  # deviations: at the first match; over all matches, in those of noise
@@ -38,29 +40,20 @@ class Prior:
         self.one = not isinstance(covariance, Mapping)
         self.covariances = by_name(covariance)
         places: dict[Covariance, int] = {}
-        self._place = {name: places.setdefault(k, len(places)) for name, k in self.covariances.items()}
+        kinds = {PERFORMANCE: _ERROR, **self.covariances}
+        self._place = {name: places.setdefault(k, len(places)) for name, k in kinds.items()}
         self.spaces: list[StateSpace] = [k.state_space() for k in places]
 
     def of(self, names: tuple[Hashable, ...]) -> Ids:
         """Which of the models features have; errors of performances have one without being named."""
-        rest, place = self._place.get(REST, -1), self._place
-        own = [is_performance(name) for name in names]
-        if any(own) and PERFORMANCE not in place:
-            place[PERFORMANCE] = len(self.spaces)
-            self.spaces.append(Constant(0.5).state_space())
-        found = np.array(
-            [
-                place.get(name, place[PERFORMANCE] if one else rest)
-                for name, one in zip(names, own, strict=True)
-            ],
-            dtype=np.int64,
-        )
+        place, rest, error = self._place, self._place.get(REST, -1), self._place[PERFORMANCE]
+        found = [place.get(name, error if is_performance(name) else rest) for name in names]
         if -1 in found:
             raise ValueError(
-                f"the feature {shown(names[found.argmin()])} has no covariance; expected one for each "
+                f"the feature {shown(names[found.index(-1)])} has no covariance; expected one for each "
                 f"feature, or one for {REST!r}, all others"
             )
-        return found
+        return np.array(found, dtype=np.int64)
 
     def means(self, names: tuple[Hashable, ...]) -> Floats:
         """Of features, shape (M,)."""
@@ -92,9 +85,7 @@ def warn_of_lengths(covariance: Covariance | Mapping[Hashable, Covariance], time
             how = "short" if length < span else "long"
             text = f"the {name} {length:g} is very {how} for data that span {span:g}, from {time[0]:g} to "
             text += f"{time[-1]:g}; expected one between {span / MOST_LENGTHS:.3g} and {most:.3g}. "
-            tell(
-                text + "Both are in the unit of Matches.time: days, where from_frame read dates", TimeWarning
-            )
+            tell(f"{text}Both are in {_UNIT}", TimeWarning)
             return
 
 
@@ -134,10 +125,8 @@ def warn_of_origins(
             continue
         moved = float(before[0] - 2 * before[1] + now[1]) ** 0.5
         if pinned and before[0] == 0:
-            text = (
-                f"by {k!r} everybody's score is 0 at his first match, with standard deviation 0, also that "
-            )
-            text += "of newcomers; expected a level besides: Constant(variance) + ..., or an earlier origin"
+            text = f"by {k!r} everybody's score is 0 at his first match, also a newcomer's, with standard "
+            text += "deviation 0; expected a level besides: Constant(variance) + ..., or an earlier origin"
         elif apart > span and there > max(noise, _FAR * float(before[0]) ** 0.5):
             text = f"the first match, at {first:g}, is {apart:g} after the origin of {k!r}, longer than all "
             text += f"matches span ({span:g}), and so scores begin with standard deviation {there:.3g}; "
@@ -153,11 +142,8 @@ def moves(what: str, moved: float, time: Floats, noise: float) -> str:
     if moved <= _WILD * noise and not (time[-1] > time[0] and _are_years(time) and moved < _IDLE * noise):
         return ""
     text = f"by {what} a score moves by {moved:.2g} from the first match to the last, at {time[0]:g} to "
-    text += (
-        f"{time[-1]:g}, where noise is {noise:.2g}; expected rates in the unit of Matches.time: days, where "
-    )
-    text += "from_frame read dates. pandas.to_datetime makes dates of milliseconds with unit='ms', of whole "
-    return text + "years with format='%Y'"
+    text += f"{time[-1]:g}, where noise is {noise:.2g}; expected rates in {_UNIT}. pandas.to_datetime makes "
+    return text + "dates of milliseconds with unit='ms', and of years as texts with format='%Y'"
 
 
 def _are_years(time: Floats) -> bool:
