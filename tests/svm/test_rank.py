@@ -141,7 +141,11 @@ ITEMS, PAIRS = [[0.0], [1.0], [4.0], [6.0]], Pairs([[0.0], [1.0], [4.0]], [[1, 0
             (ITEMS[:3], [1, 2, 3]),
             "none of the 2 folds has pairs to train and pairs to validate among 3 pairs; expected more",
         ),
-        ({"C": "path"}, (np.ones((8, 2)), np.arange(8)), "expected at most 1, the number of groups of items"),
+        (
+            {"C": "path"},
+            (np.ones((8, 2)), np.arange(8)),
+            "n_folds is 2; expected at most 1, for 1 different groups of items",
+        ),
     ],
 )
 def test_bad_input_is_named(parameters, arguments, message):
