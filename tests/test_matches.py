@@ -77,13 +77,13 @@ def test_outcomes_may_be_points():
         ({"time": [0.0, 2.0, 1.0]}, "time falls from 2 to 1 in row 2; expected ascending"),
         ({"time": [0.0, np.nan, 1.0]}, "column 'time' has no value in row 1"),
         ({"time": [0.0, 1.0, np.inf]}, r"column 'time'\[2\] is inf; expected finite"),
-        ({"time": ["a", "b", "c"]}, "column 'time' has dtype .*; expected numbers, or dates"),
+        ({"time": ["a", "b", "c"]}, "column 'time' holds 'a' in row 0; expected numbers, or dates"),
         ({"time": [pd.Timestamp(0), pd.NaT, pd.NaT]}, "column 'time' has no value in row 1"),
         ({"outcome": [1, np.nan, 0]}, "column 'outcome' has no value in row 1"),
         ({"outcome": [True, False, True]}, "column 'outcome' has dtype bool; expected numbers"),
         (
             {"first": [1.0, 2.0, 3.0], "second": [2, 3, 1]},
-            r"'first' has dtype float64, 'second' int64; expected names of one kind: astype\(int\)",
+            r"in row 0 of column 'second' is 2, that in row 0 of column 'first' 1.0; .*: astype\(int\)",
         ),
         ({"home": [1.0, np.inf, 0.0]}, r"column 'home'\[1\] is inf; expected finite"),
         ({"first": ["Bob", "Ann", "advantage"]}, "a player's name is 'advantage'; expected another"),
@@ -286,6 +286,16 @@ def test_line_ups_of_one_are_players():
         ({"first": ["Bob", ["Ann", None], "Cy"]}, r"the name in row 1 of .* is None; expected a text or a n"),
         ({"first": ["Bob", [["Ann"]], "Cy"]}, r"the name in row 1 of .* is \['Ann'\]; expected a text"),
         ({"first": ["Bob", {"Ann", "Dee"}, "Cy"]}, r"the name in row 1 of column 'first' is {.*; expected a"),
+        (
+            {"first": [[3], [3.0], "Cy"]},
+            r"row 1 of column 'first' is 3.0, .* 3; expected no floats",
+        ),
+        (
+            {"first": [["Bob"], [np.nan], "Cy"]},
+            r"row 1 of column 'first' is nan; expected a text",
+        ),
+        ({"first": [[1], [True], "Cy"]}, r"the name in row 1 of column 'first' is True; expected a text"),
+        ({"first": ["Bob", "Ann", "advantage"]}, "a player's name is 'advantage'; expected another"),
         ({"first": [b"Bob", "Ann", "Cy"]}, r"the name in row 0 of column 'first' is b'Bob'; expected a text"),
         ({"second": [True, False, True]}, "the name in row 0 of column 'second' is True; expected a text"),
         ({"second": pd.to_datetime(["2020-01-01"] * 3)}, r"the name in row 0 of .* is Timestamp"),
@@ -324,16 +334,30 @@ def test_texts_of_two_meanings_are_refused(time):
         Matches.from_frame(frame(time=time))
 
 
+def as_told(told, time):
+    """The days that come of doing what a message says."""
+    how = str(told[0].message).rpartition("expected dates: ")[2]
+    with warnings.catch_warnings(action="error"):
+        dates = eval(how, {"pandas": pd, "time": pd.Series(time)})
+        return Matches.from_frame(frame(time=dates))[0].time
+
+
+@pytest.mark.parametrize("time", [[202001, 202002, 202012], [20200101.0, 20200201.0, 20201201.0]])
+def test_what_reads_as_dates_is_read_as_it_is_told(time):
+    """Months were not seen, and of whole numbers the advice was one that pandas warns of."""
+    with pytest.warns(TimeWarning, match="read as dates .*format=") as told:
+        Matches.from_frame(frame(time=time))
+    np.testing.assert_array_equal(as_told(told, time), [18262, 18293, 18597])
+
+
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 def test_times_since_1970_in_another_unit_are_warned_of(unit):
     """And what the message says makes days of them."""
     days = pd.to_datetime(["2020-01-01", "2020-06-01", "2021-01-01"])
     time = (days - pd.Timestamp(0)) // pd.Timedelta(1, unit)
-    with pytest.warns(TimeWarning, match=rf"read as dates .*pandas.to_datetime\(..., unit='{unit}'\)"):
+    with pytest.warns(TimeWarning, match=rf"read as dates .*unit='{unit}'\)") as told:
         Matches.from_frame(frame(time=time))
-    with warnings.catch_warnings(action="error"):
-        matches, _ = Matches.from_frame(frame(time=pd.to_datetime(time, unit=unit)))
-    np.testing.assert_array_equal(matches.time, [18262, 18414, 18628])
+    np.testing.assert_array_equal(as_told(told, time), [18262, 18414, 18628])
 
 
 def test_nullable_numbers_are_numbers():
@@ -344,6 +368,12 @@ def test_nullable_numbers_are_numbers():
         Matches.from_frame(frame(outcome=pd.array([1, 0, None], "Int64")))
     ids = pd.array([1, 2, 3], "Int64")
     assert Matches.from_frame(frame(first=ids, second=[2, 3, 1]))[0].features == ("1", "2", "3")
+
+
+def test_columns_of_objects_that_are_numbers_are_numbers():
+    changes = {"outcome": pd.Series([1, 0, -1], dtype=object), "time": pd.Series([0, 1, 1], dtype=object)}
+    matches, y = Matches.from_frame(frame(**changes))
+    assert (y.tolist(), matches.time.tolist()) == ([1, 0, -1], [0, 1, 1])
 
 
 def repeated(outcome):
@@ -389,7 +419,7 @@ def test_fixtures_have_no_outcomes():
     matches = Matches.from_frame(frame().drop(columns="outcome"), outcome=None)
     both, _ = Matches.from_frame(frame())
     np.testing.assert_array_equal(matches.design.toarray(), both.design.toarray())
-    assert matches.columns == both[1:].columns == both.columns
+    assert both[1:].columns == both.columns == matches.columns | {"outcomes": [-1, 0, 1]}
     assert pickle.loads(pickle.dumps(matches)).columns == matches.columns
 
 
@@ -421,6 +451,7 @@ def test_neighbours_in_rank_are_compared_by_their_performances():
         ({"time": [1, 1, 2, 1]}, r"column 'time'\[2\] is 2.0; expected one time in an event"),
         ({"rank": 1}, "the number of comparisons is 0; expected an event with two ranks"),
         ({"rank": ["1st", "2nd", "3rd", "4th"]}, "column 'rank' has dtype .*; expected numbers"),
+        ({"player": ["Cy", "advantage", "Dee", "Bob"]}, "a player's name is 'advantage'; expected another"),
         ({"player": [["Cy"], "Ann", "Dee", "Bob"]}, r"the name in row 0 of column 'player' is \['Cy'\]"),
     ],
 )

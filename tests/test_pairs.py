@@ -14,7 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.decomposition import TruncatedSVD
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_array
 
+from preflearn.ground import OnItems
 from preflearn.pairs import Incidence, Pairs, as_pairs
 from preflearn.pursuit import RankRLS
 from preflearn.svm import SVMRank
@@ -234,8 +239,8 @@ BAD = [
     *by(
         lambda qid: Pairs.from_scores([[1.0], [2.0]], [1, 2], qid),
         ([1], r"qid has shape \(1,\); expected \(2,\): one query id an item"),
-        ([1, math.nan], r"qid\[1\] is nan; expected a query id for each item"),
-        (["a", None], r"qid\[1\] is None; expected a query id for each item"),
+        ([1, math.nan], r"qid\[1\] is nan; expected one query id an item"),
+        (["a", None], r"qid\[1\] is None; expected one query id an item"),
     ),
     *by(
         lambda values: Pairs.from_scores([[1.0], [2.0]], values),
@@ -370,3 +375,13 @@ def test_slices_and_other_features_of_the_same_items_have_one_origin():
     assert Pairs(ITEMS, pairs.index).origin is not pairs.origin
     with pytest.raises(ValueError, match=r"items has shape \(2, 3\); expected \(3, p\): one row an item"):
         pairs.with_items(np.ones((2, 3)))
+
+
+def test_steps_of_scikit_learn_name_the_one_that_takes_pairs():
+    """The old message was "Found array with dim 3"."""
+    pairs, y = Pairs.from_scores(100 * np.array([[1.0, 2.0], [0.0, 1.0], [3.0, 1.0]]), [1, 2, 3])
+    for model in (make_pipeline(StandardScaler(), SVMRank()), LogisticRegression()):
+        with pytest.raises(ValueError, match=r"write OnItems\(StandardScaler\(\)\), of preflearn.ground"):
+            model.fit(pairs, y)
+    assert make_pipeline(OnItems(StandardScaler()), SVMRank()).fit(pairs, y).score(pairs, y) == 1
+    assert np.asarray(pairs, dtype=float).shape == check_array(pairs, allow_nd=True).shape == (3, 2, 2)

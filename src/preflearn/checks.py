@@ -7,6 +7,7 @@ Every message says what was found, where, and what is expected. In arrays of num
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
@@ -62,6 +63,14 @@ def check_shape(array: NDArray, name: str, shape: tuple[int | str, ...], meaning
     if array.ndim != len(shape) or not all(fits):
         expected = f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})" + f": {meaning}" * bool(meaning)
         raise ValueError(f"{name} has shape {array.shape}; expected {expected}")
+
+
+def calls_inside() -> int:
+    """The stacklevel by which a warning shows the line outside of the package that led to it."""
+    frame, level = sys._getframe(1), 1
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("preflearn."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 # ---- Arrays
@@ -269,7 +278,7 @@ def check_query_ids(
     if array.dtype.kind in "SU" and not hasattr(qid, "dtype"):  # a list, whose 1 and nan are texts by now
         array = np.asarray(qid, dtype=object)
     check_shape(array, name, (n_items,), f"one {kind} {each}")
-    refuse(pd.isna(array), array, name, f"a {kind} for each item")
+    refuse(pd.isna(array), array, name, f"one {kind} {each}")
     try:
         if array.dtype.kind == "O":
             np.unique(array)

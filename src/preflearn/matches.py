@@ -9,12 +9,12 @@ References
 from __future__ import annotations
 
 import difflib
+import math
 import warnings
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping
-from datetime import date
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -27,10 +27,10 @@ from preflearn.checks import (
     as_array,
     as_floats,
     as_real,
+    calls_inside,
     check_array,
     check_choice,
     check_flag,
-    check_real,
     check_selection,
     check_shape,
     refuse,
@@ -47,6 +47,9 @@ PERFORMANCE = "performance"  # of features (PERFORMANCE, event, player), and of 
 SHARPNESS = 100.0  # of performances: the noise of a comparison is a hundredth of theirs
 _UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # of times since 1970
 _LISTED = 5  # unseen names in a message
+_FEWEST = 6  # wins: of fewer, none by the second is no wonder
+_LABELS = -1, 0, 0.5, 1
+_DATES = "string", "date", "datetime", "datetime64"  # of infer_dtype
 
 
 class OutcomeWarning(UserWarning):
@@ -82,7 +85,8 @@ class Matches:
     Attributes
     ----------
     columns : dict or None
-        The arguments that `from_frame` read a frame with, by which a model reads the next one.
+        The arguments that `from_frame` read a frame with, by which a model reads the next one; whether its
+        times were `dates`, and which of the `outcomes` 1, 1/2, 0 and -1 it had.
 
     Raises
     ------
@@ -167,17 +171,17 @@ class Matches:
         Raises
         ------
         ValueError
-            If a column or a value is missing or of another kind, names are floats in one column and not in
-            the other, a player meets himself, no match is left, a name is "advantage" while `advantage` is
-            given, or the times are not ascending. Rows count from 0.
+            If a column or a value is missing or of another kind, some names are floats and others are not,
+            a player meets himself, no match is left, a name is "advantage", or the times are not ascending.
+            Rows count from 0.
 
         Warns
         -----
         OutcomeWarning
             If outcomes are only 1 and 0, or 1, 1/2 and 0, and `outcomes` does not say what they are.
         TimeWarning
-            If all times are numbers that read as dates from 1600 to 2200, such as 20240131, or as seconds
-            (or a thousandth, ... of them) since 1970.
+            If all times are numbers that read as dates from 1600 to 2200, such as 20240131 or 202401, or as
+            seconds (or a thousandth, ... of them) since 1970.
 
         Examples
         --------
@@ -198,8 +202,7 @@ class Matches:
         features: list[Hashable] = list(names)
         blocks = [block]
         if advantage is not None:
-            require(ADVANTAGE not in features, ADVANTAGE, "a player's name", "another than the feature's")
-            blocks.append(sparse.csr_array(_numbers(frame, advantage).astype(np.float64)[:, None]))
+            blocks.append(sparse.csr_array(_numbers(_complete(frame, advantage)).astype(np.float64)[:, None]))
             features.append(ADVANTAGE)
         if check_flag(interactions, "interactions"):
             require(players is not None, True, "interactions", "False where there are line-ups")
@@ -207,13 +210,16 @@ class Matches:
             blocks.append(block)
             features += [(names[a], names[b]) for a, b in couples]
         design: Any = sparse.hstack(blocks, format="csr") if len(blocks) > 1 else blocks[0]
-        matches = cls(design, _clock(frame, time), features)
+        at, dates = _clock(_complete(frame, time))
+        matches = cls(design, at, features)
         read = {"first": first, "second": second, "time": time, "advantage": advantage}
-        matches.columns = {**read, "interactions": bool(interactions)}
+        matches.columns = {**read, "interactions": bool(interactions), "dates": dates, "outcomes": []}
         if outcome is None:
             return matches
-        y = _numbers(frame, outcome, "iuf")
-        return matches, as_outcomes(y, f"column {outcome!r}", outcomes, stacklevel=3)
+        y = as_outcomes(_numbers(_complete(frame, outcome), "iuf"), f"column {outcome!r}", outcomes)
+        kinds = pd.unique(y)
+        matches.columns["outcomes"] = [v for v in _LABELS if v in kinds or v in np.sign(kinds)]
+        return matches, y
 
     @classmethod
     def from_rankings(
@@ -248,7 +254,7 @@ class Matches:
         -------
         matches : Matches
             Features: the players, sorted; then the performances. Entries are 100 or -100, which makes the
-            comparison of two performances all but free of noise: fit them with `Probit`.
+            comparison of two performances all but free of noise: fit them with `Probit` and method="ep".
         y : ndarray of shape (N,)
             All 1: the first is the one of better rank.
 
@@ -260,6 +266,11 @@ class Matches:
 
         Notes
         -----
+        There are no weights of events: that an order is told twice says nothing new of the same
+        performances. `fit` refuses a `sample_weight` other than 0 and 1, and method="kl", which takes the
+        sharp comparisons for far more than they say. Where an event counts twice, give it twice, with two
+        names.
+
         Score and error of a player count as independent in the posterior. For three equal sides of variance
         1 exact integration gives the means ±0.691 and the standard deviations 0.841, 0.794, 0.841; ours are
         ±0.699 and 0.852, 0.770, 0.852. With two sides the first game is exact.
@@ -283,7 +294,8 @@ class Matches:
         require(isinstance(frame, pd.DataFrame), frame, "frame", "a DataFrame, one row a player in an event")
         _check_columns(frame, [event, player, rank, time], "player")
         table = pd.DataFrame({"event": _texts(frame, event), "player": _texts(frame, player)})
-        table["rank"], table["time"] = _numbers(frame, rank, "iuf"), _clock(frame, time)
+        table["rank"] = _numbers(_complete(frame, rank), "iuf")
+        table["time"], dates = _clock(_complete(frame, time))
         late = table["time"] != table.groupby("event")["time"].transform("first")
         refuse(late.to_numpy(), table["time"].to_numpy(), f"column {time!r}", "one time in an event")
         twice, names = table.duplicated(["event", "player"]), table["player"].to_numpy(object)
@@ -294,11 +306,13 @@ class Matches:
         index = table.merge(next_ones, on=["event", "place"])[["index_x", "index_y"]].to_numpy(np.int64)
         require(len(index) > 0, len(index), "the number of comparisons", "an event with two ranks")
         people, side = np.unique(table["player"].to_numpy(object), return_inverse=True)
+        require(ADVANTAGE not in people, ADVANTAGE, "a player's name", "another than the feature's")
         blocks = [Incidence(side[index], len(people)).matrix(), Incidence(index, len(table)).matrix()]
         design: Any = SHARPNESS * sparse.hstack(blocks, format="csr")
         own = zip([PERFORMANCE] * len(table), table["event"], table["player"], strict=True)
         features, used = [*people.tolist(), *own], np.unique(design.indices)  # some were alone in an event
         found = cls(design[:, used], table["time"].to_numpy()[index[:, 0]], [features[k] for k in used])
+        found.columns = {"dates": dates}
         return found, np.ones(len(index), dtype=np.int8)
 
     @property
@@ -362,57 +376,115 @@ def as_asked(
     """Matches to forecast; a frame is read `like` another one. With a word on names that are no features."""
     check_choice(unseen, "unseen", ("warn", "raise", "ignore"))
     if isinstance(matches, pd.DataFrame):
-        matches = Matches.from_frame(matches, outcome=None, **(like or {}))
+        read = {name: value for name, value in (like or {}).items() if name not in ("dates", "outcomes")}
+        matches = Matches.from_frame(matches, outcome=None, **read)
     asked = check_matches(matches)
+    check_clock(asked.columns, like)
     if unseen == "ignore" or asked.features is features:
         return asked
-    known = set(features)
     present = np.flatnonzero(np.bincount(asked.design.indices, minlength=len(asked.features)))
-    names = [name for name in map(asked.features.__getitem__, present) if isinstance(name, str)]
-    if strange := [name for name in names if name not in known]:
-        texts = [name for name in known if isinstance(name, str) and name != ADVANTAGE]
-        near = {a: difflib.get_close_matches(a, texts, 1, 0.0) or [None] for a in strange[:_LISTED]}
-        listed = (f"{shown(a)} (the nearest known name is {shown(b[0])})" for a, b in near.items())
-        text = f"nothing was learned of {', '.join(listed)}"
-        text += f" and {len(strange) - _LISTED} more" * (len(strange) > _LISTED) + "; expected names of `fit`"
+    names = [name for name in map(asked.features.__getitem__, present) if not isinstance(name, tuple)]
+    if listed := _strangers(names, features):
+        text = f"nothing was learned of {listed}; expected names of `fit`"
         if unseen == "raise":
             raise ValueError(text)
         text += ": they are forecast as newcomers, unseen='raise' refuses them, unseen='ignore' says nothing"
-        warnings.warn(text, UnseenWarning, stacklevel=4)
+        tell(text, UnseenWarning)
     return asked
 
 
-def as_time(time: Any) -> float:
-    """A time as a number: a date, or its ISO text, becomes days since 1970, as in `Matches.from_frame`."""
-    if isinstance(time, str | date | np.datetime64):
-        return float(_clock(pd.DataFrame({"time": [time]}), "time")[0])
-    return check_real(time, "time", "a number, or a date", -LARGEST, LARGEST)
+def _strangers(names: Iterable[Hashable], known: Collection[Hashable]) -> str:
+    """Those that are not known, with the nearest names that are, as messages list them."""
+    known = set(known)
+    strange = [name for name in names if name not in known]
+    texts = [name for name in known if isinstance(name, str) and name != ADVANTAGE] if strange else []
+    near = {a: difflib.get_close_matches(str(a), texts, 1, 0.0) for a in strange[:_LISTED]}
+    listed = (
+        f"{shown(a)} (the nearest known name is {shown(*b)})" if b else shown(a) for a, b in near.items()
+    )
+    return ", ".join(listed) + f" and {len(strange) - _LISTED} more" * (len(strange) > _LISTED)
 
 
-def as_outcomes(y: ArrayLike, name: str, meant: str | None, stacklevel: int) -> Any:
+def warn_of_strangers(name: str, given: Mapping[Hashable, Any], known: Collection[Hashable]) -> None:
+    """Warn where the argument `name`, a mapping, names what is no feature of the matches."""
+    found = set(known)
+    read = [str(key) if isinstance(key, Real) and key not in found else key for key in given]
+    if listed := _strangers(read, found):  # no error: later matches may bring them
+        text = f"{name} names {listed}, but no match has such a feature; expected names of features, or of "
+        tell(text + "those that later matches will bring", UnseenWarning)
+
+
+def as_read(given: Mapping[Hashable, Any]) -> dict[Hashable, Any]:
+    """With the names of players as `Matches.from_frame` reads them: a number is a text there."""
+    return {str(name): value for name, value in given.items() if isinstance(name, Real)} | dict(given)
+
+
+def is_performance(name: Any) -> TypeGuard[tuple[str, str, str]]:
+    """Whether a feature is the error of a performance in an event."""
+    return isinstance(name, tuple) and len(name) == 3 and name[0] == PERFORMANCE
+
+
+def tell(text: str, category: type[Warning]) -> None:
+    """Warn, and point to the line that called this package."""
+    warnings.warn(text, category, stacklevel=calls_inside())
+
+
+def check_clock(columns: dict[str, Any] | None, like: dict[str, Any] | None) -> None:
+    """Raise ValueError where some times were dates, and those before plain numbers, or the reverse."""
+    dates, before = ((read or {}).get("dates") for read in (columns, like))
+    days = "dates, as those before: pandas.to_datetime(..., unit='D') makes them of days since 1970"
+    if dates is not None and before is not None:
+        kind = "dates" if dates else "numbers"
+        require(dates == before, kind, "the kind of times", days if before else "numbers, as those before")
+
+
+def as_times(time: Any, like: dict[str, Any] | None) -> Floats:
+    """Times as numbers: dates, or their ISO texts, become days since 1970, as in `Matches.from_frame`."""
+    array = np.asarray(time)
+    if pd.api.types.infer_dtype(array.ravel()) not in _DATES:
+        return as_floats(time, "time")
+    check_clock({"dates": True}, like)
+    return _clock(pd.Series(array.ravel()))[0].reshape(array.shape)
+
+
+def as_outcomes(y: ArrayLike, name: str = "y", meant: str | None = None, read: Any = ()) -> Any:
     """Outcomes in which scores of the first, 1, 1/2 and 0, became 1, 0 and -1.
 
-    Without a word on what is `meant`, a warning says what was understood where it may be something else.
+    Without a word on what is `meant`, and unless they were `read` before, a warning says what was understood
+    where it may be something else.
     """
     if meant is not None:
         check_choice(meant, "outcomes", ("labels", "win-loss"))
     array = as_array(y, name)
+    if array.ndim == 1 and array.dtype.kind == "O":  # as nullable integers are
+        array = pd.Series(array).infer_objects().to_numpy()
     if meant == "labels" or array.dtype.kind not in "iuf" or array.ndim != 1:
         return y
-    found = set(np.unique(array).tolist())
-    half, bare = 0.5 in found and found <= {0, 0.5, 1}, found == {0, 1} and len(array) > 3
+    found = set(pd.unique(array).tolist())
+    if meant is None and found <= set(read):
+        return y
+    half, bare = 0.5 in found and found <= {0, 0.5, 1}, found == {0, 1} and np.count_nonzero(array) >= _FEWEST
     if meant is None and (half or bare):
         ties = np.count_nonzero(array == 0)
-        read = "wins, ties and losses of the first; outcomes='labels' says that they are points"
+        meaning = "wins, ties and losses of the first"
         if bare:
-            read = f"{len(array) - ties} wins of the first and {ties} ties; outcomes='labels' says so"
-        text = f"{name} holds only {'1, 1/2 and 0' if half else '1 and 0'}, read as {read}"
-        text += ", outcomes='win-loss' of Matches.from_frame that 0 is a loss (as 2 * y - 1 does)"
-        warnings.warn(text, OutcomeWarning, stacklevel=stacklevel)
+            meaning = f"{len(array) - ties} wins of the first and {ties} ties"
+        text = f"{name} holds only {'1, 1/2 and 0' if half else '1 and 0'}, read as {meaning}"
+        if name != "y":
+            text += f"; outcomes='labels' says that they are {'points' if half else 'this'}"
+            text += ", outcomes='win-loss' that 0 is a loss"
+        elif bare:
+            text += "; where 0 is a loss, pass 2 * y - 1"
+        tell(text, OutcomeWarning)
     if meant is None and not half:
         return y
     refuse(~np.isin(array, [0, 0.5, 1]), array, name, "1 (won), 1/2 (tie) or 0 (lost)")
     return (2 * array.astype(np.float64) - 1).astype(np.int64)
+
+
+def given_outcomes(y: ArrayLike, matches: Matches) -> Any:
+    """Outcomes that came with matches: what a frame had was told of when it was read."""
+    return as_outcomes(y, read=(matches.columns or {}).get("outcomes", ()))
 
 
 def n_earlier(matches: Matches, start: int) -> int:
@@ -451,6 +523,7 @@ def joined(old: Matches, new: Matches) -> Matches:
     >>> both.features, both.design.toarray().astype(int).tolist()
     (('Ann', 'Bob', 'Cy'), [[1, -1, 0], [-1, 0, 1]])
     """
+    check_clock(new.columns, old.columns)
     features = tuple(dict.fromkeys((*old.features, *new.features)))
     column = {name: k for k, name in enumerate(features)}
     x, z, place = old.design, new.design, np.array([column[name] for name in new.features])
@@ -563,108 +636,120 @@ def _check_columns(frame: pd.DataFrame, columns: list[str], row: str) -> None:
     require(len(frame) > 0, len(frame), "the number of rows of the frame", f"at least one {row}")
 
 
-def _numbers(frame: pd.DataFrame, column: str, kinds: str = "biuf", expected: str = "numbers") -> NDArray:
-    values = _complete(frame, column)
+def _numbers(values: pd.Series, kinds: str = "biuf", expected: str = "numbers") -> NDArray:
+    values = values.infer_objects()
     array = values.to_numpy(getattr(values.dtype, "numpy_dtype", None))  # of a nullable one
     if array.dtype.kind not in kinds:
-        raise ValueError(f"column {column!r} has dtype {frame[column].dtype}; expected {expected}")
-    refuse(~np.isfinite(array), array, f"column {column!r}", "finite numbers")
+        raise ValueError(f"{_place(values)} has dtype {values.dtype}; expected {expected}")
+    refuse(~np.isfinite(array), array, _place(values), "finite numbers")
     return array
 
 
-def _clock(frame: pd.DataFrame, column: str) -> Floats:
-    times = _complete(frame, column)
-    if pd.api.types.infer_dtype(times) in ("string", "date", "datetime"):
+def _place(values: pd.Series) -> str:
+    return "time" if values.name is None else f"column {values.name!r}"
+
+
+def _clock(times: pd.Series) -> tuple[Floats, bool]:
+    """Times as numbers, and whether they were dates."""
+    if times.dtype.kind == "O" and pd.api.types.infer_dtype(times) in _DATES:
         texts = times.astype(str)  # 03/04/2024 has two meanings, and 2024 is a number
         days = texts.where(texts.str.match(r"\d{4}-\d\d-\d\d"))
         times = pd.to_datetime(days, format="ISO8601", utc=True, errors="coerce")
         if times.isna().any():
             row = int(np.argmax(times.isna()))
             raise ValueError(
-                f"column {column!r} has dtype {texts.dtype}, {shown(texts.iloc[row])} in row {row}; expected "
+                f"{_place(times)} holds {shown(texts.iloc[row])}"
+                + f" in row {row}" * (len(texts) > 1)
+                + "; expected "
                 "numbers, or dates: ISO texts such as 2024-01-31, or pandas.to_datetime(..., format=...)"
             )
-    if not pd.api.types.is_datetime64_any_dtype(times):
-        numbers = _numbers(frame, column, "iuf", "numbers, or dates (pandas.to_datetime)").astype(np.float64)
+    if times.dtype.kind != "M":
+        expected = "numbers, or dates (pandas.to_datetime)"
+        numbers = _numbers(times, "iuf", expected).astype(np.float64)
         if (how := _dates(numbers)) is not None:
-            warnings.warn(
-                f"the numbers of column {column!r} read as dates ({numbers[0]:.0f}), but are taken as times "
-                f"in a unit of their own; expected dates: pandas.to_datetime(..., {how})",
-                TimeWarning,
-                stacklevel=3,
+            text = (
+                f"the numbers of {_place(times)} read as dates ({numbers[0]:.0f}), but are taken as times in"
             )
-        return numbers
+            tell(f"{text} a unit of their own; expected dates: pandas.to_datetime({how})", TimeWarning)
+        return numbers, False
     if times.dt.tz is not None:
         times = times.dt.tz_convert(None)
-    return ((times - pd.Timestamp("1970-01-01")) / pd.Timedelta(days=1)).to_numpy(dtype=np.float64)
+    return ((times - pd.Timestamp("1970-01-01")) / pd.Timedelta(days=1)).to_numpy(dtype=np.float64), True
 
 
 def _dates(numbers: Floats) -> str | None:
     """How pandas.to_datetime would read numbers that look like dates, or None."""
-    month, day = numbers // 100 % 100, numbers % 100
-    usual = np.isin(month, range(1, 13)) & np.isin(day, range(1, 32))  # and whole
-    if (usual & (numbers > 1600_00_00) & (numbers < 2201_00_00)).all():
-        return "format='%Y%m%d'"
     low, high = numbers.min(), numbers.max()
+    for form, size in (("%Y%m%d", 1_00_00), ("%Y%m", 1_00)):
+        if 1600 * size < low <= high < 2201 * size:
+            month, day = numbers * 100 // size % 100, numbers % 100  # and whole
+            if (np.isin(month, range(1, 13)) & np.isin(day, range(1, 32))).all():
+                return f"time.astype(int).astype(str), format={form!r}"
     found = [unit for unit, size in _UNITS.items() if 3e8 * size < low <= high < 4.2e9 * size]  # 1979 to 2103
-    return f"unit={found[0]!r}" if found else None
+    return f"time, unit={found[0]!r}" if found else None
 
 
 def _texts(frame: pd.DataFrame, column: str) -> NDArray:
     """Names as texts."""
-    values = _complete(frame, column)
-    _check_names(values.to_numpy(object), column, range(len(values)))
-    return values.astype(str).to_numpy(object)
+    names, ids = _named(_complete(frame, column).to_numpy(object), lambda k: f"row {k} of column {column!r}")
+    return names[ids]
 
 
-def _check_names(names: Iterable[Any], column: str, rows: Iterable[int]) -> None:
-    """Names are texts or numbers: of all else, a text is an accident."""
-    for name, row in zip(names, rows, strict=True):
-        if not isinstance(name, str):
-            good = isinstance(name, Real) and not isinstance(name, bool) and np.isfinite(as_real(name))
-            require(good, name, f"the name in row {row} of column {column!r}", "a text or a number")
+def _named(given: NDArray, where: Callable[[int], str]) -> tuple[NDArray, NDArray[np.int64]]:
+    """The names as sorted texts, and the number of each that was given among them."""
+    kinds = {str} if pd.api.types.infer_dtype(given, skipna=False) == "string" else set(map(type, given))
+    strange = {kind for kind in kinds if kind is bool or not issubclass(kind, str | Real)}
+    floats = {kind for kind in kinds if issubclass(kind, float | np.floating)}
+    if strange or floats:
+        for k, name in enumerate(given):  # of all but texts and numbers, a text is an accident
+            good = type(name) not in strange and (isinstance(name, str) or abs(name) < math.inf)
+            require(good, name, f"the name in {where(k)}", "a text or a number")
+    if 0 < len(floats) < len(kinds):  # as texts, 2.0 and 2 are two players
+        k = next(k for k, name in enumerate(given) if (type(name) in floats) != (type(given[0]) in floats))
+        raise ValueError(
+            f"the name in {where(k)} is {given[k]!r}, that in {where(0)} {given[0]!r}; expected no floats "
+            "among other names: astype(int) makes them whole"
+        )
+    ids, found = pd.factorize(given)
+    order, names = pd.factorize(np.array([str(name) for name in found], dtype=object), sort=True)
+    return np.asarray(names), order[ids]
 
 
 def _side(frame: pd.DataFrame, column: str) -> tuple[NDArray, NDArray, Floats]:
     """Row, name and weight of each player in a column: one a row, or more where there are line-ups."""
-    values = _complete(frame, column)
-    objects = values.to_numpy(object)
-    if not any(issubclass(kind, list | tuple | Mapping) for kind in set(map(type, objects))):
-        return np.arange(len(values)), _texts(frame, column), np.ones(len(values))
+    objects = _complete(frame, column).to_numpy(object)
+    mixed = pd.api.types.infer_dtype(objects, skipna=False).startswith("mixed")
+    if not mixed or not any(issubclass(kind, list | tuple | Mapping) for kind in set(map(type, objects))):
+        return np.arange(len(objects)), objects, np.ones(len(objects))
     found = []
     for row, value in enumerate(objects):
         line_up = value if isinstance(value, list | tuple | Mapping) else [value]
         require(len(line_up) > 0, value, f"the line-up in row {row} of column {column!r}", "a name at least")
         found += [(row, name, line_up[name] if isinstance(value, Mapping) else 1.0) for name in line_up]
     rows, names, weights = zip(*found, strict=True)
-    _check_names(names, column, rows)
     for row, weight in zip(rows, weights, strict=True):
         good = 0 < as_real(weight) <= LARGEST
         require(good, weight, f"a weight in row {row} of column {column!r}", "a positive number")
-    return np.array(rows), np.array([str(name) for name in names], dtype=object), np.array(weights, float)
+    return np.array(rows), np.fromiter(names, dtype=object), np.array(weights, float)
 
 
 def _opponents(frame: pd.DataFrame, first: str, second: str) -> tuple[list[str], Any, Any]:
     """The sorted names, the (N, 2) ids of first and second among them, None for line-ups, and the design."""
-    columns = [_complete(frame, side) for side in (first, second)]
-    kinds = {"float" in pd.api.types.infer_dtype(column.to_numpy()) for column in columns}
-    if len(kinds) > 1:  # as str, 2.0 and 2 are two players
-        raise ValueError(
-            f"column {first!r} has dtype {columns[0].dtype}, {second!r} {columns[1].dtype}; expected names "
-            "of one kind: astype(int) both, for instance"
-        )
     sides = [_side(frame, column) for column in (first, second)]
     rows, both, weights = (np.concatenate(parts) for parts in zip(*sides, strict=True))
-    ids, names = pd.factorize(both, sort=True)
-    twice = pd.Series(rows * len(names) + ids).duplicated().to_numpy()
+    n = len(sides[0][0])
+    names, ids = _named(both, lambda k: f"row {rows[k]} of column {first if k < n else second!r}")
+    require(ADVANTAGE not in names, ADVANTAGE, "a player's name", "another than the feature's")
+    single = len(ids) == 2 * n == 2 * len(frame)
+    twice = ids == np.roll(ids, n) if single else pd.Series(rows * len(names) + ids).duplicated().to_numpy()
     if twice.any():
         k = np.argmax(twice)
         raise ValueError(f"{both[k]!r} meets himself in row {rows[k]}; expected different opponents")
-    listed = [str(name) for name in names]
-    if len(ids) == 2 * len(frame) and (weights == 1).all():
+    listed = names.tolist()
+    if single and (weights == 1).all():
         players = ids.reshape(2, -1).T
         return listed, players, Incidence(players, len(names)).matrix()
-    weights[len(sides[0][0]) :] *= -1
+    weights[n:] *= -1
     return listed, None, sparse.csr_array((weights, (rows, ids)), shape=(len(frame), len(names)))
 
 

@@ -5,8 +5,9 @@ A method asks B for four things only: B f, B'v, B'WB and B K B' (`Incidence`).
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Literal
-from weakref import WeakSet
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -187,10 +188,31 @@ def _rows(values: ArrayLike, name: str, length: int) -> Floats:
 
 
 class Origin:
-    """What all slices of the same pairs share: by it one knows that their items have one numbering."""
+    """What all slices of the same pairs share, in any process: by it one knows their items and rows.
+
+    `groups` are what splitters held out together: a number for each row, -1 if unknown, and whether rows of
+    lower numbers train only.
+    """
+
+    __slots__ = ("groups", "n_rows", "token")
+
+    def __init__(self, n_rows: int) -> None:
+        self.n_rows, self.token = n_rows, uuid4().bytes
+        self.groups: dict[str, tuple[Ids, bool]] = {}
+
+    def leaks(self, trained: Ids | None, asked: Ids | None) -> bool:
+        """Whether none of the rows asked trained (None: all did), and no splitter has parted them."""
+        if trained is None or asked is None:
+            return False
+        seen = np.zeros(self.n_rows, dtype=bool)
+        seen[trained] = True
+        parted = (_parted(of[trained], of[asked], forward) for of, forward in self.groups.values())
+        return not (seen[asked].any() or any(parted))
 
 
-TOLD: WeakSet[Origin] = WeakSet()  # where somebody was warned that folds share items, or knows
+def _parted(trained: Ids, asked: Ids, forward: bool) -> bool:
+    known = min(trained.min(), asked.min()) >= 0
+    return bool(known and (trained.max() < asked.min() if forward else not np.isin(trained, asked).any()))
 
 
 class Pairs:
@@ -216,7 +238,9 @@ class Pairs:
     writes the pair as (x, x'), and its y = 1 says that x' is better: read x' as first and x as second.
 
     Pairs share items and so are not independent. To judge a learner hold out items, queries or dates, by the
-    splitters of `preflearn.ground`, and standardise features by its `OnItems` inside of the folds.
+    splitters of `preflearn.ground`, and standardise features by its `OnItems` inside of the folds. A learner
+    that is asked about other slices of the Pairs of its fit, with the same items, warns (`LeakageWarning`);
+    of plain arrays it knows no slices, and does not.
 
     Examples
     --------
@@ -229,18 +253,19 @@ class Pairs:
            [-1,  0,  1]])
     """
 
-    __slots__ = ("index", "items", "origin")
+    __slots__ = ("index", "items", "origin", "rows")
 
     def __init__(self, items: ArrayLike, index: ArrayLike) -> None:
         self.items = check_items(items, keep=True)
         self.index = check_index(index, self.items.shape[0])
-        self.origin = Origin()
+        self.origin, self.rows = Origin(len(self.index)), None
 
     @classmethod
-    def _trusted(cls, items: NDArray, index: NDArray, origin: Origin | None = None) -> Pairs:
-        """Skip the checks for arrays that came out of checked pairs; slicing stays cheap."""
+    def _trusted(cls, items: NDArray, index: NDArray, of: Pairs | None = None, rows: Any = None) -> Pairs:
+        """Skip the checks for arrays that came out of checked pairs, or of these rows `of` some."""
         pairs = cls.__new__(cls)
-        pairs.items, pairs.index, pairs.origin = items, index, origin or Origin()
+        pairs.items, pairs.index, pairs.rows = items, index, rows
+        pairs.origin = Origin(len(index)) if of is None else of.origin
         return pairs
 
     @classmethod
@@ -345,17 +370,25 @@ class Pairs:
     def __array__(self, dtype: np.dtype | None = None, copy: bool | None = None) -> NDArray:
         if copy is False:
             raise ValueError("a dense (m, 2, p) array of Pairs can only be made by copying")
+        asking = sys._getframe(1).f_back  # check_array of scikit-learn asks by a function of its own
+        if asking and asking.f_code.co_name == "check_array" and asking.f_locals.get("allow_nd") is False:
+            raise ValueError(
+                f"pairs have shape {self.shape}; scikit-learn's own steps expect a matrix: in a pipeline "
+                "write OnItems(StandardScaler()), of preflearn.ground, for StandardScaler()"
+            )
         return np.asarray(check_items(self.items)[self.index], dtype=dtype)
 
     def __getitem__(self, key: int | slice | ArrayLike) -> Pairs:
         """The pairs selected by a mask, by ids or by a slice, over the same items."""
-        return self._trusted(self.items, self.index[check_selection(key, len(self))], self.origin)
+        key = check_selection(key, len(self))
+        rows = np.arange(len(self)) if self.rows is None else self.rows
+        return self._trusted(self.items, self.index[key], self, rows[key])
 
     def with_items(self, items: NDArray) -> Pairs:
         """The same comparisons of the same items, told by other features, shape (n, p')."""
         items = check_items(items, keep=True)
         check_shape(items, "items", (self.items.shape[0], "p"), "one row an item")
-        return self._trusted(items, self.index, self.origin)
+        return self._trusted(items, self.index, self, self.rows)
 
     def differences(self) -> NDArray[np.float64]:
         """First minus second, shape (m, p): the incidence matrix times the items."""
@@ -376,7 +409,7 @@ class Pairs:
 
     def swapped(self) -> Pairs:
         """The same comparisons with first and second exchanged; labels change their sign."""
-        return self._trusted(self.items, self.index[:, ::-1], self.origin)
+        return self._trusted(self.items, self.index[:, ::-1], self, self.rows)
 
     def flipped(self, y: ArrayLike) -> tuple[Pairs, NDArray[np.int8]]:
         """The binary problem of eq. 8 of [Venuto2017]_: significant difference or not.
@@ -401,11 +434,12 @@ class Pairs:
         ([[1, 0], [1, 2], [2, 1]], [1, -1, -1])
         """
         y = check_labels(y, len(self))
-        ties = self.index[y == 0]
-        index = np.vstack([self.index[y == 1], self.index[y == -1][:, ::-1], ties, ties[:, ::-1]])
+        better, worse, ties = (np.flatnonzero(y == label) for label in (1, -1, 0))
+        parts = self[better], self[worse].swapped(), self[ties], self[ties].swapped()
+        index, rows = np.vstack([part.index for part in parts]), np.concatenate([part.rows for part in parts])
         labels = np.ones(len(index), dtype=np.int8)
         labels[len(self) - len(ties) :] = -1
-        return self._trusted(self.items, index, self.origin), labels
+        return self._trusted(self.items, index, self, rows), labels
 
 
 def as_pairs(pairs: Pairs | ArrayLike, keep: bool = False) -> Pairs:
@@ -414,7 +448,7 @@ def as_pairs(pairs: Pairs | ArrayLike, keep: bool = False) -> Pairs:
     Items become dense if they are sparse, unless `keep` says that the caller takes them as they are.
     """
     if not isinstance(pairs, Pairs):
-        array = as_array(pairs, "pairs")
+        array: Any = pairs if sparse.issparse(pairs) else as_array(pairs, "pairs")
         meaning = "first and second item of each pair, or Pairs; of items rank_function gives scores"
         check_shape(array, "pairs", ("m", 2, "p"), meaning)
         pairs = Pairs.from_arrays(array[:, 0], array[:, 1])

@@ -463,6 +463,47 @@ def test_wins_and_losses_as_1_and_0_are_warned_of():
     assert wrong[0] < 0.1 < 0.2 < right[0]
 
 
+def test_outcomes_that_no_frame_had_are_looked_at():
+    frame = pd.DataFrame({"first": list("aabb"), "second": list("bccc"), "time": range(4)})
+    scores, model = np.array([1, 0, 1, 0]), DynamicComparisons(Constant(1.0), OrdinalProbit(0.5))
+    matches, y = Matches.from_frame(frame.assign(outcome=2 * scores - 1))
+    for ask in (Matches.from_frame(frame, outcome=None), matches):
+        fit = clone(model).fit(ask, y)
+        for call in (clone(model).fit, fit.score):
+            with pytest.warns(OutcomeWarning, match=r"y holds only 1 and 0, .*pass 2 \* y - 1$") as told:
+                call(ask, scores)
+            assert [one.filename for one in told] == [__file__]
+        with pytest.warns(OutcomeWarning, match="y holds only 1, 1/2 and 0"):
+            share = fit.score(ask, [1, 0.5, 1, 0])
+        assert share == np.mean(fit.predict(ask) == [1, 0, 1, -1])
+
+
+def test_dates_and_numbers_are_not_mixed():
+    """A model in plain numbers gave forecasts of 1/2, and scores of 1e-287, of dates."""
+    days = pd.DataFrame({"first": ["a"], "second": ["b"], "time": ["2020-01-01"], "outcome": [1]})
+    numbers, later = days.assign(time=[18264.0]), days.assign(time=["2020-02-01"])
+    for known, other, expected in ((days, numbers, "dates"), (numbers, later, "numbers")):
+        model = DynamicComparisons(STATIONARY, Probit()).fit(*Matches.from_frame(known))
+        calls = [lambda m=model, f=other: m.predict_proba(f), lambda m=model, f=other: m.moments(f)]
+        calls.append(lambda m=model, f=other: m.update(*Matches.from_frame(f)))
+        if known is numbers:
+            calls += [lambda m=model: m.standings("2020-01-02"), lambda m=model: m.scores("a", "2020-01-02")]
+        for call in calls:
+            with pytest.raises(ValueError, match=f"kind of times is .*; expected {expected}, as those befor"):
+                call()
+    model = DynamicComparisons(STATIONARY, Probit()).fit(*Matches.from_frame(days))
+    asked = ["2020-01-02", "2020-02-01"]
+    for dates in (asked, pd.to_datetime(asked), pd.Series(asked), list(pd.to_datetime(asked, utc=True))):
+        np.testing.assert_array_equal(model.scores("a", dates), model.scores("a", [18263.0, 18293.0]))
+    assert model.scores("a", asked[0]) == model.scores("a", 18263.0)
+    made = numbers.assign(time=pd.to_datetime(numbers["time"], unit="D"))  # as it advises
+    later = Matches([[1, -1]], [18264.0], ["a", "b"])
+    np.testing.assert_array_equal(model.predict_proba(made), model.predict_proba(later))
+    for ask in (model.standings, lambda time: model.scores("a", time)):
+        with pytest.raises(ValueError, match=r"^time holds '05/01/2024'; expected numbers, or dates: ISO"):
+            ask("05/01/2024")
+
+
 def test_half_points_are_the_results_that_they_stand_for():
     matches, y = small()
     with pytest.warns(OutcomeWarning, match="only 1, 1/2 and 0"):
@@ -478,7 +519,12 @@ def test_a_misspelt_name_is_told_with_the_nearest():
     model = fitted(*small())
     ask = Matches([[1, -1, 0], [0, 1, -1]], [5.0, 5.0], ["An", "Bob", ("An", "Bob")])
     message = r"nothing was learned of 'An' \(the nearest known name is 'Ann'\); expected names of `fit`"
-    for call in (model.predict_proba, model.predict):
+    for call in (
+        model.predict_proba,
+        model.predict,
+        model.moments,
+        lambda ask, **options: model.score(ask, [1] * len(ask), **options),
+    ):
         with pytest.warns(UnseenWarning, match=message) as found:
             call(ask)
         assert [one.filename for one in found] == [__file__]
@@ -666,13 +712,42 @@ def test_races_know_who_is_better_and_leave_performances_out_of_the_table():
     matches, y = placed("abcde", events=20)
     model = DynamicComparisons(Constant(1.0) + Wiener(0.01), Probit()).fit(matches, y)
     assert model.standings()["name"].tolist() == list("abcde")
-    assert model.standings()["matches"].tolist() == [20, 40, 40, 40, 20]
+    assert model.standings()["matches"].tolist() == [20] * 5  # and not one for each neighbour
     ask = Matches([[1, -1]], [20.0], ["a", "e"])
     assert model.predict_proba(ask)[0, 1] > 0.95
     named = {"performance": Constant(0.5), "*": Constant(1.0) + Wiener(0.01)}
     with warnings.catch_warnings(action="error"):
         other = DynamicComparisons(named, Probit()).fit(matches, y)
     np.testing.assert_allclose(other.predict_proba(ask), model.predict_proba(ask), rtol=1e-6)
+
+
+def test_a_race_has_one_order_one_time_and_no_weight():
+    """Weights of races, and "kl", gave numbers of nothing; a second race of the name was the first again."""
+    matches, y = placed("abc", events=3)
+    model = DynamicComparisons(Constant(1.0), Probit())
+    with pytest.raises(ValueError, match="method is 'kl'; expected 'ep' where performances are compared"):
+        clone(model).set_params(method="kl").fit(matches, y)
+    with pytest.raises(ValueError, match=r"sample_weight\[1\] is 2.0; expected 0 or 1 in races.*two names"):
+        clone(model).fit(matches, y, [1, 2, 1, 1, 1, 1])
+    part = clone(model).fit(matches, y, [1, 1, 1, 1, 0, 0])
+    np.testing.assert_allclose(curves(part, "abc"), curves(clone(model).fit(*placed("abc", 2)), "abc"))
+    again = Matches(matches.design, matches.time + 10, matches.features)
+    with pytest.raises(ValueError, match=r"the name of an event is '0'; expected .*: add the year"):
+        part.update(again, y)
+    next_year = [(*n[:1], f"{n[1]} of 2021", n[2]) if isinstance(n, tuple) else n for n in again.features]
+    part.update(Matches(again.design, again.time, next_year), y)  # as it advises
+    assert part.standings()["matches"].tolist() == [6, 6, 6]
+    assert model.fit(matches[:3], y[:3]).update(matches[3:], y[3:]).standings()["matches"].tolist() == [3] * 3
+
+
+def test_players_who_tie_share_a_rank():
+    """Equal scores had ranks 1, 2 and 3, by their last bits."""
+    design = [[1, -1, 0, 0], [0, 1, -1, 0], [-1, 0, 1, 0], [1, 0, 0, -1], [0, 1, 0, -1], [0, 0, 1, -1]]
+    matches = Matches(design, np.zeros(6), list("abcd"))
+    table = DynamicComparisons(Constant(1.0), Probit()).fit(matches, [1] * 6).standings()
+    assert np.ptp(table["score"][:3]) < 1e-6
+    assert table["rank"].tolist() == [1, 1, 1, 4]
+    assert table["name"].tolist() == list("abcd")
 
 
 # ---- What is not identified

@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from dynamics import dense
 from dynamics.problems import LIKELIHOODS, MOVING, NAMES, PRIOR, both_methods, fit_small, fitted, small
@@ -19,7 +20,7 @@ from preflearn.dynamics import (
     Probit,
     Wiener,
 )
-from preflearn.matches import Matches, TimeWarning
+from preflearn.matches import Matches, TimeWarning, UnseenWarning
 
 DAYS = Matches([[1, -1], [1, -1], [-1, 1]], [-8000.0, 3000.0, 18_000.0], ["a", "b"])
 
@@ -61,7 +62,9 @@ def test_a_mapping_that_changes_after_the_fit_changes_nothing():
 def test_a_covariance_of_what_is_no_feature_is_warned_of():
     matches, y = small()
     covariance, likelihood = {"Zoe": Constant(2.0), "*": Constant(1.0)}, OrdinalProbit(0.4)
-    with pytest.warns(UserWarning, match=r"covariance names \['Zoe'\], but no match has") as found:
+    with pytest.warns(
+        UserWarning, match=r"covariance names 'Zoe' \(the .* 'Dee'\), but no match has"
+    ) as found:
         model = DynamicComparisons(covariance, likelihood).fit(matches, y)
     assert found[0].filename == __file__
     later = Matches([[1, -1]], [matches.time[-1]], ["Zoe", "Ann"])
@@ -110,7 +113,7 @@ def test_times_in_milliseconds_against_rates_in_days_are_warned_of():
     wrong = Matches(matches.design, 86_400_000 * matches.time, matches.features)
     with (
         pytest.warns(ConvergenceWarning),
-        pytest.warns(TimeWarning, match=r"a score moves by 1.8e\+04 .*expected variances in the unit"),
+        pytest.warns(TimeWarning, match=r"a score moves by 1.8e\+04 .*expected rates in the unit"),
     ):
         DynamicComparisons(covariance, Probit(), max_iter=1).fit(wrong, y)
 
@@ -166,3 +169,41 @@ def test_bad_means_are_named():
     ):
         with pytest.raises(ValueError, match=message):
             DynamicComparisons(PRIOR, Probit(), mean=mean).fit(*small(outcomes=(1, -1)))
+
+
+@pytest.mark.parametrize("process", [Wiener(0.01), Linear(1e-4), Wiener(0.01) * Constant(2.0)], ids=repr)
+def test_a_score_that_is_0_for_certain_at_the_first_match_is_warned_of(process):
+    """A newcomer who won stayed at 0 +- 0, and so did all who had not played, for ever."""
+    problem = season(DAYS_OF_2020)
+    with pytest.warns(TimeWarning, match=r"everybody's score is 0 .*: Constant\(variance\) \+") as told:
+        DynamicComparisons(process, Probit()).fit(*problem)
+    assert told[0].filename == __file__
+    with warnings.catch_warnings(action="error"):  # as it advises
+        model = DynamicComparisons(Constant(1.0) + process, Probit()).fit(*problem)
+    assert model.standings()["std"].min() > 0.1
+
+
+def test_updates_and_forecasts_ahead_warn_of_units_too():
+    covariance, (matches, y) = Constant(1.0) + Wiener(0.01), season(np.arange(40.0))
+    model = DynamicComparisons(covariance, Probit()).fit(matches, y)
+    later = Matches(matches.design, 86_400_000 * (18262 + matches.time), matches.features)
+    with pytest.warns(TimeWarning, match=r"a score moves by .*unit='ms'") as told:
+        model.update(later, y)
+    assert told[0].filename == __file__
+    dates = pd.to_datetime(pd.Series(later.time), unit="ms")  # as it advises
+    assert ((dates - pd.Timestamp(0)) / pd.Timedelta(days=1)).tolist() == (18262 + matches.time).tolist()
+    with warnings.catch_warnings(action="error"):
+        years = pd.to_datetime(pd.Series([2004, 2005]).astype(str), format="%Y")
+    assert years.dt.year.tolist() == [2004, 2005]
+
+
+def test_prior_means_of_nobody_are_told_and_numbers_name_players():
+    frame = pd.DataFrame({"first": [1, 3], "second": [2, 1], "time": [0, 1], "outcome": [1, -1]})
+    matches, y = Matches.from_frame(frame)
+    with warnings.catch_warnings(action="error"):
+        models = [DynamicComparisons(PRIOR, Probit(), mean={key: 0.7}).fit(matches, y) for key in (1, "1")]
+    assert models[0].scores("1", 0.5) == models[1].scores("1", 0.5)
+    assert models[0].scores("1", 0.5)[0] > 0.5
+    with pytest.warns(UnseenWarning, match=r"mean names '4' \(the nearest .*\), but no match has") as told:
+        DynamicComparisons(PRIOR, Probit(), mean={4: 0.7}).fit(matches, y)
+    assert told[0].filename == __file__

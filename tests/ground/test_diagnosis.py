@@ -1,8 +1,10 @@
 """What comparisons identify, against the linear program that decides it and against exact posteriors."""
 
 import warnings
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,9 +14,11 @@ from sklearn.base import clone
 from preflearn.dynamics import Constant, DynamicComparisons, Gaussian
 from preflearn.ground import NotIdentifiedWarning, diagnose
 from preflearn.ground.diagnosis import _separable
-from preflearn.matches import Matches
+from preflearn.matches import Matches, OutcomeWarning
+from preflearn.metrics import threshold
 from preflearn.pairs import Pairs
 from preflearn.ranking import Davidson, OrdinalComparison
+from preflearn.svm import SVMCompare
 
 TWO_LEAGUES = [[0, 1], [1, 0], [2, 3], [3, 4], [4, 2], [4, 3]]
 
@@ -101,6 +105,70 @@ def test_the_advice_is_good_and_sound_data_pass_in_silence():
     np.testing.assert_allclose(*reduced, atol=1e-2)  # the penalty has no say
     Davidson().fit([*index, [3, 0]], [*y, 1])
     Davidson().fit(Pairs(sparse.eye_array(6).toarray(), [*index, [3, 0]]), [*y, 1])  # two met nobody
+
+
+def test_features_that_separate_are_told_of():
+    rng = np.random.default_rng(0)
+    pairs = Pairs(rng.normal(size=(12, 2)), [(k, k + 1) for k in range(11)])
+    y = np.where(pairs.differences() @ [1.0, 2.0] > 0, 1, -1)
+    with pytest.warns(NotIdentifiedWarning, match=r"Davidson\(alpha=0.001\).* some w is right on all pairs"):
+        Davidson().fit(pairs, y)
+    assert diagnose(pairs, y).separable
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.abs(Davidson(bias_reduced=True).fit(pairs, y).coef_).max() < 20
+        Davidson(0.5).fit(pairs, y)
+        Davidson().fit(pairs, -y * np.where(np.arange(11) == 4, -1, 1))
+
+
+def test_the_advice_is_one_that_so_many_players_can_take():
+    index = np.column_stack([np.arange(5001), np.arange(1, 5002)])
+    for many, named in ((5001, False), (4000, True)):
+        found = diagnose(index[:many], np.ones(many)).message
+        assert ("bias_reduced" in found) == named
+        assert "choose alpha by validation" in found
+
+
+MODELS = [Davidson(), OrdinalComparison(), diagnose]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: getattr(model, "__name__", type(model).__name__))
+def test_labels_of_another_kind_are_told_of(model):
+    """Losses as 0 were read as ties, by models and diagnosis; half points were refused, or wins."""
+    rng = np.random.default_rng(1)
+    pairs = Pairs(rng.normal(size=(20, 2)), [rng.choice(20, 2, replace=False) for _ in range(60)])
+    y = threshold(pairs.differences() @ [1.0, 1.0] + rng.normal(size=60), 0.7)
+
+    def fitted(y):
+        found = model(pairs, y) if model is diagnose else clone(model).fit(pairs, y)
+        return found if model is diagnose else found.decision_function(pairs).tolist()
+
+    with pytest.warns(OutcomeWarning, match="y holds only 1 and 0, read as .* wins of the first and .* ties"):
+        fitted(np.where(np.arange(60) % 3, np.abs(y), 0))
+    with pytest.warns(OutcomeWarning, match="read as wins, ties and losses of the first") as caught:
+        halves = fitted((y + 1) / 2)
+    assert Path(caught[0].filename) == Path(__file__)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert fitted(y) == halves
+        with pytest.raises(ValueError, match=r"True|False"):
+            fitted(y > 0)
+        fitted(np.append(1, np.zeros(9)))  # one win shows nothing
+        SVMCompare().fit(pairs, np.abs(y))  # whose ties are what it is for, and often the better comes first
+
+
+def test_half_points_are_ties_to_a_diagnosis():
+    with pytest.warns(OutcomeWarning):
+        found = diagnose([[0, 1]] * 4, [1, 0.5, 1, 0.5])
+    assert (found.unbeaten, found.separable) == ([], False)
+
+
+@pytest.mark.parametrize("kind", ["int64", "Int64", "object"])
+def test_frames_of_row_numbers_are_players(kind):
+    index, y = [[0, 1], [1, 2], [2, 0], [1, 0]], [1, 1, 1, -1]
+    frame = pd.DataFrame(index, columns=["winner", "loser"], index=list("abcd")).astype(kind)
+    np.testing.assert_array_equal(Davidson().fit(frame, y).coef_, Davidson().fit(index, y).coef_)
+    assert diagnose(frame, y) == diagnose(index, y)
 
 
 def test_bad_input_is_named():

@@ -1,8 +1,11 @@
 """Splits over items, queries and dates: nothing of what is tested was seen before."""
 
+import pickle
 import warnings
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +16,9 @@ from sklearn.model_selection import (
     HalvingGridSearchCV,
     KFold,
     RandomizedSearchCV,
+    cross_val_predict,
     cross_val_score,
+    train_test_split,
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
@@ -109,6 +114,93 @@ def test_folds_of_pairs_learn_noise_by_heart_and_say_so_once():
         pairs, y = noise()
         by_items = cross_val_score(model, pairs, y, cv=ItemKFold(5, shuffle=True, random_state=0))
     assert abs(by_items.mean() - 0.5) < 0.1
+
+
+def by_hand(model, pairs, y):
+    train, _, answers, _ = train_test_split(pairs, y, random_state=0)
+    return model.fit(train, answers)
+
+
+def held_out(pairs):
+    return train_test_split(pairs, random_state=0)[1]
+
+
+DOORS = {
+    "scoring": lambda model, *data: cross_val_score(model, *data, cv=KFold(5), scoring="accuracy"),
+    "cross_val_predict": lambda model, *data: cross_val_predict(model, *data, cv=KFold(5)),
+    "predict": lambda model, pairs, y: by_hand(model, pairs, y).predict(held_out(pairs)),
+    "differences": lambda model, pairs, y: by_hand(model, pairs, y).decision_function(held_out(pairs)),
+    "chances": lambda _, pairs, y: by_hand(Davidson(), pairs, y).predict_proba(held_out(pairs)),
+}
+
+
+@pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
+def test_a_leak_is_told_once_by_whatever_door_and_where_it_was_asked(door):
+    """Only `score` told: all these were 0.9 on noise without a word."""
+    with pytest.warns(LeakageWarning) as caught:
+        door(SVMRank(C=10), *noise(n=30))
+    (said,) = [warning for warning in caught if issubclass(warning.category, LeakageWarning)]
+    assert "preflearn" not in Path(said.filename).parts
+
+
+def test_training_pairs_more_than_these_and_new_pairs_are_no_leak():
+    pairs, y = noise(n=20)
+    model = SVMRank().fit(pairs[:100], y[:100])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LeakageWarning)
+        for asked in (pairs, pairs[:100], pairs[50:], pairs[:100].swapped(), pairs[:9]):
+            model.predict(asked)
+        model.predict(Pairs(pairs.items, pairs.index[100:]))  # a forecast
+        SVMRank().fit(pairs, y).predict(pairs[100:])
+    with pytest.warns(LeakageWarning, match="both items of 90 of these 90"):
+        model.predict(pairs[100:])
+
+
+@pytest.mark.parametrize("splitter", [QueryKFold(3), DateSplit(3)])
+def test_a_splitter_answers_for_its_own_folds_only(splitter):
+    """After it, folds of pairs passed in silence for ever."""
+    pairs, y = noise(n=20)
+    moments = np.arange(len(y)) // (1 if isinstance(splitter, DateSplit) else 10)  # all dates are different
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LeakageWarning)
+        cross_val_score(SVMRank(), pairs, y, cv=splitter, groups=moments, error_score="raise")
+        cross_val_score(SVMRank(), pairs[:99], y[:99], cv=splitter, groups=moments[:99])
+        train, test = next(splitter.split(pairs, y, moments))
+        SVMRank().fit(pairs[train[::2]], y[train[::2]]).score(pairs[test[::3]], y[test[::3]])
+    with pytest.warns(LeakageWarning):
+        cross_val_score(SVMRank(), pairs, y, cv=KFold(3, shuffle=True, random_state=0))
+
+
+def test_other_processes_know_the_slices_and_what_parted_them():
+    pairs, y = noise(n=20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LeakageWarning)  # also in the workers
+        options = {"n_jobs": 2, "error_score": "raise"}
+        cross_val_score(SVMRank(), pairs, y, cv=DateSplit(3), groups=np.arange(len(y)), **options)
+        with pytest.raises(LeakageWarning):
+            cross_val_score(SVMRank(), *noise(n=20), cv=KFold(3), **options)
+    again = pickle.loads(pickle.dumps(pairs))
+    with pytest.warns(LeakageWarning) as caught:
+        SVMRank().fit(again[90:], y[90:]).score(again[:90], y[:90])
+    assert len(caught) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LeakageWarning)
+        SVMRank().fit(pairs[90:], y[90:]).predict(pairs[:90])  # a process is told once
+        SVMRank().fit(again[:90], y[:90]).score(again[90:], y[90:])
+
+
+def test_dates_may_be_iso_texts_and_row_numbers_are_split():
+    index = [[0, 1], [1, 2], [2, 0], [0, 2]]
+    texts = ["2024-03-01", "2024-02-15", "2024-01-20T12:00", "2024-01-21"]
+    forms = np.array(texts), pd.Series(texts, index=[9, 9, 8, 8]), pd.to_datetime(texts, format="ISO8601")
+    for dates in (texts, *forms):
+        found = [(train.tolist(), test.tolist()) for train, test in DateSplit(3).split(index, groups=dates)]
+        assert found == [([2], [3]), ([2, 3], [1]), ([1, 2, 3], [0])]
+    with pytest.raises(ValueError, match=r"'01/03/2024' in row 0; expected .* ISO texts such as 2024-01-31"):
+        DateSplit(2).split(index, groups=["01/03/2024", "15/02/2024", "20/01/2024", "21/01/2024"])
+    scores = cross_val_score(Davidson(), index * 9, [1, -1, 1, 0] * 9, cv=DateSplit(2), groups=np.arange(36))
+    assert np.isfinite(scores).all()
+    assert [test.tolist() for _, test in ItemKFold(2).split([[0, 1], [2, 3], [3, 2]])] == [[0], [1, 2]]
 
 
 @pytest.mark.parametrize("splitter", [QueryKFold(3), DateSplit(3)])

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 
 from preflearn.metrics import disagreement_error
@@ -90,6 +91,7 @@ def test_what_happens_after_a_fit_does_not_change_it(learner):
 def test_predict_of_items_names_rank_function(learner):
     X = np.array([[0.0], [1.0], [3.0]])
     fitted = clone(learner).fit(X, X.ravel())
-    with pytest.raises(ValueError, match=r"pairs has shape \(3, 1\); .* of items rank_function gives"):
-        fitted.predict(X)
+    for asked in (X, sparse.csr_array(X)):
+        with pytest.raises(ValueError, match=r"pairs has shape \(3, 1\); .* of items rank_function gives"):
+            fitted.predict(asked)
     assert fitted.rank_function(X).shape == (3,)

@@ -10,6 +10,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 from scipy.special import expit
 
+from preflearn.ground import NotIdentifiedWarning
 from preflearn.ranking import AGGREGATES, aggregation, bradley_terry, copeland, row_sums
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -308,3 +309,14 @@ def test_players_at_random_are_never_factored(monkeypatch):
     met = first, (first + rng.integers(1, n, m)) % n
     monkeypatch.setattr(aggregation, "spsolve", None)
     assert np.ptp(bradley_terry(sparse.coo_array((np.ones(m), met), (n, n)))) < 10
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_groups_that_never_meet_are_told_of(form):
+    apart = np.array([[0, 2, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0.0]])
+    with pytest.warns(NotIdentifiedWarning, match=r"2 groups never meet \(\[0, 1\], \[2, 3\]\)"):
+        bradley_terry(form(apart))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        bradley_terry(form(np.triu(np.ones((4, 4)), 1)))  # a total order
+        bradley_terry(form(apart[:3, :3]))  # one was never compared

@@ -1,11 +1,12 @@
 """Best-worst scaling against its own model, and questions against random ones."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import softmax
 
 from preflearn.dynamics import Constant, DynamicComparisons, OrdinalLogit, Probit
-from preflearn.matches import Matches
+from preflearn.matches import Matches, UnseenWarning
 from preflearn.ranking import Davidson, OrdinalComparison, best_worst, next_pairs
 
 
@@ -103,3 +104,13 @@ def test_of_matches_who_plays_seldom_is_asked_first(likelihood):
     model = DynamicComparisons(Constant(1.0), likelihood).fit(Matches(design, np.arange(20), list("abcd")), y)
     asked = Matches([[1, -1, 0, 0], [1, 0, -1, 0], [0, 0, 1, -1]], [20, 20, 20], list("abcd"))
     assert next_pairs(model, asked, n=5).tolist() == [2, 1, 0]
+
+
+def test_fixtures_may_be_a_frame_and_a_misspelt_name_is_told():
+    """It was the first to be asked of, since nothing was known of it."""
+    fixtures = pd.DataFrame({"first": ["a", "a"], "second": ["b", "bb"], "time": [3.0, 3.0]})
+    matches = Matches([[1, -1, 0], [0, 1, -1], [-1, 0, 1]], [0, 1, 2], ["a", "b", "c"])
+    model = DynamicComparisons(Constant(1.0), Probit()).fit(matches, [1, 1, 1])
+    with pytest.warns(UnseenWarning, match=r"nothing was learned of 'bb' \(.* is 'b'\)") as told:
+        assert next_pairs(model, fixtures, 2).tolist() == [1, 0]
+    assert told[0].filename == __file__

@@ -1,5 +1,6 @@
 """Plackett and Luce's model against choix, against all subsets one by one, and against Davidson's."""
 
+import warnings
 from itertools import combinations
 
 import choix
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+from preflearn.ground import NotIdentifiedWarning
 from preflearn.ranking import Davidson, PlackettLuce
 
 
@@ -91,6 +93,8 @@ def test_a_weight_of_two_is_the_same_ranking_twice():
         ([[("a", "b")]], "expected one with two items that are not tied"),
         ([["a", 1]], "expected names of one kind"),
         (["ab"], "a ranking is 'ab'; expected items"),
+        ([{"a": 2, "b": 1}], r"expected items, the best first: .* sorted\(ranks, key=ranks.get\)"),
+        ([[1.0, 2.0, np.nan]], "ranking 0 is .*; expected each item once, .* no NaN"),
     ],
 )
 def test_bad_rankings_are_named(rankings, words):
@@ -99,7 +103,27 @@ def test_bad_rankings_are_named(rankings, words):
 
 
 def test_ties_without_end_are_told_and_unknown_items_named():
-    with pytest.warns(ConvergenceWarning):
-        PlackettLuce().fit([[("a", "b"), "c"], [("b", "c"), "a"], [("a", "c"), "b"]])
+    tied = [[("a", "b"), "c"], [("b", "c"), "a"], [("a", "c"), "b"]]
+    for alpha in (1e-3, 1e6):  # "raise alpha" was the advice
+        with pytest.warns(ConvergenceWarning, match="ties of 2 items has no bound.* some are not"):
+            PlackettLuce(alpha).fit(tied)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        free = ["a", "b", "c"], ["c", "b", "a"]
+        assert PlackettLuce().fit([*tied, *free]).tie_weights_[2] < 10
+        weightless = PlackettLuce().fit([tied[0], *free], sample_weight=[0, 1, 1])
+    assert weightless.tie_weights_ == {1: 1.0}
     with pytest.raises(ValueError, match="two names each, among \\['a', 'b'\\]"):
         PlackettLuce().fit([["a", "b"], ["b", "a"]]).standard_errors([("a", "x")])
+
+
+def test_what_the_penalty_decides_is_told():
+    """The worths of an unbeaten item, and of groups that never meet, came without a word."""
+    with pytest.warns(NotIdentifiedWarning, match=r"\['a'\] never lost or tied and \['c'\] never won"):
+        PlackettLuce().fit([["a", "b", "c"]] * 5)
+    with pytest.warns(NotIdentifiedWarning, match=r"2 groups never meet \(\['a', 'b'\], \['c', 'd'\]\)"):
+        PlackettLuce().fit([["a", "b"], ["b", "a"], ["c", "d"], ["d", "c"], ["a", "c"]], [1, 1, 1, 1, 0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        PlackettLuce().fit([["a", "b", "c"], [("b", "c"), "a"], ["e"]])
+        PlackettLuce(alpha=0.5).fit([["a", "b", "c"]] * 5)

@@ -155,6 +155,7 @@ def test_bias_reduction_maximises_the_penalised_likelihood(tie):
     model.fit(index, y)
     np.testing.assert_allclose(model.coef_, best[:n] - best[:n].mean(), atol=2e-3)
     assert not free or tie_parameter(model) == pytest.approx(best[n], abs=2e-3)
+    assert model.objective_ == pytest.approx(value(best), rel=1e-6)
 
 
 def test_bias_reduction_by_hand():
@@ -191,3 +192,14 @@ def test_the_bootstrap_and_the_information_agree():
     assert 0.6 < ratio.min() <= ratio.max() < 1.6
     judge = np.arange(200) // 50  # four
     assert len(np.unique(bootstrap(OrdinalComparison(), index, y, judge, n_draws=40)[:, 0].round(9))) <= 35
+
+
+def test_a_draw_of_ties_alone_has_equal_scores():
+    """It ended the bootstrap, with a message about y."""
+    found = bootstrap(Davidson(), [[0, 1], [1, 0], [0, 1]], [1, 0, 0], n_draws=50)
+    assert found.shape == (50, 2)
+    assert 0 < np.count_nonzero((found == 0).all(axis=1)) < 50
+    with pytest.raises(ValueError, match="y has only ties"):
+        bootstrap(Davidson(), [[0, 1]] * 3, [0, 0, 0])
+    with pytest.raises(ValueError, match=r"unit\[1\] is None; expected one unit id a pair"):
+        bootstrap(Davidson(), [[0, 1]] * 2, [1, 1], unit=["a", None])

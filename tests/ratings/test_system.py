@@ -1,6 +1,8 @@
 """What holds of every rating system."""
 
 import pickle
+import warnings
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -13,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 
 from preflearn.dynamics import Gaussian, Logit, OrdinalLogit, OrdinalProbit, Probit
-from preflearn.matches import Matches, OutcomeWarning, UnseenWarning
+from preflearn.matches import Matches, OutcomeWarning, TimeWarning, UnseenWarning
 from preflearn.metrics import log_loss
 from preflearn.ratings import Elo, Glicko, TrueSkill, earlier_forecasts
 
@@ -413,7 +415,7 @@ def test_wins_and_losses_as_1_and_0_are_warned_of_and_half_points_work(system, i
         half = clone(system).fit(matches, (y + 1) / 2)
     assert found[0].filename == __file__
     assert_rated_alike(half, clone(system).fit(matches, y))
-    with pytest.warns(OutcomeWarning, match=r"read as .* ties; .*as 2 \* y - 1 does"):
+    with pytest.warns(OutcomeWarning, match=r"read as .* ties; where 0 is a loss, pass 2 \* y - 1"):
         clone(system).fit(matches, np.maximum(y, 0))
 
 
@@ -421,3 +423,111 @@ def test_wins_and_losses_as_1_and_0_are_warned_of_and_half_points_work(system, i
 def test_bad_weights_are_named(weight):
     with pytest.raises(ValueError, match=r"sample_weight\[0\] is .*; expected (weights from 0 to|finite)"):
         Elo().fit(TWO, [1, 0, -1], [weight, 1, 1])
+
+
+@each
+def test_outcomes_that_no_frame_had_are_looked_at(system, initial):
+    """A frame of fixtures was taken for one that had been asked what 1 and 0 mean."""
+    frame = pd.DataFrame({"first": list("aabb"), "second": list("bccc"), "time": range(4)})
+    scores, y = np.array([1, 0, 1, 0]), np.array([1, -1, 1, -1])
+    fixtures = Matches.from_frame(frame, outcome=None)
+    matches, _ = Matches.from_frame(frame.assign(outcome=y))
+    fitted = clone(system).fit(matches, y)
+    calls = clone(system).fit, fitted.score, lambda *asked: earlier_forecasts(system, *asked, 2)
+    for ask in (fixtures, matches, Matches(matches.design, matches.time, matches.features)):
+        for call, wrong in product(calls, (scores, pd.Series(scores, dtype="Int64"))):
+            with pytest.warns(OutcomeWarning, match=r"y holds only 1 and 0, .*pass 2 \* y - 1$") as told:
+                call(ask, wrong)
+            assert [one.filename for one in told] == [__file__]
+        with warnings.catch_warnings(action="error"):
+            right = clone(system).fit(ask, 2 * scores - 1)
+        assert_rated_alike(right, fitted)
+        with pytest.warns(OutcomeWarning, match="y holds only 1, 1/2 and 0"):
+            half = fitted.score(ask, [1, 0.5, 1, 0])
+        assert half == np.mean(fitted.predict(ask) == [1, 0, 1, -1])
+    with warnings.catch_warnings(action="error"):  # the frame said what they mean
+        labels = Matches.from_frame(frame.assign(outcome=scores), outcomes="labels")
+        clone(system).fit(*labels).score(*labels)
+
+
+@each
+def test_who_is_rated_before_may_be_named_by_a_number(system, initial):
+    """A frame makes "1" of 1, so ratings of 1 did nothing; nor did those of a name with a slip in it."""
+    frame = pd.DataFrame({"first": [1, 3], "second": [2, 1], "time": [0, 1], "outcome": [1, -1]})
+    matches, y = Matches.from_frame(frame)
+    with warnings.catch_warnings(action="error"):
+        by_number = clone(system).set_params(initial={1: initial["a"]}).fit(matches, y)
+        by_text = clone(system).set_params(initial={"1": initial["a"]}).fit(matches, y)
+    assert by_number.before_[0, 0] == by_text.before_[0, 0] == initial["a"]
+    for wrong in (7, "7"):
+        with pytest.warns(UnseenWarning, match=r"initial names '7' \(the nearest .* is '.'\), but") as told:
+            clone(system).set_params(initial={wrong: initial["a"]}).fit(matches, y)
+        assert told[0].filename == __file__
+
+
+@each
+def test_a_score_warns_and_refuses_as_forecasts_do(system, initial):
+    fitted, ask = clone(system).fit(TWO, [1, 0, -1]), Matches([[1, -1]], [3.0], ["a", "cc"])
+    with pytest.warns(UnseenWarning, match="unseen='raise' refuses them") as told:
+        fitted.score(ask, [1])
+    assert [one.filename for one in told] == [__file__]
+    with pytest.raises(ValueError, match="nothing was learned of 'cc'"):
+        fitted.score(ask, [1], unseen="raise")
+
+
+@each
+def test_dates_and_numbers_are_not_mixed(system, initial):
+    days = pd.DataFrame({"first": ["a"], "second": ["b"], "time": ["2020-01-01"], "outcome": [1]})
+    numbers = days.assign(time=[18263.0])
+    for known, other, expected in ((days, numbers, "dates"), (numbers, days, "numbers")):
+        fitted = clone(system).fit(*Matches.from_frame(known))
+        message = f"the kind of times is .*; expected {expected}, as those before"
+        with pytest.raises(ValueError, match=message):
+            fitted.predict_proba(other)
+        with pytest.raises(ValueError, match=message):
+            fitted.partial_fit(*Matches.from_frame(other))
+    made = numbers.assign(time=pd.to_datetime(numbers["time"], unit="D"))  # as it advises
+    fitted = clone(system).fit(*Matches.from_frame(days))
+    later = Matches([[1, -1]], [18263.0], ["a", "b"])
+    np.testing.assert_array_equal(fitted.predict_proba(made), fitted.predict_proba(later))
+
+
+@pytest.mark.parametrize("system", [Glicko(), TrueSkill(0.25, 0.001, step="time")], ids=repr)
+def test_times_in_another_unit_than_the_rate_are_warned_of(system):
+    matches, y = played(3, ties=0)
+    days = Matches(matches.design, np.linspace(0, 3650, len(y)), matches.features)
+    for unit, start in ((86_400_000, 0), (1 / 365, 2004)):
+        wrong = Matches(matches.design, start + unit * days.time, matches.features)
+        with pytest.warns(TimeWarning, match="a score moves by .*; expected rates in the unit of") as told:
+            clone(system).set_params(advantage=0).fit(wrong, y)
+        assert told[0].filename == __file__
+    with warnings.catch_warnings(action="error"):
+        clone(system).set_params(advantage=0).fit(days, y)
+
+
+def test_where_weight_is_not_repetition():
+    """As the notes say: two periods, two games, two steps of dynamics, and nu by two ratings."""
+    game, twice = TWO[:1], TWO[[0, 0]]
+
+    def top(system, matches, weights):
+        return clone(system).fit(matches, [1] * len(matches), weights).ratings_[0]
+
+    assert top(Glicko(), game, [2]) == pytest.approx(1747.2, abs=0.05)
+    assert top(Glicko(), game, [2]) == pytest.approx(top(Glicko(period=1.0), twice, None))
+    assert top(Glicko(), twice, None) == pytest.approx(1720.2, abs=0.05)
+    month = TWO[np.zeros(31, dtype=int)]
+    assert top(Elo(), month, None) < top(Elo(), game, [31]) - 1  # K is 15 after 30 games
+    step = TrueSkill(1.0, 0.5)
+    assert abs(top(step, game, [2]) - top(step, twice, None)) > 0.05
+    step.set_params(step="time")
+    assert top(step, game, [2]) == pytest.approx(top(step, twice, None))
+    elo = Elo(k=20.0)
+    whole, both = elo.fit(TWO, [1, 0, -1], [2, 1, 1]).nu_, elo.fit(TWO[[0, 0, 1, 2]], [1, 1, 0, -1]).nu_
+    assert 1e-4 < abs(whole - both) < 0.1
+
+
+def test_an_advantage_of_one_adds_handicaps_as_they_are():
+    frame = pd.DataFrame({"first": "a", "second": "b", "time": [0.0], "outcome": [1], "ahead": [80.0]})
+    matches, y = Matches.from_frame(frame, advantage="ahead")
+    expected = 1 / (1 + 10 ** (-80 / 400))
+    assert Elo(k=20, advantage=1).fit(matches, y).ratings_[0] == pytest.approx(1200 + 20 * (1 - expected))

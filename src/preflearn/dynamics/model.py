@@ -9,7 +9,6 @@ References
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
@@ -28,7 +27,6 @@ from preflearn.checks import (
     LARGEST,
     Floats,
     PerMatch,
-    as_floats,
     as_real,
     check_array,
     check_choice,
@@ -57,10 +55,13 @@ from preflearn.matches import (
     PERFORMANCE,
     Matches,
     as_asked,
-    as_outcomes,
-    as_time,
+    as_times,
     check_matches,
+    given_outcomes,
+    is_performance,
     joined,
+    tell,
+    warn_of_strangers,
 )
 from preflearn.metrics import comparison_loss
 
@@ -94,7 +95,8 @@ class DynamicComparisons(BaseEstimator):
     n_threads : int, optional
         As many as there are processors, if None. The results are the same for any number.
     mean : mapping of feature name to float, optional
-        Prior means of scores, as from an earlier season; 0 for features that are not named.
+        Prior means of scores, as from an earlier season; 0 for features that are not named. A number names
+        the player whom `Matches.from_frame` reads of it.
 
     Attributes
     ----------
@@ -170,7 +172,8 @@ class DynamicComparisons(BaseEstimator):
         ValueError
             On parameters out of range, features without a covariance, no match, or an outcome that the
             likelihood cannot have; if an entry of the design times its score has a prior standard deviation
-            above 1e7 times that of noise, where arithmetic ends.
+            above 1e7 times that of noise, where arithmetic ends; in races, on other weights than 0 and 1, or
+            method="kl".
 
         Warns
         -----
@@ -178,30 +181,22 @@ class DynamicComparisons(BaseEstimator):
             If `max_iter` sweeps were not enough.
         TimeWarning
             If a length scale or a rate is absurd for the span of the data, as where units of time are mixed
-            up, or an origin lies far before them.
+            up; if an origin lies far before them, or nothing but an origin at the first match is known.
         OutcomeWarning
-            If outcomes are only 1 and 0, or 1, 1/2 and 0, and no frame was asked what they mean.
+            If outcomes are only 1 and 0, or 1, 1/2 and 0, and those of the frame were others.
         NotIdentifiedWarning
             If two groups of players never meet, each at least an eighth of them; `diagnose` names all groups.
-        UserWarning
-            If `covariance` names what is no feature of the matches.
+        UnseenWarning
+            If `covariance` or `mean` names what is no feature of the matches.
         """
         played = check_problem(self, matches, y, sample_weight, offset)
-        warn_of_lengths(self.covariance, matches.time)
-        warn_of_origins(self.covariance, matches.time, self.likelihood.noise)
-        known = {REST, PERFORMANCE, *matches.features}
-        strange = [name for name in by_name(self.covariance) if name not in known]
-        if strange:  # no error: `update` may bring them
-            warnings.warn(
-                f"covariance names {shown(strange)}, but no match has such a feature; expected names among "
-                f"{shown(list(matches.features))}, or features that `update` will bring",
-                UserWarning,
-                stacklevel=2,
-            )
+        features = {REST, PERFORMANCE, *matches.features}
+        warn_of_strangers("covariance", by_name(self.covariance), features)
+        warn_of_strangers("mean", self.mean or {}, features)
         found = diagnose(matches[played[:, 1] > 0])
         sizes = [len(group) for group in found.components if len(group) > 1]  # the largest first
         if len(sizes) > 1 and sizes[1] >= _SIZEABLE * sum(sizes):
-            warnings.warn(found.message, NotIdentifiedWarning, stacklevel=2)
+            tell(found.message, NotIdentifiedWarning)
         return self._fit(matches, played, None)
 
     def update(
@@ -214,7 +209,8 @@ class DynamicComparisons(BaseEstimator):
         before it, `one_step_ahead` is quicker.
 
         Parameters, results and errors as in `fit`. The matches may have new features, in any order of
-        columns. It raises ValueError also where the first of them is earlier than the last one so far.
+        columns. It raises ValueError also where the first of them is earlier than the last one so far, an
+        event of races has the name of an earlier one, or only one of both was read from dates.
         """
         check_is_fitted(self, "matches_")
         played = check_problem(self, matches, y, sample_weight, offset)
@@ -223,18 +219,25 @@ class DynamicComparisons(BaseEstimator):
         expected = f"later matches only, from {last:g} on: fit all together, sorted by time"
         require(matches.time[0] >= last, matches.time[0], "the time of the first match", expected)
         sites = np.vstack([self.pseudo_observations_, np.zeros((matches.design.nnz, 2))])
-        return self._fit(joined(self.matches_, matches), np.vstack([self.played_, played]), sites)
+        together = joined(self.matches_, matches)
+        _check_races(self, together, np.ones(len(together)))
+        return self._fit(together, np.vstack([self.played_, played]), sites)
 
     def _fit(self, matches: Matches, played: Floats, sites: Floats | None) -> Self:
+        warn_of_lengths(self.covariance, matches.time)
+        warn_of_origins(self.covariance, matches.time, self.likelihood.noise)
         infer(self, matches, played, sites)
         if not self.converged_:
-            warnings.warn(
+            text = (
                 f"no convergence in {self.n_iter_} sweeps: the last one would change a pseudo-observation by "
-                f"{self.trace_['residual'].iloc[-1]:.1e} standard deviations, more than tol={self.tol:g}; "
-                "raise max_iter, " + ("or leave rate='auto'" if self.rate != "auto" else "or look at trace_"),
-                ConvergenceWarning,
-                stacklevel=3,
             )
+            text += (
+                f"{self.trace_['residual'].iloc[-1]:.1e} standard deviations, more than tol={self.tol:g}; "
+            )
+            text += "raise max_iter, " + (
+                "or leave rate='auto'" if self.rate != "auto" else "or look at trace_"
+            )
+            tell(text, ConvergenceWarning)
         return self
 
     def scores(self, feature: Hashable, time: ArrayLike) -> tuple[NDArray, NDArray]:
@@ -244,8 +247,9 @@ class DynamicComparisons(BaseEstimator):
         ----------
         feature : hashable
             A name.
-        time : float or array-like of shape (k,)
-            In the unit of `Matches.time`, at any time, in any order.
+        time : float or date, or array-like of shape (k,)
+            In the unit of `Matches.time`, at any time, in any order; dates or their ISO texts where that is
+            days.
 
         Returns
         -------
@@ -258,11 +262,11 @@ class DynamicComparisons(BaseEstimator):
         """
         check_is_fitted(self, "matches_")
         require(feature in self.features_, feature, "feature", f"one of {shown(list(self.features_))}")
-        at = as_floats(time, "time")
+        at = as_times(time, self.matches_.columns)
         times = check_array(np.atleast_1d(at), "time", ("k",), "times")
         scores = self._scores()
         mean, variance = scores.moments(np.repeat(scores.of((feature,)), len(times), axis=1), times)
-        mean += self._prior.mean.get(feature, 0.0)
+        mean += self._prior.means((feature,))
         return mean.reshape(at.shape)[()], np.sqrt(variance.reshape(at.shape))
 
     def standings(self, time: Any = None, since: Any = None) -> pd.DataFrame:
@@ -279,9 +283,9 @@ class DynamicComparisons(BaseEstimator):
         Returns
         -------
         DataFrame
-            `name`; `score` and `std`, as of `scores`; `rank` by score; `rank_low` and `rank_high`, between
-            which the rank is with probability 0.95, by 1,000 draws from the posterior, in which features
-            are independent; `matches`, how many by then.
+            `name`; `score` and `std`, as of `scores`; `rank` by score, one for all who tie; `rank_low` and
+            `rank_high`, between which the rank is with probability 0.95, by 1,000 draws from the posterior,
+            in which features are independent; `matches`, how many by then, an event of a race being one.
 
         Raises
         ------
@@ -301,15 +305,19 @@ class DynamicComparisons(BaseEstimator):
         """
         check_is_fitted(self, "matches_")
         design, times = self.matches_.design, self.matches_.time
-        at = float(times[-1]) if time is None else as_time(time)
+        at = float(times[-1]) if time is None else self._moment(time, "time")
         n = int(np.searchsorted(times, at, side="right"))
         require(n > 0, time, "time", f"a time from that of the first match on, {times[0]:g}")
-        begin = 0 if since is None else int(np.searchsorted(times, as_time(since)))
+        begin = 0 if since is None else int(np.searchsorted(times, self._moment(since, "since")))
         require(begin < n, since, "since", f"a time up to that of the last match by then, {times[n - 1]:g}")
         count, lately = (
             np.bincount(design.indices[design.indptr[k] : design.indptr[n]], minlength=design.shape[1])
             for k in (0, begin)
         )
+        place = {name: k for k, name in enumerate(self.features_)}
+        for k in np.flatnonzero(count):
+            if is_performance(name := self.features_[k]):  # one, however many it was compared with
+                count[place[name[2]]] -= count[k] - 1
         players = [name != ADVANTAGE and not isinstance(name, tuple) for name in self.features_]
         who = np.flatnonzero(players & (lately > 0))
         names, scores = tuple(self.features_[k] for k in who), self._scores()
@@ -317,25 +325,27 @@ class DynamicComparisons(BaseEstimator):
         mean, std = mean + self._prior.means(names), np.sqrt(variance)
         draws = np.random.default_rng(0).standard_normal((_DRAWS, len(who)), dtype=np.float32) * std + mean
         low, high = np.quantile(rankdata(-draws, axis=1), [0.025, 0.975], axis=0, method="nearest")
-        rank = rankdata(-mean, method="min").astype(np.int64)
+        rank = rankdata(-np.round(mean / std.max(), _EQUAL), method="min").astype(np.int64)
         low, high = np.minimum(low, rank).astype(np.int64), np.maximum(high, rank).astype(np.int64)
         table = {"name": names, "score": mean, "std": std, "rank": rank, "rank_low": low, "rank_high": high}
-        return pd.DataFrame({**table, "matches": count[who]}).sort_values("rank", ignore_index=True)
+        return pd.DataFrame({**table, "matches": count[who]}).sort_values(
+            "rank", kind="stable", ignore_index=True
+        )
 
-    def moments(self, matches: Matches, offset: PerMatch = None) -> tuple[Floats, Floats]:
+    def moments(
+        self, matches: Matches | pd.DataFrame, offset: PerMatch = None, unseen: str = "warn"
+    ) -> tuple[Floats, Floats]:
         """Mean and variance of the difference of scores x·s(t) of each match, shape (N,) both.
 
         Features that were in no match have their prior. Features of one match count as independent, as they
-        are in the approximation: between groups that hardly meet the variance is too small. `offset` as in
-        `fit`. It raises ValueError where times or entries of the design are so large that these numbers
-        overflow.
+        are in the approximation: between groups that hardly meet the variance is too small. Arguments and
+        warnings as of `predict_proba`. It raises ValueError where times or entries of the design are so large
+        that these numbers overflow.
         """
-        return self._forecast(matches, lambda mean, variance: (mean, variance), offset)
+        return self._forecast(self._asked(matches, unseen), lambda *found: found, offset)
 
     def _forecast(self, matches: Matches, told: Callable[[Floats, Floats], Any], offset: PerMatch) -> Any:
         """What is told of mean and variance of each match, one match a column, by a team."""
-        check_is_fitted(self, "matches_")
-        check_matches(matches)
         design, scores = matches.design, self._scores()
         known = _offsets(offset, matches, self._prior)
         present = np.flatnonzero(np.bincount(design.indices, minlength=design.shape[1]))
@@ -353,6 +363,11 @@ class DynamicComparisons(BaseEstimator):
         with team(self._n_threads) as share:
             parts = slices(len(matches)) if len(self._prior.spaces) <= _FEW else [slice(0, len(matches))]
             return np.concatenate(share(one, parts), axis=-1)
+
+    def _moment(self, time: Any, name: str) -> float:
+        """One time, in the clock of the matches."""
+        at = as_times(time, self.matches_.columns)[()]
+        return check_real(at, name, "a number, or a date", -LARGEST, LARGEST)
 
     def _filled(
         self, prior: Prior, matches: Matches, played: Floats, sites: Floats, trace: Any, converged: bool
@@ -421,17 +436,22 @@ class DynamicComparisons(BaseEstimator):
         return labels[np.argmax(probabilities, axis=1)]
 
     def score(
-        self, matches: Matches, y: ArrayLike, sample_weight: PerMatch = None, offset: PerMatch = None
+        self,
+        matches: Matches | pd.DataFrame,
+        y: ArrayLike,
+        sample_weight: PerMatch = None,
+        offset: PerMatch = None,
+        unseen: str = "warn",
     ) -> float:
         """The weighted share of matches whose result is that of `predict`; points have their sign.
 
         It raises ValueError as `fit`, and with `Poisson`, whose outcomes are points of one side.
         """
-        asked, given = self._asked(matches, "warn"), y
+        asked, given = self._asked(matches, unseen), y
         points = isinstance(self._likelihood, Poisson)
         require(not points, self._likelihood, "the likelihood", "one of results, or of differences of points")
         if isinstance(self._likelihood, Results):
-            given = as_outcomes(y, "y", "labels" if asked.columns else None, stacklevel=3)
+            given = given_outcomes(y, asked)
         result = np.sign(self._likelihood.check(given, len(asked)))
         return 1.0 - comparison_loss(result, self.predict(asked, offset, "ignore"), sample_weight)
 
@@ -469,6 +489,7 @@ class DynamicComparisons(BaseEstimator):
 _FEW = 16  # covariances: with more, each part of the forecasts has few of one
 _DRAWS = 1000  # of ranks
 _SIZEABLE = 1 / 8  # of the players: a group that is worth a warning
+_EQUAL = 6  # digits, in standard deviations, to which scores that tie are equal: fits end with a tol
 _PLAYED = "outcomes", "weights", "offset"  # the columns of played_
 _OPTIONS = ("method", "rate", "tol", "max_iter", "n_threads")
 
@@ -520,9 +541,29 @@ def check_problem(
     check_model(model)
     check_matches(matches)
     if isinstance(model.likelihood, Results):
-        y = as_outcomes(y, "y", "labels" if matches.columns else None, stacklevel=4)
-    outcomes, n = model.likelihood.check(y, len(matches)), len(matches)
-    return np.column_stack([outcomes, check_weights(sample_weight, n), _offsets(offset, matches)])
+        y = given_outcomes(y, matches)
+    outcomes, weights = model.likelihood.check(y, len(matches)), check_weights(sample_weight, len(matches))
+    _check_races(model, matches, weights)
+    return np.column_stack([outcomes, weights, _offsets(offset, matches)])
+
+
+def _check_races(model: DynamicComparisons, matches: Matches, weights: Floats) -> None:
+    """A performance is of one time, and comparisons of two have no noise: no weights, and no "kl"."""
+    own = np.array([is_performance(name) for name in matches.features])[matches.design.indices]
+    if not own.any():
+        return
+    require(model.method == "ep", model.method, "method", "'ep' where performances are compared, as in races")
+    rows, columns = np.repeat(np.arange(len(matches)), np.diff(matches.design.indptr)), matches.design.indices
+    rows, columns = rows[own], columns[own]
+    twice = np.isin(np.arange(len(matches)), rows) & ~np.isin(weights, (0, 1))
+    expected = "0 or 1 in races, where an order told twice is one: give an event twice, with two names"
+    refuse(twice, weights, "sample_weight", expected)
+    _, first, place = np.unique(columns, return_index=True, return_inverse=True)
+    late = matches.time[rows] != matches.time[rows[first[place]]]
+    name: Any = matches.features[columns[late.argmax()]]
+    require(
+        not late.any(), name[1], "the name of an event", "one that none at another time has: add the year"
+    )
 
 
 def _offsets(offset: PerMatch, matches: Matches, prior: Prior | None = None) -> Floats:

@@ -14,14 +14,18 @@ from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.optimize import linprog
 from scipy.sparse.csgraph import connected_components
 
-from preflearn.checks import check_array, check_index, require, shown
+from preflearn.checks import as_array, check_array, check_index, require, shown
+from preflearn.ground.tie_laws import DENSE
+from preflearn.matches import Matches, as_outcomes, given_outcomes, tell
 from preflearn.pairs import Incidence, Pairs, as_pairs
 
+A_PRIOR = 0.1  # a penalty that says something of its own; a weaker one is to leave it to the data
 _MOST = 10_000_000  # items without features
 
 
@@ -76,6 +80,15 @@ def diagnose(pairs: Any, y: ArrayLike | None = None) -> Diagnosis:
     'all items are connected, and their scores are identified'
     """
     names, design, rows = _players(pairs)
+    if y is not None:
+        read = as_array(given_outcomes(y, pairs) if isinstance(pairs, Matches) else as_outcomes(y), "y")
+        require(read.dtype.kind != "b", y, "y", "+1, 0 and -1: of True and False, 2 * y - 1")
+        y = np.sign(check_array(read, "y", design.shape[:1], "one outcome a comparison"))
+    return diagnosed(names, design, rows, y)
+
+
+def diagnosed(names: Any, design: Any, rows: Any, y: Any) -> Diagnosis:
+    """What `diagnose` says of a design (m, n) of named players, with rows of features if there are some."""
     (m, n), seen = design.shape, design.indices
     comparison = np.repeat(np.arange(m), np.diff(design.indptr))
     n_groups, group = _parts(seen, seen[design.indptr[comparison]], n, "weak")
@@ -83,8 +96,7 @@ def diagnose(pairs: Any, y: ArrayLike | None = None) -> Diagnosis:
     groups = np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
     components = [[names[k] for k in part] for part in sorted(groups, key=len, reverse=True)]
     if y is None:
-        return Diagnosis(components, [], None, _message(components, [], [], False))
-    y = np.sign(check_array(y, "y", (m,), "one outcome a comparison"))
+        return Diagnosis(components, [], None, _message(components))
     outcome = np.sign(design.data) * y[comparison]
     met, won, lost = (np.bincount(seen[k], minlength=n) for k in (outcome < 2, outcome > 0, outcome < 0))
     unbeaten, winless = ([names[k] for k in np.flatnonzero((met > 0) & (met == c))] for c in (won, lost))
@@ -94,6 +106,19 @@ def diagnose(pairs: Any, y: ArrayLike | None = None) -> Diagnosis:
     else:
         separable = _separable(rows, y)
     return Diagnosis(components, unbeaten, separable, _message(components, unbeaten, winless, separable))
+
+
+def warn_where_open(owner: str, names: Any, index: Any, y: Any = None, bounded: bool = False) -> None:
+    """Warn where groups never met or, unless the fit has `bounded` them, most likely scores are infinite.
+
+    Without an index of players there are features, and some w was right on all pairs.
+    """
+    found = Diagnosis([], [], True, _message([], separable=True))
+    if index is not None:
+        found = diagnosed(names, Incidence(index, len(names)).matrix(), None, y)
+    groups = [part for part in found.components if len(part) > 1]  # who met nobody has a score of 0
+    if len(groups) > 1 or (found.separable and not bounded):
+        tell(f"{owner}: {found.message}", NotIdentifiedWarning)
 
 
 def indicated(items: Any) -> NDArray[np.int64] | None:
@@ -107,6 +132,7 @@ def indicated(items: Any) -> NDArray[np.int64] | None:
 
 def without_features(index: ArrayLike, n_items: int | None = None) -> Pairs:
     """Pairs of items that have no features, from their row numbers: the items are sparse indicators."""
+    index = as_array(index, "index")
     n = int(np.max(index, initial=0)) + 1 if n_items is None else n_items
     require(n <= _MOST, n - 1, "the largest row number", f"below {_MOST:,}: number the items from 0 on")
     items: Any = sparse.eye_array(n, format="csr")
@@ -115,14 +141,18 @@ def without_features(index: ArrayLike, n_items: int | None = None) -> Pairs:
 
 def as_compared(pairs: Pairs | ArrayLike, n_items: int | None = None) -> Pairs:
     """Pairs as `as_pairs` takes them, or an (m, 2) array of row numbers of items without features."""
-    if not isinstance(pairs, Pairs) and np.ndim(pairs) == 2 and np.asarray(pairs).dtype.kind in "iu":
-        return without_features(pairs, n_items)
-    return as_pairs(pairs, keep=True)
+    if isinstance(pairs, Pairs) or sparse.issparse(pairs):
+        return as_pairs(pairs, keep=True)
+    array = as_array(pairs, "pairs")
+    if array.ndim == 2 and array.dtype.kind == "O":  # as nullable integers become
+        array = pd.DataFrame(array).infer_objects().to_numpy()
+    whole = array.ndim == 2 and array.dtype.kind in "iu"
+    return without_features(array, n_items) if whole else as_pairs(array, keep=True)
 
 
 def _players(pairs: Any) -> tuple[Any, Any, Any]:
     """Names, a design of players, and rows of features where there is more to learn than their scores."""
-    if not hasattr(pairs, "design"):
+    if not isinstance(pairs, Matches):
         pairs = as_compared(pairs)
         ids, (n, p), B = indicated(pairs.items), pairs.items.shape, pairs.B.matrix()
         if ids is None:
@@ -154,7 +184,7 @@ def _separable(rows: Any, y: NDArray) -> bool:
     return bool(best.fun < -0.5)
 
 
-def _message(components: list, unbeaten: list, winless: list, separable: bool) -> str:
+def _message(components: list, unbeaten: Any = (), winless: Any = (), separable: bool = False) -> str:
     said, alone = [], [part[0] for part in components if len(part) == 1]
     if alone:
         said.append(f"{shown(alone)} met nobody: their scores are those of the prior")
@@ -171,6 +201,8 @@ def _message(components: list, unbeaten: list, winless: list, separable: bool) -
         said.append(
             (named or "a part of the items never loses to the rest, or some w is right on all pairs")
             + ": the most likely scores are infinite, and a fit's are as large as its penalty or prior "
-            "allows: Davidson(bias_reduced=True) has finite ones, or choose alpha by validation"
+            "allows: "
+            + "Davidson(bias_reduced=True) has finite ones, or " * (sum(map(len, components)) <= DENSE)
+            + "choose alpha by validation"
         )
     return "; ".join(said) or "all items are connected, and their scores are identified"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -12,12 +11,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from preflearn.checks import Floats, check_items, require
 from preflearn.ground.kernels import distinct_items, distinct_rows
+from preflearn.matches import tell
 from preflearn.metrics import comparison_loss, threshold
-from preflearn.pairs import TOLD, Pairs, as_pairs
+from preflearn.pairs import Pairs, as_pairs
 
 
 class LeakageWarning(UserWarning):
-    """Pairs are scored that did not train, but whose items did: a learner may know them by heart."""
+    """Pairs are judged that did not train, but whose items did: a learner may know them by heart."""
+
+
+_TOLD: set[bytes] = set()  # tokens of origins of which somebody was warned
 
 
 class ComparisonEstimator(ClassifierMixin, BaseEstimator):
@@ -30,25 +33,33 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
 
     tau_: float = 1.0
     n_features_in_: int
-    _met: tuple[Any, Any] = None, None  # the origin and the index of the pairs of the fit
+    _met: tuple[Any, Any, Any] = None, None, None  # origin, rows and index of the pairs of the fit
     # As floats, which cannot be column numbers: scikit-learn's cross_val_predict encodes labels as 0, 1, ...
     # before it fits probabilities or decisions, and fails now; it would report what -1 as 0, 1 as 1 gave.
     classes_ = np.array([-1.0, 0.0, 1.0])
 
     def _remember(self, pairs: Pairs) -> None:
-        """What a fit learned from: the number of features, and which pairs, for `score`."""
-        self.n_features_in_, self._met = pairs.shape[2], (pairs.origin, pairs.index)
+        """What a fit learned from: the number of features, and which pairs."""
+        self.n_features_in_, self._met = pairs.shape[2], (pairs.origin, pairs.rows, pairs.index)
 
     def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | {"_met": (None, None)}  # pyright: ignore[reportOperatorIssue]  (elsewhere no pairs are slices of these)
+        return super().__getstate__() | {"_met": (None, None, None)}  # pyright: ignore[reportOperatorIssue]  (they may be many)
 
     def rank_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Scores r(x) of items, shape (n,); larger is better."""
         raise AttributeError(f"{type(self).__name__} defines no ranking function")
 
     def decision_function(self, pairs: Pairs | ArrayLike) -> NDArray[np.float64]:
-        """r(first) - r(second) for each pair, shape (m,), eq. 5 of [Venuto2017]_."""
+        """r(first) - r(second) for each pair, shape (m,), eq. 5 of [Venuto2017]_.
+
+        Warns
+        -----
+        LeakageWarning
+            Here, and in all that follows from it, once for slices of the same pairs: where none of these
+            trained, but both items of some did, unless `QueryKFold` or `DateSplit` has parted them.
+        """
         pairs = as_pairs(pairs, keep=True)
+        self._warn_of_leakage(pairs)
         B, scores = pairs.B, np.empty(pairs.items.shape[0])
         # Among as many pairs as items most items occur, and finding out costs more than their scores.
         ids = slice(None) if len(scores) <= len(pairs) else B.occurring()
@@ -60,32 +71,22 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
         return threshold(self.decision_function(pairs), self.tau_)
 
     def score(self, pairs: Pairs | ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """The weighted share of pairs that are predicted correctly: 1 minus the loss of eq. 2.
-
-        Warns
-        -----
-        LeakageWarning
-            Once for slices of the same pairs, where some that did not train have two items that did, unless
-            `QueryKFold` or `DateSplit` chose them.
-        """
-        self._warn_of_leakage(pairs)
+        """The weighted share of pairs that are predicted correctly: 1 minus the loss of eq. 2."""
         return 1.0 - comparison_loss(y, self.predict(pairs), sample_weight)
 
-    def _warn_of_leakage(self, pairs: Pairs | ArrayLike) -> None:
-        origin, trained = self._met
-        if not isinstance(pairs, Pairs) or pairs.origin is not origin or origin in TOLD:
+    def _warn_of_leakage(self, pairs: Pairs) -> None:
+        (origin, rows, trained), asked = self._met, pairs.origin
+        same = origin is not None and origin.token == asked.token and asked.token not in _TOLD
+        if not (same and asked.leaks(rows, pairs.rows)):
             return
-        keys = [index.min(axis=1) * pairs.B.shape[1] + index.max(axis=1) for index in (pairs.index, trained)]
-        new = pairs.index[~np.isin(*keys)]  # none are, among the training pairs themselves
-        kinds = distinct_rows(pairs.items)[1] if len(new) else np.arange(pairs.B.shape[1])
-        if met := int(np.isin(kinds[new], kinds[trained]).all(axis=1).sum()):
-            TOLD.add(origin)
-            warnings.warn(
+        kinds = distinct_rows(pairs.items)[1]
+        if met := int(np.isin(kinds[pairs.index], kinds[trained]).all(axis=1).sum()):
+            _TOLD.add(asked.token)
+            tell(
                 f"{type(self).__name__} met both items of {met} of these {len(pairs)} pairs in others of its "
                 "fit, and may know them by heart: make folds by ItemKFold, QueryKFold or DateSplit of "
                 "preflearn.ground or, where the same items will be compared again, ignore LeakageWarning",
                 LeakageWarning,
-                stacklevel=3,
             )
 
 

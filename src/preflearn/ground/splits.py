@@ -11,12 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import BaseCrossValidator, KFold, TimeSeriesSplit
 
 from preflearn.checks import Ids, check_count, check_flag, check_query_ids, legacy_rng, require
+from preflearn.ground.diagnosis import as_compared
 from preflearn.ground.kernels import distinct_items
-from preflearn.pairs import TOLD, Pairs, as_pairs
+from preflearn.matches import as_times
+from preflearn.pairs import Pairs
 
 
 class _Splitter(BaseCrossValidator):
@@ -36,7 +39,7 @@ class _Splitter(BaseCrossValidator):
 
         Parameters
         ----------
-        pairs : Pairs or array-like of shape (m, 2, p)
+        pairs : Pairs or array-like of shape (m, 2, p), or row numbers of items, shape (m, 2)
         y : ignored
         groups : array-like of shape (m,)
             See the class. What scikit-learn's searches take as `groups` arrives here.
@@ -47,7 +50,7 @@ class _Splitter(BaseCrossValidator):
             On bad pairs or groups, more splits than there is something to split, or a split without a pair
             to train or to test.
         """
-        pairs = as_pairs(pairs, keep=True)
+        pairs = as_compared(pairs)
         folds = split_units(self._units(pairs, groups), self._scheme(), "n_splits", self._kind)
         for fold, (train, test) in enumerate(folds):
             if len(train) == 0 or len(test) == 0:
@@ -127,7 +130,8 @@ class QueryKFold(ItemKFold):
 class DateSplit(_Splitter):
     """Splits forward in time: what is learned from lies before all that is tested.
 
-    The groups of `split` are the dates of the pairs, shape (m,), of any kind that can be sorted. Different
+    The groups of `split` are the dates of the pairs, shape (m,), of any kind that can be sorted, or ISO texts
+    such as 2024-01-31; other texts are refused, as 03/04/2024 has two meanings. Different
     dates are cut into n_splits + 1 blocks in turn; each but the first is tested, and learned from what lies
     before it. Pairs of one date stay together. (Items may come again, as players do.)
 
@@ -153,7 +157,9 @@ class DateSplit(_Splitter):
         return TimeSeriesSplit(self.get_n_splits())
 
     def _units(self, pairs: Pairs, groups: ArrayLike | None) -> Ids:
-        return _one_a_pair(groups, pairs, "date")
+        if groups is not None and pd.api.types.infer_dtype(groups) == "string":
+            groups = as_times(groups, None)
+        return _one_a_pair(groups, pairs, "date", forward=True)
 
 
 def split_units(
@@ -189,10 +195,13 @@ def split_units(
     return folds
 
 
-def _one_a_pair(groups: ArrayLike | None, pairs: Pairs, kind: str) -> NDArray:
+def _one_a_pair(groups: ArrayLike | None, pairs: Pairs, kind: str, forward: bool = False) -> NDArray:
     """Units of both items of each pair, from the groups of `split`, where items may come again."""
-    TOLD.add(pairs.origin)
     expected = f"a {kind} for each of the {len(pairs)} pairs: split(pairs, y, groups)"
     require(groups is not None, groups, "groups", expected)
     units: NDArray = np.asarray(check_query_ids(groups, len(pairs), "groups", kind, "a pair"))
-    return np.repeat(np.unique(units, return_inverse=True)[1][:, None], 2, axis=1)
+    number = np.unique(units, return_inverse=True)[1]
+    every = np.full(pairs.origin.n_rows, -1)
+    every[slice(None) if pairs.rows is None else pairs.rows] = number
+    pairs.origin.groups[kind] = every, forward  # so that learners know
+    return np.repeat(number[:, None], 2, axis=1)

@@ -24,6 +24,7 @@ from scipy.sparse.linalg import LinearOperator, cg, spsolve
 from scipy.special import expit
 
 from preflearn.checks import LARGEST, Floats, check_array, check_shape, refuse, require
+from preflearn.ground.diagnosis import warn_where_open
 from preflearn.pairs import Incidence
 
 _LEAST = 1e-9  # of the largest degree: what must be exceeded to count, and what all get if no maximum exists
@@ -63,6 +64,11 @@ def bradley_terry(P: ArrayLike | sparse.sparray) -> Floats:
         If P is not square, negative somewhere, or not finite, or if it is sparse, of more than 20,000 items,
         and there is no maximum.
 
+    Warns
+    -----
+    NotIdentifiedWarning
+        If groups of items never met.
+
     Notes
     -----
     The maximum exists if and only if the graph of the p_ij > 0 is strongly connected ([Ford1957]_): there is
@@ -100,6 +106,7 @@ def bradley_terry(P: ArrayLike | sparse.sparray) -> Floats:
         n = degrees.shape[0]
         expected = f"at most {_WHOLE} where no maximum exists and all entries are filled"
         require(n <= _WHOLE or not sparse.issparse(P), n, "the number of items", expected)
+        warn_where_open("bradley_terry", range(n), np.column_stack((degrees > _LEAST).nonzero()))
         degrees = degrees + _LEAST * ~np.eye(n, dtype=bool)
     return merged(_maximum(degrees, connected), _EQUAL)
 

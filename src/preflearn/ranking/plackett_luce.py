@@ -9,18 +9,21 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from preflearn.checks import LARGEST, Floats, check_list, check_number, check_weights, require, shown
+from preflearn.ground.diagnosis import A_PRIOR, warn_where_open
 from preflearn.ground.newton import warn_of_gap
 from preflearn.ground.outcomes import davidson_probabilities
+from preflearn.matches import tell
 from preflearn.ranking.uncertainty import Uncertain
 
 _STEP = 1e-4  # of differences of gradients
@@ -99,17 +102,19 @@ class PlackettLuce(Uncertain, BaseEstimator):
         Warns
         -----
         ConvergenceWarning
-            If no optimum was found, as where all choices of some size are ties.
+            If no optimum was found, or a weight of ties has no bound.
+        NotIdentifiedWarning
+            If alpha is below 0.1, and groups never met, or a part of the items never loses to the rest.
         """
         alpha = check_number(self, "alpha", positive=True, most=LARGEST)
-        sets = [[_tied(entry) for entry in check_list(r, "a ranking", "items")] for r in rankings]
+        sets = [_sets(ranking) for ranking in rankings]
         flat = [[name for tied in ranking for name in tied] for ranking in sets]
         require(any(len(r) > 1 for r in sets), sets, "rankings", "one with two items that are not tied")
         weights = check_weights(sample_weight, len(sets))
         try:
             for row, names in enumerate(flat):
-                good = all(sets[row]) and 0 < len(names) == len(set(names))
-                require(good, sets[row], f"ranking {row}", "each item once, at least one")
+                good = all(sets[row]) and 0 < len(names) == len(set(names)) and all(a == a for a in names)
+                require(good, sets[row], f"ranking {row}", "each item once, at least one, and no NaN")
             self.items_ = sorted(set().union(*flat))
         except TypeError:
             raise ValueError(f"the items are {shown(flat)}; expected names of one kind") from None
@@ -122,15 +127,24 @@ class PlackettLuce(Uncertain, BaseEstimator):
             table[: len(names), row] = [self._place[name] for name in names]
             sizes[: len(names), row] = np.repeat(lengths, lengths)
             begins[np.cumsum(lengths) - lengths, row] = True
-        kinds = np.union1d(1, sizes[begins]).astype(int)
+        kinds = np.union1d(1, sizes[begins & (weights > 0)]).astype(int)
+        if alpha < A_PRIOR:
+            later = (table[1:] < n) & (weights > 0)  # neighbours say who is above whom, or as good
+            index = np.column_stack([table[:-1][later], table[1:][later]])
+            warn_where_open(f"PlackettLuce(alpha={alpha:g})", self.items_, index, 1 * begins[1:][later])
         self._data = alpha, kinds, table, sizes, begins, weights
         bounds = [(None, None)] * n + [(-_LARGEST_LOG, _LARGEST_LOG)] * (len(kinds) - 1)
         options = {"maxiter": 10_000, "maxfun": 100_000, "ftol": 0.0, "gtol": 1e-9 * weights.sum()}
         start = np.zeros(len(bounds))
         best = minimize(_loss, start, self._data, "L-BFGS-B", True, bounds=bounds, options=options)
         slope = np.abs(_loss(best.x, *self._data)[1]).max() / weights.sum()
-        edge = np.abs(best.x[n:]).max(initial=0.0) >= _LARGEST_LOG
-        warn_of_gap("PlackettLuce", np.inf if edge else slope, _INACCURATE, f"raise alpha = {alpha:g}")
+        warn_of_gap("PlackettLuce", slope, _INACCURATE, f"raise alpha = {alpha:g}")
+        if (endless := kinds[1:][np.abs(best.x[n:]) >= _LARGEST_LOG]).size:
+            tell(
+                f"the weight of ties of {' or '.join(map(str, endless))} items has no bound, as all choices "
+                "that could be ties are: expected rankings in which some are not (no alpha bounds it)",
+                ConvergenceWarning,
+            )
         self.coef_, self._x, self.objective_, self._inverse = best.x[:n], best.x, float(best.fun), None
         deltas = np.exp(np.append(0.0, best.x[n:]))
         self.tie_weights_ = dict(zip(kinds.tolist(), deltas.tolist(), strict=True))
@@ -163,9 +177,12 @@ class PlackettLuce(Uncertain, BaseEstimator):
         return rows @ self._inverse[:n, :n] @ rows.T
 
 
-def _tied(entry: Any) -> list[Hashable]:
-    """The items of one place of a ranking."""
-    return list(entry) if isinstance(entry, (tuple, list, set, frozenset)) else [entry]
+def _sets(ranking: Any) -> list[list[Hashable]]:
+    """The items of each place of a ranking."""
+    expected = "items, the best first: of a dict of ranks, sorted(ranks, key=ranks.get)"
+    require(not isinstance(ranking, Mapping), ranking, "a ranking", expected)
+    kinds = tuple, list, set, frozenset
+    return [list(x) if isinstance(x, kinds) else [x] for x in check_list(ranking, "a ranking", "items")]
 
 
 def _loss(

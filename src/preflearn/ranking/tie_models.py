@@ -19,7 +19,6 @@ References
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, Self
@@ -44,11 +43,12 @@ from preflearn.checks import (
     check_weights,
     require,
 )
-from preflearn.ground.diagnosis import NotIdentifiedWarning, as_compared, diagnose, indicated
+from preflearn.ground.diagnosis import A_PRIOR, as_compared, indicated, warn_where_open
 from preflearn.ground.estimator import LinearComparison
 from preflearn.ground.newton import warn_of_gap
 from preflearn.ground.outcomes import LINKS, davidson_loss, davidson_probabilities, log_interval, ordinal_loss
 from preflearn.ground.tie_laws import DENSE, Minimum, TieLaw, minimise, problem_at
+from preflearn.matches import as_outcomes
 from preflearn.pairs import Incidence, Pairs
 from preflearn.ranking.uncertainty import Uncertain
 
@@ -56,7 +56,6 @@ _TOL = 1e-12  # relative duality gap to stop at: Newton steps cost little more f
 _INACCURATE = 1e-6  # one that is worth a warning
 _USELESS = 1e-2  # a gap beyond which there is no answer
 _MOST_ROUNDS, _SETTLED = 500, 1e-8  # of pseudo-counts, and of the parameters
-_A_PRIOR = 0.1  # a penalty that says something of its own; a weaker one is to leave it to the data
 _RESIDUAL = 1e-6  # of conjugate gradients, whose square is that of a variance
 _SOME_PAIRS = f"at most {DENSE}: ask for the errors of some pairs"
 _LARGEST_LOG = 700.0  # of the parameter of ties, whose exponential a float can hold
@@ -114,16 +113,18 @@ class TieModel(Uncertain, LinearComparison):
         Warns
         -----
         NotIdentifiedWarning
-            If items have no features, alpha is below 0.1, and groups never met, or somebody won or lost all
-            (`diagnose`).
+            If alpha is below 0.1 and, of items without features, groups never met, or somebody won or lost
+            all (`diagnose`); of others, if the w that was found is right on all pairs.
+        OutcomeWarning
+            If y holds only 1 and 0, or half points: 1, 1/2 and 0.
         """
         name, alpha = type(self).__name__, check_number(self, "alpha", positive=True, most=LARGEST)
         reduced, pairs = check_flag(self.bias_reduced, "bias_reduced"), as_compared(pairs)
-        y, weights = check_labels(y, len(pairs)), check_weights(sample_weight, len(pairs))
-        cluster = check_query_ids(cluster, len(pairs), "cluster", "id of a cluster", "a pair")
+        y = check_labels(as_outcomes(y), len(pairs))
+        weights = check_weights(sample_weight, len(pairs))
+        cluster = check_query_ids(cluster, len(pairs), "cluster", "cluster id", "a pair")
         check_scale(pairs.items, "items")
         check_kinds(y[weights > 0], name, ties=False)
-        self._warn_where_open(pairs[weights > 0], y[weights > 0])
         self._data, self._cluster, self._inverse = (pairs.items, pairs.B, y, weights, alpha), cluster, None
         found = (_least_biased if reduced else minimise)(self._law(), *self._data, _TOL)
         if not (found.gap <= _USELESS and found.t < _LARGEST_LOG):
@@ -132,6 +133,11 @@ class TieModel(Uncertain, LinearComparison):
                 f"{weights.max():.3g}; expected weights and features nearer to 1"
             )
         warn_of_gap(name, found.gap, _INACCURATE, f"raise alpha = {alpha:g}, or standardise the features")
+        if alpha < A_PRIOR:
+            ids, used = indicated(pairs.items), weights > 0
+            index = None if ids is None else ids[pairs.index[used]]
+            if ids is not None or (y * pairs.B.differences(pairs.items @ found.w) > 0)[used].all():
+                warn_where_open(f"{name}(alpha={alpha:g})", range(pairs.shape[2]), index, y[used], reduced)
         self.coef_, self.objective_, self.dual_gap_ = found.w, found.objective, found.gap
         self.n_iter_, self._x = found.n_iter, np.append(found.w, found.t)
         self._remember(pairs)
@@ -141,15 +147,6 @@ class TieModel(Uncertain, LinearComparison):
     def predict_proba(self, pairs: Pairs | ArrayLike) -> Floats:
         """Probabilities of the outcomes -1, 0, 1 for each pair, shape (m, 3)."""
         return self.probabilities(self.decision_function(pairs))
-
-    def _warn_where_open(self, pairs: Pairs, y: NDArray) -> None:
-        if self.alpha >= _A_PRIOR or indicated(pairs.items) is None:
-            return
-        found = diagnose(pairs, y)
-        groups = [part for part in found.components if len(part) > 1]  # who met nobody has a score of 0
-        if len(groups) > 1 or (found.separable and not self.bias_reduced):
-            said = f"{type(self).__name__}(alpha={self.alpha:g}): {found.message}"
-            warnings.warn(said, NotIdentifiedWarning, stacklevel=3)
 
     def _asked(self, pairs: Pairs | ArrayLike | None) -> tuple[Any, Floats]:
         check_is_fitted(self, "n_features_in_")
@@ -217,7 +214,8 @@ class Davidson(TieModel):
     tau_ : float
         2 log(nu) if nu > 1, else 0: a tie is the most probable outcome where abs(d) < `tau_`.
     objective_, dual_gap_ : float
-        The minimum, and the relative duality gap that proves it.
+        The minimum, and the relative duality gap that proves it; where bias is reduced, the minimum is less
+        half the logarithm of the determinant, and the gap that of pseudo-counts.
     n_iter_, n_features_in_ : int
 
     Notes
@@ -352,5 +350,7 @@ def _least_biased(
         moved = max(np.abs(found.w - w).max(), abs(found.t - t) if free else 0.0)
         w, t = found.w, found.t
         if moved <= _SETTLED:
-            return found
+            problem, point, _ = problem_at(law, X, B, y, weights, alpha, np.append(w, t))
+            logdet = float(np.linalg.slogdet(problem.hessian(point)[: p + free, : p + free])[1])
+            return found._replace(objective=point.value - logdet / 2)
     return found._replace(gap=math.inf)  # pyright: ignore[reportPossiblyUnboundVariable]

@@ -27,6 +27,7 @@ from sklearn.base import clone
 
 from preflearn.checks import Floats, check_count, check_query_ids, check_real, generator, refuse, require
 from preflearn.ground.diagnosis import NotIdentifiedWarning, as_compared
+from preflearn.matches import OutcomeWarning
 
 _TOGETHER = 256  # rows whose covariance is formed
 _RANK = 1e-9  # of the largest eigenvalue: below it, one is rounding
@@ -219,15 +220,19 @@ def bootstrap(
     good = isinstance(model, Uncertain) and hasattr(model, "decision_function")
     require(good, model, "model", "Davidson or OrdinalComparison")
     rng, m = generator(random_state), len(as_compared(pairs))
-    ids: Any = np.arange(m) if unit is None else check_query_ids(unit, m, "unit", "id of a unit", "a pair")
-    again, kind = clone(model), np.unique(ids, return_inverse=True)[1]
+    ids: Any = np.arange(m) if unit is None else check_query_ids(unit, m, "unit", "unit id", "a pair")
+    again: Any = clone(model).fit(pairs, y)  # pyright: ignore[reportAttributeAccessIssue]
+    labels, kind, equal = again._data[2], np.unique(ids, return_inverse=True)[1], 0 * again.coef_
     n = int(kind.max()) + 1
     counts = (
-        np.bincount(rng.integers(n, size=n), minlength=n) for _ in range(check_count(n_draws, "n_draws", 1))
+        np.bincount(rng.integers(n, size=n), minlength=n)[kind]
+        for _ in range(check_count(n_draws, "n_draws", 1))
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotIdentifiedWarning)
-        return np.array([again.fit(pairs, y, sample_weight=c[kind]).coef_ for c in counts])  # pyright: ignore[reportAttributeAccessIssue]
+        for said in (NotIdentifiedWarning, OutcomeWarning):  # of all pairs, above
+            warnings.simplefilter("ignore", said)
+        kinds = ((c, labels[c > 0].any()) for c in counts)  # of ties alone, all are equal
+        return np.array([again.fit(pairs, y, sample_weight=c).coef_ if some else equal for c, some in kinds])
 
 
 def _quantile(level: float) -> float:

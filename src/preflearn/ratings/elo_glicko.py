@@ -63,12 +63,13 @@ class Elo(RatingSystem):
         27). Before, the first K was 25, so also in the years of the chess data, 1999 to 2009; since July 2014
         the three are 40, 20 and 10.
     initial : float or mapping of names to floats
-        Rating of a new player; 1200 for those that a mapping does not name. Only differences count, but for
-        the 2400 of "fide".
+        Rating of a new player, whom a number names as `Matches.from_frame` reads it; 1200 for those that a
+        mapping does not name. Only differences count, but for the 2400 of "fide".
     scale : float
         The difference, in rating points, of odds 10 : 1.
     advantage : float
         What the feature "advantage" of the matches is worth, in rating points, or in the unit of the scores.
+        Where its column holds numbers, such as handicaps in this unit, 1 adds them as they are: offsets.
     likelihood : Probit, Logit, OrdinalProbit or OrdinalLogit, optional
         Of the outcomes; it is what the forecasts are made with, and its noise is the unit of the scores.
         With it, `k` and `scale` are not used, and scores start at 0 where a mapping `initial` does not name
@@ -99,6 +100,9 @@ class Elo(RatingSystem):
     maximises the likelihood of all outcomes so far, given the ratings before each match. It has three
     columns, that of ties 0 where there were none. With a likelihood it is p(y | d), of two columns where the
     likelihood has no ties.
+
+    A match of weight 2 moves ratings exactly as two in a row do, but with "fide", which counts it as one
+    game; nu_ sees it twice from the ratings before it, so without a likelihood forecasts differ a little.
 
     Examples
     --------
@@ -180,7 +184,8 @@ class Glicko(RatingSystem):
         dates, since 1970-01-01) to below (i + 1) · period. A call of `fit` or `partial_fit` ends its last
         period. None: ratings are updated after every match.
     advantage : float
-        What the feature "advantage" of the matches is worth, in rating points.
+        What the feature "advantage" of the matches is worth, in rating points. Where its column holds
+        numbers, such as handicaps in points, 1 adds them as they are: offsets.
 
     Attributes
     ----------
@@ -201,6 +206,9 @@ class Glicko(RatingSystem):
     A match is forecast with the variances of both: E = 1 / (1 + 10^{-g(v_1 + v_2)(r_1 - r_2 + h)/400}).
     `predict_proba` uses the model of ties by Davidson with this expected score; `nu_` maximises the
     likelihood of all outcomes so far, given the ratings that they were rated with.
+
+    A match of weight 2 is exactly two matches of one period. Without periods it is not two in a row, of which
+    the second has the ratings after the first: a period at a time is how Glicko rates.
 
     Examples
     --------
@@ -236,6 +244,9 @@ class Glicko(RatingSystem):
         known = _glicko(ids, *told[:3], clock, ends, *state, growth, largest)
         self.deviations_, self.deviation_before_ = np.sqrt(variances), np.sqrt(known[:, 2:])
         return known
+
+    def _walk(self) -> tuple[str, float, float]:
+        return f"c={self.c:g}", float(self.c) ** 2, math.pi / math.sqrt(3) / _Q
 
     def _clock(self, time: Floats) -> Floats:
         if self.period is None:

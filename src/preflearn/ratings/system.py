@@ -33,16 +33,22 @@ from preflearn.checks import (
     require,
     shown,
 )
+from preflearn.dynamics.covariances.prior import moves
 from preflearn.dynamics.engine.schedule import distinct
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.ground.outcomes import davidson_loss, davidson_probabilities
 from preflearn.matches import (
     ADVANTAGE,
     Matches,
+    TimeWarning,
     as_asked,
-    as_outcomes,
+    as_read,
+    check_clock,
     check_matches,
+    given_outcomes,
     n_earlier,
+    tell,
+    warn_of_strangers,
 )
 from preflearn.metrics import comparison_loss
 from preflearn.pairs import Incidence
@@ -100,13 +106,17 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
 
     def _starts(self, names: Iterable[Hashable]) -> Floats:
         """The ratings of newcomers."""
-        own = self.initial if isinstance(self.initial, Mapping) else {}
+        own = as_read(self.initial) if isinstance(self.initial, Mapping) else {}
         usual = self._newcomer()["ratings_"]
         return np.array([float(own.get(name, usual)) for name in names])
 
     def _rate(self, ids: NDArray[np.int64], told: Told) -> Floats:
         """Move the players' values match by match; what both had before: ratings and variances, (N, 4)."""
         raise NotImplementedError
+
+    def _walk(self) -> tuple[str, float, float]:
+        """What makes scores uncertain by the time, the variance that it adds a unit of it, and noise."""
+        return "", 0.0, 1.0
 
     def _variances(self, ids: NDArray[np.int64], time: Floats) -> Floats:
         """Of the present ratings of both players, at the time of each match, shape (N, 2)."""
@@ -126,8 +136,9 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         y : array-like of shape (N,)
             +1 first won, 0 tie, -1 second won; no ties where the likelihood has none. Or 1, 1/2 and 0.
         sample_weight : array-like of shape (N,), optional
-            How often a match is rated, one time after the other, from 0 to 1000; the last time in part, which
-            makes a part of the step. With a rating period all of them count at once.
+            How often a match counts, from 0 to 1000. `Elo` and `TrueSkill` rate it so often, one time after
+            the other, the last time in part, which makes a part of the step; by `Glicko` all count at once,
+            as in one rating period. The notes on each say where this is the same as rows that are repeated.
 
         Returns
         -------
@@ -142,7 +153,11 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         Warns
         -----
         OutcomeWarning
-            If outcomes are only 1 and 0, or 1, 1/2 and 0, and no frame was asked what they mean.
+            If outcomes are only 1 and 0, or 1, 1/2 and 0, and those of the frame were others.
+        TimeWarning
+            If a rate by the unit of time is absurd for the span of the matches.
+        UnseenWarning
+            If `initial` names who is no player of the matches.
         """
         added = self._checked(matches, y, sample_weight)
         self.players_, self._rated_by = (), self._likelihood()
@@ -151,19 +166,23 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
             setattr(self, name, np.empty(0, dtype=type(value)))
         # Of each call: log-odds before the matches, y, weights.
         self._told: list[tuple[Floats, NDArray[np.int8], Floats]] = []
-        self._latest, self._features = -math.inf, set[Hashable]()
+        self._latest, self._features, self._columns = -math.inf, set[Hashable](), None
+        if isinstance(self.initial, Mapping):
+            warn_of_strangers("initial", self.initial, matches.features)
         return self._add(matches, *added)
 
     def partial_fit(self, matches: Matches, y: ArrayLike, sample_weight: PerMatch = None) -> Self:
         """Add matches that are not earlier than those before, without rating these again.
 
         Parameters, results and errors as in `fit`; players may be new. It raises ValueError also where
-        the first of these matches is earlier than the last one so far, or the likelihood another since then.
+        the first of these matches is earlier than the last one so far, only one of both was read from dates,
+        or the likelihood is another since then.
         """
         if not hasattr(self, "players_"):
             return self.fit(matches, y, sample_weight)
         added = self._checked(matches, y, sample_weight)
         self._check_unit()
+        check_clock(matches.columns, self._columns)
         first, expected = float(matches.time[0]), f"at least {self._latest:g}, that of the last one so far"
         require(first >= self._latest, first, "the time of the first match", expected)
         return self._add(matches, *added)
@@ -173,16 +192,19 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         boost, playing = self._boost(matches), _playing(matches)
         weights = check_weights(sample_weight, len(matches))
         refuse(weights > _MOST_TIMES, weights, "sample_weight", f"weights from 0 to {_MOST_TIMES:g}")
-        y = as_outcomes(y, "y", "labels" if matches.columns else None, stacklevel=4)
+        y = given_outcomes(y, matches)
         if (likelihood := self._likelihood()) is not None:
             likelihood.check(y, len(matches))  # it says which outcomes it has
         labels = check_labels(y, len(matches), tuple(self.classes_.astype(int).tolist()))
         return playing, (boost, labels, weights, matches.time)
 
     def _add(self, matches: Matches, playing: Incidence, told: Told) -> Self:
-        boost, y, weights, _ = told
+        boost, y, weights, time = told
         self._features |= set(matches.features)
-        self._columns = matches.columns
+        self._columns = matches.columns or self._columns
+        what, rate, noise = self._walk()
+        if rate > 0 and (text := moves(what, math.sqrt(rate * (time[-1] - time[0])), time, noise)):
+            tell(text, TimeWarning)
         names = (matches.features[column] for column in playing.occurring())
         newcomers = [name for name in names if name not in self._places]
         self._places |= {name: k for k, name in enumerate(newcomers, len(self._places))}
@@ -275,9 +297,16 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         best = forecasts == forecasts.max(axis=1, keepdims=True)
         return np.sign(best @ self.classes_).astype(np.int8)
 
-    def score(self, matches: Matches, y: ArrayLike, sample_weight: PerMatch = None) -> float:
+    def score(
+        self,
+        matches: Matches | pd.DataFrame,
+        y: ArrayLike,
+        sample_weight: PerMatch = None,
+        unseen: str = "warn",
+    ) -> float:
         """The weighted share of matches whose outcome is the one of `predict`; ValueError as there."""
-        return 1.0 - comparison_loss(y, self.predict(matches), sample_weight)
+        asked = self._asked(matches, unseen)
+        return 1.0 - comparison_loss(given_outcomes(y, asked), self.predict(asked, "ignore"), sample_weight)
 
     def _boost(self, matches: Matches) -> Floats:
         """The advantage of the first, in rating points, after a check of parameters and matches."""

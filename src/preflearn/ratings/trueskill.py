@@ -58,7 +58,8 @@ class TrueSkill(RatingSystem):
     margin : float
         Half the width of the interval of ties, in the unit of the skills; 0: no ties.
     advantage : float
-        What the feature "advantage" of the matches is worth, in the unit of the skills.
+        What the feature "advantage" of the matches is worth, in the unit of the skills. Where its column
+        holds numbers, such as handicaps in this unit, 1 adds them as they are: offsets.
     initial : float or mapping of names to floats
         Mean skill of a new player; 0 for those that a mapping does not name. Only differences count.
 
@@ -84,6 +85,9 @@ class TrueSkill(RatingSystem):
 
     A forecast includes what `dynamics` will add up to the match. Forecasts have two columns where the
     margin is 0, and three otherwise.
+
+    With step="time" a match of weight 2 is exactly two in a row at the same time; with step="match" it is
+    not, since `dynamics` is added for it once.
 
     Examples
     --------
@@ -122,6 +126,10 @@ class TrueSkill(RatingSystem):
         known = _trueskill(ids, *told, self.ratings_, variances, self.last_, *law)
         self.deviations_, self.deviation_before_ = np.sqrt(variances), np.sqrt(known[:, 2:])
         return known
+
+    def _walk(self) -> tuple[str, float, float]:
+        rate = float(self.dynamics) if self.step == "time" else 0.0
+        return f"dynamics={self.dynamics:g}", rate, 1.0
 
     def _variances(self, ids: NDArray[np.int64], time: Floats) -> Floats:
         last = self._present("last_", ids)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Mapping
 
 import numpy as np
@@ -11,7 +10,7 @@ from preflearn.checks import Floats, Ids, shown
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.elementary import Constant
 from preflearn.dynamics.covariances.state_space import StateSpace
-from preflearn.matches import PERFORMANCE, TimeWarning
+from preflearn.matches import PERFORMANCE, TimeWarning, as_read, is_performance, tell
 
 _ERROR = Constant(0.5)  # of a performance, so that the noise of a difference of two is that of Probit
 REST = "*"  # stands for all features that a mapping of covariances does not name
@@ -37,6 +36,7 @@ class Prior:
         mean: Mapping[Hashable, float] | None = None,
     ) -> None:
         self.mean = {name: float(value) for name, value in (mean or {}).items()}
+        self._means = as_read(self.mean)
         self.one = not isinstance(covariance, Mapping)
         self.covariances = by_name(covariance)
         places: dict[Covariance, int] = {}
@@ -47,8 +47,7 @@ class Prior:
     def of(self, names: tuple[Hashable, ...]) -> Ids:
         """Which of the models features have; errors of performances have one without being named."""
         place, rest, error = self._place, self._place.get(REST, -1), self._place[PERFORMANCE]
-        own = (isinstance(name, tuple) and len(name) == 3 and name[0] == PERFORMANCE for name in names)
-        found = [place.get(name, error if one else rest) for name, one in zip(names, own, strict=True)]
+        found = [place.get(name, error if is_performance(name) else rest) for name in names]
         if -1 in found:
             raise ValueError(
                 f"the feature {shown(names[found.index(-1)])} has no covariance; expected one for each "
@@ -58,7 +57,7 @@ class Prior:
 
     def means(self, names: tuple[Hashable, ...]) -> Floats:
         """Of features, shape (M,)."""
-        return np.array([self.mean.get(name, 0.0) for name in names])
+        return np.array([self._means.get(name, 0.0) for name in names])
 
 
 def warn_of_lengths(covariance: Covariance | Mapping[Hashable, Covariance], time: Floats) -> None:
@@ -84,13 +83,9 @@ def warn_of_lengths(covariance: Covariance | Mapping[Hashable, Covariance], time
     for name, length in (found for leaf in leaves for found in leaf.lengths().items()):
         if not span / MOST_LENGTHS <= length <= most:
             how = "short" if length < span else "long"
-            warnings.warn(
-                f"the {name} {length:g} is very {how} for data that span {span:g}, from {time[0]:g} to "
-                f"{time[-1]:g}; expected one between {span / MOST_LENGTHS:.3g} and {most:.3g}. "
-                f"Both are in {_UNIT}",
-                TimeWarning,
-                stacklevel=3,
-            )
+            text = f"the {name} {length:g} is very {how} for data that span {span:g}, from {time[0]:g} to "
+            text += f"{time[-1]:g}; expected one between {span / MOST_LENGTHS:.3g} and {most:.3g}. "
+            tell(f"{text}Both are in {_UNIT}", TimeWarning)
             return
 
 
@@ -111,7 +106,8 @@ def warn_of_origins(
     -----
     TimeWarning
         If at the first match most of the standard deviation comes from the distance to an origin farther
-        away than the matches span, and it is above that of the noise; if from the first match to the last a
+        away than the matches span, and it is above that of the noise; if it is 0, since the only origin is
+        each feature's first match; if from the first match to the last a
         score moves by more than 100 times the noise, as where times are milliseconds; or by less than 0.15
         of it, where times read as years and rates may be by the day.
     """
@@ -120,6 +116,7 @@ def warn_of_origins(
         origins = [leaf.describe().get("origin", "first") for leaf in k.leaves()]
         if not any("origin" in leaf.describe() for leaf in k.leaves()):
             continue
+        pinned = all(origin == "first" for origin in origins)
         apart = max([first - origin for origin in origins if origin != "first"], default=0.0)
         near = k.mapped(lambda leaf: leaf.changed(origin=first) if "origin" in leaf.describe() else leaf)
         try:
@@ -127,18 +124,26 @@ def warn_of_origins(
         except ValueError:  # before an origin, or it overflows: the fit will say so
             continue
         moved = float(before[0] - 2 * before[1] + now[1]) ** 0.5
-        if apart > span and there > max(noise, _FAR * float(before[0]) ** 0.5):
-            said = f"the first match, at {first:g}, is {apart:g} after the origin of {k!r}, longer than all "
-            said += f"matches span ({span:g}), and so scores begin with standard deviation {there:.3g}"
-            expected = "origin='first', or a time just before the first match"
-        elif moved > _WILD * noise or (span > 0 and _are_years(time) and moved < _IDLE * noise):
-            said = f"by {k!r} a score moves by {moved:.2g} from the first match to the last, at {first:g} to "
-            said += f"{time[-1]:g}, where noise is {noise:.2g}"
-            expected = f"variances in {_UNIT} (pandas.to_datetime makes dates of milliseconds or years)"
-        else:
+        if pinned and before[0] == 0:
+            text = f"by {k!r} everybody's score is 0 at his first match, also a newcomer's, with standard "
+            text += "deviation 0; expected a level besides: Constant(variance) + ..., or an earlier origin"
+        elif apart > span and there > max(noise, _FAR * float(before[0]) ** 0.5):
+            text = f"the first match, at {first:g}, is {apart:g} after the origin of {k!r}, longer than all "
+            text += f"matches span ({span:g}), and so scores begin with standard deviation {there:.3g}; "
+            text += "expected origin='first', or a time just before the first match"
+        elif not (text := moves(repr(k), moved, time, noise)):
             continue
-        warnings.warn(f"{said}; expected {expected}", TimeWarning, stacklevel=3)
+        tell(text, TimeWarning)
         return
+
+
+def moves(what: str, moved: float, time: Floats, noise: float) -> str:
+    """A message where scores move much more than noise, or, by times that read as years, much less; or ""."""
+    if moved <= _WILD * noise and not (time[-1] > time[0] and _are_years(time) and moved < _IDLE * noise):
+        return ""
+    text = f"by {what} a score moves by {moved:.2g} from the first match to the last, at {time[0]:g} to "
+    text += f"{time[-1]:g}, where noise is {noise:.2g}; expected rates in {_UNIT}. pandas.to_datetime makes "
+    return text + "dates of milliseconds with unit='ms', and of years as texts with format='%Y'"
 
 
 def _are_years(time: Floats) -> bool:
