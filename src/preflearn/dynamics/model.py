@@ -216,7 +216,7 @@ class DynamicComparisons(BaseEstimator):
         self.likelihood.check(self.outcomes_, len(self.matches_))  # another likelihood, by set_params
         last = self.matches_.time[-1]
         expected = f"later matches only, from {last:g} on: fit all together, sorted by time"
-        require(matches.time[0] >= last, matches.time[0], "the time of the first match", expected)
+        require(matches.time[0] >= last, float(matches.time[0]), "the time of the first match", expected)
         sites = np.vstack([self.pseudo_observations_, np.zeros((matches.design.nnz, 2))])
         together = joined(self.matches_, matches)
         _check_races(self, together, np.ones(len(together)))
