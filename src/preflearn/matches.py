@@ -215,9 +215,7 @@ class Matches:
         matches.columns = {**read, "interactions": bool(interactions), "dates": dates, "outcomes": []}
         if outcome is None:
             return matches
-        y = as_outcomes(
-            _numbers(_complete(frame, outcome), "iuf"), name=f"column {outcome!r}", meant=outcomes
-        )
+        y = as_outcomes(_numbers(_complete(frame, outcome), "iuf"), f"column {outcome!r}", outcomes)
         kinds = pd.unique(y)
         matches.columns["outcomes"] = [v for v in _LABELS if v in kinds or v in np.sign(kinds)]
         return matches, y
@@ -448,13 +446,11 @@ def as_times(time: Any, like: dict[str, Any] | None) -> Floats:
     return _clock(pd.Series(array.ravel()))[0].reshape(array.shape)
 
 
-def as_outcomes(
-    y: ArrayLike, matches: Matches | None = None, name: str = "y", meant: str | None = None
-) -> Any:
+def as_outcomes(y: ArrayLike, name: str = "y", meant: str | None = None, read: Any = ()) -> Any:
     """Outcomes in which scores of the first, 1, 1/2 and 0, became 1, 0 and -1.
 
-    Without a word on what is `meant`, and unless the frame that the matches were read from had the like of
-    them, a warning says what was understood where it may be something else.
+    Without a word on what is `meant`, and unless they were `read` before, a warning says what was understood
+    where it may be something else.
     """
     if meant is not None:
         check_choice(meant, "outcomes", ("labels", "win-loss"))
@@ -463,9 +459,9 @@ def as_outcomes(
         array = pd.Series(array).infer_objects().to_numpy()
     if meant == "labels" or array.dtype.kind not in "iuf" or array.ndim != 1:
         return y
-    found, columns = set(pd.unique(array).tolist()), getattr(matches, "columns", None) or {}
+    found = set(pd.unique(array).tolist())
     half, bare = 0.5 in found and found <= {0, 0.5, 1}, found == {0, 1} and len(array) > 3
-    if meant is None and found <= set(columns.get("outcomes", ())):
+    if meant is None and found <= set(read):
         return y
     if meant is None and (half or bare):
         ties = np.count_nonzero(array == 0)
@@ -473,7 +469,7 @@ def as_outcomes(
         if bare:
             text = f"1 and 0, read as {len(array) - ties} wins of the first and {ties} ties"
         how = "; where 0 is a loss, pass 2 * y - 1" * bare
-        if matches is None:  # a frame is asked
+        if name != "y":  # a frame is asked
             how = "; outcomes='labels' says that they are " + ("points" if half else "this")
             how += ", outcomes='win-loss' that 0 is a loss"
         tell(f"{name} holds only {text}{how}", OutcomeWarning)
@@ -481,6 +477,11 @@ def as_outcomes(
         return y
     refuse(~np.isin(array, [0, 0.5, 1]), array, name, "1 (won), 1/2 (tie) or 0 (lost)")
     return (2 * array.astype(np.float64) - 1).astype(np.int64)
+
+
+def given_outcomes(y: ArrayLike, matches: Matches) -> Any:
+    """Outcomes that came with matches: what a frame had was told of when it was read."""
+    return as_outcomes(y, read=(matches.columns or {}).get("outcomes", ()))
 
 
 def n_earlier(matches: Matches, start: int) -> int:

@@ -56,9 +56,9 @@ from preflearn.matches import (
     Fixtures,
     Matches,
     as_asked,
-    as_outcomes,
     as_times,
     check_matches,
+    given_outcomes,
     is_performance,
     joined,
     tell,
@@ -429,7 +429,7 @@ class DynamicComparisons(BaseEstimator):
         points = isinstance(self._likelihood, Poisson)
         require(not points, self._likelihood, "the likelihood", "one of results, or of differences of points")
         if isinstance(self._likelihood, Results):
-            given = as_outcomes(y, asked)
+            given = given_outcomes(y, asked)
         result = np.sign(self._likelihood.check(given, len(asked)))
         return 1.0 - comparison_loss(result, self.predict(asked, offset, "ignore"), sample_weight)
 
@@ -518,7 +518,7 @@ def check_problem(
     check_model(model)
     check_matches(matches)
     if isinstance(model.likelihood, Results):
-        y = as_outcomes(y, matches)
+        y = given_outcomes(y, matches)
     outcomes, weights = model.likelihood.check(y, len(matches)), check_weights(sample_weight, len(matches))
     _check_races(model, matches, weights)
     return np.column_stack([outcomes, weights, _offsets(offset, matches)])

@@ -40,10 +40,10 @@ from preflearn.matches import (
     Fixtures,
     Matches,
     as_asked,
-    as_outcomes,
     as_read,
     check_clock,
     check_matches,
+    given_outcomes,
     n_earlier,
     warn_of_strangers,
 )
@@ -185,7 +185,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         boost, playing = self._boost(matches), _playing(matches)
         weights = check_weights(sample_weight, len(matches))
         refuse(weights > _MOST_TIMES, weights, "sample_weight", f"weights from 0 to {_MOST_TIMES:g}")
-        y = as_outcomes(y, matches)
+        y = given_outcomes(y, matches)
         if (likelihood := self._likelihood()) is not None:
             likelihood.check(y, len(matches))  # it says which outcomes it has
         labels = check_labels(y, len(matches), tuple(self.classes_.astype(int).tolist()))
@@ -292,7 +292,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
     ) -> float:
         """The weighted share of matches whose outcome is the one of `predict`; ValueError as there."""
         asked = self._asked(matches, unseen)
-        return 1.0 - comparison_loss(as_outcomes(y, asked), self.predict(asked, "ignore"), sample_weight)
+        return 1.0 - comparison_loss(given_outcomes(y, asked), self.predict(asked, "ignore"), sample_weight)
 
     def _boost(self, matches: Matches) -> Floats:
         """The advantage of the first, in rating points, after a check of parameters and matches."""
