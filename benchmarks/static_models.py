@@ -340,7 +340,7 @@ def main() -> None:
             header = "players|games|method|s|slope|s over ours|largest difference to ours|peak MB"
             show("Bradley-Terry", header, lines)
         if "rankings" in parts:
-            lines = [line for m in ((200,) if quick else (20, 1_000)) for line in rankings(m)]
+            lines = [line for m in ((200,) if quick else (200, 1_000)) for line in rankings(m)]
             show("Plackett-Luce", "rankings|method|s|s over ours|largest difference to ours", lines)
         if "ties" in parts:
             header = (

@@ -304,7 +304,7 @@ BUDGETS = {
     "svm": 676,
     "path": 1_253,
     "pursuit": 1_003,
-    "dynamics": 3_120,
+    "dynamics": 3_122,
     "ratings": 422,
     "ranking": 740,
     "analogy": 944,
@@ -321,7 +321,7 @@ BUDGETS = {
 # standard errors, tests and ranks, and a fit with less bias.
 # And what users bring: line-ups, fixtures, races, half points, weights, offsets, prior means, forecasts of
 # frames by names, standings, and a word where data may mean something else.
-PREFLEARN = 11_829
+PREFLEARN = 11_831
 
 
 OVER = (

@@ -32,7 +32,7 @@ from preflearn.dynamics import (
     load,
 )
 from preflearn.ground import NotIdentifiedWarning
-from preflearn.matches import Matches, OutcomeWarning, UnseenWarning
+from preflearn.matches import Matches, OutcomeWarning, UnseenWarning, joined
 from preflearn.pairs import Incidence
 
 STATIONARY = Constant(0.3) + Matern32(0.6, 1.5)
@@ -187,7 +187,7 @@ def test_updates_that_are_refused_change_nothing():
     matches, y = small(outcomes=(-1.5, 1.5))
     model = fitted(matches, y, likelihood=Gaussian(1.0))
     before = curves(model)
-    with pytest.raises(ValueError, match=r"the time of the first match is 0.0; expected later matches only"):
+    with pytest.raises(ValueError, match=r"the time of the first match is .*; expected later matches only"):
         model.update(matches[:1], y[:1])
     with pytest.raises(ValueError, match=r"y\[0\] is nan"):
         model.update(matches[-1], [np.nan])
@@ -739,10 +739,10 @@ def test_players_who_tie_share_a_rank():
 # ---- What is not identified
 
 
-def two_leagues(joined=False):
+def two_leagues(meet=False):
     """Eight players each; all of a league meet, ten times each two."""
     pairs = np.column_stack(np.triu_indices(8, 1))
-    index = np.vstack([pairs, pairs + 8, *([pairs + np.array([0, 8])] * joined)])
+    index = np.vstack([pairs, pairs + 8, *([pairs + np.array([0, 8])] * meet)])
     index = np.vstack([index] * 10)
     s = np.linspace(-1, 1, 16)
     y = s[index[:, 0]] - s[index[:, 1]] + np.random.default_rng(0).normal(size=len(index))
@@ -768,10 +768,16 @@ def test_groups_that_never_meet_are_told():
     assert [one.filename for one in told] == [__file__]
     assert (found[7:] < 0.6 * exact[7:]).all()
     np.testing.assert_allclose(found[:7], exact[:7], rtol=0.1)
-    matches, y = two_leagues(joined=True)
+    matches, y = two_leagues(meet=True)
     with warnings.catch_warnings(action="error"):  # as it advises: with comparisons between them
         exact, found = deviations(matches, y)
     np.testing.assert_allclose(found, exact, rtol=0.2)
     inside = np.ptp(matches.players() // 8, axis=1) == 0
     with pytest.warns(NotIdentifiedWarning):  # comparisons of weight 0 are none
         fitted(matches, y, Constant(1.0), Gaussian(1.0)).fit(matches, y, inside)
+    few = Matches(
+        np.pad(matches.design.toarray(), [(0, 0), (0, 2)]), matches.time, [*matches.features, "q", "r"]
+    )
+    pair = Matches([[1, -1]], [0.0], ["q", "r"])
+    with warnings.catch_warnings(action="error"):  # two of eighteen are few
+        fitted(joined(few, pair), np.append(y, 1.0), Constant(1.0), Gaussian(1.0))

@@ -186,7 +186,7 @@ class DynamicComparisons(BaseEstimator):
         OutcomeWarning
             If outcomes are only 1 and 0, or 1, 1/2 and 0, and those of the frame were others.
         NotIdentifiedWarning
-            If two groups of players never meet.
+            If two groups of players never meet, each at least an eighth of them; `diagnose` names all groups.
         UnseenWarning
             If `covariance` or `mean` names what is no feature of the matches.
         """
@@ -195,7 +195,8 @@ class DynamicComparisons(BaseEstimator):
         warn_of_strangers("covariance", by_name(self.covariance), features)
         warn_of_strangers("mean", self.mean or {}, features)
         found = diagnose(matches[played[:, 1] > 0])
-        if sum(len(group) > 1 for group in found.components) > 1:
+        sizes = [len(group) for group in found.components if len(group) > 1]  # the largest first
+        if len(sizes) > 1 and sizes[1] >= _SIZEABLE * sum(sizes):
             tell(found.message, NotIdentifiedWarning)
         return self._fit(matches, played, None)
 
@@ -313,7 +314,7 @@ class DynamicComparisons(BaseEstimator):
         mean, std = mean + self._prior.means(names), np.sqrt(variance)
         draws = np.random.default_rng(0).standard_normal((_DRAWS, len(who)), dtype=np.float32) * std + mean
         low, high = np.quantile(rankdata(-draws, axis=1), [0.025, 0.975], axis=0, method="nearest")
-        rank = rankdata(-np.round(mean / std.max(), _EQUAL), method="min").astype(np.int64)
+        rank = rankdata(-np.round(mean / (std.max() or 1.0), _EQUAL), method="min").astype(np.int64)
         low, high = np.minimum(low, rank).astype(np.int64), np.maximum(high, rank).astype(np.int64)
         table = {"name": names, "score": mean, "std": std, "rank": rank, "rank_low": low, "rank_high": high}
         table = pd.DataFrame({**table, "matches": count[who]})
@@ -467,6 +468,7 @@ class DynamicComparisons(BaseEstimator):
 _FEW = 16  # covariances: with more, each part of the forecasts has few of one
 _DRAWS = 1000  # of ranks
 _EQUAL = 6  # digits, in standard deviations, to which scores that tie are equal: fits end with a tol
+_SIZEABLE = 1 / 8  # of the players: a group that is worth a warning
 _PLAYED = "outcomes", "weights", "offset"  # the columns of played_
 _OPTIONS = ("method", "rate", "tol", "max_iter", "n_threads")
 
