@@ -435,11 +435,12 @@ class Pairs:
         """
         y = check_labels(y, len(self))
         better, worse, ties = (np.flatnonzero(y == label) for label in (1, -1, 0))
-        parts = self[better], self[worse].swapped(), self[ties], self[ties].swapped()
-        index, rows = np.vstack([part.index for part in parts]), np.concatenate([part.rows for part in parts])
-        labels = np.ones(len(index), dtype=np.int8)
-        labels[len(self) - len(ties) :] = -1
-        return self._trusted(self.items, index, self, rows), labels
+        found, end = self[np.concatenate([better, worse, ties, ties])], len(self) - len(ties)
+        for turned in (slice(len(better), end), slice(len(self), None)):
+            found.index[turned] = found.index[turned, ::-1].copy()
+        labels = np.ones(len(found), dtype=np.int8)
+        labels[end:] = -1
+        return found, labels
 
 
 def as_pairs(pairs: Pairs | ArrayLike, keep: bool = False) -> Pairs:
