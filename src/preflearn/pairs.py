@@ -194,8 +194,6 @@ class Origin:
     lower numbers train only.
     """
 
-    __slots__ = ("groups", "n_rows", "token")
-
     def __init__(self, n_rows: int) -> None:
         self.n_rows, self.token = n_rows, uuid4().bytes
         self.groups: dict[str, tuple[Ids, bool]] = {}
@@ -206,13 +204,12 @@ class Origin:
             return False
         seen = np.zeros(self.n_rows, dtype=bool)
         seen[trained] = True
-        parted = (_parted(of[trained], of[asked], forward) for of, forward in self.groups.values())
-        return not (seen[asked].any() or any(parted))
-
-
-def _parted(trained: Ids, asked: Ids, forward: bool) -> bool:
-    known = min(trained.min(), asked.min()) >= 0
-    return bool(known and (trained.max() < asked.min() if forward else not np.isin(trained, asked).any()))
+        together = not seen[asked].any()
+        for of, forward in self.groups.values():
+            a, b = of[trained], of[asked]
+            apart = a.max() < b.min() if forward else not np.isin(a, b).any()
+            together &= not (apart and min(a.min(), b.min()) >= 0)
+        return bool(together)
 
 
 class Pairs:
