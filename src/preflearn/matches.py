@@ -361,6 +361,9 @@ class Matches:
         )
 
 
+Fixtures = Matches | pd.DataFrame  # to be forecast
+
+
 def check_matches(matches: Any) -> Matches:
     """Return matches, at least one, or raise ValueError."""
     require(isinstance(matches, Matches), matches, "matches", "Matches")
@@ -370,7 +373,7 @@ def check_matches(matches: Any) -> Matches:
 
 
 def as_asked(
-    matches: Matches | pd.DataFrame, like: dict[str, Any] | None, features: Collection[Hashable], unseen: str
+    matches: Fixtures, like: dict[str, Any] | None, features: Collection[Hashable], unseen: str
 ) -> Matches:
     """Matches to forecast; a frame is read `like` another one. With a word on names that are no features."""
     check_choice(unseen, "unseen", ("warn", "raise", "ignore"))
@@ -398,9 +401,7 @@ def _strangers(names: Iterable[Hashable], known: Collection[Hashable]) -> str:
     strange = [name for name in names if name not in known]
     texts = [name for name in known if isinstance(name, str) and name != ADVANTAGE] if strange else []
     near = {a: difflib.get_close_matches(str(a), texts, 1, 0.0) for a in strange[:_LISTED]}
-    listed = (
-        f"{shown(a)} (the nearest known name is {shown(*b)})" if b else shown(a) for a, b in near.items()
-    )
+    listed = (shown(a) + "".join(f" (the nearest known name is {shown(b)})" for b in near[a]) for a in near)
     return ", ".join(listed) + f" and {len(strange) - _LISTED} more" * (len(strange) > _LISTED)
 
 
@@ -432,9 +433,8 @@ def check_clock(columns: dict[str, Any] | None, like: dict[str, Any] | None) -> 
     """Raise ValueError where some times were dates, and those before plain numbers, or the reverse."""
     dates, before = ((read or {}).get("dates") for read in (columns, like))
     days = "dates, as those before: pandas.to_datetime(..., unit='D') makes them of days since 1970"
-    if dates is not None and before is not None:
-        kind = "dates" if dates else "numbers"
-        require(dates == before, kind, "the kind of times", days if before else "numbers, as those before")
+    good, kind = None in (dates, before) or dates == before, "dates" if dates else "numbers"
+    require(good, kind, "the kind of times", days if before else "numbers, as those before")
 
 
 def as_times(time: Any, like: dict[str, Any] | None) -> Floats:
@@ -460,21 +460,19 @@ def as_outcomes(y: ArrayLike, name: str = "y", meant: str | None = None, read: A
     if meant == "labels" or array.dtype.kind not in "iuf" or array.ndim != 1:
         return y
     found = set(pd.unique(array).tolist())
+    half, bare = 0.5 in found and found <= {0, 0.5, 1}, found == {0, 1} and len(array) > 3
     if meant is None and found <= set(read):
         return y
-    half, bare = 0.5 in found and found <= {0, 0.5, 1}, found == {0, 1} and len(array) > 3
     if meant is None and (half or bare):
         ties = np.count_nonzero(array == 0)
-        meaning = "wins, ties and losses of the first"
+        text = "1, 1/2 and 0, read as wins, ties and losses of the first"
         if bare:
-            meaning = f"{len(array) - ties} wins of the first and {ties} ties"
-        text = f"{name} holds only {'1, 1/2 and 0' if half else '1 and 0'}, read as {meaning}"
-        if name != "y":
-            text += f"; outcomes='labels' says that they are {'points' if half else 'this'}"
-            text += ", outcomes='win-loss' that 0 is a loss"
-        elif bare:
-            text += "; where 0 is a loss, pass 2 * y - 1"
-        tell(text, OutcomeWarning)
+            text = f"1 and 0, read as {len(array) - ties} wins of the first and {ties} ties"
+        how = "; where 0 is a loss, pass 2 * y - 1" * bare
+        if name != "y":  # a frame is asked
+            how = "; outcomes='labels' says that they are " + ("points" if half else "this")
+            how += ", outcomes='win-loss' that 0 is a loss"
+        tell(f"{name} holds only {text}{how}", OutcomeWarning)
     if meant is None and not half:
         return y
     refuse(~np.isin(array, [0, 0.5, 1]), array, name, "1 (won), 1/2 (tie) or 0 (lost)")
@@ -656,20 +654,17 @@ def _clock(times: pd.Series) -> tuple[Floats, bool]:
         times = pd.to_datetime(days, format="ISO8601", utc=True, errors="coerce")
         if times.isna().any():
             row = int(np.argmax(times.isna()))
-            raise ValueError(
-                f"{_place(times)} holds {shown(texts.iloc[row])}"
-                + f" in row {row}" * (len(texts) > 1)
-                + "; expected "
+            text = f"{_place(times)} holds {shown(texts.iloc[row])}" + f" in row {row}" * (len(texts) > 1)
+            expected = (
                 "numbers, or dates: ISO texts such as 2024-01-31, or pandas.to_datetime(..., format=...)"
             )
+            raise ValueError(f"{text}; expected {expected}")
     if times.dtype.kind != "M":
         expected = "numbers, or dates (pandas.to_datetime)"
         numbers = _numbers(times, "iuf", expected).astype(np.float64)
         if (how := _dates(numbers)) is not None:
-            text = (
-                f"the numbers of {_place(times)} read as dates ({numbers[0]:.0f}), but are taken as times in"
-            )
-            tell(f"{text} a unit of their own; expected dates: pandas.to_datetime({how})", TimeWarning)
+            text = f"the numbers of {_place(times)} read as dates ({numbers[0]:.0f}), but are taken as they"
+            tell(f"{text} stand; expected dates: pandas.to_datetime({how})", TimeWarning)
         return numbers, False
     if times.dt.tz is not None:
         times = times.dt.tz_convert(None)
@@ -700,15 +695,16 @@ def _named(given: NDArray, where: Callable[[int], str]) -> tuple[NDArray, NDArra
     strange = {kind for kind in kinds if kind is bool or not issubclass(kind, str | Real)}
     floats = {kind for kind in kinds if issubclass(kind, float | np.floating)}
     if strange or floats:
-        for k, name in enumerate(given):  # of all but texts and numbers, a text is an accident
-            good = type(name) not in strange and (isinstance(name, str) or abs(name) < math.inf)
-            require(good, name, f"the name in {where(k)}", "a text or a number")
-    if 0 < len(floats) < len(kinds):  # as texts, 2.0 and 2 are two players
-        k = next(k for k, name in enumerate(given) if (type(name) in floats) != (type(given[0]) in floats))
-        raise ValueError(
-            f"the name in {where(k)} is {given[k]!r}, that in {where(0)} {given[0]!r}; expected no floats "
-            "among other names: astype(int) makes them whole"
+        good = [
+            type(name) not in strange and (isinstance(name, str) or abs(name) < math.inf) for name in given
+        ]
+        alike = [(type(name) in floats) == (type(given[0]) in floats) for name in given]
+        one_kind = (
+            f"names of one kind, as {given[0]!r} in {where(0)}: as texts, 2.0 and 2 differ; astype(int)"
         )
+        for fine, expected in ((good, "a text or a number"), (alike, one_kind)):
+            k = int(np.argmin(fine))
+            require(fine[k], given[k], f"the name in {where(k)}", expected)
     ids, found = pd.factorize(given)
     order, names = pd.factorize(np.array([str(name) for name in found], dtype=object), sort=True)
     return np.asarray(names), order[ids]

@@ -718,7 +718,7 @@ def test_a_race_has_one_order_one_time_and_no_weight():
     part = clone(model).fit(matches, y, [1, 1, 1, 1, 0, 0])
     np.testing.assert_allclose(curves(part, "abc"), curves(clone(model).fit(*placed("abc", 2)), "abc"))
     again = Matches(matches.design, matches.time + 10, matches.features)
-    with pytest.raises(ValueError, match=r"the name of an event is '0'; expected .*: add the year"):
+    with pytest.raises(ValueError, match=r"an event is '0'; expected another name .*: add the year"):
         part.update(again, y)
     next_year = [(*n[:1], f"{n[1]} of 2021", n[2]) if isinstance(n, tuple) else n for n in again.features]
     part.update(Matches(again.design, again.time, next_year), y)  # as it advises

@@ -16,7 +16,6 @@ References
 from __future__ import annotations
 
 import math
-import warnings
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -26,11 +25,11 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, Ids, PerMatch, as_real, require
-from preflearn.dynamics.covariances.prior import warn_of_lengths, warn_of_origins
+from preflearn.dynamics.covariances.prior import warn_of_units
 from preflearn.dynamics.engine.algorithm import Sweep, update_matches
 from preflearn.dynamics.engine.threads import njit_free
 from preflearn.dynamics.model import DynamicComparisons, check_problem, differences, infer, laid_out
-from preflearn.matches import Matches, n_earlier
+from preflearn.matches import Matches, n_earlier, tell
 
 _STILL = 0.05  # of the tolerance: a match whose moments moved by less is not updated
 _DEBT = 1.0  # of the tolerance: a feature whose scores moved by less is not smoothed, unless it is forecast
@@ -128,8 +127,7 @@ def one_step_ahead(
     require(0 < as_real(tol) < np.inf, tol, "tol", "a positive number")
     first = n_earlier(matches, start)
     fitted: Any = clone(model)
-    warn_of_lengths(fitted.covariance, matches.time)
-    warn_of_origins(fitted.covariance, matches.time, fitted.likelihood.noise)
+    warn_of_units(fitted.covariance, matches.time, fitted.likelihood.noise)
     with laid_out(fitted, matches, played) as sweep:
         sweep.features()
         sweep.check_deviations()
@@ -141,13 +139,9 @@ def one_step_ahead(
             ahead.reveal(begin, end)
     residual = np.array(ahead.residual)
     if (late := ~(residual <= tol)).any():
-        warnings.warn(
-            f"no convergence before {late.sum()} of {len(late)} times, the first of them number "
-            f"{np.argmax(late)}: sweeps and a fit leave changes of up to {residual.max():.1e}, more than "
-            f"tol={tol:g}; raise the model's max_iter, or lower its tol",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
+        text = f"no convergence before {late.sum()} of {len(late)} times, the first of them number "
+        text += f"{np.argmax(late)}: sweeps and a fit leave changes of up to {residual.max():.1e}, more than "
+        tell(f"{text}tol={tol:g}; raise the model's max_iter, or lower its tol", ConvergenceWarning)
     x, starts = matches.design.data, matches.design.indptr
     mean, variance = (part[start:] for part in differences(x, starts, *ahead.moments.T))
     mean += sweep.played[np.argsort(sweep.schedule.order)[start:], 2]

@@ -39,7 +39,7 @@ from preflearn.checks import (
     shown,
 )
 from preflearn.dynamics.covariances.composite import Covariance
-from preflearn.dynamics.covariances.prior import REST, Prior, by_name, warn_of_lengths, warn_of_origins
+from preflearn.dynamics.covariances.prior import REST, Prior, by_name, warn_of_units
 from preflearn.dynamics.covariances.state_space import OVERFLOW, check_finite
 from preflearn.dynamics.engine.acceleration import Mixing
 from preflearn.dynamics.engine.algorithm import TRACE, Plain, Sweep, fixed_point
@@ -53,6 +53,7 @@ from preflearn.ground.diagnosis import NotIdentifiedWarning, diagnose
 from preflearn.matches import (
     ADVANTAGE,
     PERFORMANCE,
+    Fixtures,
     Matches,
     as_asked,
     as_times,
@@ -216,26 +217,20 @@ class DynamicComparisons(BaseEstimator):
         self.likelihood.check(self.outcomes_, len(self.matches_))  # another likelihood, by set_params
         last = self.matches_.time[-1]
         expected = f"later matches only, from {last:g} on: fit all together, sorted by time"
-        require(matches.time[0] >= last, matches.time[0], "the time of the first match", expected)
+        require(matches.time[0] >= last, float(matches.time[0]), "the time of the first match", expected)
         sites = np.vstack([self.pseudo_observations_, np.zeros((matches.design.nnz, 2))])
         together = joined(self.matches_, matches)
         _check_races(self, together, np.ones(len(together)))
         return self._fit(together, np.vstack([self.played_, played]), sites)
 
     def _fit(self, matches: Matches, played: Floats, sites: Floats | None) -> Self:
-        warn_of_lengths(self.covariance, matches.time)
-        warn_of_origins(self.covariance, matches.time, self.likelihood.noise)
+        warn_of_units(self.covariance, matches.time, self.likelihood.noise)
         infer(self, matches, played, sites)
         if not self.converged_:
-            text = (
-                f"no convergence in {self.n_iter_} sweeps: the last one would change a pseudo-observation by "
-            )
-            text += (
-                f"{self.trace_['residual'].iloc[-1]:.1e} standard deviations, more than tol={self.tol:g}; "
-            )
-            text += "raise max_iter, " + (
-                "or leave rate='auto'" if self.rate != "auto" else "or look at trace_"
-            )
+            change = self.trace_["residual"].iloc[-1]
+            text = f"no convergence in {self.n_iter_} sweeps: the last one would change a pseudo-observation "
+            text += f"by {change:.1e} standard deviations, more than tol={self.tol:g}; raise max_iter, "
+            text += "or leave rate='auto'" if self.rate != "auto" else "or look at trace_"
             tell(text, ConvergenceWarning)
         return self
 
@@ -321,12 +316,11 @@ class DynamicComparisons(BaseEstimator):
         rank = rankdata(-np.round(mean / std.max(), _EQUAL), method="min").astype(np.int64)
         low, high = np.minimum(low, rank).astype(np.int64), np.maximum(high, rank).astype(np.int64)
         table = {"name": names, "score": mean, "std": std, "rank": rank, "rank_low": low, "rank_high": high}
-        return pd.DataFrame({**table, "matches": count[who]}).sort_values(
-            "rank", kind="stable", ignore_index=True
-        )
+        table = pd.DataFrame({**table, "matches": count[who]})
+        return table.sort_values("rank", kind="stable", ignore_index=True)
 
     def moments(
-        self, matches: Matches | pd.DataFrame, offset: PerMatch = None, unseen: str = "warn"
+        self, matches: Fixtures, offset: PerMatch = None, unseen: str = "warn"
     ) -> tuple[Floats, Floats]:
         """Mean and variance of the difference of scores x·s(t) of each match, shape (N,) both.
 
@@ -378,9 +372,7 @@ class DynamicComparisons(BaseEstimator):
             self._posterior = Posterior(self._prior, self.matches_, self.pseudo_observations_)
         return self._posterior
 
-    def predict_proba(
-        self, matches: Matches | pd.DataFrame, offset: PerMatch = None, unseen: str = "warn"
-    ) -> Floats:
+    def predict_proba(self, matches: Fixtures, offset: PerMatch = None, unseen: str = "warn") -> Floats:
         """Probabilities of the outcomes: loss, tie and win of the first, or loss and win without ties.
 
         Parameters
@@ -411,13 +403,11 @@ class DynamicComparisons(BaseEstimator):
         asked = self._asked(matches, unseen)
         return self._forecast(asked, lambda *found: self._likelihood.probabilities(*found).T, offset).T
 
-    def _asked(self, matches: Matches | pd.DataFrame, unseen: str) -> Matches:
+    def _asked(self, matches: Fixtures, unseen: str) -> Matches:
         check_is_fitted(self, "matches_")
         return as_asked(matches, self.matches_.columns, self.features_, unseen)
 
-    def predict(
-        self, matches: Matches | pd.DataFrame, offset: PerMatch = None, unseen: str = "warn"
-    ) -> NDArray[np.int8]:
+    def predict(self, matches: Fixtures, offset: PerMatch = None, unseen: str = "warn") -> NDArray[np.int8]:
         """The most probable outcome of each match: 1, 0 or -1, shape (N,); as `predict_proba`."""
         probabilities = self.predict_proba(self._asked(matches, unseen), offset, "ignore")
         labels = np.array([-1, 0, 1] if probabilities.shape[1] == 3 else [-1, 1], dtype=np.int8)
@@ -425,7 +415,7 @@ class DynamicComparisons(BaseEstimator):
 
     def score(
         self,
-        matches: Matches | pd.DataFrame,
+        matches: Fixtures,
         y: ArrayLike,
         sample_weight: PerMatch = None,
         offset: PerMatch = None,
@@ -540,17 +530,15 @@ def _check_races(model: DynamicComparisons, matches: Matches, weights: Floats) -
     if not own.any():
         return
     require(model.method == "ep", model.method, "method", "'ep' where performances are compared, as in races")
-    rows, columns = np.repeat(np.arange(len(matches)), np.diff(matches.design.indptr)), matches.design.indices
-    rows, columns = rows[own], columns[own]
-    twice = np.isin(np.arange(len(matches)), rows) & ~np.isin(weights, (0, 1))
+    rows, columns = matches.design.tocoo().coords
+    rows, columns, wrong = rows[own], columns[own], np.zeros(len(matches), dtype=bool)
+    wrong[rows] = ~np.isin(weights[rows], (0, 1))
     expected = "0 or 1 in races, where an order told twice is one: give an event twice, with two names"
-    refuse(twice, weights, "sample_weight", expected)
+    refuse(wrong, weights, "sample_weight", expected)
     _, first, place = np.unique(columns, return_index=True, return_inverse=True)
     late = matches.time[rows] != matches.time[rows[first[place]]]
     name: Any = matches.features[columns[late.argmax()]]
-    require(
-        not late.any(), name[1], "the name of an event", "one that none at another time has: add the year"
-    )
+    require(not late.any(), name[1], "an event", "another name than one at another time has: add the year")
 
 
 def _offsets(offset: PerMatch, matches: Matches, prior: Prior | None = None) -> Floats:

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from preflearn.checks import LARGEST, Floats, check_number, check_real, require
 from preflearn.compiled import njit
+from preflearn.dynamics.covariances.prior import warn_of_walks
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.dynamics.likelihoods.logit import Logit, OrdinalLogit
 from preflearn.dynamics.likelihoods.normal import OrdinalProbit, Probit
@@ -241,12 +242,10 @@ class Glicko(RatingSystem):
         ends = np.append(clock[1:] > clock[:-1], True) | (self.period is None)
         growth, largest = float(self.c) ** 2, float(self.deviation) ** 2
         state = self.ratings_, variances, self.last_
+        warn_of_walks(f"c={self.c:g}", growth, told[-1], _NOISE)
         known = _glicko(ids, *told[:3], clock, ends, *state, growth, largest)
         self.deviations_, self.deviation_before_ = np.sqrt(variances), np.sqrt(known[:, 2:])
         return known
-
-    def _walk(self) -> tuple[str, float, float]:
-        return f"c={self.c:g}", float(self.c) ** 2, math.pi / math.sqrt(3) / _Q
 
     def _clock(self, time: Floats) -> Floats:
         if self.period is None:
@@ -263,6 +262,7 @@ class Glicko(RatingSystem):
 
 
 _Q = math.log(10) / 400
+_NOISE = math.pi / math.sqrt(3) / _Q  # standard deviation of a match, in rating points
 
 
 @njit

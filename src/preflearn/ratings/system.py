@@ -15,7 +15,6 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize_scalar
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -33,21 +32,19 @@ from preflearn.checks import (
     require,
     shown,
 )
-from preflearn.dynamics.covariances.prior import moves
 from preflearn.dynamics.engine.schedule import distinct
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.ground.outcomes import davidson_loss, davidson_probabilities
 from preflearn.matches import (
     ADVANTAGE,
+    Fixtures,
     Matches,
-    TimeWarning,
     as_asked,
     as_read,
     check_clock,
     check_matches,
     given_outcomes,
     n_earlier,
-    tell,
     warn_of_strangers,
 )
 from preflearn.metrics import comparison_loss
@@ -113,10 +110,6 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
     def _rate(self, ids: NDArray[np.int64], told: Told) -> Floats:
         """Move the players' values match by match; what both had before: ratings and variances, (N, 4)."""
         raise NotImplementedError
-
-    def _walk(self) -> tuple[str, float, float]:
-        """What makes scores uncertain by the time, the variance that it adds a unit of it, and noise."""
-        return "", 0.0, 1.0
 
     def _variances(self, ids: NDArray[np.int64], time: Floats) -> Floats:
         """Of the present ratings of both players, at the time of each match, shape (N, 2)."""
@@ -199,12 +192,9 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         return playing, (boost, labels, weights, matches.time)
 
     def _add(self, matches: Matches, playing: Incidence, told: Told) -> Self:
-        boost, y, weights, time = told
+        boost, y, weights, _ = told
         self._features |= set(matches.features)
         self._columns = matches.columns or self._columns
-        what, rate, noise = self._walk()
-        if rate > 0 and (text := moves(what, math.sqrt(rate * (time[-1] - time[0])), time, noise)):
-            tell(text, TimeWarning)
         names = (matches.features[column] for column in playing.occurring())
         newcomers = [name for name in names if name not in self._places]
         self._places |= {name: k for k, name in enumerate(newcomers, len(self._places))}
@@ -230,7 +220,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
             self._nu = _fit_nu(*map(np.concatenate, zip(*self._told, strict=True)))
         return self._nu
 
-    def decision_function(self, matches: Matches | pd.DataFrame, unseen: str = "warn") -> Floats:
+    def decision_function(self, matches: Fixtures, unseen: str = "warn") -> Floats:
         """The present difference of ratings, first - second with the advantage, shape (N,).
 
         A player without a rating has `initial`. Arguments and warnings as of `predict_proba`.
@@ -242,7 +232,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         """
         return self._present_differences(self._asked(matches, unseen))[0]
 
-    def _asked(self, matches: Matches | pd.DataFrame, unseen: str) -> Matches:
+    def _asked(self, matches: Fixtures, unseen: str) -> Matches:
         check_is_fitted(self, "players_")
         return as_asked(matches, self._columns, self._features, unseen)
 
@@ -255,7 +245,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         ratings[ids < 0] = self._starts(matches.features[k] for k in playing.index[ids < 0])
         return ratings[:, 0] - ratings[:, 1] + boost, ids
 
-    def predict_proba(self, matches: Matches | pd.DataFrame, unseen: str = "warn") -> Floats:
+    def predict_proba(self, matches: Fixtures, unseen: str = "warn") -> Floats:
         """Probabilities of the outcomes -1, 0, 1 by the present ratings, shape (N, 3).
 
         Of the outcomes -1, 1, shape (N, 2), where the likelihood has no ties. Nothing is learned from one
@@ -291,18 +281,14 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
             )
         return likelihood.probabilities(differences, variances.sum(axis=1))
 
-    def predict(self, matches: Matches | pd.DataFrame, unseen: str = "warn") -> NDArray[np.int8]:
+    def predict(self, matches: Fixtures, unseen: str = "warn") -> NDArray[np.int8]:
         """The most probable outcome of each match, shape (N,); 0 where both players are equally likely."""
         forecasts = self.predict_proba(self._asked(matches, unseen), "ignore")
         best = forecasts == forecasts.max(axis=1, keepdims=True)
         return np.sign(best @ self.classes_).astype(np.int8)
 
     def score(
-        self,
-        matches: Matches | pd.DataFrame,
-        y: ArrayLike,
-        sample_weight: PerMatch = None,
-        unseen: str = "warn",
+        self, matches: Fixtures, y: ArrayLike, sample_weight: PerMatch = None, unseen: str = "warn"
     ) -> float:
         """The weighted share of matches whose outcome is the one of `predict`; ValueError as there."""
         asked = self._asked(matches, unseen)

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from preflearn.checks import LARGEST, Floats, check_choice, check_number, check_real
 from preflearn.compiled import njit
+from preflearn.dynamics.covariances.prior import warn_of_walks
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.dynamics.likelihoods.normal import OrdinalProbit, Probit
 from preflearn.ratings.system import RatingSystem, Told
@@ -123,13 +124,11 @@ class TrueSkill(RatingSystem):
     def _rate(self, ids: NDArray[np.int64], told: Told) -> Floats:
         likelihood, variances = self._likelihood(), self.deviations_**2
         law = likelihood.law(ep=True), likelihood.parameters[0], float(self.dynamics), self.step == "match"
+        if self.step == "time":
+            warn_of_walks(f"dynamics={self.dynamics:g}", float(self.dynamics), told[-1], 1.0)
         known = _trueskill(ids, *told, self.ratings_, variances, self.last_, *law)
         self.deviations_, self.deviation_before_ = np.sqrt(variances), np.sqrt(known[:, 2:])
         return known
-
-    def _walk(self) -> tuple[str, float, float]:
-        rate = float(self.dynamics) if self.step == "time" else 0.0
-        return f"dynamics={self.dynamics:g}", rate, 1.0
 
     def _variances(self, ids: NDArray[np.int64], time: Floats) -> Floats:
         last = self._present("last_", ids)

@@ -89,10 +89,8 @@ def warn_of_lengths(covariance: Covariance | Mapping[Hashable, Covariance], time
             return
 
 
-def warn_of_origins(
-    covariance: Covariance | Mapping[Hashable, Covariance], time: Floats, noise: float
-) -> None:
-    """Warn of the first covariance whose origin or rates do not suit these times.
+def warn_of_units(covariance: Covariance | Mapping[Hashable, Covariance], time: Floats, noise: float) -> None:
+    """Warn of lengths, and of the first covariance whose origin or rates do not suit these times.
 
     Parameters
     ----------
@@ -105,12 +103,13 @@ def warn_of_origins(
     Warns
     -----
     TimeWarning
-        If at the first match most of the standard deviation comes from the distance to an origin farther
-        away than the matches span, and it is above that of the noise; if it is 0, since the only origin is
-        each feature's first match; if from the first match to the last a
-        score moves by more than 100 times the noise, as where times are milliseconds; or by less than 0.15
-        of it, where times read as years and rates may be by the day.
+        As `warn_of_lengths`; if at the first match most of the standard deviation comes from the distance to
+        an origin farther away than the matches span, and it is above that of the noise; if it is 0, since the
+        only origin is each feature's first match; if from the first match to the last a score moves by more
+        than 100 times the noise, as where times are milliseconds; or by less than 0.15 of it, where times
+        read as years and rates may be by the day.
     """
+    warn_of_lengths(covariance, time)
     first, span = float(time[0]), float(time[-1] - time[0])
     for k in by_name(covariance).values():
         origins = [leaf.describe().get("origin", "first") for leaf in k.leaves()]
@@ -135,6 +134,12 @@ def warn_of_origins(
             continue
         tell(text, TimeWarning)
         return
+
+
+def warn_of_walks(what: str, variance: float, time: Floats, noise: float) -> None:
+    """Warn of a `variance` a unit of time that does not suit these times."""
+    if variance > 0 and (text := moves(what, (variance * (time[-1] - time[0])) ** 0.5, time, noise)):
+        tell(text, TimeWarning)
 
 
 def moves(what: str, moved: float, time: Floats, noise: float) -> str:
