@@ -279,7 +279,7 @@ def test_line_ups_of_one_are_players():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"first": [["Bob", "Ann"], "Ann", "Cy"]}, "'Ann' meets himself in row 0; expected different"),
+        ({"first": [["Bob", "Ann"], "Ann", "Cy"]}, "'Ann' meets himself in row 0; expected two different"),
         ({"first": [["Bob", "Bob"], "Ann", "Cy"]}, "'Bob' meets himself in row 0"),
         ({"first": ["Bob", [], "Cy"]}, r"the line-up in row 1 of column 'first' is \[\]; expected a name"),
         ({"first": ["Bob", {"Ann": -1.0}, "Cy"]}, r"a weight in row 1 of .* is -1.0; expected a positive"),
@@ -397,6 +397,7 @@ def test_wins_and_losses_as_1_and_0_are_not_passed_over():
         Matches.from_frame(repeated([1, 0, -1, 0, 1]))
         Matches.from_frame(repeated([2, 0, 1, 0, 1]))  # points
         Matches.from_frame(repeated([1, 1, 1, 1, 1]))
+        Matches.from_frame(repeated([1, 0, 1, 1]))  # three wins and a tie are no wonder
 
 
 def test_half_points_are_ties():

@@ -47,7 +47,7 @@ PERFORMANCE = "performance"  # of features (PERFORMANCE, event, player), and of 
 SHARPNESS = 100.0  # of performances: the noise of a comparison is a hundredth of theirs
 _UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # of times since 1970
 _LISTED = 5  # unseen names in a message
-_FEWEST = 6  # wins: of fewer, none by the second is no wonder
+_FEW = 3  # wins, of which it is no wonder that none is the second's
 _LABELS = -1, 0, 0.5, 1
 _DATES = "string", "date", "datetime", "datetime64"  # of infer_dtype
 
@@ -469,13 +469,13 @@ def as_outcomes(y: ArrayLike, name: str = "y", meant: str | None = None, read: A
     found = set(pd.unique(array).tolist())
     if meant is None and found <= set(read):
         return y
-    half, bare = 0.5 in found and found <= {0, 0.5, 1}, found == {0, 1} and np.count_nonzero(array) >= _FEWEST
+    half, bare = 0.5 in found and found <= {0, 0.5, 1}, found == {0, 1} and np.count_nonzero(array) > _FEW
     if meant is None and (half or bare):
         ties = np.count_nonzero(array == 0)
         text = "1, 1/2 and 0, read as wins, ties and losses of the first"
         if bare:
             text = f"1 and 0, read as {len(array) - ties} wins of the first and {ties} ties"
-        how = "; where 0 is a loss, pass 2 * y - 1" * bare
+        how = "; where 0 is a loss, pass 2 * y - 1" if bare else ""
         if name != "y":  # a frame is asked
             how = "; outcomes='labels' says that they are " + ("points" if half else "this")
             how += ", outcomes='win-loss' that 0 is a loss"

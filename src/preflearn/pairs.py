@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Any, Literal
 from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -188,17 +189,14 @@ def _rows(values: ArrayLike, name: str, length: int) -> Floats:
 
 
 class Origin:
-    """What all slices of the same pairs share, in any process: by it one knows their items and rows.
+    """What all slices of the same pairs share, in any process: by it one knows their items and rows."""
 
-    `groups` are what splitters held out together: a number for each row, -1 if unknown, and whether rows of
-    lower numbers train only.
-    """
+    def __init__(self, n_rows: int, token: bytes | None = None, groups: Any = ()) -> None:
+        self.n_rows, self.token = n_rows, token or uuid4().bytes
+        GROUPS[self] = dict(groups)
 
-    __slots__ = ("groups", "n_rows", "token")
-
-    def __init__(self, n_rows: int) -> None:
-        self.n_rows, self.token = n_rows, uuid4().bytes
-        self.groups: dict[str, tuple[Ids, bool]] = {}
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Origin, (self.n_rows, self.token, GROUPS[self])
 
     def leaks(self, trained: Ids | None, asked: Ids | None) -> bool:
         """Whether none of the rows asked trained (None: all did), and no splitter has parted them."""
@@ -206,13 +204,17 @@ class Origin:
             return False
         seen = np.zeros(self.n_rows, dtype=bool)
         seen[trained] = True
-        parted = (_parted(of[trained], of[asked], forward) for of, forward in self.groups.values())
-        return not (seen[asked].any() or any(parted))
+        together = not seen[asked].any()
+        for of, forward in GROUPS[self].values():
+            a, b = of[trained], of[asked]
+            apart = a.max() < b.min() if forward else not np.isin(a, b).any()
+            together &= not (apart and min(a.min(), b.min()) >= 0)
+        return bool(together)
 
 
-def _parted(trained: Ids, asked: Ids, forward: bool) -> bool:
-    known = min(trained.min(), asked.min()) >= 0
-    return bool(known and (trained.max() < asked.min() if forward else not np.isin(trained, asked).any()))
+# What splitters held out together, by their kind: a number for each row, -1 if unknown, and whether rows of
+# lower numbers train only. It is no part of the pairs, which a splitter leaves as they are.
+GROUPS: WeakKeyDictionary[Origin, dict[str, tuple[Ids, bool]]] = WeakKeyDictionary()
 
 
 class Pairs:
@@ -435,11 +437,12 @@ class Pairs:
         """
         y = check_labels(y, len(self))
         better, worse, ties = (np.flatnonzero(y == label) for label in (1, -1, 0))
-        parts = self[better], self[worse].swapped(), self[ties], self[ties].swapped()
-        index, rows = np.vstack([part.index for part in parts]), np.concatenate([part.rows for part in parts])
-        labels = np.ones(len(index), dtype=np.int8)
-        labels[len(self) - len(ties) :] = -1
-        return self._trusted(self.items, index, self, rows), labels
+        found, end = self[np.concatenate([better, worse, ties, ties])], len(self) - len(ties)
+        for turned in (slice(len(better), end), slice(len(self), None)):
+            found.index[turned] = found.index[turned, ::-1].copy()
+        labels = np.ones(len(found), dtype=np.int8)
+        labels[end:] = -1
+        return found, labels
 
 
 def as_pairs(pairs: Pairs | ArrayLike, keep: bool = False) -> Pairs:
