@@ -278,7 +278,7 @@ def test_the_intervals_of_few_judgements_hold_as_often_as_they_say():
         y = np.where(rng.random(100) < 1 / (1 + np.exp(s[index[:, 1]] - s[index[:, 0]])), 1, -1)
         names = {"GroupKFold": GroupKFold, "Davidson": Davidson, "cluster": None, "seed": seed}
         pairs = Pairs(np.eye(10), index)
-        alpha, _ = defined("use_judgements", "def held_out", y=y, **names)["held_out"](pairs)
+        _, alpha, _ = defined("use_judgements", "def held_out", y=y, **names)["held_out"](pairs)
         low, high = Davidson(alpha).fit(pairs, y).interval(0.95).T
         held.append(np.mean((low <= s - s.mean()) & (s - s.mean() <= high)))
     assert np.mean(held) > 0.92  # 0.87 at the penalty that forecasts best
