@@ -108,6 +108,7 @@ def test_a_template_runs_on_its_example(name):
     notebook = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text("utf-8"))
     for cell in notebook["cells"]:
         cell["source"] = "".join(cell["source"])
+    warnings.simplefilter("error", UserWarning)  # as a note it would stand before the report's first words
     result = run_here(notebook, {}, str(ROOT))
     assert result.summary == ""
     told = {
