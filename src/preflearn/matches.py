@@ -273,7 +273,9 @@ class Matches:
 
         Score and error of a player count as independent in the posterior. For three equal sides of variance
         1 exact integration gives the means ±0.691 and the standard deviations 0.841, 0.794, 0.841; ours are
-        ±0.699 and 0.852, 0.770, 0.852. With two sides the first game is exact.
+        ±0.699 and 0.852, 0.770, 0.852. With two sides the first game is exact. The more sides, the more the
+        deviations fall short: intervals of 95 % held 84 % of the scores after 1,000 races of 8 sides, 65 %
+        after 100 of 40 (benchmarks/races.py). Trust the order and the means, and not these intervals.
 
         References
         ----------
