@@ -775,6 +775,10 @@ def test_players_who_tie_share_a_rank():
     assert np.ptp(table["score"][:3]) < 1e-6
     assert table["rank"].tolist() == [1, 1, 1, 4]
     assert table["name"].tolist() == list("abcd")
+    ring = Matches(np.eye(60) - np.roll(np.eye(60), 1, axis=1), np.zeros(60), [f"{k:02}" for k in range(60)])
+    table = DynamicComparisons(Constant(1.0), Probit()).fit(ring, [1] * 60).standings()
+    assert table["rank"].tolist() == [1] * 60
+    assert (table["rank_low"] <= table["rank"]).all()
 
 
 # ---- What is not identified
