@@ -308,7 +308,7 @@ BUDGETS = {
     "pursuit": 1_003,
     "dynamics": 3_129,
     "ratings": 422,
-    "ranking": 745,
+    "ranking": 746,
     "analogy": 863,
     "datasets": 542,
     "studies": 1_489,
@@ -324,7 +324,7 @@ BUDGETS = {
 # standard errors, tests and ranks, and a fit with less bias.
 # And what users bring: line-ups, fixtures, races, half points, weights, offsets, prior means, forecasts of
 # frames by names, standings, and a word where data may mean something else.
-PREFLEARN = 11_792
+PREFLEARN = 11_793
 
 
 OVER = (

@@ -25,6 +25,7 @@ from preflearn.dynamics import (
     Matern32,
     OrdinalLogit,
     OrdinalProbit,
+    PiecewiseConstant,
     Poisson,
     Probit,
     Skellam,
@@ -706,6 +707,32 @@ def test_three_sides_are_near_trueskill():
     expected = plain_trueskill(25.0, sigma**2, beta**2)
     np.testing.assert_allclose(expected, [31.311, 25.0, 18.689], atol=1e-3)
     np.testing.assert_allclose(found, expected, atol=0.06)
+
+
+def test_deviations_hold_where_errors_are_in_the_covariance_of_players():
+    """As the notes of `from_rankings` advise; with performances they are too small."""
+    held, n, n_races = [], 40, 60
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        s, rows = rng.normal(size=n), []
+        for event in range(n_races):
+            who = rng.choice(n, 20, replace=False)
+            order = who[np.argsort(-s[who] - np.sqrt(0.5) * rng.normal(size=20))]
+            rows += [(event, f"{k:02}", rank, float(event)) for rank, k in enumerate(order)]
+        frame = pd.DataFrame(rows, columns=["event", "player", "rank", "time"])
+        matches, y = Matches.from_rankings(frame)
+        alone = Matches(matches.design[:, :n], matches.time, matches.features[:n])
+        own = Constant(1.0) + PiecewiseConstant(0.5, boundaries=np.arange(n_races) + 0.5)
+        shares = []
+        for covariance, told, noise in ((Constant(1.0), matches, 0.0), (own, alone, 0.5)):
+            model = fitted(told, y, covariance, Probit())
+            mean, std = np.array([model.scores(name, float(n_races)) for name in alone.features]).T
+            off = mean - s - np.mean(mean - s)
+            shares.append(np.mean(np.abs(off) < 1.96 * np.sqrt(std**2 - noise)))
+        held.append(shares)
+    performances, covariances = np.mean(held, axis=0)
+    assert performances < 0.85
+    assert 0.92 < covariances < 0.98
 
 
 def test_races_know_who_is_better_and_leave_performances_out_of_the_table():

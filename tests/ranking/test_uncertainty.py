@@ -236,5 +236,5 @@ def test_a_draw_of_ties_alone_has_equal_scores():
     assert 0 < np.count_nonzero((found == 0).all(axis=1)) < 50
     with pytest.raises(ValueError, match="y has only ties"):
         bootstrap(Davidson(), [[0, 1]] * 3, [0, 0, 0])
-    with pytest.raises(ValueError, match=r"unit\[1\] is None; expected a unit id a pair"):
+    with pytest.raises(ValueError, match=r"unit\[1\] is None; expected a unit id for each pair"):
         bootstrap(Davidson(), [[0, 1]] * 2, [1, 1], unit=["a", None])
