@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.model_selection import TimeSeriesSplit
 
-from preflearn.matches import Matches, OutcomeWarning, TimeWarning
+from preflearn.matches import Matches, OutcomeWarning, TimeWarning, joined
 
 
 def frame(**changes):
@@ -461,3 +461,10 @@ def test_bad_rankings_are_named(changes, message):
         Matches.from_rankings(race(**changes))
     with pytest.raises(ValueError, match=r"expected also \['place'\], once each"):
         Matches.from_rankings(race(), rank="place")
+
+
+def test_joined_matches_are_read_as_those_that_were_read_from_a_frame():
+    plain, read = Matches([[1, -1]], [0.0], ["a", "b"]), Matches([[1, -1]], [1.0], ["a", "c"])
+    read.columns = {"first": "home", "dates": True}
+    assert joined(plain, read).columns == read.columns
+    assert joined(read, Matches([[1, -1]], [2.0], ["a", "b"])).columns == read.columns
