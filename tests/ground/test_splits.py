@@ -296,3 +296,17 @@ def test_bad_input_says_what_is_wrong(splitter, groups, message):
     pairs = Pairs(np.arange(6.0)[:, None], [(i, i + 1) for i in range(5)])
     with pytest.raises(ValueError, match=message):
         splitter.split(pairs, groups=groups)
+
+
+def test_forecasts_of_few_pairs_and_of_items_without_features_are_no_leak():
+    """One pair was warned of, and models of items alone, whose use it is to compare them again."""
+    pairs, y = noise(n=20)
+    learner = SVMRank().fit(pairs[:-20], y[:-20])
+    named = Pairs(np.eye(20), pairs.index)
+    by_name = Davidson(alpha=1.0).fit(named[:-20], y[:-20])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LeakageWarning)
+        learner.predict(pairs[-9:])
+        by_name.predict(named[-20:])
+    with pytest.warns(LeakageWarning, match="of these 10 pairs"):
+        learner.predict(pairs[-10:])

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from preflearn.checks import Floats, check_items, require
+from preflearn.ground.diagnosis import indicated
 from preflearn.ground.kernels import distinct_items, distinct_rows
 from preflearn.matches import tell
 from preflearn.metrics import comparison_loss, threshold
@@ -20,6 +21,7 @@ class LeakageWarning(UserWarning):
     """Pairs are judged that did not train, but whose items did: a learner may know them by heart."""
 
 
+_JUDGED = 10  # pairs: of fewer nobody takes the share that is right
 _TOLD: set[bytes] = set()  # tokens of origins of which somebody was warned
 
 
@@ -55,8 +57,9 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
         Warns
         -----
         LeakageWarning
-            Here, and in all that follows from it, once for slices of the same pairs: where none of these
-            trained, but both items of some did, unless `QueryKFold` or `DateSplit` has parted them.
+            Here, and in all that follows from it, once for slices of the same pairs: where none of these, ten
+            at least, trained, but both items of some did, unless `QueryKFold` or `DateSplit` has parted them,
+            or items have no features, and so are known only if they trained.
         """
         pairs = as_pairs(pairs, keep=True)
         self._warn_of_leakage(pairs)
@@ -77,7 +80,9 @@ class ComparisonEstimator(ClassifierMixin, BaseEstimator):
     def _warn_of_leakage(self, pairs: Pairs) -> None:
         (origin, rows, trained), asked = self._met, pairs.origin
         same = origin is not None and origin.token == asked.token and asked.token not in _TOLD
-        if not (same and asked.leaks(rows, pairs.rows)):
+        if not (same and len(pairs) >= _JUDGED and asked.leaks(rows, pairs.rows)):
+            return
+        if indicated(pairs.items) is not None:  # without features, who did not train has no score at all
             return
         kinds = distinct_rows(pairs.items)[1]
         if met := int(np.isin(kinds[pairs.index], kinds[trained]).all(axis=1).sum()):
