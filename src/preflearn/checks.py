@@ -44,12 +44,15 @@ def require(good: bool, value: object, name: str, expected: str) -> None:
         raise ValueError(f"{name} is {shown(value)}; expected {expected}")
 
 
-def refuse(wrong: NDArray, values: NDArray, name: str, expected: str) -> None:
-    """Raise ValueError that shows the first of `values` that is wrong, if there is one."""
+def refuse(wrong: NDArray, values: Any, name: str, expected: str) -> None:
+    """Raise ValueError that shows the first of `values`, or of their entries if sparse, that is wrong."""
     if wrong.any():
         where = tuple(np.argwhere(wrong)[0].tolist())
+        entries = values.data if sparse.issparse(values) else values
+        value = np.asarray(entries[where]).tolist()  # as Python writes it, not np.float64(...)
+        if sparse.issparse(values):
+            where = [ids[where] for ids in values.tocoo().coords]
         place = f"[{', '.join(map(str, where))}]" if where else ""
-        value = np.asarray(values[where]).tolist()  # as Python writes it, not np.float64(...)
         require(False, value, name + place, expected)
 
 
@@ -191,11 +194,8 @@ def check_weights(sample_weight: ArrayLike | None, length: int) -> Floats:
 def check_scale(values: Floats, name: str) -> None:
     """Raise ValueError where squares or differences of values might overflow."""
     largest = max(float(values.max()), -float(values.min()))
-    if largest > LARGEST:
-        raise ValueError(
-            f"{name} holds values up to {largest:.3g} in size; expected at most {LARGEST:g}, since beyond "
-            "products overflow: standardise the features"
-        )
+    expected = f"at most {LARGEST:g}, since beyond products overflow: standardise the features"
+    require(largest <= LARGEST, largest, f"the size of the largest value of {name}", expected)
 
 
 # ---- Comparisons
@@ -219,8 +219,6 @@ def check_labels(y: ArrayLike, n_pairs: int, allow: tuple[int, ...] = (-1, 0, 1)
         On a wrong shape, a length other than m, or a label that is not in `allow`; True is no label.
     """
     array = as_array(y, "y")
-    if array.ndim == 1 and len(array) != n_pairs:
-        raise ValueError(f"y has {len(array)} labels for {n_pairs} pairs; expected one label a pair")
     check_shape(array, "y", (n_pairs,), "one label a pair")
     labels = array
     if array.dtype.kind not in "iuf":  # objects may be numbers; nothing else is
@@ -259,12 +257,7 @@ def check_index(index: ArrayLike, n_items: int) -> NDArray[np.int64]:
         raise ValueError(f"index has dtype {array.dtype}; expected integers, the row numbers of items")
     outside = (array < 0) | (array >= n_items)
     refuse(outside, array, "index", f"a row number of items, from 0 to {n_items - 1}")
-    same = array[:, 0] == array[:, 1]
-    if same.any():
-        row = np.argmax(same)
-        raise ValueError(
-            f"pair {row} compares item {array[row, 0]} with itself; expected two different items"
-        )
+    refuse(array[:, 0] == array[:, 1], array, "index", "two different items")
     return array.astype(np.int64, copy=False)
 
 

@@ -504,11 +504,8 @@ def n_earlier(matches: Matches, start: int) -> int:
     good = isinstance(start, int | np.integer) and 0 < as_real(start) < len(matches)
     require(good, start, "start", f"the number of a match, from 1 to {len(matches) - 1}")
     known = int(np.searchsorted(matches.time, matches.time[start]))
-    if known == 0:
-        raise ValueError(
-            f"match {start} is at time {matches.time[start]:g}, as the first one is; expected a start that "
-            "has an earlier match to learn from"
-        )
+    expected = f"a match that has an earlier one to learn from: {matches.time[start]:g} is the first time"
+    require(known > 0, start, "start", expected)
     return known
 
 
@@ -561,27 +558,16 @@ def _two_players(starts, columns, values, named):
 def _check_design(design: Any) -> Any:
     if not sparse.issparse(design):
         design = as_floats(design, "design")
-    if design.dtype.kind not in "biuf":
-        raise ValueError(f"design has dtype {design.dtype}; expected real numbers")
     check_shape(design, "design", ("N", "M"), "one row a match, one column a feature")
-    if 0 in design.shape:
-        raise ValueError(f"design has shape {design.shape}; expected at least one match and one feature")
+    require(0 not in design.shape, design.shape, "the shape of design", "at least one match and one feature")
     design = sparse.csr_array(_fitting(design))
     design.data = as_floats(design.data, "design.data")
     wrong = ~(np.abs(design.data) <= LARGEST)  # true for NaN
-    if wrong.any():
-        row, column = (ids[wrong][0] for ids in design.tocoo().coords)
-        raise ValueError(
-            f"design[{row}, {column}] is {design.data[wrong][0]}; expected finite numbers up to 1e100 in size"
-        )
+    refuse(wrong, design, "design", "finite numbers up to 1e100 in size")
     design.sum_duplicates()
     design.eliminate_zeros()
-    empty = np.diff(design.indptr) == 0
-    if empty.any():
-        raise ValueError(
-            f"row {np.argmax(empty)} of design has no entries: first and second are the same; "
-            "expected two that differ"
-        )
+    entries = np.diff(design.indptr)
+    refuse(entries == 0, entries, "the number of entries of design", "a first and a second that differ")
     return design
 
 
@@ -622,9 +608,7 @@ def _check_order(time: Floats) -> None:
 
 def _complete(frame: pd.DataFrame, column: str) -> pd.Series:
     values = pd.Series(frame[column])
-    missing = values.isna().to_numpy()
-    if missing.any():
-        raise ValueError(f"column {column!r} has no value in row {np.argmax(missing)}; expected one in each")
+    refuse(values.isna().to_numpy(), values.to_numpy(object), f"column {column!r}", "a value in each row")
     return values
 
 
@@ -653,13 +637,8 @@ def _clock(times: pd.Series) -> tuple[Floats, bool]:
         texts = times.astype(str)  # 03/04/2024 has two meanings, and 2024 is a number
         days = texts.where(texts.str.match(r"\d{4}-\d\d-\d\d"))
         times = pd.to_datetime(days, format="ISO8601", utc=True, errors="coerce")
-        if times.isna().any():
-            row = int(np.argmax(times.isna()))
-            text = f"{_place(times)} holds {shown(texts.iloc[row])}" + f" in row {row}" * (len(texts) > 1)
-            expected = (
-                "numbers, or dates: ISO texts such as 2024-01-31, or pandas.to_datetime(..., format=...)"
-            )
-            raise ValueError(f"{text}; expected {expected}")
+        expected = "numbers, or dates: ISO texts such as 2024-01-31, or pandas.to_datetime(..., format=...)"
+        refuse(times.isna().to_numpy(), texts.to_numpy(object), _place(times), expected)
     if times.dtype.kind != "M":
         expected = "numbers, or dates (pandas.to_datetime)"
         numbers = _numbers(times, "iuf", expected).astype(np.float64)

@@ -217,7 +217,7 @@ def test_two_items():
         machine = AnKerRank(1.0, orientation=orientation).fit(X, [2, 1])
         assert machine.rank(X).tolist() == [2, 1]
         assert machine.rank([[0.2, 0.5], [0.1, 0.5]]).tolist() == [1, 2]
-    with pytest.raises(ValueError, match="there is one pair, which makes one class"):
+    with pytest.raises(ValueError, match="number of pairs is 1; expected more, as one pair makes one class"):
         AnKerRank(1.0).fit(X, [2, 1])
     with pytest.raises(ValueError, match="no fold of the 1 pairs has two kinds of examples"):
         AnKerRank(orientation="both").fit(X, [2, 1])

@@ -500,7 +500,7 @@ def test_dates_and_numbers_are_not_mixed():
     later = Matches([[1, -1]], [18264.0], ["a", "b"])
     np.testing.assert_array_equal(model.predict_proba(made), model.predict_proba(later))
     for ask in (model.standings, lambda time: model.scores("a", time)):
-        with pytest.raises(ValueError, match=r"^time holds '05/01/2024'; expected numbers, or dates: ISO"):
+        with pytest.raises(ValueError, match=r"^time\[0\] is '05/01/2024'; expected numbers, or dates: ISO"):
             ask("05/01/2024")
 
 

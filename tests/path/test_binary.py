@@ -121,7 +121,7 @@ def test_weights_that_never_change():
         ([[1.0, 0.5], [0.4, 1.0]], [1, -1], "symmetric"),
         ([[1.0, np.nan], [np.nan, 1.0]], [1, -1], r"K\[0, 1\] is nan"),
         ([[1.0, 0.0]], [1, -1], r"shape \(1, 2\)"),
-        (np.eye(3), [1, -1], "2 labels for 3"),
+        (np.eye(3), [1, -1], r"y has shape \(2,\); expected \(3,\)"),
         (np.eye(2), [1, 0], r"y\[1\]"),
         (np.eye(2), [1, 1], "expected both"),
         ([[1.0, 2.0], [2.0, 1.0]], [1, -1], "eigenvalues from -1 to 3"),

@@ -226,11 +226,8 @@ def _oriented(better: Floats, orientation: Orientation, rng: np.random.Generator
         return better, np.ones(m)
     if orientation == "both":
         return np.vstack([better, -better]), np.repeat([1.0, -1.0], m)
-    if m == 1:
-        raise ValueError(
-            "there is one pair, which makes one class of examples; expected more, or orientation 'both' or "
-            "'antisymmetric'"
-        )
+    expected = "more, as one pair makes one class of examples, or orientation 'both' or 'antisymmetric'"
+    require(m > 1, m, "the number of pairs", expected)
     coins = rng.choice([-1.0, 1.0], m)
     if np.all(coins == coins[0]):
         coins[rng.integers(m)] *= -1

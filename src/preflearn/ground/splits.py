@@ -52,13 +52,11 @@ class _Splitter(BaseCrossValidator):
         """
         pairs = as_compared(pairs)
         folds = split_units(self._units(pairs, groups), self._scheme(), "n_splits", self._kind)
-        for fold, (train, test) in enumerate(folds):
-            if len(train) == 0 or len(test) == 0:
-                missing = "test" if len(train) else "train"
-                raise ValueError(
-                    f"split {fold} of {self.n_splits} has no pair to {missing} among {len(pairs)} pairs; "
-                    f"expected fewer splits, or {self._kind} with more pairs"
-                )
+        expected = f"some of the {len(pairs)} pairs: fewer splits, or {self._kind} with more pairs"
+        for fold, parts in enumerate(folds):
+            for part, purpose in zip(parts, ("train", "test"), strict=True):
+                have = f"the number of pairs to {purpose} in split {fold} of {self.n_splits}"
+                require(len(part) > 0, 0, have, expected)
         return iter(folds)
 
     @abstractmethod

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lstsq
 
-from preflearn.checks import Floats, check_labels
+from preflearn.checks import Floats, check_labels, refuse
 from preflearn.pairs import Pairs, as_pairs
 
 _EPS = np.finfo(np.float64).eps
@@ -50,12 +50,8 @@ class Rows(NamedTuple):
             rows = cls(pairs, y, pairs.differences(), y == 0, np.where(y == -1, -1, 1).astype(np.int8))
         largest = rows.largest()
         extreme = (largest != 0) & ~((largest >= _SMALL) & (largest <= 1 / _SMALL))
-        if extreme.any():
-            column = int(np.argmax(extreme))
-            raise ValueError(
-                f"the largest difference in feature {column} is {largest[column]:.1e}; scale the features: "
-                f"expected it to be 0 or between {_SMALL} and {1 / _SMALL:.0e}, so that no square overflows"
-            )
+        expected = f"0, or between {_SMALL} and {1 / _SMALL:.0e}, so that no square overflows: scale them"
+        refuse(extreme, largest, "the largest difference of features", expected)
         np.negative(rows.values, out=rows.values, where=(y == -1)[:, None])
         return rows
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import KFold
 
-from preflearn.checks import Ids, check_count, check_labels, check_query_ids, check_real, legacy_rng
+from preflearn.checks import Ids, check_count, check_labels, check_query_ids, check_real, legacy_rng, require
 from preflearn.ground.kernels import Kernel, distinct_items, scale_gamma
 from preflearn.ground.splits import split_units
 from preflearn.pairs import Pairs
@@ -90,8 +90,7 @@ def cross_validated_path(
     >>> cross_validated_path(pairs, y, kernel="linear").loss < 0.25
     True
     """
-    if not isinstance(pairs, Pairs):
-        raise ValueError(f"pairs is a {type(pairs).__name__}; expected Pairs, whose items folds can split")
+    require(isinstance(pairs, Pairs), pairs, "pairs", "Pairs, whose items folds can split")
     y = check_labels(y, len(pairs), allow=(-1, 1))
     check_real(span, "span", "a number above 1", least=1.0 + 1e-6)
     if isinstance(gammas, str) or not np.iterable(gammas) or len(gammas) == 0:
