@@ -405,6 +405,7 @@ def test_wins_and_losses_as_1_and_0_are_not_passed_over():
         Matches.from_frame(repeated([1, 0, -1, 0, 1]))
         Matches.from_frame(repeated([2, 0, 1, 0, 1]))  # points
         Matches.from_frame(repeated([1, 1, 1, 1, 1]))
+        Matches.from_frame(repeated([1, 0, 1, 1]))  # three wins and a tie are no wonder
 
 
 def test_half_points_are_ties():

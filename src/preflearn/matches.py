@@ -469,7 +469,7 @@ def as_outcomes(y: ArrayLike, name: str = "y", meant: str | None = None, read: A
         text = "1, 1/2 and 0, read as wins, ties and losses of the first"
         if bare:
             text = f"1 and 0, read as {len(array) - ties} wins of the first and {ties} ties"
-        how = "; where 0 is a loss, pass 2 * y - 1" * bare
+        how = "; where 0 is a loss, pass 2 * y - 1" if bare else ""
         if name != "y":  # a frame is asked
             how = "; outcomes='labels' says that they are " + ("points" if half else "this")
             how += ", outcomes='win-loss' that 0 is a loss"

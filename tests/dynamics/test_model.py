@@ -464,8 +464,8 @@ def test_wins_and_losses_as_1_and_0_are_warned_of():
 
 
 def test_outcomes_that_no_frame_had_are_looked_at():
-    frame = pd.DataFrame({"first": list("aabb"), "second": list("bccc"), "time": range(4)})
-    scores, model = np.array([1, 0, 1, 0]), DynamicComparisons(Constant(1.0), OrdinalProbit(0.5))
+    frame = pd.DataFrame({"first": list("aabb") * 2, "second": list("bccc") * 2, "time": range(8)})
+    scores, model = np.tile([1, 0], 4), DynamicComparisons(Constant(1.0), OrdinalProbit(0.5))
     matches, y = Matches.from_frame(frame.assign(outcome=2 * scores - 1))
     for ask in (Matches.from_frame(frame, outcome=None), matches):
         fit = clone(model).fit(ask, y)
@@ -474,8 +474,8 @@ def test_outcomes_that_no_frame_had_are_looked_at():
                 call(ask, scores)
             assert [one.filename for one in told] == [__file__]
         with pytest.warns(OutcomeWarning, match="y holds only 1, 1/2 and 0"):
-            share = fit.score(ask, [1, 0.5, 1, 0])
-        assert share == np.mean(fit.predict(ask) == [1, 0, 1, -1])
+            share = fit.score(ask, [1, 0.5, 1, 0] * 2)
+        assert share == np.mean(fit.predict(ask) == [1, 0, 1, -1] * 2)
 
 
 def test_dates_and_numbers_are_not_mixed():

@@ -428,8 +428,8 @@ def test_bad_weights_are_named(weight):
 @each
 def test_outcomes_that_no_frame_had_are_looked_at(system, initial):
     """A frame of fixtures was taken for one that had been asked what 1 and 0 mean."""
-    frame = pd.DataFrame({"first": list("aabb"), "second": list("bccc"), "time": range(4)})
-    scores, y = np.array([1, 0, 1, 0]), np.array([1, -1, 1, -1])
+    frame = pd.DataFrame({"first": list("aabb") * 2, "second": list("bccc") * 2, "time": range(8)})
+    scores, y = np.tile([1, 0], 4), np.tile([1, -1], 4)
     fixtures = Matches.from_frame(frame, outcome=None)
     matches, _ = Matches.from_frame(frame.assign(outcome=y))
     fitted = clone(system).fit(matches, y)
@@ -443,8 +443,8 @@ def test_outcomes_that_no_frame_had_are_looked_at(system, initial):
             right = clone(system).fit(ask, 2 * scores - 1)
         assert_rated_alike(right, fitted)
         with pytest.warns(OutcomeWarning, match="y holds only 1, 1/2 and 0"):
-            half = fitted.score(ask, [1, 0.5, 1, 0])
-        assert half == np.mean(fitted.predict(ask) == [1, 0, 1, -1])
+            half = fitted.score(ask, [1, 0.5, 1, 0] * 2)
+        assert half == np.mean(fitted.predict(ask) == [1, 0, 1, -1] * 2)
     with warnings.catch_warnings(action="error"):  # the frame said what they mean
         labels = Matches.from_frame(frame.assign(outcome=scores), outcomes="labels")
         clone(system).fit(*labels).score(*labels)

@@ -320,7 +320,7 @@ class DynamicComparisons(BaseEstimator):
         mean, std = mean + self._prior.means(names), np.sqrt(variance)
         draws = np.random.default_rng(0).standard_normal((_DRAWS, len(who)), dtype=np.float32) * std + mean
         low, high = np.quantile(rankdata(-draws, axis=1), [0.025, 0.975], axis=0, method="nearest")
-        rank = rankdata(-np.round(mean / std.max(), _EQUAL), method="min").astype(np.int64)
+        rank = rankdata(-np.round(mean / (std.max() or 1.0), _EQUAL), method="min").astype(np.int64)
         low, high = np.minimum(low, rank).astype(np.int64), np.maximum(high, rank).astype(np.int64)
         table = {"name": names, "score": mean, "std": std, "rank": rank, "rank_low": low, "rank_high": high}
         table = pd.DataFrame({**table, "matches": count[who]})
