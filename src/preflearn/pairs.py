@@ -194,8 +194,6 @@ class Origin:
     lower numbers train only.
     """
 
-    __slots__ = ("groups", "n_rows", "token")
-
     def __init__(self, n_rows: int) -> None:
         self.n_rows, self.token = n_rows, uuid4().bytes
         self.groups: dict[str, tuple[Ids, bool]] = {}
@@ -206,13 +204,12 @@ class Origin:
             return False
         seen = np.zeros(self.n_rows, dtype=bool)
         seen[trained] = True
-        parted = (_parted(of[trained], of[asked], forward) for of, forward in self.groups.values())
-        return not (seen[asked].any() or any(parted))
-
-
-def _parted(trained: Ids, asked: Ids, forward: bool) -> bool:
-    known = min(trained.min(), asked.min()) >= 0
-    return bool(known and (trained.max() < asked.min() if forward else not np.isin(trained, asked).any()))
+        together = not seen[asked].any()
+        for of, forward in self.groups.values():
+            a, b = of[trained], of[asked]
+            apart = a.max() < b.min() if forward else not np.isin(a, b).any()
+            together &= not (apart and min(a.min(), b.min()) >= 0)
+        return bool(together)
 
 
 class Pairs:
@@ -435,11 +432,12 @@ class Pairs:
         """
         y = check_labels(y, len(self))
         better, worse, ties = (np.flatnonzero(y == label) for label in (1, -1, 0))
-        parts = self[better], self[worse].swapped(), self[ties], self[ties].swapped()
-        index, rows = np.vstack([part.index for part in parts]), np.concatenate([part.rows for part in parts])
-        labels = np.ones(len(index), dtype=np.int8)
-        labels[len(self) - len(ties) :] = -1
-        return self._trusted(self.items, index, self, rows), labels
+        found, end = self[np.concatenate([better, worse, ties, ties])], len(self) - len(ties)
+        for turned in (slice(len(better), end), slice(len(self), None)):
+            found.index[turned] = found.index[turned, ::-1].copy()
+        labels = np.ones(len(found), dtype=np.int8)
+        labels[end:] = -1
+        return found, labels
 
 
 def as_pairs(pairs: Pairs | ArrayLike, keep: bool = False) -> Pairs:

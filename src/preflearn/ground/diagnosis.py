@@ -132,7 +132,6 @@ def indicated(items: Any) -> NDArray[np.int64] | None:
 
 def without_features(index: ArrayLike, n_items: int | None = None) -> Pairs:
     """Pairs of items that have no features, from their row numbers: the items are sparse indicators."""
-    index = as_array(index, "index")
     n = int(np.max(index, initial=0)) + 1 if n_items is None else n_items
     require(n <= _MOST, n - 1, "the largest row number", f"below {_MOST:,}: number the items from 0 on")
     items: Any = sparse.eye_array(n, format="csr")

@@ -155,7 +155,7 @@ class DateSplit(_Splitter):
         return TimeSeriesSplit(self.get_n_splits())
 
     def _units(self, pairs: Pairs, groups: ArrayLike | None) -> Ids:
-        if groups is not None and pd.api.types.infer_dtype(groups) == "string":
+        if pd.api.types.is_list_like(groups) and pd.api.types.infer_dtype(groups) == "string":
             groups = as_times(groups, None)
         return _one_a_pair(groups, pairs, "date", forward=True)
 

@@ -229,10 +229,10 @@ class Davidson(TieModel):
     Examples
     --------
     >>> import numpy as np
-    >>> pairs = Pairs(np.eye(3), [[0, 1], [1, 2], [0, 2], [0, 1]])
-    >>> model = Davidson(alpha=0.1).fit(pairs, [1, 1, 1, 0])
+    >>> pairs = Pairs(np.eye(3), [[0, 1], [1, 2], [2, 0], [0, 1]])
+    >>> model = Davidson(alpha=0.1).fit(pairs, [1, 1, -1, 0])
     >>> model.predict_proba(pairs).round(2).tolist()
-    [[0.14, 0.33, 0.53], [0.04, 0.22, 0.74], [0.01, 0.13, 0.86], [0.14, 0.33, 0.53]]
+    [[0.14, 0.33, 0.53], [0.04, 0.22, 0.74], [0.86, 0.13, 0.01], [0.14, 0.33, 0.53]]
     """
 
     nu_: float
@@ -290,10 +290,10 @@ class OrdinalComparison(TieModel):
     Examples
     --------
     >>> import numpy as np
-    >>> pairs = Pairs(np.eye(3), [[0, 1], [1, 2], [0, 2], [0, 1]])
-    >>> model = OrdinalComparison("probit", alpha=0.1).fit(pairs, [1, 1, 1, 0])
+    >>> pairs = Pairs(np.eye(3), [[0, 1], [1, 2], [2, 0], [0, 1]])
+    >>> model = OrdinalComparison("probit", alpha=0.1).fit(pairs, [1, 1, -1, 0])
     >>> model.predict_proba(pairs).round(2).tolist()
-    [[0.03, 0.47, 0.5], [0.0, 0.08, 0.92], [0.0, 0.01, 0.99], [0.03, 0.47, 0.5]]
+    [[0.03, 0.47, 0.5], [0.0, 0.08, 0.92], [0.99, 0.01, 0.0], [0.03, 0.47, 0.5]]
     """
 
     threshold_: float
