@@ -287,7 +287,7 @@ def test_line_ups_of_one_are_players():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"first": [["Bob", "Ann"], "Ann", "Cy"]}, "'Ann' meets himself in row 0; expected different"),
+        ({"first": [["Bob", "Ann"], "Ann", "Cy"]}, "'Ann' meets himself in row 0; expected two different"),
         ({"first": [["Bob", "Bob"], "Ann", "Cy"]}, "'Bob' meets himself in row 0"),
         ({"first": ["Bob", [], "Cy"]}, r"the line-up in row 1 of column 'first' is \[\]; expected a name"),
         ({"first": ["Bob", {"Ann": -1.0}, "Cy"]}, r"a weight in row 1 of .* is -1.0; expected a positive"),

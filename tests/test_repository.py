@@ -300,7 +300,7 @@ def test_code_lines_are_counted_without_words():
 
 
 BUDGETS = {
-    "ground floor": 1_310,
+    "ground floor": 1_315,
     "ground": 1_328,
     "margins": 491,
     "svm": 668,
@@ -324,7 +324,7 @@ BUDGETS = {
 # standard errors, tests and ranks, and a fit with less bias.
 # And what users bring: line-ups, fixtures, races, half points, weights, offsets, prior means, forecasts of
 # frames by names, standings, and a word where data may mean something else.
-PREFLEARN = 11_746
+PREFLEARN = 11_751
 
 
 OVER = (

@@ -47,6 +47,7 @@ PERFORMANCE = "performance"  # of features (PERFORMANCE, event, player), and of 
 SHARPNESS = 100.0  # of performances: the noise of a comparison is a hundredth of theirs
 _UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # of times since 1970
 _LISTED = 5  # unseen names in a message
+_FEWEST = 6  # wins: of fewer, none by the second is no wonder
 _LABELS = -1, 0, 0.5, 1
 _DATES = "string", "date", "datetime", "datetime64"  # of infer_dtype
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Any, Literal
 from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -188,15 +189,14 @@ def _rows(values: ArrayLike, name: str, length: int) -> Floats:
 
 
 class Origin:
-    """What all slices of the same pairs share, in any process: by it one knows their items and rows.
+    """What all slices of the same pairs share, in any process: by it one knows their items and rows."""
 
-    `groups` are what splitters held out together: a number for each row, -1 if unknown, and whether rows of
-    lower numbers train only.
-    """
+    def __init__(self, n_rows: int, token: bytes | None = None, groups: Any = ()) -> None:
+        self.n_rows, self.token = n_rows, token or uuid4().bytes
+        GROUPS[self] = dict(groups)
 
-    def __init__(self, n_rows: int) -> None:
-        self.n_rows, self.token = n_rows, uuid4().bytes
-        self.groups: dict[str, tuple[Ids, bool]] = {}
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Origin, (self.n_rows, self.token, GROUPS[self])
 
     def leaks(self, trained: Ids | None, asked: Ids | None) -> bool:
         """Whether none of the rows asked trained (None: all did), and no splitter has parted them."""
@@ -205,11 +205,16 @@ class Origin:
         seen = np.zeros(self.n_rows, dtype=bool)
         seen[trained] = True
         together = not seen[asked].any()
-        for of, forward in self.groups.values():
+        for of, forward in GROUPS[self].values():
             a, b = of[trained], of[asked]
             apart = a.max() < b.min() if forward else not np.isin(a, b).any()
             together &= not (apart and min(a.min(), b.min()) >= 0)
         return bool(together)
+
+
+# What splitters held out together, by their kind: a number for each row, -1 if unknown, and whether rows of
+# lower numbers train only. It is no part of the pairs, which a splitter leaves as they are.
+GROUPS: WeakKeyDictionary[Origin, dict[str, tuple[Ids, bool]]] = WeakKeyDictionary()
 
 
 class Pairs:

@@ -26,6 +26,7 @@ import bookrunner
 import preflearn
 import studies
 from preflearn.datasets import DatasetUnavailable
+from preflearn.ground import LeakageWarning, NotIdentifiedWarning
 from preflearn.matches import OutcomeWarning, TimeWarning, UnseenWarning
 
 OURS = ("preflearn", "studies", "bookrunner")
@@ -33,7 +34,16 @@ INSIDE = {"checks", "compiled", "counting"}  # no doors: their callers have chec
 # What others make and check, or what takes a model that was fitted or a table that we print.
 NOT_CHECKED = {"Incidence", "DifferenceGram", "StateSpace", "Separability", "Likelihood.check"}
 NOT_CHECKED |= {"cone_distance", "published_model", "at_end"}
-WARNINGS = (UserWarning, ConvergenceWarning, FitFailedWarning, OutcomeWarning, TimeWarning, UnseenWarning)
+WARNINGS = (
+    UserWarning,
+    ConvergenceWarning,
+    FitFailedWarning,
+    OutcomeWarning,
+    TimeWarning,
+    UnseenWarning,
+    LeakageWarning,
+    NotIdentifiedWarning,
+)
 ENGINE = (np.ndarray, collections.abc.Callable)
 CHANGES_ITSELF = {"fit", "partial_fit", "update"}
 

@@ -19,7 +19,7 @@ from preflearn.checks import Ids, check_count, check_flag, check_query_ids, lega
 from preflearn.ground.diagnosis import as_compared
 from preflearn.ground.kernels import distinct_items
 from preflearn.matches import as_times
-from preflearn.pairs import Pairs
+from preflearn.pairs import GROUPS, Pairs
 
 
 class _Splitter(BaseCrossValidator):
@@ -201,5 +201,5 @@ def _one_a_pair(groups: ArrayLike | None, pairs: Pairs, kind: str, forward: bool
     number = np.unique(units, return_inverse=True)[1]
     every = np.full(pairs.origin.n_rows, -1)
     every[slice(None) if pairs.rows is None else pairs.rows] = number
-    pairs.origin.groups[kind] = every, forward  # so that learners know
+    GROUPS[pairs.origin][kind] = every, forward  # so that learners know
     return np.repeat(number[:, None], 2, axis=1)

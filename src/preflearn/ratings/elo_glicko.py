@@ -242,7 +242,7 @@ class Glicko(RatingSystem):
         ends = np.append(clock[1:] > clock[:-1], True) | (self.period is None)
         growth, largest = float(self.c) ** 2, float(self.deviation) ** 2
         state = self.ratings_, variances, self.last_
-        warn_of_walks(f"c={self.c:g}", growth, told[-1], _NOISE)
+        warn_of_walks(f"c={float(self.c):g}", growth, told[-1], _NOISE)
         known = _glicko(ids, *told[:3], clock, ends, *state, growth, largest)
         self.deviations_, self.deviation_before_ = np.sqrt(variances), np.sqrt(known[:, 2:])
         return known
