@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
@@ -68,12 +69,12 @@ def check_shape(array: NDArray, name: str, shape: tuple[int | str, ...], meaning
         raise ValueError(f"{name} has shape {array.shape}; expected {expected}")
 
 
-def calls_inside() -> int:
-    """The stacklevel by which a warning shows the line outside of the package that led to it."""
-    frame, level = sys._getframe(1), 1
+def tell(text: str, category: type[Warning]) -> None:
+    """Warn, and point to the line outside of the package that led to it."""
+    frame, level = sys._getframe(), 1
     while frame is not None and frame.f_globals.get("__name__", "").startswith("preflearn."):
         frame, level = frame.f_back, level + 1
-    return level
+    warnings.warn(text, category, stacklevel=level)
 
 
 # ---- Arrays

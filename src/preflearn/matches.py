@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import difflib
 import math
-import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from numbers import Real
@@ -27,7 +26,6 @@ from preflearn.checks import (
     as_array,
     as_floats,
     as_real,
-    calls_inside,
     check_array,
     check_choice,
     check_flag,
@@ -36,6 +34,7 @@ from preflearn.checks import (
     refuse,
     require,
     shown,
+    tell,
 )
 from preflearn.compiled import njit
 from preflearn.pairs import Incidence
@@ -196,7 +195,6 @@ class Matches:
         ([[-1, 1, 0, 1], [0, -1, 1, 0]], [1.0, 3.0], [1, -1])
         """
         columns = [first, second, time, *(name for name in (outcome, advantage) if name is not None)]
-        require(isinstance(frame, pd.DataFrame), frame, "frame", "a DataFrame, one row a match")
         _check_columns(frame, columns, "match")
         names, players, block = _opponents(frame, first, second)
         features: list[Hashable] = list(names)
@@ -291,8 +289,7 @@ class Matches:
         >>> matches.features[3:5]
         (('performance', 'final', 'Ann'), ('performance', 'final', 'Bob'))
         """
-        require(isinstance(frame, pd.DataFrame), frame, "frame", "a DataFrame, one row a player in an event")
-        _check_columns(frame, [event, player, rank, time], "player")
+        _check_columns(frame, [event, player, rank, time], "player in an event")
         table = pd.DataFrame({"event": _texts(frame, event), "player": _texts(frame, player)})
         table["rank"] = _numbers(_complete(frame, rank), "iuf")
         table["time"], dates = _clock(_complete(frame, time))
@@ -350,16 +347,12 @@ class Matches:
         """
         named = np.array([isinstance(name, str) and name != ADVANTAGE for name in self.features])
         ids, wrong = _two_players(self.design.indptr, self.design.indices, self.design.data, named)
-        if wrong < 0:
-            return ids
-        row = slice(*self.design.indptr[wrong : wrong + 2])
-        values = self.design.data[row][named[self.design.indices[row]]]
-        first, second = np.count_nonzero(values == 1), np.count_nonzero(values == -1)
-        raise ValueError(
-            f"match {wrong} has {first} players with +1, {second} with -1 and "
-            f"{len(values) - first - second} with other entries; expected one +1 and one -1: two players, no "
-            "line-ups"
-        )
+        if wrong >= 0:
+            row = slice(*self.design.indptr[wrong : wrong + 2])
+            values = self.design.data[row][named[self.design.indices[row]]].tolist()
+            expected = "one +1 and one -1: two players, no line-ups"
+            require(False, values, f"the list of players' entries in match {wrong}", expected)
+        return ids
 
 
 Fixtures = Matches | pd.DataFrame  # to be forecast
@@ -423,11 +416,6 @@ def as_read(given: Mapping[Hashable, Any]) -> dict[Hashable, Any]:
 def is_performance(name: Any) -> TypeGuard[tuple[str, str, str]]:
     """Whether a feature is the error of a performance in an event."""
     return isinstance(name, tuple) and len(name) == 3 and name[0] == PERFORMANCE
-
-
-def tell(text: str, category: type[Warning]) -> None:
-    """Warn, and point to the line that called this package."""
-    warnings.warn(text, category, stacklevel=calls_inside())
 
 
 def check_clock(columns: dict[str, Any] | None, like: dict[str, Any] | None) -> None:
@@ -613,6 +601,7 @@ def _complete(frame: pd.DataFrame, column: str) -> pd.Series:
 
 
 def _check_columns(frame: pd.DataFrame, columns: list[str], row: str) -> None:
+    require(isinstance(frame, pd.DataFrame), frame, "frame", f"a DataFrame, one row a {row}")
     missing = [c for c in columns if not isinstance(c, str | int) or list(frame).count(c) != 1]
     require(not missing, list(frame), "the list of columns", f"also {shown(missing)}, once each")
     require(len(frame) > 0, len(frame), "the number of rows of the frame", f"at least one {row}")

@@ -239,7 +239,7 @@ def test_the_gram_matrix_is_kept_and_not_copied():
 def test_a_path_that_rounding_spoils_says_so():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((30, 3)), np.where(np.arange(30) % 2, 1, -1)
-    with pytest.warns(ConvergenceWarning, match="at the end the duality gap is .* of the objective"):
+    with pytest.warns(ConvergenceWarning, match="svm_path: the duality gap is .* of the objective"):
         path = svm_path((1 + 30 * X @ X.T) ** 3, y, lambda_min=1e-7)
     assert path.duality_gap(1e-7) > 1e-4
 

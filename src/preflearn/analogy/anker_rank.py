@@ -151,11 +151,9 @@ class AnKerRank(PairwiseLearner):
         problem = Problem(kernel(U), labels, not kernel.odd)
         folds = halves(pairs, self.split, self.n_repeats, rng, copies=len(U) // len(pairs))
         folds = [fold for fold in folds if problem.can_use(fold)]
-        if self.C == "path" and not folds:
-            raise ValueError(
-                f"no fold of the {len(pairs)} pairs has two kinds of examples to train and any to "
-                "validate; expected more pairs or queries, or a number as C"
-            )
+        expected = f"a number, or more pairs or queries: no fold of the {len(pairs)} pairs has two kinds of "
+        expected += "examples to train and any to validate"
+        require(self.C != "path" or len(folds) > 0, self.C, "C", expected)
         self.curve_ = select(problem, folds, self.loss) if self.C == "path" else None
         C = 1 / self.curve_.lam if self.curve_ else float(self.C)
         coef, self.intercept_, self.C_ = LOSSES[self.loss](problem, C)

@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import Floats, check_items, require
+from preflearn.checks import Floats, check_items, require, tell
 from preflearn.ground.kernels import distinct_items, distinct_rows
-from preflearn.matches import tell
 from preflearn.metrics import comparison_loss, threshold
 from preflearn.pairs import Pairs, as_pairs
 

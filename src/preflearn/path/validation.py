@@ -102,7 +102,7 @@ def cross_validated_path(
         trace = partial(ranksvm_path, kernel=kernel, gamma=gamma, degree=degree, coef0=coef0)
         curves.append(merged([_curve(trace, pairs, y, *fold, span) for fold in folds], len(pairs)))
     best, gamma = min(zip(curves, widths, strict=True), key=lambda one: one[0].loss)
-    return CrossValidation(gamma, *bounded(best, span, 3)[:2], widths, tuple(curves))
+    return CrossValidation(gamma, *bounded(best, span)[:2], widths, tuple(curves))
 
 
 def _folds(pairs: Pairs, groups: ArrayLike | None, n_folds: int, source: Any) -> list[tuple[Ids, Ids]]:

@@ -203,7 +203,7 @@ class SVMRank(KernelMachine):
         lambdas = np.unique(np.concatenate([curve.lambdas for curve in curves]))[::-1]
         losses = np.mean([_at(curve, lambdas) for curve in curves], axis=0)
         end = lambdas[0] / _SPAN  # no path of a fold goes further
-        return bounded(widest(lambdas[lambdas > end], losses[lambdas > end], end), _SPAN, 4)
+        return bounded(widest(lambdas[lambdas > end], losses[lambdas > end], end), _SPAN)
 
 
 def _labelled(

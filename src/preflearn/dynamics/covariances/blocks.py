@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainc
 
-from preflearn.checks import Floats, require
+from preflearn.checks import Floats, refuse, require
 
 Origin = float | str  # a time, or "first": each feature's own first time
 
@@ -110,11 +110,8 @@ class Trend(Block):
         expected = "the first time of each feature, for a covariance that multiplies one with origin 'first'"
         require(origin is not None, origin, "first", expected)
         since = time - origin
-        if self.noisy and since.min(initial=0.0) < 0:
-            raise ValueError(
-                f"a time is {time[np.argmin(since)]:g}, before the origin {self.origin} of a Wiener process; "
-                "expected times from its origin on: choose an earlier origin, or 'first'"
-            )
+        expected = f"none before the origin {self.origin} of a Wiener process: an earlier one, or 'first'"
+        refuse(self.noisy & (since < 0), time, "time", expected)
         moved = _congruence(self.transition(np.zeros(len(since)), since), self.variances)
         moved[:, 0, 0] += self.drift * since
         return moved
