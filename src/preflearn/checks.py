@@ -174,9 +174,8 @@ def _as_csr(items: Any, name: str) -> Any:
 def _as_dense(items: Any, name: str) -> NDArray[Any]:
     advice = "SVMRank or RankRLS, kernel='linear', keeps n < p items sparse; TruncatedSVD makes p smaller"
     expected = f"at most {_MOST_DENSE:,} numbers, where they become dense: {advice}"
-    require(
-        math.prod(items.shape) <= _MOST_DENSE, items.shape, f"the shape (n, p) of the sparse {name}", expected
-    )
+    fits = math.prod(items.shape) <= _MOST_DENSE
+    require(fits, items.shape, f"the shape (n, p) of the sparse {name}", expected)
     return items.toarray()
 
 
@@ -238,14 +237,11 @@ def check_kinds(y: NDArray, owner: str, ties: bool = True) -> None:
     """Raise unless the labels hold a preference and, where the owner needs `ties`, a tie."""
     if not y.any():
         needs = "both ties and preferences" if ties else "at least one preference (label +1 or -1)"
-        raise ValueError(
-            f"y has only ties (label 0); {owner} needs {needs}: with ties alone, predict 0 for each pair"
-        )
+        needs += ": with ties alone, predict 0 for each pair"
+        raise ValueError(f"y has only ties (label 0); {owner} needs {needs}")
     if ties and y.all():
-        raise ValueError(
-            f"y has only preferences (labels +1 and -1), no ties; {owner} needs both, to learn which "
-            "differences count: use SVMRank, which needs no ties"
-        )
+        needs = "both, to learn which differences count: use SVMRank, which needs no ties"
+        raise ValueError(f"y has only preferences (labels +1 and -1), no ties; {owner} needs {needs}")
 
 
 def check_index(index: ArrayLike, n_items: int) -> NDArray[np.int64]:

@@ -585,13 +585,9 @@ def _check_features(features: Iterable[Hashable]) -> tuple[Hashable, ...]:
 
 def _check_order(time: Floats) -> None:
     refuse(np.abs(time) > LARGEST, time, "time", "times up to 1e100 in size")
-    back = np.diff(time) < 0
-    if back.any():
-        row = np.argmax(back) + 1
-        raise ValueError(
-            f"time falls from {time[row - 1]:g} to {time[row]:g} in row {row}; "
-            "expected ascending times: sort the matches by time"
-        )
+    back = np.diff(time, prepend=-np.inf) < 0
+    before = time[np.argmax(back) - 1] if back.any() else 0.0
+    refuse(back, time, "time", f"at least {before:g}, the one before: sort the matches by time")
 
 
 def _complete(frame: pd.DataFrame, column: str) -> pd.Series:

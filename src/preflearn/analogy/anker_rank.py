@@ -196,9 +196,8 @@ class AnKerRank(PairwiseLearner):
         check_choice(self.loss, "loss", tuple(LOSSES))
         check_count(self.n_repeats, "n_repeats", 1)
         odd = self.orientation == "antisymmetric"
-        require(
-            not odd or self.zero == "apart", self.zero, "zero", "'apart' with orientation 'antisymmetric'"
-        )
+        good = not odd or self.zero == "apart"
+        require(good, self.zero, "zero", "'apart' with orientation 'antisymmetric'")
         return generator(self.random_state, fresh=True)
 
 

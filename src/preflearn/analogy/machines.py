@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from preflearn.analogy.additive import Logistic
 from preflearn.analogy.coarse import AllFunctions
 from preflearn.analogy.training import Fold
-from preflearn.checks import Floats, Ids, tell
+from preflearn.checks import Floats, Ids, require, tell
 from preflearn.ground.dual import Rows, best_bias, maximise
 from preflearn.ground.gram import DenseGram
 from preflearn.ground.newton import newton
@@ -186,10 +186,8 @@ def select(problem: Problem, folds: list[Fold], loss: str) -> Selection:
     if loss == "hinge":
         curves = [_curve(problem, fold) for fold in folds]
         parts = [curve for curve in curves if curve is not None]
-        if not parts:
-            raise ValueError(
-                "in all folds every C gives the same machine; expected a number as C, or other items"
-            )
+        expected = "a number, or other items: in all folds every C gives the same machine"
+        require(len(parts) > 0, "path", "C", expected)
         return merged(parts, len(problem.labels), common=True)
     found = [out_of_fold(problem, folds, loss, 1 / lam) for lam in GRID]
     losses = np.array([(labels * values <= 0).mean() for values, labels in found])

@@ -149,9 +149,8 @@ class OnItems(TransformerMixin, BaseEstimator):
 
     def fit(self, pairs: Pairs | ArrayLike, y: ArrayLike | None = None) -> Self:
         """Fit a clone of the transformer to the distinct items of the pairs; y is ignored."""
-        require(
-            hasattr(self.transformer, "transform"), self.transformer, "transformer", "one of scikit-learn"
-        )
+        good = hasattr(self.transformer, "transform")
+        require(good, self.transformer, "transformer", "one of scikit-learn")
         pairs = as_pairs(pairs, keep=True)
         self.transformer_ = clone(self.transformer).fit(pairs.items[distinct_items(pairs)[0]])  # pyright: ignore[reportAttributeAccessIssue]
         return self

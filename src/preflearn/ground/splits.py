@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -22,11 +23,12 @@ from preflearn.matches import as_times
 from preflearn.pairs import GROUPS, Pairs
 
 
+@dataclass(eq=False, repr=False)
 class _Splitter(BaseCrossValidator):
     """Pairs by the units of their two items: those among seen units train, those among held ones test."""
 
-    n_splits: int
-    _kind: str
+    n_splits: int = 5
+    _kind: ClassVar[str]
 
     def get_n_splits(self, X: object = None, y: object = None, groups: object = None) -> int:
         """The number of splits, whatever is split."""
@@ -92,7 +94,6 @@ class ItemKFold(_Splitter):
 
     _kind = "items"
 
-    n_splits: int = 5
     shuffle: bool = False
     random_state: int | np.random.Generator | np.random.RandomState | None = None
 
@@ -147,9 +148,6 @@ class DateSplit(_Splitter):
     """
 
     _kind = "dates"
-
-    def __init__(self, n_splits: int = 5) -> None:
-        self.n_splits = n_splits
 
     def _scheme(self) -> TimeSeriesSplit:
         return TimeSeriesSplit(self.get_n_splits())

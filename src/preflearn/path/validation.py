@@ -115,10 +115,9 @@ def _folds(pairs: Pairs, groups: ArrayLike | None, n_folds: int, source: Any) ->
     folds = split_units(units, scheme, "n_folds", "groups of items")
     found = [(train, valid) for train, valid in folds if len(train) and len(valid)]
     if not found:
-        raise ValueError(
-            f"none of the {n_folds} folds has pairs to train and pairs to validate among {len(pairs)} pairs; "
-            f"expected {'fewer folds, or ' * (n_folds > 2)}more pairs within the items of a fold"
-        )
+        text = f"none of the {n_folds} folds has pairs to train and pairs to validate among {len(pairs)}"
+        expected = "fewer folds, or " * (n_folds > 2) + "more pairs within the items of a fold"
+        raise ValueError(f"{text} pairs; expected {expected}")
     return found
 
 

@@ -21,16 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from preflearn.checks import (
-    LARGEST,
-    Floats,
-    Ids,
-    as_floats,
-    check_array,
-    check_query_ids,
-    check_shape,
-    refuse,
-)
+from preflearn.checks import LARGEST, Floats, Ids, as_floats, check_array, check_query_ids, refuse
 
 
 class QueryForm:
@@ -173,7 +164,8 @@ def _graph_weights(graph: object, n: int) -> sparse.csr_array:
         graph = check_array(graph, "graph", (n, n), meaning)  # pyright: ignore[reportArgumentType]
     W = sparse.coo_array(graph)
     values = as_floats(W.data, "graph")
-    check_shape(W, "graph", (n, n), meaning)  # pyright: ignore[reportArgumentType]
+    if W.shape != (n, n):
+        raise ValueError(f"graph has shape {W.shape}; expected ({n}, {n}): {meaning}")
     wrong = ~((values == 0) | ((values >= 1 / LARGEST) & (values <= LARGEST)))
     refuse(wrong, W, "graph", f"0, or from {1 / LARGEST:g} to {LARGEST:g}")
     W = sparse.coo_array((values, (W.row, W.col)), shape=(n, n)).tocsr()

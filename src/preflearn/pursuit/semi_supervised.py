@@ -224,8 +224,7 @@ def _columns(choice: Any, name: str, n_features: int) -> Ids:
 def _choices(views: list[View], shared: bool) -> Ids:
     """The functions of each choice, one a view, shape (choices, M)."""
     numbers = [len(view.functions.centres) for view in views]
-    if len(set(numbers)) > 1:
-        raise ValueError(f"the views have {numbers} functions; expected equal numbers")
+    require(len(set(numbers)) == 1, numbers, "the list of the views' numbers of functions", "equal ones")
     N, M = numbers[0], len(numbers)
     if shared:
         return np.repeat(np.arange(N)[:, None], M, axis=1)

@@ -212,9 +212,7 @@ def _labelled(
     """Pairs and labels, as they are or from scored items."""
     if isinstance(given, Pairs) or not (sparse.issparse(given) or as_array(given, "pairs").ndim == 2):
         if qid is not None:
-            raise ValueError(
-                "qid is given with pairs, which say what is compared; expected it with items only"
-            )
+            raise ValueError("qid is given with pairs, which say what is compared; expected it with items")
         return given, y
     pairs, labels = Pairs.from_scores(given, y, qid, ties="keep")
     if sample_weight is not None:
