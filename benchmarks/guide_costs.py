@@ -189,7 +189,8 @@ def main() -> None:
     table = pd.DataFrame([row for key in only or SITUATIONS for row in rows(key)], columns=header)
     if only:
         kept = pd.read_csv(TABLE, comment="#", dtype=str).set_index("situation")
-        table = pd.concat([kept.drop(table["situation"].unique()), table.set_index("situation")])
+        kept = kept[~kept.index.isin(table["situation"])]  # a new situation has no rows there yet
+        table = pd.concat([kept, table.set_index("situation")])
         table = table.loc[[one.name for one in SITUATIONS.values()]].reset_index()
     machine = f"one thread of {platform.machine()}, Python {platform.python_version()}"
     lines = [f"# date: {datetime.date.today()}", f'# machine: "{machine}"', "# by benchmarks/guide_costs.py"]

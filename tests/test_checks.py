@@ -109,8 +109,8 @@ ARRAYS = [
     (lambda: best_threshold(Y, [1, 2j, 3]), "differences has dtype complex128; expected real numbers"),
     (lambda: ranking_loss([1, 2], [1, 2], [1, [2]]), "qid must be an array of numbers; expected rows of"),
     (lambda: ranking_loss([1, 2], [1, 2], np.array([1, "a"], object)), "qid is .*; expected ids of one kind"),
-    (lambda: ranking_loss([1, 2], [1, 2], [pd.NaT, 1]), r"qid\[0\] is NaT; expected one query id"),
-    (lambda: ranking_loss([1, 2], [1, 2], ["a", math.nan]), r"qid\[1\] is nan; expected one query id"),
+    (lambda: ranking_loss([1, 2], [1, 2], [pd.NaT, 1]), r"qid\[0\] is NaT; expected a query id"),
+    (lambda: ranking_loss([1, 2], [1, 2], ["a", math.nan]), r"qid\[1\] is nan; expected a query id"),
     (lambda: ranking_loss([1, 2], [1, 2], (1, "1")), r"qid is \(1, '1'\); expected ids of one kind"),
     (lambda: plots.style(["QP"]), r"the style is \['QP'\]; expected one of"),
     (

@@ -6,6 +6,8 @@ import json
 import re
 from pathlib import Path
 
+import matplotlib
+import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 from chapter_size import chapter_size
@@ -141,6 +143,24 @@ def test_what_was_not_measured_is_said_to_be_so(monkeypatch):
     assert "take 2.0 milliseconds for 1,000 comparisons." in text
     assert "they take at least 2.5 minutes and 3 GB for 100,000." in text
     assert text.endswith("10,000,000 are out of their reach.")
+
+
+def test_the_costs_of_each_situation_are_said_drawn_and_listed(monkeypatch):
+    space, said = {}, []
+    with matplotlib.rc_context():
+        for name in ("setup", "costs-read"):
+            exec(SOURCES[name], space)
+        monkeypatch.setitem(space, "display", said.append)
+        monkeypatch.setitem(space, "Markdown", str)
+        monkeypatch.setattr(plt, "show", lambda: None)
+        for name in [*(f"{part}-cost" for part in PARTS), "costs-figure", "costs-table"]:
+            exec(SOURCES[name], space)
+        lines = [line.get_label() for line in plt.gca().lines]
+        plt.close()
+    *texts, table, _ = said
+    asked = [re.search(r'cost\("(.+)"\)', SOURCES[f"{part}-cost"])[1] for part in PARTS]
+    assert asked == lines == list(table.index) == list(ROWS)
+    assert all(text.startswith("**Cost.** The lines take ") for text in texts)
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -49,11 +49,12 @@ sys.meta_path.insert(0, Absent())
 
 # What each folder or module may stand on; "path" serves three methods, and "ranking" aggregates for one; else
 # methods know nothing of each other.
-GROUND = {"checks", "compiled", "pairs", "counting", "metrics", "ground"}
+GROUND = {"checks", "compiled", "pairs", "matches", "counting", "metrics", "ground"}
 ALLOWED = {
     "checks": set(),
     "compiled": set(),
     "pairs": {"checks", "compiled"},
+    "matches": {"checks", "compiled", "pairs"},
     "counting": {"checks", "compiled", "pairs"},
     "metrics": {"checks", "pairs", "counting"},
     "ground": GROUND,
@@ -61,9 +62,8 @@ ALLOWED = {
     "svm": GROUND | {"path"},
     "path": GROUND,
     "pursuit": GROUND,
-    "matches": {"checks", "compiled", "pairs"},
-    "dynamics": GROUND | {"matches"},
-    "ratings": GROUND | {"matches", "dynamics"},  # Elo follows the gradient of a likelihood of dynamics
+    "dynamics": GROUND,
+    "ratings": GROUND | {"dynamics"},  # Elo follows the gradient of a likelihood of dynamics
     "analogy": GROUND | {"path", "ranking"},
     "ranking": GROUND,
     "datasets": {"checks", "pairs", "metrics"},

@@ -239,8 +239,8 @@ BAD = [
     *by(
         lambda qid: Pairs.from_scores([[1.0], [2.0]], [1, 2], qid),
         ([1], r"qid has shape \(1,\); expected \(2,\): one query id an item"),
-        ([1, math.nan], r"qid\[1\] is nan; expected one query id an item"),
-        (["a", None], r"qid\[1\] is None; expected one query id an item"),
+        ([1, math.nan], r"qid\[1\] is nan; expected a query id for each item"),
+        (["a", None], r"qid\[1\] is None; expected a query id for each item"),
     ),
     *by(
         lambda values: Pairs.from_scores([[1.0], [2.0]], values),

@@ -268,7 +268,7 @@ def check_query_ids(
     if array.dtype.kind in "SU" and not hasattr(qid, "dtype"):  # a list, whose 1 and nan are texts by now
         array = np.asarray(qid, dtype=object)
     check_shape(array, name, (n_items,), f"one {kind} {each}")
-    refuse(pd.isna(array), array, name, f"one {kind} {each}")
+    refuse(pd.isna(array), array, name, f"a {kind} for each {each.split()[-1]}")
     try:
         if array.dtype.kind == "O":
             np.unique(array)

@@ -46,7 +46,7 @@ PERFORMANCE = "performance"  # of features (PERFORMANCE, event, player), and of 
 SHARPNESS = 100.0  # of performances: the noise of a comparison is a hundredth of theirs
 _UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # of times since 1970
 _LISTED = 5  # unseen names in a message
-_FEWEST = 6  # wins: of fewer, none by the second is no wonder
+_FEW = 3  # wins, of which it is no wonder that none is the second's
 _LABELS = -1, 0, 0.5, 1
 _DATES = "string", "date", "datetime", "datetime64"  # of infer_dtype
 
@@ -270,8 +270,14 @@ class Matches:
         names.
 
         Score and error of a player count as independent in the posterior. For three equal sides of variance
-        1 exact integration gives the means ±0.691 and the standard deviations 0.841, 0.794, 0.841; ours are
-        ±0.699 and 0.852, 0.770, 0.852. With two sides the first game is exact.
+        1 exact integration gives the means ±0.691 and the standard deviations 0.840, 0.795, 0.840; ours are
+        ±0.699 and 0.852, 0.770, 0.852. With two sides the first game is exact. The more are ranked together,
+        the more deviations fall short: of intervals of 95 % for scores less their mean, 84 in 100 held in
+        simulated seasons of races of eight, and 65 in races of forty. Where events differ in time, 94 to 97
+        do if a player's errors are a part of his own covariance: leave out the performances, as in
+        `Matches(design[:, :n], time, features[:n])` of n players, and add PiecewiseConstant(1/2, boundaries)
+        with a boundary between each two events. Ask for scores after one more boundary, and take 1/2 off
+        their variance.
 
         References
         ----------
@@ -451,7 +457,7 @@ def as_outcomes(y: ArrayLike, name: str = "y", meant: str | None = None, read: A
     found = set(pd.unique(array).tolist())
     if meant is None and found <= set(read):
         return y
-    half, bare = 0.5 in found and found <= {0, 0.5, 1}, found == {0, 1} and np.count_nonzero(array) >= _FEWEST
+    half, bare = 0.5 in found and found <= {0, 0.5, 1}, found == {0, 1} and np.count_nonzero(array) > _FEW
     if meant is None and (half or bare):
         ties = np.count_nonzero(array == 0)
         text = "1, 1/2 and 0, read as wins, ties and losses of the first"
@@ -592,7 +598,8 @@ def _check_order(time: Floats) -> None:
 
 def _complete(frame: pd.DataFrame, column: str) -> pd.Series:
     values = pd.Series(frame[column])
-    refuse(values.isna().to_numpy(), values.to_numpy(object), f"column {column!r}", "a value in each row")
+    missing = values.isna().to_numpy()
+    refuse(missing, np.broadcast_to(None, missing.shape), f"column {column!r}", "a value in each row")
     return values
 
 

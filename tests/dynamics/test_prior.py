@@ -156,6 +156,8 @@ def test_prior_means_are_scores_that_start_elsewhere(method):
         expected, std = dense.scores(problem, fixed.state, m, np.array([0.0, 1.0, 400.0]))
         found = model.scores(name, [0.0, 1.0, 400.0])
         np.testing.assert_allclose(found, [expected + mean.get(name, 0.0), std], atol=1e-8)
+    for name, score in model.standings().set_index("name")["score"].items():
+        assert score == model.scores(name, matches.time[-1])[0]
     assert model.log_marginal_likelihood_ == pytest.approx(fixed.log_evidence, abs=1e-8)
     plain = fitted(MOVING, LIKELIHOODS["ordinal probit"][0], matches, y, method)
     plain.fit(matches, y, offset=known)

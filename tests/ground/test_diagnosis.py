@@ -68,6 +68,9 @@ def test_lineups_and_an_advantage():
     assert found.components == [["a", "b", "c", "d"]]
     assert found.unbeaten == ["a"]
     assert found.separable
+    together = Matches([[1, 1], [1, 1]], [0, 1], ["a", "b"])  # two on one side are no two who meet
+    assert diagnose(together, [1, 1]).separable
+    assert not diagnose(together, [1, -1]).separable
 
 
 def test_the_std_between_leagues_is_too_small_and_flagged():

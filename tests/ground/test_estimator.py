@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -129,6 +130,14 @@ def test_an_estimator_without_a_ranking_function_says_so():
     pairs, y = simulated(m=5)
     with pytest.raises(AttributeError, match="Empty defines no ranking function"):
         Empty().fit(pairs, y).predict(pairs)
+
+
+def test_a_saved_model_does_not_hold_the_pairs_of_its_fit():
+    pairs, y = simulated(m=5000)
+    model = LeastSquares().fit(pairs, y)
+    saved = pickle.dumps(model)
+    assert len(saved) < pairs.index.nbytes / 10
+    np.testing.assert_array_equal(pickle.loads(saved).predict(pairs), model.predict(pairs))
 
 
 # ---- Inside scikit-learn

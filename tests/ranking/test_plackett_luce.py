@@ -113,6 +113,7 @@ def test_ties_without_end_are_told_and_unknown_items_named():
         assert PlackettLuce().fit([*tied, *free]).tie_weights_[2] < 10
         weightless = PlackettLuce().fit([tied[0], *free], sample_weight=[0, 1, 1])
     assert weightless.tie_weights_ == {1: 1.0}
+    assert weightless.probabilities(np.zeros(1)).tolist() == [[0.5, 0.0, 0.5]]
     with pytest.raises(ValueError, match="two names each, among \\['a', 'b'\\]"):
         PlackettLuce().fit([["a", "b"], ["b", "a"]]).standard_errors([("a", "x")])
 

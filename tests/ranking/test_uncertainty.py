@@ -117,6 +117,20 @@ def test_ranks_have_intervals_that_tell_what_is_sure():
     assert (ranks.high[0] == 1) == (first > 0.975)
 
 
+def test_of_two_items_ranks_are_sure_where_a_one_sided_test_is():
+    """Errors of scores less their mean are opposite: as if they were independent, more would be sure."""
+    sure, by_themselves = [], []
+    for wins in range(10, 20):
+        model = Davidson().fit([[0, 1]] * 20, [1] * wins + [-1] * (20 - wins))
+        z = model.decision_function([[0, 1]])[0] / model.standard_errors([[0, 1]])[0]
+        assert abs(norm.sf(z) - 0.025) > 0.003, "so that ten thousand draws decide"
+        found = model.ranks()
+        assert (found.low == found.high).tolist() == [norm.sf(z) < 0.025] * 2
+        sure.append(norm.sf(z) < 0.025)
+        by_themselves.append(norm.sf(np.sqrt(2) * z) < 0.025)
+    assert 0 < sum(sure) < sum(by_themselves) < 10
+
+
 def test_quasi_variances_of_three_are_exact_and_of_more_nearly():
     _, index, y = league(4, n=3, m=30)
     model = Davidson().fit(index, y)
@@ -167,6 +181,27 @@ def test_bias_reduction_by_hand():
 
 
 @every_model
+def test_errors_by_judges_are_the_sandwich_as_written(model):
+    """V G'G V n/(n-1), with V and the gradients of the n judges by differences of the objective."""
+    pairs, y = compared(3, m=80)
+    rng = np.random.default_rng(2)
+    judge, weights = rng.integers(7, size=80), rng.uniform(0.5, 2, 80)
+    fitted = clone(model).fit(pairs, y, weights, judge)
+    x = np.append(fitted.coef_, tie_parameter(fitted))
+    H = second_derivatives(lambda x: objective(model, pairs, y, x[:-1], x[-1], weights), x)
+    free, steps = clone(model).set_params(alpha=0.0), 1e-5 * np.eye(len(x))
+
+    def value(x, kind):
+        return objective(free, pairs, y, x[:-1], x[-1], weights * (judge == kind))
+
+    G = np.array([[value(x + e, k) - value(x - e, k) for e in steps] for k in range(7)]) / 2e-5
+    V = np.linalg.inv(H)
+    D = np.column_stack([pairs.differences(), np.zeros(80)])
+    expected = np.sqrt(7 / 6 * np.diag(D @ V @ G.T @ G @ V @ D.T))
+    np.testing.assert_allclose(fitted.standard_errors(pairs), expected, rtol=1e-4)
+
+
+@every_model
 def test_repeated_answers_of_a_judge_are_no_new_information(model):
     """Each answer three times: naively the errors shrink by sqrt(3), by judges they stay."""
     _, index, y = league(8, tie=0.5)
@@ -201,5 +236,5 @@ def test_a_draw_of_ties_alone_has_equal_scores():
     assert 0 < np.count_nonzero((found == 0).all(axis=1)) < 50
     with pytest.raises(ValueError, match="y has only ties"):
         bootstrap(Davidson(), [[0, 1]] * 3, [0, 0, 0])
-    with pytest.raises(ValueError, match=r"unit\[1\] is None; expected one unit id a pair"):
+    with pytest.raises(ValueError, match=r"unit\[1\] is None; expected a unit id for each pair"):
         bootstrap(Davidson(), [[0, 1]] * 2, [1, 1], unit=["a", None])

@@ -287,6 +287,11 @@ class DynamicComparisons(BaseEstimator):
         ValueError
             If nobody had a match by this time, or from `since` to it.
 
+        Notes
+        -----
+        `std` is that of a score against the others: how the level that all share moves, outcomes cannot tell,
+        and it is not in there. Intervals of differences hold at their level (benchmarks/static_models.py).
+
         Examples
         --------
         >>> from preflearn.dynamics import Constant, DynamicComparisons, Probit

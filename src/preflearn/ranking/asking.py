@@ -34,8 +34,8 @@ def best_worst(
     In the sequential model of [Marley2005]_ the best of J items is chosen with probability in proportion to
     e^s, then the worst of the rest in proportion to e^-s. A choice from k items becomes k - 1 comparisons of
     the chosen one with each other, in which s is that of Bradley and Terry ([Khetan2016]_). Each has the
-    weight 2/k: then, between equals, slope and information of the sum are those of the choice itself, so
-    standard errors are right. With weights of 1 they would be too small.
+    weight 2/k: then, between equals, slope and expected information of the sum are those of the choice, so
+    standard errors are right there, and nearly so elsewhere. With weights of 1 they would be too small.
 
     Parameters
     ----------

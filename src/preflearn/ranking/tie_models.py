@@ -176,9 +176,10 @@ class TieModel(Uncertain, LinearComparison):
         n = int(kind.max()) + 1
         require(n > 1, n, "the number of clusters", "at least 2")
         loss = problem.law.loss(problem.B.differences(problem.X @ x[:p]), x[p], problem.y)
-        pulled = problem.B.differences(problem.X @ solved[:, :p].T) * (problem.weights * loss.d)[:, None]
-        pulled += np.outer(problem.weights * loss.t * problem.free, solved[:, p])
-        summed = sparse.csr_array((np.ones(len(kind)), (kind, np.arange(len(kind))))) @ pulled
+        by = sparse.csr_array((np.ones(len(kind)), (kind, np.arange(len(kind)))))  # sums over each cluster
+        slopes = by @ (sparse.diags_array(problem.weights * loss.d) @ problem.B.matrix()) @ problem.X
+        summed = slopes @ solved[:, :p].T
+        summed += np.outer(by @ (problem.weights * loss.t * problem.free), solved[:, p])
         return n / (n - 1) * summed.T @ summed
 
 

@@ -160,8 +160,9 @@ class Uncertain(ABC):
         """Numbers q of which q_i + q_j is nearly the variance of s_i - s_j, for each pair of items.
 
         So intervals of half width z sqrt(q_i) compare any two items by eye. They minimise the sum over pairs
-        of (log(q_i + q_j) - log Var(s_i - s_j))² ([FirthMenezes2004]_); of three items they are exact. With
-        pairs, as in `ranks`, their differences take the place of scores.
+        of (log(q_i + q_j) - log Var(s_i - s_j))² ([FirthMenezes2004]_); of three items they are exact. One
+        may be negative, and has no such interval then, as it happens with few clusters. With pairs, as in
+        `ranks`, their differences take the place of scores.
 
         Returns
         -------

@@ -103,7 +103,7 @@ class Elo(RatingSystem):
     likelihood has no ties.
 
     A match of weight 2 moves ratings exactly as two in a row do, but with "fide", which counts it as one
-    game; nu_ sees it twice from the ratings before it, so without a likelihood forecasts differ a little.
+    game; `nu_` sees it twice from the ratings before it, so without a likelihood forecasts differ a little.
 
     Examples
     --------

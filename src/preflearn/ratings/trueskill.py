@@ -125,7 +125,7 @@ class TrueSkill(RatingSystem):
         likelihood, variances = self._likelihood(), self.deviations_**2
         law = likelihood.law(ep=True), likelihood.parameters[0], float(self.dynamics), self.step == "match"
         if self.step == "time":
-            warn_of_walks(f"dynamics={self.dynamics:g}", float(self.dynamics), told[-1], 1.0)
+            warn_of_walks(f"dynamics={float(self.dynamics):g}", float(self.dynamics), told[-1], 1.0)
         known = _trueskill(ids, *told, self.ratings_, variances, self.last_, *law)
         self.deviations_, self.deviation_before_ = np.sqrt(variances), np.sqrt(known[:, 2:])
         return known
