@@ -493,8 +493,7 @@ def n_earlier(matches: Matches, start: int) -> int:
     1
     """
     check_matches(matches)
-    if len(matches) < 2:
-        raise ValueError(f"there are {len(matches)} matches; expected one to forecast and an earlier one")
+    require(len(matches) > 1, len(matches), "the number of matches", "one to forecast and an earlier one")
     good = isinstance(start, int | np.integer) and 0 < as_real(start) < len(matches)
     require(good, start, "start", f"the number of a match, from 1 to {len(matches) - 1}")
     known = int(np.searchsorted(matches.time, matches.time[start]))
@@ -630,7 +629,8 @@ def _clock(times: pd.Series) -> tuple[Floats, bool]:
         days = texts.where(texts.str.match(r"\d{4}-\d\d-\d\d"))
         times = pd.to_datetime(days, format="ISO8601", utc=True, errors="coerce")
         expected = "numbers, or dates: ISO texts such as 2024-01-31, or pandas.to_datetime(..., format=...)"
-        refuse(times.isna().to_numpy(), texts.to_numpy(object), _place(times), expected)
+        if (wrong := times.isna().to_numpy()).any():
+            refuse(wrong, texts.to_numpy(object), _place(times), expected)
     if times.dtype.kind != "M":
         expected = "numbers, or dates (pandas.to_datetime)"
         numbers = _numbers(times, "iuf", expected).astype(np.float64)

@@ -302,7 +302,7 @@ def test_a_start_out_of_range_is_named():
     for start in (0, 60, -1, 2.5, None, True, "1"):
         with pytest.raises(ValueError, match=r"start is .*; expected the number of a match, from 1 to 59"):
             earlier_forecasts(Elo(), matches, y, start)
-    with pytest.raises(ValueError, match="start is 4; expected .* 0 is the first time"):
+    with pytest.raises(ValueError, match=r"start is 4; expected .* 0 is the first time"):
         earlier_forecasts(Elo(), matches, y, 4)
     with pytest.raises(ValueError, match="system is 'elo'; expected a rating system"):
         earlier_forecasts("elo", matches, y, 20)
