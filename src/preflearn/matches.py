@@ -598,7 +598,7 @@ def _check_order(time: Floats) -> None:
 def _complete(frame: pd.DataFrame, column: str) -> pd.Series:
     values = pd.Series(frame[column])
     missing = values.isna().to_numpy()
-    refuse(missing, np.broadcast_to(None, missing.shape), f"column {column!r}", "a value in each row")
+    refuse(missing, np.broadcast_to(np.nan, missing.shape), f"column {column!r}", "a value in each row")
     return values
 
 

@@ -225,7 +225,7 @@ def random_search(
     table = judged(judge, candidates, n_jobs)
     good = np.where(table["converged"], table["evidence"], -np.inf)
     name, why = f"why none of {len(table)} configurations converged", table["error"].max() or "too few sweeps"
-    require(np.isfinite(good).any(), why, name, "ranges in which fits do, or a larger max_iter")
+    require(bool(np.isfinite(good).any()), why, name, "ranges in which fits do, or a larger max_iter")
     best = int(good.argmax())
     values: dict[str, Any] = candidates.iloc[best].to_dict()
     fitted = infer(with_parameters(model, values), matches, played)

@@ -109,7 +109,7 @@ class Trend(Block):
         origin = first if self.origin == "first" else float(self.origin)
         expected = "the first time of each feature, for a covariance that multiplies one with origin 'first'"
         require(origin is not None, origin, "first", expected)
-        since = time - origin
+        since = time - origin  # pyright: ignore[reportOperatorIssue]  (checked above)
         expected = f"none before the origin {self.origin} of a Wiener process: an earlier one, or 'first'"
         refuse(self.noisy & (since < 0), time, "time", expected)
         moved = _congruence(self.transition(np.zeros(len(since)), since), self.variances)
