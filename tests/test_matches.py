@@ -114,7 +114,7 @@ def test_missing_columns_and_rows_are_named():
             [[1, -1], [0, 0]],
             [0, 1],
             ["a", "b"],
-            r"entries of design\[1\] is 0; expected a first and a second",
+            r"entries of design\[1\] is 0; expected two that differ, first",
         ),
         ([[1, -1]], [0], ["a"], "there are 1 features; expected 2"),
         ([[1, -1]], [0], ["a", "a"], "features holds 'a' more than once"),

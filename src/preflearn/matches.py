@@ -560,7 +560,7 @@ def _check_design(design: Any) -> Any:
     design.sum_duplicates()
     design.eliminate_zeros()
     entries = np.diff(design.indptr)
-    refuse(entries == 0, entries, "the number of entries of design", "a first and a second that differ")
+    refuse(entries == 0, entries, "the number of entries of design", "two that differ, first and second")
     return design
 
 
