@@ -248,7 +248,7 @@ FRAMES = [
     (lambda: Matches.from_frame(FRAME.assign(outcome=[HUGE, 0, 1])), "column 'outcome' has dtype object"),
     (lambda: Matches.from_frame(FRAME.assign(time=[0, 1, 1e200])), r"time\[2\] is 1e\+200; expected times"),
     (lambda: Matches([[1j, 0]], [0], "ab"), "design has dtype complex128; expected real numbers"),
-    (lambda: Matches(sparse.csr_array([[1j, 0]]), [0], "ab"), "design has dtype complex128; expected real"),
+    (lambda: Matches(sparse.csr_array([[1j, 0]]), [0], "ab"), "design.data has dtype complex128; expected"),
     (lambda: Matches([[HUGE, 0]], [0], "ab"), r"design\[0, 0\] is 10+\.\.\.; expected a number"),
     (lambda: Matches([[0, 1e200]], [0], "ab"), r"design\[0, 1\] is 1e\+200; expected finite numbers up to"),
     (lambda: Matches([[1, -1]], TWO[1:], "ab"), "time has 1 masked values; expected none"),
@@ -397,7 +397,10 @@ def test_a_search_looks_at_its_grids_and_labels(search):
         refused(lambda wrong=wrong: search(TRAIN, TRAIN, TRAIN, grid[0], wrong), f"^gamma{message}")
     pairs, wide = TRAIN[0], Pairs(np.ones((4, 2)), TRAIN[0].index)
     for k in range(3):
-        for labels, message in [([0, 1], "y has 2 labels for 4 pairs"), (list("abcd"), r"y\[0\] is 'a'")]:
+        for labels, message in [
+            ([0, 1], r"y has shape \(2,\); ex"),
+            (list("abcd"), r"y\[0\] is 'a'"),
+        ]:
             parts = [TRAIN] * 3
             parts[k] = pairs, labels
             refused(lambda parts=parts: search(*parts, *grid), message)

@@ -378,7 +378,7 @@ def test_bad_weights_are_named(measure, weights, message):
     ("y", "message"),
     [
         ([1, 2, 0], r"y\[1\] is 2; expected one of \[-1, 0, 1\]"),
-        ([1, 0], "y has 2 labels for 3 pairs"),
+        ([1, 0], r"y has shape \(2,\); expected \(3,\): one label"),
         ([[1, 0, 1]], r"y has shape \(1, 3\); expected \(3,\)"),
     ],
 )
@@ -393,7 +393,7 @@ def test_bad_labels_are_named(measure, y, message):
         ([1, math.nan, 0], r"(predicted|differences)\[1\] is nan; expected finite numbers"),
         ([[1, 0, 1]], r"(predicted|differences) has shape \(1, 3\); expected"),
         (["a", "b", "c"], r"(predicted|differences)\[0\] is 'a'; expected a number"),
-        ([1, 0], r"y has 3 labels for 2 pairs|predicted has shape \(2,\); expected \(3,\)"),
+        ([1, 0], r"y has shape \(3,\); expected \(2,\)|predicted has shape \(2,\); expected \(3,\)"),
         ([], r"(differences|predicted) is empty|predicted has shape"),
     ],
 )

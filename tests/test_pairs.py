@@ -215,7 +215,7 @@ BAD = [
         lambda index: Pairs(ITEMS, index),
         ([[0, 3]], r"index\[0, 1\] is 3; expected a row number of items, from 0 to 2"),
         ([[0, 1], [-1, 2]], r"index\[1, 0\] is -1; expected a row number of items, from 0 to 2"),
-        ([[0, 1], [2, 2]], "pair 1 compares item 2 with itself; expected two different items"),
+        ([[0, 1], [2, 2]], r"index\[1\] is \[2, 2\]; expected two different items"),
         (np.zeros((0, 2), dtype=int), r"there are no pairs \(index has shape \(0, 2\)\)"),
         ([], r"index has shape \(0,\); expected \(m, 2\)"),
         ([[0.0, 1.0]], "index has dtype float64; expected integers"),
@@ -233,7 +233,7 @@ BAD = [
     *by(
         Pairs(ITEMS, [[0, 1], [1, 2]]).flipped,
         ([1, 2], r"y\[1\] is 2; expected one of \[-1, 0, 1\] \(\+1 first better, -1 second better"),
-        ([1], "y has 1 labels for 2 pairs; expected one label a pair"),
+        ([1], r"y has shape \(1,\); expected \(2,\): one label a pair"),
         ([[1, 0]], r"y has shape \(1, 2\); expected \(2,\): one label a pair"),
     ),
     *by(

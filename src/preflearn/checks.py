@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
@@ -44,12 +45,15 @@ def require(good: bool, value: object, name: str, expected: str) -> None:
         raise ValueError(f"{name} is {shown(value)}; expected {expected}")
 
 
-def refuse(wrong: NDArray, values: NDArray, name: str, expected: str) -> None:
-    """Raise ValueError that shows the first of `values` that is wrong, if there is one."""
+def refuse(wrong: NDArray, values: Any, name: str, expected: str) -> None:
+    """Raise ValueError that shows the first of `values`, or of their entries if sparse, that is wrong."""
     if wrong.any():
         where = tuple(np.argwhere(wrong)[0].tolist())
+        entries = values.data if sparse.issparse(values) else values
+        value = np.asarray(entries[where]).tolist()  # as Python writes it, not np.float64(...)
+        if sparse.issparse(values):
+            where = [ids[where] for ids in values.tocoo().coords]
         place = f"[{', '.join(map(str, where))}]" if where else ""
-        value = np.asarray(values[where]).tolist()  # as Python writes it, not np.float64(...)
         require(False, value, name + place, expected)
 
 
@@ -65,12 +69,12 @@ def check_shape(array: NDArray, name: str, shape: tuple[int | str, ...], meaning
         raise ValueError(f"{name} has shape {array.shape}; expected {expected}")
 
 
-def calls_inside() -> int:
-    """The stacklevel by which a warning shows the line outside of the package that led to it."""
-    frame, level = sys._getframe(1), 1
+def tell(text: str, category: type[Warning]) -> None:
+    """Warn, and point to the line outside of the package that led to it."""
+    frame, level = sys._getframe(), 1
     while frame is not None and frame.f_globals.get("__name__", "").startswith("preflearn."):
         frame, level = frame.f_back, level + 1
-    return level
+    warnings.warn(text, category, stacklevel=level)
 
 
 # ---- Arrays
@@ -170,9 +174,8 @@ def _as_csr(items: Any, name: str) -> Any:
 def _as_dense(items: Any, name: str) -> NDArray[Any]:
     advice = "SVMRank or RankRLS, kernel='linear', keeps n < p items sparse; TruncatedSVD makes p smaller"
     expected = f"at most {_MOST_DENSE:,} numbers, where they become dense: {advice}"
-    require(
-        math.prod(items.shape) <= _MOST_DENSE, items.shape, f"the shape (n, p) of the sparse {name}", expected
-    )
+    fits = math.prod(items.shape) <= _MOST_DENSE
+    require(fits, items.shape, f"the shape (n, p) of the sparse {name}", expected)
     return items.toarray()
 
 
@@ -191,11 +194,8 @@ def check_weights(sample_weight: ArrayLike | None, length: int) -> Floats:
 def check_scale(values: Floats, name: str) -> None:
     """Raise ValueError where squares or differences of values might overflow."""
     largest = max(float(values.max()), -float(values.min()))
-    if largest > LARGEST:
-        raise ValueError(
-            f"{name} holds values up to {largest:.3g} in size; expected at most {LARGEST:g}, since beyond "
-            "products overflow: standardise the features"
-        )
+    expected = f"at most {LARGEST:g}, since beyond products overflow: standardise the features"
+    require(largest <= LARGEST, largest, f"the size of the largest value of {name}", expected)
 
 
 # ---- Comparisons
@@ -219,8 +219,6 @@ def check_labels(y: ArrayLike, n_pairs: int, allow: tuple[int, ...] = (-1, 0, 1)
         On a wrong shape, a length other than m, or a label that is not in `allow`; True is no label.
     """
     array = as_array(y, "y")
-    if array.ndim == 1 and len(array) != n_pairs:
-        raise ValueError(f"y has {len(array)} labels for {n_pairs} pairs; expected one label a pair")
     check_shape(array, "y", (n_pairs,), "one label a pair")
     labels = array
     if array.dtype.kind not in "iuf":  # objects may be numbers; nothing else is
@@ -239,14 +237,11 @@ def check_kinds(y: NDArray, owner: str, ties: bool = True) -> None:
     """Raise unless the labels hold a preference and, where the owner needs `ties`, a tie."""
     if not y.any():
         needs = "both ties and preferences" if ties else "at least one preference (label +1 or -1)"
-        raise ValueError(
-            f"y has only ties (label 0); {owner} needs {needs}: with ties alone, predict 0 for each pair"
-        )
+        needs += ": with ties alone, predict 0 for each pair"
+        raise ValueError(f"y has only ties (label 0); {owner} needs {needs}")
     if ties and y.all():
-        raise ValueError(
-            f"y has only preferences (labels +1 and -1), no ties; {owner} needs both, to learn which "
-            "differences count: use SVMRank, which needs no ties"
-        )
+        needs = "both, to learn which differences count: use SVMRank, which needs no ties"
+        raise ValueError(f"y has only preferences (labels +1 and -1), no ties; {owner} needs {needs}")
 
 
 def check_index(index: ArrayLike, n_items: int) -> NDArray[np.int64]:
@@ -259,12 +254,7 @@ def check_index(index: ArrayLike, n_items: int) -> NDArray[np.int64]:
         raise ValueError(f"index has dtype {array.dtype}; expected integers, the row numbers of items")
     outside = (array < 0) | (array >= n_items)
     refuse(outside, array, "index", f"a row number of items, from 0 to {n_items - 1}")
-    same = array[:, 0] == array[:, 1]
-    if same.any():
-        row = np.argmax(same)
-        raise ValueError(
-            f"pair {row} compares item {array[row, 0]} with itself; expected two different items"
-        )
+    refuse(array[:, 0] == array[:, 1], array, "index", "two different items")
     return array.astype(np.int64, copy=False)
 
 

@@ -26,7 +26,7 @@ _jit: Any = numba.njit  # whose options are typed one by one
 _SUMS = {"reassoc", "contract", "nsz", "nnan"}
 
 
-def njit(function: Callable[..., Any]) -> Any:
+def njit(function: Callable[..., Any], **options: Any) -> Any:
     """Compile a function at its first call; later processes load it from the cache, if there is one.
 
     Sums are added in the order in which they are written.
@@ -34,12 +34,13 @@ def njit(function: Callable[..., Any]) -> Any:
     numba raises where neither the package, nor the user's cache, nor NUMBA_CACHE_DIR can be written. Then the
     function is compiled anew in each process. With NUMBA_DISABLE_JIT=1 it stays a function of Python.
     """
-    return _compiled(function)
-
-
-def njit_sums(function: Callable[..., Any]) -> Any:
-    """`njit`, but sums and extremes are added up in parts, as the processor likes it; of finite numbers."""
-    return _compiled(function, fastmath=_SUMS)
+    if config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
+        return function
+    # What C could call is not made: nobody asks for it, and it takes time.
+    compiled = _jit(no_cfunc_wrapper=True, **options)(function)
+    with suppress(RuntimeError):  # no locator available for the file
+        compiled._cache = _Cache(function)
+    return compiled
 
 
 def njit_part(function: Callable[..., Any], **options: Any) -> Any:
@@ -54,17 +55,11 @@ def njit_part(function: Callable[..., Any], **options: Any) -> Any:
     return function
 
 
-njit_part_sums = partial(njit_part, fastmath=_SUMS)  # with sums and extremes as those of `njit_sums`
-
-
-def _compiled(function: Callable[..., Any], **options: Any) -> Any:
-    if config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
-        return function
-    # What C could call is not made: nobody asks for it, and it takes time.
-    compiled = _jit(no_cfunc_wrapper=True, **options)(function)
-    with suppress(RuntimeError):  # no locator available for the file
-        compiled._cache = _Cache(function)
-    return compiled
+# As a part of those that call it, with no cache of its own; it may take functions.
+njit_inside = partial(_jit, error_model="numpy", forceinline=True)
+# Sums and extremes are added up in parts, as the processor likes it; of finite numbers.
+njit_sums = partial(njit, fastmath=_SUMS)
+njit_part_sums = partial(njit_part, fastmath=_SUMS)
 
 
 class _Cache(FunctionCache):
@@ -123,11 +118,6 @@ def _looked_up(file: Path) -> tuple[str, tuple[Path, ...]]:
             case ast.Raise() if node not in inside:
                 node.exc = None
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest(), tuple(path for path in found if path.exists())
-
-
-def njit_inside(function: Callable[..., Any]) -> Any:
-    """Compile a function as a part of those that call it, with no cache of its own; it may take functions."""
-    return numba.njit(error_model="numpy", forceinline=True)(function)
 
 
 @cache

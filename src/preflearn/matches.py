@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import difflib
 import math
-import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from numbers import Real
@@ -27,7 +26,6 @@ from preflearn.checks import (
     as_array,
     as_floats,
     as_real,
-    calls_inside,
     check_array,
     check_choice,
     check_flag,
@@ -36,6 +34,7 @@ from preflearn.checks import (
     refuse,
     require,
     shown,
+    tell,
 )
 from preflearn.compiled import njit
 from preflearn.pairs import Incidence
@@ -196,7 +195,6 @@ class Matches:
         ([[-1, 1, 0, 1], [0, -1, 1, 0]], [1.0, 3.0], [1, -1])
         """
         columns = [first, second, time, *(name for name in (outcome, advantage) if name is not None)]
-        require(isinstance(frame, pd.DataFrame), frame, "frame", "a DataFrame, one row a match")
         _check_columns(frame, columns, "match")
         names, players, block = _opponents(frame, first, second)
         features: list[Hashable] = list(names)
@@ -297,8 +295,7 @@ class Matches:
         >>> matches.features[3:5]
         (('performance', 'final', 'Ann'), ('performance', 'final', 'Bob'))
         """
-        require(isinstance(frame, pd.DataFrame), frame, "frame", "a DataFrame, one row a player in an event")
-        _check_columns(frame, [event, player, rank, time], "player")
+        _check_columns(frame, [event, player, rank, time], "player in an event")
         table = pd.DataFrame({"event": _texts(frame, event), "player": _texts(frame, player)})
         table["rank"] = _numbers(_complete(frame, rank), "iuf")
         table["time"], dates = _clock(_complete(frame, time))
@@ -356,16 +353,12 @@ class Matches:
         """
         named = np.array([isinstance(name, str) and name != ADVANTAGE for name in self.features])
         ids, wrong = _two_players(self.design.indptr, self.design.indices, self.design.data, named)
-        if wrong < 0:
-            return ids
-        row = slice(*self.design.indptr[wrong : wrong + 2])
-        values = self.design.data[row][named[self.design.indices[row]]]
-        first, second = np.count_nonzero(values == 1), np.count_nonzero(values == -1)
-        raise ValueError(
-            f"match {wrong} has {first} players with +1, {second} with -1 and "
-            f"{len(values) - first - second} with other entries; expected one +1 and one -1: two players, no "
-            "line-ups"
-        )
+        if wrong >= 0:
+            row = slice(*self.design.indptr[wrong : wrong + 2])
+            values = self.design.data[row][named[self.design.indices[row]]].tolist()
+            expected = "one +1 and one -1: two players, no line-ups"
+            require(False, values, f"the list of players' entries in match {wrong}", expected)
+        return ids
 
 
 Fixtures = Matches | pd.DataFrame  # to be forecast
@@ -429,11 +422,6 @@ def as_read(given: Mapping[Hashable, Any]) -> dict[Hashable, Any]:
 def is_performance(name: Any) -> TypeGuard[tuple[str, str, str]]:
     """Whether a feature is the error of a performance in an event."""
     return isinstance(name, tuple) and len(name) == 3 and name[0] == PERFORMANCE
-
-
-def tell(text: str, category: type[Warning]) -> None:
-    """Warn, and point to the line that called this package."""
-    warnings.warn(text, category, stacklevel=calls_inside())
 
 
 def check_clock(columns: dict[str, Any] | None, like: dict[str, Any] | None) -> None:
@@ -505,16 +493,12 @@ def n_earlier(matches: Matches, start: int) -> int:
     1
     """
     check_matches(matches)
-    if len(matches) < 2:
-        raise ValueError(f"there are {len(matches)} matches; expected one to forecast and an earlier one")
+    require(len(matches) > 1, len(matches), "the number of matches", "one to forecast and an earlier one")
     good = isinstance(start, int | np.integer) and 0 < as_real(start) < len(matches)
     require(good, start, "start", f"the number of a match, from 1 to {len(matches) - 1}")
     known = int(np.searchsorted(matches.time, matches.time[start]))
-    if known == 0:
-        raise ValueError(
-            f"match {start} is at time {matches.time[start]:g}, as the first one is; expected a start that "
-            "has an earlier match to learn from"
-        )
+    expected = f"a match that has an earlier one to learn from: {matches.time[start]:g} is the first time"
+    require(known > 0, start, "start", expected)
     return known
 
 
@@ -567,27 +551,16 @@ def _two_players(starts, columns, values, named):
 def _check_design(design: Any) -> Any:
     if not sparse.issparse(design):
         design = as_floats(design, "design")
-    if design.dtype.kind not in "biuf":
-        raise ValueError(f"design has dtype {design.dtype}; expected real numbers")
     check_shape(design, "design", ("N", "M"), "one row a match, one column a feature")
-    if 0 in design.shape:
-        raise ValueError(f"design has shape {design.shape}; expected at least one match and one feature")
+    require(0 not in design.shape, design.shape, "the shape of design", "at least one match and one feature")
     design = sparse.csr_array(_fitting(design))
     design.data = as_floats(design.data, "design.data")
     wrong = ~(np.abs(design.data) <= LARGEST)  # true for NaN
-    if wrong.any():
-        row, column = (ids[wrong][0] for ids in design.tocoo().coords)
-        raise ValueError(
-            f"design[{row}, {column}] is {design.data[wrong][0]}; expected finite numbers up to 1e100 in size"
-        )
+    refuse(wrong, design, "design", "finite numbers up to 1e100 in size")
     design.sum_duplicates()
     design.eliminate_zeros()
-    empty = np.diff(design.indptr) == 0
-    if empty.any():
-        raise ValueError(
-            f"row {np.argmax(empty)} of design has no entries: first and second are the same; "
-            "expected two that differ"
-        )
+    entries = np.diff(design.indptr)
+    refuse(entries == 0, entries, "the number of entries of design", "two that differ, first and second")
     return design
 
 
@@ -617,24 +590,20 @@ def _check_features(features: Iterable[Hashable]) -> tuple[Hashable, ...]:
 
 def _check_order(time: Floats) -> None:
     refuse(np.abs(time) > LARGEST, time, "time", "times up to 1e100 in size")
-    back = np.diff(time) < 0
-    if back.any():
-        row = np.argmax(back) + 1
-        raise ValueError(
-            f"time falls from {time[row - 1]:g} to {time[row]:g} in row {row}; "
-            "expected ascending times: sort the matches by time"
-        )
+    back = np.diff(time, prepend=-np.inf) < 0
+    before = time[np.argmax(back) - 1] if back.any() else 0.0
+    refuse(back, time, "time", f"at least {before:g}, the one before: sort the matches by time")
 
 
 def _complete(frame: pd.DataFrame, column: str) -> pd.Series:
     values = pd.Series(frame[column])
     missing = values.isna().to_numpy()
-    if missing.any():
-        raise ValueError(f"column {column!r} has no value in row {np.argmax(missing)}; expected one in each")
+    refuse(missing, np.broadcast_to(np.nan, missing.shape), f"column {column!r}", "a value in each row")
     return values
 
 
 def _check_columns(frame: pd.DataFrame, columns: list[str], row: str) -> None:
+    require(isinstance(frame, pd.DataFrame), frame, "frame", f"a DataFrame, one row a {row}")
     missing = [c for c in columns if not isinstance(c, str | int) or list(frame).count(c) != 1]
     require(not missing, list(frame), "the list of columns", f"also {shown(missing)}, once each")
     require(len(frame) > 0, len(frame), "the number of rows of the frame", f"at least one {row}")
@@ -659,13 +628,9 @@ def _clock(times: pd.Series) -> tuple[Floats, bool]:
         texts = times.astype(str)  # 03/04/2024 has two meanings, and 2024 is a number
         days = texts.where(texts.str.match(r"\d{4}-\d\d-\d\d"))
         times = pd.to_datetime(days, format="ISO8601", utc=True, errors="coerce")
-        if times.isna().any():
-            row = int(np.argmax(times.isna()))
-            text = f"{_place(times)} holds {shown(texts.iloc[row])}" + f" in row {row}" * (len(texts) > 1)
-            expected = (
-                "numbers, or dates: ISO texts such as 2024-01-31, or pandas.to_datetime(..., format=...)"
-            )
-            raise ValueError(f"{text}; expected {expected}")
+        expected = "numbers, or dates: ISO texts such as 2024-01-31, or pandas.to_datetime(..., format=...)"
+        if (wrong := times.isna().to_numpy()).any():
+            refuse(wrong, texts.to_numpy(object), _place(times), expected)
     if times.dtype.kind != "M":
         expected = "numbers, or dates (pandas.to_datetime)"
         numbers = _numbers(times, "iuf", expected).astype(np.float64)

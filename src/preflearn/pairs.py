@@ -374,10 +374,9 @@ class Pairs:
             raise ValueError("a dense (m, 2, p) array of Pairs can only be made by copying")
         asking = sys._getframe(1).f_back  # check_array of scikit-learn asks by a function of its own
         if asking and asking.f_code.co_name == "check_array" and asking.f_locals.get("allow_nd") is False:
-            raise ValueError(
-                f"pairs have shape {self.shape}; scikit-learn's own steps expect a matrix: in a pipeline "
-                "write OnItems(StandardScaler()), of preflearn.ground, for StandardScaler()"
-            )
+            how = "in a pipeline write OnItems(StandardScaler()), of preflearn.ground, for StandardScaler()"
+            text = f"pairs have shape {self.shape}; scikit-learn's own steps expect a matrix"
+            raise ValueError(f"{text}: {how}")
         return np.asarray(check_items(self.items)[self.index], dtype=dtype)
 
     def __getitem__(self, key: int | slice | ArrayLike) -> Pairs:

@@ -164,7 +164,7 @@ def test_an_impossible_tolerance_ends_with_the_rounding():
     [
         ({}, [[0.5], [0.25]], [1, 1], "all 2 labels are"),
         ({}, [[0.5], [0.25]], [1, 0], r"y\[1\] is 0"),
-        ({}, [[0.5], [0.25]], [1], "1 labels for 2 pairs"),
+        ({}, [[0.5], [0.25]], [1], r"y has shape \(1,\); expected \(2,\)"),
         ({}, [[0.5], [1.25]], [1, -1], r"U\[1, 0\] is 1.25"),
         ({}, np.zeros((0, 2)), [], "empty"),
         ({"C": 1e-13}, [[0.5], [0.25]], [1, -1], r"C is 1e-13; expected a number from 1e-12 to 1e\+06"),

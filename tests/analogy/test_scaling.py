@@ -146,7 +146,7 @@ def test_bad_parameters_are_named(change, message):
         ([[0.0, np.nan]], r"X\[0, 1\] is nan; expected finite numbers"),
         ([1.0, 2.0], r"X has shape \(2,\)"),
         (np.empty((0, 2)), "X is empty"),
-        ([[1e200, 0.0]], "X holds values up to 1e\\+200"),
+        ([[1e200, 0.0]], "the largest value of X is 1e\\+200"),
     ],
 )
 def test_bad_items_are_named(X, message):

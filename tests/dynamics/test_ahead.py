@@ -124,7 +124,7 @@ def test_sweeps_that_run_in_circles_are_damped():
         ({"start": 0}, "start is 0; expected the number of a match, from 1 to 119"),
         ({"start": True}, "start is True"),
         ({"start": np.timedelta64(1, "D")}, r"start is .*timedelta"),
-        ({"start": 1}, "at time 0, as the first one is"),
+        ({"start": 1}, r"start is 1; expected .* 0 is the first time"),
         ({"model": "Elo"}, "expected a DynamicComparisons"),
         ({"tol": 0}, "tol is 0"),
         ({"y": np.where(np.arange(120) == 110, 3, 1)}, r"y\[110\] is 3"),

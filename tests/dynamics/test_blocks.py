@@ -109,5 +109,5 @@ def test_a_factor_without_noise_needs_no_first_time(covariance):
 
 
 def test_times_before_the_origin():
-    with pytest.raises(ValueError, match=r"a time is -2, before the origin -1\.0 of a Wiener process"):
+    with pytest.raises(ValueError, match=r"is -2\.0; expected none before the origin -1\.0 of a"):
         Wiener(origin=-1.0).state_space().initial(np.array([0.0, -2.0]))

@@ -174,7 +174,7 @@ def test_frames_of_row_numbers_are_players(kind):
 
 
 def test_bad_input_is_named():
-    with pytest.raises(ValueError, match="itself"):
+    with pytest.raises(ValueError, match=r"index\[0\] is \[1, 1\]; expected two different items"):
         diagnose([[1, 1]])
     with pytest.raises(ValueError, match=r"y has shape \(1,\); expected \(2,\)"):
         diagnose([[0, 1], [1, 2]], [1])

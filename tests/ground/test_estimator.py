@@ -114,7 +114,7 @@ def test_bad_input_to_a_fitted_estimator_is_named():
         model.decision_function(np.zeros((4, 3)))
     with pytest.raises(ValueError, match="there are no pairs"):
         model.predict(pairs[[]])
-    with pytest.raises(ValueError, match="y has 3 labels for 120 pairs"):
+    with pytest.raises(ValueError, match=r"y has shape \(3,\); expected \(120,\): one label a pair"):
         model.score(pairs, [1, 0, 1])
     with pytest.raises(ValueError, match=r"y\[0\] is 7; expected"):
         model.score(pairs, np.full(len(pairs), 7))

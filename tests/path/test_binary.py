@@ -121,7 +121,7 @@ def test_weights_that_never_change():
         ([[1.0, 0.5], [0.4, 1.0]], [1, -1], "symmetric"),
         ([[1.0, np.nan], [np.nan, 1.0]], [1, -1], r"K\[0, 1\] is nan"),
         ([[1.0, 0.0]], [1, -1], r"shape \(1, 2\)"),
-        (np.eye(3), [1, -1], "2 labels for 3"),
+        (np.eye(3), [1, -1], r"y has shape \(2,\); expected \(3,\)"),
         (np.eye(2), [1, 0], r"y\[1\]"),
         (np.eye(2), [1, 1], "expected both"),
         ([[1.0, 2.0], [2.0, 1.0]], [1, -1], "eigenvalues from -1 to 3"),
@@ -239,7 +239,7 @@ def test_the_gram_matrix_is_kept_and_not_copied():
 def test_a_path_that_rounding_spoils_says_so():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((30, 3)), np.where(np.arange(30) % 2, 1, -1)
-    with pytest.warns(ConvergenceWarning, match="at the end the duality gap is .* of the objective"):
+    with pytest.warns(ConvergenceWarning, match="svm_path: the duality gap is .* of the objective"):
         path = svm_path((1 + 30 * X @ X.T) ** 3, y, lambda_min=1e-7)
     assert path.duality_gap(1e-7) > 1e-4
 

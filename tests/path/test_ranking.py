@@ -111,7 +111,7 @@ ROUGH = rbf_kernel(PAIRS.items) + 0.5 * np.eye(10, k=1)
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"y": TIED}, r"y\[3\] is 0, a tie, one of 1"),
+        ({"y": TIED}, r"y\[3\] is 0; expected preferences, -1 or \+1: leave out ties, of which there are 1"),
         ({"pairs": PAIRS[:0], "y": Y[:0]}, "no pairs"),
         ({"lambda_min": 1e6}, "lambda_min is 1000000.0; expected .* all weights are 1"),
         ({"lambda_min": ranksvm_path(PAIRS, Y, max_events=1).breakpoints[0]}, "all weights are 1"),

@@ -34,7 +34,7 @@ EACH = pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: type(lea
         ({}, {"qid": [0, 0, 1], "graph": np.ones((3, 3))}, "both qid and graph are given"),
         ({}, {"qid": [0, 1, 2]}, "no two of the 3 items are compared"),
         ({}, {"graph": np.eye(3)}, "no two of the 3 items are compared"),
-        ({}, {"graph": -np.ones((3, 3))}, "the weight graph"),
+        ({}, {"graph": -np.ones((3, 3))}, r"graph\[0, 0\] is -1"),
         ({}, {"graph": np.ones((2, 2))}, r"graph has shape \(2, 2\)"),
         ({}, {"validation": [1, 2]}, r"validation is \[1, 2\]; expected a tuple"),
         ({}, {"validation": ([[1.0, 2.0]], [1.0])}, "the X of validation has shape"),

@@ -56,7 +56,7 @@ def test_a_large_constant_spoils_nothing():
     [
         ((3, None, sparse.eye_array(2), 0.0), r"graph has shape \(2, 2\); expected \(3, 3\)"),
         ((2, None, np.array([[0, np.nan], [0, 0]]), 0.0), r"graph\[0, 1\] is nan"),
-        ((2, None, sparse.csr_array([[0, np.inf], [0, 0]]), 0.0), r"the weight graph\[0, 1\] is inf"),
+        ((2, None, sparse.csr_array([[0, np.inf], [0, 0]]), 0.0), r"graph\[0, 1\] is inf"),
     ],
 )
 def test_bad_graphs_are_named(arguments, words):

@@ -88,9 +88,9 @@ def test_an_offset_of_linear_functions_does_not_make_the_loss_rise(backfit):
 @pytest.mark.parametrize(
     ("factors", "message"),
     [
-        ((1e90, 1.0), "the values of the functions are up to .* in size; expected 0, or from 1e-100 to 1e"),
-        ((1e-90, 1.0), "the values of the functions are up to .*e-18. in size; expected 0, or from 1e-100"),
-        ((1.0, 1e-160), "the differences of the scores y are up to .*e-16. in size; expected 0, or from"),
+        ((1e90, 1.0), "largest size of the values of the functions is .*; expected 0, or from 1e-100 to 1e"),
+        ((1e-90, 1.0), "largest size of the values of the functions is .*e-18.; expected 0, or from 1e-100"),
+        ((1.0, 1e-160), "largest size of the differences of the scores y is .*e-16.; expected 0, or from"),
         ((1e30, 1e90), "in the loss the scores have the norm .*, the functions up to .*; expected a product"),
     ],
 )

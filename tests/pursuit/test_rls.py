@@ -418,7 +418,7 @@ def test_the_subset_is_drawn_by_its_seed():
         ({"random_state": 0.1}, "random_state is 0.1; expected a seed, a whole number .*, or None"),
         ({"alpha": -1.0}, "alpha is -1.0; expected a number of at least 0, or several"),
         ({"alpha": [1.0, -1.0]}, r"alpha\[1\] is -1.0"),
-        ({"alpha": [1.0, 2.0]}, "alpha has 2 values and there is no validation"),
+        ({"alpha": [1.0, 2.0]}, r"alpha is \[1.0, 2.0\]; expected one number, or validation"),
         ({"kernel": "precomputed"}, r"X has shape \(3, 1\).*'precomputed'"),
         ({"kernel": lambda X, Y: -X @ Y.T}, "eigenvalues from -"),
         ({"kernel": lambda X, Y: X + Y.T**2}, "expected a symmetric K"),

@@ -195,7 +195,7 @@ def test_long_chains_and_items_without_a_win_by_both_ways(monkeypatch, form, few
 
 
 def test_bad_sparse_degrees_are_named(monkeypatch):
-    for data, message in ((-0.1, r"the data of P\[0\] is -0.1"), (np.nan, "is nan"), (1e101, r"is 1e\+101")):
+    for data, message in ((-0.1, r"P\[0, 1\] is -0.1"), (np.nan, "is nan"), (1e101, r"is 1e\+101")):
         with pytest.raises(ValueError, match=message):
             bradley_terry(sparse.csr_array(([data], ([0], [1])), shape=(2, 2)))
     with pytest.raises(ValueError, match=r"P has shape \(2, 3\); expected \(n, n\)"):

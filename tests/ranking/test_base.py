@@ -100,7 +100,7 @@ def test_input_and_parameters_stay_as_they_are(learner):
         ([[0.0], [1.0]], [1, 2], [0], r"qid has shape \(1,\)"),
         ([[0.0], [1.0]], [1, 2], [0, None], "qid"),
         ([0.0, 1.0], [1, 2], None, r"X has shape \(2,\)"),
-        ([[0.0], [1e101]], [1, 2], None, "X holds values up to 1e\\+101 .*: standardise the features"),
+        ([[0.0], [1e101]], [1, 2], None, "the largest value of X is 1e\\+101; .*: standardise the features"),
     ],
 )
 def test_bad_training_data_is_named(learner, X, rank, qid, message):
@@ -117,7 +117,7 @@ def test_bad_queries_are_named(learner):
         (X[:, :2], "Q has 2 features; expected 3, the features of the fit"),
         ([[0.0, np.nan, 1.0]], r"Q\[0, 1\] is nan; expected finite numbers"),
         (np.empty((0, 3)), "Q is empty"),
-        ([[0.0, 1e101, 1.0]], r"Q holds values up to 1e\+101 in size; expected at most 1e\+100"),
+        ([[0.0, 1e101, 1.0]], r"the size of the largest value of Q is 1e\+101; expected at most 1e\+100"),
     ):
         with pytest.raises(ValueError, match=message):
             learner.rank(Q)

@@ -135,7 +135,7 @@ def test_queries_without_a_pair_change_nothing():
 
 
 def test_a_net_does_not_rank_by_its_first_weights():
-    with pytest.raises(ValueError, match="equal where their ranks differ"):
+    with pytest.raises(ValueError, match="expected items of a query that differ where their ranks do"):
         RankNet().fit(np.ones((5, 2)), np.arange(5))
 
 

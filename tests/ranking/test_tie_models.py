@@ -224,7 +224,7 @@ def test_bad_input_is_named(model):
         (np.zeros(60), None, needs),
         (y, (y == 0).astype(float), "y has only ties"),
         (np.full(60, 2), None, r"y\[0\] is 2"),
-        (y[1:], None, "labels for 60 pairs"),
+        (y[1:], None, r"y has shape \(59,\); expected \(60,\)"),
         (y, -np.ones(60), "sample_weight"),
     ):
         with pytest.raises(ValueError, match=message):

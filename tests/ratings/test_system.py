@@ -236,7 +236,12 @@ def test_bad_matches_are_named_and_leave_the_old_fit(system):
     refused("matches is array.*; expected Matches", np.ones((3, 2)), [1, 1, 1])
     refused(r"y\[0\] is 2", matches, np.full(len(y), 2))
     refused("60", matches, y[1:])
-    refused("match 0 has 2 players", Matches([[1, 1, -1, -1]], [0], list("abcd")), [1], advantage=0)
+    refused(
+        r"match 0 is \[1.0, 1.0, -1.0, -1.0\]; expected one",
+        Matches([[1, 1, -1, -1]], [0], list("abcd")),
+        [1],
+        advantage=0,
+    )
     refused("have no feature 'advantage'", Matches([[1, -1]], [0], ["a", "b"]), [1], advantage=10)
     if 0 not in system.classes_:
         tied = np.where(np.arange(60) == 1, 0, y)
@@ -297,7 +302,7 @@ def test_a_start_out_of_range_is_named():
     for start in (0, 60, -1, 2.5, None, True, "1"):
         with pytest.raises(ValueError, match=r"start is .*; expected the number of a match, from 1 to 59"):
             earlier_forecasts(Elo(), matches, y, start)
-    with pytest.raises(ValueError, match="match 4 is at time 0, as the first one is"):
+    with pytest.raises(ValueError, match=r"start is 4; expected .* 0 is the first time"):
         earlier_forecasts(Elo(), matches, y, 4)
     with pytest.raises(ValueError, match="system is 'elo'; expected a rating system"):
         earlier_forecasts("elo", matches, y, 20)

@@ -138,10 +138,10 @@ def test_forward_splits_serve_as_cv():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"time": [2, 1, 3]}, "time falls from 2 to 1 in row 1; expected ascending times"),
-        ({"time": [1, np.nan, 3]}, "column 'time' has no value in row 1"),
+        ({"time": [2, 1, 3]}, r"time\[1\] is 1\.0; expected at least 2, the one before"),
+        ({"time": [1, np.nan, 3]}, r"column 'time'\[1\] is \S+; expected a value in each row"),
         ({"second": ["b", "a", "a"]}, "'a' meets himself in row 1; expected two different opponents"),
-        ({"first": ["a", "b", None]}, "column 'first' has no value in row 2"),
+        ({"first": ["a", "b", None]}, r"column 'first'\[2\] is \S+; expected a value in each row"),
         ({"outcome": [1, 2, 0]}, r"y\[1\] is 2; expected one of"),
     ],
 )

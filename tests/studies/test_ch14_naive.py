@@ -48,7 +48,7 @@ def test_smoothing_1_is_the_posterior_mean_of_equally_likely_chances():
     ("index", "y", "smoothing", "message"),
     [
         ([[0, 10**7]], [1], 1.0, r"index\[0, 1\] is 10000000"),
-        ([[0, 0]], [1], 1.0, "compares item 0 with itself"),
+        ([[0, 0]], [1], 1.0, r"index\[0\] is \[0, 0\]; expected two"),
         ([[0, 1]], [0], 1.0, r"y\[0\] is 0"),
         ([[0, 1]], [1], 0.0, "smoothing is 0.0; expected a positive number"),
     ],

@@ -118,11 +118,8 @@ class Able2Rank(PairwiseLearner):
             if len(train) and len(valid):
                 share = self._shares(better[valid], better[train], _CHOICES)
                 wrong.append((share < 0.5) + (share == 0.5) / 2)
-        if not wrong:
-            raise ValueError(
-                f"no half of the {len(pairs.items)} objects has pairs to train while the other has pairs to "
-                "validate; expected more objects, or a number as k"
-            )
+        expected = f"a number, or more objects: no half of the {len(pairs.items)} objects has pairs to train "
+        require(len(wrong) > 0, self.k, "k", expected + "while the other has pairs to validate")
         return dict(zip(_CHOICES, np.hstack(wrong).mean(axis=1).tolist(), strict=True))
 
     def _shares(self, V: Floats, better: Floats, choices: tuple[int, ...]) -> Floats:

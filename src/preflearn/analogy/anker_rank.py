@@ -151,11 +151,9 @@ class AnKerRank(PairwiseLearner):
         problem = Problem(kernel(U), labels, not kernel.odd)
         folds = halves(pairs, self.split, self.n_repeats, rng, copies=len(U) // len(pairs))
         folds = [fold for fold in folds if problem.can_use(fold)]
-        if self.C == "path" and not folds:
-            raise ValueError(
-                f"no fold of the {len(pairs)} pairs has two kinds of examples to train and any to "
-                "validate; expected more pairs or queries, or a number as C"
-            )
+        expected = f"a number, or more pairs or queries: no fold of the {len(pairs)} pairs has two kinds of "
+        expected += "examples to train and any to validate"
+        require(self.C != "path" or len(folds) > 0, self.C, "C", expected)
         self.curve_ = select(problem, folds, self.loss) if self.C == "path" else None
         C = 1 / self.curve_.lam if self.curve_ else float(self.C)
         coef, self.intercept_, self.C_ = LOSSES[self.loss](problem, C)
@@ -198,9 +196,8 @@ class AnKerRank(PairwiseLearner):
         check_choice(self.loss, "loss", tuple(LOSSES))
         check_count(self.n_repeats, "n_repeats", 1)
         odd = self.orientation == "antisymmetric"
-        require(
-            not odd or self.zero == "apart", self.zero, "zero", "'apart' with orientation 'antisymmetric'"
-        )
+        good = not odd or self.zero == "apart"
+        require(good, self.zero, "zero", "'apart' with orientation 'antisymmetric'")
         return generator(self.random_state, fresh=True)
 
 
@@ -226,11 +223,8 @@ def _oriented(better: Floats, orientation: Orientation, rng: np.random.Generator
         return better, np.ones(m)
     if orientation == "both":
         return np.vstack([better, -better]), np.repeat([1.0, -1.0], m)
-    if m == 1:
-        raise ValueError(
-            "there is one pair, which makes one class of examples; expected more, or orientation 'both' or "
-            "'antisymmetric'"
-        )
+    expected = "more, as one pair makes one class of examples, or orientation 'both' or 'antisymmetric'"
+    require(m > 1, m, "the number of pairs", expected)
     coins = rng.choice([-1.0, 1.0], m)
     if np.all(coins == coins[0]):
         coins[rng.integers(m)] *= -1

@@ -25,7 +25,7 @@ from numba.core import config
 from numpy.typing import ArrayLike
 
 from preflearn.checks import Floats, check_array, check_choice, check_count, refuse
-from preflearn.compiled import _compiled, njit_part
+from preflearn.compiled import njit, njit_part
 
 Zero = Literal["apart", "positive"]  # what sign(0) is
 
@@ -38,7 +38,7 @@ _WORTH = 1e6  # nanoseconds of work that are worth threads, which take some 3e5 
 
 def njit_free(function: Callable[..., Any]) -> Any:
     """`preflearn.compiled.njit` for threads: other Python code runs meanwhile."""
-    return _compiled(function, nogil=True)
+    return njit(function, nogil=True)
 
 
 def analogy_kernel(

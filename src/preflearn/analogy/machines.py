@@ -8,7 +8,6 @@ References
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -20,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from preflearn.analogy.additive import Logistic
 from preflearn.analogy.coarse import AllFunctions
 from preflearn.analogy.training import Fold
-from preflearn.checks import Floats, Ids
+from preflearn.checks import Floats, Ids, require, tell
 from preflearn.ground.dual import Rows, best_bias, maximise
 from preflearn.ground.gram import DenseGram
 from preflearn.ground.newton import newton
@@ -82,11 +81,8 @@ def _by_path(problem: Problem, C: float) -> Machine:
     path, lam = _path(problem, 1 / C), 1 / C
     if lam < path.lambda_end:
         lam = path.lambda_end
-        warnings.warn(
-            f"rounding ends the path of the machine at C = {1 / lam:.3g}, which is taken in place of {C:.3g}",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
+        text = f"rounding ends the path of the machine at C = {1 / lam:.3g}, taken in place of {C:.3g}"
+        tell(text, ConvergenceWarning)
     bias = path.bias(lam) if isinstance(path, BinaryPath) else 0.0
     return Machine(problem.labels * path.alpha(lam) / lam, bias, 1 / lam)
 
@@ -190,10 +186,8 @@ def select(problem: Problem, folds: list[Fold], loss: str) -> Selection:
     if loss == "hinge":
         curves = [_curve(problem, fold) for fold in folds]
         parts = [curve for curve in curves if curve is not None]
-        if not parts:
-            raise ValueError(
-                "in all folds every C gives the same machine; expected a number as C, or other items"
-            )
+        expected = "a number, or other items: in all folds every C gives the same machine"
+        require(len(parts) > 0, "path", "C", expected)
         return merged(parts, len(problem.labels), common=True)
     found = [out_of_fold(problem, folds, loss, 1 / lam) for lam in GRID]
     losses = np.array([(labels * values <= 0).mean() for values, labels in found])

@@ -24,12 +24,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.checks import Floats, Ids, PerMatch, as_real, require
+from preflearn.checks import Floats, Ids, PerMatch, as_real, require, tell
 from preflearn.dynamics.covariances.prior import warn_of_units
 from preflearn.dynamics.engine.algorithm import Sweep, update_matches
 from preflearn.dynamics.engine.threads import njit_free
 from preflearn.dynamics.model import DynamicComparisons, check_problem, differences, infer, laid_out
-from preflearn.matches import Matches, n_earlier, tell
+from preflearn.matches import Matches, n_earlier
 
 _STILL = 0.05  # of the tolerance: a match whose moments moved by less is not updated
 _DEBT = 1.0  # of the tolerance: a feature whose scores moved by less is not smoothed, unless it is forecast

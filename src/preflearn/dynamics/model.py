@@ -37,6 +37,7 @@ from preflearn.checks import (
     refuse,
     require,
     shown,
+    tell,
 )
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.prior import REST, Prior, by_name, warn_of_units
@@ -61,7 +62,6 @@ from preflearn.matches import (
     given_outcomes,
     is_performance,
     joined,
-    tell,
     warn_of_strangers,
 )
 from preflearn.metrics import comparison_loss

@@ -20,9 +20,9 @@ from scipy import sparse
 from scipy.optimize import linprog
 from scipy.sparse.csgraph import connected_components
 
-from preflearn.checks import as_array, check_array, check_index, require, shown
+from preflearn.checks import as_array, check_array, check_index, require, shown, tell
 from preflearn.ground.tie_laws import DENSE
-from preflearn.matches import Matches, as_outcomes, given_outcomes, tell
+from preflearn.matches import Matches, as_outcomes, given_outcomes
 from preflearn.pairs import Incidence, Pairs, as_pairs
 
 A_PRIOR = 0.1  # a penalty that says something of its own; a weaker one is to leave it to the data

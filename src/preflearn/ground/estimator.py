@@ -9,10 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import Floats, check_items, require
+from preflearn.checks import Floats, check_items, require, tell
 from preflearn.ground.diagnosis import indicated
 from preflearn.ground.kernels import distinct_items, distinct_rows
-from preflearn.matches import tell
 from preflearn.metrics import comparison_loss, threshold
 from preflearn.pairs import Pairs, as_pairs
 
@@ -155,9 +154,8 @@ class OnItems(TransformerMixin, BaseEstimator):
 
     def fit(self, pairs: Pairs | ArrayLike, y: ArrayLike | None = None) -> Self:
         """Fit a clone of the transformer to the distinct items of the pairs; y is ignored."""
-        require(
-            hasattr(self.transformer, "transform"), self.transformer, "transformer", "one of scikit-learn"
-        )
+        good = hasattr(self.transformer, "transform")
+        require(good, self.transformer, "transformer", "one of scikit-learn")
         pairs = as_pairs(pairs, keep=True)
         self.transformer_ = clone(self.transformer).fit(pairs.items[distinct_items(pairs)[0]])  # pyright: ignore[reportAttributeAccessIssue]
         return self

@@ -6,14 +6,13 @@ minimum may be at least. The certificate is that of the point that is returned, 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.checks import Floats
+from preflearn.checks import Floats, tell
 
 _ROUNDING = 1e-15  # a decrement below this share of the value; some such steps, and no more can be had
 _SOME = 3
@@ -101,11 +100,8 @@ def conjugate_gradients(
     return False
 
 
-def warn_of_gap(name: str, gap: float, most: float, remedy: str, calls: int = 1) -> None:
-    """A ConvergenceWarning, if the gap is larger, to who called what is so many calls above."""
+def warn_of_gap(name: str, gap: float, most: float, remedy: str) -> None:
+    """A ConvergenceWarning, if the gap is larger."""
     if not gap <= most:
-        warnings.warn(
-            f"{name}: the duality gap is {gap:.1e} of the objective; expected at most {most:g}: {remedy}",
-            ConvergenceWarning,
-            stacklevel=2 + calls,
-        )
+        text = f"{name}: the duality gap is {gap:.1e} of the objective; expected at most {most:g}: {remedy}"
+        tell(text, ConvergenceWarning)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -22,11 +23,12 @@ from preflearn.matches import as_times
 from preflearn.pairs import GROUPS, Pairs
 
 
+@dataclass(eq=False, repr=False)
 class _Splitter(BaseCrossValidator):
     """Pairs by the units of their two items: those among seen units train, those among held ones test."""
 
-    n_splits: int
-    _kind: str
+    n_splits: int = 5
+    _kind: ClassVar[str]
 
     def get_n_splits(self, X: object = None, y: object = None, groups: object = None) -> int:
         """The number of splits, whatever is split."""
@@ -52,13 +54,11 @@ class _Splitter(BaseCrossValidator):
         """
         pairs = as_compared(pairs)
         folds = split_units(self._units(pairs, groups), self._scheme(), "n_splits", self._kind)
-        for fold, (train, test) in enumerate(folds):
-            if len(train) == 0 or len(test) == 0:
-                missing = "test" if len(train) else "train"
-                raise ValueError(
-                    f"split {fold} of {self.n_splits} has no pair to {missing} among {len(pairs)} pairs; "
-                    f"expected fewer splits, or {self._kind} with more pairs"
-                )
+        expected = f"some of the {len(pairs)} pairs: fewer splits, or {self._kind} with more pairs"
+        for fold, parts in enumerate(folds):
+            for part, purpose in zip(parts, ("train", "test"), strict=True):
+                have = f"the number of pairs to {purpose} in split {fold} of {self.n_splits}"
+                require(len(part) > 0, 0, have, expected)
         return iter(folds)
 
     @abstractmethod
@@ -94,7 +94,6 @@ class ItemKFold(_Splitter):
 
     _kind = "items"
 
-    n_splits: int = 5
     shuffle: bool = False
     random_state: int | np.random.Generator | np.random.RandomState | None = None
 
@@ -149,9 +148,6 @@ class DateSplit(_Splitter):
     """
 
     _kind = "dates"
-
-    def __init__(self, n_splits: int = 5) -> None:
-        self.n_splits = n_splits
 
     def _scheme(self) -> TimeSeriesSplit:
         return TimeSeriesSplit(self.get_n_splits())

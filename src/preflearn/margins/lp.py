@@ -16,9 +16,8 @@ from scipy.linalg import null_space
 
 from preflearn.checks import Floats, check_kinds
 from preflearn.ground.estimator import LinearComparison
-from preflearn.ground.newton import warn_of_gap
 from preflearn.margins.central import largest_ratio, nonnegative
-from preflearn.margins.rows import INACCURATE, RANK, Rows, Solution, extremes, grow_working_set, least_squares
+from preflearn.margins.rows import RANK, Rows, Solution, extremes, grow_working_set, least_squares
 from preflearn.margins.separable import verified
 from preflearn.pairs import Pairs
 
@@ -100,7 +99,7 @@ class MarginLP(LinearComparison):
         preferred, missed = np.abs(dual[~ties]).sum(), (dual * rows.sign) @ rows.values
         bound = 1 - 2 * preferred + np.abs(missed) @ np.abs(self.coef_)
         self.kkt_residual_ = max(abs(bound - self.margin_) / self.margin_, np.abs(dual).sum() - 1)
-        warn_of_gap("MarginLP", self.kkt_residual_, INACCURATE, "standardise the features")
+        rows.warn_of_residual("MarginLP", self.kkt_residual_)
         return self
 
 

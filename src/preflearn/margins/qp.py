@@ -17,17 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from preflearn.checks import Floats, check_kinds
 from preflearn.ground.estimator import LinearComparison
 from preflearn.ground.interior import Interior
-from preflearn.ground.newton import warn_of_gap
 from preflearn.margins.central import in_span, interior_point, nonnegative, tight
-from preflearn.margins.rows import (
-    EXACT,
-    INACCURATE,
-    Rows,
-    Solution,
-    extremes,
-    grow_working_set,
-    least_squares,
-)
+from preflearn.margins.rows import EXACT, Rows, Solution, extremes, grow_working_set, least_squares
 from preflearn.margins.separable import verified
 from preflearn.pairs import Pairs
 
@@ -108,7 +99,7 @@ class MarginQP(LinearComparison):
         self.dual_coef_ = rows.multipliers(work, solution.dual) * (2 / (s - t) / scale**2)
         self.support_ = np.flatnonzero(self.dual_coef_)
         self.kkt_residual_ = self._kkt_residual(rows)
-        warn_of_gap("MarginQP", self.kkt_residual_, INACCURATE, "standardise the features")
+        rows.warn_of_residual("MarginQP", self.kkt_residual_)
         return self
 
     def _kkt_residual(self, rows: Rows) -> float:

@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lstsq
 
-from preflearn.checks import Floats, check_labels
+from preflearn.checks import Floats, check_labels, refuse
+from preflearn.ground.newton import warn_of_gap
 from preflearn.pairs import Pairs, as_pairs
 
 _EPS = np.finfo(np.float64).eps
 RANK = 1e-12  # smallest singular value, relative to the largest, that counts
 _SMALL = 1e-140  # differences below this, and above its inverse, lose digits when squared
-INACCURATE = 1e-7  # a relative violation of the optimality conditions that is worth a warning
+_INACCURATE = 1e-7  # a relative violation of the optimality conditions that is worth a warning
 _NEAR = 0.05  # rows that an answer does not violate by so much, in units of s - t, are added with others
 _BATCH = 4  # rows of each kind that a working set grows by, in units of p
 _ROUGH, EXACT = 1e-2, 1e-13  # gaps, relative to the objective, while rows are gathered and in the end
@@ -50,14 +51,15 @@ class Rows(NamedTuple):
             rows = cls(pairs, y, pairs.differences(), y == 0, np.where(y == -1, -1, 1).astype(np.int8))
         largest = rows.largest()
         extreme = (largest != 0) & ~((largest >= _SMALL) & (largest <= 1 / _SMALL))
-        if extreme.any():
-            column = int(np.argmax(extreme))
-            raise ValueError(
-                f"the largest difference in feature {column} is {largest[column]:.1e}; scale the features: "
-                f"expected it to be 0 or between {_SMALL} and {1 / _SMALL:.0e}, so that no square overflows"
-            )
+        expected = f"0, or between {_SMALL} and {1 / _SMALL:.0e}, so that no square overflows: scale them"
+        refuse(extreme, largest, "the largest difference of features", expected)
         np.negative(rows.values, out=rows.values, where=(y == -1)[:, None])
         return rows
+
+    @staticmethod
+    def warn_of_residual(name: str, residual: float) -> None:
+        """A ConvergenceWarning, if the conditions of an optimum are violated by more than rounding."""
+        warn_of_gap(name, residual, _INACCURATE, "standardise the features")
 
     def largest(self) -> Floats:
         """The largest absolute value of each column, shape (p,), without a copy of the rows."""

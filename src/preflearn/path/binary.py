@@ -11,17 +11,16 @@ References
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
-from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.checks import Floats, Ids, check_array, check_labels, check_real
 from preflearn.ground.gram import check_gram, fixed
 from preflearn.ground.kernels import check_definite
+from preflearn.ground.newton import warn_of_gap
 from preflearn.path.graph import BOUND, Graph, check_entries, retrace
 from preflearn.path.regularization import RegularizationPath, Selection, steps, widest
 from preflearn.path.walk import Course, Walk, still
@@ -286,13 +285,9 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> BinaryPa
     K, y = _check_problem(K, y)
     lambda_min = check_real(lambda_min, "lambda_min", "a finite number of at least 0", least=0.0)
     path = trusted_path(K, y, lambda_min)._warned("svm_path")
-    if lambda_min > 0 and (gap := path.duality_gap(max(lambda_min, path.lambda_end))) > _INACCURATE:
-        warnings.warn(
-            f"svm_path: at the end the duality gap is {gap:.1e} of the objective; expected at most "
-            f"{_INACCURATE:g}: raise lambda_min, and see duality_gap",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
+    if lambda_min > 0:
+        gap = path.duality_gap(max(lambda_min, path.lambda_end))
+        warn_of_gap("svm_path", gap, _INACCURATE, "raise lambda_min, and see duality_gap")
     return path
 
 

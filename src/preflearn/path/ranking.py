@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import Floats, Ids, check_array, check_count, check_labels, check_real, require
+from preflearn.checks import Floats, Ids, check_array, check_count, check_labels, check_real, refuse, require
 from preflearn.compiled import njit, njit_part
 from preflearn.ground.expansion import ItemKernel, origin
 from preflearn.ground.gram import fixed
@@ -274,12 +274,9 @@ def ranksvm_path(
 
 def _check_preferences(y: ArrayLike, m: int) -> Floats:
     y = check_labels(y, m)
-    if not np.all(y):
-        place = int(np.argmin(y != 0))
-        raise ValueError(
-            f"y[{place}] is 0, a tie, one of {np.count_nonzero(y == 0)}; expected preferences, -1 or +1: "
-            "the ranking SVM has no loss for ties, so leave them out (pairs[y != 0], y[y != 0])"
-        )
+    expected = "preferences, -1 or +1: leave out ties, of which there are "
+    expected += f"{np.count_nonzero(y == 0)} and which have no loss here (pairs[y != 0], y[y != 0])"
+    refuse(y == 0, y, "y", expected)
     return y.astype(np.float64)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, Self
@@ -10,7 +9,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.checks import Floats, Ids, check_real, refuse
+from preflearn.checks import Floats, Ids, check_real, refuse, tell
 from preflearn.path.graph import Front, Graph, gather, net, new_front, rerun
 from preflearn.path.walk import LAST, Course
 
@@ -75,10 +74,10 @@ class RegularizationPath(ABC):
         )
 
     def _warned(self, name: str) -> Self:
-        """Itself, after a ConvergenceWarning to who called what has this name, if rounding ended the path."""
+        """Itself, after a ConvergenceWarning, if rounding ended the path."""
         if self.status == "rounding":
             text = f"{name}: rounding ends the path at lambda = {self.lambda_end:.3g}"
-            warnings.warn(text, ConvergenceWarning, stacklevel=3)
+            tell(text, ConvergenceWarning)
         return self
 
     @property
@@ -246,11 +245,11 @@ def widest(lambdas: Floats, losses: Floats, end: float) -> Selection:
     return Selection(float(np.sqrt(lambdas[best] * lower[best])), float(losses[best]), lambdas, losses)
 
 
-def bounded(found: Selection, span: float, level: int) -> Selection:
+def bounded(found: Selection, span: float) -> Selection:
     """Itself, after a ConvergenceWarning where the end of the paths bounds the choice."""
     if found.loss > 0 and found.lam < found.lambdas[-1] and span * LAST < 1:
         text = f"the least pair error is at the end of the paths; a span above {span:g} may find less"
-        warnings.warn(f"{text}, in cross_validated_path", ConvergenceWarning, stacklevel=level)
+        tell(f"{text}, in cross_validated_path", ConvergenceWarning)
     return found
 
 

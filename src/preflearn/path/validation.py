@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import KFold
 
-from preflearn.checks import Ids, check_count, check_labels, check_query_ids, check_real, legacy_rng
+from preflearn.checks import Ids, check_count, check_labels, check_query_ids, check_real, legacy_rng, require
 from preflearn.ground.kernels import Kernel, distinct_items, scale_gamma
 from preflearn.ground.splits import split_units
 from preflearn.pairs import Pairs
@@ -90,8 +90,7 @@ def cross_validated_path(
     >>> cross_validated_path(pairs, y, kernel="linear").loss < 0.25
     True
     """
-    if not isinstance(pairs, Pairs):
-        raise ValueError(f"pairs is a {type(pairs).__name__}; expected Pairs, whose items folds can split")
+    require(isinstance(pairs, Pairs), pairs, "pairs", "Pairs, whose items folds can split")
     y = check_labels(y, len(pairs), allow=(-1, 1))
     check_real(span, "span", "a number above 1", least=1.0 + 1e-6)
     if isinstance(gammas, str) or not np.iterable(gammas) or len(gammas) == 0:
@@ -103,7 +102,7 @@ def cross_validated_path(
         trace = partial(ranksvm_path, kernel=kernel, gamma=gamma, degree=degree, coef0=coef0)
         curves.append(merged([_curve(trace, pairs, y, *fold, span) for fold in folds], len(pairs)))
     best, gamma = min(zip(curves, widths, strict=True), key=lambda one: one[0].loss)
-    return CrossValidation(gamma, *bounded(best, span, 3)[:2], widths, tuple(curves))
+    return CrossValidation(gamma, *bounded(best, span)[:2], widths, tuple(curves))
 
 
 def _folds(pairs: Pairs, groups: ArrayLike | None, n_folds: int, source: Any) -> list[tuple[Ids, Ids]]:
@@ -116,10 +115,9 @@ def _folds(pairs: Pairs, groups: ArrayLike | None, n_folds: int, source: Any) ->
     folds = split_units(units, scheme, "n_folds", "groups of items")
     found = [(train, valid) for train, valid in folds if len(train) and len(valid)]
     if not found:
-        raise ValueError(
-            f"none of the {n_folds} folds has pairs to train and pairs to validate among {len(pairs)} pairs; "
-            f"expected {'fewer folds, or ' * (n_folds > 2)}more pairs within the items of a fold"
-        )
+        text = f"none of the {n_folds} folds has pairs to train and pairs to validate among {len(pairs)}"
+        expected = "fewer folds, or " * (n_folds > 2) + "more pairs within the items of a fold"
+        raise ValueError(f"{text} pairs; expected {expected}")
     return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from preflearn.checks import LARGEST, Floats, Ids
+from preflearn.checks import LARGEST, Floats, Ids, require
 from preflearn.compiled import njit_sums
 from preflearn.ground.expansion import Functions
 from preflearn.pursuit.forms import Form
@@ -109,11 +109,9 @@ class Dictionary:
 
 def check_size(largest: float, name: str) -> None:
     """Raise ValueError where squares of values of this size, times weights, might leave the floats."""
-    if not (largest == 0 or 1 / LARGEST <= largest <= LARGEST):
-        raise ValueError(
-            f"{name} are up to {largest:.3g} in size; expected 0, or from {1 / LARGEST:g} to {LARGEST:g}, "
-            "since the squares of others leave the range of floats: rescale"
-        )
+    good, sizes = largest == 0 or 1 / LARGEST <= largest <= LARGEST, f"from {1 / LARGEST:g} to {LARGEST:g}"
+    expected = f"0, or {sizes}, since the squares of others leave the range of floats: rescale"
+    require(good, largest, f"the largest size of {name}", expected)
 
 
 @njit_sums

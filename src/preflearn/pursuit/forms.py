@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from preflearn.checks import LARGEST, Floats, Ids, as_floats, check_array, check_query_ids, require
+from preflearn.checks import LARGEST, Floats, Ids, as_floats, check_array, check_query_ids, refuse
 
 
 class QueryForm:
@@ -167,10 +167,7 @@ def _graph_weights(graph: object, n: int) -> sparse.csr_array:
     if W.shape != (n, n):
         raise ValueError(f"graph has shape {W.shape}; expected ({n}, {n}): {meaning}")
     wrong = ~((values == 0) | ((values >= 1 / LARGEST) & (values <= LARGEST)))
-    if wrong.any():
-        k = int(np.argmax(wrong))
-        expected = f"0, or from {1 / LARGEST:g} to {LARGEST:g}"
-        require(False, float(values[k]), f"the weight graph[{W.row[k]}, {W.col[k]}]", expected)
+    refuse(wrong, W, "graph", f"0, or from {1 / LARGEST:g} to {LARGEST:g}")
     W = sparse.coo_array((values, (W.row, W.col)), shape=(n, n)).tocsr()
     W.eliminate_zeros()
     return sparse.csr_array((W + W.T) / 2)

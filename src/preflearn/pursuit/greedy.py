@@ -70,11 +70,9 @@ class Search:
         loss, top = float(form.squares(scores)), float(self._squares.max(initial=0.0))
         size = loss**0.5 * top**0.5
         if not (size == 0 or _SMALL <= size <= 1 / _SMALL):
-            raise ValueError(
-                f"in the loss the scores have the norm {loss**0.5:.3g}, the functions up to "
-                f"{top**0.5:.3g}; expected a product from {_SMALL:g} to {1 / _SMALL:g}: rescale scores, "
-                "features or weights"
-            )
+            text = f"in the loss the scores have the norm {loss**0.5:.3g}, the functions up to {top**0.5:.3g}"
+            expected = f"a product from {_SMALL:g} to {1 / _SMALL:g}: rescale scores, features or weights"
+            raise ValueError(f"{text}; expected {expected}")
         self.order: tuple[int, ...] = ()
         self.losses, self.least = (loss,), NOTHING * loss
         self._r, self._Lr = scores, form.times(scores)

@@ -261,10 +261,8 @@ class SparseRankRLS(_Regularised):
     def _learn(self, functions: Functions, data: Given) -> None:
         n_basis, X, form = check_count(self.n_basis, "n_basis", 1), data.X, data.form
         alphas = _checked_alphas(self.alpha, 0.0, "a number of at least 0")
-        if len(alphas) > 1 and data.held is None:
-            raise ValueError(
-                f"alpha has {len(alphas)} values and there is no validation; expected it, to choose one"
-            )
+        single = len(alphas) == 1 or data.held is not None
+        require(single, self.alpha, "alpha", "one number, or validation, to choose one of several")
         rng = legacy_rng(self.random_state, fresh=True)
         basis = np.sort(rng.choice(data.form.n, min(n_basis, data.form.n), replace=False))
         levelled = functions.seen(0.0)

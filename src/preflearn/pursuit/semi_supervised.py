@@ -224,16 +224,12 @@ def _columns(choice: Any, name: str, n_features: int) -> Ids:
 def _choices(views: list[View], shared: bool) -> Ids:
     """The functions of each choice, one a view, shape (choices, M)."""
     numbers = [len(view.functions.centres) for view in views]
-    if len(set(numbers)) > 1:
-        raise ValueError(f"the views have {numbers} functions; expected equal numbers")
+    require(len(set(numbers)) == 1, numbers, "the list of the views' numbers of functions", "equal ones")
     N, M = numbers[0], len(numbers)
     if shared:
         return np.repeat(np.arange(N)[:, None], M, axis=1)
-    if N**M * M**2 > _MOST:
-        raise ValueError(
-            f"{M} views of {N} functions have {N}^{M} choices; expected at most {_MOST // M**2} for an "
-            "exhaustive search: use shared_index=True, or fewer scored items"
-        )
+    expected = f"at most {_MOST // M**2}, for all are tried: use shared_index=True, or fewer scored items"
+    require(N**M * M**2 <= _MOST, N**M, f"the number of choices of {M} views of {N} functions", expected)
     return np.indices((N,) * M).reshape(M, -1).T
 
 

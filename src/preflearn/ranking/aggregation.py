@@ -225,7 +225,7 @@ def _check_degrees(P: Any) -> Any:
     if sparse.issparse(P):
         P = sparse.csr_array(P, dtype=np.float64)
         check_shape(P, "P", ("n", "n"), _DEGREES)
-        refuse(~((P.data >= 0) & (P.data <= LARGEST)), P.data, "the data of P", "degrees from 0 to 1e100")
+        refuse(~((P.data >= 0) & (P.data <= LARGEST)), P, "P", "degrees from 0 to 1e100")
         return P - sparse.diags_array(P.diagonal())
     array = check_array(P, "P", ("n", "n"), _DEGREES)
     refuse((array < 0) | (array > LARGEST), array, "P", "degrees from 0 to 1e100")

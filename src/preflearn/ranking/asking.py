@@ -72,9 +72,8 @@ def best_worst(
     for row, (items, top, last) in enumerate(zip(sets, best, worst, strict=True)):
         k, whole = len(items), all(isinstance(item, Integral) for item in [*items, top, last])
         good = whole and len(set(items)) == k and top != last and {top, last} <= set(items)
-        require(
-            good, (items, top, last), f"set {row}, its best and its worst", "two different items of the set"
-        )
+        name = f"set {row}, its best and its worst"
+        require(good, (items, top, last), name, "two different items of the set")
         between = [item for item in items if item not in (top, last)]
         index += [(top, item) for item in items if item != top] + [(item, last) for item in between]
         weight += [2 / k] * (k - 1) + [2 / (k - 1)] * (k - 2)

@@ -32,16 +32,15 @@ def check_rankings(X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None) -> tupl
     different ranks.
     """
     X = check_items(X, "X", scaled=True)
-    floats = check_array(rank, "rank", (len(X),), "one rank an item, 1 is best")
+    ranks = check_array(rank, "rank", (len(X),), "one rank an item, 1 is best")
     given = np.asarray(rank)
     if given.dtype.kind in "iu":  # beyond 2^53 neighbours became one float; the order is what counts
-        floats = np.unique(given, return_inverse=True)[1].astype(np.float64)
-    rank = floats
+        ranks = np.unique(given, return_inverse=True)[1].astype(np.float64)
     ids = check_query_ids(qid, len(X))
     ids = np.zeros(len(X)) if ids is None else ids
     _, first, query = np.unique(ids, return_index=True, return_inverse=True)
-    check_left(float(np.count_nonzero(rank != rank[first][query])), len(X), " with different ranks")
-    return X, rank, query
+    check_left(float(np.count_nonzero(ranks != ranks[first][query])), len(X), " with different ranks")
+    return X, ranks, query
 
 
 def check_size(value: object, name: str, most: float, other: str = "") -> float:

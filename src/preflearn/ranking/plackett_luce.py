@@ -19,11 +19,10 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.checks import LARGEST, Floats, check_list, check_number, check_weights, require, shown
+from preflearn.checks import LARGEST, Floats, check_list, check_number, check_weights, require, shown, tell
 from preflearn.ground.diagnosis import A_PRIOR, warn_where_open
 from preflearn.ground.newton import warn_of_gap
 from preflearn.ground.outcomes import davidson_probabilities
-from preflearn.matches import tell
 from preflearn.ranking.uncertainty import Uncertain
 
 _STEP = 1e-4  # of differences of gradients

@@ -17,7 +17,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from preflearn.checks import Floats, check_count, generator
+from preflearn.checks import Floats, check_count, generator, require
 from preflearn.compiled import njit_part_sums, njit_sums
 from preflearn.ground.estimator import check_asked
 from preflearn.pairs import Pairs
@@ -98,11 +98,9 @@ class RankNet(RankingLearner):
         X, rank, query = check_rankings(X, rank, qid)
         pairs, y = Pairs.from_rankings(X, rank, query)
         first, second = pairs.index.T
-        if np.array_equal(pairs.items[first], pairs.items[second]):
-            raise ValueError(
-                "the items of each query in X are equal where their ranks differ; expected items that "
-                "differ, since from equal ones nothing is learned"
-            )
+        same = np.array_equal(pairs.items[first], pairs.items[second])
+        expected = "items of a query that differ where their ranks do: from equal ones nothing is learned"
+        require(not same, X, "X", expected)
         index = np.where((y > 0)[:, None], pairs.index, pairs.index[:, ::-1])
         weights = _first_weights(rng, pairs.items.shape[1], units)
         means, steps, losses = np.zeros((2, *weights.shape)), 0, []

@@ -128,10 +128,8 @@ class TieModel(Uncertain, LinearComparison):
         self._data, self._cluster, self._inverse = (pairs.items, pairs.B, y, weights, alpha), cluster, None
         found = (_least_biased if reduced else minimise)(self._law(), *self._data, _TOL)
         if not (found.gap <= _USELESS and found.t < _LARGEST_LOG):
-            raise ValueError(
-                f"{name} found no optimum (duality gap {found.gap:.1e} of the objective): weights go up to "
-                f"{weights.max():.3g}; expected weights and features nearer to 1"
-            )
+            text = f"{name} found no optimum (duality gap {found.gap:.1e} of the objective): weights go up to"
+            raise ValueError(f"{text} {weights.max():.3g}; expected weights and features nearer to 1")
         warn_of_gap(name, found.gap, _INACCURATE, f"raise alpha = {alpha:g}, or standardise the features")
         if alpha < A_PRIOR:
             ids, used = indicated(pairs.items), weights > 0

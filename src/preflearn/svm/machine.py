@@ -164,8 +164,8 @@ def preferences_first(y: NDArray) -> Ids:
 
 
 def check_gap(owner: object, gap: float, remedy: str, tol: float = 0.0) -> None:
-    """Say so where rounding spoils an answer: a warning of the caller's caller, or ValueError."""
+    """Say so where rounding spoils an answer: a warning, or ValueError."""
     remedy = f"{remedy}, or standardise the features"
     if not gap <= _USELESS:
         raise ValueError(f"no optimum was found (the duality gap is {gap:.1e}): {remedy}")
-    warn_of_gap(type(owner).__name__, gap, max(INACCURATE, tol), remedy, calls=2)
+    warn_of_gap(type(owner).__name__, gap, max(INACCURATE, tol), remedy)

@@ -203,7 +203,7 @@ class SVMRank(KernelMachine):
         lambdas = np.unique(np.concatenate([curve.lambdas for curve in curves]))[::-1]
         losses = np.mean([_at(curve, lambdas) for curve in curves], axis=0)
         end = lambdas[0] / _SPAN  # no path of a fold goes further
-        return bounded(widest(lambdas[lambdas > end], losses[lambdas > end], end), _SPAN, 4)
+        return bounded(widest(lambdas[lambdas > end], losses[lambdas > end], end), _SPAN)
 
 
 def _labelled(
@@ -212,9 +212,7 @@ def _labelled(
     """Pairs and labels, as they are or from scored items."""
     if isinstance(given, Pairs) or not (sparse.issparse(given) or as_array(given, "pairs").ndim == 2):
         if qid is not None:
-            raise ValueError(
-                "qid is given with pairs, which say what is compared; expected it with items only"
-            )
+            raise ValueError("qid is given with pairs, which say what is compared; expected it with items")
         return given, y
     pairs, labels = Pairs.from_scores(given, y, qid, ties="keep")
     if sample_weight is not None:

@@ -270,10 +270,8 @@ class _Program(NamedTuple):
             method="highs-ds",
             options=_OPTIONS,
         )
-        if result.status != 0:
-            raise ValueError(
-                f"no optimum was found ({result.message}): lower radius, or standardise the features"
-            )
+        expected = "an optimum: lower radius, or standardise the features"
+        require(result.status == 0, result.message, "what the linear program ends with", expected)
         weights = np.clip(result.x[:v], 0.0, upper) * unit
         weights /= max(1.0, weights.sum())
         dual, coef = bounded * (weights[-1] / total), np.zeros(len(self.K))

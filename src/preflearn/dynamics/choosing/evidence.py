@@ -16,7 +16,6 @@ References
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -26,7 +25,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.checks import Floats, PerMatch, check_count, check_list, check_real, require
+from preflearn.checks import Floats, PerMatch, check_count, check_list, check_real, require, tell
 from preflearn.dynamics.choosing.named import (
     Parameter,
     changed,
@@ -167,13 +166,9 @@ def maximise_evidence(
     )
     found = climb.result()
     if not found.converged:
-        warnings.warn(
-            f"no maximum of the evidence in {len(found.trace)} evaluations: a derivative of "
-            f"{climb.left:.1e} is left, more than gtol={gtol:g}; raise max_iter, or lower the model's tol, "
-            f"which is {model.tol:g}",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
+        text = f"no maximum of the evidence in {len(found.trace)} evaluations: a derivative of "
+        text += f"{climb.left:.1e} is left, more than gtol={gtol:g}; raise max_iter, or lower the model's "
+        tell(text + f"tol, which is {model.tol:g}", ConvergenceWarning)
     return found
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from preflearn.checks import LARGEST, Floats, PerMatch, check_real, require, shown
+from preflearn.checks import LARGEST, Floats, PerMatch, check_real, require
 from preflearn.dynamics.covariances.prior import MOST_LENGTHS, REST, by_name, warn_of_lengths
 from preflearn.dynamics.described import Described
 from preflearn.dynamics.model import DynamicComparisons, check_model, check_problem, infer
@@ -224,12 +224,8 @@ def random_search(
     judge = partial(evidence_of, changed(model, n_threads=1), matches, played)
     table = judged(judge, candidates, n_jobs)
     good = np.where(table["converged"], table["evidence"], -np.inf)
-    if not np.isfinite(good).any():
-        why = shown(table["error"].max() or "too few sweeps")
-        raise ValueError(
-            f"none of {len(table)} configurations converged ({why}); "
-            "expected ranges in which fits do, or a larger max_iter"
-        )
+    name, why = f"why none of {len(table)} configurations converged", table["error"].max() or "too few sweeps"
+    require(bool(np.isfinite(good).any()), why, name, "ranges in which fits do, or a larger max_iter")
     best = int(good.argmax())
     values: dict[str, Any] = candidates.iloc[best].to_dict()
     fitted = infer(with_parameters(model, values), matches, played)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainc
 
-from preflearn.checks import Floats
+from preflearn.checks import Floats, refuse, require
 
 Origin = float | str  # a time, or "first": each feature's own first time
 
@@ -107,17 +107,11 @@ class Trend(Block):
 
     def covariance(self, time: Floats, first: Floats | None) -> Floats:
         origin = first if self.origin == "first" else float(self.origin)
-        if origin is None:
-            raise ValueError(
-                "first is None; expected the first time of each feature, since the covariance multiplies one "
-                "whose origin is 'first'"
-            )
-        since = time - origin
-        if self.noisy and since.min(initial=0.0) < 0:
-            raise ValueError(
-                f"a time is {time[np.argmin(since)]:g}, before the origin {self.origin} of a Wiener process; "
-                "expected times from its origin on: choose an earlier origin, or 'first'"
-            )
+        expected = "the first time of each feature, for a covariance that multiplies one with origin 'first'"
+        require(origin is not None, origin, "first", expected)
+        since = time - origin  # pyright: ignore[reportOperatorIssue]  (checked above)
+        expected = f"none before the origin {self.origin} of a Wiener process: an earlier one, or 'first'"
+        refuse(self.noisy & (since < 0), time, "time", expected)
         moved = _congruence(self.transition(np.zeros(len(since)), since), self.variances)
         moved[:, 0, 0] += self.drift * since
         return moved

@@ -66,12 +66,10 @@ class Covariance(Described, family="covariance"):
 
     def state_space(self) -> StateSpace:
         """The same process as a Markov chain of vectors."""
-        raise NotImplementedError(
-            f"{type(self).__name__} has no state_space, which each covariance must have"
-        )
+        raise NotImplementedError(f"{type(self).__name__} has no state_space; each covariance must have one")
 
     def _gram(self, t: Floats, t2: Floats, first: float) -> Floats:
-        raise NotImplementedError(f"{type(self).__name__} has no _gram, which each covariance must have")
+        raise NotImplementedError(f"{type(self).__name__} has no _gram; each covariance must have one")
 
     @property
     def label(self) -> str:

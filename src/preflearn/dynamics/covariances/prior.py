@@ -6,11 +6,11 @@ from collections.abc import Hashable, Mapping
 
 import numpy as np
 
-from preflearn.checks import Floats, Ids, shown
+from preflearn.checks import Floats, Ids, require, tell
 from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.elementary import Constant
 from preflearn.dynamics.covariances.state_space import StateSpace
-from preflearn.matches import PERFORMANCE, TimeWarning, as_read, is_performance, tell
+from preflearn.matches import PERFORMANCE, TimeWarning, as_read, is_performance
 
 _ERROR = Constant(0.5)  # of a performance, so that the noise of a difference of two is that of Probit
 REST = "*"  # stands for all features that a mapping of covariances does not name
@@ -48,11 +48,9 @@ class Prior:
         """Which of the models features have; errors of performances have one without being named."""
         place, rest, error = self._place, self._place.get(REST, -1), self._place[PERFORMANCE]
         found = [place.get(name, error if is_performance(name) else rest) for name in names]
-        if -1 in found:
-            raise ValueError(
-                f"the feature {shown(names[found.index(-1)])} has no covariance; expected one for each "
-                f"feature, or one for {REST!r}, all others"
-            )
+        lost = [name for name, k in zip(names, found, strict=True) if k < 0]
+        expected = f"none: one for each feature, or one for {REST!r}, all others"
+        require(not lost, lost, "the list of features that have no covariance", expected)
         return np.array(found, dtype=np.int64)
 
     def means(self, names: tuple[Hashable, ...]) -> Floats:

@@ -211,10 +211,8 @@ class Plain:
 
     def restore(self) -> None:
         """Back to the last accepted sweep."""
-        raise ValueError(
-            f"the pseudo-observations overflow at rate {self.rate:g}; expected a rate at which "
-            "sweeps converge: take a smaller one, or 'auto'"
-        )
+        text = f"the pseudo-observations overflow at rate {self.rate:g}; expected a rate at which sweeps "
+        raise ValueError(f"{text}converge: take a smaller one, or 'auto'")
 
     def retreat(self) -> None:
         """A shorter step from the last accepted sweep."""

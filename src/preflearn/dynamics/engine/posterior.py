@@ -103,11 +103,8 @@ class Posterior:
         early, seen = place == first, place < self._start[rank + 1]  # before all visits; before one of them
         if (early & seen).any() and any(AGE in block.varies for block in model.blocks):
             row = np.argmax(early & seen)
-            raise ValueError(
-                f"a time is {time[row]:g}, before the feature's first match, at "
-                f"{self._time[first[row]]:g}; expected times from it on, since the covariance has "
-                "origin='first'"
-            )
+            text = f"a time is {time[row]:g}, before the feature's first match, at {self._time[first[row]]:g}"
+            raise ValueError(f"{text}; expected times from it on, since the covariance has origin='first'")
         begin = np.where(seen | ~early, np.minimum(self._time[first], time), time)
         A, Q = model.transitions(np.where(early, time, self._time[place - 1]), time, begin)
         Q[early] = model.initial(time[early])

@@ -6,9 +6,10 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
-from preflearn.compiled import _compiled, njit_part
+from preflearn.compiled import njit, njit_part
 
 _CHUNK = 8_000  # entries or matches: some tenths of a millisecond of work
 _MOST_CHUNKS = 64
@@ -16,19 +17,12 @@ _MOST_CHUNKS = 64
 Share = Callable[[Callable[[Any], Any], Sequence], list]
 
 
-def njit_free(function: Callable[..., Any]) -> Any:
-    """`preflearn.compiled.njit` for threads: other Python code runs meanwhile, and x / 0 is inf or NaN."""
-    return _compiled(function, nogil=True, error_model="numpy")
-
-
-def njit_free_inside(function: Callable[..., Any]) -> Any:
-    """`njit_free`, as part of each loop that calls it: what is constant there is constant here."""
-    return njit_part(function, nogil=True, error_model="numpy", forceinline=True)
-
-
-def njit_free_sums(function: Callable[..., Any]) -> Any:
-    """`njit_free`, but sums are added up in parts, as the processor likes it."""
-    return _compiled(function, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+# `njit` for threads: other Python code runs meanwhile, and x / 0 is inf or NaN.
+njit_free = partial(njit, nogil=True, error_model="numpy")
+# As part of each loop that calls it: what is constant there is constant here.
+njit_free_inside = partial(njit_part, nogil=True, error_model="numpy", forceinline=True)
+# Sums are added up in parts, as the processor likes it.
+njit_free_sums = partial(njit_free, fastmath={"reassoc", "contract", "nsz"})
 
 
 @contextmanager

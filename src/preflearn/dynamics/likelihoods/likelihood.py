@@ -57,9 +57,8 @@ class Likelihood(Described, family="likelihood"):
     @property
     def parameters(self) -> Floats:
         values = [float(getattr(self, field.name)) for field in fields(self)]  # pyright: ignore[reportArgumentType]
-        require(
-            len(values) <= 2, len(values), f"the number of parameters of {type(self).__name__}", "at most 2"
-        )
+        name = f"the number of parameters of {type(self).__name__}"
+        require(len(values) <= 2, len(values), name, "at most 2")
         return np.array(values + [0.0] * (2 - len(values)))
 
     def law(self, ep: bool) -> Any:
