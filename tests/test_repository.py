@@ -315,15 +315,13 @@ BUDGETS = {
     "bookrunner": 1_863,
 }
 # bookrunner: 114 lines more than planned, for one meaning a word, leads in words and choices that say whether
-# they sit at an end (the yardstick), errata and the tool of claims; and 45 for reports on files of users.
-# 37 more for the reference of the API and the links that lead from chapters to it.
-# 250 lines more than in November 2026: least squares and Bradley-Terry that do not grow as n^3, blocks in the
-# smoother, forecasts in parts and one step ahead at the cost of what moves, kernels of close items, and
-# compilation that says a word.
-# 492 lines for users of static models: what comparisons identify, players without an identity matrix,
-# standard errors, tests and ranks, and a fit with less bias.
-# And what users bring: line-ups, fixtures, races, half points, weights, offsets, prior means, forecasts of
-# frames by names, standings, and a word where data may mean something else.
+# they sit at an end (the yardstick), errata and the tool of claims; 35 for links to the reference; the rest
+# reads files of users and makes reports of them.
+# preflearn: 257 lines more than in November 2026, for least squares and Bradley-Terry that do not grow as n^3,
+# blocks in the smoother, forecasts in parts and one step ahead at the cost of what moves, kernels of close
+# items, and compilation that says a word; and some 900 for data of users. Those are what comparisons identify,
+# players without an identity matrix, standard errors and ranks, rankings, races and line-ups, weights and
+# offsets, forecasts of frames by names, standings, and a word where data may mean something else.
 PREFLEARN = 11_654
 
 
