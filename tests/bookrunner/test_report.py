@@ -116,7 +116,12 @@ def test_a_template_runs_on_its_example(name):
         "use_matches": "570 matches** of **12 players",
         "use_judgements": "**1 of 12 do, by more than 3**: judge 12.",
     }  # by chance
-    assert told[name] in json.dumps(result.notebook)
+    shown = json.dumps(result.notebook)
+    assert told[name] in shown
+    if name == "use_matches":  # whose forecasts were judged is said where all matches prefer another model
+        late = re.search(r"prefers scores that \*\*([^*]+)", shown)[1]
+        early = re.search(r"before them preferred scores that ([^:]+)", shown)[1]
+        assert (f"The log loss above is of those that {early}," in shown) == (early != late)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +227,7 @@ def test_of_more_than_two_thousand_items_those_judged_most_are_kept(tmp_path):
 def test_a_name_of_a_row_or_two_near_one_of_many_is_noted(rare, told):
     names = defined("use_matches", "def slips(", notes=[], some=", ".join)
     names["slips"](pd.Series({"Red Lion": 57, "Team 2": 30, "Pale": 20, "Red Lima": 4, rare: 2}))
-    assert names["notes"] == [] if not told else f"{rare} (2; Red Lion has 57)" in names["notes"][0]
+    assert names["notes"] == [] if not told else f"{rare} (in 2; Red Lion in 57)" in names["notes"][0]
 
 
 def test_no_probability_is_nothing_or_all():
@@ -363,17 +368,20 @@ def test_a_few_slips_in_a_file_are_left_out_and_told(here):
     page = (here / "own_report.html").read_text("utf-8")
     assert "own.csv has 'Bob' in line 9, column 'away'; expected another name than in column 'home'" in page
     assert "<strong>1 rows are copies of another row</strong>" in page
-    assert "Dees (1; Dee has" in page
-    assert "Annn (1" not in page, "only those of matches that were played"
+    assert "Dees (in 1; Dee in" in page
+    assert "Annn (in" not in page, "only those of matches that were played"
     assert "<td>–</td>\n" in page
     assert "evidence, less the price of parameters" in page
     assert "<strong>299 matches</strong> of <strong>5 players" in page
     assert re.search(r"Annn[^.]*Ann", page[page.index("What comes next") :])
 
 
-@pytest.mark.parametrize("options", [[*MATCHES[:-1], "first won"], ["--judgements", *MATCHES]])
+@pytest.mark.parametrize(
+    "options",
+    [[*MATCHES[:-1], "first won"], ["--judgements", *MATCHES], ["--judgements", *MATCHES[:6], *MATCHES[9:]]],
+)
 def test_what_a_message_advises_works(here, options):
-    """Of files whose rows name the winner first, or have one time, or few matches."""
+    """Of files whose rows name the winner first, or have one time, or none, or few matches."""
     frame = games(20 if "--judgements" in options else 60)
     frame.assign(day="2024-01-01" if "--judgements" in options else frame["day"]).to_csv(
         "own.csv", index=False
@@ -405,7 +413,7 @@ WRONG = [
     (
         tastes().assign(better="neither"),
         JUDGEMENTS,
-        "1/2-1/2, first, second, true, false; write what is none of them as tie, or leave it empty",
+        "1/2-1/2, first, second, true, false; where neither won, write tie, or leave it empty",
     ),
     (
         games().assign(day="03/04/2024"),
