@@ -51,9 +51,8 @@ def write_report(data: Path, parameters: dict[str, str], judgements: bool, path:
         if sys.stderr.isatty():
             print(f"\r{template.name}: {cell} ", end="", file=sys.stderr, flush=True)
 
-    kernels = Kernels()
+    kernels, root = Kernels(), str(template.path.parents[1])
     try:
-        root = str(template.path.parents[1])
         result = execute(template.notebook, given, root, kernels=kernels, begun=begun)
     finally:
         kernels.stop()
@@ -65,5 +64,6 @@ def write_report(data: Path, parameters: dict[str, str], judgements: bool, path:
         return 1
     markdown = MarkdownIt("js-default").render  # without HTML: names in a file are no part of the page
     page = filled("report.html", **result.notebook, title=data.name, markdown=markdown, b64encode=b64encode)
-    print(f"the report: {write_atomically(path, page)} ({result.seconds:.0f} s)")
+    replaced = ", replaced" * path.exists()
+    print(f"the report{replaced}: {write_atomically(path, page)} ({result.seconds:.0f} s)")
     return 0

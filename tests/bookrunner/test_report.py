@@ -97,9 +97,10 @@ def test_a_template_has_the_form_of_a_page(name):
 
 def test_both_templates_read_files_in_the_same_way():
     words = ["def column(", "def labels(", "def said(", "def clock(", "def read(", "def identified("]
+    words += ["def slips("]
     sources = [["".join(cell["source"]) for cell in cells(name)] for name in TEMPLATES]
     found = [[one for one in both if any(word in one for word in words)] for both in sources]
-    assert len(found[0]) == 6
+    assert len(found[0]) == 7
     assert found[0] == found[1]
 
 
@@ -115,7 +116,12 @@ def test_a_template_runs_on_its_example(name):
         "use_matches": "570 matches** of **12 players",
         "use_judgements": "**1 of 12 do, by more than 3**: judge 12.",
     }  # by chance
-    assert told[name] in json.dumps(result.notebook)
+    shown = json.dumps(result.notebook)
+    assert told[name] in shown
+    if name == "use_matches":  # whose forecasts were judged is said where all matches prefer another model
+        late = re.search(r"prefers scores that \*\*([^*]+)", shown)[1]
+        early = re.search(r"before them preferred scores that ([^:]+)", shown)[1]
+        assert (f"The log loss above is of those that {early}," in shown) == (early != late)
 
 
 @pytest.mark.parametrize(
@@ -129,6 +135,9 @@ def test_a_template_runs_on_its_example(name):
         (["Ann", "Bob", "tie (both bad)", ""], [1, 1, 0, None]),  # the names of who won
         (["Home", "away", "tie (both bad)", "home"], [1, -1, 0, 1]),  # the columns' names
         (["1-0", "0-1", "1/2-1/2", None], [1, -1, 0, None]),
+        (["1", "1/2", "0", None], [1, 0, -1, None]),
+        (["3-0", "1 : 1", "10–2 (4–1)", ""], [1, 0, 1, None]),
+        (["0-3", "draw", "3.5-2.5", "?"], [-1, 0, 1, None]),
         (["True", "False", "True", "n/a"], [1, -1, 1, None]),
     ],
 )
@@ -139,8 +148,8 @@ def test_outcomes_are_read_as_they_are_meant(column, expected):
     names = defined("use_matches", "def labels(", **names)
     found = names["labels"](raw, raw["home"], raw["away"])
     np.testing.assert_array_equal(found, np.array(expected, dtype=float))
-    told = {"H": "a as lost, h as won", "1-0": "0-1 as lost, 1-0 as won"}.get(column[0], "")
-    assert told in " ".join(names["notes"])
+    told = {"H": "a as lost, d as a tie, h as won", "3-0": "Outcomes such as 3-0 are points of both"}
+    assert told.get(column[0], "") in " ".join(names["notes"])
 
 
 @pytest.mark.parametrize(
@@ -203,6 +212,38 @@ def test_of_more_than_two_thousand_items_those_judged_most_are_kept(tmp_path):
     assert "all but the 2,000 items of the 2,010 that were judged most often" in names["notes"][-1]
 
 
+@pytest.mark.parametrize(
+    ("rare", "told"),
+    [
+        ("Red Lyon", True),
+        ("red  lion", True),
+        ("Red Lino", True),
+        ("Rd Lion", True),
+        ("Red Bull", False),
+        ("Team 1", False),  # of "Team 2"
+        ("Ale", False),  # too short to tell
+    ],
+)
+def test_a_name_of_a_row_or_two_near_one_of_many_is_noted(rare, told):
+    names = defined("use_matches", "def slips(", notes=[], some=", ".join)
+    names["slips"](pd.Series({"Red Lion": 57, "Team 2": 30, "Pale": 20, "Red Lima": 4, rare: 2}))
+    assert names["notes"] == [] if not told else f"{rare} (in 2; Red Lion in 57)" in names["notes"][0]
+
+
+def test_no_probability_is_nothing_or_all():
+    names = {}
+    for cell in cells("use_matches"):
+        exec("".join(cell["source"]), names)
+        if "percent" in names:
+            break
+    assert [names["percent"](p) for p in (0.0004, 0.012, 0.5, 0.9996)] == [
+        "under 1 %",
+        "1 %",
+        "50 %",
+        "over 99 %",
+    ]
+
+
 # ---- The reports
 
 
@@ -211,8 +252,9 @@ def test_a_report_is_one_file_that_needs_no_other(tmp_path, monkeypatch, capsys,
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PREFLEARN_ROOT", str(ROOT))
     frame.to_csv("own.csv", index=False, sep=";")
+    Path("own_report.html").write_text("an earlier one")
     assert main(["report", "own.csv", *options]) == 0, capsys.readouterr().err
-    assert "the report: own_report.html" in capsys.readouterr().out
+    assert "the report, replaced: own_report.html" in capsys.readouterr().out
     assert {path.name for path in tmp_path.iterdir()} == {"own.csv", "own_report.html"}
     page = (tmp_path / "own_report.html").read_text("utf-8")
     assert set(re.findall(r'(?:src|href|srcset)="([^"]{4})', page)) == {"data"}
@@ -296,12 +338,26 @@ def test_a_file_with_judges_is_one_of_judgements(here, options, title):
     names = ["judge", "left", "right", "better"]  # the first stands behind the mark of a spreadsheet's UTF-8
     tastes()[names].to_csv("own.csv", index=False, encoding="utf-8-sig")
     assert main(["report", "own.csv", *options, "--output", "there.html"]) == 0
-    assert f"<h1>{title}" in (here / "there.html").read_text("utf-8")
+    page = (here / "there.html").read_text("utf-8")
+    assert f"<h1>{title}" in page
+
+
+def test_repeated_rows_are_told_where_a_judge_tells_them_apart(here):
+    copy = tastes()[["left", "right", "better", "judge"]]
+    for frame, said in ((copy, True), (copy.drop(columns="judge"), False)):
+        frame.assign(left_length=171.0, right_length=12.0).to_csv("own.csv", index=False)
+        options = ["--judgements", *JUDGEMENTS, "-p", "features", "length", "--output", "there.html"]
+        assert main(["report", "own.csv", *options]) == 0
+        page = (here / "there.html").read_text("utf-8")
+        assert ("copies of another row" in page) == said
+        assert "<td>171</td>" in page
+        assert "171.0" not in page
 
 
 def games_with_slips():
     frame = games(300).assign(neutral=["no", "yes"] * 150)
     frame.loc[7, ["home", "away"]] = "Bob"
+    frame.loc[100, ["home", "away"]] = ["Dees", "Bob"]
     frame.loc[299, ["home", "away", "result"]] = ["Annn", "Bob", None]
     return pd.concat([frame.iloc[:9], frame.iloc[8:]])
 
@@ -312,13 +368,20 @@ def test_a_few_slips_in_a_file_are_left_out_and_told(here):
     page = (here / "own_report.html").read_text("utf-8")
     assert "own.csv has 'Bob' in line 9, column 'away'; expected another name than in column 'home'" in page
     assert "<strong>1 rows are copies of another row</strong>" in page
-    assert "<strong>299 matches</strong> of <strong>4 players" in page
+    assert "Dees (in 1; Dee in" in page
+    assert "Annn (in" not in page, "only those of matches that were played"
+    assert "<td>–</td>\n" in page
+    assert "evidence, less the price of parameters" in page
+    assert "<strong>299 matches</strong> of <strong>5 players" in page
     assert re.search(r"Annn[^.]*Ann", page[page.index("What comes next") :])
 
 
-@pytest.mark.parametrize("options", [[*MATCHES[:-1], "first won"], ["--judgements", *MATCHES]])
+@pytest.mark.parametrize(
+    "options",
+    [[*MATCHES[:-1], "first won"], ["--judgements", *MATCHES], ["--judgements", *MATCHES[:6], *MATCHES[9:]]],
+)
 def test_what_a_message_advises_works(here, options):
-    """Of files whose rows name the winner first, or have one time, or few matches."""
+    """Of files whose rows name the winner first, or have one time, or none, or few matches."""
     frame = games(20 if "--judgements" in options else 60)
     frame.assign(day="2024-01-01" if "--judgements" in options else frame["day"]).to_csv(
         "own.csv", index=False
@@ -342,6 +405,16 @@ def test_the_order_of_two_items_is_corrected_for(here):
 
 WRONG = [
     (games(), [], "the columns home, away, day, result; expected one called 'first', or -p first NAME"),
+    (
+        games(),
+        [*MATCHES[:6], *MATCHES[9:]],
+        "expected one called 'time', or -p time NAME, or --judgements, for comparisons without times",
+    ),
+    (
+        tastes().assign(better="neither"),
+        JUDGEMENTS,
+        "1/2-1/2, first, second, true, false; where neither won, write tie, or leave it empty",
+    ),
     (
         games().assign(day="03/04/2024"),
         MATCHES,
