@@ -299,6 +299,7 @@ def test_who_leads_is_not_said_of_groups_that_never_met(here, options):
     page = (here / "own_report.html").read_text("utf-8")
     assert "Not all have met" in page[: page.index("The data")]
     assert "never met the other 4" in page
+    assert "Note: " not in page  # which is how a warning begins: the report has said it
     assert ("2 rows without an outcome, before the last match" in page) == (not names)
 
 
