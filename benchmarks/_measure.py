@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import multiprocessing
 import resource
+import signal
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-__all__ = ["alternate", "markdown_table", "peak_megabytes"]
+__all__ = ["alternate", "in_process", "markdown_table", "peak_kilobytes", "peak_megabytes"]
 
 
 def alternate(calls: Sequence[Callable[[], object]], repeats: int) -> list[float]:
@@ -25,7 +27,7 @@ def alternate(calls: Sequence[Callable[[], object]], repeats: int) -> list[float
     return [statistics.median(taken) for taken in seconds]
 
 
-def _peak_kilobytes() -> int:
+def peak_kilobytes() -> int:
     """The largest resident size of this process so far.
 
     Linux counts the parent's size into ru_maxrss of a child, so its own high-water mark is read there.
@@ -37,11 +39,37 @@ def _peak_kilobytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def _report_growth(make: Callable, arguments: tuple, connection) -> None:
+def _growth(make: Callable[..., Callable[[], object]], *arguments: object) -> float:
     call = make(*arguments)
-    before = _peak_kilobytes()
+    before = peak_kilobytes()
     call()
-    connection.send((_peak_kilobytes() - before) / 1024)
+    return (peak_kilobytes() - before) / 1024
+
+
+def _send(call: Callable, arguments: tuple, connection: Any) -> None:
+    connection.send(call(*arguments))
+
+
+def in_process(call: Callable, *arguments: object, limit: float | None = None) -> Any:
+    """What `call(*arguments)` returns in a fresh process.
+
+    With a limit None, if it takes more seconds, or is killed for want of memory.
+    """
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_send, args=(call, arguments, sender))
+    process.start()
+    sender.close()
+    try:
+        return receiver.recv() if receiver.poll(limit) else None
+    except EOFError:
+        process.join()
+        if limit is None or process.exitcode != -signal.SIGKILL:  # which is how memory ends
+            raise RuntimeError(f"{call.__name__}{arguments} failed; its traceback is above") from None
+        return None
+    finally:
+        process.kill()
+        process.join()
 
 
 def peak_megabytes(make: Callable[..., Callable[[], object]], *arguments: object) -> float:
@@ -49,17 +77,7 @@ def peak_megabytes(make: Callable[..., Callable[[], object]], *arguments: object
 
     Native memory of solvers counts; imports and the data, which `make` loads, do not.
     """
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_report_growth, args=(make, arguments, sender))
-    process.start()
-    sender.close()
-    try:
-        return receiver.recv()
-    except EOFError:
-        raise RuntimeError("the process that measures memory failed; its traceback is above") from None
-    finally:
-        process.join()
+    return in_process(_growth, make, *arguments)
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

@@ -8,7 +8,6 @@ python benchmarks/dynamics.py --whole       an hour: the peer's whole fits are r
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import os
 import statistics
 import tempfile
@@ -21,7 +20,7 @@ from typing import Any
 
 import numpy as np
 from _kickscore import Peer, add_peer_option
-from _measure import peak_megabytes, print_tables
+from _measure import in_process, peak_megabytes, print_tables
 from _sports import SPORTS, Sport, sport
 from sklearn.exceptions import ConvergenceWarning
 
@@ -67,25 +66,19 @@ def whole_fit(name: str) -> Callable[[], object]:
     return partial(fitted, data, tol=TOL, n_threads=2)
 
 
-def first_fits(connection: Any) -> None:
+def first_fits() -> tuple[float, float]:
     """Seconds of the first fit of a process, and of the same again."""
-    data = sport("NBA")
-    fit = partial(fitted, data, tol=TOL, n_threads=1)
-    connection.send([float(seconds_of(fit)[0]), float(seconds_of(fit)[0])])
+    fit = partial(fitted, sport("NBA"), tol=TOL, n_threads=1)
+    return float(seconds_of(fit)[0]), float(seconds_of(fit)[0])
 
 
 def compile_seconds() -> list[float]:
     """What the first fit takes beyond later ones: without compiled code on the disk, and with it."""
-    context, taken = multiprocessing.get_context("spawn"), []
+    taken = []
     with tempfile.TemporaryDirectory() as folder:
         os.environ["NUMBA_CACHE_DIR"] = folder
         for _ in range(2):
-            receiver, sender = context.Pipe(duplex=False)
-            process = context.Process(target=first_fits, args=(sender,))
-            process.start()
-            sender.close()
-            first, second = receiver.recv()
-            process.join()
+            first, second = in_process(first_fits)
             taken.append(first - second)
         del os.environ["NUMBA_CACHE_DIR"]
     return taken

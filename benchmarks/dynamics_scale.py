@@ -8,16 +8,14 @@ python benchmarks/dynamics_scale.py --limits    the memory of this machine only
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import time
 import warnings
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 from _bandwidth import line_nanoseconds, stream_gigabytes
-from _measure import _peak_kilobytes, markdown_table
+from _measure import in_process, markdown_table, peak_kilobytes
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.dynamics import Constant, DynamicComparisons, Matern12, OrdinalProbit
@@ -66,7 +64,7 @@ def measured(n_matches: int, n_players: int, n_threads: int, rate: str) -> list[
     one = timed(*data, max_iter=1)[1]
     sweeps = max(SWEEPS, 200_000 // n_matches)
     many = timed(*data, max_iter=sweeps + 1)[1]
-    peak = _peak_kilobytes() / 1024
+    peak = peak_kilobytes() / 1024
     sweep = (many - one) / sweeps
     return [one[0] - sweep[0], *sweep, peak - before, peak]
 
@@ -76,28 +74,12 @@ def whole(n_matches: int, n_players: int) -> list[float]:
     fit(*problem(100, 20), n_threads=2)
     model, seconds = fit(*problem(n_matches, n_players), n_threads=2)
     residual = float(model.trace_["residual"].to_numpy()[-1])
-    return [*seconds, model.n_iter_, residual, model.log_marginal_likelihood_, _peak_kilobytes() / 1024]
+    return [*seconds, model.n_iter_, residual, model.log_marginal_likelihood_, peak_kilobytes() / 1024]
 
 
 def _resident_megabytes() -> float:
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmRSS")) / 1024
-
-
-def _send(connection: Any, call: Callable[..., Any], arguments: tuple) -> None:
-    connection.send(call(*arguments))
-
-
-def apart(call: Callable[..., Any], *arguments: object) -> Any:
-    """The result of a call in a fresh process, whose memory is its own."""
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_send, args=(sender, call, arguments))
-    process.start()
-    sender.close()
-    found = receiver.recv()
-    process.join()
-    return found
 
 
 def limits() -> dict[int, tuple[float, float]]:
@@ -121,7 +103,7 @@ def chess(memory: dict[int, tuple[float, float]]) -> None:
         least = MATCHES * bytes_per_match() / gigabytes / 1e9
         at_random = MATCHES * 2 * nanoseconds / 1e9
         for rate in RATES:
-            set_up, sweep, work, grown, peak = apart(measured, MATCHES, PLAYERS, threads, rate)
+            set_up, sweep, work, grown, peak = in_process(measured, MATCHES, PLAYERS, threads, rate)
             rows.append([threads, rate, set_up, sweep, work, least, sweep / least, at_random, grown, peak])
             print(*rows[-1], flush=True)
     header = [
@@ -134,14 +116,16 @@ def chess(memory: dict[int, tuple[float, float]]) -> None:
     ]
     print(markdown_table([*header, "ratio", "2 random lines s", "fit MB", "process MB"], rows))
     header = ["whole fit s", "processor s", "evaluations", "residual", "evidence", "process MB"]
-    print(f"\n{markdown_table(header, [apart(whole, MATCHES, PLAYERS)])}")
+    print(f"\n{markdown_table(header, [in_process(whole, MATCHES, PLAYERS)])}")
 
 
 def growth() -> None:
     rows = []
     for n_matches in SIZES:
         n_players = round(n_matches * PLAYERS / MATCHES)
-        costs = [apart(measured, n_matches, n_players, threads, rate) for threads in (1, 2) for rate in RATES]
+        costs = [
+            in_process(measured, n_matches, n_players, threads, rate) for threads in (1, 2) for rate in RATES
+        ]
         each = [seconds / n_matches * 1e9 for cost in costs for seconds in cost[1:3]]
         rows.append([n_matches, *each, costs[-1][0], costs[-1][-1]])
         print(*rows[-1], flush=True)

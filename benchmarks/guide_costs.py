@@ -14,9 +14,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
-import multiprocessing
 import platform
-import signal
 import time
 import warnings
 from collections.abc import Callable
@@ -25,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from _measure import _peak_kilobytes, markdown_table
+from _measure import in_process, markdown_table, peak_kilobytes
 from threadpoolctl import threadpool_limits
 
 ROOT = Path(__file__).parents[1]
@@ -112,6 +110,7 @@ def cells() -> dict[str, str]:
     return {cell["id"]: "".join(cell["source"]) for cell in notebook["cells"]}
 
 
+@threadpool_limits.wrap(limits=1)
 def timed(key: str, m: int) -> tuple[float, float]:
     """Processor seconds of the lines on data of this size, and MB by which memory grows."""
     warnings.simplefilter("ignore")
@@ -125,36 +124,12 @@ def timed(key: str, m: int) -> tuple[float, float]:
         space |= {"few": np.arange(values[2]), "rest": np.arange(values[2], len(values[0]))}
     if (peak := Path("/proc/self/clear_refs")).exists():
         peak.write_text("5")  # the peak of memory counts from here
-    before, taken = _peak_kilobytes(), list[float]()
+    before, taken = peak_kilobytes(), list[float]()
     while len(taken) < 3 and sum(taken) < QUICK:
         begin = time.process_time()
         exec(source[f"{key}-lines"], space)
         taken.append(time.process_time() - begin)
-    return min(taken), (_peak_kilobytes() - before) / 1024
-
-
-def _report(key: str, m: int, connection: Any) -> None:
-    with threadpool_limits(1):
-        connection.send(timed(key, m))
-
-
-def in_process(key: str, m: int) -> tuple[float, float] | None:
-    """As `timed`, in a fresh process; None if it took longer than the limit, or died."""
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_report, args=(key, m, sender))
-    process.start()
-    sender.close()
-    try:
-        return receiver.recv() if receiver.poll(60 * SECONDS) else None
-    except EOFError:
-        process.join()
-        if process.exitcode != -signal.SIGKILL:  # for want of memory
-            raise RuntimeError(f"{key} failed with {m:,}; its traceback is above") from None
-        return None
-    finally:
-        process.kill()
-        process.join()
+    return min(taken), (peak_kilobytes() - before) / 1024
 
 
 def beyond(found: list[tuple[float, float]]) -> tuple[float, float]:
@@ -169,7 +144,7 @@ def rows(key: str) -> list[list[object]]:
     for m in SIZES:
         if found and (10 * found[-1][0] > SECONDS or 10 * found[-1][1] > MEGABYTES):
             measured = False
-        result = in_process(key, m) if measured else None
+        result = in_process(timed, key, m, limit=60 * SECONDS) if measured else None
         measured = result is not None
         found.append(result or beyond(found))
         seconds, megabytes = found[-1]
