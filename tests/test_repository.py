@@ -300,15 +300,15 @@ def test_code_lines_are_counted_without_words():
 
 
 BUDGETS = {
-    "ground floor": 1_296,
+    "ground floor": 1_299,
     "ground": 1_325,
     "margins": 485,
     "svm": 664,
-    "path": 1_241,
-    "pursuit": 990,
+    "path": 1_240,
+    "pursuit": 987,
     "dynamics": 3_102,
     "ratings": 422,
-    "ranking": 739,
+    "ranking": 742,
     "analogy": 848,
     "datasets": 542,
     "studies": 1_489,
@@ -322,7 +322,7 @@ BUDGETS = {
 # close items, and compilation that says a word; and some 900 for data of users. Those are what comparisons
 # identify, players without an identity matrix, standard errors and ranks, rankings, races and line-ups,
 # weights and offsets, forecasts of frames by names, standings, and a word where data may mean something else.
-PREFLEARN = 11_654
+PREFLEARN = 11_656
 
 
 OVER = (

@@ -277,6 +277,12 @@ def check_query_ids(
     return array
 
 
+def query_numbers(qid: ArrayLike | None, n_items: int) -> Ids:
+    """The queries of n items, checked, as numbers from 0 on; one, if there are no ids."""
+    checked = check_query_ids(qid, n_items)
+    return np.zeros(n_items, np.int64) if checked is None else np.unique(checked, return_inverse=True)[1]
+
+
 def check_left(n_pairs: float, n_items: int, condition: str) -> None:
     """Raise where all pairs of items were sorted out: those of two queries, and what `condition` says."""
     if not n_pairs:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.checks import check_array, check_left, check_query_ids
+from preflearn.checks import check_array, check_left, query_numbers
 
 
 def reduced_graph(scores: ArrayLike, qid: ArrayLike | None = None) -> NDArray[np.int64]:
@@ -63,8 +63,7 @@ def reduced_graph(scores: ArrayLike, qid: ArrayLike | None = None) -> NDArray[np
     [[1, 2], [1, 0], [2, 0], [3, 1]]
     """
     scores = check_array(scores, "scores", ("n",), "one value an item")
-    n, qid = len(scores), check_query_ids(qid, len(scores))
-    query = np.zeros(n, dtype=np.int64) if qid is None else np.unique(qid, return_inverse=True)[1]
+    n, query = len(scores), query_numbers(qid, len(scores))
     order = np.lexsort((scores, query))  # stable: the first item of a level comes first
     query, scores = query[order], scores[order]
     lowest = np.diff(query, prepend=-1) > 0

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from preflearn.checks import LARGEST, Floats, Ids, as_floats, check_array, check_query_ids, refuse
+from preflearn.checks import LARGEST, Floats, Ids, as_floats, check_array, query_numbers, refuse
 
 
 class QueryForm:
@@ -139,7 +139,7 @@ def form_of(n: int, qid: ArrayLike | None, graph: object | None, mix: float) -> 
     """
     if graph is not None and qid is not None:
         raise ValueError("both qid and graph are given; expected one of them, which says what is compared")
-    form = QueryForm(query_numbers(n, qid), mix)
+    form = QueryForm(query_numbers(qid, n), mix)
     if graph is not None:
         weights = _graph_weights(graph, n)
         form = GraphForm(weights, mix) if mix < 1 else form  # of items alone it changes nothing
@@ -149,12 +149,6 @@ def form_of(n: int, qid: ArrayLike | None, graph: object | None, mix: float) -> 
             f"no two of the {n} items are compared; expected {what} (regression needs none: mix=1, or RLS)"
         )
     return form
-
-
-def query_numbers(n: int, qid: ArrayLike | None) -> Ids:
-    """The queries of n items, from 0 on."""
-    checked = check_query_ids(qid, n)
-    return np.zeros(n, dtype=np.int64) if checked is None else np.unique(checked, return_inverse=True)[1]
 
 
 def _graph_weights(graph: object, n: int) -> sparse.csr_array:

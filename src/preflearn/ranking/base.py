@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator
 
-from preflearn.checks import Floats, check_array, check_items, check_left, check_query_ids, check_real
+from preflearn.checks import Floats, check_array, check_items, check_left, check_real, query_numbers
 
 
 def positions(worths: ArrayLike) -> NDArray[np.int64]:
@@ -36,9 +36,8 @@ def check_rankings(X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None) -> tupl
     given = np.asarray(rank)
     if given.dtype.kind in "iu":  # beyond 2^53 neighbours became one float; the order is what counts
         ranks = np.unique(given, return_inverse=True)[1].astype(np.float64)
-    ids = check_query_ids(qid, len(X))
-    ids = np.zeros(len(X)) if ids is None else ids
-    _, first, query = np.unique(ids, return_index=True, return_inverse=True)
+    query = query_numbers(qid, len(X))
+    first = np.unique(query, return_index=True)[1]
     check_left(float(np.count_nonzero(ranks != ranks[first][query])), len(X), " with different ranks")
     return X, ranks, query
 
