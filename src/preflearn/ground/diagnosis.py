@@ -22,7 +22,7 @@ from scipy.sparse.csgraph import connected_components
 
 from preflearn.checks import as_array, check_array, check_index, require, shown, tell
 from preflearn.ground.tie_laws import DENSE
-from preflearn.matches import Matches, as_outcomes, given_outcomes
+from preflearn.matches import ADVANTAGE, Matches, as_outcomes, given_outcomes
 from preflearn.pairs import Incidence, Pairs, as_pairs
 
 A_PRIOR = 0.1  # a penalty that says something of its own; a weaker one is to leave it to the data
@@ -158,7 +158,7 @@ def _players(pairs: Any) -> tuple[Any, Any, Any]:
             return range(n), B, sparse.csr_array(B @ pairs.items)
         return range(p), Incidence(ids[pairs.index], p).matrix(), None
     names, design = pairs.features, pairs.design
-    chosen = [k for k, name in enumerate(names) if isinstance(name, str) and name != "advantage"]
+    chosen = [k for k, name in enumerate(names) if isinstance(name, str) and name != ADVANTAGE]
     if 0 < len(chosen) < len(names):
         return [names[k] for k in chosen], design[:, chosen], design
     two = (np.diff(design.indptr) == 2).all() and (abs(design.data) == 1).all()

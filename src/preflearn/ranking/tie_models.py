@@ -50,14 +50,13 @@ from preflearn.ground.outcomes import LINKS, davidson_loss, davidson_probabiliti
 from preflearn.ground.tie_laws import DENSE, Minimum, TieLaw, minimise, problem_at
 from preflearn.matches import as_outcomes
 from preflearn.pairs import Incidence, Pairs
-from preflearn.ranking.uncertainty import Uncertain
+from preflearn.ranking.uncertainty import SOME_PAIRS, Uncertain
 
 _TOL = 1e-12  # relative duality gap to stop at: Newton steps cost little more for it than for 1e-6
 _INACCURATE = 1e-6  # one that is worth a warning
 _USELESS = 1e-2  # a gap beyond which there is no answer
 _MOST_ROUNDS, _SETTLED = 500, 1e-8  # of pseudo-counts, and of the parameters
 _RESIDUAL = 1e-6  # of conjugate gradients, whose square is that of a variance
-_SOME_PAIRS = f"at most {DENSE}: ask for the errors of some pairs"
 _LARGEST_LOG = 700.0  # of the parameter of ties, whose exponential a float can hold
 
 
@@ -65,7 +64,7 @@ class TieModel(Uncertain, LinearComparison):
     """What both models share: w of least penalised loss, scores w·x, and how sure they are."""
 
     alpha: float
-    bias_reduced: bool = False
+    bias_reduced: bool = False  # of those whose law has such a fit
     objective_: float
     dual_gap_: float
     n_iter_: int
@@ -126,7 +125,7 @@ class TieModel(Uncertain, LinearComparison):
         check_scale(pairs.items, "items")
         check_kinds(y[weights > 0], name, ties=False)
         self._data, self._cluster, self._inverse = (pairs.items, pairs.B, y, weights, alpha), cluster, None
-        found = (_least_biased if reduced else minimise)(self._law(), *self._data, _TOL)
+        found = self._minimum()
         if not (found.gap <= _USELESS and found.t < _LARGEST_LOG):
             text = f"{name} found no optimum (duality gap {found.gap:.1e} of the objective): weights go up to"
             raise ValueError(f"{text} {weights.max():.3g}; expected weights and features nearer to 1")
@@ -142,6 +141,9 @@ class TieModel(Uncertain, LinearComparison):
         self._set_ties(found.t)
         return self
 
+    def _minimum(self) -> Minimum:
+        return minimise(self._law(), *self._data, _TOL)
+
     def predict_proba(self, pairs: Pairs | ArrayLike) -> Floats:
         """Probabilities of the outcomes -1, 0, 1 for each pair, shape (m, 3)."""
         return self.probabilities(self.decision_function(pairs))
@@ -152,7 +154,7 @@ class TieModel(Uncertain, LinearComparison):
             pairs = as_compared(pairs, self.n_features_in_)
             return pairs.B.matrix() @ pairs.items, self.decision_function(pairs)
         X: Any = self._data[0]
-        require(max(X.shape) <= DENSE, max(X.shape), "the number of items or features", _SOME_PAIRS)
+        require(max(X.shape) <= DENSE, max(X.shape), "the number of items or features", SOME_PAIRS)
         X = X.toarray() if sparse.issparse(X) else X - X[0]
         X = X - X.mean(axis=0)
         return X, X @ self.coef_
@@ -242,6 +244,9 @@ class Davidson(TieModel):
 
     def _law(self) -> TieLaw:
         return TieLaw(davidson_loss, start=0.0, least=-math.inf)
+
+    def _minimum(self) -> Minimum:
+        return _least_biased(self._law(), *self._data, _TOL) if self.bias_reduced else super()._minimum()
 
     def _set_ties(self, t: float) -> None:
         self.nu_, self.tau_ = math.exp(t), max(0.0, 2 * t)

@@ -27,12 +27,13 @@ from sklearn.base import clone
 
 from preflearn.checks import Floats, check_count, check_query_ids, check_real, generator, refuse, require
 from preflearn.ground.diagnosis import NotIdentifiedWarning, as_compared
+from preflearn.ground.tie_laws import DENSE
 from preflearn.matches import OutcomeWarning
 
 _TOGETHER = 256  # rows whose covariance is formed
 _RANK = 1e-9  # of the largest eigenvalue: below it, one is rounding
 _TINY = np.finfo(np.float64).tiny
-_MOST = 5000  # items whose covariance is formed
+SOME_PAIRS = f"at most {DENSE}: ask for the errors of some pairs"
 
 
 class WaldTest(NamedTuple):
@@ -65,7 +66,7 @@ class Uncertain(ABC):
     def _covariance(self, pairs: Any = None) -> tuple[Floats, Floats]:
         rows, scores = self._asked(pairs)
         n = len(scores)
-        require(n <= _MOST, n, "the number of items", f"at most {_MOST}: ask for the errors of some pairs")
+        require(n <= DENSE, n, "the number of items", SOME_PAIRS)
         return scores, self._joint(rows)
 
     def moments(self, pairs: Any) -> tuple[Floats, Floats]:
