@@ -269,7 +269,13 @@ WHOLE = {
     *("test_coming_from_kickscore", "test_coming_from_choix", "test_coming_from_scikit_learn"),
     "test_coming_from_trueskill_through_time",
     *("test_commands", "test_guide", "test_imports", "test_primer", "test_repository"),
-    *("pages/test_book", "pages/test_browser", "bookrunner/test_records_published", "fuzz/test_fuzz"),
+    *(
+        "pages/test_book",
+        "pages/test_browser",
+        "pages/test_browser_dark",
+        "bookrunner/test_records_published",
+        "fuzz/test_fuzz",
+    ),
     "perturb/test_perturb",
 }
 UNTESTED = {"__init__", "base"}
