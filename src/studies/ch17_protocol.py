@@ -199,7 +199,7 @@ def measured(call: Callable[[], Any]) -> tuple[Any, float, float]:
 
 
 def _peak(*, reset: bool = False) -> float:
-    """The largest memory of this process since the last reset, in megabytes; with `reset`, its present one."""
+    """The largest memory of this process since the last reset, in MB; with `reset`, its present one."""
     try:
         if reset:
             Path("/proc/self/clear_refs").write_text("5")

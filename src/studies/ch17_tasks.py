@@ -1,0 +1,43 @@
+"""The tasks of chapter 17, numbered: one problem with all learners of its arena, a point of a sweep each."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pandas as pd
+
+from preflearn.checks import check_choice
+from studies import ch17_features, ch17_objects, ch17_ratings, ch17_time, ch17_worlds
+from studies.ch17_protocol import entries
+
+ARENAS: dict[str, ModuleType] = {
+    "features": ch17_features,
+    "objects": ch17_objects,
+    "ratings": ch17_ratings,
+    "time": ch17_time,
+    "regimes": ch17_worlds,
+}
+"""Each has LEARNERS, `tasks` and `problem`."""
+
+
+def tasks(profile: str) -> list[tuple[str, str]]:
+    """Arena and name of each task of a profile, in order; those of "quick" are among those of "full"."""
+    check_choice(profile, "profile", ("quick", "full"))
+    return [(arena, name) for arena, module in ARENAS.items() for name in module.tasks(profile)]
+
+
+def runs_of(wanted: list[tuple[str, str]], n_jobs: int | None = None) -> pd.DataFrame:
+    """The rows of all learners on some tasks, in order."""
+    return pd.concat([_rows(arena, name, n_jobs) for arena, name in wanted], ignore_index=True)
+
+
+def new_user(arena: str, n_jobs: int | None = None) -> pd.DataFrame:
+    """The rows of an arena's learners on the problems of a new user, whose data are in no task."""
+    module = ARENAS[arena]
+    found = [entries(problem, module.LEARNERS, n_jobs) for problem in module.new_user()]
+    return pd.concat(found, ignore_index=True)
+
+
+def _rows(arena: str, name: str, n_jobs: int | None) -> pd.DataFrame:
+    module = ARENAS[arena]
+    return entries(module.problem(name), module.LEARNERS, n_jobs)
