@@ -173,23 +173,46 @@ def standing(runs: pd.DataFrame, arena: str, band: float) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns).set_index("domain")
 
 
-def front(runs: pd.DataFrame, arena: str) -> pd.DataFrame:
-    """The learners of an arena by cost and accuracy: mean excess over the best of each domain, and seconds.
+def summary(runs: pd.DataFrame, arena: str, band: float) -> pd.DataFrame:
+    """The learners of an arena by accuracy and cost, in the order of their average ranks.
+
+    Parameters
+    ----------
+    runs, arena, band
+        As in `standing`.
 
     Returns
     -------
     DataFrame
-        Indexed by learner, the quickest first: seconds (geometric mean of fit and forecast), excess (mean
-        over domains of the loss less the least one), error (standard error of this mean), on_front (nobody
-        quicker has a smaller excess).
+        Indexed by learner: rank (the average over domains), level (in how many domains it is level with the
+        best), domains (their number), excess (mean over domains of the loss less the least one), error
+        (standard error of this mean), seconds (geometric mean of fit and forecast), on_front (nobody quicker
+        has a smaller excess).
     """
     losses, here = by_domain(runs, arena), runs[runs["arena"] == arena]
     behind = losses.sub(losses.min(axis=1), axis=0)
     seconds = here.assign(s=_spent(here)).groupby("learner")["s"].agg(gmean)
-    table = pd.DataFrame({"seconds": seconds, "excess": behind.mean(), "error": behind.sem()})
-    table = table.sort_values(["seconds", "excess"])
+    table = pd.DataFrame({"rank": losses.rank(axis=1).mean(), "level": (behind <= band).sum()})
+    table["domains"], table["excess"], table["error"] = len(losses), behind.mean(), behind.sem()
+    table = table.assign(seconds=seconds).sort_values(["seconds", "excess"])
     before = table["excess"].cummin().shift(fill_value=np.inf)
-    return table.assign(on_front=table["excess"] < before)
+    return table.assign(on_front=table["excess"] < before).sort_values("rank", kind="stable")
+
+
+def counted(runs: pd.DataFrame, arena: str, band: float, names: Sequence[str]) -> str:
+    """In a sentence, in how many domains of an arena some learners are level with the best.
+
+    Examples
+    --------
+    >>> rows = [("x", "a", 0.1), ("x", "b", 0.3), ("y", "a", 0.1), ("y", "b", 0.11)]
+    >>> runs = pd.DataFrame(rows, columns=["domain", "learner", "loss"]).assign(arena="z")
+    >>> counted(runs.assign(fit_s=1.0, forecast_s=0.0), "z", 0.02, ["a", "b"])
+    'Of 2 domains, a is level with the best in 2 and b in 1.'
+    """
+    table = summary(runs, arena, band)
+    first, *others = [f"{name} {{}}in {table.loc[name, 'level']}" for name in names]
+    said = told([first.format("is level with the best "), *(one.format("") for one in others)])
+    return f"Of {table['domains'].iloc[0]} domains, {said}."
 
 
 def advice(runs: pd.DataFrame, band: float, **facts: float) -> pd.DataFrame:

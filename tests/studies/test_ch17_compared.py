@@ -97,10 +97,12 @@ def test_standing_names_who_is_level_and_cheapest():
 
 
 def test_the_front_holds_who_is_not_beaten_by_a_quicker_one():
-    found = compared.front(runs_of(TABLE, {"good": 3.0, "near": 0.5, "constant": 0.7}), "a")
-    assert list(found.index) == ["near", "constant", "good"]
-    assert found["on_front"].to_dict() == {"near": True, "constant": False, "good": True}
+    found = compared.summary(runs_of(TABLE, {"good": 3.0, "near": 0.5, "constant": 0.7}), "a", 0.015)
+    assert list(found.index) == ["good", "near", "constant"]
+    assert found["on_front"].to_dict() == {"good": True, "near": True, "constant": False}
+    assert found["level"].to_dict() == {"good": 3, "near": 2, "constant": 0}
     assert found.loc["good", "excess"] == 0
+    assert found.loc["near", "seconds"] == pytest.approx(0.5)
 
 
 def test_a_learner_without_a_domain_is_named():
