@@ -1,4 +1,4 @@
-"""The tasks of chapter 17, numbered: one problem with all learners of its arena, a point of a sweep each."""
+"""The tasks of chapter 17, each one problem with all learners of its arena, and the points of its sweep."""
 
 from __future__ import annotations
 
@@ -19,11 +19,22 @@ ARENAS: dict[str, ModuleType] = {
 }
 """Each has LEARNERS, `tasks` and `problem`."""
 
+_SMALL = ("objects", "regimes")
+
 
 def tasks(profile: str) -> list[tuple[str, str]]:
     """Arena and name of each task of a profile, in order; those of "quick" are among those of "full"."""
     check_choice(profile, "profile", ("quick", "full"))
     return [(arena, name) for arena, module in ARENAS.items() for name in module.tasks(profile)]
+
+
+def points() -> list[list[tuple[str, str]]]:
+    """The tasks of "full" by points of a sweep: one each, or all of a domain where problems are small."""
+    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for arena, name in tasks("full"):
+        key = name.rsplit("/", 1)[0] if arena in _SMALL else name
+        found.setdefault((arena, key), []).append((arena, name))
+    return list(found.values())
 
 
 def runs_of(wanted: list[tuple[str, str]], n_jobs: int | None = None) -> pd.DataFrame:
