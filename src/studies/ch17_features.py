@@ -82,11 +82,11 @@ def _fitted(make: Callable[..., Any], train: Labelled, **how: Any) -> Any:
     return make(**how).fit(*train)
 
 
-def _predicted(model: Any, pairs: Pairs) -> NDArray:
+def predicted(model: Any, pairs: Pairs) -> NDArray:
     return model.predict(pairs)
 
 
-def _probable(model: Any, pairs: Pairs) -> Floats:
+def probable(model: Any, pairs: Pairs) -> Floats:
     return model.predict_proba(pairs)
 
 
@@ -140,7 +140,7 @@ def boosted(train: Labelled, min_child_samples: int, n_estimators: int) -> BothO
     """Trees of seven leaves on the features of first and second, and their differences."""
     import lightgbm  # late, since only this learner needs it
 
-    fixed = {"objective": "multiclass", "num_class": 3, "num_leaves": 7, "learning_rate": 0.05, "seed": 0}
+    fixed = {"objective": "multiclass", "num_class": 3, "num_leaves": 7, "max_bin": 63, "seed": 0}
     quiet = {"num_threads": 1, "deterministic": True, "force_row_wise": True, "verbosity": -1}
 
     def learn(X: Floats, y: NDArray) -> Any:
@@ -225,52 +225,48 @@ def _tossed(seed: list[int], pairs: Pairs) -> NDArray:
     return np.random.default_rng(seed).integers(-1, 2, len(pairs))
 
 
-def _learner(name: str, fit: Callable, forecast: Callable, **values: Any) -> Learner:
+def learner(name: str, fit: Callable, forecast: Callable, **values: Any) -> Learner:
     return Learner(name, fit, forecast, grid(values).to_dict("records"))  # pyright: ignore[reportArgumentType]
 
 
 _KERNELS, _COSTS = ["linear", "rbf"], [0.01, 0.3, 10.0, 300.0]
 LEARNERS = (
-    _learner(
+    learner(
         "SVMCompare",
         partial(_fitted, partial(SVMCompare, tie_weight="least")),
-        _predicted,
+        predicted,
         kernel=_KERNELS,
         C=_COSTS,
     ),
-    _learner("ranking SVM", partial(_fitted, SVMRank), _predicted, kernel=_KERNELS, C=_COSTS),
-    _learner(
+    learner("ranking SVM", partial(_fitted, SVMRank), predicted, kernel=_KERNELS, C=_COSTS),
+    learner(
         "LPCompare",
         partial(_fitted, partial(LPCompare, nu=0.8)),
-        _predicted,
+        predicted,
         kernel=_KERNELS,
-        radius=[0.3, 3.0, 30.0, 300.0],
+        radius=[1.0, 10.0, 100.0, 1000.0],
     ),
-    _learner(
+    learner(
         "LogisticCompare",
         partial(_fitted, partial(LogisticCompare, tie_weight="least", random_state=0)),
-        _predicted,
+        predicted,
         kernel=_KERNELS,
         alpha=[1e-6, 1e-4, 1e-2, 1.0],
     ),
-    _learner(
+    learner(
         "ordinal model",
         partial(_fitted, OrdinalComparison),
-        _probable,
+        probable,
         link=["logit", "probit"],
         alpha=[1.0, 10.0, 100.0, 1000.0],
     ),
-    _learner(
-        "RankNet", RankedPairs.fit, _predicted, learning_rate=[0.003, 0.01], n_epochs=[2, 8, 30, 120]
+    learner("RankNet", RankedPairs.fit, predicted, learning_rate=[0.003, 0.01], n_epochs=[2, 8, 30, 120]),
+    learner("logistic regression", logistic, probable, C=np.geomspace(1e-5, 100.0, 8).tolist()),
+    learner(
+        "logistic, kernel features", kernel_logistic, probable, width=[0.1, 1.0], C=[0.1, 3.0, 100.0, 3000.0]
     ),
-    _learner("logistic regression", logistic, _probable, C=np.geomspace(1e-5, 100.0, 8).tolist()),
-    _learner(
-        "logistic, kernel features", kernel_logistic, _probable, width=[0.1, 1.0], C=[0.1, 3.0, 100.0, 3000.0]
-    ),
-    _learner(
-        "boosted trees", boosted, _probable, n_estimators=[30, 100], min_child_samples=[5, 12, 30, 75]
-    ),
-    _learner("Gaussian process", PairProcess.fit, _probable, width=[0.1, 1.0], noise=[0.03, 0.3, 3.0, 30.0]),
+    learner("boosted trees", boosted, probable, n_estimators=[15, 50], min_child_samples=[5, 12, 30, 75]),
+    learner("Gaussian process", PairProcess.fit, probable, width=[0.1, 1.0], noise=[0.03, 0.3, 3.0, 30.0]),
     Learner(CONSTANT, _shares, _same),
     Learner("random", _coin, _tossed),
 )
@@ -324,8 +320,11 @@ def problem(name: str) -> Problem:
         return _football(name)
     if domain == "sushi":
         return _sushi(name)
-    seed = np.random.default_rng([17, list(_NORMS).index(domain), int(unit)])
-    pairs, y, _ = simulate_norm_pairs(_NORMS[domain], N_PAIRS + N_ASKED, TIES, seed)
+    rng = np.random.default_rng([17, list(_NORMS).index(domain), int(unit)])
+    pairs, y, _ = simulate_norm_pairs(_NORMS[domain], N_PAIRS + N_ASKED, TIES, rng)
+    turned = rng.random(len(y)) < 0.5  # by design the first is better more often, which is no lesson
+    index = np.where(turned[:, None], pairs.index[:, ::-1], pairs.index)
+    pairs, y = Pairs(pairs.items, index), np.where(turned, -y, y)
     alone = np.arange(N_PAIRS)  # no two pairs share an item
     return posed(name, "features", pairs, y, QueryKFold(N_FOLDS).split(pairs[:N_PAIRS], groups=alone))
 
@@ -364,7 +363,7 @@ def _known_before() -> tuple[pd.DataFrame, Floats]:
     X = np.concatenate([X, recent_results(frame)], axis=2)
     X = np.delete(X, names.index("ever elite"), axis=2)
     rows = (X[:, :, FEATURES.index("games")] >= _RECENT).all(axis=1)
-    return frame[rows], X[rows]
+    return frame.loc[rows], X[rows]
 
 
 def recent_results(frame: pd.DataFrame, recent: int = _RECENT) -> Floats:
@@ -396,17 +395,18 @@ def new_user() -> list[Problem]:
     the difference is among the smallest. Breast cancer: who is ill, by means and worst values of ten measures
     of cells; two of one kind tie.
     """
-    illness, cancer = load_diabetes(), load_breast_cancer()
-    products = PolynomialFeatures(interaction_only=True, include_bias=False).fit_transform(illness.data)
-    some = np.hstack([cancer.data[:, :10], cancer.data[:, 20:]])
-    data = {"diabetes": (products[:, :20], illness.target), "breast cancer": (some, 1.0 - cancer.target)}
+    illness, ill = load_diabetes(return_X_y=True)
+    cells, healthy = load_breast_cancer(return_X_y=True)
+    products = PolynomialFeatures(interaction_only=True, include_bias=False).fit_transform(illness)
+    measures = np.hstack([cells[:, :10], cells[:, 20:]])  # means and worst
+    data = {"diabetes": (products[:, :20], ill), "breast cancer": (measures, 1.0 - healthy)}
     return [_patients(f"{name}/{draw}", *data[name]) for name in data for draw in range(DRAWS)]
 
 
 def _patients(name: str, X: Floats, scores: Floats) -> Problem:
     rng = np.random.default_rng([17, 3, len(X), int(name.split("/")[1])])
     half = np.array_split(rng.permutation(len(X)), 2)
-    index = np.vstack([_drawn(rng, part, n) for part, n in zip(half, (N_PAIRS, N_ASKED), strict=True)])
+    index = np.vstack([drawn_pairs(rng, part, n) for part, n in zip(half, (N_PAIRS, N_ASKED), strict=True)])
     gap = np.subtract(*scores[index].T)
     few = len(np.unique(scores)) > 2  # else scores tie by themselves
     y = threshold(gap, float(np.quantile(np.abs(gap), TIES)) if few else 0.0)
@@ -415,7 +415,7 @@ def _patients(name: str, X: Floats, scores: Floats) -> Problem:
     return posed(name, "new user", Pairs(X, index), y, folds)
 
 
-def _drawn(rng: np.random.Generator, items: NDArray, n: int) -> NDArray:
+def drawn_pairs(rng: np.random.Generator, items: NDArray, n: int) -> NDArray:
     """n pairs of different items."""
     first = rng.integers(len(items), size=n)
     step = rng.integers(1, len(items), size=n)
