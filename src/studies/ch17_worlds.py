@@ -18,8 +18,9 @@ from preflearn.ground.diagnosis import without_features
 from preflearn.metrics import best_threshold, threshold
 from preflearn.pairs import Pairs
 from preflearn.ranking import Davidson
-from studies.ch17_features import LEARNERS as EVERY
-from studies.ch17_features import N_ASKED, N_FOLDS, Labelled, drawn_pairs, learner, posed, probable
+from studies.ch17_features import N_ASKED, N_FOLDS, drawn_pairs, posed
+from studies.ch17_pairs import LEARNERS as EVERY
+from studies.ch17_pairs import Labelled, learner, probable
 from studies.ch17_protocol import Problem, Split
 
 BASE = {
@@ -108,7 +109,7 @@ def problem(name: str) -> Problem:
     facts |= {"nonlinear": int(world == WORLDS[1]), "least": best_threshold(y[n:], gap[n:])[1]}
     pairs = Pairs(X, index)
     folds = QueryKFold(N_FOLDS).split(pairs[:n], groups=np.arange(n))
-    found = posed(name, "regimes", pairs, y, folds, facts)
+    found = posed(name, "regimes", pairs, y, n, folds, facts)
     return found._replace(whole=_again(found.whole), folds=[_again(fold) for fold in found.folds])
 
 
