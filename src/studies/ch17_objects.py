@@ -34,18 +34,18 @@ TRANSFERS = [(a, b) for a, b in permutations(OBJECT_RANKINGS, 2) if a[0] == b[0]
 _REPETITIONS = {"quick": 1, "full": 2}
 _FEW = 50  # items up to which three folds are drawn three times
 
-_WIDTHS = [0.03, 0.3]
+_WIDTHS = [0.03, 0.3]  # times 2 is the exponent of the kernel at the mean squared distance
 GRIDS: Grids = {
-    "AnKer-rank": {"C": np.logspace(-4, 3, 8)},
+    "AnKer-rank": {"C": np.logspace(-4, 3, 8).tolist()},
     "able2rank": {"k": [1, 3, 10, 30, 100, 300, 1000, 3000]},
-    "ranking SVM": {"C": np.logspace(-6, 3, 8)},
-    "ranking SVM, rbf": {"C": np.logspace(-3, 6, 4), "width": _WIDTHS},
-    "RankRLS": {"alpha": np.logspace(-3, 3, 4), "width": _WIDTHS},
-    "ranking pursuit": {"n_basis": [1, 3, 10, 30], "width": _WIDTHS},
-    "RankNet": {"n_hidden": [8, 32], "learning_rate": [3e-4, 3e-3, 3e-2, 0.3]},
-    "logistic regression": {"C": np.logspace(-2, 7, 8)},
-    "logistic, kernel features": {"C": np.logspace(-1, 8, 4), "width": _WIDTHS},
-    "boosted trees": {"min_child_samples": [1, 3, 9, 27], "num_leaves": [2, 6]},
+    "ranking SVM": {"C": np.logspace(-5, 5, 8).tolist()},
+    "ranking SVM, rbf": {"C": np.logspace(-3, 8, 8).tolist(), "width": _WIDTHS},
+    "RankRLS": {"alpha": np.logspace(-4, 4, 8).tolist(), "width": _WIDTHS},
+    "ranking pursuit": {"n_basis": [1, 2, 4, 8, 16, 32, 64, 128], "width": _WIDTHS},
+    "RankNet": {"n_hidden": [8, 32], "learning_rate": np.logspace(-5, 1, 8).tolist()},
+    "logistic regression": {"C": np.logspace(-2, 9, 8).tolist()},
+    "logistic, kernel features": {"C": np.logspace(0, 11, 8).tolist(), "width": _WIDTHS},
+    "boosted trees": {"min_child_samples": [1, 1, 3, 3, 9, 9, 27, 27], "num_leaves": [2, 6]},
 }
 
 
@@ -54,7 +54,7 @@ def _by_anker(train: Scored, C: float) -> Scores:
 
 
 def _by_able(train: Scored, k: int) -> Scores:
-    return Able2Rank(int(k)).fit(train.X, -train.y).worths
+    return Able2Rank(k).fit(train.X, -train.y).worths
 
 
 _OF_RATINGS = ("RLS", "combined pursuit")

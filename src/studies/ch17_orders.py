@@ -23,17 +23,16 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
 
 from preflearn.checks import Floats
-from preflearn.ground.search import grid
 from preflearn.metrics import ranking_loss
 from preflearn.pairs import Pairs
 from preflearn.pursuit import RLS, RankingPursuit, RankRLS
 from preflearn.ranking import ExpectedRankRegression, RankNet
 from preflearn.ranking.aggregation import merged
 from preflearn.svm import SVMRank
-from studies.ch17_protocol import CONSTANT, Learner
+from studies.ch17_protocol import BUDGET, CONSTANT, Learner
 
 _ROUNDING, _LEVEL = 1e-9, 1e-13  # of the range and the size of forecasts: what is closer is tied by rounding
-_STEPS = 1500  # of a network, however few the pairs, but no less than five passes
+_STEPS = 800  # of a network, however few the pairs, but no less than five passes
 _MOST = 150  # features of a kernel: all, as no set has more items to learn from
 
 Grids = Mapping[str, Mapping[str, Any]]
@@ -79,33 +78,30 @@ def ordered(scores: Floats) -> Floats:
     return merged(scores, max(_ROUNDING * float(np.ptp(scores)), _LEVEL * float(np.abs(scores).max())))
 
 
-def asked(scores: Scores, Q: Floats) -> Floats:
-    """The forecast of a fitted model, which is a function here."""
+def _asked(scores: Callable[..., Any], Q: Any) -> Any:
     return scores(Q)
 
 
 def learners(grids: Grids, fits: Mapping[str, Callable[..., Scores]]) -> tuple[Learner, ...]:
-    """Learners with all combinations of the numbers of their grids; without a grid, with one configuration.
+    """Learners that choose among numbers of a grid, and those without one, which have nothing to choose.
 
     Parameters
     ----------
     grids : mapping of str to (mapping of str to sequence of numbers)
+        The k-th configuration has the k-th number of each; shorter sequences begin again, as two widths that
+        alternate along eight costs. The middle ones come first, as of equal losses the first is kept.
     fits : mapping of str to callable
         From Scored, and numbers by name, to a function.
     """
+    order = sorted(range(BUDGET), key=lambda k: abs(2 * k + 1 - BUDGET))
+
+    def configurations(values: Mapping[str, Any]) -> list[dict[str, Any]]:
+        return [{name: of[k % len(of)] for name, of in values.items()} for k in order] if values else [{}]
+
     return tuple(
-        Learner(name, fit, asked, _from_the_middle(grids.get(name, {})), ENDS.get(name, {}))
+        Learner(name, fit, _asked, configurations(grids.get(name, {})), ENDS.get(name, {}))
         for name, fit in fits.items()
     )
-
-
-def _from_the_middle(values: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """All combinations, the middle of the grid first: of equal losses the first is kept, no end."""
-    found = grid(values)
-    away = [
-        (found[name].rank(method="dense") * 2 - len(of) - 1).abs() / len(of) for name, of in values.items()
-    ]
-    return found.loc[np.argsort(sum(away), kind="stable")].to_dict("records") if values else [{}]
 
 
 def _levelled(fit: Callable[..., Scores]) -> Callable[..., Scores]:
@@ -163,7 +159,7 @@ def _by_err(train: Scored) -> Scores:
 def _by_net(train: Scored, n_hidden: int, learning_rate: float) -> Scores:
     n = len(train.y)
     epochs = max(5, -(-_STEPS * 16 // (n * (n - 1) // 2)))  # batches hold 16 pairs
-    net = RankNet(int(n_hidden), learning_rate=learning_rate, n_epochs=epochs, random_state=train.seed)
+    net = RankNet(n_hidden, learning_rate=learning_rate, n_epochs=epochs, random_state=train.seed)
     return net.fit(train.X, -train.y).worths
 
 
@@ -174,8 +170,9 @@ def _places(y: Floats) -> Floats:
 
 def _by_trees(train: Scored, min_child_samples: int, num_leaves: int) -> Scores:
     trees = LGBMRegressor(
-        num_leaves=int(num_leaves),
-        min_child_samples=int(min_child_samples),
+        n_estimators=200,
+        num_leaves=num_leaves,
+        min_child_samples=min_child_samples,
         min_data_in_bin=1,
         colsample_bytree=min(1.0, 30 / train.X.shape[1]),
         random_state=train.seed,

@@ -6,7 +6,7 @@ from sklearn.linear_model import LogisticRegression
 
 from preflearn.metrics import ranking_loss
 from studies import ch17_objects, ch17_ratings
-from studies.ch17_orders import FITS, Scored, asked, learners, ordered, seed_of
+from studies.ch17_orders import FITS, Scored, learners, ordered, seed_of
 from studies.ch17_protocol import BUDGET, CONSTANT
 
 CONFIGURED = {one.name: one for one in ch17_ratings.LEARNERS + ch17_objects.LEARNERS}
@@ -32,7 +32,7 @@ def test_an_order_is_learned_and_a_turned_one_turns_the_forecast(name, toy):
     least = []
     for options in CONFIGURED[name].configurations:
         losses = [
-            ranking_loss(-y, -ordered(asked(fit_of(name)(train._replace(y=sign * train.y), **options), Q)))
+            ranking_loss(-y, -ordered(fit_of(name)(train._replace(y=sign * train.y), **options)(Q)))
             for sign in (1, -1)
         ]
         least.append(losses)
@@ -56,9 +56,9 @@ def test_each_learner_has_the_budget_or_nothing_to_choose():
         assert {CONSTANT, "random"} <= {one.name for one in arena.LEARNERS}
 
 
-def test_of_equal_losses_one_in_the_middle_of_the_grid_is_kept():
-    (learner,) = learners({"some": {"a": [1, 2, 3, 4], "b": [5, 6]}}, {"some": len})
-    assert [one["a"] for one in learner.configurations] == [2, 2, 3, 3, 1, 1, 4, 4]
+def test_widths_alternate_along_a_grid_whose_middle_comes_first():
+    (learner,) = learners({"some": {"a": [1, 2, 3, 4, 5, 6, 7, 8], "b": [-1, 1]}}, {"some": len})
+    assert [one["a"] * one["b"] for one in learner.configurations] == [4, -5, -3, 6, 2, -7, -1, 8]
 
 
 def test_units_of_features_change_nothing_but_for_methods_by_analogy(toy):

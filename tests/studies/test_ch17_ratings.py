@@ -63,10 +63,10 @@ def test_new_users_are_in_no_task():
     others = datasets.load_jester().ratings[2500 : 2500 + ratings.shape[0]]
     assert np.array_equal(ratings.toarray(), others.toarray())
     blocks = new_user()
-    assert [one.domain for one in blocks] == [NEW] * 5
+    assert [one.domain for one in blocks] == [NEW] * 6
     assert not {one.domain for one in blocks} & {name.split("/")[0] for name in tasks("full")}
-    first = [blocks[k].whole.train[0].y for k in range(5)]
-    assert len({y.tobytes() for y in first}) == 5
+    first = [blocks[k].whole.train[0].y for k in range(6)]
+    assert len({y.tobytes() for y in first}) == 6
 
 
 @needs_data
