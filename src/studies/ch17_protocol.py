@@ -19,6 +19,7 @@ from __future__ import annotations
 import resource
 import sys
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -162,7 +163,10 @@ def entries(problem: Problem, learners: Sequence[Learner], n_jobs: int = 1) -> p
 
 
 def _numbered(problem: Problem, learners: Sequence[Learner], constant: Learner, at: dict[str, int]) -> dict:
-    return entry(problem, learners[at["k"]], constant)
+    with warnings.catch_warnings(
+        action="ignore"
+    ):  # of what the choice passes over; the row tells of the rest
+        return entry(problem, learners[at["k"]], constant)
 
 
 def _losses(problem: Problem, learner: Learner, tried: Sequence[dict[str, Any]]) -> np.ndarray:

@@ -200,7 +200,8 @@ def posed(domain: str, unit: str, whole: Games, validation: int | None = None) -
         "players": n_players,
         "per_player": round(2 * n / n_players, 1),
     }
-    return Problem("time", domain, unit, parts[0], parts[1:], judge, facts | {"ties": ties})
+    arena = "history" if domain.endswith(" by history") else "time"
+    return Problem(arena, domain, unit, parts[0], parts[1:], judge, facts | {"ties": ties})
 
 
 @cache
