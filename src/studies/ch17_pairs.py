@@ -216,13 +216,13 @@ LEARNERS = (
         link=["logit", "probit"],
         alpha=[1.0, 10.0, 100.0, 1000.0],
     ),
-    learner("RankNet", RankedPairs.fit, predicted, learning_rate=[0.003, 0.01], n_epochs=[2, 8, 30, 120]),
+    learner("RankNet", RankedPairs.fit, predicted, learning_rate=[0.003, 0.01], n_epochs=[2, 10, 50, 250]),
     learner("logistic regression", logistic, probable, C=np.geomspace(1e-5, 100.0, 8).tolist()),
     learner(
         "logistic, kernel features", kernel_logistic, probable, width=[0.1, 1.0], C=[0.1, 3.0, 100.0, 3000.0]
     ),
-    learner("boosted trees", boosted, probable, n_estimators=[15, 50], min_child_samples=[5, 12, 30, 75]),
-    learner("Gaussian process", PairProcess.fit, probable, width=[0.1, 1.0], noise=[0.03, 0.3, 3.0, 30.0]),
+    learner("boosted trees", boosted, probable, n_estimators=[15, 50], min_child_samples=[2, 7, 25, 90]),
+    learner("Gaussian process", PairProcess.fit, probable, width=[0.1, 1.0], noise=[0.01, 0.2, 4.0, 80.0]),
     Learner(CONSTANT, _shares, _same),
     Learner("random", _coin, _tossed),
 )
