@@ -32,7 +32,7 @@ from preflearn.svm import SVMRank
 from studies.ch17_protocol import BUDGET, CONSTANT, Learner
 
 _ROUNDING, _LEVEL = 1e-9, 1e-13  # of the range and the size of forecasts: what is closer is tied by rounding
-_STEPS = 800  # of a network, however few the pairs, but no less than five passes
+_STEPS = 500  # of a network, however few the pairs, but no less than five passes
 _MOST = 150  # features of a kernel: all, as no set has more items to learn from
 
 Grids = Mapping[str, Mapping[str, Any]]
@@ -105,13 +105,14 @@ def learners(grids: Grids, fits: Mapping[str, Callable[..., Scores]]) -> tuple[L
 
 
 def _levelled(fit: Callable[..., Scores]) -> Callable[..., Scores]:
-    """A fit to features with mean 0 on the items to learn from, and mean square 1 over all of them."""
+    """A fit to features and scores with mean 0, and features with mean square 1 over all of them."""
 
     @wraps(fit)
     def run(train: Scored, **options: Any) -> Scores:
         centre = train.X.mean(axis=0)
         unit = float(np.sqrt(np.mean((train.X - centre) ** 2))) or 1.0
-        scores = fit(train._replace(X=(train.X - centre) / unit), **options)
+        level = Scored((train.X - centre) / unit, train.y - train.y.mean(), train.seed)
+        scores = fit(level, **options)
         return lambda Q: scores((Q - centre) / unit)
 
     return run
