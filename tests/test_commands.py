@@ -19,7 +19,7 @@ import yaml
 from papermill.cli import papermill
 from test_repository import EXTRAS, ROOT, tracked_files
 
-from bookrunner import build, report, sweep
+from bookrunner import build, report, tasks
 from bookrunner.command import main
 from bookrunner.parameters import check_names, declared
 from preflearn import datasets
@@ -74,7 +74,7 @@ def test_a_command_line_is_one_on_a_fresh_clone(line, clone, monkeypatch, capsys
     words = [PLACEHOLDERS.get(word, word) for word in shlex.split(line) if not re.match(r"[A-Z_]+=", word)]
     monkeypatch.chdir(clone)
     monkeypatch.setattr(build, "run_tasks", _reached)
-    monkeypatch.setattr(sweep, "run_tasks", _reached)
+    monkeypatch.setattr(tasks, "run_tasks", _reached)
     monkeypatch.setattr(report, "execute", _reached)
     monkeypatch.setattr(datasets, "fetch", lambda name, progress: registry.files_of(name))
     match words:

@@ -22,7 +22,7 @@ from preflearn.datasets import registry
 
 SOURCE = Path(__file__).parents[1] / "src"
 
-PARAMETERS = 'profile = "quick"\nseed = 0\nn = 10'
+PARAMETERS = 'profile = "quick"\nseed = 0  # of all draws\nn = 10'
 
 LEDGER = """\
 - id: P1-01

@@ -46,6 +46,7 @@ def _preflearn() -> None:
     preflearn build --profile full --jobs 8  the papers' sizes
     preflearn record 03                      one chapter in full, into data/recorded
     preflearn sweep 03 -p seed 0:20 -p n_exact 20,40
+    preflearn sweep 04 -p gamma 0.01~10 -p seed 0:20 --sample 30
     preflearn report games.csv -p first home -p second away
     preflearn data verify
     """
@@ -106,24 +107,31 @@ def _record(chapter: str, yes: bool, dry: bool, **options: Any) -> int:
     return record_chapter(find_project(), chapter, agreed, **options)
 
 
-@_preflearn.command("sweep", short_help="Execute one chapter at every point of a grid of parameters.")
+@_preflearn.command("sweep", short_help="Execute one chapter at many points of its parameters.")
 @click.argument("chapter")
 @click.option("--scheduler", metavar="ADDRESS", help="Run on a Dask cluster, such as tcp://host:8786.")
 @click.option("--output", type=Path, metavar="DIR", help="Default: _build/sweeps/CHAPTER.")
+@click.option("--file", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="YAML")
+@click.option("--sample", type=click.IntRange(1), metavar="N", help="Draw so many points of the grid.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the draw.")
 @_PARAMETERS
 @_execution_options
-def _sweep(chapter: str, parameters: Any, jobs: Any, scheduler: Any, **options: Any) -> int:
-    """Execute one chapter at every point of a grid: -p takes a range such as 0:20 or 0:20:5, or a list such
-    as 1,2,5. A point that is there already is not run again.
+def _sweep(chapter: str, parameters: Any, jobs: Any, scheduler: Any, file: Any, **options: Any) -> int:
+    """Execute one chapter at every point of a grid: -p takes a range such as 0:20 or 0:20:5, a list such as
+    1,2,5, or low~high for a number that is not whole, in equal ratios. --file holds the same as YAML,
+    parameters with lists or texts such as "0:20"; or a list of points. A point that is there already is not
+    run again.
 
-    A table named by the grid, results-....csv, holds a row a point.
+    A table named by the points, results-....csv, holds a row a point; tables that they record with several
+    rows lie beside it, and one that explains the columns; all of them also as Parquet.
     """
+    from bookrunner.files import read_yaml
     from bookrunner.records import filled
     from bookrunner.sweep import run_sweep
 
-    grid = _named(parameters)
-    if not grid:
-        raise ValueError("a sweep needs at least one parameter, such as: -p seed 0:20")
+    grid: Any = read_yaml(file) if file else _named(parameters)
+    if not grid or (file and parameters) or not isinstance(grid, dict | list):
+        raise ValueError("a sweep needs at least one parameter, such as: -p seed 0:20, or --file, not both")
     if jobs is not None and scheduler is not None:
         raise ValueError("--jobs is for this machine and --scheduler for a cluster; expected one of them")
     table, outcomes = run_sweep(find_project(), chapter, grid, jobs=jobs, scheduler=scheduler, **options)

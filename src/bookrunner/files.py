@@ -24,8 +24,8 @@ def file_name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9.=,+_-]+", "_", text)[:80]
 
 
-def write_atomically(path: Path, text: str) -> Path:
-    """Write a text file through a temporary neighbour; a reader sees the old file or the new one.
+def write_atomically(path: Path, content: str | bytes) -> Path:
+    """Write a file through a temporary neighbour; a reader sees the old file or the new one.
 
     The bytes are on the disk before the name is: after a crash there is no empty file under it. What has no
     place in UTF-8, half of a character, is written as its escape, which JSON reads back.
@@ -38,8 +38,8 @@ def write_atomically(path: Path, text: str) -> Path:
     temporary = path.with_name(f".tmp-{os.getpid()}{path.suffix}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
-            file.write(text)
+        with temporary.open("wb") as file:
+            file.write(content if isinstance(content, bytes) else content.encode(errors="backslashreplace"))
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

@@ -21,7 +21,8 @@ class State:
     """Digests of what chapters may read; of modules and claims, as they are when a build or a sweep starts.
 
     ``state["module preflearn/pairs.py"]`` is None for what does not exist. Other kinds are "notebook NAME",
-    "version PACKAGE", "claim ID", "table PATH", "data SET/FILE", and "dataset SET" for whether one is here.
+    "point NAME", "version PACKAGE", "claim ID", "table PATH", "data SET/FILE", and "dataset SET" for whether
+    one is here.
     """
 
     def __init__(self, project: Project) -> None:
@@ -50,6 +51,11 @@ class State:
         about = {key: value for key, value in notebook["metadata"].items() if key != "language_info"}
         return digest([cells, about])
 
+    def _point(self, chapter: str) -> str:
+        """Of the code that a point of a sweep runs; neither prose nor what comes after has a say."""
+        cells = self._project.chapter(chapter).point["cells"]
+        return digest([cell["source"] for cell in cells if cell["cell_type"] == "code"])
+
     def _table(self, relative: str) -> str | None:
         with suppress(FileNotFoundError):
             return digest(project_file(relative, self._project.root).read_bytes())
@@ -68,13 +74,13 @@ class State:
 
         return "here" if datasets.available(name) else None
 
-    def inputs(self, chapter: Chapter, profile: str, executed: Executed) -> dict[str, str | None]:
+    def inputs(self, chapter: Chapter, part: str, profile: str, executed: Executed) -> dict[str, str | None]:
         """What an execution depends on, given the executed notebook with its provenance.
 
         The kernel hashes tables, claims and data as it reads them, and names the modules that it imported.
         """
         provenance = executed.provenance
-        names = [f"notebook {chapter.name}", *(f"module {name}" for name in provenance["modules"])]
+        names = [f"{part} {chapter.name}", *(f"module {name}" for name in provenance["modules"])]
         names += [name for name in self._known if name.startswith("version ")]
         # The records of a full run are about to be written anew.
         own = f"table data/recorded/{chapter.name}_" if profile == "full" else " "

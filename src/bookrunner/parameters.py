@@ -6,10 +6,12 @@ No text reaches a recursive parser before its length and nesting are bounded.
 from __future__ import annotations
 
 import ast
+import io
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator
+import tokenize
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -38,40 +40,41 @@ def with_extra() -> Iterator[None]:
         raise ModuleNotFoundError(f"no {error.name}: pip install '.[book]' has it", name=error.name) from None
 
 
-def typed(name: str, text: str, default: Any) -> Any:
-    """The value of a text, of the kind of the parameter's default.
+def typed(name: str, given: Any, default: Any) -> Any:
+    """A value, or that of a text, as one of the kind of the parameter's default.
 
     Parameters
     ----------
     name : str
         The parameter, for messages.
-    text : str
-        A number, true or false, a list such as [50, 100]; where the default is a text, any text.
+    given : object
+        A text: a number, true or false, a list such as [50, 100]; where the default is a text, any text.
     default : object
         The chapter's default; None or Ellipsis (no literal) stand for any kind.
 
     Raises
     ------
     ValueError
-        If the text is no value of that kind.
+        If it is no value of that kind.
 
     Examples
     --------
     >>> typed("seed", "3", 0), typed("ridge", "1", 0.1), typed("game", "010", "go")
     (3, 1.0, '010')
     """
-    if isinstance(default, str):
-        return text
-    plain = {"true": "True", "false": "False", "null": "None"}.get(text.strip().lower(), text)
-    anything = default is None or default is ...
+    is_text, anything = isinstance(given, str), default is None or default is ...
+    if is_text and isinstance(default, str):
+        return given
+    plain = {"true": "True", "false": "False", "null": "None"}.get(str(given).strip().lower(), str(given))
     try:
         # Python's tokenizer refuses more than 200 open brackets, and the length bounds every other nesting.
-        value = ast.literal_eval(plain) if len(plain) <= _LONGEST else text
+        value = ast.literal_eval(plain) if is_text and len(plain) <= _LONGEST else given
         return _like(value, value if anything else default)
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError, OverflowError):
-        if anything:
-            return text
-    raise ValueError(f"{name} is {text[:60]!r}; expected one like {default!r}")
+        if anything and is_text:
+            return given
+    expected = "a number, a text, or a list of such" if anything else f"one like {default!r}"
+    raise ValueError(f"{name} is {str(given)[:60]!r}; expected {expected}")
 
 
 def _like(value: Any, default: Any) -> Any:
@@ -93,24 +96,34 @@ def is_plain(value: Any) -> bool:
         return False
 
 
-def grid_values(name: str, text: str, default: Any) -> list[Any]:
-    """The values that one parameter takes: a range a:b or a:b:step like Python's, or a list a,b,c.
+def grid_values(name: str, given: str | Sequence[Any], default: Any) -> list[Any]:
+    """The values that one parameter takes: a list, or a text.
+
+    A text is a range a:b or a:b:step like Python's, or a list a,b,c; for a float also low~high, 1,001 values
+    in equal ratios, from which a random sweep draws.
 
     Raises
     ------
     ValueError
-        If there is no value or are too many, one appears twice, or one is not of the default's kind.
+        If there is no value or are too many, one appears twice, or one is not of the default's kind; if
+        what is given is neither a list nor a text: YAML reads a range without quotes, 1:20, as the number 80.
 
     Examples
     --------
     >>> grid_values("n", "0:4", 0), grid_values("n", "1:8:3", 0), grid_values("sizes", "[1,2],[3]", [0])
     ([0, 1, 2, 3], [1, 4, 7], [[1, 2], [3]])
     """
-    kind = type(default)
+    kind, text = type(default), str(given)
+    require(isinstance(given, str | list | tuple), given, name, "a list, or a text such as '0:20' or '1,2,5'")
     if kind in (int, float) and _RANGE.fullmatch(text):
         values = range(*map(int, text.split(":")))
+    elif kind is float and "~" in text:
+        low, high = (typed(name, part, default) for part in text.split("~", 1))
+        require(0 < low < high, text, name, "low~high with 0 < low < high")
+        values = [float(f"{low * (high / low) ** (k / 1000):.6g}") for k in range(1001)]
     else:
-        values = [typed(name, part.strip(), default) for part in _PART.findall(text) if part.strip()]
+        parts = [part.strip() for part in _PART.findall(given)] if isinstance(given, str) else given
+        values = [typed(name, part, default) for part in parts if part != ""]
     if not 0 < len(values) <= _MOST_VALUES:
         found = f"{name}: {text[:60]!r} holds {len(values):,} values"
         raise ValueError(f"{found}; expected 1 to {_MOST_VALUES:,}, such as 0:20 or 1,2,5")
@@ -138,8 +151,27 @@ def _literal(node: Any) -> Any:
 
 def declared(notebook: dict[str, Any]) -> dict[str, Any]:
     """Names and defaults that the cells tagged `parameters` assign; Ellipsis for what is no literal."""
+    return assigned_names(_parameters_source(notebook))
+
+
+def _parameters_source(notebook: dict[str, Any]) -> str:
     cells = [cell for cell in notebook["cells"] if "parameters" in cell["metadata"].get("tags", [])]
-    return assigned_names("\n".join("".join(cell["source"]) for cell in cells))
+    return "\n".join("".join(cell["source"]) for cell in cells)
+
+
+def explained(notebook: dict[str, Any]) -> dict[str, str]:
+    """What the cells tagged `parameters` say of each name: the comment on the line where it is assigned.
+
+    Examples
+    --------
+    >>> cell = {"metadata": {"tags": ["parameters"]}, "source": "n = 5  # pairs that are drawn"}
+    >>> explained({"cells": [cell]})
+    {'n': 'pairs that are drawn'}
+    """
+    tokens = list(tokenize.generate_tokens(io.StringIO(_parameters_source(notebook)).readline))
+    said = {token.start[0]: token.string.strip("# ") for token in tokens if token.type == tokenize.COMMENT}
+    first = [token for token in tokens if token.type == tokenize.NAME and token.start[1] == 0]
+    return {token.string: said.get(token.start[0], "") for token in first}
 
 
 def running_shell() -> Any:

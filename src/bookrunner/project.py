@@ -51,6 +51,13 @@ class Chapter:
         return digest([_without_imports(source) for source in cells])
 
     @cached_property
+    def point(self) -> dict[str, Any]:
+        """What a point of a sweep runs: the cells up to the last that is tagged `point`, else all."""
+        cells = self.notebook["cells"]
+        tagged = [k for k, cell in enumerate(cells, start=1) if "point" in cell["metadata"].get("tags", [])]
+        return self.notebook | {"cells": cells[: tagged[-1] if tagged else None]}
+
+    @cached_property
     def parameters(self) -> dict[str, Any]:
         """Names and defaults of the cell tagged `parameters`; no literal default: Ellipsis.
 
@@ -86,8 +93,7 @@ class Chapter:
         checked = {}
         for name, value in given.items():
             default = self.parameters[name]
-            if isinstance(value, str):
-                value = typed(f"chapter {self.name}: {name}", value, default)
+            value = typed(f"chapter {self.name}: {name}", value, default)
             if type(value) is not type(default) or value != default:
                 checked[name] = value
         self.profile(checked)

@@ -74,6 +74,7 @@ def record(
     atol: float = 1e-9,
     flips: float = 0.0,
     timings: Sequence[str] = (),
+    columns: Mapping[str, str] | None = None,
 ) -> None:
     """Store a table, or a few scalars, in the executed notebook; nothing is displayed.
 
@@ -97,12 +98,15 @@ def record(
         a search may end at another of several best values.
     timings : sequence of str
         Columns that are not compared.
+    columns : mapping of str to str, optional
+        What columns mean, for whoever reads the tables of a sweep.
 
     Raises
     ------
     ValueError
         If the name is malformed, the table is empty, a scalar is not finite, the index or the columns
-        can't be written to a CSV file, or `keys` or `timings` name no columns, or keys two equal rows.
+        can't be written to a CSV file, `keys`, `timings` or `columns` name no columns, or keys name two
+        equal rows.
 
     Examples
     --------
@@ -111,14 +115,21 @@ def record(
     _check_name(name)
     frame = _as_frame(name, table)
     require(keys is None or isinstance(keys, Iterable), keys, "keys", "names of columns")
-    unknown = [column for column in [*(keys or ()), *timings] if column not in frame.columns]
+    named = [*(keys or ()), *timings, *(columns or ())]
+    unknown = [column for column in named if column not in frame.columns]
     require(not unknown, list(frame.columns), f"the list of columns of {name!r}", f"also {unknown}")
     if keys and frame.duplicated(list(keys)).any():
         row = frame.loc[frame.duplicated(list(keys)), list(keys)].iloc[0].to_dict()
         raise ValueError(f"the table {name!r} has two rows {row}; expected keys that tell them apart")
     good = keys is not None or not frame.empty
     require(good, frame.shape, f"the shape of the table {name!r}", "at least one value")
-    how = {"rtol": rtol, "atol": atol, "flips": flips, "timings": list(timings)}
+    how = {
+        "rtol": rtol,
+        "atol": atol,
+        "flips": flips,
+        "timings": list(timings),
+        "columns": dict(columns or {}),
+    }
     how["keys"] = None if keys is None else list(keys)
     show({RECORD_MIME: {"name": name, "csv": frame.to_csv(index=False, lineterminator="\n")} | how})
 
@@ -176,7 +187,7 @@ def recorded(chapter: str, name: str) -> pd.DataFrame | None:
     """
     _check_name(chapter, "chapter")
     _check_name(name)
-    table = _read_table(f"data/recorded/{chapter}_{name}.csv")
+    table = read_table(f"data/recorded/{chapter}_{name}.csv")
     if table is not None:
         table.attrs["record"] = f"{chapter}_{name}"
     return table
@@ -194,21 +205,28 @@ def published(name: str) -> pd.DataFrame:
     """
     known = sorted(path.stem for path in project_file("data/published").glob("*.csv"))
     require(isinstance(name, str) and name in known, name, "the published table", f"one of {known}")
-    return _read_table(f"data/published/{name}.csv")  # pyright: ignore[reportReturnType]  (it is there)
+    return read_table(f"data/published/{name}.csv")  # pyright: ignore[reportReturnType]  (it is there)
 
 
-def _read_table(relative: str) -> pd.DataFrame | None:
-    import pandas as pd
-
+def read_table(relative: str, texts: Iterable[str] = ()) -> pd.DataFrame | None:
+    """A table of the project, noted for the provenance; None, which is noted too, where there is none."""
     try:
         content = project_file(relative).read_bytes()
     except FileNotFoundError:
         return note_read(f"table {relative}", None)
     note_read(f"table {relative}", digest(content))
     header, body = split_table(content.decode("utf-8"))
-    frame = pd.read_csv(io.StringIO(body), engine="python")  # which parses floats exactly, in every version
+    frame = parsed_table(body, texts)
     frame.attrs.update(header)
     return frame
+
+
+def parsed_table(text: str, texts: Iterable[str] = ()) -> pd.DataFrame:
+    """The table of a CSV text, in which the columns `texts` hold what looks like numbers, too."""
+    import pandas as pd
+
+    # This engine parses floats exactly, in every version.
+    return pd.read_csv(io.StringIO(text), engine="python", dtype=dict.fromkeys(texts, str))
 
 
 def split_table(text: str) -> tuple[dict[str, Any], str]:
@@ -253,7 +271,7 @@ def main_versions() -> dict[str, str]:
     >>> sorted(main_versions())[:3]
     ['click', 'cvxpy', 'ipykernel']
     """
-    rendering = ("sphinx", "jupyter-book", "pyyaml", "tqdm")
+    rendering = ("sphinx", "jupyter-book", "pyarrow", "pyyaml", "tqdm")
     names = ["preflearn", *(name for name in requirements() if not name.startswith(rendering))]
     return {"python": platform.python_version()} | {name: version(name) for name in names}
 

@@ -1,4 +1,4 @@
-"""Sweeps: one chapter at every point of a grid of parameters, and one table of results."""
+"""Sweeps: one chapter at many points of its parameters, and tables of what came out."""
 
 from __future__ import annotations
 
@@ -6,110 +6,269 @@ import csv
 import io
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from bookrunner.files import digest, file_name, locked, write_atomically
-from bookrunner.keys import State
-from bookrunner.parameters import check_names, grid_values
-from bookrunner.project import Project
-from bookrunner.tasks import Outcome, run_tasks, task_of
+from bookrunner.parameters import check_names, explained, grid_values, require, typed
+from bookrunner.project import Chapter, Project, find_project
+from bookrunner.records import parsed_table, read_table
+
+if TYPE_CHECKING:
+    from bookrunner.tasks import Outcome
+
+Grid = Mapping[str, str | Sequence[Any]]
+"""The values of each parameter, as `grid_values` reads them."""
 
 _MOST_POINTS = 100_000
+_WORDS = {
+    "status": "done or failed",
+    "run_time_s": "seconds that the point took",
+    "error": "what went wrong, and in which cell; empty where nothing did",
+}
 
 
-def grid_points(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """All combinations, the last parameter varying fastest.
+def grid_points(
+    grid: Mapping[str, Sequence[Any]], sample: int | None = None, seed: int = 0
+) -> list[dict[str, Any]]:
+    """All combinations, the last parameter varying fastest; or a sample of them, drawn without replacement.
 
     Raises
     ------
     ValueError
-        If there are more than 100,000.
+        If there are more than 100,000, or fewer than are to be drawn.
 
     Examples
     --------
     >>> grid_points({"seed": [0, 1], "n": [5, 6]})
     [{'seed': 0, 'n': 5}, {'seed': 0, 'n': 6}, {'seed': 1, 'n': 5}, {'seed': 1, 'n': 6}]
+    >>> len(grid_points({"seed": range(10**9), "n": [5, 6]}, sample=10))
+    10
     """
-    if (count := math.prod(map(len, grid.values()))) > _MOST_POINTS:
-        raise ValueError(f"the grid has {count:,} points; expected at most {_MOST_POINTS:,}")
-    return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
+    sizes = [len(values) for values in grid.values()]
+    chosen: Iterable[int] = range(count := math.prod(sizes))
+    if sample is not None:
+        require(sample <= count, sample, "the number of points to draw", f"at most the {count:,} of the grid")
+        chosen = np.sort(np.random.default_rng(seed).choice(count, sample, replace=False))
+    if (n_points := sample or count) > _MOST_POINTS:
+        raise ValueError(f"the grid has {n_points:,} points; expected at most {_MOST_POINTS:,}")
+    places = zip(*np.unravel_index(list(chosen), sizes), strict=True)
+    return [{name: grid[name][k] for name, k in zip(grid, place, strict=True)} for place in places]
+
+
+def planned(
+    chapter: Chapter, grid: Grid | Sequence[Mapping[str, Any]], sample: int | None = None, seed: int = 0
+) -> tuple[list[dict[str, Any]], str]:
+    """The points of a sweep, and the name of its tables, such as "results-seed-4f1c0a9e".
+
+    Parameters
+    ----------
+    chapter : Chapter
+    grid : mapping of str to str or sequence, or sequence of mappings
+        The values of each parameter, as `grid_values` reads them; or the points, one by one.
+    sample : int, optional
+        So many points of the grid are drawn.
+    seed : int
+        Of the draw.
+
+    Raises
+    ------
+    ValueError
+        On an unknown parameter, a value of another kind, no points or too many, or one that is there twice.
+    """
+    where, known = f"chapter {chapter.name}", chapter.parameters
+    for given in [grid] if isinstance(grid, Mapping) else grid:
+        require(isinstance(given, Mapping), given, "a point", "parameters with their values")
+        check_names(given, known, where)
+    if isinstance(grid, Mapping):
+        values = {name: grid_values(f"{where}: {name}", given, known[name]) for name, given in grid.items()}
+        points = grid_points(values, sample, seed)
+        said = values if sample is None else points
+    else:
+        points = [
+            {key: typed(f"{where}: {key}", value, known[key]) for key, value in p.items()} for p in grid
+        ]
+        good = 0 < len({digest(point) for point in points}) == len(points) <= _MOST_POINTS and sample is None
+        require(
+            good, points, "the list of points", f"1 to {_MOST_POINTS:,} distinct ones, and no sample of them"
+        )
+        said = points
+    names = dict.fromkeys(itertools.chain(*points))
+    return points, f"results-{file_name('-'.join(names))}-{digest(said)[:8]}"
 
 
 def run_sweep(
     project: Project,
     chapter_name: str,
-    grid: Mapping[str, str],
+    grid: Grid | Sequence[Mapping[str, Any]],
     *,
+    sample: int | None = None,
+    seed: int = 0,
     output: Path | None = None,
     **options: Any,
 ) -> tuple[Path, list[Outcome]]:
-    """Execute a chapter at every point that is not there yet, and write the table of results.
+    """Execute a chapter at every point that is not there yet, and write the tables of results.
 
-    The table is named by the grid, so that two sweeps of one chapter keep one each; they share points.
+    A point runs the chapter's cells up to the last that is tagged `point`, where there is one. The tables
+    are named by the points, so that two sweeps of one chapter keep their own; they share points.
 
     Parameters
     ----------
     project : Project
     chapter_name : str
-    grid : mapping of str to str
-        The values of each parameter, as `grid_values` reads them.
+    grid, sample, seed
+        As `planned` takes them.
     output : Path, optional
-        Folder of the executed notebooks and of the table; ``_build/sweeps/<chapter>`` by default.
+        Folder of the executed notebooks and of the tables; ``_build/sweeps/<chapter>`` by default.
     **options
         As `run_tasks` takes them.
 
     Returns
     -------
     table : Path
-        Such as ``results-seed-4f1c0a9e.csv``.
+        Such as ``results-seed-4f1c0a9e.csv``, a row a point. Beside it lie the tables that points recorded
+        with several rows, those of all points in one: ``results-seed-4f1c0a9e.NAME.csv``; and one that
+        explains their columns, ``results-seed-4f1c0a9e.columns.csv``. Each is there also as ``.parquet``.
     outcomes : list of Outcome
         One a point. A failing point is a row with its error.
 
     Raises
     ------
     ValueError
-        On an unknown chapter or parameter, on too many points, or where Dask is needed and missing.
+        As `planned` does, on an unknown chapter, or where Dask is needed and missing.
     OSError
-        If the folder can't be written, or the same sweep is under way.
+        If the folder can't be written, the same sweep is under way, or the scheduler stopped.
     """
+    import pyarrow  # noqa: F401  (what is missing is missed before anything runs)
+
+    from bookrunner import keys, tasks  # late, since chapters read what was swept
+
     chapter = project.chapter(chapter_name)
-    folder = project.build / "sweeps" / chapter.name if output is None else Path(output)
-    check_names(grid, chapter.parameters, f"chapter {chapter.name}")
-    values = {
-        name: grid_values(f"chapter {chapter.name}: {name}", text, chapter.parameters[name])
-        for name, text in grid.items()
-    }
-    points = grid_points(values)
-    labels = [",".join(f"{name}={value}" for name, value in point.items()) for point in points]
-    tasks = [task_of(chapter, point, folder, label) for point, label in zip(points, labels, strict=True)]
-    table = folder / f"results-{file_name('-'.join(values))}-{digest(values)[:8]}.csv"
-    with locked(folder / f".{table.stem}.lock", "this sweep"):
-        outcomes = run_tasks(State(project), tasks, **options)
-        rows = [dict(point) | _results(outcome) for point, outcome in zip(points, outcomes, strict=True)]
-        write_atomically(table, pd.DataFrame(rows, dtype=object).to_csv(index=False, lineterminator="\n"))
-    return table, outcomes
+    folder = _folder(project, chapter) if output is None else Path(output)
+    points, stem = planned(chapter, grid, sample, seed)
+    todo = []
+    for point in points:
+        label = ",".join(f"{name}={value}" for name, value in point.items())
+        todo.append(tasks.task_of(chapter, point, folder, label, "point"))
+    with locked(folder / f".{stem}.lock", "this sweep"):
+        state = keys.State(project)
+        outcomes = tasks.run_tasks(state, todo, **options)
+        tables, payloads = _tables(points, outcomes)
+        words = explained(chapter.notebook) | _WORDS
+        for claim in state.ledger.values():
+            words |= {claim.id: f"what was computed on: {claim.statement}", f"{claim.id} value": "its value"}
+        texts = ["error", *(name for name, default in chapter.parameters.items() if isinstance(default, str))]
+        tables["columns"] = _columns(tables, payloads, words)
+        old = {*folder.glob(f"{stem}.*")}
+        for name, frame in tables.items():
+            text = frame.to_csv(index=False, lineterminator="\n")
+            path = write_atomically(folder / f"{stem}.{name}.csv".replace("..", "."), text)
+            parquet = parsed_table(text, texts).to_parquet(None, index=False)
+            old -= {path, write_atomically(path.with_suffix(".parquet"), parquet)}
+        for path in old:  # of a table that points no longer record
+            path.unlink()
+    return folder / f"{stem}.csv", outcomes
 
 
-def _results(outcome: Outcome) -> dict[str, Any]:
-    """A point's columns beside its parameters: status, run time, error, claims, recorded tables of one row.
+def _folder(project: Project, chapter: Chapter) -> Path:
+    return project.build / "sweeps" / chapter.name
 
-    A claim gives two columns, what was computed and its value: "P1-07" and "P1-07 value"; a cell of a
-    table of one row gives one, "record.key".
+
+def _tables(
+    points: Sequence[Mapping[str, Any]], outcomes: Sequence[Outcome]
+) -> tuple[dict[str, pd.DataFrame], dict[str, dict[str, Any]]]:
+    """The table of points, under "", and those recorded with several rows; what `record` said of each table.
+
+    A point's columns beside its parameters are status, run time, error, claims, and recorded tables of one
+    row. A claim gives two, what was computed and its value: "P1-07" and "P1-07 value"; a cell of a table of
+    one row gives one, "record.key".
     """
-    row = {"status": outcome.status, "run_time_s": outcome.result.seconds, "error": outcome.result.summary}
-    if (executed := outcome.executed) is None:
-        return row
-    row |= {"status": "done", "run_time_s": executed.run["seconds"]}
-    for result in executed.checks:
-        row[result["id"]] = result["computed"]
-        if result["value"] is not None:
-            row[f"{result['id']} value"] = result["value"]
-    for record in executed.records.values():
-        table = list(csv.DictReader(io.StringIO(record["csv"])))
-        if len(table) == 1:
-            row |= {f"{record['name']}.{key}": value for key, value in table[0].items()}
-    return row
+    rows, stacks, payloads = list[dict[str, Any]](), dict[str, list[Any]](), {}
+    for point, outcome in zip(points, outcomes, strict=True):
+        row = {
+            "status": outcome.status,
+            "run_time_s": outcome.result.seconds,
+            "error": outcome.result.summary,
+        }
+        rows.append(dict(point) | row)
+        if (executed := outcome.executed) is None:
+            continue
+        rows[-1] |= {"status": "done", "run_time_s": executed.run["seconds"]}
+        for result in executed.checks:
+            rows[-1][result["id"]] = result["computed"]
+            if result["value"] is not None:
+                rows[-1][f"{result['id']} value"] = result["value"]
+        for payload in executed.records.values():
+            payloads[name := payload["name"]] = payload
+            table = list(csv.DictReader(io.StringIO(payload["csv"])))
+            stacks.setdefault(name, []).append([dict(point) | line for line in table])
+            if len(table) == 1:
+                rows[-1] |= {f"{name}.{key}": value for key, value in table[0].items()}
+    long = {name: stack for name, stack in stacks.items() if any(len(table) != 1 for table in stack)}
+    stacked = {name: list(itertools.chain(*stack)) for name, stack in long.items()}
+    return {
+        name: pd.DataFrame(found, dtype=object) for name, found in ({"": rows} | stacked).items()
+    }, payloads
+
+
+def _columns(
+    tables: Mapping[str, pd.DataFrame], payloads: Mapping[str, Mapping[str, Any]], words: dict[str, str]
+) -> pd.DataFrame:
+    """What each column means, and whether it is a time, which is another one in each run."""
+    times = {"run_time_s"}
+    for name, payload in payloads.items():
+        for key in next(csv.reader(io.StringIO(payload["csv"]))):
+            words[f"{name}.{key}"] = (
+                payload.get("columns", {}).get(key) or f"{key}, of the recorded table {name}"
+            )
+        times |= {f"{name}.{key}" for key in payload["timings"]}
+    rows = []
+    for table, frame in tables.items():
+        for column in frame.columns:
+            known = next(key for key in (f"{table}.{column}", column) if key in words)
+            rows.append((table, column, words[known], known in times))
+    return pd.DataFrame(rows, columns=["table", "column", "meaning", "timing"])
+
+
+def swept(chapter_name: str, name: str, grid: Grid) -> pd.DataFrame:
+    """What all points of a finished sweep of this project recorded under a name with several rows.
+
+    Parameters
+    ----------
+    chapter_name : str
+    name : str
+        As given to `record`.
+    grid : mapping of str to str or sequence
+        As the sweep had it, in the same order.
+
+    Returns
+    -------
+    DataFrame
+        The point's parameters, then the recorded columns.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the sweep has not been run, or recorded no such table; the message says the command.
+    ValueError
+        If a point failed.
+    """
+    project = find_project()
+    chapter = project.chapter(chapter_name)
+    points, stem = planned(chapter, grid)
+    path = (_folder(project, chapter) / stem).relative_to(project.root).as_posix()
+    texts = [key for key in points[0] if isinstance(chapter.parameters[key], str)]
+    main, found = read_table(f"{path}.csv", texts), read_table(f"{path}.{name}.csv", texts)
+    given = {key: v if isinstance(v, str) else ",".join(map(str, v)) for key, v in grid.items()}
+    options = " ".join(f"-p {key} {shlex.quote(text)}" for key, text in given.items())
+    command = f"preflearn sweep {chapter.name} {options}"
+    if main is None or found is None:
+        raise FileNotFoundError(f"there is no {path}.{name}.csv; expected what this leaves: {command}")
+    wrong = sum(status != "done" for status in main["status"])
+    require(not wrong, wrong, f"the number of points that failed in {path}.csv", f"none; again: {command}")
+    return found

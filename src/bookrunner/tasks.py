@@ -10,6 +10,7 @@ import json
 import math
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -35,6 +36,9 @@ SILENCE = 60
 CONNECTION = 20
 """Seconds in which a Dask scheduler has to answer."""
 
+RESUBMISSIONS = 20
+"""How often a task is submitted again that Dask gave up, since worker after worker was lost with it."""
+
 
 @dataclass(frozen=True)
 class Task:
@@ -48,12 +52,15 @@ class Task:
         As `Chapter.checked_parameters` returns them.
     target : Path
         Where the executed notebook goes.
+    part : str
+        What of the chapter runs: all of the "notebook", or a "point" of a sweep.
     """
 
     label: str
     chapter: Chapter
     parameters: dict[str, Any]
     target: Path
+    part: str = "notebook"
 
     @property
     def failed(self) -> Path:
@@ -61,7 +68,9 @@ class Task:
         return self.target.parent / "failed" / self.target.name
 
 
-def task_of(chapter: Chapter, given: Mapping[str, Any], folder: Path, label: str = "") -> Task:
+def task_of(
+    chapter: Chapter, given: Mapping[str, Any], folder: Path, label: str = "", part: str = "notebook"
+) -> Task:
     """The task of a chapter with the given parameters: one file for each set of them in a folder.
 
     Raises
@@ -73,7 +82,7 @@ def task_of(chapter: Chapter, given: Mapping[str, Any], folder: Path, label: str
     others = {name: value for name, value in sorted(checked.items()) if name != "profile"}
     words = file_name(",".join(f"{name}={value}" for name, value in others.items()))
     key = chapter.profile(checked) + (f"-{words}-{digest(others)[:12]}" if others else "")
-    return Task(label or chapter.name, chapter, checked, folder / f"{key}.ipynb")
+    return Task(label or chapter.name, chapter, checked, folder / f"{key}.ipynb", part)
 
 
 class Outcome(NamedTuple):
@@ -134,7 +143,8 @@ def run_tasks(
     ValueError
         If `jobs` is not positive.
     OSError
-        If a result can't be written; folders are tried before anything runs. If no scheduler answers.
+        If a result can't be written; folders are tried before anything runs. If no scheduler answers, or
+        it stops; what was finished is stored.
     KeyboardInterrupt
         Once the kernels are stopped and what was finished is stored.
     """
@@ -155,33 +165,53 @@ def _outcomes(
 ) -> Iterator[Outcome]:
     """Submit all, and store each result as it comes; an interrupt stops the kernels of this machine.
 
-    A line tells of each task that ended. Meanwhile a terminal shows a bar with the cells that are computed;
-    elsewhere a line a minute names them. What runs on a cluster does not say how far it is.
+    A line tells of each task that ended, and how long the others will take. Meanwhile a terminal shows a bar
+    with the cells that are computed; elsewhere a line a minute names them. What runs on a cluster does not
+    say how far it is. Dask gives up a task whose worker was lost several times; it is submitted again.
     """
     futures, running, kernels = dict[Future[Result], Task](), dict[str, str](), Kernels()
-    for task in tasks:
+    lost, started, terminal = Counter[Path](), time.monotonic(), sys.stderr.isatty()
+
+    def submit(task: Task) -> None:
         begun = partial(setitem, running, task.label)
-        job = (task.chapter.notebook, task.parameters, state.root, cell_seconds, kernels, begun)
+        job = (getattr(task.chapter, task.part), task.parameters, state.root, cell_seconds, kernels, begun)
         futures[executor.submit(execute, *job)] = task
-    started, terminal = time.monotonic(), sys.stderr.isatty()
+
+    def progress() -> str:
+        ended, after = len(tasks) - len(futures), time.monotonic() - started
+        left = f", about {duration(after / ended * len(futures))} left" if ended and futures else ""
+        return f"({ended} of {len(tasks)}{left})"
+
+    for task in tasks:
+        submit(task)
     bar = tqdm(total=len(tasks), unit="run", leave=False, disable=not terminal or not tasks)
     try:
         while futures:  # each ends, at the latest when the time of a cell is over
             finished, _ = wait(futures, 1 if terminal else SILENCE, FIRST_COMPLETED)
             for future in finished:
-                outcome = _stored(state, futures.pop(future), future)
+                if future.cancelled():
+                    raise OSError("the Dask scheduler stopped; what was finished is kept")
+                task = futures.pop(future)
+                if type(future.exception()).__name__ == "KilledWorker" and lost[task.target] < RESUBMISSIONS:
+                    lost[task.target] += 1
+                    again = f"submitted again ({lost[task.target]} of {RESUBMISSIONS} times)"
+                    tqdm.write(f"{task.label}: its workers were lost; {again}", file=sys.stderr)
+                    submit(task)
+                    continue
+                outcome = _stored(state, task, future)
                 running.pop(outcome.task.label, None)
                 how = "done in" if outcome.status == "done" else "FAILED after"
                 text = f"{outcome.task.label}: {how} {duration(outcome.result.seconds)}"
-                tqdm.write(f"{text} ({len(tasks) - len(futures)} of {len(tasks)})", file=sys.stderr)
+                tqdm.write(f"{text} {progress()}", file=sys.stderr)
                 bar.update()
                 yield outcome
             where = ", ".join(f"{label}: {cell}" for label, cell in sorted(running.items()))
             bar.set_postfix_str(where)
             if not finished and not terminal:
-                print(f"{where} after {duration(time.monotonic() - started)}", file=sys.stderr)
+                after = duration(time.monotonic() - started)
+                print(where or "at work", "after", after, progress(), file=sys.stderr)
     except BaseException:
-        done = [future for future in futures if future.done()]
+        done = [future for future in futures if future.done() and not future.cancelled()]
         kernels.stop()
         for future in futures:
             future.cancel()
@@ -218,7 +248,7 @@ def _written(state: State, task: Task, executed: Executed, seconds: float) -> Ex
         "parameters": task.parameters,
         "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "seconds": seconds,
-        "inputs": state.inputs(task.chapter, profile, executed),
+        "inputs": state.inputs(task.chapter, task.part, profile, executed),
     }
     return write_executed(task.target, executed, run)
 
@@ -234,4 +264,4 @@ def _cluster(address: str) -> Iterator[Executor]:
         wanted = "expected the address that `dask scheduler` shows where it runs, such as tcp://host:8786"
         raise OSError(f"no Dask scheduler answers at {address!r}; {wanted}") from None
     with client:
-        yield client.get_executor()
+        yield client.get_executor(pure=False)  # or a task that failed is not tried again

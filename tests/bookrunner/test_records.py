@@ -96,7 +96,7 @@ def test_keys_and_timings_are_columns_and_keys_tell_rows_apart(options, message)
 def test_what_goes_with_a_table_says_how_to_compare_it(emitted):
     record("none", pd.DataFrame({"n": []}), keys=["n"])  # no row of the quick run is one of the full run
     record("fit", {"loss": 0.5, "s": 0.1}, rtol=1e-3, timings=["s"])
-    plain = {"rtol": 1e-6, "atol": 1e-9, "flips": 0.0}
+    plain = {"rtol": 1e-6, "atol": 1e-9, "flips": 0.0, "columns": {}}
     assert emitted[0] == plain | {"name": "none", "csv": "n\n", "keys": ["n"], "timings": []}
     compared = {"keys": None, "rtol": 1e-3, "timings": ["s"]}
     assert emitted[1] == plain | {"name": "fit", "csv": "loss,s\n0.5,0.1\n"} | compared

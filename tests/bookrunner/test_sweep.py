@@ -1,18 +1,26 @@
 import csv
 import io
+import json
 import os
+import shlex
 import signal
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import nbformat
+import pandas as pd
 import pytest
 from distributed import LocalCluster
 from toy_project import run_here, write_notebook, write_project
 
-from bookrunner import tasks
+from bookrunner import records, tasks
 from bookrunner.command import main
-from bookrunner.sweep import grid_points, run_sweep
+from bookrunner.keys import State
+from bookrunner.parameters import grid_values
+from bookrunner.project import Project
+from bookrunner.sweep import grid_points, planned, run_sweep, swept
 
 POINT = """\
 from bookrunner.ledger import check
@@ -62,6 +70,176 @@ def test_sweep_resumes_and_keeps_what_worked(tmp_path, capsys, monkeypatch):
     assert other != table
     assert table.read_bytes() == first
     assert len(rows_of(other)) == 2
+
+
+TABLES = """\
+import time
+
+from bookrunner.records import record
+
+seconds = time.monotonic()
+rows = [{"learner": name, "loss": (seed + 1) / k, "time_s": seconds} for k, name in enumerate("abc", 1)]
+words = {"loss": "share of wrong forecasts"}
+record("runs", pd.DataFrame(rows), keys=["learner"], timings=["time_s"], columns=words)
+record("fit", {"best": 1 / 3}, columns={"best": "the best loss"})
+if seed == 3:
+    raise ValueError("no luck")"""
+
+
+def write_tables(root):
+    """A chapter whose point is its second cell; what comes after it can't run."""
+    project = write_project(root, LEDGER, first="import pandas as pd\n\nlearners = 'abc'")
+    source = json.loads((project.notebooks / "01_first.ipynb").read_text())
+    new = nbformat.v4.new_code_cell
+    source["cells"] += [
+        new(TABLES, metadata={"tags": ["point"]}),
+        new("raise ValueError('of the whole table')"),
+    ]
+    (project.notebooks / "01_first.ipynb").write_text(json.dumps(source))
+    return project
+
+
+def test_tables_of_several_rows_are_stacked_and_explained(tmp_path, monkeypatch):
+    monkeypatch.setattr(tasks, "execute", run_here)
+    project = write_tables(tmp_path)
+    grid = {"seed": "2,0", "n": [5, 6]}
+    table, outcomes = run_sweep(project, "first", grid, jobs=2)
+    assert [outcome.status for outcome in outcomes] == ["done"] * 4
+    long = table.with_suffix(".runs.csv")
+    rows = rows_of(long)
+    assert [(row["seed"], row["n"], row["learner"]) for row in rows[:4]] == [
+        ("2", "5", "a"),
+        ("2", "5", "b"),
+        ("2", "5", "c"),
+        ("2", "6", "a"),
+    ]
+    assert [row["loss"] for row in rows[:3]] == ["3.0", "1.5", "1.0"]
+    assert len(rows) == 12
+    assert [row["fit.best"] for row in rows_of(table)] == [str(1 / 3)] * 4
+    meanings = {(row["table"], row["column"]): row for row in rows_of(table.with_suffix(".columns.csv"))}
+    assert meanings["", "seed"]["meaning"] == "of all draws"
+    assert meanings["", "fit.best"]["meaning"] == "the best loss"
+    assert meanings["runs", "loss"]["meaning"] == "share of wrong forecasts"
+    assert meanings["runs", "learner"]["meaning"] == "learner, of the recorded table runs"
+    assert {place for place, row in meanings.items() if row["timing"] == "True"} == {
+        ("", "run_time_s"),
+        ("runs", "time_s"),
+    }
+    for path in (table, long, table.with_suffix(".columns.csv")):
+        frame = pd.read_parquet(path.with_suffix(".parquet"))
+        pd.testing.assert_frame_equal(frame, pd.read_csv(path), check_dtype=False)
+
+    # However a sweep is run, what is no time is the same.
+    again, _ = run_sweep(project, "first", grid, jobs=1, output=tmp_path / "again")
+    assert [r | {"time_s": 0} for r in rows_of(again.with_suffix(".runs.csv"))] == [
+        r | {"time_s": 0} for r in rows
+    ]
+
+
+def test_a_point_depends_on_the_cells_that_it_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(tasks, "execute", run_here)
+    project = write_tables(tmp_path)
+    assert run_sweep(project, "first", {"seed": "0"})[1][0].status == "done"
+    path = project.notebooks / "01_first.ipynb"
+    path.write_text(path.read_text().replace("of the whole table", "of all").replace("# Title", "# Heading"))
+    assert run_sweep(Project(tmp_path), "first", {"seed": "0"})[1][0].status == "unchanged"
+    path.write_text(path.read_text().replace("'abc'", "'abcd'"))
+    assert run_sweep(Project(tmp_path), "first", {"seed": "0"})[1][0].status == "done"
+
+
+def test_a_chapter_reads_what_was_swept(tmp_path, monkeypatch):
+    monkeypatch.setattr(tasks, "execute", run_here)
+    monkeypatch.setenv("PREFLEARN_ROOT", str(tmp_path))
+    project, grid = write_tables(tmp_path), {"seed": [0, 1], "n": "5"}
+    command = "preflearn sweep 01_first -p seed 0,1 -p n 5"
+    with pytest.raises(FileNotFoundError, match=f"no _build/sweeps/01_first/results-seed-n-.*: {command}$"):
+        swept("first", "runs", grid)
+    monkeypatch.chdir(tmp_path)
+    assert main(shlex.split(command)[1:]) == 0
+    monkeypatch.setattr(records, "_READ", {})
+    found = swept("first", "runs", grid)
+    assert found.columns.tolist() == ["seed", "n", "learner", "loss", "time_s"]
+    assert found["loss"].tolist() == [1, 1 / 2, 1 / 3, 2, 1, 2 / 3]
+    assert len(records._READ) == 2
+    assert all(name.startswith("table _build/sweeps/") and read for name, read in records._READ.items())
+    assert {name: State(project)[name] for name in records._READ} == records._READ
+    with pytest.raises(FileNotFoundError, match=r"no _build.*none.csv"):
+        swept("first", "none", grid)
+    run_sweep(project, "first", {"seed": "1,3"})
+    with pytest.raises(
+        ValueError, match=r"points that failed in .* is 1; expected none; again: preflearn sweep"
+    ):
+        swept("first", "runs", {"seed": "1,3"})
+
+
+def test_a_sample_is_part_of_the_grid_and_the_same_again(tmp_path, monkeypatch):
+    chapter = write_project(tmp_path, LEDGER, first=POINT).chapter("first")
+    grid = {"seed": "0:100", "n": "1:5"}
+    points, name = planned(chapter, grid, 30, 1)
+    whole = planned(chapter, grid)[0]
+    places = [whole.index(point) for point in points]
+    assert places == sorted(set(places))
+    assert len(places) == 30
+    assert planned(chapter, grid, 30, 1) == (points, name)
+    assert planned(chapter, grid, 30, 2)[0] != points
+    assert planned(chapter, grid, 400)[0] == whole
+    assert name != planned(chapter, grid)[1]
+    with pytest.raises(ValueError, match="to draw is 401; expected at most the 400 of the grid"):
+        planned(chapter, grid, 401)
+
+
+def test_ratios_of_a_range_are_equal():
+    values = grid_values("gamma", "0.01~10", 1.0)
+    assert (values[0], values[500], values[-1]) == (0.01, 0.316228, 10.0)
+    assert len(values) == 1001
+    for text in ("0~1", "2~1", "~1"):
+        with pytest.raises(ValueError, match="gamma is"):
+            grid_values("gamma", text, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "points"),
+    [
+        ("{seed: [1, 2], n: '3:5'}", [(1, 3), (1, 4), (2, 3), (2, 4)]),
+        ("[{seed: 1, n: 2}, {n: 7, seed: '3'}]", [(1, 2), (3, 7)]),
+    ],
+)
+def test_a_sweep_from_a_file(tmp_path, monkeypatch, capsys, text, points):
+    monkeypatch.setattr(tasks, "execute", run_here)
+    project = write_project(tmp_path, LEDGER, first="print(seed)")
+    monkeypatch.chdir(project.root)
+    (tmp_path / "sweep.yml").write_text(text)
+    assert main(["sweep", "1", "--file", "sweep.yml"]) == 0
+    said = capsys.readouterr()
+    table = Path(said.out.split("results: ")[1].strip())
+    assert [(int(row["seed"]), int(row["n"])) for row in rows_of(table)] == points
+    assert f"(1 of {len(points)}, about " in said.err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("seed: 1:20", "chapter 01_first: seed is 80; expected a list, or a text such as '0:20' or '1,2,5'"),
+        ("seed: [1.5]", "chapter 01_first: seed is '1.5'; expected one like 0"),
+        ("seed: [true]", "chapter 01_first: seed is 'True'; expected one like 0"),
+        ("seed: [1, '1']", "chapter 01_first: seed: \"[1, '1']\" holds a value twice"),
+        ("sed: [1]", "chapter 01_first has no parameter 'sed'"),
+        ("[{seed: 1}, {sed: 2}]", "chapter 01_first has no parameter 'sed'"),
+        ("[{seed: 1}, 2]", "a point is 2; expected parameters with their values"),
+        ("[{seed: 1}, {seed: '1'}]", "the list of points is "),
+        ("seed", "a sweep needs at least one parameter"),
+        ("", "a sweep needs at least one parameter"),
+        ("a: b: c", "sweep.yml is not valid YAML"),
+        ("!!python/object/apply:os.getcwd []", "sweep.yml is not valid YAML"),
+    ],
+)
+def test_a_wrong_file_is_one_clean_line(tmp_path, monkeypatch, capsys, text, message):
+    monkeypatch.chdir(write_project(tmp_path, LEDGER, first=POINT).root)
+    (tmp_path / "sweep.yml").write_text(text)
+    assert main(["sweep", "1", "--file", "sweep.yml"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"preflearn: error: {message}")
+    assert said.count("\n") == 1
 
 
 def test_sweep_refuses_unknown_names_before_it_runs(tmp_path):
