@@ -306,7 +306,7 @@ def test_code_lines_are_counted_without_words():
 
 
 BUDGETS = {
-    "ground floor": 1_299,
+    "ground floor": 1_344,
     "ground": 1_325,
     "margins": 485,
     "svm": 664,
@@ -317,7 +317,7 @@ BUDGETS = {
     "ranking": 742,
     "analogy": 848,
     "datasets": 542,
-    "studies": 1_489,
+    "studies": 1_593,
     "bookrunner": 1_863,
 }
 # bookrunner: 114 lines more than planned, for one meaning a word, leads in words and choices that say whether
@@ -328,7 +328,7 @@ BUDGETS = {
 # close items, and compilation that says a word; and some 900 for data of users. Those are what comparisons
 # identify, players without an identity matrix, standard errors and ranks, rankings, races and line-ups,
 # weights and offsets, forecasts of frames by names, standings, and a word where data may mean something else.
-PREFLEARN = 11_656
+PREFLEARN = 11_701
 
 
 OVER = (
