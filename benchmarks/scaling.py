@@ -3,7 +3,7 @@
     python benchmarks/scaling.py                    # some ten minutes of a processor, up to 6 GB
     python benchmarks/scaling.py --only Elo         # some methods; the other rows are kept
 
-Three decades in seven steps, each size in a fresh process, on one thread, after a small run that compiles.
+Three decades, seven sizes or more, each in a fresh process, on one thread, after a small run that compiles.
 What would take more than a minute, by the growth of the last two sizes, is left out. Memory is that of the
 data and of the fit: the peak during the fit over what the process held before the data were made.
 """
@@ -38,7 +38,8 @@ from studies.ch13_simulated import simulate_matches
 TABLE = Path(__file__).parents[1] / "data" / "scaling.csv"
 SECONDS = 60.0  # of one run
 QUICK = 2.0  # seconds: what takes less is run three times, and the least counts
-STEPS = 10 ** np.arange(0, 3.25, 0.5)  # three decades
+STEP = 0.5  # of the logarithm of the size, seven in three decades
+DECADES = 3.0
 FEATURES, QUERY, RANKED = 10, 20, 5  # of an item; items of a query; of a ranking
 Call = Callable[[], object]
 
@@ -65,7 +66,7 @@ def rated(m: int) -> Call:
 
 def named(m: int, counted: bool) -> Call:
     rng, n = np.random.default_rng(0), max(m // 50, 10)
-    index, worth = couples(m, n, rng), rng.normal(size=n)
+    index, worth = couples(m, n, rng), rng.normal(0, 0.5, n)  # so that nobody loses, or wins, all
     lead = worth[index[:, 0]] - worth[index[:, 1]] + rng.logistic(size=m)
     if counted:
         index = np.where(lead[:, None] > 0, index, index[:, ::-1])
@@ -109,11 +110,12 @@ def ordered(m: int) -> Call:
 
 
 class Method(NamedTuple):
-    """Its least number of comparisons, its data with a call that fits, and the data in words."""
+    """Its least number of comparisons, data and a call that fits, the data in words, and the step of sizes."""
 
     least: int
     make: Callable[[int], Call]
     data: str
+    step: float = STEP
 
 
 TEAMS, FEW, QUERIES = "21 matches a player", "10 features, an item for 10 pairs", "queries of 20 items"
@@ -132,12 +134,12 @@ METHODS = {
     ),
     "SVMCompare, rbf": Method(100, lambda m: featured(m, lambda p, y: SVMCompare().fit(p, y), 1.5), FEW),
     "ranking SVM's path, rbf": Method(
-        100, lambda m: featured(m, lambda p, y: ranksvm_path(p, y, lambda_min=1.0)), FEW
+        30, lambda m: featured(m, lambda p, y: ranksvm_path(p, y, lambda_min=1.0)), FEW
     ),
     "RankRLS, linear": Method(1_000, lambda m: graded(m, lambda: RankRLS(kernel="linear")), QUERIES),
-    "RankRLS, rbf": Method(1_000, lambda m: graded(m, RankRLS), QUERIES),
-    "ranking pursuit, rbf": Method(1_000, lambda m: graded(m, RankingPursuit), QUERIES + ", 10 functions"),
-    "AnKer-rank": Method(100, one_set, "one set of items, C from the path"),
+    "RankRLS, rbf": Method(200, lambda m: graded(m, RankRLS), QUERIES, 0.4),
+    "ranking pursuit, rbf": Method(200, lambda m: graded(m, RankingPursuit), QUERIES + ", 10 functions", 0.4),
+    "AnKer-rank": Method(50, one_set, "one set of items, C from the path", 0.25),
 }
 
 
@@ -165,7 +167,8 @@ def timed(name: str, m: int) -> tuple[float, float]:
 def rows(name: str) -> list[list[object]]:
     """The lines of the table of one method, until a run would take too long."""
     found, table = list[float](), list[list[object]]()
-    for m in np.round(METHODS[name].least * STEPS).astype(int).tolist():
+    least, _, _, step = METHODS[name]
+    for m in np.round(least * 10 ** np.arange(0, DECADES + step / 2, step)).astype(int).tolist():
         if len(found) > 1 and found[-1] * max(found[-1] / found[-2], 1.0) > SECONDS:
             break
         if (result := in_process(timed, name, m, limit=10 * SECONDS)) is None:

@@ -3,8 +3,9 @@
     python benchmarks/shards.py         some minutes
 
 Matches of two divisions, of which some cross; a dask cluster of two processes on this machine. What a worker
-sends to the other is counted where it is sent: the bytes of each answer to a request for data, with all that
-dask adds to it. Beside it stand the plan, 16 bytes for each side of a match that crosses, and the pickled size.
+sends to the other is counted there: the bytes of each answer to a request for data, with all that
+dask adds to it. Beside it stand the plan, 16 bytes for each side of a match that crosses, and the
+size when pickled.
 """
 
 from __future__ import annotations
