@@ -1,4 +1,7 @@
 import pickle
+import re
+import sys
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -476,3 +479,122 @@ def test_joined_matches_are_read_as_those_that_were_read_from_a_frame():
     read.columns = {"first": "home", "dates": True}
     assert joined(plain, read).columns == read.columns
     assert joined(read, Matches([[1, -1]], [2.0], ["a", "b"])).columns == read.columns
+
+
+# ---- From a Parquet file: the same as from a frame of all of it, errors and their rows too
+
+GAMES = {
+    "first": ["Bob", "Ann", "Cy"] * 5,
+    "second": ["Ann", "Cy", "Ann"] * 5,
+    "time": pd.date_range("2000-01-01", periods=15),
+    "outcome": [1, 0, -1] * 5,
+    "home": [True, False, True] * 5,
+}
+
+
+def changed(column, row, value):
+    values = list(GAMES[column])
+    values[row] = value
+    return {column: values}
+
+
+def both(tmp_path, changes, chunk, **columns):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "games.parquet"
+    pd.DataFrame(GAMES | changes).to_parquet(path)
+    return (
+        lambda: Matches.from_frame(pd.read_parquet(path), **columns),
+        lambda: Matches.from_parquet(path, chunk=chunk, **columns),
+    )
+
+
+@pytest.mark.parametrize("chunk", [1, 4, 15, 1000])
+@pytest.mark.parametrize(
+    ("changes", "columns"),
+    [
+        ({}, {}),
+        ({}, {"advantage": "home", "interactions": True}),
+        ({"outcome": [1, 0.5, 0] * 5}, {"outcomes": "win-loss"}),
+        ({"first": [10, 2, 3] * 5, "second": [2, 3, 10] * 5}, {}),
+        ({"first": [10, 2, 3] * 5}, {}),
+        ({"first": [1.5, 2.5, 3.5] * 5, "second": [2.5, 3.5, 1.5] * 5}, {}),
+        ({"first": pd.Categorical(GAMES["first"])}, {}),
+        ({"time": np.arange(15.0)}, {"outcome": None}),
+        ({"time": [f"2000-01-{k:02}" for k in range(1, 16)]}, {}),
+        ({"first": ["Ann"] * 5 + ["Bob"] * 5 + ["Ann"] * 5, "second": ["Cy"] * 15}, {}),
+    ],
+)
+def test_parts_of_a_file_are_read_as_one_frame(tmp_path, changes, columns, chunk):
+    whole, read = (one() for one in both(tmp_path, changes, chunk, **columns))
+    if columns.get("outcome", "") is not None:
+        (whole, y), (read, read_y) = whole, read
+        np.testing.assert_array_equal(read_y, y)
+        assert read_y.dtype == y.dtype
+    for name in ("data", "indices", "indptr"):
+        a, b = getattr(read.design, name), getattr(whole.design, name)
+        np.testing.assert_array_equal(a, b)
+        assert a.dtype == b.dtype
+    np.testing.assert_array_equal(read.time, whole.time)
+    assert (read.features, read.columns) == (whole.features, whole.columns)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (changed("first", 9, None), r"column 'first'\[9\] is nan; expected a value in each row"),
+        (changed("outcome", 9, None), r"column 'outcome'\[9\] is nan; expected a value in each row"),
+        (changed("second", 9, "Bob"), "'Bob' meets himself in row 9"),
+        (changed("time", 9, pd.Timestamp("1999-01-01")), r"time\[9\] is 10592\.0; expected at least 10965"),
+        (
+            {"second": [1.0, 2.0, 3.0] * 5, "first": [2, 3, 1] * 5},
+            "in row 0 of column 'second' is 1.0; expected",
+        ),
+        ({"first": [["Ann", "Bob"]] * 15}, "the name in row 0 of column 'first' is array"),
+        ({"first": [True] * 15}, "the name in row 0 of column 'first' is True"),
+        ({"first": ["advantage"] * 15}, "a player's name is 'advantage'"),
+        ({"outcome": ["won"] * 15}, "column 'outcome' has dtype"),
+    ],
+)
+def test_errors_name_the_row_in_the_file(tmp_path, changes, message):
+    whole, read = both(tmp_path, changes, 4)
+    with pytest.raises(ValueError, match=message) as expected:
+        whole()
+    with pytest.raises(ValueError, match=re.escape(str(expected.value))):
+        read()
+
+
+def test_what_is_no_such_file_is_refused(tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    (tmp_path / "text").write_text("first,second\n")
+    with pytest.raises(ValueError, match="smaller than the minimum"):
+        Matches.from_parquet(tmp_path / "text")
+    with pytest.raises(OSError, match="nothing"):
+        Matches.from_parquet(tmp_path / "nothing")
+    with pytest.raises(ValueError, match="chunk is 0; expected"):
+        Matches.from_parquet(tmp_path / "text", chunk=0)
+    pd.DataFrame(GAMES).to_parquet(tmp_path / "games")
+    expected = r"the list of columns is \['first', .*'home'\]; expected also \['white'\], once each"
+    with pytest.raises(ValueError, match=expected):
+        Matches.from_parquet(tmp_path / "games", first="white")
+    pd.DataFrame(GAMES)[:0].to_parquet(tmp_path / "none")
+    with pytest.raises(ValueError, match="the number of rows of the frame is 0; expected at least one match"):
+        Matches.from_parquet(tmp_path / "none")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"no pyarrow.*\[book\]"):
+        Matches.from_parquet(tmp_path / "games")
+
+
+def test_names_are_held_once(tmp_path):
+    """A frame has each name once a row, here of 400 letters; numbers of names take a hundredth."""
+    pytest.importorskip("pyarrow")
+    n, long = 20_000, "x" * 400
+    path, rng = tmp_path / "games.parquet", np.random.default_rng(0)
+    first = rng.integers(0, 100, n)
+    games = {"first": first, "second": first + rng.integers(1, 100, n)}
+    games = pd.DataFrame({name: [f"{long}{k}" for k in ids] for name, ids in games.items()})
+    games.assign(time=np.arange(n), outcome=1.0).to_parquet(path)
+    tracemalloc.start()
+    Matches.from_parquet(path, chunk=500)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 400 * n

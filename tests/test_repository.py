@@ -268,7 +268,7 @@ def test_nobody_is_told_to_install_a_name_of_the_index_that_is_not_ours():
 WHOLE = {
     *("test_coming_from_kickscore", "test_coming_from_choix", "test_coming_from_scikit_learn"),
     "test_coming_from_trueskill_through_time",
-    *("test_commands", "test_guide", "test_imports", "test_primer", "test_repository"),
+    *("test_commands", "test_guide", "test_imports", "test_primer", "test_repository", "test_scaling"),
     *(
         "pages/test_book",
         "pages/test_browser",
@@ -306,7 +306,7 @@ def test_code_lines_are_counted_without_words():
 
 
 BUDGETS = {
-    "ground floor": 1_299,
+    "ground floor": 1_344,
     "ground": 1_325,
     "margins": 485,
     "svm": 664,
@@ -318,7 +318,7 @@ BUDGETS = {
     "analogy": 848,
     "datasets": 542,
     "studies": 1_593,
-    "bookrunner": 2_021,
+    "bookrunner": 1_863,
 }
 # bookrunner: 114 lines more than planned, for one meaning a word, leads in words and choices that say whether
 # they sit at an end (the yardstick), errata and the tool of claims; 35 for links to the reference; the rest
@@ -328,7 +328,7 @@ BUDGETS = {
 # close items, and compilation that says a word; and some 900 for data of users. Those are what comparisons
 # identify, players without an identity matrix, standard errors and ranks, rankings, races and line-ups,
 # weights and offsets, forecasts of frames by names, standings, and a word where data may mean something else.
-PREFLEARN = 11_656
+PREFLEARN = 11_701
 
 
 OVER = (

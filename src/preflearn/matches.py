@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from numbers import Real
@@ -18,6 +19,7 @@ from typing import Any, Literal, TypeGuard
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from pandas.api.types import union_categoricals
 from scipy import sparse
 
 from preflearn.checks import (
@@ -28,6 +30,7 @@ from preflearn.checks import (
     as_real,
     check_array,
     check_choice,
+    check_count,
     check_flag,
     check_selection,
     check_shape,
@@ -48,6 +51,7 @@ _UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # of times since 1970
 _LISTED = 5  # unseen names in a message
 _FEW = 3  # wins, of which it is no wonder that none is the second's
 _LABELS = -1, 0, 0.5, 1
+_NAMES = "string", "integer"  # of inferred_type, of categories that need no look at each row
 _DATES = "string", "date", "datetime", "datetime64"  # of infer_dtype
 
 
@@ -218,6 +222,62 @@ class Matches:
         kinds = pd.unique(y)
         matches.columns["outcomes"] = [v for v in _LABELS if v in kinds or v in np.sign(kinds)]
         return matches, y
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        first: str = "first",
+        second: str = "second",
+        time: str = "time",
+        outcome: str | None = "outcome",
+        advantage: str | None = None,
+        interactions: bool = False,
+        outcomes: Literal["labels", "win-loss"] | None = None,
+        chunk: int = 1_000_000,
+    ) -> Any:
+        """Matches, and their outcomes, from a Parquet file that is read in parts.
+
+        What `from_frame` gives of the whole file, in less memory: names become numbers part by part, so that
+        each name is held once and not once a match. It needs pyarrow, of the extra ``preflearn[book]``.
+
+        Parameters
+        ----------
+        path : path-like
+            Rows sorted by time. Line-ups are not read from files: give `from_frame` a frame of lists.
+        first, second, time, outcome, advantage, interactions, outcomes
+            As in `from_frame`. Times that are timestamps or numbers take less memory than texts.
+        chunk : int
+            The most rows that are read at a time.
+
+        Returns
+        -------
+        As `from_frame`.
+
+        Raises
+        ------
+        ValueError
+            As `from_frame`, whose rows are those of the file; if it is no Parquet file.
+        OSError
+            If there is no such file, or it can't be read.
+        ImportError
+            Without pyarrow.
+
+        Examples
+        --------
+        >>> import pandas as pd, pytest, tempfile
+        >>> _ = pytest.importorskip("pyarrow")
+        >>> games = {"first": ["Bob", "Cy"], "second": ["Ann", "Bob"], "time": [1.0, 3.0], "outcome": [1, -1]}
+        >>> with tempfile.NamedTemporaryFile(suffix=".parquet") as file:
+        ...     pd.DataFrame(games).to_parquet(file.name)
+        ...     matches, y = Matches.from_parquet(file.name, chunk=1)
+        >>> matches.features, y.tolist()
+        (('Ann', 'Bob', 'Cy'), [1, -1])
+        """
+        read = {"first": first, "second": second, "time": time, "outcome": outcome, "advantage": advantage}
+        frame = _read(list(filter(None, read.values())), path, check_count(chunk, "chunk", 1))
+        return cls.from_frame(frame, **read, interactions=interactions, outcomes=outcomes)
 
     @classmethod
     def from_rankings(
@@ -609,6 +669,32 @@ def _check_columns(frame: pd.DataFrame, columns: list[str], row: str) -> None:
     require(len(frame) > 0, len(frame), "the number of rows of the frame", f"at least one {row}")
 
 
+def _read(columns: list[str], path: str | os.PathLike[str], chunk: int) -> pd.DataFrame:
+    """The columns of a Parquet file; in the first two, names are categories."""
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise ImportError("no pyarrow, which reads Parquet files: pip install '.[book]' has it") from None
+    with parquet.ParquetFile(path) as file:
+        rows = range(min(file.metadata.num_rows, 1))
+        _check_columns(pd.DataFrame(columns=file.schema_arrow.names, index=rows), columns, "match")
+        parts: dict[str, list[pd.Series]] = {name: [] for name in columns}
+        for batch in file.iter_batches(chunk, columns=list(parts)):
+            for name, found in parts.items():
+                values = batch.column(name).to_pandas()
+                named = name in columns[:2] and pd.api.types.infer_dtype(values) in _NAMES
+                found.append(values.astype("category") if named else values)
+    return pd.DataFrame({name: _stacked(parts.pop(name)) for name in list(parts)}, copy=False)
+
+
+def _stacked(parts: list[pd.Series]) -> pd.Series:
+    """One after the other; categories stay, where all have some of one type."""
+    kinds = {part.cat.categories.dtype if hasattr(part, "cat") else None for part in parts}
+    if len(kinds) == 1 and None not in kinds:
+        return pd.Series(union_categoricals(parts, ignore_order=True))
+    return pd.concat(parts, ignore_index=True)
+
+
 def _numbers(values: pd.Series, kinds: str = "biuf", expected: str = "numbers") -> NDArray:
     values = values.infer_objects()
     array = values.to_numpy(getattr(values.dtype, "numpy_dtype", None))  # of a nullable one
@@ -661,9 +747,10 @@ def _texts(frame: pd.DataFrame, column: str) -> NDArray:
     return names[ids]
 
 
-def _named(given: NDArray, where: Callable[[int], str]) -> tuple[NDArray, NDArray[np.int64]]:
+def _named(given: NDArray | pd.Categorical, where: Callable[[int], str]) -> tuple[NDArray, NDArray[np.int64]]:
     """The names as sorted texts, and the number of each that was given among them."""
-    kinds = {str} if pd.api.types.infer_dtype(given, skipna=False) == "string" else set(map(type, given))
+    listed = np.asarray(given.categories, object) if isinstance(given, pd.Categorical) else given
+    kinds = {str} if pd.api.types.infer_dtype(listed, skipna=False) == "string" else set(map(type, listed))
     strange = {kind for kind in kinds if kind is bool or not issubclass(kind, str | Real)}
     floats = {kind for kind in kinds if issubclass(kind, float | np.floating)}
     if strange or floats:
@@ -682,14 +769,16 @@ def _named(given: NDArray, where: Callable[[int], str]) -> tuple[NDArray, NDArra
     return np.asarray(names), order[ids]
 
 
-def _side(frame: pd.DataFrame, column: str) -> tuple[NDArray, NDArray, Floats]:
+def _side(frame: pd.DataFrame, column: str) -> tuple[NDArray, pd.Series, Floats]:
     """Row, name and weight of each player in a column: one a row, or more where there are line-ups."""
-    objects = _complete(frame, column).to_numpy(object)
-    mixed = pd.api.types.infer_dtype(objects, skipna=False).startswith("mixed")
-    if not mixed or not any(issubclass(kind, list | tuple | Mapping) for kind in set(map(type, objects))):
-        return np.arange(len(objects)), objects, np.ones(len(objects))
+    values = _complete(frame, column)
+    if not hasattr(values, "cat") or values.cat.categories.inferred_type not in _NAMES:
+        values = values.astype(object)
+    mixed = pd.api.types.infer_dtype(values, skipna=False).startswith("mixed")
+    if not mixed or not any(issubclass(kind, list | tuple | Mapping) for kind in set(map(type, values))):
+        return np.arange(len(values)), values, np.ones(len(values))
     found = []
-    for row, value in enumerate(objects):
+    for row, value in enumerate(values):
         line_up = value if isinstance(value, list | tuple | Mapping) else [value]
         require(len(line_up) > 0, value, f"the line-up in row {row} of column {column!r}", "a name at least")
         found += [(row, name, line_up[name] if isinstance(value, Mapping) else 1.0) for name in line_up]
@@ -697,13 +786,14 @@ def _side(frame: pd.DataFrame, column: str) -> tuple[NDArray, NDArray, Floats]:
     for row, weight in zip(rows, weights, strict=True):
         good = 0 < as_real(weight) <= LARGEST
         require(good, weight, f"a weight in row {row} of column {column!r}", "a positive number")
-    return np.array(rows), np.fromiter(names, dtype=object), np.array(weights, float)
+    return np.array(rows), pd.Series(names, dtype=object), np.array(weights, float)
 
 
 def _opponents(frame: pd.DataFrame, first: str, second: str) -> tuple[list[str], Any, Any]:
     """The sorted names, the (N, 2) ids of first and second among them, None for line-ups, and the design."""
     sides = [_side(frame, column) for column in (first, second)]
-    rows, both, weights = (np.concatenate(parts) for parts in zip(*sides, strict=True))
+    rows, weights = (np.concatenate([side[k] for side in sides]) for k in (0, 2))
+    both: Any = _stacked([side[1] for side in sides]).values
     n = len(sides[0][0])
     names, ids = _named(both, lambda k: f"row {rows[k]} of column {first if k < n else second!r}")
     require(ADVANTAGE not in names, ADVANTAGE, "a player's name", "another than the feature's")

@@ -1,0 +1,119 @@
+"""Two shards on two workers against one machine, and what they send: the table data/scaling_shards.csv.
+
+    python benchmarks/shards.py         some minutes
+
+Matches of two divisions, of which some cross; a dask cluster of two processes on this machine. What a worker
+sends to the other is counted there: the bytes of each answer to a request for data, with all that
+dask adds to it. Beside it stand the plan, 16 bytes for each side of a match that crosses, and the
+size when pickled.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import pickle
+import platform
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from _measure import markdown_table
+from distributed import Client, LocalCluster
+
+from preflearn.dynamics import Constant, DynamicComparisons, Matern12, Probit
+from preflearn.matches import Matches
+from preflearn.pairs import Incidence
+from studies.ch14_shards import fit_shards
+
+TABLE = Path(__file__).parents[1] / "data" / "scaling_shards.csv"
+MATCHES, DIVISION, TOL = 20_000, 200, 1e-10
+CASES = [(0.01, 1), (0.1, 1), (0.5, 1), (0.1, 2), (0.1, 4), (0.1, 8), (0.1, 16)]  # share, sweeps a turn
+HEADER = [
+    "crossing_share",
+    "every",
+    "matches",
+    "players",
+    "sides",
+    "turns",
+    "sweeps",
+    "messages",
+    "plan_bytes",
+]
+HEADER += ["pickled_bytes", "sent_bytes", "score_off", "std_off", "one_machine_sweeps", "seconds"]
+
+
+def season(share: float) -> tuple[Matches, np.ndarray]:
+    """Matches within two divisions, and a share of them between both."""
+    rng, n = np.random.default_rng(0), 2 * DIVISION
+    first = rng.integers(n, size=MATCHES)
+    division = first // DIVISION
+    second = division * DIVISION + (first + rng.integers(1, DIVISION, MATCHES)) % DIVISION
+    other = (1 - division) * DIVISION + rng.integers(DIVISION, size=MATCHES)
+    second = np.where(rng.random(MATCHES) < share, other, second)
+    score, when = rng.normal(size=n), np.sort(rng.uniform(0, 1000, MATCHES))
+    y = np.where(score[first] - score[second] + rng.normal(size=MATCHES) > 0, 1, -1)
+    names = [f"p{k}" for k in range(n)]
+    return Matches(Incidence(np.column_stack([first, second]), n).matrix(), when, names), y
+
+
+def count(dask_worker: Any) -> None:
+    """From here on, count the answers to other workers' requests for data, and their bytes."""
+    from distributed.comm.tcp import TCP
+
+    written, dask_worker.counted = TCP.write, [0, 0]
+
+    async def write(self: Any, message: Any, *arguments: Any, **options: Any) -> Any:
+        size = await written(self, message, *arguments, **options)
+        if isinstance(message, dict) and any(
+            str(key).startswith("_outbox") for key in message.get("data", ())
+        ):
+            dask_worker.counted[0] += len(message["data"])
+            dask_worker.counted[1] += size
+        return size
+
+    TCP.write = write
+
+
+def case(share: float, every: int) -> list[object]:
+    matches, y = season(share)
+    model = DynamicComparisons(Constant(0.5) + Matern12(0.5, 300.0), Probit(), n_threads=1)
+    one = DynamicComparisons(**model.get_params()).set_params(tol=1e-12, max_iter=5000).fit(matches, y)
+    plain = DynamicComparisons(**model.get_params()).set_params(tol=TOL, max_iter=5000, rate=1.0)
+    owner = np.repeat([0, 1], DIVISION)
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
+    with LocalCluster(**options) as cluster, Client(cluster) as client:
+        fit_shards(client, model, matches[:400], y[:400], owner, max_turns=2)  # which compiles
+        client.run(count)
+        begin = time.perf_counter()
+        found = fit_shards(client, model, matches, y, owner, every=every, tol=TOL, max_turns=5000)
+        seconds = time.perf_counter() - begin
+        messages, sent = np.sum(list(client.run(lambda dask_worker: dask_worker.counted).values()), axis=0)
+    turns, told = len(found.residuals), np.array([found.scores[name] for name in matches.features])
+    mean, std = np.transpose([np.ravel(one.scores(name, matches.time[-1])) for name in matches.features])
+    off = [np.abs(told[:, 0] - mean).max(), np.abs(told[:, 1] - std).max()]
+    pickled = 2 * len(pickle.dumps(np.zeros((found.crossing // 2, 2)), protocol=5)) * turns
+    row = [share, every, *matches.shape, found.crossing, turns, turns * every, messages]
+    row += [16 * found.crossing * turns, pickled, sent, *(f"{x:.1e}" for x in off)]
+    return [*row, plain.fit(matches, y).n_iter_, f"{seconds:.3g}"]
+
+
+def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter).parse_args()
+    warnings.simplefilter("ignore")
+    rows = []
+    for share, every in CASES:
+        rows.append(case(share, every))
+        print(*rows[-1], flush=True)
+    machine = f"two processes of one thread of {platform.machine()}, Python {platform.python_version()}"
+    lines = [f"# date: {datetime.date.today()}", f'# machine: "{machine}"', "# by benchmarks/shards.py"]
+    table = pd.DataFrame(rows, columns=HEADER)
+    TABLE.write_text("\n".join(lines) + "\n" + table.to_csv(index=False, lineterminator="\n"), "utf-8")
+    print(markdown_table(HEADER, rows))
+
+
+if __name__ == "__main__":
+    main()
