@@ -181,14 +181,14 @@ def _folder(project: Project, chapter: Chapter) -> Path:
 
 def _tables(
     points: Sequence[Mapping[str, Any]], outcomes: Sequence[Outcome]
-) -> tuple[dict[str, pd.DataFrame], dict[str, dict[str, Any]]]:
-    """The table of points, under "", and those recorded with several rows; what `record` said of each table.
+) -> tuple[dict[str, pd.DataFrame], list[dict[str, Any]]]:
+    """The table of points, under "", and those recorded with several rows; all that `record` stored.
 
     A point's columns beside its parameters are status, run time, error, claims, and recorded tables of one
     row. A claim gives two, what was computed and its value: "P1-07" and "P1-07 value"; a cell of a table of
     one row gives one, "record.key".
     """
-    rows, stacks, payloads = list[dict[str, Any]](), dict[str, list[Any]](), {}
+    rows, stacks, payloads = list[dict[str, Any]](), dict[str, list[Any]](), list[dict[str, Any]]()
     for point, outcome in zip(points, outcomes, strict=True):
         row = {
             "status": outcome.status,
@@ -204,7 +204,8 @@ def _tables(
             if result["value"] is not None:
                 rows[-1][f"{result['id']} value"] = result["value"]
         for payload in executed.records.values():
-            payloads[name := payload["name"]] = payload
+            payloads.append(payload)
+            name = payload["name"]
             table = list(csv.DictReader(io.StringIO(payload["csv"])))
             stacks.setdefault(name, []).append([dict(point) | line for line in table])
             if len(table) == 1:
@@ -217,11 +218,12 @@ def _tables(
 
 
 def _columns(
-    tables: Mapping[str, pd.DataFrame], payloads: Mapping[str, Mapping[str, Any]], words: dict[str, str]
+    tables: Mapping[str, pd.DataFrame], payloads: Sequence[Mapping[str, Any]], words: dict[str, str]
 ) -> pd.DataFrame:
     """What each column means, and whether it is a time, which is another one in each run."""
     times = {"run_time_s"}
-    for name, payload in payloads.items():
+    for payload in payloads:
+        name = payload["name"]
         for key in next(csv.reader(io.StringIO(payload["csv"]))):
             words[f"{name}.{key}"] = (
                 payload.get("columns", {}).get(key) or f"{key}, of the recorded table {name}"
