@@ -149,7 +149,7 @@ def problem(name: str) -> Problem:
     - By history: from as many seasons or years as it says; if less than one, from the last part of its games.
     - StarCraft: the split of the authors of [Maystre2019]_, which has no dates. Rows to learn from are in the
       order of the file, within a day; all to validate by are asked for on the next day, and the test on the
-      third. So skills stand still, and the last problem is learned from 70 percent of the rows.
+      third. So skills stand still, and the test is forecast from 70 percent of the rows.
 
     References
     ----------
