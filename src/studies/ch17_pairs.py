@@ -46,6 +46,13 @@ def probable(model: Any, pairs: Pairs) -> Floats:
     return model.predict_proba(pairs)
 
 
+def refitted(train: Labelled, **how: Any) -> SVMCompare:
+    """SVMCompare whose threshold is then chosen on the training pairs, as that of the ranking SVM is."""
+    model = SVMCompare(tie_weight="least", **how).fit(*train)
+    model.tau_ = best_threshold(train[1], model.decision_function(train[0]))[0]
+    return model
+
+
 class BothOrders(NamedTuple):
     """A classifier of -1, 0, 1 that has seen each pair in both orders, and whose forecasts are the mean.
 
@@ -194,6 +201,7 @@ LEARNERS = (
         kernel=_KERNELS,
         C=_COSTS,
     ),
+    learner("SVMCompare, threshold refitted", refitted, predicted, kernel=_KERNELS, C=_COSTS),
     learner("ranking SVM", partial(_fitted, SVMRank), predicted, kernel=_KERNELS, C=_COSTS),
     learner(
         "LPCompare",

@@ -10,7 +10,7 @@ from preflearn.datasets.sports import MatchData
 from preflearn.pairs import Pairs
 from preflearn.ranking import Davidson, OrdinalComparison
 from studies.ch05_sushi import simulate_sushi
-from studies.ch17_pairs import LEARNERS, PairProcess, RankedPairs, logistic
+from studies.ch17_pairs import LEARNERS, PairProcess, RankedPairs, logistic, refitted
 from studies.ch17_protocol import entries
 
 BY_NAME = {one.name: one for one in LEARNERS}
@@ -202,11 +202,17 @@ def test_the_link_of_the_gaussian_process_has_not_seen_the_label():
     assert link.threshold_ == pytest.approx(expected.threshold_)
 
 
-def test_the_threshold_of_ranknet_is_the_best_on_the_training_pairs():
+@pytest.mark.parametrize("name", ["RankNet", "SVMCompare"])
+def test_a_threshold_that_is_fitted_is_the_best_on_the_training_pairs(name):
     pairs, y = some_pairs()
-    model = RankedPairs.fit((pairs, y), n_epochs=10)
+    if name == "RankNet":
+        model = RankedPairs.fit((pairs, y), n_epochs=10)
+        gaps = model.differences(pairs)
+    else:
+        model = refitted((pairs, y), C=0.1, kernel="linear")
+        gaps = model.decision_function(pairs)
+        assert model.tau_ != 1
     loss = np.mean(model.predict(pairs) != y)
-    gaps = model.differences(pairs)
     for tau in np.linspace(0, np.abs(gaps).max(), 50):
         assert loss <= np.mean(np.where(np.abs(gaps) <= tau, 0, np.sign(gaps)) != y)
 
