@@ -110,7 +110,7 @@ def ordered(m: int) -> Call:
 
 
 class Method(NamedTuple):
-    """Its least number of comparisons, data and a call that fits, the data in words, and the step of sizes."""
+    """Its least number of comparisons; data and a call that fits; the data in words; the step of sizes."""
 
     least: int
     make: Callable[[int], Call]
