@@ -188,7 +188,7 @@ def main() -> None:
     if only:
         kept = pd.read_csv(TABLE, comment="#", dtype=str)
         table = pd.concat([kept[~kept["method"].isin(only)], table])
-        table = table.sort_values("method", key=lambda n: n.map(list(METHODS).index), kind="stable")
+        table = pd.concat([table[table["method"] == name] for name in METHODS])
     machine = f"one thread of {platform.machine()}, Python {platform.python_version()}"
     lines = [f"# date: {datetime.date.today()}", f'# machine: "{machine}"', "# by benchmarks/scaling.py"]
     TABLE.write_text("\n".join(lines) + "\n" + table.to_csv(index=False, lineterminator="\n"), "utf-8")
