@@ -110,7 +110,7 @@ def ordered(m: int) -> Call:
 
 
 class Method(NamedTuple):
-    """Its least number of comparisons, data and a call that fits, the data in words, and the step of sizes."""
+    """Its least number of comparisons; data and a call that fits; the data in words; the step of sizes."""
 
     least: int
     make: Callable[[int], Call]
@@ -188,7 +188,7 @@ def main() -> None:
     if only:
         kept = pd.read_csv(TABLE, comment="#", dtype=str)
         table = pd.concat([kept[~kept["method"].isin(only)], table])
-        table = table.sort_values("method", key=lambda n: n.map(list(METHODS).index), kind="stable")
+        table = pd.concat([table[table["method"] == name] for name in METHODS])
     machine = f"one thread of {platform.machine()}, Python {platform.python_version()}"
     lines = [f"# date: {datetime.date.today()}", f'# machine: "{machine}"', "# by benchmarks/scaling.py"]
     TABLE.write_text("\n".join(lines) + "\n" + table.to_csv(index=False, lineterminator="\n"), "utf-8")

@@ -66,7 +66,7 @@ def test_each_method_of_the_benchmark_is_in_the_table_and_runs(monkeypatch):
 
 
 def test_a_known_slope_is_found_and_taken_further():
-    space = run("line", "draw", "slopes-table", "walls-of")
+    space = run("line", "draw", "slopes-table", "walls-of", "words")
     size = 10.0 ** np.arange(2, 5.1, 0.5)
     slope, half = space["line"](size, 3e-7 * size**2)
     assert slope == pytest.approx(2)
@@ -88,7 +88,7 @@ def test_a_known_slope_is_found_and_taken_further():
 
 
 def test_what_the_page_says_of_the_walls_is_so():
-    space = run("line", "draw", "slopes-table", "walls-of")
+    space = run("line", "draw", "slopes-table", "walls-of", "words")
     steep, flat = space["steep"], space["flat"]
     assert len(flat) > len(COSTS["method"].unique()) / 2
     assert all(np.mean([space["TIME"][name][k] for k in (2, 4)]) > 1.7 for name in steep)
