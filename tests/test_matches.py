@@ -566,7 +566,7 @@ def test_errors_name_the_row_in_the_file(tmp_path, changes, message):
 def test_what_is_no_such_file_is_refused(tmp_path, monkeypatch):
     pytest.importorskip("pyarrow")
     (tmp_path / "text").write_text("first,second\n")
-    with pytest.raises(ValueError, match="smaller than the minimum"):
+    with pytest.raises(ValueError, match="magic bytes not found"):
         Matches.from_parquet(tmp_path / "text")
     with pytest.raises(OSError, match="nothing"):
         Matches.from_parquet(tmp_path / "nothing")
