@@ -29,7 +29,7 @@ from preflearn.pursuit import RLS, RankingPursuit, RankRLS
 from preflearn.ranking import ExpectedRankRegression, RankNet
 from preflearn.ranking.aggregation import merged
 from preflearn.svm import SVMRank
-from studies.ch17_protocol import BUDGET, CONSTANT, Learner
+from studies.ch17_protocol import CONSTANT, Learner, configurations
 
 _ROUNDING, _LEVEL = 1e-9, 1e-13  # of the range and the size of forecasts: what is closer is tied by rounding
 _STEPS = 500  # of a network, however few the pairs, but no less than five passes
@@ -88,20 +88,12 @@ def learners(grids: Grids, fits: Mapping[str, Callable[..., Scores]]) -> tuple[L
     Parameters
     ----------
     grids : mapping of str to (mapping of str to sequence of numbers)
-        The k-th configuration has the k-th number of each; shorter sequences begin again, as two widths that
-        alternate along eight costs. The middle ones come first, as of equal losses the first is kept.
+        See `configurations`.
     fits : mapping of str to callable
         From Scored, and numbers by name, to a function.
     """
-    order = sorted(range(BUDGET), key=lambda k: abs(2 * k + 1 - BUDGET))
-
-    def configurations(values: Mapping[str, Any]) -> list[dict[str, Any]]:
-        return [{name: of[k % len(of)] for name, of in values.items()} for k in order] if values else [{}]
-
-    return tuple(
-        Learner(name, fit, _asked, configurations(grids.get(name, {})), ENDS.get(name, {}))
-        for name, fit in fits.items()
-    )
+    tried = {name: configurations(grids[name]) if name in grids else ({},) for name in fits}
+    return tuple(Learner(name, fit, _asked, tried[name], ENDS.get(name, {})) for name, fit in fits.items())
 
 
 def _levelled(fit: Callable[..., Scores]) -> Callable[..., Scores]:

@@ -22,12 +22,11 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from preflearn.checks import Floats
 from preflearn.ground import OnItems
-from preflearn.ground.search import grid
 from preflearn.metrics import best_threshold, threshold
 from preflearn.pairs import Pairs
 from preflearn.ranking import OrdinalComparison, RankNet
 from preflearn.svm import LogisticCompare, LPCompare, SVMCompare, SVMRank
-from studies.ch17_protocol import CONSTANT, Learner
+from studies.ch17_protocol import BUDGET, CONSTANT, Learner, configurations
 
 _CENTRES = 100  # items of the kernel features
 
@@ -189,48 +188,51 @@ def _tossed(seed: list[int], pairs: Pairs) -> NDArray:
 
 
 def learner(name: str, fit: Callable, forecast: Callable, **values: Any) -> Learner:
-    return Learner(name, fit, forecast, grid(values).to_dict("records"))  # pyright: ignore[reportArgumentType]
+    return Learner(name, fit, forecast, configurations(values), _NATURAL)
 
 
-_KERNELS, _COSTS = ["linear", "rbf"], [0.01, 0.3, 10.0, 300.0]
+_NATURAL = {"min_child_samples": "low"}  # there is no leaf of less than one
+
+
+def _spaced(low: float, high: float) -> list[float]:
+    return np.geomspace(low, high, BUDGET).tolist()
+
+
+_KERNELS = ["linear", "rbf"]
+_SVM = {"kernel": _KERNELS, "C": _spaced(1e-3, 3e3)}
+_LOGISTIC = partial(LogisticCompare, tie_weight="least", random_state=0)
+_LEAVES = [1, 2, 4, 8, 16, 32, 64, 128]
+_EPOCHS = [2, 4, 9, 20, 45, 100, 220, 500]
 LEARNERS = (
-    learner(
-        "SVMCompare",
-        partial(_fitted, partial(SVMCompare, tie_weight="least")),
-        predicted,
-        kernel=_KERNELS,
-        C=_COSTS,
-    ),
-    learner("SVMCompare, threshold refitted", refitted, predicted, kernel=_KERNELS, C=_COSTS),
-    learner("ranking SVM", partial(_fitted, SVMRank), predicted, kernel=_KERNELS, C=_COSTS),
+    learner("SVMCompare", partial(_fitted, partial(SVMCompare, tie_weight="least")), predicted, **_SVM),
+    learner("SVMCompare, threshold refitted", refitted, predicted, **_SVM),
+    learner("ranking SVM", partial(_fitted, SVMRank), predicted, **_SVM),
     learner(
         "LPCompare",
         partial(_fitted, partial(LPCompare, nu=0.8)),
         predicted,
         kernel=_KERNELS,
-        radius=[1.0, 10.0, 100.0, 1000.0],
+        radius=_spaced(0.3, 3e3),
     ),
     learner(
         "LogisticCompare",
-        partial(_fitted, partial(LogisticCompare, tie_weight="least", random_state=0)),
+        partial(_fitted, _LOGISTIC),
         predicted,
         kernel=_KERNELS,
-        alpha=[1e-6, 1e-4, 1e-2, 1.0],
+        alpha=_spaced(1e-9, 10.0),
     ),
     learner(
         "ordinal model",
         partial(_fitted, OrdinalComparison),
         probable,
         link=["logit", "probit"],
-        alpha=[1.0, 10.0, 100.0, 1000.0],
+        alpha=_spaced(1e-2, 1e3),
     ),
-    learner("RankNet", RankedPairs.fit, predicted, learning_rate=[0.003, 0.01], n_epochs=[2, 10, 50, 250]),
-    learner("logistic regression", logistic, probable, C=np.geomspace(1e-5, 100.0, 8).tolist()),
-    learner(
-        "logistic, kernel features", kernel_logistic, probable, width=[0.1, 1.0], C=[0.1, 3.0, 100.0, 3000.0]
-    ),
-    learner("boosted trees", boosted, probable, n_estimators=[15, 50], min_child_samples=[2, 7, 25, 90]),
-    learner("Gaussian process", PairProcess.fit, probable, width=[0.1, 1.0], noise=[0.01, 0.2, 4.0, 80.0]),
+    learner("RankNet", RankedPairs.fit, predicted, learning_rate=[0.003, 0.01], n_epochs=_EPOCHS),
+    learner("logistic regression", logistic, probable, C=_spaced(1e-6, 1e3)),
+    learner("logistic, kernel features", kernel_logistic, probable, width=[0.1, 1.0], C=_spaced(1e-2, 1e4)),
+    learner("boosted trees", boosted, probable, n_estimators=[15, 50], min_child_samples=_LEAVES),
+    learner("Gaussian process", PairProcess.fit, probable, width=[0.1, 1.0], noise=_spaced(1e-4, 1e2)),
     Learner(CONSTANT, _shares, _same),
     Learner("random", _coin, _tossed),
 )

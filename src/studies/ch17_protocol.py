@@ -108,6 +108,22 @@ class Learner(NamedTuple):
     ends: Mapping[str, str] = {}
 
 
+def configurations(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """`BUDGET` configurations; the k-th has the k-th value of each parameter.
+
+    Shorter sequences begin again, such as two widths that alternate along eight costs: then a fourth of the
+    configurations lies at an end, where of a grid of two by four it would be half. The middle ones come
+    first, as of equal losses the first is kept.
+
+    Examples
+    --------
+    >>> configurations({"C": range(8), "kernel": ["linear", "rbf"]})[:2]
+    [{'C': 3, 'kernel': 'rbf'}, {'C': 4, 'kernel': 'linear'}]
+    """
+    order = sorted(range(BUDGET), key=lambda k: abs(2 * k + 1 - BUDGET))
+    return [{name: of[k % len(of)] for name, of in values.items()} for k in order]
+
+
 def entry(problem: Problem, learner: Learner, constant: Learner) -> dict[str, Any]:
     """One row of the table of runs: a learner on a problem, by the protocol.
 

@@ -26,7 +26,7 @@ WORDS = {
     "domain": "where the data come from",
     "unit": "what was drawn independently in it",
     "learner": "who learned",
-    "loss": "share of wrong answers or of wrong pairs; in arenas over time minus the log probability, in nats",
+    "loss": "share of wrong answers or of wrong pairs; over time minus the log probability, in nats",
     "log_loss": "mean of minus the log probability of the outcomes, in nats, where there are probabilities",
     "error": "share of results that were foretold wrongly, where loss is another measure",
     "overconfidence": "mean of the largest probability less the share of right answers",

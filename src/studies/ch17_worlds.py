@@ -72,8 +72,10 @@ class Named:
 
 LEARNERS = (
     *(one for one in EVERY if one.name in _CHEAP),
-    learner("Davidson", Named, probable, alpha=np.geomspace(1e-3, 30.0, 8).tolist()),
-    learner("Davidson, also features", Named, probable, own=[0.5, 2.0], alpha=[0.01, 0.2, 5.0, 100.0]),
+    learner("Davidson", Named, probable, alpha=spaced(1e-5, 30.0)),
+    learner(
+        "Davidson, also features", Named, probable, own=[0.5, 2.0], alpha=spaced(1e-4, 1e3)
+    ),
     *EVERY[-2:],  # constant and random
 )
 
