@@ -1,0 +1,106 @@
+"""A sweep on a cluster whose workers are killed every few seconds, against the same sweep without one.
+
+    python benchmarks/sweep_under_kills.py 05 -p seed 0:10 --every 5
+
+starts a scheduler and two workers on this machine, runs `preflearn sweep 05 -p seed 0:10 --scheduler ADDRESS`,
+kills one of the workers with SIGKILL every five seconds, then runs the same with --jobs 1. One line says how many
+cells of the tables differ, but for times; the status is 1 if any does, or if a kernel outlived its worker.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import dask
+import pandas as pd
+import psutil
+from distributed import LocalCluster
+
+SETTLED = 10  # seconds after which no kernel of a killed worker may be left
+
+
+def swept(chapter: str, options: list[str], *where: str) -> subprocess.Popen:
+    """The command, under way; its table is named on the last line of its output."""
+    code = "import sys; from bookrunner.command import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, "sweep", chapter, *options, *where]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def table_of(process: subprocess.Popen) -> Path:
+    """The main table of a sweep that has ended."""
+    said = process.communicate()[0]
+    print(said, file=sys.stderr)
+    if "results: " not in said:
+        raise SystemExit("the sweep did not end with a table")
+    return Path(said.split("results: ")[1].strip())
+
+
+def killed_while(process: subprocess.Popen, cluster: LocalCluster, every: float) -> tuple[int, int]:
+    """How many workers were killed until a process ended, and how many of their kernels lived on.
+
+    Those that are still starting are spared: a nanny whose worker dies before it is there gives up.
+    """
+    rng, kills, kernels = random.Random(0), 0, list[psutil.Process]()
+    while process.poll() is None:
+        time.sleep(every)
+        there = set(cluster.scheduler_info["workers"])
+        alive = [worker.pid for worker in cluster.workers.values() if worker.worker_address in there]
+        if alive and process.poll() is None:
+            pid = rng.choice(alive)
+            kernels += psutil.Process(pid).children(recursive=True)
+            os.kill(pid, signal.SIGKILL)
+            kills += 1
+    return kills, len(psutil.wait_procs(kernels, timeout=SETTLED)[1])
+
+
+def differing_cells(here: Path, there: Path) -> int:
+    """Cells that differ in any of the tables of two sweeps, byte for byte; times are not compared."""
+    columns = pd.read_csv(here.with_suffix(".columns.csv"), keep_default_na=False)
+    found = 0
+    for name in columns["table"].unique():
+        timed = columns.loc[(columns["table"] == name) & columns["timing"], "column"]
+        both = [path.with_suffix(f".{name}.csv" if name else ".csv") for path in (here, there)]
+        one, other = (pd.read_csv(path, dtype=str, keep_default_na=False).drop(columns=timed) for path in both)
+        same = one.shape == other.shape and one.columns.equals(other.columns)
+        found += int((one != other).to_numpy().sum()) if same else max(one.size, other.size)
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("chapter")
+    parser.add_argument("--every", type=float, default=5.0, metavar="SECONDS")
+    parser.add_argument("--output", type=Path, help="where the points go; a temporary folder by default")
+    given, options = parser.parse_known_args()
+    folder = given.output or Path(tempfile.mkdtemp(prefix="sweep_under_kills_"))
+    # This kind of cluster gives up a worker that happens to be away, 15 s after it was lost once.
+    dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"})
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, scheduler_port=0
+    ) as cluster:
+        start = time.monotonic()
+        address = str(cluster.scheduler_address)
+        process = swept(given.chapter, options, "--output", str(folder / "killed"), "--scheduler", address)
+        kills, orphans = killed_while(process, cluster, given.every)
+        there, killed_s = table_of(process), time.monotonic() - start
+    start = time.monotonic()
+    here = table_of(swept(given.chapter, options, "--output", str(folder / "alone"), "--jobs", "1"))
+    alone_s, found = time.monotonic() - start, differing_cells(here, there)
+    points = len(pd.read_csv(here))
+    print(
+        f"{points} points, {kills} workers killed, {orphans} kernels left: {killed_s:.0f} s under kills, "
+        f"{alone_s:.0f} s with --jobs 1, {found} differing cells"
+    )
+    return int(found > 0 or orphans > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
