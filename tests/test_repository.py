@@ -310,12 +310,12 @@ BUDGETS = {
     "ground": 1_325,
     "margins": 485,
     "svm": 664,
-    "path": 1_240,
+    "path": 1_245,
     "pursuit": 987,
     "dynamics": 3_102,
     "ratings": 422,
-    "ranking": 742,
-    "analogy": 848,
+    "ranking": 748,
+    "analogy": 855,
     "datasets": 542,
     "studies": 1_593,
     "bookrunner": 2_021,
@@ -328,7 +328,7 @@ BUDGETS = {
 # close items, and compilation that says a word; and some 900 for data of users. Those are what comparisons
 # identify, players without an identity matrix, standard errors and ranks, rankings, races and line-ups,
 # weights and offsets, forecasts of frames by names, standings, and a word where data may mean something else.
-PREFLEARN = 11_656
+PREFLEARN = 11_674
 
 
 OVER = (
