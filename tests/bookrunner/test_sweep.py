@@ -328,6 +328,7 @@ def test_a_scheduler_that_stops_is_said_and_what_was_finished_is_kept(tmp_path, 
     monkeypatch.setattr(tasks, "CONNECTION", 3)
     project = write_project(tmp_path, "", first=WAITS.replace("not (", "seed > 1 and not ("))
     with (
+        dask.config.set({"distributed.comm.timeouts.connect": "2s"}),
         LocalCluster(
             n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, scheduler_port=0
         ) as cluster,
