@@ -269,6 +269,7 @@ WHOLE = {
     *("test_coming_from_kickscore", "test_coming_from_choix", "test_coming_from_scikit_learn"),
     "test_coming_from_trueskill_through_time",
     *("test_commands", "test_guide", "test_imports", "test_primer", "test_repository"),
+    "test_searches_in_parallel",
     *(
         "pages/test_book",
         "pages/test_browser",

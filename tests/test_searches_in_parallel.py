@@ -1,6 +1,8 @@
 """Each search, on one process, on two, and on a cluster of Dask: the same numbers, bit for bit."""
 
+import re
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -124,3 +126,19 @@ def test_one_process_two_and_a_cluster_find_the_same(search, cluster):
 def ran(client):
     """How often a task has changed its state on the scheduler."""
     return client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.transition_log))
+
+
+PAGE = (Path(__file__).parents[1] / "book" / "beyond_cluster.md").read_text("utf-8")
+
+
+def test_the_page_on_clusters_computes_what_it_says():
+    """Its search on two processes runs as it stands; what needs another cluster is at least Python."""
+    first, *others = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    names = {"__name__": "__main__"}
+    exec(first, names)
+    np.testing.assert_array_equal(
+        names["coef"], bootstrap(Davidson(), names["pairs"], names["y"], n_draws=50)
+    )
+    assert len(others) == 3
+    for source in others:
+        compile(source, "beyond_cluster.md", "exec")
