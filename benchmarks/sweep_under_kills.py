@@ -2,9 +2,9 @@
 
     python benchmarks/sweep_under_kills.py 05 -p seed 0:10 --every 5
 
-starts a scheduler and two workers on this machine, runs `preflearn sweep 05 -p seed 0:10 --scheduler ADDRESS`,
-kills one of the workers with SIGKILL every five seconds, then runs the same with --jobs 1. One line says how many
-cells of the tables differ, but for times; the status is 1 if any does, or if a kernel outlived its worker.
+starts a scheduler and two workers on this machine, runs `preflearn sweep 05 -p seed 0:10` on them, kills one
+of them with SIGKILL every five seconds, then runs the same with --jobs 1. One line says how many cells of the
+tables differ, but for times; the status is 1 if any does, or if a kernel outlived its worker.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import tempfile
 import time
 from pathlib import Path
 
-import dask
 import pandas as pd
 import psutil
+from dask import config
 from distributed import LocalCluster
 
 SETTLED = 10  # seconds after which no kernel of a killed worker may be left
@@ -68,7 +68,9 @@ def differing_cells(here: Path, there: Path) -> int:
     for name in columns["table"].unique():
         timed = columns.loc[(columns["table"] == name) & columns["timing"], "column"]
         both = [path.with_suffix(f".{name}.csv" if name else ".csv") for path in (here, there)]
-        one, other = (pd.read_csv(path, dtype=str, keep_default_na=False).drop(columns=timed) for path in both)
+        one, other = (
+            pd.read_csv(path, dtype=str, keep_default_na=False).drop(columns=timed) for path in both
+        )
         same = one.shape == other.shape and one.columns.equals(other.columns)
         found += int((one != other).to_numpy().sum()) if same else max(one.size, other.size)
     return found
@@ -82,12 +84,12 @@ def main() -> int:
     given, options = parser.parse_known_args()
     folder = given.output or Path(tempfile.mkdtemp(prefix="sweep_under_kills_"))
     # This kind of cluster gives up a worker that happens to be away, 15 s after it was lost once.
-    dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"})
+    config.set({"distributed.deploy.lost-worker-timeout": "1 day"})
     with LocalCluster(
         n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, scheduler_port=0
     ) as cluster:
         start = time.monotonic()
-        address = str(cluster.scheduler_address)
+        address = cluster.scheduler_info["address"]  # pyright: ignore[reportAttributeAccessIssue]
         process = swept(given.chapter, options, "--output", str(folder / "killed"), "--scheduler", address)
         kills, orphans = killed_while(process, cluster, given.every)
         there, killed_s = table_of(process), time.monotonic() - start
