@@ -2,10 +2,10 @@
 
     python benchmarks/sweep_under_kills.py 05 -p seed 0:10 --every 5
 
-starts a scheduler and two workers on this machine, runs `preflearn sweep 05 -p seed 0:10 --scheduler
-ADDRESS`, kills one of the workers with SIGKILL every five seconds, then runs the same with --jobs 1, or takes
-the table of such a sweep (--alone TABLE). One line says how many cells of the tables differ, but for times; the
-status is 1 if any does, or if a kernel outlived its worker. --record PATH writes a table of it, for chapter 17.
+starts a scheduler and two workers on this machine, runs `preflearn sweep 05 -p seed 0:10` on them, kills one
+of them with SIGKILL every five seconds, then runs the same with --jobs 1, or takes the table of such a sweep
+(--alone TABLE). One line says how many cells of the tables differ, but for times; the status is 1 if any does,
+or if a kernel outlived its worker. --record PATH writes a table of it, for chapter 17.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def main() -> int:
         n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, scheduler_port=0
     ) as cluster:
         start = time.monotonic()
-        address = str(cluster.scheduler_address)  # pyright: ignore[reportAttributeAccessIssue]
+        address = cluster.scheduler_info["address"]  # pyright: ignore[reportAttributeAccessIssue]
         process = swept(given.chapter, options, "--output", str(folder / "killed"), "--scheduler", address)
         kills, orphans = killed_while(process, cluster, given.every)
         there, killed_s = table_of(process), time.monotonic() - start

@@ -269,6 +269,7 @@ WHOLE = {
     *("test_coming_from_kickscore", "test_coming_from_choix", "test_coming_from_scikit_learn"),
     "test_coming_from_trueskill_through_time",
     *("test_commands", "test_guide", "test_imports", "test_primer", "test_repository", "test_scaling"),
+    "test_searches_in_parallel",
     *(
         "pages/test_book",
         "pages/test_browser",
@@ -310,14 +311,14 @@ BUDGETS = {
     "ground": 1_325,
     "margins": 485,
     "svm": 664,
-    "path": 1_240,
+    "path": 1_245,
     "pursuit": 987,
     "dynamics": 3_102,
     "ratings": 422,
-    "ranking": 742,
-    "analogy": 848,
+    "ranking": 748,
+    "analogy": 855,
     "datasets": 542,
-    "studies": 2_796,
+    "studies": 2_794,
     "bookrunner": 2_023,
 }
 # bookrunner: 114 lines more than planned, for one meaning a word, leads in words and choices that say whether
@@ -328,7 +329,7 @@ BUDGETS = {
 # close items, and compilation that says a word; and some 900 for data of users. Those are what comparisons
 # identify, players without an identity matrix, standard errors and ranks, rankings, races and line-ups,
 # weights and offsets, forecasts of frames by names, standings, and a word where data may mean something else.
-PREFLEARN = 11_701
+PREFLEARN = 11_719
 
 
 OVER = (

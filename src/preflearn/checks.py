@@ -70,9 +70,9 @@ def check_shape(array: NDArray, name: str, shape: tuple[int | str, ...], meaning
 
 
 def tell(text: str, category: type[Warning]) -> None:
-    """Warn, and point to the line outside of the package that led to it."""
+    """Warn, and point to the line outside of the package, and of joblib that it calls, that led to it."""
     frame, level = sys._getframe(), 1
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("preflearn."):
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(("preflearn.", "joblib.")):
         frame, level = frame.f_back, level + 1
     warnings.warn(text, category, stacklevel=level)
 

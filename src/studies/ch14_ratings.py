@@ -36,7 +36,7 @@ def select_rating(
     n_configurations: int = 1000,
     *,
     random_state: np.random.Generator | int,
-    n_jobs: int = 1,
+    n_jobs: int | None = None,
     start: int | None = None,
 ) -> RandomSearch:
     """Draw parameters at random and keep those that forecast best (appendix B.1 of [Maystre2019]_).
@@ -63,7 +63,7 @@ def select_rating(
     n_configurations : int
     random_state : numpy Generator or int
         Source of randomness, or its seed.
-    n_jobs : int
+    n_jobs : int, optional
         Processes; -1: as many as there are processors. The result does not depend on it.
     start : int, optional
         The first match that counts. None: the first one that has an earlier one.

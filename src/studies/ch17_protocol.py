@@ -171,7 +171,7 @@ def entry(problem: Problem, learner: Learner, constant: Learner) -> dict[str, An
     return about | measures | how | times | dict(problem.facts)
 
 
-def entries(problem: Problem, learners: Sequence[Learner], n_jobs: int = 1) -> pd.DataFrame:
+def entries(problem: Problem, learners: Sequence[Learner], n_jobs: int | None = None) -> pd.DataFrame:
     """The rows of all learners on a problem, in order; processes as joblib understands them."""
     constant = next(one for one in learners if one.name == CONSTANT)
     names = pd.DataFrame({"k": range(len(learners))})

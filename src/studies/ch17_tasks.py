@@ -58,12 +58,12 @@ def points() -> list[list[tuple[str, str]]]:
     return list(found.values())
 
 
-def runs_of(wanted: list[tuple[str, str]], n_jobs: int = 1) -> pd.DataFrame:
+def runs_of(wanted: list[tuple[str, str]], n_jobs: int | None = None) -> pd.DataFrame:
     """The rows of all learners on some tasks, in order."""
     return pd.concat([_rows(arena, name, n_jobs) for arena, name in wanted], ignore_index=True)
 
 
-def new_user(arena: str, n_jobs: int = 1) -> pd.DataFrame:
+def new_user(arena: str, n_jobs: int | None = None) -> pd.DataFrame:
     """The rows of an arena's learners on the problems of a new user, whose data are in no task."""
     module = ARENAS[arena]
     found = [entries(problem, module.LEARNERS, n_jobs) for problem in module.new_user()]

@@ -2,6 +2,7 @@ import csv
 import io
 import json
 import os
+import re
 import shlex
 import signal
 import sys
@@ -9,8 +10,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import dask
 import nbformat
 import pandas as pd
+import psutil
 import pytest
 from distributed import LocalCluster
 from toy_project import run_here, write_notebook, write_project
@@ -284,29 +287,61 @@ while not (folder / "go").exists():
 record("fit", {"loss": seed / 10, "n": n})"""
 
 
-def test_a_worker_killed_under_dask_loses_no_point(tmp_path, monkeypatch):
+def begun_by(paths, swept):
+    deadline = time.monotonic() + 120
+    while not all(path.exists() for path in paths):
+        assert not swept.done(), swept.result()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_worker_killed_under_dask_loses_no_point(tmp_path, monkeypatch, capsys):
+    """As if it were the last of those that Dask lets a point lose before it gives it up."""
     project = write_project(tmp_path, "", first=WAITS)
     begun, grid = [tmp_path / f"begun-{seed}" for seed in (1, 2)], {"seed": "1,2,3"}
     with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, scheduler_port=0) as cluster,
         ThreadPoolExecutor(1) as pool,
     ):
         swept = pool.submit(run_sweep, project, "first", grid, scheduler=cluster.scheduler_address)
-        deadline = time.monotonic() + 120
-        while not all(path.exists() for path in begun):
-            assert not swept.done(), swept.result()
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        begun_by(begun, swept)
+        kernels = psutil.Process(cluster.workers[0].pid).children(recursive=True)
+        assert any("ipykernel" in " ".join(kernel.cmdline()) for kernel in kernels)
         os.kill(cluster.workers[0].pid, signal.SIGKILL)
+        assert psutil.wait_procs(kernels, timeout=30)[1] == []
         (tmp_path / "go").touch()
         table, outcomes = swept.result()
     assert [outcome.status for outcome in outcomes] == ["done"] * 3
+    assert re.search(
+        r"seed=[12]: its workers were lost; submitted again \(1 of 20 times\)", capsys.readouterr().err
+    )
     monkeypatch.setattr(tasks, "execute", run_here)
     monkeypatch.chdir(project.notebooks)
     here, _ = run_sweep(project, "first", grid, output=tmp_path / "here")
     timed = [[row | {"run_time_s": ""} for row in rows_of(path)] for path in (table, here)]
     assert timed[0] == timed[1]
     assert here.name == table.name
+
+
+def test_a_scheduler_that_stops_is_said_and_what_was_finished_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(tasks, "CONNECTION", 3)
+    project = write_project(tmp_path, "", first=WAITS.replace("not (", "seed > 1 and not ("))
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "2s"}),
+        LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, scheduler_port=0
+        ) as cluster,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        where = {"scheduler": cluster.scheduler_address}
+        swept = pool.submit(run_sweep, project, "first", {"seed": "1:4"}, **where)
+        begun_by([tmp_path / "begun-2"], swept)
+        cluster.sync(cluster.scheduler.close)
+        with pytest.raises(OSError, match="the Dask scheduler stopped; what was finished is kept"):
+            swept.result(timeout=60)
+        (tmp_path / "go").touch()
+    assert len(list((project.build / "sweeps" / "01_first").glob("*.ipynb"))) == 1
 
 
 def test_sweep_says_what_a_scheduler_needs(tmp_path, monkeypatch, capsys):

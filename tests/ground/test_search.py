@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from joblib import delayed
 
-from preflearn.ground.search import Range, check_jobs, check_ranges, drawn, grid, judged, near_boundary
+from preflearn.checks import tell
+from preflearn.ground.search import Range, check_ranges, drawn, grid, in_parallel, judged, near_boundary
 
 RANGES = {"rate": Range(0.01, 1.0), "angle": Range(-2.0, 2.0, "linear")}
 
@@ -61,12 +63,21 @@ def test_bad_input_is_named():
     for wrong in (None, -1, True, 1.5, "a"):
         with pytest.raises(ValueError, match=r"random_state is .*; expected a seed, a whole number"):
             drawn(RANGES, 2, random_state=wrong)
-        if wrong != -1:
+        if wrong not in (None, -1):
             with pytest.raises(ValueError, match=r"n_jobs is .*; expected a whole number of processes"):
                 judged(squares, grid({"rate": [1]}), wrong)
 
 
 @pytest.mark.parametrize("n_jobs", [0, True, 2**40, 1.0, np.timedelta64(1, "D"), "all"])
 def test_a_number_of_processes(n_jobs):
-    with pytest.raises(ValueError, match=r"n_jobs is .*; expected a whole number of processes"):
-        check_jobs(n_jobs)
+    with pytest.raises(
+        ValueError,
+        match=r"n_jobs is .*; expected a whole number of processes, -1 for all processors, or None",
+    ):
+        in_parallel([], n_jobs)
+
+
+def test_a_warning_points_to_the_line_that_asked_for_the_search():
+    with pytest.warns(UserWarning, match="far") as caught:
+        in_parallel([delayed(tell)("far", UserWarning)])
+    assert caught[0].filename == __file__

@@ -14,11 +14,13 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Literal, Self
 
 import numpy as np
+from joblib import delayed
 from numpy.typing import ArrayLike
 
 from preflearn.analogy.kernel import analogy_kernel, blocks
 from preflearn.analogy.training import Aggregate, PairwiseLearner, halves
 from preflearn.checks import Floats, as_real, generator, require
+from preflearn.ground.search import in_parallel
 from preflearn.pairs import Pairs
 
 _DIGITS = 12  # of a degree
@@ -46,6 +48,8 @@ class Able2Rank(PairwiseLearner):
         See `preflearn.ranking`.
     random_state : int, numpy Generator or None
         Of the folds of k="cv". A Generator goes on from fit to fit.
+    n_jobs : int, optional
+        Processes for the folds; None: one, or as `joblib.parallel_config` says.
 
     Attributes
     ----------
@@ -80,6 +84,7 @@ class Able2Rank(PairwiseLearner):
     _: KW_ONLY
     aggregate: Aggregate = "bradley-terry"
     random_state: int | np.random.Generator | None = None
+    n_jobs: int | None = None
 
     def fit(self, X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None = None) -> Self:
         """Keep the preferences between ranked items, and choose k.
@@ -113,11 +118,12 @@ class Able2Rank(PairwiseLearner):
         return self._shares(U, self.differences_, (self.k_,))[0]
 
     def _cross_validated(self, pairs: Pairs, better: Floats, rng: np.random.Generator) -> dict[int, float]:
-        wrong = []
-        for train, valid in halves(pairs, "objects", 3, rng):
-            if len(train) and len(valid):
-                share = self._shares(better[valid], better[train], _CHOICES)
-                wrong.append((share < 0.5) + (share == 0.5) / 2)
+        calls = [
+            delayed(self._shares)(better[valid], better[train], _CHOICES)
+            for train, valid in halves(pairs, "objects", 3, rng)
+            if len(train) and len(valid)
+        ]
+        wrong = [(share < 0.5) + (share == 0.5) / 2 for share in in_parallel(calls, self.n_jobs)]
         expected = f"a number, or more objects: no half of the {len(pairs.items)} objects has pairs to train "
         require(len(wrong) > 0, self.k, "k", expected + "while the other has pairs to validate")
         return dict(zip(_CHOICES, np.hstack(wrong).mean(axis=1).tolist(), strict=True))

@@ -66,6 +66,8 @@ class AnKerRank(PairwiseLearner):
         As in `analogy_kernel`; "antisymmetric" needs "apart", where k(-u, -v) = k(u, v).
     random_state : int, numpy Generator or None
         Of the coins, then of the folds. A Generator goes on from fit to fit.
+    n_jobs : int, optional
+        Processes for the folds; None: one, or as `joblib.parallel_config` says.
 
     Attributes
     ----------
@@ -125,6 +127,7 @@ class AnKerRank(PairwiseLearner):
     loss: Literal["hinge", "logistic", "squared"] = "hinge"
     zero: Zero = "apart"
     random_state: int | np.random.Generator | None = None
+    n_jobs: int | None = None
 
     def fit(self, X: ArrayLike, rank: ArrayLike, qid: ArrayLike | None = None) -> Self:
         """Learn from ranked items.
@@ -154,7 +157,7 @@ class AnKerRank(PairwiseLearner):
         expected = f"a number, or more pairs or queries: no fold of the {len(pairs)} pairs has two kinds of "
         expected += "examples to train and any to validate"
         require(self.C != "path" or len(folds) > 0, self.C, "C", expected)
-        self.curve_ = select(problem, folds, self.loss) if self.C == "path" else None
+        self.curve_ = select(problem, folds, self.loss, self.n_jobs) if self.C == "path" else None
         C = 1 / self.curve_.lam if self.curve_ else float(self.C)
         coef, self.intercept_, self.C_ = LOSSES[self.loss](problem, C)
         a, b = 0.0, 0.0

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from joblib import delayed
 from scipy import linalg
 from scipy.special import logit
 from sklearn.exceptions import ConvergenceWarning
@@ -23,6 +24,7 @@ from preflearn.checks import Floats, Ids, require, tell
 from preflearn.ground.dual import Rows, best_bias, maximise
 from preflearn.ground.gram import DenseGram
 from preflearn.ground.newton import newton
+from preflearn.ground.search import in_parallel
 from preflearn.pairs import Pairs
 from preflearn.path.binary import BinaryPath, trusted_path
 from preflearn.path.ranking import RankingPath, ranksvm_path
@@ -176,7 +178,7 @@ def platt(f: Floats, labels: Floats, odd: bool = False) -> tuple[float, float]:
     return a / size, b - a * centre / size
 
 
-def select(problem: Problem, folds: list[Fold], loss: str) -> Selection:
+def select(problem: Problem, folds: list[Fold], loss: str, n_jobs: int | None = None) -> Selection:
     """The lambda = 1/C of least zero-one loss over the folds, on the scale of all examples.
 
     For the hinge it is exact over the continuum of lambda, by one path a fold; for other losses over `GRID`.
@@ -184,12 +186,12 @@ def select(problem: Problem, folds: list[Fold], loss: str) -> Selection:
     hinge with bias has +1 there, as in `BinaryPath.select`.
     """
     if loss == "hinge":
-        curves = [_curve(problem, fold) for fold in folds]
+        curves = in_parallel((delayed(_curve)(problem, fold) for fold in folds), n_jobs)
         parts = [curve for curve in curves if curve is not None]
         expected = "a number, or other items: in all folds every C gives the same machine"
         require(len(parts) > 0, "path", "C", expected)
         return merged(parts, len(problem.labels), common=True)
-    found = [out_of_fold(problem, folds, loss, 1 / lam) for lam in GRID]
+    found = in_parallel((delayed(out_of_fold)(problem, folds, loss, 1 / lam) for lam in GRID), n_jobs)
     losses = np.array([(labels * values <= 0).mean() for values, labels in found])
     best = int(np.argmin(losses))
     return Selection(float(GRID[best]), float(losses[best]), GRID, losses)

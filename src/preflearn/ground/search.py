@@ -142,7 +142,7 @@ def grid(values: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
 
 
 def judged(
-    judge: Callable[[dict[str, Any]], Mapping[str, Any]], candidates: pd.DataFrame, n_jobs: int = 1
+    judge: Callable[[dict[str, Any]], Mapping[str, Any]], candidates: pd.DataFrame, n_jobs: int | None = None
 ) -> pd.DataFrame:
     """The candidates, with columns of what is found of each; who asks picks the best row.
 
@@ -153,8 +153,8 @@ def judged(
         a `functools.partial` of one.
     candidates : DataFrame
         Of `drawn` or `grid`.
-    n_jobs : int
-        Processes; -1: as many as there are processors.
+    n_jobs : int, optional
+        As `in_parallel` takes it.
 
     Raises
     ------
@@ -168,10 +168,7 @@ def judged(
     {'x': 2, 'loss': 0}
     """
     rows: Any = candidates.to_dict("records")
-    # Memory maps would be read-only arrays, for which compiled loops are compiled anew.
-    parallel = Parallel(n_jobs=check_jobs(n_jobs), max_nbytes=None)
-    found: Any = list(parallel(delayed(judge)(row) for row in rows))
-    return candidates.join(pd.DataFrame(found))
+    return candidates.join(pd.DataFrame(in_parallel((delayed(judge)(row) for row in rows), n_jobs)))
 
 
 def near_boundary(values: Mapping[str, Any], ranges: Mapping[str, Range | Sequence]) -> dict[str, str]:
@@ -209,8 +206,32 @@ def near_boundary(values: Mapping[str, Any], ranges: Mapping[str, Range | Sequen
     return ends
 
 
-def check_jobs(n_jobs: Any) -> int:
-    """Return a number of processes, as joblib understands it, or say what it is."""
-    good = isinstance(n_jobs, Integral) and 0 != abs(as_real(n_jobs)) < 2**31  # NaN of a bool
-    require(good, n_jobs, "n_jobs", "a whole number of processes, or -1 for all processors")
-    return int(n_jobs)
+def in_parallel(calls: Iterable[Any], n_jobs: int | None = None) -> list[Any]:
+    """What calls made by `joblib.delayed` return, in order; every search of the package runs through it.
+
+    Parameters
+    ----------
+    calls : iterable
+        They draw nothing: their answers do not depend on where they run.
+    n_jobs : int, optional
+        Processes; -1: as many as there are processors; None: one, or what `joblib.parallel_config` says, by
+        which Dask or Ray runs them.
+
+    Raises
+    ------
+    ValueError
+        If `n_jobs` is no number of processes.
+
+    Examples
+    --------
+    >>> from joblib import parallel_config
+    >>> with parallel_config(backend="threading", n_jobs=2):
+    ...     in_parallel(delayed(abs)(k) for k in (-1, 2))
+    [1, 2]
+    """
+    good = n_jobs is None or (
+        isinstance(n_jobs, Integral) and 0 != abs(as_real(n_jobs)) < 2**31
+    )  # NaN of a bool
+    require(good, n_jobs, "n_jobs", "a whole number of processes, -1 for all processors, or None")
+    # Memory maps would be read-only arrays, for which compiled loops are compiled anew.
+    return list(Parallel(n_jobs=n_jobs, max_nbytes=None)(calls))

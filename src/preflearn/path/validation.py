@@ -7,11 +7,13 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from joblib import delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import KFold
 
 from preflearn.checks import Ids, check_count, check_labels, check_query_ids, check_real, legacy_rng, require
 from preflearn.ground.kernels import Kernel, distinct_items, scale_gamma
+from preflearn.ground.search import in_parallel
 from preflearn.ground.splits import split_units
 from preflearn.pairs import Pairs
 from preflearn.path.ranking import RankingPath, ranksvm_path
@@ -50,6 +52,7 @@ def cross_validated_path(
     n_folds: int = 5,
     span: float = 1e4,
     random_state: np.random.Generator | int = 0,
+    n_jobs: int | None = None,
 ) -> CrossValidation:
     """The pair error of held-out items, exact over the continuum of lambda, for some widths of the kernel.
 
@@ -76,6 +79,8 @@ def cross_validated_path(
         A ConvergenceWarning says so where this bounds the choice; from 1e9 on paths run to their own end.
     random_state : int or numpy Generator
         Of the folds.
+    n_jobs : int, optional
+        Processes for paths, one a width and fold; None: one, or as `joblib.parallel_config` says.
 
     Raises
     ------
@@ -97,10 +102,12 @@ def cross_validated_path(
         raise ValueError(f"gammas is {gammas!r}; expected a sequence of widths, such as [0.1, 'scale']")
     folds = _folds(pairs, groups, n_folds, random_state)
     widths = tuple(scale_gamma(gamma, pairs.items[pairs.B.occurring()]) for gamma in gammas)
-    curves = []
-    for gamma in widths:
-        trace = partial(ranksvm_path, kernel=kernel, gamma=gamma, degree=degree, coef0=coef0)
-        curves.append(merged([_curve(trace, pairs, y, *fold, span) for fold in folds], len(pairs)))
+    trace = partial(ranksvm_path, kernel=kernel, degree=degree, coef0=coef0)
+    traces = [partial(trace, gamma=gamma) for gamma in widths]
+    calls = (delayed(_curve)(one, pairs, y, *fold, span) for one in traces for fold in folds)
+    found = in_parallel(calls, n_jobs)
+    parts = (found[k : k + len(folds)] for k in range(0, len(found), len(folds)))
+    curves = [merged(part, len(pairs)) for part in parts]
     best, gamma = min(zip(curves, widths, strict=True), key=lambda one: one[0].loss)
     return CrossValidation(gamma, *bounded(best, span)[:2], widths, tuple(curves))
 

@@ -19,6 +19,7 @@ from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
+from joblib import delayed
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import least_squares
 from scipy.special import ndtri
@@ -27,6 +28,7 @@ from sklearn.base import clone
 
 from preflearn.checks import Floats, check_count, check_query_ids, check_real, generator, refuse, require
 from preflearn.ground.diagnosis import NotIdentifiedWarning, as_compared
+from preflearn.ground.search import in_parallel
 from preflearn.ground.tie_laws import DENSE
 from preflearn.matches import OutcomeWarning
 
@@ -195,6 +197,7 @@ def bootstrap(
     unit: ArrayLike | None = None,
     n_draws: int = 200,
     random_state: Any = 0,
+    n_jobs: int | None = None,
 ) -> Floats:
     """Weights of refits to data of which units are drawn with replacement: quantiles of them are intervals.
 
@@ -207,6 +210,8 @@ def bootstrap(
         What is drawn, by an id for each pair: judges, days, sets; pairs, if None.
     n_draws : int
     random_state : int or numpy Generator
+    n_jobs : int, optional
+        Processes; None: one, or as `joblib.parallel_config` says.
 
     Returns
     -------
@@ -230,11 +235,16 @@ def bootstrap(
         np.bincount(rng.integers(n, size=n), minlength=n)[kind]
         for _ in range(check_count(n_draws, "n_draws", 1))
     )
+    kinds = ((c, labels[c > 0].any()) for c in counts)  # of ties alone, all are equal
+    calls = (delayed(_refitted)(again, pairs, y, c) if some else delayed(np.copy)(equal) for c, some in kinds)
+    return np.array(in_parallel(calls, n_jobs))
+
+
+def _refitted(model: Any, pairs: Any, y: ArrayLike, weight: Floats) -> Floats:
     with warnings.catch_warnings():
-        for said in (NotIdentifiedWarning, OutcomeWarning):  # of all pairs, above
+        for said in (NotIdentifiedWarning, OutcomeWarning):  # of all pairs, told before
             warnings.simplefilter("ignore", said)
-        kinds = ((c, labels[c > 0].any()) for c in counts)  # of ties alone, all are equal
-        return np.array([again.fit(pairs, y, sample_weight=c).coef_ if some else equal for c, some in kinds])
+        return model.fit(pairs, y, sample_weight=weight).coef_
 
 
 def _quantile(level: float) -> float:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
+from joblib import delayed
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
@@ -33,7 +33,7 @@ from preflearn.dynamics.covariances.composite import Covariance
 from preflearn.dynamics.covariances.elementary import Affine, Constant, Matern12, Matern32, Matern52, Wiener
 from preflearn.dynamics.likelihoods.likelihood import Likelihood
 from preflearn.dynamics.model import DynamicComparisons, check_problem
-from preflearn.ground.search import check_jobs
+from preflearn.ground.search import in_parallel
 from preflearn.matches import Matches
 
 BASES: tuple[Covariance, ...] = (Constant(), Affine(), Wiener(), Matern12(), Matern32(), Matern52())
@@ -74,7 +74,7 @@ def discover_covariance(
     offset: PerMatch = None,
     bases: Sequence[Covariance] = BASES,
     max_parts: int = 4,
-    n_jobs: int = 1,
+    n_jobs: int | None = None,
 ) -> Discovery:
     r"""Search for the sum of products of covariances that explains the matches best (section 6).
 
@@ -109,8 +109,9 @@ def discover_covariance(
         lengths of time start at what fits the data's span.
     max_parts : int
         In one structure.
-    n_jobs : int
-        Processes for the candidates of a step; -1: as many as there are processors. The result is the same.
+    n_jobs : int, optional
+        Processes for the candidates of a step; -1: as many as there are processors; None: one, or as
+        `joblib.parallel_config` says. The result is the same.
 
     Returns
     -------
@@ -145,17 +146,17 @@ def discover_covariance(
     grammar = Grammar(_check_bases(bases), half, check_count(max_parts, "max_parts", least=1))
     tried = grammar.singles(_FIRST * getattr(likelihood, "variance", 1.0))
     structure, least, rows = (), math.inf, list[dict[str, Any]]()
-    with Parallel(n_jobs=check_jobs(n_jobs), max_nbytes=None) as parallel:
-        for step in count(1):  # it ends, since the structures of max_parts are finitely many
-            found: Any = parallel(
-                delayed(_maximum)(best, matches, played, grammar.label(starts[0]), starts) for starts in tried
-            )
-            rows += [{"step": step, **row} for *_, row in found]
-            leader = min(found, key=lambda candidate: candidate[-1]["bic"], default=None)
-            if leader is None or not leader[-1]["bic"] < least:
-                break
-            structure, best, least = *leader[:2], leader[-1]["bic"]
-            tried = grammar.next_to(structure)
+    for step in count(1):  # it ends, since the structures of max_parts are finitely many
+        calls = (
+            delayed(_maximum)(best, matches, played, grammar.label(starts[0]), starts) for starts in tried
+        )
+        found = in_parallel(calls, n_jobs)
+        rows += [{"step": step, **row} for *_, row in found]
+        leader = min(found, key=lambda candidate: candidate[-1]["bic"], default=None)
+        if leader is None or not leader[-1]["bic"] < least:
+            break
+        structure, best, least = *leader[:2], leader[-1]["bic"]
+        tried = grammar.next_to(structure)
     if not structure:
         raise ValueError(f"no base could be fitted: {rows[0]['error']}; expected at least one that can")
     start = changed(best, tol=1e-6, n_threads=None)

@@ -159,7 +159,7 @@ def random_search(
     sample_weight: PerMatch = None,
     offset: PerMatch = None,
     random_state: np.random.Generator | int,
-    n_jobs: int = 1,
+    n_jobs: int | None = None,
 ) -> RandomSearch:
     """Draw configurations at random and keep that of the largest evidence (appendix B.1 of [Maystre2019]_).
 
@@ -180,8 +180,9 @@ def random_search(
         As in `DynamicComparisons.fit`.
     random_state : numpy Generator or int
         Source of randomness, or its seed.
-    n_jobs : int
-        Processes, of one thread each; -1: as many as there are processors.
+    n_jobs : int, optional
+        Processes, of one thread each; -1: as many as there are processors; None: one, or as
+        `joblib.parallel_config` says.
 
     Returns
     -------
