@@ -4,8 +4,8 @@
 
 starts a scheduler and two workers on this machine, runs `preflearn sweep 05 -p seed 0:10` on them, kills one
 of them with SIGKILL every five seconds, then runs the same with --jobs 1, or takes the table of such a sweep
-(--alone TABLE). One line says how many cells of the tables differ, but for times; the status is 1 if any does,
-or if a kernel outlived its worker. --record PATH writes a table of it, for chapter 17.
+(--alone TABLE). One line says how many cells of the tables differ, but for times; the status is 1 if any does
+or a kernel outlived its worker. --record PATH writes a table of it, for chapter 17.
 """
 
 from __future__ import annotations

@@ -85,7 +85,9 @@ def logistic(train: Labelled, C: float, rows: Callable[[Pairs], Floats] = Pairs.
     """
 
     def learn(X: Floats, y: NDArray) -> Any:
-        return LogisticRegression(C=C, max_iter=10_000).fit(X, y).predict_proba
+        return (
+            LogisticRegression(C=C, solver="newton-cholesky", tol=1e-6, max_iter=1000).fit(X, y).predict_proba
+        )
 
     return BothOrders.fit(train, rows, learn)
 
@@ -194,12 +196,13 @@ def learner(name: str, fit: Callable, forecast: Callable, **values: Any) -> Lear
 _NATURAL = {"min_child_samples": "low"}  # there is no leaf of less than one
 
 
-def _spaced(low: float, high: float) -> list[float]:
+def spaced(low: float, high: float) -> list[float]:
+    """`BUDGET` numbers in proportion."""
     return np.geomspace(low, high, BUDGET).tolist()
 
 
 _KERNELS = ["linear", "rbf"]
-_SVM = {"kernel": _KERNELS, "C": _spaced(1e-3, 3e3)}
+_SVM = {"kernel": _KERNELS, "C": spaced(1e-3, 3e3)}
 _LOGISTIC = partial(LogisticCompare, tie_weight="least", random_state=0)
 _LEAVES = [1, 2, 4, 8, 16, 32, 64, 128]
 _EPOCHS = [2, 4, 9, 20, 45, 100, 220, 500]
@@ -212,27 +215,27 @@ LEARNERS = (
         partial(_fitted, partial(LPCompare, nu=0.8)),
         predicted,
         kernel=_KERNELS,
-        radius=_spaced(0.3, 3e3),
+        radius=spaced(0.3, 3e3),
     ),
     learner(
         "LogisticCompare",
         partial(_fitted, _LOGISTIC),
         predicted,
         kernel=_KERNELS,
-        alpha=_spaced(1e-9, 10.0),
+        alpha=spaced(1e-9, 10.0),
     ),
     learner(
         "ordinal model",
         partial(_fitted, OrdinalComparison),
         probable,
         link=["logit", "probit"],
-        alpha=_spaced(1e-2, 1e3),
+        alpha=spaced(1e-2, 1e3),
     ),
     learner("RankNet", RankedPairs.fit, predicted, learning_rate=[0.003, 0.01], n_epochs=_EPOCHS),
-    learner("logistic regression", logistic, probable, C=_spaced(1e-6, 1e3)),
-    learner("logistic, kernel features", kernel_logistic, probable, width=[0.1, 1.0], C=_spaced(1e-2, 1e4)),
+    learner("logistic regression", logistic, probable, C=spaced(1e-6, 1e3)),
+    learner("logistic, kernel features", kernel_logistic, probable, width=[0.1, 1.0], C=spaced(1e-2, 1e4)),
     learner("boosted trees", boosted, probable, n_estimators=[15, 50], min_child_samples=_LEAVES),
-    learner("Gaussian process", PairProcess.fit, probable, width=[0.1, 1.0], noise=_spaced(1e-4, 1e2)),
+    learner("Gaussian process", PairProcess.fit, probable, width=[0.1, 1.0], noise=spaced(1e-4, 1e2)),
     Learner(CONSTANT, _shares, _same),
     Learner("random", _coin, _tossed),
 )
