@@ -216,7 +216,7 @@ def counted(runs: pd.DataFrame, arena: str, band: float, names: Sequence[str]) -
 
 
 def advice(runs: pd.DataFrame, band: float, **facts: float) -> pd.DataFrame:
-    """What the runs nearest to a case say: who is level with the best there, the quickest first.
+    """What the domains nearest to a case say: who is level with the best there, the quickest first.
 
     Parameters
     ----------
@@ -225,31 +225,30 @@ def advice(runs: pd.DataFrame, band: float, **facts: float) -> pd.DataFrame:
     band : float
         See `standing`.
     **facts : float
-        Positive numbers that describe the case, by the names of their columns; nearest is what has the least
-        sum of absolute differences of their logarithms.
+        Positive numbers that describe the case, by the names of their columns. Nearest is what has the least
+        sum of absolute differences of logarithms, from the means of a domain.
 
     Returns
     -------
     DataFrame
-        Indexed by learner: loss and seconds, means over the nearest runs, whose facts are in
-        `attrs["facts"]`.
+        Indexed by learner: loss and seconds, means over the nearest domains, which `attrs["domains"]` names.
 
     Examples
     --------
-    >>> runs = pd.DataFrame({"learner": ["a", "b", "a", "b"], "loss": [0.3, 0.2, 0.20, 0.21],
-    ...                      "n_pairs": [10, 10, 100, 100], "fit_s": [2.0, 1.0, 2.0, 1.0], "forecast_s": 0.0})
+    >>> runs = pd.DataFrame({"domain": ["x", "x", "y", "y"], "learner": ["a", "b", "a", "b"],
+    ...                      "loss": [0.3, 0.2, 0.20, 0.21], "n_pairs": [10, 10, 100, 100],
+    ...                      "fit_s": [2.0, 1.0, 2.0, 1.0], "forecast_s": 0.0})
     >>> found = advice(runs, 0.02, n_pairs=60)
-    >>> list(found.index), found.attrs["facts"]
-    (['b', 'a'], {'n_pairs': 100})
+    >>> list(found.index), found.attrs["domains"]
+    (['b', 'a'], ['y'])
     """
-    here: Any = runs.dropna(subset=list(facts))
-    apart = sum(np.abs(np.log(here[name].to_numpy(float) / value)) for name, value in facts.items())
-    nearest: Any = here[np.isclose(apart, np.min(apart))]
-    table: Any = (
-        nearest.assign(seconds=_spent(nearest)).groupby("learner", sort=False)[["loss", "seconds"]].mean()
-    )
+    known: Any = runs.dropna(subset=list(facts)).groupby("domain", sort=False)[list(facts)].mean()
+    apart = np.abs(np.log(known / pd.Series(facts))).sum(axis=1)
+    nearest = list(known.index[np.isclose(apart, apart.min())])
+    here: Any = runs[runs["domain"].isin(nearest)]
+    table: Any = here.assign(seconds=_spent(here)).groupby("learner", sort=False)[["loss", "seconds"]].mean()
     found: Any = table[table["loss"] <= table["loss"].min() + band].sort_values("seconds")
-    found.attrs["facts"] = nearest[list(facts)].iloc[0].to_dict()
+    found.attrs["domains"] = nearest
     return found
 
 
