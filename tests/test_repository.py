@@ -323,12 +323,16 @@ BUDGETS = {
 }
 # bookrunner: 114 lines more than planned, for one meaning a word, leads in words and choices that say whether
 # they sit at an end (the yardstick), errata and the tool of claims; 35 for links to the reference; the rest
-# reads files of users and makes reports of them.
+# reads files of users and makes reports of them, and 160 stack and explain the tables of sweeps, draw points
+# or read them from a file, and begin again what lost its workers.
+# studies: 1,300 lines more than the chapters of the papers need: the benchmark over all methods (four arenas,
+# simulated worlds, some thirty learners behind one protocol) and a prototype on two workers.
 # preflearn: 257 lines more than in November 2026, for least squares and Bradley-Terry that do not grow as
 # n^3, blocks in the smoother, forecasts in parts and one step ahead at the cost of what moves, kernels of
 # close items, and compilation that says a word; and some 900 for data of users. Those are what comparisons
 # identify, players without an identity matrix, standard errors and ranks, rankings, races and line-ups,
-# weights and offsets, forecasts of frames by names, standings, and a word where data may mean something else.
+# weights and offsets, forecasts of frames by names, standings, and a word where data may mean something else;
+# 45 read matches from Parquet in parts, 18 let every search follow joblib's backends.
 PREFLEARN = 11_719
 
 
