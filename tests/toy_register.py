@@ -42,6 +42,13 @@ class Toy:
         return path
 
 
+def as_objects(value):
+    """A frame with texts as objects: rdata writes no others, and pandas has others where pyarrow is there."""
+    if not isinstance(value, pd.DataFrame):
+        return value
+    return value.astype(dict.fromkeys(value.columns[value.dtypes == "str"], object))
+
+
 def sha256(content):
     return hashlib.sha256(content).hexdigest()
 
@@ -95,5 +102,5 @@ def add_r_files(toy, folder, score=90.0):
     }
     toy.rows.clear()
     for (dataset, file), objects in files.items():
-        rdata.write_rda(folder / file, objects)
+        rdata.write_rda(folder / file, {name: as_objects(one) for name, one in objects.items()})
         toy.add(dataset, file, (folder / file).read_bytes())

@@ -93,7 +93,8 @@ class Chapter:
         checked = {}
         for name, value in given.items():
             default = self.parameters[name]
-            value = typed(f"chapter {self.name}: {name}", value, default)
+            if isinstance(value, str):
+                value = typed(f"chapter {self.name}: {name}", value, default)
             if type(value) is not type(default) or value != default:
                 checked[name] = value
         self.profile(checked)

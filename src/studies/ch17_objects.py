@@ -1,8 +1,8 @@
 """The arena "objects" of chapter 17: a ranking of some items is learned, and other items are to be ranked.
 
-A domain is a row of Table 2 of [AhmadiFahandar2019]_, but for those of a set that is not public; a unit is
-one repetition, with other folds and other draws of the learners that draw. Rows share 17 sets, and so depend
-on each other: `family` is the number of a row's sets in `FAMILIES`.
+A domain is a family of sets, such as results of decathlons; a unit is a row of Table 2 of
+[AhmadiFahandar2019]_, but for those of a set that is not public. Rows of a family share its sets, and so
+depend on each other.
 
 All learners get the features that chapter 16 gives to AnKer-rank: in [0, 1], a query together with the items
 to learn from where a Kolmogorov-Smirnov test does not tell them apart, else by itself.
@@ -15,7 +15,7 @@ References
 
 from __future__ import annotations
 
-from itertools import permutations, product
+from itertools import permutations
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,9 +29,16 @@ from preflearn.metrics import ranking_loss
 from studies.ch17_orders import FITS, Grids, Scored, Scores, learners, ordered, seed_of
 from studies.ch17_protocol import Problem, Split
 
-FAMILIES = "BDFGHUV"
+FAMILIES = {
+    "B": "Bundesliga",
+    "D": "decathlon",
+    "F": "strikers",
+    "G": "world cups",
+    "H": "hotels",
+    "U": "universities",
+    "V": "volleyball",
+}
 TRANSFERS = [(a, b) for a, b in permutations(OBJECT_RANKINGS, 2) if a[0] == b[0] and (a, b) != ("H2", "H1")]
-_REPETITIONS = {"quick": 1, "full": 2}
 _FEW = 50  # items up to which three folds are drawn three times
 
 _WIDTHS = [0.03, 0.3]  # times 2 is the exponent of the kernel at the mean squared distance
@@ -66,20 +73,18 @@ LEARNERS = learners(
 
 
 def tasks(profile: str) -> list[str]:
-    """Names such as "D1-D2/0"; quick: those of the smallest sets."""
-    rows = TRANSFERS if profile == "full" else [row for row in TRANSFERS if row[0][0] in "BV"]
-    return [f"{a}-{b}/{k}" for k, (a, b) in product(range(_REPETITIONS[profile]), rows)]
+    """Names such as "decathlon/D1-D2"; quick: those of the smallest sets."""
+    return [f"{FAMILIES[a[0]]}/{a}-{b}" for a, b in TRANSFERS if profile == "full" or a[0] in "BV"]
 
 
 def problem(name: str) -> Problem:
     """The task of a name, which alone decides its numbers."""
     domain, unit = name.split("/")
-    first, second = (load_object_ranking(one) for one in domain.split("-"))
+    first, second = (load_object_ranking(one) for one in unit.split("-"))
     seed, n = seed_of(name), len(first.rank)
     parts = RepeatedKFold(n_splits=3, n_repeats=3 if n <= _FEW else 1, random_state=seed).split(first.X)
     folds = [split(first.X[a], first.rank[a], first.X[b], first.rank[b], seed) for a, b in parts]
     facts = {
-        "family": FAMILIES.index(domain[0]),
         "n_items": n,
         "n_features": first.X.shape[1],
         "n_comparisons": n * (n - 1) // 2,

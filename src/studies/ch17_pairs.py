@@ -234,7 +234,7 @@ LEARNERS = (
     learner("RankNet", RankedPairs.fit, predicted, learning_rate=[0.003, 0.01], n_epochs=_EPOCHS),
     learner("logistic regression", logistic, probable, C=spaced(1e-6, 1e3)),
     learner("logistic, kernel features", kernel_logistic, probable, width=[0.1, 1.0], C=spaced(1e-2, 1e4)),
-    learner("boosted trees", boosted, probable, n_estimators=[15, 50], min_child_samples=_LEAVES),
+    learner("boosted trees", boosted, probable, n_estimators=[50, 150], min_child_samples=_LEAVES),
     learner("Gaussian process", PairProcess.fit, probable, width=[0.1, 1.0], noise=spaced(1e-4, 1e2)),
     Learner(CONSTANT, _shares, _same),
     Learner("random", _coin, _tossed),

@@ -111,9 +111,9 @@ class Learner(NamedTuple):
 def configurations(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     """`BUDGET` configurations; the k-th has the k-th value of each parameter.
 
-    Shorter sequences begin again, such as two widths that alternate along eight costs: then a fourth of the
-    configurations lies at an end, where of a grid of two by four it would be half. The middle ones come
-    first, as of equal losses the first is kept.
+    Shorter sequences begin again, such as two widths that alternate along eight costs: then each width has
+    four of them, which reach further than those of a grid of two by four. The middle ones come first, as of
+    equal losses the first is kept.
 
     Examples
     --------
@@ -231,11 +231,15 @@ def _peak(*, reset: bool = False) -> float:
 
 
 def _ends(tried: Sequence[dict[str, Any]], best: int, natural: Mapping[str, str]) -> str:
-    """Which chosen numbers lie at an end of those tried that is of our making."""
-    names = [name for name, value in tried[0].items() if len({one[name] for one in tried}) > 1]
-    numbers = [name for name in names if isinstance(tried[0][name], int | float)]
-    grids = {name: sorted({one[name] for one in tried}) for name in numbers}
-    found = near_boundary(tried[best], {name: grid for name, grid in grids.items() if len(grid) > 2})
+    """Which chosen numbers lie at an end of our making of those tried with the same other values.
+
+    Of two numbers each is an end, which tells nothing; such a parameter is passed over.
+    """
+    chosen, arms = tried[best], dict[str, list[Any]]()
+    for name in (name for name, value in chosen.items() if isinstance(value, int | float)):
+        others = {other: value for other, value in chosen.items() if other != name}
+        arms[name] = sorted({one[name] for one in tried if others.items() <= one.items()})
+    found = near_boundary(chosen, {name: arm for name, arm in arms.items() if len(arm) > 2})
     return ", ".join(f"{name} {end}" for name, end in found.items() if natural.get(name) != end)
 
 

@@ -19,7 +19,10 @@ ARENAS: dict[str, ModuleType] = {
 }
 """Each has LEARNERS, `tasks` and `problem`."""
 
-_SMALL = ("objects", "regimes")
+_SMALL = ("regimes",)
+
+AFTERWARDS = ("SVMCompare, threshold refitted", "logistic, without counts")
+"""Learners that were added when losses had been seen, to find a cause; they stand in no rank."""
 
 WORDS = {
     "arena": "what kind of comparisons",
@@ -50,7 +53,7 @@ def tasks(profile: str) -> list[tuple[str, str]]:
 
 
 def points() -> list[list[tuple[str, str]]]:
-    """The tasks of "full" by points of a sweep: one each, or all of a domain where problems are small."""
+    """The tasks of "full" by points of a sweep: one each, or all of a world where problems are small."""
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for arena, name in tasks("full"):
         key = name.rsplit("/", 1)[0] if arena in _SMALL else name

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import rdata
 from datasets.chess_files import write_chess, zipped
-from toy_register import sha256
+from toy_register import as_objects, sha256
 
 from preflearn import datasets
 from preflearn.datasets import CorruptedFile
@@ -98,7 +98,7 @@ def test_nba_without_games_that_were_not_played(toy, tmp_path):
         (18487.0, 2020.0, False, "LAL", "BOS", np.nan, np.nan),
     ]
     path = tmp_path / "games.rda"
-    rdata.write_rda(path, {"nba_elo": pd.DataFrame(games, columns=columns)})
+    rdata.write_rda(path, {"nba_elo": as_objects(pd.DataFrame(games, columns=columns))})
     toy.add("nba", "nba_elo.rda", path.read_bytes())
     matches, names, _ = datasets.load_nba()
     assert matches["time"].tolist() == [day("1946-11-01"), day("2018-12-31")]

@@ -10,7 +10,7 @@ from preflearn.matches import ADVANTAGE, Matches
 from studies import ch17_seasons, ch17_time
 from studies.ch17_protocol import BUDGET, CONSTANT, entries, entry
 from studies.ch17_seasons import RECENT, Games, judge, posed, rolling, split_rows
-from studies.ch17_time import LEARNERS, REFIT, problem, tasks
+from studies.ch17_time import LEARNERS, problem, tasks
 
 NAMES = [one.name for one in LEARNERS]
 START = 240
@@ -60,7 +60,8 @@ def test_forecasts_are_probabilities_of_which_none_is_0(learner):
         np.testing.assert_allclose(found.sum(axis=1), 1.0, atol=1e-9)
 
 
-def test_a_table_is_fitted_anew_after_so_many_days_to_matches_of_earlier_days():
+def test_a_table_is_fitted_anew_after_so_many_days_to_matches_of_earlier_days(monkeypatch):
+    monkeypatch.setattr(ch17_time, "REFIT", 30.0)
     games, seen = season(ties=True), []
 
     def learn(known):
@@ -69,7 +70,6 @@ def test_a_table_is_fitted_anew_after_so_many_days_to_matches_of_earlier_days():
 
     found = ch17_time._block_by_block(ch17_time._table(learn, games.block(0, START)), games)
     # Day 120 is the first to be forecast; days are even, and have four matches each.
-    assert REFIT == 30
     assert seen == [(240, 118.0), (300, 148.0), (360, 178.0)]
     np.testing.assert_array_equal(found[:, 0], np.repeat([240.0, 300.0, 360.0], [60, 60, 40]))
 
