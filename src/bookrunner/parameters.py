@@ -116,7 +116,9 @@ def grid_values(name: str, given: str | Sequence[Any], default: Any) -> list[Any
     kind, text = type(default), str(given)
     require(isinstance(given, str | list | tuple), given, name, "a list, or a text such as '0:20' or '1,2,5'")
     if kind in (int, float) and _RANGE.fullmatch(text):
-        values = range(*map(int, text.split(":")))
+        low, high, *step = map(int, text.split(":"))
+        require(step != [0], text, name, "a:b:step with a step other than 0")
+        values = range(low, high, *step)
     elif kind is float and "~" in text:
         low, high = (typed(name, part, default) for part in text.split("~", 1))
         require(0 < low < high, text, name, "low~high with 0 < low < high")

@@ -149,7 +149,8 @@ def run_tasks(
         Once the kernels are stopped and what was finished is stored.
     """
     last = {task.target: read_executed(task.target) for task in tasks}
-    left = [task for task in tasks if force or not (found := last[task.target]) or state.changes(found)]
+    once = {task.target: task for task in tasks}.values()  # points may name a default, or leave it out
+    left = [task for task in once if force or not (found := last[task.target]) or state.changes(found)]
     check_writable({task.target.parent for task in left})
     # The longest first: then no processor waits for one long chapter at the end.
     left.sort(key=lambda task: -(found.run["seconds"] if (found := last[task.target]) else math.inf))

@@ -15,6 +15,7 @@ import nbformat
 import pandas as pd
 import psutil
 import pytest
+import toy_project
 from distributed import LocalCluster
 from toy_project import run_here, write_notebook, write_project
 
@@ -39,6 +40,8 @@ LEDGER = "- {id: P1-01, where: x, statement: x, chapter: 01_first, kind: formula
 def test_a_grid_has_its_limit():
     with pytest.raises(ValueError, match=r"1,000,000,000 points; expected at most 100,000"):
         grid_points(dict.fromkeys("abc", range(1000)))
+    with pytest.raises(ValueError, match=r"of the grid is '1(,000){9}'; expected less than 2\*\*63"):
+        grid_points(dict.fromkeys("abc", range(10**9)), sample=3)
 
 
 def rows_of(table):
@@ -139,6 +142,53 @@ def test_tables_of_several_rows_are_stacked_and_explained(tmp_path, monkeypatch)
     ]
 
 
+COLLIDES = """\
+import pandas as pd
+from bookrunner.records import record
+
+record("runs", pd.DataFrame({"seed": [2**70, 8], "n": [5, 6], "who": ["a\\rb", "c"]}))"""
+
+
+def test_a_recorded_column_hides_no_parameter(tmp_path, monkeypatch):
+    """Nor does a number beyond 64 bits, or a text with a carriage return, keep the tables away."""
+    monkeypatch.setattr(tasks, "execute", run_here)
+    project = write_project(tmp_path, "", first=COLLIDES)
+    table, _ = run_sweep(project, "first", [{"seed": 0}, {"seed": 1, "n": 2}], jobs=1)
+    names = ["seed", "n", "runs.seed", "runs.n", "who"]
+    for frame in (
+        pd.read_csv(table.with_suffix(".runs.csv"))[names],
+        pd.read_parquet(table.with_suffix(".runs.parquet"))[names],
+    ):
+        rows = frame.astype({"runs.seed": str}).to_numpy().tolist()
+        assert rows[2:] == [[1, 2, str(2**70), 5, "a\rb"], [1, 2, "8", 6, "c"]]
+        assert frame["seed"].tolist() == [0, 0, 1, 1]
+    meanings = {row["column"]: row["meaning"] for row in rows_of(table.with_suffix(".columns.csv"))}
+    assert meanings["seed"] == "of all draws"
+    assert meanings["runs.seed"] == "seed, of the recorded table runs"
+
+
+def test_names_of_our_columns_are_no_parameters(tmp_path, monkeypatch):
+    monkeypatch.setattr(toy_project, "PARAMETERS", "profile = 'quick'\nk = error = 1")
+    monkeypatch.setattr(tasks, "execute", run_here)
+    project = write_project(tmp_path, "", first="print(k)")
+    with pytest.raises(
+        ValueError, match=r"to sweep is \['error'\]; expected none of \['status', 'run_time_s'"
+    ):
+        run_sweep(project, "first", {"error": "1,2"})
+    monkeypatch.setattr(toy_project, "PARAMETERS", "profile = 'quick'\nk = m = 1  # both")
+    project = write_project(tmp_path / "second", "", first="print(m)")
+    table, _ = run_sweep(project, "first", {"m": "1,2"}, jobs=1)
+    assert rows_of(table.with_suffix(".columns.csv"))[0]["meaning"] == ""  # none is known of the second name
+
+
+def test_a_point_that_names_a_default_is_run_once(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(tasks, "execute", run_here)
+    project = write_project(tmp_path, "", first="print(seed)")
+    _, outcomes = run_sweep(project, "first", [{"seed": 1}, {"seed": 1, "n": 10}], jobs=1)
+    assert [outcome.status for outcome in outcomes] == ["done", "done"]
+    assert capsys.readouterr().err.count("done in") == 1
+
+
 def test_a_point_depends_on_the_cells_that_it_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(tasks, "execute", run_here)
     project = write_tables(tmp_path)
@@ -233,6 +283,7 @@ def test_a_sweep_from_a_file(tmp_path, monkeypatch, capsys, text, points):
         ("seed", "a sweep needs at least one parameter"),
         ("", "a sweep needs at least one parameter"),
         ("a: b: c", "sweep.yml is not valid YAML"),
+        ("seed: [1]\nseed: [2]", "sweep.yml is not valid YAML: 'seed' is there twice"),
         ("!!python/object/apply:os.getcwd []", "sweep.yml is not valid YAML"),
     ],
 )
