@@ -517,6 +517,7 @@ def both(tmp_path, changes, chunk, **columns):
         ({"outcome": [1, 0.5, 0] * 5}, {"outcomes": "win-loss"}),
         ({"first": [10, 2, 3] * 5, "second": [2, 3, 10] * 5}, {}),
         ({"first": [10, 2, 3] * 5}, {}),
+        ({"first": np.array([2**64 - 1, 2**64 - 2, 3] * 5, np.uint64), "second": [2, 3, 10] * 5}, {}),
         ({"first": [1.5, 2.5, 3.5] * 5, "second": [2.5, 3.5, 1.5] * 5}, {}),
         ({"first": pd.Categorical(GAMES["first"])}, {}),
         ({"time": np.arange(15.0)}, {"outcome": None}),
@@ -566,7 +567,7 @@ def test_errors_name_the_row_in_the_file(tmp_path, changes, message):
 def test_what_is_no_such_file_is_refused(tmp_path, monkeypatch):
     pytest.importorskip("pyarrow")
     (tmp_path / "text").write_text("first,second\n")
-    with pytest.raises(ValueError, match="magic bytes not found"):
+    with pytest.raises(ValueError, match=r"text' is no Parquet file: Parquet magic bytes not found"):
         Matches.from_parquet(tmp_path / "text")
     with pytest.raises(OSError, match="nothing"):
         Matches.from_parquet(tmp_path / "nothing")
