@@ -235,8 +235,9 @@ def parsed_table(text: str, texts: Iterable[str] = ()) -> pd.DataFrame:
     """The table of a CSV text, in which the columns `texts` hold what looks like numbers, too."""
     import pandas as pd
 
-    # This engine parses floats exactly, in every version.
-    return pd.read_csv(io.StringIO(text), engine="python", dtype=dict.fromkeys(texts, str))
+    # This engine parses floats exactly, in every version; and what is missing is nothing, not "None".
+    how: dict[str, Any] = {"engine": "python", "keep_default_na": False, "na_values": [""]}
+    return pd.read_csv(io.StringIO(text), dtype=dict.fromkeys(texts, str), **how)
 
 
 def split_table(text: str) -> tuple[dict[str, Any], str]:

@@ -155,7 +155,7 @@ def run_tasks(
     # The longest first: then no processor waits for one long chapter at the end.
     left.sort(key=lambda task: -(found.run["seconds"] if (found := last[task.target]) else math.inf))
     threads = cpu_count() if jobs is None else jobs
-    where = _cluster(scheduler) if scheduler else ThreadPoolExecutor(threads)
+    where = ThreadPoolExecutor(threads) if scheduler is None else _cluster(scheduler)
     with where as executor:
         ran = {outcome.task.target: outcome for outcome in _outcomes(state, left, cell_seconds, executor)}
     return [ran.get(task.target, Outcome(task, "unchanged", last[task.target])) for task in tasks]
@@ -260,7 +260,7 @@ def _cluster(address: str) -> Iterator[Executor]:
     from distributed import Client
 
     try:
-        client = Client(address, timeout=CONNECTION)
+        client = Client(address or " ", timeout=CONNECTION)  # without one it would start a cluster here
     except (OSError, ValueError):  # no answer; no address
         wanted = "expected the address that `dask scheduler` shows where it runs, such as tcp://host:8786"
         raise OSError(f"no Dask scheduler answers at {address!r}; {wanted}") from None

@@ -38,8 +38,8 @@ def test_a_table_survives_recording_bit_by_bit(emitted, root):
     assert back.attrs == about
 
 
-@pytest.mark.parametrize("text", ["a\rb", "a\nb", "a\r\nb", '"', ",\r", "#"])
-def test_texts_that_end_lines_are_read_back(text):
+@pytest.mark.parametrize("text", ["a\rb", "a\nb", "a\r\nb", '"', ",\r", "#", "None", "NA"])
+def test_texts_are_read_back(text):
     table = pd.DataFrame({"n": [1, 2], "x": [0.5, np.nan], "who": ["plain", text]})
     pd.testing.assert_frame_equal(records.parsed_table(records.csv_text(table)), table, check_exact=True)
 

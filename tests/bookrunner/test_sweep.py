@@ -399,7 +399,7 @@ def test_sweep_says_what_a_scheduler_needs(tmp_path, monkeypatch, capsys):
     project = write_project(tmp_path, LEDGER, first=POINT)
     monkeypatch.chdir(project.root)
     monkeypatch.setattr(tasks, "CONNECTION", 0.5)
-    for address in ("tcp://127.0.0.1:1", "nowhere://x"):
+    for address in ("tcp://127.0.0.1:1", "nowhere://x", ""):
         assert main(["sweep", "first", "-p", "seed", "1", "--scheduler", address]) == 1
         said = f"preflearn: error: no Dask scheduler answers at {address!r}; expected the address that"
         assert capsys.readouterr().err.startswith(said)
