@@ -545,6 +545,7 @@ def test_parts_of_a_file_are_read_as_one_frame(tmp_path, changes, columns, chunk
         (changed("first", 9, None), r"column 'first'\[9\] is nan; expected a value in each row"),
         (changed("outcome", 9, None), r"column 'outcome'\[9\] is nan; expected a value in each row"),
         (changed("second", 9, "Bob"), "'Bob' meets himself in row 9"),
+        ({"first": [1, 2, 3] * 5, "second": [2, 3, 3] * 5}, "^3 meets himself in row 2"),
         (changed("time", 9, pd.Timestamp("1999-01-01")), r"time\[9\] is 10592\.0; expected at least 10965"),
         (
             {"second": [1.0, 2.0, 3.0] * 5, "first": [2, 3, 1] * 5},

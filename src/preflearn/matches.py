@@ -807,7 +807,8 @@ def _opponents(frame: pd.DataFrame, first: str, second: str) -> tuple[list[str],
     twice = ids == np.roll(ids, n) if single else pd.Series(rows * len(names) + ids).duplicated().to_numpy()
     if twice.any():
         k = np.argmax(twice)
-        raise ValueError(f"{both[k]!r} meets himself in row {rows[k]}; expected two different opponents")
+        name = np.asarray(both[k]).tolist()  # as Python writes it
+        raise ValueError(f"{name!r} meets himself in row {rows[k]}; expected two different opponents")
     listed = names.tolist()
     if single and (weights == 1).all():
         players = ids.reshape(2, -1).T
