@@ -100,7 +100,7 @@ def grid_values(name: str, given: str | Sequence[Any], default: Any) -> list[Any
     """The values that one parameter takes: a list, or a text.
 
     A text is a range a:b or a:b:step like Python's, or a list a,b,c; for a float also low~high, 1,001 values
-    in equal ratios, from which a random sweep draws.
+    in equal ratios, of six digits, from which a random sweep draws.
 
     Raises
     ------
@@ -122,7 +122,8 @@ def grid_values(name: str, given: str | Sequence[Any], default: Any) -> list[Any
     elif kind is float and "~" in text:
         low, high = (typed(name, part, default) for part in text.split("~", 1))
         require(0 < low < high, text, name, "low~high with 0 < low < high")
-        values = [float(f"{low * (high / low) ** (k / 1000):.6g}") for k in range(1001)]
+        found = (low ** (1 - k / 1000) * high ** (k / 1000) for k in range(1001))  # no overflow between
+        values = list(dict.fromkeys(float(f"{value:.6g}") for value in found))
     else:
         parts = [part.strip() for part in _PART.findall(given)] if isinstance(given, str) else given
         values = [typed(name, part, default) for part in parts if part != ""]

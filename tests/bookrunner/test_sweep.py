@@ -245,6 +245,10 @@ def test_ratios_of_a_range_are_equal():
     values = grid_values("gamma", "0.01~10", 1.0)
     assert (values[0], values[500], values[-1]) == (0.01, 0.316228, 10.0)
     assert len(values) == 1001
+    close = grid_values("gamma", "1~1.0001", 1.0)
+    assert close == [round(1 + k / 1e5, 5) for k in range(11)]
+    wide = grid_values("gamma", "1e-300~1e300", 1.0)
+    assert (wide[0], wide[500], wide[-1], len(wide)) == (1e-300, 1.0, 1e300, 1001)
     for text in ("0~1", "2~1", "~1"):
         with pytest.raises(ValueError, match="gamma is"):
             grid_values("gamma", text, 1.0)
