@@ -28,7 +28,9 @@ from bookrunner.execution import CELL_SECONDS, Kernels, Result, execute
 from bookrunner.files import check_writable, digest, file_name, write_atomically
 from bookrunner.keys import State
 from bookrunner.outputs import Executed, read_executed, write_executed
+from bookrunner.parameters import require
 from bookrunner.project import Chapter
+from bookrunner.records import main_versions
 
 SILENCE = 60
 """Seconds without a word after which a log, which has no bar, is told where all runs are."""
@@ -235,13 +237,18 @@ def _stored(state: State, task: Task, future: Future[Result]) -> Outcome:
             if not result.summary:
                 executed = _written(state, task, Executed(result.notebook), result.seconds)
                 return Outcome(task, "done", executed, result)
-        except ValueError as error:  # a cell showed what only we may, in another form
+        except ValueError as error:  # other versions, or a cell showed what only we may in another form
             result = result._replace(summary=str(error))
         write_atomically(task.failed, json.dumps(result.notebook, ensure_ascii=False, indent=1) + "\n")
     return Outcome(task, "failed", None, result)
 
 
 def _written(state: State, task: Task, executed: Executed, seconds: float) -> Executed:
+    theirs, ours = executed.provenance["versions"], main_versions()
+    for name in sorted(theirs.keys() | ours):  # of a worker elsewhere, whose numbers would pass for ours
+        require(
+            theirs.get(name) == ours.get(name), theirs.get(name), f"{name} where it ran", f"{ours.get(name)}"
+        )
     profile = task.chapter.profile(task.parameters)
     run = {
         "chapter": task.chapter.name,

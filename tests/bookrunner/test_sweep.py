@@ -189,6 +189,22 @@ def test_a_point_that_names_a_default_is_run_once(tmp_path, monkeypatch, capsys)
     assert capsys.readouterr().err.count("done in") == 1
 
 
+def test_a_point_that_ran_with_other_versions_is_no_result(tmp_path, monkeypatch):
+    """A worker of a cluster has what its machine has."""
+    monkeypatch.setattr(tasks, "execute", run_here)
+    known = records.main_versions()
+    monkeypatch.setattr(records, "main_versions", lambda: known | {"numpy": "0.1"})
+    project = write_project(tmp_path, "", first="print(seed)")
+    _, (outcome,) = run_sweep(project, "first", {"seed": "1"}, jobs=1)
+    assert outcome.status == "failed"
+    assert outcome.result.summary == f"numpy where it ran is '0.1'; expected {known['numpy']}"
+    assert outcome.task.failed.exists()
+    monkeypatch.undo()
+    monkeypatch.setattr(tasks, "execute", run_here)
+    assert [one.status for one in run_sweep(project, "first", {"seed": "1"}, jobs=1)[1]] == ["done"]
+    assert not outcome.task.failed.exists()
+
+
 def test_a_point_depends_on_the_cells_that_it_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(tasks, "execute", run_here)
     project = write_tables(tmp_path)
