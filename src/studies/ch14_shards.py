@@ -140,8 +140,8 @@ def fit_shards(
     every : int
         Sweeps between two exchanges.
     rate : float
-        Of each step, up to 1. There is no mixing here: where EP goes to and fro, as with ten wins of one
-        player over another at one time, it needs a smaller one.
+        Of each step, up to 1. There is no mixing here: where EP goes to and fro, as with dozens of wins
+        and no loss of a player within a lengthscale of time, it needs a smaller one, such as 1/2.
     tol : float
         Of the residual.
     max_turns : int
