@@ -517,6 +517,7 @@ def both(tmp_path, changes, chunk, **columns):
         ({"outcome": [1, 0.5, 0] * 5}, {"outcomes": "win-loss"}),
         ({"first": [10, 2, 3] * 5, "second": [2, 3, 10] * 5}, {}),
         ({"first": [10, 2, 3] * 5}, {}),
+        ({"first": np.array([2**64 - 1, 2**64 - 2, 3] * 5, np.uint64), "second": [2, 3, 10] * 5}, {}),
         ({"first": [1.5, 2.5, 3.5] * 5, "second": [2.5, 3.5, 1.5] * 5}, {}),
         ({"first": pd.Categorical(GAMES["first"])}, {}),
         ({"time": np.arange(15.0)}, {"outcome": None}),
@@ -544,6 +545,7 @@ def test_parts_of_a_file_are_read_as_one_frame(tmp_path, changes, columns, chunk
         (changed("first", 9, None), r"column 'first'\[9\] is nan; expected a value in each row"),
         (changed("outcome", 9, None), r"column 'outcome'\[9\] is nan; expected a value in each row"),
         (changed("second", 9, "Bob"), "'Bob' meets himself in row 9"),
+        ({"first": [1, 2, 3] * 5, "second": [2, 3, 3] * 5}, "^3 meets himself in row 2"),
         (changed("time", 9, pd.Timestamp("1999-01-01")), r"time\[9\] is 10592\.0; expected at least 10965"),
         (
             {"second": [1.0, 2.0, 3.0] * 5, "first": [2, 3, 1] * 5},
@@ -566,7 +568,7 @@ def test_errors_name_the_row_in_the_file(tmp_path, changes, message):
 def test_what_is_no_such_file_is_refused(tmp_path, monkeypatch):
     pytest.importorskip("pyarrow")
     (tmp_path / "text").write_text("first,second\n")
-    with pytest.raises(ValueError, match="magic bytes not found"):
+    with pytest.raises(ValueError, match=r"text' is no Parquet file: Parquet magic bytes not found"):
         Matches.from_parquet(tmp_path / "text")
     with pytest.raises(OSError, match="nothing"):
         Matches.from_parquet(tmp_path / "nothing")

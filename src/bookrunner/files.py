@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -71,6 +72,8 @@ def locked(path: Path, what: str) -> Iterator[None]:
     ------
     BlockingIOError
         If another process holds it; the message says which.
+    OSError
+        If it can't be written; the message names the file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+", encoding="utf-8") as file:
@@ -84,9 +87,11 @@ def locked(path: Path, what: str) -> Iterator[None]:
             raise BlockingIOError(text) from None
         except (ImportError, OSError):
             pass  # a system or a file system without locks
-        file.truncate(0)
-        file.write(f"process {os.getpid()}")
-        file.flush()
+        try:
+            file.truncate(0)
+            os.write(file.fileno(), f"process {os.getpid()}".encode())
+        except OSError as error:  # a full disk
+            raise OSError(error.errno, f"can't write: {error.strerror}", str(path)) from None
         yield
 
 
@@ -96,14 +101,23 @@ def read_yaml(path: Path) -> object:
     Raises
     ------
     ValueError
-        If it is not YAML, or nested too deeply; the message is one line that names the file.
+        If it is not YAML, nested too deeply, or names a key twice, of which PyYAML keeps the last; the
+        message is one line that names the file.
     """
     import yaml  # late, since chapters and the command's help come without
 
+    class Loader(yaml.SafeLoader):
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+            if twice := [key for key, count in keys.items() if count > 1]:
+                raise ValueError(f"{twice[0]!r} is there twice{node.start_mark}")
+            return super().construct_mapping(node, deep)
+
     try:
         # The loader in C is faster, and ends the process where the nesting is too deep for its stack.
-        return yaml.safe_load(path.read_text("utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        return yaml.load(path.read_text("utf-8"), Loader)
+    except (yaml.YAMLError, ValueError, KeyError, AttributeError, RecursionError) as error:
+        # The last ones come of a tag before what is no such value: !!bool maybe, !!timestamp soon.
         raise ValueError(f"{path.name} is not valid YAML: {' '.join(str(error).split())}") from None
 
 

@@ -100,7 +100,7 @@ def grid_values(name: str, given: str | Sequence[Any], default: Any) -> list[Any
     """The values that one parameter takes: a list, or a text.
 
     A text is a range a:b or a:b:step like Python's, or a list a,b,c; for a float also low~high, 1,001 values
-    in equal ratios, from which a random sweep draws.
+    in equal ratios, of six digits, from which a random sweep draws.
 
     Raises
     ------
@@ -116,11 +116,14 @@ def grid_values(name: str, given: str | Sequence[Any], default: Any) -> list[Any
     kind, text = type(default), str(given)
     require(isinstance(given, str | list | tuple), given, name, "a list, or a text such as '0:20' or '1,2,5'")
     if kind in (int, float) and _RANGE.fullmatch(text):
-        values = range(*map(int, text.split(":")))
+        low, high, *step = map(int, text.split(":"))
+        require(step != [0], text, name, "a:b:step with a step other than 0")
+        values = range(low, high, *step)
     elif kind is float and "~" in text:
         low, high = (typed(name, part, default) for part in text.split("~", 1))
         require(0 < low < high, text, name, "low~high with 0 < low < high")
-        values = [float(f"{low * (high / low) ** (k / 1000):.6g}") for k in range(1001)]
+        found = (low ** (1 - k / 1000) * high ** (k / 1000) for k in range(1001))  # no overflow between
+        values = list(dict.fromkeys(float(f"{value:.6g}") for value in found))
     else:
         parts = [part.strip() for part in _PART.findall(given)] if isinstance(given, str) else given
         values = [typed(name, part, default) for part in parts if part != ""]

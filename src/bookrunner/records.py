@@ -7,6 +7,7 @@ its own. Whether they are still valid, a build says by the tables of the quick r
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
@@ -104,9 +105,9 @@ def record(
     Raises
     ------
     ValueError
-        If the name is malformed, the table is empty, a scalar is not finite, the index or the columns
-        can't be written to a CSV file, `keys`, `timings` or `columns` name no columns, or keys name two
-        equal rows.
+        If the name is malformed or "columns", the table is empty, a scalar is not finite, the index or the
+        columns can't be written to a CSV file, `keys`, `timings` or `columns` name no columns, or keys name
+        two equal rows.
 
     Examples
     --------
@@ -123,6 +124,7 @@ def record(
         raise ValueError(f"the table {name!r} has two rows {row}; expected keys that tell them apart")
     good = keys is not None or not frame.empty
     require(good, frame.shape, f"the shape of the table {name!r}", "at least one value")
+    require(name != "columns", name, "name", "another: a sweep explains its columns in a table of this name")
     how = {
         "rtol": rtol,
         "atol": atol,
@@ -131,7 +133,7 @@ def record(
         "columns": dict(columns or {}),
     }
     how["keys"] = None if keys is None else list(keys)
-    show({RECORD_MIME: {"name": name, "csv": frame.to_csv(index=False, lineterminator="\n")} | how})
+    show({RECORD_MIME: {"name": name, "csv": csv_text(frame)} | how})
 
 
 def _check_name(name: object, what: str = "name") -> None:
@@ -221,12 +223,21 @@ def read_table(relative: str, texts: Iterable[str] = ()) -> pd.DataFrame | None:
     return frame
 
 
+def csv_text(frame: pd.DataFrame) -> str:
+    """A table as a CSV text that `parsed_table` reads back."""
+    text = frame.to_csv(index=False, lineterminator="\n")
+    if "\r" in text:  # which would end a row: Python before 3.13 puts it in no quotes by itself
+        text = frame.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    return text
+
+
 def parsed_table(text: str, texts: Iterable[str] = ()) -> pd.DataFrame:
     """The table of a CSV text, in which the columns `texts` hold what looks like numbers, too."""
     import pandas as pd
 
-    # This engine parses floats exactly, in every version.
-    return pd.read_csv(io.StringIO(text), engine="python", dtype=dict.fromkeys(texts, str))
+    # This engine parses floats exactly, in every version; and what is missing is nothing, not "None".
+    how: dict[str, Any] = {"engine": "python", "keep_default_na": False, "na_values": [""]}
+    return pd.read_csv(io.StringIO(text), dtype=dict.fromkeys(texts, str), **how)
 
 
 def split_table(text: str) -> tuple[dict[str, Any], str]:

@@ -17,7 +17,7 @@ import pandas as pd
 from bookrunner.files import digest, file_name, locked, write_atomically
 from bookrunner.parameters import check_names, explained, grid_values, require, typed
 from bookrunner.project import Chapter, Project, find_project
-from bookrunner.records import parsed_table, read_table
+from bookrunner.records import csv_text, parsed_table, read_table
 
 if TYPE_CHECKING:
     from bookrunner.tasks import Outcome
@@ -41,7 +41,7 @@ def grid_points(
     Raises
     ------
     ValueError
-        If there are more than 100,000, or fewer than are to be drawn.
+        If there are more than 100,000, fewer than are to be drawn, or too many to draw from.
 
     Examples
     --------
@@ -54,6 +54,7 @@ def grid_points(
     chosen: Iterable[int] = range(count := math.prod(sizes))
     if sample is not None:
         require(sample <= count, sample, "the number of points to draw", f"at most the {count:,} of the grid")
+        require(count < 2**63, f"{count:,}", "the number of points of the grid", "less than 2**63")
         chosen = np.sort(np.random.default_rng(seed).choice(count, sample, replace=False))
     if (n_points := sample or count) > _MOST_POINTS:
         raise ValueError(f"the grid has {n_points:,} points; expected at most {_MOST_POINTS:,}")
@@ -99,6 +100,8 @@ def planned(
         )
         said = points
     names = dict.fromkeys(itertools.chain(*points))
+    taken = [name for name in names if name in _WORDS]
+    require(not taken, taken, f"{where}: the list of parameters to sweep", f"none of {list(_WORDS)}")
     return points, f"results-{file_name('-'.join(names))}-{digest(said)[:8]}"
 
 
@@ -166,10 +169,15 @@ def run_sweep(
         tables["columns"] = _columns(tables, payloads, words)
         old = {*folder.glob(f"{stem}.*")}
         for name, frame in tables.items():
-            text = frame.to_csv(index=False, lineterminator="\n")
+            text = csv_text(frame)
             path = write_atomically(folder / f"{stem}.{name}.csv".replace("..", "."), text)
-            parquet = parsed_table(text, texts).to_parquet(None, index=False)
-            old -= {path, write_atomically(path.with_suffix(".parquet"), parquet)}
+            read = parsed_table(text, texts)
+            for key in read:
+                if (
+                    read[key].dtype == object and pd.api.types.infer_dtype(read[key]) == "integer"
+                ):  # > 64 bits
+                    read[key] = read[key].astype("string")
+            old -= {path, write_atomically(path.with_suffix(".parquet"), read.to_parquet(None, index=False))}
         for path in old:  # of a table that points no longer record
             path.unlink()
     return folder / f"{stem}.csv", outcomes
@@ -186,8 +194,9 @@ def _tables(
 
     A point's columns beside its parameters are status, run time, error, claims, and recorded tables of one
     row. A claim gives two, what was computed and its value: "P1-07" and "P1-07 value"; a cell of a table of
-    one row gives one, "record.key".
+    one row gives one, "record.key", and so does a recorded column that has the name of a parameter.
     """
+    given = {*itertools.chain(*points)}
     rows, stacks, payloads = list[dict[str, Any]](), dict[str, list[Any]](), list[dict[str, Any]]()
     for point, outcome in zip(points, outcomes, strict=True):
         row = {
@@ -207,7 +216,8 @@ def _tables(
             payloads.append(payload)
             name = payload["name"]
             table = list(csv.DictReader(io.StringIO(payload["csv"])))
-            stacks.setdefault(name, []).append([dict(point) | line for line in table])
+            lines = ({f"{name}.{k}" if k in given else k: v for k, v in line.items()} for line in table)
+            stacks.setdefault(name, []).append([dict(point) | line for line in lines])
             if len(table) == 1:
                 rows[-1] |= {f"{name}.{key}": value for key, value in table[0].items()}
     long = {name: stack for name, stack in stacks.items() if any(len(table) != 1 for table in stack)}
@@ -232,8 +242,9 @@ def _columns(
     rows = []
     for table, frame in tables.items():
         for column in frame.columns:
-            known = next(key for key in (f"{table}.{column}", column) if key in words)
-            rows.append((table, column, words[known], known in times))
+            full = f"{table}.{column}"
+            known = full if full in words and full not in frame else column
+            rows.append((table, column, words.get(known, ""), known in times))
     return pd.DataFrame(rows, columns=["table", "column", "meaning", "timing"])
 
 

@@ -28,7 +28,9 @@ from bookrunner.execution import CELL_SECONDS, Kernels, Result, execute
 from bookrunner.files import check_writable, digest, file_name, write_atomically
 from bookrunner.keys import State
 from bookrunner.outputs import Executed, read_executed, write_executed
+from bookrunner.parameters import require
 from bookrunner.project import Chapter
+from bookrunner.records import main_versions
 
 SILENCE = 60
 """Seconds without a word after which a log, which has no bar, is told where all runs are."""
@@ -149,12 +151,13 @@ def run_tasks(
         Once the kernels are stopped and what was finished is stored.
     """
     last = {task.target: read_executed(task.target) for task in tasks}
-    left = [task for task in tasks if force or not (found := last[task.target]) or state.changes(found)]
+    once = {task.target: task for task in tasks}.values()  # points may name a default, or leave it out
+    left = [task for task in once if force or not (found := last[task.target]) or state.changes(found)]
     check_writable({task.target.parent for task in left})
     # The longest first: then no processor waits for one long chapter at the end.
     left.sort(key=lambda task: -(found.run["seconds"] if (found := last[task.target]) else math.inf))
     threads = cpu_count() if jobs is None else jobs
-    where = _cluster(scheduler) if scheduler else ThreadPoolExecutor(threads)
+    where = ThreadPoolExecutor(threads) if scheduler is None else _cluster(scheduler)
     with where as executor:
         ran = {outcome.task.target: outcome for outcome in _outcomes(state, left, cell_seconds, executor)}
     return [ran.get(task.target, Outcome(task, "unchanged", last[task.target])) for task in tasks]
@@ -234,13 +237,18 @@ def _stored(state: State, task: Task, future: Future[Result]) -> Outcome:
             if not result.summary:
                 executed = _written(state, task, Executed(result.notebook), result.seconds)
                 return Outcome(task, "done", executed, result)
-        except ValueError as error:  # a cell showed what only we may, in another form
+        except ValueError as error:  # other versions, or a cell showed what only we may in another form
             result = result._replace(summary=str(error))
         write_atomically(task.failed, json.dumps(result.notebook, ensure_ascii=False, indent=1) + "\n")
     return Outcome(task, "failed", None, result)
 
 
 def _written(state: State, task: Task, executed: Executed, seconds: float) -> Executed:
+    theirs, ours = executed.provenance["versions"], main_versions()
+    for name in sorted(theirs.keys() | ours):  # of a worker elsewhere, whose numbers would pass for ours
+        require(
+            theirs.get(name) == ours.get(name), theirs.get(name), f"{name} where it ran", f"{ours.get(name)}"
+        )
     profile = task.chapter.profile(task.parameters)
     run = {
         "chapter": task.chapter.name,
@@ -259,7 +267,7 @@ def _cluster(address: str) -> Iterator[Executor]:
     from distributed import Client
 
     try:
-        client = Client(address, timeout=CONNECTION)
+        client = Client(address or " ", timeout=CONNECTION)  # without one it would start a cluster here
     except (OSError, ValueError):  # no answer; no address
         wanted = "expected the address that `dask scheduler` shows where it runs, such as tcp://host:8786"
         raise OSError(f"no Dask scheduler answers at {address!r}; {wanted}") from None

@@ -672,10 +672,14 @@ def _check_columns(frame: pd.DataFrame, columns: list[str], row: str) -> None:
 def _read(columns: list[str], path: str | os.PathLike[str], chunk: int) -> pd.DataFrame:
     """The columns of a Parquet file; in the first two, names are categories."""
     try:
-        from pyarrow import parquet
+        from pyarrow import ArrowInvalid, parquet
     except ImportError:
         raise ImportError("no pyarrow, which reads Parquet files: pip install '.[book]' has it") from None
-    with parquet.ParquetFile(path) as file:
+    try:
+        opened = parquet.ParquetFile(path)
+    except ArrowInvalid as error:
+        raise ValueError(f"{os.fspath(path)!r} is no Parquet file: {error}") from None
+    with opened as file:
         rows = range(min(file.metadata.num_rows, 1))
         _check_columns(pd.DataFrame(columns=file.schema_arrow.names, index=rows), columns, "match")
         parts: dict[str, list[pd.Series]] = {name: [] for name in columns}
@@ -692,7 +696,9 @@ def _stacked(parts: list[pd.Series]) -> pd.Series:
     kinds = {part.cat.categories.dtype if hasattr(part, "cat") else None for part in parts}
     if len(kinds) == 1 and None not in kinds:
         return pd.Series(union_categoricals(parts, ignore_order=True))
-    return pd.concat(parts, ignore_index=True)
+    # As objects: one type of unlike numbers would be that of floats, which are other names.
+    plain = [part.astype(object) if hasattr(part, "cat") else part for part in parts]
+    return pd.concat(plain, ignore_index=True)
 
 
 def _numbers(values: pd.Series, kinds: str = "biuf", expected: str = "numbers") -> NDArray:
@@ -801,7 +807,8 @@ def _opponents(frame: pd.DataFrame, first: str, second: str) -> tuple[list[str],
     twice = ids == np.roll(ids, n) if single else pd.Series(rows * len(names) + ids).duplicated().to_numpy()
     if twice.any():
         k = np.argmax(twice)
-        raise ValueError(f"{both[k]!r} meets himself in row {rows[k]}; expected two different opponents")
+        name = np.asarray(both[k]).tolist()  # as Python writes it
+        raise ValueError(f"{name!r} meets himself in row {rows[k]}; expected two different opponents")
     listed = names.tolist()
     if single and (weights == 1).all():
         players = ids.reshape(2, -1).T

@@ -19,8 +19,9 @@ from uuid import uuid4
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.checks import Floats, check_count, require
+from preflearn.checks import Floats, as_real, check_count, require, tell
 from preflearn.dynamics.covariances.prior import Prior
 from preflearn.dynamics.engine.algorithm import Sweep
 from preflearn.dynamics.engine.posterior import Posterior
@@ -70,14 +71,14 @@ class Shard:
         """Means and variances for another machine, one row a side of a match that crosses."""
         return self._sweep.entries[self._sent[to], 2:] if to in self._sent else np.empty((0, 2))
 
-    def turn(self, inbox: Inbox, sweeps: int = 1) -> float:
+    def turn(self, inbox: Inbox, sweeps: int = 1, rate: float = 1.0) -> float:
         """Sweeps with these moments of other machines' players; the largest change in the first of them."""
         for sender, moments in inbox.items():
             self._sweep.entries[self._received.get(sender, []), 2:] = moments
         residuals = []
         for _ in range(sweeps):
             residuals.append(self._sweep.matches(0.0).residual)
-            self._sweep.move(1.0)
+            self._sweep.move(rate)
             self._sweep.features(self._some)
         return residuals[0]
 
@@ -122,6 +123,7 @@ def fit_shards(
     owner: ArrayLike,
     *,
     every: int = 1,
+    rate: float = 1.0,
     tol: float = 1e-10,
     max_turns: int = 1000,
 ) -> Sharded:
@@ -137,6 +139,9 @@ def fit_shards(
         The machine of each feature, 0, 1, ...
     every : int
         Sweeps between two exchanges.
+    rate : float
+        Of each step, up to 1. There is no mixing here: where EP goes to and fro, as with dozens of wins
+        and no loss of a player within a lengthscale of time, it needs a smaller one, such as 1/2.
     tol : float
         Of the residual.
     max_turns : int
@@ -149,9 +154,19 @@ def fit_shards(
     Raises
     ------
     ValueError
-        Where there are fewer workers than machines, or numbers are out of their range.
+        Where a machine has no player with matches, there are fewer workers than machines, or numbers are out
+        of their range.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the last residual is above `tol`.
     """
     owner, y, run = np.asarray(owner), np.asarray(y), uuid4().hex
+    good = owner.dtype.kind in "iu" and owner.shape == (len(matches.features),) and owner.min() >= 0
+    good = good and len(np.unique(owner[np.unique(matches.design.indices)])) == owner.max() + 1
+    require(good, owner, "owner", "of each feature its machine, 0, 1, ..., and a player with matches on each")
+    require(0 < as_real(rate) <= 1, rate, "rate", "a number above 0, up to 1")
     everyone, every = range(int(owner.max()) + 1), check_count(every, "every", 1)
     workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
     require(len(workers) >= len(everyone), len(workers), "the number of workers", f"at least {len(everyone)}")
@@ -170,11 +185,14 @@ def fit_shards(
         for me in everyone:
             inbox = {a: future for (a, b), future in post.items() if b == me}
             own = [future for (a, _), future in post.items() if a == me]
-            ready[me] = on(me, _turn, inbox, every, own)
+            ready[me] = on(me, _turn, inbox, every, rate, own)
         sizes = sizes or client.gather([client.submit(len, future) for future in post.values()])
         residuals.append(max(client.gather(ready)))
         if residuals[-1] <= tol:
             break
+    else:
+        text = f"the residual is {residuals[-1]:.2g} after {max_turns} turns; expected at most tol = {tol:g}"
+        tell(f"{text}: take more turns or, if it goes to and fro, a smaller rate", ConvergenceWarning)
     found = client.gather([on(me, _scores, float(matches.time[-1])) for me in everyone])
     return Sharded({name: told for part in found for name, told in part.items()}, residuals, sum(sizes))
 
@@ -190,8 +208,8 @@ def _outbox(key: tuple[str, int], to: int, _: object) -> Floats:
     return _PLACED[key].outbox(to)
 
 
-def _turn(key: tuple[str, int], inbox: Inbox, sweeps: int, _: object) -> float:
-    return _PLACED[key].turn(inbox, sweeps)
+def _turn(key: tuple[str, int], inbox: Inbox, sweeps: int, rate: float, _: object) -> float:
+    return _PLACED[key].turn(inbox, sweeps, rate)
 
 
 def _scores(key: tuple[str, int], time: float) -> dict[str, tuple[float, float]]:

@@ -1,6 +1,6 @@
 import pytest
 
-from bookrunner.files import write_atomically
+from bookrunner.files import locked, read_yaml, write_atomically
 
 
 def test_a_failing_write_leaves_the_old_file_and_no_other(tmp_path):
@@ -9,3 +9,32 @@ def test_a_failing_write_leaves_the_old_file_and_no_other(tmp_path):
         write_atomically(path, None)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_lock_that_finds_no_room_is_named(tmp_path):
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        with pytest.raises(OSError, match=r"can't write: .*a\.lock"), locked(tmp_path / "a.lock", "this"):
+            pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with locked(tmp_path / "a.lock", "this"):  # it was let go
+        pass
+
+
+@pytest.mark.parametrize(
+    "text", ["a: 1\nb: 2\na: 3", "- {x: {a: 1, 'a': 1}}", "!!bool maybe", "!!timestamp soon"]
+)
+def test_what_yaml_reads_with_a_loss_is_refused(tmp_path, text):
+    (tmp_path / "x.yml").write_text(text)
+    with pytest.raises(
+        ValueError, match=r"^x\.yml is not valid YAML: ('a' is there twice in .*line|'maybe'|'None)"
+    ):
+        read_yaml(tmp_path / "x.yml")
+
+
+def test_a_merge_may_give_a_key_again(tmp_path):
+    (tmp_path / "x.yml").write_text("[&all {a: 1, b: 2}, {<<: *all, b: 3}, *all]")
+    assert read_yaml(tmp_path / "x.yml") == [{"a": 1, "b": 2}, {"a": 1, "b": 3}, {"a": 1, "b": 2}]

@@ -92,7 +92,7 @@ def test_lists_keep_values_and_types(values):
     [
         ("", 0, "holds 0 values; expected 1 to 100,000, such as 0:20 or 1,2,5"),
         ("3:1", 0, "holds 0 values"),
-        ("1:4:0", 0, "must not be zero"),
+        ("1:4:0", 0, "n is '1:4:0'; expected a:b:step with a step other than 0"),
         ("1,2,1", 0, "holds a value twice"),
         ("0:100000000000", 0, "holds 100,000,000,000 values; expected 1 to 100,000"),
         ("0:" + "9" * 5000, 0, "expected one like 0"),

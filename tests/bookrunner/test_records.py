@@ -38,6 +38,12 @@ def test_a_table_survives_recording_bit_by_bit(emitted, root):
     assert back.attrs == about
 
 
+@pytest.mark.parametrize("text", ["a\rb", "a\nb", "a\r\nb", '"', ",\r", "#", "None", "NA"])
+def test_texts_are_read_back(text):
+    table = pd.DataFrame({"n": [1, 2], "x": [0.5, np.nan], "who": ["plain", text]})
+    pd.testing.assert_frame_equal(records.parsed_table(records.csv_text(table)), table, check_exact=True)
+
+
 @given(
     st.dictionaries(
         st.from_regex(r"[a-z]{1,8}", fullmatch=True),
@@ -69,6 +75,7 @@ def test_index_is_kept_if_named(emitted):
         ("fit", pd.DataFrame([[1, 2]], columns=["a", "a"]), "expected distinct names"),
         ("fit", pd.DataFrame([[1, 2]]), "expected distinct names"),
         ("fit", pd.DataFrame({"x": []}), r"the shape of the table 'fit' is \(0, 1\)"),
+        ("columns", {"x": 1}, "name is 'columns'; expected another: a sweep explains its columns"),
         (10**5000, {"x": 1}, "name is a int; expected lower case"),
         ("a" * 5000, {"x": 1}, r"name is 'a{56}\.\.\.; expected lower case"),
         ("fit", {"x": 10**400}, r"'x' of the record 'fit' is 10+\.\.\.; expected a finite number"),

@@ -15,6 +15,7 @@ import nbformat
 import pandas as pd
 import psutil
 import pytest
+import toy_project
 from distributed import LocalCluster
 from toy_project import run_here, write_notebook, write_project
 
@@ -39,6 +40,8 @@ LEDGER = "- {id: P1-01, where: x, statement: x, chapter: 01_first, kind: formula
 def test_a_grid_has_its_limit():
     with pytest.raises(ValueError, match=r"1,000,000,000 points; expected at most 100,000"):
         grid_points(dict.fromkeys("abc", range(1000)))
+    with pytest.raises(ValueError, match=r"of the grid is '1(,000){9}'; expected less than 2\*\*63"):
+        grid_points(dict.fromkeys("abc", range(10**9)), sample=3)
 
 
 def rows_of(table):
@@ -139,6 +142,69 @@ def test_tables_of_several_rows_are_stacked_and_explained(tmp_path, monkeypatch)
     ]
 
 
+COLLIDES = """\
+import pandas as pd
+from bookrunner.records import record
+
+record("runs", pd.DataFrame({"seed": [2**70, 8], "n": [5, 6], "who": ["a\\rb", "c"]}))"""
+
+
+def test_a_recorded_column_hides_no_parameter(tmp_path, monkeypatch):
+    """Nor does a number beyond 64 bits, or a text with a carriage return, keep the tables away."""
+    monkeypatch.setattr(tasks, "execute", run_here)
+    project = write_project(tmp_path, "", first=COLLIDES)
+    table, _ = run_sweep(project, "first", [{"seed": 0}, {"seed": 1, "n": 2}], jobs=1)
+    names = ["seed", "n", "runs.seed", "runs.n", "who"]
+    for frame in (
+        pd.read_csv(table.with_suffix(".runs.csv"))[names],
+        pd.read_parquet(table.with_suffix(".runs.parquet"))[names],
+    ):
+        rows = frame.astype({"runs.seed": str}).to_numpy().tolist()
+        assert rows[2:] == [[1, 2, str(2**70), 5, "a\rb"], [1, 2, "8", 6, "c"]]
+        assert frame["seed"].tolist() == [0, 0, 1, 1]
+    meanings = {row["column"]: row["meaning"] for row in rows_of(table.with_suffix(".columns.csv"))}
+    assert meanings["seed"] == "of all draws"
+    assert meanings["runs.seed"] == "seed, of the recorded table runs"
+
+
+def test_names_of_our_columns_are_no_parameters(tmp_path, monkeypatch):
+    monkeypatch.setattr(toy_project, "PARAMETERS", "profile = 'quick'\nk = error = 1")
+    monkeypatch.setattr(tasks, "execute", run_here)
+    project = write_project(tmp_path, "", first="print(k)")
+    with pytest.raises(
+        ValueError, match=r"to sweep is \['error'\]; expected none of \['status', 'run_time_s'"
+    ):
+        run_sweep(project, "first", {"error": "1,2"})
+    monkeypatch.setattr(toy_project, "PARAMETERS", "profile = 'quick'\nk = m = 1  # both")
+    project = write_project(tmp_path / "second", "", first="print(m)")
+    table, _ = run_sweep(project, "first", {"m": "1,2"}, jobs=1)
+    assert rows_of(table.with_suffix(".columns.csv"))[0]["meaning"] == ""  # none is known of the second name
+
+
+def test_a_point_that_names_a_default_is_run_once(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(tasks, "execute", run_here)
+    project = write_project(tmp_path, "", first="print(seed)")
+    _, outcomes = run_sweep(project, "first", [{"seed": 1}, {"seed": 1, "n": 10}], jobs=1)
+    assert [outcome.status for outcome in outcomes] == ["done", "done"]
+    assert capsys.readouterr().err.count("done in") == 1
+
+
+def test_a_point_that_ran_with_other_versions_is_no_result(tmp_path, monkeypatch):
+    """A worker of a cluster has what its machine has."""
+    monkeypatch.setattr(tasks, "execute", run_here)
+    known = records.main_versions()
+    monkeypatch.setattr(records, "main_versions", lambda: known | {"numpy": "0.1"})
+    project = write_project(tmp_path, "", first="print(seed)")
+    _, (outcome,) = run_sweep(project, "first", {"seed": "1"}, jobs=1)
+    assert outcome.status == "failed"
+    assert outcome.result.summary == f"numpy where it ran is '0.1'; expected {known['numpy']}"
+    assert outcome.task.failed.exists()
+    monkeypatch.undo()
+    monkeypatch.setattr(tasks, "execute", run_here)
+    assert [one.status for one in run_sweep(project, "first", {"seed": "1"}, jobs=1)[1]] == ["done"]
+    assert not outcome.task.failed.exists()
+
+
 def test_a_point_depends_on_the_cells_that_it_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(tasks, "execute", run_here)
     project = write_tables(tmp_path)
@@ -195,6 +261,10 @@ def test_ratios_of_a_range_are_equal():
     values = grid_values("gamma", "0.01~10", 1.0)
     assert (values[0], values[500], values[-1]) == (0.01, 0.316228, 10.0)
     assert len(values) == 1001
+    close = grid_values("gamma", "1~1.0001", 1.0)
+    assert close == [round(1 + k / 1e5, 5) for k in range(11)]
+    wide = grid_values("gamma", "1e-300~1e300", 1.0)
+    assert (wide[0], wide[500], wide[-1], len(wide)) == (1e-300, 1.0, 1e300, 1001)
     for text in ("0~1", "2~1", "~1"):
         with pytest.raises(ValueError, match="gamma is"):
             grid_values("gamma", text, 1.0)
@@ -233,6 +303,7 @@ def test_a_sweep_from_a_file(tmp_path, monkeypatch, capsys, text, points):
         ("seed", "a sweep needs at least one parameter"),
         ("", "a sweep needs at least one parameter"),
         ("a: b: c", "sweep.yml is not valid YAML"),
+        ("seed: [1]\nseed: [2]", "sweep.yml is not valid YAML: 'seed' is there twice"),
         ("!!python/object/apply:os.getcwd []", "sweep.yml is not valid YAML"),
     ],
 )
@@ -348,7 +419,7 @@ def test_sweep_says_what_a_scheduler_needs(tmp_path, monkeypatch, capsys):
     project = write_project(tmp_path, LEDGER, first=POINT)
     monkeypatch.chdir(project.root)
     monkeypatch.setattr(tasks, "CONNECTION", 0.5)
-    for address in ("tcp://127.0.0.1:1", "nowhere://x"):
+    for address in ("tcp://127.0.0.1:1", "nowhere://x", ""):
         assert main(["sweep", "first", "-p", "seed", "1", "--scheduler", address]) == 1
         said = f"preflearn: error: no Dask scheduler answers at {address!r}; expected the address that"
         assert capsys.readouterr().err.startswith(said)

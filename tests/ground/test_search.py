@@ -37,6 +37,13 @@ def test_a_grid_is_searched_like_draws():
     assert table[["square", "of"]].to_numpy().tolist() == [[4, "a"], [4, "b"], [1, "a"], [1, "b"]]
 
 
+def test_some_rows_of_a_grid_keep_what_was_found_of_them():
+    candidates = grid({"rate": [1, 2, 3], "angle": [0]})
+    table = judged(squares, candidates[candidates["rate"] > 1])
+    assert table.index.tolist() == [1, 2]
+    assert table["square"].tolist() == [4, 9]
+
+
 def test_values_near_an_end_are_named_with_the_end():
     assert near_boundary({"rate": 0.0125, "angle": 0.0}, RANGES) == {
         "rate": "low"

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.dynamics import Constant, DynamicComparisons, Logit, Matern12, OrdinalProbit, Probit
 from preflearn.matches import Matches
@@ -99,9 +100,32 @@ def test_two_processes_of_a_cluster_agree_with_one():
         with pytest.raises(ValueError, match="the number of workers is 2; expected at least 3"):
             fit_shards(client, MODELS[0], matches, y, np.arange(10) % 3)
         found = fit_shards(client, MODELS[0], matches, y, OWNER, every=2)
+        games, won = Matches([[1, -1]] * 10, [0.0] * 10, ["a", "b"]), np.ones(10)
+        with pytest.warns(
+            ConvergenceWarning, match=r"the residual is 0\.\d+ after 50 turns; expected at most"
+        ):
+            fit_shards(client, MODELS[0], games, won, [0, 1], max_turns=50)
+        slower = fit_shards(client, MODELS[0], games, won, [0, 1], rate=0.5)  # as the warning says
         left = client.run(lambda: len(__import__("studies.ch14_shards").ch14_shards._PLACED))
     one = fitted(MODELS[0], matches, y)
     np.testing.assert_allclose([found.scores[name] for name in matches.features], one, rtol=0, atol=1e-6)
     assert found.residuals[-1] <= 1e-10 < found.residuals[-2]
     assert found.crossing == 2 * crossing
     assert set(left.values()) == {0}
+    np.testing.assert_allclose(
+        [slower.scores[name] for name in "ab"], fitted(MODELS[0], games, won), rtol=0, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("owner", [[0, 2], [-1, 0], [0.0, 1.0], [0], [[0, 1]]])
+def test_each_machine_needs_a_player(owner):
+    with pytest.raises(ValueError, match=r"owner is .*; expected of each feature its machine, 0, 1"):
+        fit_shards(None, MODELS[0], Matches([[1, -1]], [0.0], ["a", "b"]), [1], owner)
+
+
+def test_a_machine_of_idle_players_is_none():
+    matches = Matches([[1, -1, 0]], [0.0], ["a", "b", "idle"])
+    with pytest.raises(ValueError, match="a player with matches on each"):
+        fit_shards(None, MODELS[0], matches, [1], [0, 1, 2])
+    with pytest.raises(ValueError, match="rate is 0; expected a number above 0, up to 1"):
+        fit_shards(None, MODELS[0], matches, [1], [0, 1, 1], rate=0)

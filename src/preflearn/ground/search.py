@@ -168,7 +168,8 @@ def judged(
     {'x': 2, 'loss': 0}
     """
     rows: Any = candidates.to_dict("records")
-    return candidates.join(pd.DataFrame(in_parallel((delayed(judge)(row) for row in rows), n_jobs)))
+    found = in_parallel((delayed(judge)(row) for row in rows), n_jobs)
+    return candidates.join(pd.DataFrame(found, index=candidates.index))
 
 
 def near_boundary(values: Mapping[str, Any], ranges: Mapping[str, Range | Sequence]) -> dict[str, str]:
