@@ -160,7 +160,13 @@ def test_the_costs_of_each_situation_are_said_drawn_and_listed(monkeypatch):
     *texts, table, _ = said
     asked = [re.search(r'cost\("(.+)"\)', SOURCES[f"{part}-cost"])[1] for part in PARTS]
     assert asked == lines == list(table.index) == list(ROWS)
-    assert all(text.startswith("**Cost.** The lines take ") for text in texts)
+    common = [text for text in texts if text.startswith("**On common ground.** ")]
+    assert (
+        sum(text.startswith("**Cost.** The lines take ") for text in texts) == len(texts) - len(common) == 8
+    )
+    for text in common:
+        first = re.search(r"Of (\d+) domains, (.+?) is level with the best in (\d+)", text)
+        assert 2 * int(first[3]) >= int(first[1]), f"{first[2]} is what the guide begins with"
 
 
 @pytest.mark.parametrize("part", PARTS)
