@@ -77,9 +77,9 @@ LEARNERS = learners(
 
 
 def tasks(profile: str) -> list[str]:
-    """Names such as "jester 20-39/0"; quick: the first block of the first group of both sets."""
+    """Names such as "jester 20-39/0"; quick: the first block of the first group."""
     if profile == "quick":
-        return [f"{domain}/0" for domain in DOMAINS if domain.endswith("20-39")]
+        return [f"{DOMAINS[0]}/0"]
     return [f"{domain}/{k}" for k in range(_UNITS) for domain in DOMAINS]
 
 

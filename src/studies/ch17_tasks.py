@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from types import ModuleType
 
 import pandas as pd
@@ -66,11 +67,17 @@ def runs_of(wanted: list[tuple[str, str]], n_jobs: int | None = None) -> pd.Data
     return pd.concat([_rows(arena, name, n_jobs) for arena, name in wanted], ignore_index=True)
 
 
-def new_user(arena: str, n_jobs: int | None = None) -> pd.DataFrame:
-    """The rows of an arena's learners on the problems of a new user, whose data are in no task."""
-    module = ARENAS[arena]
-    found = [entries(problem, module.LEARNERS, n_jobs) for problem in module.new_user()]
-    return pd.concat(found, ignore_index=True)
+def new_user(arena: str, n_jobs: int | None = None, *, few: bool = False) -> pd.DataFrame:
+    """The rows of an arena's learners on the problems of a new user, whose data are in no task.
+
+    With few, one problem a domain.
+    """
+    module, found = ARENAS[arena], dict[str, list[pd.DataFrame]]()
+    for problem in module.new_user():
+        rows = found.setdefault(problem.domain, [])
+        if not (few and rows):
+            rows.append(entries(problem, module.LEARNERS, n_jobs))
+    return pd.concat(chain(*found.values()), ignore_index=True)
 
 
 def _rows(arena: str, name: str, n_jobs: int | None) -> pd.DataFrame:
