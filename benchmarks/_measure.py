@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import multiprocessing
+import platform
 import resource
 import signal
 import statistics
@@ -11,7 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["alternate", "in_process", "markdown_table", "peak_kilobytes", "peak_megabytes"]
+import pandas as pd
+
+__all__ = ["alternate", "in_process", "markdown_table", "peak_kilobytes", "peak_megabytes", "write_table"]
 
 
 def alternate(calls: Sequence[Callable[[], object]], repeats: int) -> list[float]:
@@ -94,3 +98,11 @@ def print_tables(headers: Mapping[str, str], tables: Mapping[str, Sequence[Seque
     """Markdown tables under their titles; the columns of each header are set apart by "|"."""
     for title, rows in tables.items():
         print(f"\n{title}\n\n{markdown_table(headers[title].split('|'), rows)}")
+
+
+def write_table(path: Path, table: pd.DataFrame, script: str, machine: str = "one thread") -> None:
+    """A CSV for the pages, which says when, where and by which script it was measured; shown as Markdown."""
+    where = f"{machine} of {platform.machine()}, Python {platform.python_version()}"
+    lines = [f"# date: {datetime.date.today()}", f'# machine: "{where}"', f"# by benchmarks/{script}"]
+    path.write_text("\n".join(lines) + "\n" + table.to_csv(index=False, lineterminator="\n"), "utf-8")
+    print(markdown_table(list(table), table.to_numpy().tolist()))

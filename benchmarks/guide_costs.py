@@ -12,9 +12,7 @@ more memory, is not run but extrapolated by the growth of the last two, tenfold 
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
-import platform
 import time
 import warnings
 from collections.abc import Callable
@@ -23,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from _measure import in_process, markdown_table, peak_kilobytes
+from _measure import in_process, peak_kilobytes, write_table
 from threadpoolctl import threadpool_limits
 
 ROOT = Path(__file__).parents[1]
@@ -167,10 +165,7 @@ def main() -> None:
         kept = kept[~kept.index.isin(table["situation"])]  # a new situation has no rows there yet
         table = pd.concat([kept, table.set_index("situation")])
         table = table.loc[[one.name for one in SITUATIONS.values()]].reset_index()
-    machine = f"one thread of {platform.machine()}, Python {platform.python_version()}"
-    lines = [f"# date: {datetime.date.today()}", f'# machine: "{machine}"', "# by benchmarks/guide_costs.py"]
-    TABLE.write_text("\n".join(lines) + "\n" + table.to_csv(index=False, lineterminator="\n"), "utf-8")
-    print(markdown_table(header, table.to_numpy().tolist()))
+    write_table(TABLE, table, "guide_costs.py")
 
 
 if __name__ == "__main__":

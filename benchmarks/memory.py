@@ -9,8 +9,6 @@ reading the same number of matches of 100,000 players from Parquet, at once and 
 from __future__ import annotations
 
 import argparse
-import datetime
-import platform
 import tempfile
 import time
 import warnings
@@ -19,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from _measure import in_process, markdown_table, peak_kilobytes
+from _measure import in_process, peak_kilobytes, write_table
 
 from preflearn.dynamics import Constant, DynamicComparisons, Matern12, OrdinalProbit
 from preflearn.dynamics.engine.acceleration import Mixing
@@ -122,10 +120,7 @@ def main() -> None:
         rows.append(["result", "matches and outcomes that were read", MATCHES, held, 0.0])
     header = ["kind", "what", "matches", "bytes_per_match", "seconds"]
     table = pd.DataFrame(rows, columns=header).round({"bytes_per_match": 0, "seconds": 1})
-    machine = f"one thread of {platform.machine()}, Python {platform.python_version()}"
-    lines = [f"# date: {datetime.date.today()}", f'# machine: "{machine}"', "# by benchmarks/memory.py"]
-    TABLE.write_text("\n".join(lines) + "\n" + table.to_csv(index=False, lineterminator="\n"), "utf-8")
-    print(markdown_table(header, table.to_numpy().tolist()))
+    write_table(TABLE, table, "memory.py")
 
 
 if __name__ == "__main__":

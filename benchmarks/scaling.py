@@ -11,8 +11,6 @@ data and of the fit: the peak during the fit over what the process held before t
 from __future__ import annotations
 
 import argparse
-import datetime
-import platform
 import time
 import warnings
 from collections.abc import Callable
@@ -21,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from _measure import in_process, markdown_table, peak_kilobytes
+from _measure import in_process, peak_kilobytes, write_table
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
@@ -189,10 +187,7 @@ def main() -> None:
         kept = pd.read_csv(TABLE, comment="#", dtype=str)
         table = pd.concat([kept[~kept["method"].isin(only)], table])
         table = pd.concat([table[table["method"] == name] for name in METHODS])
-    machine = f"one thread of {platform.machine()}, Python {platform.python_version()}"
-    lines = [f"# date: {datetime.date.today()}", f'# machine: "{machine}"', "# by benchmarks/scaling.py"]
-    TABLE.write_text("\n".join(lines) + "\n" + table.to_csv(index=False, lineterminator="\n"), "utf-8")
-    print(markdown_table(header, table.to_numpy().tolist()))
+    write_table(TABLE, table, "scaling.py")
 
 
 if __name__ == "__main__":

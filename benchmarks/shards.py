@@ -11,9 +11,7 @@ size when pickled.
 from __future__ import annotations
 
 import argparse
-import datetime
 import pickle
-import platform
 import time
 import warnings
 from pathlib import Path
@@ -21,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from _measure import markdown_table
+from _measure import write_table
 from distributed import Client, LocalCluster
 
 from preflearn.dynamics import Constant, DynamicComparisons, Matern12, Probit
@@ -109,11 +107,8 @@ def main() -> None:
     for share, every in CASES:
         rows.append(case(share, every))
         print(*rows[-1], flush=True)
-    machine = f"two processes of one thread of {platform.machine()}, Python {platform.python_version()}"
-    lines = [f"# date: {datetime.date.today()}", f'# machine: "{machine}"', "# by benchmarks/shards.py"]
     table = pd.DataFrame(rows, columns=HEADER)
-    TABLE.write_text("\n".join(lines) + "\n" + table.to_csv(index=False, lineterminator="\n"), "utf-8")
-    print(markdown_table(HEADER, rows))
+    write_table(TABLE, table, "shards.py", "two processes of one thread")
 
 
 if __name__ == "__main__":

@@ -95,9 +95,8 @@ def planned(
             {key: typed(f"{where}: {key}", value, known[key]) for key, value in p.items()} for p in grid
         ]
         good = 0 < len({digest(point) for point in points}) == len(points) <= _MOST_POINTS and sample is None
-        require(
-            good, points, "the list of points", f"1 to {_MOST_POINTS:,} distinct ones, and no sample of them"
-        )
+        expected = f"1 to {_MOST_POINTS:,} distinct ones, and no sample of them"
+        require(good, points, "the list of points", expected)
         said = points
     names = dict.fromkeys(itertools.chain(*points))
     taken = [name for name in names if name in _WORDS]
@@ -171,16 +170,20 @@ def run_sweep(
         for name, frame in tables.items():
             text = csv_text(frame)
             path = write_atomically(folder / f"{stem}.{name}.csv".replace("..", "."), text)
-            read = parsed_table(text, texts)
-            for key in read:
-                if (
-                    read[key].dtype == object and pd.api.types.infer_dtype(read[key]) == "integer"
-                ):  # > 64 bits
-                    read[key] = read[key].astype("string")
-            old -= {path, write_atomically(path.with_suffix(".parquet"), read.to_parquet(None, index=False))}
+            old -= {path, write_atomically(path.with_suffix(".parquet"), _parquet(text, texts))}
         for path in old:  # of a table that points no longer record
             path.unlink()
     return folder / f"{stem}.csv", outcomes
+
+
+def _parquet(text: str, texts: Sequence[str]) -> bytes:
+    """The table of a CSV text as a Parquet file; whole numbers of more than 64 bits become texts."""
+    table = parsed_table(text, texts)
+    types = pd.api.types
+    for key in table:
+        if types.infer_dtype(table[key]) == "integer" and not types.is_integer_dtype(table[key]):
+            table[key] = table[key].astype("string")
+    return table.to_parquet(None, index=False)
 
 
 def _folder(project: Project, chapter: Chapter) -> Path:
@@ -235,9 +238,8 @@ def _columns(
     for payload in payloads:
         name = payload["name"]
         for key in next(csv.reader(io.StringIO(payload["csv"]))):
-            words[f"{name}.{key}"] = (
-                payload.get("columns", {}).get(key) or f"{key}, of the recorded table {name}"
-            )
+            said = payload.get("columns", {}).get(key)
+            words[f"{name}.{key}"] = said or f"{key}, of the recorded table {name}"
         times |= {f"{name}.{key}" for key in payload["timings"]}
     rows = []
     for table, frame in tables.items():

@@ -29,7 +29,7 @@ from preflearn.pursuit import RLS, RankingPursuit, RankRLS
 from preflearn.ranking import ExpectedRankRegression, RankNet
 from preflearn.ranking.aggregation import merged
 from preflearn.svm import SVMRank
-from studies.ch17_protocol import CONSTANT, Learner, configurations
+from studies.ch17_protocol import CONSTANT, QUIET_TREES, Learner, configurations
 
 _ROUNDING, _LEVEL = 1e-9, 1e-13  # of the range and the size of forecasts: what is closer is tied by rounding
 _STEPS = 500  # of a network, however few the pairs, but no less than five passes
@@ -169,10 +169,7 @@ def _by_trees(train: Scored, min_child_samples: int, num_leaves: int) -> Scores:
         min_data_in_bin=1,
         colsample_bytree=min(1.0, 30 / train.X.shape[1]),
         random_state=train.seed,
-        n_jobs=1,
-        deterministic=True,
-        force_row_wise=True,
-        verbosity=-1,
+        **QUIET_TREES,
     )
     trees.fit(train.X, _places(train.y))
     return lambda Q: np.asarray(trees.booster_.predict(Q, num_threads=1))

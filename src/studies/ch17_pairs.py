@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+import lightgbm
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
@@ -26,7 +27,7 @@ from preflearn.metrics import best_threshold, threshold
 from preflearn.pairs import Pairs
 from preflearn.ranking import OrdinalComparison, RankNet
 from preflearn.svm import LogisticCompare, LPCompare, SVMCompare, SVMRank
-from studies.ch17_protocol import BUDGET, CONSTANT, Learner, configurations
+from studies.ch17_protocol import CONSTANT, QUIET_TREES, Learner, configurations, spaced
 
 _CENTRES = 100  # items of the kernel features
 
@@ -85,9 +86,8 @@ def logistic(train: Labelled, C: float, rows: Callable[[Pairs], Floats] = Pairs.
     """
 
     def learn(X: Floats, y: NDArray) -> Any:
-        return (
-            LogisticRegression(C=C, solver="newton-cholesky", tol=1e-6, max_iter=1000).fit(X, y).predict_proba
-        )
+        machine = LogisticRegression(C=C, solver="newton-cholesky", tol=1e-6, max_iter=1000)
+        return machine.fit(X, y).predict_proba
 
     return BothOrders.fit(train, rows, learn)
 
@@ -102,13 +102,10 @@ def kernel_logistic(train: Labelled, C: float, width: float) -> BothOrders:
 
 def boosted(train: Labelled, min_child_samples: int, n_estimators: int) -> BothOrders:
     """Trees of seven leaves on the features of first and second, and their differences."""
-    import lightgbm  # late, since only this learner needs it
-
     fixed = {"objective": "multiclass", "num_class": 3, "num_leaves": 7, "max_bin": 63, "seed": 0}
-    quiet = {"num_threads": 1, "deterministic": True, "force_row_wise": True, "verbosity": -1}
 
     def learn(X: Floats, y: NDArray) -> Any:
-        settings = fixed | quiet | {"min_data_in_leaf": min_child_samples}
+        settings = fixed | QUIET_TREES | {"min_data_in_leaf": min_child_samples}
         return lightgbm.train(settings, lightgbm.Dataset(X, y + 1), n_estimators).predict
 
     return BothOrders.fit(train, lambda some: np.hstack([some.first, some.second, some.differences()]), learn)
@@ -194,11 +191,6 @@ def learner(name: str, fit: Callable, forecast: Callable, **values: Any) -> Lear
 
 
 _NATURAL = {"min_child_samples": "low"}  # there is no leaf of less than one
-
-
-def spaced(low: float, high: float) -> list[float]:
-    """`BUDGET` numbers in proportion."""
-    return np.geomspace(low, high, BUDGET).tolist()
 
 
 _KERNELS = ["linear", "rbf"]

@@ -27,15 +27,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from joblib import delayed
 
 from preflearn.checks import require
-from preflearn.ground.search import judged, near_boundary
+from preflearn.ground.search import in_parallel, near_boundary
 
 BUDGET = 8
 """How many configurations each learner may try that has something to choose."""
 
 CONSTANT = "constant"
 """The learner that forecasts the same for all: each arena has one, and it can always be fitted."""
+
+QUIET_TREES = {"num_threads": 1, "deterministic": True, "force_row_wise": True, "verbosity": -1}
+"""Settings of LightGBM by which the same data give the same trees, on one thread, without a word."""
 
 _UNFIT = (ValueError, ArithmeticError, np.linalg.LinAlgError)  # such as a machine without a ranking function
 
@@ -108,6 +112,11 @@ class Learner(NamedTuple):
     ends: Mapping[str, str] = {}
 
 
+def spaced(low: float, high: float) -> list[float]:
+    """`BUDGET` numbers in proportion."""
+    return np.geomspace(low, high, BUDGET).tolist()
+
+
 def configurations(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     """`BUDGET` configurations; the k-th has the k-th value of each parameter.
 
@@ -174,15 +183,14 @@ def entry(problem: Problem, learner: Learner, constant: Learner) -> dict[str, An
 def entries(problem: Problem, learners: Sequence[Learner], n_jobs: int | None = None) -> pd.DataFrame:
     """The rows of all learners on a problem, in order; processes as joblib understands them."""
     constant = next(one for one in learners if one.name == CONSTANT)
-    names = pd.DataFrame({"k": range(len(learners))})
-    return judged(partial(_numbered, problem, learners, constant), names, n_jobs).drop(columns="k")
+    rows = in_parallel([delayed(_quiet_entry)(problem, learner, constant) for learner in learners], n_jobs)
+    return pd.DataFrame(rows)
 
 
-def _numbered(problem: Problem, learners: Sequence[Learner], constant: Learner, at: dict[str, int]) -> dict:
-    with warnings.catch_warnings(
-        action="ignore"
-    ):  # of what the choice passes over; the row tells of the rest
-        return entry(problem, learners[at["k"]], constant)
+def _quiet_entry(problem: Problem, learner: Learner, constant: Learner) -> dict[str, Any]:
+    """The entry, without warnings of what the choice passes over; its row tells of the rest."""
+    with warnings.catch_warnings(action="ignore"):
+        return entry(problem, learner, constant)
 
 
 def _losses(problem: Problem, learner: Learner, tried: Sequence[dict[str, Any]]) -> np.ndarray:

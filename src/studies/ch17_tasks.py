@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from types import ModuleType
 
 import pandas as pd
@@ -72,12 +71,10 @@ def new_user(arena: str, n_jobs: int | None = None, *, few: bool = False) -> pd.
 
     With few, one problem a domain.
     """
-    module, found = ARENAS[arena], dict[str, list[pd.DataFrame]]()
-    for problem in module.new_user():
-        rows = found.setdefault(problem.domain, [])
-        if not (few and rows):
-            rows.append(entries(problem, module.LEARNERS, n_jobs))
-    return pd.concat(chain(*found.values()), ignore_index=True)
+    module, problems = ARENAS[arena], ARENAS[arena].new_user()
+    first = {one.domain: one for one in reversed(problems)}
+    asked = [one for one in problems if not few or one is first[one.domain]]
+    return pd.concat([entries(one, module.LEARNERS, n_jobs) for one in asked], ignore_index=True)
 
 
 def _rows(arena: str, name: str, n_jobs: int | None) -> pd.DataFrame:

@@ -21,9 +21,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,12 +36,13 @@ from sklearn.preprocessing import StandardScaler
 from preflearn import dynamics
 from preflearn.checks import Floats
 from preflearn.ground.diagnosis import NotIdentifiedWarning
+from preflearn.ground.search import grid
 from preflearn.matches import ADVANTAGE, Matches, TimeWarning, n_earlier
 from preflearn.pairs import Pairs
 from preflearn.ranking.tie_models import Davidson, OrdinalComparison
 from preflearn.ratings import Elo, Glicko, TrueSkill, earlier_forecasts
 from studies.ch14_sports import YEAR
-from studies.ch17_protocol import CONSTANT, Learner
+from studies.ch17_protocol import CONSTANT, QUIET_TREES, Learner, spaced
 from studies.ch17_seasons import Games, new_user, problem, tasks
 
 __all__ = ["LEARNERS", "new_user", "problem", "tasks"]
@@ -155,8 +156,8 @@ def _logistic(known: Games, C: float, *, counts: bool = True) -> Callable[[Games
 
 
 def _trees(known: Games, n_estimators: int, num_leaves: int) -> Callable[[Games], Floats]:
-    how: dict[str, Any] = {"num_threads": 1, "deterministic": True, "force_row_wise": True, "verbosity": -1}
-    machine = LGBMClassifier(n_estimators=n_estimators, num_leaves=num_leaves, learning_rate=0.1, **how)
+    sizes: dict[str, Any] = {"n_estimators": n_estimators, "num_leaves": num_leaves}
+    machine = LGBMClassifier(**sizes, learning_rate=0.1, **QUIET_TREES)
     machine.fit(known.features, known.y)
     return lambda asked: np.asarray(machine.predict_proba(asked.features))
 
@@ -175,16 +176,12 @@ def _guess(known: Games) -> Callable[[Games], Floats]:
     return lambda asked: np.full((len(asked.y), k), 1 / k)
 
 
-def _of_table(name: str, learn: Callable[..., Any], **values: tuple) -> Learner:
+def _of_table(name: str, learn: Callable[..., Any], **values: Sequence[float]) -> Learner:
     return Learner(name, partial(_table, learn), _block_by_block, _grid(**values))
 
 
-def _grid(**values: tuple) -> list[dict[str, Any]]:
-    return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
-
-
-def _powers(low: float, high: float) -> tuple[float, ...]:
-    return tuple(np.geomspace(low, high, 8).tolist())
+def _grid(**values: Sequence[float]) -> list[dict[str, Any]]:
+    return grid(values).to_dict("records")  # pyright: ignore[reportReturnType]  (keys are names)
 
 
 # Where scores move fast they need less room, so that half of the numbers go with each.
@@ -203,15 +200,15 @@ _TRUESKILL = [
 
 LEARNERS: tuple[Learner, ...] = (
     Learner("dynamic model", _dynamic, _day_by_day, _MOVING),
-    Learner("Elo", _elo, _day_by_day, _grid(rate=_powers(0.02, 1.0))),
+    Learner("Elo", _elo, _day_by_day, _grid(rate=spaced(0.02, 1.0))),
     Learner("Glicko", _glicko, _day_by_day, _GLICKO),
     Learner("TrueSkill", _trueskill, _day_by_day, _TRUESKILL),
-    _of_table("Bradley-Terry", _bradley_terry, alpha=_powers(0.01, 100.0)),
+    _of_table("Bradley-Terry", _bradley_terry, alpha=spaced(0.01, 100.0)),
     _of_table(
         "Bradley-Terry, half-life", _bradley_terry, alpha=(0.02, 0.2, 2.0, 20.0), half_life=(0.25, 1.0)
     ),
-    _of_table("logistic regression", _logistic, C=_powers(1e-4, 1e3)),
-    _of_table("logistic, without counts", partial(_logistic, counts=False), C=_powers(1e-4, 1e3)),
+    _of_table("logistic regression", _logistic, C=spaced(1e-4, 1e3)),
+    _of_table("logistic, without counts", partial(_logistic, counts=False), C=spaced(1e-4, 1e3)),
     _of_table("boosted trees", _trees, n_estimators=(12, 35, 100, 300), num_leaves=(3, 8)),
     _of_table(CONSTANT, _frequencies),
     _of_table("random", _guess),

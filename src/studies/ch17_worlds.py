@@ -21,8 +21,8 @@ from preflearn.pairs import Pairs
 from preflearn.ranking import Davidson
 from studies.ch17_features import N_ASKED, N_FOLDS, drawn_pairs, posed
 from studies.ch17_pairs import LEARNERS as EVERY
-from studies.ch17_pairs import Labelled, learner, probable, spaced
-from studies.ch17_protocol import Problem, Split
+from studies.ch17_pairs import Labelled, learner, probable
+from studies.ch17_protocol import CONSTANT, Problem, Split, spaced
 
 BASE = {
     "comparisons": 300,
@@ -74,7 +74,7 @@ LEARNERS = (
     *(one for one in EVERY if one.name in _CHEAP),
     learner("Davidson", Named, probable, alpha=spaced(1e-5, 30.0)),
     learner("Davidson, also features", Named, probable, own=[0.5, 2.0], alpha=spaced(1e-4, 1e3)),
-    *EVERY[-2:],  # constant and random
+    *(one for one in EVERY if one.name in (CONSTANT, "random")),
 )
 
 

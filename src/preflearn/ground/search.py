@@ -230,9 +230,8 @@ def in_parallel(calls: Iterable[Any], n_jobs: int | None = None) -> list[Any]:
     ...     in_parallel(delayed(abs)(k) for k in (-1, 2))
     [1, 2]
     """
-    good = n_jobs is None or (
-        isinstance(n_jobs, Integral) and 0 != abs(as_real(n_jobs)) < 2**31
-    )  # NaN of a bool
-    require(good, n_jobs, "n_jobs", "a whole number of processes, -1 for all processors, or None")
+    whole = isinstance(n_jobs, Integral) and 0 != abs(as_real(n_jobs)) < 2**31  # NaN of a bool
+    expected = "a whole number of processes, -1 for all processors, or None"
+    require(n_jobs is None or whole, n_jobs, "n_jobs", expected)
     # Memory maps would be read-only arrays, for which compiled loops are compiled anew.
     return list(Parallel(n_jobs=n_jobs, max_nbytes=None)(calls))
