@@ -9,7 +9,7 @@ from typing import Any
 
 from bookrunner.files import check_writable, locked, read_yaml, write_if_changed
 from bookrunner.keys import State
-from bookrunner.outputs import Executed, read_executed
+from bookrunner.outputs import Executed, parts, read_executed
 from bookrunner.pages import collected, figures, match_checks
 from bookrunner.project import Chapter, Project
 from bookrunner.records import filled
@@ -113,9 +113,14 @@ def collect(project: Project, state: State) -> list[str]:
             again |= to_run_again(records, project.chapter(name), state)
     print(filled("warnings.txt", shown=shown, again=again), end="")
     url, front = repository(project), project.book / "index.md"
-    waiting = {chapter.name for chapter in project.chapters} - set(shown)
-    pages = {f"{name}.md": f"# {name}\n\nNot computed yet: `preflearn build {name}`.\n" for name in waiting}
-    pages |= {f"{name}.ipynb": notebook.page(url, broken) for name, notebook in shown.items()}
+    waiting = [chapter for chapter in project.chapters if chapter.name not in shown]
+    pages = {
+        f"{name}.md": f"# {name}\n\nNot computed yet: `preflearn build {chapter.name}`.\n"
+        for chapter in waiting
+        for name in parts(chapter.name, chapter.notebook["cells"])
+    }
+    for notebook in shown.values():
+        pages |= {f"{name}.ipynb": text for name, text in notebook.pages(url, broken).items()}
     pages |= collected(checked, shown, broken, again)
     pages |= figures(front.read_text("utf-8") if front.is_file() else "", shown)
     for name, text in pages.items():

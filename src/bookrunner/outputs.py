@@ -23,6 +23,7 @@ DOUBT = "What rests on these numbers has to be computed again."
 _RUN = ("papermill", "execution")
 # A heading of a section, with the labels before it.
 _SECTION = re.compile(r"^(?:\(\S+\)=\s*)*## ", re.MULTILINE)
+_TITLE = re.compile(r"^##? (.*)", re.MULTILINE)
 _OURS = {CLAIM_MIME, RECORD_MIME, SELECTION_MIME, PROVENANCE_MIME}
 
 
@@ -94,6 +95,17 @@ class Executed:
         """Results of `check`, in order."""
         return self._payloads(CLAIM_MIME)
 
+    @property
+    def parts(self) -> dict[str, list[dict[str, Any]]]:
+        """The chapter's own cells by the name of their page; see `parts`."""
+        return parts(self.run["chapter"], self.cells)
+
+    @property
+    def places(self) -> dict[str, str]:
+        """The name of the page that shows a claim, by its id."""
+        shown = ((name, Executed({"cells": cells}).checks) for name, cells in self.parts.items())
+        return {check["id"]: name for name, checks in shown for check in checks}
+
     @cached_property
     def selections(self) -> list[dict[str, Any]]:
         """What `selection` noted, in order."""
@@ -128,8 +140,8 @@ class Executed:
         asked = (name.partition(" ") for name in self.provenance["read"])
         return [dataset for kind, _, dataset in asked if kind == "dataset"]
 
-    def page(self, repository: str = "", broken: Collection[str] = ()) -> str:
-        """The notebook as the book shows it, as JSON text that depends on its content alone.
+    def pages(self, repository: str = "", broken: Collection[str] = ()) -> dict[str, str]:
+        """The notebook as the book shows it, as JSON texts that depend on its content alone, by their names.
 
         The machinery is left out: our machine-readable outputs, times of execution, the injected
         parameters (a note states them) and the cell for the provenance. A first cell, which only those see
@@ -137,9 +149,24 @@ class Executed:
         At the end of each section stand its claims in one fold, and in another the code of cells that are
         tagged to hide it. Claims that contradict the ledger stay where they are, and so do those that rest
         on a record among `broken`, whose witness no longer comes out; a warning names these records.
+        What is tagged as an appendix has a page of its own, and each of the two leads to the other.
         """
-        cells = [_markdown("installation", filled("installation.md", repository=repository), "remove-cell")]
-        claims, code = [], []
+        kept = ("kernelspec", "language_info")
+        metadata = {key: value for key, value in self.notebook["metadata"].items() if key in kept}
+        first = _markdown("installation", filled("installation.md", repository=repository), "remove-cell")
+        chapter, pages = self.run["chapter"], {}
+        titles = {name: _titles(cells) for name, cells in self.parts.items()}
+        for name, cells in self.parts.items():
+            about = {"chapter": chapter, "is_main": name == chapter, "titles": titles}
+            text, shown = filled("appendix.md", **about), self._page_cells(cells, broken)
+            shown.insert(len(shown) if name == chapter else 0, _markdown("appendix", text))
+            shown = [cell for cell in shown if cell["source"]]
+            page = {"cells": [first, *shown], "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+            pages[name] = json.dumps(page, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+        return pages
+
+    def _page_cells(self, own: list[dict[str, Any]], broken: Collection[str]) -> list[dict[str, Any]]:
+        cells, claims, code = [], [], []
 
         def folded(heading: re.Match | None = None) -> str:
             text = filled("section.md", claims=claims, code=code, marks=MARKS)
@@ -147,7 +174,7 @@ class Executed:
             code.clear()
             return text + (heading[0] if heading else "")
 
-        for cell in self.cells:
+        for cell in own:
             cells.append(cell | {"metadata": {k: v for k, v in cell["metadata"].items() if k not in _RUN}})
             tags = cell["metadata"].get("tags", [])
             if cell["cell_type"] != "code":
@@ -165,10 +192,27 @@ class Executed:
                     cells.append(_markdown("notes", text))
         if text := folded():
             cells.append(_markdown("last", text))
-        kept = ("kernelspec", "language_info")
-        metadata = {key: value for key, value in self.notebook["metadata"].items() if key in kept}
-        page = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
-        return json.dumps(page, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+        return cells
+
+
+def parts(chapter: str, cells: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Cells of a chapter by the name of their page, in order.
+
+    Sections whose heading's cell is tagged `appendix` stand on one page of their own, "NAME_more"; a section
+    ends where a cell begins with the heading of the next.
+    """
+    pages, to = {chapter: []}, chapter
+    for cell in cells:
+        if cell["cell_type"] == "markdown" and _SECTION.match("".join(cell["source"])):
+            to = f"{chapter}_more" if "appendix" in cell["metadata"].get("tags", []) else chapter
+        pages.setdefault(to, []).append(cell)
+    return pages
+
+
+def _titles(cells: list[dict[str, Any]]) -> list[str]:
+    """What the headings of these cells say, but for those of sub-sections."""
+    sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
+    return [found for source in sources for found in _TITLE.findall(source)]
 
 
 def _shown(outputs: list[Any], claims: list[tuple[str, str]], broken: Collection[str]) -> list[Any]:

@@ -66,6 +66,7 @@ def match_checks(
     results: dict[str, dict] = {}
     problems = []
     for name, notebook in executed.items():
+        places = notebook.places
         for result in notebook.checks:
             id, claim = result["id"], ledger.get(result["id"])
             if claim is None or claim.chapter != name:
@@ -74,7 +75,7 @@ def match_checks(
             elif id in results:
                 problems.append(f"{id}: chapter {name} checks it more than once; expected one check")
             else:
-                results[id] = compared(claim, result)
+                results[id] = compared(claim, result) | {"page": places[id]}
     checked = [Checked(claim, results.get(claim.id)) for claim in ledger.values()]
     for claim, result, kind in ((entry.claim, entry.result, entry.kind) for entry in checked):
         if kind == "unchecked" and claim.chapter in executed:

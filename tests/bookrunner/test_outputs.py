@@ -66,8 +66,9 @@ def test_half_of_a_character_is_kept_as_it_is(tmp_path):
     write_executed(path, executed_with(**text), dict(RUN))
     executed = read_executed(path)
     assert executed.notebook["cells"][0]["outputs"][0]["data"] == text
-    write_if_changed(tmp_path / "page.ipynb", executed.page())
-    assert json.loads((tmp_path / "page.ipynb").read_text()) == json.loads(executed.page())
+    page = executed.pages()["01_x"]
+    write_if_changed(tmp_path / "page.ipynb", page)
+    assert json.loads((tmp_path / "page.ipynb").read_text()) == json.loads(page)
 
 
 DAMAGE = {
@@ -116,7 +117,7 @@ TABLE = {"data": {"text/html": "<table></table>"}}
 
 def page_of(*cells, broken=()):
     executed = Executed({"cells": [*cells], "metadata": {"preflearn": {"run": RUN}}})
-    return json.loads(executed.page(broken=broken))["cells"][1:]
+    return json.loads(executed.pages(broken=broken)["01_x"])["cells"][1:]
 
 
 def test_claims_and_hidden_code_of_a_section_stand_at_its_end():
@@ -172,3 +173,36 @@ def test_a_contradiction_and_what_is_in_doubt_stay_in_sight(changes, broken):
     if broken:
         assert output["data"]["text/html"].startswith('<details open class="claim"')
         assert output["data"]["text/html"].endswith("computed again.</p></details>")
+
+
+def test_sections_of_the_appendix_have_a_page_of_their_own():
+    """The notebook stays whole: any section may be one, and each claim is found where it is shown."""
+    aside = text("(sec-b)=\n## B") | {"metadata": {"tags": ["appendix"]}}
+    cells = [
+        text("# T\n\nWords."),
+        code("check(1)", badge("P1-01"), tags=["hide-input"]),
+        aside,
+        text("More.\n\n### Below"),
+        code("check(2)", badge("P1-02"), tags=["hide-input"]),
+        text("## C"),
+        code("c"),
+    ]
+    executed = Executed({"cells": cells, "metadata": {"preflearn": {"run": RUN}}})
+    assert executed.places == {"P1-01": "01_x", "P1-02": "01_x_more"}
+    pages = {name: json.loads(page)["cells"] for name, page in executed.pages().items()}
+    main, more = ("\n".join(cell["source"] for cell in pages[name]) for name in ("01_x", "01_x_more"))
+    assert 'id="check-P1-01"' in main
+    assert 'id="check-P1-02"' in more
+    assert "## B" not in main
+    assert "## C" in main
+    assert "{doc}`The appendix of this chapter <01_x_more>`: B." in main
+    assert "# Appendix: T\n" in more
+    assert "{doc}`the chapter <01_x>`" in more
+    assert more.index("More.") < more.index("check(2)")
+    assert len(pages["01_x"]) + len(pages["01_x_more"]) > len(cells)
+
+
+def test_a_chapter_without_appendix_has_one_page_and_no_link():
+    executed = Executed({"cells": [text("# T")], "metadata": {"preflearn": {"run": RUN}}})
+    assert list(executed.pages()) == ["01_x"]
+    assert "appendix" not in "".join(cell["source"] for cell in json.loads(executed.pages()["01_x"])["cells"])
