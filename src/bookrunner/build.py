@@ -189,7 +189,7 @@ def _header(project: Project, chapter: Chapter, full: Executed) -> dict[str, Any
         "versions": about["versions"],
         "parameters": about["parameters"],
         "wall_time_s": full.run["seconds"],
-        "data": {f"{file['dataset']}/{file['file']}": file["sha256"][:16] for file in about["data"]},
+        "data": {name[5:]: sha256[:16] for name, sha256 in about["read"].items() if name.startswith("data ")},
         "replaced": full.replaced,
         "cells": chapter.code,
     }

@@ -17,7 +17,7 @@ import pandas as pd
 from bookrunner.files import digest, file_name, locked, write_atomically
 from bookrunner.parameters import check_names, explained, grid_values, require, typed
 from bookrunner.project import Chapter, Project, find_project
-from bookrunner.records import csv_text, parsed_table, read_table
+from bookrunner.records import csv_text, note_read, parsed_table, read_table
 
 if TYPE_CHECKING:
     from bookrunner.tasks import Outcome
@@ -253,6 +253,8 @@ def _columns(
 def swept(chapter_name: str, name: str, grid: Grid) -> pd.DataFrame:
     """What all points of a finished sweep of this project recorded under a name with several rows.
 
+    The data that points read count as read by who asks.
+
     Parameters
     ----------
     chapter_name : str
@@ -271,8 +273,10 @@ def swept(chapter_name: str, name: str, grid: Grid) -> pd.DataFrame:
     FileNotFoundError
         If the sweep has not been run, or recorded no such table; the message says the command.
     ValueError
-        If a point failed.
+        If a point failed, or was run by other code than the present, or with other data.
     """
+    from bookrunner import keys, outputs, tasks  # late, as in `run_sweep`
+
     project = find_project()
     chapter = project.chapter(chapter_name)
     points, stem = planned(chapter, grid)
@@ -286,4 +290,15 @@ def swept(chapter_name: str, name: str, grid: Grid) -> pd.DataFrame:
         raise FileNotFoundError(f"there is no {path}.{name}.csv; expected what this leaves: {command}")
     wrong = sum(status != "done" for status in main["status"])
     require(not wrong, wrong, f"the number of points that failed in {path}.csv", f"none; again: {command}")
+    state, changed = keys.State(project), set[str]()
+    for point in points:
+        target = tasks.task_of(chapter, point, _folder(project, chapter)).target
+        if executed := outputs.read_executed(target):
+            changed |= {*state.changes(executed)}
+            for read, content in executed.provenance["read"].items():
+                if read.startswith("data "):
+                    note_read(read, content)
+    require(
+        not changed, sorted(changed), f"what changed since {path}.csv was made", f"nothing; again: {command}"
+    )
     return found

@@ -42,8 +42,25 @@ WORDS = {
     "forecast_s": "seconds of the processor of the forecasts",
     "fit_mb": "megabytes that the fit needed at its peak",
     "forecast_mb": "megabytes that the forecasts needed at their peak",
+    "n_pairs": "pairs to learn from",
+    "n_features": "features, of ratings the other users whose ratings are known",
+    "n_items": "items to learn from",
+    "tie_share": "share of ties among the pairs to learn from",
+    "n_comparisons": "pairs of items that the rankings to learn from decide",
+    "n_asked": "items in a forecast order, of users their mean",
+    "n_users": "users of the unit",
+    "n_train": "matches to learn from",
+    "n_test": "matches to forecast",
+    "players": "players or teams",
+    "per_player": "matches to learn from, by player",
+    "ties": "share of draws among the matches",
+    "noise": "standard deviation of the noise in units of that of the scores",
+    "missing": "share of the features that learners do not see",
+    "explained": "share of the variance of the scores that all features explain",
+    "nonlinear": "1 in the non-linear world, else 0",
+    "least": "the error rate of the true scores with the best threshold",
 }
-"""What the columns of a table of runs mean; the others are facts of a problem."""
+"""What the columns of a table of runs mean."""
 
 
 def tasks(profile: str) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from preflearn.checks import Floats
+from preflearn.checks import Floats, check_choice
 from preflearn.ground import NotIdentifiedWarning, QueryKFold
 from preflearn.ground.diagnosis import without_features
 from preflearn.metrics import best_threshold, threshold
@@ -103,6 +103,7 @@ def problem(name: str) -> Problem:
     """
     domain, draw = name.split("/")
     world, *moved = domain.split()
+    check_choice(world, "the world", WORLDS)
     at = BASE | {factor: type(BASE[factor])(value) for factor, value in (one.split("=") for one in moved)}
     X, index, gap, y = drawn_world(world, int(draw), **at)
     n = at["comparisons"]

@@ -232,6 +232,12 @@ def test_a_chapter_reads_what_was_swept(tmp_path, monkeypatch):
     assert len(records._READ) == 2
     assert all(name.startswith("table _build/sweeps/") and read for name, read in records._READ.items())
     assert {name: State(project)[name] for name in records._READ} == records._READ
+    path = tmp_path / "notebooks" / "01_first.ipynb"
+    source = path.read_text()
+    path.write_text(source.replace("1 / ", "1.0 / "))
+    with pytest.raises(ValueError, match=rf"since _build.* is \['point 01_first'\].*; again: {command}"):
+        swept("first", "runs", grid)
+    path.write_text(source)
     with pytest.raises(FileNotFoundError, match=r"no _build.*none.csv"):
         swept("first", "none", grid)
     run_sweep(project, "first", {"seed": "1,3"})

@@ -7,7 +7,7 @@ import pytest
 from preflearn.pairs import Pairs
 from preflearn.ranking import Davidson
 from studies.ch17_protocol import entry
-from studies.ch17_worlds import BASE, LEARNERS, Named, drawn_world, problem, settings, tasks
+from studies.ch17_worlds import BASE, DRAWS, LEARNERS, WORLDS, Named, drawn_world, problem, settings, tasks
 
 BY_NAME = {one.name: one for one in LEARNERS}
 
@@ -15,10 +15,15 @@ BY_NAME = {one.name: one for one in LEARNERS}
 def test_names_say_what_differs_and_facts_say_all():
     full = tasks("full")
     assert set(tasks("quick")) < set(full)
-    assert len(full) == len(set(full)) == 2 * 3 * len(settings())
+    assert len(full) == len(set(full)) == len(WORLDS) * DRAWS * len(settings())
     facts = problem("non-linear comparisons=50 features=20/1").facts
     assert (facts["n_pairs"], facts["n_features"], facts["n_items"], facts["nonlinear"]) == (50, 20, 100, 1)
     assert (facts["noise"], facts["missing"], facts["explained"]) == (1.0, 0.0, 1.0)
+
+
+def test_a_world_that_is_none_is_named():
+    with pytest.raises(ValueError, match="the world is 'stepped'; expected one of"):
+        problem("stepped comparisons=50/0")
 
 
 @pytest.mark.parametrize("name", ["linear comparisons=50/0", "non-linear items=300/1", "linear items=10/2"])
