@@ -145,7 +145,8 @@ def test_chapter_is_read_in_one_sitting(path):
 def test_chapter_opens_with_its_box_and_has_the_four_items(path):
     first = "".join(cells(path, "markdown")[0]["source"])
     assert re.search(r"^#[^#].*\?$", first, re.MULTILINE), "a chapter asks a question"
-    assert "```{admonition} In one minute" in first
+    (minute,) = re.findall(r"^```\{admonition\} In one minute\n:class: tip\n(.*?)^```$", first, re.S | re.M)
+    assert prose_words(minute) <= 90
     assert "four_items(" in "".join("".join(cell["source"]) for cell in cells(path))
     assert "incidence matrix" in "".join("".join(cell["source"]) for cell in cells(path, "markdown"))
 

@@ -32,10 +32,16 @@ RULES = {
     "uncued": "what scrolls sideways shows that there is more",
     "numbers": "no equation runs into its number",
     "equations": "no numbered equation has to scroll on a wide page",
+    "height": "a chapter is at most 15,000 pixels high on a wide page",
+    "words": "a chapter shows at most 5,000 words, formulas and code included",
+    "paragraphs": "no paragraph has more than 120 words",
+    "picture": "a chapter shows a figure or an explorer within its first 2,500 pixels",
     "bars": "claims and bars of folded code take a small part of the height of a wide page",
     "axe": "axe finds nothing serious or critical",
 }
 MOST_BARS = 0.08  # of the height, before anything is opened
+SHAPE = {"height": 15_000, "words": 5_000, "paragraphs": 120, "picture": 2_500}  # of a chapter, as well
+_CHAPTER = re.compile(r"chapters/\d\d_(?!.*_more)")
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _MATH_DONE = "() => typeof MathJax === 'undefined' || MathJax.startup.promise.then(() => true)"
 
@@ -152,7 +158,9 @@ def inspect(
         (second,) = set(WINDOWS) - {first}
         found: dict[int, dict[str, list[str]]] = {width: {rule: [] for rule in RULES} for width in WINDOWS}
         found[first]["landing"] = seen.ask("hidden", anchors[-1:], False)
-        found[first]["bars"] = seen.ask("bars", MOST_BARS) if first > 1000 else []
+        if first > 1000:
+            found[first]["bars"] = seen.ask("bars", MOST_BARS)
+            found[first] |= seen.ask("shape", SHAPE) if _CHAPTER.match(name) else {}
         found[first]["anchors"] = seen.ask("hidden", anchors, True)
         seen.unfold()
         found[first] |= seen.ask("layout")

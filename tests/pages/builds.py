@@ -6,8 +6,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import yaml
+
 ROOT = Path(__file__).parents[2]
 HTML = ROOT / "_build" / "html"
+
+
+def contents() -> list[str]:
+    """The pages that the table of contents names, in its order: the first, chapters, and their appendices."""
+    toc = yaml.safe_load((ROOT / "book" / "_toc.yml").read_text("utf-8"))
+    entries = [entry for part in toc["parts"] for entry in part["chapters"]]
+    below = [[entry["file"], *(one["file"] for one in entry.get("sections", []))] for entry in entries]
+    return [toc["root"], *(name for names in below for name in names)]
 
 
 def build() -> subprocess.CompletedProcess[str]:

@@ -151,6 +151,22 @@ window.probes = (() => {
     return share > most ? [`${said} ${tallest.map(name).join(" and ")}`] : [];
   };
 
+  // What a chapter shows before anything is opened.
+  const shape = (most) => {
+    const top = main.getBoundingClientRect().top;
+    const height = Math.round(main.getBoundingClientRect().height);
+    const count = (element) => element.innerText.split(/\s+/).filter(Boolean).length;
+    const pictures = all("figure, .explorer").filter(shown).map((element) => element.getBoundingClientRect().top - top);
+    const first = Math.round(Math.min(...pictures));
+    return {
+      height: height > most.height ? [`${name(main)} is ${height} high`] : [],
+      words: count(main) > most.words ? [`${name(main)} has ${count(main)} words`] : [],
+      paragraphs: all("p").filter((element) => shown(element) && count(element) > most.paragraphs)
+        .map((element) => `${name(element)} has ${count(element)} words`),
+      picture: first > most.picture ? [`the first picture in ${name(main)} is at ${first}`] : [],
+    };
+  };
+
   const layout = () => {
     // The copy of each equation for screen readers lies in a box of one pixel, but would count as content.
     const hide = addStyle("mjx-assistive-mml { display: none !important }");
@@ -218,5 +234,5 @@ window.probes = (() => {
         .map((node) => `${rule.id} (${rule.impact}): ${node.target.join(" ")} ${node.any[0]?.message ?? rule.help}`));
   };
 
-  return { bars, hidden, unfold, layout, simplify, axeFinds };
+  return { bars, shape, hidden, unfold, layout, simplify, axeFinds };
 })();

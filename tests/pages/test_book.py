@@ -7,9 +7,8 @@ import re
 from urllib.parse import unquote
 
 import pytest
-import yaml
 from pages.browser import page_names
-from pages.builds import ROOT, build
+from pages.builds import ROOT, build, contents
 
 from bookrunner.ledger import UNCOMPUTED, load_ledger
 
@@ -20,6 +19,12 @@ def page(book, name):
     return (book / "chapters" / f"{name}.html").read_text("utf-8")
 
 
+def pages(book, chapter):
+    """The texts of a chapter's pages, by name: its own, and that of its appendix."""
+    names = [chapter, f"{chapter}_more"]
+    return {name: page(book, name) for name in names if f"chapters/{name}" in contents()}
+
+
 def test_second_build_executes_and_renders_nothing(book):
     done = build()
     assert done.returncode == 0, done.stdout + done.stderr
@@ -28,10 +33,7 @@ def test_second_build_executes_and_renders_nothing(book):
 
 
 def test_every_page_of_the_contents_is_there(book):
-    toc = yaml.safe_load((ROOT / "book" / "_toc.yml").read_text())
-    files = [chapter["file"] for part in toc["parts"] for chapter in part["chapters"]]
-    missing = [name for name in [toc["root"], *files] if not (book / f"{name}.html").is_file()]
-    assert missing == []
+    assert [name for name in contents() if not (book / f"{name}.html").is_file()] == []
 
 
 LINK = re.compile(r'<[^>]*\s(?:href|src)="([^":#?]*)(?:\?[^"#]*)?(?:#([^"]*))?"')  # none to another host
@@ -71,18 +73,20 @@ def test_broken_links_are_found_and_good_ones_are_not(tmp_path):
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_chapter_page_is_whole(book, chapter):
-    text = page(book, chapter)
-    article = text[text.index("<article") : text.index("</article>")]
-    assert "Traceback" not in article
-    assert "output stderr" not in article  # such as a warning
-    assert not re.search(r"\[\?\]|undefined label|<strong>\?\?</strong>", article)
-    figures = re.findall(r"<figure.*?</figure>", article, re.DOTALL)
-    assert figures
-    for figure in figures:
-        assert re.search(r'<img[^>]* alt="[^"]{40,}"', figure), figure[:300]
-        assert "caption-number" in figure
-    prose = re.sub(r"<(pre|script).*?</\1>", "", article, flags=re.DOTALL)
-    assert re.findall(r"\$[^$\n]+\$", prose) == []  # MathJax does not look at Markdown that a cell displays
+    texts = pages(book, chapter).values()
+    articles = [text[text.index("<article") : text.index("</article>")] for text in texts]
+    for article in articles:
+        assert "Traceback" not in article
+        assert "output stderr" not in article  # such as a warning
+        assert not re.search(r"\[\?\]|undefined label|<strong>\?\?</strong>", article)
+        for figure in re.findall(r"<figure.*?</figure>", article, re.DOTALL):
+            assert re.search(r'<img[^>]* alt="[^"]{40,}"', figure), figure[:300]
+            assert "caption-number" in figure
+        prose = re.sub(r"<(pre|script).*?</\1>", "", article, flags=re.DOTALL)
+        # MathJax does not look at Markdown that a cell displays.
+        assert re.findall(r"\$[^$\n]+\$", prose) == []
+    article = articles[0]
+    assert "<figure" in article
     assert 'class="math' in article
     assert 'class="eqno"' in article
     assert "proof" in article
@@ -91,12 +95,12 @@ def test_chapter_page_is_whole(book, chapter):
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_verdicts_of_a_chapter_link_both_ways(book, chapter):
-    text, ledger = page(book, chapter), (book / "chapters" / "claims.html").read_text("utf-8")
+    texts, ledger = pages(book, chapter), page(book, "claims")
     for claim in load_ledger().values():
         if claim.chapter == chapter and claim.verdict not in UNCOMPUTED:
-            assert f'id="check-{claim.id}"' in text
-            assert f"{chapter}.html#check-{claim.id}" in ledger
-    assert "claim-contradiction" not in text
+            (name,) = (name for name, text in texts.items() if f'id="check-{claim.id}"' in text)
+            assert f"{name}.html#check-{claim.id}" in ledger
+    assert "claim-contradiction" not in "".join(texts.values())
 
 
 def test_claims_page_counts_the_ledger(book):
@@ -146,7 +150,7 @@ def imported(chapter):
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_chapter_leads_to_the_reference_of_what_it_uses(book, chapter):
-    text, names = page(book, chapter), set(imported(chapter))
+    text, names = "".join(pages(book, chapter).values()), set(imported(chapter))
     assert names
     assert [name for name in names if not re.search(rf'href="../api/\w+.html#{re.escape(name)}"', text)] == []
     classes = {name.rpartition(".")[2] for name in names if name.rpartition(".")[2][0].isupper()}
