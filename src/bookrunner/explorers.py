@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from bookrunner.files import forms
 from bookrunner.parameters import require, show, with_extra
-from bookrunner.records import filled, plain_scalar
+from bookrunner.records import filled, for_both_themes, plain_scalar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -140,4 +140,4 @@ def _svg(figure: Figure) -> str:
     with plt.rc_context({"svg.hashsalt": "explorer"}):
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     plt.close(figure)
-    return base64.b64encode(buffer.getvalue()).decode("ascii")
+    return base64.b64encode(for_both_themes(buffer.getvalue().decode("utf-8")).encode()).decode("ascii")

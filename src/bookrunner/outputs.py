@@ -13,13 +13,14 @@ from typing import Any
 
 from bookrunner.files import check_form, digest, write_atomically
 from bookrunner.ledger import CLAIM_MIME, MARKS
-from bookrunner.records import PROVENANCE_MIME, RECORD_MIME, filled
+from bookrunner.records import PROVENANCE_MIME, RECORD_MIME, filled, for_both_themes
 from bookrunner.yardstick import SELECTION_MIME
 
 INJECTED_TAG = "injected-parameters"
 PROVENANCE_TAG = "preflearn-provenance"
 
 DOUBT = "What rests on these numbers has to be computed again."
+_SVG = "image/svg+xml"
 _RUN = ("papermill", "execution")
 # A heading of a section, with the labels before it.
 _SECTION = re.compile(r"^(?:\(\S+\)=\s*)*## ", re.MULTILINE)
@@ -221,6 +222,8 @@ def _shown(outputs: list[Any], claims: list[tuple[str, str]], broken: Collection
     for output in outputs:
         data = output.get("data", {})
         shown = {mime: content for mime, content in data.items() if mime not in _OURS}
+        if _SVG in shown:
+            shown[_SVG] = for_both_themes("".join(shown[_SVG]))
         if (claim := data.get(CLAIM_MIME)) is not None:
             badge = "".join(shown["text/html"])
             if claim.get("record") in broken:

@@ -11,7 +11,7 @@ import pandas as pd
 from bookrunner import ledger as _ledger
 from bookrunner.ledger import UNCOMPUTED, Claim, compared, evidence_line, form_lines, headline
 from bookrunner.outputs import DOUBT, Executed
-from bookrunner.records import filled
+from bookrunner.records import filled, for_both_themes
 from bookrunner.tasks import duration
 
 
@@ -119,7 +119,7 @@ def figures(page: str, executed: Mapping[str, Executed]) -> dict[str, str]:
             name = cell["metadata"].get("mystnb", {}).get("figure", {}).get("name")
             for output in cell.get("outputs", []) if name and f"chapters/{name}.svg" in page else []:
                 if svg := output.get("data", {}).get("image/svg+xml"):
-                    drawn[f"{name}.svg"] = "".join(svg)
+                    drawn[f"{name}.svg"] = for_both_themes("".join(svg))
     return drawn
 
 

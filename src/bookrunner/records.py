@@ -50,6 +50,14 @@ def filled(template: str, **values: Any) -> str:
     return Environment(loader=loader, undefined=StrictUndefined).get_template(template).render(values)
 
 
+def for_both_themes(svg: str) -> str:
+    """A drawing on white that takes the ground and the ink of dark pages where its reader chose these.
+
+    A browser asks an image for the scheme of the page that shows it; colours of data stay as they are.
+    """
+    return re.sub(r"<svg[^>]*>", lambda found: found[0] + filled("dark.html"), svg, count=1)
+
+
 def project_file(relative: str, root: Path | None = None) -> Path:
     """A file of the project: of the one that is being built (PREFLEARN_ROOT), else of the installation.
 

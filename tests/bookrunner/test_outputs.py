@@ -8,6 +8,7 @@ import pytest
 from bookrunner.files import digest, write_atomically, write_if_changed
 from bookrunner.outputs import Executed, read_executed, write_executed
 from bookrunner.records import PROVENANCE_MIME
+from preflearn.plots import COLOURS
 
 RUN = {"chapter": "01_x", "profile": "quick", "parameters": {}, "date": "", "seconds": 1, "inputs": {}}
 ABOUT = {"versions": {}, "data": [], "parameters": {}, "modules": [], "read": {}}
@@ -206,3 +207,16 @@ def test_a_chapter_without_appendix_has_one_page_and_no_link():
     executed = Executed({"cells": [text("# T")], "metadata": {"preflearn": {"run": RUN}}})
     assert list(executed.pages()) == ["01_x"]
     assert "appendix" not in "".join(cell["source"] for cell in json.loads(executed.pages()["01_x"])["cells"])
+
+
+def test_a_drawing_takes_the_ground_of_a_dark_page_and_keeps_the_colours_of_data():
+    drawing = ['<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg" width="9">', "<g/></svg>"]
+    (cell,) = page_of(code("draw()", {"data": {"image/svg+xml": drawing}}))[:1]
+    shown = cell["outputs"][0]["data"]["image/svg+xml"]
+    assert re.fullmatch(
+        r'<\?xml.*?>\n<svg [^>]*width="9"><style>@media .*</style>\s*<g/></svg>', shown, re.DOTALL
+    )
+    assert shown.count("<style>") == 1
+    changed = set(re.findall(r'\[style\*="\w+: (#\w+)"\]', shown))
+    assert changed == {"#ffffff", "#000000", "#dddddd"}
+    assert changed.isdisjoint(colour.lower() for name, colour in COLOURS.items() if name != "black")
