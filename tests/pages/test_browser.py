@@ -1,9 +1,11 @@
 """The built book in a browser: every page in both themes, on a wide screen and on a telephone."""
 
 import html
+import io
 import re
 
 import pytest
+from matplotlib.image import imread
 from pages.browser import (
     RULES,
     THEMES,
@@ -16,7 +18,7 @@ from pages.browser import (
     served,
     window,
 )
-from pages.builds import ROOT, contents
+from pages.builds import contents
 
 from bookrunner.ledger import load_ledger
 
@@ -236,6 +238,14 @@ def test_a_link_from_the_ledger_opens_the_claim_and_its_fold(browser, site, them
         badge.get_by_role("link", name=claim.id).click()
         sync_api.expect(entry.get_by_role("link").first).to_be_in_viewport(timeout=60_000)
         assert seen.errors == []
+
+
+@pytest.mark.parametrize(("theme", "ground"), [("light", 255), ("dark", 18)])
+def test_a_figure_has_the_ground_of_its_page(browser, site, theme, ground):
+    with window(browser, theme) as context, opened(context, site, f"{NUMBERED[0]}.html") as seen:
+        picture = seen.page.locator("article figure img").first.screenshot()
+    corner = imread(io.BytesIO(picture))[2, 2, :3] * 255
+    assert corner.round().tolist() == [ground] * 3
 
 
 def test_no_code_of_checks_and_figures_is_printed(browser, site):
