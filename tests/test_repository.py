@@ -44,6 +44,34 @@ def test_environment_for_conda_is_that_of_pip():
     assert {*conda, *pip} == DIRECT | {f"python{PROJECT['requires-python']}", "pip", "--editable ."}
 
 
+IMPORTED = {"scikit-learn": "sklearn", "pyyaml": "yaml", "sphinxcontrib-bibtex": "sphinxcontrib.bibtex"}
+IMPORTED |= {"ipykernel": "IPython"}  # which comes with it
+RUN = {
+    "ruff": "ruff check",
+    "basedpyright": "basedpyright",
+    "pytest-xdist": "--dist",
+    "pytest-cov": "--cov",
+}
+
+
+def test_every_dependency_is_used():
+    """Imported somewhere, named in the book's configuration, or an option of the test command."""
+    folders = ("src", "tests", "benchmarks", "notebooks")
+    paths = [
+        path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".ipynb")
+    ]
+    code = "\n".join(path.read_text("utf-8") for path in paths if path != Path(__file__))
+    loaded = (ROOT / "_config.yml").read_text("utf-8")
+    commands = (ROOT / "Makefile").read_text("utf-8")
+    unused = []
+    for name in (re.match(r"[\w.-]+", entry)[0] for entry in DIRECT):
+        module = re.escape(IMPORTED.get(name, name.replace("-", "_")))
+        use = RUN[name] in commands if name in RUN else re.search(rf"(?:import |from |\"){module}\b", code)
+        if not use and not re.search(rf"- ({module}|{name})$", loaded, re.MULTILINE):
+            unused.append(name)
+    assert not unused, unused
+
+
 def test_constraints_pin_every_direct_dependency():
     lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
     assert all(re.fullmatch(r"[\w.\-]+==[\w.+!]+", line) for line in lines)
