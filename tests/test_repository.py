@@ -44,6 +44,16 @@ def test_environment_for_conda_is_that_of_pip():
     assert {*conda, *pip} == DIRECT | {f"python{PROJECT['requires-python']}", "pip", "--editable ."}
 
 
+def test_one_version_is_named_everywhere_and_the_changelog_begins_with_it():
+    """Its release is the first entry, short enough to be read, with the day of CITATION.cff."""
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    releases = re.findall(r"^## (\S+) \((\S+)\)$", text, re.MULTILINE)
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert releases[0] == (PROJECT["version"], str(citation["date-released"]))
+    assert citation["version"] == PROJECT["version"]
+    assert [len(entry.splitlines()) <= 60 for entry in text.split("\n## ")[1:]] == [True] * len(releases)
+
+
 def test_constraints_pin_every_direct_dependency():
     lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
     assert all(re.fullmatch(r"[\w.\-]+==[\w.+!]+", line) for line in lines)
