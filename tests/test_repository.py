@@ -279,7 +279,8 @@ def test_nobody_is_told_to_install_a_name_of_the_index_that_is_not_ours():
 WHOLE = {
     *("test_coming_from_kickscore", "test_coming_from_choix", "test_coming_from_scikit_learn"),
     "test_coming_from_trueskill_through_time",
-    *("test_commands", "test_guide", "test_imports", "test_primer", "test_repository", "test_scaling"),
+    *("test_commands", "test_guide", "test_imports", "test_primer", "test_readme", "test_repository"),
+    "test_scaling",
     "test_searches_in_parallel",
     *(
         "pages/test_book",
