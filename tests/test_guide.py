@@ -55,18 +55,42 @@ def test_there_are_eight_situations_and_a_section_each():
         assert "{doc}`" in SOURCES[f"{part}-out"], "the chapter"
 
 
-def test_readme_and_the_front_page_have_the_same_table_and_begin_with_it():
+def test_readme_and_the_front_page_have_the_same_table():
     readme, front = ((ROOT / name).read_text("utf-8") for name in ("README.md", "book/index.md"))
     assert rows(readme) == ROWS
     assert rows(front) == ROWS
-    assert readme.index("| I have |") < readme.index("![")
-    assert front.index("| I have |") < front.index("\n## ")
-    head = readme[: readme.index("![")]
-    assert all((ROOT / path).is_file() for path in re.findall(r"\]\((notebooks/[^)]+)\)", head))
+    head = readme[readme.index("| I have |") :].split("\n\n")[0]
+    paths = re.findall(r"\]\((notebooks/[^)]+)\)", head)
+    assert len(paths) == len(ROWS)
+    assert all((ROOT / path).is_file() for path in paths)
     links = dict(re.findall(r"\[`(\w+)`\]\((src/[^)]+)\)", head))
     assert list(links) == [name for _, name in ROWS.values()]
     for name, path in links.items():
         assert re.search(rf"^(class|def) {name}\b", (ROOT / path).read_text("utf-8"), re.MULTILINE)
+
+
+DOORS = ["I have comparisons and want an answer", "I want to understand", "I am an author or a referee"]
+
+
+def test_readme_and_the_front_page_have_three_doors_in_one_order():
+    readme, front = ((ROOT / name).read_text("utf-8") for name in ("README.md", "book/index.md"))
+    doors = re.findall(r"^:::\{card\} \{doc\}`(.*?) <([\w/]+)>`$", front, re.MULTILINE)
+    assert doors == list(zip(DOORS, ["chapters/guide", "paths", "chapters/claims"], strict=True))
+    assert front.index(":::{card}") < front.index("\n## "), "in the first screen"
+    assert [title for title in re.findall(r"^## (.*)", readme, re.MULTILINE) if title in DOORS] == DOORS
+
+
+def test_the_ways_through_the_book_say_what_they_cost():
+    """Twenty minutes a chapter, as the page says, and each chapter is on some way."""
+    text = (ROOT / "book" / "paths.md").read_text("utf-8")
+    assert "some twenty minutes" in text
+    ways = re.findall(r"^\|.*\| (\{doc\}.*) \| (\d+) \|$", text, re.MULTILINE)
+    assert len(ways) >= 5
+    named = [re.findall(r"`(\d+) <chapters/((\d\d)_\w+)>`", way) for way, _ in ways]
+    assert [20 * len(names) for names in named] == [int(minutes) for _, minutes in ways]
+    assert all(int(number) == int(file[:2]) for names in named for number, file, _ in names)
+    chapters = {path.stem for path in (ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb")}
+    assert {file for names in named for _, file, _ in names} == chapters
 
 
 @pytest.mark.parametrize("part", PARTS)

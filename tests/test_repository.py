@@ -72,6 +72,16 @@ def test_every_dependency_is_used():
     assert not unused, unused
 
 
+def test_one_version_is_named_everywhere_and_the_changelog_begins_with_it():
+    """Its release is the first entry, short enough to be read, with the day of CITATION.cff."""
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    releases = re.findall(r"^## (\S+) \((\S+)\)$", text, re.MULTILINE)
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert releases[0] == (PROJECT["version"], str(citation["date-released"]))
+    assert citation["version"] == PROJECT["version"]
+    assert [len(entry.splitlines()) <= 60 for entry in text.split("\n## ")[1:]] == [True] * len(releases)
+
+
 def test_constraints_pin_every_direct_dependency():
     lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
     assert all(re.fullmatch(r"[\w.\-]+==[\w.+!]+", line) for line in lines)
@@ -297,7 +307,8 @@ def test_nobody_is_told_to_install_a_name_of_the_index_that_is_not_ours():
 WHOLE = {
     *("test_coming_from_kickscore", "test_coming_from_choix", "test_coming_from_scikit_learn"),
     "test_coming_from_trueskill_through_time",
-    *("test_commands", "test_guide", "test_imports", "test_primer", "test_repository", "test_scaling"),
+    *("test_commands", "test_guide", "test_imports", "test_primer", "test_readme", "test_repository"),
+    "test_scaling",
     "test_searches_in_parallel",
     *(
         "pages/test_book",
@@ -347,8 +358,8 @@ BUDGETS = {
     "ranking": 748,
     "analogy": 855,
     "datasets": 542,
-    "studies": 2_807,
-    "bookrunner": 2_062,
+    "studies": 2_825,
+    "bookrunner": 2_122,
 }
 # bookrunner: 114 lines more than planned, for one meaning a word, leads in words and choices that say whether
 # they sit at an end (the yardstick), errata and the tool of claims; 35 for links to the reference; the rest

@@ -106,9 +106,11 @@ def collect(project: Project, state: State) -> list[str]:
     shown = shown_chapters(project)
     checked, problems = match_checks(state.ledger, shown)
     broken, again = dict[str, list[str]](), dict[str, list[str]]()
+    recorded = dict[str, Mapping[str, Any]]()
     for name, executed in shown.items():
+        records = records_of(project.recorded, name)
+        recorded |= {record: kept.header for record, kept in records.items()}
         if not executed.run["parameters"]:  # a run with the chapter's own is a witness
-            records = records_of(project.recorded, name)
             broken |= broken_witnesses(records, executed)
             again |= to_run_again(records, project.chapter(name), state)
     print(filled("warnings.txt", shown=shown, again=again), end="")
@@ -121,7 +123,8 @@ def collect(project: Project, state: State) -> list[str]:
     }
     for notebook in shown.values():
         pages |= {f"{name}.ipynb": text for name, text in notebook.pages(url, broken).items()}
-    pages |= collected(checked, shown, broken, again)
+    commit = _git(project, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
+    pages |= collected(checked, shown, broken, again, recorded, commit)
     pages |= figures(front.read_text("utf-8") if front.is_file() else "", shown)
     for name, text in pages.items():
         write_if_changed(project.pages / name, text)
@@ -180,12 +183,10 @@ def record_chapter(project: Project, name: str, agreed: Callable[[], bool], **op
 
 def _header(project: Project, chapter: Chapter, full: Executed) -> dict[str, Any]:
     about = full.provenance
-    command = shlex.join(["git", "-C", str(project.root), "rev-parse", "HEAD"])
-    status, commit = subprocess.getstatusoutput(command)
     return {
         "chapter": chapter.name,
         "date": full.run["date"],
-        "commit": None if status else commit,  # outside of git
+        "commit": _git(project, "rev-parse", "HEAD"),
         "versions": about["versions"],
         "parameters": about["parameters"],
         "wall_time_s": full.run["seconds"],
@@ -193,3 +194,9 @@ def _header(project: Project, chapter: Chapter, full: Executed) -> dict[str, Any
         "replaced": full.replaced,
         "cells": chapter.code,
     }
+
+
+def _git(project: Project, *words: str) -> str | None:
+    """What git says of the project; None outside of git."""
+    status, said = subprocess.getstatusoutput(shlex.join(["git", "-C", str(project.root), *words]))
+    return None if status else said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
@@ -13,6 +14,8 @@ from bookrunner.ledger import UNCOMPUTED, Claim, compared, evidence_line, form_l
 from bookrunner.outputs import DOUBT, Executed
 from bookrunner.records import filled, for_both_themes
 from bookrunner.tasks import duration
+
+_STATIC = re.compile(r"data:image/svg\+xml;base64,([\w+/=]+)")  # the static figure in an explorer
 
 
 @dataclass(frozen=True)
@@ -90,19 +93,24 @@ def collected(
     executed: Mapping[str, Executed],
     broken: Mapping[str, Sequence[str]] | None = None,
     again: Mapping[str, Sequence[str]] | None = None,
+    recorded: Mapping[str, Mapping] | None = None,
+    commit: str | None = None,
 ) -> dict[str, str]:
     """What is collected from the chapters, as texts by the names of the files.
 
     The claims by paper and section, where one says so if it rests on one of the `broken` records, which the
     present code contradicts, and as tables to take away; the errata of each paper; for the front page how
-    many claims have each verdict; and the status: when and how long, with which versions and data, and the
-    records that are broken, and those to run `again`, with the reasons of each.
+    many claims have each verdict; the status: when and how long, with which versions and data, from which
+    `commit`, and the records that are broken, and those to run `again`, with the reasons of each; and how
+    each figure and each table is made again, those of full runs by the headers of what is `recorded`.
     """
     shown = {"checked": checked, "executed": executed, "broken": broken or {}, "again": again or {}}
+    shown |= {"recorded": recorded or {}, "commit": commit}
     versions = {found for chapter in executed.values() for found in chapter.provenance["versions"].items()}
     shown |= {"versions": sorted(versions), "doubt": DOUBT}
     shown |= {"ledger": _ledger, "duration": duration, "plain": _plain}
-    pages = {name: filled(name, **shown) + "\n" for name in ("claims.md", "tally.md", "status.md")}
+    names = ("claims.md", "tally.md", "status.md", "reproduce.md")
+    pages = {name: filled(name, **shown) + "\n" for name in names}
     for paper in {entry.claim.paper for entry in checked}:
         pages[f"errata_{paper.lower()}.md"] = filled("errata.md", paper=paper, **shown) + "\n"
     table = pd.DataFrame([asdict(entry.claim) | entry.computed for entry in checked]).fillna("")
@@ -112,14 +120,20 @@ def collected(
 
 
 def figures(page: str, executed: Mapping[str, Executed]) -> dict[str, str]:
-    """The figures of chapters that a page shows as ``chapters/NAME.svg``: the drawings by file name."""
+    """The figures of chapters that a page shows as ``chapters/NAME.svg``: the drawings by file name.
+
+    Of an explorer it is the static figure.
+    """
     drawn = {}
     for notebook in executed.values():
         for cell in notebook.notebook["cells"]:
             name = cell["metadata"].get("mystnb", {}).get("figure", {}).get("name")
             for output in cell.get("outputs", []) if name and f"chapters/{name}.svg" in page else []:
-                if svg := output.get("data", {}).get("image/svg+xml"):
+                data = output.get("data", {})
+                if svg := data.get("image/svg+xml"):
                     drawn[f"{name}.svg"] = for_both_themes("".join(svg))
+                elif svg := _STATIC.search("".join(data.get("text/html", ""))):
+                    drawn[f"{name}.svg"] = b64decode(svg[1]).decode()
     return drawn
 
 

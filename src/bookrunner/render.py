@@ -107,7 +107,8 @@ def _digests(folder: Path, found: Iterable[Path]) -> dict[str, str]:
 
 def _read(project: Project) -> dict[str, str]:
     """Digests of all files that are read, and versions of what reads them."""
-    files = _digests(project.root, [*project.book.rglob("*"), project.root / "_config.yml"])
+    beside = (project.root / name for name in ("_config.yml", "CHANGELOG.md"))
+    files = _digests(project.root, [*project.book.rglob("*"), *beside])
     house = Path(__file__).parent
     files |= _digests(house, [house / "theme.py", house / "reference.py", *house.glob("templates/*.html")])
     files |= {str(path): digest(path.read_bytes()) for path in (house.parent / "preflearn").rglob("*.py")}

@@ -1,6 +1,7 @@
 import io
 import json
 import re
+from base64 import b64encode
 from dataclasses import replace
 
 import pandas as pd
@@ -61,7 +62,8 @@ def test_pages_that_did_not_change_are_not_touched(built):
     project, _ = built
     before = {path: path.stat().st_mtime_ns for path in project.pages.iterdir()}
     collected = {f"claims.{kind}" for kind in ("md", "csv", "json")} | {"errata_p1.md", "errata_p2.md"}
-    assert {path.name for path in before} == {"01_first.ipynb", "status.md", "tally.md"} | collected
+    collected |= {"01_first.ipynb", "status.md", "reproduce.md", "tally.md"}
+    assert {path.name for path in before} == collected
     stale = project.pages / "08_gone.ipynb"
     stale.write_text("{}")
     assert collect(project, State(project)) == []
@@ -200,6 +202,47 @@ def test_figures_that_a_page_names_are_taken_from_the_chapters(built):
     cell["outputs"].append({"output_type": "display_data", "data": {"image/svg+xml": ["<svg>", "</svg>"]}})
     assert figures("{figure} chapters/fig-a.svg", {"01_first": executed}) == {"fig-a.svg": "<svg></svg>"}
     assert figures("{figure} chapters/fig-b.svg", {"01_first": executed}) == {}
+
+
+def test_of_an_explorer_a_page_shows_the_static_figure(built):
+    executed = executed_of(built[0])
+    cell = executed.notebook["cells"][-2]
+    cell["metadata"]["mystnb"] = {"figure": {"name": "fig-a"}}
+    shown = f'<img src="data:image/svg+xml;base64,{b64encode(b"<svg>").decode()}" alt="A line.">'
+    cell["outputs"].append({"output_type": "display_data", "data": {"text/html": [shown]}})
+    assert figures("{figure} chapters/fig-a.svg", {"01_first": executed}) == {"fig-a.svg": "<svg>"}
+
+
+HEADER = {"date": "2026-11-25T05:42:21Z", "parameters": {"profile": "full", "seed": 7}, "wall_time_s": 75.0}
+HEADER["data"] = {"sushi/a.txt": "01", "sushi/b.txt": "02", "nba/c.rda": "03"}
+
+
+def test_each_figure_and_each_table_can_be_made_again(built):
+    executed = executed_of(built[0])
+    cell = executed.notebook["cells"][-2]
+    cell["metadata"]["mystnb"] = {"figure": {"name": "fig-a", "caption": r"A *line* of $a_1$: and more."}}
+    executed.provenance["data"] = [{"dataset": "nba"}, {"dataset": "nba"}]
+    executed.provenance["read"]["dataset chess"] = None
+    shown = {"01_first": executed}
+    rows = re.findall(r"^\| {doc}.*", collected([], shown)["reproduce.md"], re.MULTILINE)
+    how = "`preflearn build 01 -p profile full` | full, 0 | {} | nba; others in place of chess |"
+    how = how.format(re.search(r"full, 0 \| (.*?) \|", rows[0])[1])
+    assert rows == [
+        rf"| {{doc}}`1 <01_first>` | {{numref}}`fig-a`, A \*line\* of $a_1$ | {how}  |",
+        f"| {{doc}}`1 <01_first>` | fit | {how} this build |",
+    ]
+    page = collected([], shown, recorded={"01_first_fit": HEADER}, commit="0123-dirty")["reproduce.md"]
+    link = "{download}`2026\u201111\u201125 <../../data/recorded/01_first_fit.csv>`"
+    row = f"fit | `preflearn record 01` | full, 7 | 1\u00a0min\u00a015\u00a0s | sushi, nba | {link} |"
+    assert f"| {{doc}}`1 <01_first>` | {row}\n" in page
+    assert "Built from commit `0123`, with changes that are not committed" in page
+
+
+def test_status_page_names_the_commit_only_where_there_is_one(built):
+    shown = {"01_first": executed_of(built[0])}
+    assert "commit" not in collected([], shown)["status.md"]
+    page = collected([], shown, commit="0123")["status.md"]
+    assert "Built from commit `0123`, with these versions: " in page
 
 
 def test_status_page_has_times_versions_and_data(built):

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 import pytest
 from pages.browser import page_names
 from pages.builds import ROOT, build, contents
+from picture import DIGEST, digest
 
 from bookrunner.ledger import UNCOMPUTED, load_ledger
 
@@ -114,6 +115,10 @@ def test_status_page_names_every_chapter(book):
         assert f"{chapter}.html" in text
     assert "numpy" in text
     assert "SHA-256" in text or "No chapter read" in text or "embedded" in text
+
+
+def test_the_picture_in_readme_shows_what_the_book_shows(book):
+    assert digest(book) == DIGEST.read_text().strip(), "photograph it again: python tests/picture.py"
 
 
 def test_pages_load_nothing_from_elsewhere(book):
