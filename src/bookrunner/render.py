@@ -109,7 +109,7 @@ def _read(project: Project) -> dict[str, str]:
     """Digests of all files that are read, and versions of what reads them."""
     files = _digests(project.root, [*project.book.rglob("*"), project.root / "_config.yml"])
     house = Path(__file__).parent
-    files |= _digests(house, [house / "theme.py", house / "reference.py", *house.glob("templates/*.html")])
+    files |= _digests(house, [house / "theme.py", house / "reference.py", *house.glob("templates/*ml")])
     files |= {str(path): digest(path.read_bytes()) for path in (house.parent / "preflearn").rglob("*.py")}
     return files | {name: version(name) for name in [*_SPHINX, *requirements()]}
 

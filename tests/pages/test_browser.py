@@ -16,7 +16,7 @@ from pages.browser import (
     served,
     window,
 )
-from pages.builds import ROOT, contents
+from pages.builds import contents
 
 from bookrunner.ledger import load_ledger
 
@@ -32,7 +32,7 @@ if chromium() is None:
 FIRST = dict(zip(THEMES, WINDOWS, strict=True))  # the window in which a page is opened; then it is turned
 FILES = contents()
 NUMBERED = [name for name in FILES if re.fullmatch(r"chapters/0\d_(?!.*_more).*", name)]  # with equations
-PAGES = [f"{name}.html" for name in [*FILES, "search"]]
+PAGES = [f"{name}.html" for name in [*FILES, "search", "genindex", "404"]]
 
 
 @pytest.fixture(scope="module")
@@ -330,7 +330,7 @@ FAULTS = {
     "cut": '<div id="fault-cut" style="width: 3em; overflow: hidden; white-space: nowrap">Half is seen</div>',
     "uncued": '<div id="fault-uncued" style="width: 2em; overflow: auto; white-space: nowrap">Read on</div>',
     "height": '<div style="height: 12000px"></div>',
-    "words": f'<div>{"word " * 5000}</div>',
+    "words": f"<div>{'word ' * 5000}</div>",
     "paragraphs": f'<p id="fault-paragraphs">{"word " * 121}</p>',
     "bars": '<details class="hide" id="fault-bars"><summary style="height: 4000px">Code</summary></details>',
     "axe": '<p id="fault-axe" style="color: #bbb; background: #fff">Hardly to be read</p>',
@@ -389,7 +389,9 @@ def doctored(book, browser, tmp_path_factory):
 
 @pytest.mark.parametrize("rule", RULES)
 def test_rule_finds_a_fault(doctored, rule):
-    marks = [""] if rule in ("height", "words", "picture") else [f"fault-{rule}"]  # these are of the whole page
+    marks = (
+        [""] if rule in ("height", "words", "picture") else [f"fault-{rule}"]
+    )  # these are of the whole page
     assert any(mark in found for mark in marks for found in doctored[rule])
     assert "fine-" not in " ".join(doctored[rule])
 
