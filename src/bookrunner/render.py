@@ -110,7 +110,7 @@ def _read(project: Project) -> dict[str, str]:
     beside = (project.root / name for name in ("_config.yml", "CHANGELOG.md"))
     files = _digests(project.root, [*project.book.rglob("*"), *beside])
     house = Path(__file__).parent
-    files |= _digests(house, [house / "theme.py", house / "reference.py", *house.glob("templates/*.html")])
+    files |= _digests(house, [house / "theme.py", house / "reference.py", *house.glob("templates/*ml")])
     files |= {str(path): digest(path.read_bytes()) for path in (house.parent / "preflearn").rglob("*.py")}
     return files | {name: version(name) for name in [*_SPHINX, *requirements()]}
 

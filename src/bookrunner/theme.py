@@ -1,11 +1,10 @@
 """A small Sphinx extension: what search engines and shared links say of a page, what a browser lets it do,
-and where it can be run.
+and where it can be run, edited and discussed.
 """
 
 from __future__ import annotations
 
 import re
-import textwrap
 from base64 import b64encode
 from hashlib import sha256
 from typing import Any
@@ -14,66 +13,107 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
+from bookrunner.files import read_yaml
 from bookrunner.records import filled
 
 _BINDER = {"binderhub_url": "https://mybinder.org", "notebook_interface": "jupyterlab"}
-_LENGTH = 202  # with the sign of the cut
+_BUTTONS = ("use_repository_button", "use_source_button", "use_edit_page_button", "use_issues_button")
+_SOURCES = {  # of pages that are made: where what they show is written
+    r"book/chapters/(\w+?)(?:_more)?\.ipynb(?:\?plain=1)?": r"notebooks/\1.ipynb",
+    r"book/chapters/(?:claims|errata_p\d)\.md": "book/claims.yml",
+    r"book/chapters/(\w+)\.md": r"src/bookrunner/templates/\1.md",
+}
+_APPENDIX = "An appendix holds what few readers need. "
+_WORDS_A_MINUTE = 125  # with a look at formulas, code and figures between them
 _CHARSET = '<meta charset="utf-8" />'  # belongs to the first kilobyte
+_VIEWPORT = re.compile(r'\s*<meta name="viewport"[^>]*>')  # three templates write one
 _INLINE = re.compile(r"<script(?![^>]* (?:src|type)=)[^>]*>(.*?)</script>", re.DOTALL)
 _HANDLERS = ("toggleFullScreen()", "window.print()")  # the theme's; the search parses pages with both
-_FORMULA = "\N{OBJECT REPLACEMENT CHARACTER}"
+# What a page at the root of the book leads to, without links to places within it and to other hosts.
+_RELATIVE = re.compile(r'\b(href|src|action|data-content_root)="(?:\./)?(?![\w+.-]+:|[#/])')
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension."""
     app.connect("config-inited", _configure)
     app.connect("html-page-context", _complete, priority=900)
-    app.connect("build-finished", _protect)
+    app.connect("build-finished", _publish)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
 def _configure(app: Sphinx, config: Config) -> None:
-    """Load what the pages need, once; where a repository is named, link to it and offer to run chapters."""
+    """Load what the pages need, once; where a repository is named, all that follows from its address."""
     # sphinx-mathjax-offline names the whole bundle here; mathjax3_config says which parts are loaded.
     config.mathjax_path = config.mathjax_path.replace("/tex-chtml.js", "/startup.js")
     # Jupyter Book adds every script of the static folder, to be run before the page is there; those in its
     # sub-folders are not for pages to load but take the place of the theme's.
     scripts = sorted(file for file in config.html_js_files if isinstance(file, str) and "/" not in file)
     config.html_js_files = [(file, {"defer": "defer"}) for file in scripts]
-    if config.html_theme_options.get("repository_url"):
-        config.html_theme_options |= {"use_repository_button": True, "launch_buttons": _BINDER}
+    said = app.srcdir / "descriptions.yml"
+    config.html_context["descriptions"] = read_yaml(said) if said.is_file() else {}
+    if url := config.html_theme_options.get("repository_url"):
+        buttons = dict.fromkeys(_BUTTONS, True) | {"launch_buttons": _BINDER, "path_to_docs": "book"}
+        config.html_theme_options |= buttons
+        config.html_baseurl = published(url)
+
+
+def published(repository: str) -> str:
+    """The address at which GitHub publishes the pages of a repository; "" where it is on another host."""
+    found = re.fullmatch(r"https://github\.com/([\w-]+)/([\w.-]+?)(?:\.git)?/?", repository)
+    return f"https://{found[1].lower()}.github.io/{found[2]}/" if found else ""
 
 
 def _complete(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
-    """Say what a page is about. Sources of chapters are in notebooks/, their pages in chapters/, built."""
-    if doctree is not None:
-        about = {"text": description(doctree), "title": context["title"], "site": app.config.html_title}
+    """Say what a page is about, and how long a chapter takes; lead to what is edited, not to what is made."""
+    if doctree is None:
+        context["pageurl"] = None
+    else:
+        about = {"text": description(page, context["descriptions"]), "title": context["title"]}
+        about |= {"site": app.config.html_title, "url": context["pageurl"], "base": app.config.html_baseurl}
         context["metatags"] += filled("metatags.html", **about)
-    for group in context.get("header_buttons", []):
-        for button in group.get("buttons", []):
-            if group.get("label") == "launch-buttons":
-                button["url"] = button["url"].replace("/chapters/", "/notebooks/")
+        if context["title"] == context["docstitle"]:
+            context["docstitle"] = ""  # or the title of the first page says it twice
+        if re.match(r"chapters/\d\d_", page):
+            many = minutes(doctree)
+            time = f'<p class="reading-time">About {many} minute{"s" * (many > 1)}</p>'
+            context["body"] = context["body"].replace("</h1>", "</h1>\n" + time, 1)
+    buttons = [one for group in context.get("header_buttons", []) for one in group.get("buttons", [])]
+    for button in (one for one in buttons if "url" in one):
+        for made, source in _SOURCES.items():
+            button["url"] = re.sub(made, source, button["url"])
 
 
-def _protect(app: Sphinx, exception: Exception | None) -> None:
-    """Let a page load what lies beside it, and run of the scripts in it those that are there now."""
+def _publish(app: Sphinx, exception: Exception | None) -> None:
+    """Let a page load what lies beside it, and run of the scripts in it those that are there now.
+
+    Whoever asks for a page that is not there gets 404.html in its place, in whatever folder.
+    """
+    base = app.config.html_baseurl
     for path in app.outdir.rglob("*.html"):
         text = path.read_text("utf-8")
+        if path == app.outdir / "404.html":
+            text = _RELATIVE.sub(rf'\1="{base or "/"}', text)
         scripts = (script.encode() for script in (*_HANDLERS, *_INLINE.findall(text)))
         hashes = dict.fromkeys(b64encode(sha256(script).digest()).decode() for script in scripts)
         policy = filled("policy.html", hashes=hashes)
         if policy not in text:
-            path.write_text(text.replace(_CHARSET, _CHARSET + policy, 1), "utf-8")
+            text = _VIEWPORT.sub("", text).replace(_CHARSET, _CHARSET + policy, 1)
+            path.write_text(text, "utf-8")
+    if base:
+        pages = filled("sitemap.xml", base=base, pages=sorted(app.env.all_docs))
+        (app.outdir / "sitemap.xml").write_text(pages, "utf-8")
+        (app.outdir / "robots.txt").write_text(f"User-agent: *\nAllow: /\nSitemap: {base}sitemap.xml\n")
 
 
-def description(doctree: nodes.document) -> str:
-    """What a page says first, in sentences without formulas, cut between two words."""
-    top = next(doctree.findall(nodes.section), doctree).deepcopy()
-    for formula in list(top.findall(nodes.math)):
-        formula.replace_self(nodes.Text(_FORMULA))
-    paragraphs = (" ".join(one.astext().split()) for one in top.findall(nodes.paragraph))
-    sentences = [one for text in paragraphs for one in re.split(r"(?<=[.?!]) (?=[A-Z])", text)]
-    said = [one for one in sentences if _FORMULA not in one and re.fullmatch(r"[A-Z].*[.?!]", one)]
-    return textwrap.shorten(" ".join(said), _LENGTH, placeholder=" …", break_on_hyphens=False)
+def description(page: str, descriptions: dict[str, str]) -> str:
+    """What is written of a page; of an appendix, the first sentence of what is written of its chapter."""
+    said = descriptions.get(page.removesuffix("_more"), "")
+    return _APPENDIX + re.split(r"(?<=[.?!]) ", said)[0] if said and page.endswith("_more") else said
+
+
+def minutes(doctree: nodes.document) -> int:
+    """How long it takes to read the sentences of a page, at least a minute."""
+    words = sum(len(one.astext().split()) for one in doctree.findall(nodes.paragraph))
+    return max(1, round(words / _WORDS_A_MINUTE))

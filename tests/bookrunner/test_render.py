@@ -1,6 +1,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,12 +12,14 @@ from pathlib import Path
 
 import psutil
 import pytest
+from pages.browser import page_names
 from toy_project import FIRST, LEDGER, edit_notebook, run_here, write_project
 
 from bookrunner import render, tasks
 from bookrunner.build import build_book
 from bookrunner.command import main
 
+ROOT = Path(__file__).parents[2]
 PAPERS = {"P1": "Venuto2017", "P2": "Zapien2009"}
 CONFIG = """\
 title: A book
@@ -25,8 +28,12 @@ bibtex_bibfiles: [references.bib]
 repository: {url: https://github.com/owner/name, branch: main}
 sphinx:
   extra_extensions: [bookrunner.theme]
-  config: {suppress_warnings: [mystnb.unknown_mime_type]}
+  config:
+    suppress_warnings: [mystnb.unknown_mime_type]
+    templates_path: [_templates]
+    html_additional_pages: {"404": 404.html}
 """
+ADDRESS = "https://owner.github.io/name/"  # where the pages of that repository are
 
 
 INDEX = """\
@@ -56,6 +63,8 @@ def write_book(root):
     toc = CONTENTS + "".join(f"  - file: chapters/{name}\n" for name in pages)
     (project.book / "_toc.yml").write_text(f"{toc}  - file: plain\n")
     (project.book / "plain.md").write_text("# A page that includes nothing\n")
+    (project.book / "descriptions.yml").write_text('index: A book & its "words".\n')
+    shutil.copytree(ROOT / "book" / "_templates", project.book / "_templates")
     (project.book / "index.md").write_text(INDEX)
     (project.book / "references.bib").write_text(
         "".join(f"@misc{{{key}, title={{x}}, author={{A, B}}, year={{2000}}}}\n" for key in PAPERS.values())
@@ -104,12 +113,58 @@ def test_one_line_of_configuration_leads_to_the_repository(rendered):
     assert "preflearn[book] @ git+https://github.com/owner/name" in downloaded["cells"][0]["source"]
 
 
+def test_a_page_leads_to_what_is_edited_and_not_to_what_is_made(rendered):
+    html, github = rendered[0].build / "html", "https://github.com/owner/name"
+    for page, source in (
+        ("chapters/01_first", "notebooks/01_first.ipynb"),
+        ("chapters/errata_p1", "book/claims.yml"),
+        ("chapters/status", "src/bookrunner/templates/status.md"),
+        ("plain", "book/plain.md"),
+    ):
+        text = (html / f"{page}.html").read_text()
+        assert f'href="{github}/edit/main/{source}"' in text
+        assert re.search(rf'href="{github}/blob/main/{re.escape(source)}(\?plain=1)?"', text)
+        assert f'href="{github}/issues/new?title=' in text
+
+
 def test_a_page_says_what_it_is_about(rendered):
-    page = (rendered[0].build / "html/index.html").read_text()
-    about = "A book &amp; its “words”. See"
-    assert f'<meta name="description" property="og:description" content="{about}' in page
-    for name, content in (("title", "The book"), ("type", "article"), ("site_name", "A book")):
+    html = rendered[0].build / "html"
+    page, plain = ((html / f"{name}.html").read_text() for name in ("index", "plain"))
+    about = "A book &amp; its &#34;words&#34;."
+    assert f'<meta name="description" property="og:description" content="{about}" />' in page
+    assert 'name="description"' not in plain
+    parts = {"title": "The book", "type": "article", "site_name": "A book"}
+    parts |= {"url": f"{ADDRESS}index.html", "image": f"{ADDRESS}_static/page.png"}
+    for name, content in parts.items():
         assert f'<meta property="og:{name}" content="{content}" />' in page
+    for text in (page, plain):
+        assert text.count('name="viewport"') == 1
+    assert f'<link rel="canonical" href="{ADDRESS}plain.html" />' in plain
+
+
+def test_a_chapter_says_how_long_it_takes(rendered):
+    html = rendered[0].build / "html"
+    time = '<p class="reading-time">About 1 minute</p>'
+    assert time in (html / "chapters/01_first.html").read_text()
+    assert "reading-time" not in (html / "plain.html").read_text()
+
+
+def test_search_engines_find_each_page_once(rendered):
+    html = rendered[0].build / "html"
+    listed = re.findall(f"<loc>{ADDRESS}(.*)</loc>", (html / "sitemap.xml").read_text())
+    others = {"search.html", "genindex.html", "404.html"}
+    assert sorted({*listed} | others) == page_names(html)
+    assert not others.intersection(listed)
+    assert f"Sitemap: {ADDRESS}sitemap.xml" in (html / "robots.txt").read_text()
+
+
+def test_a_page_that_is_not_there_leads_into_the_book_from_any_folder(rendered):
+    page = (rendered[0].build / "html/404.html").read_text()
+    assert '<meta name="robots" content="noindex" />' in page
+    assert 'rel="canonical"' not in page
+    links = re.findall(r'\s(?:href|src|action|data-content_root)="([^"]*)"', page)
+    assert {f"{ADDRESS}index.html", f"{ADDRESS}chapters/01_first.html", f"{ADDRESS}search.html"} <= {*links}
+    assert [link for link in links if not re.match(r"#|https?:|data:", link)] == []
 
 
 def test_a_page_runs_no_script_but_its_own(rendered):

@@ -3,29 +3,51 @@ from pathlib import Path
 
 import pytest
 from docutils.core import publish_doctree
+from pages.builds import contents
 
+from bookrunner.files import read_yaml
 from bookrunner.ledger import VERDICTS
-from bookrunner.theme import description
+from bookrunner.theme import description, minutes, published
 
 ROOT = Path(__file__).parents[2]
+DESCRIPTIONS = read_yaml(ROOT / "book" / "descriptions.yml")
 
-LONG = "One sentence. " * 40
+
+@pytest.mark.parametrize("page", contents())
+def test_each_page_of_the_contents_is_described_by_hand(page):
+    """In one or two whole sentences, short enough to be shown whole, without formulas."""
+    said = description(page, DESCRIPTIONS)
+    assert re.fullmatch(r"[A-Z][^$\\`<>]{40,}[a-z)]\.", said)
+    assert len(said) <= 200
+    assert 1 <= len(re.split(r"(?<=[.?!]) ", said)) <= 2
+    others = {description(one, DESCRIPTIONS) for one in contents() if one != page}
+    assert said not in others
+
+
+def test_an_appendix_is_described_by_the_first_sentence_of_its_chapter():
+    said = {"chapters/01_first": "Is it so? It is."}
+    assert description("chapters/01_first", said) == "Is it so? It is."
+    assert description("chapters/01_first_more", said).endswith(". Is it so?")
+    assert description("chapters/02_second_more", said) == description("search", said) == ""
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("repository", "address"),
     [
-        (
-            'A book & its "words". It has :math:`x` in it. See the\nnext page.',
-            'A book & its "words". See the next page.',
-        ),
-        ("no sentence", ""),
+        ("https://github.com/Owner/name", "https://owner.github.io/name/"),
+        ("https://github.com/owner/a.name.git/", "https://owner.github.io/a.name/"),
+        ("https://example.org/owner/name", ""),
         ("", ""),
-        (LONG, f"{LONG[:199]} …"),
     ],
 )
-def test_a_page_says_what_it_is_about_in_sentences_without_formulas(text, said):
-    assert description(publish_doctree(f"A title\n=======\n\n{text}")) == said
+def test_a_repository_of_github_says_where_its_pages_are(repository, address):
+    assert published(repository) == address
+
+
+@pytest.mark.parametrize(("words", "time"), [(3, 1), (1_000, 8), (2_500, 20)])
+def test_sentences_take_time_and_code_does_not(words, time):
+    text = f"A title\n=======\n\n{'word ' * words}\n\n::\n\n    {'code ' * 900}\n"
+    assert minutes(publish_doctree(text)) == time
 
 
 def luminance(colour):

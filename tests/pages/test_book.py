@@ -12,6 +12,8 @@ from pages.builds import ROOT, build, contents
 from picture import DIGEST, digest
 
 from bookrunner.ledger import UNCOMPUTED, load_ledger
+from bookrunner.project import Project
+from bookrunner.render import repository
 
 CHAPTERS = sorted(path.stem for path in (ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 
@@ -48,7 +50,8 @@ def broken_links(html):
     found = []
     for page, text in texts.items():
         for file, anchor in sorted(set(LINK.findall(text))):
-            target = (page.parent / unquote(file)).resolve() if file else page
+            root = html if file.startswith("/") else page.parent  # as where the book is served
+            target = (root / unquote(file).lstrip("/")).resolve() if file else page
             target = target / "index.html" if target.is_dir() else target
             if not target.exists() or unquote(anchor) not in anchors.get(target, {unquote(anchor)}):
                 found.append((page.name, file, anchor))
@@ -66,10 +69,40 @@ def test_broken_links_are_found_and_good_ones_are_not(tmp_path):
         '<h1 id="top">x</h1><a href="#top">1</a><a href="sub/page.html?q=1#there">2</a><img src="a%20b.png">'
         '<a href="https://example.org/x">3</a><a href="#">4</a><a href="mailto:a@b.c">5</a>'
         '<script src="gone.js"></script><a href="sub/page.html#gone">6</a><a href="sub/none.html">7</a>'
+        '<a href="/sub/page.html#there">8</a><a href="/none.html">9</a>'
     )
     (tmp_path / "sub" / "page.html").write_text('<a name="there"></a><a href="../index.html#top">x</a>')
-    expected = [("gone.js", ""), ("sub/none.html", ""), ("sub/page.html", "gone")]
+    expected = [("/none.html", ""), ("gone.js", ""), ("sub/none.html", ""), ("sub/page.html", "gone")]
     assert broken_links(tmp_path) == [("index.html", *link) for link in expected]
+
+
+def test_each_page_has_one_title_and_one_width(book):
+    titles = {}
+    for name in page_names(book):
+        text = (book / name).read_text("utf-8")
+        assert text.count('name="viewport"') == 1, name
+        (titles[name],) = re.findall(r"<title>\s*(.*?)\s*</title>", text)
+        parts = re.split(" &#8212; | - ", titles[name])
+        assert len(set(parts)) == len(parts), titles[name]
+    assert len(set(titles.values())) == len(titles)
+
+
+def test_what_needs_an_address_is_there_only_where_one_is_named(book):
+    named = bool(repository(Project(ROOT)))
+    page = (book / f"chapters/{CHAPTERS[0]}.html").read_text("utf-8")
+    buttons = [f"source-{kind}-button" for kind in ("repository", "file", "edit", "issues")]
+    for sign in ['rel="canonical"', "og:image", "og:url", "launch-buttons", *buttons]:
+        assert (sign in page) == named, sign
+    assert [(book / name).exists() for name in ("sitemap.xml", "robots.txt")] == [named, named]
+
+
+def test_words_of_the_glossary_lead_to_their_chapters_and_stand_in_the_index(book):
+    text, index = ((book / f"{name}.html").read_text("utf-8") for name in ("glossary", "genindex"))
+    words = re.findall(r'<dt id="(term-[^"]+)">(.*?)<.*?<dd>(.*?)</dd>', text, re.DOTALL)
+    assert 30 <= len(words) <= 45
+    for anchor, word, said in words:
+        assert "href=" in said, word
+        assert f'href="glossary.html#{anchor}"' in index, word
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
@@ -87,6 +120,7 @@ def test_chapter_page_is_whole(book, chapter):
         # MathJax does not look at Markdown that a cell displays.
         assert re.findall(r"\$[^$\n]+\$", prose) == []
     article = articles[0]
+    assert 10 <= int(re.search(r'class="reading-time">About (\d+) minutes<', article)[1]) <= 30
     assert "<figure" in article
     assert 'class="math' in article
     assert 'class="eqno"' in article

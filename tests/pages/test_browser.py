@@ -34,7 +34,7 @@ if chromium() is None:
 FIRST = dict(zip(THEMES, WINDOWS, strict=True))  # the window in which a page is opened; then it is turned
 FILES = contents()
 NUMBERED = [name for name in FILES if re.fullmatch(r"chapters/0\d_(?!.*_more).*", name)]  # with equations
-PAGES = [f"{name}.html" for name in [*FILES, "search"]]
+PAGES = [f"{name}.html" for name in [*FILES, "search", "genindex", "404"]]
 
 
 @pytest.fixture(scope="module")
