@@ -60,7 +60,9 @@ def killed_while(process: subprocess.Popen, cluster: LocalCluster, every: float)
             kernels += psutil.Process(pid).children(recursive=True)
             os.kill(pid, signal.SIGKILL)
             kills += 1
-    return kills, len(psutil.wait_procs(kernels, timeout=SETTLED)[1])
+    time.sleep(SETTLED)
+    there = [one for one in psutil.process_iter(["status"]) if one.info["status"] != psutil.STATUS_ZOMBIE]
+    return kills, sum(kernel in there for kernel in kernels)
 
 
 def differing_cells(here: Path, there: Path) -> int:

@@ -227,7 +227,17 @@ def test_the_essay_states_shares_that_the_ledger_has():
 
 def test_table_of_contents_names_every_chapter():
     toc = (ROOT / "book" / "_toc.yml").read_text()
-    assert re.findall(r"chapters/(\d\d_\w+)", toc) == [path.stem for path in NOTEBOOKS]
+    named = re.findall(r"chapters/(\d\d_\w+)", toc)
+    assert [name for name in named if not name.endswith("_more")] == [path.stem for path in NOTEBOOKS]
+    aside = [path.stem for path in NOTEBOOKS if '"appendix"' in path.read_text("utf-8")]
+    assert [name for name in named if name.endswith("_more")] == [f"{name}_more" for name in aside]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_heading_of_a_section_begins_its_cell(path):
+    """Or a section of the appendix would take with it what stands below the next heading."""
+    texts = ["".join(cell["source"]) for cell in cells(path, "markdown")]
+    assert [text for text in texts if re.search(r"[^=\s]\s*\n(\(\S+\)=\s*)*## ", text)] == []
 
 
 def test_citations_have_an_entry():
