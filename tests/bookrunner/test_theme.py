@@ -46,7 +46,7 @@ def test_a_repository_of_github_says_where_its_pages_are(repository, address):
 
 @pytest.mark.parametrize(("words", "time"), [(3, 1), (1_000, 8), (2_500, 20)])
 def test_sentences_take_time_and_code_does_not(words, time):
-    text = f"A title\n=======\n\n{'word ' * words}\n\n::\n\n    {'code ' * 900}\n"
+    text = "A title\n=======\n\n" + "word\n" * words + "\n::\n\n" + "    code\n" * 900
     assert minutes(publish_doctree(text)) == time
 
 
