@@ -221,7 +221,8 @@ def test_each_figure_and_each_table_can_be_made_again(built):
     executed = executed_of(built[0])
     cell = executed.notebook["cells"][-2]
     cell["metadata"]["mystnb"] = {"figure": {"name": "fig-a", "caption": r"A *line* of $a_1$: and more."}}
-    executed.provenance["data"] = [{"dataset": "nba"}, {"dataset": "nba"}]
+    used = {"dataset": "nba", "file": "a.rda", "sha256": "0123456789abcdef", "source": "mirror"}
+    executed.provenance["data"] = [used, used | {"file": "b.rda"}]
     executed.provenance["read"]["dataset chess"] = None
     shown = {"01_first": executed}
     rows = re.findall(r"^\| {doc}.*", collected([], shown)["reproduce.md"], re.MULTILINE)
