@@ -17,7 +17,7 @@ DESCRIPTIONS = read_yaml(ROOT / "book" / "descriptions.yml")
 def test_each_page_of_the_contents_is_described_by_hand(page):
     """In one or two whole sentences, short enough to be shown whole, without formulas."""
     said = description(page, DESCRIPTIONS)
-    assert re.fullmatch(r"[A-Z][^$\\`<>]{40,}[a-z)]\.", said)
+    assert re.fullmatch(r"[A-Z][^$\\`<>]{40,}[a-z)][.?]", said)
     assert len(said) <= 200
     assert 1 <= len(re.split(r"(?<=[.?!]) ", said)) <= 2
     others = {description(one, DESCRIPTIONS) for one in contents() if one != page}
