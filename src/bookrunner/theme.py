@@ -27,6 +27,7 @@ _APPENDIX = "An appendix holds what few readers need. "
 _WORDS_A_MINUTE = 125  # with a look at formulas, code and figures between them
 _CHARSET = '<meta charset="utf-8" />'  # belongs to the first kilobyte
 _VIEWPORT = re.compile(r'\s*<meta name="viewport"[^>]*>')  # three templates write one
+_ARROW = '<summary><span class="toctree-toggle"'  # the theme gives it no name
 _INLINE = re.compile(r"<script(?![^>]* (?:src|type)=)[^>]*>(.*?)</script>", re.DOTALL)
 _HANDLERS = ("toggleFullScreen()", "window.print()")  # the theme's; the search parses pages with both
 # What a page at the root of the book leads to, without links to places within it and to other hosts.
@@ -100,6 +101,7 @@ def _publish(app: Sphinx, exception: Exception | None) -> None:
         policy = filled("policy.html", hashes=hashes)
         if policy not in text:
             text = _VIEWPORT.sub("", text).replace(_CHARSET, _CHARSET + policy, 1)
+            text = text.replace(_ARROW, _ARROW.replace(">", ' aria-label="Pages below">', 1))
             path.write_text(text, "utf-8")
     if base:
         pages = filled("sitemap.xml", base=base, pages=sorted(app.env.all_docs))

@@ -13,6 +13,7 @@ from bookrunner.keys import State
 from bookrunner.ledger import load_ledger
 from bookrunner.outputs import Executed
 from bookrunner.pages import collected, figures, match_checks
+from bookrunner.records import for_both_themes
 
 
 @pytest.fixture(scope="module")
@@ -200,7 +201,8 @@ def test_figures_that_a_page_names_are_taken_from_the_chapters(built):
     cell = executed.notebook["cells"][-2]
     cell["metadata"]["mystnb"] = {"figure": {"name": "fig-a"}}
     cell["outputs"].append({"output_type": "display_data", "data": {"image/svg+xml": ["<svg>", "</svg>"]}})
-    assert figures("{figure} chapters/fig-a.svg", {"01_first": executed}) == {"fig-a.svg": "<svg></svg>"}
+    expected = {"fig-a.svg": for_both_themes("<svg></svg>")}
+    assert figures("{figure} chapters/fig-a.svg", {"01_first": executed}) == expected
     assert figures("{figure} chapters/fig-b.svg", {"01_first": executed}) == {}
 
 

@@ -59,7 +59,7 @@ CONTENTS = "format: jb-book\nroot: index\nchapters:\n"
 def write_book(root):
     """The sources of a book of two chapters."""
     project = write_project(root, LEDGER, first=FIRST, second="1")
-    pages = ("01_first", "02_second", "claims", "errata_p1", "errata_p2", "status")
+    pages = ("01_first", "02_second", "claims", "errata_p1", "errata_p2", "status", "reproduce")
     toc = CONTENTS + "".join(f"  - file: chapters/{name}\n" for name in pages)
     (project.book / "_toc.yml").write_text(f"{toc}  - file: plain\n")
     (project.book / "plain.md").write_text("# A page that includes nothing\n")

@@ -22,7 +22,7 @@ def test_names_say_what_differs_and_facts_say_all():
 
 
 def test_a_world_that_is_none_is_named():
-    with pytest.raises(ValueError, match="the world is 'stepped'; expected one of"):
+    with pytest.raises(ValueError, match="the world is 'stepped'; expected 'linear' or 'non-linear'"):
         problem("stepped comparisons=50/0")
 
 
