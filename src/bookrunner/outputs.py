@@ -155,9 +155,9 @@ class Executed:
         kept = ("kernelspec", "language_info")
         metadata = {key: value for key, value in self.notebook["metadata"].items() if key in kept}
         first = _markdown("installation", filled("installation.md", repository=repository), "remove-cell")
-        chapter, pages = self.run["chapter"], {}
-        titles = {name: _titles(cells) for name, cells in self.parts.items()}
-        for name, cells in self.parts.items():
+        chapter, shares, pages = self.run["chapter"], self.parts, {}
+        titles = {name: _titles(cells) for name, cells in shares.items()}
+        for name, cells in shares.items():
             about = {"chapter": chapter, "is_main": name == chapter, "titles": titles}
             text, shown = filled("appendix.md", **about), self._page_cells(cells, broken)
             shown.insert(len(shown) if name == chapter else 0, _markdown("appendix", text))

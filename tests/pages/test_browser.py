@@ -399,9 +399,8 @@ def doctored(book, browser, tmp_path_factory):
 
 @pytest.mark.parametrize("rule", RULES)
 def test_rule_finds_a_fault(doctored, rule):
-    marks = (
-        [""] if rule in ("height", "words", "picture") else [f"fault-{rule}"]
-    )  # these are of the whole page
+    of_the_page = rule in ("height", "words", "picture")
+    marks = [""] if of_the_page else [f"fault-{rule}"]
     assert any(mark in found for mark in marks for found in doctored[rule])
     assert "fine-" not in " ".join(doctored[rule])
 
