@@ -13,7 +13,7 @@ from typing import Any
 
 from bookrunner.files import check_form, digest, write_atomically
 from bookrunner.ledger import CLAIM_MIME, MARKS
-from bookrunner.records import PROVENANCE_MIME, RECORD_MIME, filled, for_both_themes
+from bookrunner.records import NARROW_MIME, PROVENANCE_MIME, RECORD_MIME, filled, for_both_themes
 from bookrunner.yardstick import SELECTION_MIME
 
 INJECTED_TAG = "injected-parameters"
@@ -223,7 +223,7 @@ def _shown(outputs: list[Any], claims: list[tuple[str, str]], broken: Collection
         data = output.get("data", {})
         shown = {mime: content for mime, content in data.items() if mime not in _OURS}
         if _SVG in shown:
-            shown[_SVG] = for_both_themes("".join(shown[_SVG]))
+            shown[_SVG] = for_both_themes("".join(shown[_SVG]), "".join(shown.pop(NARROW_MIME, "")))
         if (claim := data.get(CLAIM_MIME)) is not None:
             badge = "".join(shown["text/html"])
             if claim.get("record") in broken:

@@ -12,7 +12,7 @@ import pandas as pd
 from bookrunner import ledger as _ledger
 from bookrunner.ledger import UNCOMPUTED, Claim, compared, evidence_line, form_lines, headline
 from bookrunner.outputs import DOUBT, Executed
-from bookrunner.records import filled, for_both_themes
+from bookrunner.records import NARROW_MIME, filled, for_both_themes
 from bookrunner.tasks import duration
 
 _STATIC = re.compile(r"data:image/svg\+xml;base64,([\w+/=]+)")  # the static figure in an explorer
@@ -131,7 +131,7 @@ def figures(page: str, executed: Mapping[str, Executed]) -> dict[str, str]:
             for output in cell.get("outputs", []) if name and f"chapters/{name}.svg" in page else []:
                 data = output.get("data", {})
                 if svg := data.get("image/svg+xml"):
-                    drawn[f"{name}.svg"] = for_both_themes("".join(svg))
+                    drawn[f"{name}.svg"] = for_both_themes("".join(svg), "".join(data.get(NARROW_MIME, "")))
                 elif svg := _STATIC.search("".join(data.get("text/html", ""))):
                     drawn[f"{name}.svg"] = b64decode(svg[1]).decode()
     return drawn

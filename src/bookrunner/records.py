@@ -14,6 +14,7 @@ import os
 import platform
 import re
 import sys
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import requires, version
 from pathlib import Path
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 PACKAGES = ("preflearn", "studies", "bookrunner")  # our own
 RECORD_MIME = "application/vnd.preflearn.record+json"
 PROVENANCE_MIME = "application/vnd.preflearn.provenance+json"
+NARROW_MIME = "application/vnd.preflearn.narrow"  # an SVG; written by plots.setup
+_PACKED = ("<!--narrow ", "-->")
 
 _SOURCE = Path(__file__).parents[1]
 # What this process read so far, beside modules and data: digests by names such as "claim P1-07".
@@ -50,12 +53,20 @@ def filled(template: str, **values: Any) -> str:
     return Environment(loader=loader, undefined=StrictUndefined).get_template(template).render(values)
 
 
-def for_both_themes(svg: str) -> str:
+def for_both_themes(svg: str, narrow: str = "") -> str:
     """A drawing on white that takes the ground and the ink of dark pages where its reader chose these.
 
-    A browser asks an image for the scheme of the page that shows it; colours of data stay as they are.
+    A browser asks an image for the scheme of the page that shows it; colours of data stay as they are. The
+    drawing for narrow pages is packed behind it, until `unpacked` lays it beside it.
     """
-    return re.sub(r"<svg[^>]*>", lambda found: found[0] + filled("dark.html"), svg, count=1)
+    both = re.sub(r"<svg[^>]*>", lambda found: found[0] + filled("dark.html"), svg, count=1)
+    return both + b64encode(for_both_themes(narrow).encode()).decode().join(_PACKED) if narrow else both
+
+
+def unpacked(svg: str) -> tuple[str, str]:
+    """A drawing, and that for narrow pages which `for_both_themes` packed behind it; "" without one."""
+    wide, _, packed = svg.partition(_PACKED[0])
+    return wide, b64decode(packed.partition(_PACKED[1])[0]).decode()
 
 
 def project_file(relative: str, root: Path | None = None) -> Path:

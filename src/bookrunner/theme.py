@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from collections.abc import Collection
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -14,7 +16,7 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 
 from bookrunner.files import read_yaml
-from bookrunner.records import filled
+from bookrunner.records import filled, unpacked
 
 _BINDER = {"binderhub_url": "https://mybinder.org", "notebook_interface": "jupyterlab"}
 _BUTTONS = ("use_repository_button", "use_source_button", "use_edit_page_button", "use_issues_button")
@@ -28,6 +30,8 @@ _WORDS_A_MINUTE = 125  # with a look at formulas, code and figures between them
 _CHARSET = '<meta charset="utf-8" />'  # belongs to the first kilobyte
 _VIEWPORT = re.compile(r'\s*<meta name="viewport"[^>]*>')  # three templates write one
 _ARROW = '<summary><span class="toctree-toggle"'  # the theme gives it no name
+# A picture that has a rendering for narrow pages beside it, and is not yet one of the two.
+_PICTURE = re.compile(r'(?<!/>)(<img [^>]*?src="((?:\.\./)*_images/([\w-]+))\.svg"[^>]*>)')
 _INLINE = re.compile(r"<script(?![^>]* (?:src|type)=)[^>]*>(.*?)</script>", re.DOTALL)
 _HANDLERS = ("toggleFullScreen()", "window.print()")  # the theme's; the search parses pages with both
 # What a page at the root of the book leads to, without links to places within it and to other hosts.
@@ -92,8 +96,9 @@ def _publish(app: Sphinx, exception: Exception | None) -> None:
     Whoever asks for a page that is not there gets 404.html in its place, in whatever folder.
     """
     base = app.config.html_baseurl
+    narrow = unpack(app.outdir / "_images")
     for path in app.outdir.rglob("*.html"):
-        text = path.read_text("utf-8")
+        text = pictured(path.read_text("utf-8"), narrow)
         if path == app.outdir / "404.html":
             text = _RELATIVE.sub(rf'\1="{base or "/"}', text)
         scripts = (script.encode() for script in (*_HANDLERS, *_INLINE.findall(text)))
@@ -107,6 +112,26 @@ def _publish(app: Sphinx, exception: Exception | None) -> None:
         pages = filled("sitemap.xml", base=base, pages=sorted(app.env.all_docs))
         (app.outdir / "sitemap.xml").write_text(pages, "utf-8")
         (app.outdir / "robots.txt").write_text(f"User-agent: *\nAllow: /\nSitemap: {base}sitemap.xml\n")
+
+
+def unpack(images: Path) -> set[str]:
+    """Lay drawings for narrow pages beside those for wide ones; the names of those that have one."""
+    for path in images.glob("*.svg"):
+        wide, narrow = unpacked(path.read_text("utf-8"))
+        if narrow:
+            path.with_suffix(".narrow.svg").write_text(narrow, "utf-8")
+            path.write_text(wide, "utf-8")
+    return {path.name.removesuffix(".narrow.svg") for path in images.glob("*.narrow.svg")}
+
+
+def pictured(text: str, narrow: Collection[str]) -> str:
+    """The text of a page that shows drawings for narrow pages on narrow windows, where there are such."""
+
+    def both(found: re.Match[str]) -> str:
+        source = f'<source media="(max-width: 600px)" srcset="{found[2]}.narrow.svg"/>'
+        return f"<picture>{source}{found[1]}</picture>" if found[3] in narrow else found[1]
+
+    return _PICTURE.sub(both, text)
 
 
 def description(page: str, descriptions: dict[str, str]) -> str:

@@ -6,15 +6,22 @@ Okabe and Ito, which colour-blind readers can tell apart. Only what draws needs 
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING, Any
 
 from preflearn.checks import check_array, check_labels, require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
     from numpy.typing import ArrayLike
 
-__all__ = ["COLOURS", "difference_plane", "setup", "style"]
+__all__ = ["COLOURS", "difference_plane", "narrow", "setup", "style"]
+
+NARROW_MIME = "application/vnd.preflearn.narrow"
+_NARROW = 4.8  # inches: on a telephone, letters of nine points are nine pixels high
+_LOSS = 0.8  # of its width, which a panel may lose before it goes to the next row
 
 COLOURS = {
     "black": "#000000",
@@ -89,7 +96,7 @@ _CYCLE = ("blue", "vermillion", "green", "purple", "orange", "sky", "black")
 
 
 def setup() -> None:
-    """Set the book's style for all figures that follow; in a notebook also draw them as SVG.
+    """Set the book's style for all figures that follow; in a notebook also draw them as SVG, wide and narrow.
 
     Examples
     --------
@@ -105,10 +112,108 @@ def setup() -> None:
     look: dict[Any, Any] = {**_RC, "axes.prop_cycle": cycler(color=[COLOURS[name] for name in _CYCLE])}
     mpl.rcParams.update(look)
 
-    if get_ipython() is not None:
+    if (shell := get_ipython()) is not None:
+        from IPython.core.formatters import BaseFormatter
+        from matplotlib.figure import Figure
         from matplotlib_inline.backend_inline import set_matplotlib_formats
+        from traitlets import Unicode
+
+        class Narrow(BaseFormatter):
+            format_type = Unicode(NARROW_MIME)
+            print_method = Unicode("_repr_narrow_")
 
         set_matplotlib_formats("svg", metadata={"Date": None})
+        formatter = shell.display_formatter.formatters.setdefault(NARROW_MIME, Narrow(parent=shell))
+        formatter.for_type(Figure, narrow)
+
+
+def narrow(figure: Figure) -> str | None:
+    """A figure as SVG for a telephone: its letters as large, its panels below each other.
+
+    Parameters
+    ----------
+    figure : matplotlib Figure
+        Drawn before, with a constrained layout. It is left as it was.
+
+    Returns
+    -------
+    str or None
+        None for a figure that is narrow as it is.
+    """
+    width, height = (float(side) for side in figure.get_size_inches())
+    if width <= _NARROW:
+        return None
+    panels = [axes for axes in figure.axes if axes.get_subplotspec() is not None]
+    undo = [(figure.set_size_inches, (width, height))]
+    try:
+        figure.set_size_inches(_NARROW, height * _stacked(figure, panels, width, undo))
+        for legend in figure.legends[:]:
+            undo.append((figure.legends.append, (legend,)))
+            undo.append((_legend(figure, legend).remove, ()))
+            figure.legends.remove(legend)
+        text = io.StringIO()
+        figure.savefig(text, format="svg", bbox_inches="tight", metadata={"Date": None})
+    finally:
+        for back, values in reversed(undo):
+            back(*values)
+    return text.getvalue()
+
+
+def _stacked(figure: Figure, panels: list[Axes], width: float, undo: list[tuple[Any, Any]]) -> float:
+    """Set panels into fewer columns; how many times as high they are together."""
+    places = {panel: panel.get_subplotspec() for panel in panels}
+    grids = {id(place.get_gridspec()): place.get_gridspec() for place in places.values()}
+    if len(grids) != 1:
+        return 1
+    ((rows, columns),) = (grid.get_geometry() for grid in grids.values())
+    fewer = max(1, min(columns, int(_NARROW / _LOSS / (width / columns))))
+    if fewer == columns:
+        return 1
+    if rows == fewer:  # what stood in a column stands in a row
+        panels = sorted(panels, key=lambda panel: (places[panel].colspan.start, places[panel].rowspan.start))
+    shares = [panel.get_position().height for panel in panels]
+    table = [panels[k : k + fewer] for k in range(0, len(panels), fewer)]
+    heights = [max(shares[k : k + fewer]) for k in range(0, len(panels), fewer)]
+    grid = figure.add_gridspec(len(table), fewer, height_ratios=heights)
+    for i, row in enumerate(table):
+        for j, panel in enumerate(row):
+            undo.append((panel.set_subplotspec, (places[panel],)))
+            panel.set_subplotspec(grid[i, j])
+            if j == 0 or not panel.get_shared_y_axes().joined(panel, row[j - 1]):
+                _label(panel, "y", undo)
+            if i + 1 == len(table) or len(table[i + 1]) <= j:
+                _label(panel, "x", undo)
+    before = max(
+        sum(share for panel, share in zip(panels, shares, strict=True) if k in places[panel].colspan)
+        for k in range(columns)
+    )
+    return sum(heights) + (1 - before) * len(table) / rows
+
+
+def _legend(figure: Figure, legend: Legend) -> Legend:
+    """The legend of a figure in as many columns as the narrow one has room for, above or below as before."""
+    texts, inch = legend.get_texts(), figure.dpi
+    widest = max(text.get_window_extent().width for text in texts) + 0.7 * inch  # with its line
+    side = "upper" if legend.get_window_extent().y0 > figure.bbox.height / 2 else "lower"
+    names, size = [text.get_text() for text in texts], texts[0].get_fontsize()
+    columns = max(1, int(_NARROW * inch / widest))
+    return figure.legend(
+        legend.legend_handles, names, loc=f"outside {side} center", ncols=columns, fontsize=size
+    )
+
+
+def _label(panel: Axes, along: str, undo: list[tuple[Any, Any]]) -> None:
+    """Show the numbers and the name of an axis that a panel beside or below shows for it."""
+    axis = getattr(panel, f"{along}axis")
+    side = "labelleft" if along == "y" else "labelbottom"
+    shown = axis.get_tick_params()[side]
+    twins = getattr(panel, f"get_shared_{along}_axes")().get_siblings(panel)
+    names = [name for twin in twins if (name := getattr(twin, f"get_{along}label")())]
+    undo.append((lambda: panel.tick_params(**{side: shown}), ()))
+    undo.append((axis.set_label_text, (axis.get_label_text(),)))
+    panel.tick_params(**{side: True})
+    if names and not axis.get_label_text():
+        axis.set_label_text(names[0])
 
 
 def style(name: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ import pytest
 
 from bookrunner.files import digest, write_atomically, write_if_changed
 from bookrunner.outputs import Executed, read_executed, write_executed
-from bookrunner.records import PROVENANCE_MIME
+from bookrunner.records import NARROW_MIME, PROVENANCE_MIME, for_both_themes, unpacked
 from preflearn.plots import COLOURS
 
 RUN = {"chapter": "01_x", "profile": "quick", "parameters": {}, "date": "", "seconds": 1, "inputs": {}}
@@ -220,3 +220,10 @@ def test_a_drawing_takes_the_ground_of_a_dark_page_and_keeps_the_colours_of_data
     changed = set(re.findall(r'\[style\*="\w+: (#\w+)"\]', shown))
     assert changed == {"#ffffff", "#000000", "#dddddd"}
     assert changed.isdisjoint(colour.lower() for name, colour in COLOURS.items() if name != "black")
+
+
+def test_the_drawing_for_narrow_pages_travels_with_that_for_wide_ones():
+    data = {"image/svg+xml": "<svg></svg>", NARROW_MIME: "<svg><g/></svg>"}
+    (cell,) = page_of(code("draw()", {"data": data}))[:1]
+    assert list(shown := cell["outputs"][0]["data"]) == ["image/svg+xml"]
+    assert unpacked(shown["image/svg+xml"]) == tuple(map(for_both_themes, data.values()))

@@ -7,7 +7,8 @@ from pages.builds import contents
 
 from bookrunner.files import read_yaml
 from bookrunner.ledger import VERDICTS
-from bookrunner.theme import description, minutes, published
+from bookrunner.records import for_both_themes
+from bookrunner.theme import description, minutes, pictured, published, unpack
 
 ROOT = Path(__file__).parents[2]
 DESCRIPTIONS = read_yaml(ROOT / "book" / "descriptions.yml")
@@ -79,3 +80,18 @@ def test_each_verdict_has_a_colour_of_its_own_that_is_seen(theme, grounds):
     assert len({found[verdict] for verdict in verdicts}) == len(verdicts)
     for colour in found.values():
         assert min(contrast(colour, ground) for ground in grounds) >= 3, colour
+
+
+def test_a_narrow_window_shows_the_drawing_for_it(tmp_path):
+    wide, narrow = '<svg width="9"><g/></svg>', '<svg width="4"><g/></svg>'
+    (tmp_path / "ab-1.svg").write_text(for_both_themes(wide, narrow))
+    (tmp_path / "other.svg").write_text(for_both_themes(wide))
+    for _ in range(2):  # a second build finds what the first one made
+        assert unpack(tmp_path) == {"ab-1"}
+    assert (tmp_path / "ab-1.svg").read_text() == for_both_themes(wide)
+    assert (tmp_path / "ab-1.narrow.svg").read_text() == for_both_themes(narrow)
+    two, one = '<img alt="Two." src="../_images/ab-1.svg" />', '<img src="../_images/other.svg" />'
+    source = '<source media="(max-width: 600px)" srcset="../_images/ab-1.narrow.svg"/>'
+    shown = pictured(two + one, {"ab-1"})
+    assert shown == f"<picture>{source}{two}</picture>{one}"
+    assert pictured(shown, {"ab-1"}) == shown
