@@ -25,6 +25,8 @@ _RUN = ("papermill", "execution")
 # A heading of a section, with the labels before it.
 _SECTION = re.compile(r"^(?:\(\S+\)=\s*)*## ", re.MULTILINE)
 _TITLE = re.compile(r"^##? (.*)", re.MULTILINE)
+# A cell of a table of pandas that holds a number, with its sign, or nothing.
+_NUMBER = re.compile(r"<td>(-?)((?:\d[^a-zA-Z<]*)?)</td>")
 _OURS = {CLAIM_MIME, RECORD_MIME, SELECTION_MIME, PROVENANCE_MIME}
 
 
@@ -224,6 +226,8 @@ def _shown(outputs: list[Any], claims: list[tuple[str, str]], broken: Collection
         shown = {mime: content for mime, content in data.items() if mime not in _OURS}
         if _SVG in shown:
             shown[_SVG] = for_both_themes("".join(shown[_SVG]), "".join(shown.pop(NARROW_MIME, "")))
+        if "text/html" in shown:
+            shown["text/html"] = _NUMBER.sub(_number, "".join(shown["text/html"]))
         if (claim := data.get(CLAIM_MIME)) is not None:
             badge = "".join(shown["text/html"])
             if claim.get("record") in broken:
@@ -236,6 +240,10 @@ def _shown(outputs: list[Any], claims: list[tuple[str, str]], broken: Collection
         if shown or "data" not in output:
             found.append(output | ({"data": shown} if shown else {}))
     return found
+
+
+def _number(found: re.Match[str]) -> str:
+    return f'<td class="number">{"\N{MINUS SIGN}" if found[1] else ""}{found[2]}</td>'
 
 
 def _markdown(name: str, source: str, *tags: str) -> dict[str, Any]:

@@ -227,3 +227,12 @@ def test_the_drawing_for_narrow_pages_travels_with_that_for_wide_ones():
     (cell,) = page_of(code("draw()", {"data": data}))[:1]
     assert list(shown := cell["outputs"][0]["data"]) == ["image/svg+xml"]
     assert unpacked(shown["image/svg+xml"]) == tuple(map(for_both_themes, data.values()))
+
+
+def test_numbers_of_a_table_are_told_from_words_and_have_a_minus():
+    table = "<table><tr><td>-0.5 ± 0.1</td><td>P1-07</td><td></td><td>12 %</td></tr></table>"
+    (cell,) = page_of(code("table", {"data": {"text/html": [table]}}))[:1]
+    shown = cell["outputs"][0]["data"]["text/html"]
+    assert shown == table.replace("<td>-0.5", '<td class="number">−0.5').replace(
+        "<td></td><td>12", '<td class="number"></td><td class="number">12'
+    )
