@@ -243,7 +243,8 @@ def _shown(outputs: list[Any], claims: list[tuple[str, str]], broken: Collection
 
 
 def _number(found: re.Match[str]) -> str:
-    return f'<td class="number">{"\N{MINUS SIGN}" if found[1] else ""}{found[2]}</td>'
+    sign = found[1].replace("-", "\N{MINUS SIGN}")
+    return f'<td class="number">{sign}{found[2]}</td>'
 
 
 def _markdown(name: str, source: str, *tags: str) -> dict[str, Any]:
