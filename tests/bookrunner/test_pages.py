@@ -227,17 +227,18 @@ def test_each_figure_and_each_table_can_be_made_again(built):
     executed.provenance["data"] = [used, used | {"file": "b.rda"}]
     executed.provenance["read"]["dataset chess"] = None
     shown = {"01_first": executed}
-    rows = re.findall(r"^\| {doc}.*", collected([], shown)["reproduce.md"], re.MULTILINE)
-    how = "`preflearn build 01 -p profile full` | full, 0 | {} | nba; others in place of chess |"
-    how = how.format(re.search(r"full, 0 \| (.*?) \|", rows[0])[1])
-    assert rows == [
-        rf"| {{doc}}`1 <01_first>` | {{numref}}`fig-a`, A \*line\* of $a_1$ | {how}  |",
-        f"| {{doc}}`1 <01_first>` | fit | {how} this build |",
-    ]
+    page = collected([], shown)["reproduce.md"]
+    how = r"{doc}`01_first` is made by `preflearn build 01 -p profile full` in .*, in the full profile with seed 0"
+    assert re.search(
+        rf"^### Chapter 1\n\n{how}\. Data sets: nba; others in place of chess\.\n", page, re.MULTILINE
+    )
+    head = "| figure or table | made in |\n| --- | --- |\n"
+    figure = r"| {numref}`fig-a`, A \*line\* of $a_1$ | this build |"
+    assert f"{head}{figure}\n| fit | this build |\n" in page
     page = collected([], shown, recorded={"01_first_fit": HEADER}, commit="0123-dirty")["reproduce.md"]
     link = "{download}`2026\u201111\u201125 <../../data/recorded/01_first_fit.csv>`"
-    row = f"fit | `preflearn record 01` | full, 7 | 1\u00a0min\u00a015\u00a0s | sushi, nba | {link} |"
-    assert f"| {{doc}}`1 <01_first>` | {row}\n" in page
+    row = f"| fit | {link}: full profile, seed 7, 1\u00a0min\u00a015\u00a0s; sushi, nba |"
+    assert f"{head}{figure}\n{row}\n" in page
     assert "Built from commit `0123`, with changes that are not committed" in page
 
 
