@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from sphinx.application import Sphinx
-from sphinx.ext import autosummary
+from sphinx.ext import autodoc, autosummary
 
 _LIST = re.compile(r"\nReferences\n-+\n.*?(?=\n\w+\n-+\n|\Z)", re.DOTALL)
 _IMPORTS = re.compile(r"from preflearn[\w.]* import (\([^)]*\)|.*)|\b(?:datasets|metrics|plots)\.(\w+)")
@@ -20,6 +20,7 @@ _NAMED = re.compile(
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension."""
     autosummary.WELL_KNOWN_ABBREVIATIONS += ("eq.",)  # no end of a sentence
+    autodoc.ExceptionDocumenter.member_order = 90  # after what raises them
     app.connect("autodoc-process-docstring", _cite, priority=400)  # before napoleon reads it
     app.connect("autodoc-skip-member", _skip)
     app.connect("html-page-context", _link)
