@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.legend import Legend
     from numpy.typing import ArrayLike
 
-__all__ = ["COLOURS", "difference_plane", "narrow", "setup", "style"]
+__all__ = ["COLOURS", "difference_plane", "setup", "style"]
 
 NARROW_MIME = "application/vnd.preflearn.narrow"
 _NARROW = 4.8  # inches: on a telephone, letters of nine points are nine pixels high
