@@ -7,7 +7,8 @@ Okabe and Ito, which colour-blind readers can tell apart. Only what draws needs 
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Literal
 
 from preflearn.checks import check_array, check_labels, require
 
@@ -143,50 +144,44 @@ def narrow(figure: Figure) -> str | None:
     width, height = (float(side) for side in figure.get_size_inches())
     if width <= _NARROW:
         return None
-    panels = [axes for axes in figure.axes if axes.get_subplotspec() is not None]
-    undo = [(figure.set_size_inches, (width, height))]
-    try:
-        figure.set_size_inches(_NARROW, height * _stacked(figure, panels, width, undo))
+    with ExitStack() as undo:
+        undo.callback(figure.set_size_inches, width, height)
+        figure.set_size_inches(_NARROW, height * _stacked(figure, width, undo))
         for legend in figure.legends[:]:
-            undo.append((figure.legends.append, (legend,)))
-            undo.append((_legend(figure, legend).remove, ()))
             figure.legends.remove(legend)
+            undo.callback(figure.legends.append, legend)
+            undo.callback(_legend(figure, legend).remove)
         text = io.StringIO()
         figure.savefig(text, format="svg", bbox_inches="tight", metadata={"Date": None})
-    finally:
-        for back, values in reversed(undo):
-            back(*values)
     return text.getvalue()
 
 
-def _stacked(figure: Figure, panels: list[Axes], width: float, undo: list[tuple[Any, Any]]) -> float:
+def _stacked(figure: Figure, width: float, undo: ExitStack) -> float:
     """Set panels into fewer columns; how many times as high they are together."""
-    places = {panel: panel.get_subplotspec() for panel in panels}
-    grids = {id(place.get_gridspec()): place.get_gridspec() for place in places.values()}
+    places = {panel: place for panel in figure.axes if (place := panel.get_subplotspec()) is not None}
+    grids = {place.get_gridspec() for place in places.values()}
     if len(grids) != 1:
         return 1
-    ((rows, columns),) = (grid.get_geometry() for grid in grids.values())
+    ((rows, columns),) = (grid.get_geometry() for grid in grids)
     fewer = max(1, min(columns, int(_NARROW / _LOSS / (width / columns))))
     if fewer == columns:
         return 1
+    panels = list(places)
     if rows == fewer:  # what stood in a column stands in a row
-        panels = sorted(panels, key=lambda panel: (places[panel].colspan.start, places[panel].rowspan.start))
-    shares = [panel.get_position().height for panel in panels]
+        panels.sort(key=lambda panel: (places[panel].colspan.start, places[panel].rowspan.start))
+    high = {panel: panel.get_position().height for panel in panels}
     table = [panels[k : k + fewer] for k in range(0, len(panels), fewer)]
-    heights = [max(shares[k : k + fewer]) for k in range(0, len(panels), fewer)]
+    heights = [max(high[panel] for panel in row) for row in table]
     grid = figure.add_gridspec(len(table), fewer, height_ratios=heights)
     for i, row in enumerate(table):
         for j, panel in enumerate(row):
-            undo.append((panel.set_subplotspec, (places[panel],)))
+            undo.callback(panel.set_subplotspec, places[panel])
             panel.set_subplotspec(grid[i, j])
             if j == 0 or not panel.get_shared_y_axes().joined(panel, row[j - 1]):
                 _label(panel, "y", undo)
             if i + 1 == len(table) or len(table[i + 1]) <= j:
                 _label(panel, "x", undo)
-    before = max(
-        sum(share for panel, share in zip(panels, shares, strict=True) if k in places[panel].colspan)
-        for k in range(columns)
-    )
+    before = max(sum(high[panel] for panel in panels if k in places[panel].colspan) for k in range(columns))
     return sum(heights) + (1 - before) * len(table) / rows
 
 
@@ -194,24 +189,27 @@ def _legend(figure: Figure, legend: Legend) -> Legend:
     """The legend of a figure in as many columns as the narrow one has room for, above or below as before."""
     texts, inch = legend.get_texts(), figure.dpi
     widest = max(text.get_window_extent().width for text in texts) + 0.7 * inch  # with its line
-    side = "upper" if legend.get_window_extent().y0 > figure.bbox.height / 2 else "lower"
-    names, size = [text.get_text() for text in texts], texts[0].get_fontsize()
-    columns = max(1, int(_NARROW * inch / widest))
-    return figure.legend(
-        legend.legend_handles, names, loc=f"outside {side} center", ncols=columns, fontsize=size
-    )
+    look: dict[str, Any] = {
+        "ncols": max(1, int(_NARROW * inch / widest)),
+        "fontsize": texts[0].get_fontsize(),
+    }
+    upper = legend.get_window_extent().y0 > figure.bbox.height / 2
+    handles = [handle for handle in legend.legend_handles if handle is not None]
+    place = "outside upper center" if upper else "outside lower center"
+    return figure.legend(handles, [text.get_text() for text in texts], loc=place, **look)
 
 
-def _label(panel: Axes, along: str, undo: list[tuple[Any, Any]]) -> None:
+def _label(panel: Axes, along: Literal["x", "y"], undo: ExitStack) -> None:
     """Show the numbers and the name of an axis that a panel beside or below shows for it."""
-    axis = getattr(panel, f"{along}axis")
+    axis = panel.yaxis if along == "y" else panel.xaxis
     side = "labelleft" if along == "y" else "labelbottom"
-    shown = axis.get_tick_params()[side]
-    twins = getattr(panel, f"get_shared_{along}_axes")().get_siblings(panel)
-    names = [name for twin in twins if (name := getattr(twin, f"get_{along}label")())]
-    undo.append((lambda: panel.tick_params(**{side: shown}), ()))
-    undo.append((axis.set_label_text, (axis.get_label_text(),)))
-    panel.tick_params(**{side: True})
+    shared = panel.get_shared_y_axes() if along == "y" else panel.get_shared_x_axes()
+    twins = [twin.yaxis if along == "y" else twin.xaxis for twin in shared.get_siblings(panel)]
+    shown: dict[Any, Any] = {side: axis.get_tick_params()[side]}
+    undo.callback(axis.set_tick_params, **shown)
+    undo.callback(axis.set_label_text, axis.get_label_text())
+    axis.set_tick_params(**shown | {side: True})
+    names = [name for twin in twins if (name := twin.get_label_text())]
     if names and not axis.get_label_text():
         axis.set_label_text(names[0])
 
