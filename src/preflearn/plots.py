@@ -205,10 +205,10 @@ def _label(panel: Axes, along: Literal["x", "y"], undo: ExitStack) -> None:
     side = "labelleft" if along == "y" else "labelbottom"
     shared = panel.get_shared_y_axes() if along == "y" else panel.get_shared_x_axes()
     twins = [twin.yaxis if along == "y" else twin.xaxis for twin in shared.get_siblings(panel)]
-    shown: dict[Any, Any] = {side: axis.get_tick_params()[side]}
-    undo.callback(axis.set_tick_params, **shown)
+    shown: dict[Any, Any] = {side: True}
+    undo.callback(axis.set_tick_params, **{side: axis.get_tick_params()[side]})
     undo.callback(axis.set_label_text, axis.get_label_text())
-    axis.set_tick_params(**shown | {side: True})
+    axis.set_tick_params(**shown)
     names = [name for twin in twins if (name := twin.get_label_text())]
     if names and not axis.get_label_text():
         axis.set_label_text(names[0])
