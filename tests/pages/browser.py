@@ -41,7 +41,12 @@ RULES = {
     "axe": "axe finds nothing serious or critical",
 }
 MOST_BARS = 0.08  # of the height, before anything is opened
-SHAPE = {"height": 15_000, "words": 5_000, "paragraphs": 120, "picture": 2_500}  # of a page; all but the third of chapters only
+SHAPE = {
+    "height": 15_000,
+    "words": 5_000,
+    "paragraphs": 120,
+    "picture": 2_500,
+}  # of a page; all but the third of chapters only
 _OF_CHAPTERS = {"height", "words", "picture"}
 _CHAPTER = re.compile(r"chapters/\d\d_(?!.*_more)")
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
