@@ -21,15 +21,14 @@ PROGRAM = shutil.which("firefox-esr") or shutil.which("firefox")
 if PROGRAM is None:
     pytest.skip("there is no Firefox on this machine", allow_module_level=True)
 
+# A free port; what pages say to the console is written out.
 PREFERENCES = [
     ("marionette.port", 0),
     ("devtools.console.stdout.content", True),
 ]  # a free port; console.error
 KEYS = {"Space": " ", "ArrowRight": "\ue014"}
 MATH_DONE = "return typeof MathJax === 'undefined' || MathJax.startup.promise.then(() => true)"
-UNSET = (
-    "[...document.querySelectorAll('.bd-article .math')].filter((one) => !one.querySelector('mjx-container'))"
-)
+UNSET = "[...document.querySelectorAll('.bd-article .math:not(:has(mjx-container))')]"
 REQUESTS = "performance.getEntriesByType('resource').map((entry) => [entry.name, entry.responseStatus])"
 COMPLAINTS = """const found = Services.console.getMessageArray()
   .filter((entry) => entry instanceof Ci.nsIScriptError && !(entry.flags & Ci.nsIScriptError.warningFlag))
@@ -44,9 +43,7 @@ class Firefox:
 
     def __init__(self, folder):
         self.said = folder / "said.txt"
-        lines = (
-            f"user_pref({json.dumps(name)}, {json.dumps(value)});" for name, value in PREFERENCES.items()
-        )
+        lines = [f"user_pref({json.dumps(name)}, {json.dumps(value)});" for name, value in PREFERENCES]
         (folder / "user.js").write_text("\n".join(lines))
         options = ["--headless", "--no-remote", "--marionette", "--remote-allow-system-access"]
         with self.said.open("a") as said:
@@ -115,7 +112,7 @@ def wrong_with(firefox, site, name):
     firefox.resize(1400)
     firefox.open(site + name)
     found = {}
-    for width in (1400, 450):  # no window is narrower
+    for width in (1400, 500):  # no window of Firefox is narrower
         firefox.resize(width)
         found[width] = firefox.run("probes.unfold(); return probes.layout().leaves")
     found["equations that are not set"] = firefox.run(f"return {UNSET}.map((one) => one.textContent)")
@@ -156,5 +153,5 @@ def test_faults_are_found_in_firefox(firefox, book, tmp_path):
     (tmp_path / name).write_text(POLICY.sub("", text).replace(r"\(", "(", 1), "utf-8")
     with served(tmp_path) as address:
         found = wrong_with(firefox, address, name)
-    assert set(found) == {1400, 450, "equations that are not set", "failed", "foreign", "errors"}
+    assert set(found) == {1400, 500, "equations that are not set", "failed", "foreign", "errors"}
     assert any("fault-errors" in line for line in found["errors"])
