@@ -1,8 +1,8 @@
-"""What a screen reader meets in a chapter, in its order: headings with their levels, controls, figures, tables, folds.
+"""What a screen reader meets in a chapter, in its order: headings, controls, figures and folds.
 
     python tests/reading_order.py
 
-writes it to tests/reading_order.txt after `make book`. A test fails where the book has another order than that.
+writes it to tests/reading_order.txt after `make book`. A test fails where the book has another order.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ PAGE = "chapters/08_path.html"
 ORDER = ROOT / "tests" / "reading_order.txt"
 _ROLES = "heading|figure|img|button|slider|spinbutton|switch|checkbox|combobox|searchbox|group|table|status"
 _LINE = re.compile(
-    rf"""^  ( *)- '?({_ROLES})\b(?: "((?:\\.|[^"\\])*)")?((?: \[[^]]*\])*)(?:: "?(.*?)"?)?$""", re.MULTILINE
+    rf"""^  ( *)- '?({_ROLES})\b(?: "((?:\\.|[^"\\])*)")?((?: \[[^]]*\])*)'?:? ?"?(.*?)"?$""", re.MULTILINE
 )
 _LONGEST = 60  # of a name
 
 
 def reading_order(browser: Browser, site: str) -> str:
-    """One line each: role, the beginning of its name, and what the reader is told of it, such as its level."""
+    """One line each: role, the beginning of its name, and its state or level."""
     with window(browser) as context, opened(context, site, PAGE) as seen:
         told = seen.page.locator("article.bd-article").aria_snapshot()
     lines = []
