@@ -187,6 +187,7 @@ def test_claims_page_fits_one_screen_and_is_filtered(browser, site):
         page = seen.page
         assert listed(page) == []
         assert page.locator("article").bounding_box()["height"] <= WINDOWS[1400]
+        sync_api.expect(page.locator(".claims-filters")).to_be_in_viewport(ratio=1)
         page.get_by_label("verdict").focus()
         page.keyboard.type(verdict)
         expected = ids_of(verdict=verdict)
