@@ -9,6 +9,7 @@ const BOXES = [
   ".output",
   ".pst-scrollable-table-container",
   ".claim",
+  ".explorer-scroll",
 ].map((box) => `.bd-article ${box}`).join(", ");
 
 function cue(box) {

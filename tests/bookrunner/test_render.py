@@ -173,7 +173,7 @@ def test_a_page_runs_no_script_but_its_own(rendered):
         head, _, rest = (html / name).read_text().partition('<meta http-equiv="Content-Security-Policy"')
         policy, _, page = rest.partition(" />")
         assert "<script" not in head
-        assert "default-src 'none'" in policy
+        assert "default-src 'self'; object-src 'none'" in policy
         inline = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
         inline += re.findall(r'onclick="(.*?)"', page)
         hashes = [b64encode(sha256(script.encode()).digest()).decode() for script in inline]

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 PROBES = Path(__file__).with_name("probes.js").read_text("utf-8")
 THEMES = ("light", "dark")
-WINDOWS = {1400: 1000, 400: 850}  # width and height
+WINDOWS = {1400: 1000, 768: 1024, 400: 850}  # width and height
+FIRST = {"light": 1400, "dark": 400}  # in which a page is opened by theme; then the window is turned
 RULES = {
     "errors": "nothing is reported to the console",
     "foreign": "nothing is asked of another host",
@@ -40,7 +41,13 @@ RULES = {
     "axe": "axe finds nothing serious or critical",
 }
 MOST_BARS = 0.08  # of the height, before anything is opened
-SHAPE = {"height": 15_000, "words": 5_000, "paragraphs": 120, "picture": 2_500}  # of a chapter, as well
+SHAPE = {
+    "height": 15_000,
+    "words": 5_000,
+    "paragraphs": 120,
+    "picture": 2_500,
+}  # of a page; all but the third of chapters only
+_OF_CHAPTERS = {"height", "words", "picture"}
 _CHAPTER = re.compile(r"chapters/\d\d_(?!.*_more)")
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _MATH_DONE = "() => typeof MathJax === 'undefined' || MathJax.startup.promise.then(() => true)"
@@ -155,21 +162,22 @@ def inspect(
     """
     with opened(context, base, name + "".join(f"#{anchor}" for anchor in anchors[-1:])) as seen:
         first = seen.page.viewport_size["width"]
-        (second,) = set(WINDOWS) - {first}
-        found: dict[int, dict[str, list[str]]] = {width: {rule: [] for rule in RULES} for width in WINDOWS}
-        found[first]["landing"] = seen.ask("hidden", anchors[-1:], False)
+        others = sorted(set(WINDOWS) - {first}, key=lambda width: abs(width - first))
+        found = {first: {"landing": seen.ask("hidden", anchors[-1:], False)}}
         if first > 1000:
-            found[first]["bars"] = seen.ask("bars", MOST_BARS)
-            found[first] |= seen.ask("shape", SHAPE) if _CHAPTER.match(name) else {}
+            found[first] |= {"bars": seen.ask("bars", MOST_BARS)} | seen.ask("shape", SHAPE)
+            if not _CHAPTER.match(name):
+                found[first] = {rule: found[first][rule] for rule in set(found[first]) - _OF_CHAPTERS}
         found[first]["anchors"] = seen.ask("hidden", anchors, True)
         seen.unfold()
         found[first] |= seen.ask("layout")
-        seen.resize(second)
-        found[second] |= seen.ask("layout")
-        found[second]["equations"] = []  # MathJax fits them to the text of the window that opens a page
+        for width in others:
+            seen.resize(width)
+            found[width] = seen.ask("layout")
+            del found[width]["equations"]  # MathJax fits them to the text of the window that opens a page
         seen.page.evaluate(axe)
         seen.ask("simplify")
-        found[second]["axe"] = seen.ask("axeFinds")
+        found[others[-1]]["axe"] = seen.ask("axeFinds")
         seen.resize(first)
         found[first]["axe"] = seen.ask("axeFinds")
         found[first] |= {"errors": seen.errors, "foreign": seen.foreign, "failed": seen.failed}

@@ -234,5 +234,29 @@ window.probes = (() => {
         .map((node) => `${rule.id} (${rule.impact}): ${node.target.join(" ")} ${node.any[0]?.message ?? rule.help}`));
   };
 
-  return { bars, shape, hidden, unfold, layout, simplify, axeFinds };
+  // A walk by Tab: each stop, and how it looks with the focus and without.
+  const stops = [];
+  const look = (element) =>
+    [element, element.parentElement, ...element.querySelectorAll("*")].slice(0, 9).map((one) => {
+      const { outline, boxShadow, backgroundColor, borderColor, stroke, textDecoration } = style(one);
+      return [outline, boxShadow, backgroundColor, borderColor, stroke, textDecoration].join();
+    }).join();
+  const stop = () => {
+    const last = stops.at(-1), element = document.activeElement;
+    if (last) last.without = look(last.element);
+    if (element !== document.body) stops.push({ element, focused: look(element) });
+    return element !== document.body;
+  };
+  const walked = (controls) => {
+    const reached = stops.map(({ element }) => element);
+    const follows = (one, other) => one.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_FOLLOWING;
+    return {
+      missed: all(controls, document)
+        .filter((element) => shown(element) && !element.disabled && element.tabIndex >= 0 && !reached.includes(element)).map(name),
+      backwards: reached.filter((element, k) => k && !follows(reached[k - 1], element)).map(name),
+      unseen: stops.filter(({ focused, without }) => focused === without).map(({ element }) => name(element)),
+    };
+  };
+
+  return { bars, shape, hidden, unfold, layout, simplify, axeFinds, stop, walked };
 })();

@@ -87,6 +87,20 @@ def test_each_page_has_one_title_and_one_width(book):
     assert len(set(titles.values())) == len(titles)
 
 
+def test_the_end_of_a_page_leads_to_its_neighbours_by_their_titles(book):
+    names = contents()
+    texts = {name: (book / f"{name}.html").read_text("utf-8") for name in names}
+    titles = {name: re.findall(r"<h1[^>]*>(.*?)<a class=\"headerlink", texts[name])[-1] for name in names}
+    link = r'<a class="(left-prev|right-next)"\s+href="([^"]+)".*?<p class="prev-next-title">(.*?)</p>'
+    for name, before, after in zip(names, [None, *names], [*names[1:], None], strict=False):
+        found = [
+            (side, ((book / name).parent / target).resolve(), title)
+            for side, target, title in re.findall(link, texts[name], re.DOTALL)
+        ]
+        sides = [("left-prev", before), ("right-next", after)]
+        assert found == [(side, (book / f"{one}.html").resolve(), titles[one]) for side, one in sides if one]
+
+
 def test_what_needs_an_address_is_there_only_where_one_is_named(book):
     named = bool(repository(Project(ROOT)))
     page = (book / f"chapters/{CHAPTERS[0]}.html").read_text("utf-8")

@@ -1,0 +1,74 @@
+"use strict";
+
+// A link to an equation, a theorem, a figure, a citation or a claim shows what it leads to, when the pointer rests
+// on it or the keyboard reaches it; a finger follows the link. The box is Bootstrap's, which the theme loads.
+const LINKS = "article.bd-article a[href*='#']:not(.headerlink)";
+const TARGETS = "div.math, .proof, figure, .citation, .claim";
+const pages = new Map([[location.pathname, document]]);
+let wanted = null, shown = null, timer;
+
+// The page at an address, asked for once; none where it cannot be had, as from a folder of files.
+function pageAt(path) {
+  const read = (text) => new DOMParser().parseFromString(text, "text/html");
+  if (!pages.has(path) && location.protocol !== "file:")
+    pages.set(path, fetch(path).then((answer) => answer.text()).then(read, () => null));
+  return pages.get(path);
+}
+
+async function copyOf(link) {
+  const url = new URL(link.href);
+  if (url.host !== location.host) return null;
+  const target = (await pageAt(url.pathname))?.getElementById(decodeURIComponent(url.hash.slice(1)));
+  if (!target?.matches(TARGETS)) return null;
+  const copy = document.createElement("div");
+  copy.append(target.cloneNode(true));
+  if (target.matches(".claim")) copy.className = target.className; // of which the line is shown
+  if (target.matches(".claim")) copy.replaceChildren(...copy.querySelector("summary").children);
+  for (const node of copy.querySelectorAll(".headerlink, .explorer-ui, script")) node.remove();
+  for (const name of ["id", "role"]) // a role of an entry of a list, say
+    for (const node of copy.querySelectorAll(`[${name}]`)) node.removeAttribute(name);
+  for (const name of ["src", "href"])
+    for (const node of copy.querySelectorAll(`[${name}]`)) node.setAttribute(name, new URL(node.getAttribute(name), url));
+  return copy;
+}
+
+function hide() {
+  shown?.hide();
+  shown?.dispose();
+  wanted = shown = null;
+}
+
+async function show(link) {
+  hide();
+  wanted = link;
+  const copy = link && (await copyOf(link));
+  if (!copy || wanted !== link) return;
+  link.removeAttribute("title"); // which the browser would show beside it
+  const look = { customClass: "preview bd-article", placement: "top", fallbackPlacements: ["bottom"], animation: false };
+  const box = new bootstrap.Popover(link, { ...look, content: copy, html: true, trigger: "manual" });
+  shown = box;
+  box.show();
+  const formulas = [...copy.querySelectorAll(".math:not(:has(mjx-container))")];
+  if (!formulas.length || !window.MathJax?.typesetPromise) return;
+  await MathJax.typesetPromise(formulas);
+  if (box === shown) box.update();
+}
+
+// What was shown for the keyboard stays until it goes on, wherever the pointer lies.
+function want(link, delay) {
+  clearTimeout(timer);
+  if (link === wanted || (!link && wanted?.matches(":focus-visible"))) return;
+  timer = setTimeout(show, delay, link);
+}
+document.addEventListener("pointerover", (event) => {
+  if (event.pointerType === "touch") return;
+  if (event.target.closest(".preview")) clearTimeout(timer);
+  else want(event.target.closest(LINKS), 250);
+});
+document.addEventListener("focusin", (event) => {
+  const link = event.target.closest(LINKS);
+  want(link?.matches(":focus-visible") ? link : null, 0);
+});
+document.addEventListener("focusout", () => want(null, 0));
+document.addEventListener("keydown", (event) => event.key === "Escape" && hide());
+window.addEventListener("hashchange", hide);

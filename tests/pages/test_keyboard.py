@@ -1,0 +1,107 @@
+"""A reader without a mouse: by Tab through a page, an explorer, and the filters of the claims page."""
+
+import pytest
+from pages.test_browser import CLAIMS, browser, listed, opened, site, sync_api, window
+
+__all__ = ["browser", "site"]
+
+CHAPTER = "chapters/08_path.html"
+CONTROLS = "a[href], button, input, select, summary, [tabindex='0']"
+
+
+@pytest.mark.parametrize("name", ["index.html", CHAPTER, CLAIMS])
+def test_tab_reaches_every_control_in_order_and_is_seen(browser, site, name):
+    with window(browser) as context, opened(context, site, name) as seen:
+        steps = 0
+        while steps < 600:
+            seen.page.keyboard.press("Tab")
+            if not seen.ask("stop"):
+                break
+            steps += 1
+        assert steps > 80
+        assert seen.ask("walked", CONTROLS) == {"missed": [], "backwards": [], "unseen": []}
+        assert [*seen.errors, *seen.foreign, *seen.failed] == []
+
+
+def test_faults_of_a_walk_are_found(browser, site):
+    faults = """<button style="outline: none">Without a ring</button><a href="#">Second</a>
+    <a href="#" tabindex="2">First</a><button id="last">Not reached</button>"""
+    with window(browser) as context, opened(context, site, "404.html") as seen:
+        seen.page.evaluate("(faults) => { document.body.innerHTML = faults; }", faults)
+        for _ in range(3):
+            seen.page.keyboard.press("Tab")
+            seen.ask("stop")
+        found = seen.ask("walked", CONTROLS)
+        assert {rule: len(lines) for rule, lines in found.items()} == {
+            "missed": 1,
+            "backwards": 1,
+            "unseen": 1,
+        }
+
+
+def to_the_text(page):
+    """Over the link that skips the navigation."""
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+
+
+def tab_to(page, control):
+    """On by Tab to the first of some controls."""
+    first = page.locator(control).first
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if first.evaluate("(control) => control === document.activeElement"):
+            return first
+    pytest.fail(f"Tab does not lead to {control}")
+
+
+def test_an_explorer_is_worked_by_keys(browser, site):
+    with window(browser) as context, opened(context, site, CHAPTER) as seen:
+        to_the_text(seen.page)
+        tab_to(seen.page, ".explorer input")
+        explorer = seen.page.locator(".explorer")
+        sentence = explorer.locator("[aria-live]")
+        controls = explorer.locator(CONTROLS).all()
+        boxes = [control.bounding_box() for control in controls]
+        places = [(round(box["y"], -1), box["x"]) for box in boxes]
+        assert places == sorted(places)
+        for k, control in enumerate(controls):
+            sync_api.expect(control).to_be_focused()
+            slider = control.get_attribute("type") == "range"
+            for key in ["ArrowRight", "End", "Home"] if slider else [("Enter", "Space")[k % 2]]:
+                before = sentence.inner_text()
+                seen.page.keyboard.press(key)
+                sync_api.expect(sentence).not_to_have_text(before)
+            seen.page.keyboard.press("Tab")
+        assert len(controls) > 2
+        assert not explorer.evaluate("(box) => box.contains(document.activeElement)")
+        assert seen.errors == []
+
+
+def test_claims_are_filtered_opened_and_followed_by_keys(browser, site):
+    with window(browser) as context, opened(context, site, CLAIMS) as seen:
+        page, press = seen.page, seen.page.keyboard.press
+        to_the_text(page)
+        tab_to(page, ".claims-filters select")
+        for name in ("paper", "verdict", "kind", "consequence", "chapter", "words"):
+            sync_api.expect(page.locator(f".claims-filters [name={name}]")).to_be_focused()
+            if name == "paper":
+                press("ArrowDown")
+                assert {one[:8] for one in listed(page)} == {"claim-p1"}
+            press("Tab")
+        sync_api.expect(page.get_by_role("button", name="Show all")).to_be_focused()
+        press("Space")
+        assert listed(page) == []
+        sync_api.expect(page.get_by_role("searchbox", name="words")).to_be_focused()
+        for fold, key in (
+            (".claims-paper", "Enter"),
+            (".claims-section", "Space"),
+            (".claim", "Enter"),
+        ):
+            tab_to(page, f"{fold} > summary")
+            press(key)
+            sync_api.expect(page.locator(fold).first).to_have_attribute("open", "")
+        target = tab_to(page, ".claim a").get_attribute("href")
+        press("Enter")
+        page.wait_for_url(f"**/{target}")
+        assert seen.errors == []

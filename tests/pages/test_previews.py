@@ -1,0 +1,109 @@
+"""Previews: a link to an equation, a theorem, a figure, a citation or a claim shows what it leads to."""
+
+import pytest
+from pages.test_browser import browser, opened, site, sync_api, window
+
+from bookrunner.ledger import load_ledger
+
+__all__ = ["browser", "site"]
+
+CHAPTER = "chapters/08_path.html"
+LINKS = {  # one to each kind of target, on the page and on another one
+    "equation": "#equation-eq-p-kkt",
+    "theorem": "#thm-ranking-path",
+    "theorem elsewhere": "08_path_more.html#thm-linear-paths",
+    "figure": "#fig-p-four",
+    "explorer": "#fig-p-explorer",
+    "citation": "../references.html#",
+    "claim": "claims.html#claim-p2-04",
+}
+GROUND, INK = (f"box => getComputedStyle(box).{name}" for name in ("backgroundColor", "color"))
+ABROAD = [kind for kind, link in LINKS.items() if not link.startswith("#")]
+
+
+def link_to(page, kind):
+    return page.locator(
+        f'article p > a[href^="{LINKS[kind]}"], article .reference[href^="{LINKS[kind]}"]'
+    ).first
+
+
+def reach(link, by):
+    """Let the pointer rest on a link, or go there from the link before it."""
+    if by == "mouse":
+        link.hover()
+        return
+    link.focus()
+    link.page.keyboard.press("Shift+Tab")
+    link.page.keyboard.press("Tab")
+    sync_api.expect(link).to_be_focused()
+
+
+@pytest.fixture(scope="module", params=["mouse in the light", "keyboard in the dark"])
+def reader(browser, site, request):
+    """How a reader gets to links, and a chapter all of whose folds are open."""
+    by, _, _, theme = request.param.split()
+    with window(browser, theme) as context, opened(context, site, CHAPTER) as seen:
+        seen.unfold()
+        yield by, seen
+
+
+@pytest.mark.parametrize("kind", LINKS)
+def test_a_link_shows_what_it_leads_to(reader, kind):
+    by, seen = reader
+    link, preview, body = (
+        link_to(seen.page, kind),
+        seen.page.get_by_role("tooltip"),
+        seen.page.locator("body"),
+    )
+    reach(link, by)
+    sync_api.expect(preview).to_contain_text(link.inner_text().removesuffix(" in the ledger"))
+    if kind == "claim":
+        sync_api.expect(preview).to_contain_text(load_ledger()["P2-04"].verdict)
+    assert link.get_attribute("aria-describedby") == preview.get_attribute("id")
+    sync_api.expect(preview.locator(".math:not(:has(mjx-container))")).to_have_count(0)
+    assert preview.locator("mjx-container").count() > 0 or kind == "citation"
+    assert preview.locator("[id], .headerlink").count() == 0
+    pictures = "images => images.map((image) => image.checkVisibility() && image.naturalWidth > 0)"
+    assert preview.locator("img").evaluate_all(pictures) == [True] * (kind in ("figure", "explorer"))
+    sync_api.expect(preview).to_be_in_viewport(ratio=1)
+    body = seen.page.locator("body")
+    ground, ink = preview, preview.locator(".popover-body")
+    assert [ground.evaluate(GROUND), ink.evaluate(INK)] == [body.evaluate(GROUND), body.evaluate(INK)]
+    if by == "mouse":
+        preview.hover()
+        seen.page.wait_for_timeout(600)  # more than a pointer has to get there
+    assert preview.is_visible()
+    seen.page.keyboard.press("Escape")
+    sync_api.expect(preview).to_have_count(0)
+    assert link.get_attribute("aria-describedby") is None
+    assert [*seen.errors, *seen.foreign, *seen.failed] == []
+
+
+def test_a_preview_goes_when_the_reader_goes_on(reader):
+    by, seen = reader
+    reach(link_to(seen.page, "theorem"), by)
+    sync_api.expect(seen.page.get_by_role("tooltip")).to_have_count(1)
+    if by == "mouse":
+        seen.page.mouse.move(5, 5)
+    else:
+        seen.page.keyboard.press("Shift+Tab")
+    sync_api.expect(seen.page.get_by_role("tooltip").filter(has_text="Theorem 8.1")).to_have_count(0)
+
+
+def test_a_finger_follows_the_link(browser, site):
+    with window(browser, width=400) as context, opened(context, site, CHAPTER) as seen:
+        link_to(seen.page, "equation").tap()
+        seen.page.wait_for_url(f"**{LINKS['equation']}")
+        seen.page.wait_for_timeout(600)
+        assert seen.page.get_by_role("tooltip").count() == 0
+
+
+def test_pages_in_a_folder_show_what_they_hold_themselves(browser, book):
+    """A browser lets no page read another file; the citation keeps what the browser shows."""
+    with window(browser) as context, opened(context, f"{book.resolve().as_uri()}/", CHAPTER) as seen:
+        for kind in (*ABROAD[:2], "equation"):
+            link_to(seen.page, kind).hover()
+            seen.page.wait_for_timeout(600)
+            assert seen.page.get_by_role("tooltip").count() == (kind not in ABROAD)
+        assert "regularization path" in str(link_to(seen.page, "citation").get_attribute("title"))
+        assert [*seen.errors, *seen.failed] == []
