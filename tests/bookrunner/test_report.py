@@ -123,7 +123,7 @@ def test_a_template_runs_on_its_example(name):
     if name == "use_matches":  # whose forecasts were judged is said where all matches prefer another model
         late = re.search(r"prefers scores that \*\*([^*]+)", shown)[1]
         early = re.search(r"before them preferred scores that ([^:]+)", shown)[1]
-        assert (f"The log loss above is of those that {early}," in shown) == (early != late)
+        assert (f"The forecasts were made with those that {early}," in shown) == (early != late)
 
 
 @pytest.mark.parametrize(
@@ -329,7 +329,7 @@ def test_who_leads_is_not_said_of_groups_that_never_met(here, options):
     assert "Not all have met" in page[: page.index("The data")]
     assert "never met the other 4" in page
     assert "Note: " not in page  # which is how a warning begins: the report has said it
-    assert ("2 rows without an outcome, before the last match" in page) == (not names)
+    assert ("Left out: 2 rows without an outcome, before the last match" in page) == (not names)
 
 
 def test_all_are_connected_and_a_part_never_loses(here):
@@ -426,13 +426,34 @@ def test_a_few_slips_in_a_file_are_left_out_and_told(here):
     assert main(["report", "own.csv", *MATCHES, "-p", "profile", "full"]) == 0
     page = (here / "own_report.html").read_text("utf-8")
     assert "own.csv has 'Bob' in line 9, column 'away'; expected another name than in column 'home'" in page
-    assert "<strong>1 rows are copies of another row</strong>" in page
+    assert "<strong>1 row is a copy of another row</strong>" in page
     assert "Dees (in 1; Dee in" in page
     assert "Annn (in" not in page, "only those of matches that were played"
     assert "<td>–</td>\n" in page
     assert "evidence, less the price of parameters" in page
     assert "<strong>299 matches</strong> of <strong>5 players" in page
     assert re.search(r"Annn[^.]*Ann", page[page.index("What comes next") :])
+
+
+def test_winners_and_losers_with_a_match_to_come_and_a_pair_that_is_named(here, capsys):
+    """The match of tomorrow counted as won by the one whose name stood first, and nothing said so."""
+    frame = games(90).assign(points="21")
+    frame.loc[89, "points"] = ""
+    frame.to_csv("own.csv", index=False)
+    options = [*MATCHES[:-1], "first won", "-p", "pair"]
+    assert main(["report", "own.csv", *options, "Cy - Ann"]) == 0
+    page = (here / "own_report.html").read_text("utf-8")
+    assert "Taken as won, with nothing in 'points': line 91." in page
+    assert "-p until DATE" in page.replace("<code>", "").replace("</code>", "")
+    ends = re.search(r"If they met: Cy against Ann, .*; the first with (\d+)\s+to\s+(\d+) %", page)
+    low, high = map(int, ends.groups())
+    assert 0 <= low < 50 < high <= 100
+    assert main(["report", "own.csv", *options, "Cy - Ann", "-p", "until", frame["day"][80]]) == 0
+    page = (here / "own_report.html").read_text("utf-8")
+    assert "9 rows are to be forecast, without an outcome, or later than" in page
+    assert "what happened" not in page
+    assert main(["report", "own.csv", *options, "Cy - Anne"]) == 2
+    assert "pair is 'Cy - Anne'; expected two names of the file, such as" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
