@@ -451,7 +451,7 @@ def test_winners_and_losers_with_a_match_to_come_and_a_pair_that_is_named(here, 
     assert main(["report", "own.csv", *options, "Cy - Ann", "-p", "until", frame["day"][80]]) == 0
     page = (here / "own_report.html").read_text("utf-8")
     assert "9 rows are to be forecast, without an outcome, or later than" in page
-    assert "what happened" not in page
+    assert "what happened</th>" not in page
     assert main(["report", "own.csv", *options, "Cy - Anne"]) == 2
     assert "pair is 'Cy - Anne'; expected two names of the file, such as" in capsys.readouterr().err
 
