@@ -4,13 +4,18 @@ import ast
 import importlib
 import json
 import re
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import matplotlib
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 import pytest
 from chapter_size import chapter_size
+
+from preflearn.pairs import Pairs
 
 ROOT = Path(__file__).parents[1]
 PATH = ROOT / "notebooks" / "guide.ipynb"
@@ -134,12 +139,33 @@ def test_the_page_is_laid_out_as_chapters_are():
     assert chapter_size(list(CELLS.values())).run <= 2
     assert max(len(source.splitlines()) for source in SOURCES.values()) <= 30
     shown = {name for name, cell in CELLS.items() if cell in code and not cell["metadata"].get("tags")}
-    assert shown == {f"{part}-lines" for part in PARTS}
+    assert shown == {f"{part}-lines" for part in PARTS} | {"dishes-model", "dishes-new"}
     figures = [cell["metadata"]["mystnb"] for cell in code if "plt.show()" in "".join(cell["source"])]
     assert len(figures) == 9
     for about in figures:
         assert f"{{numref}}`{about['figure']['name']}`" in TEXT
         assert min(len(about["figure"]["caption"]), len(about["image"]["alt"])) > 40
+
+
+def test_a_new_item_is_forecast_and_features_that_do_nothing_are_seldom_held_to_matter():
+    """The lines about a table of dishes, on eight draws of it: salt and fat count, the price does not."""
+    told, wide = [], []
+    for seed in range(8):
+        space = {}
+        for name in ("parameters", "setup", "features-lines", "dishes-data", "dishes-model", "dishes-new"):
+            source = SOURCES[name] if name != "features-lines" else SOURCES[name].splitlines()[0]
+            with redirect_stdout(StringIO()):
+                exec(source.replace("seed = 0", f"seed = {seed}"), space)
+        low, high = space["chef"].interval(0.95, space["steps"]).T
+        told.append([low[0] > 0, high[1] < 0, low[2] > 0 or high[2] < 0])
+        tasted = space["chef"].standard_errors(Pairs(space["rows"], [[0, 1]]))
+        wide.append(space["chef"].standard_errors(space["new"]).min() / tasted[0])
+        assert 0.5 < space["alpha"] < 100
+    right = np.sum(told, axis=0)
+    assert right[0] == 8
+    assert right[1] >= 6
+    assert right[2] <= 1
+    assert min(wide) > 1, "of a dish that nobody tasted less is known"
 
 
 COSTS = pd.read_csv(ROOT / "data" / "guide_costs.csv", comment="#")

@@ -360,12 +360,12 @@ BUDGETS = {
     "ground floor": 1_350,
     "ground": 1_325,
     "margins": 485,
-    "svm": 664,
+    "svm": 665,
     "path": 1_245,
     "pursuit": 987,
-    "dynamics": 3_102,
+    "dynamics": 3_110,
     "ratings": 422,
-    "ranking": 748,
+    "ranking": 749,
     "analogy": 855,
     "datasets": 542,
     "studies": 2_825,
@@ -383,7 +383,7 @@ BUDGETS = {
 # close items, and compilation that says a word; and some 900 for data of users. Those are what comparisons
 # identify, players without an identity matrix, standard errors and ranks, rankings, races and line-ups,
 # weights and offsets, forecasts of frames by names, standings, and a word where data may mean something else.
-PREFLEARN = 11_725
+PREFLEARN = 11_735
 
 
 OVER = (

@@ -462,9 +462,25 @@ def test_wins_and_losses_as_1_and_0_are_warned_of():
         wrong = clone(model).fit(matches, scores).predict_proba(matches[:1])[0]
     assert found[0].filename == __file__
     with warnings.catch_warnings(action="error"):
+        model.set_params(likelihood=Probit())
         right = clone(model).fit(matches, 2 * scores - 1).predict_proba(matches[:1])[0]
         clone(model).fit(matches, np.where(scores == 1, 1, -1))
     assert wrong[0] < 0.1 < 0.2 < right[0]
+
+
+def test_a_likelihood_with_ties_of_matches_without_is_warned_of():
+    """Forecasts had a tie with 0.28 in a sport that has none."""
+    matches, won = Matches([[1, -1]] * 100, range(100), ["a", "b"]), np.repeat([1, -1], [60, 40])
+    for law, other in ((OrdinalProbit(0.4), "Probit"), (OrdinalLogit(0.5), "Logit")):
+        model = DynamicComparisons(Constant(1.0), law)
+        with pytest.warns(OutcomeWarning, match=rf"and y none in 100: .* take {other}\(\)$") as found:
+            clone(model).fit(matches, won)
+        assert found[0].filename == __file__
+        with warnings.catch_warnings(action="error"):
+            clone(model).fit(matches, np.where(np.arange(100) == 50, 0, won))
+            clone(model).fit(matches[:20], won[:20])  # may be chance
+    with warnings.catch_warnings(action="error"):
+        DynamicComparisons(Constant(1.0), Gaussian(1.0, margin=0.5)).fit(matches, won + 0.0)
 
 
 def test_outcomes_that_no_frame_had_are_looked_at():

@@ -182,7 +182,7 @@ def test_bias_reduction_by_hand():
 
 @every_model
 def test_errors_by_judges_are_the_sandwich_as_written(model):
-    """V G'G V n/(n-1), with V and the gradients of the n judges by differences of the objective."""
+    """V (G'G n/(n-1) + alpha) V, with V and the gradients of the n judges by differences of the objective."""
     pairs, y = compared(3, m=80)
     rng = np.random.default_rng(2)
     judge, weights = rng.integers(7, size=80), rng.uniform(0.5, 2, 80)
@@ -197,8 +197,20 @@ def test_errors_by_judges_are_the_sandwich_as_written(model):
     G = np.array([[value(x + e, k) - value(x - e, k) for e in steps] for k in range(7)]) / 2e-5
     V = np.linalg.inv(H)
     D = np.column_stack([pairs.differences(), np.zeros(80)])
-    expected = np.sqrt(7 / 6 * np.diag(D @ V @ G.T @ G @ V @ D.T))
+    prior = np.diag(np.append(np.full(len(x) - 1, model.alpha), 0.0))
+    expected = np.sqrt(np.diag(D @ V @ (7 / 6 * G.T @ G + prior) @ V @ D.T))
     np.testing.assert_allclose(fitted.standard_errors(pairs), expected, rtol=1e-4)
+
+
+@every_model
+def test_what_no_judge_tells_has_the_variance_of_its_prior(model):
+    """It was 0 with clusters: as if two items that never met were known to be alike."""
+    index, y, judge = [[0, 1], [1, 0], [2, 3], [3, 2]] * 3, [1, 1, -1, 0] * 3, np.repeat([0, 1, 2], 4)
+    apart = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
+    for cluster in (None, judge):
+        fitted = clone(model).set_params(alpha=0.5).fit(index, y, cluster=cluster)
+        groups = fitted.standard_errors(Pairs(apart, [[0, 1]]))
+        assert groups[0] == pytest.approx(np.sqrt(4 / 0.5), rel=1e-4)
 
 
 @every_model

@@ -138,7 +138,7 @@ class TestBias:
     def test_contradictions_against_few_ties_are_refused(self, labels):
         pairs = Pairs([[0.0], [1.0]], [[1, 0]] * 6)
         for C in (1e-3, 1.0, 1e3):
-            with pytest.raises(DegenerateBiasError, match=r"here\. Let ties weigh more") as caught:
+            with pytest.raises(DegenerateBiasError, match=r"here\. Model ties \(Ordinal") as caught:
                 (unfitted := SVMCompare(C, "linear")).fit(pairs, labels)
             assert "5 preferences against 1 ties" in str(caught.value)
             with pytest.raises(NotFittedError):
@@ -150,7 +150,7 @@ class TestBias:
         pairs, y = compared(6, m=50, tie_share=0.2, noise=0.1)
         with pytest.raises(DegenerateBiasError, match=r"beta is 1\b|beta is 0\.99") as caught:
             SVMCompare(1e-6).fit(pairs, y)
-        advised = re.search(r"Raise C to (\S+), where beta is (-\S+); or let ties", str(caught.value))
+        advised = re.search(r"Raise C to (\S+), where beta is (-\S+); or model ties", str(caught.value))
         machine = SVMCompare(float(advised[1])).fit(pairs, y)
         assert machine.bias_ == pytest.approx(float(advised[2]), rel=0.01)
         assert machine.score(pairs, y) > 0.8
@@ -160,7 +160,7 @@ class TestBias:
         pairs, y, strength = league()
         teams = np.eye(20)
         for C in 10.0 ** np.arange(-6, 3, 2):
-            with pytest.raises(DegenerateBiasError, match=r"here\. Let ties weigh more") as caught:
+            with pytest.raises(DegenerateBiasError, match=r"here\. Model ties \(Ordinal") as caught:
                 SVMCompare(C, "linear").fit(pairs, y)
             machine = SVMCompare(C, "linear", tie_weight="least").fit(pairs, y)
             assert machine.bias_ < -0.1

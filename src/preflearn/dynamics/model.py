@@ -56,6 +56,7 @@ from preflearn.matches import (
     PERFORMANCE,
     Fixtures,
     Matches,
+    OutcomeWarning,
     as_asked,
     as_times,
     check_matches,
@@ -184,7 +185,8 @@ class DynamicComparisons(BaseEstimator):
             If a length scale or a rate is absurd for the span of the data, as where units of time are mixed
             up; if an origin lies far before them, or nothing but an origin at the first match is known.
         OutcomeWarning
-            If outcomes are only 1 and 0, or 1, 1/2 and 0, and those of the frame were others.
+            If outcomes are only 1 and 0, or 1, 1/2 and 0, and those of the frame were others; or if the
+            likelihood would have ten ties between equals, and there is none.
         NotIdentifiedWarning
             If two groups of players never meet, each at least an eighth of them; `diagnose` names all groups.
         UnseenWarning
@@ -198,6 +200,12 @@ class DynamicComparisons(BaseEstimator):
         sizes = [len(group) for group in found.components if len(group) > 1]  # the largest first
         if len(sizes) > 1 and sizes[1] >= _SIZEABLE * sum(sizes):
             tell(found.message, NotIdentifiedWarning)
+        if isinstance(law := self.likelihood, Results) and law.has_ties and played[:, 0].all():
+            tie = float(law.probabilities([0.0], [0.0])[0, 1])
+            if tie * len(played) > _NO_TIE:
+                text = f"{law} has a tie in {100 * tie:.0f} % of matches between equals, and y none in"
+                other = type(law).__name__.removeprefix("Ordinal")
+                tell(f"{text} {len(played):,}: where there are no ties, take {other}()", OutcomeWarning)
         return self._fit(matches, played, None)
 
     def update(
@@ -484,6 +492,7 @@ class DynamicComparisons(BaseEstimator):
 _FEW = 16  # covariances: with more, each part of the forecasts has few of one
 _DRAWS = 1000  # of ranks
 _SIZEABLE = 1 / 8  # of the players: a group that is worth a warning
+_NO_TIE = 10  # are expected between equals, and none is there
 _EQUAL = 6  # digits, in standard deviations, to which scores that tie are equal: fits end with a tol
 _PLAYED = "outcomes", "weights", "offset"  # the columns of played_
 _OPTIONS = ("method", "rate", "tol", "max_iter", "n_threads")

@@ -98,7 +98,8 @@ class TieModel(Uncertain, LinearComparison):
             Weights of the pairs, not negative; a weight of two is the same pair twice.
         cluster : array-like of shape (m,), optional
             An id for each pair, of its judge for instance: standard errors are then those of the sandwich,
-            which hold where the answers of one judge depend on each other. Scores do not change.
+            which hold where the answers of one judge depend on each other. Scores do not change. Judges share
+            items: see the notes.
 
         Returns
         -------
@@ -182,7 +183,8 @@ class TieModel(Uncertain, LinearComparison):
         slopes = by @ (sparse.diags_array(problem.weights * loss.d) @ problem.B.matrix()) @ problem.X
         summed = slopes @ solved[:, :p].T
         summed += np.outer(by @ (problem.weights * loss.t * problem.free), solved[:, p])
-        return n / (n - 1) * summed.T @ summed
+        solved = solved[:, :p]  # what the prior adds is no matter of judges
+        return n / (n - 1) * summed.T @ summed + self._data[-1] * solved @ solved.T
 
 
 class Davidson(TieModel):
@@ -223,6 +225,10 @@ class Davidson(TieModel):
     -----
     Where nu < 1 a tie is never the most probable outcome; then `predict` says 0 only at d = 0, where both
     preferences are equally probable and no answer but this is the same for the swapped pair.
+
+    Features alone leave something of each item unexplained, which all judges of it share. No errors of
+    weights allow for that, with clusters or without: give each item a score of its own beside them, columns
+    `np.hstack([np.eye(n), 10 * features])`, and 1/alpha the variance of what features leave over (the guide).
 
     With t = log(nu), -log P is the logarithm of a sum of exponentials of (d/2, t, -d/2) minus one of
     them: jointly convex in (w, t). At the optimum the expected number of ties is the observed one.
@@ -288,6 +294,9 @@ class OrdinalComparison(TieModel):
 
     Notes
     -----
+    Features alone leave something of each item unexplained, which no errors of weights allow for: see the
+    notes of `Davidson` for what does.
+
     F has a log-concave density, so log F(b), and log(F(b) - F(a)) for a < b, are jointly concave in (a, b)
     (Prékopa); a and b are linear in (w, t). For the logit, P(tie) = (e^{2t} - 1) P(first) P(second).
 

@@ -1,9 +1,10 @@
 """How sure the scores of a static model are: standard errors, intervals, tests, ranks, quasi-variances.
 
 All are those of estimates whose errors are jointly normal, with the covariance V of differences of scores:
-the inverse of the observed information and the penalty, or, where comparisons of one judge depend on each
-other, the sandwich V G'G V, with the gradients G of the judges [LiangZeger1986]_. A difference that no data
-identify has the variance of its prior.
+the inverse of the observed information and the penalty, V = (I + alpha)^-1, or, where comparisons of one
+judge depend on each other, the sandwich V (G'G + alpha) V, with the gradients G of the judges in the place of
+the information I [LiangZeger1986]_. A difference that no data identify has the variance of its prior, with
+judges and without.
 
 References
 ----------

@@ -60,7 +60,7 @@ class SVMCompare(KernelMachine):
     tie_weight : float or "least"
         Multiplies the weight of each tie. "least": 1 or, where beta is not negative then, what makes ties
         weigh 0.6, 0.7, 0.8, 0.9 or 1 times as much as preferences: the first with which it is. With 1 it is
-        for all data.
+        for all data. Where ties are few, it may predict far more of them than there are.
 
     Attributes
     ----------

@@ -74,17 +74,18 @@ def check_bias(bias: float, y: NDArray, z: Callable, setting: str, weaker: Calla
     """
     if bias < NEGATIVE:
         return
-    advice, reach = "Let", float(np.abs(z()).max())
+    advice, reach = "Model", float(np.abs(z()).max())
     if 0 < reach < 1:  # no difference has met a margin: the regulariser may be to blame, not the data
         with suppress(ValueError):
             remedy, beta = weaker(100 / reach)  # differences grow with C at first
-            advice = f"{remedy}, where beta is {beta:.3g}; or let" if beta < NEGATIVE else advice
+            advice = f"{remedy}, where beta is {beta:.3g}; or model" if beta < NEGATIVE else advice
     raise DegenerateBiasError(
         f"beta is {bias:.3g}, but the ranking function -u / beta needs a negative one: with {setting}, "
         f"{np.count_nonzero(y)} preferences against {np.count_nonzero(y == 0)} ties call every pair "
         "significant, since what tells ties from preferences does not outweigh their numbers here. "
-        f"{advice} ties weigh more (tie_weight='least' finds how much), model them (Davidson or "
-        "OrdinalComparison of preflearn.ranking), or leave them out of the order (SVMRank)"
+        f"{advice} ties (OrdinalComparison or Davidson of preflearn.ranking), leave them out of the order "
+        "(SVMRank), or let them weigh more: tie_weight='least' finds how much, and may predict far more of "
+        "them than there are"
     )
 
 
