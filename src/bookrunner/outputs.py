@@ -236,6 +236,7 @@ def tidy_table(html: str) -> str:
     nameless = re.search(r"<tr[^>]*>\s*<th></th>", head) and len(counted) == body.count("<tr") > 1
     if nameless and counted == [*range(counted[0], counted[0] + len(counted))]:
         table = re.sub(r"(<tr[^>]*>\s*)<th[^>]*>[^<]*</th>", r"\1", table)
+    table = table.replace("\xa0", " ").replace(" ± ", " ±\xa0")  # wide pages break no cell, narrow ones must
     table = _POWER.sub(_power, re.sub(r"(?<=[>\s(])-(?=\d)", "−", table))
     return html[: html.index("<table")] + table
 
