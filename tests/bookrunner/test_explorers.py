@@ -414,7 +414,8 @@ def test_timelines_are_linear_and_chances_those_of_the_package(shown):
     show("timelines", TIMELINES)
     code = """(script, {data, times, pairs}) => {
         const lines = script.scoreTimelines(data);
-        return {at: [0, 1].map(i => times.map(time => lines.at(i, time))), pieces: lines.pieces(k => k !== 1),
+        const at = [0, 1].map(i => times.map(time => lines.at(i, time)));
+        return {at, pieces: lines.pieces(k => k !== 1),
                 chances: pairs.map(([m1, m2, s1, s2]) => lines.chance({mean: m1, std: s1}, {mean: m2, std: s2}))};
     }"""
     rng = np.random.default_rng(0)

@@ -3,10 +3,11 @@
 import json
 import re
 
+import pandas as pd
 import pytest
 
 from bookrunner.files import digest, write_atomically, write_if_changed
-from bookrunner.outputs import Executed, read_executed, write_executed
+from bookrunner.outputs import Executed, read_executed, tidy_table, write_executed
 from bookrunner.records import NARROW_MIME, PROVENANCE_MIME, for_both_themes, unpacked
 from preflearn.plots import COLOURS
 
@@ -153,6 +154,45 @@ def test_claims_and_hidden_code_of_a_section_stand_at_its_end():
     assert [cell.get("outputs") for cell in cells[1:7]] == [[], None, [TABLE], [], None, [TABLE]]
 
 
+@pytest.mark.parametrize("shown", ["in the opening", "in the section"])
+def test_parameters_stand_below_the_first_picture(shown):
+    given, draw = 'profile = "quick"', code("draw()", TABLE, tags=["hide-input"])
+    cells = [text("# T"), code(given, tags=["parameters", "hide-input"]), text("## A"), draw, text("## B")]
+    if shown == "in the opening":
+        cells.insert(2, draw)
+    first, second = (cell["source"] for cell in page_of(*cells) if cell["source"].endswith(("## A", "## B")))
+    assert (given in first, given in second) == (shown == "in the opening", shown == "in the section")
+    assert "Parameters and code of" in first + second
+
+
+TIDY = {  # what pandas gives, and what a page has in place of it
+    "names of an index": (
+        pd.DataFrame({"x": [1.5, 2]}, pd.MultiIndex.from_tuples([("a", 3), ("b", 1)], names=["ν", "R"])),
+        "ν R x a 3 1.5 b 1 2.0",
+    ),
+    "one name": (pd.DataFrame({"x": [7]}, pd.Index(["a"], name="n")), "n x a 7"),
+    "counted rows": (pd.DataFrame({"x": ["a", "b"]}, index=[7, 8]), "x a b"),
+    "rows with numbers of their own": (pd.DataFrame({"x": ["a", "b"]}, index=[7, 9]), " x 7 a 9 b"),
+    "counted rows with a name": (pd.DataFrame({"x": ["a", "b"]}, pd.RangeIndex(2, name="n")), "n x 0 a 1 b"),
+    "heads in two rows": (pd.DataFrame([[5]], ["a"], [["u"], ["v"]]), " u v a 5"),
+    "a minus": (pd.DataFrame({"x": [-1, 2]}, index=["a-1", "2026-01-02"]), " x a-1 −1 2026-01-02 2"),
+    "powers": (
+        pd.DataFrame({"x": ["5e-09 ± 1e-10", "C 1e+06", "2.0e+00", "0e+00", "-3e-02"]}, index=[*"abcde"]),
+        " x a 5·10^−9 ± 10^−10 b C 10^6 c 2.0 d 0 e −0.03",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", TIDY)
+def test_a_table_reads_as_a_person_would_write_it(kind):
+    table, expected = TIDY[kind]
+    html = table.to_html()
+    (cell,) = page_of(code("table", {"data": {"text/html": [html]}}))
+    shown = cell["outputs"][0]["data"]["text/html"].replace("<sup>", "^").replace("</sup>", "")
+    cells = re.findall(r"<t[hd][^>]*>([^<]*)<", shown)
+    assert " ".join(cells).split() == expected.split()
+
+
 def test_a_blank_line_ends_each_piece_of_html():
     """As Markdown wants it: what follows would be HTML, too."""
     (cell,) = page_of(code("1", badge("P1-01"), tags=["hide-input"]))[1:]
@@ -229,10 +269,7 @@ def test_the_drawing_for_narrow_pages_travels_with_that_for_wide_ones():
     assert unpacked(shown["image/svg+xml"]) == tuple(map(for_both_themes, data.values()))
 
 
-def test_numbers_of_a_table_are_told_from_words_and_have_a_minus():
-    table = "<table><tr><td>-0.5 ± 0.1</td><td>P1-07</td><td></td><td>12 %</td></tr></table>"
-    (cell,) = page_of(code("table", {"data": {"text/html": [table]}}))[:1]
-    shown = cell["outputs"][0]["data"]["text/html"]
-    assert shown == table.replace("<td>-0.5", '<td class="number">−0.5').replace(
-        "<td></td><td>12", '<td class="number"></td><td class="number">12'
-    )
+def test_numbers_of_a_table_are_told_from_words():
+    cells = ["-0.5 ± 0.1", "P1-07", "", "12 %", "2e-09"]
+    page = tidy_table('<table class="dataframe"><tr>' + "".join(f"<td>{cell}</td>" for cell in cells))
+    assert re.findall(r"<td(.*?)>", page) == [' class="number"', "", *[' class="number"'] * 3]
