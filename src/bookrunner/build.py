@@ -10,10 +10,10 @@ from typing import Any
 from bookrunner.files import check_writable, locked, read_yaml, write_if_changed
 from bookrunner.keys import State
 from bookrunner.outputs import Executed, parts, read_executed
-from bookrunner.pages import collected, figures, match_checks
+from bookrunner.pages import archive, collected, figures, match_checks
 from bookrunner.project import Chapter, Project
 from bookrunner.records import filled
-from bookrunner.render import render, repository
+from bookrunner.render import published, render, repository
 from bookrunner.tasks import Outcome, duration, run_tasks, task_of
 from bookrunner.witness import broken_witnesses, new_records, records_of, summary, to_run_again, write_records
 
@@ -93,7 +93,8 @@ def shown_chapters(project: Project) -> dict[str, Executed]:
 def collect(project: Project, state: State) -> list[str]:
     """Write the pages of all executed chapters, of the claims and of the status into the book.
 
-    Beside them lies what the front page includes: the tally of verdicts, and the figures that it names.
+    Beside them lies what the front page includes or offers: the tally of verdicts, the figures that it names,
+    and the archive of the notebooks.
 
     A page that has not changed is not touched; one whose notebook is gone is deleted; a chapter that was not
     executed yet has one that says so.
@@ -116,7 +117,7 @@ def collect(project: Project, state: State) -> list[str]:
     print(filled("warnings.txt", shown=shown, again=again), end="")
     url, front = repository(project), project.book / "index.md"
     waiting = [chapter for chapter in project.chapters if chapter.name not in shown]
-    pages = {
+    pages: dict[str, str | bytes] = {
         f"{name}.md": f"# {name}\n\nNot computed yet: `preflearn build {chapter.name}`.\n"
         for chapter in waiting
         for name in parts(chapter.name, chapter.notebook["cells"])
@@ -124,7 +125,8 @@ def collect(project: Project, state: State) -> list[str]:
     for notebook in shown.values():
         pages |= {f"{name}.ipynb": text for name, text in notebook.pages(url, broken).items()}
     commit = _git(project, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
-    pages |= collected(checked, shown, broken, again, recorded, commit)
+    pages |= collected(checked, shown, broken, again, recorded, commit, published(url))
+    pages["notebooks.zip"] = archive(project.chapters, url)
     pages |= figures(front.read_text("utf-8") if front.is_file() else "", shown)
     for name, text in pages.items():
         write_if_changed(project.pages / name, text)

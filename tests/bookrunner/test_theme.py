@@ -7,7 +7,8 @@ from pages.builds import contents
 
 from bookrunner.files import read_yaml
 from bookrunner.ledger import VERDICTS
-from bookrunner.theme import description, minutes, published
+from bookrunner.render import published
+from bookrunner.theme import description, minutes
 
 ROOT = Path(__file__).parents[2]
 DESCRIPTIONS = read_yaml(ROOT / "book" / "descriptions.yml")
