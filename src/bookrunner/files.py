@@ -52,11 +52,10 @@ def write_atomically(path: Path, content: str | bytes) -> Path:
     return path
 
 
-def write_if_changed(path: Path, content: str | bytes) -> None:
-    """Write a file unless it holds that, so that its time stays that of the last change."""
-    new = content if isinstance(content, bytes) else content.encode(errors="backslashreplace")
-    if not path.exists() or path.read_bytes() != new:
-        write_atomically(path, new)
+def write_if_changed(path: Path, text: str) -> None:
+    """Write a text file unless it holds that text, so that its time stays that of the last change."""
+    if not path.exists() or path.read_bytes() != text.encode(errors="backslashreplace"):
+        write_atomically(path, text)
 
 
 def check_writable(folders: Iterable[Path]) -> None:

@@ -47,10 +47,9 @@ def test_a_page_on_paper_is_the_text_alone_and_neither_empty_nor_cut(book, brows
 
 
 def test_what_a_reader_opened_is_printed(book, browser):
-    with served(book) as site, window(browser) as context:
-        with opened(context, site, f"{PAGES[1]}.html") as seen:
-            seen.unfold()
-            text = " ".join(printed(io.BytesIO(seen.page.pdf(format="A4"))))
+    with served(book) as site, window(browser) as context, opened(context, site, f"{PAGES[1]}.html") as seen:
+        seen.unfold()
+        text = " ".join(printed(io.BytesIO(seen.page.pdf(format="A4"))))
     assert "Solution to" in text
     assert "in the ledger" in text
     assert "Code of the figures" not in text
@@ -61,7 +60,8 @@ PAGE = """\
 <nav class="bd-links"><div class="bd-toc-item"><a href="{up}sub/two.html">The second</a></div></nav>
 <article class="bd-article">{text}</article>"""
 ONE = """\
-<h1 id="same">First page</h1><p><a href="sub/two.html#same">over there</a> <a href="sub/two.html#hidden">in a fold</a>
+<h1 id="same">First page</h1>
+<p><a href="sub/two.html#same">over there</a> <a href="sub/two.html#hidden">in a fold</a>
 <a href="table.csv">a file</a> <a href="https://example.org/x">elsewhere</a></p>
 <div class="solution" id="answer"><p class="admonition-title">Answer</p>Forty-two</div>"""
 TWO = """\
