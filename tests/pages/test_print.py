@@ -25,11 +25,11 @@ def browser():
 
 
 def printed(pdf):
-    """What stands on the pages of a file, each of which has its number below, and some words above it."""
+    """What stands on the pages of a file, each of which has its number, which is drawn first, and some words."""
     texts = [page.extract_text().split() for page in PdfReader(pdf).pages]
-    assert [words[-1:] for words in texts] == [[str(k)] for k in range(1, len(texts) + 1)]
+    assert [words[:1] for words in texts] == [[str(k)] for k in range(1, len(texts) + 1)]
     assert [k for k, words in enumerate(texts, start=1) if len(words) < 2] == [], "empty pages"
-    return [" ".join(words[:-1]) for words in texts]
+    return [" ".join(words[1:]) for words in texts]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -56,7 +56,8 @@ def test_what_a_reader_opened_is_printed(book, browser):
 
 
 PAGE = """\
-<!DOCTYPE html><meta charset="utf-8"><link rel="stylesheet" href="{up}_static/book.css"><body>
+<!DOCTYPE html><meta charset="utf-8"><link rel="icon" href="data:,">
+<link rel="stylesheet" href="{up}_static/book.css"><body>
 <nav class="bd-links"><div class="bd-toc-item"><a href="{up}sub/two.html">The second</a></div></nav>
 <article class="bd-article">{text}</article>"""
 ONE = """\
@@ -69,18 +70,18 @@ TWO = """\
 <details><summary>A fold</summary><p id="hidden">A secret</p></details>"""
 
 
-def whole(book, folder, two=TWO):
+def whole(browser, book, folder, two=TWO):
     """A book of two pages that link to each other, as it is printed."""
     (folder / "sub").mkdir()
     (folder / "_static").symlink_to(book.resolve() / "_static")
     (folder / "one.html").write_text(PAGE.format(up="", text=ONE))
     (folder / "sub" / "two.html").write_text(PAGE.format(up="../", text=two))
-    print_book(folder, ["one", "sub/two"], folder / "book.pdf")
+    print_book(browser, folder, ["one", "sub/two"], folder / "book.pdf")
     return folder / "book.pdf"
 
 
-def test_the_whole_book_is_one_file_with_contents_links_and_numbers(book, tmp_path):
-    pdf = whole(book, tmp_path)
+def test_the_whole_book_is_one_file_with_contents_links_and_numbers(book, browser, tmp_path):
+    pdf = whole(browser, book, tmp_path)
     first, contents, second, solutions = printed(pdf)
     assert first.startswith("First page")
     assert contents == "Contents The second Solutions"
@@ -98,7 +99,7 @@ def test_the_whole_book_is_one_file_with_contents_links_and_numbers(book, tmp_pa
     assert titles == ["First page", "Contents", "Second page", "Solutions"]
 
 
-def test_an_empty_page_is_found(book, tmp_path):
+def test_an_empty_page_is_found(book, browser, tmp_path):
     blank = '<div style="break-before: page; height: 1px"></div><p style="break-before: page">end</p>'
     with pytest.raises(AssertionError, match="empty pages"):
-        printed(whole(book, tmp_path, TWO + blank))
+        printed(whole(browser, book, tmp_path, TWO + blank))
