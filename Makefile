@@ -9,13 +9,16 @@ ifneq ($(wildcard ../shared/datasets),)
 export PREFLEARN_DATA ?= $(abspath ../shared/datasets)
 endif
 
-.PHONY: book full test perturb bench open clean
+.PHONY: book full pdf test perturb bench open clean
 
 book: $(STAMP)          ## the whole book, quick profile, into _build/html
 	@$(BIN)/preflearn build
 
 full: $(STAMP)          ## the same with the papers' sizes (into data/recorded: preflearn record NN)
 	@$(BIN)/preflearn build --profile full
+
+pdf: book               ## the built book as one PDF, a minute or two, by Debian's chromium
+	@$(BIN)/python tests/pdf.py
 
 test: $(STAMP)          ## lint, types, doctests, tests (COVERAGE=--cov counts lines and branches too)
 	@$(BIN)/ruff check .

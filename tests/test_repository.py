@@ -324,6 +324,7 @@ WHOLE = {
         "pages/test_book",
         "pages/test_browser",
         "pages/test_browser_dark",
+        "pages/test_print",
         "bookrunner/test_records_published",
         "fuzz/test_fuzz",
     ),

@@ -7,13 +7,13 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bookrunner.files import check_writable, locked, read_yaml, write_if_changed
+from bookrunner.files import check_writable, locked, read_yaml, write_atomically, write_if_changed
 from bookrunner.keys import State
 from bookrunner.outputs import Executed, parts, read_executed
-from bookrunner.pages import collected, figures, match_checks
+from bookrunner.pages import archive, collected, figures, match_checks
 from bookrunner.project import Chapter, Project
 from bookrunner.records import filled
-from bookrunner.render import render, repository
+from bookrunner.render import published, render, repository
 from bookrunner.tasks import Outcome, duration, run_tasks, task_of
 from bookrunner.witness import broken_witnesses, new_records, records_of, summary, to_run_again, write_records
 
@@ -93,8 +93,8 @@ def shown_chapters(project: Project) -> dict[str, Executed]:
 def collect(project: Project, state: State) -> list[str]:
     """Write the pages of all executed chapters, of the claims and of the status into the book.
 
-    Beside them lies what the front page and the essay include: tallies of verdicts, and the figures that are
-    named there.
+    Beside them lies what the front page and the essay include or offer: tallies of verdicts, the figures that
+    are named there, and the archive of the notebooks.
 
     A page that has not changed is not touched; one whose notebook is gone is deleted; a chapter that was not
     executed yet has one that says so.
@@ -125,12 +125,15 @@ def collect(project: Project, state: State) -> list[str]:
     for notebook in shown.values():
         pages |= {f"{name}.ipynb": text for name, text in notebook.pages(url, broken).items()}
     commit = _git(project, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
-    pages |= collected(checked, shown, broken, again, recorded, commit)
+    pages |= collected(checked, shown, broken, again, recorded, commit, published(url))
     pages |= figures(front.read_text("utf-8") if front.is_file() else "", shown)
     for name, text in pages.items():
         write_if_changed(project.pages / name, text)
+    archived, notebooks = project.pages / "notebooks.zip", archive(project.chapters, url)
+    if not archived.exists() or archived.read_bytes() != notebooks:
+        write_atomically(archived, notebooks)
     for path in project.pages.iterdir():
-        if path.name not in pages and path.is_file():
+        if path.name not in {*pages, archived.name} and path.is_file():
             path.unlink()
     records = [
         f"record {name}: {'; '.join(found[:3])} ({len(found)} in all)" for name, found in broken.items()

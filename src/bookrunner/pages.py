@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from io import BytesIO
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
+import nbformat
 import pandas as pd
 
 from bookrunner import ledger as _ledger
 from bookrunner.ledger import UNCOMPUTED, Claim, compared, evidence_line, form_lines, headline
 from bookrunner.outputs import DOUBT, Executed
+from bookrunner.project import Chapter
 from bookrunner.records import NARROW_MIME, filled, for_both_themes
 from bookrunner.tasks import duration
 
@@ -95,6 +100,7 @@ def collected(
     again: Mapping[str, Sequence[str]] | None = None,
     recorded: Mapping[str, Mapping] | None = None,
     commit: str | None = None,
+    site: str = "",
 ) -> dict[str, str]:
     """What is collected from the chapters, as texts by the names of the files.
 
@@ -103,10 +109,11 @@ def collected(
     many claims have each verdict, and for the essay how many of each paper; the status: when and how long,
     with which versions and data, from which `commit`, and the records that are broken, and those to run
     `again`, with the reasons of each; and how each figure and each table is made again, those of full runs
-    by the headers of what is `recorded`.
+    by the headers of what is `recorded`, and how to take the book with one, which lies at `site` where it is
+    published.
     """
     shown = {"checked": checked, "executed": executed, "broken": broken or {}, "again": again or {}}
-    shown |= {"recorded": recorded or {}, "commit": commit}
+    shown |= {"recorded": recorded or {}, "commit": commit, "site": site}
     versions = {found for chapter in executed.values() for found in chapter.provenance["versions"].items()}
     shown |= {"versions": sorted(versions), "doubt": DOUBT}
     shown |= {"ledger": _ledger, "duration": duration, "plain": _plain}
@@ -118,6 +125,25 @@ def collected(
     pages["claims.csv"] = table.to_csv(index=False, lineterminator="\n")
     pages["claims.json"] = f"{table.to_json(orient='records', indent=1, force_ascii=False)}\n"
     return pages
+
+
+def archive(chapters: Sequence[Chapter], repository: str = "") -> bytes:
+    """A zip file of the notebooks as they are run, whose first cell says how to install, and a README.
+
+    The same notebooks give the same bytes.
+    """
+    first = nbformat.v4.new_markdown_cell(filled("installation.md", repository=repository), id="installation")
+    files = {"README.md": filled("archive.md", repository=repository, chapters=chapters) + "\n"}
+    for chapter in chapters:
+        notebook = chapter.notebook | {"cells": [first, *chapter.notebook["cells"]]}
+        files[chapter.path.name] = json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
+    written = BytesIO()
+    with ZipFile(written, "w", ZIP_DEFLATED) as zipped:
+        for name, text in files.items():
+            entry = ZipInfo(f"notebooks/{name}")  # of 1980, at all times
+            entry.external_attr = 0o644 << 16  # who unpacks it may read it
+            zipped.writestr(entry, text, ZIP_DEFLATED)
+    return written.getvalue()
 
 
 def figures(page: str, executed: Mapping[str, Executed]) -> dict[str, str]:

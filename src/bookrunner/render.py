@@ -38,6 +38,12 @@ def repository(project: Project) -> str:
     return str((about or {}).get("url") or "").removesuffix("/").removesuffix(".git")
 
 
+def published(repository: str) -> str:
+    """The address at which GitHub publishes the pages of a repository; "" where it is on another host."""
+    found = re.fullmatch(r"https://github\.com/([\w-]+)/([\w.-]+?)(?:\.git)?/?", repository)
+    return f"https://{found[1].lower()}.github.io/{found[2]}/" if found else ""
+
+
 def render(project: Project) -> list[str]:
     """Render the book into ``_build/html``.
 
@@ -117,5 +123,5 @@ def _read(project: Project) -> dict[str, str]:
 
 def _is_seen(path: Path, since: float) -> bool:
     """Whether Sphinx sees that this changed: a page, what it offers or documents, later than this time."""
-    seen = path.suffix in (".ipynb", ".md", ".csv", ".json", ".py") and path.exists()
+    seen = path.suffix in (".ipynb", ".md", ".csv", ".json", ".py", ".zip") and path.exists()
     return seen and path.stat().st_mtime > since

@@ -17,6 +17,7 @@ from sphinx.config import Config
 
 from bookrunner.files import read_yaml
 from bookrunner.records import filled, unpacked
+from bookrunner.render import published
 
 _BINDER = {"binderhub_url": "https://mybinder.org", "notebook_interface": "jupyterlab"}
 _BUTTONS = ("use_repository_button", "use_source_button", "use_edit_page_button", "use_issues_button")
@@ -60,12 +61,6 @@ def _configure(app: Sphinx, config: Config) -> None:
         buttons = dict.fromkeys(_BUTTONS, True) | {"launch_buttons": _BINDER, "path_to_docs": "book"}
         config.html_theme_options |= buttons
         config.html_baseurl = published(url)
-
-
-def published(repository: str) -> str:
-    """The address at which GitHub publishes the pages of a repository; "" where it is on another host."""
-    found = re.fullmatch(r"https://github\.com/([\w-]+)/([\w.-]+?)(?:\.git)?/?", repository)
-    return f"https://{found[1].lower()}.github.io/{found[2]}/" if found else ""
 
 
 def _complete(

@@ -8,7 +8,8 @@ from pages.builds import contents
 from bookrunner.files import read_yaml
 from bookrunner.ledger import VERDICTS
 from bookrunner.records import for_both_themes
-from bookrunner.theme import description, minutes, pictured, published, unpack
+from bookrunner.render import published
+from bookrunner.theme import description, minutes, pictured, unpack
 
 ROOT = Path(__file__).parents[2]
 DESCRIPTIONS = read_yaml(ROOT / "book" / "descriptions.yml")

@@ -21,6 +21,7 @@ PROBES = Path(__file__).with_name("probes.js").read_text("utf-8")
 THEMES = ("light", "dark")
 WINDOWS = {1400: 1000, 768: 1024, 400: 850}  # width and height
 FIRST = {"light": 1400, "dark": 400}  # in which a page is opened by theme; then the window is turned
+PAPER = {"width": 658, "height": 985}  # A4 less the margins of book.css
 RULES = {
     "errors": "nothing is reported to the console",
     "foreign": "nothing is asked of another host",

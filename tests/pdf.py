@@ -1,0 +1,50 @@
+"""Print the built book as one PDF, by Debian's chromium.
+
+    python tests/pdf.py
+
+writes _build/learning-from-comparisons.pdf after `make book`: pages numbered, with bookmarks and links.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pages.browser import PAPER, chromium, opened, served, window
+from pages.builds import HTML, contents
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+PDF = HTML.parent / "learning-from-comparisons.pdf"
+WHOLE = Path(__file__).with_name("pages") / "whole.js"
+
+
+def print_book(browser: Browser, html: Path, names: list[str], pdf: Path) -> None:
+    """Print pages of a built book, of which the first is its front page, into one file."""
+    with served(html) as site, window(browser) as context, opened(context, site, f"{names[0]}.html") as seen:
+        seen.page.emulate_media(media="print")
+        seen.page.set_viewport_size(PAPER)
+        seen.page.evaluate(WHOLE.read_text("utf-8"), names)
+        seen.page.pdf(path=pdf, format="A4", outline=True, tagged=True)
+    if wrong := [*seen.errors, *seen.failed, *seen.foreign]:
+        raise RuntimeError(f"the pages are not whole: {wrong[:3]}")
+
+
+def main() -> None:
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
+    if not chromium():
+        sys.exit("there is no chromium here; install it, or print the pages in a browser of yours")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        print_book(browser, HTML, contents(), PDF)
+        browser.close()
+    print(f"the book: {PDF}, {PDF.stat().st_size / 1e6:.0f} MB")
+
+
+if __name__ == "__main__":
+    main()
