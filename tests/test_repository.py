@@ -215,14 +215,15 @@ def test_the_essay_states_shares_that_the_ledger_has():
         return sum(claim.verdict == verdict for claim in some) / len(some)
 
     text = (ROOT / "book" / "learned.md").read_text("utf-8")
-    said = ["one printed formula in five has a misprint", "one in three need a condition", "More than half"]
-    said += ["Fewer than one in ten is refuted", "One comparison in five is neither confirmed nor refuted"]
+    said = ["one printed formula in six has a misprint", "More than one in four need a condition"]
+    said += ["One comparison in four is neither confirmed nor refuted"]
+    said += ["More than half", "Fewer than one in ten is refuted"]
     assert [words for words in said if words not in text] == []
-    assert share("formula", "typo") == pytest.approx(0.2, abs=0.04)
-    assert share("theorem", "holds if") == pytest.approx(1 / 3, abs=0.04)
+    assert share("formula", "typo") == pytest.approx(1 / 6, abs=0.02)
+    assert 1 / 4 < share("theorem", "holds if") < 1 / 3
     assert share("comparison", "holds") > 0.5
     assert share("comparison", "fails") < 0.1
-    assert share("comparison", "not shown") == pytest.approx(0.2, abs=0.04)
+    assert share("comparison", "not shown") == pytest.approx(1 / 4, abs=0.02)
 
 
 def test_table_of_contents_names_every_chapter():

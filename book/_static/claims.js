@@ -3,6 +3,11 @@
 // The filters of the claims page. Without this script the page is whole: folds of papers, sections and claims.
 function claimFilters(claims) {
   const folds = [...document.querySelectorAll(".claims-fold")];
+  const [ours, theirs] = [true, false].map((made) =>
+    claims.filter((claim) => (claim.dataset.kind === "reproduction") === made));
+  const counts = new Map(folds.map((fold) => [fold, fold.querySelector(".counts")]));
+  const heads = new Map([...counts.values()].map((head) => [head, head.textContent]));
+  const shown = (some) => some.filter((claim) => !claim.hidden).length;
   const texts = new Map(claims.map((claim) => [claim, claim.textContent.toLowerCase()]));
   const asked = new URLSearchParams(location.search);
   const form = document.createElement("form");
@@ -40,9 +45,12 @@ function claimFilters(claims) {
     for (const fold of folds) {
       fold.hidden = !fold.querySelector(".claim:not([hidden])");
       fold.open = used.length > 0;
+      const [head, inside] = [counts.get(fold), [...fold.querySelectorAll(".claim")]];
+      head.textContent = used.length ? `${shown(inside)} of ${inside.length} shown` : heads.get(head);
     }
     reset.disabled = !used.length;
-    said.value = used.length ? `${claims.filter((claim) => !claim.hidden).length} of ${claims.length} shown` : "";
+    const apart = ours.length ? `, ${shown(ours)} of ${ours.length} reproductions` : "";
+    said.value = used.length ? `${shown(theirs)} of ${theirs.length} claims shown${apart}` : "";
     if (location.protocol === "file:") return; // which has no address for a choice
     const query = new URLSearchParams(used.map(({ name, value }) => [name, value]));
     history.replaceState(null, "", location.pathname + (used.length ? `?${query}` : "") + location.hash);

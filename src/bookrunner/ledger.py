@@ -37,7 +37,7 @@ MARKS = {
 """What the ledger may say, with a sign of its own that is always shown beside the word.
 
 See `computed_verdict` for when each agrees with a computation. What is true by the paper's own definitions is
-a definition, and what can't be tried here is open; no computation could come out otherwise, so no chapter
+a definition, and what was not tried here is open; no computation could come out otherwise, so no chapter
 checks either.
 """
 VERDICTS = tuple(MARKS)

@@ -62,18 +62,19 @@ class Lead(NamedTuple):
 
     @property
     def better(self) -> bool | None:
-        """Ahead by more than two errors; not so if behind by as much, or known to lie within the band."""
-        return True if self.low > 0 else False if self.high < 0 or self._within else None
+        """Ahead by more than two errors; not so if behind by as much. What is level decides neither."""
+        return True if self.low > 0 else False if self.high <= 0 else None
 
     @property
     def worse(self) -> bool | None:
         """Better, with the methods exchanged."""
-        return True if self.high < 0 else False if self.low > 0 or self._within else None
+        return True if self.high < 0 else False if self.low >= 0 else None
 
     @property
     def similar(self) -> bool | None:
         """Similar, on a par: the interval lies within the band; not so if it lies beyond it."""
-        return True if self._within else False if abs(self.mean) - 2 * self.error > self.band else None
+        within = -self.band <= self.low and self.high <= self.band
+        return True if within else False if abs(self.mean) - 2 * self.error > self.band else None
 
     @property
     def as_good(self) -> bool | None:
@@ -84,10 +85,6 @@ class Lead(NamedTuple):
     def notable(self) -> bool | None:
         """Ahead by more than the band; not so if certainly by no more."""
         return True if self.low > self.band else False if self.high <= self.band else None
-
-    @property
-    def _within(self) -> bool:
-        return -self.band <= self.low and self.high <= self.band
 
     def told(self, rival: str = "", *, points: bool = False) -> str:
         """In words, never negative, such as "0.012 ± 0.004 ahead of Elo"; or in percentage points."""
@@ -180,7 +177,7 @@ def some(answers: Iterable[bool | None]) -> bool | None:
 
 
 def best(leads: Iterable[Lead]) -> bool | None:
-    """The best: better than each rival; not so where one is better, or similar to it."""
+    """The best: better than each rival; not so where one is better."""
     return every(one.better for one in _leads(leads))
 
 

@@ -47,6 +47,8 @@ def test_a_small_lead_that_is_well_known_is_better_and_similar():
     found = lead([0.505, 0.51, 0.505, 0.51], [0.5, 0.5, 0.5, 0.5])
     assert found.better
     assert found.similar
+    level = Lead(-0.001, 0.005, 4)  # a lead as small as that one is not excluded
+    assert (level.better, level.worse, level.similar) == (None, None, True)
     wide = lead([0.5 + 10 * BAND, 0.5 - 10 * BAND], [0.5, 0.5])
     words = (wide.better, wide.worse, wide.similar, wide.as_good, wide.notable)
     assert words == (None,) * 5
@@ -69,7 +71,7 @@ def test_each_word_is_about_where_the_truth_may_lie(found):
     assert found.notable == _decided([value > band for value in true])
     assert (found.similar is True) == all(inside)
     assert (found.similar is False) == (min(true) > band or max(true) < -band)
-    assert found.better == (True if min(true) > 0 else False if max(true) < 0 or all(inside) else None)
+    assert found.better == _decided([value > 0 for value in true])
     assert not (found.better and found.worse)
 
 
@@ -105,7 +107,7 @@ def test_words_over_several_leads():
         Lead(0.0, 0.001, 5),
         Lead(0.01, 0.03, 5),
     )
-    assert [best([ahead, other]) for other in (ahead, behind, level, unknown)] == [True, False, False, None]
+    assert [best([ahead, other]) for other in (ahead, behind, level, unknown)] == [True, False, None, None]
     assert [robust([level, other]) for other in (ahead, behind, level, unknown)] == [True, False, True, None]
     assert [near_optimal(other) for other in (level, behind, unknown)] == [True, False, None]
 

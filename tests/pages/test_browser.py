@@ -21,7 +21,7 @@ from pages.browser import (
 )
 from pages.builds import contents
 
-from bookrunner.ledger import load_ledger
+from bookrunner.ledger import REPRODUCTION, load_ledger
 
 sync_api = pytest.importorskip(
     "playwright.sync_api", reason="playwright is not installed: no test in a browser"
@@ -192,7 +192,13 @@ def test_claims_page_fits_one_screen_and_is_filtered(browser, site):
         page.keyboard.type(verdict)
         expected = ids_of(verdict=verdict)
         assert sorted(listed(page)) == sorted(expected)
-        assert page.get_by_role("status").inner_text() == f"{len(expected)} of {len(load_ledger())} shown"
+        apart = ids_of(kind=REPRODUCTION)
+        made, wrong = len(apart), len({*apart} & {*expected})
+        claims = f"{len(expected) - wrong} of {len(load_ledger()) - made} claims"
+        said = f"{claims} shown, {wrong} of {made} reproductions"
+        assert page.get_by_role("status").inner_text() == said
+        heads = page.locator(".claims-section:not([hidden]) > summary .counts").all_inner_texts()
+        assert sum(int(head.split(" of ")[0]) for head in heads) == len(expected) - wrong
         paper = expected[-1][6:8]
         page.get_by_label("paper").select_option(paper.upper())
         expected = [one for one in expected if one.startswith(f"claim-{paper}")]

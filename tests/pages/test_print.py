@@ -25,7 +25,7 @@ def browser():
 
 
 def printed(pdf):
-    """What stands on the pages of a file, each of which has its number, which is drawn first, and some words."""
+    """What stands on the pages of a file: each has its number, which is drawn first, and some words."""
     texts = [page.extract_text().split() for page in PdfReader(pdf).pages]
     assert [words[:1] for words in texts] == [[str(k)] for k in range(1, len(texts) + 1)]
     assert [k for k, words in enumerate(texts, start=1) if len(words) < 2] == [], "empty pages"
