@@ -745,11 +745,13 @@
       return [middle[0] + radius * Math.cos(turn), middle[1] + radius * Math.sin(turn)];  // four: a square
     });
     const begin = JSON.stringify(edges.map(({ y, on }) => ({ y, on })));
-    const top = controls(box), row = panels(box);
+    const top = controls(box);
+    make("p", {}, box, "Press a line to switch a comparison on or off, and the number on it to change its label. Beside each item stands its score f, and its part (component) where there are several.");
+    const row = panels(box);
     button(top, "Start again", () => { JSON.parse(begin).forEach((old, k) => Object.assign(edges[k], old)); draw(); });
     button(top, "All off", () => { edges.forEach(edge => { edge.on = false; }); draw(); });
     const root = make("svg", { viewBox: "0 0 340 300", role: "group", "aria-label": "Comparison graph: each line is a switch, each label a button" }, make("div", {}, row));
-    const right = make("div", { style: `min-height: ${2.1 * (edges.length + 3)}em` }, row);
+    const right = make("div", { class: "explorer-broad", style: `min-height: ${2.1 * (edges.length + 3)}em` }, row);
     const fill = table(right, "The incidence matrix B, labels y, scores f by least squares"), say = sentence(box);
 
     function press(node, then) {
@@ -800,7 +802,7 @@
       }
       nodes.forEach(({ circle, score }, k) => {
         circle.setAttribute("class", `node part-${component[k] % 4}`);
-        score.textContent = `${"ABCDEFGH"[component[k]] || "?"}: ${number(f[k])}`;
+        score.textContent = (count > 1 ? `part ${"ABCDEFGH"[component[k]] || "?"}, ` : "") + number(f[k]);
       });
       const entry = x => (x ? number(x, 0) : "0");
       fill(["pair", ...names, "y", "Bf", "y − Bf"], [
