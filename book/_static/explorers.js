@@ -141,7 +141,8 @@
     const low = Math.log10(lam[last]), range = Math.log10(lam[0]) - low;
     const steps = Array.from({ length: 401 }, (_, k) => (k === 0 ? lam[last] : k === 400 ? lam[0] : 10 ** (low + (k / 400) * range)));
     const step = value => Math.round((400 * (Math.log10(value) - low)) / range);
-    return { at, rows, steps, step };
+    const knots = lam.map((value, k) => [value, own.map(row => dot(row, data.coefficients[k]))]);  // lambda, and lambda f on the items
+    return { at, rows, steps, step, knots };
   }
 
   /** Ranking pursuit on a line: what a step has left over, and what each function would take from it next. */
@@ -254,7 +255,7 @@
   }
 
   /** Scores over years: mean and standard deviation of a player at a time, linear between the grid's times,
-      null where there is no curve (std 0); and the probit's chances of a match at that time. */
+      null where there is no curve (std 0); and the probit's chance that one beats another at that time. */
   function scoreTimelines({ years, mean, std }) {
     const last = years.length - 1;
 
@@ -270,19 +271,15 @@
       return { mean: mix(mean), std: mix(std) };
     }
 
-    /** Noise of variance 1 is added to the difference of the scores; within the margin it is a tie. */
-    function chances(one, other, margin = 0) {
-      const gap = one.mean - other.mean, room = Math.hypot(1, one.std, other.std);
-      const win = cdf((gap - margin) / room), loss = cdf((-gap - margin) / room);
-      return { win, tie: Math.max(0, 1 - win - loss), loss };
-    }
+    /** Noise of variance 1 is added to the difference of the scores. */
+    const chance = (one, other) => cdf((one.mean - other.mean) / Math.hypot(1, one.std, other.std));
 
     /** The grid's times of a curve, in unbroken pieces. */
     const pieces = keep => years.reduce((found, _, k) => {
       if (keep(k)) { if (k && keep(k - 1)) found[found.length - 1].push(k); else found.push([k]); }
       return found;
     }, []);
-    return { at, chances, pieces };
+    return { at, chance, pieces };
   }
 
   // Fractions [numerator, denominator] of BigInt in lowest terms, the denominator positive: nothing is rounded.
@@ -399,7 +396,7 @@
   // ---- Tools: elements, numbers, scales, controls
 
   function make(kind, attributes, parent, text) {
-    const node = /^(svg|g|path|line|circle|rect|text|clipPath)$/.test(kind)
+    const node = /^(svg|g|path|line|circle|rect|text|image|clipPath)$/.test(kind)
       ? document.createElementNS("http://www.w3.org/2000/svg", kind) : document.createElement(kind);
     set(node, attributes);
     if (text !== undefined) node.textContent = text;
@@ -409,6 +406,7 @@
 
   function set(node, attributes) {
     for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+    return node;
   }
 
   /** A number as readers see it: so many digits after the point, and a minus sign. */
@@ -438,8 +436,11 @@
 
   let clips = 0;
 
-  /** A plot: `frame` sets scales and draws axes, `draw` has what moves; lengths are pixels of 340 a width. */
-  function plot(parent, name, height, pad = { left: 44, right: 10, top: 24, bottom: 42 }) {
+  /** A plot: `frame` sets scales and draws axes; lengths are pixels of 340 a width. No words stand among the
+      curves: names and values have a line below it (`legend`) or a place beside it, and the axes' numbers are
+      out of reach of a mark on the axis. */
+  function plot(parent, name, height, margins) {
+    const pad = { left: 52, right: 14, top: 24, bottom: 46, ...margins };
     const width = 340, id = `explorer-clip-${clips++}`;
     const root = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": name }, parent);
     const [right, bottom] = [width - pad.right, height - pad.bottom];
@@ -453,11 +454,11 @@
       axes.replaceChildren();
       self.x.ticks().forEach(([at, label]) => {
         make("line", { class: "grid", x1: at, x2: at, y1: pad.top, y2: bottom }, axes);
-        make("text", { x: at, y: bottom + 16, "text-anchor": "middle" }, axes, label);
+        make("text", { x: at, y: bottom + 20, "text-anchor": "middle" }, axes, label);
       });
       self.y.ticks().forEach(([at, label]) => {
         make("line", { class: "grid", y1: at, y2: at, x1: pad.left, x2: right }, axes);
-        make("text", { x: pad.left - 6, y: at + 4, "text-anchor": "end" }, axes, label);
+        make("text", { x: pad.left - 14, y: at + 4, "text-anchor": "end" }, axes, label);
       });
       make("path", { class: "axis", d: `M${pad.left},${pad.top}V${bottom}H${right}` }, axes);
       make("text", { x: (pad.left + right) / 2, y: height - 6, "text-anchor": "middle" }, axes, xlabel);
@@ -467,30 +468,19 @@
     self.line = (points, look) => make("path", { class: `line ${look}`,
       d: "M" + points.map(([x, y]) => `${self.x(x).toFixed(2)},${self.y(y).toFixed(2)}`).join("L") }, inside);
     self.mark = (shape, x, y, look, size = 6) => mark(front, shape, self.x(x), self.y(y), look, size);
-    self.text = (x, y, label, anchor = "start", dx = 0, dy = 0) =>
-      make("text", { x: self.x(x) + dx, y: self.y(y) + dy, "text-anchor": anchor, class: "halo" }, front, label);
+    /** Texts [y, text] to the left (side -1) or right of the plot, one above the other where they are near. */
+    self.beside = (side, entries) => {
+      const all = entries.map(([y, label]) => [self.y(y), label]).sort((a, b) => a[0] - b[0]);
+      const middles = apart(all.map(([at]) => [at, 15]), pad.top, bottom - 8);
+      all.forEach(([, label], k) => make("text", { x: side < 0 ? pad.left - 14 : right + 14, y: middles[k] + 4,
+        "text-anchor": side < 0 ? "end" : "start" }, front, label));
+    };
     /** Where the reader is: a line across the plot, with a handle on the axis. */
     self.cursor = x => {
       const at = self.x(x);
       make("line", { class: "cursor", x1: at, x2: at, y1: pad.top, y2: bottom }, inside);
       make("rect", { class: "handle", x: at - 13, y: bottom - 7, width: 26, height: 12, rx: 6 }, front);
       for (const [shape, side] of [["left", -1], ["right", 1]]) mark(front, shape, at + 6 * side, bottom - 1, "on-handle", 3.5);
-    };
-    /** Labels beside points, to the right (side 1) or to the left (-1), one above the other where they are
-        near; a thin line leads to a label that had to move. */
-    self.labels = entries => {
-      for (const side of [-1, 1]) {
-        const all = entries.filter(entry => entry.side === side).map(entry => ({ ...entry, at: self.x(entry.x), from: self.y(entry.y) }));
-        all.sort((a, b) => a.from - b.from);
-        const middles = apart(all.map(({ from, lines }) => [from, 15 * lines.length]), pad.top, bottom - 8);
-        all.forEach(({ at, from, lines, look }, k) => {
-          if (Math.abs(middles[k] - from) > 7) make("path", { class: `line ${look || "thin"}`, d: `M${at},${from}L${at + 11 * side},${middles[k]}` }, front);
-          const width = 6.7 * Math.max(...lines.map(line => line.length)), height = 15 * lines.length;
-          make("rect", { class: "plate", x: at + 11 * side - (side < 0 ? width : 0), y: middles[k] - height / 2, width, height }, front);
-          lines.forEach((line, row) => make("text", { x: at + 12 * side, y: middles[k] + 15 * (row - lines.length / 2) + 12,
-            "text-anchor": side > 0 ? "start" : "end", class: "halo" }, front, line));
-        });
-      }
     };
     self.drag = (then, grip) => drag(root, (x, y) => then(self.x.invert(x), self.y.invert(y)), grip);
     return self;
@@ -504,7 +494,6 @@
     left: "M-1.15,0L0.85,1.1V-1.1Z",
     diamond: "M0,-1.3L1.3,0L0,1.3L-1.3,0Z",
     square: "M-1,-1H1V1H-1Z",
-    dashes: "M-1.6,-0.2H-0.3V0.2H-1.6ZM0.3,-0.2H1.6V0.2H0.3Z",
   };
 
   function mark(parent, shape, x, y, look, size) {
@@ -595,13 +584,18 @@
     make("button", { type: "button" }, parent, label).addEventListener("click", then);
   }
 
-  function legend(parent, entries) {
+  /** A line of [shape, look, text], "line" among the shapes; returns a function that writes another one. */
+  function legend(parent, entries = []) {
     const list = make("p", { class: "explorer-legend" }, parent);
-    for (const [shape, look, label] of entries) {
-      const entry = make("span", {}, list);
-      mark(make("svg", { viewBox: "-10 -10 20 20", "aria-hidden": "true" }, entry), shape, 0, 0, look, 6);
+    const fill = entries => list.replaceChildren(...entries.map(([shape, look, label]) => {
+      const entry = make("span", {}), sample = make("svg", { viewBox: "-10 -10 20 20", "aria-hidden": "true" }, entry);
+      if (shape === "line") make("path", { class: `line ${look}`, d: "M-10,0H10" }, sample);
+      else mark(sample, shape, 0, 0, look, 6);
       entry.append(` ${label}`);
-    }
+      return entry;
+    }));
+    fill(entries);
+    return fill;
   }
 
   /** A table of texts; the first cell of a row heads it. */
@@ -621,16 +615,17 @@
     };
   }
 
-  /** The sentence under an explorer. Screen readers hear it when it has stayed the same for a while. */
+  /** The sentence under an explorer. Screen readers hear it, and what else is said elsewhere, when it has stayed
+      the same for a while. */
   function sentence(parent) {
     const both = make("div", { class: "explorer-said" }, parent);
     const seen = make("p", { class: "explorer-state", "aria-hidden": "true" }, both);
     const heard = make("p", { class: "explorer-heard", role: "status", "aria-live": "polite" }, both);
     let wait = 0;
-    return text => {
+    return (text, more = "") => {
       seen.textContent = text;
       clearTimeout(wait);
-      wait = setTimeout(() => { if (heard.textContent !== text) heard.textContent = text; }, 400);
+      wait = setTimeout(() => { if (heard.textContent !== text + more) heard.textContent = text + more; }, 400);
     };
   }
 
@@ -660,7 +655,7 @@
     const ratio = plot(both, "(s − t) / (s + t) against the direction of w", 176);
     const gap = plot(both, "s − t against the direction of w", 176);
     legend(box, [["up", "first", "preference, better item first"], ["circle", "tie", "tie, both orders"],
-      ["diamond", "lp", "LP"], ["square", "qp open", "QP"]]);
+      ["line", "first", "s, of the nearest preference"], ["line", "tie dashed", "t, of the farthest tie"], ["diamond", "lp", "LP"], ["square", "qp open", "QP"]]);
     const fill = table(box, "Of the unit vector on the stretched features; μ = (s − t)/(s + t)");
     const say = sentence(box);
     const grip = make("g", { class: "grip" }, left.root);
@@ -689,13 +684,6 @@
       const tie = data.ties[now.tie], sign = Math.sign(dot(along(1, 0), stretched(tie))) || 1;
       left.mark("circle", ...stretched(data.preferences[now.preference]), "ring", 10);
       left.mark("circle", ...stretched(tie).map(x => sign * x), "ring", 10);
-      const points = [...data.preferences, ...data.ties].map(stretched);  // the names of the lines keep away from them
-      const room = at => Math.min(...points.map(d => Math.hypot(d[0] - at[0], d[1] - at[1])), ...at.map(x => size - Math.abs(x)));
-      const apart = (11 * 2 * size) / left.box.width;
-      for (const [at, name] of [[now.s + apart, "s"], [now.t - apart, "t"]]) {
-        const places = [-0.9, -0.75, -0.6, 0.6, 0.75, 0.9].map(share => along(at, share * size));
-        left.text(...places.reduce((a, b) => (room(b) > room(a) ? b : a)), name, "middle", 0, 4);
-      }
       const [x, y] = along(0.72 * size, 0);
       set(grip, { transform: `translate(${left.x(x)},${left.y(y)})` });
     }
@@ -831,14 +819,15 @@
     }
     const row = panels(box);
     const left = plot(make("div", {}, row), "The bias β against C", 250), high = Math.max(1.1, ...data.bias) * 1.05;
-    const height = 66 + 34 * names.length, room = 14 + 7 * (4 + Math.max(...names.map(name => name.length)));
-    const right = plot(make("div", {}, row), "r of each item", Math.max(height, 250), { left: room, right: 62, top: 24, bottom: 42 });
+    const height = 66 + 34 * names.length, room = 22 + 7 * (4 + Math.max(...names.map(name => name.length)));
+    const right = plot(make("div", {}, row), "r of each item", Math.max(height, 250), { left: room, right: 66 });
+    legend(box, [["square", "shade", "β ≥ 0: upside down"], ["line", "arrow", "the threshold, 1"]]);
     const say = sentence(box);
     const grid = [...Array.from({ length: 301 }, (_, k) => 10 ** (logs[0] + (k / 300) * (logs[1] - logs[0]))),
                   ...data.lambda.map(lam => 1 / lam)].sort((a, b) => a - b);
     const curve = grid.map(C => [C, pathAt(data, C).beta]), low = Math.min(-1.1, ...curve.map(p => p[1])) * 1.08;
     left.frame(ends, [low, high], "C", "bias β", true);
-    right.frame([-size, size], [names.length - 0.1, -0.5], "r = −u / β", "item (rank)", false);
+    right.frame([-1.1 * size, 1.1 * size], [names.length - 0.1, -0.5], "r = −u / β", "item (rank)", false);
     left.drag(C => { state.C = Math.min(Math.max(C, ends[0]), ends[1]); draw(); });
 
     function draw() {
@@ -846,23 +835,22 @@
       moveC(Math.log10(state.C));
       left.clear();
       left.line([[ends[0], 0], [ends[1], 0], [ends[1], high], [ends[0], high]], "warn");
-      left.text(ends[1], high, "β ≥ 0: upside down", "end", -6, 18);
       left.line(curve, "bias");
       left.cursor(state.C);
       left.mark("circle", state.C, beta, "now", 6);
       right.clear();
       right.line([[0, -0.5], [0, names.length - 0.1]], "zero");
-      names.forEach((_, j) => right.line([[-size, j], [size, j]], "zero"));
-      const order = r.map((_, j) => j).sort((a, b) => r[b] - r[a]), level = 1e-9 * Math.max(...r.map(Math.abs));
+      names.forEach((_, j) => right.line([[-1.1 * size, j], [1.1 * size, j]], "zero"));
+      const order = r.map((_, j) => j).sort((a, b) => r[b] - r[a]), level = 1e-9 * Math.max(...r.map(Math.abs)), beside = [[], []];
       r.forEach((value, j) => {
         const at = Math.max(-size, Math.min(size, value)), shape = at === value ? "circle" : value > 0 ? "right" : "left";
         const above = r.filter(other => other > value + level).length + 1;
-        right.text(-size, j, `${names[j]} (${above})`, "end", -6, 4);
+        beside[0].push([j, `${names[j]} (${above})`]);
         if (!lost) right.mark(good || shape !== "circle" ? shape : "down", at, j, good ? "second" : "first", 7);
-        right.text(size, j, lost ? "–" : significant(value), "end", 58, 4);
+        beside[1].push([j, lost ? "–" : significant(value)]);
       });
       right.line([[-0.96 * size, names.length - 0.45], [-0.96 * size + 1, names.length - 0.45]], "arrow");
-      right.text(-0.96 * size + 1, names.length - 0.45, "the threshold, 1", "start", 6, 4);
+      beside.forEach((entries, k) => right.beside(2 * k - 1, entries));
       const words = order.map((j, k) => (k ? (Math.abs(r[order[k - 1]] - r[j]) <= level ? " = " : " > ") : "") + names[j]).join("");
       const spread = r[order[0]] - r[order[r.length - 1]];
       say(`C = ${significant(state.C)}, β = ${number(beta)}. ` + (lost ? "At β = 0 there is no ranking function."
@@ -874,9 +862,9 @@
 
   explorers.path = (box, data) => {
     const path = rankingPath(data), lam = data.lambda, ends = [lam[lam.length - 1], lam[0]], logs = ends.map(Math.log10);
-    const better = new Set(data.pairs.map(pair => pair[0])), side = 26;
+    const better = new Set(data.pairs.map(pair => pair[0])), side = 48;
     const errors = path.steps.map(value => { const { training, validation } = path.at(value); return [value, training, validation]; });
-    const state = { lambda: 10 ** (0.35 * logs[0] + 0.65 * logs[1]) };
+    const state = { lambda: 10 ** (0.28 * logs[0] + 0.72 * logs[1]) };
     const move = value => { state.lambda = Math.min(Math.max(value, ends[0]), ends[1]); draw(); };
     const top = controls(box);
     const moveLambda = slider(top, "λ", [0, 400, 1], () => significant(state.lambda), step => move(path.steps[step]));
@@ -884,10 +872,10 @@
     button(pair, "Least validation error", () => move(data.best));
     button(pair, "First breakpoint", () => move(ends[1]));
     const row = panels(box);
-    const left = plot(make("div", {}, row), "The ranking function in the plane, and the pairs on the margin", 320);
-    const right = plot(make("div", {}, row), "Share of pairs in the wrong order against lambda", 320,
-      { left: 44, right: 18, top: 24, bottom: 42 });
-    legend(box, [["up", "first", "better class"], ["down", "second", "other class"], ["square", "heat", "stronger shading: higher score"],
+    const left = plot(make("div", {}, row), "The ranking function in the plane, and the pairs on the margin", 372), second = make("div", {}, row);
+    const lines = plot(second, "Lambda times the score of each item against lambda", 206);
+    const right = plot(second, "Share of pairs in the wrong order against lambda", 166);
+    legend(box, [["up", "first", "better class"], ["down", "second", "other class"], ["square", "shade", "stronger shading: higher score"],
       ["circle", "lp", "training error"], ["diamond", "qp", "validation error"]]);
     const say = sentence(box);
 
@@ -896,26 +884,38 @@
       return [Math.min(...values) - room, Math.max(...values) + room];
     });
     left.frame(spans[0], spans[1], "feature 1", "feature 2");
-    const heat = make("g", {}), cells = [];
+    // The shading is a picture of side x side grey points, which the browser makes smooth.
+    const heat = make("image", { ...left.box, preserveAspectRatio: "none" }), canvas = set(make("canvas", {}), { width: side, height: side });
     left.root.insertBefore(heat, left.root.children[1]);  // below the lines of the axes
-    const place = (span, k) => span[0] + ((k + 0.5) / side) * (span[1] - span[0]);
-    for (let j = 0; j < side; j++)
-      for (let i = 0; i < side; i++) {
-        const [width, height] = [left.box.width / side, left.box.height / side];
-        const corner = { x: left.box.x + i * width, y: left.box.y + left.box.height - (j + 1) * height };
-        cells.push({ point: [place(spans[0], i), place(spans[1], j)],
-                     node: make("rect", { ...corner, width, height, class: "heat" }, heat) });
-      }
-    const kernels = path.rows(cells.map(cell => cell.point));
+    const brush = canvas.getContext("2d"), grey = new ImageData(side, side), place = ([low, high], k) => low + ((k + 0.5) / side) * (high - low);
+    const kernels = path.rows(Array.from({ length: side * side }, (_, k) => [place(spans[0], k % side), place(spans[1], side - 1 - Math.floor(k / side))]));
+    // Of lambda f, straight between knots: its values on the items there, and at 0.
+    const straight = [...path.knots, [0, data.items.map(() => 0)]];
+    const scaleTop = () => ends[1] / 10 ** Math.floor(Math.log10(ends[1] / state.lambda) + 1e-9);  // 1, 1/10, ... of the path
     const high = 1.15 * Math.max(0.02, ...errors.flatMap(line => line.slice(1)));
     right.frame(ends, [0, high], "λ", "wrong pairs", true);
     right.drag(move);
+    lines.drag(x => move(Math.max(x, 0.1001 * scaleTop())));
+
+    function follow(now) {
+      const top = scaleTop(), shown = straight.filter(([value], k) => k === 0 || value <= top || straight[k + 1][0] < top);
+      const values = [...shown.filter(([value]) => value <= top).map(knot => knot[1]), now.scores.map(f => now.lambda * f)].flat();
+      const [low, high] = [Math.min(...values), Math.max(...values)], room = 0.06 * (high - low);
+      lines.frame([0, top], [low - room, high + room], "λ (a small one stretches the axis)", "λf of each item");
+      lines.clear();
+      data.items.forEach((_, j) => lines.line(shown.map(([value, g]) => [value, g[j]]), `${better.has(j) ? "first" : "second"} fine`));
+      lines.cursor(now.lambda);
+      now.scores.forEach((f, j) => lines.mark(better.has(j) ? "up" : "down", now.lambda, now.lambda * f, better.has(j) ? "first" : "second", 3));
+    }
 
     function draw() {
       const now = path.at(state.lambda), level = kernels.map(row => dot(row, now.weights));
       const [least, most] = [Math.min(...level), Math.max(...level)];
       moveLambda(path.step(state.lambda));
-      cells.forEach((cell, k) => cell.node.setAttribute("fill-opacity", (0.6 * (level[k] - least) / (most - least || 1)).toFixed(3)));
+      level.forEach((f, k) => grey.data.set([118, 118, 118, (160 * (f - least)) / (most - least || 1)], 4 * k));
+      brush.putImageData(grey, 0, 0);
+      set(heat, { href: canvas.toDataURL() });
+      follow(now);
       left.clear();
       now.on.forEach(i => left.line(data.pairs[i].map(j => data.items[j]), "thin"));
       data.items.forEach((item, j) => left.mark(better.has(j) ? "up" : "down", ...item, better.has(j) ? "first" : "second", 5.5));
@@ -947,8 +947,8 @@
     const scores = plot(first, "Scores of the items and the function of this step, with the centres of its parts", 260);
     const gains = plot(first, "What each function of the dictionary would take from the loss", 150);
     const left = plot(second, "The residual of each item, and the mean of each query", 200);
-    const errors = plot(second, "Training loss and validation error along the steps", 210, { left: 44, right: 18, top: 24, bottom: 42 });
-    legend(box, [["up", "first", "query 1"], ["down", "second", "query 2"], ["up", "first faint", "smaller: validation items"],
+    const errors = plot(second, "Training loss and validation error along the steps", 210);
+    legend(box, [["up", "first", "query 1"], ["down", "second", "query 2"], ["line", "now", "f"], ["up", "first faint", "smaller: validation items"],
       ["diamond", "now", "centre of a function"], ["circle", "lp", "training loss"], ["square", "qp", "validation error"]]);
     const say = sentence(box), looks = [["up", "first"], ["down", "second"]], curves = ["first", "second dashed"];
 
@@ -972,7 +972,6 @@
       data.valid.forEach(([a, q, s]) => scores.mark(looks[q][0], a, s, `${looks[q][1]} faint`, 3));
       data.train.forEach(([a, q, s]) => scores.mark(looks[q][0], a, s, looks[q][1], 5));
       entered.forEach((j, k) => scores.mark("diamond", x[j], foot, "now", k === step - 1 ? 7 : 4));
-      if (Math.abs(2 * f[119] - roof - floor) < roof - floor) scores.text(places[119], f[119], "f", "end", -2, -6);
 
       left.frame(span, [-size, size], "x", "residual s − f, and its mean in each query");
       left.line([[span[0], 0], [span[1], 0]], "axis");
@@ -1013,13 +1012,13 @@
     button(both, "The outsider won", () => go(-far / 2));
     const row = panels(box), first = make("div", {}, row), second = make("div", {}, row);
     const scores = names.map((name, i) => plot(first, `Score of ${name}: prior, exact posterior, EP and reverse-KL`, 210));
-    const spreads = plot(second, "Standard deviations after the match against the prior lead", 210);
-    const evidences = plot(second, "Log evidence and bound against the prior lead", 210);
+    const margins = { right: 20 + 8 * Math.max(...names.map(name => name.length)) };
+    const spreads = plot(second, "Standard deviations after the match against the prior lead", 210, margins);
+    const evidences = plot(second, "Log evidence and bound against the prior lead", 210, margins);
     for (const panel of [spreads, evidences]) panel.drag(go);
-    legend(box, [["dashes", "tie", "prior"], ["circle", "now open", "exact posterior (grey)"], ["square", "ep", "EP"], ["diamond", "kl", "reverse-KL"]]);
+    legend(box, [["line", "tie dashed", "prior"], ["circle", "now open", "exact posterior (grey)"], ["square", "ep", "EP"], ["diamond", "kl", "reverse-KL"]]);
     const fill = table(box, `Before and after the match. Lead: ${names.join(" − ")}. Next win: chance of ${names[0]}. Evidence: its logarithm, or KL's bound of it.`), say = sentence(box);
-    const methods = [["exact", "circle", "now open", "area", "exact", 1.7], ["ep", "square", "ep", "ep", "EP", 1.1],
-      ["kl", "diamond", "kl", "kl chain", "KL", 0.5]];  // last: the name at the curve, and how many std from the mean
+    const methods = [["exact", "circle", "now open", "area"], ["ep", "square", "ep", "ep"], ["kl", "diamond", "kl", "kl chain"]];
     const low = () => 1.1 * along[0].kl.evidence;
     let along = [];
 
@@ -1041,16 +1040,11 @@
         const curve = ({ mean, std }, f) => Array.from({ length: 121 }, (_, k) => mean[i] + (k / 12 - 5) * std[i]).map(s => [s, f(s)]);
         panel.clear();
         panel.line(curve(prior, bell(prior.mean[i], prior.std[i])), "tie dashed");
-        const away = [1, -1][i];  // where the score has gone, from the prior
-        const flank = ({ mean, std }, f, share, side, name) => ({ x: mean[i] + side * share * std[i], y: f(mean[i] + side * share * std[i]), side, lines: [name] });
-        const names = [flank(prior, bell(prior.mean[i], prior.std[i]), 1.2, -away, "prior")];
-        for (const [name, shape, look, line, label, share] of methods) {
+        for (const [name, shape, look, line] of methods) {
           const { mean, std } = now[name], f = name === "exact" ? exact.densities[i] : bell(mean[i], std[i]);
           panel.line(curve(now[name], f), line);
           panel.mark(shape, mean[i], f(mean[i]), look, name === "exact" ? 8 : 4);
-          names.push(flank(now[name], f, share, away, label));
         }
-        panel.labels(names);
       });
       const draws = (panel, value) => {
         for (const [name, shape, look, line] of methods) {
@@ -1062,9 +1056,7 @@
       names.forEach((_, i) => draws(spreads, one => one.std[i]));
       draws(evidences, one => one.evidence);
       for (const panel of [spreads, evidences]) panel.cursor(gap);
-      const side = gap < 0 ? 1 : -1, beside = (value, name, look) => ({ x: gap, y: value, side, look, lines: [`${name} ${number(value)}`] });
-      spreads.labels(names.flatMap((name, i) => [beside(exact.std[i], `${name}: exact, EP`, "ep"), beside(kl.std[i], `${name}: KL`, "kl")]));
-      evidences.labels([beside(exact.evidence, "exact, EP", "ep"), beside(kl.evidence, "KL", "kl")]);
+      spreads.beside(1, names.map((name, i) => [along[along.length - 1].exact.std[i], name]));
 
       const line = (title, value, digits) => [title, ...[prior, exact, ep, kl].map(one => number(value(one), digits))];
       fill(["quantity", "prior", "exact", "EP", "KL"], [
@@ -1082,7 +1074,7 @@
   };
 
   explorers.timelines = (box, data) => {
-    const names = data.players, { years, mean, std, margin = 0 } = data, { at, chances, pieces } = scoreTimelines(data);
+    const names = data.players, { years, mean, std } = data, { at, chance, pieces } = scoreTimelines(data);
     const both = k => std[state.chosen[0]][k] && std[state.chosen[1]][k];
     const state = { chosen: (data.chosen || names.slice(0, 2)).map(name => names.indexOf(name)), month: 0, span: years };
     const time = () => Math.min(Math.max(state.month / 12, state.span[0]), state.span[1]);  // the cursor moves by whole months
@@ -1101,13 +1093,11 @@
         if (slot < 2 && !state.chosen.slice(0, 2).every(k => at(k, time()))) meet(); else go(state.month);
       }));
     const moveMonth = slider(top, "month", [0, 1, 1], month, go), input = top.querySelector("input");
-    const row = panels(box), [scores, results] = ["Scores over the years, mean and one standard deviation up and down",
-      "Chances of a match between the first two over the years"].map(name => plot(make("div", {}, row), name, 300));
+    const row = panels(box), first = make("div", {}, row);
+    const scores = plot(first, "Scores over the years, mean and one standard deviation up and down", 300), said = legend(first);
+    const results = plot(make("div", {}, row), "Chance that the first beats the second, over the years", 300);
     for (const panel of [scores, results]) panel.drag(x => go(12 * x));
     const say = sentence(box);
-
-    /** Names that fit beside the cursor in one line, or above their values. */
-    const beside = (name, value) => (name.length + value.length < 21 ? [`${name} ${value}`] : [name, value]);
 
     /** Both axes hold the curves that are shown, and no more. */
     function axes() {
@@ -1117,12 +1107,12 @@
       state.span = [years[used[0]], Math.max(years[used[used.length - 1]], years[used[0]] + 1 / 6)];
       set(input, { min: months()[0], max: months()[1] });
       scores.frame(state.span, [ends[0] - room, ends[1] + room], "year", "score: mean ± one std");
-      results.frame(state.span, [0, 105], "year", "chance in percent, if they met");
+      results.frame(state.span, [0, 105], "year", `chance that ${state.chosen.slice(0, 2).map(i => names[i]).join(" beats ")}, in percent`);
       state.chosen.forEach((i, slot) => pick[slot](i, shown));
     }
 
     function draw() {
-      const now = time(), side = now < (state.span[0] + state.span[1]) / 2 ? 1 : -1, values = state.chosen.map(i => (i < 0 ? null : at(i, now)));
+      const now = time(), values = state.chosen.map(i => (i < 0 ? null : at(i, now)));
       moveMonth(state.month);
       for (const panel of [scores, results]) { panel.clear(); panel.cursor(now); }
       state.chosen.forEach((i, slot) => {
@@ -1132,57 +1122,19 @@
           scores.line([...edge(1), ...edge(-1).reverse()], `${slots[slot][1]} spread`);
           scores.line(edge(0), slots[slot][2]);
         }
+        if (values[slot]) scores.mark(slots[slot][0], now, values[slot].mean, slots[slot][1], 5);
       });
-      const said = value => `${number(value.mean)} ± ${number(value.std)}`, labels = [];
-      values.forEach((value, slot) => {
-        if (!value) return;
-        scores.mark(slots[slot][0], now, value.mean, slots[slot][1], 5);
-        labels.push({ x: now, y: value.mean, side, look: slots[slot][1], lines: beside(names[state.chosen[slot]], said(value)) });
-      });
-      scores.labels(labels);
-      absent(labels, now, side);
-
-      const [one, other] = values, [first, second] = state.chosen.map(i => names[i]), meeting = one && other;
-      const kinds = [["win", first, slots[0]], ["tie", "", ["dashes", "tie", "tie dots"]], ["loss", second, slots[1]]]
-        .filter(([kind]) => margin || kind !== "tie");
-      for (const piece of pieces(both)) {
-        const along = piece.map(k => chances(...state.chosen.slice(0, 2).map(i => at(i, years[k])), margin));
-        for (const [kind, , look] of kinds) results.line(piece.map((k, j) => [years[k], 100 * along[j][kind]]), look[2]);
-      }
-      const chance = meeting && chances(one, other, margin);
-      if (meeting) {
-        for (const [kind, , look] of kinds) results.mark(look[0], now, 100 * chance[kind], look[1], 5);
-        results.labels(kinds.map(([kind, name, look]) => ({ x: now, y: 100 * chance[kind], side, look: look[1],
-          lines: name ? beside(name, `wins ${percent(chance[kind])}`) : [`tie ${percent(chance[kind])}`] })));
-      }
-      const texts = state.chosen.flatMap((i, slot) => (i < 0 ? [] : [`${names[i]} ${values[slot] ? said(values[slot]) : "has no curve then"}`]));
-      const told = ([kind, name]) => `${name ? `${name} wins` : "it is a tie"} with a chance of ${percent(chance[kind])}`;
-      say(`${month(state.month)}: ` + (meeting ? `if they met, ${kinds.map(told).join(", ")}` : `${first} and ${second} could not meet`) +
-        `. Scores: ${texts.join(", ")}.`);
+      for (const piece of pieces(both))
+        results.line(piece.map(k => [years[k], 100 * chance(...state.chosen.slice(0, 2).map(i => at(i, years[k])))]), slots[0][2]);
+      const [one, other] = values, met = one && other && chance(one, other);
+      if (met !== null) results.mark(slots[0][0], now, 100 * met, slots[0][1], 5);
+      const texts = state.chosen.flatMap((i, slot) => (i < 0 ? [] : [[slots[slot][0], slots[slot][1],
+        `${names[i]} ${values[slot] ? `${number(values[slot].mean)} ± ${number(values[slot].std)}` : "has no curve then"}`]]));
+      said(texts);
+      say(`${month(state.month)}: ` + (met === null ? `${names[state.chosen[0]]} and ${names[state.chosen[1]]} could not meet.`
+        : `if they met, ${names[state.chosen[0]]} would beat ${names[state.chosen[1]]} with a chance of ${percent(met)}.`), ` Scores: ${texts.map(entry => entry[2]).join(", ")}.`);
     }
 
-    /** A curve that the cursor does not meet has its name, and its mark, where other curves and names are far. */
-    function absent(labels, now, side) {
-      const shown = state.chosen.filter(i => i >= 0), wide = name => 7 * name.length, cursor = scores.x(now), taken = [];
-      for (const { y, lines } of labels) {
-        const far = cursor + side * (16 + Math.max(...lines.map(wide))), height = 15 * labels.length * lines.length / 2;
-        taken.push([Math.min(cursor - 8, far), Math.max(cursor + 8, far), scores.y(y) - height, scores.y(y) + height]);
-      }
-      state.chosen.forEach((i, slot) => {
-        if (i < 0 || at(i, now)) return;
-        const half = wide(names[i]) / 2, { x, width } = scores.box;
-        const places = pieces(k => std[i][k]).flat().filter((_, n, all) => n % Math.ceil(all.length / 30) === 0).flatMap(k => [-13, 20].map(off => {
-          const a = Math.min(Math.max(scores.x(years[k]), x + half), x + width - half), b = scores.y(mean[i][k]) + off;
-          const near = shown.flatMap(j => years.flatMap((year, l) => (std[j][l] && Math.abs(scores.x(year) - a) < half ? [Math.abs(scores.y(mean[j][l]) - b + 4)] : [])));
-          const clear = taken.every(([left, right, up, down]) => a + half < left || a - half > right || b < up || b - 14 > down);
-          return { k, a, b, room: clear ? Math.min(20, ...near) - Math.abs(a - cursor) / 100 : -Infinity };
-        }));
-        const { k, a, b } = places.reduce((best, place) => (place.room > best.room ? place : best));
-        taken.push([a - half, a + half, b - 14, b]);
-        scores.mark(slots[slot][0], years[k], mean[i][k], slots[slot][1], 5);
-        scores.text(scores.x.invert(a), scores.y.invert(b), names[i], "middle");
-      });
-    }
     /** To the middle of the time when the first two could meet. */
     function meet() {
       const shared = pieces(both).flat();
@@ -1223,12 +1175,12 @@
     button(loads, "Counterexample", () => load(example()));
     const against = loads.lastElementChild;
     const row = panels(box), first = make("div", {}, row), second = make("div", {}, row);
-    const line = plot(first, "The differences a − b of the pairs", 124, { left: 44, right: 14, top: 24, bottom: 42 });
-    const square = plot(first, "The pairs (a, b) in the unit square", 348, { left: 44, right: 14, top: 24, bottom: 42 });
+    const line = plot(first, "The differences a − b of the pairs", 124, { top: 28 });
+    const square = plot(first, "The pairs (a, b) in the unit square", 348);
     square.root.setAttribute("role", "group");  // it holds what can be moved
     const fill = table(second, "Degrees of analogy between the pairs, rounded; the verdict is exact"), say = sentence(second);
     const body = second.querySelector("tbody"), grips = [line, square].map(panel => ({ panel, all: make("g", {}, panel.root), held: -1 }));
-    square.frame([0, 1], [0, 1], "a", "b");
+    square.frame([-0.05, 1.05], [-0.05, 1.05], "a", "b; on the line, a = b");
 
     const text = ([n, d]) => `${n < 0n ? "−" : ""}${n < 0n ? -n : n}${d === 1n ? "" : `/${d}`}`;
     /** Steps of the grid as readers see them: hundredths where these are exact. */
@@ -1277,7 +1229,6 @@
       line.line([[0, 0], [0, 1]], "thin");
       square.clear();
       square.line([[0, 0], [1, 1]], "thin");
-      square.text(0.97, 0.97, "a = b", "end", -14, 4);
       if (u[chosen] && knob() === "stretch") square.line([0, 1].map(x => [x, x - u[chosen] / q]), "thin dots");
       // Pairs of about the same difference stand in rows, one above the other.
       const ends = [], at = u.map(gap => line.x((gap * stretch) / q)), rows = [];

@@ -93,7 +93,8 @@ def shown_chapters(project: Project) -> dict[str, Executed]:
 def collect(project: Project, state: State) -> list[str]:
     """Write the pages of all executed chapters, of the claims and of the status into the book.
 
-    Beside them lies what the front page includes: the tally of verdicts, and the figures that it names.
+    Beside them lies what the front page and the essay include: tallies of verdicts, and the figures that are
+    named there.
 
     A page that has not changed is not touched; one whose notebook is gone is deleted; a chapter that was not
     executed yet has one that says so.

@@ -51,8 +51,7 @@ def explorer(
         ``std`` of their scores beforehand; means at most 6 apart, standard deviations from 0.5 to 4.
         "timelines" moves a day along scores: short names of ``players``, increasing ``years``, 2005.25 for
         April 2005, and at these ``mean`` and ``std`` of the scores, (players, years), both NaN where a player
-        has no curve. ``chosen``: the two to four players shown first, else the first two; a ``margin``, for
-        chances of ties, is that of `preflearn.dynamics.OrdinalProbit`.
+        has no curve. ``chosen``: the two to four players shown first, else the first two.
         "analogy" moves pairs (a, b) of numbers from 0 to 1: two to six ``points``, whole multiples of
         1 / ``denominator``. Rows of ``proportions`` are a name of `studies.ch15_proportions`, also
         with ", 0 positive" where signs matter, and a sentence about it, or "". ``examples`` by name, for

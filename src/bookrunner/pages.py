@@ -100,7 +100,7 @@ def collected(
 
     The claims by paper and section, where one says so if it rests on one of the `broken` records, which the
     present code contradicts, and as tables to take away; the errata of each paper; for the front page how
-    many claims have each verdict; the status: when and how long, with which versions and data, from which
+    many claims have each verdict, and for the essay how many of each paper; the status: when and how long, with which versions and data, from which
     `commit`, and the records that are broken, and those to run `again`, with the reasons of each; and how
     each figure and each table is made again, those of full runs by the headers of what is `recorded`.
     """
@@ -109,7 +109,7 @@ def collected(
     versions = {found for chapter in executed.values() for found in chapter.provenance["versions"].items()}
     shown |= {"versions": sorted(versions), "doubt": DOUBT}
     shown |= {"ledger": _ledger, "duration": duration, "plain": _plain}
-    names = ("claims.md", "tally.md", "status.md", "reproduce.md")
+    names = ("claims.md", "tally.md", "papers.md", "status.md", "reproduce.md")
     pages = {name: filled(name, **shown) + "\n" for name in names}
     for paper in {entry.claim.paper for entry in checked}:
         pages[f"errata_{paper.lower()}.md"] = filled("errata.md", paper=paper, **shown) + "\n"

@@ -19,7 +19,7 @@ from bookrunner import explorer, parameters
 from preflearn import checks
 from preflearn.analogy.certificate import psd_certificate
 from preflearn.datasets import four_items
-from preflearn.dynamics import OrdinalProbit, Probit
+from preflearn.dynamics import Probit
 from preflearn.margins import MarginLP, MarginQP
 from preflearn.pairs import Pairs
 from preflearn.path import ranksvm_path, svm_path
@@ -103,8 +103,8 @@ def inline(bundle):
 
 
 def test_timelines_are_rounded_and_gaps_have_std_0(shown):
-    show("timelines", TIMELINES | {"margin": np.float64(0.25), "chosen": np.array(["b", "a"])})
-    expected = {"margin": 0.25, "chosen": ["b", "a"], "mean": [[0, 1, 1.5], [0, -1, 0]]}
+    show("timelines", TIMELINES | {"chosen": np.array(["b", "a"])})
+    expected = {"chosen": ["b", "a"], "mean": [[0, 1, 1.5], [0, -1, 0]]}
     expected["std"] = [[0, 0.5, 0.25], [1, 0.001, 0]]
     assert json.loads(inline(shown[0])) == TIMELINES | expected
 
@@ -283,6 +283,10 @@ def test_ranking_path_between_knots_is_that_of_the_package():
     steps, back = in_node(code, data)
     assert [steps[0], steps[-1]] == [knots[-1], knots[0]]  # the slider reaches both ends
     assert back == list(range(401))
+    straight = in_node("(script, data) => script.rankingPath(data).knots", data)
+    assert [lam for lam, _ in straight] == knots.tolist()
+    lines = [lam * path.decision_function(lam, pairs.items) for lam in knots]
+    assert np.allclose([g for _, g in straight], lines, atol=1e-7)
 
 
 @needs_node
@@ -411,13 +415,11 @@ def test_timelines_are_linear_and_chances_those_of_the_package(shown):
     code = """(script, {data, times, pairs}) => {
         const lines = script.scoreTimelines(data);
         return {at: [0, 1].map(i => times.map(time => lines.at(i, time))), pieces: lines.pieces(k => k !== 1),
-                chances: pairs.map(([m1, m2, s1, s2, margin]) =>
-                    lines.chances({mean: m1, std: s1}, {mean: m2, std: s2}, margin))};
+                chances: pairs.map(([m1, m2, s1, s2]) => lines.chance({mean: m1, std: s1}, {mean: m2, std: s2}))};
     }"""
     rng = np.random.default_rng(0)
-    pairs = np.column_stack([rng.normal(size=(40, 2)) * [2, 2], rng.uniform(0.001, 3, (40, 2)), np.zeros(40)])
-    pairs[20:, 4] = rng.uniform(0.01, 2, 20)
-    pairs[0, :4] = 6, -6, 0.001, 0.001  # far out
+    pairs = np.column_stack([rng.normal(size=(40, 2)) * [2, 2], rng.uniform(0.001, 3, (40, 2))])
+    pairs[0] = 6, -6, 0.001, 0.001  # far out
     times = [1999.9, 2000, 2000.1, 2000.5, 2000.6, 2000.75, 2001, 2001.1]
     found = in_node(code, {"data": json.loads(inline(shown[0])), "times": times, "pairs": pairs.tolist()})
     inside = [[k for k in range(8) if begin <= times[k] <= begin + 0.5] for begin in (2000.5, 2000)]
@@ -428,14 +430,10 @@ def test_timelines_are_linear_and_chances_those_of_the_package(shown):
             expected = np.interp(np.array(times)[here], years[grid], TIMELINES[name][i][grid])
             assert np.allclose([values[k][name] for k in here], expected, atol=1e-12)
     assert found["pieces"] == [[0], [2]]
-    for (m1, m2, s1, s2, margin), chance in zip(pairs, found["chances"], strict=True):
-        model = OrdinalProbit(margin) if margin else Probit()
-        expected = model.probabilities([m1 - m2], [s1**2 + s2**2])[0]
-        kinds = ("loss", "tie", "win") if margin else ("loss", "win")
-        assert np.allclose([chance[kind] for kind in kinds], expected, rtol=1e-9, atol=1e-13)
-        assert chance["tie"] >= 0
-        assert margin or chance["tie"] == pytest.approx(0, abs=1e-15)
-        assert chance["win"] == pytest.approx(ndtr((m1 - m2 - margin) / np.sqrt(1 + s1**2 + s2**2)))
+    for (m1, m2, s1, s2), chance in zip(pairs, found["chances"], strict=True):
+        expected = Probit().probabilities([m1 - m2], [s1**2 + s2**2])[0]
+        assert chance == pytest.approx(expected[1], rel=1e-9)
+        assert chance == pytest.approx(ndtr((m1 - m2) / np.sqrt(1 + s1**2 + s2**2)))
 
 
 @needs_node

@@ -63,7 +63,7 @@ def test_pages_that_did_not_change_are_not_touched(built):
     project, _ = built
     before = {path: path.stat().st_mtime_ns for path in project.pages.iterdir()}
     collected = {f"claims.{kind}" for kind in ("md", "csv", "json")} | {"errata_p1.md", "errata_p2.md"}
-    collected |= {"01_first.ipynb", "status.md", "reproduce.md", "tally.md"}
+    collected |= {"01_first.ipynb", "status.md", "reproduce.md", "tally.md", "papers.md"}
     assert {path.name for path in before} == collected
     stale = project.pages / "08_gone.ipynb"
     stale.write_text("{}")
@@ -194,6 +194,14 @@ def test_tally_counts_what_is_settled(built):
     assert f'<strong>0</strong> <span aria-hidden="true">≈</span> {link}</li>' in text
     assert '<p>By kind: <a href="chapters/claims.html?kind=formula">3 formulas</a>.</p>' in text
     assert '<li class="claim-open"><strong>0</strong>' in text
+
+
+def test_the_claims_of_a_paper_by_verdict(built):
+    text = collected(changed(built, {}, {}, {}, {"kind": "reproduction"}), {})["papers.md"]
+    assert re.findall('<th scope="row">(P.)', text) == ["P1"]  # a reproduction is no claim of P2
+    parts = re.findall(r'style="flex-grow: (\d+)" href="([^"]+)" aria-label="P1: (.*?)"', text)
+    link = "chapters/claims.html?paper=P1&amp;verdict="
+    assert parts == [("1", f"{link}{verdict}", f"1 {verdict}") for verdict in ("definition", "holds", "typo")]
 
 
 def test_figures_that_a_page_names_are_taken_from_the_chapters(built):
