@@ -1017,7 +1017,7 @@
     const evidences = plot(second, "Log evidence and bound against the prior lead", 210, margins);
     for (const panel of [spreads, evidences]) panel.drag(go);
     legend(box, [["line", "tie dashed", "prior"], ["circle", "now open", "exact posterior (grey)"], ["square", "ep", "EP"], ["diamond", "kl", "reverse-KL"]]);
-    const fill = table(box, `Before and after the match. Lead: ${names.join(" − ")}. Next win: chance of ${names[0]}. Evidence: its logarithm, or KL's bound of it.`), say = sentence(box);
+    const fill = table(box, `Before and after the match. Lead: ${names.join(" − ")}. Next win: chance of ${names[0]}. Evidence: its logarithm, or the bound of reverse-KL.`), say = sentence(box);
     const methods = [["exact", "circle", "now open", "area"], ["ep", "square", "ep", "ep"], ["kl", "diamond", "kl", "kl chain"]];
     const low = () => 1.1 * along[0].kl.evidence;
     let along = [];
@@ -1059,7 +1059,7 @@
       spreads.beside(1, names.map((name, i) => [along[along.length - 1].exact.std[i], name]));
 
       const line = (title, value, digits) => [title, ...[prior, exact, ep, kl].map(one => number(value(one), digits))];
-      fill(["quantity", "prior", "exact", "EP", "KL"], [
+      fill(["quantity", "prior", "exact", "EP", "reverse-KL"], [
         ...names.flatMap((name, i) => [line(`${name}: mean`, one => one.mean[i]), line(`${name}: std`, one => one.std[i])]),
         line("lead: mean", one => one.difference[0]), line("lead: std", one => one.difference[1]),
         line("next win", one => one.again, 3),
