@@ -733,11 +733,13 @@
       return [middle[0] + radius * Math.cos(turn), middle[1] + radius * Math.sin(turn)];  // four: a square
     });
     const begin = JSON.stringify(edges.map(({ y, on }) => ({ y, on })));
-    const top = controls(box), row = panels(box);
+    const top = controls(box);
+    make("p", {}, box, "Press a line to switch a comparison on or off, and the number on it to change its label. Beside each item stands its score f, and its part (component) where there are several.");
+    const row = panels(box);
     button(top, "Start again", () => { JSON.parse(begin).forEach((old, k) => Object.assign(edges[k], old)); draw(); });
     button(top, "All off", () => { edges.forEach(edge => { edge.on = false; }); draw(); });
     const root = make("svg", { viewBox: "0 0 340 300", role: "group", "aria-label": "Comparison graph: each line is a switch, each label a button" }, make("div", {}, row));
-    const right = make("div", { style: `min-height: ${2.1 * (edges.length + 3)}em` }, row);
+    const right = make("div", { class: "explorer-broad", style: `min-height: ${2.1 * (edges.length + 3)}em` }, row);
     const fill = table(right, "The incidence matrix B, labels y, scores f by least squares"), say = sentence(box);
 
     function press(node, then) {
@@ -788,7 +790,7 @@
       }
       nodes.forEach(({ circle, score }, k) => {
         circle.setAttribute("class", `node part-${component[k] % 4}`);
-        score.textContent = `${"ABCDEFGH"[component[k]] || "?"}: ${number(f[k])}`;
+        score.textContent = (count > 1 ? `part ${"ABCDEFGH"[component[k]] || "?"}, ` : "") + number(f[k]);
       });
       const entry = x => (x ? number(x, 0) : "0");
       fill(["pair", ...names, "y", "Bf", "y − Bf"], [
@@ -1015,7 +1017,7 @@
     const evidences = plot(second, "Log evidence and bound against the prior lead", 210, margins);
     for (const panel of [spreads, evidences]) panel.drag(go);
     legend(box, [["line", "tie dashed", "prior"], ["circle", "now open", "exact posterior (grey)"], ["square", "ep", "EP"], ["diamond", "kl", "reverse-KL"]]);
-    const fill = table(box, `Before and after the match. Lead: ${names.join(" − ")}. Next win: chance of ${names[0]}. Evidence: its logarithm, or KL's bound of it.`), say = sentence(box);
+    const fill = table(box, `Before and after the match. Lead: ${names.join(" − ")}. Next win: chance of ${names[0]}. Evidence: its logarithm, or the bound of reverse-KL.`), say = sentence(box);
     const methods = [["exact", "circle", "now open", "area"], ["ep", "square", "ep", "ep"], ["kl", "diamond", "kl", "kl chain"]];
     const low = () => 1.1 * along[0].kl.evidence;
     let along = [];
@@ -1057,7 +1059,7 @@
       spreads.beside(1, names.map((name, i) => [along[along.length - 1].exact.std[i], name]));
 
       const line = (title, value, digits) => [title, ...[prior, exact, ep, kl].map(one => number(value(one), digits))];
-      fill(["quantity", "prior", "exact", "EP", "KL"], [
+      fill(["quantity", "prior", "exact", "EP", "reverse-KL"], [
         ...names.flatMap((name, i) => [line(`${name}: mean`, one => one.mean[i]), line(`${name}: std`, one => one.std[i])]),
         line("lead: mean", one => one.difference[0]), line("lead: std", one => one.difference[1]),
         line("next win", one => one.again, 3),
