@@ -325,11 +325,16 @@ WHOLE = {
         "pages/test_book",
         "pages/test_browser",
         "pages/test_browser_dark",
+        "pages/test_figures",
+        "pages/test_firefox",
+        "pages/test_keyboard",
+        "pages/test_numbers",
+        "pages/test_previews",
         "pages/test_print",
+        "pages/test_reading_order",
         "bookrunner/test_records_published",
         "fuzz/test_fuzz",
     ),
-    "pages/test_numbers",
     "perturb/test_perturb",
 }
 UNTESTED = {"__init__", "base"}
@@ -360,7 +365,7 @@ def test_code_lines_are_counted_without_words():
 
 
 BUDGETS = {
-    "ground floor": 1_350,
+    "ground floor": 1_428,
     "ground": 1_325,
     "margins": 485,
     "svm": 665,
@@ -372,7 +377,7 @@ BUDGETS = {
     "analogy": 855,
     "datasets": 542,
     "studies": 2_825,
-    "bookrunner": 2_159,
+    "bookrunner": 2_239,
 }
 # bookrunner: 114 lines more than planned, for one meaning a word, leads in words and choices that say whether
 # they sit at an end (the yardstick), errata and the tool of claims; 35 for links to the reference; the rest
@@ -386,7 +391,7 @@ BUDGETS = {
 # close items, and compilation that says a word; and some 900 for data of users. Those are what comparisons
 # identify, players without an identity matrix, standard errors and ranks, rankings, races and line-ups,
 # weights and offsets, forecasts of frames by names, standings, and a word where data may mean something else.
-PREFLEARN = 11_735
+PREFLEARN = 11_813
 
 
 OVER = (
