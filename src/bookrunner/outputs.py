@@ -200,6 +200,10 @@ class Executed:
                 code.append(("".join(cell["source"]), "parameters" in tags))
                 hidden = "remove-input" if cells[-1]["outputs"] else "remove-cell"
                 cells[-1]["metadata"]["tags"] = [hidden, *(tag for tag in tags if tag != "hide-input")]
+                if (
+                    hidden == "remove-cell" and len(cells) > 1 and cells[-2]["cell_type"] == "markdown"
+                ):  # it leads to nothing
+                    cells[-2]["source"] = re.sub(r":\s*\Z", ".", cells[-2]["source"])
             if "parameters" in tags:
                 wrong = sorted(name for name in broken if name.startswith(self.run["chapter"]))
                 about = {"given": self.run["parameters"], "wrong": wrong, "doubt": DOUBT}

@@ -273,3 +273,10 @@ def test_numbers_of_a_table_are_told_from_words():
     cells = ["-0.5 ± 0.1", "P1-07", "", "12 %", "2e-09"]
     page = tidy_table('<table class="dataframe"><tr>' + "".join(f"<td>{cell}</td>" for cell in cells))
     assert re.findall(r"<td(.*?)>", page) == [' class="number"', "", *[' class="number"'] * 3]
+
+
+def test_a_sentence_that_leads_to_a_check_ends_on_the_page_where_that_is_folded():
+    hidden = code("check(1)", badge("P1-01"), tags=["hide-input"])
+    said = [cell["source"] for cell in page_of(text("It holds:"), hidden, text("Shown:"), code("1", TABLE))]
+    assert said[0] == "It holds."
+    assert "Shown:" in said
