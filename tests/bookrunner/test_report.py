@@ -413,6 +413,32 @@ def test_repeated_rows_are_told_where_a_judge_tells_them_apart(here):
         assert "171.0" not in page
 
 
+def test_features_of_items_are_told_from_those_of_answers(here):
+    rng, frame = np.random.default_rng(4), tastes(200)
+    values = {
+        "sweet": {"ale": 1.0, "bitter": -2.0, "cider": 4.0},
+        "warm": {"ale": 9, "bitter": 8, "cider": 8.5},
+    }
+    for side in ("left", "right"):
+        for name, of in values.items():
+            frame[f"{side}_{name}"] = frame[side].map(of)
+        frame[f"{side}_full"] = rng.normal(size=200)
+    frame.to_csv("own.csv", index=False)
+    assert main(["report", "own.csv", *JUDGEMENTS, "-p", "features", "sweet, warm, full"]) == 0
+    page = (here / "own_report.html").read_text("utf-8")
+    assert "Features beside the scores make that log loss" in page[: page.index("The data")]
+    assert (
+        "<strong>The same in all rows of an item: sweet, warm.</strong> Of such a feature 3 items tell"
+        in page
+    )
+    low, high = zip(
+        *re.findall(r"<td>-?\d.\d\d</td>\s*<td[^>]*>(-?[\d.]+)\s+to\s+(-?[\d.]+)<", page)[-3:], strict=True
+    )
+    width = np.array(high, float) - np.array(low, float)
+    assert width[:2].min() > 3 * width[2], "of three items with two features hardly anything is known"
+    assert re.search(r"<th[^>]*>column</th>\s*<th[^>]*>row 196</th>", page), "a wide table is turned"
+
+
 def games_with_slips():
     frame = games(300).assign(neutral=["no", "yes"] * 150)
     frame.loc[7, ["home", "away"]] = "Bob"

@@ -345,6 +345,7 @@ def test_nothing_warns_and_nothing_is_nan():
     matches = Matches(np.tile([1.0, -1.0], (300, 1)), np.arange(300.0), ["a", "b"])
     with warnings.catch_warnings(action="error"):
         warnings.filterwarnings("default", "the lengthscale .* is very", UserWarning)
+        warnings.filterwarnings("default", "OrdinalProbit.* has a tie .*, and y none", OutcomeWarning)
         for covariance in (Constant(1e6), Constant(1e-12), Matern12(1e4, 1e-3), Matern32(1.0, 1e6)):
             for likelihood in (Probit(), TIES, Logit()):
                 model = fitted(matches, np.ones(300), covariance, likelihood, tol=1e-6, max_iter=2000)
