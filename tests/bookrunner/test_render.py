@@ -46,6 +46,9 @@ See {doc}`chapters/01_first`, {doc}`chapters/02_second` and {eq}`eq-second`.
 ```{include} chapters/tally.md
 ```
 
+```{include} chapters/papers.md
+```
+
 ```{figure} chapters/fig-second.svg
 It waits.
 ```
