@@ -327,6 +327,7 @@ WHOLE = {
         "bookrunner/test_records_published",
         "fuzz/test_fuzz",
     ),
+    "pages/test_numbers",
     "perturb/test_perturb",
 }
 UNTESTED = {"__init__", "base"}

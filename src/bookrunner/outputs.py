@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Collection
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,14 @@ _RUN = ("papermill", "execution")
 # A heading of a section, with the labels before it.
 _SECTION = re.compile(r"^(?:\(\S+\)=\s*)*## ", re.MULTILINE)
 _TITLE = re.compile(r"^##? (.*)", re.MULTILINE)
+# In a table of pandas: two rows of a head, a row that begins with a number, a number with an exponent.
+_NAMES = re.compile(
+    r"(?P<begin><thead>\s*<tr[^>]*>)(?P<levels>(?:\s*<th></th>)+)(?P<rest>(?:(?!</tr>).)*</tr>)"
+    r"\s*<tr>\s*(?P<names>(?:<th>[^<]*</th>\s*)+)</tr>(?=\s*</thead>)",
+    re.DOTALL,
+)
+_COUNTED = re.compile(r"<tr>\s*<th>(\d+)</th>\s*<td")
+_POWER = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)e([-+−]?\d+)\b")
 _OURS = {CLAIM_MIME, RECORD_MIME, SELECTION_MIME, PROVENANCE_MIME}
 
 
@@ -148,8 +157,9 @@ class Executed:
         parameters (a note states them) and the cell for the provenance. A first cell, which only those see
         who download the notebook, says how to install the package, from `repository` where that is known.
         At the end of each section stand its claims in one fold, and in another the code of cells that are
-        tagged to hide it. Claims that contradict the ledger stay where they are, and so do those that rest
-        on a record among `broken`, whose witness no longer comes out; a warning names these records.
+        tagged to hide it; that of an opening without a picture waits for the end of the next section. Claims
+        that contradict the ledger stay where they are, and so do those that rest on a record among `broken`,
+        whose witness no longer comes out; a warning names these records.
         What is tagged as an appendix has a page of its own, and each of the two leads to the other.
         """
         kept = ("kernelspec", "language_info")
@@ -170,6 +180,10 @@ class Executed:
         cells, claims, code = [], [], []
 
         def folded(heading: re.Match | None = None) -> str:
+            # What an opening without a picture needs, its parameters first, is not to stand before one.
+            waits = heading and not claims and any(first for _, first in code)
+            if waits and not any(cell.get("outputs") for cell in cells):
+                return heading[0]
             text = filled("section.md", claims=claims, code=code, marks=MARKS)
             claims.clear()
             code.clear()
@@ -183,7 +197,7 @@ class Executed:
                 continue
             cells[-1]["outputs"] = _shown(cell["outputs"], claims, broken)
             if "hide-input" in tags:
-                code.append("".join(cell["source"]))
+                code.append(("".join(cell["source"]), "parameters" in tags))
                 hidden = "remove-input" if cells[-1]["outputs"] else "remove-cell"
                 cells[-1]["metadata"]["tags"] = [hidden, *(tag for tag in tags if tag != "hide-input")]
             if "parameters" in tags:
@@ -210,6 +224,39 @@ def parts(chapter: str, cells: list[dict[str, Any]]) -> dict[str, list[dict[str,
     return pages
 
 
+def tidy_table(html: str) -> str:
+    """A table of pandas as a person would write it.
+
+    Names of the index stand in the head's first row, rows lose numbers that only count them, a minus is
+    one, and what is written as 5e-09 is a power of ten.
+    """
+    table = _NAMES.sub(_one_head, html[html.index("<table") :])
+    head, _, body = table.partition("<tbody>")
+    counted = [int(number) for number in _COUNTED.findall(body)]
+    nameless = re.search(r"<tr[^>]*>\s*<th></th>", head) and len(counted) == body.count("<tr") > 1
+    if nameless and counted == [*range(counted[0], counted[0] + len(counted))]:
+        table = re.sub(r"(<tr[^>]*>\s*)<th[^>]*>[^<]*</th>", r"\1", table)
+    table = table.replace("\xa0", " ").replace(" ± ", " ±\xa0")  # wide pages break no cell, narrow ones must
+    table = _POWER.sub(_power, re.sub(r"(?<=[>\s(])-(?=\d)", "−", table))
+    return html[: html.index("<table")] + table
+
+
+def _one_head(rows: re.Match) -> str:
+    """The first row of a head with the names that stand in the second, if these are all that is there."""
+    names, levels = re.findall(r"<th>([^<]*)</th>", rows["names"]), rows["levels"].count("<th>")
+    if any(names[levels:]):
+        return rows[0]
+    return "".join([rows["begin"], *(f"<th>{name}</th>" for name in names[:levels]), rows["rest"]])
+
+
+def _power(number: re.Match) -> str:
+    value, exponent = Decimal(number[0].replace("−", "-")), int(number[2].replace("−", "-"))
+    if not value or abs(exponent) < 4:
+        return f"{value:f}" if value else "0"
+    factor = "" if number[1] == "1" else f"{number[1]}·"
+    return f"{factor}10<sup>{exponent}</sup>".replace("-", "−")
+
+
 def _titles(cells: list[dict[str, Any]]) -> list[str]:
     """What the headings of these cells say, but for those of sub-sections."""
     sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
@@ -222,6 +269,8 @@ def _shown(outputs: list[Any], claims: list[tuple[str, str]], broken: Collection
     for output in outputs:
         data = output.get("data", {})
         shown = {mime: content for mime, content in data.items() if mime not in _OURS}
+        if 'class="dataframe"' in (html := "".join(shown.get("text/html", ""))):
+            shown["text/html"] = tidy_table(html)
         if _SVG in shown:
             shown[_SVG] = for_both_themes("".join(shown[_SVG]))
         if (claim := data.get(CLAIM_MIME)) is not None:

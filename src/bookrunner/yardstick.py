@@ -97,7 +97,7 @@ class Lead(NamedTuple):
         return f"{size}{unit} {side} {rival}".strip()
 
     def __str__(self) -> str:
-        return f"{self.mean:.4f} ± {self.error:.4f}"
+        return self.told()
 
 
 def lead(

@@ -331,13 +331,14 @@ class Matches:
 
         Score and error of a player count as independent in the posterior. For three equal sides of variance
         1 exact integration gives the means ±0.691 and the standard deviations 0.840, 0.795, 0.840; ours are
-        ±0.699 and 0.852, 0.770, 0.852. With two sides the first game is exact. The more are ranked together,
-        the more deviations fall short: of intervals of 95 % for scores less their mean, 84 in 100 held in
-        simulated seasons of races of eight, and 65 in races of forty. Where events differ in time, 94 to 97
-        do if a player's errors are a part of his own covariance: leave out the performances, as in
-        `Matches(design[:, :n], time, features[:n])` of n players, and add PiecewiseConstant(1/2, boundaries)
-        with a boundary between each two events. Ask for scores after one more boundary, and take 1/2 off
-        their variance.
+        ±0.699 and 0.852, 0.770, 0.852. With two sides the first game is exact.
+
+        The more are ranked together, the more deviations fall short: of intervals of 95 % for scores less
+        their mean, 84 in 100 held in simulated seasons of races of eight, and 65 in races of forty. Where
+        events differ in time, 94 to 97 do if a player's errors are a part of his own covariance: leave out
+        the performances, as in `Matches(design[:, :n], time, features[:n])` of n players, and add
+        PiecewiseConstant(1/2, boundaries) with a boundary between each two events. Ask for scores after one
+        more boundary, and take 1/2 off their variance.
 
         References
         ----------

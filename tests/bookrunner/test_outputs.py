@@ -3,6 +3,7 @@
 import json
 import re
 
+import pandas as pd
 import pytest
 
 from bookrunner.files import digest, write_atomically, write_if_changed
@@ -151,6 +152,45 @@ def test_claims_and_hidden_code_of_a_section_stand_at_its_end():
     assert "draw()" in sources[-1]
     assert "Checked here" not in sources[-1]
     assert [cell.get("outputs") for cell in cells[1:7]] == [[], None, [TABLE], [], None, [TABLE]]
+
+
+@pytest.mark.parametrize("shown", ["in the opening", "in the section"])
+def test_parameters_stand_below_the_first_picture(shown):
+    given, draw = 'profile = "quick"', code("draw()", TABLE, tags=["hide-input"])
+    cells = [text("# T"), code(given, tags=["parameters", "hide-input"]), text("## A"), draw, text("## B")]
+    if shown == "in the opening":
+        cells.insert(2, draw)
+    first, second = (cell["source"] for cell in page_of(*cells) if cell["source"].endswith(("## A", "## B")))
+    assert (given in first, given in second) == (shown == "in the opening", shown == "in the section")
+    assert "Parameters, and code of" in first + second
+
+
+TIDY = {  # what pandas gives, and what a page has in place of it
+    "names of an index": (
+        pd.DataFrame({"x": [1.5, 2]}, pd.MultiIndex.from_tuples([("a", 3), ("b", 1)], names=["ν", "R"])),
+        "ν R x a 3 1.5 b 1 2.0",
+    ),
+    "one name": (pd.DataFrame({"x": [7]}, pd.Index(["a"], name="n")), "n x a 7"),
+    "counted rows": (pd.DataFrame({"x": ["a", "b"]}, index=[7, 8]), "x a b"),
+    "rows with numbers of their own": (pd.DataFrame({"x": ["a", "b"]}, index=[7, 9]), " x 7 a 9 b"),
+    "counted rows with a name": (pd.DataFrame({"x": ["a", "b"]}, pd.RangeIndex(2, name="n")), "n x 0 a 1 b"),
+    "heads in two rows": (pd.DataFrame([[5]], ["a"], [["u"], ["v"]]), " u v a 5"),
+    "a minus": (pd.DataFrame({"x": [-1, 2]}, index=["a-1", "2026-01-02"]), " x a-1 −1 2026-01-02 2"),
+    "powers": (
+        pd.DataFrame({"x": ["5e-09 ± 1e-10", "C 1e+06", "2.0e+00", "0e+00", "-3e-02"]}, index=[*"abcde"]),
+        " x a 5·10^−9 ± 10^−10 b C 10^6 c 2.0 d 0 e −0.03",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", TIDY)
+def test_a_table_reads_as_a_person_would_write_it(kind):
+    table, expected = TIDY[kind]
+    html = table.to_html()
+    (cell,) = page_of(code("table", {"data": {"text/html": [html]}}))
+    shown = cell["outputs"][0]["data"]["text/html"].replace("<sup>", "^").replace("</sup>", "")
+    cells = re.findall(r"<t[hd][^>]*>([^<]*)<", shown)
+    assert " ".join(cells).split() == expected.split()
 
 
 def test_a_blank_line_ends_each_piece_of_html():

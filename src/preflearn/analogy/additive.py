@@ -151,9 +151,11 @@ class AdditiveAnalogy(BaseEstimator):
     solved by conjugate gradients with products by sorting. They are preconditioned by the same equations for
     functions with coarse knots: M unknowns, up to some 2,000, or 4 to 5 d where d > 250; for N <= M, by the
     equations themselves. What coarse knots at a distance h leave of K is of order N h^2 / d, so few gradients
-    do where C N h^2 / d is small; else their number grows with its root, and d = 1 and N = 10^5 take
-    seconds at C = 10^4, minutes at 10^6. A step costs O(N d^2 + M^3) for the coarse equations, in memory of
-    two M x M matrices, and O(N d) a gradient. Threads of BLAS may change the last digits.
+    do where C N h^2 / d is small; else their number grows with its root, and d = 1 and N = 10^5 take seconds
+    at C = 10^4, minutes at 10^6.
+
+    A step costs O(N d^2 + M^3) for the coarse equations, in memory of two M x M matrices, and O(N d) a
+    gradient. Threads of BLAS may change the last digits.
 
     Examples
     --------

@@ -64,9 +64,10 @@ def load_object_ranking(name: str) -> ObjectRanking:
     what is constant by design (matches played in B and V), and scores that state the ranking (points of
     the decathlon's scoring, CWUR's score). Points of a league stay: they are 3 W + D of features that
     stay anyway, and with them an analogy-based learner comes close to the paper's loss of 0.031 for B1 to
-    B2, without them it stays above 0.07. For G that leaves eight where the paper says seven. Own goals,
-    which are goals for minus goals scored, are left out. The paper's losses of ERR do not single them out:
-    other choices of seven give the same.
+    B2, without them it stays above 0.07.
+
+    For G that leaves eight where the paper says seven. Own goals, which are goals for minus goals scored, are
+    left out. The paper's losses of ERR do not single them out: other choices of seven give the same.
 
     Parameters
     ----------

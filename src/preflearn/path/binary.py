@@ -252,10 +252,11 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> BinaryPa
         more, as where the classes are separable: then f stays, and at 0 the path has no end. Where no event
         is left, it ends where a bound on the rounding of F (not the rounding itself, which differs between
         machines) exceeds 2e-7 of the largest F, or of lambda if that is larger; above a positive lambda_min
-        this gives a ConvergenceWarning. With one it also ends: at the first event where that bound exceeds
-        1e-9 of these; where F, computed anew from time to time, violates the optimality conditions by more
-        than 1e-8 of its largest value, and more than that bound explains; or where rounding leaves open
-        which points stay on the margin.
+        this gives a ConvergenceWarning.
+
+        With one it also ends: at the first event where that bound exceeds 1e-9 of these; where F, computed
+        anew from time to time, violates the optimality conditions by more than 1e-8 of its largest value, and
+        more than that bound explains; or where rounding leaves open which points stay on the margin.
 
     Returns
     -------

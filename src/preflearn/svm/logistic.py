@@ -86,10 +86,12 @@ class LogisticCompare(ComparisonEstimator):
     -----
     **A cumulative logit model.** With k = -beta and a difference z of scores, write a = s(k(z - 1)) and
     b = s(k(-z - 1)) for s the logistic function: the probabilities of +1 and -1 in the ordinal model with
-    thresholds -1 and 1, whose ties have probability 1 - a - b. The loss of a preference is -log a or -log b
-    exactly. That of a tie is -log((1 - a)(1 - b)), and (1 - a)(1 - b) = (1 - a - b) / (1 - exp(2 beta)) for
-    every z. So F is the negative log-likelihood of the ordinal model, which is that of Rao and Kupper
-    ([RaoKupper1967]_), but for log(1 - exp(2 beta)) a tie: for a given beta both have the same best w.
+    thresholds -1 and 1, whose ties have probability 1 - a - b.
+
+    The loss of a preference is -log a or -log b exactly. That of a tie is -log((1 - a)(1 - b)), and (1 - a)(1
+    - b) = (1 - a - b) / (1 - exp(2 beta)) for every z. So F is the negative log-likelihood of the ordinal
+    model, which is that of Rao and Kupper ([RaoKupper1967]_), but for log(1 - exp(2 beta)) a tie: for a given
+    beta both have the same best w.
 
     **The bias.** At its optimum beta < 0 if and only if, at the w that is best for beta = 0, ties outweigh
     the sum over preferences of s(-w·d). So beta < 0 wherever ties weigh at least as much as preferences.
