@@ -655,7 +655,7 @@
     const ratio = plot(both, "(s − t) / (s + t) against the direction of w", 176);
     const gap = plot(both, "s − t against the direction of w", 176);
     legend(box, [["up", "first", "preference, better item first"], ["circle", "tie", "tie, both orders"],
-      ["line", "first", "s, of the nearest preference"], ["line", "tie dashed", "t, of the farthest tie"], ["diamond", "lp", "LP"], ["square", "qp open", "QP"]]);
+      ["line", "first", "s, of the worst preference"], ["line", "tie dashed", "t, of the worst tie"], ["diamond", "lp", "LP"], ["square", "qp open", "QP"]]);
     const fill = table(box, "Of the unit vector on the stretched features; μ = (s − t)/(s + t)");
     const say = sentence(box);
     const grip = make("g", { class: "grip" }, left.root);

@@ -100,9 +100,10 @@ def collected(
 
     The claims by paper and section, where one says so if it rests on one of the `broken` records, which the
     present code contradicts, and as tables to take away; the errata of each paper; for the front page how
-    many claims have each verdict, and for the essay how many of each paper; the status: when and how long, with which versions and data, from which
-    `commit`, and the records that are broken, and those to run `again`, with the reasons of each; and how
-    each figure and each table is made again, those of full runs by the headers of what is `recorded`.
+    many claims have each verdict, and for the essay how many of each paper; the status: when and how long,
+    with which versions and data, from which `commit`, and the records that are broken, and those to run
+    `again`, with the reasons of each; and how each figure and each table is made again, those of full runs by
+    the headers of what is `recorded`.
     """
     shown = {"checked": checked, "executed": executed, "broken": broken or {}, "again": again or {}}
     shown |= {"recorded": recorded or {}, "commit": commit}

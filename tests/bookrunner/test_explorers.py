@@ -415,7 +415,8 @@ def test_timelines_are_linear_and_chances_those_of_the_package(shown):
     code = """(script, {data, times, pairs}) => {
         const lines = script.scoreTimelines(data);
         return {at: [0, 1].map(i => times.map(time => lines.at(i, time))), pieces: lines.pieces(k => k !== 1),
-                chances: pairs.map(([m1, m2, s1, s2]) => lines.chance({mean: m1, std: s1}, {mean: m2, std: s2}))};
+                chances: pairs.map(([m1, m2, s1, s2]) =>
+                    lines.chance({mean: m1, std: s1}, {mean: m2, std: s2}))};
     }"""
     rng = np.random.default_rng(0)
     pairs = np.column_stack([rng.normal(size=(40, 2)) * [2, 2], rng.uniform(0.001, 3, (40, 2))])

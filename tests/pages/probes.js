@@ -234,5 +234,52 @@ window.probes = (() => {
         .map((node) => `${rule.id} (${rule.impact}): ${node.target.join(" ")} ${node.any[0]?.message ?? rule.help}`));
   };
 
-  return { bars, shape, hidden, unfold, layout, simplify, axeFinds };
+  // In the panels of an explorer no word meets another one, a curve or a mark; what is written on a grip moves with it.
+  const points = (drawn, clip) => {
+    const { a, c, e, b, d, f } = drawn.getScreenCTM(), steps = drawn.matches("path.line") ? 0 : 60;
+    const corners = steps ? Array.from({ length: steps }, (_, k) => drawn.getPointAtLength((drawn.getTotalLength() * k) / steps)).map(({ x, y }) => [x, y])
+      : drawn.getAttribute("d").match(/[-\d.]+,[-\d.]+/g).map((pair) => pair.split(",").map(Number));
+    const places = corners.map(([x, y]) => [a * x + c * y + e, b * x + d * y + f]);
+    const between = places.slice(1).flatMap(([x, y], k) => {
+      const [u, v] = places[k], n = Math.min(400, Math.ceil(Math.hypot(x - u, y - v)));
+      return Array.from({ length: n }, (_, j) => [u + ((x - u) * j) / n, v + ((y - v) * j) / n]);
+    });
+    return [...places, ...between].filter(([x, y]) => !clip || (x >= clip.left && x <= clip.right && y >= clip.top && y <= clip.bottom));
+  };
+  const clashes = (panel) => {
+    const words = all("text", panel).filter((text) => text.textContent && shown(text) && !text.closest(".grip, .press"));
+    const boxes = words.map((text) => [text.textContent, text.getBoundingClientRect()]);
+    const clip = panel.querySelector(".axis")?.getBoundingClientRect();
+    const pairs = boxes.flatMap(([one, p], k) => boxes.slice(k + 1)
+      .filter(([, q]) => p.left < q.right && q.left < p.right && p.top + 1 < q.bottom && q.top + 1 < p.bottom).map(([other]) => `"${one}" meets "${other}"`));
+    const drawn = all("path:not(.axis), line:not(.grid, .hit), circle:not([fill]), .handle", panel).filter(shown);
+    return pairs.concat(drawn.flatMap((curve) => {
+      const places = points(curve, curve.closest("[clip-path]") && clip);
+      const under = boxes.filter(([, box]) => places.some(([x, y]) => x > box.left && x < box.right && y > box.top + 1 && y < box.bottom - 1));
+      return under.map(([word]) => `"${word}" lies on ${curve.getAttribute("class")} of ${panel.getAttribute("aria-label")}`);
+    }));
+  };
+  const words = (explorer) => {
+    const found = new Set(), controls = (selector) => all(`${explorer} .explorer-ui ${selector}`);
+    const look = () => all(`${explorer} .explorer-panels > div > svg`).forEach((panel) => clashes(panel).forEach((clash) => found.add(clash)));
+    const choose = (control, value, event) => { control.value = value; control.dispatchEvent(new Event(event)); look(); };
+    const sliders = () => controls("input[type=range]").filter(shown).forEach((slider) => {
+      const { min, max, value } = slider;
+      for (let k = 0; k <= 8; k++) choose(slider, +min + ((max - min) * k) / 8, "input");
+      choose(slider, value, "input");
+    });
+    look();
+    sliders();
+    controls("select").forEach((list) => [...list.options].filter((option) => !option.disabled).slice(-4).forEach(({ value }) => choose(list, value, "change")));
+    controls("button, [type=radio]").filter(shown).forEach((button) => { button.click(); look(); });
+    controls("[role=switch]").forEach((line) => { line.dispatchEvent(new MouseEvent("click")); look(); });
+    controls("[role=slider]").forEach((grip) => ["Left", "Down", "Right", "Up"].forEach((way) => {
+      for (let k = 0; k < 20; k++) grip.dispatchEvent(new KeyboardEvent("keydown", { key: `Arrow${way}` }));
+      look();
+    }));
+    sliders();
+    return [...found];
+  };
+
+  return { bars, shape, hidden, unfold, layout, words, simplify, axeFinds };
 })();

@@ -160,6 +160,22 @@ def test_explorer_fits_the_narrowest_telephone(browser, site, book, kind):
         assert wanted <= room
 
 
+@pytest.mark.parametrize("width", WINDOWS)
+@pytest.mark.parametrize("kind", EXPLORERS)
+def test_words_in_an_explorer_lie_on_nothing(browser, site, book, kind, width):
+    """Wherever it is moved."""
+    (name,) = pages_with(book, f'data-explorer="{kind}"')
+    explorer = f'.explorer[data-explorer="{kind}"]'
+    with window(browser, width=width) as context, opened(context, site, name) as seen:
+        state = seen.page.locator(f"{explorer} .explorer-state")
+        before = state.inner_text()
+        assert seen.ask("words", explorer) == []
+        assert state.inner_text() != before  # it was moved
+        word = seen.page.locator(f"{explorer} .explorer-panels text:not(.press text, .grip text)").first
+        word.evaluate("text => text.after(text.cloneNode(true))")
+        assert seen.ask("words", explorer) != []
+
+
 CLAIMS = "chapters/claims.html"
 
 
@@ -194,7 +210,8 @@ def test_claims_page_fits_one_screen_and_is_filtered(browser, site):
         assert page.get_by_role("status").inner_text() == f"{len(expected)} of {len(load_ledger())} shown"
         paper = expected[-1][6:8]
         page.get_by_label("paper").select_option(paper.upper())
-        expected = [one for one in expected if one.startswith(f"claim-{paper}")]
+        ours = ids_of(kind="reproduction")  # no paper's
+        expected = [one for one in expected if one.startswith(f"claim-{paper}") and one not in ours]
         assert sorted(listed(page)) == sorted(expected)
         page.get_by_label("words").fill(expected[0].removeprefix("claim-").upper())
         assert expected[0] in listed(page)
@@ -204,6 +221,26 @@ def test_claims_page_fits_one_screen_and_is_filtered(browser, site):
         page.get_by_role("button", name="Show all").click()
         assert listed(page) == []
         assert page.url == site + CLAIMS
+        assert seen.errors == []
+
+
+def test_the_essay_leads_to_the_claims_behind_each_part_of_a_bar(browser, site):
+    """By the keyboard: every part is reached, one after the other."""
+    with window(browser) as context, opened(context, site, "learned.html") as seen:
+        parts = seen.page.locator(".claims-papers a")
+        names = parts.evaluate_all("links => links.map((link) => link.getAttribute('aria-label'))")
+        of_papers = [one for one in load_ledger().values() if one.kind != "reproduction"]
+        assert sum(int(name.split()[1]) for name in names) == len(of_papers)
+        parts.first.focus()
+        for name in names[1:]:
+            seen.page.keyboard.press("Tab")
+            assert seen.page.evaluate("document.activeElement.getAttribute('aria-label')") == name
+        seen.page.keyboard.press("Enter")
+        sync_api.expect(seen.page.locator(".claims-filters")).to_be_visible(timeout=60_000)
+        paper, verdict = (seen.page.get_by_label(name).input_value() for name in ("paper", "verdict"))
+        expected = ids_of(paper=paper, verdict=verdict)
+        assert set(listed(seen.page)) == set(expected) - set(ids_of(kind="reproduction"))
+        assert len(listed(seen.page)) == int(names[-1].split()[1])
         assert seen.errors == []
 
 
