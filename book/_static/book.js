@@ -65,7 +65,14 @@ function openTarget() {
   target.scrollIntoView();
 }
 
+// The buttons that open solutions are called alike; for a screen reader each has the name of its own.
+function nameButtons() {
+  for (const button of document.querySelectorAll(".admonition > .toggle-button"))
+    button.setAttribute("aria-label", button.parentElement.querySelector(".admonition-title").textContent.trim());
+}
+
 window.addEventListener("load", cues);
+window.addEventListener("load", nameButtons);
 window.addEventListener("load", openTarget);
 window.addEventListener("hashchange", openTarget);
 

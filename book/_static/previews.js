@@ -5,7 +5,7 @@
 const LINKS = "article.bd-article a[href*='#']:not(.headerlink)";
 const TARGETS = "div.math, .proof, figure, .citation, .claim";
 const pages = new Map([[location.pathname, document]]);
-let wanted = null, shown = null, timer;
+let wanted = null, shown = null, timer, turn = 0;
 
 // The page at an address, asked for once; none where it cannot be had, as from a folder of files.
 function pageAt(path) {
@@ -36,13 +36,15 @@ function hide() {
   shown?.hide();
   shown?.dispose();
   wanted = shown = null;
+  turn += 1;
 }
 
 async function show(link) {
   hide();
   wanted = link;
+  const mine = turn; // of which there are two where the reader comes back before the page does
   const copy = link && (await copyOf(link));
-  if (!copy || wanted !== link) return;
+  if (!copy || mine !== turn) return;
   link.removeAttribute("title"); // which the browser would show beside it
   const look = { customClass: "preview bd-article", placement: "top", fallbackPlacements: ["bottom"], animation: false };
   const box = new bootstrap.Popover(link, { ...look, content: copy, html: true, trigger: "manual" });

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 PROBES = Path(__file__).with_name("probes.js").read_text("utf-8")
 THEMES = ("light", "dark")
 WINDOWS = {1400: 1000, 768: 1024, 400: 850}  # width and height
-FIRST = {"light": 1400, "dark": 400}  # in which a page is opened by theme; then the window is turned
 PAPER = {"width": 658, "height": 985}  # A4 less the margins of book.css
 RULES = {
     "errors": "nothing is reported to the console",
@@ -42,6 +41,7 @@ RULES = {
     "axe": "axe finds nothing serious or critical",
 }
 MOST_BARS = 0.08  # of the height, before anything is opened
+FIRST = {"light": 1400, "dark": 400}  # in which a page is opened by theme; then the window is turned
 SHAPE = {
     "height": 15_000,
     "words": 5_000,

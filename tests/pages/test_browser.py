@@ -39,6 +39,7 @@ PAGES = [f"{name}.html" for name in [*FILES, "search", "genindex", "404"]]
 
 @pytest.fixture(scope="module")
 def browser():
+    sync_api.expect.set_options(timeout=60_000)  # a slow machine is no failure
     with sync_api.sync_playwright() as play:
         browser = play.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         yield browser

@@ -90,6 +90,21 @@ def test_a_preview_goes_when_the_reader_goes_on(reader):
     sync_api.expect(seen.page.get_by_role("tooltip").filter(has_text="Theorem 8.1")).to_have_count(0)
 
 
+def test_what_comes_late_is_shown_once(browser, site):
+    with window(browser) as context, opened(context, site, CHAPTER) as seen:
+        held = []
+        seen.page.route("**/references.html", lambda route: held.append(route))
+        for _ in range(2):  # to it, on, and back to it
+            reach(link_to(seen.page, "citation"), "keyboard")
+            seen.page.wait_for_timeout(300)
+        (request,) = held
+        request.continue_()
+        sync_api.expect(seen.page.get_by_role("tooltip")).to_have_count(1)
+        seen.page.wait_for_timeout(300)
+        assert seen.page.get_by_role("tooltip").count() == 1
+        assert [*seen.errors, *seen.failed] == []
+
+
 def test_a_finger_follows_the_link(browser, site):
     with window(browser, width=400) as context, opened(context, site, CHAPTER) as seen:
         link_to(seen.page, "equation").tap()
