@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 PROBES = Path(__file__).with_name("probes.js").read_text("utf-8")
 THEMES = ("light", "dark")
 WINDOWS = {1400: 1000, 400: 850}  # width and height
-PAPER = {"width": 658, "height": 985}  # A4 less the margins of book.css
 RULES = {
     "errors": "nothing is reported to the console",
     "foreign": "nothing is asked of another host",
@@ -103,6 +102,12 @@ class Opened:
     def resize(self, width: int) -> None:
         """Another width of the window; scripts of the page that follow it have had their turn afterwards."""
         self.page.set_viewport_size({"width": width, "height": WINDOWS[width]})
+        self.settle()
+
+    def on_paper(self) -> None:
+        """As it is printed, as wide and as high as A4 less the margins of book.css."""
+        self.page.emulate_media(media="print")
+        self.page.set_viewport_size({"width": 658, "height": 985})
         self.settle()
 
     def unfold(self) -> None:
