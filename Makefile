@@ -17,7 +17,7 @@ book: $(STAMP)          ## the whole book, quick profile, into _build/html
 full: $(STAMP)          ## the same with the papers' sizes (into data/recorded: preflearn record NN)
 	@$(BIN)/preflearn build --profile full
 
-pdf: book               ## the built book as one PDF, a minute or two, by Debian's chromium
+pdf: book               ## the built book as one PDF, by Debian's chromium, two minutes
 	@$(BIN)/python tests/pdf.py
 
 test: $(STAMP)          ## lint, types, doctests, tests (COVERAGE=--cov counts lines and branches too)

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pages.browser import PAPER, chromium, opened, served, window
+from pages.browser import chromium, opened, served, window
 from pages.builds import HTML, contents
 
 if TYPE_CHECKING:
@@ -25,8 +25,7 @@ WHOLE = Path(__file__).with_name("pages") / "whole.js"
 def print_book(browser: Browser, html: Path, names: list[str], pdf: Path) -> None:
     """Print pages of a built book, of which the first is its front page, into one file."""
     with served(html) as site, window(browser) as context, opened(context, site, f"{names[0]}.html") as seen:
-        seen.page.emulate_media(media="print")
-        seen.page.set_viewport_size(PAPER)
+        seen.on_paper()
         seen.page.evaluate(WHOLE.read_text("utf-8"), names)
         seen.page.pdf(path=pdf, format="A4", outline=True, tagged=True)
     if wrong := [*seen.errors, *seen.failed, *seen.foreign]:
@@ -34,7 +33,7 @@ def print_book(browser: Browser, html: Path, names: list[str], pdf: Path) -> Non
 
 
 def main() -> None:
-    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
+    argparse.ArgumentParser(description="Print the built book as one PDF.").parse_args()
     if not chromium():
         sys.exit("there is no chromium here; install it, or print the pages in a browser of yours")
     from playwright.sync_api import sync_playwright

@@ -3,6 +3,8 @@ import json
 import re
 from base64 import b64encode
 from dataclasses import replace
+from pathlib import Path
+from zipfile import ZipFile
 
 import pandas as pd
 import pytest
@@ -12,7 +14,8 @@ from bookrunner.build import build_book, collect, shown_chapters
 from bookrunner.keys import State
 from bookrunner.ledger import load_ledger
 from bookrunner.outputs import Executed
-from bookrunner.pages import collected, figures, match_checks
+from bookrunner.pages import archive, collected, figures, match_checks
+from bookrunner.project import Project
 from bookrunner.records import for_both_themes
 
 
@@ -63,12 +66,47 @@ def test_pages_that_did_not_change_are_not_touched(built):
     project, _ = built
     before = {path: path.stat().st_mtime_ns for path in project.pages.iterdir()}
     collected = {f"claims.{kind}" for kind in ("md", "csv", "json")} | {"errata_p1.md", "errata_p2.md"}
-    collected |= {"01_first.ipynb", "status.md", "reproduce.md", "tally.md", "papers.md"}
+    collected |= {"01_first.ipynb", "status.md", "reproduce.md", "tally.md", "papers.md", "notebooks.zip"}
     assert {path.name for path in before} == collected
     stale = project.pages / "08_gone.ipynb"
     stale.write_text("{}")
     assert collect(project, State(project)) == []
     assert {path: path.stat().st_mtime_ns for path in project.pages.iterdir()} == before
+
+
+def test_the_archive_holds_each_notebook_as_it_is_run(built):
+    """After a cell that says how to install; and a README, which leads to the same place."""
+    project, address = Project(Path(__file__).parents[2]), "https://example.org/owner/name"
+    with ZipFile(io.BytesIO(archive(project.chapters, address))) as zipped:
+        names = [f"notebooks/{chapter.path.name}" for chapter in project.chapters]
+        assert len(names) > 17
+        assert zipped.namelist() == ["notebooks/README.md", *names]
+        assert address in zipped.read("notebooks/README.md").decode()
+        for name, chapter in zip(names, project.chapters, strict=True):
+            first, *cells = json.loads(zipped.read(name))["cells"]
+            assert address in first["source"]
+            assert cells == chapter.notebook["cells"]
+        assert {entry.external_attr >> 16 for entry in zipped.infolist()} == {0o644}
+    archived = built[0].pages / "notebooks.zip"
+    assert archived.read_bytes() == archive(built[0].chapters)
+
+
+def test_an_archive_of_the_same_notebooks_has_the_same_bytes(tmp_path, monkeypatch):
+    made = []
+    for day in (1, 2):
+        project = write_project(tmp_path / str(day), first=FIRST, second="x = 1")
+        monkeypatch.setattr("time.time", lambda day=day: 1.8e9 + 1e5 * day)
+        made.append(archive(project.chapters))
+    assert made[0] == made[1]
+    (tmp_path / "2" / "notebooks" / "02_second.ipynb").unlink()
+    assert archive(Project(tmp_path / "2").chapters) != made[0]
+
+
+def test_the_published_pdf_is_named_only_where_the_book_is_published():
+    assert "make pdf" in collected([], {})["reproduce.md"]
+    assert ".pdf)" not in collected([], {})["reproduce.md"]
+    page = collected([], {}, site="https://owner.github.io/name/")["reproduce.md"]
+    assert "(https://owner.github.io/name/learning-from-comparisons.pdf)" in page
 
 
 def counts(page):

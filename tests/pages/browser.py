@@ -112,6 +112,12 @@ class Opened:
         self.page.set_viewport_size({"width": width, "height": WINDOWS[width]})
         self.settle()
 
+    def on_paper(self) -> None:
+        """As it is printed, as wide and as high as A4 less the margins of book.css."""
+        self.page.emulate_media(media="print")
+        self.page.set_viewport_size({"width": 658, "height": 985})
+        self.settle()
+
     def unfold(self) -> None:
         """Open what is folded."""
         self.ask("unfold")

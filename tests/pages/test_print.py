@@ -4,7 +4,7 @@ import io
 import re
 
 import pytest
-from pages.browser import PAPER, chromium, opened, served, window
+from pages.browser import chromium, opened, served, window
 from pdf import print_book
 from pypdf import PdfReader
 
@@ -25,7 +25,7 @@ def browser():
 
 
 def printed(pdf):
-    """What stands on the pages of a file: each has its number, which is drawn first, and some words."""
+    """What stands on the pages of a file, each of which has its number, drawn first, and some words."""
     texts = [page.extract_text().split() for page in PdfReader(pdf).pages]
     assert [words[:1] for words in texts] == [[str(k)] for k in range(1, len(texts) + 1)]
     assert [k for k, words in enumerate(texts, start=1) if len(words) < 2] == [], "empty pages"
@@ -36,9 +36,7 @@ def printed(pdf):
 def test_a_page_on_paper_is_the_text_alone_and_neither_empty_nor_cut(book, browser, name):
     with served(book) as site, window(browser) as context, opened(context, site, f"{name}.html") as seen:
         text = " ".join(printed(io.BytesIO(seen.page.pdf(format="A4"))))
-        seen.page.emulate_media(media="print")
-        seen.page.set_viewport_size(PAPER)
-        seen.settle()
+        seen.on_paper()
         found = seen.ask("layout")
         assert [found[rule] for rule in ("leaves", "spills", "cut", "numbers")] == [[], [], [], []]
         assert not any(part.is_visible() for part in seen.page.locator(AROUND).all())
