@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 PROBES = Path(__file__).with_name("probes.js").read_text("utf-8")
 THEMES = ("light", "dark")
 WINDOWS = {1400: 1000, 768: 1024, 400: 850}  # width and height
-PAPER = {"width": 658, "height": 985}  # A4 less the margins of book.css
 RULES = {
     "errors": "nothing is reported to the console",
     "foreign": "nothing is asked of another host",
