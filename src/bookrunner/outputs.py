@@ -200,10 +200,6 @@ class Executed:
                 code.append(("".join(cell["source"]), "parameters" in tags))
                 hidden = "remove-input" if cells[-1]["outputs"] else "remove-cell"
                 cells[-1]["metadata"]["tags"] = [hidden, *(tag for tag in tags if tag != "hide-input")]
-                if (
-                    hidden == "remove-cell" and len(cells) > 1 and cells[-2]["cell_type"] == "markdown"
-                ):  # it leads to nothing
-                    cells[-2]["source"] = re.sub(r":\s*\Z", ".", cells[-2]["source"])
             if "parameters" in tags:
                 wrong = sorted(name for name in broken if name.startswith(self.run["chapter"]))
                 about = {"given": self.run["parameters"], "wrong": wrong, "doubt": DOUBT}
@@ -211,7 +207,21 @@ class Executed:
                     cells.append(_markdown("notes", text))
         if text := folded():
             cells.append(_markdown("last", text))
-        return cells
+        return _ended(cells)
+
+
+def _ended(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Cells less what leads to hidden ones that show nothing: a sentence ends, one that stands alone goes."""
+    before, silent = None, False  # the last cell that shows something, and whether hidden ones came since
+    for cell in [*cells, _markdown("end", "")]:
+        if "remove-cell" in cell["metadata"].get("tags", []):
+            silent = True
+            continue
+        if silent and before and {cell["cell_type"], before["cell_type"]} == {"markdown"}:
+            alone = re.fullmatch(r"(?:(?!\. )[^\n#])+:\s*", before["source"])
+            before["source"] = "" if alone else re.sub(r":\s*\Z", ".", before["source"])
+        before, silent = cell, False
+    return cells
 
 
 def parts(chapter: str, cells: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:

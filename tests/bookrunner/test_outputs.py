@@ -258,7 +258,7 @@ def test_a_drawing_takes_the_ground_of_a_dark_page_and_keeps_the_colours_of_data
     )
     assert shown.count("<style>") == 1
     changed = set(re.findall(r'\[style\*="\w+: (#\w+)"\]', shown))
-    assert changed == {"#ffffff", "#000000", "#dddddd"}
+    assert changed == {"#ffffff", "#000000", "#d5d5d5", "#dddddd"}
     assert changed.isdisjoint(colour.lower() for name, colour in COLOURS.items() if name != "black")
 
 
@@ -275,8 +275,10 @@ def test_numbers_of_a_table_are_told_from_words():
     assert re.findall(r"<td(.*?)>", page) == [' class="number"', "", *[' class="number"'] * 3]
 
 
-def test_a_sentence_that_leads_to_a_check_ends_on_the_page_where_that_is_folded():
+def test_what_leads_to_a_check_ends_on_the_page_where_that_is_folded():
     hidden = code("check(1)", badge("P1-01"), tags=["hide-input"])
-    said = [cell["source"] for cell in page_of(text("It holds:"), hidden, text("Shown:"), code("1", TABLE))]
-    assert said[0] == "It holds."
+    cells = [text("It is so. It holds:"), hidden, text("Alone:"), hidden, text("Shown:"), hidden]
+    said = [cell["source"] for cell in page_of(*cells, code("1", TABLE), text("Last:"), hidden)]
+    assert said[0] == "It is so. It holds."
+    assert {"Alone:", "Last:"}.isdisjoint(said)
     assert "Shown:" in said
