@@ -251,6 +251,7 @@ def tidy_table(html: str) -> str:
     if nameless and counted == [*range(counted[0], counted[0] + len(counted))]:
         table = re.sub(r"(<tr[^>]*>\s*)<th[^>]*>[^<]*</th>", r"\1", table)
     table = table.replace("\xa0", " ").replace(" ± ", " ±\xa0")  # wide pages break no cell, narrow ones must
+    table = re.sub(r"(?<=<th>)[^<]{1,9}(?=</th>)", lambda name: name[0].replace(" ", "\xa0"), table)
     table = re.sub(r"<td>(?=(?:-?\d[^a-df-zA-Z<]*)?</td>)", '<td class="number">', table)
     table = _POWER.sub(_power, re.sub(r"(?<=[>\s(])-(?=\d)", "−", table))
     return html[: html.index("<table")] + table
