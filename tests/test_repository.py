@@ -377,7 +377,7 @@ BUDGETS = {
     "analogy": 855,
     "datasets": 542,
     "studies": 2_825,
-    "bookrunner": 2_251,
+    "bookrunner": 2_252,
 }
 # bookrunner: 114 lines more than planned, for one meaning a word, leads in words and choices that say whether
 # they sit at an end (the yardstick), errata and the tool of claims; 35 for links to the reference; the rest

@@ -30,7 +30,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
 def _skip(app: Sphinx, what: str, name: str, member: Any, *_: Any) -> bool | None:
     """Leave out what scikit-learn gives all its estimators, and fields that the text of their class has."""
     foreign = str(getattr(member, "__module__", "")).startswith("sklearn.")
-    return True if foreign or str(member.__doc__).startswith("Alias for field") else None
+    told = isinstance(member, bool) or str(member.__doc__).startswith("Alias for field")
+    return True if foreign or told else None
 
 
 def _cite(app: Sphinx, what: str, name: str, documented: Any, options: Any, lines: list[str]) -> None:
