@@ -236,7 +236,7 @@ def test_sections_of_the_appendix_have_a_page_of_their_own():
     assert 'id="check-P1-02"' in more
     assert "## B" not in main
     assert "## C" in main
-    assert "{doc}`The appendix of this chapter <01_x_more>`: B." in main
+    assert "{doc}`The appendix of this chapter <01_x_more>`: B\n" in main
     assert "# Appendix: T\n" in more
     assert "{doc}`the chapter <01_x>`" in more
     assert more.index("More.") < more.index("check(2)")
