@@ -181,8 +181,8 @@ class Executed:
 
         def folded(heading: re.Match | None = None) -> str:
             # What an opening without a picture needs, its parameters first, is not to stand before one.
-            waits = heading and not claims and any(first for _, first in code)
-            if waits and not any(cell.get("outputs") for cell in cells):
+            waits = not claims and any(first for _, first in code)
+            if heading and waits and not any(cell.get("outputs") for cell in cells):
                 return heading[0]
             text = filled("section.md", claims=claims, code=code, marks=MARKS)
             claims.clear()
