@@ -13,9 +13,7 @@ const BOXES = [
 ].map((box) => `.bd-article ${box}`).join(", ");
 
 function cue(box) {
-  // A formula in a sentence scrolls only where it is wider than the text.
-  const whole = box.matches("span.math") && box.scrollWidth <= box.closest("p, li, dd, td, div")?.clientWidth;
-  const hidden = whole ? 0 : box.scrollWidth - box.clientWidth;
+  const hidden = box.scrollWidth - box.clientWidth;
   box.classList.toggle("more-left", hidden > 2 && box.scrollLeft > 2);
   box.classList.toggle("more-right", hidden > 2 && box.scrollLeft < hidden - 2);
   if (hidden > 2) box.tabIndex = 0;

@@ -979,7 +979,7 @@
       data.train.forEach(([a, q], i) => left.mark(looks[q][0], a, now.residual[i], looks[q][1], 5));
 
       const taken = now.gains.map(gain => (100 * gain) / (now.loss || 1)), most = taken[now.next];
-      gains.frame(span, [0, Math.max(1.2 * most, 0.1)], "centre of a function", "percent of the loss that it would take");
+      gains.frame(span, [0, Math.max(1.2 * most, 0.12)], "centre of a function", "percent of the loss that it would take");
       taken.forEach((part, j) => gains.line([[x[j], 0], [x[j], part]], "thin"));
       gains.mark("diamond", x[now.next], most, "now", 5);
 

@@ -124,7 +124,7 @@ def lead(
     --------
     >>> compared = lead([0.80, 0.82, 0.84], [0.80, 0.81, 0.82], "domain")
     >>> str(compared), compared.better, compared.similar, compared.as_good
-    ('0.0100 ± 0.0058', None, None, True)
+    ('0.010 ± 0.006 ahead', None, None, True)
     """
     first = _numbers(ours, "ours", f"values, one a {unit}")
     second = _numbers(theirs, "theirs", "as many values as ours", len(first))

@@ -12,6 +12,7 @@ SMALLEST = 9  # pixels
 LETTERS = """async (smallest) => {
   const found = [];
   for (const image of document.querySelectorAll("article figure img")) {
+    if (!image.clientWidth) continue; // the picture of an explorer that is there itself
     const text = await (await fetch(image.currentSrc)).text();
     const drawing = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
     const wide = image.getBoundingClientRect().width / drawing.viewBox.baseVal.width;
