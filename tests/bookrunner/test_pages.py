@@ -207,7 +207,7 @@ def test_errata_come_by_consequence_and_then_by_place(built):
         *("## Misprints", "### Section 9, eq. 4", "### Section 10, eq. 3", "## Wording", "### Section 1"),
     ]
     assert "Of 4 statements that we looked at, 0 hold as they stand. In 4 places" in page
-    assert ": 1 changes a result, 2 are misprints, 1 is a matter of wording. Where" in page
+    assert ": 1 changes a result, 2 are misprints, 1 is a matter of wording.\n\nWhere" in page
     assert "As printed\n: $a$\n\nRead instead\n: $-a$\n" in page
     assert "\n\nAffected\n: Who computes it\n\nSo.\n\n<a href" in page
     assert "(erratum-p1-01)=\n### Section 10, eq. 3\n" in page
