@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Collection
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from bookrunner.files import check_form, digest, write_atomically
 from bookrunner.ledger import CLAIM_MIME, MARKS
 from bookrunner.records import NARROW_MIME, PROVENANCE_MIME, RECORD_MIME, filled, for_both_themes
+from bookrunner.tables import tidy_table
 from bookrunner.yardstick import SELECTION_MIME
 
 INJECTED_TAG = "injected-parameters"
@@ -26,14 +26,6 @@ _RUN = ("papermill", "execution")
 # A heading of a section, with the labels before it.
 _SECTION = re.compile(r"^(?:\(\S+\)=\s*)*## ", re.MULTILINE)
 _TITLE = re.compile(r"^##? (.*)", re.MULTILINE)
-# In a table of pandas: two rows of a head, a row that begins with a number, a number with an exponent.
-_NAMES = re.compile(
-    r"(?P<begin><thead>\s*<tr[^>]*>)(?P<levels>(?:\s*<th></th>)+)(?P<rest>(?:(?!</tr>).)*</tr>)"
-    r"\s*<tr>\s*(?P<names>(?:<th>[^<]*</th>\s*)+)</tr>(?=\s*</thead>)",
-    re.DOTALL,
-)
-_COUNTED = re.compile(r"<tr>\s*<th>(\d+)</th>\s*<td")
-_POWER = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)e([-+−]?\d+)\b")
 _OURS = {CLAIM_MIME, RECORD_MIME, SELECTION_MIME, PROVENANCE_MIME}
 
 
@@ -238,45 +230,10 @@ def parts(chapter: str, cells: list[dict[str, Any]]) -> dict[str, list[dict[str,
     return pages
 
 
-def tidy_table(html: str) -> str:
-    """A table of pandas as a person would write it.
-
-    Names of the index stand in the head's first row, rows lose numbers that only count them, a minus is
-    one, what is written as 5e-09 is a power of ten, and cells of numbers are told from those of words.
-    """
-    table = _NAMES.sub(_one_head, html[html.index("<table") :])
-    head, _, body = table.partition("<tbody>")
-    counted = [int(number) for number in _COUNTED.findall(body)]
-    nameless = re.search(r"<tr[^>]*>\s*<th></th>", head) and len(counted) == body.count("<tr") > 1
-    if nameless and counted == [*range(counted[0], counted[0] + len(counted))]:
-        table = re.sub(r"(<tr[^>]*>\s*)<th[^>]*>[^<]*</th>", r"\1", table)
-    table = table.replace("\xa0", " ").replace(" ± ", " ±\xa0")  # wide pages break no cell, narrow ones must
-    table = re.sub(r"(?<=<th>)[^<]{1,9}(?=</th>)", lambda name: name[0].replace(" ", "\xa0"), table)
-    table = re.sub(r"<td>(?=(?:-?\d[^a-df-zA-Z<]*)?</td>)", '<td class="number">', table)
-    table = _POWER.sub(_power, re.sub(r"(?<=[>\s(])-(?=\d)", "−", table))
-    return html[: html.index("<table")] + table
-
-
-def _one_head(rows: re.Match) -> str:
-    """The first row of a head with the names that stand in the second, if these are all that is there."""
-    names, levels = re.findall(r"<th>([^<]*)</th>", rows["names"]), rows["levels"].count("<th>")
-    if any(names[levels:]):
-        return rows[0]
-    return "".join([rows["begin"], *(f"<th>{name}</th>" for name in names[:levels]), rows["rest"]])
-
-
-def _power(number: re.Match) -> str:
-    value, exponent = Decimal(number[0].replace("−", "-")), int(number[2].replace("−", "-"))
-    if not value or abs(exponent) < 4:
-        return f"{value:f}" if value else "0"
-    factor = "" if number[1] == "1" else f"{number[1]}·"
-    return f"{factor}10<sup>{exponent}</sup>".replace("-", "−")
-
-
 def _titles(cells: list[dict[str, Any]]) -> list[str]:
     """What the headings of these cells say, but for those of sub-sections."""
-    sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
-    return [found for source in sources for found in _TITLE.findall(source)]
+    prose = ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    return _TITLE.findall("\n".join(prose))
 
 
 def _shown(outputs: list[Any], claims: list[tuple[str, str]], broken: Collection[str]) -> list[Any]:

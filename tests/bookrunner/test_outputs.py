@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from bookrunner.files import digest, write_atomically, write_if_changed
-from bookrunner.outputs import Executed, read_executed, tidy_table, write_executed
+from bookrunner.outputs import Executed, read_executed, write_executed
 from bookrunner.records import NARROW_MIME, PROVENANCE_MIME, for_both_themes, unpacked
 from preflearn.plots import COLOURS
 
@@ -267,12 +267,6 @@ def test_the_drawing_for_narrow_pages_travels_with_that_for_wide_ones():
     (cell,) = page_of(code("draw()", {"data": data}))[:1]
     assert list(shown := cell["outputs"][0]["data"]) == ["image/svg+xml"]
     assert unpacked(shown["image/svg+xml"]) == tuple(map(for_both_themes, data.values()))
-
-
-def test_numbers_of_a_table_are_told_from_words():
-    cells = ["-0.5 ± 0.1", "P1-07", "", "12 %", "2e-09"]
-    page = tidy_table('<table class="dataframe"><tr>' + "".join(f"<td>{cell}</td>" for cell in cells))
-    assert re.findall(r"<td(.*?)>", page) == [' class="number"', "", *[' class="number"'] * 3]
 
 
 def test_what_leads_to_a_check_ends_on_the_page_where_that_is_folded():

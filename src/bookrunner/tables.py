@@ -1,0 +1,49 @@
+"""Tables of pandas, written as a person would write them."""
+
+import re
+from decimal import Decimal
+
+# Two rows of a head.
+_NAMES = re.compile(
+    r"(?P<begin><thead>\s*<tr[^>]*>)(?P<levels>(?:\s*<th></th>)+)(?P<rest>(?:(?!</tr>).)*</tr>)"
+    r"\s*<tr>\s*(?P<names>(?:<th>[^<]*</th>\s*)+)</tr>(?=\s*</thead>)",
+    re.DOTALL,
+)
+
+
+def tidy_table(html: str) -> str:
+    """A table of pandas as a person would write it.
+
+    Names of the index stand in the head's first row, rows lose numbers that only count them, a minus is
+    one and zero has none, a missing number is a dash, what is written as 5e-09 is a power of ten, and cells
+    of numbers are told from those of words.
+    """
+    before, begin, table = html.partition("<table")
+    table = _NAMES.sub(_one_head, begin + table)
+    head, _, body = table.partition("<tbody>")
+    counted = [int(number) for number in re.findall(r"<tr>\s*<th>(\d+)</th>\s*<td", body)]
+    nameless = re.search(r"<tr[^>]*>\s*<th></th>", head) and len(counted) == body.count("<tr") > 1
+    if nameless and counted == [*range(counted[0], counted[0] + len(counted))]:
+        table = re.sub(r"(<tr[^>]*>\s*)<th[^>]*>[^<]*</th>", r"\1", table)
+    table = table.replace("\xa0", " ").replace(" ± ", " ±\xa0")  # wide pages break no cell, narrow ones must
+    table = re.sub(r"(?<=<th>)[^<]{1,9}(?=</th>)", lambda name: name[0].replace(" ", "\xa0"), table)
+    table = re.sub(r"(?<=<td>)-(?=0(?:\.0*)?</td>)", "", table).replace("<td>NaN</td>", "<td>–</td>")
+    table = re.sub(r"<td>(?=(?:-?\d[^a-df-zA-Z<]*)?</td>)", '<td class="number">', table)
+    table = re.sub(r"(?<=[>\s(])-(?=\d)", "−", table)
+    return before + re.sub(r"(?<![\w.])(\d+(?:\.\d+)?)e([-+−]?\d+)\b", _power, table)
+
+
+def _one_head(rows: re.Match) -> str:
+    """The first row of a head with the names that stand in the second, if these are all that is there."""
+    names, levels = re.findall(r"<th>([^<]*)</th>", rows["names"]), rows["levels"].count("<th>")
+    if any(names[levels:]):
+        return rows[0]
+    return "".join([rows["begin"], *(f"<th>{name}</th>" for name in names[:levels]), rows["rest"]])
+
+
+def _power(number: re.Match) -> str:
+    value, exponent = Decimal(number[0].replace("−", "-")), int(number[2].replace("−", "-"))
+    if not value or abs(exponent) < 4:
+        return f"{value:f}" if value else "0"
+    factor = "" if number[1] == "1" else f"{number[1]}·"
+    return f"{factor}10<sup>{exponent}</sup>".replace("-", "−")
