@@ -44,6 +44,24 @@ def test_a_page_on_paper_is_the_text_alone_and_neither_empty_nor_cut(book, brows
         assert not re.search("Solution to|Code of the figures", text), "what is folded"
 
 
+def titles_of(outline):
+    """Titles of bookmarks, those within others too."""
+    parts = [titles_of(one) if isinstance(one, list) else [one.title] for one in outline]
+    return [" ".join(title.split()) for part in parts for title in part]
+
+
+def test_bookmarks_are_the_headings(book, browser):
+    """Chromium takes them from what is painted, once a page, without spaces at which lines end."""
+    with served(book) as site, window(browser) as context, opened(context, site, f"{PAGES[1]}.html") as seen:
+        seen.on_paper()
+        pdf = seen.page.pdf(format="A4", outline=True, tagged=True)
+        seen.page.locator("article .headerlink").evaluate_all("links => links.forEach((link) => link.remove())")
+        headings = seen.page.locator("article :is(h1, h2, h3)").all_text_contents()
+    found = titles_of(PdfReader(io.BytesIO(pdf)).outline)
+    assert len(found) > 5
+    assert found == [" ".join(text.split()) for text in headings]
+
+
 def test_what_a_reader_opened_is_printed(book, browser):
     with served(book) as site, window(browser) as context, opened(context, site, f"{PAGES[1]}.html") as seen:
         seen.unfold()
@@ -93,8 +111,7 @@ def test_the_whole_book_is_one_file_with_contents_links_and_numbers(book, browse
     assert inner == [[2, 2, 3], [2, 3], [0], []]
     outer = [note["/A"]["/URI"] for page in notes for note in page if "/A" in note]
     assert outer == ["https://example.org/x"]
-    titles = [one.title for one in reader.outline if not isinstance(one, list)]
-    assert titles == ["First page", "Contents", "Second page", "Solutions"]
+    assert titles_of(reader.outline) == ["First page", "Contents", "Second page", "Solutions"]
 
 
 def test_an_empty_page_is_found(book, browser, tmp_path):
