@@ -1,3 +1,4 @@
+import io
 import re
 from xml.etree import ElementTree
 
@@ -105,6 +106,25 @@ def test_panels_of_a_column_stand_in_a_row_where_that_fits():
         assert place[f"0{j}"][0] < place[f"1{j}"][0]
     downwards = [place[f"0{j}"][1] for j in range(5)]
     assert downwards == sorted(set(downwards))
+
+
+def test_a_legend_within_panels_stands_once_outside_with_its_markers():
+    figure, axes = pyplot.subplots(1, 2, figsize=(7, 3), layout="constrained")
+    for panel in axes:
+        panel.plot([0, 1], [0, 1], marker="s", label="ours")
+        panel.errorbar([0, 1], [1, 0], 0.1, fmt="o", label="theirs")
+        panel.legend()
+    figure.canvas.draw()
+    with pyplot.rc_context({"svg.fonttype": "none"}):
+        wide, svg = io.StringIO(), plots.narrow(figure)
+        figure.savefig(wide, format="svg")
+    visible = [panel.get_legend().get_visible() for panel in axes]
+    pyplot.close(figure)
+    assert [svg.count(f">{name}<") for name in ("ours", "theirs")] == [1, 1]
+    (legend,) = re.findall(r'<g id="legend_\d+">.*?^ {2}</g>', svg, re.DOTALL | re.MULTILINE)
+    assert legend.count("<use ") >= 2  # a marker each
+    assert visible == [True, True]
+    assert wide.getvalue().count(">ours<") == 2
 
 
 def test_the_book_knows_the_narrow_drawing_by_the_name_that_it_has():

@@ -26,6 +26,8 @@ _RUN = ("papermill", "execution")
 # A heading of a section, with the labels before it.
 _SECTION = re.compile(r"^(?:\(\S+\)=\s*)*## ", re.MULTILINE)
 _TITLE = re.compile(r"^##? (.*)", re.MULTILINE)
+# A last sentence that ends in a colon, without the space before it, or a question without another sentence.
+_LEADS = re.compile(r"(?:(?!\. )[^\n#])+(?<!:):\s*\Z|\A(?:(?!\. )[^\n#])+\?\s*\Z")
 _OURS = {CLAIM_MIME, RECORD_MIME, SELECTION_MIME, PROVENANCE_MIME}
 
 
@@ -203,15 +205,14 @@ class Executed:
 
 
 def _ended(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Cells less what leads to hidden ones that show nothing: a sentence ends, one that stands alone goes."""
+    """Cells less the sentence, or the question, that leads to hidden ones that show nothing."""
     before, silent = None, False  # the last cell that shows something, and whether hidden ones came since
     for cell in [*cells, _markdown("end", "")]:
         if "remove-cell" in cell["metadata"].get("tags", []):
             silent = True
             continue
         if silent and before and {cell["cell_type"], before["cell_type"]} == {"markdown"}:
-            alone = re.fullmatch(r"(?:(?!\. )[^\n#])+:\s*", before["source"])
-            before["source"] = "" if alone else re.sub(r":\s*\Z", ".", before["source"])
+            before["source"] = _LEADS.sub("", before["source"])
         before, silent = cell, False
     return cells
 

@@ -11,7 +11,9 @@ from sphinx.ext import autodoc, autosummary
 _LIST = re.compile(r"\nReferences\n-+\n.*?(?=\n\w+\n-+\n|\Z)", re.DOTALL)
 _IMPORTS = re.compile(r"from preflearn[\w.]* import (\([^)]*\)|.*)|\b(?:datasets|metrics|plots)\.(\w+)")
 # A name in highlighted code, but not of an argument; and code in a sentence, where it is no link yet.
+# After a dot the name is another library's, unless it is that of a data set.
 _NAMED = re.compile(
+    r'(?:(?<=datasets</span><span class="o">\.</span>)|(?<!<span class="o">\.</span>))'
     r'<span class="n">(\w+)</span>(?!<span class="o">=<)'
     r'|(?<!">)<code class="docutils literal notranslate"><span class="pre">([\w.]+).*?</code>'
 )
@@ -19,7 +21,7 @@ _NAMED = re.compile(
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the extension."""
-    autosummary.WELL_KNOWN_ABBREVIATIONS += ("eq.",)  # no end of a sentence
+    autosummary.WELL_KNOWN_ABBREVIATIONS += ("eq.", "eqs.")  # no end of a sentence
     autodoc.ExceptionDocumenter.member_order = 90  # after what raises them
     app.connect("autodoc-process-docstring", _cite, priority=400)  # before napoleon reads it
     app.connect("autodoc-skip-member", _skip)

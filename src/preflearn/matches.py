@@ -381,7 +381,7 @@ class Matches:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(N, M): matches and features."""
+        """The numbers (N, M) of matches and of features."""
         return len(self), len(self.features)
 
     def __len__(self) -> int:

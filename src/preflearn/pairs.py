@@ -397,7 +397,7 @@ class Pairs:
 
     @property
     def B(self) -> Incidence:  # noqa: N802
-        """The incidence matrix as an operator: B f, B'v, B'WB and B K B'."""
+        """The incidence matrix as an operator, for B f, B'v, B'WB and B K B'."""
         return Incidence(self.index, self.items.shape[0])
 
     def incidence(self) -> sparse.csr_array:

@@ -151,6 +151,12 @@ def narrow(figure: Figure) -> str | None:
             figure.legends.remove(legend)
             undo.callback(figure.legends.append, legend)
             undo.callback(_legend(figure, legend).remove)
+        inside = [legend for panel in figure.axes if (legend := panel.get_legend())]
+        if len({tuple(text.get_text() for text in legend.get_texts()) for legend in inside}) == 1:
+            undo.callback(_legend(figure, inside[0]).remove)  # a narrow panel has no room beside its curves
+            for legend in inside:
+                undo.callback(legend.set_visible, True)
+                legend.set_visible(False)
         text = io.StringIO()
         figure.savefig(text, format="svg", bbox_inches="tight", metadata={"Date": None})
     return text.getvalue()
@@ -189,14 +195,14 @@ def _legend(figure: Figure, legend: Legend) -> Legend:
     """The legend of a figure in as many columns as the narrow one has room for, above or below as before."""
     texts, inch = legend.get_texts(), figure.dpi
     widest = max(text.get_window_extent().width for text in texts) + 0.7 * inch  # with its line
-    look: dict[str, Any] = {
-        "ncols": max(1, int(_NARROW * inch / widest)),
-        "fontsize": texts[0].get_fontsize(),
-    }
+    columns, names = max(1, int(_NARROW * inch / widest)), [text.get_text() for text in texts]
     upper = legend.get_window_extent().y0 > figure.bbox.height / 2
-    handles = [handle for handle in legend.legend_handles if handle is not None]
     place = "outside upper center" if upper else "outside lower center"
-    return figure.legend(handles, [text.get_text() for text in texts], loc=place, **look)
+    known = {name: one for name, one in zip(names, legend.legend_handles, strict=True) if one is not None}
+    for panel in figure.axes:  # a drawn line has lost its marker
+        known |= {name: one for one, name in zip(*panel.get_legend_handles_labels(), strict=True)}
+    handles, size = [known[name] for name in names], texts[0].get_fontsize()
+    return figure.legend(handles, names, loc=place, ncols=columns, fontsize=size)
 
 
 def _label(panel: Axes, along: Literal["x", "y"], undo: ExitStack) -> None:

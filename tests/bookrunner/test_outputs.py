@@ -269,10 +269,27 @@ def test_the_drawing_for_narrow_pages_travels_with_that_for_wide_ones():
     assert unpacked(shown["image/svg+xml"]) == tuple(map(for_both_themes, data.values()))
 
 
-def test_what_leads_to_a_check_ends_on_the_page_where_that_is_folded():
+def test_what_leads_to_a_check_goes_from_the_page_where_that_is_folded():
     hidden = code("check(1)", badge("P1-01"), tags=["hide-input"])
-    cells = [text("It is so. It holds:"), hidden, text("Alone:"), hidden, text("Shown:"), hidden]
-    said = [cell["source"] for cell in page_of(*cells, code("1", TABLE), text("Last:"), hidden)]
-    assert said[0] == "It is so. It holds."
-    assert {"Alone:", "Last:"}.isdisjoint(said)
-    assert "Shown:" in said
+    cells = [text("It is so. It holds:"), hidden, text("Alone:"), hidden, text("Is it so?"), hidden]
+    cells += [
+        text("It is. Is it?"),
+        hidden,
+        text("Shown:"),
+        hidden,
+        code("1", TABLE),
+        text("Asked?"),
+        text("Last:"),
+    ]
+    said = [cell["source"] for cell in page_of(*cells, hidden)]
+    assert said[0] == "It is so."
+    assert {"Alone:", "Is it so?", "Last:"}.isdisjoint(said)
+    assert {"It is. Is it?", "Shown:", "Asked?"} <= set(said)
+
+
+def test_a_note_keeps_its_fence():
+    notes = code('profile = "quick"', tags=["parameters", "hide-input"])
+    hidden = code("check(1)", badge("P1-01"), tags=["hide-input"])
+    page = page_of(text("# T"), notes, hidden, text("After"), broken=["01_x_table"])
+    (note,) = [cell["source"] for cell in page if "01_x_table" in cell["source"]]
+    assert note.rstrip().endswith(":::")

@@ -280,8 +280,8 @@ def test_each_figure_and_each_table_can_be_made_again(built):
         rf"^### Chapter 1\n\n{how} seed 0\. Data sets: nba; others in place of chess\.\n", page, re.MULTILINE
     )
     head = "| figure or table | made in |\n| --- | --- |\n"
-    figure = r"| {numref}`fig-a`, A \*line\* of $a_1$ | this build |"
-    assert f"{head}{figure}\n| fit | this build |\n" in page
+    figure = r"| {numref}`fig-a`, A \*line\* of $a_1$ | this build |"
+    assert f"{head}{figure}\n| fit | this build |\n" in page
     page = collected([], shown, recorded={"01_first_fit": HEADER}, commit="0123-dirty")["reproduce.md"]
     link = "{download}`2026\u201111\u201125 <../../data/recorded/01_first_fit.csv>`"
     row = f"| fit | {link}: full profile, seed 7, 1\u00a0min\u00a015\u00a0s; sushi, nba |"

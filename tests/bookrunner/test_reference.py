@@ -63,6 +63,7 @@ CHAPTER = """\
 from preflearn.margins import MarginLP, NotSeparableError
 from preflearn import datasets
 MarginLP().fit(*datasets.four_items())
+other.MarginLP()
 f(four_items=1, separability=2)
 ```
 """

@@ -55,7 +55,9 @@ def test_bookmarks_are_the_headings(book, browser):
     with served(book) as site, window(browser) as context, opened(context, site, f"{PAGES[1]}.html") as seen:
         seen.on_paper()
         pdf = seen.page.pdf(format="A4", outline=True, tagged=True)
-        seen.page.locator("article .headerlink").evaluate_all("links => links.forEach((link) => link.remove())")
+        seen.page.locator("article .headerlink").evaluate_all(
+            "links => links.forEach((link) => link.remove())"
+        )
         headings = seen.page.locator("article :is(h1, h2, h3)").all_text_contents()
     found = titles_of(PdfReader(io.BytesIO(pdf)).outline)
     assert len(found) > 5

@@ -82,7 +82,7 @@ class RegularizationPath(ABC):
 
     @property
     def events(self) -> list[tuple[float, int, str]]:
-        """(lambda, index, kind): who came to the margin ("enter") or left it ("leave at 0", "leave at 1")."""
+        """Triples (lambda, index, kind) of pairs that "enter" the margin, "leave at 0" or "leave at 1"."""
         kinds, course = ("leave at 0", "leave at 1", "enter"), self._course  # a weight of -1 comes in
         return [
             (float(course.knots[piece]), int(self._ids[pair]), kinds[weight])

@@ -212,7 +212,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
 
     @property
     def nu_(self) -> float:
-        """The tie parameter: found when it is asked for, since each search goes over all matches."""
+        """The tie parameter, which is found when it is asked for, since each search goes over all matches."""
         check_is_fitted(self, "players_")
         if not self._told:
             raise AttributeError("ties are a matter of the likelihood; nu_ is for forecasts without one")

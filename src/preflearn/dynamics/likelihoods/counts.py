@@ -131,7 +131,7 @@ class Poisson(Likelihood):
 
 @dataclass(frozen=True)
 class Skellam(Likelihood):
-    """y = ..., -1, 0, 1, ... is the difference of two Poisson counts of points, as in [KarlisNtzoufras2009]_.
+    """The difference of two Poisson counts of points, any integer, as in [KarlisNtzoufras2009]_.
 
     With the rates r e^{d/2} and r e^{-d/2}, r the base rate, and I the modified Bessel function,
     p(y | d) = exp(y d/2 - 2 r cosh(d/2)) I_|y|(2 r).

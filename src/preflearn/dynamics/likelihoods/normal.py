@@ -226,6 +226,7 @@ class Gaussian(Likelihood):
 
     @property
     def has_ties(self) -> bool:
+        """Whether 0 counts as a tie, which takes a margin."""
         return self.margin > 0
 
     def _impossible(self, y: Floats) -> tuple[NDArray[np.bool_], str]:
