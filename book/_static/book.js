@@ -13,8 +13,7 @@ const BOXES = [
 ].map((box) => `.bd-article ${box}`).join(", ");
 
 function cue(box) {
-  // An accent stands out of its formula by some pixels.
-  const hidden = box.matches("span.math") && box.clientWidth < 100 ? 0 : box.scrollWidth - box.clientWidth;
+  const hidden = box.scrollWidth - box.clientWidth;
   box.classList.toggle("more-left", hidden > 2 && box.scrollLeft > 2);
   box.classList.toggle("more-right", hidden > 2 && box.scrollLeft < hidden - 2);
   if (hidden > 2) box.tabIndex = 0;
