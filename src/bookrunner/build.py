@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bookrunner.files import check_writable, locked, read_yaml, write_atomically, write_if_changed
+from bookrunner.files import check_writable, locked, read_yaml, write_if_changed
 from bookrunner.keys import State
 from bookrunner.outputs import Executed, parts, read_executed
 from bookrunner.pages import archive, collected, figures, match_checks
@@ -117,7 +117,7 @@ def collect(project: Project, state: State) -> list[str]:
     print(filled("warnings.txt", shown=shown, again=again), end="")
     url, front = repository(project), project.book / "index.md"
     waiting = [chapter for chapter in project.chapters if chapter.name not in shown]
-    pages = {
+    pages: dict[str, str | bytes] = {
         f"{name}.md": f"# {name}\n\nNot computed yet: `preflearn build {chapter.name}`.\n"
         for chapter in waiting
         for name in parts(chapter.name, chapter.notebook["cells"])
@@ -127,13 +127,11 @@ def collect(project: Project, state: State) -> list[str]:
     commit = _git(project, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
     pages |= collected(checked, shown, broken, again, recorded, commit, published(url))
     pages |= figures(front.read_text("utf-8") if front.is_file() else "", shown)
-    for name, text in pages.items():
-        write_if_changed(project.pages / name, text)
-    archived, notebooks = project.pages / "notebooks.zip", archive(project.chapters, url)
-    if not archived.exists() or archived.read_bytes() != notebooks:
-        write_atomically(archived, notebooks)
+    pages["notebooks.zip"] = archive(project.chapters, url)
+    for name, content in pages.items():
+        write_if_changed(project.pages / name, content)
     for path in project.pages.iterdir():
-        if path.name not in {*pages, archived.name} and path.is_file():
+        if path.name not in pages and path.is_file():
             path.unlink()
     records = [
         f"record {name}: {'; '.join(found[:3])} ({len(found)} in all)" for name, found in broken.items()

@@ -40,7 +40,7 @@ def write_atomically(path: Path, content: str | bytes) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("wb") as file:
-            file.write(content if isinstance(content, bytes) else content.encode(errors="backslashreplace"))
+            file.write(_encoded(content))
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
@@ -52,10 +52,14 @@ def write_atomically(path: Path, content: str | bytes) -> Path:
     return path
 
 
-def write_if_changed(path: Path, text: str) -> None:
-    """Write a text file unless it holds that text, so that its time stays that of the last change."""
-    if not path.exists() or path.read_bytes() != text.encode(errors="backslashreplace"):
-        write_atomically(path, text)
+def write_if_changed(path: Path, content: str | bytes) -> None:
+    """Write a file unless it holds that content, so that its time stays that of the last change."""
+    if not path.exists() or path.read_bytes() != _encoded(content):
+        write_atomically(path, content)
+
+
+def _encoded(content: str | bytes) -> bytes:
+    return content if isinstance(content, bytes) else content.encode(errors="backslashreplace")
 
 
 def check_writable(folders: Iterable[Path]) -> None:

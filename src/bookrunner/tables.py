@@ -2,6 +2,9 @@
 
 import re
 from decimal import Decimal
+from itertools import cycle
+
+_NUMBER, _COLUMN = '<td class="number">', '<td class="number column">'
 
 # Two rows of a head.
 _NAMES = re.compile(
@@ -15,8 +18,8 @@ def tidy_table(html: str) -> str:
     """A table of pandas as a person would write it.
 
     Names of the index stand in the head's first row, rows lose numbers that only count them, a minus is
-    one and zero has none, a missing number is a dash, what is written as 5e-09 is a power of ten, and cells
-    of numbers are told from those of words.
+    one and zero has none, a missing number is a dash, what is written as 5e-09 is a power of ten, cells of
+    numbers are told from those of words, and so are columns that have nothing but numbers.
     """
     before, begin, table = html.partition("<table")
     table = _NAMES.sub(_one_head, begin + table)
@@ -28,9 +31,22 @@ def tidy_table(html: str) -> str:
     table = table.replace("\xa0", " ").replace(" ± ", " ±\xa0")  # wide pages break no cell, narrow ones must
     table = re.sub(r"(?<=<th>)[^<]{1,9}(?=</th>)", lambda name: name[0].replace(" ", "\xa0"), table)
     table = re.sub(r"(?<=<td>)-(?=0(?:\.0*)?</td>)", "", table).replace("<td>NaN</td>", "<td>–</td>")
-    table = re.sub(r"<td>(?=(?:-?\d[^a-df-zA-Z<]*)?</td>)", '<td class="number">', table)
+    table = _columns(re.sub(r"<td>(?=(?:–|[-+]?\d[^a-df-zA-Z<]*)?</td>)", _NUMBER, table))
     table = re.sub(r"(?<=[>\s(])-(?=\d)", "−", table)
     return before + re.sub(r"(?<![\w.])(\d+(?:\.\d+)?)e([-+−]?\d+)\b", _power, table)
+
+
+def _columns(table: str) -> str:
+    """The table with a class on the cells and the head of each column that has nothing but numbers."""
+    head, begin, body = table.rpartition("<tbody>")
+    rows = [re.findall(r"<td[^>]*>", row) for row in body.split("</tr>")]
+    numbers = [set(cells) == {_NUMBER} for cells in zip(*filter(None, rows), strict=True)]
+    of_cell = cycle(numbers)
+    body = re.sub(r"<td[^>]*>", lambda cell: _COLUMN if next(of_cell) else cell[0], body)
+    above, *names = re.split(r"<th\b", head)
+    of_name = ([False] * len(names) + numbers)[-len(names) :]
+    marks = ['<th class="column"' if number else "<th" for number in of_name]
+    return above + "".join(map("".join, zip(marks, names, strict=False))) + begin + body
 
 
 def _one_head(rows: re.Match) -> str:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from preflearn.checks import Floats, Ids
+from preflearn.checks import Floats, Ids, shown
 from preflearn.datasets import load_jester, load_movielens
 from preflearn.metrics import disagreement_error
 from preflearn.ranking import bradley_terry
@@ -114,8 +114,13 @@ def problem(name: str) -> Problem:
 def halves(y: Floats, seed: int) -> list[tuple[Ids, Ids]]:
     """Halves of a user's items, each to learn from and to judge by: of two neighbours in order each has one.
 
-    Which of the two is drawn, again where one half would be all ties. Two scores at least have to differ from
-    the most frequent one.
+    Which of the two is drawn, again where one half would be all ties. Of four scores or more, two at least
+    have to differ from the most frequent one.
+
+    Raises
+    ------
+    ValueError
+        If no draw of a thousand has unequal scores in both halves.
 
     Examples
     --------
@@ -124,13 +129,14 @@ def halves(y: Floats, seed: int) -> list[tuple[Ids, Ids]]:
     ([0, 1, 2, 3, 4, 5], 1)
     """
     rng, n = np.random.default_rng(seed), len(y)
-    while True:
+    for _ in range(1000):
         order = np.lexsort([rng.random(n), y])
         part = np.zeros(n, dtype=bool)
         part[order[np.arange(0, n - 1, 2) + rng.integers(0, 2, n // 2)]] = True
-        if np.ptp(y[part]) > 0 and np.ptp(y[~part]) > 0:
+        if min(len(set(y[part])), len(set(y[~part]))) > 1:
             a, b = np.flatnonzero(part), np.flatnonzero(~part)
             return [(a, b), (b, a)]
+    raise ValueError(f"y is {shown(y)}; expected scores that differ within both halves of them")
 
 
 def judge(truth: Sequence[Floats], scores: Sequence[Floats]) -> dict[str, float]:

@@ -6,9 +6,21 @@ from bookrunner.tables import tidy_table
 
 
 def test_numbers_of_a_table_are_told_from_words():
-    cells = ["-0.5 ± 0.1", "P1-07", "", "12 %", "2e-09"]
+    cells = ["-0.5 ± 0.1", "P1-07", "", "12 %", "2e-09", "+1", "–", "−x"]
     page = tidy_table('<table class="dataframe"><tr>' + "".join(f"<td>{cell}</td>" for cell in cells))
-    assert re.findall(r"<td(.*?)>", page) == [' class="number"', "", *[' class="number"'] * 3]
+    told = re.findall(r"<td(.*?)>", page)
+    assert [cell for cell, of in zip(cells, told, strict=True) if "number" not in of] == ["P1-07", "−x"]
+
+
+def test_columns_of_nothing_but_numbers_are_told_from_others():
+    index = pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b", 1)], names=["kind", "at"])
+    frame = pd.DataFrame({"words": list("xyz"), "n": [1, -2, 3], "some": ["1", "none", "2"]}, index=index)
+    page = tidy_table(frame._repr_html_())
+    assert re.findall(r'<th class="column">(.*?)</th>', page) == ["n"]
+    assert re.findall(r'<td class="number column">(.*?)</td>', page) == ["1", "−2", "3"]
+    pairs = pd.DataFrame({("first", "x"): [0.5, 1.5], ("first", "of"): ["u", "v"], ("last", "y"): [1, 2]})
+    head = tidy_table(pairs._repr_html_())
+    assert re.findall(r'<th class="column">(.*?)</th>', head) == ["x", "y"]
 
 
 def test_zero_has_no_sign_and_what_is_missing_is_a_dash():

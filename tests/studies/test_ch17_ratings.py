@@ -24,6 +24,12 @@ def test_halves_part_the_items_and_both_have_an_order(ratings, seed):
     assert (a.tolist(), b.tolist()) == (d.tolist(), c.tolist())
 
 
+@pytest.mark.parametrize("ratings", [[3, 3, 3, 3, 5], [1, 2, 5], [4]])
+def test_ratings_without_two_halves_that_have_an_order_are_refused(ratings):
+    with pytest.raises(ValueError, match=r"^y is array\(\[.*\]\); expected scores that differ within both"):
+        halves(np.array(ratings, dtype=float), 0)
+
+
 def test_the_loss_is_the_mean_of_the_users_and_not_of_their_pairs():
     truth = [np.array([1.0, 2.0]), np.array([1.0, 2.0, 3.0, 3.0])]
     right, wrong, level = [truth[0], truth[1]], [-truth[0], truth[1]], [0 * truth[0], 0 * truth[1]]
