@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.ext import autodoc, autosummary
 
-_LIST = re.compile(r"\nReferences\n-+\n.*?(?=\n\w+\n-+\n|\Z)", re.DOTALL)
+# The list of references, which is a page of the book, and what only the test of an example needs.
+_LIST = re.compile(r"\nReferences\n-+\n.*?(?=\n\w+\n-+\n|\Z)|\n>>> import pytest;[^\n]*", re.DOTALL)
 _IMPORTS = re.compile(r"from preflearn[\w.]* import (\([^)]*\)|.*)|\b(?:datasets|metrics|plots)\.(\w+)")
 # A name in highlighted code, but not of an argument; and code in a sentence, where it is no link yet.
 # After a dot the name is another library's, unless it is that of a data set.
@@ -25,6 +28,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     autodoc.ExceptionDocumenter.member_order = 90  # after what raises them
     app.connect("autodoc-process-docstring", _cite, priority=400)  # before napoleon reads it
     app.connect("autodoc-skip-member", _skip)
+    app.connect("doctree-read", _share)
     app.connect("html-page-context", _link)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -39,6 +43,20 @@ def _skip(app: Sphinx, what: str, name: str, member: Any, *_: Any) -> bool | Non
 def _cite(app: Sphinx, what: str, name: str, documented: Any, options: Any, lines: list[str]) -> None:
     """A citation leads to the book's page of references."""
     lines[:] = re.sub(r"\[(\w+)\]_", r":cite:t:`\1`", _LIST.sub("", "\n".join(lines))).split("\n")
+
+
+def _share(app: Sphinx, doctree: nodes.document) -> None:
+    """Parameters that a docstring names in one line, "a, b : float", are one entry with their text."""
+    for entries in doctree.findall(nodes.bullet_list):
+        line, said, end = None, "", 1
+        for entry in list(entries):
+            name = entry.next_node(addnodes.literal_strong)
+            text = entry.astext().removeprefix(name.astext()) if name else ""
+            if line is not None and name and text == said:
+                entries.remove(entry)
+                line[end:end], end = [nodes.Text(", "), name], end + 2
+            else:
+                line, said, end = name and name.parent, text, 1
 
 
 def _link(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:

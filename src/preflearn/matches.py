@@ -266,8 +266,8 @@ class Matches:
 
         Examples
         --------
-        >>> import pandas as pd, pytest, tempfile
-        >>> _ = pytest.importorskip("pyarrow")
+        >>> import pytest; _ = pytest.importorskip("pyarrow")
+        >>> import pandas as pd, tempfile
         >>> games = {"first": ["Bob", "Cy"], "second": ["Ann", "Bob"], "time": [1.0, 3.0], "outcome": [1, -1]}
         >>> with tempfile.NamedTemporaryFile(suffix=".parquet") as file:
         ...     pd.DataFrame(games).to_parquet(file.name)

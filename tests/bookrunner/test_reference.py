@@ -52,6 +52,8 @@ PAGE = """\
 .. automodule:: preflearn.margins
 .. automodule:: preflearn.datasets
    :members: four_items
+.. autoclass:: preflearn.matches.Matches
+   :members: from_frame, from_parquet
 ```
 """
 CHAPTER = """\
@@ -101,6 +103,16 @@ def test_a_face_is_shown_with_what_its_docstrings_say(built):
     assert "rank_function" in page
     assert "set_fit_request" not in page
     assert "Alias for field" not in page
+
+
+def test_parameters_of_one_line_share_their_text_and_examples_show_no_test(built):
+    page = built["api"]
+    first, *others = re.findall(r"<strong>first</strong>(.*?)</li>", page, re.DOTALL)
+    assert first.startswith(", <strong>second</strong> (<em>str</em>) – The columns with the names")
+    assert re.fullmatch(r"(, <strong>\w+</strong>){6} – As in .*", others[0], re.DOTALL)
+    assert page.count("The columns with the names of the opponents") == 1
+    assert "to_parquet" in page
+    assert "pytest" not in page
 
 
 def test_a_citation_leads_to_the_references(built):

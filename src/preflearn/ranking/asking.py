@@ -95,7 +95,8 @@ def next_pairs(model: Any, candidates: Any, n: int = 1) -> NDArray[np.int64]:
     model : DynamicComparisons, Davidson, OrdinalComparison or PlackettLuce
         Fitted.
     candidates : Matches, DataFrame, Pairs or array-like
-        As in `predict_proba` of the model, which warns of names that are unknown: what is unknown tells most.
+        In the form that the model is fitted to or forecasts. It warns of names that are unknown: what is
+        unknown tells most.
     n : int
         How many; they are chosen as if each was asked alone.
 

@@ -84,7 +84,7 @@ class Uncertain(ABC):
         Parameters
         ----------
         pairs : Pairs or array-like, optional
-            As in `predict`.
+            In the form that the model is fitted to. Without them the scores of the items are meant.
 
         Returns
         -------
