@@ -31,7 +31,8 @@ PLACEHOLDERS = {"NN": "02", "OLD": "_build", "NEW": "_build", "ADDRESS": "tcp://
 
 
 def command_lines(text: str) -> list[str]:
-    """Lines of shell in blocks, and what stands in backquotes and begins as a command does."""
+    """Lines of shell in blocks, continued ones whole, and commands that stand in backquotes."""
+    text = re.sub(r"\\\n *", "", text)
     blocks = re.findall(r"^```(?:bash|console|sh)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     inline = re.findall(
         r"(?<!`)`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
