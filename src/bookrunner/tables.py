@@ -29,9 +29,9 @@ def tidy_table(html: str) -> str:
     if nameless and counted == [*range(counted[0], counted[0] + len(counted))]:
         table = re.sub(r"(<tr[^>]*>\s*)<th[^>]*>[^<]*</th>", r"\1", table)
     table = table.replace("\xa0", " ").replace(" ± ", " ±\xa0")  # wide pages break no cell, narrow ones must
-    table = re.sub(r"(?<=<t[hd]>)[^<]{1,9}(?=</t[hd]>)", lambda name: name[0].replace(" ", "\xa0"), table)
+    table = re.sub(r"(?<=<t[hd]>)[^<±]{1,9}(?=</t[hd]>)", lambda name: name[0].replace(" ", "\xa0"), table)
     table = re.sub(r"(?<=<td>)-(?=0(?:\.0*)?</td>)", "", table).replace("<td>NaN</td>", "<td>–</td>")
-    table = _columns(re.sub(r"<td>(?=(?:–|[-+]?\d[^a-df-zA-Z<]*)?</td>)", _NUMBER, table))
+    table = _columns(re.sub(r"<td>(?=(?:–|[-+]?\d(?:(?!,\s)[^a-df-zA-Z<])*)?</td>)", _NUMBER, table))
     table = re.sub(r"(?<=[>\s(])-(?=\d)", "−", table)
     return before + re.sub(r"(?<![\w.])(\d+(?:\.\d+)?)e([-+−]?\d+)\b", _power, table)
 
