@@ -18,7 +18,7 @@ def tidy_table(html: str) -> str:
     """A table of pandas as a person would write it.
 
     Names of the index stand in the head's first row, rows lose numbers that only count them, a minus is
-    one and zero has none, a missing number is a dash, what is written as 5e-09 is a power of ten, cells of
+    one and zero has none, a missing number is a dash, what is written as 5e-09 or 2^-21 is a power, cells of
     numbers are told from those of words, and so are columns that have nothing but numbers.
     """
     before, begin, table = html.partition("<table")
@@ -31,8 +31,9 @@ def tidy_table(html: str) -> str:
     table = table.replace("\xa0", " ").replace(" ± ", " ±\xa0")  # wide pages break no cell, narrow ones must
     table = re.sub(r"(?<=<t[hd]>)[^<±]{1,9}(?=</t[hd]>)", lambda name: name[0].replace(" ", "\xa0"), table)
     table = re.sub(r"(?<=<td>)-(?=0(?:\.0*)?</td>)", "", table).replace("<td>NaN</td>", "<td>–</td>")
-    table = _columns(re.sub(r"<td>(?=(?:–|[-+]?\d(?:(?!,\s)[^a-df-zA-Z<])*)?</td>)", _NUMBER, table))
     table = re.sub(r"(?<=[>\s(])-(?=\d)", "−", table)
+    table = _columns(re.sub(r"<td>(?=(?:–|[−+]?\d(?:(?!,\s)[^a-df-zA-Z<])*)?</td>)", _NUMBER, table))
+    table = re.sub(r"\b(\d+)\^(-?\d+)\b", lambda of: f"{of[1]}<sup>{of[2]}</sup>".replace("-", "−"), table)
     return before + re.sub(r"(?<![\w.])(\d+(?:\.\d+)?)e([-+−]?\d+)\b", _power, table)
 
 

@@ -6,11 +6,16 @@ from bookrunner.tables import tidy_table
 
 
 def test_numbers_of_a_table_are_told_from_words():
-    cells = ["-0.5 ± 0.1", "P1-07", "", "12 %", "2e-09", "+1", "–", "−x", "1, 2"]
+    cells = ["-0.5 ± 0.1", "P1-07", "", "12 %", "2e-09", "+1", "–", "−1 ± 0.5", "−x", "1, 2"]
     page = tidy_table('<table class="dataframe"><tr>' + "".join(f"<td>{cell}</td>" for cell in cells))
-    told = re.findall(r"<td(.*?)>", page)
-    words = [cell for cell, of in zip(cells, told, strict=True) if "number" not in of]
-    assert words == ["P1-07", "−x", "1, 2"]
+    number = ' class="number column"'
+    assert re.findall(r"<td(.*?)>", page) == [number, "", *[number] * 6, "", ""]
+
+
+def test_powers_stand_above_their_line():
+    page = tidy_table(pd.DataFrame({"at": ["5e-09", "1e6"]}, index=["2^-21", "2^0"])._repr_html_())
+    found = re.findall(r"<t[hd][^>]*>([^<]*<sup>.*?)</t", page)
+    assert found == ["2<sup>−21</sup>", "5·10<sup>−9</sup>", "2<sup>0</sup>", "10<sup>6</sup>"]
 
 
 def test_columns_of_nothing_but_numbers_are_told_from_others():
