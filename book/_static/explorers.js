@@ -454,7 +454,8 @@
       axes.replaceChildren();
       self.x.ticks().forEach(([at, label]) => {
         make("line", { class: "grid", x1: at, x2: at, y1: pad.top, y2: bottom }, axes);
-        make("text", { x: at, y: bottom + 20, "text-anchor": "middle" }, axes, label);
+        const middle = Math.min(at, width - 4.2 * label.length);  // the last label ends within the drawing
+        make("text", { x: middle, y: bottom + 20, "text-anchor": "middle" }, axes, label);
       });
       self.y.ticks().forEach(([at, label]) => {
         make("line", { class: "grid", y1: at, y2: at, x1: pad.left, x2: right }, axes);

@@ -193,6 +193,25 @@ def test_dates_of_two_forms_are_read_and_told(form):
     assert names["notes"] == [said]
 
 
+@pytest.mark.parametrize(("side", "slip"), [("first", "1926-03-01"), ("last", "2062-11-03")])
+@pytest.mark.parametrize("template", ["use_matches", "use_judgements"])
+def test_a_date_far_from_all_others_is_told(template, side, slip):
+    names = defined(template, "def by_form(", pd=pd, notes=[])
+    days = pd.Series(pd.date_range("2026-01-01", periods=12))
+    names["lonely"](days)
+    assert names["notes"] == []
+    names["lonely"](pd.concat([days, days, pd.Series([pd.NaT, pd.Timestamp(slip)])]))
+    said = f"The {side} date, {pd.Timestamp(slip):%d %B %Y}, is far from all others**; if it is a slip, mend"
+    assert said in names["notes"][0]
+
+
+def test_lines_without_a_date_are_deleted_as_the_error_says():
+    days = pd.DataFrame({"day": ["03.11.2026", "", "24.11.2026"]})
+    with pytest.raises(ValueError, match="'' in line 3, column 'day'; expected a date, or that the lines"):
+        clock("day")["clock"](days)
+    assert clock("day")["clock"](days[days["day"] != ""]).dt.day.tolist() == [3, 24]
+
+
 def test_dates_of_two_forms_of_which_each_might_be_the_other_are_refused():
     """Some begin with a day, some with a month: which of those up to the twelfth do, nobody can tell."""
     days = ["13/01/2024", "14/01/2024", "02/03/2024", "01/15/2024"]

@@ -21,6 +21,10 @@ OURS = ("preflearn", "studies", "__main__")
 PEERS = (*OURS, "scipy", "sklearn")
 """What solves, measures or loads; NumPy's arithmetic is taken as right."""
 
+ROWS = ("index", "first", "second")
+"""Row numbers that an object holds: a wrong one is another row. Compiled code writes where one leads to
+that does not exist, and dies at once or later; no constructor lets such a number pass."""
+
 
 def _noise(a: Array, rng: np.random.Generator) -> Array:
     out = a.copy()
@@ -202,8 +206,12 @@ class Mutation:
         slots = [name for cls in type(value).__mro__ for name in getattr(cls, "__slots__", ())]
         out = copy.copy(value)
         for name in [*getattr(value, "__dict__", ()), *slots]:
-            if hasattr(value, name):
-                object.__setattr__(out, name, self(getattr(value, name), depth + 1))
+            if hasattr(value, name) and name != "shape":
+                held = getattr(value, name)
+                wrong = self(held, depth + 1)
+                if name in ROWS and isinstance(held, np.ndarray):
+                    wrong = wrong % (held.max(initial=0) + 1)
+                object.__setattr__(out, name, wrong)
             if self.kind == "in part" and self.changed:
                 break
         return out

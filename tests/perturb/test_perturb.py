@@ -140,6 +140,23 @@ def test_something_is_wrong_in_the_same_way_each_time(value):
     assert repr(value) == before
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_wrong_pairs_lead_to_items_that_exist(kind):
+    pairs = Pairs(np.arange(6.0).reshape(3, 2), [[0, 2], [2, 1], [1, 0]])
+    for wrong in (Mutation(kind, 0)(pairs), Mutation(kind, 0)(pairs.B)):
+        rows = wrong.index  # compiled code writes by them, and checks nothing
+        assert rows.min() >= 0
+        assert rows.max() < 3
+    assert wrong.shape == (3, 3)
+
+
+def test_a_chapter_whose_process_dies_is_told_and_ends_no_other(tmp_path):
+    path = notebook(tmp_path, ["import os", "os.kill(os.getpid(), 9)"])
+    text, fine = tool.told("02_margins", tool.found_of(path), {})
+    assert not fine
+    assert "its process died" in text
+
+
 def test_an_exception_is_a_claim_that_a_chapter_checks():
     sources = "".join(path.read_text("utf-8") for path in (tool.ROOT / "notebooks").glob("*.ipynb"))
     assert [name for name in tool.exceptions() if f'\\"{name}\\"' not in sources] == []
