@@ -454,12 +454,12 @@
       axes.replaceChildren();
       self.x.ticks().forEach(([at, label]) => {
         make("line", { class: "grid", x1: at, x2: at, y1: pad.top, y2: bottom }, axes);
-        const middle = Math.min(at, width - 4.2 * label.length);  // the last label ends within the drawing
+        const middle = Math.min(at, width - 4.2 * label.length);  // labels stay within the drawing
         make("text", { x: middle, y: bottom + 20, "text-anchor": "middle" }, axes, label);
       });
       self.y.ticks().forEach(([at, label]) => {
         make("line", { class: "grid", y1: at, y2: at, x1: pad.left, x2: right }, axes);
-        make("text", { x: pad.left - 14, y: at + 4, "text-anchor": "end" }, axes, label);
+        make("text", { x: Math.max(pad.left - 14, 8.4 * label.length), y: at + 4, "text-anchor": "end" }, axes, label);
       });
       make("path", { class: "axis", d: `M${pad.left},${pad.top}V${bottom}H${right}` }, axes);
       make("text", { x: (pad.left + right) / 2, y: height - 6, "text-anchor": "middle" }, axes, xlabel);

@@ -218,6 +218,12 @@ def test_errata_come_by_consequence_and_then_by_place(built):
     assert '<a href="claims.html#claim-p1-09">Claim P1-09</a>.' in page
 
 
+def test_errata_name_no_consequence_that_none_has(built):
+    page = collected(changed(built, *[erratum("wording", "section 1")] * 4), {})["errata_p1.md"]
+    said = page.partition("than what is printed: ")[2].partition("\n")[0]
+    assert re.fullmatch(r"(1 changes a result, )?\d are matters of wording\.", said)
+
+
 def test_a_paper_without_errata_says_so(built):
     page = collected(matched(built[0])[0], {})["errata_p2.md"]
     assert "We found nothing that has to be read otherwise." in page

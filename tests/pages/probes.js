@@ -258,7 +258,7 @@ window.probes = (() => {
     };
   };
 
-  // In the panels of an explorer no word meets another one, a curve or a mark; what is written on a grip moves with it.
+  // In the panels of an explorer no word is cut, or meets another one, a curve or a mark; what is written on a grip moves with it.
   const points = (drawn, clip) => {
     const { a, c, e, b, d, f } = drawn.getScreenCTM(), steps = drawn.matches("path.line") ? 0 : 60;
     const corners = steps ? Array.from({ length: steps }, (_, k) => drawn.getPointAtLength((drawn.getTotalLength() * k) / steps)).map(({ x, y }) => [x, y])
@@ -276,8 +276,10 @@ window.probes = (() => {
     const clip = panel.querySelector(".axis")?.getBoundingClientRect();
     const pairs = boxes.flatMap(([one, p], k) => boxes.slice(k + 1)
       .filter(([, q]) => p.left < q.right && q.left < p.right && p.top + 1 < q.bottom && q.top + 1 < p.bottom).map(([other]) => `"${one}" meets "${other}"`));
+    const { left, right } = panel.getBoundingClientRect();
+    const cut = boxes.filter(([, box]) => box.left < left - 1 || box.right > right + 1).map(([word]) => `"${word}" is cut`);
     const drawn = all("path:not(.axis), line:not(.grid, .hit), circle:not([fill]), .handle", panel).filter(shown);
-    return pairs.concat(drawn.flatMap((curve) => {
+    return pairs.concat(cut, drawn.flatMap((curve) => {
       const places = points(curve, curve.closest("[clip-path]") && clip);
       const under = boxes.filter(([, box]) => places.some(([x, y]) => x > box.left && x < box.right && y > box.top + 1 && y < box.bottom - 1));
       return under.map(([word]) => `"${word}" lies on ${curve.getAttribute("class")} of ${panel.getAttribute("aria-label")}`);
