@@ -821,7 +821,7 @@
     const row = panels(box);
     const left = plot(make("div", {}, row), "The bias β against C", 250), high = Math.max(1.1, ...data.bias) * 1.05;
     const height = 66 + 34 * names.length, room = 22 + 7 * (4 + Math.max(...names.map(name => name.length)));
-    const right = plot(make("div", {}, row), "r of each item", Math.max(height, 250), { left: room, right: 66 });
+    const right = plot(make("div", {}, row), "r of each item", Math.max(height, 250), { left: room, right: 80 });
     legend(box, [["square", "shade", "β ≥ 0: upside down"], ["line", "arrow", "the threshold, 1"]]);
     const say = sentence(box);
     const grid = [...Array.from({ length: 301 }, (_, k) => 10 ** (logs[0] + (k / 300) * (logs[1] - logs[0]))),
