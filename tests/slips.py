@@ -66,7 +66,7 @@ def slip(number: str) -> dict[str, list[str]]:
             raise ValueError(f"{file} has {before!r} {text.count(before)} times; expected one to change")
         path.write_text(text.replace(before, after), "utf-8")
         with mock.patch.dict(os.environ, PYTHONPATH=str(source)):
-            result = execute(chapter.notebook, {}, str(ROOT))
+            result = execute(chapter.notebook, {}, chapter.parameters, str(ROOT))
     if result.summary or result.notebook is None:
         raise ValueError(f"chapter {chapter.name} with a slip: {result.summary}\n{result.report}")
     result.notebook["metadata"]["preflearn"] = {"run": {"chapter": chapter.name}}

@@ -16,7 +16,6 @@ from toy_register import sha256
 
 from bookrunner import keys, records
 from bookrunner.execution import Result
-from bookrunner.parameters import declared
 from bookrunner.project import Project
 from preflearn.datasets import registry
 
@@ -147,7 +146,7 @@ def register(project: Project, content: bytes, url: str) -> None:
 _ONE = threading.Lock()
 
 
-def run_here(notebook, parameters, root, *_, **__):
+def run_here(notebook, parameters, asked, root, *_, **__):
     """In place of `execute`: cells run in this process, one chapter after the other, without a kernel.
 
     The chapter depends on its notebook, versions, and what it read, but on no modules.
@@ -175,7 +174,7 @@ def run_here(notebook, parameters, root, *_, **__):
             if "parameters" in cell["metadata"].get("tags", []):
                 names.update(parameters)
         about = {"versions": records.main_versions(), "data": [], "modules": [], "read": dict(records._READ)}
-    about["parameters"] = {name: names[name] for name in declared(notebook)}
+    about["parameters"] = {name: names[name] for name in asked}
     last = nbformat.v4.new_code_cell(metadata={"tags": ["preflearn-provenance"]})
     found["cells"].append(dict(last, outputs=[_output({records.PROVENANCE_MIME: about})]))
     return Result(found, error, seconds=0.1)

@@ -11,7 +11,7 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import Context
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,6 @@ from papermill.exceptions import PapermillExecutionError
 from papermill.execute import execute_notebook
 
 from bookrunner.outputs import INJECTED_TAG, PROVENANCE_TAG
-from bookrunner.parameters import declared
 from bookrunner.project import THREAD_VARIABLES
 from bookrunner.records import PROVENANCE_MIME
 
@@ -73,6 +72,7 @@ def kernel_environment(root: str) -> dict[str, str]:
 def execute(
     notebook: dict[str, Any],
     parameters: dict[str, Any],
+    names: Iterable[str],
     root: str,
     cell_seconds: int = CELL_SECONDS,
     kernels: Kernels | None = None,
@@ -83,6 +83,9 @@ def execute(
     Parameters
     ----------
     notebook, parameters : dict
+    names : iterable of str
+        All its parameters. They are not read from the notebook here: in Python 3.11 two threads that parse at
+        once may end with "AST constructor recursion depth mismatch".
     root : str
         The project's folder, which a worker elsewhere need not have.
     cell_seconds : int
@@ -94,7 +97,7 @@ def execute(
     """
     source: Any = nbformat.from_dict(notebook)
     kernels = kernels or Kernels()
-    text = _PROVENANCE.format(list(declared(notebook)))
+    text = _PROVENANCE.format(list(names))
     source.cells.append(nbformat.v4.new_code_cell(text, metadata={"tags": [PROVENANCE_TAG]}))
     folder = Path(root) / "notebooks"
     cwd = str(folder) if folder.is_dir() else tempfile.gettempdir()

@@ -53,7 +53,7 @@ def write_report(data: Path, parameters: dict[str, str], judgements: bool, path:
 
     kernels, root = Kernels(), str(template.path.parents[1])
     try:
-        result = execute(template.notebook, given, root, kernels=kernels, begun=begun)
+        result = execute(template.notebook, given, template.parameters, root, kernels=kernels, begun=begun)
     finally:
         kernels.stop()
     kind, _, said = result.summary.rpartition(" in cell ")[0].partition(": ")

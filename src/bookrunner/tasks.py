@@ -176,9 +176,9 @@ def _outcomes(
     lost, started, terminal = Counter[Path](), time.monotonic(), sys.stderr.isatty()
 
     def submit(task: Task) -> None:
-        begun = partial(setitem, running, task.label)
-        job = (getattr(task.chapter, task.part), task.parameters, state.root, cell_seconds, kernels, begun)
-        futures[executor.submit(execute, *job)] = task
+        chapter, begun = task.chapter, partial(setitem, running, task.label)
+        what = (getattr(chapter, task.part), task.parameters, list(chapter.parameters))
+        futures[executor.submit(execute, *what, state.root, cell_seconds, kernels, begun)] = task
 
     def progress() -> str:
         ended, after = len(tasks) - len(futures), time.monotonic() - started

@@ -91,7 +91,7 @@ def test_kernels_use_one_thread_each_unless_the_user_says_otherwise(monkeypatch,
 
 def test_cells_are_told_as_they_begin(tmp_path):
     chapter, told = write_project(tmp_path, "", first="print(1)").chapters[0], []
-    result = execution.execute(chapter.notebook, {"n": 3}, str(tmp_path), begun=told.append)
+    result = execution.execute(chapter.notebook, {"n": 3}, ["n"], str(tmp_path), begun=told.append)
     assert result.summary == ""
     # The injected cell is none of the reader's.
     assert told == [f"cell {number} of 4" for number in (1, 2, 2, 3, 4)]

@@ -20,6 +20,7 @@ from toy_project import run_here
 from bookrunner import report
 from bookrunner.command import main
 from bookrunner.execution import Result
+from bookrunner.project import Chapter
 from preflearn.pairs import Pairs
 from preflearn.ranking import Davidson
 
@@ -108,11 +109,9 @@ def test_both_templates_read_files_in_the_same_way():
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_a_template_runs_on_its_example(name):
-    notebook = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text("utf-8"))
-    for cell in notebook["cells"]:
-        cell["source"] = "".join(cell["source"])
+    chapter = Chapter(ROOT / "notebooks" / f"{name}.ipynb")
     warnings.simplefilter("error", UserWarning)  # as a note it would stand before the report's first words
-    result = run_here(notebook, {}, str(ROOT))
+    result = run_here(chapter.notebook, {}, chapter.parameters, str(ROOT))
     assert result.summary == ""
     told = {
         "use_matches": "570 matches** of **12 players",

@@ -1,8 +1,10 @@
 """Builds beside each other, interrupted, killed, and on a disk without room."""
 
+import ast
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -35,6 +37,20 @@ def test_a_long_run_says_which_cell_it_is_at(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(tasks, "SILENCE", 0.2)
     assert main(["record", "1", "--dry", "--jobs", "1"]) == 0
     assert "01_first, full: cell 3 of 4 after" in capsys.readouterr().err
+
+
+def test_python_is_parsed_in_one_thread(tmp_path, monkeypatch):
+    """Two that parse at once may end with "AST constructor recursion depth mismatch" in Python 3.11."""
+    project, threads, parse = write_project(tmp_path, "", first="1", second="2"), set(), ast.parse
+
+    def seen(*arguments, **options):
+        threads.add(threading.current_thread())
+        return parse(*arguments, **options)
+
+    monkeypatch.setattr(ast, "parse", seen)
+    monkeypatch.chdir(project.root)
+    assert main(["build", "--no-render", "--jobs", "2"]) == 0
+    assert threads == {threading.main_thread()}
 
 
 def _start_build(project, *arguments, **options):
