@@ -63,8 +63,10 @@ function claimFilters(claims) {
     words.focus();
   });
   folds[0].before(form);
-  if ([...choices, words].some((control) => control.value)) update();
-  else reset.disabled = true;
+  reset.disabled = true;
+  if (![...choices, words].some((control) => control.value)) return;
+  update();
+  if (!location.hash) form.scrollIntoView(); // on a telephone the choice is below what opens the page
 }
 
 const listed = [...document.querySelectorAll(".claims-fold .claim")];

@@ -119,6 +119,7 @@ def test_a_template_runs_on_its_example(name):
     }  # by chance
     shown = json.dumps(result.notebook)
     assert told[name] in shown
+    assert ("unlike the rest: judge 12." in shown) == (name == "use_judgements")
     if name == "use_matches":  # whose forecasts were judged is said where all matches prefer another model
         late = re.search(r"prefers scores that \*\*([^*]+)", shown)[1]
         early = re.search(r"before them preferred scores that ([^:]+)", shown)[1]
@@ -142,6 +143,7 @@ def test_a_template_runs_on_its_example(name):
         (["True", "False", "True", "n/a"], [1, -1, 1, None]),
         (["home", "No preference", "neither", "away"], [1, 0, 0, -1]),
         (["home", "equal", "Same", ""], [1, 0, 0, None]),
+        (["A", "b", "tie", "B"], [1, -1, 0, -1]),  # which are no home and away
     ],
 )
 def test_outcomes_are_read_as_they_are_meant(column, expected):
@@ -152,6 +154,7 @@ def test_outcomes_are_read_as_they_are_meant(column, expected):
     found = names["labels"](raw, raw["home"], raw["away"])
     np.testing.assert_array_equal(found, np.array(expected, dtype=float))
     told = {"H": "a as lost, d as a tie, h as won", "3-0": "Outcomes such as 3-0 are points of both"}
+    told |= {"A": "a as won, b as lost, tie as a tie"}
     assert told.get(column[0], "") in " ".join(names["notes"])
 
 
@@ -513,6 +516,25 @@ def test_what_a_message_advises_works(here, options):
     assert main(["report", "own.csv", *options]) == 0
 
 
+def test_rows_of_what_was_not_played_are_named_and_deleted(here, capsys):
+    frame = games().assign(result="3:1")
+    frame.loc[:19, "result"] = "1:3"
+    frame.loc[7:9, "result"] = "w.o."
+    frame.to_csv("own.csv", index=False)
+    assert main(["report", "own.csv", *MATCHES]) == 2
+    assert "'w.o.' in line 9, column 'result'; expected who won" in capsys.readouterr().err
+    frame.drop(index=range(7, 10)).to_csv("own.csv", index=False)
+    assert main(["report", "own.csv", *MATCHES]) == 0
+
+
+def test_a_number_among_points_of_both_is_no_outcome(here, capsys):
+    """As 31 for 3:1; numbers are outcomes where all rows have one."""
+    games().assign(result=["3:1", "31"] * 30).to_csv("own.csv", index=False)
+    assert main(["report", "own.csv", *MATCHES]) == 2
+    assert "'31' in line 3" in (said := capsys.readouterr().err)
+    assert "points of both such as 3-0, numbers alone, or one of" in said
+
+
 def test_the_order_of_two_items_is_corrected_for(here):
     rng = np.random.default_rng(3)
     first, second = np.array([rng.choice(4, 2, replace=False) for _ in range(600)]).T
@@ -537,7 +559,7 @@ WRONG = [
     (
         tastes().assign(better="perhaps"),
         JUDGEMENTS,
-        "same, 1/2-1/2, first, second, true, false; write tie where neither won",
+        "same, 1/2-1/2, first, second, true, false; write tie where neither won, and delete what was not",
     ),
     (
         games().assign(day="03/04/2024"),

@@ -232,6 +232,14 @@ def test_claims_page_fits_one_screen_and_is_filtered(browser, site):
         assert seen.errors == []
 
 
+@pytest.mark.parametrize("width", WINDOWS)
+def test_a_link_to_some_claims_shows_what_was_chosen(browser, site, width):
+    """On a telephone the filters stand below what opens the page."""
+    chosen = f"{CLAIMS}?verdict=not+shown"
+    with window(browser, width=width) as context, opened(context, site, chosen) as seen:
+        sync_api.expect(seen.page.locator(".claims-filters")).to_be_in_viewport(ratio=1)
+
+
 def test_the_essay_leads_to_the_claims_behind_each_part_of_a_bar(browser, site):
     """By the keyboard: every part is reached, one after the other."""
     with window(browser) as context, opened(context, site, "learned.html") as seen:
