@@ -535,6 +535,17 @@ def test_a_number_among_points_of_both_is_no_outcome(here, capsys):
     assert "points of both such as 3-0, numbers alone, or one of" in said
 
 
+def test_a_player_called_b_is_no_side(here, capsys):
+    """Who won is named; that neither side is B is a slip, and no win of the second."""
+    frame = pd.DataFrame({"home": ["A", "B", "C"] * 20, "away": ["B", "C", "A"] * 20})
+    frame = frame.assign(day=games()["day"], result=frame["home"])
+    frame.loc[2, "result"] = "B"
+    frame.loc[5, "result"] = "B"
+    frame.to_csv("own.csv", index=False)
+    assert main(["report", "own.csv", *MATCHES]) == 2
+    assert "'B' in line 4, column 'result'; expected who won" in capsys.readouterr().err
+
+
 def test_the_order_of_two_items_is_corrected_for(here):
     rng = np.random.default_rng(3)
     first, second = np.array([rng.choice(4, 2, replace=False) for _ in range(600)]).T
