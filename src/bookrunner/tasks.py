@@ -177,7 +177,7 @@ def _outcomes(
 
     def submit(task: Task) -> None:
         chapter, begun = task.chapter, partial(setitem, running, task.label)
-        what = (getattr(chapter, task.part), task.parameters, list(chapter.parameters))
+        what = (getattr(chapter, task.part), task.parameters, chapter.parameters)
         futures[executor.submit(execute, *what, state.root, cell_seconds, kernels, begun)] = task
 
     def progress() -> str:
