@@ -1,17 +1,37 @@
-"""One thread in each numerical library unless the user says otherwise; property tests without a deadline."""
+"""Settings for all tests: threads, hypothesis profiles, and no lasting change to the environment."""
 
 import os
 
+import pytest
 from hypothesis import settings
 
 from bookrunner.project import THREAD_VARIABLES
 
-for name in THREAD_VARIABLES:  # which NumPy and Numba read when they are imported
+# NumPy and Numba read these variables when they are imported.
+for name in THREAD_VARIABLES:
     os.environ.setdefault(name, "1")
 
-os.environ.setdefault("PREFLEARN_QUIET", "1")  # compilation is no output of what is tested
+# Messages about compilation would be mixed with the output under test.
+os.environ.setdefault("PREFLEARN_QUIET", "1")
 
-# A slow machine is no failure. HYPOTHESIS_PROFILE=thorough draws ten times as many examples.
-settings.register_profile("usual", deadline=None, max_examples=25)
-settings.register_profile("thorough", deadline=None, max_examples=250)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
+# A commit always tries the same examples; the nightly run draws new ones, ten times as many.
+settings.register_profile("commit", deadline=None, max_examples=25, derandomize=True)
+settings.register_profile("nightly", deadline=None, max_examples=250, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "commit"))
+
+
+@pytest.fixture(autouse=True)
+def unchanged_environment():
+    """Fail a test that leaves an environment variable changed for the tests after it."""
+    before = _environment()
+    yield
+    after = _environment()
+    changed = [name for name in before | after if before.get(name) != after.get(name)]
+    if changed:
+        os.environ.clear()
+        os.environ.update(before)
+    assert not changed, f"the test changed environment variables: {changed}; use monkeypatch"
+
+
+def _environment():
+    return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
