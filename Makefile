@@ -3,13 +3,15 @@ PYTHON ?= python3
 CONSTRAINTS ?= -c constraints.txt
 BIN := .venv/bin
 STAMP := .venv/.installed
+# One worker per processor, up to four; an idle worker takes tests over from a busy one.
+PYTEST := $(BIN)/python -m pytest -q -n logical --maxprocesses 4 --dist worksteal
 
 # A mirror of the data sets beside the checkout is used where there is one.
 ifneq ($(wildcard ../shared/datasets),)
 export PREFLEARN_DATA ?= $(abspath ../shared/datasets)
 endif
 
-.PHONY: book full pdf test perturb bench open clean
+.PHONY: book full pdf test lint nightly perturb report bench open clean
 
 book: $(STAMP)          ## the whole book, quick profile, into _build/html
 	@$(BIN)/preflearn build
@@ -20,16 +22,26 @@ full: $(STAMP)          ## the same with the papers' sizes (into data/recorded: 
 pdf: book               ## the built book as one PDF, by Debian's chromium, two minutes
 	@$(BIN)/python tests/pdf.py
 
-test: $(STAMP)          ## lint, types, doctests, tests (COVERAGE=--cov counts lines and branches too)
+lint: $(STAMP)          ## ruff and basedpyright
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/basedpyright --pythonpath $(BIN)/python
-	@$(BIN)/python -m pytest -q -n 3 --dist loadfile $(COVERAGE)
+
+test: lint              ## lint, types, doctests, and the tests that run on every commit
+	@$(PYTEST)
+
+nightly: lint           ## every chapter anew, all tests with new random examples, coverage, and perturbed checks
+	@$(BIN)/preflearn build --force
+	@HYPOTHESIS_PROFILE=nightly PREFLEARN_VISIT=all $(PYTEST) -m '' -p randomly --cov
+	@$(MAKE) --no-print-directory perturb
 
 perturb: $(STAMP)       ## whether each check of the book can fail, a quarter of an hour
 	@PREFLEARN_QUIET=1 $(BIN)/python -m tests.perturb --jobs 2
 
-bench: $(STAMP)         ## speed against peers, one table a script
+report: $(STAMP)        ## sizes, lengths of chapters, and numbers in prose that no output shows
+	@$(BIN)/python tools/report.py
+
+bench: $(STAMP)         ## speed against reference implementations, one table for each script
 	@set -e; for script in benchmarks/[a-z]*.py; do $(BIN)/python $$script; done
 
 open: book

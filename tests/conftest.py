@@ -34,4 +34,9 @@ def unchanged_environment():
 
 
 def _environment():
-    return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+    """Return the variables, without pytest's own and those that scikit-learn sets when it is imported."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name != "PYTEST_CURRENT_TEST" and not name.startswith("KMP_")
+    }
