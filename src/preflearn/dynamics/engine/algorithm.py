@@ -233,9 +233,9 @@ def _one_of(weight, entries, e):
     alpha, beta, c, v = entries[e, 0], entries[e, 1], entries[e, 2], entries[e, 3]
     if weight != 1.0:  # the smoother left all of them out
         one = 1.0 / weight if weight > 0.0 else 0.0
-        wider = v / (1.0 + (1.0 - one) * beta * v)
-        c = wider * (c / v + (1.0 - one) * alpha)
-        alpha, beta, v = one * alpha, one * beta, wider
+        shrink = 1.0 / (1.0 + (1.0 - one) * beta * v)
+        c = shrink * (c + (1.0 - one) * alpha * v)  # v may be 0: a score that is certain
+        alpha, beta, v = one * alpha, one * beta, shrink * v
     return alpha, beta, c, v
 
 
