@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import ModuleType
 
 import pandas as pd
 
 from preflearn.checks import check_choice
 from studies import ch17_features, ch17_objects, ch17_ratings, ch17_time, ch17_worlds
-from studies.ch17_protocol import entries
+from studies.ch17_protocol import CONSTANT, Learner, Problem, entries
 
 ARENAS: dict[str, ModuleType] = {
     "features": ch17_features,
@@ -83,15 +84,41 @@ def runs_of(wanted: list[tuple[str, str]], n_jobs: int | None = None) -> pd.Data
     return pd.concat([_rows(arena, name, n_jobs) for arena, name in wanted], ignore_index=True)
 
 
+def quick_runs(n_jobs: int | None = None) -> pd.DataFrame:
+    """Some rows of `runs_of` for the tasks of "quick": each learner of an arena on one of its tasks."""
+    names: dict[str, list[str]] = {}
+    for arena, name in tasks("quick"):
+        names.setdefault(arena, []).append(name)
+    found = []
+    for arena, some in names.items():
+        module = ARENAS[arena]
+        found.append(_in_turn([module.problem(name) for name in some], module.LEARNERS, n_jobs))
+    return pd.concat(found, ignore_index=True)
+
+
 def new_user(arena: str, n_jobs: int | None = None, *, few: bool = False) -> pd.DataFrame:
     """The rows of an arena's learners on the problems of a new user, whose data are in no task.
 
-    With few, one problem a domain.
+    With few, each learner on one problem: the first of one of the domains.
     """
     module, problems = ARENAS[arena], ARENAS[arena].new_user()
-    first = {one.domain: one for one in reversed(problems)}
-    asked = [one for one in problems if not few or one is first[one.domain]]
-    return pd.concat([entries(one, module.LEARNERS, n_jobs) for one in asked], ignore_index=True)
+    if few:
+        first = {problem.domain: problem for problem in reversed(problems)}
+        return _in_turn(list(first.values()), module.LEARNERS, n_jobs)
+    return pd.concat([entries(one, module.LEARNERS, n_jobs) for one in problems], ignore_index=True)
+
+
+def _in_turn(problems: Sequence[Problem], learners: Sequence[Learner], n_jobs: int | None) -> pd.DataFrame:
+    """Each learner's row on one of the problems, in turn, and the constant's rows on all of them."""
+    found = []
+    for k, problem in enumerate(problems):
+        asked = [
+            learner
+            for place, learner in enumerate(learners)
+            if learner.name == CONSTANT or place % len(problems) == k
+        ]
+        found.append(entries(problem, asked, n_jobs))
+    return pd.concat(found, ignore_index=True)
 
 
 def _rows(arena: str, name: str, n_jobs: int | None) -> pd.DataFrame:
