@@ -116,6 +116,8 @@ def collected(
     shown |= {"recorded": recorded or {}, "commit": commit, "site": site}
     versions = {found for chapter in executed.values() for found in chapter.provenance["versions"].items()}
     shown |= {"versions": sorted(versions), "doubt": DOUBT}
+    seconds = sum(chapter.run["seconds"] for chapter in executed.values())
+    shown["run_time"] = duration(seconds)
     shown |= {"ledger": _ledger, "duration": duration, "plain": _plain}
     names = ("claims.md", "tally.md", "papers.md", "status.md", "reproduce.md")
     pages = {name: filled(name, **shown) + "\n" for name in names}

@@ -6,12 +6,14 @@ runner, a file under a final name is complete, and the next run takes up what is
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,7 +32,7 @@ from bookrunner.keys import State
 from bookrunner.outputs import Executed, read_executed, write_executed
 from bookrunner.parameters import require
 from bookrunner.project import Chapter
-from bookrunner.records import main_versions
+from bookrunner.records import main_versions, split_table
 
 SILENCE = 60
 """Seconds without a word after which a log, which has no bar, is told where all runs are."""
@@ -110,6 +112,24 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
+def quick_seconds(root: Path) -> dict[str, float]:
+    """Seconds of the chapters in the quick profile, from `data/chapter_seconds.csv` if there is one."""
+    path = root / "data" / "chapter_seconds.csv"
+    if not path.is_file():
+        return {}
+    _, table = split_table(path.read_text("utf-8"))
+    return {row["chapter"]: float(row["seconds"]) for row in csv.DictReader(io.StringIO(table))}
+
+
+def expected_seconds(task: Task, last: Executed | None, measured: Mapping[str, float]) -> float:
+    """Seconds of the task's last run, else those measured in the quick profile, else infinity."""
+    if last is not None:
+        return last.run["seconds"]
+    if task.chapter.profile(task.parameters) != "quick":
+        return math.inf
+    return measured.get(task.chapter.name, math.inf)
+
+
 def run_tasks(
     state: State,
     tasks: Sequence[Task],
@@ -155,16 +175,37 @@ def run_tasks(
     left = [task for task in once if force or not (found := last[task.target]) or state.changes(found)]
     check_writable({task.target.parent for task in left})
     # The longest first: then no processor waits for one long chapter at the end.
-    left.sort(key=lambda task: -(found.run["seconds"] if (found := last[task.target]) else math.inf))
+    measured = quick_seconds(Path(state.root))
+    expected = {task.target: expected_seconds(task, last[task.target], measured) for task in left}
+    left.sort(key=lambda task: expected[task.target], reverse=True)
     threads = cpu_count() if jobs is None else jobs
     where = ThreadPoolExecutor(threads) if scheduler is None else _cluster(scheduler)
     with where as executor:
-        ran = {outcome.task.target: outcome for outcome in _outcomes(state, left, cell_seconds, executor)}
+        outcomes = _outcomes(state, left, expected, cell_seconds, executor)
+        ran = {outcome.task.target: outcome for outcome in outcomes}
     return [ran.get(task.target, Outcome(task, "unchanged", last[task.target])) for task in tasks]
 
 
+def remaining_seconds(
+    elapsed: float, unfinished: Iterable[Path], expected: Mapping[Path, float]
+) -> float | None:
+    """Estimate how long unfinished tasks take, if those that are finished took `elapsed` seconds.
+
+    Tasks are weighted by their expected seconds, or equally if these are not all known. The result is None
+    while nothing is finished.
+    """
+    weights = expected if all(map(math.isfinite, expected.values())) else dict.fromkeys(expected, 1.0)
+    left = sum(weights[target] for target in unfinished)
+    finished = sum(weights.values()) - left
+    return elapsed * left / finished if finished > 0 else None
+
+
 def _outcomes(
-    state: State, tasks: Sequence[Task], cell_seconds: int, executor: Executor
+    state: State,
+    tasks: Sequence[Task],
+    expected: Mapping[Path, float],
+    cell_seconds: int,
+    executor: Executor,
 ) -> Iterator[Outcome]:
     """Submit all, and store each result as it comes; an interrupt stops the kernels of this machine.
 
@@ -181,8 +222,10 @@ def _outcomes(
         futures[executor.submit(execute, *what, state.root, cell_seconds, kernels, begun)] = task
 
     def progress() -> str:
-        ended, after = len(tasks) - len(futures), time.monotonic() - started
-        left = f", about {duration(after / ended * len(futures))} left" if ended and futures else ""
+        ended = len(tasks) - len(futures)
+        unfinished = [task.target for task in futures.values()]
+        seconds = remaining_seconds(time.monotonic() - started, unfinished, expected)
+        left = f", about {duration(seconds)} left" if seconds and futures else ""
         return f"({ended} of {len(tasks)}{left})"
 
     for task in tasks:
