@@ -25,7 +25,7 @@ WHOLE = Path(__file__).with_name("pages") / "whole.js"
 def print_book(browser: Browser, html: Path, names: list[str], pdf: Path) -> None:
     """Print pages of a built book, of which the first is its front page, into one file."""
     with served(html) as site, window(browser) as context, opened(context, site, f"{names[0]}.html") as seen:
-        seen.on_paper()
+        seen.emulate_paper()
         seen.page.evaluate(WHOLE.read_text("utf-8"), names)
         seen.page.pdf(path=pdf, format="A4", outline=True, tagged=True)
     if wrong := [*seen.errors, *seen.failed, *seen.foreign]:

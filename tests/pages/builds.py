@@ -1,6 +1,7 @@
-"""The built book, for all tests that read its pages: built once, by one process at a time."""
+"""Build the book for all tests that read its pages, one process at a time."""
 
 import fcntl
+import json
 import os
 import subprocess
 import sys
@@ -13,19 +14,42 @@ HTML = ROOT / "_build" / "html"
 
 
 def contents() -> list[str]:
-    """The pages that the table of contents names, in its order: the first, chapters, and their appendices."""
+    """Return the pages that the table of contents names, in its order."""
     toc = yaml.safe_load((ROOT / "book" / "_toc.yml").read_text("utf-8"))
     entries = [entry for part in toc["parts"] for entry in part["chapters"]]
-    below = [[entry["file"], *(one["file"] for one in entry.get("sections", []))] for entry in entries]
-    return [toc["root"], *(name for names in below for name in names)]
+    names = [toc["root"]]
+    for entry in entries:
+        names.append(entry["file"])
+        names.extend(section["file"] for section in entry.get("sections", []))
+    return names
 
 
-def build() -> subprocess.CompletedProcess[str]:
-    """Build the book as a reader does. Tests that run beside each other wait for each other here."""
-    (ROOT / "_build").mkdir(exist_ok=True)
-    with (ROOT / "_build" / "tests.lock").open("w") as lock:
+def expected_pages() -> list[str]:
+    """Return the files of all pages: those of the contents, and those that Sphinx adds."""
+    return [f"{name}.html" for name in [*contents(), "search", "genindex", "404"]]
+
+
+def build() -> str:
+    """Run the command that builds the book, and return what it prints."""
+    command = [str(Path(sys.executable).with_name("preflearn")), "build"]
+    environment = os.environ | {"TERM": "dumb"}
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment)
+    if done.returncode:
+        raise RuntimeError(done.stdout + done.stderr)
+    return done.stdout
+
+
+def build_once() -> str:
+    """Build the book once in a test run, however many workers it has."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", "")
+    record = HTML.parent / "tests.json"
+    record.parent.mkdir(exist_ok=True)
+    with (record.parent / "tests.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        command = [str(Path(sys.executable).with_name("preflearn")), "build"]
-        return subprocess.run(
-            command, cwd=ROOT, capture_output=True, text=True, env=os.environ | {"TERM": "dumb"}
-        )
+        if run and record.is_file():
+            stored = json.loads(record.read_text("utf-8"))
+            if stored["run"] == run:
+                return stored["output"]
+        output = build()
+        record.write_text(json.dumps({"run": run, "output": output}), "utf-8")
+        return output

@@ -1,5 +1,4 @@
-// Questions to a built page, asked in the browser. Each answers with a list of sentences: what is wrong, and where.
-// An empty list means that all is well. Tests in Python ask probes.hidden, probes.layout and probes.axeFinds.
+// Questions to a built page, asked in the browser. Most return a list of sentences: what is wrong, and where.
 window.probes = (() => {
   const page = document.documentElement;
   const main = document.querySelector("article, .bd-search-container") || document.body;
@@ -39,10 +38,19 @@ window.probes = (() => {
     return `${element.tagName.toLowerCase()}${classes}${id ? ` in #${id}` : ""}${words ? ` "${words}"` : ""}`;
   };
 
-  // Opens what is folded: it is read, too.
-  const unfold = () => {
+  // Opens all folds, and loads the images that would wait until they are scrolled to.
+  const unfold = async () => {
     all("details:not([open])").forEach((element) => element.setAttribute("open", ""));
     all("button.toggle-button-hidden").forEach((button) => button.click());
+    await loadImages();
+  };
+  const loadImages = () => {
+    const images = all("img", document);
+    images.forEach((image) => { image.loading = "eager"; });
+    return Promise.all(images.map((image) => image.complete || new Promise((done) => {
+      image.addEventListener("load", done);
+      image.addEventListener("error", done);
+    })));
   };
 
   // The page itself never scrolls sideways, and nothing lies beyond its edges.
@@ -127,6 +135,13 @@ window.probes = (() => {
       const wrong = element.checkVisibility({ visibilityProperty: true }) ? misplaced(element) : "is not shown";
       return wrong ? [`#${target} ${wrong}`] : [];
     });
+  // Of targets that are not followed: after all folds are opened, each is there and shown.
+  const absent = (targets) =>
+    targets.flatMap((target) => {
+      const element = document.getElementById(target);
+      if (!element) return [`#${target} is not there`];
+      return element.checkVisibility({ visibilityProperty: true }) ? [] : [`#${target} is not shown`];
+    });
   const misplaced = (element) => {
     const box = element.getBoundingClientRect();
     if (box.bottom < 0 || box.top > innerHeight - 8) return `is at ${Math.round(box.top)}, out of a window of ${innerHeight}`;
@@ -136,34 +151,88 @@ window.probes = (() => {
     return fixed && !fixed.contains(element) && !element.contains(fixed) ? `lies behind ${name(fixed)} at ${Math.round(box.top)}` : "";
   };
 
-  // Badges of claims and bars of folded code, as they stand before anything is opened, are a small part of a page.
+  // A screen reader reads elements in the order of the source: headings skip no level, landmarks of one kind are
+  // told apart by their labels, images have a text, and what comes later in the source is not above what comes before.
+  const reading = () => {
+    const headings = visible("h1, h2, h3, h4, h5, h6");
+    const level = (element) => Number(element.tagName[1]);
+    const titles = headings.filter((element) => level(element) === 1);
+    const skips = headings.slice(1).filter((element, k) => level(element) > level(headings[k]) + 1);
+    const silent = visible("img, svg[role=img], figure svg").filter((element) => !describes(element));
+    return [
+      ...(titles.length === 1 ? [] : [`the page has ${titles.length} headings of level 1`]),
+      ...skips.map((element) => `${name(element)} skips a level`),
+      ...silent.map((element) => `${name(element)} has no text alternative`),
+      ...unlabelled(),
+      ...jumps(),
+    ];
+  };
+  const describes = (element) =>
+    element.getAttribute("aria-label") || element.getAttribute("aria-labelledby") || element.alt || element.querySelector("title")
+    || element.parentElement.closest("[aria-hidden=true], [role=img], button, a[aria-label]") || element.matches("[aria-hidden=true], [role=presentation]");
+  const unlabelled = () => {
+    const wrong = [];
+    for (const kind of ["nav, [role=navigation]", "main, [role=main]", "aside, [role=complementary]", "search, [role=search]"]) {
+      const landmarks = all(kind, document).filter(shown);
+      const labels = landmarks.map((element) => {
+        const by = document.getElementById(element.getAttribute("aria-labelledby"));
+        return element.getAttribute("aria-label") || by?.textContent.trim() || "";
+      });
+      landmarks.forEach((element, k) => {
+        if (landmarks.length > 1 && (!labels[k] || labels.indexOf(labels[k]) !== k)) wrong.push(`${name(element)} is a landmark without a label of its own`);
+      });
+    }
+    return wrong;
+  };
+  const BLOCKS = "h1, h2, h3, h4, h5, h6, p, li, pre, table, figure, div.math";
+  const jumps = () => {
+    const inFlow = (element) => [element, ...ancestors(element)].every((box) => style(box).float === "none" && /static|relative/.test(style(box).position) || box.contains(main));
+    const blocks = visible(BLOCKS).filter((element) => !element.parentElement.closest("table, figure, .explorer, nav") && inFlow(element));
+    const boxes = blocks.map((element) => element.getBoundingClientRect());
+    const jumped = (box, before) => box.top < before.top - SLACK && box.left < before.right - SLACK; // not a column beside it
+    return blocks.slice(1).filter((element, k) => jumped(boxes[k + 1], boxes[k])).map((element) => `${name(element)} stands above what is read before it`);
+  };
+
+  // Letters of a figure are paths, scaled from a hundred units an em; exponents are smaller by custom.
+  const letters = async (smallest) => {
+    await loadImages();
+    const found = [];
+    for (const image of all("figure img")) {
+      if (!image.clientWidth) continue; // the static picture of an explorer
+      const text = await (await fetch(image.currentSrc)).text();
+      const drawing = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
+      const scale = image.getBoundingClientRect().width / drawing.viewBox?.baseVal.width;
+      for (const one of drawing.querySelectorAll('g[id^="text_"] > g[transform*="scale"]')) {
+        const height = Number(one.getAttribute("transform").match(/scale\((\S+)/)[1]) * 100 * scale;
+        if (height < smallest) found.push(`${name(image)}: ${one.parentNode.id} is ${height.toFixed(1)} high`);
+      }
+    }
+    return found;
+  };
+
+  // Measures of a page before anything is opened: its height, its words, its longest paragraph, the place of its
+  // first picture, and the fraction of its height that claims and bars of folded code take.
   const BARS = ".claim, .section-claims, .section-code, details.hide, .claim-badge";
-  const bars = (most) => {
-    all("details[open]").forEach((element) => element.removeAttribute("open"));
-    const found = all(BARS).filter((element) => shown(element) && !element.parentElement.closest(BARS));
+  const shape = () => {
+    const box = main.getBoundingClientRect();
+    const count = (element) => element.innerText.split(/\s+/).filter(Boolean).length;
+    const pictures = all("figure, .explorer").filter(shown).map((element) => element.getBoundingClientRect().top - box.top);
+    const paragraphs = all("p").filter(shown).map(count);
+    const wasOpen = all("details[open]");
+    wasOpen.forEach((element) => element.removeAttribute("open"));
+    const bars = all(BARS).filter((element) => shown(element) && !element.parentElement.closest(BARS));
     const height = (element) => {
       const { marginTop, marginBottom } = style(element);
       return element.getBoundingClientRect().height + parseFloat(marginTop) + parseFloat(marginBottom);
     };
-    const share = found.reduce((sum, element) => sum + height(element), 0) / main.getBoundingClientRect().height;
-    const tallest = found.sort((one, other) => height(other) - height(one)).slice(0, 3);
-    const said = `${found.length} take ${(100 * share).toFixed(1)} % of the height, the tallest of them`;
-    return share > most ? [`${said} ${tallest.map(name).join(" and ")}`] : [];
-  };
-
-  // What a chapter shows before anything is opened.
-  const shape = (most) => {
-    const top = main.getBoundingClientRect().top;
-    const height = Math.round(main.getBoundingClientRect().height);
-    const count = (element) => element.innerText.split(/\s+/).filter(Boolean).length;
-    const pictures = all("figure, .explorer").filter(shown).map((element) => element.getBoundingClientRect().top - top);
-    const first = Math.round(Math.min(...pictures));
+    const share = bars.reduce((sum, element) => sum + height(element), 0) / main.getBoundingClientRect().height;
+    wasOpen.forEach((element) => element.setAttribute("open", ""));
     return {
-      height: height > most.height ? [`${name(main)} is ${height} high`] : [],
-      words: count(main) > most.words ? [`${name(main)} has ${count(main)} words`] : [],
-      paragraphs: all("p").filter((element) => shown(element) && count(element) > most.paragraphs)
-        .map((element) => `${name(element)} has ${count(element)} words`),
-      picture: first > most.picture ? [`the first picture in ${name(main)} is at ${first}`] : [],
+      height: Math.round(box.height),
+      words: count(main),
+      longest_paragraph: Math.max(0, ...paragraphs),
+      first_picture: pictures.length ? Math.round(Math.min(...pictures)) : null,
+      bars: Math.round(share * 1000) / 1000,
     };
   };
 
@@ -171,38 +240,50 @@ window.probes = (() => {
     // The copy of each equation for screen readers lies in a box of one pixel, but would count as content.
     const hide = addStyle("mjx-assistive-mml { display: none !important }");
     seen = all("*").filter((element) => !isMath(element) && shown(element) && !forReaders(element));
-    const questions = { leaves, spills, cut, uncued, numbers, equations };
+    const questions = { leaves, spills, cut, uncued, numbers, equations, reading };
     const answers = Object.fromEntries(Object.entries(questions).map(([rule, question]) => [rule, question()]));
     hide.remove();
     return answers;
   };
 
-  // One element for each look of text (colours, size, weight): the rules on colour judge looks, not elements.
+  // One element for each look of text (colors, size, weight): the rules of color judge looks, not elements.
   const looks = () => {
+    const grounds = new Map([[null, ""]]);
     const ground = (element) => {
-      const grounds = [];
-      for (const box of [element, ...ancestors(element), page]) {
-        const { backgroundColor, backgroundImage, opacity } = style(box);
-        grounds.push(backgroundColor, backgroundImage, opacity);
-        if (/^rgb\(/.test(backgroundColor)) break; // opaque
+      if (!grounds.has(element)) {
+        const { backgroundColor, backgroundImage, opacity } = style(element);
+        const own = [backgroundColor, backgroundImage, opacity].join();
+        const below = /^rgb\(/.test(backgroundColor) ? "" : ground(element.parentElement); // opaque
+        grounds.set(element, own === "rgba(0, 0, 0, 0),none,1" ? below : own + below);
       }
-      return grounds.join();
+      return grounds.get(element);
     };
     const found = new Map();
+    const judged = new Set();
     const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     while (walker.nextNode()) {
       const element = walker.currentNode.parentElement;
-      if (!walker.currentNode.data.trim() || !shown(element)) continue;
+      if (judged.has(element) || !walker.currentNode.data.trim()) continue;
+      judged.add(element);
       const { color, fontSize, fontWeight, textDecorationLine } = style(element);
-      const look = [element.tagName === "A", color, fontSize, fontWeight, textDecorationLine, ground(element)].join("|");
-      if (!found.has(look)) found.set(look, element);
+      const size = parseFloat(fontSize) * (fontWeight >= 700 ? 24 / 18.66 : 1);
+      const link = element.tagName === "A" && [textDecorationLine, fontWeight, style(element.parentElement).color];
+      const look = [color, size >= 24, ground(element), link].join("|");
+      if (!found.has(look) && shown(element)) found.set(look, element);
     }
     return [...found.values()];
+  };
+  const looksIn = {};
+  const findLooks = () => {
+    for (const _ of ["this theme", "the other one"]) {
+      looksIn[page.dataset.theme] = looks();
+      changeTheme();
+    }
   };
   // axe walks through all elements, and most are glyphs of equations and words of code: here they become boxes
   // of the same size and plain text, except where they are the example of a look.
   const simplify = () => {
-    const examples = new Set(looks());
+    const examples = new Set(Object.values(looksIn).flat());
     const formulas = all("mjx-math", document);
     const sizes = formulas.map((formula) => {
       const { width, height } = formula.getBoundingClientRect();
@@ -216,22 +297,41 @@ window.probes = (() => {
     for (const text of all("mjx-assistive-mml, pre", document))
       if (![...examples].some((element) => text.contains(element))) text.replaceChildren(text.textContent);
   };
-  const axeFinds = async () => {
-    const colours = ["color-contrast", "link-in-text-block"];
-    const off = Object.fromEntries([...colours, "region"].map((rule) => [rule, { enabled: false }]));
+  // Empties all that neither holds an example of a look nor lies in one: the rules of color need no more.
+  const strip = () => {
+    const kept = new Set();
+    for (const example of [...Object.values(looksIn).flat(), document.querySelector(".theme-switch-button")])
+      [example, ...ancestors(example), ...example.querySelectorAll("*")].forEach((element) => kept.add(element));
+    for (const element of all("*", document.body))
+      if (!kept.has(element) && kept.has(element.parentElement)) element.replaceChildren();
+  };
+  // Serious and critical findings of axe: of its rules of color, of those named, or of all others ("region" asks that
+  // everything lies in a landmark).
+  const COLORS = ["color-contrast", "link-in-text-block"];
+  const axeFinds = async (rules) => {
     const usual = { resultTypes: ["violations"], preload: false };
-    const results = [
-      await axe.run({ include: looks() }, { ...usual, runOnly: colours }),
-      await axe.run(document, { ...usual, rules: off }),
-    ];
+    const off = Object.fromEntries([...COLORS, "region"].map((rule) => [rule, { enabled: false }]));
+    const examples = looksIn[page.dataset.theme].filter((element) => element.isConnected);
+    const results = rules === "colors" ? await axe.run({ include: examples }, { ...usual, runOnly: COLORS })
+      : await axe.run(document, rules ? { ...usual, runOnly: rules } : { ...usual, rules: off });
     // A box that scrolls by a pixel or two needs no focus; axe forgets its own tolerance when many rules run.
-    const scrolls = (node) => overflow(document.querySelector(node.target[0])) > SLACK;
-    return results
-      .flatMap((result) => result.violations)
+    const scrolls = (node) => {
+      const element = document.querySelector(node.target[0]);
+      return Math.max(overflow(element), element.scrollHeight - element.clientHeight) > SLACK;
+    };
+    return results.violations
       .filter((rule) => ["serious", "critical"].includes(rule.impact))
       .flatMap((rule) => rule.nodes
         .filter((node) => rule.id !== "scrollable-region-focusable" || scrolls(node))
         .map((node) => `${rule.id} (${rule.impact}): ${node.target.join(" ")} ${node.any[0]?.message ?? rule.help}`));
+  };
+
+  // The other theme, by the button of the page: light, automatic, dark, and round again.
+  const changeTheme = () => {
+    const before = page.dataset.theme;
+    const button = document.querySelector(".theme-switch-button");
+    for (let k = 0; k < 2 && page.dataset.theme === before; k++) button.click();
+    return page.dataset.theme;
   };
 
   // A walk by Tab: each stop, and how it looks with the focus and without.
@@ -261,7 +361,8 @@ window.probes = (() => {
   // In the panels of an explorer no word is cut, or meets another one, a curve or a mark; what is written on a grip moves with it.
   const points = (drawn, clip) => {
     const { a, c, e, b, d, f } = drawn.getScreenCTM(), steps = drawn.matches("path.line") ? 0 : 60;
-    const corners = steps ? Array.from({ length: steps }, (_, k) => drawn.getPointAtLength((drawn.getTotalLength() * k) / steps)).map(({ x, y }) => [x, y])
+    const length = steps ? drawn.getTotalLength() : 0;
+    const corners = steps ? Array.from({ length: steps }, (_, k) => drawn.getPointAtLength((length * k) / steps)).map(({ x, y }) => [x, y])
       : drawn.getAttribute("d").match(/[-\d.]+,[-\d.]+/g).map((pair) => pair.split(",").map(Number));
     const places = corners.map(([x, y]) => [a * x + c * y + e, b * x + d * y + f]);
     const between = places.slice(1).flatMap(([x, y], k) => {
@@ -280,14 +381,20 @@ window.probes = (() => {
     const cut = boxes.filter(([, box]) => box.left < left - 1 || box.right > right + 1).map(([word]) => `"${word}" is cut`);
     const drawn = all("path:not(.axis), line:not(.grid, .hit), circle:not([fill]), .handle", panel).filter(shown);
     return pairs.concat(cut, drawn.flatMap((curve) => {
+      const around = curve.getBoundingClientRect();
+      const near = boxes.some(([, box]) => around.left <= box.right && around.right >= box.left && around.top <= box.bottom && around.bottom >= box.top);
+      if (!near) return [];
       const places = points(curve, curve.closest("[clip-path]") && clip);
       const under = boxes.filter(([, box]) => places.some(([x, y]) => x > box.left && x < box.right && y > box.top + 1 && y < box.bottom - 1));
       return under.map(([word]) => `"${word}" lies on ${curve.getAttribute("class")} of ${panel.getAttribute("aria-label")}`);
     }));
   };
-  const words = (explorer) => {
-    const found = new Set(), controls = (selector) => all(`${explorer} .explorer-ui ${selector}`);
-    const look = () => all(`${explorer} .explorer-panels > div > svg`).forEach((panel) => clashes(panel).forEach((clash) => found.add(clash)));
+  const words = (explorer, moving = true) => {
+    const found = new Set(), states = new Set(), controls = (selector) => all(`${explorer} .explorer-ui ${selector}`);
+    const look = () => {
+      states.add(all(`${explorer} .explorer-state`)[0].innerText);
+      all(`${explorer} .explorer-panels > div > svg`).forEach((panel) => clashes(panel).forEach((clash) => found.add(clash)));
+    };
     const choose = (control, value, event) => { control.value = value; control.dispatchEvent(new Event(event)); look(); };
     const sliders = () => controls("input[type=range]").filter(shown).forEach((slider) => {
       const { min, max, value } = slider;
@@ -295,6 +402,7 @@ window.probes = (() => {
       choose(slider, value, "input");
     });
     look();
+    if (!moving) return [...found];
     sliders();
     controls("select").forEach((list) => [...list.options].filter((option) => !option.disabled).slice(-4).forEach(({ value }) => choose(list, value, "change")));
     controls("button, [type=radio]").filter(shown).forEach((button) => { button.click(); look(); });
@@ -304,8 +412,8 @@ window.probes = (() => {
       look();
     }));
     sliders();
-    return [...found];
+    return states.size > 1 ? [...found] : ["nothing moves"];
   };
 
-  return { bars, shape, hidden, unfold, layout, stop, walked, words, simplify, axeFinds };
+  return { shape, hidden, absent, unfold, layout, letters, stop, walked, words, findLooks, simplify, strip, axeFinds, changeTheme };
 })();

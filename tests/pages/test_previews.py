@@ -1,11 +1,12 @@
 """Previews: a link to an equation, a theorem, a figure, a citation or a claim shows what it leads to."""
 
 import pytest
-from pages.test_browser import browser, opened, site, sync_api, window
+from optional import optional_import
+from pages.browser import opened
 
 from bookrunner.ledger import load_ledger
 
-__all__ = ["browser", "site"]
+sync_api = optional_import("playwright.sync_api")
 
 CHAPTER = "chapters/08_path.html"
 LINKS = {  # one to each kind of target, on the page and on another one
@@ -17,7 +18,8 @@ LINKS = {  # one to each kind of target, on the page and on another one
     "citation": "../references.html#",
     "claim": "claims.html#claim-p2-04",
 }
-GROUND, INK = (f"box => getComputedStyle(box).{name}" for name in ("backgroundColor", "color"))
+BACKGROUND = "box => getComputedStyle(box).backgroundColor"
+COLOR = "box => getComputedStyle(box).color"
 ABROAD = [kind for kind, link in LINKS.items() if not link.startswith("#")]
 
 
@@ -38,23 +40,21 @@ def reach(link, by):
     sync_api.expect(link).to_be_focused()
 
 
-@pytest.fixture(scope="module", params=["mouse in the light", "keyboard in the dark"])
-def reader(browser, site, request):
-    """How a reader gets to links, and a chapter all of whose folds are open."""
-    by, _, _, theme = request.param.split()
-    with window(browser, theme) as context, opened(context, site, CHAPTER) as seen:
+@pytest.mark.parametrize(("by", "theme"), [("mouse", "light"), ("keyboard", "dark")])
+def test_a_link_shows_what_it_leads_to(desk, site, by, theme):
+    with opened(desk, site, CHAPTER) as seen:
         seen.unfold()
-        yield by, seen
+        if theme == "dark":
+            assert seen.ask("changeTheme") == theme
+        for kind in LINKS:
+            assert_shows_its_target(seen.page, by, kind)
+        assert_preview_goes_when_the_reader_goes_on(seen.page, by)
+        assert seen.complaints == []
 
 
-@pytest.mark.parametrize("kind", LINKS)
-def test_a_link_shows_what_it_leads_to(reader, kind):
-    by, seen = reader
-    link, preview, body = (
-        link_to(seen.page, kind),
-        seen.page.get_by_role("tooltip"),
-        seen.page.locator("body"),
-    )
+def assert_shows_its_target(page, by, kind):
+    link = link_to(page, kind)
+    preview = page.get_by_role("tooltip")
     reach(link, by)
     sync_api.expect(preview).to_contain_text(link.inner_text().removesuffix(" in the ledger"))
     if kind == "claim":
@@ -66,32 +66,31 @@ def test_a_link_shows_what_it_leads_to(reader, kind):
     pictures = "images => images.map((image) => image.checkVisibility() && image.naturalWidth > 0)"
     assert preview.locator("img").evaluate_all(pictures) == [True] * (kind in ("figure", "explorer"))
     sync_api.expect(preview).to_be_in_viewport(ratio=1)
-    body = seen.page.locator("body")
-    ground, ink = preview, preview.locator(".popover-body")
-    assert [ground.evaluate(GROUND), ink.evaluate(INK)] == [body.evaluate(GROUND), body.evaluate(INK)]
+    body = page.locator("body")
+    assert preview.evaluate(BACKGROUND) == body.evaluate(BACKGROUND)
+    assert preview.locator(".popover-body").evaluate(COLOR) == body.evaluate(COLOR)
     if by == "mouse":
         preview.hover()
-        seen.page.wait_for_timeout(600)  # more than a pointer has to get there
+        page.wait_for_timeout(600)  # more than a pointer has to get there
     assert preview.is_visible()
-    seen.page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
     sync_api.expect(preview).to_have_count(0)
     assert link.get_attribute("aria-describedby") is None
-    assert [*seen.errors, *seen.foreign, *seen.failed] == []
 
 
-def test_a_preview_goes_when_the_reader_goes_on(reader):
-    by, seen = reader
-    reach(link_to(seen.page, "theorem"), by)
-    sync_api.expect(seen.page.get_by_role("tooltip")).to_have_count(1)
+def assert_preview_goes_when_the_reader_goes_on(page, by):
+    reach(link_to(page, "theorem"), by)
+    sync_api.expect(page.get_by_role("tooltip")).to_have_count(1)
     if by == "mouse":
-        seen.page.mouse.move(5, 5)
+        page.mouse.move(5, 5)
     else:
-        seen.page.keyboard.press("Shift+Tab")
-    sync_api.expect(seen.page.get_by_role("tooltip").filter(has_text="Theorem 8.1")).to_have_count(0)
+        page.keyboard.press("Shift+Tab")
+    theorem = page.get_by_role("tooltip").filter(has_text="Theorem 8.1")
+    sync_api.expect(theorem).to_have_count(0)
 
 
-def test_what_comes_late_is_shown_once(browser, site):
-    with window(browser) as context, opened(context, site, CHAPTER) as seen:
+def test_what_comes_late_is_shown_once(desk, site):
+    with opened(desk, site, CHAPTER) as seen:
         held = []
         seen.page.route("**/references.html", lambda route: held.append(route))
         for _ in range(2):  # to it, on, and back to it
@@ -105,17 +104,17 @@ def test_what_comes_late_is_shown_once(browser, site):
         assert [*seen.errors, *seen.failed] == []
 
 
-def test_a_finger_follows_the_link(browser, site):
-    with window(browser, width=400) as context, opened(context, site, CHAPTER) as seen:
+def test_a_finger_follows_the_link(telephone, site):
+    with opened(telephone, site, CHAPTER) as seen:
         link_to(seen.page, "equation").tap()
         seen.page.wait_for_url(f"**{LINKS['equation']}")
         seen.page.wait_for_timeout(600)
         assert seen.page.get_by_role("tooltip").count() == 0
 
 
-def test_pages_in_a_folder_show_what_they_hold_themselves(browser, book):
+def test_pages_in_a_folder_show_what_they_hold_themselves(desk, book):
     """A browser lets no page read another file; the citation keeps what the browser shows."""
-    with window(browser) as context, opened(context, f"{book.resolve().as_uri()}/", CHAPTER) as seen:
+    with opened(desk, f"{book.resolve().as_uri()}/", CHAPTER) as seen:
         for kind in (*ABROAD[:2], "equation"):
             link_to(seen.page, kind).hover()
             seen.page.wait_for_timeout(600)

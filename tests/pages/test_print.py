@@ -4,24 +4,23 @@ import io
 import re
 
 import pytest
-from pages.browser import chromium, opened, served, window
+from optional import optional_import
+from pages.browser import opened, window
 from pdf import print_book
-from pypdf import PdfReader
 
-sync_api = pytest.importorskip("playwright.sync_api")
-if chromium() is None:
-    pytest.skip("no chromium on this machine", allow_module_level=True)
+PdfReader = optional_import("pypdf").PdfReader
 
-PAGES = ("index", "chapters/08_path", "chapters/guide", "chapters/claims", "chapters/reproduce")
+CHAPTER = "chapters/08_path"
+PAGES = ("index", CHAPTER, "chapters/guide", "chapters/claims", "chapters/reproduce")
+ON_A_COMMIT = ("index", CHAPTER)
 AROUND = ".bd-header, .bd-header-article, .bd-sidebar, .prev-next-footer, .bd-footer, .claims-filters, button"
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with sync_api.sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
-        yield browser
-        browser.close()
+@pytest.fixture
+def paper(browser):
+    """A tab that prints once: a second print of Chromium also has what is hidden."""
+    with window(browser) as context:
+        yield context
 
 
 def printed(pdf):
@@ -32,11 +31,14 @@ def printed(pdf):
     return [" ".join(words[1:]) for words in texts]
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_on_paper_is_the_text_alone_and_neither_empty_nor_cut(book, browser, name):
-    with served(book) as site, window(browser) as context, opened(context, site, f"{name}.html") as seen:
+@pytest.mark.parametrize(
+    "name",
+    [name if name in ON_A_COMMIT else pytest.param(name, marks=pytest.mark.nightly) for name in PAGES],
+)
+def test_a_page_on_paper_is_the_text_alone_and_neither_empty_nor_cut(paper, site, name):
+    with opened(paper, site, f"{name}.html") as seen:
         text = " ".join(printed(io.BytesIO(seen.page.pdf(format="A4"))))
-        seen.on_paper()
+        seen.emulate_paper()
         found = seen.ask("layout")
         assert [found[rule] for rule in ("leaves", "spills", "cut", "numbers")] == [[], [], [], []]
         assert not any(part.is_visible() for part in seen.page.locator(AROUND).all())
@@ -50,10 +52,11 @@ def titles_of(outline):
     return [" ".join(title.split()) for part in parts for title in part]
 
 
-def test_bookmarks_are_the_headings(book, browser):
+@pytest.mark.nightly
+def test_bookmarks_are_the_headings(paper, site):
     """Chromium takes them from what is painted, once a page, without spaces at which lines end."""
-    with served(book) as site, window(browser) as context, opened(context, site, f"{PAGES[1]}.html") as seen:
-        seen.on_paper()
+    with opened(paper, site, f"{CHAPTER}.html") as seen:
+        seen.emulate_paper()
         pdf = seen.page.pdf(format="A4", outline=True, tagged=True)
         seen.page.locator("article .headerlink").evaluate_all(
             "links => links.forEach((link) => link.remove())"
@@ -64,9 +67,13 @@ def test_bookmarks_are_the_headings(book, browser):
     assert found == [" ".join(text.split()) for text in headings]
 
 
-def test_what_a_reader_opened_is_printed(book, browser):
-    with served(book) as site, window(browser) as context, opened(context, site, f"{PAGES[1]}.html") as seen:
+@pytest.mark.nightly
+def test_what_a_reader_opened_is_printed(paper, site):
+    with opened(paper, site, f"{CHAPTER}.html") as seen:
         seen.unfold()
+        code = seen.page.locator(".section-code")
+        assert code.count() > 0
+        assert all(fold.is_visible() for fold in code.all())
         text = " ".join(printed(io.BytesIO(seen.page.pdf(format="A4"))))
     assert "Solution to" in text
     assert "in the ledger" in text

@@ -1,0 +1,22 @@
+"""The page of claims, as tests read it."""
+
+from bookrunner.ledger import load_ledger
+
+CLAIMS = "chapters/claims.html"
+
+
+def listed(page):
+    """Return the ids of the claims that are visible without opening a fold."""
+    return page.eval_on_selector_all(
+        ".claims-fold .claim",
+        "claims => claims.filter((one) => one.checkVisibility()).map((one) => one.id)",
+    )
+
+
+def ids_of(**wanted):
+    """Return the ids of the entries with these contents."""
+    return [
+        f"claim-{entry.id.lower()}"
+        for entry in load_ledger().values()
+        if all(getattr(entry, name) == content for name, content in wanted.items())
+    ]
