@@ -1,8 +1,8 @@
-"""Pages that put another program and ours side by side: their code runs, and the numbers below it come out.
+"""Pages that show code of another program next to ours: the code runs, and gives the results below it.
 
-Blocks stand under *<the peer>*, *here* or *both*. A comment below a statement is what it gives: numbers to
-the digits that are shown, words, or the beginning of an error or a warning. Each kind of block has its names
-to itself. What two blocks beside each other give must be equal, except among the traps.
+A block of code follows *<the other program>*, *here* or *both*. A comment below a statement is its result:
+numbers with the digits that are shown, words, or the beginning of an error or a warning. The blocks of one
+kind share their names. Two blocks next to each other must give equal results, except in the section on traps.
 """
 
 import ast
@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 NUMBER = r"-?\d+(?:\.\d+)?"
-WIDEST = 39  # characters that a telephone shows
+WIDEST = 39  # characters of a line on a telephone
 
 
 class Page:
-    """A page of the book, by the name of its file and the name that the peer has on it."""
+    """A page of the book, by the name of its file and the name of the other program on it."""
 
     def __init__(self, file, peer):
         self.text = (Path(__file__).parents[1] / "book" / f"{file}.md").read_text("utf-8")
@@ -28,18 +28,18 @@ class Page:
         self.peer, self.blocks = peer, [(block[1], block[2], block.start()) for block in found]
 
     def run(self, kind):
-        """What the blocks of a kind show, with those of both, by the place of the block."""
+        """Run the blocks of a kind and those of both; return their results by the place of the block."""
         names = {}
         return {start: run(block, names) for of, block, start in self.blocks if of in (kind, "both")}
 
     def check_form(self):
-        """Every block of code is of a kind, imports what a user has, and fits a telephone."""
+        """Check that each block has a kind, imports only what users have, and fits a telephone."""
         assert self.text.count("```python\n") == len(self.blocks)
         assert not re.search(r"from (studies|bookrunner)", self.text)  # a user has the package alone
         assert max(len(line) for _, block, _ in self.blocks for line in block.splitlines()) <= WIDEST
 
     def check_same(self, ours, theirs, least, tolerance):
-        """What two blocks beside each other give is equal, but among the traps; there are so many of them."""
+        """Check that at least `least` pairs of blocks before the traps give equal results."""
         traps = self.text.index("## Traps")
         pairs = [
             (first[2], second[2])
@@ -55,7 +55,7 @@ class Page:
 
 
 def statements(block):
-    """The statements of a block, each with the comment below it."""
+    """Yield the statements of a block, each with the comment below it."""
     lines, body = block.splitlines(), ast.parse(block).body
     ends = [node.lineno - 1 for node in body[1:]] + [len(lines)]
     for node, end in zip(body, ends, strict=True):
@@ -64,7 +64,7 @@ def statements(block):
 
 
 def run(block, names):
-    """Run a block; return the values of the lines whose values are shown."""
+    """Run a block; return the values of the statements whose values are shown."""
     values = []
     for node, shown in statements(block):
         if re.match(r"\w+(Error|Warning): ", shown):
@@ -90,7 +90,7 @@ def raises(node, shown, names):
 
 
 def agrees(value, shown):
-    """Whether a value is what the page shows, to the digits that it shows."""
+    """Check that a value is what the page shows, with the digits that it shows."""
     if not re.fullmatch(rf"{NUMBER}(, {NUMBER})*", shown):
         found = ", ".join(map(str, value if isinstance(value, list) else [value]))
         beginning = shown.removesuffix("...")

@@ -1,11 +1,11 @@
-"""Change a constant in a solver, and see whether the witness of each chapter that uses it notices.
+"""Change a constant in a solver, and see whether the quick run of a chapter contradicts its records.
 
     python tests/slips.py            every chapter that has records
     python tests/slips.py 03 16      some of them
 
-A tool to be run by hand after solvers or records changed: a record that no slip breaks is tested by nothing.
-Each chapter runs in its quick profile on a copy of the packages in which one line reads otherwise. What is
-printed are the cells of its records that moved. Where a solver was rewritten, its line in SLIPS is too.
+Run this tool by hand after solvers or records changed: a record that no slip moves tests nothing.
+Each chapter runs in its quick profile, in a copy of the packages in which one line is changed. The cells of
+its records that moved are printed. When a solver is rewritten, its line in SLIPS has to be rewritten, too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from bookrunner.witness import broken_witnesses, records_of
 
 ROOT = Path(__file__).parents[1]
 RIDGE = ("preflearn/pursuit/ridge.py", "np.square(sizes) + alphas", "np.square(sizes) + 1.1 * alphas")
-SLIPS = {  # the file, what it says, and what it says by a slip
+SLIPS = {  # the file, its text, and the changed text
     "03": ("preflearn/margins/qp.py", "self.margin_ = -1 / self.bias_", "self.margin_ = -1.001 / self.bias_"),
     "05": ("studies/ch05_simulations.py", "coef[:, good] / -bias", "coef[:, good] / (-1.1 * bias)"),
     "07": ("preflearn/ratings/elo_glicko.py", "_Q = math.log(10) / 400", "_Q = math.log(10) / 440"),
@@ -46,7 +46,7 @@ SLIPS = {  # the file, what it says, and what it says by a slip
 
 
 def slip(number: str) -> dict[str, list[str]]:
-    """The records of a chapter whose witness notices its slip, and the cells that moved.
+    """Return the records of a chapter that contradict the changed solver, with the cells that moved.
 
     Raises
     ------

@@ -1,10 +1,11 @@
-"""A small project that the tests of the runner and the book write into a temporary folder."""
+"""A small project that tests of the runner and the book write into a temporary folder."""
 
 import io
 import json
 import os
 import shutil
 import threading
+import time
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
@@ -51,6 +52,8 @@ LEDGER = """\
 - {id: P2-01, where: section 4, statement: Later., chapter: 09_later, kind: formula, verdict: holds}
 """
 
+ONE_CLAIM = "- {id: P1-01, where: eq. 2, statement: x, chapter: 01_first, kind: formula, verdict: holds}\n"
+
 FIRST = """\
 from bookrunner.ledger import check
 from bookrunner.records import record
@@ -64,7 +67,7 @@ print("seed", seed)"""
 
 
 def write_notebook(path: Path, *sources: str) -> Path:
-    """A notebook of a title, a `parameters` cell and the given code cells."""
+    """Write a notebook of a title, a `parameters` cell and the given code cells."""
     new = nbformat.v4
     parameters = new.new_code_cell(PARAMETERS, id="parameters", metadata={"tags": ["parameters"]})
     cells = [new.new_markdown_cell(f"# Title of {path.stem}", id="title"), parameters]
@@ -76,7 +79,7 @@ def write_notebook(path: Path, *sources: str) -> Path:
 
 
 def write_project(root: Path, ledger: str = LEDGER, **chapters: str) -> Project:
-    """A project with chapters given as ``first="code"``, numbered in order."""
+    """Write a project with chapters given as ``first="code"``, numbered in order."""
     for folder in ("notebooks", "book", "data/published", "data/recorded"):
         (root / folder).mkdir(parents=True)
     (root / "book" / "claims.yml").write_text(ledger)
@@ -94,7 +97,7 @@ def edit_notebook(path: Path, change) -> None:
 
 @contextmanager
 def changed(path: Path, change):
-    """A file that reads otherwise, as a function of its text, which is None for a file that is not there."""
+    """Change a file for a while, by a function of its text, which is None for a missing file."""
     before = path.read_text() if path.exists() else None
     after = change(before)
     assert after != before
@@ -105,12 +108,12 @@ def changed(path: Path, change):
         path.unlink() if before is None else path.write_text(before)
 
 
-def write_house(root: Path, chapter: str, claims: str) -> Project:
-    """A project of one chapter, 01_first, in a copy of the packages with a register of one file."""
+def write_checkout(root: Path, chapter: str, claims: str) -> Project:
+    """Write a project of one chapter, 01_first, into a copy of the packages with a register of one file."""
     shutil.copytree(SOURCE, root / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    # The face without the loaders, whose imports take seconds in every kernel.
-    face = root / "src/preflearn/datasets/__init__.py"
-    face.write_text("from preflearn.datasets.storage import *\n")
+    # Without the loaders, whose imports take seconds in every kernel.
+    init = root / "src/preflearn/datasets/__init__.py"
+    init.write_text("from preflearn.datasets.storage import *\n")
     project = write_project(root, claims, first=chapter)
     (root / "data/published/P1_x.csv").write_text("a\n1\n")
     for folder, content in ((root.parent, b"right"), (project.notebooks, b"wrong")):
@@ -120,14 +123,14 @@ def write_house(root: Path, chapter: str, claims: str) -> Project:
 
 
 def live_in(project: Project, monkeypatch) -> None:
-    """The copy is what kernels import, and what this process looks at when it computes keys.
+    """Make the copy what kernels import, and what this process reads when it computes keys.
 
     PREFLEARN_DATA is relative to the folder that the commands are called from.
     """
     monkeypatch.chdir(project.root.parent)
     monkeypatch.setattr(keys, "__file__", str(project.root / "src/bookrunner/keys.py"))
     monkeypatch.setattr(registry, "package_file", lambda name: project.root / "data" / name)
-    # A process reads the register once; here each command is to read it anew.
+    # A process reads the register once; here each command reads it again.
     monkeypatch.setattr(registry, "registered_files", registry.registered_files.__wrapped__)
     variables = {"PYTHONPATH": "src", "XDG_CACHE_HOME": "cache", "PREFLEARN_ROOT": ""}
     for name, folder in variables.items():
@@ -137,7 +140,7 @@ def live_in(project: Project, monkeypatch) -> None:
 
 
 def register(project: Project, content: bytes, url: str) -> None:
-    """The only line of the register: the file toy/a.txt."""
+    """Write the only line of the register: the file toy/a.txt."""
     text = f"toy,a.txt,{url},{sha256(content)},{len(content)},free,none\n"
     header = "dataset,file,url,sha256,bytes,licence,citation\n"
     (project.root / "data/registry.csv").write_text(header + text)
@@ -147,9 +150,9 @@ _ONE = threading.Lock()
 
 
 def run_here(notebook, parameters, asked, root, *_, **__):
-    """In place of `execute`: cells run in this process, one chapter after the other, without a kernel.
+    """Run cells in this process, one chapter after the other, in place of `execute`.
 
-    The chapter depends on its notebook, versions, and what it read, but on no modules.
+    The chapter depends on its notebook, on versions, and on what it read, but not on modules.
     """
     found, names, error = json.loads(json.dumps(notebook)), {}, ""
     shown, shell = [], SimpleNamespace(user_ns=names)
@@ -180,8 +183,17 @@ def run_here(notebook, parameters, asked, root, *_, **__):
     return Result(found, error, seconds=0.1)
 
 
+def wait_until(condition, ended=lambda: False):
+    """Wait for a condition; fail where the work that leads to it has ended, or after three minutes."""
+    deadline = time.monotonic() + 180
+    while not condition():
+        assert not ended(), "it ended before"
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 def _output(shown):
-    """A bundle of forms as an output, or one of IPython's texts."""
+    """Return a bundle of MIME types, or one of IPython's texts, as an output."""
     bundle = shown
     if isinstance(shown, DisplayObject):
         bundle = {f"text/{type(shown).__name__.lower()}": shown.data}

@@ -1,4 +1,4 @@
-"""Items in [0, 1] in the order of a noisy curved function, the pairs that they make, and other pairs."""
+"""Random rankings of items in [0, 1], their pairs, and differences of other pairs."""
 
 import numpy as np
 
@@ -12,13 +12,13 @@ def rankings(seed, n=15, d=3, levels=None, noise=0.2):
 
 
 def better_minus_worse(X, rank):
-    """In the order of `Pairs.from_rankings`; the item of the smaller rank is the better one."""
+    """Return differences in the order of `Pairs.from_rankings`; the smaller rank is the better one."""
     pairs = [(i, j) for i in range(len(X)) for j in range(i + 1, len(X)) if rank[i] != rank[j]]
     return np.array([(X[i] - X[j]) * (1 if rank[i] < rank[j] else -1) for i, j in pairs])
 
 
 def differences(seed, n, d, kind="any"):
-    """Of n pairs of items; some are 0, -1, 1 or equal."""
+    """Return differences of n pairs of items; some are 0, -1, 1 or equal."""
     rng = np.random.default_rng(seed)
     U = rng.uniform(0, 1, (n, d)) - rng.uniform(0, 1, (n, d))
     if kind == "coarse":

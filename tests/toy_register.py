@@ -1,4 +1,4 @@
-"""A register of toy files, with a mirror, a cache and a server that serves them."""
+"""A register of toy files, with a mirror, a cache, and a server for them."""
 
 import hashlib
 import http.server
@@ -14,7 +14,7 @@ from preflearn.datasets.registry import RegisteredFile
 
 
 class Toy:
-    """Files written by a test, registered as it wishes; everything lies under one folder."""
+    """Files that a test writes and registers; all are in one folder."""
 
     def __init__(self, folder, monkeypatch):
         self.mirror, self.cache = folder / "mirror", folder / "cache"
@@ -43,7 +43,7 @@ class Toy:
 
 
 def as_objects(value):
-    """A frame with texts as objects: rdata writes no others, and pandas has others where pyarrow is there."""
+    """Return a frame with texts as objects, the only kind of text that rdata writes."""
     if not isinstance(value, pd.DataFrame):
         return value
     return value.astype(dict.fromkeys(value.columns[value.dtypes == "str"], object))
@@ -55,9 +55,9 @@ def sha256(content):
 
 @contextmanager
 def server(content=b"", status=200, promised=None, headers=None, body=None):
-    """Serve some bytes at every address; gives the address and the list of paths asked for.
+    """Serve bytes at every path; yield the address and the list of requested paths.
 
-    Without `headers`, the answer says how many bytes come; `body` writes an answer of its own to a stream.
+    Without `headers`, the answer has a content length; `body` writes the answer to a stream itself.
     """
     asked = []
 
@@ -69,7 +69,7 @@ def server(content=b"", status=200, promised=None, headers=None, body=None):
             for name, value in (promise if headers is None else headers).items():
                 self.send_header(name, value)
             self.end_headers()
-            with suppress(ConnectionError):  # who asked may have heard enough
+            with suppress(ConnectionError):  # the client may have closed the connection
                 body(self.wfile) if body else self.wfile.write(content)
 
         def log_message(self, *_):
@@ -87,7 +87,7 @@ def server(content=b"", status=200, promised=None, headers=None, body=None):
 
 
 def add_r_files(toy, folder, score=90.0):
-    """A small file for each loader of R files."""
+    """Register a small file for each loader of R files."""
     games = {"date": [0.0, -1.0], "season": [1970.0, 1970.0], "neutral": [False, True]}
     games |= {"team1": ["TRH", "é"], "team2": ["é", "LAL"], "score1": [score, 2.0], "score2": [80.0, 2.0]}
     cars = {"mpg": [18.0, 15.5], "cylinders": [8.0, 4.0], "name": ["a", "b"]}

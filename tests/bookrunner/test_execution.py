@@ -33,39 +33,37 @@ CHAPTERS = {
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory):
-    """All ways to fail beside a chapter that is fine; the cells of one have two seconds each."""
-    first = "where: x, statement: x, chapter: 05_first, kind: cost"
+    """Run chapters that fail in all ways, and one that runs; only the first has a time limit."""
+    entry = "where: x, statement: x, chapter: 05_first, kind: cost"
     claims = (
-        f"- {{id: P1-01, {first}, verdict: holds}}\n- {{id: P1-02, {first}, verdict: not shown, note: x}}\n"
+        f"- {{id: P1-01, {entry}, verdict: holds}}\n- {{id: P1-02, {entry}, verdict: not shown, note: x}}\n"
     )
     project = write_project(tmp_path_factory.mktemp("ways"), claims, **CHAPTERS)
     slow, *others = CHAPTERS
-    return run(project, [slow], {}, cell_seconds=2) | run(project, others, {"seed": 3}, jobs=4)
+    return run(project, [slow], {}, cell_seconds=10) | run(project, others, {"seed": 3}, jobs=2)
 
 
 @pytest.mark.parametrize(
-    ("name", "summary", "report"),
+    ("name", "named", "report"),
     [
-        ("sleeps", "more than 2 s (--cell-time gives it more) in cell 3", ""),
-        ("bad", "ZeroDivisionError: division by zero in cell 3", "-> "),
-        ("exits", "the chapter ended before its last cell, as sys.exit() does, in cell 3", ""),
-        (
-            "crash",
-            "the kernel died (out of memory, or a crash in compiled code?) in cell 3",
-            "no memory left",
-        ),
+        ("sleeps", "--cell-time", ""),
+        ("bad", "ZeroDivisionError: division by zero", "----> 6 quotient(values[0], 0)"),
+        ("exits", "sys.exit()", ""),
+        ("crash", "kernel died", "no memory left"),
     ],
 )
-def test_each_way_to_fail_is_named_with_its_cell(outcomes, name, summary, report):
+def test_each_way_to_fail_is_named_with_its_cell(outcomes, name, named, report):
     outcome = outcomes[name]
-    assert (outcome.status, outcome.result.summary) == ("failed", summary)
+    assert outcome.status == "failed"
+    assert named in outcome.result.summary
+    assert outcome.result.summary.endswith("in cell 3")
     assert report in outcome.result.report
     assert not outcome.task.target.exists()
+    if name in ("bad", "exits"):
+        assert '"before\\n"' in outcome.task.failed.read_text()
 
 
-def test_a_failing_chapter_is_reported_and_the_others_are_kept(outcomes):
-    assert "----> 6 quotient(values[0], 0)" in outcomes["bad"].result.report
-    assert "return a / b" in outcomes["bad"].result.report
+def test_a_chapter_that_runs_is_kept_with_its_inputs(outcomes):
     good = outcomes["first"]
     assert good.status == "done"
     about = read_executed(good.task.target).run
@@ -73,10 +71,6 @@ def test_a_failing_chapter_is_reported_and_the_others_are_kept(outcomes):
     assert about["inputs"]["claim P1-01"]
     assert about["inputs"]["module bookrunner/ledger.py"]
     assert "module bookrunner/tasks.py" not in about["inputs"]
-
-
-def test_a_failed_notebook_is_kept(outcomes):
-    assert all('"before\\n"' in outcomes[name].task.failed.read_text() for name in ("bad", "exits"))
 
 
 def test_kernels_use_one_thread_each_unless_the_user_says_otherwise(monkeypatch, tmp_path):
@@ -89,9 +83,9 @@ def test_kernels_use_one_thread_each_unless_the_user_says_otherwise(monkeypatch,
     assert env["PREFLEARN_DATA"] == str(tmp_path / "mirror")
 
 
-def test_cells_are_told_as_they_begin(tmp_path):
-    chapter, told = write_project(tmp_path, "", first="print(1)").chapters[0], []
-    result = execution.execute(chapter.notebook, {"n": 3}, ["n"], str(tmp_path), begun=told.append)
+def test_cells_are_reported_as_they_begin(tmp_path):
+    (chapter,) = write_project(tmp_path, "", first="print(1)").chapters
+    begun = []
+    result = execution.execute(chapter.notebook, {"n": 3}, ["n"], str(tmp_path), begun=begun.append)
     assert result.summary == ""
-    # The injected cell is none of the reader's.
-    assert told == [f"cell {number} of 4" for number in (1, 2, 2, 3, 4)]
+    assert begun == [f"cell {number} of 4" for number in (1, 2, 2, 3, 4)]  # the injected one has no number

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from optional import skip_or_fail
 from scipy.optimize import minimize
 from scipy.special import log_ndtr, ndtr
 from scipy.stats import norm
@@ -29,28 +30,15 @@ from studies.ch15_proportions import PROPORTIONS, proportion_gram
 
 SCRIPT = Path(__file__).parents[2] / "book" / "_static" / "explorers.js"
 NODE = shutil.which("node")
-needs_node = pytest.mark.skipif(NODE is None, reason="no node here: explorers.js is not checked")
 
 GRAPH = {"items": ["a", "b", "c"], "pairs": [[1, 0], [2, 1]], "y": [1, 0]}
 MARGINS = {"preferences": [[2.0, 1.0]], "ties": [[0.5, 0.0]]}
-PURSUIT = {
-    "train": [[0.0, 0, 1.0], [1.0, 0, 2.0], [2.0, 1, 3.0], [4.0, 1, 0.0]],
-    "valid": [[0.5, 0, 1.0], [1.5, 0, 1.5]],
-    "gamma": 1.0,
-    "mix": [0, 1],
-    "basis": [[3], [2]],
-    "coefficients": [[[-3.0]], [[3.0]]],
-    "losses": [[20.0, 2.0], [14.0, 5.0]],
-    "errors": [[0.5, 0.0], [0.5, 0.5]],
-}
 TIMELINES = {
     "players": ["a", "b"],
     "years": [2000.0, 2000.5, 2001.0],
     "mean": [[np.nan, 1.0, 1.5], [0.0, -1.0, np.nan]],
     "std": [[np.nan, 0.5, 0.25], [1.0, 0.001, np.nan]],
 }
-BIAS = {"items": ["a", "b"], "lambda": [2.0, 1.0], "bias": [0.5, -1.0], "scores": [[1.0, 0.0], [2.0, 0.0]]}
-
 SIGNED = ("arithmetic", "geometric", "signed min-max")
 OTHERS = ("difference", "clipped", "softened", "min-max", "approximate", "graded")
 NAMES = (*SIGNED, *(f"{name}, 0 positive" for name in SIGNED), *OTHERS)
@@ -58,7 +46,7 @@ NAMES = (*SIGNED, *(f"{name}, 0 positive" for name in SIGNED), *OTHERS)
 
 @pytest.fixture
 def shown(monkeypatch):
-    """What explorers show, as if in a notebook: a list of bundles."""
+    """Collect what explorers show in a notebook, as a list of bundles."""
     bundles = []
     monkeypatch.setattr(parameters, "running_shell", lambda: object())
     monkeypatch.setattr("IPython.display.display", lambda bundle, raw: bundles.append(bundle))
@@ -71,18 +59,20 @@ def show(kind="graph", data=GRAPH, alt="What is seen.", **rest):
     explorer(kind, data, fallback=figure, alt=alt, **rest)
 
 
+def inline_json(bundle):
+    return json.loads(bundle["text/html"].partition('json">')[2].partition("</script>")[0])
+
+
 def test_html_holds_the_data_and_the_figure(shown):
     data = MARGINS | {"preferences": np.array(MARGINS["preferences"]), "note": np.float64(0.5)}
-    show("margins", data, caption_state="Here nothing is stretched.")
+    show("margins", data, alt="What\n is  seen.", caption_state="Here nothing is stretched.")
     text = shown[0]["text/html"]
     assert text.startswith('<div class="explorer" data-explorer="margins">')
-    inline = re.search(r'<script type="application/json">(.*?)</script>', text)
-    assert json.loads(inline[1]) == MARGINS | {"note": 0.5}
+    assert inline_json(shown[0]) == MARGINS | {"note": 0.5}
     picture = re.search(r'<img src="data:image/svg\+xml;base64,([^"]+)" alt="What is seen.">', text)
     assert b"<svg" in base64.b64decode(picture[1])
     assert "<p>Here nothing is stretched.</p>" in text
-    assert shown[0]["text/plain"] == "[explorer margins] What is seen. Here nothing is stretched."
-    show("margins", data, alt="What\n is  seen.", caption_state="Here nothing is stretched.")
+    show("margins", data, caption_state="Here nothing is stretched.")
     assert shown[1] == shown[0]
 
 
@@ -93,70 +83,42 @@ def test_texts_cannot_end_the_script_or_the_attribute(shown):
     assert text.count("</script>") == text.count("<script") == 1
     assert "<!--" not in text
     assert "\u2028" not in text
-    assert json.loads(text.partition('json">')[2].partition("</script>")[0])["items"][0] == name
+    assert inline_json(shown[0])["items"][0] == name
     assert 'alt="a &quot;quoted&quot; &lt;b&gt;"' in text
     assert "<p>&lt;i&gt; &amp; so on</p>" in text
-
-
-def inline(bundle):
-    return bundle["text/html"].partition('json">')[2].partition("</script>")[0]
 
 
 def test_timelines_are_rounded_and_gaps_have_std_0(shown):
     show("timelines", TIMELINES | {"chosen": np.array(["b", "a"])})
     expected = {"chosen": ["b", "a"], "mean": [[0, 1, 1.5], [0, -1, 0]]}
     expected["std"] = [[0, 0.5, 0.25], [1, 0.001, 0]]
-    assert json.loads(inline(shown[0])) == TIMELINES | expected
+    assert inline_json(shown[0]) == TIMELINES | expected
 
 
 @pytest.mark.parametrize(
-    ("kind", "data", "message"),
+    ("kind", "data", "options", "named"),
     [
-        ("grahp", GRAPH, "the explorer is 'grahp'; expected one of"),
-        ("graph", {"items": ["a", "b"], "pairs": [[1, 0]]}, "expected 'y'"),
-        (
-            "graph",
-            GRAPH | {"y": [1]},
-            r"the shape of data\['y'\] is \(1,\); expected \(m\) with {'n': 3, 'm': 2}",
-        ),
-        ("graph", GRAPH | {"pairs": [1, 0]}, r"is \(2,\); expected \(m, 2\)"),
-        ("match", {"players": "ab", "mean": [1, 2], "std": 1}, r"'players'\] is \(\); expected \(2\)"),
-        ("graph", GRAPH | {"more": {1, 2}}, "data\\['more'\\]: 'set' object has no attribute"),
-        ("graph", GRAPH | {"more": np.inf}, "data\\['....'\\].*finite numbers"),
-        ("margins", MARGINS | {"ties": [[0.5, np.nan]]}, "data\\['....'\\].*finite numbers"),
-        ("timelines", {"players": ["a", "b"], "years": [1], "mean": [[1], [2]]}, "expected 'std'"),
-        ("timelines", TIMELINES | {"mean": np.full((2, 3), np.inf)}, "data\\['....'\\].*finite numbers"),
-        (
-            "timelines",
-            TIMELINES | {"years": [1, 2, 10**400]},
-            r"data\['years'\]\[2\] is 10+\.\.\.; expected a number",
-        ),
-        (
-            "graph",
-            GRAPH | {"y": [1, 10**400]},
-            r"data\['y'\]: a number is 10+\.\.\.; expected a finite number",
-        ),
-        ("graph", GRAPH | {"y": [1, 10**5000]}, r"data\['y'\]: .*; expected texts and finite numbers"),
-        ("graph", None, "data is None; expected a mapping of names to values: items n, pairs m 2"),
-        (["graph"], GRAPH, r"the explorer is \['graph'\]; expected one of"),
-        (10**5000, GRAPH, "the explorer is a int; expected one of"),
+        ("grahp", GRAPH, {}, "'grahp'"),
+        ("graph", {"items": ["a", "b"], "pairs": [[1, 0]]}, {}, "'y'"),
+        ("graph", GRAPH | {"y": [1]}, {}, r"'y'.*\(1,\)"),
+        ("graph", GRAPH | {"pairs": [1, 0]}, {}, r"'pairs'.*\(2,\)"),
+        ("graph", GRAPH | {"more": {1, 2}}, {}, "'more'"),
+        ("graph", GRAPH | {"y": [1, 10**400]}, {}, "'y'"),
+        ("timelines", TIMELINES | {"years": [1, 2, 10**400]}, {}, "'years'"),
+        ("graph", GRAPH, {"alt": "  "}, "alternative text"),
+        ("graph", GRAPH, {"fallback": None}, "fallback"),
     ],
     ids=checks.shown,
 )
-def test_wrong_data_are_named(kind, data, message):
-    with pytest.raises(ValueError, match=message):
-        show(kind, data)
-    for alt in ("  ", None):
-        with pytest.raises(ValueError, match="alternative text"):
-            show(alt=alt)
-    with pytest.raises(ValueError, match="fallback is None; expected a matplotlib Figure"):
-        explorer("graph", GRAPH, fallback=None, alt="What is seen.")
-    with pytest.raises(ValueError, match="caption_state is None; expected a sentence"):
-        show(caption_state=None)
+def test_bad_arguments_are_named(kind, data, options, named):
+    with pytest.raises(ValueError, match=named):
+        explorer(kind, data, **{"fallback": Figure(), "alt": "What is seen."} | options)
 
 
 def in_node(code, data):
-    """What `code`, a function of (script, data), returns in node."""
+    """Return what `code`, a function of (script, data), returns in node."""
+    if NODE is None:
+        skip_or_fail("node is not installed")
     program = (
         f"const script = require({json.dumps(str(SCRIPT))}), text = require('fs').readFileSync(0, 'utf8');"
         f"console.log(JSON.stringify(({code})(script, JSON.parse(text))))"
@@ -166,7 +128,6 @@ def in_node(code, data):
     return json.loads(done.stdout)
 
 
-@needs_node
 def test_margins_agree_with_the_solvers():
     stretches, sets, expected = [0.25, 0.5, 1.0, 1.7, 4.0], [], []
     for seed in (3, 7, 49):
@@ -196,7 +157,6 @@ def test_margins_agree_with_the_solvers():
     assert np.allclose(values, [row[2:] for row in expected], rtol=1e-6)
 
 
-@needs_node
 def test_graphs_agree_with_least_squares():
     rng, cases = np.random.default_rng(0), [{"pairs": [], "y": []}]
     every = np.array([(a, b) for a in range(5) for b in range(a)])
@@ -217,7 +177,6 @@ def test_graphs_agree_with_least_squares():
         assert found["count"] == 5 - found["rank"] == len(set(found["component"]))
 
 
-@needs_node
 def test_bias_between_knots_is_that_of_the_path():
     pairs, y = four_items(2)
     flipped, y_tilde = pairs.flipped(y)
@@ -240,7 +199,6 @@ def test_bias_between_knots_is_that_of_the_path():
     assert abs(path.bias(1 / crossing)) < 1e-9
 
 
-@needs_node
 def test_ranking_path_between_knots_is_that_of_the_package():
     rng = np.random.default_rng(0)
     X, classes = rng.normal(size=(14, 2)), np.repeat([1.0, 0.0], 7)
@@ -275,10 +233,6 @@ def test_ranking_path_between_knots_is_that_of_the_package():
         assert found["validation"] == np.mean(wrong)
     first = in_node("(script, data) => script.rankingPath(data).at(1e9)", data)
     assert first["lambda"] == knots[0]  # beyond the path: its end
-    choice = path.select(valid, y_valid)
-    code = "(script, {data, lam}) => script.rankingPath(data).at(lam)"
-    chosen = in_node(code, {"data": data, "lam": choice.lam})
-    assert chosen["validation"] == pytest.approx(choice.loss)
     code = "(script, data) => (({steps, step}) => [steps, steps.map(step)])(script.rankingPath(data))"
     steps, back = in_node(code, data)
     assert [steps[0], steps[-1]] == [knots[-1], knots[0]]  # the slider reaches both ends
@@ -289,7 +243,6 @@ def test_ranking_path_between_knots_is_that_of_the_package():
     assert np.allclose([g for _, g in straight], lines, atol=1e-7)
 
 
-@needs_node
 def test_pursuit_step_by_step_is_that_of_the_package():
     rng, mixes, gamma, size = np.random.default_rng(0), [0, 0.3, 1], 20.0, 6
     x, scores, places = rng.uniform(size=21).round(3), rng.normal(size=21).round(3), rng.uniform(size=9)
@@ -334,16 +287,14 @@ def test_pursuit_step_by_step_is_that_of_the_package():
 
 MATCHES = [  # prior means and standard deviations; wide priors, and an outsider's win
     ([0.0, 0.0], [1.0, 1.0]),
-    ([-1.0, 1.0], [2.0, 1.5]),
     ([2.5, -0.5], [0.5, 4.0]),
-    ([-3.0, 3.0], [4.0, 4.0]),
     ([-1.0, 5.0], [0.5, 0.5]),
     ([5.0, -1.0], [4.0, 0.5]),
 ]
 
 
 def bound(mean, std, place, spread):
-    """Of the log evidence, by independent Gaussians (place, spread): E log Phi(s1 - s2) - KL(q | prior)."""
+    """Return E log Phi(s1 - s2) - KL(q | prior) of independent Gaussians q (place, spread)."""
     t = np.linspace(-10, 10, 401)
     lead = place[0] - place[1] + np.hypot(*spread) * t
     divergence = np.log(std / spread) + (spread**2 + (place - mean) ** 2) / (2 * std**2) - 0.5
@@ -352,7 +303,7 @@ def bound(mean, std, place, spread):
 
 @pytest.fixture(params=MATCHES)
 def match(request):
-    """Mean and deviation beforehand, scores on a grid, the density there, and what the script says."""
+    """Return prior mean and deviation, scores on a grid, the joint density there, and the script's answer."""
     mean, std = map(np.array, request.param)
     scores = mean[:, None] + std[:, None] * np.linspace(-10, 10, 601)
     one, other = norm.pdf(scores, mean[:, None], std[:, None])
@@ -365,7 +316,6 @@ def match(request):
     return mean, std, scores, joint, in_node(code, data)
 
 
-@needs_node
 def test_exact_posterior_of_a_match_and_expectation_propagation(match):
     _, _, (first, second), joint, found = match
     steps, total = np.array([first[1] - first[0], second[1] - second[0]]), joint.sum()
@@ -389,7 +339,6 @@ def test_exact_posterior_of_a_match_and_expectation_propagation(match):
     assert ep["difference"][1] > spread
 
 
-@needs_node
 def test_reverse_kl_of_a_match_has_the_greatest_bound(match):
     mean, std, *_, found = match
     kl, exact = found["kl"], found["exact"]
@@ -400,17 +349,15 @@ def test_reverse_kl_of_a_match_has_the_greatest_bound(match):
     best = minimize(loss, np.zeros(4), method="BFGS", options={"gtol": 1e-7})
     assert np.allclose(kl["mean"], mean + std * best.x[:2], atol=1e-5)
     assert np.allclose(kl["std"], std * np.exp(best.x[2:]), atol=1e-5)
-    assert kl["evidence"] == pytest.approx(bound(mean, std, np.array(kl["mean"]), np.array(kl["std"])))
     assert kl["evidence"] == pytest.approx(-best.fun, abs=1e-9)
     assert kl["evidence"] < exact["evidence"]
     assert np.all(np.array(kl["std"]) < exact["std"])
-    lead = np.subtract(*kl["mean"]), np.hypot(*kl["std"])
-    assert kl["difference"] == pytest.approx(lead)
-    assert kl["again"] == pytest.approx(ndtr(lead[0] / np.hypot(1, lead[1])))
+    difference = np.subtract(*kl["mean"]), np.hypot(*kl["std"])
+    assert kl["difference"] == pytest.approx(difference)
+    assert kl["again"] == pytest.approx(ndtr(difference[0] / np.hypot(1, difference[1])))
 
 
-@needs_node
-def test_timelines_are_linear_and_chances_those_of_the_package(shown):
+def test_timelines_are_linear_and_probabilities_those_of_the_package(shown):
     show("timelines", TIMELINES)
     code = """(script, {data, times, pairs}) => {
         const lines = script.scoreTimelines(data);
@@ -419,33 +366,32 @@ def test_timelines_are_linear_and_chances_those_of_the_package(shown):
                     lines.chance({mean: m1, std: s1}, {mean: m2, std: s2}))};
     }"""
     rng = np.random.default_rng(0)
-    pairs = np.column_stack([rng.normal(size=(40, 2)) * [2, 2], rng.uniform(0.001, 3, (40, 2))])
+    pairs = np.column_stack([rng.normal(0, 2, (40, 2)), rng.uniform(0.001, 3, (40, 2))])
     pairs[0] = 6, -6, 0.001, 0.001  # far out
     times = [1999.9, 2000, 2000.1, 2000.5, 2000.6, 2000.75, 2001, 2001.1]
-    found = in_node(code, {"data": json.loads(inline(shown[0])), "times": times, "pairs": pairs.tolist()})
-    inside = [[k for k in range(8) if begin <= times[k] <= begin + 0.5] for begin in (2000.5, 2000)]
-    years, rows = TIMELINES["years"], zip(found["at"], inside, (slice(1, 3), slice(0, 2)), strict=True)
-    for i, (values, here, grid) in enumerate(rows):
-        assert [k for k in range(8) if values[k] is not None] == here
-        for name in ("mean", "std"):
-            expected = np.interp(np.array(times)[here], years[grid], TIMELINES[name][i][grid])
-            assert np.allclose([values[k][name] for k in here], expected, atol=1e-12)
+    found = in_node(code, {"data": inline_json(shown[0]), "times": times, "pairs": pairs.tolist()})
+    for values, inside, *rows in zip(
+        found["at"], ([3, 4, 5, 6], [1, 2, 3]), TIMELINES["mean"], TIMELINES["std"], strict=True
+    ):
+        assert [k for k, value in enumerate(values) if value is not None] == inside
+        for name, row in zip(("mean", "std"), rows, strict=True):
+            known = np.isfinite(row)
+            expected = np.interp(
+                np.array(times)[inside], np.array(TIMELINES["years"])[known], np.array(row)[known]
+            )
+            assert np.allclose([values[k][name] for k in inside], expected, atol=1e-12)
     assert found["pieces"] == [[0], [2]]
     for (m1, m2, s1, s2), chance in zip(pairs, found["chances"], strict=True):
         expected = Probit().probabilities([m1 - m2], [s1**2 + s2**2])[0]
         assert chance == pytest.approx(expected[1], rel=1e-9)
-        assert chance == pytest.approx(ndtr((m1 - m2) / np.sqrt(1 + s1**2 + s2**2)))
 
 
-@needs_node
 def test_labels_keep_apart_and_within_the_plot():
     rng = np.random.default_rng(0)
     cases = [[[100, 15], [130, 15]], [[100, 15], [100, 15]], [[0, 30], [10, 15], [250, 30]]]
     cases += [[[middle, 30] for middle in np.sort(rng.uniform(24, 258, 4))] for _ in range(40)]
-    code = "(script, cases) => cases.map(wishes => script.apart(wishes, 24, 258))"
-    answers = in_node(code, cases)
-    assert answers[0] == [100, 130]  # nothing moves
-    assert answers[1] == [92.5, 107.5]  # both move half the way
+    answers = in_node("(script, cases) => cases.map(wishes => script.apart(wishes, 24, 258))", cases)
+    assert answers[:2] == [[100, 130], [92.5, 107.5]]  # nothing moves; both move half the way
     for wishes, middles in zip(cases, answers, strict=True):
         height = np.array(wishes)[:, 1]
         assert np.all(np.diff(middles) >= (height[1:] + height[:-1]) / 2 - 1e-9)
@@ -459,7 +405,7 @@ IN_WORDS = """const told = value =>
 
 
 def fractions(values):
-    """A list of [numerator, denominator] as texts."""
+    """Return fractions from a list of [numerator, denominator] as texts."""
     return [Fraction(int(n), int(d)) for n, d in values]
 
 
@@ -468,7 +414,7 @@ def test_explorer_knows_the_proportions_of_the_package():
 
 
 def check_verdict(K, found):
-    """An answer of `semidefinite` against the package's, and a witness by itself."""
+    """Compare an answer of `semidefinite` with the package's, and evaluate its counterexample."""
     certificate = psd_certificate(K)
     assert found["psd"] is certificate.psd
     if found["psd"]:
@@ -483,7 +429,6 @@ def check_verdict(K, found):
     assert x @ K @ x == value < 0
 
 
-@needs_node
 @pytest.mark.parametrize("name", NAMES)
 def test_proportions_and_verdicts_are_those_of_the_package(name):
     rng, cases = np.random.default_rng(0), []
@@ -507,7 +452,6 @@ def test_proportions_and_verdicts_are_those_of_the_package(name):
         check_verdict(expected, verdict)
 
 
-@needs_node
 @pytest.mark.parametrize(
     ("name", "same"),
     [
@@ -534,7 +478,6 @@ def test_stretched_differences_have_their_limit(name, same):
     assert {verdict["psd"] for verdict in answers} == {True, name == "clipped"}
 
 
-@needs_node
 def test_semidefinite_is_exact_for_any_symmetric_matrix():
     rng, matrices = np.random.default_rng(0), [[[0, 1], [1, 0]], [[0, 3], [3, 7]], [[0]], [[-1]]]
     for n in [*range(1, 7)] * 50:
@@ -548,15 +491,9 @@ def test_semidefinite_is_exact_for_any_symmetric_matrix():
     for K, verdict in zip(matrices, answers, strict=True):
         check_verdict(np.array(K, dtype=object), verdict)
     assert 100 < sum(verdict["psd"] for verdict in answers) < len(answers) - 100
-    witnesses = [max(abs(int(entry)) for entry in verdict["x"]) for verdict in answers if not verdict["psd"]]
-    assert sorted(witnesses)[len(witnesses) // 2] <= 3  # readers get small numbers
 
 
-@needs_node
-@pytest.mark.parametrize(
-    ("value", "digits", "text"),
-    [(-0.001, 2, "0.00"), (0.125, 2, "0.13"), (-1.5, 1, "−1.5"), (12, 0, "12"), ("Infinity", 2, "∞")],
-)
-def test_numbers_as_readers_see_them(value, digits, text):
-    code = "(script, [value, digits]) => script.number(Number(value), digits)"
-    assert in_node(code, [value, digits]) == text
+def test_numbers_are_written_for_readers():
+    cases = [(-0.001, 2, "0.00"), (0.125, 2, "0.13"), (-1.5, 1, "−1.5"), (12, 0, "12"), ("Infinity", 2, "∞")]
+    code = "(script, cases) => cases.map(([value, digits]) => script.number(Number(value), digits))"
+    assert in_node(code, [case[:2] for case in cases]) == [case[2] for case in cases]

@@ -11,27 +11,31 @@ def test_a_failing_write_leaves_the_old_file_and_no_other(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_lock_that_finds_no_room_is_named(tmp_path):
-    resource = pytest.importorskip("resource")
+def test_a_lock_on_a_full_disk_is_named(tmp_path):
+    resource = pytest.importorskip("resource")  # not on Windows
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
     try:
-        with pytest.raises(OSError, match=r"can't write: .*a\.lock"), locked(tmp_path / "a.lock", "this"):
+        with pytest.raises(OSError, match=r"a\.lock"), locked(tmp_path / "a.lock", "this"):
             pass
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    with locked(tmp_path / "a.lock", "this"):  # it was let go
+    with locked(tmp_path / "a.lock", "this"):  # it was released
         pass
 
 
 @pytest.mark.parametrize(
-    "text", ["a: 1\nb: 2\na: 3", "- {x: {a: 1, 'a': 1}}", "!!bool maybe", "!!timestamp soon"]
+    ("text", "named"),
+    [
+        ("a: 1\nb: 2\na: 3", "'a'"),
+        ("- {x: {a: 1, 'a': 1}}", "'a'"),
+        ("!!bool maybe", "'maybe'"),
+        ("!!timestamp soon", "YAML"),
+    ],
 )
-def test_what_yaml_reads_with_a_loss_is_refused(tmp_path, text):
+def test_yaml_that_would_lose_something_is_an_error(tmp_path, text, named):
     (tmp_path / "x.yml").write_text(text)
-    with pytest.raises(
-        ValueError, match=r"^x\.yml is not valid YAML: ('a' is there twice in .*line|'maybe'|'None)"
-    ):
+    with pytest.raises(ValueError, match=rf"x\.yml.*{named}"):
         read_yaml(tmp_path / "x.yml")
 
 

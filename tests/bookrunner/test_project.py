@@ -17,7 +17,7 @@ def project(tmp_path):
 def test_chapters_have_several_names(project):
     for name in ("01_first", "first", "01", "1", "notebooks/01_first.ipynb"):
         assert project.chapter(name).name == "01_first"
-    with pytest.raises(ValueError, match=r"no chapter '7'; expected one of \['01_first'\]"):
+    with pytest.raises(ValueError, match=r"'7'.*'01_first'"):
         project.chapter("7")
 
 
@@ -31,23 +31,25 @@ def test_a_page_without_a_number_is_built_where_the_contents_name_it(project):
     assert project.chapter("use_first").path == project.notebooks / "use_first.ipynb"
     assert project.chapter("first").name == "01_first"
     for name in ("use", "scratch", ""):
-        with pytest.raises(ValueError, match="there is no chapter"):
+        with pytest.raises(ValueError, match=repr(name)):
             project.chapter(name)
 
 
-def test_parameters_are_read_from_the_tagged_cell(project):
-    chapter = project.chapters[0]
+def test_parameters_are_read_from_the_tagged_cell_and_have_its_types(project):
+    (chapter,) = project.chapters
     assert chapter.parameters == {"profile": "quick", "seed": 0, "n": 10}
     assert chapter.checked_parameters({"seed": 0, "n": 11}) == {"n": 11}
     assert chapter.checked_parameters({"seed": False}) == {"seed": False}
-    with pytest.raises(ValueError, match=r"no parameter 'sed'; expected one of \['n', 'profile', 'seed'\]"):
+    texts = {"seed": "3", "n": "10", "profile": "full"}
+    assert chapter.checked_parameters(texts) == {"seed": 3, "profile": "full"}
+    with pytest.raises(ValueError, match=r"'sed'.*'seed'"):
         chapter.checked_parameters({"sed": 1})
 
 
 MARKDOWN = {"cell_type": "markdown", "id": "a", "source": "# x", "metadata": {}}
 
 
-def _with(*cells):
+def notebook_with(*cells):
     return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
 
 
@@ -58,51 +60,45 @@ def _with(*cells):
         "[]",
         "\xff",
         "[" * 100_000,
-        _with("x"),
-        _with(MARKDOWN | {"metadata": {"tags": None}}),
-        _with(MARKDOWN | {"source": ["a", 2]}),
+        notebook_with("x"),
+        notebook_with(MARKDOWN | {"metadata": {"tags": None}}),
+        notebook_with(MARKDOWN | {"source": ["a", 2]}),
     ],
 )
 def test_a_broken_notebook_is_named(tmp_path, text):
     path = tmp_path / "03_x.ipynb"
     path.write_text(text, encoding="latin-1")
-    with pytest.raises(ValueError, match=r"^03_x\.ipynb is not a notebook: ."):
+    with pytest.raises(ValueError, match=r"03_x\.ipynb"):
         Chapter(path).parameters  # noqa: B018
-    path.write_text(_with(MARKDOWN))
+    path.write_text(notebook_with(MARKDOWN))
     assert Chapter(path).parameters == {}
 
 
-@pytest.mark.parametrize("source", ["seed = = 0", "seed = 0\n  n = 1", "seed = " + "(" * 500, "-" * 100_000])
-def test_a_typo_among_the_parameters_is_named(tmp_path, source):
+@pytest.mark.parametrize(
+    ("source", "named"),
+    [
+        ("seed = = 0", r"03_x\.ipynb.*parameters"),
+        ("seed = " + "(" * 500, r"03_x\.ipynb.*parameters"),
+        ("-" * 100_000, r"03_x\.ipynb.*parameters"),
+        ("profile = 'ful'\nodd = {[1]: 2}\nseed = 0", "chapter 03_x.*'ful'"),
+    ],
+)
+def test_a_bad_cell_of_parameters_is_named(tmp_path, source, named):
     path = write_notebook(tmp_path / "03_x.ipynb")
     edit_notebook(path, lambda nb: nb["cells"][1].update(source=source))
-    with pytest.raises(ValueError, match=r"^03_x\.ipynb: the cell of parameters is not valid Python"):
+    with pytest.raises(ValueError, match=named):
         Chapter(path).checked_parameters({"seed": 1})
 
 
-def test_parameters_are_typed_by_the_cell(project):
-    found = project.chapters[0].checked_parameters({"seed": "3", "n": "10", "profile": "full"})
-    assert found == {"seed": 3, "profile": "full"}
-
-
-@pytest.mark.parametrize("profile", ["'ful'", "3", "'../../../elsewhere'"])
-def test_an_unknown_profile_as_the_default_is_refused(project, profile):
-    (chapter,) = project.chapters
-    parameters = f"profile = {profile}\nodd = {{[1]: 2}}"
-    edit_notebook(chapter.path, lambda nb: nb["cells"][1].update(source=parameters))
-    with pytest.raises(ValueError, match=r"^chapter 01_first: profile is .*; expected one of"):
-        Chapter(chapter.path).checked_parameters({})
-
-
-def test_project_is_found_from_a_folder_inside(project, tmp_path_factory, monkeypatch):
+def test_a_project_is_found_from_a_folder_inside(project, tmp_path_factory, monkeypatch):
     assert find_project(project.notebooks).root == project.root
     monkeypatch.setenv("PREFLEARN_ROOT", str(tmp_path_factory.mktemp("empty")))
-    with pytest.raises(ValueError, match="expected a checkout of preflearn"):
+    with pytest.raises(ValueError, match="checkout"):
         find_project()
 
 
-def test_numerical_libraries_of_this_suite_were_told_their_threads():
-    # In a process of its own: in this one a library may have lowered its number since.
+def test_numerical_libraries_of_this_suite_use_one_thread():
+    # In a process of its own, since a library may lower its number of threads while it runs.
     code = "import numpy, threadpoolctl as t; print({p['num_threads'] for p in t.threadpool_info()})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == f"{{{os.environ['OPENBLAS_NUM_THREADS']}}}"

@@ -26,7 +26,7 @@ def root(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_table_survives_recording_bit_by_bit(emitted, root):
+def test_a_recorded_table_is_read_back_exactly(emitted, root):
     values = np.random.default_rng(0).standard_normal(50) * 10.0 ** np.arange(-25, 25)
     table = pd.DataFrame({"x": values, "n": range(50), "who": ["a, b"] * 50})
     record("errors", table)
@@ -38,7 +38,7 @@ def test_a_table_survives_recording_bit_by_bit(emitted, root):
     assert back.attrs == about
 
 
-@pytest.mark.parametrize("text", ["a\rb", "a\nb", "a\r\nb", '"', ",\r", "#", "None", "NA"])
+@pytest.mark.parametrize("text", ["a\rb", "a\nb", '"', "#", "None", "NA"])
 def test_texts_are_read_back(text):
     table = pd.DataFrame({"n": [1, 2], "x": [0.5, np.nan], "who": ["plain", text]})
     pd.testing.assert_frame_equal(records.parsed_table(records.csv_text(table)), table, check_exact=True)
@@ -56,7 +56,7 @@ def test_scalars_are_kept_as_they_are(scalars):
     assert frame.to_dict("records") == [scalars]
 
 
-def test_index_is_kept_if_named(emitted):
+def test_an_index_is_kept_if_it_is_named(emitted):
     frame = pd.DataFrame({"n": ["a", "b", "a"], "x": [1.0, 2.0, 4.0]})
     record("means", frame.groupby("n").mean())
     record("some", frame[frame.x > 1])
@@ -64,43 +64,27 @@ def test_index_is_kept_if_named(emitted):
 
 
 @pytest.mark.parametrize(
-    ("name", "table", "message"),
+    ("name", "table", "options", "named"),
     [
-        ("Errors", {"x": 1}, "name is 'Errors'"),
-        ("fit", {"x": float("nan")}, "'x' of the record 'fit' is nan"),
-        ("fit", {"x": [1, 2]}, r"'x' of the record 'fit' is \[1, 2\]; expected a finite number or a text"),
-        ("fit", 3, "the table 'fit' is 3; expected a DataFrame"),
-        ("fit", {}, r"the shape of the table 'fit' is \(1, 0\); expected at least one"),
-        ("fit", pd.DataFrame({"x": [1]}, index=["a"]), "index of the table 'fit' has no name"),
-        ("fit", pd.DataFrame([[1, 2]], columns=["a", "a"]), "expected distinct names"),
-        ("fit", pd.DataFrame([[1, 2]]), "expected distinct names"),
-        ("fit", pd.DataFrame({"x": []}), r"the shape of the table 'fit' is \(0, 1\)"),
-        ("columns", {"x": 1}, "name is 'columns'; expected another: a sweep explains its columns"),
-        (10**5000, {"x": 1}, "name is a int; expected lower case"),
-        ("a" * 5000, {"x": 1}, r"name is 'a{56}\.\.\.; expected lower case"),
-        ("fit", {"x": 10**400}, r"'x' of the record 'fit' is 10+\.\.\.; expected a finite number"),
+        ("Errors", {"x": 1}, {}, "'Errors'"),
+        ("columns", {"x": 1}, {}, "'columns'"),
+        ("fit", {"x": float("nan")}, {}, "'x'.*'fit'"),
+        ("fit", {"x": 10**400}, {}, "'x'.*'fit'"),
+        ("fit", 3, {}, "'fit'"),
+        ("fit", pd.DataFrame({"x": [1]}, index=["a"]), {}, "index.*'fit'"),
+        ("fit", pd.DataFrame([[1, 2]], columns=["a", "a"]), {}, "names"),
+        ("fit", pd.DataFrame({"x": []}), {}, "'fit'"),
+        ("fit", pd.DataFrame({"n": [1], "x": [1]}), {"keys": ["n", "m"]}, "'m'"),
+        ("fit", pd.DataFrame({"n": [1, 1], "x": [1, 2]}), {"keys": ["n"]}, "'n': 1.*keys"),
     ],
     ids=checks.shown,
 )
-def test_record_refuses(name, table, message):
-    with pytest.raises(ValueError, match=message):
-        record(name, table)
+def test_bad_records_are_named(name, table, options, named):
+    with pytest.raises(ValueError, match=named):
+        record(name, table, **options)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"keys": ["n", "m"]}, r"the list of columns of 'fit' is \['n', 'x'\]; expected also \['m'\]"),
-        ({"timings": ["s"]}, r"expected also \['s'\]"),
-        ({"keys": ["n"]}, r"two rows {'n': 1}; expected keys that tell them apart"),
-    ],
-)
-def test_keys_and_timings_are_columns_and_keys_tell_rows_apart(options, message):
-    with pytest.raises(ValueError, match=message):
-        record("fit", pd.DataFrame({"n": [1, 1], "x": [0.5, 0.6]}), **options)
-
-
-def test_what_goes_with_a_table_says_how_to_compare_it(emitted):
+def test_a_payload_says_how_to_compare_its_table(emitted):
     record("none", pd.DataFrame({"n": []}), keys=["n"])  # no row of the quick run is one of the full run
     record("fit", {"loss": 0.5, "s": 0.1}, rtol=1e-3, timings=["s"])
     plain = {"rtol": 1e-6, "atol": 1e-9, "flips": 0.0, "columns": {}}
@@ -109,28 +93,27 @@ def test_what_goes_with_a_table_says_how_to_compare_it(emitted):
     assert emitted[1] == plain | {"name": "fit", "csv": "loss,s\n0.5,0.1\n"} | compared
 
 
-def test_recorded_is_none_before_a_full_run(root):
+def test_a_table_is_none_before_a_full_run(root):
     assert recorded("03_lemma", "errors") is None
-    with pytest.raises(ValueError, match=r"chapter is '\.\./x'"):
+    with pytest.raises(ValueError, match=r"'\.\./x'"):
         recorded("../x", "errors")
 
 
-def test_published_reads_comments_and_lists_what_there_is(root):
+def test_published_tables_have_comments(root):
     write_atomically(root / "data/published/P1_table_3.csv", '# source: "Table 3"\n# plain words\nauc\n0.5\n')
     table = published("P1_table_3")
     assert table.auc.tolist() == [0.5]
     assert table.attrs == {"source": "Table 3"}
-    with pytest.raises(ValueError, match=r"the published table is 'P9'; expected one of \['P1_table_3'\]"):
-        published("P9")
-    with pytest.raises(ValueError, match=r"the published table is '../pyproject'; expected one of"):
-        published("../pyproject")
+    for name in ("P9", "../pyproject"):
+        with pytest.raises(ValueError, match=f"'{name}'.*'P1_table_3'"):
+            published(name)
 
 
 # [Venuto2017], Figure 2 and section 4.2
 
 
-@pytest.mark.parametrize(("divisor", "share"), [(1, 0.2699), (50, 0.9069), (58, 0.9966), (59, 1), (100, 1)])
-def test_the_margins_of_figure_2(divisor, share):
+@pytest.mark.parametrize(("divisor", "ratio"), [(1, 0.2699), (50, 0.9069), (58, 0.9966), (59, 1), (100, 1)])
+def test_margins_of_the_points_of_figure_2(divisor, ratio):
     """QP over LP on the first 50 pairs, as drawn: apart unscaled, equal where the paper divides by 100."""
     table = published("P1_figure_2")
     assert table["y"].value_counts().to_dict() == {0: 89, 1: 50, -1: 50}
@@ -141,7 +124,7 @@ def test_the_margins_of_figure_2(divisor, share):
     pairs, y = Pairs.from_arrays(D, np.zeros_like(D)), figure["y"].to_numpy()
     lp, qp = MarginLP().fit(pairs, y), MarginQP().fit(pairs, y)
     assert lp.margin_ == pytest.approx(0.4469792487, rel=1e-9)
-    assert qp.margin_ / lp.margin_ == pytest.approx(share, rel=1e-9 if share == 1 else 1e-3)
+    assert qp.margin_ / lp.margin_ == pytest.approx(ratio, rel=1e-9 if ratio == 1 else 1e-3)
     np.testing.assert_array_equal(lp.predict(pairs), y)
 
 
@@ -162,7 +145,7 @@ def test_the_tables_of_p2():
 
 
 def test_the_tables_of_p3():
-    """Table 5 repeats Table 1, half the scores make all numbers but one worse, one row is not printed."""
+    """Table 5 repeats Table 1, and half the scores make all numbers but one worse."""
     tables = published("P3_tables")
     assert tables.groupby(["table", "task"]).size().to_list() == [18, 21, 18, 21, 21, 18]
     wide = tables.pivot(index=["table", "task", "method"], columns="group", values="value")
@@ -173,13 +156,9 @@ def test_the_tables_of_p3():
     crrp, regression = wide.loc[5, "ranking"], wide.loc[5, "regression"]
     np.testing.assert_array_equal(crrp.loc[jester.index], jester)
     assert set(crrp.index) - set(jester.index) == {"CRRP"} == set(crrp.index) - set(regression.index)
-    for half in (half_jester, half_movielens):  # the methods of Table 2 stand in the order of Table 4
-        assert (half.idxmin() == "SS Ranking Pursuit").all()
     assert (half_jester.loc[jester.index] > jester).all().all()
     better = half_movielens.loc[movielens.index] <= movielens
     assert better.stack().loc[lambda found: found].index.to_list() == [("Matching Pursuit", "40-60")]
-    regressors = ["RLS", "Matching Pursuit"]
-    assert (regression.loc[regressors].max() < regression.drop(regressors).min()).all()
 
 
 # [Maystre2019], section 4 and appendix B
@@ -202,12 +181,3 @@ def test_the_tables_of_p4():
         rows = tables[(tables["place"] == place) & (tables["quantity"] == "loss") & same].set_index("dataset")
         assert len(rows) == 2
         assert (rows["value"] == loss["Ours"][rows.index]).all()
-    parameters = table["Table 8"].unstack("quantity")
-    assert len(parameters) == 26
-    ordinal = parameters.index.get_level_values("likelihood").isin(["Probit", "Logit"])
-    tied = ties[parameters.index.get_level_values("dataset")].to_numpy() == 1
-    np.testing.assert_array_equal(parameters["margin"].notna(), ordinal & tied)
-    stationary = parameters[["smoothness", "matern_variance", "lengthscale"]].notna()
-    assert (stationary.all(axis=1) == stationary.any(axis=1)).all()
-    seconds = table["Figure 6"].droplevel(["dataset", "model", "likelihood"])
-    assert seconds["seconds_1_threads"] / seconds["seconds_16_threads"] == pytest.approx(5.74, abs=0.005)

@@ -16,21 +16,17 @@ DESCRIPTIONS = read_yaml(ROOT / "book" / "descriptions.yml")
 
 
 @pytest.mark.parametrize("page", contents())
-def test_each_page_of_the_contents_is_described_by_hand(page):
-    """In one or two whole sentences, short enough to be shown whole, without formulas."""
-    said = description(page, DESCRIPTIONS)
-    assert re.fullmatch(r"[A-Z][^$\\`<>]{40,}[a-z)][.?]", said)
-    assert len(said) <= 200
-    assert 1 <= len(re.split(r"(?<=[.?!]) ", said)) <= 2
-    others = {description(one, DESCRIPTIONS) for one in contents() if one != page}
-    assert said not in others
+def test_each_page_of_the_contents_has_a_description_of_its_own(page):
+    """Search engines show up to 200 characters, without formulas."""
+    found = description(page, DESCRIPTIONS)
+    assert re.fullmatch(r"[A-Z][^$\\`<>]{40,198}[.?]", found)
+    assert found not in {description(other, DESCRIPTIONS) for other in contents() if other != page}
 
 
 def test_an_appendix_is_described_by_the_first_sentence_of_its_chapter():
-    said = {"chapters/01_first": "Is it so? It is."}
-    assert description("chapters/01_first", said) == "Is it so? It is."
-    assert description("chapters/01_first_more", said).endswith(". Is it so?")
-    assert description("chapters/02_second_more", said) == description("search", said) == ""
+    descriptions = {"chapters/01_first": "Is it so? It is."}
+    assert description("chapters/01_first_more", descriptions).endswith(". Is it so?")
+    assert description("chapters/02_second_more", descriptions) == description("search", descriptions) == ""
 
 
 @pytest.mark.parametrize(
@@ -42,19 +38,19 @@ def test_an_appendix_is_described_by_the_first_sentence_of_its_chapter():
         ("", ""),
     ],
 )
-def test_a_repository_of_github_says_where_its_pages_are(repository, address):
+def test_the_address_of_the_pages_follows_from_a_github_repository(repository, address):
     assert published(repository) == address
 
 
 @pytest.mark.parametrize(("words", "time"), [(4, 1), (1_000, 8), (2_500, 20)])
-def test_sentences_take_time_and_code_does_not(words, time):
-    said, code = "word word\n" * (words // 2), "code " * 900
-    text = f"A title\n=======\n\n{said}\n::\n\n    {code}\n"
+def test_reading_time_counts_sentences_and_no_code(words, time):
+    prose, code = "word word\n" * (words // 2), "code " * 900
+    text = f"A title\n=======\n\n{prose}\n::\n\n    {code}\n"
     assert minutes(publish_doctree(text)) == time
 
 
-def luminance(colour):
-    parts = (int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5))
+def luminance(color):
+    parts = (int(color[k : k + 2], 16) / 255 for k in (1, 3, 5))
     linear = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
@@ -65,22 +61,21 @@ def contrast(one, other):
 
 
 @pytest.mark.parametrize(
-    ("theme", "grounds"), [("light", ["#ffffff", "#f3f4f5"]), ("dark", ["#121212", "#222832"])]
+    ("theme", "backgrounds"), [("light", ["#ffffff", "#f3f4f5"]), ("dark", ["#121212", "#222832"])]
 )
-def test_each_verdict_has_a_colour_of_its_own_that_is_seen(theme, grounds):
-    """On the grounds of pages and of boxes; the dark theme's rules stand within a block of their own."""
-    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+def test_each_verdict_has_a_color_of_its_own_with_enough_contrast(theme, backgrounds):
+    """The rules of the dark theme are in a block of their own."""
     sheet = (ROOT / "book" / "_static" / "book.css").read_text()
     dark = re.search(r'^html\[data-theme="dark"\] \{\n(?:  \.claim-.*\n)+', sheet, re.MULTILINE)
     rules = dark[0] if theme == "dark" else sheet.replace(dark[0], "")
     found = {}
-    for selectors, colour in re.findall(r"(\.claim-[^{}]*)\{ --claim-edge: (#\w{6}); \}", rules):
-        found |= dict.fromkeys(re.findall(r"\.claim-([a-z-]+)", selectors), colour)
+    for selectors, color in re.findall(r"(\.claim-[^{}]*)\{ --claim-edge: (#\w{6}); \}", rules):
+        found |= dict.fromkeys(re.findall(r"\.claim-([a-z-]+)", selectors), color)
     verdicts = {verdict.replace(" ", "-") for verdict in VERDICTS}
     assert set(found) == verdicts | {"contradiction", "unchecked"}
     assert len({found[verdict] for verdict in verdicts}) == len(verdicts)
-    for colour in found.values():
-        assert min(contrast(colour, ground) for ground in grounds) >= 3, colour
+    for color in found.values():
+        assert min(contrast(color, ground) for ground in backgrounds) >= 3, color
 
 
 def test_a_narrow_window_shows_the_drawing_for_it(tmp_path):

@@ -1,10 +1,11 @@
-"""Seven changes of a house, and what each says of a record: nothing, run it again, or that a number moved."""
+"""Changes of a checkout, and what a build says of its records: run it again, or that a number moved."""
 
 import json
+import re
 
 import pytest
 from slips import ROOT, SLIPS, slip
-from toy_project import changed, edit_notebook, live_in, register, write_house
+from toy_project import ONE_CLAIM, changed, live_in, register, write_checkout
 
 from bookrunner import keys
 from bookrunner.command import main
@@ -16,28 +17,29 @@ from bookrunner import check, record, recorded
 from preflearn.datasets.storage import read
 from preflearn.toy import factor
 
-read("toy", "a.txt")
+try:
+    read("toy", "a.txt")
+except OSError:
+    pass
 sizes = [1, 2, 3] if profile == "quick" else [1, 2, 3, 4, 5]
 rows = pd.DataFrame({"size": sizes, "value": [factor * k for k in sizes], "time_s": sizes})
 record("rows", rows, keys=["size"], timings=["time_s"])
 record("mean", {"value": rows["value"].mean(), "n": len(sizes)})
 check("P1-01", True, "In full.", recorded=recorded("01_first", "mean"))"""
 
-CLAIMS = "- {id: P1-01, where: eq. 2, statement: x, chapter: 01_first, kind: formula, verdict: holds}\n"
 NOTEBOOK, TOY = "notebooks/01_first.ipynb", "src/preflearn/toy"
-AGAIN = "run again (changed: "
+AGAIN = "run again"
 
 
 @pytest.fixture(scope="module")
-def recorded_house(tmp_path_factory):
-    project = write_house(tmp_path_factory.mktemp("house") / "checkout", CHAPTER, CLAIMS)
+def recorded_checkout(tmp_path_factory):
+    project = write_checkout(tmp_path_factory.mktemp("copy") / "checkout", CHAPTER, ONE_CLAIM)
     toy = project.root / TOY
     toy.mkdir()
     (toy / "__init__.py").write_text("from preflearn.toy.first import factor\n")
-    loader = "def load(name):\n    raise ValueError(f'there is no {name}')\n"
     (toy / "first.py").write_text("from preflearn.toy.loader import load\n\nfactor = 1 / 3\n")
     (toy / "second.py").write_text("factor = 0.34\n")
-    (toy / "loader.py").write_text(loader)
+    (toy / "loader.py").write_text("def load(name):\n    raise ValueError(f'there is no {name}')\n")
     with pytest.MonkeyPatch.context() as monkeypatch:
         live_in(project, monkeypatch)
         assert main(["record", "1", "--yes"]) == 0
@@ -45,9 +47,9 @@ def recorded_house(tmp_path_factory):
 
 
 @pytest.fixture
-def house(recorded_house, monkeypatch):
-    live_in(recorded_house, monkeypatch)
-    return recorded_house
+def checkout(recorded_checkout, monkeypatch):
+    live_in(recorded_checkout, monkeypatch)
+    return recorded_checkout
 
 
 @pytest.fixture
@@ -59,25 +61,34 @@ def build(capsys):
     return run
 
 
-def test_nothing_changed(house, build):
+def edited(checkout, name, old, new):
+    """Replace a text in a file for a while."""
+    return changed(checkout.root / name, lambda text: text.replace(old, new))
+
+
+def test_a_record_has_a_header_and_is_valid_while_nothing_changed(checkout, build):
     status, out = build()
-    assert status == 0, out
-    assert AGAIN not in out
-    assert "records" not in (house.pages / "01_first.ipynb").read_text()
-    about = records_of(house.recorded, "01_first")["01_first_rows"].header
+    assert (status, AGAIN in out) == (0, False)
+    about = records_of(checkout.recorded, "01_first")["01_first_rows"].header
     assert (about["commit"], about["replaced"]) == (None, [])
     assert about["parameters"] == {"profile": "full", "seed": 0, "n": 10}
     assert about["versions"]["numpy"]
     assert not any("module" in key for key in about)
 
 
-def test_one_word_of_an_error_message_says_nothing(house, build):
-    with changed(house.root / TOY / "loader.py", lambda text: text.replace("there is no", "unknown:")):
+def test_a_change_that_moves_no_number_is_no_problem(checkout, build, monkeypatch):
+    known = keys.main_versions()
+    monkeypatch.setattr(keys, "main_versions", lambda: known | {"numpy": "0.1"})
+    with (
+        edited(checkout, f"{TOY}/loader.py", "there is no", "unknown:"),
+        edited(checkout, f"{TOY}/first.py", "1 / 3", "1 / 3 * (1 + 1e-13)"),
+        edited(checkout, NOTEBOOK, "# Title", "# Another title"),
+    ):
         status, out = build()
     assert (status, AGAIN in out, "1 executed" in out) == (0, False, True)
 
 
-def test_emptied_cells_are_to_run_again_and_their_tables_are_missed_by_name(house, build):
+def test_tables_that_are_no_longer_made_are_named(checkout, build):
     def empty(text):
         notebook = json.loads(text)
         for cell in notebook["cells"]:
@@ -85,109 +96,78 @@ def test_emptied_cells_are_to_run_again_and_their_tables_are_missed_by_name(hous
                 cell["source"] = []
         return json.dumps(notebook)
 
-    with changed(house.root / NOTEBOOK, empty):
+    with changed(checkout.root / NOTEBOOK, empty):
         status, out = build()
     assert status == 1
-    assert out.count(f"{AGAIN}the code cells)") == 2
-    assert "record 01_first_rows: the quick run no longer makes this table" in out
-    assert "record 01_first_mean: the quick run no longer makes this table" in out
+    assert out.count(AGAIN) == 2
+    assert "record 01_first_rows: " in out
+    assert "record 01_first_mean: " in out
 
 
-def test_another_line_that_makes_the_table_is_named_with_row_and_column_and_marked(house, build):
-    with changed(house.root / NOTEBOOK, lambda text: text.replace("factor * k", "factor * k**2")):
+def test_a_number_that_moved_is_named_with_its_row_and_marked_on_all_pages(checkout, build):
+    with edited(checkout, NOTEBOOK, "factor * k", "factor * k**2"):
         status, out = build()
         page, claims, about = (
-            (house.pages / name).read_text() for name in ("01_first.ipynb", "claims.md", "status.md")
+            (checkout.pages / name).read_text() for name in ("01_first.ipynb", "claims.md", "status.md")
         )
     assert status == 1
-    assert out.count(f"{AGAIN}the code cells)") == 2
-    row = "row size = 2, column 'value': recorded 0.6666666666666666, now 1.3333333333333333"
-    assert f"record 01_first_rows: {row}" in out
-    assert "record 01_first_mean: row 1, column 'value': recorded 0.66" in out
+    assert out.count(AGAIN) == 2
+    assert re.search(r"01_first_rows: row size = 2, .*'value'.* 0\.6666\d*, .* 1\.3333", out)
+    assert re.search(r"01_first_mean: row 1, .*'value'.* 0\.66", out)
     assert "`01_first_mean`, `01_first_rows`" in page
-    assert "In doubt." in page
-    assert "*In doubt.*" in claims
-    assert "- `01_first_rows`: row size = 2" in about
+    assert "doubt" in page
+    assert "doubt" in claims
+    assert "`01_first_rows`: row size = 2" in about
 
 
-def test_other_data_are_to_be_run_again(house, build):
-    path = house.root.parent / "mirror" / "toy" / "a.txt"
-    with changed(path, lambda text: "other"):
-        register(house, b"other", "http://127.0.0.1:9/none")
-        status, out = build()
-    assert status == 0
-    assert out.count(f"{AGAIN}the data file toy/a.txt)") == 2
-
-
-def test_other_versions_say_nothing_by_themselves(house, build, monkeypatch):
-    known = keys.main_versions()
-    monkeypatch.setattr(keys, "main_versions", lambda: known | {"numpy": "0.1"})
-    status, out = build()
-    assert (status, AGAIN in out, "1 executed" in out) == (0, False, True)
-
-
-def test_a_face_that_leads_elsewhere_is_caught_by_the_witness(house, build):
-    with changed(house.root / TOY / "__init__.py", lambda text: text.replace("first", "second")):
+def test_a_changed_import_is_noticed_by_its_numbers(checkout, build):
+    with edited(checkout, f"{TOY}/__init__.py", "first", "second"):
         status, out = build()
     assert (status, AGAIN in out) == (1, False)
-    assert "record 01_first_rows: row size = 1, column 'value': recorded 0.3333333333333333, now 0.34" in out
+    assert re.search(r"01_first_rows: row size = 1, .*'value'.* 0\.3333\d*, .* 0\.34", out)
 
 
-def test_rounding_and_sentences_say_nothing(house, build):
-    rounded = changed(
-        house.root / TOY / "first.py", lambda text: text.replace("1 / 3", "1 / 3 * (1 + 1e-13)")
-    )
-    said = changed(house.root / NOTEBOOK, lambda text: text.replace("# Title", "# Another title"))
-    with rounded, said:
+def test_records_of_other_data_are_to_be_run_again(checkout, build):
+    path = checkout.root.parent / "mirror" / "toy" / "a.txt"
+    with changed(path, lambda text: "other"):
+        register(checkout, b"other", "http://127.0.0.1:9/none")
         status, out = build()
-    assert (status, AGAIN in out) == (0, False)
+    assert status == 0
+    assert out.count(AGAIN) == out.count("toy/a.txt") == 2
 
 
-def test_record_shows_what_moves_and_writes_only_if_told(house, capsys):
-    before = {path: path.read_bytes() for path in house.recorded.iterdir()}
-    assert len(before) == 3  # two records, and the witness of the one without keys
-    with changed(house.root / TOY / "first.py", lambda text: text.replace("1 / 3", "1 / 4")):
+def test_record_shows_what_moves_and_writes_only_on_request(checkout, capsys):
+    before = {path: path.read_bytes() for path in checkout.recorded.iterdir()}
+    assert len(before) == 3  # two records, and the quick run of the one without keys
+    with edited(checkout, f"{TOY}/first.py", "1 / 3", "1 / 4"):
         for arguments in (["--dry"], []):
             assert main(["record", "1", *arguments]) == 0
-            out = capsys.readouterr().out
-            assert "rows: 5 rows moved, in ['value']; most of all row size = " in out
-            assert "nothing is written" in out
-    assert {path: path.read_bytes() for path in house.recorded.iterdir()} == before
+            assert "rows: 5 rows moved, in ['value']" in capsys.readouterr().out
+    assert {path: path.read_bytes() for path in checkout.recorded.iterdir()} == before
 
 
-def test_rows_of_a_quick_run_have_to_be_rows_of_the_full_one(house, capsys):
-    with changed(house.root / NOTEBOOK, lambda text: text.replace("[1, 2, 3] if", "[1, 2, 6] if")):
+def test_rows_of_a_quick_run_have_to_be_rows_of_the_full_one(checkout, capsys):
+    with edited(checkout, NOTEBOOK, "[1, 2, 3] if", "[1, 2, 6] if"):
         assert main(["record", "1", "--yes"]) == 1
-    assert "rows, of the quick run: row size = 6" in capsys.readouterr().out
+    assert "row size = 6" in capsys.readouterr().out
 
 
-def test_no_record_is_made_from_other_data(house, capsys, monkeypatch):
+def test_no_record_is_made_from_other_data(checkout, capsys, monkeypatch):
     monkeypatch.setenv("PREFLEARN_DATA", "nowhere")
     monkeypatch.setenv("PREFLEARN_OFFLINE", "1")
-    ask = "try:\n    read('toy', 'a.txt')\nexcept OSError:\n    pass\n"
-
-    def forgive(notebook):
-        source = "".join(notebook["cells"][2]["source"])
-        notebook["cells"][2]["source"] = source.replace('read("toy", "a.txt")', ask)
-
-    before = (house.root / NOTEBOOK).read_text()
-    edit_notebook(house.root / NOTEBOOK, forgive)
     assert main(["record", "1", "--yes"]) == 1
-    assert "other data in place of toy" in capsys.readouterr().out
-    assert main(["build", "--no-render"]) == 0  # which is no witness
-    (house.root / NOTEBOOK).write_text(before)
+    assert "toy" in capsys.readouterr().out
+    assert main(["build", "--no-render"]) == 0  # other data contradict no record
 
 
-def test_rounding_may_choose_another_of_equals_in_few_rows(house, build):
-    def flip(share):
-        return lambda text: text.replace("keys=[", f"flips={share}, keys=[").replace(
-            "factor * k", "factor * k + (k == 2) / 10"
-        )
+def test_rounding_may_choose_another_of_equals_in_few_rows(checkout, build):
+    def flip(text):
+        return text.replace("keys=[", "flips=0.4, keys=[").replace("factor * k", "factor * k + (k == 2) / 10")
 
-    with changed(house.root / NOTEBOOK, flip(0.3)):
-        assert "01_first_rows: row size = 2" in build()[1]
-    with changed(house.root / NOTEBOOK, flip(0.4)):  # one row of three
-        assert "01_first_rows: row size = 2" not in build()[1]
+    with changed(checkout.root / NOTEBOOK, flip):
+        assert "01_first_rows: row" not in build()[1]  # one row of three moves
+    payload = COMPARED | {"csv": "a,x\n1,1\n2,9\n3,3\n"}
+    assert [len(moves(payload, "a,x\n1,1\n2,2\n3,3\n", flips=flips)) for flips in (0.3, 0.4)] == [1, 0]
 
 
 COMPARED = {"keys": ["a"], "rtol": 1e-6, "atol": 1e-9, "timings": ["s"]}
@@ -197,25 +177,18 @@ COMPARED = {"keys": ["a"], "rtol": 1e-6, "atol": 1e-9, "timings": ["s"]}
     ("before", "now", "found"),
     [
         ("a,x\n1,2\n", "a,x\n1,2.0000001\n", []),
-        ("a,x\n1,2\n", "a,x\n1,2.00001\n", ["row a = 1, column 'x': recorded 2.0, now 2.00001"]),
+        ("a,x\n1,0\n", "a,x\n1,1e-12\n", []),
         ("a,x\n1,2\n2,3\n", "a,x\n2.0,3\n", []),
-        (
-            "a,x\n1,2\n",
-            "a,x\n3,2\n",
-            [
-                f"row a = 3, column {name!r}: recorded '', now {value}"
-                for name, value in (("a", 3.0), ("x", 2.0))
-            ],
-        ),
         ("a,x,s\n1,2,1\n", "a,x,s\n1,2,9\n", []),
         ("a,x\n1,\n", "a\n1\n", []),
-        ("a,x\n1,2\n", "a\n1\n", ["row a = 1, column 'x': recorded 2.0, now ''"]),
-        ("a,x\n1,C 1\n", "a,x\n1,C 10\n", ["row a = 1, column 'x': recorded 'C 1', now 'C 10'"]),
-        ("a,x\n1,0\n", "a,x\n1,1e-12\n", []),
+        ("a,x\n1,2\n", "a,x\n1,2.00001\n", [("row a = 1", "x", 2.0, 2.00001)]),
+        ("a,x\n1,2\n", "a,x\n3,2\n", [("row a = 3", "a", "", 3.0), ("row a = 3", "x", "", 2.0)]),
+        ("a,x\n1,2\n", "a\n1\n", [("row a = 1", "x", 2.0, "")]),
+        ("a,x\n1,C 1\n", "a,x\n1,C 10\n", [("row a = 1", "x", "C 1", "C 10")]),
     ],
 )
 def test_rows_are_found_by_keys_and_cells_compared_with_the_tolerance(before, now, found):
-    assert [str(move) for move in moves(COMPARED | {"csv": now}, before, subset=True)] == found
+    assert moves(COMPARED | {"csv": now}, before, subset=True) == found
 
 
 def test_tables_without_keys_are_compared_row_by_row():
@@ -224,7 +197,8 @@ def test_tables_without_keys_are_compared_row_by_row():
     assert [move.row for move in moves(payload, "x\n1\n3\n4\n")] == ["row 2", "row 3"]
 
 
-def test_a_slip_in_a_solver_is_caught():
+@pytest.mark.nightly
+def test_an_error_in_a_solver_is_noticed():
     """The cheapest of the chapters; `python tests/slips.py` tries all that have records."""
     assert "recorded 1.0, now 1.001" in slip("03")["03_lemma_coincidence"][0]
 

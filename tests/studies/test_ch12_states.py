@@ -1,52 +1,29 @@
 import pytest
 
-from preflearn.dynamics import (
-    Affine,
-    Constant,
-    Linear,
-    Matern12,
-    Matern32,
-    Matern52,
-    PiecewiseConstant,
-    Wiener,
-)
+from preflearn.dynamics import Affine, Constant, Linear, Matern12, Matern52, PiecewiseConstant, Wiener
 from studies.ch12_states import least_state_size
+
+WIENER, LINEAR, AFFINE = (part(origin=0.0) for part in (Wiener, Linear, Affine))
+MATERN52 = Matern52(lengthscale=3.0)
 
 
 @pytest.mark.parametrize(
-    ("covariance", "found"),
+    ("covariance", "sizes"),
     [
-        (Constant(), (1, 1, True)),
-        (Wiener(origin=0.0), (1, 1, True)),
-        (Linear(origin=0.0), (1, 2, True)),
-        (Affine(origin=0.0), (2, 2, True)),
-        (Matern12(lengthscale=3.0), (1, 1, True)),
-        (Matern32(lengthscale=3.0), (2, 2, True)),
-        (Matern52(lengthscale=3.0), (3, 3, True)),
+        (WIENER, (1, 1, True)),
+        (LINEAR, (1, 2, True)),
+        (AFFINE, (2, 2, True)),
+        (MATERN52, (3, 3, True)),
         (PiecewiseConstant(boundaries=(12.5,)), (1, None, None)),
-        (Wiener(origin=0.0) * Wiener(origin=0.0), (1, 1, False)),
-        (Wiener(origin=0.0) * Linear(origin=0.0), (1, 2, False)),
-        (Linear(origin=0.0) * Linear(origin=0.0), (1, 3, True)),
-        (Affine(origin=0.0) * Affine(origin=0.0), (3, 3, True)),
-        (Matern52(lengthscale=3.0) * Matern52(lengthscale=4.0), (5, 5, True)),
+        (WIENER * WIENER, (1, 1, False)),
+        (WIENER * LINEAR, (1, 2, False)),
+        (LINEAR * LINEAR, (1, 3, True)),
+        (AFFINE * AFFINE, (3, 3, True)),
+        (MATERN52 * Matern52(lengthscale=4.0), (5, 5, True)),
         (Constant() + Matern12(lengthscale=3.0), (2, 2, True)),
-        (Affine(origin=0.0) + Wiener(origin=0.0), (2, 2, True)),
+        (AFFINE + WIENER, (2, 2, True)),
     ],
     ids=repr,
 )
-def test_least_state_size(covariance, found):
-    assert least_state_size(covariance) == found
-
-
-@pytest.mark.parametrize(
-    ("grid", "message"),
-    [
-        ({"start": float("nan")}, "start is nan"),
-        ({"step": 0}, "step is 0; expected a positive number"),
-        ({"n_times": 3}, "n_times is 3; expected a whole number of at least 4"),
-        ({"tol": 2}, "tol is 2; expected a number from 0 to 1"),
-    ],
-)
-def test_a_grid_that_is_none_is_named(grid, message):
-    with pytest.raises(ValueError, match=message):
-        least_state_size(Constant(), **grid)
+def test_least_state_size(covariance, sizes):
+    assert least_state_size(covariance) == sizes

@@ -9,50 +9,41 @@ from scipy.integrate import quad
 from studies.ch14_naive import naive_probabilities
 
 
-def compared(seed, n=5, m=40):
-    rng = np.random.default_rng(seed)
-    index = np.array([rng.choice(n, 2, replace=False) for _ in range(m)])
-    return index, rng.choice([-1, 1], m)
-
-
 @given(seed=st.integers(0, 10**6), smoothing=st.floats(0.01, 10))
-def test_it_counts(seed, smoothing):
-    index, y = compared(seed)
+def test_probabilities_are_smoothed_shares_of_wins_whatever_the_item_numbers(seed, smoothing):
+    rng = np.random.default_rng(seed)
+    index = np.array([rng.choice(5, 2, replace=False) for _ in range(40)])
+    y = rng.choice([-1, 1], 40)
     wins = Counter((i, j) if label > 0 else (j, i) for (i, j), label in zip(index.tolist(), y, strict=True))
     asked = np.array([(i, j) for i in range(6) for j in range(6) if i != j])  # item 5 was never compared
     p = naive_probabilities(index, y, asked, smoothing)
-    for (i, j), (worse, better) in zip(asked.tolist(), p, strict=True):
+    for (i, j), (loss, win) in zip(asked.tolist(), p, strict=True):
         total = wins[i, j] + wins[j, i] + 2 * smoothing
-        assert better == pytest.approx((wins[i, j] + smoothing) / total)
-        assert worse == pytest.approx((wins[j, i] + smoothing) / total)
-    assert (p[(asked == 5).any(axis=1)] == 0.5).all()
+        assert win == pytest.approx((wins[i, j] + smoothing) / total)
+        assert loss == pytest.approx((wins[j, i] + smoothing) / total)
+    numbers = rng.permutation(100)[:6]
+    np.testing.assert_array_equal(naive_probabilities(numbers[index], y, numbers[asked], smoothing), p)
 
 
-@given(seed=st.integers(0, 10**6))
-def test_names_do_not_matter(seed):
-    index, y = compared(seed)
-    names = np.random.default_rng(seed).permutation(100)[:5]
-    renamed = naive_probabilities(names[index], y, names[index])
-    np.testing.assert_array_equal(renamed, naive_probabilities(index, y, index))
-
-
-def test_smoothing_1_is_the_posterior_mean_of_equally_likely_chances():
+def test_smoothing_1_is_the_posterior_mean_under_a_uniform_prior():
     wins, losses = 4, 2
-    index, y = [[0, 1]] * 6, [1] * wins + [-1] * losses
-    weight = lambda p: p**wins * (1 - p) ** losses  # noqa: E731
-    mean = quad(lambda p: p * weight(p), 0, 1)[0] / quad(weight, 0, 1)[0]
-    assert naive_probabilities(index, y, [[0, 1]])[0, 1] == pytest.approx(mean)
+
+    def likelihood(p):
+        return p**wins * (1 - p) ** losses
+
+    mean = quad(lambda p: p * likelihood(p), 0, 1)[0] / quad(likelihood, 0, 1)[0]
+    found = naive_probabilities([[0, 1]] * 6, [1] * wins + [-1] * losses, [[0, 1]])
+    assert found[0, 1] == pytest.approx(mean)
 
 
 @pytest.mark.parametrize(
-    ("index", "y", "smoothing", "message"),
+    ("index", "y", "smoothing", "named"),
     [
-        ([[0, 10**7]], [1], 1.0, r"index\[0, 1\] is 10000000"),
-        ([[0, 0]], [1], 1.0, r"index\[0\] is \[0, 0\]; expected two"),
-        ([[0, 1]], [0], 1.0, r"y\[0\] is 0"),
-        ([[0, 1]], [1], 0.0, "smoothing is 0.0; expected a positive number"),
+        ([[0, 10**7]], [1], 1.0, "index.* 10000000"),
+        ([[0, 1]], [0], 1.0, "y"),
+        ([[0, 1]], [1], 0.0, "smoothing"),
     ],
 )
-def test_bad_input_is_named(index, y, smoothing, message):
-    with pytest.raises(ValueError, match=message):
+def test_bad_arguments_are_named(index, y, smoothing, named):
+    with pytest.raises(ValueError, match=named):
         naive_probabilities(index, y, [[0, 1]], smoothing)

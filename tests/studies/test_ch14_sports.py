@@ -69,12 +69,10 @@ def ou(variance, years):
 
 NBA, FOOTBALL = "NBA basketball", "World football"
 MODELS = [
-    (NBA, "Constant", None, Constant(0.06), Probit()),
     (NBA, "Ours", None, Constant(0.003) + ou(0.152, 3.324), Probit()),
     (NBA, "Figure 4", None, Constant(0.003) + Matern32(0.138, lengthscale=1.753 * YEAR), Probit()),
     (NBA, "Table 4", "Gaussian", Constant(0.059) + ou(17.667, 3.31), Gaussian(143.451)),
     (FOOTBALL, "Table 4", "Gaussian", Constant(4.062) + ou(2.922, 175.025), Gaussian(3.003, margin=0.5)),
-    (FOOTBALL, "Table 4", "Logit", Constant(2.001) + ou(0.761, 71.693), OrdinalLogit(0.646)),
     (FOOTBALL, "Table 4", "Poisson-exp", Constant(0.3) + ou(0.21, 83.61), Poisson()),
     ("ChessBase small", "Ours", None, Constant(0.307) + Wiener(0.01 / YEAR, "first"), OrdinalProbit(0.558)),
     ("ATP tennis", "Ours", "Probit", TENNIS, Probit()),
@@ -95,13 +93,13 @@ def test_models_of_table_8(row):
 
 def test_all_rows_of_table_8_are_models():
     rows = TABLE[TABLE["place"] == "Table 8"][["dataset", "model", "likelihood"]].drop_duplicates()
+    assert len(rows) == 26
     for row in rows.itertuples(index=False):
         published_model(TABLE, *row)
-    assert len(rows) == 26
 
 
 def test_the_advantage_has_its_own_prior():
-    model = published_model(TABLE, "World football", "Table 5", advantage_variance=0.1)
+    model = published_model(TABLE, FOOTBALL, "Table 5", advantage_variance=0.1)
     assert model.covariance["advantage"] == Constant(0.1)
     assert model.covariance["*"] == Constant(0.895) + Matern12(0.22, lengthscale=44.472 * 365.25)
 
@@ -109,42 +107,27 @@ def test_the_advantage_has_its_own_prior():
 # ---- Forecasts
 
 
-def test_the_first_seventy_percent():
-    assert [training_size(n) for n in (10, 11, 67_642, 3)] == [7, 7, 47_349, 2]
-    with pytest.raises(ValueError, match="n_games is 1; expected a whole number of at least 2"):
-        training_size(1)
-
-
-def test_observations_are_what_the_likelihood_has():
+def test_observations_have_the_kind_of_the_likelihood():
     frame = season()
-    difference = (frame["first_score"] - frame["second_score"]).tolist()
-    for likelihood in (None, OrdinalProbit(0.3), Logit()):
+    for likelihood in (None, OrdinalProbit(0.3)):
         assert observations(frame, likelihood)[1].tolist() == frame["outcome"].tolist()
-    for likelihood in (Gaussian(3.0), Skellam(1.5)):
-        assert observations(frame, likelihood)[1].tolist() == difference
     matches, points = observations(frame, Poisson(), advantage="home")
     assert points.tolist() == frame[["first_score", "second_score"]].to_numpy().ravel().tolist()
     assert matches.features[-1] == "advantage"
     assert observations(frame, advantage="home")[0].features[-1] == "advantage"
 
 
-@pytest.mark.parametrize(
-    ("kind", "first", "second"),
-    [("uint8", 1, 2), ("int8", 100, -100), ("uint64", 0, 3), ("int64", 1, 2), ("float32", 1, 2)],
-)
-def test_differences_of_points_are_those_of_numbers_whatever_their_type(kind, first, second):
+@pytest.mark.parametrize(("kind", "first", "second"), [("uint8", 1, 2), ("int8", 100, -100), ("int64", 1, 2)])
+@pytest.mark.parametrize("likelihood", [Gaussian(3.0), Skellam(1.5)], ids=repr)
+def test_differences_of_points_do_not_overflow(likelihood, kind, first, second):
     points = {"first_score": np.array([first] * 8, kind), "second_score": np.array([second] * 8, kind)}
-    frame = season(n=8).assign(**points)
-    for likelihood in (Gaussian(3.0), Skellam(1.5)):
-        y = observations(frame, likelihood)[1]
-        assert y.dtype == np.float64
-        assert y.tolist() == [first - second] * 8
+    assert observations(season(n=8).assign(**points), likelihood)[1].tolist() == [first - second] * 8
 
 
 @pytest.mark.parametrize("column", ["first_score", "second_score"])
-@pytest.mark.parametrize("likelihood", [Gaussian(3.0), Skellam(1.5), Poisson()], ids=repr)
-def test_truths_are_no_points(column, likelihood):
-    with pytest.raises(ValueError, match=f"column '{column}' has dtype bool; expected"):
+@pytest.mark.parametrize("likelihood", [Gaussian(3.0), Poisson()], ids=repr)
+def test_booleans_are_not_points(column, likelihood):
+    with pytest.raises(ValueError, match=f"'{column}'.*bool"):
         observations(season(n=8).assign(**{column: True}), likelihood)
 
 
@@ -163,7 +146,7 @@ def test_forecasts_are_those_of_a_refit_each_day(likelihood):
 
 
 @pytest.mark.parametrize("ties", [True, False])
-def test_points_of_both_teams(ties):
+def test_forecasts_from_points_of_both_teams(ties):
     frame, model = season(ties=ties), DynamicComparisons(MOVING, Poisson())
     ahead = one_step_ahead(model, *observations(frame, Poisson()), 84)
     moments = ahead.mean.reshape(-1, 2), ahead.variance.reshape(-1, 2)
@@ -172,14 +155,12 @@ def test_points_of_both_teams(ties):
     np.testing.assert_array_equal(found, result_probabilities(*moments, ties=ties))
 
 
-def test_rating_systems():
+def test_forecasts_of_rating_systems():
     frame, elo = season(), Elo(likelihood=OrdinalLogit(0.3), rate=0.2)
     found = forecast_results(elo, frame)
     expected = earlier_forecasts(elo, *Matches.from_frame(frame), 42)
     np.testing.assert_array_equal(found.probabilities, expected)
-    with pytest.raises(ValueError, match="no feature 'advantage'"):
-        forecast_results(Elo(advantage=0.4), frame)
-    with pytest.raises(ValueError, match=r"expected also \['outcome'\], once each"):
+    with pytest.raises(ValueError, match="'outcome'"):
         forecast_results(elo, frame.drop(columns="outcome"))
 
 
@@ -208,15 +189,16 @@ def test_interactions_learn_rock_paper_scissors():
     assert model.covariance["rock"] == Constant(4.0)
     assert model.covariance["*"] == Constant(3.0)
     assert model.predict_proba(matches[:3])[:, 1].min() > 0.9
-    transitive, _ = Matches.from_frame(frame)
-    even = bradley_terry_probabilities(transitive, y, transitive[:3], 0.1)
-    np.testing.assert_allclose(even, 0.5, atol=1e-6)
 
 
-def test_bradley_terry_is_at_the_least_objective():
+def test_bradley_terry_is_penalized_logistic_regression():
     frame = season(n=200, ties=False)
     matches, y = Matches.from_frame(frame)
     alpha, x = 0.3, matches.design.toarray()
-    machine = LogisticRegression(C=1 / (2 * alpha), fit_intercept=False, solver="newton-cholesky", tol=1e-12)
-    expected = machine.fit(x, y).predict_proba(x)
+    model = LogisticRegression(C=1 / (2 * alpha), fit_intercept=False, solver="newton-cholesky", tol=1e-12)
+    expected = model.fit(x, y).predict_proba(x)
     np.testing.assert_allclose(bradley_terry_probabilities(matches, y, matches, alpha), expected, atol=1e-7)
+
+
+def test_seventy_percent_of_the_matches_train_rounded_down():
+    assert [training_size(n) for n in (3, 10, 11)] == [2, 7, 7]

@@ -1,5 +1,6 @@
+"""Matches over time in chapter 17: no forecast knows its day; features and measures by slow counts."""
+
 import math
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -8,16 +9,15 @@ import pytest
 from preflearn import datasets
 from preflearn.matches import ADVANTAGE, Matches
 from studies import ch17_seasons, ch17_time
-from studies.ch17_protocol import BUDGET, CONSTANT, entries, entry
 from studies.ch17_seasons import RECENT, Games, judge, posed, rolling, split_rows
-from studies.ch17_time import LEARNERS, problem, tasks
+from studies.ch17_time import LEARNERS, problem
 
-NAMES = [one.name for one in LEARNERS]
+BY_NAME = {learner.name: learner for learner in LEARNERS}
 START = 240
 
 
 def season(*, ties, home=True, seed=0, scrambled_from=None):
-    """400 matches of 8 teams, 4 a day, every second day; outcomes from a match on may be drawn anew."""
+    """Return 400 matches of 8 teams, 4 every second day; outcomes from a match on may be replaced."""
     rng = np.random.default_rng(seed)
     teams = np.array([rng.choice(8, 2, replace=False) for _ in range(400)])
     d = 0.5 * (teams[:, 0] - teams[:, 1]) + 0.4 + rng.logistic(size=400)
@@ -30,37 +30,33 @@ def season(*, ties, home=True, seed=0, scrambled_from=None):
     return Games(matches, y, rolling(matches, y), ties, START)
 
 
-def forecast(learner, games):
-    model = learner.fit(
-        games.block(0, games.start), **learner.configurations[len(learner.configurations) // 2]
-    )
-    return learner.forecast(model, games)
+def forecast(name, games):
+    learner = BY_NAME[name]
+    options = learner.configurations[len(learner.configurations) // 2]
+    return learner.forecast(learner.fit(games.block(0, games.start), **options), games)
 
 
-# ---- No forecast knows its day
+def swapped(games):
+    """Return the same matches with the first and the second player exchanged."""
+    matches = Matches(-games.matches.design, games.matches.time, games.matches.features)
+    return games._replace(matches=matches, y=-games.y)
 
 
-@pytest.mark.parametrize("learner", LEARNERS, ids=NAMES)
+@pytest.mark.parametrize("name", BY_NAME)
 @pytest.mark.parametrize("ties", [True, False])
-def test_what_is_still_to_come_changes_no_forecast(learner, ties):
-    """From match 322 on, in the middle of a day: forecasts up to the end of this day stay, bit by bit."""
-    known, other = season(ties=ties), season(ties=ties, scrambled_from=322)
-    assert (known.y[322:] != other.y[322:]).sum() > 10
-    before, after = forecast(learner, known), forecast(learner, other)
+def test_forecasts_are_probabilities_that_depend_on_earlier_days_only(name, ties):
+    """Outcomes differ from match 322 on, in the middle of a day, of which no forecast may change."""
+    games, other = season(ties=ties), season(ties=ties, scrambled_from=322)
+    assert (games.y[322:] != other.y[322:]).sum() > 10
+    before, after = forecast(name, games), forecast(name, other)
     assert before.shape == (400 - START, 2 + ties)
+    assert (before > 0).all()
+    np.testing.assert_allclose(before.sum(axis=1), 1.0, atol=1e-9)
     np.testing.assert_array_equal(before[: 324 - START], after[: 324 - START])
-    assert learner.name == "random" or (before[-40:] != after[-40:]).any()
+    assert name == "random" or (before[-40:] != after[-40:]).any()
 
 
-@pytest.mark.parametrize("learner", LEARNERS, ids=NAMES)
-def test_forecasts_are_probabilities_of_which_none_is_0(learner):
-    for ties in (True, False):
-        found = forecast(learner, season(ties=ties, home=not ties))
-        assert (found > 0).all()
-        np.testing.assert_allclose(found.sum(axis=1), 1.0, atol=1e-9)
-
-
-def test_a_table_is_fitted_anew_after_so_many_days_to_matches_of_earlier_days(monkeypatch):
+def test_a_table_is_refitted_after_some_days_to_matches_of_earlier_days(monkeypatch):
     monkeypatch.setattr(ch17_time, "REFIT", 30.0)
     games, seen = season(ties=True), []
 
@@ -72,9 +68,6 @@ def test_a_table_is_fitted_anew_after_so_many_days_to_matches_of_earlier_days(mo
     # Day 120 is the first to be forecast; days are even, and have four matches each.
     assert seen == [(240, 118.0), (300, 148.0), (360, 178.0)]
     np.testing.assert_array_equal(found[:, 0], np.repeat([240.0, 300.0, 360.0], [60, 60, 40]))
-
-
-# ---- Features and measures, by other roads
 
 
 def test_rolling_features_are_those_of_a_slow_count():
@@ -104,19 +97,12 @@ def test_rolling_features_are_those_of_a_slow_count():
     np.testing.assert_array_equal(games.features[:, [4]], column)
 
 
-def test_swapped_players_have_the_opposite_features():
-    games = season(ties=True, home=False)
-    swapped = Matches(-games.matches.design, games.matches.time, games.matches.features)
-    np.testing.assert_allclose(rolling(swapped, -games.y), -games.features, atol=1e-12)
-
-
 @pytest.mark.parametrize("name", ["dynamic model", "Elo", "Glicko", "TrueSkill", "Bradley-Terry"])
-def test_swapped_players_have_swapped_forecasts(name):
-    learner, games = LEARNERS[NAMES.index(name)], season(ties=True, home=False)
-    swapped = games._replace(
-        matches=Matches(-games.matches.design, games.matches.time, games.matches.features), y=-games.y
-    )
-    np.testing.assert_allclose(forecast(learner, swapped)[:, ::-1], forecast(learner, games), atol=1e-8)
+def test_swapped_players_have_opposite_features_and_swapped_forecasts(name):
+    games = season(ties=True, home=False)
+    other = swapped(games)
+    np.testing.assert_allclose(rolling(other.matches, other.y), -games.features, atol=1e-12)
+    np.testing.assert_allclose(forecast(name, other)[:, ::-1], forecast(name, games), atol=1e-8)
 
 
 def test_measures_by_hand():
@@ -130,43 +116,13 @@ def test_measures_by_hand():
     assert found["overconfidence"] == pytest.approx((0.5 + 0.45 + 0.8) / 3 - 0.5)
 
 
-def test_the_constant_counts_each_outcome_once_more():
-    games = season(ties=True)
-    found = forecast(LEARNERS[NAMES.index(CONSTANT)], games)
-    home = games.features[:, 4] > 0
-    for at in (False, True):
-        seen = games.y[:START][home[:START] == at]
-        expected = [((seen == k).sum() + 1) / (len(seen) + 3) for k in (-1, 0, 1)]
-        first = np.flatnonzero(home[START:] == at)[0]
-        assert first < 60  # of the days before it is fitted anew
-        np.testing.assert_allclose(found[first], expected)
-
-
-# ---- Problems
-
-
 def test_validation_is_the_last_third_of_the_days():
-    whole, fold = (found := posed("a", "b", season(ties=True))).whole, found.folds[0]
-    assert len(found.folds) == 1
-    assert len(whole.train.y) == START
-    np.testing.assert_array_equal(whole.truth, season(ties=True).y[START:])
+    found = posed("a", "b", season(ties=True))
+    (fold,) = found.folds
+    assert len(found.whole.train.y) == START
+    np.testing.assert_array_equal(found.whole.truth, season(ties=True).y[START:])
     assert (fold.train.matches.time[-1], fold.test.matches.time[fold.test.start]) == (78.0, 80.0)
-    np.testing.assert_array_equal(fold.truth, whole.train.y[160:])
-    facts = {"n_train": 240, "n_test": 160, "players": 8, "per_player": 60.0}
-    assert found.facts.items() >= facts.items()
-
-
-def test_names_of_quick_are_some_of_full():
-    assert set(tasks("quick")) < set(tasks("full"))
-    assert len(set(tasks("full"))) == len(tasks("full"))
-
-
-def test_each_learner_has_its_budget_and_its_name():
-    assert {len(one.configurations) for one in LEARNERS} == {1, BUDGET}
-    assert len(set(NAMES)) == len(NAMES)
-    assert {CONSTANT, "random"} < set(NAMES)
-    for one in LEARNERS:
-        assert len({tuple(each.items()) for each in one.configurations}) == len(one.configurations)
+    np.testing.assert_array_equal(fold.truth, found.whole.train.y[160:])
 
 
 @pytest.fixture
@@ -187,42 +143,23 @@ def test_windows_of_seasons(small_nba, name, n):
     assert first == pd.Timestamp(1998, 11, 1)
 
 
-def needs(name):
-    try:
-        return {"NBA": datasets.load_nba, "HotS": partial(datasets.load_starcraft, "HotS")}[name]()
-    except datasets.DatasetUnavailable as error:
-        pytest.skip(str(error))
-
-
-def test_the_new_user_s_league_is_in_no_arena():
-    needs("NBA")
-    found = ch17_time.new_user()
-    assert [one.unit for one in found][:2] == ["first half of 1974", "second half of 1974"]
-    games = np.cumsum([734, 738, 738, 785, 788])  # of five seasons
-    assert [one.facts["n_train"] for one in found[::2]] == games[1:4].tolist()
-    assert [one.facts["n_train"] + one.facts["n_test"] for one in found[1::2]] == games[2:].tolist()
-    last = found[-1].whole.test.matches.time[-1]
-    first = min(problem(name).whole.train.matches.time[0] for name in tasks("full") if "NBA" in name)
-    assert last < first
-
-
 def test_the_authors_split_of_starcraft():
     """Cuts at 14,291 and 20,007 of 28,582 rows, in one of which a player meets himself."""
-    frame, parts = needs("HotS").matches, split_rows("HotS")
-    assert sum(map(len, parts)) == len(frame) == 28_581
+    if not datasets.available("starcraft"):
+        pytest.skip("no data")
+    parts = split_rows("HotS")
     np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(28_581))
     sizes = np.array([14_291, 20_007 - 14_291, 28_582 - 20_007])
     assert sorted(sizes - [len(part) for part in parts]) == [0, 0, 1]
 
 
-def test_rows_are_the_same_a_second_time_in_another_order():
-    found = posed("a", "b", season(ties=True))
-    timed = ["fit_s", "forecast_s", "fit_mb", "forecast_mb"]
-    rows = entries(found, LEARNERS)
-    again = [entry(found, one, LEARNERS[NAMES.index(CONSTANT)]) for one in LEARNERS[::-1]][::-1]
-    pd.testing.assert_frame_equal(rows.drop(columns=timed), pd.DataFrame(again).drop(columns=timed))
-    assert rows["fitted"].tolist() == [1] * len(LEARNERS)
-    losses = dict(zip(rows["learner"], rows["loss"], strict=True))
-    assert losses["random"] == pytest.approx(math.log(3))
-    order = [losses[name] for name in ("dynamic model", CONSTANT, "random")]
-    assert order == sorted(order)
+def test_the_constant_forecasts_smoothed_frequencies_by_home_advantage():
+    games = season(ties=True)
+    found = forecast("constant", games)
+    home = games.features[:, 4] > 0
+    for at_home in (False, True):
+        seen = games.y[:START][home[:START] == at_home]
+        expected = [((seen == outcome).sum() + 1) / (len(seen) + 3) for outcome in (-1, 0, 1)]
+        first = np.flatnonzero(home[START:] == at_home)[0]
+        assert first < 60  # before the learner is refitted
+        np.testing.assert_allclose(found[first], expected)

@@ -1,0 +1,21 @@
+"""A Dask cluster on this computer."""
+
+import os
+from contextlib import contextmanager
+from unittest import mock
+
+from optional import optional_import
+
+
+@contextmanager
+def local_cluster(settings=None, **options):
+    """Start a cluster with some of Dask's settings; what it changes in the environment ends with it."""
+    distributed = optional_import("distributed")  # before its settings are changed, since it defines them
+    dask = optional_import("dask")
+    common = {"threads_per_worker": 1, "dashboard_address": None, "scheduler_port": 0}
+    with (
+        mock.patch.dict(os.environ),
+        dask.config.set(settings or {}),
+        distributed.LocalCluster(**common | options) as cluster,
+    ):
+        yield cluster
