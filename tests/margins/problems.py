@@ -1,4 +1,4 @@
-"""Comparisons to separate: floats that are separable, and whole numbers with exact answers by brute force.
+"""Comparisons to separate: floats that are separable, and integers with exact answers by brute force.
 
 The exact ones hold degenerate cases: equal items, one tie, null directions, mu = 1, several optima.
 """
@@ -9,21 +9,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import settings
 from reference import solve, times
 
 from preflearn.pairs import Pairs
 
 LABELS = {"both": (-1, 1), "first": (1,), "second": (-1,)}
-
-
-PROGRAMS = [  # m, p, share of ties, labels
-    *itertools.product([20], [1, 2, 3, 5, 9, 20], [0.01, 0.5, 0.95], LABELS),
-    (3000, 5, 0.4, "both"),
-    (500, 30, 0.4, "both"),
-    (150, 100, 0.5, "both"),
-    (40, 400, 0.5, "both"),
-]
 
 
 def separable(seed, m=None, p=None, tie_share=None, labels=None, n_ties=None):
@@ -188,7 +178,8 @@ def package(P, T):
     return np.stack([d, 0 * d], axis=1), np.repeat([1, 0], [len(P), len(T)])
 
 
-SEEDS = range(0, 60, 1 if settings.get_current_profile_name() == "thorough" else 3)
 EXAMPLES = [pytest.param(*map(frozen, problem), id=name) for name, problem in NAMED.items()]
-EXAMPLES += [pytest.param(*random_problem(seed), id=f"random {seed}") for seed in SEEDS]
+for seed in range(60):
+    marks = [] if seed % 3 == 0 else [pytest.mark.nightly]
+    EXAMPLES.append(pytest.param(*random_problem(seed), id=f"random {seed}", marks=marks))
 problems = pytest.mark.parametrize(("P", "ties"), EXAMPLES)

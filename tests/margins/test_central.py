@@ -64,16 +64,14 @@ def test_nothing_binds_the_least_optimum(monkeypatch):
     assert fitted.margin_ == pytest.approx(1 / 5)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_features_that_nearly_depend_on_each_other(seed):
     """The weights are long: a curvature that did not know it moved the optimum, up to none being found."""
     pairs, y = separable(seed, m=200, p=28, tie_share=0.5, labels="both")
     rng = np.random.default_rng(seed)
     turn = np.linalg.qr(rng.standard_normal((28, 28)))[0]
     mix = rng.standard_normal((28, 28)) * np.geomspace(1, 300, 28) @ turn
-    plain, mapped = (
-        MarginLP().fit(Pairs(items, pairs.index), y) for items in (pairs.items, pairs.items @ mix)
-    )
+    plain, mapped = MarginLP().fit(pairs, y), MarginLP().fit(Pairs(pairs.items @ mix, pairs.index), y)
     assert mapped.kkt_residual_ < 1e-7
     assert mapped.margin_ == pytest.approx(plain.margin_, abs=1e-8)
 

@@ -54,9 +54,8 @@ def test_theorem_on_what_the_margins_maximise(P, ties):
             assert margin <= Fraction(s - t) / (s + t)
         assert mu >= Fraction(s - t) / (s + t)  # the largest ratio
         u, beta = qp
-        assert (s - t) ** 2 * exact.dot(u, u) <= 4 * exact.dot(
-            v, v
-        )  # the largest difference, of unit vectors
+        # the largest difference, of unit vectors
+        assert (s - t) ** 2 * exact.dot(u, u) <= 4 * exact.dot(v, v)
         assert mu >= -1 / beta
     if qp is None:
         return
@@ -100,7 +99,7 @@ def climbing_cycles(index, y):
 
 
 @pytest.mark.theorem("prop-cycles")
-@pytest.mark.parametrize(("n_items", "n_pairs"), [(2, 3), (3, 3), (3, 5), (4, 4), (4, 6), (5, 6), (5, 9)])
+@pytest.mark.parametrize(("n_items", "n_pairs"), [(2, 3), (3, 5), (4, 6), (5, 9)])
 def test_proposition_on_cycles(n_items, n_pairs):
     rng, seen = np.random.default_rng(n_pairs), {True: set(), False: set()}
     for _ in range(60):

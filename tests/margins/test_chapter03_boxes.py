@@ -4,9 +4,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from margins import problems as exact
+from property_examples import examples
 from reference import times
 
 from preflearn.margins import MarginLP, MarginQP
@@ -14,7 +15,7 @@ from studies.ch03_cone import cone_distance
 
 
 @pytest.mark.theorem("lem-feasible")
-@settings(max_examples=300)
+@examples(100)
 @given(st.integers(0, 2**31))
 def test_lemma_feasible_points_correspond(seed):
     P, ties = exact.random_problem(seed)

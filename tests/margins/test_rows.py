@@ -4,13 +4,12 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from margins.problems import separable
+from property_examples import examples
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.model_selection import cross_val_score
-from sklearn.pipeline import make_pipeline
 from small_problems import same_comparisons
 
 from preflearn.margins import MarginLP, MarginQP, NotSeparableError
@@ -26,9 +25,9 @@ def variants(pairs, y, rng):
     yield Pairs(pairs.items + rng.standard_normal(pairs.items.shape[1]), pairs.index), y
 
 
-@settings(max_examples=12)
+@examples(20)
 @given(st.integers(0, 2**31), st.integers(1, 6))
-def test_invariances(seed, p):
+def test_the_same_judgements_in_other_words_change_nothing(seed, p):
     pairs, y = separable(seed, p=p)
     lp, qp = MarginLP().fit(pairs, y), MarginQP().fit(pairs, y)
     for other, labels in variants(pairs, y, np.random.default_rng(seed)):
@@ -41,22 +40,21 @@ def test_invariances(seed, p):
 
 @given(st.integers(0, 2**31), st.integers(1, 6), st.floats(-6, 6))
 def test_linear_maps(seed, p, exponent):
+    """The LP's margin stays for any map; the QP's u is divided by a scale, and turns with the items."""
     pairs, y = separable(seed, p=p)
-    rng = np.random.default_rng(seed)
-    lp, qp = MarginLP().fit(pairs, y), MarginQP().fit(pairs, y)
 
-    def mapped(A):
-        return Pairs(pairs.items @ A.T, pairs.index)
+    def mapped(M):
+        return Pairs(pairs.items @ M.T, pairs.index)
 
-    A = rng.standard_normal((p, p)) + 3 * np.eye(p)
-    assert MarginLP().fit(mapped(A), y).margin_ == pytest.approx(lp.margin_, abs=1e-8)
-    c = 10.0**exponent
-    scaled = MarginQP().fit(mapped(c * np.eye(p)), y)
+    qp, margin = MarginQP().fit(pairs, y), MarginLP().fit(pairs, y).margin_
+    A, c = np.random.default_rng(seed).standard_normal((p, p)) + 3 * np.eye(p), 10.0**exponent
+    Q, scale = np.linalg.qr(A)[0], c * np.eye(p)
+    assert MarginLP().fit(mapped(A), y).margin_ == pytest.approx(margin, abs=1e-8)
+    assert MarginLP().fit(mapped(scale), y).margin_ == pytest.approx(margin, abs=1e-9)
+    scaled, turned = MarginQP().fit(mapped(scale), y), MarginQP().fit(mapped(Q), y)
     np.testing.assert_allclose(scaled.u_ * c, qp.u_, atol=1e-8 * np.abs(qp.u_).max())
     assert scaled.bias_ == pytest.approx(qp.bias_, rel=1e-8)
-    assert MarginLP().fit(mapped(c * np.eye(p)), y).margin_ == pytest.approx(lp.margin_, abs=1e-9)
-    Q = np.linalg.qr(A)[0]
-    np.testing.assert_allclose(MarginQP().fit(mapped(Q), y).u_, Q @ qp.u_, atol=1e-7 * np.abs(qp.u_).max())
+    np.testing.assert_allclose(turned.u_, Q @ qp.u_, atol=1e-7 * np.abs(qp.u_).max())
 
 
 @pytest.mark.parametrize(
@@ -82,32 +80,20 @@ def test_mixed_scales_are_no_trouble_or_reported(scales, residual):
     np.testing.assert_array_equal(qp.predict(scaled), y)
 
 
-@pytest.mark.filterwarnings("ignore::preflearn.ground.LeakageWarning")
-@both
-def test_scikit_learn(estimator):
-    assert clone(estimator).get_params() == {}
-    assert estimator.set_params() is estimator
-    pairs, y = separable(8, m=120, p=3, tie_share=0.4, labels="both")
-    for model in (clone(estimator), make_pipeline(clone(estimator))):
-        assert cross_val_score(model, pairs, y, cv=3).mean() > 0.9
-
-
 @both
 def test_fit_returns_self_and_leaves_its_input_alone(estimator):
     pairs, y = separable(9, m=40, p=3, labels="both")
-    items, labels, unfitted = pairs.items.copy(), y.copy(), clone(estimator)
+    items, labels, estimator = pairs.items.copy(), y.copy(), clone(estimator)
     with pytest.raises(NotSeparableError):
-        unfitted.fit(Pairs([[0.0], [1.0]], [[1, 0], [1, 0]]), [1, 0])
+        estimator.fit(Pairs([[0.0], [1.0]], [[1, 0], [1, 0]]), [1, 0])
     with pytest.raises(NotFittedError):  # a failed fit leaves no half model
-        unfitted.predict(pairs)
-    fitted = unfitted
-    assert fitted.fit(pairs, y) is fitted
+        estimator.predict(pairs)
+    assert estimator.fit(pairs, y) is estimator
     np.testing.assert_array_equal(pairs.items, items)
     np.testing.assert_array_equal(y, labels)
-    assert fitted.n_features_in_ == 3
-    np.testing.assert_allclose(fitted.rank_function(items), items @ fitted.coef_)
-    with pytest.raises(ValueError, match="4 features; expected 3"):
-        fitted.rank_function([[1.0, 2.0, 3.0, 4.0]])
+    np.testing.assert_allclose(estimator.rank_function(items), items @ estimator.coef_)
+    with pytest.raises(ValueError, match=r"\b4\b.*\b3\b"):
+        estimator.rank_function([[1.0, 2.0, 3.0, 4.0]])
 
 
 @both
@@ -115,15 +101,13 @@ def test_fit_returns_self_and_leaves_its_input_alone(estimator):
     ("array", "y", "message"),
     [
         ([[[0.0], [np.nan]], [[1.0], [2.0]]], [1, 0], "nan"),
-        ([[[0.0], [np.inf]], [[1.0], [2.0]]], [1, 0], "inf"),
         (np.zeros((0, 2, 3)), [], "empty"),
-        (np.zeros((2, 3)), [1, 0], "shape"),
         ([[[1e308], [-1e308]], [[1.0], [2.0]]], [1, 0], "overflows"),
         ([[[1e-200], [0.0]], [[0.0], [2e-200]]], [1, 0], "scale"),
         ([[[7, 53], [0, 0]], [[41, 19], [0, 0]], [[24, np.nextafter(36, 0)], [0, 0]]], [1, 1, 0], "rounding"),
     ],
 )
-def test_bad_input(estimator, array, y, message):
+def test_bad_input_is_named(estimator, array, y, message):
     with pytest.raises(ValueError, match=message) as caught:
         clone(estimator).fit(array, y)
     assert not isinstance(caught.value, NotSeparableError)

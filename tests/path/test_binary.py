@@ -5,8 +5,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_examples import examples
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
@@ -16,24 +17,22 @@ from preflearn.datasets import simulate_norm_pairs
 from preflearn.path import svm_path
 
 
-def objective(K, y, alpha, lam):
-    """The dual, to be minimised: lambda times that of the primal."""
-    signed = y * alpha
-    return signed @ K @ signed / 2 - lam * alpha.sum()
-
-
-@pytest.mark.parametrize("share", [0.5, 0.2, 0.65])
+@pytest.mark.parametrize("share", [0.5, 0.2])
 @pytest.mark.parametrize("kind", POINTS)
 def test_equals_libsvm_at_random_c(kind, share):
     K, y = points(kind, 80, seed=5, share=share)
     path = svm_path(K, y)
+
+    def dual(alpha, lam):
+        signed = y * alpha
+        return signed @ K @ signed / 2 - lam * alpha.sum()
+
     for lam in along(path, 15, np.random.default_rng(1)):
         svc = SVC(C=1 / lam, kernel="precomputed", tol=1e-10).fit(K, y)
         alpha = np.zeros(len(y))
         alpha[svc.support_] = np.abs(svc.dual_coef_[0]) * lam
         assert path.duality_gap(lam) < 1e-7
-        best = objective(K, y, path.alpha(lam), lam)
-        assert best == pytest.approx(objective(K, y, alpha, lam), rel=1e-8)
+        assert dual(path.alpha(lam), lam) == pytest.approx(dual(alpha, lam), rel=1e-8)
         # w is unique, and the bias too if a weight is inside (0, 1); libsvm rounds K y y' to float32, which
         # limits it to some 1e-6 of the sum that makes up f.
         ours, theirs = path.decision_function(lam, K), svc.decision_function(K)
@@ -43,7 +42,7 @@ def test_equals_libsvm_at_random_c(kind, share):
             assert path.bias(lam) == pytest.approx(svc.intercept_[0], abs=rounding)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.sampled_from(POINTS), st.integers(2, 60), st.floats(0.05, 0.95), st.integers(0, 2**31))
 def test_optimality_at_and_between_breakpoints(kind, m, share, seed):
     K, y = points(kind, m, seed, share)
@@ -54,14 +53,6 @@ def test_optimality_at_and_between_breakpoints(kind, m, share, seed):
     for lam in [*lams, *np.sqrt(lams[1:] * lams[:-1]), *(2 * lams[:1])]:
         assert path.kkt_residual(lam) < 1e-8
         assert ((path.alpha(lam) >= 0) & (path.alpha(lam) <= 1)).all()
-
-
-def test_optimality_of_a_larger_path():
-    for kind, share in (("rbf", 0.5), ("rbf", 0.3), ("linear", 0.5), ("duplicates", 0.4)):
-        K, y = points(kind, 400, seed=2, share=share, p=5)
-        path = svm_path(K, y, lambda_min=1e-3)
-        assert path.lambda_end == pytest.approx(1e-3) or kind == "linear"
-        assert max(path.kkt_residual(lam) for lam in path.breakpoints[::5]) < 1e-8
 
 
 def exact_residuals(K, y, alpha, offset, lam):
@@ -92,74 +83,60 @@ def test_invariances(kind, m, share, seed):
     rng = np.random.default_rng(seed)
     path, order, c = svm_path(K, y), rng.permutation(m), 10 ** rng.uniform(-4, 4)
     permuted, flipped = svm_path(K[np.ix_(order, order)], y[order]), svm_path(K, -y)
-    scaled, shifted = svm_path(c * K, y), svm_path(K + 3.0, y)
+    scaled = svm_path(c * K, y)
     for lam in along(path, 5, rng):
         alpha, bias = path.alpha(lam), path.bias(lam)
-        tolerance = 1e-6 * max(1, abs(bias))
-        np.testing.assert_allclose(permuted.alpha(lam), alpha[order], atol=1e-6)
-        np.testing.assert_allclose(flipped.alpha(lam), alpha, atol=1e-6)
-        np.testing.assert_allclose(scaled.alpha(c * lam), alpha, atol=1e-6)
-        np.testing.assert_allclose(shifted.alpha(lam), alpha, atol=1e-6)
-        assert permuted.bias(lam) == pytest.approx(bias, abs=tolerance)
-        assert flipped.bias(lam) == pytest.approx(-bias, abs=tolerance)
-        assert scaled.bias(c * lam) == pytest.approx(bias, abs=tolerance)
+        for other, expected, sign, place in (
+            (permuted, alpha[order], 1, lam),
+            (flipped, alpha, -1, lam),
+            (scaled, alpha, 1, c * lam),
+        ):
+            np.testing.assert_allclose(other.alpha(place), expected, atol=1e-6)
+            assert other.bias(place) == pytest.approx(sign * bias, abs=1e-6 * max(1, abs(bias)))
 
 
 def test_weights_that_never_change():
     corners = np.array([[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0]])
-    path = svm_path(corners @ corners.T, [1, 1, -1, -1])
+    K = corners @ corners.T
+    path = svm_path(K, [1, 1, -1, -1])
     assert len(path.breakpoints) == 0
     assert path.alpha(1e-3).tolist() == [1.0] * 4
-    assert path.decision_function(1e-3, corners @ corners.T).tolist() == [0.0] * 4
+    assert path.decision_function(1e-3, K).tolist() == [0.0] * 4
     with pytest.raises(ValueError, match="no breakpoint"):
-        path.select(corners @ corners.T, [1, 1, -1, -1])
+        path.select(K, [1, 1, -1, -1])
 
 
 @pytest.mark.parametrize(
-    ("K", "y", "message"),
+    ("K", "y", "lambda_min", "message"),
     [
-        ([[1.0, 0.5], [0.4, 1.0]], [1, -1], "symmetric"),
-        ([[1.0, np.nan], [np.nan, 1.0]], [1, -1], r"K\[0, 1\] is nan"),
-        ([[1.0, 0.0]], [1, -1], r"shape \(1, 2\)"),
-        (np.eye(3), [1, -1], r"y has shape \(2,\); expected \(3,\)"),
-        (np.eye(2), [1, 0], r"y\[1\]"),
-        (np.eye(2), [1, 1], "expected both"),
-        ([[1.0, 2.0], [2.0, 1.0]], [1, -1], "eigenvalues from -1 to 3"),
-        (np.eye(400) - 0.1, np.tile([1, -1], 200), "eigenvalues from -39 to 1"),
+        ([[1.0, np.nan], [np.nan, 1.0]], [1, -1], 0, r"K\[0, 1\] is nan"),
+        ([[1.0, 0.0]], [1, -1], 0, r"\(1, 2\)"),
+        (np.eye(3), [1, -1], 0, r"y has shape \(2,\).*\(3,\)"),
+        (np.eye(2), [1, 0], 0, r"y\[1\]"),
+        (np.eye(2), [1, 1], 0, "both"),
+        ([[1.0, 2.0], [2.0, 1.0]], [1, -1], 0, "eigenvalue.*-1 to 3"),
+        (np.eye(400) - 0.1, np.tile([1, -1], 200), 0, "eigenvalue.*-39 to 1"),
+        (np.eye(2), [1, -1], -1.0, "lambda_min is -1"),
+        (1e-200 * np.eye(2), [1, -1], 0, "1e-200"),
+        (1e150 * np.eye(2), [1, -1], 0, r"1e\+150"),
     ],
 )
-def test_bad_problems(K, y, message):
+def test_bad_input_is_named(K, y, lambda_min, message):
     with pytest.raises(ValueError, match=message):
-        svm_path(K, y)
-    with pytest.raises(ValueError, match="lambda_min"):
-        svm_path(np.eye(2), [1, -1], lambda_min=-1.0)
+        svm_path(K, y, lambda_min=lambda_min)
 
 
-@pytest.mark.parametrize(("m", "share", "lambda_min"), [(700, 0.3, 0.0), (900, 0.5, 0.0), (60, 0.5, 1e-14)])
+@pytest.mark.parametrize(("m", "share", "lambda_min"), [(700, 0.3, 0.0), (60, 0.5, 1e-14)])
 def test_the_path_ends_where_rounding_takes_over(m, share, lambda_min):
     K, y = points("duplicates", m, seed=1, share=share)
-    with pytest.warns(ConvergenceWarning, match="rounding ends the path"):
+    with pytest.warns(ConvergenceWarning, match="rounding"):
         path = svm_path(K, y, lambda_min=lambda_min)
     assert path.status == "rounding"
     assert lambda_min < path.lambda_end < 1e-6
     assert max(path.kkt_residual(lam) for lam in path.breakpoints[::20]) < 1e-8
 
 
-@pytest.mark.filterwarnings("ignore:svm_path. rounding ends the path")
-@pytest.mark.parametrize("kind", ["linear", "integers", "duplicates", "rbf"])
-def test_the_path_goes_on_until_a_bound_on_rounding_ends_it(kind):
-    """It may be 1e-9 of the largest score at an event, and 2e-7 where no event is left."""
-    K, y = points(kind, 100, seed=0, p=2, gamma=1e-3 if kind == "rbf" else 0.5)
-    path = svm_path(K, y)
-    end, tolerance = path.lambda_end, 1e-9 if kind == "rbf" else 2e-7
-    assert path.status == ("rounding" if kind == "rbf" else "complete")
-    if end > 1.01e-9 * path.breakpoints[0]:
-        rounding = 1.1e-16 * path.alpha(end).sum() * K.diagonal().max() / end
-        assert rounding > 0.98 * tolerance * max(1.0, np.abs(path.decision_function(end, K)).max())
-    assert max(map(path.kkt_residual, np.geomspace(end, path.breakpoints[-1], 50)[1:])) < tolerance
-
-
-def ties_around_nought():
+def ties_around_zero():
     """The smaller class comes as x and -x: for large lambda all points of the larger are on the margin."""
     rng = np.random.default_rng(3)
     X, t = rng.standard_normal((10, 4)), rng.standard_normal((2, 4))
@@ -175,7 +152,7 @@ def ties_and_swaps():
     return rows.B.gram(rbf_kernel(rows.items, gamma=2 ** (-52 / 9))).block(every, every), labels
 
 
-@pytest.mark.parametrize("make", [ties_around_nought, ties_and_swaps])
+@pytest.mark.parametrize("make", [ties_around_zero, ties_and_swaps])
 def test_all_of_the_larger_class_on_the_margin_at_the_start(make):
     path = svm_path(*make(), lambda_min=1e-4)
     assert path.lambda_end == pytest.approx(1e-4)
@@ -183,13 +160,13 @@ def test_all_of_the_larger_class_on_the_margin_at_the_start(make):
     assert max(map(path.kkt_residual, (10 * first, first, 0.5 * first, 0.01 * first, 1e-4))) < 1e-8
 
 
-def test_rounding_in_a_gram_matrix_is_no_asymmetry():
+def test_rounding_in_a_gram_matrix_is_not_an_asymmetry():
     K, y = points("rbf", 300, seed=0)
     noise = 1e-13 * np.random.default_rng(0).standard_normal(K.shape)
     path, exact = svm_path(K + noise, y, lambda_min=0.1), svm_path(K, y, lambda_min=0.1)
     np.testing.assert_allclose(path.alpha(0.2), exact.alpha(0.2), atol=1e-8)
     K[280, 3] += 1e-6
-    with pytest.raises(ValueError, match=r"K\[3, 280\] is .* but K\[280, 3\]"):
+    with pytest.raises(ValueError, match=r"K\[3, 280\].*K\[280, 3\]"):
         svm_path(K, y)
 
 
@@ -216,13 +193,6 @@ def test_the_path_ends_before_decisions_are_rounding(kind, scale):
         assert path.kkt_residual(lam) < (1e-3 if kind == "narrow" else 1e-5)
 
 
-def test_a_scale_beyond_all_products_is_refused():
-    K, y = points("rbf", 10, seed=0)
-    for scale in (1e-310, 1e-200, 1e150):
-        with pytest.raises(ValueError, match=r"the largest entry of K is .*; expected 0, or 1e-100 to"):
-            svm_path(scale * K, y)
-
-
 def test_the_gram_matrix_is_kept_and_not_copied():
     K, y = points("rbf", 1000, seed=0)
     tracemalloc.start()
@@ -236,15 +206,15 @@ def test_the_gram_matrix_is_kept_and_not_copied():
     assert most < 0.8  # for a moment, half of it for its Cholesky factor
 
 
-def test_a_path_that_rounding_spoils_says_so():
+def test_a_path_spoiled_by_rounding_warns():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((30, 3)), np.where(np.arange(30) % 2, 1, -1)
-    with pytest.warns(ConvergenceWarning, match="svm_path: the duality gap is .* of the objective"):
+    with pytest.warns(ConvergenceWarning, match="duality gap"):
         path = svm_path((1 + 30 * X @ X.T) ** 3, y, lambda_min=1e-7)
     assert path.duality_gap(1e-7) > 1e-4
 
 
-def test_a_constant_and_its_rounding_is_no_kernel():
+def test_a_constant_kernel_with_rounding_has_no_breakpoint():
     K = np.ones((3, 3))
     K[0, 2] = K[2, 0] = 1 - 9e-16
     path = svm_path(K, [-1, 1, -1])
@@ -260,44 +230,49 @@ def test_a_correction_of_rounding_stays_within_the_bounds(seed):
     assert path.kkt_residual(1e-3) < 1e-8
 
 
-def test_bias_is_the_middle_of_its_interval_where_no_weight_is_inside():
-    # Far apart, one of each class: both weights are 1 down to lambda = 1, then both fall.
+def test_the_path_of_two_distant_points():
+    """Both weights are 1 down to lambda = 1, then both fall in proportion to lambda, and f stays."""
     path = svm_path(np.eye(2), [1, -1])
     assert path.breakpoints.tolist() == [1.0]
     assert path.alpha(4.0).tolist() == [1.0, 1.0]
     assert path.alpha(0.25).tolist() == [0.25, 0.25]
     assert (path.bias(4.0), path.bias(0.25)) == (0.0, 0.0)
-    assert path.lambda_end == 0  # nobody is inside the margin any more: f stays, and weights fall as lambda
+    assert path.lambda_end == 0
     assert path.decision_function(1e-30, np.eye(2)).tolist() == [1.0, -1.0]
-    seen = 0
+
+
+def bias_interval(K, y, alpha, lam):
+    """The least and the largest optimal bias times lambda, where no weight is inside (0, 1)."""
+    limits = lam * y - K @ (y * alpha)
+    return limits[(alpha > 0.5) != (y > 0)].max(), limits[(alpha > 0.5) == (y > 0)].min()
+
+
+def test_the_bias_is_the_middle_of_its_interval_where_no_weight_is_inside():
+    widths = []
     for seed in range(60):
         K, y = points("integers", 12, seed, p=2, share=0.4 + 0.1 * (seed % 2))
         path = svm_path(K, y)
         for lam in np.sqrt(path.breakpoints[1:] * path.breakpoints[:-1]):
             alpha = path.alpha(lam)
-            if ((alpha > 1e-9) & (alpha < 1 - 1e-9)).any():
-                continue
-            limits = lam * y - K @ (y * alpha)
-            above = limits[(alpha > 0.5) == (y > 0)].min()
-            below = limits[(alpha > 0.5) != (y > 0)].max()
-            assert path.bias(lam) * lam == pytest.approx((above + below) / 2, abs=1e-9)
-            seen += above - below > 1e-6
-    assert seen > 3
+            if ((alpha < 1e-9) | (alpha > 1 - 1e-9)).all():
+                below, above = bias_interval(K, y, alpha, lam)
+                assert path.bias(lam) * lam == pytest.approx((below + above) / 2, abs=1e-9)
+                widths.append(above - below)
+    assert np.count_nonzero(np.array(widths) > 1e-6) > 3
 
 
-def test_a_weight_that_rounding_has_moved_off_its_bound_at_the_start_is_there():
+def test_at_the_start_rounding_moves_no_weight_off_its_bound():
     # 748 against 752 points: the smaller class has weights 1, and so have as many of the larger.
     K, y = points("rbf", 1500, seed=0, share=748 / 1500, p=2)
     path = svm_path(K, y, lambda_min=1e3)
     alpha = path.alpha(1e3)
     assert np.isin(alpha, [0.0, 1.0]).all()
-    limits = 1e3 * y - K @ (y * alpha)
-    below, above = limits[(alpha == 1) != (y > 0)].max(), limits[(alpha == 1) == (y > 0)].min()
+    below, above = bias_interval(K, y, alpha, 1e3)
     assert path.bias(1e3) * 1e3 == pytest.approx((below + above) / 2, abs=1e-9)
     assert above - below > 1e-3
 
 
-def test_events_tell_who_is_on_the_margin():
+def test_events_give_the_points_on_the_margin():
     K, y = points("rbf", 40, seed=1, share=0.4)
     path = svm_path(K, y)
     margin = set(np.flatnonzero((path.alpha(path.breakpoints[0]) % 1) > 1e-9).tolist())
@@ -310,7 +285,7 @@ def test_events_tell_who_is_on_the_margin():
 
 def test_the_last_of_the_best_intervals_ends_with_the_path():
     """The lambda that is selected has the loss that is reported, also below the last breakpoint."""
-    for seed in range(300):
+    for seed in range(100):
         rng = np.random.default_rng(seed)
         X, y = rng.standard_normal((8, 2)), np.where(np.arange(8) % 2, 1, -1)
         new, labels = rng.standard_normal((12, 2)), rng.choice([-1, 1], 12)
@@ -322,7 +297,7 @@ def test_the_last_of_the_best_intervals_ends_with_the_path():
             assert np.mean(np.where(f >= 0, 1, -1) != labels) == pytest.approx(choice.loss)
 
 
-def test_scores_that_reach_nought_at_the_end_cross_it_there():
+def test_scores_that_reach_zero_at_the_end_cross_it_there():
     """Affine combinations of kernel rows with f = 0 at the end: rounding may put the crossing below it."""
     for seed in range(40):
         rng = np.random.default_rng(seed)
@@ -334,16 +309,29 @@ def test_scores_that_reach_nought_at_the_end_cross_it_there():
         assert choice.lambdas[-1] >= path.lambda_end
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_the_duality_gap_is_that_of_the_returned_function(seed):
-    rng = np.random.default_rng(seed)
+@pytest.mark.parametrize("lam", [10.0, 1.0, 0.1])
+def test_the_duality_gap_is_that_of_the_returned_function(lam):
+    rng = np.random.default_rng(0)
     X, y = rng.standard_normal((30, 3)), np.where(np.arange(30) % 2, 1, -1)
     K = (1 + X @ X.T) ** 3
     path = svm_path(K, y, lambda_min=0.1)
-    for lam in (10.0, 1.0, 0.1):
-        alpha, f = path.alpha(lam), path.decision_function(lam, K)
-        w_w = (y * alpha) @ K @ (y * alpha) / lam**2
-        primal = lam / 2 * w_w + np.maximum(0, 1 - y * f).sum()
-        dual = alpha.sum() - lam / 2 * w_w
-        assert path.duality_gap(lam) == pytest.approx((primal - dual) / primal, abs=1e-10)
-        assert path.duality_gap(lam) < 1e-6
+    alpha, f = path.alpha(lam), path.decision_function(lam, K)
+    penalty = (y * alpha) @ K @ (y * alpha) / (2 * lam)
+    primal = penalty + np.maximum(0, 1 - y * f).sum()
+    assert path.duality_gap(lam) == pytest.approx((primal - alpha.sum() + penalty) / primal, abs=1e-10)
+    assert path.duality_gap(lam) < 1e-6
+
+
+@pytest.mark.filterwarnings("ignore:svm_path. rounding ends the path")
+@pytest.mark.parametrize("kind", ["linear", "integers", "duplicates", "rbf"])
+def test_the_path_goes_on_until_a_bound_on_rounding_ends_it(kind):
+    """The bound is 1e-9 of the largest score at an event, and 2e-7 where no event is left."""
+    K, y = points(kind, 100, seed=0, p=2, gamma=1e-3 if kind == "rbf" else 0.5)
+    path = svm_path(K, y)
+    end = path.lambda_end
+    tolerance = 1e-9 if kind == "rbf" else 2e-7
+    assert path.status == ("rounding" if kind == "rbf" else "complete")
+    if end > 1.01e-9 * path.breakpoints[0]:
+        rounding = 1.1e-16 * path.alpha(end).sum() * K.diagonal().max() / end
+        assert rounding > 0.98 * tolerance * max(1.0, np.abs(path.decision_function(end, K)).max())
+    assert max(map(path.kkt_residual, np.geomspace(end, path.breakpoints[-1], 50)[1:])) < tolerance

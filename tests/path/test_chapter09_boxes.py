@@ -125,7 +125,7 @@ def graphs_and_features(draw):
 
 
 def incidence(n, edges):
-    """As whole numbers, whose products are exact."""
+    """As integers, whose products are exact."""
     return Incidence(np.array(edges), n).matrix().toarray().astype(int)
 
 
@@ -224,18 +224,9 @@ def test_the_counterexamples(lam):
     assert reduced == pytest.approx(-min(0.3 / lam, 1.0), rel=1e-9)
 
 
-@pytest.mark.theorem("prop-implies")
-def test_two_items_have_one_graph():
-    assert reduced_graph([3, 1]).tolist() == [[0, 1]]
-    assert reduced_graph([1, 3]).tolist() == [[1, 0]]
-
-
 @pytest.mark.theorem("prop-identity")
-@pytest.mark.parametrize("lower", [3, 4, 7, 12])
-@pytest.mark.parametrize("upper", [1, 2, 5])
+@pytest.mark.parametrize(("lower", "upper"), [(3, 1), (4, 2), (7, 2), (12, 1), (12, 5)])
 def test_the_path_of_the_identity(lower, upper):
-    if lower < upper + 2:
-        return
     n = lower + upper
     scores = np.repeat([0, 1], [lower, upper])
     index = reduced_graph(scores)

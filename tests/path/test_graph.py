@@ -4,7 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 from small_problems import two_classes
@@ -55,7 +55,6 @@ def product(elbow):
     return U.T * np.diag(elbow.factor)[:n] @ U
 
 
-@settings(max_examples=50)
 @given(st.integers(2, 20), st.integers(1, 12), st.sampled_from([0.0, 0.7]), st.integers(0, 2**31))
 def test_elbow_keeps_its_factor(m, rank, tau, seed):
     rng = np.random.default_rng(seed)
@@ -63,7 +62,7 @@ def test_elbow_keeps_its_factor(m, rank, tau, seed):
     K = fixed(X @ X.T)
     elbow, every = new_front(m, 1).elbow, rng.standard_normal(m)
     inside = []
-    for place in rng.integers(0, m, 40):
+    for place in rng.integers(0, m, 30):
         if place in inside:
             leave(elbow, inside.index(place))
             inside.remove(place)
@@ -104,12 +103,3 @@ def test_solutions_of_an_ill_conditioned_elbow_are_backward_stable():
     delta = delta[: len(inside)]
     residual = gram @ delta + shift - values
     assert np.abs(residual).max() < 1e-14 * np.abs(delta).sum()
-
-
-def test_a_point_that_depends_on_the_elbow_stays_out():
-    X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.5, 0.5], [0.25, 0.75]])
-    K = fixed(X @ X.T)
-    elbow = new_front(5, 1).elbow
-    assert [take(elbow, K, place, 1.0, 1.0) for place in range(5)] == [True, True, True, False, False]
-    assert elbow.size[0] == 3
-    np.testing.assert_allclose(product(elbow), K[:3, :3] + 1.0, atol=1e-12)

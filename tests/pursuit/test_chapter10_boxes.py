@@ -1,11 +1,12 @@
-"""The boxes of chapter 10: back-fitting, what the loss says of the order, the level, random subsets."""
+"""The boxes of chapter 10: back-fitting, the loss and the order, the offset, random subsets."""
 
 from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_examples import examples
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
@@ -41,7 +42,7 @@ def least(V, W, s):
 @pytest.mark.theorem("prop-pursuit-backfit")
 @pytest.mark.parametrize("backfit", ["after", "pre"])
 @given(seeds)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_pursuit_with_back_fitting(backfit, seed):
     W, L, K, s = graph_problem(seed)
     model = RankingPursuit(12, "precomputed", backfit=backfit).fit(K, s, graph=W)
@@ -63,9 +64,9 @@ def test_pursuit_with_back_fitting(backfit, seed):
             assert basis[-1] not in spanned
         chosen = basis.tolist()
     assert len(set(chosen)) == len(chosen) <= np.linalg.matrix_rank(L @ K) <= len(s) - parts  # (c)
-    level = [j for j in range(12) if all(np.ptp(K[part == c, j]) == 0 for c in range(parts))]
-    assert {5, 7} <= set(level)
-    assert not set(level) & set(chosen)
+    constant = [j for j in range(12) if all(np.ptp(K[part == c, j]) == 0 for c in range(parts))]
+    assert {5, 7} <= set(constant)
+    assert not set(constant) & set(chosen)
     assert np.all(np.diff(model.losses_) < 0)
     assert model.losses_[-1] == pytest.approx(least(K, W, s), abs=tiny)  # (d)
 
@@ -102,8 +103,8 @@ def one_query(seed):
 
 @pytest.mark.theorem("prop-pursuit-level")
 @given(seeds, st.floats(0.0, 1.0))
-@settings(max_examples=40, deadline=None)
-def test_one_query_is_regression_with_a_free_level(seed, beta):
+@examples(40)
+def test_one_query_is_regression_with_a_free_offset(seed, beta):
     rng, X, s, K = one_query(seed)
     q = len(s)
     r, L = rng.normal(size=q), q * np.eye(q) - 1.0
@@ -112,18 +113,18 @@ def test_one_query_is_regression_with_a_free_level(seed, beta):
     assert r @ tilde @ r == pytest.approx(formula)
     free = np.linalg.lstsq(np.ones((q, 1)), r, rcond=None)[1][0]  # the least over b of |r - b|^2
     assert r @ L @ r == pytest.approx(q * free)
-    # the step of ranking pursuit: the function that is best with a level, where it has something to explain
+    # the step of ranking pursuit: the best function with an offset, where it has something to explain
     model = RankingPursuit(1, "precomputed").fit(K, s)
     bases = [np.column_stack([np.ones(q), k]) for k in K.T]
     fits = [s - V @ np.linalg.lstsq(V, s, rcond=None)[0] for V in bases]
     assert model.losses_[-1] == pytest.approx(q * min(map(np.dot, fits, fits)), abs=1e-9 * (s @ s))
-    # (a) regularised least squares with a level, by its equations, and RankRLS
+    # (a) regularized least squares with an offset, by its equations, and RankRLS
     alpha = float(10 ** rng.uniform(-1, 2))
     system = np.block([[np.zeros((1, 1)), np.ones((1, q))], [np.ones((q, 1)), K + alpha * np.eye(q)]])
     b, *a = np.linalg.solve(system, np.append(0.0, s))
     gap = K @ a + b - RankRLS(alpha=q * alpha, gamma=0.7).fit(X, s).rank_function(X)
     assert np.ptp(gap) < 1e-8 * (1 + np.abs(s).max())
-    # and the objective is RLS with a level, which moves when it is fitted: RLS of s - b gives the same a
+    # and the objective is RLS with an offset, which moves when it is fitted: RLS of s - b gives the same a
     again = RLS(alpha=alpha, gamma=0.7).fit(X, s - b).rank_function(X)
     assert again + b == pytest.approx(K @ a + b, abs=1e-7 * (1 + np.abs(s).max()))
 
@@ -131,8 +132,8 @@ def test_one_query_is_regression_with_a_free_level(seed, beta):
 @pytest.mark.theorem("prop-pursuit-level")
 @pytest.mark.parametrize("backfit", [False, "after", "pre"])
 @given(seeds, st.floats(0.05, 0.95))
-@settings(max_examples=20, deadline=None)
-def test_beta_is_the_weight_of_the_level(backfit, seed, beta):
+@examples(20)
+def test_beta_is_the_weight_of_the_offset(backfit, seed, beta):
     _, _, s, K = one_query(seed)
     q = len(s)
     fit = {"n_basis": 3, "kernel": "precomputed", "backfit": backfit}
@@ -149,7 +150,7 @@ def test_beta_is_the_weight_of_the_level(backfit, seed, beta):
 @pytest.mark.theorem("prop-pursuit-subset")
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear", "poly", "precomputed"])
 @given(seeds)
-@settings(max_examples=10, deadline=None)
+@examples(10)
 def test_the_subset_of_regressors(kernel, seed):
     rng = np.random.default_rng(seed)
     X, s, qid = rng.normal(size=(10, 2)), rng.normal(size=10), rng.integers(0, 3, 10)

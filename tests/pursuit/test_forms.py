@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from reference import laplacian, same_query
 from scipy import sparse
 
-from preflearn.pairs import Incidence
 from preflearn.pursuit.forms import GraphForm, QueryForm, form_of
 
 
@@ -38,13 +37,6 @@ def test_forms_are_the_sum_over_pairs_and_items(graph, qid, mix, seed):
     assert graph or form.root(form.root(V)) == pytest.approx(times, abs=1e-9)
 
 
-def test_laplacian_of_the_books_incidence_matrix_is_that_of_all_pairs():
-    """P3's L is B'B."""
-    index = np.array([(i, j) for i in range(4) for j in range(i + 1, 4)])
-    B, v = Incidence(index, 4), np.array([1.0, -2.0, 0.5, 4.0])
-    assert QueryForm(np.zeros(4, dtype=np.int64)).times(v) == pytest.approx(B.adjoint(B.differences(v)))
-
-
 def test_a_large_constant_spoils_nothing():
     codes, v = np.array([0, 0, 1, 1]), np.array([1.0, 2.0, 5.0, 3.0])
     for form in (QueryForm(codes), GraphForm(sparse.csr_array(same_query(codes)))):
@@ -52,16 +44,16 @@ def test_a_large_constant_spoils_nothing():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("n", "graph", "message"),
     [
-        ((3, None, sparse.eye_array(2), 0.0), r"graph has shape \(2, 2\); expected \(3, 3\)"),
-        ((2, None, np.array([[0, np.nan], [0, 0]]), 0.0), r"graph\[0, 1\] is nan"),
-        ((2, None, sparse.csr_array([[0, np.inf], [0, 0]]), 0.0), r"graph\[0, 1\] is inf"),
+        (3, sparse.eye_array(2), r"graph.*\(2, 2\).*\(3, 3\)"),
+        (2, np.array([[0, np.nan], [0, 0]]), r"graph\[0, 1\] is nan"),
+        (2, sparse.csr_array([[0, np.inf], [0, 0]]), r"graph\[0, 1\] is inf"),
     ],
 )
-def test_bad_graphs_are_named(arguments, words):
-    with pytest.raises(ValueError, match=words):
-        form_of(*arguments)
+def test_bad_graphs_are_named(n, graph, message):
+    with pytest.raises(ValueError, match=message):
+        form_of(n, None, graph, 0.0)
 
 
 def test_regression_needs_no_pair():

@@ -14,27 +14,21 @@ BACKFITS = (False, "after", "pre")
 
 
 def brute_force(K, L, s, n_basis, backfit):
-    """Figure 1 in words: try every function at each step; decreases that are equal go to the first."""
+    """Figure 1: try every function at each step; decreases that are equal go to the first."""
     chosen, coef = [], np.zeros(0)
     losses = [float(s @ L @ s)]
     for _ in range(n_basis):
-        found = []
-        for j in range(K.shape[1]):
-            if backfit and j in chosen:
-                found.append(np.inf)
-            elif backfit == "pre":
-                found.append(least_squares(K[:, [*chosen, j]], L, s)[1])
-            else:
-                r = s - K[:, chosen] @ coef
-                found.append(least_squares(K[:, [j]], L, r)[1])
-        j = int(np.argmax(np.array(found) <= min(found) + 1e-9 * (losses[-1] - min(found))))
         r = s - K[:, chosen] @ coef
+        if backfit == "pre":
+            found = [least_squares(K[:, [*chosen, j]], L, s)[1] for j in range(K.shape[1])]
+        else:
+            found = [least_squares(K[:, [j]], L, r)[1] for j in range(K.shape[1])]
+        if backfit:
+            found = [np.inf if j in chosen else loss for j, loss in enumerate(found)]
+        j = int(np.argmax(np.array(found) <= min(found) + 1e-9 * (losses[-1] - min(found))))
         chosen.append(j)
-        coef = (
-            least_squares(K[:, chosen], L, s)[0]
-            if backfit
-            else np.append(coef, least_squares(K[:, [j]], L, r)[0])
-        )
+        one = least_squares(K[:, [j]], L, r)[0]
+        coef = least_squares(K[:, chosen], L, s)[0] if backfit else np.append(coef, one)
         r = s - K[:, chosen] @ coef
         losses.append(float(r @ L @ r))
     return chosen, coef, losses
@@ -42,7 +36,7 @@ def brute_force(K, L, s, n_basis, backfit):
 
 @pytest.mark.parametrize("backfit", BACKFITS)
 @pytest.mark.parametrize("mix", [0.0, 0.3, 1.0])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_each_step_is_that_of_brute_force(seed, mix, backfit):
     X, s, qid = problem(seed)
     model = RankingPursuit(5, gamma=0.7, mix=mix, backfit=backfit).fit(X, s, qid)
@@ -65,14 +59,15 @@ def test_duplicate_items_are_one_function(data, backfit):
 
 
 @pytest.mark.parametrize("backfit", BACKFITS)
-@pytest.mark.parametrize("n", [3, 6, 7, 23])
-@pytest.mark.parametrize("score", [0.1, 0.7, 1e8 + 0.1])
+@pytest.mark.parametrize("n", [3, 23])
+@pytest.mark.parametrize("score", [0.1, 1e8 + 0.1])
 def test_equal_scores_choose_nothing_whatever_their_value(backfit, n, score):
     X, _, _ = problem(0, n=n)
     model = RankingPursuit(4, backfit=backfit).fit(X, np.full(n, score))  # n times 0.1 over n is not 0.1
     assert len(model.basis_) == 0
     assert model.losses_.tolist() == [0.0]
     assert not model.rank_function(X).any()
+    assert not model.near_optimal().predict_models(X).any()
 
 
 @pytest.mark.parametrize("backfit", BACKFITS)
@@ -88,13 +83,13 @@ def test_an_offset_of_linear_functions_does_not_make_the_loss_rise(backfit):
 @pytest.mark.parametrize(
     ("factors", "message"),
     [
-        ((1e90, 1.0), "largest size of the values of the functions is .*; expected 0, or from 1e-100 to 1e"),
-        ((1e-90, 1.0), "largest size of the values of the functions is .*e-18.; expected 0, or from 1e-100"),
-        ((1.0, 1e-160), "largest size of the differences of the scores y is .*e-16.; expected 0, or from"),
-        ((1e30, 1e90), "in the loss the scores have the norm .*, the functions up to .*; expected a product"),
+        ((1e90, 1.0), "functions"),
+        ((1e-90, 1.0), "functions"),
+        ((1.0, 1e-160), "scores y"),
+        ((1e30, 1e90), "product"),
     ],
 )
-def test_sizes_whose_squares_are_no_floats_are_named(factors, message):
+def test_sizes_whose_squares_are_not_floats_are_named(factors, message):
     X, y, _ = problem(2)
     with pytest.raises(ValueError, match=message):
         RankingPursuit(3, "linear").fit(factors[0] * X, factors[1] * y)

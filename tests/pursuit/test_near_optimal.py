@@ -41,19 +41,7 @@ def test_models_are_combined():
     assert np.ptp(found.rank_function(X) - scores.mean(axis=1)) == pytest.approx(0, abs=1e-9)
 
 
-@pytest.mark.parametrize("mix", [0.0, 1.0])
-def test_a_model_without_functions_has_near_optimal_ones_too(mix):
-    X, _, qid = problem(0)
-    near = RankingPursuit(3, mix=mix).fit(X, np.zeros(len(X)), qid).near_optimal()
-    assert len(near) == 1
-    assert not near.predict_models(X).any()
-    assert not near.rank_function(X).any()
-
-
-def test_bad_questions_are_named():
-    X, y, qid = problem(4)
-    model = RankingPursuit(2).fit(X, y, qid)
-    with pytest.raises(ValueError, match="epsilon is -1"):
-        model.near_optimal(epsilon=-1)
-    with pytest.raises(ValueError, match="beam is 0"):
-        model.near_optimal(beam=0)
+@pytest.mark.parametrize(("name", "value"), [("epsilon", -1), ("beam", 0)])
+def test_bad_parameters_are_named(name, value):
+    with pytest.raises(ValueError, match=f"{name} is {value}"):
+        RankingPursuit(2).fit(*problem(4)).near_optimal(**{name: value})

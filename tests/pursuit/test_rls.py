@@ -13,7 +13,6 @@ from reference import laplacian, same_query, solve
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
-from threadpoolctl import threadpool_limits
 
 from preflearn.ground.kernels import NotPositiveSemidefiniteError
 from preflearn.metrics import disagreement_error
@@ -35,6 +34,11 @@ def by_definition(model, K, y, L, alpha):
     """The coefficients a = L(s - Ka) / alpha, with the Laplacian spelled out; L is I for RLS."""
     L = np.eye(len(K)) if model is RLS else L
     return np.linalg.solve(L @ K + alpha * np.eye(len(K)), L @ y)
+
+
+def kinds(qid):
+    """The same comparisons as query ids, and as a graph."""
+    return {"qid": qid}, {"graph": sparse.csr_array(same_query(qid))}
 
 
 @st.composite
@@ -82,58 +86,34 @@ def test_by_definition(model, kernel):
         assert_allclose(found.rank_function(K if kernel == "precomputed" else X), K @ expected, atol=1e-7)
 
 
-@BOTH
-@pytest.mark.parametrize("compared", ["one", "queries", "graph"])
-@pytest.mark.parametrize("validated", [False, True])
-def test_p_unknowns_give_what_n_give(model, compared, validated):
-    X, y, qid = task(60, 6)
-    kind = {"one": {}, "queries": {"qid": qid}, "graph": {"graph": sparse.csr_array(same_query(qid))}}[
-        compared
-    ]
-    held = task(30, seed=1)
-    alphas = ALPHAS if validated or compared == "queries" else 0.3
-    few = model(alphas, "linear").fit(X, y, validation=held if validated else None, **kind)
-    given = (held[0] @ X.T, *held[1:])
-    all_of_them = model(alphas, "precomputed").fit(
-        X @ X.T, y, validation=given if validated else None, **kind
-    )
-    assert_allclose(few.coefs_, all_of_them.coefs_, atol=1e-8 * np.abs(all_of_them.coefs_).max())
-    assert few.alpha_ == all_of_them.alpha_
-    assert few.objective_ == pytest.approx(all_of_them.objective_, rel=1e-8)
-    if np.size(alphas) > 1:
-        assert_allclose(few.errors_, all_of_them.errors_, rtol=1e-8)
-    if compared == "queries":
-        assert_allclose(few.leave_query_out(), all_of_them.leave_query_out(), atol=1e-8)
-    seen, expected = few.rank_function(held[0]), all_of_them.rank_function(given[0])
-    assert_allclose(seen, expected, atol=1e-8 * np.abs(expected).max())
-
-
 # ---- Several alphas
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
 @pytest.mark.parametrize(
     "model", [RLS(ALPHAS), RankRLS(ALPHAS), SparseRankRLS(6, [0.0, *ALPHAS], random_state=0)]
 )
-@pytest.mark.parametrize("compared", ["queries", "graph"])
-def test_all_alphas_at_once_are_each_alone(model, compared):
+@pytest.mark.parametrize("kind", range(2), ids=["queries", "graph"])
+def test_all_alphas_at_once_are_each_alone(model, kernel, kind):
     X, y, qid = task()
-    kind = {"qid": qid} if compared == "queries" else {"graph": sparse.csr_array(same_query(qid))}
+    compared = kinds(qid)[kind]
     held = task(seed=1)
-    found = model.fit(X, y, validation=held, **kind)
+    found = clone(model).set_params(kernel=kernel).fit(X, y, validation=held, **compared)
     assert found.alphas_.tolist() == model.alpha
     assert found.coefs_.shape == (len(model.alpha), len(found.basis_))
+    objectives = []
     for alpha, coef, error in zip(model.alpha, found.coefs_, found.errors_, strict=True):
-        alone = clone(model).set_params(alpha=alpha).fit(X, y, **kind)
+        alone = clone(found).set_params(alpha=alpha).fit(X, y, **compared)
         assert not hasattr(alone, "errors_")
-        assert_allclose(coef, alone.coef_, atol=1e-10)
+        assert_allclose(coef, alone.coef_, rtol=1e-6, atol=1e-9)
         predicted = alone.rank_function(held[0])
         wrong = disagreement_error(held[1], predicted, held[2], ties="drop")
         assert error == pytest.approx(np.mean((held[1] - predicted) ** 2) if type(model) is RLS else wrong)
-    best = int(np.argmin(found.errors_))
-    assert found.errors_[found.alphas_ == found.alpha_] == found.errors_[best]
-    assert_allclose(found.coef_, found.coefs_[found.alphas_ == found.alpha_][0])
-    alone.set_params(alpha=found.alpha_).fit(X, y, **kind)
-    assert found.objective_ == pytest.approx(alone.objective_)
+        objectives.append(alone.objective_)
+    best = found.alphas_.tolist().index(found.alpha_)
+    assert found.errors_[best] == found.errors_.min()
+    assert_allclose(found.coef_, found.coefs_[best])
+    assert found.objective_ == pytest.approx(objectives[best])
 
 
 def test_of_equal_errors_the_largest_alpha():
@@ -159,25 +139,21 @@ def refitted(model, X, y, qid, alpha, kernel="rbf"):
 @BOTH
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly", "precomputed"])
 def test_leaving_out_a_query_is_refitting(model, kernel):
+    """The scores of one alpha, and the errors of several."""
     X, y, qid = task()
     qid[:3] = [7, 8, 9]  # of one item each
     X[5] = X[6]
     same = "rbf" if kernel == "precomputed" else kernel
     given = rbf_kernel(X, gamma=0.4) if kernel == "precomputed" else X
-    for alpha in (0.1, 2.0):
-        found = model(alpha, kernel, gamma=0.4).fit(given, y, qid).leave_query_out()
-        assert_allclose(found, refitted(model, X, y, qid, alpha, same), atol=1e-8)
-
-
-@BOTH
-def test_it_chooses_alpha(model):
-    X, y, qid = task(40, 8)
-    found = model(ALPHAS, gamma=0.4).fit(X, y, qid)
-    for alpha, error in zip(ALPHAS, found.errors_, strict=True):
-        scores = refitted(model, X, y, qid, alpha)
+    several = model([0.1, 2.0], kernel, gamma=0.4).fit(given, y, qid)
+    for alpha, error in zip(several.alphas_, several.errors_, strict=True):
+        scores = refitted(model, X, y, qid, alpha, same)
+        alone = clone(several).set_params(alpha=alpha).fit(given, y, qid)
+        assert_allclose(alone.leave_query_out(), scores, atol=1e-8)
         wrong = disagreement_error(y, scores, qid, ties="drop")
         assert error == pytest.approx(np.mean((y - scores) ** 2) if model is RLS else wrong)
-    assert_allclose(found.leave_query_out(), refitted(model, X, y, qid, found.alpha_), atol=1e-8)
+        if alpha == several.alpha_:
+            assert_allclose(several.leave_query_out(), scores, atol=1e-8)
 
 
 def test_without_anything_to_learn_from_all_are_tied():
@@ -190,18 +166,15 @@ def test_without_anything_to_learn_from_all_are_tied():
 # ---- Graphs
 
 
-@pytest.mark.parametrize(
-    ("model", "tolerance"),
-    [(RankRLS(0.3), 1e-9), (SUBSET, 1e-8), (LEAST, 1e-8)],
-)
-def test_the_graph_of_the_queries(model, tolerance):
+@pytest.mark.parametrize("model", [RLS(), RankRLS(0.3), SUBSET, LEAST])
+def test_the_graph_of_the_queries(model):
     X, y, qid = task()
     coef, objective = model.fit(X, y, qid).coef_, model.objective_
     W = same_query(qid)
     directed = 2 * np.triu(W)  # of which (W + W') / 2 counts
     for graph in (W, sparse.csr_array(W), W + 3 * np.eye(len(X)), directed):
         found = model.fit(X, y, graph=graph)
-        assert_allclose(found.coef_, coef, atol=tolerance)
+        assert_allclose(found.coef_, coef, atol=1e-8)
         assert found.objective_ == pytest.approx(objective)
 
 
@@ -221,12 +194,6 @@ def test_a_directed_graph_with_weights(kernel):
     assert found.objective_ == pytest.approx(by_pairs + penalty)
 
 
-def test_a_graph_changes_nothing_for_rls():
-    X, y, _ = task()
-    found = RLS().fit(X, y, graph=np.ones((24, 24)))
-    assert_allclose(found.coef_, RLS().fit(X, y).coef_)
-
-
 # ---- What changes nothing
 
 
@@ -241,98 +208,93 @@ def test_constants_of_queries_and_of_items(problem, shift):
     assert_allclose(moved.decision_function(pairs), here.decision_function(Pairs(X, [[0, 1]])), atol=1e-7)
 
 
-@pytest.mark.parametrize("kind", [lambda qid: {"qid": qid}, lambda qid: {"graph": same_query(qid)}])
+@pytest.mark.parametrize("kind", range(2), ids=["queries", "graph"])
 def test_equal_scores_and_queries_of_one_item(kind):
     X, y, _ = task(6)
     qid = np.array([0, 0, 1, 1, 2, 2])
     for model in (RankRLS(), SUBSET, LEAST):
-        assert not model.fit(X, 0.1 * qid + 0.7, **kind(qid)).coef_.any()
+        assert not model.fit(X, 0.1 * qid + 0.7, **kinds(qid)[kind]).coef_.any()
     qid[-1] = 3
-    found = RankRLS().fit(X, y, **kind(qid))
+    found = RankRLS().fit(X, y, **kinds(qid)[kind])
     assert not found.coef_[4:].any()
     assert found.coef_[:4].all()
 
 
-def test_a_wide_kernel_is_a_linear_one():
+@pytest.mark.parametrize("kind", range(2), ids=["queries", "graph"])
+def test_a_wide_kernel_is_a_linear_one(kind):
     """k - 1 = -gamma |x - x'|² + ..., and 2 gamma x·x' is what differences see of it."""
     X, y, qid = task()
-    gamma = 1e-10
-    for kind in ({"qid": qid}, {"graph": same_query(qid)}):
-        wide = RankRLS(2 * gamma, gamma=gamma).fit(X + 5, y, **kind)
-        flat = RankRLS(1.0, "linear").fit(X + 5, y, **kind)
-        assert_allclose(wide.coef_ * 2 * gamma, flat.coef_, atol=1e-7)
-        level = [f - f.mean() for f in (wide.rank_function(X + 5), flat.rank_function(X + 5))]
-        assert_allclose(level[0], level[1], atol=1e-7)
-        assert wide.score(X + 5, y, qid) == flat.score(X + 5, y, qid)
-    several = RankRLS([2 * gamma, 1.0], gamma=gamma).fit(X + 5, y, qid)
-    assert_allclose(several.coefs_[0] * 2 * gamma, RankRLS(1.0, "linear").fit(X, y, qid).coef_, atol=1e-7)
-
-
-@BOTH
-def test_one_thread_and_two(model):
-    X, y, qid = task(150, 20)
-    found = []
-    for threads in (1, 2):
-        with threadpool_limits(threads):
-            fit = model(ALPHAS).fit(X, y, qid)
-            found.append([fit.coefs_, fit.errors_, fit.leave_query_out()])
-    for one, two in zip(*found, strict=True):
-        assert_allclose(one, two, atol=1e-10)
+    X, gamma = X + 5, 1e-10
+    wide, flat = RankRLS(2 * gamma, gamma=gamma), RankRLS(1.0, "linear")
+    wide.fit(X, y, **kinds(qid)[kind])
+    flat.fit(X, y, **kinds(qid)[kind])
+    assert_allclose(wide.coef_ * 2 * gamma, flat.coef_, atol=1e-7)
+    gap = wide.rank_function(X) - flat.rank_function(X)
+    assert_allclose(gap, gap.mean(), atol=1e-7)
+    several = RankRLS([2 * gamma, 1.0], gamma=gamma).fit(X, y, qid)
+    assert_allclose(several.coefs_[0] * 2 * gamma, flat.coef_, atol=1e-7)
 
 
 # ---- The contract
 
 
-def test_a_gram_that_is_nearly_semidefinite():
+@pytest.mark.parametrize("alpha", [1e-13, [1e-13, 1.0]])
+@pytest.mark.parametrize("diagonal", [[1.0, 1.0, -1e-10], [1.0, -1e-10, -1e-10]])
+def test_a_gram_that_is_nearly_semidefinite(alpha, diagonal):
     """An eigenvalue of -1e-10 passes for rounding; it is taken for 0 where it exceeds alpha."""
-    K = np.diag([1.0, 1.0, -1e-10])
-    one = RLS(1e-13, "precomputed").fit(K, [1.0, 2.0, 0.0], [0, 1, 1])
-    several = RLS([1e-13, 1.0], "precomputed").fit(K, [1.0, 2.0, 0.0], [0, 1, 1])
-    assert_allclose(one.coef_, [1, 2, 0], atol=1e-9)
-    assert_allclose(several.coefs_[0], [1, 2, 0], atol=1e-9)
-    falling = np.diag([1.0, -1e-10, -1e-10])
-    assert_allclose(RLS(1e-13, "precomputed").fit(falling, [1.0, 0.0, 0.0]).coef_, [1, 0, 0], atol=1e-9)
+    expected = np.array([1.0, 2.0, 3.0])
+    scores = expected * np.maximum(diagonal, 1e-13)
+    model = RLS(alpha, "precomputed").fit(np.diag(diagonal), scores, [0, 1, 1])
+    assert_allclose(model.coefs_[0], expected, rtol=1e-3)
 
 
-@BOTH
+ALL_ITEMS = [
+    ({"alpha": 0.0}, "alpha is 0.0"),
+    ({"alpha": [1.0, 0.0]}, r"alpha\[1\] is 0.0"),
+    ({"alpha": [1.0, 2.0]}, "validation"),
+    ({"alpha": 1e-30}, "alpha is 1e-30"),
+    ({"kernel": "precomputed"}, r"X has shape \(3, 1\).*'precomputed'"),
+]
+SOME_ITEMS = [
+    ({"random_state": 0.1}, "random_state is 0.1"),
+    ({"alpha": -1.0}, "alpha is -1.0"),
+    ({"alpha": [1.0, -1.0]}, r"alpha\[1\] is -1.0"),
+    ({"alpha": [1.0, 2.0]}, "validation"),
+    ({"kernel": lambda X, Y: -X @ Y.T}, "eigenvalue"),
+    ({"kernel": lambda X, Y: X + Y.T**2}, "symmetric"),
+]
+
+
 @pytest.mark.parametrize(
-    ("parameters", "arguments", "message"),
+    ("model", "message"),
     [
-        ({"alpha": 0.0}, {}, "alpha is 0.0; expected a positive number, or several"),
-        ({"alpha": np.nan}, {}, "alpha is nan; expected a positive number"),
-        ({"alpha": [[1.0]]}, {}, r"alpha has shape \(1, 1\); expected \(k,\)"),
-        ({"alpha": [1.0, 0.0]}, {}, r"alpha\[1\] is 0.0; expected a positive number"),
-        ({"alpha": [1.0, 2.0]}, {}, "without validation leaves out one query .*, and there is 1"),
-        ({"alpha": 1e-30}, {}, "alpha is 1e-30; expected at least .* lost in rounding"),
-        ({"kernel": "precomputed"}, {}, r"X has shape \(3, 1\).*'precomputed'"),
+        *((kind(**parameters), message) for kind in (RLS, RankRLS) for parameters, message in ALL_ITEMS),
+        *((SparseRankRLS(**parameters), message) for parameters, message in SOME_ITEMS),
     ],
 )
-def test_bad_input_is_named(model, parameters, arguments, message):
-    given = {"X": [[0.0], [1.0], [3.0]], "y": [0.0, 1.0, 1.5], **arguments}
+def test_bad_parameters_are_named(model, message):
     with pytest.raises(ValueError, match=message):
-        model(**parameters).fit(**given)
+        model.fit([[0.0], [1.0], [3.0]], [0.0, 1.0, 1.5])
 
 
 @pytest.mark.parametrize("model", [RLS, RankRLS, partial(SparseRankRLS, 2)])
-@pytest.mark.parametrize(
-    "K", [[[1.0, 2.0], [2.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]], [[-1.0, 0.0], [0.0, -1.0]]]
-)
+@pytest.mark.parametrize("K", [[[1.0, 2.0], [2.0, 1.0]], [[-1.0, 0.0], [0.0, -1.0]]])
 def test_an_indefinite_gram_is_refused(model, K):
     for alpha in (1.0, [1.0, 10.0]):
-        with pytest.raises(NotPositiveSemidefiniteError, match="eigenvalues from -"):
+        with pytest.raises(NotPositiveSemidefiniteError, match="eigenvalue"):
             model(alpha, "precomputed").fit(K, [1.0, 2.0], validation=(np.eye(2), [1.0, 2.0]))
-    with pytest.raises(ValueError, match="expected a symmetric"):
+    with pytest.raises(ValueError, match="symmetric"):
         model(1.0, "precomputed").fit([[1.0, 0.5], [0.0, 1.0]], [1.0, 2.0])
 
 
-def test_nothing_to_leave_out():
+@pytest.mark.parametrize(
+    ("alpha", "graph", "message"),
+    [(1.0, False, "leave_query_out.* 1"), (1.0, True, "graph"), ([1.0, 2.0], True, "qid")],
+)
+def test_leaving_out_needs_two_queries_with_pairs(alpha, graph, message):
     X, y, qid = task()
-    with pytest.raises(ValueError, match=r"leave_query_out leaves out .* there is 1"):
-        RankRLS().fit(X, y).leave_query_out()
-    with pytest.raises(ValueError, match=r"leave_query_out leaves out .* had a graph"):
-        RankRLS().fit(X, y, graph=same_query(qid)).leave_query_out()
-    with pytest.raises(ValueError, match="had a graph; expected qid"):
-        RankRLS([1.0, 2.0]).fit(X, y, graph=same_query(qid))
+    with pytest.raises(ValueError, match=message):
+        RankRLS(alpha).fit(X, y, graph=same_query(qid) if graph else None).leave_query_out()
     with pytest.raises(ValueError, match="no pair is left"):
         RankRLS([1.0, 2.0]).fit(X, qid, qid)
 
@@ -355,27 +317,17 @@ def test_of_a_subset_the_normal_equations_in_fractions(seed, alpha):
         assert_allclose(found.coef_, np.array(a, dtype=float), rtol=1e-8, atol=1e-9)
 
 
-def test_all_items_are_rank_rls():
-    X, y, qid = task()
-    full = RankRLS(0.5, gamma=0.4).fit(X, y, qid)
-    for n_basis in (24, 100):
-        found = SparseRankRLS(n_basis, 0.5, gamma=0.4, random_state=0).fit(X, y, qid)
-        assert found.basis_.tolist() == list(range(24))
-        assert_allclose(found.coef_, full.coef_, atol=1e-8)
-        assert found.objective_ == pytest.approx(full.objective_)
-
-
 def test_without_a_penalty_the_coefficients_of_least_norm():
     X, y, qid = task(8, 1)
-    found = SparseRankRLS(8, 0.0, gamma=0.4, random_state=0).fit(X, y, qid)
-    K = rbf_kernel(X, gamma=0.4)
-    root = 1.0 * (np.eye(8) - 1 / 8)
-    assert_allclose(found.coef_, np.linalg.pinv(root @ K, rcond=1e-12) @ root @ y, atol=1e-7)
+    found = clone(LEAST).set_params(n_basis=8, gamma=0.4).fit(X, y, qid)
+    centred = np.eye(8) - 1 / 8
+    inverse = np.linalg.pinv(centred @ rbf_kernel(X, gamma=0.4), rcond=1e-12)
+    assert_allclose(found.coef_, inverse @ centred @ y, atol=1e-7)
     assert found.objective_ == pytest.approx(0, abs=1e-18)
     X[1] = X[0]  # with another score: only their mean can be reached
-    twice = SparseRankRLS(8, 0.0, gamma=0.4, random_state=0).fit(X, y, qid)
-    assert twice.coef_[0] == pytest.approx(twice.coef_[1])
-    assert twice.objective_ == pytest.approx(8 * (y[0] - y[1]) ** 2 / 2)
+    found.fit(X, y, qid)
+    assert found.coef_[0] == pytest.approx(found.coef_[1])
+    assert found.objective_ == pytest.approx(8 * (y[0] - y[1]) ** 2 / 2)
 
 
 @pytest.mark.parametrize("alpha", [1e-11, 1.0])
@@ -393,10 +345,8 @@ def test_a_wide_kernel(alpha):
     assert_allclose(found.coef_, a, rtol=1e-6, atol=1e-6 * np.abs(a).max())
 
 
-def test_a_subset_of_one_item_or_of_equal_ones():
-    X, y, qid = task()
-    one = SparseRankRLS(1, 0.5, random_state=0).fit(X, y, qid)
-    assert one.coef_.shape == (1,)
+def test_a_subset_of_equal_items():
+    _, y, qid = task()
     equal = np.repeat([[0.3, 0.1, 7.0], [1.0, 2.0, 3.0]], 12, axis=0)
     for gamma in (1.0, 1e-9):
         found = SparseRankRLS(4, 0.5, gamma=gamma, random_state=2).fit(equal, y, qid)
@@ -406,30 +356,14 @@ def test_a_subset_of_one_item_or_of_equal_ones():
 
 def test_the_subset_is_drawn_by_its_seed():
     X, y, qid = task()
-    found = SparseRankRLS(7, random_state=5).fit(X, y, qid)
-    assert found.basis_.tolist() == sorted(set(found.basis_.tolist()))
-    draws = {tuple(SparseRankRLS(7, random_state=k).fit(X, y, qid).basis_) for k in range(5)}
-    assert len(draws) == 5
+    draws = [SparseRankRLS(7, random_state=k).fit(X, y, qid).basis_.tolist() for k in (0, 0, 1, 2, 3, 4)]
+    assert draws[0] == draws[1]
+    assert len(set(map(tuple, draws))) == 5
+    assert all(draw == sorted(set(draw)) for draw in draws)
+    assert SparseRankRLS(100, random_state=0).fit(X, y, qid).basis_.tolist() == list(range(24))
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"random_state": 0.1}, "random_state is 0.1; expected a seed, a whole number .*, or None"),
-        ({"alpha": -1.0}, "alpha is -1.0; expected a number of at least 0, or several"),
-        ({"alpha": [1.0, -1.0]}, r"alpha\[1\] is -1.0"),
-        ({"alpha": [1.0, 2.0]}, r"alpha is \[1.0, 2.0\]; expected one number, or validation"),
-        ({"kernel": "precomputed"}, r"X has shape \(3, 1\).*'precomputed'"),
-        ({"kernel": lambda X, Y: -X @ Y.T}, "eigenvalues from -"),
-        ({"kernel": lambda X, Y: X + Y.T**2}, "expected a symmetric K"),
-    ],
-)
-def test_of_a_subset_bad_input_is_named(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        SparseRankRLS(**parameters).fit([[0.0], [1.0], [3.0]], [0.0, 1.0, 1.5])
-
-
-def test_functions_whose_squares_are_no_floats_are_left_out():
+def test_functions_whose_squares_underflow_are_left_out():
     X = 1e-90 * np.array([[1.0], [2.0], [4.0]])
     model = SparseRankRLS(2, 0.0, "linear", random_state=0).fit(X, [1.0, 2.0, 4.0])
     assert model.coef_.tolist() == [0.0, 0.0]
@@ -440,12 +374,12 @@ def test_functions_whose_squares_are_no_floats_are_left_out():
 def test_features_far_from_zero_keep_the_digits_of_linear_scores(offset, atol, alpha):
     """Against 40 digits; by residuals over alpha the errors would be 1e-8 to 1e3."""
     rng = np.random.default_rng(0)
-    X, mpmath.mp.dps = rng.standard_normal((60, 3)) + offset, 40
-    y = rng.standard_normal(60)
-    A = mpmath.matrix(X.tolist())
-    w = mpmath.lu_solve(A.T * A + alpha * mpmath.eye(3), A.T * mpmath.matrix(y.tolist()))
-    exact = np.array([float(value) for value in A * w])
+    X, y = rng.standard_normal((60, 3)) + offset, rng.standard_normal(60)
+    with mpmath.workdps(40):
+        A = mpmath.matrix(X.tolist())
+        w = mpmath.lu_solve(A.T * A + alpha * mpmath.eye(3), A.T * mpmath.matrix(y.tolist()))
+        exact = np.array([float(value) for value in A * w])
+        norm = float(sum(value**2 for value in w))
     model = RLS(alpha, kernel="linear").fit(X, y)
     np.testing.assert_allclose(model.rank_function(X), exact, rtol=0, atol=atol)
-    norm = float(sum(value**2 for value in w))
     assert model.objective_ == pytest.approx(np.sum((y - exact) ** 2) + alpha * norm, abs=60 * atol)

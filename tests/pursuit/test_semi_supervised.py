@@ -13,7 +13,6 @@ from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
 from preflearn.pairs import Pairs
 from preflearn.pursuit import RankingPursuit, SemiSupervisedRankingPursuit, semi_supervised
-from preflearn.pursuit.forms import QueryForm
 
 TWO = ([0, 1], [2, 3])
 THREE = ([0, 1], [1, 2, 3], (slice(2, 4), "laplacian"))
@@ -40,12 +39,12 @@ def objective(s, f, L, fbar, Lbar, nu):
     return sum((s - g) @ L @ (s - g) for g in f.T) + nu * apart
 
 
-def least(columns, residues, bars, apart, R, Rbar, nu):
-    """Coefficients and sum of least squares: residues (n, M), and apart (l, M), the views as they are."""
+def least(columns, residuals, bars, apart, R, Rbar, nu):
+    """Coefficients and sum of least squares: residuals (n, M), and apart (l, M), the views so far."""
     one, Rbar = np.eye(columns.shape[1]), np.sqrt(nu) * Rbar
     less = [v - u for v, u in product(one, repeat=2)]
     A = np.vstack([*(R @ (columns * v) for v in one), *(Rbar @ (bars * both) for both in less)])
-    b = np.concatenate([*(R @ residues).T, *(-Rbar @ apart @ both for both in less)])
+    b = np.concatenate([*(R @ residuals).T, *(-Rbar @ apart @ both for both in less)])
     a = np.linalg.lstsq(A, b, rcond=1e-10)[0]
     return a, float(np.square(b - A @ a).sum())
 
@@ -57,19 +56,17 @@ def brute_force(K, Kbar, s, L, Lbar, nu, n_basis, shared, printed):
     f, fbar = np.zeros((len(s), M)), np.zeros((len(Lbar), M))
     basis, coefs, found = [], [], [objective(s, f, L, fbar, Lbar, nu)]
     for _ in range(n_basis):
-        residues = s[:, None] - (f.mean(axis=1, keepdims=True) + 0 * f if printed else f)
+        residuals = s[:, None] - (f.mean(axis=1, keepdims=True) + 0 * f if printed else f)
         apart = np.zeros_like(fbar) if printed else fbar
-        choices = [(j,) * M for j in range(N)] if shared else list(product(range(N), repeat=M))
         tried = []
-        for choice in choices:
-            columns = np.column_stack([K[v][:, j] for v, j in enumerate(choice)])
-            bars = np.column_stack([Kbar[v][:, j] for v, j in enumerate(choice)])
-            tried.append((*least(columns, residues, bars, apart, R, Rbar, nu), columns, bars))
-        sums = np.array([sums for _, sums, _, _ in tried])
-        best = int(np.argmin(sums))
-        a, _, columns, bars = tried[best]
+        for choice in [(j,) * M for j in range(N)] if shared else product(range(N), repeat=M):
+            columns, bars = (
+                np.column_stack([k[:, j] for k, j in zip(side, choice, strict=True)]) for side in (K, Kbar)
+            )
+            tried.append((*least(columns, residuals, bars, apart, R, Rbar, nu), choice, columns, bars))
+        a, _, choice, columns, bars = min(tried, key=lambda one: one[1])
         f, fbar = f + a * columns, fbar + a * bars
-        basis.append(list(choices[best]))
+        basis.append(list(choice))
         coefs.append(a)
         found.append(objective(s, f, L, fbar, Lbar, nu))
     return basis, np.array(coefs).T, found
@@ -106,40 +103,27 @@ def test_each_step_is_that_of_brute_force(views, shared, n, nu, seed, algorithm)
     st.booleans(),
     st.sampled_from([TWO[:1], TWO, THREE]),
 )
-def test_the_objective_is_3_at_each_step_and_never_rises(seed, nu, shared, views):
+def test_the_objective_is_3_and_never_rises(seed, nu, shared, views):
     X, s, qid, Xbar, other = problem(seed, n=6)
     L, Lbar = laplacian(same_query(qid)), laplacian(same_query(other))
     model = SemiSupervisedRankingPursuit(views, 6, nu, shared_index=shared, gamma=GAMMA)
     model.fit(X, s, qid, Xbar, other)
     assert (np.diff(model.objectives_) < 0).all()
-    K, Kbar = values(views, X, X), values(views, Xbar, X)
-    f, fbar = np.zeros((len(X), len(views))), np.zeros((len(Xbar), len(views)))
-    for p, expected in enumerate(model.objectives_):
-        for v in range(len(views) if p else 0):
-            chosen, a = model.basis_[p - 1, v], model.coefs_[v, p - 1]
-            f[:, v] += a * K[v][:, chosen]
-            fbar[:, v] += a * Kbar[v][:, chosen]
-        assert objective(s, f, L, fbar, Lbar, nu) == pytest.approx(expected, rel=1e-7, abs=1e-9)
+    found = objective(s, model.predict_views(X), L, model.predict_views(Xbar), Lbar, nu)
+    assert found == pytest.approx(model.objectives_[-1], rel=1e-7, abs=1e-9)
 
 
 @pytest.mark.parametrize("nu", [0.0, 3.0])
-def test_one_view_is_the_supervised_pursuit(nu):
+@pytest.mark.parametrize("algorithm", ["corrected", "printed"])
+def test_one_view_is_the_supervised_pursuit(nu, algorithm):
     X, s, qid, Xbar, other = problem(3, n=20)
-    one = SemiSupervisedRankingPursuit([slice(None)], 8, nu).fit(X, s, qid, Xbar, other)
-    printed = clone(one).set_params(algorithm="printed").fit(X, s, qid, Xbar, other)
+    model = SemiSupervisedRankingPursuit([slice(None)], 8, nu, algorithm=algorithm).fit(
+        X, s, qid, Xbar, other
+    )
     expected = RankingPursuit(8, backfit=False).fit(X, s, qid)
-    for model in (one, printed):
-        assert model.basis_[:, 0].tolist() == expected.basis_.tolist()
-        assert model.coefs_[0] == pytest.approx(expected.coef_)
-        assert model.objectives_ == pytest.approx(expected.losses_)
-
-
-def test_without_unscored_items_the_views_agree_on_the_scored_ones():
-    X, s, qid, *_ = problem(5)
-    model = SemiSupervisedRankingPursuit(TWO, 4).fit(X, s, qid)
-    same = SemiSupervisedRankingPursuit(TWO, 4).fit(X, s, qid, X, qid)
-    assert same.basis_.tolist() == model.basis_.tolist()
-    assert same.objectives_ == pytest.approx(model.objectives_)
+    assert model.basis_[:, 0].tolist() == expected.basis_.tolist()
+    assert model.coefs_[0] == pytest.approx(expected.coef_)
+    assert model.objectives_ == pytest.approx(expected.losses_)
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -162,17 +146,15 @@ def test_it_ends_at_the_minimum_over_all_coefficients(shared):
 # ---- What section 3.1 says
 
 
-ONE_EACH = [([0], "precomputed"), ([1], "precomputed")]
-
-
 def test_figure_2_raises_objective_3():
-    """Both views rise by 1 where scored, by 1 and -1 where unscored: a step is a fifth of the residue."""
+    """Both views rise by 1 where scored, by 1 and -1 where unscored: a step is a fifth of the residual."""
     data = {"X": [[0, 0], [1, 1]], "y": [0, 1], "X_unscored": [[0, 0], [1, -1]]}
-    printed = SemiSupervisedRankingPursuit(ONE_EACH, 60, algorithm="printed").fit(**data)
+    views = [([0], "precomputed"), ([1], "precomputed")]
+    printed = SemiSupervisedRankingPursuit(views, 60, algorithm="printed").fit(**data)
     assert printed.objectives_[:3] == pytest.approx([2, 1.6, 1.856])
     assert printed.coefs_[:, :2].tolist() == pytest.approx(np.array([[0.2, 0.16], [0.2, 0.16]]))
     assert printed.objectives_[-1] == pytest.approx(8, rel=1e-4)  # four times that of no function at all
-    corrected = SemiSupervisedRankingPursuit(ONE_EACH, 60).fit(**data)
+    corrected = SemiSupervisedRankingPursuit(views, 60).fit(**data)
     assert corrected.objectives_ == pytest.approx([2, 1.6])
 
 
@@ -182,45 +164,24 @@ def test_the_matrix_may_be_singular(shared):
     rng = np.random.default_rng(0)
     qid = np.repeat([0, 1, 2], 4)
     X, s = rng.normal(size=(3, 4))[qid], rng.normal(size=12)
-    model = SemiSupervisedRankingPursuit(TWO, 5, shared_index=shared).fit(X, s, qid, X, qid)
+    model = SemiSupervisedRankingPursuit(TWO, 5, 1.0, shared_index=shared).fit(X, s, qid, X, qid)
     assert model.basis_.shape == (0, 2)
     assert model.coefs_.shape == (2, 0)
     assert len(model.objectives_) == 1
     assert model.rank_function(X).tolist() == [0] * 12
     X[:, 2:] = rng.normal(size=(12, 2))  # the second view has something to say
-    model = SemiSupervisedRankingPursuit(TWO, 5, 1.0, shared_index=shared).fit(X, s, qid, X, qid)
+    model.fit(X, s, qid)  # without unscored items the views agree on the scored ones
     assert (model.coefs_[0] == 0).all()
     assert (np.diff(model.objectives_) < 0).all()
+    assert clone(model).fit(X, s, qid, X, qid).objectives_ == pytest.approx(model.objectives_)
+    assert model.fit(X, 0.1 * qid + 0.3, qid).basis_.shape == (0, 2)
 
 
-def test_scores_that_are_constant_within_every_query_leave_nothing_to_fit():
-    X, _, _, Xbar, other = problem(16)
-    qid = np.repeat([0, 1, 2], 3)
-    model = SemiSupervisedRankingPursuit(TWO).fit(X, np.array([0.1, 0.3, 1e3])[qid], qid, Xbar, other)
-    assert model.basis_.shape == (0, 2)
+# ---- The number of kernel entries
 
 
-def test_centres_among_the_unscored_items_would_make_their_order_count():
-    """As printed, kbar_i = k(qbar_gamma, qbar_i): the choice of a step changes with the order of the file."""
-    X, s, qid, Xbar, other = problem(6)
-    L, n = laplacian(same_query(qid)), len(X)
-
-    def first(order, centres):
-        Kbar = values(TWO, Xbar[order], centres)
-        return brute_force(
-            values(TWO, X, X), Kbar, s, L, laplacian(same_query(other[order])), 1.0, 1, True, True
-        )[0]
-
-    orders = [np.random.default_rng(seed).permutation(len(Xbar)) for seed in range(20)]
-    assert len({first(order, Xbar[order][:n])[0][0] for order in orders}) > 1
-    assert len({first(order, X)[0][0] for order in orders}) == 1
-
-
-# ---- What it costs
-
-
-class Counted:
-    """A kernel that counts the entries it computes, by how many items they are of."""
+class CountedKernel:
+    """A Gaussian kernel that counts the entries it computes."""
 
     def __init__(self):
         self.entries = 0
@@ -233,48 +194,28 @@ class Counted:
         return self
 
 
-def counted_fit(monkeypatch, n_unscored, n_basis, shared=True, algorithm="corrected", kept=0):
-    """Entries of the kernel, and of vectors multiplied by Laplacians, in a fit with 7 scored items."""
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize(
+    ("kept", "algorithm", "cost"),
+    [
+        (0, "corrected", lambda n, unscored: (n + unscored) * (n + 1)),  # the chosen one once more
+        (0, "printed", lambda n, unscored: n * (n + 1) + unscored),  # only increments have to agree
+        (10**6, "corrected", lambda n, unscored: 0),  # where values are kept
+    ],
+)
+def test_a_step_computes_each_function_once_per_item_and_view(monkeypatch, kept, algorithm, shared, cost):
     monkeypatch.setattr(semi_supervised, "_KEPT", kept)
-    products = [0]
-    for name in ("times", "root", "squares"):
-        plain = getattr(QueryForm, name)
-
-        def counting(self, V, plain=plain):
-            products[0] += V.size
-            return plain(self, V)
-
-        monkeypatch.setattr(QueryForm, name, counting)
     X, s, qid, *_ = problem(0, n=7)
-    Xbar = np.random.default_rng(1).normal(size=(n_unscored, 4))
-    kernel = Counted()
-    model = SemiSupervisedRankingPursuit(
-        [([0], kernel), ([1, 2], kernel)], n_basis, shared_index=shared, algorithm=algorithm
-    )
-    model.fit(X, s, qid, Xbar, np.arange(n_unscored) // 5)
-    assert len(model.basis_) == n_basis
-    monkeypatch.undo()
-    return np.array([kernel.entries, products[0]])
-
-
-def test_cost_is_linear_in_the_unscored_items_for_a_block_laplacian(monkeypatch):
-    """The printed n^M (M^3 + M^2 l) a step is n^M M^3 + M n l, after products of all pairs of functions."""
-    steps = []
-    for shared in (True, False):
-        at = [counted_fit(monkeypatch, size, 3, shared) for size in (100, 200, 400)]
-        assert (at[2] - at[1] == 2 * (at[1] - at[0])).all()
-        steps.append(counted_fit(monkeypatch, 100, 6, shared) - at[0])
-    assert steps[0].tolist() == steps[1].tolist()
-
-
-def test_a_step_computes_each_function_once_an_item_and_a_view(monkeypatch):
-    few, more = (counted_fit(monkeypatch, 50, steps)[0] for steps in (2, 5))
-    n, n_unscored, M = 7, 50, 2
-    assert more - few == 3 * M * (n + n_unscored) * (n + 1)  # the chosen one once more
-    few, more = (counted_fit(monkeypatch, 50, steps, algorithm="printed")[0] for steps in (2, 5))
-    assert more - few == 3 * M * (n * (n + 1) + n_unscored)  # increments alone agree: by B + C, known before
-    few, more = (counted_fit(monkeypatch, 50, steps, kept=10**6)[0] for steps in (2, 5))
-    assert few == more == M * n * (n + n_unscored)  # where values are kept
+    Xbar = np.random.default_rng(1).normal(size=(50, 4))
+    entries = []
+    for n_basis in (2, 5):
+        kernel = CountedKernel()
+        views = [([0], kernel), ([1, 2], kernel)]
+        model = SemiSupervisedRankingPursuit(views, n_basis, shared_index=shared, algorithm=algorithm)
+        model.fit(X, s, qid, Xbar, np.arange(50) // 5)
+        assert len(model.basis_) == n_basis
+        entries.append(kernel.entries)
+    assert entries[1] - entries[0] == 3 * 2 * cost(7, 50)
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -302,16 +243,6 @@ def test_a_shift_of_scores_changes_nothing_and_a_scale_scales(seed, algorithm, s
     assert again.coefs_ == pytest.approx(scale * one.coefs_, rel=1e-6)
 
 
-@given(seeds)
-def test_two_equal_views_are_one(seed):
-    X, s, qid, Xbar, other = problem(seed)
-    two = SemiSupervisedRankingPursuit([[0, 1], [0, 1]], 3, 5.0, gamma=GAMMA).fit(X, s, qid, Xbar, other)
-    one = SemiSupervisedRankingPursuit([[0, 1]], 3, gamma=GAMMA).fit(X, s, qid)
-    assert two.basis_.tolist() == np.repeat(one.basis_, 2, axis=1).tolist()
-    assert two.coefs_ == pytest.approx(np.repeat(one.coefs_, 2, axis=0))
-    assert two.objectives_ == pytest.approx(2 * one.objectives_)
-
-
 def test_wide_kernels_keep_their_digits():
     """As gamma falls, (k - 1) / gamma tends to -|x - x'|²: the choices and the differences of scores too."""
     X, s, qid, Xbar, other = problem(9)
@@ -331,19 +262,14 @@ def test_wide_kernels_keep_their_digits():
 
 def test_views_by_columns_masks_slices_and_kernels():
     X, s, qid, Xbar, other = problem(10)
-    models = [
-        SemiSupervisedRankingPursuit(views, 4).fit(X, s, qid, Xbar, other)
-        for views in (
-            TWO,
-            (slice(0, 2), np.array([False, False, True, True])),
-            [(np.array([0, 1]), "rbf"), ([2, 3], "rbf")],
-        )
-    ]
+    masks = (slice(0, 2), np.array([False, False, True, True]))
+    named = [(np.array([0, 1]), "rbf"), ([2, 3], "rbf")]
+    models = [SemiSupervisedRankingPursuit(v, 4).fit(X, s, qid, Xbar, other) for v in (TWO, masks, named)]
     assert len({str(model.basis_.tolist()) for model in models}) == 1
-    kernels = SemiSupervisedRankingPursuit(["linear", absolute], 3).fit(X, s, qid, Xbar, other)
-    linear, other_view = X @ X[kernels.basis_[:, 0]].T, absolute(X, X[kernels.basis_[:, 1]])
-    expected = np.column_stack([linear @ kernels.coefs_[0], other_view @ kernels.coefs_[1]])
-    assert kernels.predict_views(X) == pytest.approx(expected)
+    model = SemiSupervisedRankingPursuit(["linear", absolute], 3).fit(X, s, qid, Xbar, other)
+    linear, other_view = X @ X[model.basis_[:, 0]].T, absolute(X, X[model.basis_[:, 1]])
+    expected = np.column_stack([linear @ model.coefs_[0], other_view @ model.coefs_[1]])
+    assert model.predict_views(X) == pytest.approx(expected)
 
 
 def test_scale_is_that_of_the_columns_of_a_view():
@@ -357,32 +283,22 @@ def test_scale_is_that_of_the_columns_of_a_view():
 @pytest.mark.parametrize(
     ("parameters", "data", "message"),
     [
-        ({"nu": -1}, {}, "nu is -1; expected a number of at least 0"),
-        ({"algorithm": "other"}, {}, "algorithm is 'other'; expected 'corrected' or 'printed'"),
+        ({"nu": -1}, {}, "nu is -1"),
+        ({"algorithm": "other"}, {}, "algorithm is 'other'"),
         ({"shared_index": 1}, {}, "shared_index is 1"),
-        ({"views": []}, {}, "views is .*; expected a sequence of at least one view"),
+        ({"views": []}, {}, "views is"),
         ({"views": "rbf"}, {}, "views is 'rbf'"),
-        ({"views": [[0], [4]]}, {}, r"views\[1\]\[0\] is 4; expected a column number, from 0 to 3"),
-        ({"views": [[0], []]}, {}, r"views\[1\]"),
-        ({"views": [[0], slice(9, 9)]}, {}, r"views\[1\] is .*; expected at least one column"),
-        ({"views": [[0.5]]}, {}, r"views\[0\] is \[0.5\]; expected at least one column, as numbers"),
+        ({"views": [[0], [4]]}, {}, r"views\[1\]\[0\] is 4"),
+        ({"views": [[0], slice(9, 9)]}, {}, r"views\[1\]"),
+        ({"views": [[0.5]]}, {}, r"views\[0\]"),
         ({"views": ["other"]}, {}, "kernel is 'other'"),
-        ({"kernel": "linear"}, {"X": 1e90 * problem(0)[0]}, "functions of view 0 is .*e.1"),
-        ({"gamma": 1e-300}, {}, "functions of view 0 is .*e-"),
-        ({}, {"y": 1e-160 * problem(0)[1]}, "differences of the scores y is .*; expected 0"),
-        (
-            {"views": [([0], "precomputed"), [1]]},
-            {},
-            r"functions is \[1, 9\]; expected equal",
-        ),
-        (
-            {"views": [[0], [1]] * 4, "shared_index": False},
-            {},
-            r"of 8 views of 9 functions is 43046721; .* use shared_index=True",
-        ),
-        ({}, {"X_unscored": [[1.0]]}, r"X_unscored has shape \(1, 1\); expected \(l, 4\)"),
-        ({}, {"X_unscored": np.zeros((2, 4)), "qid_unscored": [0, 1]}, "of the unscored items: no two of"),
-        ({}, {"X_unscored": None, "qid_unscored": [0, 1]}, "X_unscored is not"),
+        ({"kernel": "linear"}, {"X": 1e90 * problem(0)[0]}, "view 0"),
+        ({}, {"y": 1e-160 * problem(0)[1]}, "scores y"),
+        ({"views": [([0], "precomputed"), [1]]}, {}, r"\[1, 9\]"),
+        ({"views": [[0], [1]] * 4, "shared_index": False}, {}, "shared_index=True"),
+        ({}, {"X_unscored": [[1.0]]}, r"X_unscored.*\(1, 1\)"),
+        ({}, {"X_unscored": np.zeros((2, 4)), "qid_unscored": [0, 1]}, "unscored"),
+        ({}, {"X_unscored": None, "qid_unscored": [0, 1]}, "X_unscored"),
     ],
 )
 def test_bad_input_is_named(parameters, data, message):

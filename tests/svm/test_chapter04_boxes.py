@@ -130,12 +130,11 @@ def test_the_radius_of_the_quadratic_program_has_the_best_value_per_unit_and_no_
 @pytest.mark.theorem("thm-lp")
 def test_without_the_bound_on_mu_a_solution_exists_that_no_quadratic_program_has():
     """One preference of 3, one tie of 1, nu = 1, R = 0.1: mu = 5 is as good as any, and b = 1/5 < 1."""
-    differences, y = np.array([[3.0], [1.0]]), np.array([1, 0])
-    free = [lp_value(differences, y, np.array([0.1]), mu, 1.0) for mu in (5, *np.linspace(0, 20, 2001))]
+    differences, y, pairs = compared([(3,)], [(1,)])
+    free = [lp_value(differences, y, np.array([0.1]), mu, 1.0) for mu in (5, *np.linspace(0, 20, 201))]
     assert free[0] == pytest.approx(max(free))
-    for C in np.geomspace(1e-3, 1e3, 200):
-        found = fitted([(3,)], [(1,)], C)
-        assert found is None or found[2].bias_ <= -1 + 1e-9
+    for C in np.geomspace(1e-3, 1e3, 25):
+        assert SVMCompare(C, kernel="linear").fit(pairs, y).bias_ <= -1 + 1e-9
 
 
 # ---- The representer
@@ -172,13 +171,11 @@ def test_the_dual_weights_of_both_kinds_have_one_sum(problem):
 @pytest.mark.theorem("prop-bias")
 def test_beta_can_be_any_number_of_an_interval():
     """(d): one preference of 3 and one tie of 1 at C = 1/20, where u = 1/10 with all weights at bounds."""
-
-    def objective(u, beta):
-        return u**2 / 2 + (max(0, 1 - beta - 3 * u) + max(0, 1 + beta + u) + max(0, 1 + beta - u)) / 20
-
-    best = min(objective(u, beta) for u in np.linspace(-1, 1, 201) for beta in np.linspace(-3, 3, 601))
-    flat = [beta for beta in np.linspace(-3, 3, 601) if objective(0.1, beta) <= best + 1e-12]
-    assert (min(flat), max(flat)) == (pytest.approx(-1.1), pytest.approx(-0.9))
+    u, beta = np.meshgrid(np.linspace(-1, 1, 201), np.linspace(-3, 3, 601))
+    hinges = [np.maximum(0, x) for x in (1 - beta - 3 * u, 1 + beta + u, 1 + beta - u)]
+    objective = u**2 / 2 + sum(hinges) / 20
+    flat = beta[objective <= objective.min() + 1e-12]
+    assert (flat.min(), flat.max()) == (pytest.approx(-1.1), pytest.approx(-0.9))
 
 
 @pytest.mark.theorem("prop-bias")
@@ -200,17 +197,6 @@ def test_the_bias_as_the_cost_vanishes(n_preferences, n_ties, limit):
     assert hinge_machine(rows, 1.0, label, ridge=1e5)[2] == pytest.approx(limit, abs=1e-3)
 
 
-@given(st.floats(-4, 4), st.floats(-4, 4))
-def test_a_tie_pays_twice_where_b_is_below_one(z, b):
-    rows = max(0, 1 - b + z) + max(0, 1 - b - z)
-    assert rows == pytest.approx(max(0, abs(z) - (b - 1)) + max(0, 1 - b - abs(z)))
-
-
-@given(st.floats(-5, 5))
-def test_the_two_rows_of_a_tie_in_rank2(z):
-    assert max(0, 1 - z) + max(0, 1 + z) == pytest.approx(2 + max(0, abs(z) - 1))
-
-
 # ---- Errors of comparisons, counted in flipped rows
 
 
@@ -227,12 +213,6 @@ def test_wrong_comparisons_are_wrong_flipped_rows(rows, beta):
     flipped, labels = pairs.flipped(y)
     said = np.where(beta + flipped.differences()[:, 0] > 0, 1, -1)
     assert np.sum(predicted != y) == np.sum(said != labels)
-
-
-@pytest.mark.theorem("prop-flipped-errors")
-def test_with_a_positive_bias_a_tie_is_wrong_in_both_rows():
-    flipped, labels = Pairs.from_arrays([[0.1]], [[0.0]]).flipped([0])
-    assert np.sum((0.5 + flipped.differences()[:, 0] > 0) != (labels > 0)) == 2
 
 
 # ---- The machine at small cost
@@ -373,9 +353,3 @@ def test_a_machine_is_zero_at_every_cost_or_at_none(D, y):
     assert zero[1] == (mean_against_mean(D, y) < 1e-9)
     for c, expected in zip((0.6, 1.0, 1.5), zero, strict=True):
         assert [is_zero(D, y, c * ratio, C) for C in (1e-3, 1.0, 100.0)] == [expected] * 3
-
-
-def test_both_kinds_of_machines_are_among_the_cases():
-    cases = [case.values for case in noisy_machines()]
-    zeros = [mean_against_mean(D, y) < 1e-9 for D, y in cases]
-    assert 5 < sum(zeros) < len(zeros) - 5

@@ -4,16 +4,18 @@ from functools import partial
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from margins.problems import separable
+from property_examples import examples
 from scipy.optimize import linprog
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import pairwise_kernels
 from small_problems import KERNELS, noisy_comparisons
 
-from preflearn.margins import MarginLP, NotSeparableError
+from preflearn.margins import MarginLP
 from preflearn.pairs import Pairs
-from preflearn.svm import LPCompare, SVMCompare
+from preflearn.svm import LPCompare
 
 compared = partial(noisy_comparisons, m=31, n=12)
 PRECISE = {"solver": cp.CLARABEL, "tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9}
@@ -81,12 +83,9 @@ def test_equals_cvxpy_and_satisfies_the_optimality_conditions(seed, kernel, nu, 
         assert share[clearance < 1e-7].sum() >= nu - 1e-9
     if lp.margin_ > 1e-6:
         assert share[lp.predict(pairs) != y].sum() <= nu + 1e-9
-    else:  # mu <= 0 at the optimum: every margin above 0 costs more than it gives, here for our own r
-        for mu in (0.01, 0.3, 1.0):
-            assert share @ np.maximum(0, mu - margins(z, y)) >= nu * mu - 1e-6
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_without_slack_it_is_the_margin_lp_from_a_least_radius_on(seed):
     pairs, y = separable(seed, m=30, p=4, tie_share=0.5)
     exact = MarginLP().fit(pairs, y)
@@ -108,20 +107,11 @@ def test_without_slack_it_is_the_margin_lp_from_a_least_radius_on(seed):
     assert LPCompare(min(1.0, 1.2 * largest), 1e3, "linear").fit(pairs, y).objective_ > mu + 1e-6
 
 
-def test_a_negative_margin_without_slack_means_not_separable():
-    pairs, y = compared(1, m=60, noise=2.0)
-    with pytest.raises(NotSeparableError):
-        MarginLP().fit(pairs, y)
-    lp = LPCompare(0.5 / len(y), 1e3, "linear").fit(pairs, y)
-    assert lp.margin_ < 0
-    assert lp.slack_.max() < 1e-8
-
-
-@settings(max_examples=15)
+@examples(8)
 @given(st.integers(0, 2**31), st.sampled_from(sorted(KERNELS)), st.sampled_from([0.05, 0.4, 0.9]))
-def test_items_and_pairs_that_are_left_out_do_not_matter(seed, kernel, nu):
+def test_items_and_pairs_enter_in_small_blocks(seed, kernel, nu):
     """From two items and a guess on an eighth of the pairs, to the optimum over all of them."""
-    pairs, y = compared(seed, m=80, n=25)
+    pairs, y = compared(seed, m=60, n=20)
     K = pairwise_kernels(pairs.items, metric=kernel, **KERNELS[kernel])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("preflearn.svm.soft_lp._NEW", 2)
@@ -131,66 +121,55 @@ def test_items_and_pairs_that_are_left_out_do_not_matter(seed, kernel, nu):
     assert lp.dual_gap_ < 1e-8
 
 
-@pytest.mark.parametrize("kernel", ["linear", "rbf", "laplacian"])
-@pytest.mark.parametrize("offset", [1e3, 1e5])
-def test_offsets(kernel, offset):
-    """A kernel of differences does not see them. A linear one does: its functions depend on the origin."""
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+def test_an_offset_changes_nothing_for_a_kernel_of_differences(kernel):
     pairs, y = compared(6, m=61)
-    moved = Pairs(pairs.items + offset, pairs.index)
-    parameters = KERNELS[kernel]
-    far = LPCompare(0.4, 3.0, kernel, **parameters).fit(moved, y)
+    moved = Pairs(pairs.items + 1e5, pairs.index)
+    near, far = (LPCompare(0.4, 3.0, kernel, **KERNELS[kernel]).fit(data, y) for data in (pairs, moved))
     assert far.dual_gap_ < 1e-6
-    z = far.decision_function(moved)
-    slack = np.maximum(0, far.margin_ - margins(z, y))
+    assert far.objective_ == pytest.approx(near.objective_, abs=1e-4)
+
+
+def test_the_linear_kernel_depends_on_the_origin():
+    pairs, y = compared(6, m=61)
+    moved = Pairs(pairs.items + 1e3, pairs.index)
+    far = LPCompare(0.4, 3.0, "linear").fit(moved, y)
+    assert far.dual_gap_ < 1e-6
+    slack = np.maximum(0, far.margin_ - margins(far.decision_function(moved), y))
     assert far.margin_ - slack.sum() / (0.4 * len(y)) == pytest.approx(far.objective_, abs=1e-5)
-    if kernel == "linear" and offset < 1e4:  # beyond, cvxpy's answer is below our bound
-        K = (pairs.items - pairs.items.mean(axis=0)) @ moved.items.T / offset
-        expected = soft_by_cvxpy(pairs, y, K, 0.4, 3.0 * offset, np.ones(len(y)))
-        assert far.objective_ == pytest.approx(expected, abs=1e-5)
-    elif kernel != "linear":
-        near = LPCompare(0.4, 3.0, kernel, **parameters).fit(pairs, y)
-        assert far.objective_ == pytest.approx(near.objective_, abs=1e-4)
+    K = (pairs.items - pairs.items.mean(axis=0)) @ moved.items.T / 1e3
+    expected = soft_by_cvxpy(pairs, y, K, 0.4, 3e3, np.ones(len(y)))
+    assert far.objective_ == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize("factor", [1e-4, 1e4])
 def test_the_radius_is_in_units_of_the_kernel(factor):
     pairs, y = compared(5, tie_share=0.6)
-    lp = LPCompare(0.3, 7.0, lambda X, Y: X @ Y.T).fit(pairs, y)
+    lp = LPCompare(0.3, 7.0, "linear").fit(pairs, y)
     other = LPCompare(0.3, 7.0 / factor, lambda X, Y: factor * (X @ Y.T)).fit(pairs, y)
     assert other.objective_ == pytest.approx(lp.objective_, abs=1e-8)
 
 
-def test_few_items_carry_the_ranking_function():
-    pairs, y = compared(6, m=400, n=150, tie_share=0.5)
-    lp, machine = LPCompare(0.4, 10.0).fit(pairs, y), SVMCompare(1.0).fit(pairs, y)
-    compared_items = np.unique(pairs[machine.support_].index)
-    assert 0 < len(lp.support_items_) < len(compared_items) / 3
-    assert lp.score(pairs, y) > 0.8
-
-
-def test_a_constant_kernel_leaves_no_ranking():
+@pytest.mark.parametrize(("nu", "objective", "margin"), [(0.5, 1 - 2 / 3 / 0.5, 1.0), (0.25, -1.0, -1.0)])
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_a_constant_kernel_leaves_no_ranking(kernel, nu, objective, margin):
     pairs, y = Pairs(np.ones((4, 2)), [[0, 1], [1, 2], [2, 3]]), [1, 0, 0]
-    for nu, objective, margin in ((0.5, 1 - 2 / 3 / 0.5, 1.0), (0.25, -1.0, -1.0)):
-        for kernel in ("rbf", "linear"):
-            lp = LPCompare(nu, kernel=kernel).fit(pairs, y)
-            assert (lp.objective_, lp.margin_) == (pytest.approx(objective), pytest.approx(margin))
-            assert lp.predict(pairs).tolist() == [0, 0, 0]
-            assert lp.rank_function([[2.0, 3.0]]).tolist() == pytest.approx([0.0], abs=1e-9)
+    lp = LPCompare(nu, kernel=kernel).fit(pairs, y)
+    assert (lp.objective_, lp.margin_) == (pytest.approx(objective), pytest.approx(margin))
+    assert lp.predict(pairs).tolist() == [0, 0, 0]
+    assert lp.rank_function([[2.0, 3.0]]).tolist() == pytest.approx([0.0], abs=1e-9)
 
 
-def test_a_hopeless_scale_is_never_silent():
-    """Proved optimal, or warned about, or refused."""
+@pytest.mark.parametrize("radius", [1e-9, 1e6, 1e12, 1e200])
+def test_an_extreme_radius_is_never_silent(radius):
+    """The optimum is proved, or a warning or an error says that it is not."""
     pairs, y = compared(2, tie_share=0.6)
-    outcomes = []
-    for radius in (1e-9, 1e6, 1e12, 1e200):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            try:
-                proved = LPCompare(0.3, radius).fit(pairs, y).dual_gap_ <= 1e-6
-            except ValueError as error:
-                outcomes.append("refused" if "lower radius" in str(error) else str(error))
-                continue
-        assert proved != any("duality gap" in str(w.message) for w in caught)
-        outcomes.append("proved" if proved else "warned")
-    assert outcomes[0] == "proved"
-    assert set(outcomes) <= {"proved", "warned", "refused"}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            gap = LPCompare(0.3, radius).fit(pairs, y).dual_gap_
+        except ValueError as error:
+            assert radius > 1
+            assert "radius" in str(error)  # noqa: PT017
+            return
+    assert (gap > 1e-6) == any(warning.category is ConvergenceWarning for warning in caught)
