@@ -1,13 +1,14 @@
-import re
+"""AnKerRank compared with scikit-learn on dense Gram matrices, and with conditions of optimality."""
+
 import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_examples import examples
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 from toy_rankings import better_minus_worse, rankings
 
@@ -20,11 +21,11 @@ def probe(seed, d=3):
     return np.random.default_rng(seed).uniform(-1, 1, (40, d))
 
 
-# ---- One machine
+# ---- One model
 
 
-def examples(X, rank, orientation, seed):
-    """The differences that a machine learns from, and their labels."""
+def training_examples(X, rank, orientation, seed):
+    """The differences that a model learns from, and their labels."""
     U = better_minus_worse(X, rank)
     if orientation == "both":
         return np.vstack([U, -U]), np.repeat([1.0, -1.0], len(U))
@@ -36,43 +37,42 @@ def examples(X, rank, orientation, seed):
 @pytest.mark.parametrize("zero", ["apart", "positive"])
 @pytest.mark.parametrize("degree", [1, 2])
 @given(seed=st.integers(0, 10**6), log_c=st.floats(-2, 2), levels=st.sampled_from([None, 3]))
-@settings(max_examples=5)
-def test_equals_scikit_learn_on_the_dense_gram(degree, zero, orientation, seed, log_c, levels):
+@examples(5)
+def test_it_is_the_svm_of_scikit_learn_on_the_gram_matrix(degree, zero, orientation, seed, log_c, levels):
     X, rank = rankings(seed, levels=levels)
     C, V = 10**log_c, probe(seed)
-    machine = AnKerRank(C, degree=degree, zero=zero, orientation=orientation, random_state=seed).fit(X, rank)
-    U, y = examples(X, rank, orientation, seed)
-    # In single precision libsvm gets to 1e-6 at best; where more is asked it may end far from the optimum.
+    model = AnKerRank(C, degree=degree, zero=zero, orientation=orientation, random_state=seed).fit(X, rank)
+    U, y = training_examples(X, rank, orientation, seed)
+    # libsvm stores the kernel in single precision: a smaller tolerance may end far from the optimum.
     svc = SVC(C=C, kernel="precomputed", tol=1e-6, max_iter=100_000)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         svc.fit(analogy_kernel(U, degree=degree, zero=zero), y)
     expected = svc.decision_function(analogy_kernel(V, U, degree=degree, zero=zero))
-    np.testing.assert_allclose(machine.decision_function(V), expected, atol=1e-5 * max(1, C))
+    np.testing.assert_allclose(model.decision_function(V), expected, atol=1e-5 * max(1, C))
 
 
 @pytest.mark.parametrize("degree", [1, 2])
 @given(seed=st.integers(0, 10**6), log_c=st.floats(-4, 4), levels=st.sampled_from([None, 2]))
-@settings(max_examples=15)
-def test_the_machine_without_bias_is_at_its_optimum(degree, seed, log_c, levels):
-    """Which is that of both orientations at half the cost: a box of the chapter."""
+@examples(15)
+def test_the_svm_without_bias_is_at_its_optimum(degree, seed, log_c, levels):
     X, rank = rankings(seed, n=8, levels=levels)
     C, V = 10**log_c, probe(seed)
-    machine = AnKerRank(C, degree=degree, orientation="antisymmetric", random_state=0).fit(X, rank)
-    U, _ = examples(X, rank, "antisymmetric", 0)
+    model = AnKerRank(C, degree=degree, orientation="antisymmetric", random_state=0).fit(X, rank)
+    U, _ = training_examples(X, rank, "antisymmetric", 0)
     coef = np.zeros(len(U))
-    coef[machine.support_] = machine.dual_coef_
+    coef[model.support_] = model.dual_coef_
     K = (analogy_kernel(U, degree=degree) - analogy_kernel(U, -U, degree=degree)) / 2
     assert -1e-9 * C <= coef.min() <= coef.max() <= C * (1 + 1e-9)
     primal = C * np.maximum(1 - K @ coef, 0).sum() + coef @ K @ coef / 2
     dual = coef.sum() - coef @ K @ coef / 2
     assert abs(primal - dual) <= 1e-6 * primal
-    np.testing.assert_allclose(machine.decision_function(-V), -machine.decision_function(V), atol=1e-12)
-    assert machine.intercept_ == 0
-    assert machine.platt_[1] == pytest.approx(0, abs=1e-9)
+    np.testing.assert_allclose(model.decision_function(-V), -model.decision_function(V), atol=1e-12)
+    assert model.intercept_ == 0
+    assert model.platt_[1] == pytest.approx(0, abs=1e-9)
 
 
-def test_both_and_antisymmetric_choose_the_same():
+def test_both_orientations_choose_as_the_antisymmetric_kernel_does():
     X, rank = rankings(1, n=16)
     both, odd = (AnKerRank(orientation=o, random_state=3).fit(X, rank) for o in ("both", "antisymmetric"))
     assert pytest.approx(2 * both.C_, rel=1e-6) == odd.C_
@@ -81,34 +81,32 @@ def test_both_and_antisymmetric_choose_the_same():
 
 
 @pytest.mark.parametrize("orientation", ["coin", "antisymmetric"])
-@pytest.mark.parametrize(
-    ("loss", "C"), [("logistic", 1e-3), ("logistic", 3.0), ("logistic", 1e6), ("squared", 3.0)]
-)
+@pytest.mark.parametrize(("loss", "C"), [("logistic", 3.0), ("logistic", 1e6), ("squared", 3.0)])
 def test_other_losses_are_at_their_optimum(orientation, loss, C):
-    """Coefficients are -C times slopes at f, up to a vector of small norm, with sum 0 beside a bias."""
+    """Coefficients are -C times the slopes at f, up to a vector of small norm; with a bias their sum is 0."""
     X, rank = rankings(11, n=25)
     odd, biased = orientation == "antisymmetric", loss == "logistic" and orientation == "coin"
-    U, y = examples(X, rank, orientation, 0)
+    U, y = training_examples(X, rank, orientation, 0)
     K = (analogy_kernel(U) - analogy_kernel(U, -U)) / 2 if odd else analogy_kernel(U)
-    machine = AnKerRank(C, degree=1, loss=loss, orientation=orientation, random_state=0).fit(X, rank)
-    assert machine.support_.tolist() == list(range(300))
-    f, coef = K @ machine.dual_coef_ + machine.intercept_, machine.dual_coef_
-    np.testing.assert_allclose(machine.decision_function(U), f, atol=1e-9 * np.abs(coef).sum())
+    model = AnKerRank(C, degree=1, loss=loss, orientation=orientation, random_state=0).fit(X, rank)
+    assert model.support_.tolist() == list(range(300))
+    f, coef = K @ model.dual_coef_ + model.intercept_, model.dual_coef_
+    np.testing.assert_allclose(model.decision_function(U), f, atol=1e-9 * np.abs(coef).sum())
     slopes, losses = {
         "logistic": (-y * expit(-y * f), np.logaddexp(0, -y * f)),
         "squared": (f - y, (f - y) ** 2 / 2),
     }[loss]
     gap = coef + C * slopes
     assert gap @ K @ gap / 2 <= 1e-8 * (C * losses.sum() + coef @ K @ coef / 2)
-    assert (abs(gap.sum()) <= 1e-6 * C) if biased else machine.intercept_ == 0
-    assert machine.platt_[0] > 0
+    assert (abs(gap.sum()) <= 1e-6 * C) if biased else model.intercept_ == 0
+    assert model.platt_[0] > 0
 
 
 # ---- The choice of C
 
 
 def brute_curve(X, rank, seed, lam, n_repeats, split):
-    """The share of wrong validation pairs at one lambda, by libsvm in each fold."""
+    """The fraction of wrong validation pairs at one lambda, by libsvm in each fold."""
     rng = np.random.default_rng(seed)
     U = better_minus_worse(X, rank)
     index = np.array([(i, j) for i in range(len(X)) for j in range(i + 1, len(X))])
@@ -132,9 +130,9 @@ def brute_curve(X, rank, seed, lam, n_repeats, split):
 @pytest.mark.parametrize("split", ["pairs", "objects"])
 def test_the_curve_is_that_of_single_fits(split):
     X, rank = rankings(6, n=14)
-    machine = AnKerRank(n_repeats=2, split=split, random_state=7).fit(X, rank)
-    curve = machine.curve_
-    assert 1 / curve.lam == machine.C_
+    model = AnKerRank(n_repeats=2, split=split, random_state=7).fit(X, rank)
+    curve = model.curve_
+    assert 1 / curve.lam == model.C_
     assert curve.loss == curve.losses.min()
     assert brute_curve(X, rank, 7, curve.lam, 2, split) == pytest.approx(curve.loss)
     middles = np.sqrt(curve.lambdas[1:] * curve.lambdas[:-1])
@@ -145,27 +143,17 @@ def test_the_curve_is_that_of_single_fits(split):
 
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 def test_other_losses_choose_from_a_grid(loss):
-    machine = AnKerRank(loss=loss, random_state=0).fit(*rankings(3))
-    np.testing.assert_allclose(machine.curve_.lambdas, 10.0 ** np.arange(3, -7, -1))
-    assert pytest.approx(1 / machine.curve_.lambdas[np.argmin(machine.curve_.losses)]) == machine.C_
-
-
-@pytest.mark.parametrize("loss", ["hinge", "logistic", "squared"])
-@pytest.mark.parametrize("orientation", ["coin", "antisymmetric"])
-def test_it_learns_a_curved_order(loss, orientation):
-    X, rank = rankings(8, n=30)
-    Q, true = rankings(9, n=30)
-    machine = AnKerRank(loss=loss, orientation=orientation, random_state=1).fit(X, rank)
-    assert ranking_loss(true, machine.rank(Q)) < 0.2
-    assert machine.platt_[0] > 0
+    model = AnKerRank(loss=loss, random_state=0).fit(*rankings(3))
+    np.testing.assert_allclose(model.curve_.lambdas, 10.0 ** np.arange(3, -7, -1))
+    assert pytest.approx(1 / model.curve_.lambdas[np.argmin(model.curve_.losses)]) == model.C_
 
 
 # ---- From decision values to preferences
 
 
-def test_platt_is_out_of_fold():
+def test_the_calibration_uses_values_of_pairs_that_were_held_out():
     X, rank = rankings(10, n=12)
-    machine = AnKerRank(4.0, n_repeats=1, random_state=2).fit(X, rank)
+    model = AnKerRank(4.0, n_repeats=1, random_state=2).fit(X, rank)
     rng, U = np.random.default_rng(2), better_minus_worse(X, rank)
     y = rng.choice([-1.0, 1.0], len(U))
     U, half, f = U * y[:, None], rng.permutation(len(U)) % 2, np.empty(len(U))
@@ -174,28 +162,26 @@ def test_platt_is_out_of_fold():
         svc = SVC(C=4.0 * len(U) / train.sum(), kernel="precomputed", tol=1e-9)
         svc.fit(analogy_kernel(U[train], degree=2), y[train])
         f[~train] = svc.decision_function(analogy_kernel(U[~train], U[train], degree=2))
-    np.testing.assert_allclose(machine.platt_, platt(f, y), atol=1e-3)
-    plain = LogisticRegression(C=np.inf).fit(f[:, None], y)  # without Platt's targets it is near
-    assert machine.platt_[0] == pytest.approx(plain.coef_[0, 0], rel=0.3)
+    np.testing.assert_allclose(model.platt_, platt(f, y), atol=1e-3)
 
 
 @given(seed=st.integers(0, 10**6), orientation=st.sampled_from(["coin", "both", "antisymmetric"]))
-@settings(max_examples=20)
+@examples(20)
 def test_preferences_are_reciprocal_and_follow_the_items(seed, orientation):
     X, rank = rankings(seed, n=8)
-    machine = AnKerRank(2.0, orientation=orientation, random_state=seed).fit(X, rank)
+    model = AnKerRank(2.0, orientation=orientation, random_state=seed).fit(X, rank)
     Q = rankings(seed + 1, n=6)[0]
     Q[3] = Q[1]
-    P = machine.preferences(Q)
+    P = model.preferences(Q)
     assert (P + P.T == 1).all()
     assert (np.diag(P) == 0.5).all()
     assert 0 <= P.min() <= P.max() <= 1
     assert P[1, 3] == pytest.approx(0.5, abs=1e-15)
-    a, b = machine.platt_
-    chance = [expit(a * machine.decision_function((Q[:1] - Q[1:2]) * s)[0] + b) for s in (1, -1)]
+    a, b = model.platt_
+    chance = [expit(a * model.decision_function((Q[:1] - Q[1:2]) * s)[0] + b) for s in (1, -1)]
     assert P[0, 1] == pytest.approx((1 + chance[0] - chance[1]) / 2, abs=1e-12)
     order = np.random.default_rng(seed).permutation(6)
-    np.testing.assert_allclose(machine.preferences(Q[order]), P[np.ix_(order, order)], atol=1e-12)
+    np.testing.assert_allclose(model.preferences(Q[order]), P[np.ix_(order, order)], atol=1e-12)
 
 
 # ---- Small and odd training sets
@@ -205,95 +191,80 @@ def test_queries_are_compared_within_and_ties_make_no_pair():
     X, rank = rankings(0, n=12)
     qid = np.repeat([5, 7, 9], 4)
     rank[1] = rank[0]
-    machine = AnKerRank(1.0, loss="squared", orientation="antisymmetric", random_state=0).fit(X, rank, qid)
+    model = AnKerRank(1.0, loss="squared", orientation="antisymmetric", random_state=0).fit(X, rank, qid)
     U = np.vstack([better_minus_worse(X[qid == q], rank[qid == q]) for q in (5, 7, 9)])
-    np.testing.assert_allclose(machine.differences_, U)
-    assert machine.support_.tolist() == list(range(17))
+    np.testing.assert_allclose(model.differences_, U)
+    assert model.support_.tolist() == list(range(17))
 
 
 def test_two_items():
     X = [[0.0, 0.5], [1.0, 0.5]]
     for orientation in ("both", "antisymmetric"):
-        machine = AnKerRank(1.0, orientation=orientation).fit(X, [2, 1])
-        assert machine.rank(X).tolist() == [2, 1]
-        assert machine.rank([[0.2, 0.5], [0.1, 0.5]]).tolist() == [1, 2]
-    with pytest.raises(ValueError, match="number of pairs is 1; expected more, as one pair makes one class"):
+        model = AnKerRank(1.0, orientation=orientation).fit(X, [2, 1])
+        assert model.rank(X).tolist() == [2, 1]
+        assert model.rank([[0.2, 0.5], [0.1, 0.5]]).tolist() == [1, 2]
+    with pytest.raises(ValueError, match=r"pairs is 1.*orientation"):
         AnKerRank(1.0).fit(X, [2, 1])
-    with pytest.raises(ValueError, match="no fold of the 1 pairs has two kinds of examples"):
+    with pytest.raises(ValueError, match=r"C is 'path'.*number"):
         AnKerRank(orientation="both").fit(X, [2, 1])
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_coins_do_not_all_fall_on_one_side(seed):
-    machine = AnKerRank(1.0, loss="squared", random_state=seed).fit([[0.0], [0.4], [1.0]], [3, 2, 1])
-    assert machine.rank([[0.9], [0.2]]).tolist() == [1, 2]
-    assert len(set(np.sign(machine.differences_[:, 0]))) == 2
+def test_coins_do_not_all_fall_on_one_side():
+    for seed in range(8):
+        model = AnKerRank(1.0, loss="squared", random_state=seed).fit([[0.0], [0.4], [1.0]], [3, 2, 1])
+        assert model.rank([[0.9], [0.2]]).tolist() == [1, 2]
+        assert len(set(np.sign(model.differences_[:, 0]))) == 2
 
 
-@pytest.mark.parametrize("orientation", ["coin", "both", "antisymmetric"])
-def test_items_that_are_all_alike(orientation):
+@pytest.mark.parametrize("orientation", ["coin", "antisymmetric"])
+def test_equal_items_share_their_rank_and_leave_no_choice(orientation):
     X = np.full((6, 2), 0.5)
-    with pytest.raises(ValueError, match="in all folds every C gives the same machine"):
+    with pytest.raises(ValueError, match=r"C.*number"):
         AnKerRank(orientation=orientation, random_state=0).fit(X, range(6))
-    machine = AnKerRank(1.0, orientation=orientation, random_state=0).fit(X, range(6))
-    assert machine.rank(X).tolist() == [1] * 6
+    model = AnKerRank(1.0, orientation=orientation, random_state=0).fit(X, range(6))
+    assert model.rank(X).tolist() == [1] * 6
 
 
 @pytest.mark.parametrize("slope", [1.0, -1.0])
-def test_a_negative_slope_does_not_turn_the_order_around(slope, monkeypatch):
+def test_a_negative_slope_of_the_calibration_does_not_reverse_the_order(slope, monkeypatch):
     monkeypatch.setattr("preflearn.analogy.anker_rank.platt", lambda *given: (slope, 0.25))
     X, rank = rankings(0)
-    machine = AnKerRank(1.0, random_state=0).fit(X, rank)
-    assert machine.platt_ == (max(slope, 0.0), 0.25)
-    assert ranking_loss(rank, machine.rank(X)) < 0.5 or slope < 0
-    assert len(set(machine.rank(X))) == 1 or slope > 0
+    model = AnKerRank(1.0, random_state=0).fit(X, rank)
+    assert model.platt_ == (max(slope, 0.0), 0.25)
+    if slope > 0:
+        assert ranking_loss(rank, model.rank(X)) < 0.5
+    else:
+        assert len(set(model.rank(X))) == 1
 
 
 # ---- Bad input
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("name", "value", "others"),
     [
-        ({"C": 0}, "C is 0; expected a number from 1e-100 to 1e\\+100 or 'path'"),
-        ({"C": 1e7, "loss": "logistic"}, "C is 10000000.0; expected a number from 1e-06 to 1e\\+06"),
-        ({"C": "cv"}, "C is 'cv'; expected a number from .* or 'path'"),
-        ({"degree": 1.5}, "degree is 1.5; expected a whole number"),
-        ({"orientation": "odd"}, "orientation is 'odd'; expected 'coin' or"),
-        ({"n_repeats": 0}, "n_repeats is 0; expected a whole number of at least 1"),
-        ({"split": "items"}, "split is 'items'; expected 'pairs' or 'objects'"),
-        ({"loss": "huber"}, "loss is 'huber'; expected 'hinge' or"),
-        ({"zero": "negative"}, "zero is 'negative'; expected 'apart' or 'positive'"),
-        ({"orientation": "antisymmetric", "zero": "positive"}, "zero is 'positive'; expected 'apart' with"),
+        *(("C", 0, {}), ("C", 1e7, {"loss": "logistic"}), ("C", "cv", {}), ("n_repeats", 0, {})),
+        *(("degree", 1.5, {}), ("orientation", "odd", {}), ("split", "items", {}), ("loss", "huber", {})),
+        *(("zero", "negative", {}), ("zero", "positive", {"orientation": "antisymmetric"})),
     ],
 )
-def test_bad_parameters_are_named(change, message):
-    with pytest.raises(ValueError, match=message):
-        AnKerRank().set_params(**change).fit(*rankings(0))
+def test_bad_parameters_are_named(name, value, others):
+    with pytest.raises(ValueError, match=f"^{name} is {value!r}"):
+        AnKerRank().set_params(**others | {name: value}).fit(*rankings(0))
 
 
-@pytest.mark.parametrize("n", [3, 4, 5])
-def test_few_items_either_choose_or_say_why(n):
-    X, rank = rankings(0, n=n)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        try:
-            assert AnKerRank(random_state=0, split="objects").fit(X, rank).C_ > 0
-        except ValueError as error:
-            assert "expected a number, or more pairs or queries" in str(error)  # noqa: PT017
-
-
-def test_a_path_that_ends_early_gives_its_last_machine_and_its_cost():
+def test_a_path_that_ends_early_gives_its_last_model_and_a_warning_with_its_cost():
     ended = 0
     for seed in range(12):
         X, rank = rankings(seed, n=9, d=1, levels=3)
         with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            machine = AnKerRank(1e12, degree=1, orientation="antisymmetric", random_state=0).fit(X, rank)
-        assert np.isfinite(machine.decision_function(probe(0, d=1))).all()
-        told = re.findall(r"at C = (\S+), taken in place of 1e\+12", "".join(str(w.message) for w in caught))
-        assert len(told) == (machine.C_ < 1e12) <= 1
-        assert f"{machine.C_:.3g}" == (told or ["1e+12"])[0]
-        assert np.abs(machine.dual_coef_).max() <= machine.C_ * (1 + 1e-9)
-        ended += len(told)
+            warnings.simplefilter("always", ConvergenceWarning)
+            model = AnKerRank(1e12, degree=1, orientation="antisymmetric", random_state=0).fit(X, rank)
+        assert np.isfinite(model.decision_function(probe(0, d=1))).all()
+        assert np.abs(model.dual_coef_).max() <= model.C_ * (1 + 1e-9)
+        messages = [str(one.message) for one in caught if "1e+12" in str(one.message)]
+        assert len(messages) == (model.C_ < 1e12)
+        ended += len(messages)
+        for message in messages:
+            assert f"{model.C_:.3g}" in message
     assert ended

@@ -1,3 +1,5 @@
+"""The analogy kernel compared with eq. 5 in exact fractions, and the order of its sums."""
+
 from fractions import Fraction
 from itertools import product
 
@@ -41,7 +43,7 @@ def mean(u, v, zero):
 
 
 @pytest.mark.parametrize("zero", ZEROS)
-def test_one_feature_is_eq_5_of_exact_numbers_up_to_the_last_digit(zero):
+def test_one_feature_has_the_values_of_eq_5_up_to_the_last_digit(zero):
     K = analogy_kernel(np.reshape(POINTS, (-1, 1)), zero=zero)
     for (i, u), (j, v) in product(enumerate(POINTS), repeat=2):
         exact = proportion(u, v, zero)
@@ -50,16 +52,16 @@ def test_one_feature_is_eq_5_of_exact_numbers_up_to_the_last_digit(zero):
 
 
 @given(differences(d=3), differences(d=3), st.sampled_from(ZEROS))
-def test_cross_gram_is_the_mean_of_exact_numbers(U, V, zero):
+def test_the_cross_gram_matrix_is_the_mean_over_features(U, V, zero):
     K = analogy_kernel(U, V, zero=zero)
     assert K.shape == (len(U), len(V))
     for i, j in np.ndindex(K.shape):
         assert abs(Fraction(K[i, j]) - mean(U[i], V[j], zero)) <= Fraction(5, 2**53)
 
 
-@pytest.mark.parametrize("d", [1, 2, 3, 4, 5, 8, 28, 49, 107])
+@pytest.mark.parametrize("d", [1, 4, 5, 28, 107])
 @pytest.mark.parametrize("zero", ZEROS)
-def test_agrees_with_a_plain_formula_over_blocks(d, zero):
+def test_large_matrices_agree_with_a_plain_formula(d, zero):
     rng = np.random.default_rng(d)
     U, V = rng.uniform(-1, 1, (530, d)), rng.uniform(-1, 1, (270, d))
     U[rng.random(U.shape) < 0.2] = 0
@@ -71,7 +73,7 @@ def test_agrees_with_a_plain_formula_over_blocks(d, zero):
     np.testing.assert_allclose(analogy_kernel(U, V, zero=zero), plain, rtol=0, atol=1e-13)
 
 
-@pytest.mark.parametrize("degree", [1, 2, 3, 6, 7, 20])
+@pytest.mark.parametrize("degree", [2, 7, 20])
 def test_degree_is_a_power(degree):
     U = np.random.default_rng(0).uniform(-1, 1, (50, 5))
     K = analogy_kernel(U)
@@ -87,28 +89,25 @@ def test_gram_is_symmetric_with_ones_and_equals_the_cross_gram(U, zero, degree):
     assert ((K >= 0) & (K <= 1)).all()
 
 
-@pytest.mark.parametrize("n", [1, 7, 255, 256, 257, 300, 512, 600, 777])
+@pytest.mark.parametrize("n", [1, 256, 257, 777])
 @pytest.mark.parametrize("d", [3, 49])
 def test_blocks_fit_together(n, d):
-    """Mirrored or not, on any block: each entry is what its own two pairs say."""
+    """Each entry depends on its own two pairs only, in a mirrored block or not."""
     U = np.random.default_rng(n).uniform(-1, 1, (n, d))
     K = analogy_kernel(U, degree=2)
-    assert (K == K.T).all()
-    assert (K.diagonal() == 1).all()
     assert (analogy_kernel(U, U, 2) == K).all()
     order = np.random.default_rng(1).permutation(n)
     assert (analogy_kernel(U[order], degree=2) == K[np.ix_(order, order)]).all()
 
 
 @pytest.mark.parametrize("V", [None, np.random.default_rng(1).uniform(-1, 1, (1500, 6))])
-def test_number_of_threads_changes_no_bit(V, monkeypatch):
+def test_the_number_of_threads_does_not_change_the_bits(V, monkeypatch):
     U = np.random.default_rng(0).uniform(-1, 1, (1500, 6))
     found = []
-    for threads in (1, 2, 3):
+    for threads in (1, 3):
         monkeypatch.setattr(config, "NUMBA_NUM_THREADS", threads)
         found.append(analogy_kernel(U, V, 2))
     assert (found[0] == found[1]).all()
-    assert (found[0] == found[2]).all()
 
 
 def test_takes_any_array_of_numbers_and_leaves_it_as_it_is():
@@ -116,8 +115,7 @@ def test_takes_any_array_of_numbers_and_leaves_it_as_it_is():
     K = analogy_kernel(U)
     frozen = U.copy()
     frozen.setflags(write=False)
-    wide = np.repeat(U, 2, axis=1)[:, ::2]
-    for same in (U.tolist(), U.astype(np.float32), np.asfortranarray(U), frozen, wide):
+    for same in (U.tolist(), U.astype(np.float32), np.asfortranarray(U), frozen):
         assert (analogy_kernel(same) == K).all()
         assert (analogy_kernel(U, same) == K).all()
 
@@ -133,33 +131,28 @@ U = [[0.5, 0.0], [0.25, -0.5]]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "words"),
     [
-        (([[0.5, 1.5]],), r"U\[0, 1\] is 1.5; expected differences .* from -1 to 1; scale"),
-        ((U, [[0.5, -1 - 2e-9]]), r"V\[0, 1\] is -1.000000002; expected differences"),
-        ((U, [[0.5]]), r"V has shape \(1, 1\); expected \(N2, 2\): one row a pair, one column a feature"),
-        (([[0.5, np.nan]],), r"U\[0, 1\] is nan; expected finite"),
-        ((np.empty((0, 2)),), "U is empty"),
-        ((U, np.empty((0, 2))), "V is empty"),
-        (([0.5, 0.0],), r"U has shape \(2,\); expected \(N, d\)"),
-        ((U, None, 0), "degree is 0; expected a whole number of at least 1"),
-        ((U, None, 1.5), "degree is 1.5; expected a whole number"),
-        ((U, None, 1, "negative"), "zero is .*; expected 'apart' or 'positive'"),
-        ((U, None, 1e300), r"degree is 1e\+300; expected .* at most 2\*\*53"),
+        ({"U": [[0.5, 1.5]]}, r"U\[0, 1\] is 1.5.*scale"),
+        ({"U": U, "V": [[0.5, -1 - 2e-9]]}, r"V\[0, 1\] is -1.000000002"),
+        ({"U": U, "V": [[0.5]]}, "^V "),
+        ({"U": [[0.5, np.nan]]}, r"U\[0, 1\] is nan"),
+        ({"U": [0.5, 0.0]}, "^U "),
+        ({"U": U, "degree": 0}, "degree is 0"),
+        ({"U": U, "degree": 1e300}, "degree is 1e"),
+        ({"U": U, "zero": "negative"}, "zero is 'negative'"),
     ],
 )
-def test_bad_input(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        analogy_kernel(*arguments[:3], **dict(zip(["zero"], arguments[3:], strict=False)))
+def test_bad_input_is_named(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        analogy_kernel(**arguments)
 
 
 @pytest.mark.parametrize("zero", ZEROS)
-@pytest.mark.parametrize("degree", [1, 2, 3])
+@pytest.mark.parametrize("degree", [1, 3])
 def test_few_columns_have_the_bits_of_many(degree, zero):
     rng = np.random.default_rng(0)
     U, V = rng.uniform(-1, 1, (300, 5)), rng.uniform(-1, 1, (20, 5))
     K = analogy_kernel(U, V, degree, zero=zero)
     for few in (1, 3, 7, 8):
-        found = analogy_kernel(U, V[:few], degree, zero=zero)
-        assert found.shape == (300, few)
-        assert (found == K[:, :few]).all()
+        assert (analogy_kernel(U, V[:few], degree, zero=zero) == K[:, :few]).all()

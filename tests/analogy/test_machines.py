@@ -1,4 +1,4 @@
-"""The machines behind AnKer-rank, and Platt's scale, at their optimum."""
+"""The models behind AnKerRank and the calibration of Platt, at their optimum."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def problem(seed, n, d, levels=None, degree=2):
 
 
 @pytest.mark.parametrize("C", [0.1, 10.0, 1e4])
-def test_where_the_dual_does_not_converge_the_path_gives_the_machine(C, monkeypatch):
+def test_the_path_gives_the_same_svm_as_the_dual(C, monkeypatch):
     given = problem(4, 14, 3, levels=3)
     plain = hinge(given, C)
     monkeypatch.setattr(machines, "_MOST_GAP", -1.0)
@@ -54,9 +54,9 @@ def test_platt_of_equal_values_is_the_mean_of_the_targets():
     assert expit(b) == pytest.approx((4 * 5 / 6 + 2 * 1 / 4) / 6)
 
 
-@pytest.mark.parametrize("C", [1.0, 100.0, 1e4, 1e6])
+@pytest.mark.parametrize("C", [1.0, 1e4, 1e6])
 @pytest.mark.parametrize("d", [1, 3])
-def test_the_machine_with_bias_keeps_its_margins(C, d):
+def test_the_svm_with_bias_satisfies_its_optimality_conditions(C, d):
     for seed in range(4):
         given = problem(seed, 12, d, levels=[None, 4][seed % 2], degree=1 + seed % 2)
         coef, bias, taken = hinge(given, C)
@@ -70,7 +70,7 @@ def test_the_machine_with_bias_keeps_its_margins(C, d):
         assert np.all(margin[~without] < 1 + 1e-4)
 
 
-def test_free_examples_are_put_on_their_margins_in_double_precision():
+def test_free_examples_are_on_their_margins_in_double_precision():
     (K, labels, _), C = problem(1, 12, 3), 50.0
     rough = SVC(C=C, kernel="precomputed", tol=1e-6).fit(K, labels)
     off = []
@@ -84,8 +84,8 @@ def test_free_examples_are_put_on_their_margins_in_double_precision():
 
 
 @pytest.mark.parametrize("loss", machines.LOSSES)
-def test_an_undecided_pair_is_wrong_whichever_way_it_is_read(loss):
-    """Of the antisymmetrised kernel, without bias: equal items of different ranks have f = 0 for every C."""
+def test_an_undecided_pair_counts_as_wrong_in_both_orders(loss):
+    """With the antisymmetric kernel and no bias, equal items of different ranks have f = 0 for every C."""
     better = better_minus_worse(*rankings(0, 12, 2))
     better[::5] = 0
     K = (analogy_kernel(better) - analogy_kernel(better, -better)) / 2

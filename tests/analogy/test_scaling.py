@@ -1,17 +1,18 @@
+"""Scaling of a query and of the training items, compared with the formula of each branch."""
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ks_2samp
-from sklearn.base import clone
 
 from preflearn.analogy.scaling import DomainScaler
 
 KINDS = ("min-max", "standard")
 
 
-def by(kind, known, data):
-    """With the numbers of what is known; a standard deviation has n - 1 below the root."""
+def scaled(kind, known, data):
+    """By the range, or the mean and standard deviation (n - 1), of the known items."""
     if kind == "min-max":
         return (data - known.min(axis=0)) / np.ptp(known, axis=0)
     return (data - known.mean(axis=0)) / known.std(axis=0, ddof=1)
@@ -26,10 +27,10 @@ def domains(seed, n=20, n_query=15, d=4):
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(seed=st.integers(0, 10**6))
-def test_each_branch_by_its_own_formula(kind, seed):
+def test_each_branch_has_its_own_formula(kind, seed):
     X, Q = domains(seed)
-    own, apart, by_own = by(kind, X, X), by(kind, Q, Q), by(kind, X, Q)
-    together = [by(kind, np.vstack([X, Q]), part) for part in (X, Q)]
+    own, apart, by_own = scaled(kind, X, X), scaled(kind, Q, Q), scaled(kind, X, Q)
+    together = [scaled(kind, np.vstack([X, Q]), part) for part in (X, Q)]
     expected = {
         ("joint", "joint"): together,
         ("joint", "own"): (own, together[1]),
@@ -60,7 +61,7 @@ def test_the_test_decides_for_each_feature(seed, training):
         np.testing.assert_array_equal(found[part], np.where(joint, both["joint"][part], both["apart"][part]))
 
 
-def test_one_decision_for_all_is_that_of_bonferroni():
+def test_one_decision_for_all_features_uses_the_bonferroni_correction():
     decided = set()
     for seed in range(12):
         rng = np.random.default_rng(seed)
@@ -78,46 +79,39 @@ def test_one_decision_for_all_is_that_of_bonferroni():
 def test_constant_features_become_0(kind, decision):
     X = np.column_stack([np.full(7, 0.1), np.arange(7.0)])  # the mean of seven 0.1 is not 0.1
     Q = np.column_stack([np.full(5, 0.1), np.arange(5.0)])
-    scaled, query = DomainScaler(kind, decision=decision).fit(X).both(Q)
-    np.testing.assert_allclose(scaled[:, 0], 0, atol=1e-15)
+    found, query = DomainScaler(kind, decision=decision).fit(X).both(Q)
+    np.testing.assert_allclose(found[:, 0], 0, atol=1e-15)
     np.testing.assert_allclose(query[:, 0], 0, atol=1e-15)
     assert query[-1, 1] > query[0, 1]
     other = DomainScaler(kind, decision=decision).fit(X).transform(Q + np.array([5.0, 0.0]))
     assert np.isfinite(other).all()
     if decision == "train":
-        assert (other[:, 0] == 0).all()  # nothing is known of its range
-
-
-@pytest.mark.parametrize("spread", [2e-200, 1e-190, 1e-160])
-def test_tiny_ranges_do_not_underflow(spread):
-    scaler = DomainScaler("standard", decision="train").fit([[0.0], [spread]])
-    root = np.sqrt(0.5)
-    np.testing.assert_allclose(scaler.transform([[spread], [0.0], [spread]]), [[root], [-root], [root]])
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("decision", ["ks", "joint", "apart", "train"])
-def test_smaller_ranges_are_constants(kind, decision):
+        assert (other[:, 0] == 0).all()  # the range of the feature is unknown
     for tiny in (5e-324, 1e-200):
-        both = DomainScaler(kind, decision=decision).fit([[0.0], [tiny]]).both([[tiny], [0.0], [0.0]])
-        assert all((part == 0).all() for part in both)
-        far = DomainScaler(kind, decision=decision).fit([[0.0], [tiny]]).both([[-1e100], [1e100]])
-        assert all(np.isfinite(part).all() for part in far)
+        scaler = DomainScaler(kind, decision=decision).fit([[0.0], [tiny]])
+        both, far = scaler.both([[tiny], [0.0], [0.0]]), scaler.both([[-1e100], [1e100]])
+        assert not np.vstack(both).any()
+        assert np.isfinite(np.vstack(far)).all()
 
 
-def test_neighbouring_numbers_have_mean_0_and_deviation_1():
-    scaled = DomainScaler("standard", decision="apart").fit([[0.0], [1.0]]).transform([[1e16], [1e16 + 2]])
-    np.testing.assert_allclose(scaled.ravel(), [-np.sqrt(0.5), np.sqrt(0.5)])
+@pytest.mark.parametrize(
+    ("known", "query"),
+    [([0.0, 2e-200], [0.0, 2e-200]), ([0.0, 1e-160], [0.0, 1e-160]), ([0.0, 1.0], [1e16, 1e16 + 2])],
+)
+def test_two_close_numbers_have_mean_0_and_deviation_1(known, query):
+    scaler = DomainScaler("standard", decision="apart").fit(np.reshape(known, (2, 1)))
+    found = scaler.transform(np.reshape(query, (2, 1)))
+    np.testing.assert_allclose(found.ravel(), [-np.sqrt(0.5), np.sqrt(0.5)])
 
 
 def test_one_item_in_a_query():
     X, _ = domains(1)
     assert DomainScaler(decision="apart").fit(X).transform(X[:1]).tolist() == [[0.0] * 4]
     inside = DomainScaler().fit(X).transform(X[:1])
-    np.testing.assert_allclose(inside, by("min-max", X, X[:1]))
+    np.testing.assert_allclose(inside, scaled("min-max", X, X[:1]))
 
 
-def test_the_training_items_are_kept_apart_from_the_callers():
+def test_changes_of_the_callers_items_do_not_matter():
     X, Q = domains(2)
     scaler = DomainScaler().fit(X)
     before = scaler.transform(Q)
@@ -126,36 +120,22 @@ def test_the_training_items_are_kept_apart_from_the_callers():
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"kind": "max"}, "kind is 'max'; expected 'min-max' or 'standard'"),
-        ({"decision": "test"}, "decision is 'test'; expected 'ks' or"),
-        ({"training": "query"}, "training is 'query'; expected 'joint' or 'own'"),
-        ({"per_feature": 1}, "per_feature is 1; expected True or False"),
-    ],
+    ("name", "value"),
+    [("kind", "max"), ("decision", "test"), ("training", "query"), ("per_feature", 1)],
 )
-def test_bad_parameters_are_named(change, message):
-    scaler = clone(DomainScaler()).set_params(**change)
-    with pytest.raises(ValueError, match=message):
-        scaler.fit([[0.0], [1.0]])
+def test_bad_parameters_are_named(name, value):
+    with pytest.raises(ValueError, match=f"^{name} is {value!r}"):
+        DomainScaler().set_params(**{name: value}).fit([[0.0], [1.0]])
 
 
-@pytest.mark.parametrize(
-    ("X", "message"),
-    [
-        ([[0.0, np.nan]], r"X\[0, 1\] is nan; expected finite numbers"),
-        ([1.0, 2.0], r"X has shape \(2,\)"),
-        (np.empty((0, 2)), "X is empty"),
-        ([[1e200, 0.0]], "the largest value of X is 1e\\+200"),
-    ],
-)
-def test_bad_items_are_named(X, message):
-    with pytest.raises(ValueError, match=message):
+@pytest.mark.parametrize(("X", "words"), [([[0.0, np.nan]], r"X\[0, 1\]"), ([[1e200, 0.0]], "X is 1e")])
+def test_bad_items_are_named(X, words):
+    with pytest.raises(ValueError, match=words):
         DomainScaler().fit(X)
-    with pytest.raises(ValueError, match=message.replace("X", "Q", 1)):
+    with pytest.raises(ValueError, match=words.replace("X", "Q", 1)):
         DomainScaler().fit([[0.0, 1.0], [1.0, 2.0]]).transform(X)
 
 
 def test_a_query_with_other_features_is_refused():
-    with pytest.raises(ValueError, match="Q has 3 features; expected 4"):
+    with pytest.raises(ValueError, match=r"Q has 3 features.* 4"):
         DomainScaler().fit(domains(0)[0]).transform(np.zeros((2, 3)))

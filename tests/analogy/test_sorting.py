@@ -1,8 +1,11 @@
+"""Products with the analogy kernel by sorting, compared with the Gram matrix."""
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numba.core import config
+from property_examples import examples
 
 from preflearn.analogy import AnalogyOperator, analogy_kernel
 
@@ -30,9 +33,9 @@ def error(found, K, v):
     return np.abs(found - K @ v).max() / np.abs(v).sum()
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.sampled_from(KINDS), st.integers(1, 60), st.integers(1, 5), st.integers(0, 2**32))
-def test_products_equal_those_of_the_gram(kind, n, d, seed):
+def test_products_are_those_of_the_gram_matrix(kind, n, d, seed):
     rng = np.random.default_rng(seed)
     U, v = sample(kind, n, d, rng), rng.standard_normal(n)
     V = np.concatenate([sample(kind, 9, d, rng), U[:3], np.zeros((1, d)), np.ones((1, d)), -np.ones((1, d))])
@@ -42,7 +45,7 @@ def test_products_equal_those_of_the_gram(kind, n, d, seed):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_thousands_of_pairs(kind):
+def test_products_of_thousands_of_pairs_are_those_of_the_gram_matrix(kind):
     rng = np.random.default_rng(1)
     U, v = sample(kind, 3000, 28, rng), rng.standard_normal(3000)
     V = sample(kind, 400, 28, rng)
@@ -51,25 +54,24 @@ def test_thousands_of_pairs(kind):
     assert error(K.cross(V, v), analogy_kernel(V, U), v) < 1e-13
 
 
-def test_many_equal_weights_do_not_drift():
-    """One after another, n equal terms are off by some n / 2 roundings, here by more than 1e-12."""
-    rng, n = np.random.default_rng(2), 1_000_000
+def test_rounding_does_not_grow_with_the_number_of_pairs():
+    """A plain sum of n equal terms is off by about n / 2 roundings, here by more than 1e-12."""
+    rng, n = np.random.default_rng(2), 300_000
     U, v = rng.uniform(0, 1, (n, 2)) ** 9, np.full(n, 0.1)
     rows = np.concatenate([rng.integers(0, n, 20), U.sum(axis=1).argsort()[[0, -1]]])
     found = AnalogyOperator(U).times(v)[rows]
     assert error(found, analogy_kernel(U[rows], U), v) < 1e-13
 
 
-def test_number_of_threads_changes_no_bit(monkeypatch):
+def test_the_number_of_threads_does_not_change_the_bits(monkeypatch):
     rng = np.random.default_rng(0)
     U, V, v = rng.uniform(-1, 1, (6000, 11)), rng.uniform(-1, 1, (30, 11)), rng.standard_normal(6000)
     found = []
-    for threads in (1, 2, 3):
+    for threads in (1, 3):
         monkeypatch.setattr(config, "NUMBA_NUM_THREADS", threads)
         K = AnalogyOperator(U)
         found.append(np.concatenate([K.times(v), K.cross(V, v)]))
     assert (found[0] == found[1]).all()
-    assert (found[0] == found[2]).all()
 
 
 def test_later_changes_of_the_differences_change_nothing():
@@ -83,26 +85,18 @@ U = [[0.5, 0.0], [0.25, -0.5]]
 
 
 @pytest.mark.parametrize(
-    ("v", "message"),
-    [
-        ([1.0], r"v has shape \(1,\); expected \(2,\)"),
-        ([1.0, np.nan], r"v\[1\] is nan; expected finite"),
-        ([1.0, -1e200], r"v\[1\] is -1e\+200; expected weights from -1e100 to 1e100"),
-    ],
+    ("v", "words"), [([1.0], "^v "), ([1.0, np.nan], r"v\[1\] is nan"), ([1.0, -1e200], r"v\[1\] is -1e")]
 )
-def test_bad_weights(v, message):
+def test_bad_weights_are_named(v, words):
     K = AnalogyOperator(U)
-    with pytest.raises(ValueError, match=message):
-        K.times(v)
-    with pytest.raises(ValueError, match=message):
-        K.cross(U, v)
+    for product in (K.times, lambda v: K.cross(U, v)):
+        with pytest.raises(ValueError, match=words):
+            product(v)
 
 
-def test_bad_differences():
-    with pytest.raises(ValueError, match=r"U\[0, 0\] is 2.0; expected differences"):
+def test_bad_differences_are_named():
+    with pytest.raises(ValueError, match=r"U\[0, 0\] is 2.0"):
         AnalogyOperator([[2.0]])
-    K = AnalogyOperator(U)
-    with pytest.raises(ValueError, match=r"V has shape \(1, 1\); expected \(N2, 2\)"):
-        K.cross([[0.5]], [1, 1])
-    with pytest.raises(ValueError, match=r"V\[0, 1\] is -2.0; expected differences"):
-        K.cross([[0.5, -2.0]], [1, 1])
+    for V, words in (([[0.5]], "^V "), ([[0.5, -2.0]], r"V\[0, 1\] is -2.0")):
+        with pytest.raises(ValueError, match=words):
+            AnalogyOperator(U).cross(V, [1, 1])

@@ -1,4 +1,4 @@
-"""Archives of the form of the chess challenge, which the project may not distribute."""
+"""Archives in the format of the chess challenge, which the project may not distribute."""
 
 import io
 import zipfile
@@ -18,7 +18,7 @@ def zipped(name, text):
 
 
 def write_chess(folder, games):
-    """Three archives with the games, a row each, and the list of their hashes."""
+    """Write three archives with one row per game, and the list of their hashes."""
     folder.mkdir()
     for number, part in enumerate(np.array_split(np.arange(len(games)), 3), start=1):
         name, table = f"primary_training_part{number}", pd.DataFrame(np.asarray(games)[part], columns=COLUMNS)

@@ -1,9 +1,12 @@
+"""Simulated comparisons: their design, their labels, and published error rates."""
+
 import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_examples import examples
 from scipy import stats
 
 from preflearn.datasets import four_items, simulate_norm_pairs, squared_norm
@@ -23,8 +26,8 @@ def test_squared_norm_is_that_of_plain_python(rows, norm):
 
 
 @given(st.sampled_from(list(NORMS)), st.integers(1, 60), SHARES, SEEDS)
-@settings(max_examples=60)
-def test_norm_pairs_keep_their_promises(norm, n, share, seed):
+@examples(60)
+def test_norm_pairs_have_the_documented_ranges_ties_and_scores(norm, n, share, seed):
     pairs, y, scores = simulate_norm_pairs(norm, n, share, seed)
     assert pairs.shape == (n, 2, 2)
     assert (y == 0).sum() == round(n * share)
@@ -35,7 +38,7 @@ def test_norm_pairs_keep_their_promises(norm, n, share, seed):
     assert ((delta > low - 1e-12) & (delta < high + 1e-12)).all()
     assert (np.abs(pairs.second) <= 2).all()
     assert np.abs(pairs.items).max() <= 3
-    # Where the truth is six standard deviations from a threshold, noise does not change a label.
+    # Six standard deviations away from a threshold, noise does not change a label.
     gain = pairs.B.differences(scores)
     clear = np.abs(np.abs(gain) - 1) > 1.5
     assert (threshold(gain, 1)[clear] == y[clear]).all()
@@ -53,14 +56,14 @@ def test_norm_pairs_are_fixed_by_their_seed_and_norms_have_two_names():
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
-def test_gaussian_steps_have_half_a_unit_and_leave_the_square(norm):
+def test_gaussian_steps_have_the_standard_deviation_one_half_and_leave_the_square(norm):
     n = 20_000
     pairs, y, scores = simulate_norm_pairs(norm, n, 0.0, 2, steps="gaussian")
     assert np.abs(pairs.first).max() > 3
     assert (np.abs(pairs.second) <= 2).all()
     assert not (y == 0).any()
     np.testing.assert_allclose(scores, squared_norm(pairs.items, norm))
-    # Mixed in the shares that both kinds of labels have among all pairs, steps have the law they came from.
+    # With the fraction of ties of all pairs, the steps have their original distribution.
     share = _tie_share(norm)
     delta = simulate_norm_pairs(norm, n, share, 3, steps="gaussian").pairs.differences().ravel()
     test = stats.kstest(delta, stats.norm(scale=0.5).cdf)
@@ -68,7 +71,7 @@ def test_gaussian_steps_have_half_a_unit_and_leave_the_square(norm):
 
 
 def _tie_share(norm, n=400_000):
-    """The share of ties among all pairs with Gaussian steps, drawn anew."""
+    """The fraction of ties among all pairs with Gaussian steps, in new draws."""
     rng = np.random.default_rng(7)
     second = rng.uniform(-2, 2, (n, 2))
     first = second + 0.5 * rng.standard_normal((n, 2))
@@ -84,22 +87,16 @@ def _tie_share(norm, n=400_000):
         ("linf", [0.264442706647803, 0.10526675513465533], -0.49376359550620164, [-1, -1, 0]),
     ],
 )
-def test_uniform_steps_are_the_default_and_their_numbers_stay(norm, first, total, labels):
-    for steps in ({}, {"steps": "uniform"}):  # recorded runs rest on these draws
+def test_uniform_steps_are_the_default_and_keep_the_draws_of_recorded_runs(norm, first, total, labels):
+    for steps in ({}, {"steps": "uniform"}):
         pairs, y, _ = simulate_norm_pairs(norm, 3, 0.4, 5, **steps)
         np.testing.assert_allclose(pairs.items[0], first, rtol=1e-15)
         assert pairs.items.sum() == pytest.approx(total, rel=1e-13)
         assert y.tolist() == labels
 
 
-def test_place_says_nothing_about_the_label():
-    y = simulate_norm_pairs("l2", 4000, 0.3, 0).y
-    first, last = (y[:2000] == 0).mean(), (y[2000:] == 0).mean()
-    assert abs(first - last) < 0.08  # more than five standard deviations
-
-
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
-def test_the_truth_errs_as_often_as_figure_4_of_venuto_says(norm):
+def test_the_noise_free_scores_have_the_error_rate_of_figure_4_of_venuto(norm):
     n = 100_000
     pairs, y, scores = simulate_norm_pairs(norm, n, 0.5, 1)
     gain = pairs.B.differences(scores)
@@ -110,29 +107,22 @@ def test_the_truth_errs_as_often_as_figure_4_of_venuto_says(norm):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("call", "words"),
     [
-        ((3, 5, 0.5), "norm is 3; expected 1, 2, inf"),
-        ((1, 0, 0.5), "n is 0; expected a whole number of at least 1"),
-        ((1, 5, 1.5), "tie_share is 1.5; expected a share from 0 to 1"),
-        ((1, 5, 0.5, 0, "normal"), "steps is 'normal'; expected 'uniform' or 'gaussian'"),
+        (lambda: simulate_norm_pairs(3, 5, 0.5, 0), "norm is 3"),
+        (lambda: simulate_norm_pairs(1, 0, 0.5, 0), "n is 0"),
+        (lambda: simulate_norm_pairs(1, 5, 1.5, 0), "tie_share is 1.5"),
+        (lambda: simulate_norm_pairs(1, 5, 0.5, 0, "normal"), "steps is 'normal'"),
+        (lambda: squared_norm([[math.nan]], 1), r"X\[0, 0\] is nan"),
+        (lambda: squared_norm([[1e300, -1e300]], "l2"), r"X is 1e\+300"),
+        (lambda: squared_norm([[1.0]], [1]), r"norm is \[1\]"),
+        (lambda: four_items(3), "n_features is 3"),
     ],
 )
-def test_bad_input_is_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        simulate_norm_pairs(*arguments[:3], *(arguments[3:] or (0,)))
-
-
-def test_bad_points_and_norms_are_named():
-    with pytest.raises(ValueError, match=r"X\[0, 0\] is nan"):
-        squared_norm([[math.nan]], 1)
-    with pytest.raises(ValueError, match=r"the largest value of X is 1e\+300; expected at most 1e\+100"):
-        squared_norm([[1e300, -1e300]], "l2")
-    with pytest.raises(ValueError, match=r"norm is \[1\]"):
-        squared_norm([[1.0]], [1])
+def test_bad_input_is_named(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
 
 
 def test_four_items_have_one_or_two_features():
     assert four_items(2)[0].differences().tolist() == [[1, 1], [1, -1], [2, 1], [4, 1]]
-    with pytest.raises(ValueError, match="n_features is 3; expected 1 or 2"):
-        four_items(3)

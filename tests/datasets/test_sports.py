@@ -1,4 +1,4 @@
-"""Loaders of matches on small files: what is read, in which order, of which type."""
+"""Loaders of matches, on small files (values, order, types) and on the real ones."""
 
 import re
 from functools import partial
@@ -22,7 +22,7 @@ def day(text):
     return np.datetime64(text, "s")
 
 
-# Chess: hashes that nobody registered, and files that nobody may pass on
+# Chess: the register has no hashes, and the files may not be distributed
 
 
 def add_chess(toy):
@@ -49,26 +49,25 @@ PART = "primary_training_part1"
 part = partial(zipped, f"{PART}.csv")
 TABLE = "MonthID,WhitePlayer,BlackPlayer,WhiteScore\n" + "1,3,7,1.0\n" * 9
 DAMAGED = {
-    "no such score": (part(TABLE + "1,3,7,0.7\n"), "WhiteScore[9] is 0.7; expected 0, 0.5 or 1"),
-    "no column": (part("MonthID,WhitePlayer,BlackPlayer\n1,3,7\n"), "not found: ['WhiteScore']"),
-    "no archive": (b"<html>sign in</html>", "not a zip file"),
-    "broken off": (part(TABLE)[:-30], "not a zip file"),
-    "another member": (zipped("games.csv", TABLE), f"no item named '{PART}.csv'"),
-    "no text": (part(b"\xff\xfe\x00"), "codec can't decode"),
-    "no table": (part(b""), "No columns to parse"),
-    "a large month": (part(TABLE + f"{10**30},3,7,1.0\n"), ""),
+    "impossible score": (part(TABLE + "1,3,7,0.7\n"), "WhiteScore[9] is 0.7"),
+    "missing column": (part("MonthID,WhitePlayer,BlackPlayer\n1,3,7\n"), "WhiteScore"),
+    "web page": (b"<html>sign in</html>", "zip"),
+    "incomplete": (part(TABLE)[:-30], "zip"),
+    "another member": (zipped("games.csv", TABLE), f"{PART}.csv"),
+    "binary": (part(b"\xff\xfe\x00"), ""),
+    "empty": (part(b""), ""),
+    "huge month": (part(TABLE + f"{10**30},3,7,1.0\n"), ""),
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGED)
-def test_a_chess_archive_that_can_not_be_used_is_named(toy, damage):
+def test_an_unusable_chess_archive_is_named(toy, damage):
     content, words = DAMAGED[damage]
     add_chess(toy)
     toy.put("chess", f"{PART}.zip", content, "mirror")
     sums = toy.mirror / "chess" / "SHA256SUMS"
     sums.write_text(sums.read_text() + f"\n{sha256(content)}  {PART}.zip\n")
-    message = f"chess/{PART}.zip is not the file of the challenge: .*{re.escape(words)}.*hash into SHA256SUMS"
-    with pytest.raises(CorruptedFile, match=message):
+    with pytest.raises(CorruptedFile, match=f"chess/{PART}.zip.*{re.escape(words)}.*SHA256SUMS"):
         datasets.load_chess()
 
 
@@ -106,7 +105,7 @@ def test_nba_without_games_that_were_not_played(toy, tmp_path):
     assert names == ("ATL", "BOS", "NYK", "TRH")
 
 
-def test_starcraft_names_are_told_apart(toy):
+def test_starcraft_players_of_the_same_name_are_different(toy):
     toy.add(
         "starcraft",
         "WoL.txt",
@@ -116,7 +115,7 @@ def test_starcraft_names_are_told_apart(toy):
     matches, names, _ = datasets.load_starcraft("WoL")
     assert names == ("#0", "Twin#2", "Twin#3", "Zed: x")
     assert rows(matches, "first", "outcome", "time") == [("Zed: x", 1, 0.0), ("Twin#2", -1, 0.0)]
-    with pytest.raises(ValueError, match="name is 'LotV'; expected 'WoL' or 'HotS'"):
+    with pytest.raises(ValueError, match=r"name is 'LotV'.*'WoL'"):
         datasets.load_starcraft("LotV")
 
 
@@ -128,7 +127,7 @@ def add_tennis(toy, prefix):
         toy.add("atp_tennis", f"{prefix}_{year}.csv", (header + rows).encode())
 
 
-def test_tennis_players_stand_in_the_order_of_their_names(toy):
+def test_tennis_players_are_in_the_order_of_their_names(toy):
     add_tennis(toy, "atp_matches")
     matches, names, provenance = datasets.load_atp("main")
     assert len(matches) == 2 * 27
@@ -146,8 +145,8 @@ def test_tennis_players_stand_in_the_order_of_their_names(toy):
 
 
 @pytest.mark.parametrize("levels", ["major", ["main", "minor"], [], -1, None])
-def test_unknown_tennis_levels(levels):
-    with pytest.raises(ValueError, match=r"expected some of \['main', 'qual_chall', 'futures'\]"):
+def test_the_error_for_an_unknown_tennis_level_lists_the_known_ones(levels):
+    with pytest.raises(ValueError, match=r"level.*'qual_chall'"):
         datasets.load_atp(levels)
 
 
@@ -167,6 +166,7 @@ def n_names(matches):
     return len(set(matches["first"]) | set(matches["second"]))
 
 
+@pytest.mark.nightly
 def test_tennis(load):
     data = load("atp_tennis", datasets.load_atp)
     check_matches(data)
@@ -194,7 +194,7 @@ def test_basketball(load):
     [("WoL", 61_657, 4381, 5, 1), ("HotS", 28_582, 2287, 1, 0)],
 )
 def test_starcraft(load, name, n_matches, n_players, lonely_rows, lonely_players):
-    """The printed numbers count rows in which a player meets himself, and one who meets nobody else."""
+    """The published numbers include matches of a player with themselves."""
     data = load("starcraft", datasets.load_starcraft, name)
     check_matches(data)
     assert len(data.matches) == n_matches - lonely_rows
@@ -204,7 +204,7 @@ def test_starcraft(load, name, n_matches, n_players, lonely_rows, lonely_players
 def test_football(load):
     data = load("football", datasets.load_football)
     check_matches(data)
-    # The names of the present stand at all times.
+    # Teams have their present names at all times.
     assert not {"Soviet Union", "West Germany"} & set(data.names)
     matches = data.matches
     row = matches[(matches["time"] == "2014-07-08") & (matches["first"] == "Brazil")].iloc[0]

@@ -1,3 +1,5 @@
+"""The loader of the sushi ratings, on small files and on the real ones."""
+
 from collections import Counter
 
 import numpy as np
@@ -24,8 +26,8 @@ def add_sushi(toy):
 def test_sushi_pairs_are_neighbours_in_the_order_of_ratings(toy):
     add_sushi(toy)
     pairs, y, features, names, scores, user, sushi, provenance = datasets.load_sushi()
-    # In the file, where 0 is the best, user 0 gave 0 to sushi 1, 2 to 4, and 4 to 0 and 3;
-    # user 1 gave 1 to sushi 2, 3, 4 and 3 to 1.
+    # In the file 0 is the best. User 0 gave 0 to sushi 1, 2 to 4, and 4 to 0 and 3; user 1 gave 1 to
+    # sushi 2, 3, 4 and 3 to 1.
     assert user.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
     assert sushi.tolist() == [0, 1, 3, 4, 1, 2, 3, 4]
     assert scores.tolist() == [0, 4, 0, 2, 1, 3, 3, 3]
@@ -46,7 +48,7 @@ def test_prefectures_lie_in_japan():
     latitude, longitude = coordinates(range(47)).T
     assert ((latitude > 26) & (latitude < 43.1)).all()
     assert ((longitude > 127) & (longitude < 141.4)).all()
-    # Regions of the data's description: Tohoku lies north of Kanto, Kanto east of Kinki, and Kinki of Kyushu.
+    # Tohoku lies north of Kanto, Kanto east of Kinki, and Kinki east of Kyushu.
     tohoku, kanto, kinki, kyushu = range(1, 7), range(8, 15), [23, 25, 26, 27, 28, 29], range(39, 46)
     assert latitude[tohoku].min() > latitude[kanto].max()
     assert longitude[kanto].min() > longitude[kinki].max()
@@ -71,14 +73,14 @@ def test_sushi(load):
 
 
 def test_sushi_scores_agree_with_the_orders_of_the_same_users(load):
-    """Which end of the scale is the better one: the description of the file has it the wrong way round."""
+    """The description of the file has the direction of the scale the wrong way round."""
     sushi = load("sushi", datasets.load_sushi)
     lines = read("sushi", "sushi3b.5000.10.order").decode("ascii").splitlines()[1:]
     orders = np.array([line.split()[2:] for line in lines], dtype=int)  # from the best
     scores = np.full((5000, 100), -1)
     scores[sushi.user, sushi.sushi] = sushi.scores
     ordered = np.take_along_axis(scores, orders, axis=1)
-    assert (ordered >= 0).all()  # both are about the same ten
+    assert (ordered >= 0).all()  # each user rated and ordered the same ten
     better, worse = np.triu_indices(10, 1)
     agreement = np.sign(ordered[:, better] - ordered[:, worse]).mean(axis=1)
     assert (agreement > 0).mean() > 0.97

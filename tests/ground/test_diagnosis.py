@@ -1,4 +1,4 @@
-"""What comparisons identify, against the linear program that decides it and against exact posteriors."""
+"""What comparisons identify, compared with a linear program."""
 
 import warnings
 from pathlib import Path
@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_examples import examples
 from scipy import sparse
 from sklearn.base import clone
 
-from preflearn.dynamics import Constant, DynamicComparisons, Gaussian
 from preflearn.ground import NotIdentifiedWarning, diagnose
 from preflearn.ground.diagnosis import _separable
 from preflearn.matches import Matches, OutcomeWarning
@@ -24,18 +24,17 @@ TWO_LEAGUES = [[0, 1], [1, 0], [2, 3], [3, 4], [4, 2], [4, 3]]
 
 
 def test_groups_that_never_meet_are_named():
-    """The old answer was a number for each difference, and no word."""
     matches = Matches([[1, -1, 0, 0, 0], [0, 0, 1, -1, 0]], [0, 1], ["Ann", "Bob", "Cy", "Di", "Eve"])
     found = diagnose(matches, [1, -1])
     assert found.components == [["Ann", "Bob"], ["Cy", "Di"], ["Eve"]]
     assert found.unbeaten == ["Ann", "Di"]
     assert found.separable
-    for word in ("['Eve'] met nobody", "2 groups never meet (['Ann', 'Bob'], ['Cy', 'Di'])", "independent"):
-        assert word in found.message
+    for names in ("['Ann', 'Bob']", "['Cy', 'Di']", "['Eve']"):
+        assert names in found.message
     assert diagnose(matches).separable is None
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(seed=st.integers(0, 10**6), n=st.integers(2, 7), m=st.integers(1, 14), ties=st.booleans())
 def test_the_graph_decides_as_the_linear_program_does(seed, n, m, ties):
     rng = np.random.default_rng(seed)
@@ -73,50 +72,35 @@ def test_lineups_and_an_advantage():
     assert not diagnose(together, [1, -1]).separable
 
 
-def test_the_std_between_leagues_is_too_small_and_flagged():
-    """Scores with a prior of variance 9, by the exact posterior of normal outcomes."""
-    design = np.zeros((12, 8))
-    for row, (i, j) in enumerate([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (1, 3)]):
-        design[row, [i, j]] = design[row + 6, [i + 4, j + 4]] = 1, -1
-    matches, y = Matches(design, np.zeros(12), list("abcdefgh")), np.zeros(12)
-    model = DynamicComparisons(Constant(9.0), Gaussian(0.1)).fit(matches, y)
-    across = Matches([[1, 0, 0, 0, -1, 0, 0, 0]], [0.0], list("abcdefgh"))
-    exact = np.linalg.inv(design.T @ design / 0.1 + np.eye(8) / 9.0)
-    true = np.sqrt(across.design @ exact @ across.design.toarray()[0])[0]
-    assert model.moments(across)[1][0] ** 0.5 < true / 5
-    assert "larger std than that of DynamicComparisons" in diagnose(matches, np.ones(12)).message
-
-
 @pytest.mark.parametrize("model", [Davidson(), OrdinalComparison()])
 def test_fits_warn_where_the_penalty_decides(model):
-    index, y = TWO_LEAGUES, [1, 1, 1, 1, 1, 1]
-    with pytest.warns(NotIdentifiedWarning, match="2 groups never meet"):
-        model.fit(index, y)
-    with pytest.warns(NotIdentifiedWarning, match=r"\[0\] never lost or tied and \[1\] never won"):
+    y = [1, 1, 1, 1, 1, 1]
+    with pytest.warns(NotIdentifiedWarning, match=r"alpha=0.001.*\[0, 1\]"):
+        model.fit(TWO_LEAGUES, y)
+    with pytest.warns(NotIdentifiedWarning, match=r"\[0\] .* \[1\] "):
         model.fit([[0, 1]] * 3, [1, 1, 1])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        clone(model).set_params(alpha=0.5).fit(index, y)  # a prior that is meant
+        clone(model).set_params(alpha=0.5).fit(TWO_LEAGUES, y)  # a prior on purpose
 
 
 @pytest.mark.filterwarnings("error")
-def test_the_advice_is_good_and_sound_data_pass_in_silence():
+def test_bias_reduction_solves_what_the_warning_names_and_identified_data_do_not_warn():
     index, y = [[0, 1], [1, 2], [2, 0], [0, 3]], [1, 1, 1, 1]
-    with pytest.raises(NotIdentifiedWarning, match="Davidson\\(bias_reduced=True\\)"):
+    with pytest.raises(NotIdentifiedWarning, match="bias_reduced=True"):
         Davidson().fit(index, y)
     reduced = [Davidson(alpha, bias_reduced=True).fit(index, y).coef_ for alpha in (1e-4, 1e-8)]
-    np.testing.assert_allclose(*reduced, atol=1e-2)  # the penalty has no say
+    np.testing.assert_allclose(*reduced, atol=1e-2)  # the penalty does not matter
     Davidson().fit([*index, [3, 0]], [*y, 1])
     Davidson().fit(Pairs(sparse.eye_array(6).toarray(), [*index, [3, 0]]), [*y, 1])  # two met nobody
 
 
-def test_features_that_separate_are_told_of():
+def test_features_that_separate_cause_a_warning():
     rng = np.random.default_rng(0)
     pairs = Pairs(rng.normal(size=(12, 2)), [(k, k + 1) for k in range(11)])
     y = np.where(pairs.differences() @ [1.0, 2.0] > 0, 1, -1)
-    with pytest.warns(NotIdentifiedWarning, match=r"Davidson\(alpha=0.001\).* some w is right on all pairs"):
+    with pytest.warns(NotIdentifiedWarning, match=r"alpha=0.001"):
         Davidson().fit(pairs, y)
-    assert diagnose(pairs, y).separable
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert np.abs(Davidson(bias_reduced=True).fit(pairs, y).coef_).max() < 20
@@ -124,20 +108,17 @@ def test_features_that_separate_are_told_of():
         Davidson().fit(pairs, -y * np.where(np.arange(11) == 4, -1, 1))
 
 
-def test_the_advice_is_one_that_so_many_players_can_take():
+def test_bias_reduction_is_advised_only_up_to_the_number_of_players_that_it_can_take():
     index = np.column_stack([np.arange(5001), np.arange(1, 5002)])
-    for many, named in ((5001, False), (4000, True)):
-        found = diagnose(index[:many], np.ones(many)).message
-        assert ("bias_reduced" in found) == named
-        assert "choose alpha by validation" in found
+    for count, advised in ((5001, False), (4000, True)):
+        assert ("bias_reduced" in diagnose(index[:count], np.ones(count)).message) == advised
 
 
-MODELS = [Davidson(), OrdinalComparison(), diagnose]
+MODELS = [Davidson(), diagnose]
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: getattr(model, "__name__", type(model).__name__))
-def test_labels_of_another_kind_are_told_of(model):
-    """Losses as 0 were read as ties, by models and diagnosis; half points were refused, or wins."""
+@pytest.mark.parametrize("model", MODELS, ids=["Davidson", "diagnose"])
+def test_outcomes_of_another_coding_cause_a_warning(model):
     rng = np.random.default_rng(1)
     pairs = Pairs(rng.normal(size=(20, 2)), [rng.choice(20, 2, replace=False) for _ in range(60)])
     y = threshold(pairs.differences() @ [1.0, 1.0] + rng.normal(size=60), 0.7)
@@ -146,9 +127,9 @@ def test_labels_of_another_kind_are_told_of(model):
         found = model(pairs, y) if model is diagnose else clone(model).fit(pairs, y)
         return found if model is diagnose else found.decision_function(pairs).tolist()
 
-    with pytest.warns(OutcomeWarning, match="y holds only 1 and 0, read as .* wins of the first and .* ties"):
+    with pytest.warns(OutcomeWarning, match="1 and 0"):
         fitted(np.where(np.arange(60) % 3, np.abs(y), 0))
-    with pytest.warns(OutcomeWarning, match="read as wins, ties and losses of the first") as caught:
+    with pytest.warns(OutcomeWarning, match="ties") as caught:
         halves = fitted((y + 1) / 2)
     assert Path(caught[0].filename) == Path(__file__)
     with warnings.catch_warnings():
@@ -156,16 +137,16 @@ def test_labels_of_another_kind_are_told_of(model):
         assert fitted(y) == halves
         with pytest.raises(ValueError, match=r"True|False"):
             fitted(y > 0)
-        SVMRank().fit(pairs, np.abs(y))  # of whose pairs the better often comes first
+        SVMRank().fit(pairs, np.abs(y))  # a ranker may have the better item first in all pairs
 
 
-def test_half_points_are_ties_to_a_diagnosis():
+def test_half_points_are_ties():
     with pytest.warns(OutcomeWarning):
         found = diagnose([[0, 1]] * 4, [1, 0.5, 1, 0.5])
     assert (found.unbeaten, found.separable) == ([], False)
 
 
-@pytest.mark.parametrize("kind", ["int64", "Int64", "object"])
+@pytest.mark.parametrize("kind", ["Int64", "object"])
 def test_frames_of_row_numbers_are_players(kind):
     index, y = [[0, 1], [1, 2], [2, 0], [1, 0]], [1, 1, 1, -1]
     frame = pd.DataFrame(index, columns=["winner", "loser"], index=list("abcd")).astype(kind)
@@ -174,7 +155,7 @@ def test_frames_of_row_numbers_are_players(kind):
 
 
 def test_bad_input_is_named():
-    with pytest.raises(ValueError, match=r"index\[0\] is \[1, 1\]; expected two different items"):
+    with pytest.raises(ValueError, match=r"\[1, 1\]"):
         diagnose([[1, 1]])
-    with pytest.raises(ValueError, match=r"y has shape \(1,\); expected \(2,\)"):
+    with pytest.raises(ValueError, match=r"^y "):
         diagnose([[0, 1], [1, 2]], [1])

@@ -1,4 +1,4 @@
-"""The dual by blocks: its weights meet the conditions of eq. 15, and the interior point finds the same."""
+"""The dual by blocks: its weights meet the conditions of eq. 15, and the interior point agrees."""
 
 import numpy as np
 import pytest
@@ -16,8 +16,8 @@ from preflearn.svm.machine import preferences_first
 
 @pytest.mark.parametrize("biased", [True, False])
 @pytest.mark.parametrize("n", [6, 60])
-def test_rows_of_a_machine_are_the_flipped_pairs(n, biased):
-    """Eq. 8 by `Pairs.flipped`, whose order is another; both copies of a tie share one difference."""
+def test_rows_are_the_flipped_pairs(n, biased):
+    """Eq. 8 by `Pairs.flipped`, in another order; both copies of a tie share one difference."""
     rng = np.random.default_rng(n)
     index = np.array([rng.choice(n, 2, replace=False) for _ in range(25)])
     pairs, y = Pairs(np.zeros((n, 1)), index), np.append([1, 0], rng.choice([-1, 0, 0, 0, 1], 23))
@@ -46,8 +46,8 @@ def test_rows_of_a_machine_are_the_flipped_pairs(n, biased):
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
-def test_larger_problem_satisfies_kkt(kernel):
-    """Stationarity holds by dual_coef_; the rest of the conditions of eq. 15, pair by pair."""
+def test_a_large_problem_satisfies_the_optimality_conditions(kernel):
+    """Stationarity holds by construction of dual_coef_; the other conditions of eq. 15 are checked."""
     pairs, y = compared(1, m=3000, n=200, p=4, tie_share=0.6, noise=1.0)
     machine = SVMCompare(5.0, kernel).fit(pairs, y)
     assert machine.dual_gap_ < 1e-8
@@ -80,7 +80,7 @@ def test_the_dual_and_the_interior_point_agree(n, m, monkeypatch):
 
 
 class Counted(DenseGram):
-    """A Gram matrix that counts how often the dual asks for all its slopes: once a block."""
+    """A Gram matrix that counts its products: the dual takes one for each block."""
 
     times_called = 0
 
@@ -89,8 +89,8 @@ class Counted(DenseGram):
         return super().times(a)
 
 
-def test_blocks_that_newton_steps_do_not_solve_are_given_up():
-    """At a large cost, with twice as many hinges as items, the dual creeps; a fit must not wait for it."""
+def test_the_dual_gives_up_after_its_patience():
+    """At a large cost, with twice as many hinges as items, the dual converges slowly."""
     pairs, y = compared(0, m=600, n=300, p=3)
     order = preferences_first(y)
     rows = Rows.of(y[order], np.full(len(y), 1e4), biased=True)
@@ -106,7 +106,7 @@ def test_blocks_that_newton_steps_do_not_solve_are_given_up():
 
 @pytest.mark.parametrize("C", [1e4, 1e8])
 def test_rounding_ends_the_dual(C):
-    """No gap of 0 is reached with a cost of 1e8 and no loss; the slopes say when nothing is left to gain."""
+    """A gap of 0 is out of reach with a cost of 1e8 and no loss."""
     X = np.random.default_rng(3).uniform(size=(60, 4))
     labels = np.where(X @ [1, 2, 3, 1] > 3.5, 1.0, -1.0)
     gram, bound = Counted(rbf_kernel(X)), C * labels

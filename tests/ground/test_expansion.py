@@ -1,4 +1,4 @@
-"""Functions of a kernel at centres: their values, their sums, and what differences do not see."""
+"""Functions of a kernel at centers: their values, their sums, and constants that cancel in differences."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from preflearn.ground.expansion import ItemKernel, functions_of
 from preflearn.pairs import Pairs
 from preflearn.pursuit import RankingPursuit
 
-KERNELS = pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear", "poly", lambda X, Y: X @ Y.T])
+KERNELS = pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear", lambda X, Y: X @ Y.T])
 
 
 def items(seed, n=7):
@@ -15,7 +15,7 @@ def items(seed, n=7):
 
 
 @KERNELS
-def test_differences_do_not_see_what_is_left_out(kernel):
+def test_differences_of_functions_keep_their_values_without_constants(kernel):
     X, new, coef = items(0) + 5, items(1) + 5, items(2)[:2, 0]
     functions = functions_of(RankingPursuit(kernel=kernel, gamma=0.3), X)
     ids = np.array([4, 2])
@@ -50,7 +50,5 @@ def test_given_functions_are_columns():
     K = items(5)
     functions = functions_of(RankingPursuit(kernel="precomputed"), K)
     np.testing.assert_array_equal(functions.columns(K, np.array([2, 0])), K[:, [2, 0]])
-    with pytest.raises(
-        ValueError, match=r"items has shape \(7, 3\); expected \(n, n\): with kernel='precomp"
-    ):
+    with pytest.raises(ValueError, match=r"items .*precomputed"):
         ItemKernel.of(RankingPursuit(kernel="precomputed"), Pairs(K, [[0, 1]]))

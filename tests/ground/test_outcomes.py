@@ -1,4 +1,4 @@
-"""Losses of paired comparisons with ties against their definitions, and their derivatives."""
+"""Losses of paired comparisons with ties compared with their definitions, and their derivatives."""
 
 import mpmath
 import numpy as np
@@ -49,7 +49,7 @@ def test_losses_are_jointly_convex(kind, d, t, y):
 
 
 @KINDS
-def test_losses_are_minus_logarithms_of_probabilities(kind):
+def test_losses_are_negative_log_probabilities(kind):
     d, t = np.linspace(-4, 4, 33), 0.7
     cdf = {"logit": expit, "probit": norm.cdf}.get(kind)
     expected = davidson_probabilities(d, np.exp(t)).T if cdf is None else [cdf(-d - t), 0 * d, cdf(d - t)]
@@ -59,8 +59,8 @@ def test_losses_are_minus_logarithms_of_probabilities(kind):
 
 
 @pytest.mark.parametrize("t", [1e-3, 0.7])
-def test_a_tie_far_out_in_the_tail_has_the_logarithm_of_the_logistic_law(t):
-    """To the last digits of the size of d; beyond about 1e16 rounding makes both ends of the interval one."""
+def test_the_log_probability_of_a_tie_is_exact_far_in_the_tail(t):
+    """Beyond d = 1e16 both ends of the interval are the same number."""
     with mpmath.workdps(200):
         for d in (0.3, 20.0, 1e3, 1e8, 1e15, 1e17, 1e150):
             low, high = (mpmath.mpf(s) * mpmath.mpf(t) - abs(mpmath.mpf(d)) for s in (-1, 1))

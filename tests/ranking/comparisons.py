@@ -1,4 +1,4 @@
-"""Noisy comparisons with ties, the models that explain them by their definitions, and pairwise degrees."""
+"""Noisy comparisons with ties, the models of ties by their definitions, and pairwise degrees."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def objective(model, pairs, y, w, t, weights):
 
 
 def degrees(seed, n, spread=1.0):
-    """Positive, not reciprocal."""
+    """Positive degrees that are not reciprocal."""
     rng = np.random.default_rng(seed)
     worths = spread * rng.normal(size=n)
     return expit(worths[:, None] - worths + rng.normal(size=(n, n))) * rng.uniform(0.5, 2, (n, n))

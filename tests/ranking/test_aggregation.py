@@ -1,10 +1,12 @@
+"""Rank aggregation compared with definitions, optimality conditions and dense equations."""
+
 import warnings
 
-import choix
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from property_examples import examples
 from ranking.comparisons import degrees, reciprocal
 from scipy import sparse
 from scipy.sparse import csgraph
@@ -17,16 +19,16 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 
 def unmet(P, worths):
-    """What the equations of the maximum leave: sum_j p_ij - (p_ij + p_ji) theta_i / (theta_i + theta_j)."""
+    """The residuals sum_j p_ij - (p_ij + p_ji) theta_i / (theta_i + theta_j), zero at the maximum."""
     P = np.where(np.eye(len(P), dtype=bool), 0.0, P)
     return P.sum(axis=1) - ((P + P.T) * expit(worths[:, None] - worths)).sum(axis=1)
 
 
-# ---- Bradley, Terry and Luce
+# ---- Bradley–Terry
 
 
-@pytest.mark.parametrize("spread", [0.1, 1.0, 4.0])
-@pytest.mark.parametrize("n", [2, 5, 40, 149])
+@pytest.mark.parametrize("spread", [0.1, 4.0])
+@pytest.mark.parametrize("n", [2, 40, 149])
 def test_the_equations_of_the_maximum_hold(n, spread):
     P = degrees(n, n, spread)
     worths = bradley_terry(P)
@@ -34,16 +36,7 @@ def test_the_equations_of_the_maximum_hold(n, spread):
     assert worths.mean() == pytest.approx(0, abs=1e-8)
 
 
-def test_where_choix_gives_up_it_still_finds_the_maximum():
-    """50 items that meet their neighbours only: the chain of choix mixes slowly; it stops at 100 rounds."""
-    ahead, back = 1.0, 1e-3
-    P = ahead * np.eye(50, k=1) + back * np.eye(50, k=-1)
-    with np.errstate(invalid="ignore"), pytest.raises(RuntimeError, match="Did not converge"):
-        choix.ilsr_pairwise_dense(P)
-    np.testing.assert_allclose(-np.diff(bradley_terry(P)), np.log(ahead / back), rtol=1e-6)
-
-
-def steps_of_newton(monkeypatch, P):
+def newton_steps(monkeypatch, P):
     solved = []
     solve = np.linalg.solve
     with monkeypatch.context() as patch:
@@ -53,16 +46,16 @@ def steps_of_newton(monkeypatch, P):
 
 
 @pytest.mark.parametrize("n", [30, 240])
-def test_a_total_order_takes_as_few_steps_however_long_it_is(monkeypatch, n):
+def test_the_number_of_newton_steps_does_not_grow_with_a_total_order(monkeypatch, n):
     order = np.random.default_rng(n).permutation(n)
     total = np.triu(np.ones((n, n)), 1)[np.ix_(order, order)]
     chain = (np.eye(n, k=1) + 1e-6 * np.eye(n, k=-1))[np.ix_(order, order)]
-    assert steps_of_newton(monkeypatch, total) < 60
-    assert steps_of_newton(monkeypatch, chain) < 60
+    assert newton_steps(monkeypatch, total) < 60
+    assert newton_steps(monkeypatch, chain) < 60
 
 
 def assert_balanced(P, accuracy):
-    """The equations of the k best items, summed: within them all cancels, and what is left may be tiny."""
+    """The residuals summed over the k best items: comparisons within them cancel exactly."""
     worths = bradley_terry(P)
     order = np.argsort(-worths)
     P, chance = P[np.ix_(order, order)] / P.max(), expit(worths[order, None] - worths[order])
@@ -76,18 +69,17 @@ def assert_balanced(P, accuracy):
     "P",
     [
         np.triu(np.ones((60, 60)), 1),
-        # degrees below 1e-9 of the largest beside larger ones, where rounding used to end it early
+        # degrees below 1e-9 of the largest next to larger ones, where rounding once ended the search early
         np.array([[0, 6.5471e-12, 0], [1.5820e-08, 0, 1], [3.0924e-09, 1.1341e-08, 0]]),
     ],
 )
-def test_the_equations_hold_where_a_billionth_is_added(P):
+def test_the_equations_hold_if_a_billionth_is_added_because_no_maximum_exists(P):
     assert_balanced(P, 1e-6)
 
 
-@given(SEEDS, st.integers(1, 12), st.sampled_from([None, 2, 4, 10]), st.floats(0, 20))
-@settings(deadline=None)
-def test_on_complete_reciprocal_degrees_the_order_is_that_of_row_sums(seed, n, levels, spread):
-    """At the maximum the row sum of i is a sum of theta_i / (theta_i + theta_j). Degrees 0 and 1 included."""
+@given(SEEDS, st.integers(1, 12), st.sampled_from([None, 2, 10]), st.floats(0, 20))
+def test_reciprocal_degrees_are_ordered_as_their_row_sums(seed, n, levels, spread):
+    """At the maximum the row sum of i is a sum of theta_i / (theta_i + theta_j). Some degrees are 0 and 1."""
     P = reciprocal(seed, n, levels, spread)
     worths, sums = bradley_terry(P), row_sums(P)
     clear = np.abs(sums[:, None] - sums) > 1e-6
@@ -97,30 +89,10 @@ def test_on_complete_reciprocal_degrees_the_order_is_that_of_row_sums(seed, n, l
         assert (ahead[~clear] == 0).all()
 
 
-def test_incomplete_degrees_may_differ_from_row_sums():
-    """Item 0 won much against the weakest item only; what it lost to item 1 weighs more."""
-    P = np.array([[0, 0.4, 9.0], [0.6, 0, 0.9], [1.0, 0.1, 0]])
-    assert row_sums(P).argmax() == 0
-    assert bradley_terry(P).argmax() == 1
-
-
-@given(SEEDS, st.integers(2, 7), st.floats(0.05, 0.6))
-@settings(deadline=None)
-def test_where_no_maximum_exists_chains_of_preferences_decide(seed, n, density):
-    rng = np.random.default_rng(seed)
-    P = rng.uniform(0.2, 1, (n, n)) * (rng.random((n, n)) < density)
-    np.fill_diagonal(P, 0)
-    worths = bradley_terry(P)
-    assert np.isfinite(worths).all()
-    reach = np.isfinite(csgraph.shortest_path(P, unweighted=True))
-    i, j = np.nonzero(reach & ~reach.T)
-    assert (worths[i] > worths[j]).all()
-
-
 @given(SEEDS, st.integers(2, 9), st.floats(0.05, 1), st.sampled_from([0.0, -4.0, -8.0, -12.0]))
-@example(964879251, 8, 0.1875, -8.0)  # steps of one length went to and fro
-@settings(deadline=None, max_examples=100)
-def test_degrees_of_all_sizes_and_a_billionth_where_no_maximum_exists(seed, n, density, smallest):
+@example(964879251, 8, 0.1875, -8.0)  # full steps oscillate
+@examples(100)
+def test_the_equations_hold_for_degrees_of_all_sizes(seed, n, density, smallest):
     rng = np.random.default_rng(seed)
     P = 10.0 ** rng.uniform(smallest, 0, (n, n)) * (rng.random((n, n)) < density)
     np.fill_diagonal(P, 0)
@@ -131,7 +103,6 @@ def test_degrees_of_all_sizes_and_a_billionth_where_no_maximum_exists(seed, n, d
 @pytest.mark.parametrize(
     ("P", "expected"),
     [
-        (np.zeros((4, 4)), [1, 1, 1, 1]),
         (np.eye(4), [1, 1, 1, 1]),
         ([[0.3]], [1]),
         (np.triu(np.ones((5, 5)), 1), [1, 2, 3, 4, 5]),
@@ -148,7 +119,7 @@ def test_degenerate_degrees(P, expected):
 
 
 def test_chains_of_close_neighbours_become_equal():
-    """As it is documented: the ends of the chain are 9e-7 apart."""
+    """As documented, though the ends of the chain are 9e-7 apart."""
     worths = 0.9e-8 * np.arange(100)
     assert len(set(bradley_terry(expit(worths[:, None] - worths)))) == 1
     assert len(set(bradley_terry(expit(5 * (worths[:, None] - worths))))) == 100
@@ -165,24 +136,22 @@ def matches(n, m, seed=0):
     return sparse.csr_array((np.ones(m), index), shape=(n, n))
 
 
-@pytest.mark.parametrize("n", [40, 400])
-@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.coo_array, sparse.csc_matrix, np.asarray])
-def test_sparse_counts_are_those_of_the_dense_matrix(monkeypatch, n, kind):
+@pytest.mark.parametrize(
+    ("n", "form"),
+    [(40, sparse.csr_array), (400, sparse.coo_array), (400, sparse.csc_matrix), (400, np.asarray)],
+)
+def test_sparse_counts_have_the_worths_of_the_dense_matrix(n, form):
     P = matches(n, 30 * n)
-    monkeypatch.setattr(aggregation, "_FEW", 10**6)  # by the n by n matrix
-    expected = bradley_terry(P.toarray())
-    monkeypatch.undo()
-    given = P.toarray() if kind is np.asarray else P
-    np.testing.assert_allclose(bradley_terry(kind(given)), expected, atol=1e-8)
-    np.testing.assert_allclose(unmet(P.toarray(), expected), 0, atol=1e-9)
+    counts = form(P.toarray())
+    np.testing.assert_allclose(unmet(P.toarray(), bradley_terry(counts)), 0, atol=1e-7)
     for count in (row_sums, copeland):
-        np.testing.assert_array_equal(count(kind(given)), count(P.toarray()))
+        np.testing.assert_array_equal(count(counts), count(P.toarray()))
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("few", [0, 10**6])
-def test_long_chains_and_items_without_a_win_by_both_ways(monkeypatch, form, few):
-    """Conjugate gradients give up on the chain, and are not asked where there is no maximum."""
+def test_dense_and_sparse_equations_solve_long_chains_and_items_without_a_win(monkeypatch, form, few):
+    """Conjugate gradients give up on the chain, and are not used if there is no maximum."""
     monkeypatch.setattr(aggregation, "_FEW", few)
     monkeypatch.setattr(aggregation, "_PRODUCTS", 20)
     chain = np.eye(90, k=1) + 0.1 * np.eye(90, k=-1)
@@ -194,15 +163,26 @@ def test_long_chains_and_items_without_a_win_by_both_ways(monkeypatch, form, few
     assert_balanced(P, 1e-6)
 
 
-def test_bad_sparse_degrees_are_named(monkeypatch):
-    for data, message in ((-0.1, r"P\[0, 1\] is -0.1"), (np.nan, "is nan"), (1e101, r"is 1e\+101")):
-        with pytest.raises(ValueError, match=message):
-            bradley_terry(sparse.csr_array(([data], ([0], [1])), shape=(2, 2)))
-    with pytest.raises(ValueError, match=r"P has shape \(2, 3\); expected \(n, n\)"):
-        bradley_terry(sparse.csr_array((2, 3)))
+@pytest.mark.parametrize("form", [np.array, sparse.csr_array])
+@pytest.mark.parametrize(
+    ("degrees", "words"),
+    [
+        ([[0, 1, 1], [0, 0, 1]], "P .*2, 3"),
+        ([[0, -0.1], [1, 0]], r"P\[0, 1\] is -0.1"),
+        ([[0, np.nan], [1, 0]], r"P\[0, 1\] is nan"),
+        ([[0, 1e101], [1, 0]], r"P\[0, 1\] is 1e\+101"),
+    ],
+)
+def test_bad_degrees_are_named(form, degrees, words):
+    for aggregate in AGGREGATES.values():
+        with pytest.raises(ValueError, match=words):
+            aggregate(form(degrees))
+
+
+def test_only_few_sparse_items_are_filled_if_no_maximum_exists(monkeypatch):
     assert bradley_terry(sparse.csr_array((3, 3))).tolist() == [0, 0, 0]
     monkeypatch.setattr(aggregation, "_WHOLE", 4)
-    with pytest.raises(ValueError, match="the number of items is 5; expected at most 4 where no maximum"):
+    with pytest.raises(ValueError, match=r"items is 5.* 4 "):
         bradley_terry(sparse.csr_array(np.triu(np.ones((5, 5)), 1)))
 
 
@@ -221,24 +201,25 @@ def test_row_sums_and_copeland_by_definition(seed, n):
     np.testing.assert_allclose(copeland(P), wins, rtol=1e-15)
 
 
-def test_rounding_orders_nothing():
+def test_rounding_does_not_order_items():
     """0.1 + 0.2 is not 0.3 in floating point."""
     P = np.zeros((4, 4))
     P[0, 1], P[0, 2], P[1, 2] = 0.1, 0.2, 0.3
-    assert P[0].sum() != P[1].sum()
     assert row_sums(P)[0] == row_sums(P)[1]
     cycle = 0.7 * np.roll(np.eye(9), 1, axis=1) + 0.3 * np.roll(np.eye(9), -1, axis=1)
     assert len(set(bradley_terry(cycle))) == 1
 
 
-# ---- All
+# ---- All aggregates
 
 
 @pytest.mark.parametrize("name", AGGREGATES)
 @given(seed=SEEDS, n=st.integers(1, 9))
-@settings(deadline=None, max_examples=40)
-def test_names_scale_and_diagonal_do_not_matter(name, seed, n):
+def test_worths_follow_the_items_turn_with_the_preferences_and_ignore_scale_and_diagonal(name, seed, n):
     aggregate = AGGREGATES[name]
+    P = reciprocal(seed, n)
+    forth, back = aggregate(P), aggregate(P.T)
+    np.testing.assert_allclose(forth - forth.mean(), back.mean() - back, atol=1e-7)
     P = degrees(seed, n)
     rng = np.random.default_rng(seed)
     worths, order = aggregate(P), rng.permutation(n)
@@ -247,32 +228,8 @@ def test_names_scale_and_diagonal_do_not_matter(name, seed, n):
     np.testing.assert_allclose(scaled / (1000 if name == "row sums" else 1), worths, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", AGGREGATES)
-@given(seed=SEEDS, n=st.integers(2, 8))
-@settings(deadline=None, max_examples=40)
-def test_turning_all_preferences_around_turns_the_order(name, seed, n):
-    P = reciprocal(seed, n)
-    forth, back = AGGREGATES[name](P), AGGREGATES[name](P.T)
-    np.testing.assert_allclose(forth - forth.mean(), back.mean() - back, atol=1e-7)
-
-
-@pytest.mark.parametrize("name", AGGREGATES)
-@pytest.mark.parametrize(
-    ("P", "message"),
-    [
-        ([[0, 1, 1], [0, 0, 1]], r"P has shape \(2, 3\); expected \(n, n\)"),
-        (np.empty((0, 0)), "P is empty"),
-        ([[0, -0.1], [1, 0]], r"P\[0, 1\] is -0.1; expected degrees from 0 to 1e100"),
-        ([[0, np.nan], [1, 0]], r"P\[0, 1\] is nan; expected finite numbers"),
-    ],
-)
-def test_bad_degrees_are_named(name, P, message):
-    with pytest.raises(ValueError, match=message):
-        AGGREGATES[name](P)
-
-
 def ring(n, neighbours=3, games=20.0):
-    """Sparse counts of players in a ring, whose strengths are a slow walk."""
+    """Sparse counts of players in a ring, whose strengths are a random walk."""
     rng = np.random.default_rng(0)
     strength = np.cumsum(rng.normal(0, 0.1, n))
     i, k = np.repeat(np.arange(n), neighbours), np.tile(np.arange(1, neighbours + 1), n)
@@ -281,8 +238,8 @@ def ring(n, neighbours=3, games=20.0):
     return sparse.coo_array((np.r_[won, games - won], (np.r_[i, j], np.r_[j, i])), (n, n)).tocsr()
 
 
-def test_a_long_ring_is_factored_and_never_filled(monkeypatch):
-    """Gradients do not converge there; a filled matrix would take n x n."""
+def test_a_long_ring_is_solved_by_a_sparse_factorization(monkeypatch):
+    """Conjugate gradients do not converge there, and a dense matrix would be too large."""
     P = ring(1500)
     monkeypatch.setattr(aggregation, "_PRODUCTS", 5)
     filled = aggregation._maximum(P.toarray() / P.max(), False)
@@ -292,7 +249,7 @@ def test_a_long_ring_is_factored_and_never_filled(monkeypatch):
 
 
 @pytest.mark.parametrize("scale", [1e-310, 1e-300, 1.0])
-def test_sparse_counts_of_any_size_and_kind(scale):
+def test_sparse_counts_may_be_tiny_integer_or_boolean(scale):
     P = np.array([[0, 3, 1], [1, 0, 2], [2, 1, 0]])
     expected = bradley_terry(P)
     with warnings.catch_warnings():
@@ -302,8 +259,8 @@ def test_sparse_counts_of_any_size_and_kind(scale):
         assert np.isfinite(bradley_terry(sparse.csr_array(P > 1))).all()
 
 
-def test_players_at_random_are_never_factored(monkeypatch):
-    """The last steps are rounding, whose sum is not 0: no gradients reach it, and factors would be full."""
+def test_random_matches_need_no_factorization(monkeypatch):
+    """The factors would be dense. The last slopes are rounding, and gradients cannot reach their mean."""
     rng, n, m = np.random.default_rng(0), 4000, 200_000
     first = rng.integers(0, n, m)
     met = first, (first + rng.integers(1, n, m)) % n
@@ -312,9 +269,9 @@ def test_players_at_random_are_never_factored(monkeypatch):
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
-def test_groups_that_never_meet_are_told_of(form):
+def test_groups_that_never_meet_cause_a_warning(form):
     apart = np.array([[0, 2, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0.0]])
-    with pytest.warns(NotIdentifiedWarning, match=r"2 groups never meet \(\[0, 1\], \[2, 3\]\)"):
+    with pytest.warns(NotIdentifiedWarning, match=r"\[0, 1\], \[2, 3\]"):
         bradley_terry(form(apart))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -1,9 +1,10 @@
-"""What all learners of rankings keep: all that the face of `ranking` names are tried."""
+"""What all learners of rankings have in common: every public class of `ranking` is tried."""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_examples import examples
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
@@ -11,7 +12,6 @@ from sklearn.exceptions import NotFittedError
 
 from preflearn import ranking
 from preflearn.analogy import Able2Rank, AnKerRank
-from preflearn.checks import generator
 from preflearn.metrics import ranking_loss
 from preflearn.pursuit import RLS, RankingPursuit, RankRLS, SparseRankRLS
 from preflearn.ranking import RankingLearner, RankNet
@@ -34,7 +34,7 @@ def learner(request):
 
 
 def ranked(seed, n=24, queries=1, ties=False):
-    """Items, ranks that a noisy linear score gives, and query ids."""
+    """Items, ranks by a noisy linear score, and query ids."""
     rng = np.random.default_rng(seed)
     X, qid = rng.normal(size=(n, 3)), np.sort(rng.integers(queries, size=n))
     score = X @ [1, 2, 3] + 0.5 * rng.normal(size=n)
@@ -42,11 +42,17 @@ def ranked(seed, n=24, queries=1, ties=False):
     return X, np.array([1 + np.sum((score > s) & (qid == q)) for s, q in zip(score, qid, strict=True)]), qid
 
 
-def test_an_order_is_learned(learner):
+def test_an_order_is_learned_from_data_that_stay_as_they_are(learner):
     rng = np.random.default_rng(0)
     X, Q = rng.normal(size=(40, 2)), rng.normal(size=(30, 2))
-    found = learner.fit(X, positions(X @ [1.0, -2.0])).rank(Q)
+    rank = positions(X @ [1.0, -2.0])
+    copies, before = (X.copy(), rank.copy()), learner.get_params()
+    found = learner.fit(X, rank).rank(Q)
     assert ranking_loss(positions(Q @ [1.0, -2.0]), found) < 0.1
+    assert learner.get_params() == before
+    np.testing.assert_array_equal(learner.fit(*copies).rank(Q), found)
+    for array, copy in zip((X, rank), copies, strict=True):
+        np.testing.assert_array_equal(array, copy)
 
 
 def test_ranks_are_those_of_worths_and_equal_items_share_them(learner):
@@ -59,52 +65,35 @@ def test_ranks_are_those_of_worths_and_equal_items_share_them(learner):
     np.testing.assert_array_equal(thrice, thrice[[0, 0, 0]])
 
 
-@given(seed=st.integers(0, 2**32 - 1))
-@settings(deadline=None, max_examples=8)
 @pytest.mark.parametrize("name", LEARNERS)
+@examples(8)
+@given(seed=st.integers(0, 2**32 - 1))
 def test_only_the_order_of_ranks_within_a_query_counts(name, seed):
     X, rank, qid = ranked(seed, queries=3, ties=True)
     first, again = (clone(LEARNERS[name]) for _ in range(2))
     moved, names = np.exp(rank / 5) * (1 + qid) - 7 * qid, np.array(["b", "c", "d"])[qid]
     worths = first.fit(X, rank, qid).worths(X)
     np.testing.assert_array_equal(again.fit(X, moved, names).worths(X), worths)
-    part = np.random.default_rng(seed).permutation(len(X))[:9]  # worths belong to items, not to queries
+    huge = np.int64(2**60) + rank  # as floats neighbors would be equal
+    np.testing.assert_array_equal(again.fit(X, huge, qid).worths(X), worths)
+    part = np.random.default_rng(seed).permutation(len(X))[:9]
     np.testing.assert_allclose(first.worths(X[part]), worths[part], rtol=1e-12)
 
 
-def test_whole_numbers_beyond_floats_are_ranks(learner):
-    X, rank, _ = ranked(6)
-    expected = clone(learner).fit(X, rank).worths(X)
-    np.testing.assert_array_equal(learner.fit(X, np.int64(2**60) + rank).worths(X), expected)
-
-
-def test_input_and_parameters_stay_as_they_are(learner):
-    X, rank, qid = ranked(4, queries=2)
-    kept, before = (X.copy(), rank.copy(), qid.copy()), learner.get_params()
-    first = learner.fit(X, rank, qid).worths(X)
-    for array, copy in zip((X, rank, qid), kept, strict=True):
-        np.testing.assert_array_equal(array, copy)
-    assert learner.get_params() == before
-    np.testing.assert_array_equal(learner.fit(X, rank, qid).worths(X), first)
-
-
 @pytest.mark.parametrize(
-    ("X", "rank", "qid", "message"),
+    ("X", "rank", "qid", "words"),
     [
-        (np.empty((0, 2)), [], None, "X is empty"),
-        ([[0.0], [1.0]], [1, 1], None, "no pair is left of 2 items: .*with different ranks"),
-        ([[0.0], [1.0], [2.0]], [1, 1, 1], [0, 1, 2], "no pair is left of 3 items"),
-        ([[0.0], [np.nan]], [1, 2], None, r"X\[1, 0\] is nan"),
-        ([[0.0], [1.0]], [1, np.inf], None, r"rank\[1\] is inf"),
-        ([[0.0], [1.0]], [1, 2, 3], None, r"rank has shape \(3,\)"),
-        ([[0.0], [1.0]], [1, 2], [0], r"qid has shape \(1,\)"),
-        ([[0.0], [1.0]], [1, 2], [0, None], "qid"),
-        ([0.0, 1.0], [1, 2], None, r"X has shape \(2,\)"),
-        ([[0.0], [1e101]], [1, 2], None, "the largest value of X is 1e\\+101; .*: standardise the features"),
+        ([[0.0], [1.0]], [1, 1], None, "no pair .*2 items.*rank"),
+        ([[0.0], [1.0], [2.0]], [1, 1, 1], [0, 1, 2], "no pair .*3 items"),
+        ([[0.0], [np.nan]], [1, 2], None, r"X\[1, 0\]"),
+        ([[0.0], [1.0]], [1, np.inf], None, r"rank\[1\]"),
+        ([[0.0], [1.0]], [1, 2, 3], None, "^rank "),
+        ([[0.0], [1.0]], [1, 2], [0], "^qid "),
+        ([[0.0], [1e101]], [1, 2], None, r"X is 1e\+101.*standardise"),
     ],
 )
-def test_bad_training_data_is_named(learner, X, rank, qid, message):
-    with pytest.raises(ValueError, match=message):
+def test_bad_training_data_is_named(learner, X, rank, qid, words):
+    with pytest.raises(ValueError, match=words):
         learner.fit(X, rank, qid)
 
 
@@ -113,54 +102,44 @@ def test_bad_queries_are_named(learner):
     with pytest.raises(NotFittedError):
         learner.rank(X)
     learner.fit(X, rank)
-    for Q, message in (
-        (X[:, :2], "Q has 2 features; expected 3, the features of the fit"),
-        ([[0.0, np.nan, 1.0]], r"Q\[0, 1\] is nan; expected finite numbers"),
-        (np.empty((0, 3)), "Q is empty"),
-        ([[0.0, 1e101, 1.0]], r"the size of the largest value of Q is 1e\+101; expected at most 1e\+100"),
+    for Q, words in (
+        (X[:, :2], "Q has 2 features.* 3"),
+        ([[0.0, np.nan, 1.0]], r"Q\[0, 1\]"),
+        ([[0.0, 1e101, 1.0]], r"Q is 1e\+101"),
     ):
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ValueError, match=words):
             learner.rank(Q)
 
 
-@pytest.mark.parametrize("size", [1e-320, 1e-300, 1e-149, 1e-60, 1e40, 1e99])
-def test_worths_are_finite_or_refused(learner, size):
+@pytest.mark.parametrize("size", [1e-320, 1e-149, 1e-60, 1e40, 1e99])
+def test_worths_are_finite_or_the_features_are_refused(learner, size):
     X, rank, _ = ranked(6)
     unit = X / np.abs(X).max()
     try:
         learner.fit(size * unit, rank)
     except ValueError as error:
-        assert "standardise the features" in str(error)  # noqa: PT017
+        assert "standardise" in str(error)  # noqa: PT017
         return
     for Q in (size * unit, 1e100 * unit * [1, -1, 1]):
         assert np.isfinite(learner.worths(Q)).all()
 
 
-def test_a_generator_is_taken_as_it_is():
-    rng = np.random.default_rng(3)
-    assert generator(rng) is rng
-    assert generator(3).random() == np.random.default_rng(3).random()
-    assert generator(None, fresh=True).random() != generator(None, fresh=True).random()
-
-
-def test_a_file_of_svmlight_goes_straight_into_every_ranking_learner(tmp_path):
-    """Scored items with query ids, sparse as scikit-learn reads them: the answers are those of dense ones."""
+def test_every_ranking_learner_takes_sparse_items_of_an_svmlight_file(tmp_path):
+    """Scored items with query ids, as scikit-learn reads them, have the scores of dense items."""
     rng = np.random.default_rng(0)
     items, qid = np.where(rng.random((60, 5)) < 0.5, rng.random((60, 5)), 0.0), np.repeat(np.arange(6), 10)
     grades = np.round(3 * items @ rng.random(5))
     dump_svmlight_file(items, grades, str(tmp_path / "train.txt"), query_id=qid)
     X, y, q = load_svmlight_file(str(tmp_path / "train.txt"), query_id=True)
-    assert sparse.issparse(X)
     wide = sparse.hstack([X] * 20, "csr")  # more features than items
     scored = [kind(kernel="linear") for kind in (SVMRank, RLS, RankRLS)]
     scored += [SparseRankRLS(5, kernel="linear", random_state=0), RankingPursuit(3, kernel="linear")]
     for learner in [*scored, SVMRank(), RankRLS()]:
         for form in [X, wide] if learner.kernel == "linear" else [X]:
             kept = clone(learner).fit(form, y, q)
-            dense = clone(learner).fit(form.toarray(), y, q)
-            expected = dense.rank_function(form.toarray())
-            np.testing.assert_allclose(kept.rank_function(form), expected, rtol=1e-6, atol=1e-9)
-            np.testing.assert_allclose(kept.rank_function(form.toarray()), expected, rtol=1e-6, atol=1e-9)
+            expected = clone(learner).fit(form.toarray(), y, q).rank_function(form.toarray())
+            for asked in (form, form.toarray()):
+                np.testing.assert_allclose(kept.rank_function(asked), expected, rtol=1e-6, atol=1e-9)
     for learner in [*LEARNERS.values(), AnKerRank(n_repeats=1, random_state=0), Able2Rank(k=3)]:
         kept, dense = (clone(learner).fit(form, -y, q) for form in (X, X.toarray()))
         assert kept.rank(X[:10]).tolist() == dense.rank(X.toarray()[:10]).tolist()

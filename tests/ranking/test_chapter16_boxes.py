@@ -1,12 +1,13 @@
-"""The theorem boxes of chapter 16, exactly where fractions allow it, and on degenerate small cases."""
+"""The theorem boxes of chapter 16, in exact fractions where possible, and on small degenerate cases."""
 
 from fractions import Fraction
 from itertools import combinations, permutations
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from property_examples import examples
 from scipy.sparse.csgraph import connected_components
 from sklearn.svm import SVC
 
@@ -36,7 +37,7 @@ quarters = st.integers(-4, 4).map(lambda value: value / 4)
 
 
 @pytest.mark.theorem("thm-c16-both")
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @example([[0.0, 0.0]], [1], 1.0, [[0.5, 0.0]])  # a pair of equal items: f(0) = 0
 @example([[0.5, 0.0], [0.5, 0.0], [-0.5, 0.0]], [1, -1, 1], 2.0, [[0.25, 0.25]])  # doubled, contradicting
 @given(
@@ -57,11 +58,11 @@ def test_both_orientations_are_an_odd_kernel_without_bias(U, y, C, Q):
         f = hats(at, doubled) @ coef
         single = (hats(at, U) - hats(at, -U)) / 2 @ without_bias(odd, y, 2 * C)
         np.testing.assert_allclose(f, single, atol=1e-6)
-    flips = np.where(np.arange(len(U)) % 2, -1, 1)
+    flips = np.where(np.arange(len(U)) % 2, -1, 1)  # here f is that of -Q
     turned = (hats(Q, U * flips[:, None]) - hats(Q, -U * flips[:, None])) / 2
     odd = odd * np.outer(flips, flips)
-    np.testing.assert_allclose(turned @ without_bias(odd, y * flips, 2 * C), f * -1, atol=1e-6)
-    # Bias 0 is among the best: the hinge losses of the doubled problem do not fall if b moves.
+    np.testing.assert_allclose(turned @ without_bias(odd, y * flips, 2 * C), -f, atol=1e-6)
+    # Bias 0 is optimal: no other b lowers the hinge losses of the doubled problem.
     f = hats(doubled, doubled) @ coef
     losses = [np.maximum(0, 1 - labels * (f + b)).sum() for b in (0.0, -0.1, 0.1, -1.0, 1.0)]
     assert losses[0] <= min(losses) + 1e-6
@@ -82,7 +83,7 @@ def log_likelihood(P, s):
 
 
 @pytest.mark.theorem("thm-c16-rowsums")
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @example(np.array([[0, 4, 0], [0, 0, 4], [4, 0, 0]]))  # a cycle: all worths are equal
 @example(np.array([[0, 4], [0, 0]]))
 @given(reciprocal_degrees())
@@ -92,10 +93,10 @@ def test_bradley_terry_orders_reciprocal_degrees_as_row_sums(P):
         s, sums = bradley_terry(P), P.sum(axis=1)
         for i, j in permutations(range(len(P)), 2):
             assert (s[i] > s[j] + 1e-7) == (sums[i] > sums[j])
-        far = np.random.default_rng(0).normal(size=(20, len(P)))
         best = log_likelihood(P, s)
-        assert all(log_likelihood(P, s + 100 * (d - d.mean())) < best for d in far)
-    else:  # some part never loses to the rest: raising it raises the likelihood for ever
+        for d in np.random.default_rng(0).normal(size=(20, len(P))):
+            assert log_likelihood(P, s + 100 * (d - d.mean())) < best
+    else:  # some part never loses to the rest: the likelihood grows with the scores of that part
         first = [of == k for k in range(parts) if not (P[of != k][:, of == k] > 0).any()]
         assert len(first) == 1
         for s in np.random.default_rng(0).normal(size=(5, len(P))):
@@ -124,9 +125,9 @@ def test_the_mean_target_of_an_item_in_samples_of_one_population(N, n):
         assert mean == Fraction(1, 2) + Fraction(n - 1, n + 1) * (better - Fraction(1, 2))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(n=st.integers(2, 7), seed=st.integers(0, 2**31))
-def test_where_no_majority_goes_against_the_sums_all_orders_are_one(n, seed):
+def test_all_aggregates_agree_if_no_majority_contradicts_the_row_sums(n, seed):
     rng = np.random.default_rng(seed)
     P = np.triu(rng.integers(51, 101, (n, n)), 1) / 100
     P += np.tril(1 - P.T, -1)  # item 0 has a majority over all, item 1 over all but 0, and so on

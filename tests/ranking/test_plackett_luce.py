@@ -1,4 +1,4 @@
-"""Plackett and Luce's model against choix, against all subsets one by one, and against Davidson's."""
+"""The Plackett–Luce model compared with choix, with a sum over all subsets, and with Davidson's model."""
 
 import warnings
 from itertools import combinations
@@ -13,7 +13,7 @@ from preflearn.ranking import Davidson, PlackettLuce
 
 
 def drawn(seed, n=6, m=40, length=4):
-    """Rankings of some of the items, by Gumbel's noise."""
+    """Rankings of some of the items, drawn by Gumbel noise."""
     rng = np.random.default_rng(seed)
     theta = rng.normal(size=n)
     chosen = [rng.choice(n, length, replace=False) for _ in range(m)]
@@ -29,7 +29,7 @@ def tied(rankings):
 
 
 def log_likelihood(rankings, theta, deltas):
-    """By the definition: over all subsets of those that are left."""
+    """By the definition, over all subsets of the remaining items."""
     total = 0.0
     for ranking in rankings:
         places = [list(p) if isinstance(p, (tuple, set)) else [p] for p in ranking]
@@ -66,7 +66,7 @@ def test_with_ties_no_other_point_is_more_likely():
             assert 0.05 * model.coef_ @ model.coef_ - log_likelihood(rankings, model.coef_, deltas) > value
 
 
-def test_of_pairs_it_is_davidsons_model():
+def test_rankings_of_two_items_give_davidsons_model():
     rng = np.random.default_rng(2)
     index, y = np.array([rng.choice(5, 2, replace=False) for _ in range(60)]), rng.choice([-1, 0, 1], 60)
     pairs = [[(a, b)] if v == 0 else [a, b][:: int(v)] for (a, b), v in zip(index.tolist(), y, strict=True)]
@@ -89,12 +89,12 @@ def test_a_weight_of_two_is_the_same_ranking_twice():
 @pytest.mark.parametrize(
     ("rankings", "words"),
     [
-        ([["a", "b", "a"]], "ranking 0 is .*; expected each item once, at least one"),
-        ([[("a", "b")]], "expected one with two items that are not tied"),
-        ([["a", 1]], "expected names of one kind"),
-        (["ab"], "a ranking is 'ab'; expected items"),
-        ([{"a": 2, "b": 1}], r"expected items, the best first: .* sorted\(ranks, key=ranks.get\)"),
-        ([[1.0, 2.0, np.nan]], "ranking 0 is .*; expected each item once, .* no NaN"),
+        ([["a", "b", "a"]], "once"),
+        ([[("a", "b")]], "tied"),
+        ([["a", 1]], "'a', 1"),
+        (["ab"], "'ab'"),
+        ([{"a": 2, "b": 1}], "sorted"),
+        ([[1.0, 2.0, np.nan]], "nan"),
     ],
 )
 def test_bad_rankings_are_named(rankings, words):
@@ -102,10 +102,10 @@ def test_bad_rankings_are_named(rankings, words):
         PlackettLuce().fit(rankings)
 
 
-def test_ties_without_end_are_told_and_unknown_items_named():
+def test_unbounded_ties_cause_a_warning_and_unknown_items_are_named():
     tied = [[("a", "b"), "c"], [("b", "c"), "a"], [("a", "c"), "b"]]
-    for alpha in (1e-3, 1e6):  # "raise alpha" was the advice
-        with pytest.warns(ConvergenceWarning, match="ties of 2 items has no bound.* some are not"):
+    for alpha in (1e-3, 1e6):  # no penalty bounds the weight of ties
+        with pytest.warns(ConvergenceWarning, match="ties of 2 items"):
             PlackettLuce(alpha).fit(tied)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -114,15 +114,14 @@ def test_ties_without_end_are_told_and_unknown_items_named():
         weightless = PlackettLuce().fit([tied[0], *free], sample_weight=[0, 1, 1])
     assert weightless.tie_weights_ == {1: 1.0}
     assert weightless.probabilities(np.zeros(1)).tolist() == [[0.5, 0.0, 0.5]]
-    with pytest.raises(ValueError, match="two names each, among \\['a', 'b'\\]"):
+    with pytest.raises(ValueError, match=r"'x'.*\['a', 'b'\]"):
         PlackettLuce().fit([["a", "b"], ["b", "a"]]).standard_errors([("a", "x")])
 
 
-def test_what_the_penalty_decides_is_told():
-    """The worths of an unbeaten item, and of groups that never meet, came without a word."""
-    with pytest.warns(NotIdentifiedWarning, match=r"\['a'\] never lost or tied and \['c'\] never won"):
+def test_unbeaten_items_and_groups_that_never_meet_cause_a_warning():
+    with pytest.warns(NotIdentifiedWarning, match=r"alpha=0.001.*\['a'\].*\['c'\]"):
         PlackettLuce().fit([["a", "b", "c"]] * 5)
-    with pytest.warns(NotIdentifiedWarning, match=r"2 groups never meet \(\['a', 'b'\], \['c', 'd'\]\)"):
+    with pytest.warns(NotIdentifiedWarning, match=r"\['a', 'b'\], \['c', 'd'\]"):
         PlackettLuce().fit([["a", "b"], ["b", "a"], ["c", "d"], ["d", "c"], ["a", "c"]], [1, 1, 1, 1, 0])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -1,11 +1,12 @@
+"""RankNet compared with finite differences, the published steps of Adam, and its definition."""
+
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from preflearn.metrics import ranking_loss
 from preflearn.pairs import Pairs
 from preflearn.ranking import RankNet, rank_net
 from preflearn.ranking.base import positions
@@ -34,7 +35,6 @@ def mean_loss(X, index, weights, sigma):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 9), st.floats(0.1, 5))
-@settings(deadline=None, max_examples=25)
 def test_the_gradient_equals_finite_differences(seed, units, sigma):
     X, rank = problem(seed, n=6)
     index = better_and_worse(X, rank)
@@ -49,7 +49,7 @@ def test_the_gradient_equals_finite_differences(seed, units, sigma):
     assert (slope * direction).sum() == pytest.approx((up - down) / 2e-6, abs=1e-6)
 
 
-@pytest.mark.parametrize("margin", [-1e5, -800.0, 800.0, 1e5])
+@pytest.mark.parametrize("margin", [-800.0, 1e5])
 def test_large_margins_do_not_overflow(margin):
     weights = np.array([[1.0], [0.0], [1.0]])
     slope = np.empty_like(weights)
@@ -60,7 +60,7 @@ def test_large_margins_do_not_overflow(margin):
 
 
 def adam(X, batches, weights, rate, sigma):
-    """The steps of Adam as its paper's Algorithm 1 has them."""
+    """Algorithm 1 of the paper on Adam."""
     weights = weights.copy()
     mean, square = np.zeros_like(weights), np.zeros_like(weights)
     slope, hidden = np.empty_like(weights), np.empty((2, weights.shape[1]))
@@ -72,48 +72,32 @@ def adam(X, batches, weights, rate, sigma):
     return weights
 
 
-@pytest.mark.parametrize("batch", [4, 5, 100])
-def test_an_epoch_takes_the_steps_of_adam(batch):
+@pytest.mark.parametrize("batch", [4, 100])
+def test_the_fit_takes_the_steps_of_adam(batch):
     X, rank = problem(1, n=6)
-    index = better_and_worse(X, rank)
-    weights = np.random.default_rng(2).normal(size=(5, 3))
-    batches = [index[start : start + batch] for start in range(0, len(index), batch)] * 2
-    expected = adam(X, batches, weights, 0.01, 1.5)
-    found, means = weights.copy(), np.zeros((2, 5, 3))
-    steps = 0
+    index, rng = better_and_worse(X, rank), np.random.default_rng(2)
+    weights = rank_net._first_weights(rng, 3, 3)
+    batches = []
     for _ in range(2):
-        rank_net._epoch(X, index, found, means, steps, batch, 0.01, 1.5)
-        steps += len(batches) // 2
-    np.testing.assert_allclose(found, expected, atol=1e-7)
+        order = index[rng.permutation(len(index))]
+        batches += [order[start : start + batch] for start in range(0, len(index), batch)]
+    net = RankNet(3, batch_size=batch, n_epochs=2, sigma=1.5, random_state=2).fit(X, rank)
+    np.testing.assert_allclose(net.weights_, adam(X, batches, weights, 0.01, 1.5), atol=1e-7)
 
 
-def test_the_outputs_are_those_of_the_definition():
-    X, rank = problem(3)
-    net = RankNet(n_hidden=7, n_epochs=2).fit(X, rank)
-    assert net.weights_.shape == (5, 7)
-    np.testing.assert_allclose(net.worths(X), outputs(X, net.weights_), rtol=1e-12)
-
-
-def test_the_loss_curve_is_the_loss_before_each_step():
-    """One batch an epoch: each value after the first is the loss that the epoch before left."""
+def test_worths_are_outputs_and_the_loss_curve_has_the_loss_before_each_step():
+    """One batch per epoch: each value after the first is the loss that the epoch before has reached."""
     X, rank = problem(4)
     index = better_and_worse(X, rank)
     nets = [RankNet(n_epochs=k, batch_size=10**6, random_state=5).fit(X, rank) for k in (1, 2, 3)]
+    np.testing.assert_allclose(nets[0].worths(X), outputs(X, nets[0].weights_), rtol=1e-12)
     for earlier, later in pairwise(nets):
         expected = mean_loss(X, index, earlier.weights_, 1.0)
         assert later.loss_curve_[-1] == pytest.approx(expected)
         np.testing.assert_array_equal(later.loss_curve_[:-1], earlier.loss_curve_)
 
 
-def test_it_learns_what_no_linear_learner_can():
-    rng = np.random.default_rng(0)
-    X, Q = rng.uniform(-1, 1, (100, 1)), rng.uniform(-1, 1, (50, 1))
-    net = RankNet(n_epochs=20).fit(X, positions(-np.abs(X[:, 0])))
-    assert ranking_loss(positions(-np.abs(Q[:, 0])), net.rank(Q)) < 0.05
-    assert net.loss_curve_[-1] < net.loss_curve_[0] / 3
-
-
-def test_the_seed_decides_a_generator_goes_on_and_none_is_other_each_time():
+def test_a_seed_repeats_the_fit_a_generator_continues_and_none_draws_anew():
     X, rank = problem(7)
 
     def found(state):
@@ -127,35 +111,28 @@ def test_the_seed_decides_a_generator_goes_on_and_none_is_other_each_time():
     assert (one != two).all()
 
 
-def test_queries_without_a_pair_change_nothing():
+def test_queries_without_a_pair_do_not_change_the_net():
     X, rank = problem(3)
     extra, qid = np.vstack([X, [[9.0, 9.0, 9.0], [1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]]), [0] * 20 + [1, 2, 2]
     net, same = RankNet(n_epochs=2), RankNet(n_epochs=2).fit(X, rank)
     np.testing.assert_array_equal(net.fit(extra, [*rank, 1, 1, 1], qid).worths(X), same.worths(X))
 
 
-def test_a_net_does_not_rank_by_its_first_weights():
-    with pytest.raises(ValueError, match="expected items of a query that differ where their ranks do"):
-        RankNet().fit(np.ones((5, 2)), np.arange(5))
-
-
 @pytest.mark.parametrize(
-    ("parameters", "message"),
+    ("name", "value"),
     [
-        ({"n_hidden": 0}, "n_hidden is 0; expected a whole number of at least 1"),
-        ({"n_epochs": -1}, "n_epochs is -1; expected a whole number of at least 1"),
-        ({"learning_rate": 1e-7}, r"learning_rate is 1e-07; expected a number from 1e-06 to 1e\+06"),
-        ({"learning_rate": 1e7}, r"learning_rate is 10000000.0; expected a number from 1e-06 to 1e\+06"),
-        ({"sigma": np.nan}, r"sigma is nan; expected a number from 1e-06 to 1e\+06"),
-        (
-            {"random_state": -1},
-            "random_state is -1; expected a seed, a whole number .* Generator, or None",
-        ),
+        *(("n_hidden", 0), ("n_epochs", -1), ("batch_size", 0), ("random_state", -1)),
+        *(("learning_rate", 1e-7), ("learning_rate", 1e7), ("sigma", np.nan)),
     ],
 )
-def test_bad_parameters_are_named(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        RankNet(**parameters).fit(*problem(0))
+def test_bad_parameters_are_named(name, value):
+    with pytest.raises(ValueError, match=f"^{name} is {value}"):
+        RankNet(**{name: value}).fit(*problem(0))
+
+
+def test_items_that_are_all_equal_are_refused():
+    with pytest.raises(ValueError, match=r"^X "):
+        RankNet().fit(np.ones((5, 2)), np.arange(5))
 
 
 def test_the_worths_of_the_largest_parameters_are_finite():
