@@ -1,4 +1,4 @@
-"""Slow, obvious twins of the engine of P4: exact posteriors, EP and reverse-KL with dense Gram matrices.
+"""Reference implementations for the engine of P4: exact posteriors, EP and reverse-KL, by dense matrices.
 
 Nothing here knows of state spaces. An *entry* is a number x != 0 of the design, in the order of the rows; to
 each belongs one unknown, the score of its feature at the time of its match. E entries, N matches.
@@ -59,8 +59,8 @@ def skellam(base_rate) -> Density:
     return density
 
 
-_Z = np.linspace(-12, 12, 1201)  # the trapezoid rule: exponentially accurate, the integrands are analytic
-_FAR = np.linspace(-32, 32, 3201)  # an outcome may be a great surprise to a cavity
+_NODES = np.linspace(-12, 12, 1201)  # the trapezoid rule: exponentially accurate, the integrands are analytic
+_WIDE_NODES = np.linspace(-32, 32, 3201)  # an outcome may be a great surprise to a cavity
 
 
 def _log_weights(z):
@@ -75,11 +75,11 @@ def log_partition(density: Density, y, mean, variance):
     (m - mean)/variance and w/variance² - 1/variance: differentiate the Gaussian under the integral.
     """
     y, mean, deviation = _columns(y, mean, variance)
-    logs = _log_weights(_FAR) + density(y, mean + deviation * _FAR)
+    logs = _log_weights(_WIDE_NODES) + density(y, mean + deviation * _WIDE_NODES)
     value = logsumexp(logs, axis=1)
     tilted = np.exp(logs - value[:, None])
-    first = tilted @ _FAR
-    second = np.sum(tilted * (_FAR - first[:, None]) ** 2, axis=1)
+    first = tilted @ _WIDE_NODES
+    second = np.sum(tilted * (_WIDE_NODES - first[:, None]) ** 2, axis=1)
     deviation = deviation[:, 0]
     return value, first / deviation, (second - 1) / deviation**2
 
@@ -87,12 +87,12 @@ def log_partition(density: Density, y, mean, variance):
 def expected(density: Density, y, mean, variance):
     """E log p(y | u) over u ~ N(mean, variance), and its two derivatives by the mean; arrays (N,)."""
     y, mean, deviation = _columns(y, mean, variance)
-    values, weights = density(y, mean + deviation * _Z), np.exp(_log_weights(_Z))
+    values, weights = density(y, mean + deviation * _NODES), np.exp(_log_weights(_NODES))
     deviation = deviation[:, 0]
     return (
         values @ weights,
-        values @ (weights * _Z) / deviation,
-        values @ (weights * (_Z**2 - 1)) / deviation**2,
+        values @ (weights * _NODES) / deviation,
+        values @ (weights * (_NODES**2 - 1)) / deviation**2,
     )
 
 
@@ -149,7 +149,7 @@ def joint(chain):
     return K
 
 
-class Implied:
+class ImpliedCovariance:
     """The covariance that a state-space model implies, step by step from the first time on."""
 
     def __init__(self, space):
@@ -268,7 +268,7 @@ def kl_bound(problem: Problem, density: Density, y, mean, covariance):
 
 
 @dataclass(frozen=True)
-class Fixed:
+class FixedPoint:
     """The last state, its evidence, and the course of residual and evidence, one an evaluation of the map."""
 
     state: State
@@ -285,7 +285,7 @@ class Fixed:
 
 def fixed_point(
     problem: Problem, density: Density, y, method, rate=1.0, tol=1e-13, max_iter=2000, keep=False
-) -> Fixed:
+) -> FixedPoint:
     """Algorithm 1: all sites at once, damped by the rate, until a full update changes none.
 
     The change of a site is measured in units of its feature's posterior standard deviation, sqrt(v)·|d alpha|
@@ -306,7 +306,9 @@ def fixed_point(
             if not change < 1e12 or change < tol:
                 break
             q = state(problem.gram, q.alpha + rate * (alpha - q.alpha), q.beta + rate * (beta - q.beta))
-    return Fixed(q, evidences[-1], len(residuals), np.array(residuals), np.array(evidences), tuple(history))
+    return FixedPoint(
+        q, evidences[-1], len(residuals), np.array(residuals), np.array(evidences), tuple(history)
+    )
 
 
 def scores(problem: Problem, q: State, m, times):

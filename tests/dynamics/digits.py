@@ -107,20 +107,20 @@ def arrays(likelihood, y, mean, variance, ep):
     )
 
 
-def one(likelihood, y, mean, variance, ep):
+def integral_at(likelihood, y, mean, variance, ep):
     return arrays(likelihood, y, [mean], [variance], ep)[:, 0]
 
 
-def near(found, expected, tolerance):
+def assert_near(found, expected, tolerance):
     np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
 
 
-def near_a_plain_sum(likelihood, y, mean, variance):
+def assert_equals_plain_sum(likelihood, y, mean, variance):
     """Whether reverse-KL's integrals are those of 20,000 nodes, where many digits take long."""
     x = np.linspace(-12, 12, 20_001)
     weights = np.exp(-(x**2) / 2)
     values = arrays(likelihood, y, mean + np.sqrt(variance) * x, np.zeros(len(x)), ep=False)
-    near(one(likelihood, y, mean, variance, ep=False), values @ weights / weights.sum(), 1e-9)
+    assert_near(integral_at(likelihood, y, mean, variance, ep=False), values @ weights / weights.sum(), 1e-9)
 
 
 def in_high_precision(F, density, gap):
@@ -147,6 +147,6 @@ def relative(found, exact):
     )
 
 
-def moments(n, seed, mean=50.0, low=-12, high=6):
+def random_moments(n, seed, mean=50.0, low=-12, high=6):
     rng = np.random.default_rng(seed)
     return rng.uniform(-mean, mean, n), 10 ** rng.uniform(low, high, n)

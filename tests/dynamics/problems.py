@@ -1,4 +1,4 @@
-"""Covariances, likelihoods with their dense twins, and small matches that the tests of dynamics share."""
+"""Covariances, likelihoods with their densities, and small matches that the tests of dynamics share."""
 
 import math
 from itertools import combinations_with_replacement
@@ -81,7 +81,7 @@ COVARIANCES = [  # of fits: each kind alone, in a sum and in a product
 SIZES = tuple({c.state_space().size: c for c in COVARIANCES}.values())  # one of each size of the state
 PRIOR = Constant(0.5) + Matern32(0.5, 2.0)
 MOVING = Constant(0.3) + Matern12(0.6, 1.5)
-LIKELIHOODS = {  # ours, the twin, outcomes to draw from
+LIKELIHOODS = {  # ours, the reference, outcomes to draw from
     "probit": (Probit(), dense.probit, [1, -1]),
     "logit": (Logit(), dense.logit, [1, -1]),
     "ordinal probit": (OrdinalProbit(margin=0.4), dense.ordinal(log_ndtr, 0.4), [1, 0, -1]),
@@ -142,16 +142,17 @@ def small(seed=0, n=12, outcomes=(1, 0, -1), names=NAMES, begin=0.0):
     return Matches(design, begin + np.sort(rng.integers(0, n, n) / 4), names), rng.choice(outcomes, n)
 
 
-def telling(n=60, margin=0.3):
+def informative(n=60, margin=0.3):
     """Players whose scores differ: the evidence has a maximum within."""
     matches, _ = small(n=n)
     d = matches.design @ np.array([1.2, 0.4, -0.4, -1.2]) + np.random.default_rng(100).normal(size=n)
     return matches, np.where(np.abs(d) < margin, 0, np.sign(d)) if margin else np.sign(d)
 
 
-def fitted(covariance, likelihood, matches, y, method="ep", **options):
+def fitted(covariance, likelihood, matches, y, method="ep", sample_weight=None, offset=None, **options):
     options = {"tol": 1e-11, "max_iter": 500} | options
-    return DynamicComparisons(covariance, likelihood, method, **options).fit(matches, y)
+    model = DynamicComparisons(covariance, likelihood, method, **options)
+    return model.fit(matches, y, sample_weight, offset)
 
 
 def fit_small(covariance=PRIOR, likelihood=None, scale=1.0, shift=0.0, **options):
@@ -178,7 +179,7 @@ def is_finite(model):
 
 
 def updated(model, density):
-    """The twin at the sites of a model, the sites after one more update, and the evidence."""
+    """The reference at the sites of a model, the sites after one more update, and the evidence."""
     problem = dense.Problem(model.matches_, model.covariance)
     q = dense.state(problem.gram, *model.pseudo_observations_.T)
     return q, *dense.UPDATES[model.method](problem, density, model.outcomes_, q)

@@ -21,7 +21,7 @@ from dynamics.problems import (
     updated,
 )
 
-from preflearn.dynamics import Affine, Constant, Gaussian, Linear, Logit, Matern12, OrdinalLogit, Probit
+from preflearn.dynamics import Affine, Constant, Gaussian, Linear, Logit, OrdinalLogit, Probit
 
 
 @every_likelihood
@@ -41,11 +41,10 @@ def test_the_bound_never_falls(likelihood, density, outcomes, variance):
     ("name", "y"),
     [("probit", 1), ("logit", 1), ("ordinal probit", 1), ("Poisson", 0), ("Poisson", 5), ("Skellam", 3)],
 )
-@pytest.mark.parametrize("variance", [20.0, 150.0])
-def test_one_match_under_a_wide_prior(name, y, variance):
+def test_one_match_under_a_wide_prior(name, y):
     """Where Algorithm 1 with reverse-KL at rate 1 falls into a two-cycle (chapter 13)."""
     quick, slow = (
-        fitted(Constant(variance), LIKELIHOODS[name][0], matches_of([[1.0]]), [y], "kl", tol=1e-9, **options)
+        fitted(Constant(150.0), LIKELIHOODS[name][0], matches_of([[1.0]]), [y], "kl", tol=1e-9, **options)
         for options in ({}, {"rate": 0.1, "max_iter": 3000})
     )
     assert quick.converged_
@@ -72,10 +71,9 @@ def test_line_ups_converge(method, kind, variance, name):
         np.testing.assert_allclose(q.mean, exact[design != 0], atol=1e-4)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_a_league_with_a_feature_for_each_pair_converges(seed):
-    """Many matches in few scores: where no leap of EP is taken back, it is not there after 1000 sweeps."""
-    rng, rows = np.random.default_rng(seed), np.arange(2000)
+def test_a_league_with_a_feature_for_each_pair_converges():
+    """Many matches in few scores: where no step of EP is taken back, it takes more than 1000 sweeps."""
+    rng, rows = np.random.default_rng(0), np.arange(2000)
     pairs = np.array(list(itertools.combinations(range(6), 2)))
     which = rng.integers(0, len(pairs), len(rows))
     design = np.zeros((len(rows), 6 + len(pairs)))
@@ -87,31 +85,9 @@ def test_a_league_with_a_feature_for_each_pair_converges(seed):
     assert not model.trace_["accepted"].all()
 
 
-def test_gaussian_ep_where_rate_one_diverges_with_two_features_a_row():
-    X = np.array([[-1, 0, 1], [0, 1, -1], [-1, 1, 0], [0, 1, -1], [-1, 0, 1], [-1, 1, 0]])
-    time = np.array([-2.7616, -1.5002, -0.0428, -0.0416, 2.5944, 2.6035])
-    y = np.array([1.0, -1, 1, 1, -1, 1])
-    model = fitted(Affine(1.0, 20.0, origin=0.0), Gaussian(variance=0.03), matches_of(X, time), y, tol=1e-9)
-    assert model.converged_
-    exact, *_ = dense.exact_gaussian(model.covariance, 0.03, X, time, y)
-    np.testing.assert_allclose(updated(model, dense.gaussian(0.03))[0].mean, exact[X != 0], atol=1e-6)
-
-
-@both_methods
-def test_the_rates_lead_to_one_fixed_point(method):
-    rng = np.random.default_rng(10)
-    matches, y = random_matches(rng, n=15), rng.choice([1, -1], 15)
-    automatic, fixed = (
-        fitted(Matern12(1.0, 2.0), Probit(), matches, y, method, rate=rate, max_iter=1000)
-        for rate in ("auto", 0.4)
-    )
-    np.testing.assert_allclose(automatic.pseudo_observations_, fixed.pseudo_observations_, atol=1e-8)
-    assert automatic.n_iter_ < fixed.n_iter_
-
-
 @both_methods
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_what_is_kept_is_what_was_accepted(method):
+def test_results_are_those_of_the_last_accepted_sweep(method):
     """Also where the sweeps end too early: sites and evidence are of one state."""
     matches = line_ups(np.random.default_rng(0), "same 5v5")
     for max_iter in range(1, 12):
@@ -134,7 +110,7 @@ def test_repeated_identical_outcomes(method, row, name):
 @both_methods
 @pytest.mark.parametrize("n", [300, 3000])
 def test_hundreds_of_identical_outcomes(method, n):
-    """No pseudo-observation moves much, but their sum does. By symmetry all are equal: the twin is small."""
+    """No pseudo-observation moves much, but their sum does. All are equal by symmetry."""
     alpha, beta = 0.0, 0.0
     others = n - 1 if method == "ep" else n  # whose pseudo-observations an update starts from
     integral = dense.log_partition if method == "ep" else dense.expected
@@ -178,7 +154,7 @@ def test_a_sweep_that_overflows_is_no_convergence_and_leaves_no_nan(
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_a_precise_observation_may_follow_one_that_said_nothing():
+def test_a_precise_observation_may_follow_one_without_information():
     """The logarithm of beta leaps by more than 709, from 0."""
     with np.errstate(over="raise"):
         assert is_finite(fit_small(likelihood=Gaussian(1e-12), method="kl", max_iter=50))

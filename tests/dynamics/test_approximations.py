@@ -50,10 +50,10 @@ def from_zero(covariance, gaps):
     "covariance", [Periodic(0.5, 1.0, 2.0), SquaredExponential(0.5, 1.0) + Constant(0.2)]
 )
 def test_approximate_covariances(covariance, method):
-    """As the dense twin of the state-space model to rounding, and as that of the covariance to its error."""
+    """Equal to dense algebra for the state-space model, and within its error for the covariance itself."""
     rng = np.random.default_rng(14)
     model = fitted(covariance, Probit(), random_matches(rng), rng.choice([1, -1], 9), method)
-    assert_equals_dense(model, dense.probit, covariance=dense.Implied(covariance.state_space()))
+    assert_equals_dense(model, dense.probit, covariance=dense.ImpliedCovariance(covariance.state_space()))
     assert_equals_dense(model, dense.probit, atol=1e-2)
 
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from preflearn.dynamics import (
     Affine,
     Constant,
-    Linear,
     Matern12,
     Matern32,
     Matern52,
@@ -20,7 +19,7 @@ from preflearn.dynamics import (
 
 
 @pytest.mark.parametrize("kind", [Matern12, Matern32, Matern52])
-@pytest.mark.parametrize("gap", [0.0, 1e-12, 1e-5, 0.1, 3.0, 40.0, 1e5, 1e9])
+@pytest.mark.parametrize("gap", [0.0, 1e-12, 1e-5, 3.0, 1e5, 1e9])
 @pytest.mark.parametrize(("variance", "lengthscale"), [(1e-12, 1.0), (1e6, 1e5)])
 def test_matern_transitions_keep_their_digits(kind, gap, variance, lengthscale):
     """The states are s, (d/du + 1) s, ... with u = rate * time: each is driven by the next one."""
@@ -86,28 +85,3 @@ def test_an_origin_at_the_first_time_is_that_of_each_feature():
     start, first = np.array([3.0, 13.0, 13.0]), np.array([0.0, 10.0, 0.0])
     _, Q = product.transitions(start, start + 1, first)
     np.testing.assert_allclose(Q.ravel(), [16 - 9, 16 - 9, 14**2 - 13**2], rtol=1e-15)
-
-
-@pytest.mark.parametrize(
-    "covariance",
-    [
-        Constant(2.0) * Wiener(1.0, "first"),
-        Constant(2.0) * Affine(origin="first"),
-        Linear(1.0, "first") * Constant(3.0),
-    ],
-)
-def test_a_factor_without_noise_needs_no_first_time(covariance):
-    """What stands still multiplies no noise of the other factor's past."""
-    space, time = covariance.state_space(), np.array([1.0, 2.5, 2.5, 7.0])
-    assert "age" not in space.depends
-    for without, given_it in zip(
-        space.transitions(time[:-1], time[1:]),
-        space.transitions(time[:-1], time[1:], np.ones(3)),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(without, given_it)
-
-
-def test_times_before_the_origin():
-    with pytest.raises(ValueError, match=r"is -2\.0; expected none before the origin -1\.0 of a"):
-        Wiener(origin=-1.0).state_space().initial(np.array([0.0, -2.0]))

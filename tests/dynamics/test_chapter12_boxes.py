@@ -9,20 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import block_diag
 
-from preflearn.dynamics import (
-    Affine,
-    Constant,
-    Linear,
-    Matern12,
-    Matern32,
-    Matern52,
-    PiecewiseConstant,
-    Wiener,
-)
-from studies.ch12_states import least_state_size
+from preflearn.dynamics import Constant, Linear, Matern12, Matern32, PiecewiseConstant, Wiener
 
 seeds = st.integers(0, 2**31)
-ONE, E = np.ones((1, 1)), np.array([1.0, 0.0])
 
 
 def times(rng, n=9, origin=0.0):
@@ -65,57 +54,40 @@ def test_brownian_motion_has_an_origin(seed):
         assert np.allclose(package, walked, rtol=0, atol=scale)
 
 
-# ---- States of covariances: h, P(t), A(t, u), each with the Gram matrix that the box states
+# ---- States of covariances: h, P(t), A(t, u) of the box, each with the covariance that it states
 
 
-def constant(rng):
-    v = rng.uniform(0.1, 4)
-    return E[:1], lambda t: v * ONE, lambda t, u: ONE, Constant(v)
+def single_models(rng):
+    v, scale, o = rng.uniform(0.1, 4), rng.choice([0.1, 2.0, 1e3]), rng.choice([0.0, 2.0])
+    rate, edges = np.sqrt(3) / scale, np.sort(rng.uniform(0, 6, 3))
+
+    def same_piece(t, u):
+        return float(np.searchsorted(edges, t, "right") == np.searchsorted(edges, u, "right"))
+
+    def line(x):
+        return np.array([[1.0, x], [0.0, 1.0]])
+
+    return [
+        model([1], lambda t: v, lambda t, u: 1.0, Constant(v)),
+        model([1], lambda t: v, same_piece, PiecewiseConstant(v, tuple(edges))),
+        model([1], lambda t: v * (t + o), lambda t, u: 1.0, Wiener(v, -o)),
+        model([1, 0], lambda t: v * np.outer([t - o, 1], [t - o, 1]), lambda t, u: line(u - t), Linear(v, o)),
+        model([1], lambda t: v, lambda t, u: np.exp((t - u) / scale), Matern12(v, scale)),
+        model(
+            [1, 0],
+            lambda t: v * np.array([[1.0, 1.0], [1.0, 2.0]]),
+            lambda t, u: np.exp(rate * (t - u)) * line(rate * (u - t)),
+            Matern32(v, scale),
+        ),
+    ]
 
 
-def piecewise(rng):
-    v, edges = rng.uniform(0.1, 4), np.sort(rng.uniform(0, 6, 3))
-
-    def step(t, u):
-        return ONE * (np.searchsorted(edges, t, "right") == np.searchsorted(edges, u, "right"))
-
-    return E[:1], lambda t: v * ONE, step, PiecewiseConstant(v, tuple(edges))
-
-
-def wiener(rng):
-    v, o = rng.uniform(0.1, 4), -rng.choice([0.0, 2.0])
-    return E[:1], lambda t: v * (t - o) * ONE, lambda t, u: ONE, Wiener(v, o)
-
-
-def line(rng):
-    v, o = rng.uniform(0.1, 4), rng.choice([0.0, 2.0])
-
-    def step(t, u):
-        return np.array([[1.0, u - t], [0.0, 1.0]])
-
-    return E, lambda t: v * np.outer([t - o, 1], [t - o, 1]), step, Linear(v, o)
-
-
-def matern12(rng):
-    v, scale = rng.uniform(0.1, 4), rng.choice([0.1, 2.0, 1e3])
-    return E[:1], lambda t: v * ONE, lambda t, u: np.exp(-(u - t) / scale) * ONE, Matern12(v, scale)
-
-
-def matern32(rng):
-    v, scale = rng.uniform(0.1, 4), rng.choice([0.1, 2.0, 1e3])
-    a = np.sqrt(3) / scale
-
-    def step(t, u):
-        return np.exp(-a * (u - t)) * np.array([[1.0, a * (u - t)], [0.0, 1.0]])
-
-    return E, lambda t: v * np.array([[1.0, 1.0], [1.0, 2.0]]), step, Matern32(v, scale)
-
-
-SINGLE = [constant, piecewise, wiener, line, matern12, matern32]
+def model(h, P, A, covariance):
+    return np.array(h), lambda t: np.atleast_2d(P(t)), lambda t, u: np.atleast_2d(A(t, u)), covariance
 
 
 def combined(one, two, vectors, matrices, covariance):
-    return (
+    return model(
         vectors(one[0], two[0]),
         lambda t: matrices(one[1](t), two[1](t)),
         lambda t, u: matrices(one[2](t, u), two[2](t, u)),
@@ -124,10 +96,10 @@ def combined(one, two, vectors, matrices, covariance):
 
 
 def some_model(rng):
-    one, two = (SINGLE[i](rng) for i in rng.integers(0, len(SINGLE), 2))
+    one, two = (single_models(rng)[rng.integers(6)] for _ in range(2))
     added = combined(one, two, np.append, block_diag, one[3] + two[3])
     multiplied = combined(one, two, np.kron, np.kron, one[3] * two[3])
-    return [one, added, multiplied][rng.integers(0, 3)]
+    return [one, added, multiplied][rng.integers(3)]
 
 
 @pytest.mark.theorem("thm-c12-state")
@@ -154,36 +126,42 @@ def test_state_has_the_covariance(seed):
 
 @pytest.mark.theorem("thm-c12-state")
 @given(seeds)
-def test_noise_of_a_product_and_of_matern_32(seed):
+def test_noise_of_a_product(seed):
     rng = np.random.default_rng(seed)
-    (_, P, A, _), (_, P2, A2, _) = (SINGLE[i](rng) for i in rng.integers(0, len(SINGLE), 2))
     t, u = np.sort(rng.uniform(0, 6, 2))
-    R, R2 = A(t, u) @ P(t) @ A(t, u).T, A2(t, u) @ P2(t) @ A2(t, u).T
-    Q, Q2 = P(u) - R, P2(u) - R2
-    both = np.kron(A(t, u), A2(t, u))
-    whole = np.kron(P(u), P2(u)) - both @ np.kron(P(t), P2(t)) @ both.T
-    split = np.kron(Q, R2) + np.kron(R, Q2) + np.kron(Q, Q2)
+    kept, noise = [], []
+    for _, P, A, _ in (single_models(rng)[rng.integers(6)] for _ in range(2)):
+        kept.append(A(t, u) @ P(t) @ A(t, u).T)
+        noise.append(P(u) - kept[-1])
+    whole = np.kron(kept[0] + noise[0], kept[1] + noise[1]) - np.kron(*kept)
+    split = np.kron(noise[0], kept[1]) + np.kron(kept[0], noise[1]) + np.kron(*noise)
     assert np.allclose(whole, split, atol=1e-9 * (1 + np.abs(whole).max()))
-    _, P, A, k = matern32(rng)
-    x = np.sqrt(3) / k.lengthscale * (u - t)
-    r, weight = np.polynomial.legendre.leggauss(80)
-    r, weight = (r + 1) * min(x, 40.0) / 2, weight * min(x, 40.0) / 2
-    integral = np.einsum("n,ni,nj->ij", weight * np.exp(-2 * r), *[np.column_stack([r, r**0])] * 2)
-    Q = P(u) - A(t, u) @ P(t) @ A(t, u).T
-    assert np.allclose(Q, 4 * k.variance * integral, atol=1e-9 * k.variance)
+
+
+@pytest.mark.theorem("thm-c12-state")
+def test_noise_of_matern_32():
+    *_, (_, P, A, k) = single_models(np.random.default_rng(0))
+    nodes, weights = np.polynomial.legendre.leggauss(80)
+    for x in (0.01, 1.0, 20.0):
+        u = x * k.lengthscale / np.sqrt(3)
+        r = (nodes + 1) * x / 2
+        both = np.column_stack([r, np.ones(80)])
+        integral = (both.T * (weights * x / 2 * np.exp(-2 * r))) @ both
+        Q = P(u) - A(0, u) @ P(0) @ A(0, u).T
+        assert np.allclose(Q, 4 * k.variance * integral, atol=1e-9 * k.variance)
 
 
 # ---- The least state
 
 
-def ranks(K, tol=1e-9):
-    return [np.linalg.matrix_rank(K[n:, : n + 1], tol=tol * np.abs(K).max()) for n in range(len(K))]
+def ranks(K):
+    return [np.linalg.matrix_rank(K[n:, : n + 1], tol=1e-9 * np.abs(K).max()) for n in range(len(K))]
 
 
-def chain_of_forecasts(K, tol=1e-9):
+def chain_of_forecasts(K):
     """The proof of (b): h, P and A of a state that is a basis of the forecasts E[f | p]."""
     found, reads_before, P_before = [], None, None
-    for n, rank in enumerate(ranks(K, tol)):
+    for n, rank in enumerate(ranks(K)):
         block = K[n:, : n + 1]
         U = np.linalg.svd(block)[0][:, :rank]
         reads = U.T @ block @ np.linalg.pinv(K[: n + 1, : n + 1], rcond=1e-11, hermitian=True)
@@ -211,14 +189,6 @@ def random_covariance(rng, n=8):
     return dense.joint(chain), size
 
 
-def test_state_of_the_piecewise_function_cannot_depend_on_the_gap_alone():
-    """Rows k(t, t + g) for many t span as many dimensions as there are t: the chapter's argument."""
-    starts, gaps = np.arange(12) / 12, (np.arange(12) + 0.5) / 12
-    k = PiecewiseConstant(boundaries=(1.0,))
-    rows = np.array([k.gram([t], t + gaps)[0] for t in starts])
-    assert np.linalg.matrix_rank(rows) == len(starts)
-
-
 @pytest.mark.theorem("thm-c12-least")
 @given(seeds)
 def test_least_state_is_a_rank(seed):
@@ -230,28 +200,6 @@ def test_least_state_is_a_rank(seed):
     for (_, P, _), (_, later, step) in pairwise(chain):
         Q = later - step @ P @ step.T
         assert psd(Q + 1e-8 * np.abs(K).max() * np.eye(len(Q)))
-
-
-@pytest.mark.theorem("thm-c12-least")
-def test_least_states_that_the_chapter_names():
-    grid = np.linspace(0.1, 6.1, 13)
-    expected = {
-        Constant(): 1,
-        PiecewiseConstant(boundaries=(1.0, 3.0)): 1,
-        Wiener(origin=0.0): 1,
-        Linear(origin=0.0): 1,
-        Matern12(): 1,
-        Matern32(): 2,
-        Matern52(): 3,
-        Affine(origin=0.0) + Wiener(origin=0.0): 2,
-        Constant() + Wiener(origin=0.0): 1,
-        Constant() + Matern12(): 2,
-        Matern52() * Matern32(): 4,
-    }
-    for k, size in expected.items():
-        assert max(ranks(k.gram(grid), 1e-11)) == size
-        assert least_state_size(k, start=0.1, step=0.5).by_times == size
-        assert np.allclose(dense.joint(chain_of_forecasts(k.gram(grid), 1e-11)), k.gram(grid), atol=1e-5)
 
 
 # ---- Two passes

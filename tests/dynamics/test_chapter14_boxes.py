@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import log_ndtr, ndtr, ndtri
-from scipy.stats import poisson, skellam
+from scipy.stats import poisson
 
 from preflearn.dynamics import (
     Constant,
@@ -13,7 +13,6 @@ from preflearn.dynamics import (
     Logit,
     Matern12,
     OrdinalProbit,
-    Poisson,
     Probit,
     Skellam,
     Wiener,
@@ -69,10 +68,6 @@ def test_without_interactions_only_sums_of_zero(link):
     d = inverse(P)
     assert P[0, 2] >= max(P[0, 1], P[1, 2])  # transitive
     assert d[0, 1] + d[1, 2] - d[0, 2] > 0.1  # and yet no scores
-    B = np.array([[1.0, -1, 0], [0, 1, -1], [1, 0, -1]])
-    wanted = np.array([d[0, 1], d[1, 2], d[0, 2]])
-    scores = np.linalg.lstsq(B, wanted, rcond=None)[0]
-    assert np.abs(B @ scores - wanted).max() > 0.05
 
 
 def tournament(kind, rng):
@@ -171,45 +166,29 @@ def test_rates_of_one_score_have_one_product_and_a_least_sum(r):
     first, second = r * np.exp(d), r * np.exp(-d)
     assert np.allclose(first * second, r**2)
     assert np.allclose(first + second, 2 * r * np.cosh(d))
-    k = np.arange(20_000)  # the expectation itself, of counts
-    for x, rates in zip(d, zip(first, second, strict=True), strict=True):
-        expected = sum(float(k @ poisson.pmf(k, rate)) for rate in rates)
-        assert expected == pytest.approx(2 * r * np.cosh(x), rel=1e-6)
-    if r == 1:  # that of Table 1
-        y = np.array([0.0, 1.0, 7.0])
-        for x in d:
-            assert np.allclose(Poisson().log_density(y, np.full(3, x)), poisson.logpmf(y, np.exp(x)))
 
 
 @pytest.mark.theorem("prop-sports-rates")
 @pytest.mark.parametrize("r", [1.0, 0.02, 1.4, 90.0])
-def test_points_tell_of_one_score_no_more_than_their_difference(r):
+def test_points_inform_about_one_score_by_their_difference_only(r):
     d = np.linspace(-1.5, 1.5, 31)
     for x, y in [(0, 0), (0, 3), (3, 0), (2, 2), (5, 1), (110, 95)]:
         both = poisson.logpmf(x, r * np.exp(d)) + poisson.logpmf(y, r * np.exp(-d))
         apart = Skellam(r).log_density(np.full(len(d), x - y), 2 * d)
         assert np.ptp(both - apart) < 1e-8 * (1 + np.abs(both).max())
-        bare = (x - y) * d - 2 * r * np.cosh(d)  # the factor of the proof
-        assert np.ptp(both - bare) < 1e-8 * (1 + np.abs(both).max())
         # other points with the same difference: the same function of d
         more = poisson.logpmf(x + 4, r * np.exp(d)) + poisson.logpmf(y + 4, r * np.exp(-d))
         assert np.ptp(both - more) < 1e-8 * (1 + np.abs(more).max())
         # points with another difference: another one
         other = poisson.logpmf(x + 1, r * np.exp(d)) + poisson.logpmf(y, r * np.exp(-d))
         assert np.ptp(both - other) > 1
-    if r < 10:  # the sum of the proof
-        k = np.arange(400)
-        for x in (-1.0, 0.0, 0.7):
-            rates = r * np.exp(x), r * np.exp(-x)
-            total = (poisson.pmf(k + 2, rates[0]) * poisson.pmf(k, rates[1])).sum()
-            assert total == pytest.approx(skellam.pmf(2, *rates))
 
 
 @pytest.mark.theorem("prop-sports-rates")
 @pytest.mark.parametrize(
     "covariance", [Constant(5.47), Matern12(0.2, lengthscale=3.0), Constant(0.3) + Wiener(0.1, origin=0.0)]
 )
-def test_attack_and_defence_are_a_score_and_a_level(covariance):
+def test_attack_and_defence_are_a_score_and_an_offset(covariance):
     rng = np.random.default_rng(1)
     a, b = rng.normal(size=(2, 5))
     a[1], b[1] = a[0], b[0]  # two equal teams

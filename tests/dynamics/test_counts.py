@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from dynamics.digits import moments, one
+from dynamics.digits import integral_at, random_moments
 from scipy import special, stats
 
 from preflearn.dynamics import Poisson, Skellam
@@ -38,7 +38,7 @@ def test_points_are_forecast_jointly(mean, variance):
 def test_the_chance_of_a_tie_is_kept_to_the_smallest_number(base_rate):
     """Scaling leaves it what it is by itself, and where it is left out, far beyond e^-800, nothing is."""
     line = np.linspace(0, 60, 241), np.full(241, 0.5)
-    mean, variance = np.hstack([moments(300, 1), line])
+    mean, variance = np.hstack([random_moments(300, 1), line])
     tie = Skellam(base_rate).probabilities(mean, variance)[:, 1]
     exact = np.exp(Skellam(base_rate).log_partition(np.zeros(541), mean, variance)[0])
     np.testing.assert_allclose(tie, exact, rtol=1e-11)
@@ -46,7 +46,7 @@ def test_the_chance_of_a_tie_is_kept_to_the_smallest_number(base_rate):
 
 
 @pytest.mark.parametrize("likelihood", [Poisson(), Skellam(1e-6), Skellam(1.4), Skellam(1e6)], ids=repr)
-def test_sure_results_by_a_mile(likelihood):
+def test_results_that_are_certain(likelihood):
     """Ties so rare that their chance is no number any more, and quadrature over them overflows."""
     mean = np.array([100.0, 300.0, -300.0, 1e4, -1e90])
     for variance in (0.0, 1e-30, 1e-6, 1.0):
@@ -58,7 +58,7 @@ def test_sure_results_by_a_mile(likelihood):
 def test_rates_of_points_are_bounded():
     """E e^u is e^500050 here; the engine's products of two stay finite."""
     for likelihood, outcome, slope in ((Poisson(), 3.0, 1.0), (Skellam(2.0), 3.0, 0.0)):
-        value, first, second = one(likelihood, outcome, 50, 1e6, ep=False)
+        value, first, second = integral_at(likelihood, outcome, 50, 1e6, ep=False)
         assert -1e101 < value <= -1e100
         assert abs(first) <= slope * 1e101 + 2
         assert -1e101 < second < 0

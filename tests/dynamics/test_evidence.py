@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from dynamics.problems import LIKELIHOODS, MOVING, both_methods, small, telling
+from dynamics.problems import LIKELIHOODS, MOVING, both_methods, informative, small
 from scipy import optimize
 from sklearn.exceptions import ConvergenceWarning
 
@@ -22,7 +22,7 @@ from preflearn.dynamics import (
     with_parameters,
 )
 from preflearn.dynamics.choosing import evidence
-from preflearn.matches import Matches
+from preflearn.matches import Matches, TimeWarning
 
 
 def series(seed=0, n=200, covariance=MOVING, noise=0.2):
@@ -36,6 +36,10 @@ def series(seed=0, n=200, covariance=MOVING, noise=0.2):
     return Matches(np.eye(3)[which], times, ["a", "b", "c"]), y
 
 
+def weights_and_offsets(n):
+    return np.arange(n) % 3, 0.5 * np.random.default_rng(0).normal(size=n)
+
+
 OWN = {"Ann": Constant(0.2), "*": MOVING}
 
 
@@ -46,14 +50,14 @@ OWN = {"Ann": Constant(0.2), "*": MOVING}
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # rounding may be above this tol
 def test_gradient_is_that_of_refitted_models(method, covariance, name):
     likelihood, _, outcomes = LIKELIHOODS[name]
-    matches, y = small(n=40, outcomes=outcomes)
+    data = *small(n=40, outcomes=outcomes), *weights_and_offsets(40)
     model = DynamicComparisons(covariance, likelihood, method, tol=1e-11, max_iter=500)
     names = list(parameters_of(model))
-    found = evidence.gradient_of(model.fit(matches, y), names)
+    found = evidence.gradient_of(model.fit(*data), names)
 
     def evidence_at(name, step):
         value = parameters_of(model)[name] * math.exp(step)
-        return with_parameters(model, {name: value}).fit(matches, y).log_marginal_likelihood_
+        return with_parameters(model, {name: value}).fit(*data).log_marginal_likelihood_
 
     step = 1e-3
     for name, derivative in zip(names, found, strict=True):
@@ -64,14 +68,14 @@ def test_gradient_is_that_of_refitted_models(method, covariance, name):
 
 @both_methods
 def test_maximum_is_that_of_brute_force(method):
-    matches, y = telling()
+    matches, y = informative()
     start = DynamicComparisons(Constant(1.0), OrdinalProbit(margin=0.3), method, tol=1e-9)
 
     def minus_evidence(at):
         values = dict(zip(("Constant.variance", "likelihood.margin"), np.exp(at).tolist(), strict=True))
         return -with_parameters(start, values).fit(matches, y).log_marginal_likelihood_
 
-    best = optimize.brute(minus_evidence, ((-6, 2), (-4, 1)), Ns=9, finish=optimize.fmin, full_output=True)
+    best = optimize.brute(minus_evidence, ((-6, 2), (-4, 1)), Ns=6, finish=optimize.fmin, full_output=True)
     found = maximise_evidence(start, matches, y, gtol=1e-5)
     assert found.converged
     assert found.at_bound == ()
@@ -80,9 +84,9 @@ def test_maximum_is_that_of_brute_force(method):
 
 
 def test_certificates_are_those_of_what_is_returned():
-    matches, y = series(1)
+    data = *series(1), *weights_and_offsets(200)
     start = DynamicComparisons(Constant(1.0) + Matern12(1.0, 5.0), Gaussian(variance=1.0))
-    found = maximise_evidence(start, matches, y)
+    found = maximise_evidence(start, *data)
     assert found.converged
     np.testing.assert_allclose(
         found.gradient, evidence.gradient_of(found.model, list(found.parameters)), atol=2e-3
@@ -91,16 +95,14 @@ def test_certificates_are_those_of_what_is_returned():
     assert found.evidence == found.model.log_marginal_likelihood_ == found.trace["evidence"].max()
     assert found.parameters == parameters_of(found.model)
     assert found.model.converged_
-    assert list(found.trace) == [*found.parameters, "evidence", "gradient", "n_iter"]
-    assert len(found.trace) < 30
-    assert found.trace["evidence"].iloc[0] == pytest.approx(start.fit(matches, y).log_marginal_likelihood_)
+    assert found.trace["evidence"].iloc[0] == pytest.approx(start.fit(*data).log_marginal_likelihood_)
     step = np.log(found.trace[list(found.parameters)]).diff().abs().iloc[1].max()
     assert step <= 1.001  # the first one changes nothing by more than a factor of e
-    fresh = with_parameters(start, found.parameters).fit(matches, y)
+    fresh = with_parameters(start, found.parameters).fit(*data)
     assert found.evidence == pytest.approx(fresh.log_marginal_likelihood_, abs=1e-6)
 
 
-def test_what_is_fixed_stays():
+def test_fixed_parameters_stay():
     matches, y = series(1)
     start = DynamicComparisons(MOVING, Gaussian(variance=0.2))
     free = maximise_evidence(start, matches, y)
@@ -126,18 +128,16 @@ def test_default_bounds_are_wide_and_lengths_fit_the_span():
     assert found.parameters["Matern12.lengthscale"] == pytest.approx(100 * span)
 
 
-def test_it_says_where_no_maximum_was_reached():
+def test_a_search_that_ends_too_early_warns():
     matches, y = series(1)
     start = DynamicComparisons(Constant(1.0) + Matern12(1.0, 20.0), Gaussian(variance=5.0))
-    with pytest.warns(
-        ConvergenceWarning, match=r"no maximum of the evidence in \d+ evaluations: a derivative"
-    ):
+    with pytest.warns(ConvergenceWarning, match="no maximum"):
         found = maximise_evidence(start, matches, y, max_iter=1)
     assert not found.converged
 
 
-def test_it_goes_back_from_where_no_fit_is_possible(monkeypatch):
-    matches, y = telling(n=400, margin=0)
+def test_the_search_returns_from_where_no_fit_is_possible(monkeypatch):
+    matches, y = informative(n=400, margin=0)
     start = DynamicComparisons(Constant(1.0), Probit())
     free = maximise_evidence(start, matches, y, gtol=1e-4)
     best = free.parameters["Constant.variance"]
@@ -159,39 +159,36 @@ def test_it_goes_back_from_where_no_fit_is_possible(monkeypatch):
         maximise_evidence(start, matches, y)
 
 
-def test_bad_input_of_the_maximum():
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"model": Constant()}, "model"),
+        ({"model": DynamicComparisons(Constant(1.0), Probit(), max_iter=1)}, "sweeps"),
+        ({"matches": [[1, -1]]}, "matches"),
+        ({"y": np.full(40, 3)}, r"y\[0\]"),
+        ({"fixed": ["a"]}, "fixed.*'a'"),
+        ({"fixed": ["Constant.variance"]}, "Constant.variance"),
+        ({"fixed": None}, "fixed"),
+        ({"fixed": "Constant.variance"}, "fixed"),
+        ({"gtol": 0}, "gtol"),
+        ({"max_iter": 0}, "max_iter"),
+    ],
+)
+def test_bad_input_of_the_maximum(changes, named):
     matches, y = small(n=40, outcomes=(1, -1))
-    start = DynamicComparisons(Constant(1.0), Probit())
-
-    def refused(message, *arguments, **options):
-        with pytest.raises(ValueError, match=message):
-            maximise_evidence(*(arguments or (start, matches, y)), **options)
-
-    refused("model is Constant", Constant(), matches, y)
-    refused("matches is .*; expected Matches", start, [[1, -1]], y)
-    refused(r"y\[0\] is 3", start, matches, np.where(np.arange(len(y)) == 0, 3, y))
-    refused("a fixed parameter is 'a'; expected one of Constant.variance", fixed=["a"])
-    refused("at least one of Constant.variance to be free", fixed=["Constant.variance"])
-    for wrong in (None, 3, "Constant.variance"):
-        refused("fixed is .*; expected a list of names", fixed=wrong)
-    refused("gtol is 0; expected a positive number", gtol=0)
-    refused("max_iter is 0", max_iter=0)
-    impatient = DynamicComparisons(Constant(1.0), Probit(), max_iter=1)
-    refused("expected enough sweeps for a fit at the start", impatient, matches, y)
+    usual = {"model": DynamicComparisons(Constant(1.0), Probit()), "matches": matches, "y": y}
+    with pytest.raises(ValueError, match=named):
+        maximise_evidence(**(usual | changes))
 
 
-def test_a_maximum_warns_once_where_a_length_that_stays_is_absurd():
+@pytest.mark.parametrize(("fixed", "n_warnings"), [(["Matern12.lengthscale"], 1), ([], 0)])
+def test_a_maximum_warns_once_where_a_length_that_stays_is_absurd(fixed, n_warnings):
     matches, y = small(n=40, outcomes=(1, -1))
     model = DynamicComparisons(Constant(0.3) + Matern12(0.6, 5e-5), Probit())
-
-    def warned(**options):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            maximise_evidence(model, matches, y, max_iter=2, gtol=1e9, **options)
-        return [str(warning.message)[:27] for warning in caught]
-
-    assert warned(fixed=["Matern12.lengthscale"]) == ["the lengthscale 5e-05 is ve"]
-    assert warned() == []  # it may leave what is absurd
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        maximise_evidence(model, matches, y, max_iter=2, gtol=1e9, fixed=fixed)
+    assert [warning.category for warning in caught] == [TimeWarning] * n_warnings
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -202,19 +199,3 @@ def test_a_search_stays_in_the_range_of_the_likelihood():
     found = maximise_evidence(DynamicComparisons(Constant(0.01), Skellam(1e5)), matches, y)
     assert found.parameters["likelihood.base_rate"] == pytest.approx(1e6, rel=1e-3)
     assert "likelihood.base_rate" in found.at_bound
-
-
-@both_methods
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # after two steps
-def test_weights_and_offsets_are_those_of_a_fit(method):
-    matches, y = small(n=30)
-    weights, offset = np.arange(30) % 3, np.random.default_rng(0).normal(size=30)
-    several = np.repeat(np.arange(30), weights)
-    model = DynamicComparisons(MOVING, OrdinalProbit(0.5), method, tol=1e-9)
-    found = maximise_evidence(model, matches, y, weights, offset, max_iter=2)
-    twice = maximise_evidence(model, matches[several], y[several], offset=offset[several], max_iter=2)
-    assert found.parameters == pytest.approx(twice.parameters, rel=1e-5)
-    assert found.evidence == pytest.approx(twice.evidence, rel=1e-8)
-    assert found.evidence != pytest.approx(
-        maximise_evidence(model, matches, y, max_iter=2).evidence, rel=1e-3
-    )

@@ -1,13 +1,22 @@
-"""Scores at any times, of features that were learned and of others, and the moments of matches."""
+"""Scores at any times, moments of matches, and results that do not depend on the number of threads."""
 
 import numpy as np
 import pytest
-from dynamics.problems import NAMES, PRIOR, fit_small, fitted, small
+from dynamics.problems import (
+    NAMES,
+    PRIOR,
+    both_methods,
+    fit_small,
+    fitted,
+    matches_of,
+    random_design,
+    small,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
-from preflearn.dynamics import Constant, Matern12, OrdinalProbit, Wiener
-from preflearn.dynamics.engine import posterior
+from preflearn.dynamics import Constant, Logit, Matern12, Matern32, OrdinalProbit, Wiener
+from preflearn.dynamics.engine import posterior, threads
 from preflearn.matches import Matches
 
 
@@ -25,7 +34,7 @@ def test_scores_at_times_of_any_kind():
         with pytest.raises(ValueError, match=r"time( |\[)"):
             model.scores("Ann", time)
     for name in ("Zoe", ["Ann"], {}, None):
-        with pytest.raises(ValueError, match=r"feature is .*; expected one of"):
+        with pytest.raises(ValueError, match="feature"):
             model.scores(name, 3.0)
 
 
@@ -52,6 +61,28 @@ def test_threads_and_parts_change_no_forecast():
     np.testing.assert_array_equal(two, whole)
     for rows in (slice(0, 1), slice(7_990, 8_010), slice(15_000, 20_000)):
         np.testing.assert_allclose(model.predict_proba(ask[rows]), whole[rows], rtol=1e-12)
+
+
+@both_methods
+@pytest.mark.parametrize("likelihood", [OrdinalProbit(0.4), Logit()], ids=repr)
+def test_threads_change_no_bit(method, likelihood, monkeypatch):
+    """Cut into parts of a few matches, so that there is something to share."""
+    rng = np.random.default_rng(0)
+    matches = matches_of(random_design(rng, 120, 12, 3, [1.0, -1, 1]), np.sort(rng.uniform(0, 5, 120)))
+    covariance, y = Constant(0.3) + Matern32(0.6, 1.5), rng.choice([1, -1], 120)
+
+    def cut(n_threads, chunk):
+        monkeypatch.setattr(threads, "_CHUNK", chunk)
+        return fitted(covariance, likelihood, matches, y, method, n_threads=n_threads, tol=1e-8)
+
+    one = cut(1, 7)
+    for other in (cut(2, 7), cut(3, 7)):
+        np.testing.assert_array_equal(other.pseudo_observations_, one.pseudo_observations_)
+        assert other.trace_.equals(one.trace_)
+        np.testing.assert_array_equal(other.predict_proba(matches), one.predict_proba(matches))
+    # The size of parts is part of the program, not of the machine.
+    whole = cut(1, 15_000)
+    np.testing.assert_allclose(whole.pseudo_observations_, one.pseudo_observations_, atol=1e-6)
 
 
 @given(st.lists(st.lists(st.integers(0, 9)), min_size=1, max_size=4), st.integers(-1, 10))

@@ -9,14 +9,16 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
-from dynamics.problems import PRIOR, both_methods, curves, fit_small, fitted, small
+from dynamics.problems import PRIOR, both_methods, curves, fit_small, fitted
 
 from preflearn.dynamics import Constant, Matern32, OrdinalProbit, PiecewiseConstant, Wiener, load
 from preflearn.dynamics.saving import as_names, read_npz, write_npz
 from preflearn.matches import Matches
 
-HEADER = {"likelihood": {"name": "Probit"}, "tol": 1e-6, "features": ["Ann", ["Ann", "Bob"]], "none": None}
+NAMES = "Ann", ("Ann", "Bob"), "", 7, 0.1, ("a", ("b", 1)), np.str_("Cy"), np.int64(3)
+HEADER = {"likelihood": {"name": "Probit"}, "tol": 1e-6, "features": NAMES, "none": None}
 ARRAYS = {
     "alpha": np.array([0.1, -1e300, 5e-324]),
     "counts": np.arange(6, dtype=np.int32).reshape(2, 3),
@@ -64,7 +66,9 @@ def header_bytes(path, **changes):
 
 def test_what_is_written_is_read_to_the_last_bit(path):
     header, arrays = parts(path)
-    assert header == HEADER
+    names = as_names(header["features"])
+    assert header | {"features": names} == HEADER
+    assert {hash(name) for name in names} == {hash(name) for name in NAMES}
     assert list(arrays) == list(ARRAYS)
     for name, array in ARRAYS.items():
         assert arrays[name].dtype == array.dtype
@@ -74,69 +78,53 @@ def test_what_is_written_is_read_to_the_last_bit(path):
         np.testing.assert_array_equal(archive["alpha"], ARRAYS["alpha"])
 
 
-def test_the_file_has_exactly_the_name_that_is_given_and_nothing_else_is_left(tmp_path):
-    write_npz(str(tmp_path / "model"), HEADER, ARRAYS)
-    write_npz(tmp_path / "model", {}, {})  # takes the place of the first
-    assert [file.name for file in tmp_path.iterdir()] == ["model"]
-    assert parts(tmp_path / "model") == ({}, {})
-
-
-def test_a_relative_name_is_of_the_working_folder(tmp_path, monkeypatch):
+def test_the_file_has_exactly_the_name_that_is_given_and_nothing_else_is_left(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    write_npz("model.npz", {}, ARRAYS)
-    assert parts("model.npz")[1].keys() == ARRAYS.keys()
+    write_npz("model", HEADER, ARRAYS)
+    write_npz(str(tmp_path / "model"), {}, {})  # takes the place of the first
+    assert [file.name for file in tmp_path.iterdir()] == ["model"]
+    assert parts("model") == ({}, {})
 
 
-@pytest.mark.parametrize("value", [float("nan"), {1, 2}])
+@pytest.mark.parametrize("value", [float("nan"), {1, 2}, [b"Ann"], [("a", 1j)]])
 def test_what_json_lacks_is_refused_and_the_old_file_stays(path, value):
     before = path.read_bytes()
-    with pytest.raises(ValueError, match=r"can't be saved"):
+    with pytest.raises(ValueError, match="saved"):
         write_npz(path, {"x": value}, {})
     assert path.read_bytes() == before
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-def test_a_missing_folder_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere; expected one that exists"):
+def test_missing_files_and_folders_are_named(tmp_path, monkeypatch):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
         write_npz(tmp_path / "nowhere" / "model.npz", {}, {})
-
-
-@pytest.mark.parametrize("name", ["", ".", "..", "models"])
-def test_a_folder_is_no_file(tmp_path, monkeypatch, name):
-    (tmp_path / "here" / "models").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path / "here")
-    with pytest.raises(IsADirectoryError, match=f"^'{name}' is a folder; expected the name of a file"):
-        write_npz(name, {}, {})
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"there is no file .*gone\.npz; expected one"):
+    with pytest.raises(FileNotFoundError, match=r"gone\.npz"):
         parts(tmp_path / "gone.npz")
+    (tmp_path / "models").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for folder in ("", "..", "models"):
+        with pytest.raises(IsADirectoryError, match=f"'{folder}' is a folder"):
+            write_npz(folder, {}, {})
 
 
-def test_another_format_is_named(path, tmp_path):
+def test_files_of_another_format_or_version_are_named(path, tmp_path):
     text, other, plain = tmp_path / "a.txt", tmp_path / "b.npz", tmp_path / "c.npy"
     text.write_text("alpha,beta\n")
     np.savez(other, alpha=ARRAYS["alpha"])
     np.save(plain, ARRAYS["alpha"])
-    found = dict.fromkeys((text, plain, tmp_path), "expected an .npz archive")
-    for file, why in (found | {other: "expected 'header' among them"}).items():
-        with pytest.raises(ValueError, match=rf"is not a file that `save` wrote, or it is cut .*; {why}\)"):
+    for file in (text, other, plain, tmp_path):
+        with pytest.raises(ValueError, match=file.name):
             parts(file)
-    rewritten(path, header=header_bytes(path, format="x"))
-    with pytest.raises(ValueError, match="its format is 'x'; expected 'preflearn"):
-        parts(path)
-
-
-def test_a_file_of_before_has_kinds_of_arrays_beside_their_names(path):
-    kinds = {name: [array.dtype.str, *array.shape] for name, array in ARRAYS.items()}
-    rewritten(path, header=header_bytes(path, arrays=kinds))
-    header, arrays = parts(path)
-    assert header == HEADER
-    assert list(arrays) == list(ARRAYS)
-    rewritten(path, header=header_bytes(path, arrays=kinds | {"lost": ["<f8", 1]}))
-    with pytest.raises(ValueError, match="its arrays is "):
-        parts(path)
+    for change, named in (
+        ({"format": "x"}, "format is 'x'"),
+        ({"version": 2}, "version is 2"),
+        ({"version": None}, "version is None"),
+        ({"arrays": ["lost"]}, "lost"),
+    ):
+        write_npz(path, HEADER, ARRAYS)
+        rewritten(path, header=header_bytes(path, **change))
+        with pytest.raises(ValueError, match=named):
+            parts(path)
 
 
 def test_a_model_that_the_first_version_saved_loads():
@@ -152,48 +140,30 @@ def test_a_model_that_the_first_version_saved_loads():
     np.testing.assert_allclose(model.predict_proba(matches), again.predict_proba(matches), atol=1e-9)
 
 
-@pytest.mark.parametrize("version", [2, 0, "one", None])
-def test_another_version_is_named(path, version):
-    rewritten(path, header=header_bytes(path, version=version))
-    with pytest.raises(ValueError, match=rf"its version is {version!r}; expected 1\)"):
-        parts(path)
-
-
-def test_names_come_back_as_they_were(tmp_path):
-    names = ("Ann", ("Ann", "Bob"), "", 7, 0.1, ("a", ("b", 1)), np.str_("Cy"), np.int64(3))
-    write_npz(tmp_path / "names", {"names": names}, {})
-    again = as_names(parts(tmp_path / "names")[0]["names"])
-    assert again == names
-    assert {hash(name) for name in again} == {hash(name) for name in names}
-
-
-@pytest.mark.parametrize("name", [frozenset(), b"Ann", float("nan"), 1j, ("a", 1j)])
-def test_names_of_other_kinds_are_refused(tmp_path, name):
-    with pytest.raises(ValueError, match=r"can't be saved.*; expected names that are a str, a number or a"):
-        write_npz(tmp_path / "names", {"names": [name]}, {})
-
-
 @both_methods
 def test_a_model_is_what_was_saved(tmp_path, method):
-    matches, y = small()
-    names = ("Ann", "Bob", "Cy", ("Ann", "Bob"))
-    renamed = Matches(matches.design, matches.time, names)
-    covariance = {("Ann", "Bob"): Constant(0.2), "Cy": PiecewiseConstant(1.0, (1.0,)), "*": PRIOR}
-    model = fitted(covariance, OrdinalProbit(0.4), renamed, y, method, rate=0.7, tol=1e-10, n_threads=1)
+    frame = pd.DataFrame(
+        {"home": list("abca"), "away": list("bcab"), "time": range(4), "outcome": [1, -1, 0, 1]}
+    )
+    matches, y = Matches.from_frame(frame, first="home", second="away")
+    covariance = {"a": Constant(0.2), "c": PiecewiseConstant(1.0, (1.0,)), "*": PRIOR}
+    known = {"mean": {"a": 0.3, "b": 1.0}, "sample_weight": [0.5, 1, 2, 1], "offset": [0.0, 0.2, -0.4, 0.1]}
+    options = {"rate": 0.7, "tol": 1e-10, "n_threads": 1}
+    model = fitted(covariance, OrdinalProbit(0.4), matches, y, method, **known, **options)
     model.save(tmp_path / "model.npz")
     read = load(tmp_path / "model.npz")
     assert read.get_params() == model.get_params()
     assert read.trace_.equals(model.trace_)
     for name in ("features_", "converged_", "n_iter_", "log_marginal_likelihood_"):
         assert getattr(read, name) == getattr(model, name)
-    np.testing.assert_array_equal(curves(read, names), curves(model, names))
-    np.testing.assert_array_equal(read.predict_proba(renamed), model.predict_proba(renamed))
-    later = Matches([[1, -1]], [5.0], ["Cy", "Zoe"])
+    np.testing.assert_array_equal(read.played_, model.played_)
+    np.testing.assert_array_equal(curves(read, "abc"), curves(model, "abc"))
+    fixtures = frame[["home", "away", "time"]]
+    np.testing.assert_array_equal(read.predict_proba(fixtures), model.predict_proba(matches))
+    later = Matches([[1, -1]], [5.0], ["c", "d"])
     np.testing.assert_array_equal(
-        curves(read.update(later, [1]), names), curves(model.update(later, [1]), names)
+        curves(read.update(later, [1]), "abcd"), curves(model.update(later, [1]), "abcd")
     )
-    with np.load(tmp_path / "model.npz", allow_pickle=False) as archive:
-        assert all(archive[name].dtype != object for name in archive)
 
 
 def test_options_that_are_numbers_of_numpy_are_saved(tmp_path):
@@ -220,32 +190,25 @@ def saved(tmp_path_factory):
     ("name", "value"),
     [
         ("covariance", None),
-        ("covariance", []),
         ("covariance", [1, 2]),
         ("likelihood", {"kind": "Foo"}),
         ("options", {"foo": 3}),
         ("options", {"tol": -1}),
-        ("options", [1]),
         ("features", 3),
-        ("features", ["Ann"]),
         ("features", [{}, "Bob", "Cy", "Dee"]),
         ("converged", 3),
         ("time", lambda time: None),
-        ("time", lambda time: time[:-1]),
         ("time", lambda time: time * np.nan),
         ("outcomes", lambda y: y[:-1]),
         ("outcomes", lambda y: 7 * y),
         ("pseudo_observations", lambda sites: sites[:-1]),
-        ("pseudo_observations", lambda sites: sites[:, 0]),
         ("pseudo_observations", lambda sites: sites * np.nan),
         ("indices", lambda columns: columns + 100),
-        ("indices", lambda columns: columns - 100),
         ("indices", lambda columns: columns + 0.5),
         ("indptr", lambda starts: starts[::-1]),
         # Each of these once ended the process, or came out as an error of C++.
         *(("indptr", begin_at(*at)) for at in [(5, 400_000), (30, 700), (1, 99), (1, -5), (1, 2**31 - 1)]),
         ("trace_rate", lambda rate: rate[:-1]),
-        ("trace_rate", lambda rate: None),
     ],
 )
 def test_files_whose_parts_do_not_fit_are_refused(tmp_path, saved, name, value):
@@ -256,7 +219,7 @@ def test_files_whose_parts_do_not_fit_are_refused(tmp_path, saved, name, value):
         header = header | {name: value}
     path = tmp_path / "model.npz"
     write_npz(path, header, arrays)
-    with pytest.raises(ValueError, match=r"model\.npz is .* or damaged .*expected one of this preflearn"):
+    with pytest.raises(ValueError, match=r"model\.npz.*damaged"):
         load(path)
 
 
@@ -271,10 +234,10 @@ def in_header(text):
     return {"header": bytes_of(np.frombuffer(text.encode(), dtype=np.uint8))}
 
 
-def damages(path, arrays):
+def damages(path, arrays, stride):
     """Contents of a file that is none, one after another."""
     whole = path.read_bytes()
-    for place in range(0, len(whole), 67):
+    for place in range(0, len(whole), stride):
         for mask in (0x01, 0x80, 0xFF):
             yield whole[:place] + bytes([whole[place] ^ mask]) + whole[place + 1 :]
         yield whole[:place]
@@ -316,13 +279,14 @@ CONSTANT = Constant(1.0).describe()
 THOUSANDS = {"kind": "Product", "parts": [{"kind": "Sum", "parts": [CONSTANT] * 2}] * 40}
 
 
-def test_a_damaged_file_is_refused_in_little_memory_or_is_the_same_model(tmp_path):
+@pytest.mark.parametrize("stride", [671, pytest.param(67, marks=pytest.mark.nightly)])
+def test_a_damaged_file_is_refused_in_little_memory_or_is_the_same_model(tmp_path, stride):
     """A few bytes of an archive are of no account, as its dates; none may change a number."""
     path, broken, refused = tmp_path / "model.npz", tmp_path / "broken.npz", 0
     model = fit_small()
     model.save(path)
     forecasts, (_, arrays) = model.predict_proba(model.matches_), parts(path)
-    for content in damages(path, arrays):
+    for content in damages(path, arrays, stride):
         broken.write_bytes(content)
         tracemalloc.start()
         try:
@@ -336,4 +300,4 @@ def test_a_damaged_file_is_refused_in_little_memory_or_is_the_same_model(tmp_pat
             peak = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
         assert peak < 2 * 10**6 + 3 * len(content)
-    assert refused > 500
+    assert refused > 200

@@ -1,26 +1,26 @@
-"""Sums and products of covariances of one, two and more states, smoothed: equal to the dense twins."""
+"""Sums and products of covariances of one, two and more states, smoothed: equal to dense algebra."""
 
 import numpy as np
 import pytest
 from dynamics import dense
 from dynamics.problems import (
     COVARIANCES,
+    LIKELIHOODS,
     SIZES,
     assert_equals_dense,
     both_methods,
-    fit_small,
     fitted,
-    is_finite,
     matches_of,
+    random_design,
     random_matches,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from property_examples import examples
 
 from preflearn.dynamics import (
     Affine,
     Constant,
-    Linear,
     Matern12,
     Matern32,
     Matern52,
@@ -43,12 +43,16 @@ TERMS = (
     SquaredExponential(0.4, 0.9, order=4),
     Periodic(0.4, 1.5, 2.5, order=2) * Matern12(1.0, 3.0),
 )
+FROM_FIRST = [  # products of what has no noise and a process from each feature's first match
+    Constant(0.5) * Wiener(1.0, "first") + Constant(0.2),
+    Affine(0.5, 0.2, origin=0.0) * (Constant(1.0) + Wiener(0.5, "first")),
+]
 SUMS = st.lists(st.sampled_from(TERMS), min_size=1, max_size=5).map(lambda terms: sum(terms[1:], terms[0]))
 
 
 @pytest.mark.parametrize(
     ("method", "covariance"),
-    [*(("ep", covariance) for covariance in COVARIANCES), *(("kl", some) for some in SIZES)],
+    [*(("ep", covariance) for covariance in (*COVARIANCES, *FROM_FIRST)), *(("kl", k) for k in SIZES)],
     ids=repr,
 )
 def test_fixed_points_equal_the_dense_ones_by_covariance(method, covariance):
@@ -71,22 +75,37 @@ def test_a_process_that_is_certain_at_its_first_match(method):
     assert model.log_marginal_likelihood_ == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    "left", [Constant(0.5), Linear(0.3, origin=0.0), Affine(0.5, 0.2, origin=0.0)], ids=repr
-)
+# ---- Degenerate schedules: at one time, centuries apart, an instant apart, each feature once
+
+
 @both_methods
-def test_a_product_of_what_has_no_noise_and_a_process_from_the_first_match(left, method):
-    model = fit_small(left * (Constant(1.0) + Wiener(0.5, "first")), method=method)
-    assert model.converged_
-    assert is_finite(model)
+@pytest.mark.parametrize("time", [np.zeros(8), np.repeat([0.0, 1.0], 4)], ids=["one time", "two times"])
+def test_simultaneous_matches(method, time):
+    """The same two players meet at one time, and others too; all at one time."""
+    rng = np.random.default_rng(11)
+    matches, y = matches_of(random_design(rng, 8, 3), time), rng.choice([1, 0, -1], 8)
+    likelihood, density, _ = LIKELIHOODS["ordinal probit"]
+    for covariance in (Matern32(1.0, 0.5), Wiener(1.0, origin=-1.0)):
+        assert_equals_dense(fitted(covariance, likelihood, matches, y, method), density)
 
 
-def test_a_constant_factor_is_a_variance():
-    product, wiener = Constant(0.5) * Wiener(1.0, "first"), Wiener(0.5, "first")
-    found, expected = (
-        fit_small(k + Constant(0.2), tol=1e-10).scores("Ann", [9.0, 20]) for k in (product, wiener)
-    )
-    np.testing.assert_allclose(found, expected, atol=1e-9)
+@both_methods
+@pytest.mark.filterwarnings("ignore:the lengthscale .* is very short:UserWarning")
+@pytest.mark.parametrize(
+    "covariance", [Matern12(1.0, 0.5), Matern52(1.0, 0.5), Constant(0.5) + Wiener(0.01, origin=0.0)]
+)
+def test_gaps_of_centuries_and_of_an_instant(covariance, method):
+    rng = np.random.default_rng(12)
+    matches = matches_of(random_design(rng, 7, 3), [0.0, 1e-9, 0.3, 500.0, 500.0 + 1e-7, 900.0, 4000.0])
+    model = fitted(covariance, Probit(), matches, rng.choice([1, -1], 7), method)
+    assert_equals_dense(model, dense.probit, rate=0.2)
+
+
+@both_methods
+@pytest.mark.parametrize("covariance", SIZES, ids=repr)
+def test_features_that_are_seen_once(method, covariance):
+    matches = matches_of(np.kron(np.eye(4), [1.0, -1.0, 0.5]))
+    assert_equals_dense(fitted(covariance, Probit(), matches, [1, -1, -1, 1], method), dense.probit)
 
 
 # ---- The compiled loops alone
@@ -128,14 +147,14 @@ def dense_moments(K, alpha, beta):
 
 
 @given(SUMS, st.integers(1, 6), st.integers(0, 2**32 - 1))
-@settings(max_examples=60)
+@examples(60)
 def test_the_loops_are_the_algebra_of_normal_distributions(covariance, n, seed):
     visits = Visits(covariance, n, seed)
     total, (mean, variance), _ = visits.smoothed(smoother(visits.space.layout))
     _, (cavity_mean, cavity_variance), _ = visits.smoothed(smoother(visits.space.layout), cavity=True)
     expected = 0.0
     for k, time in enumerate(visits.time):
-        K = dense.Implied(visits.space).gram(time)
+        K = dense.ImpliedCovariance(visits.space).gram(time)
         alpha, beta = visits.sites[:, k * n : (k + 1) * n]
         value, *moments = dense_moments(K, alpha, beta)
         expected += value
@@ -149,11 +168,11 @@ def test_the_loops_are_the_algebra_of_normal_distributions(covariance, n, seed):
 
 
 @given(st.sampled_from(TERMS), st.integers(1, 6), st.integers(0, 2**32 - 1), st.booleans())
-@settings(max_examples=40)
+@examples(40)
 def test_the_loops_of_one_size_equal_that_of_any_size_and_interpreted_ones(covariance, n, seed, cavity):
     visits = Visits(covariance, n, seed)
     loop, general = smoother(visits.space.layout), _of_size(0)
     found = visits.smoothed(loop, cavity)
     for other in (general, getattr(loop, "py_func", loop)):
-        for one, twin in zip(found, visits.smoothed(other, cavity), strict=True):
-            np.testing.assert_allclose(one, twin, rtol=1e-10, atol=1e-12)
+        for one, reference in zip(found, visits.smoothed(other, cavity), strict=True):
+            np.testing.assert_allclose(one, reference, rtol=1e-10, atol=1e-12)

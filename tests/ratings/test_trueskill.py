@@ -1,3 +1,5 @@
+"""TrueSkill, against the joint normal distribution of both skills, one match at a time."""
+
 import math
 
 import numpy as np
@@ -59,34 +61,6 @@ def test_it_is_assumed_density_filtering(system, seed):
         assert (mean, deviation**2) == pytest.approx(belief[name], abs=1e-8)
 
 
-@pytest.mark.parametrize("margin", [0.0, 0.4])
-def test_by_time_it_is_the_forward_pass_of_ep_for_the_wiener_process(margin):
-    """Pseudo-observations of a match rest on those of earlier ones; the prior is the dense Gram matrix."""
-    matches, y = season(3, margin > 0)
-    likelihood = OrdinalProbit(margin) if margin else Probit()
-    covariance = Constant(0.8) + Wiener(0.07, origin="first")
-    sites = {k: [] for k in range(5)}  # (time, alpha, beta) of each player
-
-    def cavity(player, t):
-        seen = np.array(sites[player]).reshape(-1, 3)
-        gram = covariance.gram(np.append(seen[:, 0], t))
-        past, now = gram[:-1, :-1], gram[-1, :-1]
-        information = np.linalg.inv(past + np.diag(1 / seen[:, 2])) if len(seen) else past
-        gain = now @ information
-        return gain @ (seen[:, 1] / seen[:, 2]), gram[-1, -1] - gain @ now
-
-    known = []
-    for (a, b), _, t, outcome in one_after_the_other(matches, y, 0):
-        (m1, v1), (m2, v2) = cavity(a, t), cavity(b, t)
-        known.append((m1, m2, v1, v2))
-        _, (d1,), (d2,) = likelihood.log_partition([outcome], [m1 - m2], [v1 + v2])
-        for player, x, c, v in ((a, 1, m1, v1), (b, -1, m2, v2)):
-            sites[player].append((t, (x * d1 - c * d2) / (1 + v * d2), -d2 / (1 + v * d2)))
-    system = TrueSkill(variance=0.8, dynamics=0.07, step="time", margin=margin).fit(matches, y)
-    np.testing.assert_allclose(system.before_, np.array(known)[:, :2], atol=1e-9)
-    np.testing.assert_allclose(system.deviation_before_**2, np.array(known)[:, 2:], rtol=1e-9)
-
-
 @pytest.mark.parametrize(("margin", "outcome"), [(0.0, -1), (0.4, 0), (0.4, 1)])
 def test_of_one_match_it_is_the_engines_posterior(margin, outcome):
     matches = Matches([[1, -1]], [2.0], ["a", "b"])
@@ -130,7 +104,7 @@ def test_forecasts_average_the_likelihood_over_the_skills(system):
     for row, d in enumerate(fitted.decision_function(later)):
         expected = [tilted_moments(label, d, spread[row], system.margin)[2] for label in labels]
         np.testing.assert_allclose(p[row], expected, atol=1e-9)
-    strangers = Matches([[1, -1]], [100], ["x", "z"])
+    unseen = Matches([[1, -1]], [100], ["x", "z"])
     expected = [tilted_moments(label, 0.0, 2 * system.variance, system.margin)[2] for label in labels]
     if not system.advantage:
-        np.testing.assert_allclose(fitted.predict_proba(strangers, "ignore")[0], expected, atol=1e-9)
+        np.testing.assert_allclose(fitted.predict_proba(unseen, "ignore")[0], expected, atol=1e-9)
