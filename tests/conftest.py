@@ -27,9 +27,11 @@ def unchanged_environment():
     yield
     after = _environment()
     changed = [name for name in before | after if before.get(name) != after.get(name)]
-    if changed:
-        os.environ.clear()
-        os.environ.update(before)
+    for name in changed:
+        if name in before:
+            os.environ[name] = before[name]
+        else:
+            del os.environ[name]
     assert not changed, f"the test changed environment variables: {changed}; use monkeypatch"
 
 

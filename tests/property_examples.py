@@ -1,11 +1,11 @@
-"""How many examples a property test tries."""
+"""Set the number of examples of a property test."""
 
 from hypothesis import settings
 
-_USUAL = 25
+_COMMIT_EXAMPLES = settings.get_profile("commit").max_examples
 
 
 def examples(count: int) -> settings:
-    """Try `count` examples on a commit, and in proportion under another hypothesis profile."""
-    factor = settings.default.max_examples / _USUAL
+    """Return settings with `count` examples on a commit, scaled with those of the active profile."""
+    factor = settings.default.max_examples / _COMMIT_EXAMPLES
     return settings(max_examples=round(count * factor))

@@ -40,7 +40,7 @@ def incidence(n, edges):
 @example((2, [(0, 1), (1, 0), (0, 1)]))
 @example((5, [(0, 1), (2, 3)]))
 @given(graphs())
-def test_what_differences_cannot_tell(graph):
+def test_differences_vanish_for_constants_on_components_only(graph):
     n, edges = graph
     count, of = components(n, edges)
     B = incidence(n, edges)
@@ -54,7 +54,7 @@ def test_what_differences_cannot_tell(graph):
 @pytest.mark.theorem("prop-graph-centred")
 @example((5, [(0, 1), (2, 3)]), 3, 0)
 @given(graphs(), st.integers(1, 5), st.integers(0, 2**31))
-def test_a_ridge_centres_each_component(graph, ridge, seed):
+def test_a_ridge_centers_each_component(graph, ridge, seed):
     (n, edges), rng = graph, np.random.default_rng(seed)
     (count, of), B = components(n, edges), incidence(n, edges)
     y = rng.integers(-1, 2, len(edges))
@@ -75,7 +75,7 @@ def test_a_ridge_centres_each_component(graph, ridge, seed):
 @pytest.mark.theorem("prop-graph-borda")
 @pytest.mark.parametrize("n", [2, 3, 4])
 @pytest.mark.parametrize("copies", [1, 2])
-def test_on_a_complete_graph_least_squares_count(n, copies):
+def test_least_squares_on_a_complete_graph_are_win_counts(n, copies):
     edges = list(combinations(range(n), 2)) * copies
     B, rng = incidence(n, edges), np.random.default_rng(n)
     for y in rng.integers(-1, 2, (30, len(edges))):
@@ -86,7 +86,7 @@ def test_on_a_complete_graph_least_squares_count(n, copies):
         ).tolist()
 
 
-def test_off_a_complete_graph_least_squares_do_not_count():
+def test_least_squares_on_another_graph_are_not_win_counts():
     B = incidence(3, [(0, 1), (1, 2)])
     wins = B.T @ [1, 0]
     f = np.linalg.pinv(B.T @ B) @ wins
@@ -118,7 +118,7 @@ def test_the_analogy_kernel_is_an_inner_product(q):
         assert overlap(u, v) == printed == Fraction(int(features[i] @ features[j]), q)
 
 
-def minimiser(B, y, psi, slope, a, ridge):
+def minimizer(B, y, psi, slope, a, ridge):
     """Of sum psi(z) - a y z + ridge/2 f'f, by BFGS to rounding."""
 
     def both(f):
@@ -134,18 +134,18 @@ def minimiser(B, y, psi, slope, a, ridge):
 LOSSES = {
     "squared": (np.square, lambda z: 2 * z, 2.0),
     "Bradley-Terry": (lambda z: np.log(2 * np.cosh(z / 2)), lambda z: np.tanh(z / 2) / 2, 0.5),
-    "level near 0": (lambda z: np.maximum(np.abs(z) - 1, 0) ** 2, lambda z: 2 * (z - np.clip(z, -1, 1)), 1.0),
+    "flat near 0": (lambda z: np.maximum(np.abs(z) - 1, 0) ** 2, lambda z: 2 * (z - np.clip(z, -1, 1)), 1.0),
 }
 
 
 @pytest.mark.theorem("prop-graph-sufficient")
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("edges", [[(0, 1), (1, 2), (2, 0)], [(0, 1), (1, 2), (2, 0), (0, 1), (1, 3)]])
-def test_smooth_symmetric_losses_see_counts_only(loss, edges):
+def test_fits_of_smooth_symmetric_losses_depend_on_counts_only(loss, edges):
     psi, slope, a = LOSSES[loss]
     B, found = incidence(4, edges), {}  # item 3 may be without a comparison
     for y in product((-1, 0, 1), repeat=len(edges)):
-        f = minimiser(B, np.array(y), psi, slope, a, 0.3)
+        f = minimizer(B, np.array(y), psi, slope, a, 0.3)
         found.setdefault(tuple(B.T @ y), []).append(f)
     assert max(map(len, found.values())) > 1
     for fs in found.values():
@@ -155,17 +155,17 @@ def test_smooth_symmetric_losses_see_counts_only(loss, edges):
 @pytest.mark.theorem("prop-graph-sufficient")
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("copies", [1, 2])
-def test_where_all_pairs_are_compared_equally_often_the_counts_rank(loss, copies):
+def test_counts_rank_where_all_pairs_are_compared_equally_often(loss, copies):
     psi, slope, a = LOSSES[loss]
     edges = list(combinations(range(4), 2)) * copies
     B, rng = incidence(4, edges), np.random.default_rng(copies)
     for y in rng.integers(-1, 2, (20, len(edges))):
-        f, wins = minimiser(B, y, psi, slope, a, 0.3), B.T @ y
+        f, wins = minimizer(B, y, psi, slope, a, 0.3), B.T @ y
         for j, k in product(range(4), repeat=2):
             assert (f[j] > f[k] + 1e-6) == (wins[j] > wins[k])
 
 
-def test_a_hinge_sees_more_than_counts():
+def test_fits_of_a_hinge_depend_on_more_than_counts():
     """Two outcomes with equal counts: a cycle, and three ties; a tie costs |z|, a preference its hinge."""
     B = incidence(3, [(0, 1), (1, 2), (2, 0), (0, 1), (0, 1)])
 

@@ -39,7 +39,7 @@ def test_cache_carries_computed_files_to_another_checkout(tmp_path):
     assert not any((tmp_path / "second" / name).exists() for name in NOT_KEPT)
 
 
-def test_cache_is_not_used_when_its_folder_is_empty_text(tmp_path):
+def test_an_empty_cache_variable_disables_the_cache(tmp_path):
     script = checkout(tmp_path / "checkout", KEPT)
     environment = {"PREFLEARN_CI_CACHE": "", "HOME": str(tmp_path)}
     assert run(script, "save", **environment).returncode == 0
@@ -57,7 +57,7 @@ def test_damaged_cache_is_reported_and_does_not_stop_the_run(tmp_path):
 
 
 def programs(folder, **scripts):
-    """Make a folder of programs, each a shell script, next to the few that the scripts under test need."""
+    """Make a folder with shell scripts and links to the programs that .ci/browsers needs; return its path."""
     folder.mkdir()
     for name in ("bash", "cat", "dirname", "id", "mktemp"):
         (folder / name).symlink_to(shutil.which(name))

@@ -1,47 +1,105 @@
-"""Compiled modules where no folder for numba's cache can be written."""
+"""The cache of compiled functions: what keeps an entry valid, and running without a cache."""
 
 import linecache
 import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
-import numpy as np
 import pytest
 
-import preflearn
 from preflearn import compiled
-from preflearn.ground import gram
 
-CODE = """
-import numpy as np
-import preflearn.path  # whose modules hold all compiled functions
-from preflearn.ground.gram import DenseGram
-print(DenseGram(np.eye(2)).times(np.array([2.0, 0.0])))
+LOOPS = """
+from preflearn.{} import Point
+from preflearn.compiled import njit, njit_part
+
+@njit_part
+def part(x):
+    return 2 * x
+
+@njit
+def loop(point):
+    return part(point.x) + {}
 """
+POINTS = """
+from typing import NamedTuple
+
+class Point(NamedTuple):
+    x: float
+"""
+PROGRAM = """
+import time
+from numba.core import event
+from numba.core.caching import IndexDataCacheFile
+from preflearn.loops import Point, loop, part
+
+class Slow(event.Listener):
+    depth = 0
+    def on_start(self, event):
+        time.sleep(0 if self.depth else {delay})
+        self.depth += 1
+    def on_end(self, event):
+        self.depth -= 1
+
+event.register("numba:compile", Slow())
+{more}
+print(loop(Point(3.0)), part("ab"), len(part.part.signatures), sum(loop.stats.cache_hits.values()))
+loop(Point(3))
+"""
+KILL_BEFORE_SAVING = "import os; IndexDataCacheFile._save_data = lambda *_: os._exit(0)"
 
 
-def run(code, environment, folder=None):
-    """What a program prints."""
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, cwd=folder, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+class Package:
+    """A small package named preflearn: the module `compiled`, and a module of compiled functions."""
+
+    def __init__(self, folder):
+        self.folder, self.path = folder, folder / "preflearn"
+        self.path.mkdir()
+        shutil.copy(compiled.__file__, self.path)
+        (self.path / "__init__.py").touch()
+
+    def write(self, points, added):
+        """Write the compiled functions, which use a type of the module `points`."""
+        (self.path / f"{points}.py").write_text(POINTS)
+        (self.path / "loops.py").write_text(LOOPS.format(points, added))
+
+    def run(self, delay=0, more="", **environment):
+        """Run the program in a process of its own; what it prints, and what on stderr."""
+        variables = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA")}
+        variables |= {"PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1", "PREFLEARN_QUIET": "1"}
+        command = [sys.executable, "-c", PROGRAM.format(delay=delay, more=more)]
+        options = {"env": variables | environment, "cwd": self.folder, "capture_output": True, "text": True}
+        done = subprocess.run(command, **options)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip(), done.stderr
 
 
-def test_import_and_run_without_any_folder_for_a_cache(tmp_path):
-    # Files stand where the cache folders would be, which binds root too: permissions do not.
-    package, file = tmp_path / "preflearn", tmp_path / "file"
-    shutil.copytree(Path(preflearn.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    for folder in {module.parent for module in package.rglob("*.py")}:
-        (folder / "__pycache__").write_text("")
-    file.write_text("")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA")}
-    environment |= {"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
-    environment |= {"HOME": str(file / "home"), "XDG_CACHE_HOME": str(file / "cache")}
-    assert run(CODE, environment, tmp_path) == "[2. 0.]\n"
+def test_compiled_code_is_kept_until_its_source_changes(tmp_path):
+    package, cache = Package(tmp_path), {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    package.write("before", 1)
+    printed, said = package.run(delay=2, **cache, PREFLEARN_QUIET="")
+    assert printed == "7.0 abab 1 0"  # a part is compiled with its caller, and is plain Python to Python
+    assert said.count("preflearn.loops") == 1  # a slow compilation is reported once
+    assert package.run(**cache, PREFLEARN_QUIET="") == ("7.0 abab 0 1", "")
+
+    # numba unpickles the types of old entries, which fails if their module was renamed. It also writes
+    # which file has the code before it writes that file: a process that is killed in between must not
+    # leave the older code under the new name.
+    (package.path / "before.py").unlink()
+    package.write("after", 5)
+    assert package.run(delay=2, more=KILL_BEFORE_SAVING, **cache) == ("", "")
+    assert package.run(**cache) == ("11.0 abab 1 0", "")
+
+
+def test_functions_are_compiled_without_any_folder_for_a_cache(tmp_path):
+    """Files stand where the cache folders would be: unlike permissions, they stop root too."""
+    package, file = Package(tmp_path), tmp_path / "file"
+    package.write("points", 1)
+    (package.path / "__pycache__").touch()
+    file.touch()
+    printed, _ = package.run(HOME=str(file / "home"), XDG_CACHE_HOME=str(file / "cache"))
+    assert printed == "7.0 abab 1 0"
     assert not list(tmp_path.rglob("*.nbi"))
 
 
@@ -57,41 +115,12 @@ print(SVMCompare(C=100, kernel="linear").fit(pairs, [0, 1]).coef_)
 
 
 def test_without_compilation_functions_stay_those_of_python():
-    assert run(PLAIN, os.environ | {"NUMBA_DISABLE_JIT": "1"}) == "[0.5]\n"
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run([sys.executable, "-c", PLAIN], env=environment, capture_output=True, text=True)
+    assert done.stdout == "[0.5]\n", done.stderr
 
 
-STAMPS = """
-from pathlib import Path
-from preflearn import checks, compiled, pairs
-from preflearn.ground import gram
-for module in (gram, pairs):
-    print(compiled._stamp(Path(module.__file__)))
-"""
-
-
-def stamps(folder):
-    return run(STAMPS, os.environ | {"PYTHONPATH": str(folder)}, folder).split()
-
-
-def test_compiled_code_is_of_the_contents_of_what_its_file_imports(tmp_path):
-    """numba would keep a function whose own file stayed, though a function that it calls has changed."""
-    package = tmp_path / "preflearn"
-    shutil.copytree(Path(preflearn.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    before = stamps(tmp_path)
-    for path in package.rglob("*.py"):
-        os.utime(path, (1, 1))
-    unrelated = package / "datasets" / "sushi.py"
-    unrelated.write_text(unrelated.read_text("utf-8") + "more = 1\n", "utf-8")
-    assert stamps(tmp_path) == before
-    (package / "pairs.py").write_text((package / "pairs.py").read_text("utf-8") + "more = 1\n", "utf-8")
-    between = stamps(tmp_path)
-    assert [one == other for one, other in zip(between, before, strict=True)] == [True, False]
-    indirect = package / "checks.py"  # which both import
-    indirect.write_text(indirect.read_text("utf-8") + "more = 1\n", "utf-8")
-    assert not set(stamps(tmp_path)) & {*between, *before}
-    gram.combine(gram.fixed(np.eye(2)), np.arange(2), np.ones(2))
-    assert gram.combine._cache._cache_file._source_stamp == compiled._stamp(Path(gram.__file__))
-
+# ---- What an entry of the cache depends on
 
 FILE = '''
 """Doc."""
@@ -117,57 +146,55 @@ WORDS = len("six words".split())
         ("Adds.", "Adds one.", True),
         ("too large", "far too large", True),
         ("{x} is 7", "{x!r} was 8", True),
-        ("six words", "seven words", False),  # whose number a loop may take
-        ("x > 2", "x > 3", False),
+        ("six words", "seven words", False),  # a loop may use the number
         ("x > 2", "x >= 2", False),
         ("x + 1", "x - 1", False),
-        ("less than nothing", "less than none", False),  # which the compiled code says
+        ("less than nothing", "less than none", False),  # a message of compiled code
         ("numpy", "python", False),
     ],
 )
-def test_only_what_is_compiled_counts(tmp_path, before, after, same):
+def test_a_file_stands_for_its_code_without_comments_and_messages(tmp_path, before, after, same):
     assert before in FILE
-    stamps = []
-    for name, text in (("one.py", FILE), ("other.py", FILE.replace(before, after))):
-        (tmp_path / name).write_text(text)
-        stamps.append(compiled._stamp(tmp_path / name))
-    assert (stamps[0] == stamps[1]) == same
+    (tmp_path / "one.py").write_text(FILE)
+    (tmp_path / "other.py").write_text(FILE.replace(before, after))
+    one, other = (compiled._stamp(tmp_path / name) for name in ("one.py", "other.py"))
+    assert (one == other) == same
 
 
-POINT = """
-from typing import NamedTuple
+def test_a_file_stands_for_the_files_that_it_imports(tmp_path, monkeypatch):
+    monkeypatch.setattr(compiled, "_SOURCE", tmp_path)
+    folder = tmp_path / "preflearn"
+    (folder / "inner").mkdir(parents=True)
+    imports = {
+        "loops": "from preflearn.direct import a",
+        "direct": "from preflearn import indirect",
+        "indirect": "from preflearn.inner import b",
+        "inner/__init__": "x = 0",
+        "inner/b": "x = 0",
+        "unrelated": "from preflearn import loops",
+    }
+    for name, text in imports.items():
+        (folder / f"{name}.py").write_text(text)
 
-class Point(NamedTuple):
-    x: float
-"""
-LOOP = """
-from preflearn.{} import Point
-from preflearn.compiled import njit
+    def stamp():
+        compiled._stamp.cache_clear()
+        compiled._looked_up.cache_clear()
+        return compiled._stamp(folder / "loops.py")
 
-@njit
-def double(point):
-    return 2 * point.x
-
-print(double(Point(1.5)), sum(double.stats.cache_hits.values()))
-"""
-
-
-def test_a_module_that_is_no_longer_there_only_makes_the_cache_start_anew(tmp_path):
-    """numba unpickles the types of old entries, which fails if their module was renamed."""
-    package, printed = tmp_path / "preflearn", []
-    shutil.copytree(Path(preflearn.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("before", "before", "after"):
-        (package / "before.py").unlink(missing_ok=True)
-        (package / f"{name}.py").write_text(POINT)
-        (package / "loop.py").write_text(LOOP.format(name))
-        command = [sys.executable, "-c", "import preflearn.loop"]
-        environment = os.environ | {"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
-        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
-        printed.append(done.stdout or done.stderr)
-    assert printed == ["3.0 0\n", "3.0 1\n", "3.0 0\n"]
+    before = stamp()
+    for path in folder.rglob("*.py"):
+        os.utime(path, (1, 1))
+    (folder / "unrelated.py").write_text("x = 1")
+    assert stamp() == before
+    for name in set(imports) - {"unrelated"}:
+        path = folder / f"{name}.py"
+        text = path.read_text()
+        path.write_text(f"{text}\ny = 1")
+        assert stamp() != before
+        path.write_text(text)
 
 
-def test_a_law_that_is_written_in_a_cell_is_compiled():
+def test_a_function_written_in_a_notebook_cell_is_compiled():
     """Its file has no contents that could be read."""
     space = {"__name__": "__main__"}
     cell = "def double(x):\n    return 2.0 * x\n"
@@ -176,84 +203,3 @@ def test_a_law_that_is_written_in_a_cell_is_compiled():
     exec(compile(cell, name, "exec"), space)
     assert compiled.njit(space["double"])(3.0) == 6.0
     assert compiled.pointer(space["double"], "float64(float64)")(3.0) == 6.0
-
-
-LOOPS = """
-from preflearn.compiled import njit, njit_part
-
-@njit_part
-def part(x):
-    return 2 * x
-
-@njit
-def loop(x):
-    return part(x) + 1
-"""
-
-
-def loops(folder, **environment):
-    """A module of compiled functions in a copy of the package, and what runs code with it."""
-    package = folder / "preflearn"
-    shutil.copytree(Path(preflearn.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    (package / "loops.py").write_text(LOOPS)
-    environment = (
-        os.environ | {"PYTHONPATH": str(folder), "NUMBA_CACHE_DIR": str(folder / "cache")} | environment
-    )
-
-    def run(code):
-        command = [sys.executable, "-c", code]
-        done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done
-
-    return package / "loops.py", run
-
-
-def test_a_part_is_compiled_with_its_callers_and_is_plain_python_to_python(tmp_path):
-    _, run = loops(tmp_path)
-    code = "from preflearn.loops import loop, part; print(loop(3.0), part('ab'), len(part.part.signatures))"
-    assert run(code).stdout == "7.0 abab 1\n"
-    assert run(code).stdout == "7.0 abab 0\n"  # within what the cache had
-
-
-def test_a_killed_process_leaves_no_older_code_under_a_new_name(tmp_path):
-    """numba writes which file has the code before it writes that file."""
-    module, run = loops(tmp_path)
-    code = "from preflearn.loops import loop; print(loop(3.0))"
-    assert run(code).stdout == "7.0\n"
-    module.write_text(LOOPS.replace("x) + 1", "x) + 5"))
-    killed = "from numba.core.caching import IndexDataCacheFile as file\nimport os\n"
-    killed += "file._save_data = lambda *any: os._exit(0)\n"
-    assert run(killed + code).stdout == ""
-    assert run(code).stdout == "11.0\n"
-
-
-WAITED = """
-import time
-from numba.core import event
-from preflearn import compiled
-from preflearn.loops import loop
-
-class Slow(event.Listener):
-    def on_start(self, event):
-        time.sleep({})
-    def on_end(self, event):
-        pass
-
-event.register("numba:compile", Slow())
-loop(3.0)
-"""
-
-
-def test_a_word_is_said_once_where_compilation_takes_long_and_never_again(tmp_path):
-    _, run = loops(tmp_path, PREFLEARN_QUIET="")
-    again = WAITED + "loop(3)\n"
-    assert (
-        run(again.format(1.5)).stderr.count("preflearn compiles preflearn.loops for this machine, once") == 1
-    )
-    assert run(again.format(1.5)).stderr == ""  # all is there
-
-
-def test_no_word_is_said_where_nobody_wants_it(tmp_path):
-    _, run = loops(tmp_path, PREFLEARN_QUIET="1")
-    assert run(WAITED.format(1.5)).stderr == ""

@@ -1,54 +1,35 @@
-"""The house: it opens without the book's tools, each public name has one door, and imports run one way."""
+"""Imports need none of the book's tools, run one way, and give each public name one path."""
 
 from __future__ import annotations
 
 import ast
 import importlib
+import json
 import pkgutil
 import subprocess
 import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
-import pytest
-
 import preflearn
 
 ROOT = Path(preflearn.__file__).parent
 MODULES = sorted(module.name for module in pkgutil.walk_packages([str(ROOT)], "preflearn."))
-FACES = [
-    name for name in MODULES if name.count(".") == 1 and hasattr(importlib.import_module(name), "__all__")
-]
+TOP_LEVEL = [name for name in MODULES if name.count(".") == 1]
 
-# Only the extras [book], [test] and [cluster] bring these, or they are our own machinery of the book.
-ABSENT = (
-    "papermill",
-    "ipykernel",
-    "IPython",
-    "jupyter_book",
-    "sphinx",
-    "matplotlib",
-    "seaborn",
-    "cvxpy",
-    "yaml",
-    "tqdm",
-    "bookrunner",
-    "nbformat",
+# Only the extras [book], [test] and [cluster] install these, or they are the book's own programs.
+BOOK_TOOLS = (
+    *("papermill", "ipykernel", "IPython", "jupyter_book", "sphinx", "matplotlib"),
+    *("seaborn", "cvxpy", "yaml", "tqdm", "bookrunner", "nbformat"),
 )
-BARE = """
-import importlib, sys
+# These take long to load, so they are imported where they are used.
+LATE = (
+    *("sklearn.linear_model", "sklearn.kernel_approximation", "sklearn.svm", "sklearn.datasets"),
+    *("xarray", "pooch"),
+)
 
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {absent!r}:
-            raise ImportError(name + " is absent")
-
-sys.meta_path.insert(0, Absent())
-{body}
-"""
-
-# What each folder or module may stand on; "path" serves three methods, and "ranking" aggregates for one; else
-# methods know nothing of each other.
+# What each folder or module may import; "path" serves three methods, "ranking" aggregates for one; other
+# methods do not import each other.
 GROUND = {"checks", "compiled", "pairs", "matches", "counting", "metrics", "ground"}
 ALLOWED = {
     "checks": set(),
@@ -71,47 +52,70 @@ ALLOWED = {
 }
 
 
-def run_bare(body):
-    code = BARE.format(absent=ABSENT, body=body)
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-
-
-def test_every_module_opens_without_the_tools_of_the_book():
-    done = run_bare(f"for name in {MODULES!r}: importlib.import_module(name)")
+def run(code):
+    """What a program prints, as JSON."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
-def test_the_tools_are_absent_in_that_test():
-    """Else the test above would not see what it looks for."""
-    body = """
-for tool in {absent!r}:
+WITHOUT_TOOLS = f"""
+import importlib, json, sys
+
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {BOOK_TOOLS}:
+            raise ImportError(name)
+
+sys.meta_path.insert(0, Hidden())
+for name in {MODULES}:
+    importlib.import_module(name)
+from preflearn.plots import style
+
+hidden = []
+for tool in {BOOK_TOOLS}:
     try:
         importlib.import_module(tool)
-    except ImportError as error:
-        print(error)
+    except ImportError:
+        hidden.append(tool)
+print(json.dumps([hidden, style("tie")["color"]]))
 """
-    done = run_bare(body.format(absent=ABSENT))
-    assert done.stdout.splitlines() == [f"{tool} is absent" for tool in ABSENT]
 
 
-def test_styles_and_colours_need_no_matplotlib():
-    done = run_bare("from preflearn.plots import COLOURS, style; print(style('tie')['color'], len(COLOURS))")
-    assert done.stdout == "#767676 9\n", done.stderr
+def test_every_module_imports_without_the_tools_of_the_book():
+    hidden, color = run(WITHOUT_TOOLS)
+    assert hidden == list(BOOK_TOOLS)  # else this test would see nothing
+    assert color.startswith("#")
 
 
-@pytest.mark.parametrize("face", FACES)
-def test_public_names_exist(face):
-    module = importlib.import_module(face)
-    assert [name for name in module.__all__ if not hasattr(module, name)] == []
-    assert len(set(module.__all__)) == len(module.__all__)
+LOADED_LATE = f"""
+import importlib, json, sys
+
+found = {{}}
+for name in {TOP_LEVEL}:
+    importlib.import_module(name)
+    for late in {LATE}:
+        if late in sys.modules:
+            found.setdefault(late, name)
+from preflearn import compiled
+print(json.dumps([found, compiled._stamp.cache_info().misses]))
+"""
 
 
-def test_a_public_name_has_one_door():
-    doors = {}
-    for face in FACES:
-        for name in importlib.import_module(face).__all__:
-            doors.setdefault(name, []).append(face)
-    assert {name: faces for name, faces in doors.items() if len(faces) > 1} == {}
+def test_imports_load_nothing_that_only_a_call_needs_and_compile_nothing():
+    loaded_by, stamps = run(LOADED_LATE)
+    assert loaded_by == {}
+    assert stamps == 0
+
+
+def test_public_names_exist_and_have_one_import_path():
+    paths = {}
+    for module in map(importlib.import_module, TOP_LEVEL):
+        for name in getattr(module, "__all__", ()):
+            assert hasattr(module, name)
+            paths.setdefault(name, []).append(module.__name__)
+    assert len(paths) > 0
+    assert {name: modules for name, modules in paths.items() if len(modules) > 1} == {}
 
 
 def folders(package):
@@ -135,40 +139,11 @@ def imported(path):
     return found
 
 
-@pytest.mark.parametrize("folder", sorted(set(folders(ROOT).values()) - {"__init__"}))
-def test_imports_run_one_way(folder):
-    assert folder in ALLOWED, f"say in ALLOWED what {folder} stands on"
-    for path, owner in folders(ROOT).items():
-        if owner == folder:
-            arrows = imported(path) - {folder} - ALLOWED[folder]
-            assert not arrows, f"{path.relative_to(ROOT)} imports {sorted(arrows)}"
-
-
-def test_imports_make_no_circle():
-    TopologicalSorter({name: below - {name} for name, below in ALLOWED.items()}).prepare()  # or CycleError
-
-
-# What takes long to load, beside scikit-learn's base, NumPy, SciPy, pandas and numba, without which no face
-# opens: it is loaded where it is used.
-LATE = (
-    "sklearn.linear_model",
-    "sklearn.kernel_approximation",
-    "sklearn.svm",
-    "sklearn.datasets",
-    "xarray",
-    "pooch",
-)
-
-
-@pytest.mark.parametrize("face", FACES)
-def test_an_import_loads_nothing_that_only_a_call_needs(face):
-    code = f"import sys, {face}; print([name for name in {LATE!r} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout == "[]\n", done.stderr
-
-
-def test_an_import_compiles_nothing_and_reads_no_source(tmp_path):
-    code = "import preflearn.path, preflearn.dynamics, preflearn.analogy as last\n"
-    code += "from preflearn import compiled; print(compiled._stamp.cache_info().misses)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout == "0\n", done.stderr
+def test_imports_run_one_way():
+    folder_of = folders(ROOT)
+    assert set(folder_of.values()) - {"__init__"} == set(ALLOWED)
+    for path, folder in folder_of.items():
+        forbidden = imported(path) - {folder} - ALLOWED.get(folder, set())
+        assert not forbidden, f"{path.relative_to(ROOT)} imports {sorted(forbidden)}"
+    # A CycleError, where two folders may import each other:
+    TopologicalSorter({name: below - {name} for name, below in ALLOWED.items()}).prepare()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import math
 import pickle
-from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -50,7 +49,7 @@ def same(left, right):
 
 
 @given(comparisons())
-def test_the_graph(data):
+def test_incidence_matrix_and_laplacian_match_their_definitions(data):
     pairs, _ = data
     n, B = len(pairs.items), pairs.incidence()
     assert B.shape == (len(pairs), n)
@@ -98,19 +97,12 @@ def test_pairs_are_an_array_of_first_and_second_items(data):
     assert as_pairs(pairs) is pairs
 
 
-def test_a_dense_array_is_always_a_copy():
+def test_an_array_of_pairs_is_a_copy():
     pairs = Pairs(ITEMS, [[0, 1]])
     np.asarray(pairs)[0, 0, 0] = 99
     assert pairs.items[0, 0] == 1.0
-    with pytest.raises(ValueError, match="can only be made by copying"):
+    with pytest.raises(ValueError, match="copy"):
         np.array(pairs, copy=False)
-
-
-def test_from_arrays_keeps_rows_together():
-    pairs = Pairs.from_arrays([[1, 2], [3, 4]], [[5, 6], [7, 8]])
-    assert pairs.index.tolist() == [[0, 2], [1, 3]]
-    assert pairs.differences().tolist() == [[-4, -4], [-4, -4]]
-    assert repr(pairs) == "Pairs(2 pairs of 4 items, 2 features)"
 
 
 @given(comparisons(), st.data())
@@ -131,15 +123,6 @@ def test_selection_along_the_first_axis(data, more):
     one = more.draw(st.integers(-m, m - 1))
     assert pairs[one].index.tolist() == [pairs.index[one].tolist()]
     assert same(pairs[ids, ...], pairs[ids])
-
-
-def test_selection_out_of_range_or_along_other_axes_fails():
-    pairs = Pairs(ITEMS, [[0, 1], [1, 2]])
-    with pytest.raises(IndexError, match="out of bounds"):
-        pairs[[0, 2]]
-    with pytest.raises(IndexError, match="boolean index did not match"):
-        pairs[[True, False, True]]
-    assert [edge.index.tolist() for edge in pairs] == [[[0, 1]], [[1, 2]]]
 
 
 # ---- From scores and rankings
@@ -165,7 +148,7 @@ def test_from_scores_pairs_all_items_of_a_query(rows, ties, kind):
         qid, ids = 0 * qid, None
     expected = brute_pairs(scores, qid, ties)
     if not expected:
-        with pytest.raises(ValueError, match=f"no pair is left of {len(rows)} items"):
+        with pytest.raises(ValueError, match="query"):
             Pairs.from_scores(X, scores, ids, ties=ties)
         return
     pairs, y = Pairs.from_scores(X, scores, ids, ties=ties)
@@ -178,7 +161,7 @@ def test_from_rankings_is_from_scores_with_rank_one_best(rows):
     rank, qid = (np.array(column) for column in zip(*rows, strict=True))
     X = np.zeros((len(rows), 1))
     if not brute_pairs(-rank, qid, "drop"):
-        with pytest.raises(ValueError, match="two items of one query with different"):
+        with pytest.raises(ValueError, match="query"):
             Pairs.from_rankings(X, rank, qid)
         return
     (pairs, y), (expected, labels) = Pairs.from_rankings(X, rank, qid), Pairs.from_scores(X, -rank, qid)
@@ -193,72 +176,64 @@ def test_scores_of_any_size_are_compared():
 
 # ---- Bad input
 
-
-def by(call, *cases):
-    return [(partial(call, *values), message) for *values, message in cases]
+TWO = Pairs(ITEMS, [[0, 1], [1, 2]])
 
 
-BAD = [
-    *by(
-        lambda items: Pairs(items, [[0, 1]]),
-        ([[1.0, math.nan], [math.inf, 2.0]], r"items\[0, 1\] is nan; expected finite numbers \(1 more are"),
-        ([1.0, 2.0], r"items has shape \(2,\); expected \(n, p\)"),
-        (np.zeros((0, 3)), r"items is empty \(shape \(0, 3\)\); expected at least one value"),
-        ([["a"], ["b"]], r"items\[0, 0\] is 'a'; expected a number"),
-        ("a", "items is 'a'; expected an array of numbers"),
-        (sparse.csr_array([[np.nan, 0.0]]), r"items.data\[0\] is nan; expected finite numbers"),
-        (sparse.csr_array([[1j, 0.0]]), "items.data has dtype complex128; expected real numbers"),
-        (sparse.csr_array((2, 0)), r"items is empty \(shape \(2, 0\)\)"),
-        (sparse.coo_array([1.0, 2.0]), r"items has shape \(2,\); expected \(n, p\)"),
-    ),
-    *by(
-        lambda index: Pairs(ITEMS, index),
-        ([[0, 3]], r"index\[0, 1\] is 3; expected a row number of items, from 0 to 2"),
-        ([[0, 1], [-1, 2]], r"index\[1, 0\] is -1; expected a row number of items, from 0 to 2"),
-        ([[0, 1], [2, 2]], r"index\[1\] is \[2, 2\]; expected two different items"),
-        (np.zeros((0, 2), dtype=int), r"there are no pairs \(index has shape \(0, 2\)\)"),
-        ([], r"index has shape \(0,\); expected \(m, 2\)"),
-        ([[0.0, 1.0]], "index has dtype float64; expected integers"),
-    ),
-    *by(
-        Pairs.from_arrays,
-        ([[1.0]], [[1.0], [2.0]], r"second has shape \(2, 1\); expected \(1, 1\): the same as of first"),
-        ([[1.0]], [[math.nan]], r"second\[0, 0\] is nan"),
-    ),
-    *by(
-        as_pairs,
-        (np.zeros((3, 3, 2)), r"pairs has shape \(3, 3, 2\); expected \(m, 2, p\): first and second item of"),
-        (Pairs(ITEMS, [[0, 1]])[[]], "there are no pairs; expected at least one"),
-    ),
-    *by(
-        Pairs(ITEMS, [[0, 1], [1, 2]]).flipped,
-        ([1, 2], r"y\[1\] is 2; expected one of \[-1, 0, 1\] \(\+1 first better, -1 second better"),
-        ([1], r"y has shape \(1,\); expected \(2,\): one label a pair"),
-        ([[1, 0]], r"y has shape \(1, 2\); expected \(2,\): one label a pair"),
-    ),
-    *by(
-        lambda qid: Pairs.from_scores([[1.0], [2.0]], [1, 2], qid),
-        ([1], r"qid has shape \(1,\); expected \(2,\): one query id an item"),
-        ([1, math.nan], r"qid\[1\] is nan; expected a query id for each item"),
-        (["a", None], r"qid\[1\] is None; expected a query id for each item"),
-    ),
-    *by(
-        lambda values: Pairs.from_scores([[1.0], [2.0]], values),
-        ([1, math.nan], r"\[1\] is nan; expected finite numbers"),
-        ([1], r" has shape \(1,\); expected \(2,\): one value an item"),
-        ([3, 3], r"no pair is left of 2 items: .* with different scores"),
-    ),
-    (lambda: Pairs.from_rankings([[1.0], [2.0]], [1, math.nan]), r"rank\[1\] is nan; expected finite"),
-    (lambda: Pairs.from_rankings([[1.0], [2.0]], [1, 2], ["a", "b"]), "no pair is left of 2 items"),
-    (lambda: Pairs.from_scores([[1.0]], [3], ties="keep"), "1 items: expected two items of one query$"),
-    (lambda: Pairs.from_scores([[1.0]] * 2, [1, 2], ties="half"), "'half'; expected 'drop' or 'keep'"),
-]
+def of_items(items):
+    return Pairs(items, [[0, 1]])
 
 
-@pytest.mark.parametrize(("call", "message"), BAD)
-def test_bad_input_is_named(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
+def of_index(index):
+    return Pairs(ITEMS, index)
+
+
+def of_second(second):
+    return Pairs.from_arrays([[1.0]], second)
+
+
+def of_scores(scores):
+    return Pairs.from_scores([[1.0], [2.0]], scores)
+
+
+def of_qid(qid):
+    return Pairs.from_scores([[1.0], [2.0]], [1, 2], qid)
+
+
+def of_rank(rank):
+    return Pairs.from_rankings([[1.0], [2.0]], rank)
+
+
+BAD = {
+    ("items", of_items): [
+        *([[1.0, math.nan], [2.0, 3.0]], [1.0, 2.0], np.zeros((0, 3)), [["a"], ["b"]]),
+        *(sparse.csr_array([[math.nan, 0.0]]), sparse.csr_array([[1j, 0.0]])),
+        *(sparse.csr_array((2, 0)), sparse.coo_array([1.0, 2.0])),
+    ],
+    ("index", of_index): [
+        *([[0, 3]], [[0, 1], [-1, 2]], [[0, 1], [2, 2]], np.zeros((0, 2), dtype=int)),
+        *([], [[0.0, 1.0]], [[0, 10**400]]),
+    ],
+    ("second", of_second): [[[1.0], [2.0]], [[math.nan]]],
+    ("pairs", as_pairs): [np.zeros((3, 3, 2)), TWO[[]], np.ma.masked_equal(np.ones((1, 2, 1)), 1)],
+    ("y", TWO.flipped): [[1, 2], [1]],
+    ("items", TWO.with_items): [np.ones((2, 3))],
+    ("scores", of_scores): [[1, math.nan], [1], [3, 3]],
+    ("rank", of_rank): [[1, math.nan]],
+    ("qid", of_qid): [[1]],
+    ("query", of_qid): [["a", "b"]],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "call", "wrong"),
+    [(name, call, wrong) for (name, call), values in BAD.items() for wrong in values],
+)
+def test_bad_arguments_are_rejected_and_named(name, call, wrong):
+    with pytest.raises(ValueError, match=rf"\b{name}\b"):
+        call(wrong)
+
+
+# ---- The incidence matrix as an operator
 
 
 @given(comparisons(), st.integers(0, 2**31))
@@ -290,8 +265,8 @@ def test_the_operator_is_the_matrix(data, seed):
     assert set(ids) == set(pairs.index.ravel())
 
 
-@pytest.mark.parametrize(("m", "n"), [(1, 2), (3, 5), (3, 10_000), (40_000, 200), (40_000, 10_000)])
-def test_items_that_occur_are_found_among_few_and_many(m, n):
+@pytest.mark.parametrize(("m", "n"), [(3, 10_000), (40_000, 200), (40_000, 10_000)])
+def test_occurring_items_and_blocks_of_differences(m, n):
     rng = np.random.default_rng(m + n)
     first = rng.integers(0, n - 1, m)
     index = np.column_stack([first, first + 1])
@@ -307,8 +282,8 @@ def test_items_that_occur_are_found_among_few_and_many(m, n):
     np.testing.assert_array_equal(small.differences(f[ids]), B.differences(f))
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.uint8, bool, np.float32, np.float64])
-def test_the_operator_counts_in_floats(dtype):
+@pytest.mark.parametrize("dtype", [np.uint8, bool, np.float32])
+def test_the_operator_computes_in_float64(dtype):
     """Differences of small unsigned integers wrap, and of bool they do not exist."""
     B = Pairs(ITEMS, [[0, 1], [1, 2], [0, 2]]).B
     f, weights = np.array([0, 1, 1], dtype=dtype), np.array([1, 0, 1], dtype=dtype)
@@ -325,7 +300,7 @@ def test_the_operator_counts_in_floats(dtype):
 # ---- Sparse items
 
 
-def test_sparse_items_are_the_same_pairs():
+def test_sparse_items_give_the_same_pairs_as_dense_ones():
     rng = np.random.default_rng(3)
     dense = np.where(rng.random((9, 14)) < 0.3, rng.normal(size=(9, 14)), 0.0)
     scores, qid = rng.integers(0, 4, 9), np.arange(9) // 3
@@ -352,12 +327,12 @@ def test_sparse_items_with_repeated_entries_are_added_up_and_not_changed():
     assert given.data.tolist() == [1, 2, 4]
 
 
-def test_items_that_no_array_should_hold_are_refused_with_an_advice_that_helps():
+def test_sparse_items_too_large_for_a_dense_array_are_rejected_with_working_advice():
     rng = np.random.default_rng(0)
     wide = sparse.random_array((200, 700_000), density=1e-5, format="csr", rng=rng)
     scores = rng.random(200)
     pairs, y = Pairs.from_scores(wide, scores, np.arange(200) // 4)
-    with pytest.raises(ValueError, match=r"sparse items is \(200, 700000\); expected at most 134,217,728"):
+    with pytest.raises(ValueError, match=r"items.*kernel='linear'.*TruncatedSVD"):
         SVMRank(kernel="rbf").fit(pairs, y)
     assert len(SVMRank(kernel="linear").fit(pairs, y).coef_) == 700_000
     assert len(RankRLS(kernel="linear").fit(wide, scores).coef_) == 200
@@ -365,7 +340,7 @@ def test_items_that_no_array_should_hold_are_refused_with_an_advice_that_helps()
     assert SVMRank(kernel="rbf").fit(fewer, y).predict(fewer).shape == y.shape
 
 
-# ---- Slices know of each other
+# ---- Origins of slices
 
 
 def test_slices_and_other_features_of_the_same_items_have_one_origin():
@@ -373,15 +348,13 @@ def test_slices_and_other_features_of_the_same_items_have_one_origin():
     others = [pairs[:2], pairs[[True, False, True]], pairs.swapped(), pairs.flipped([1, 0, -1])[0]]
     assert all(other.origin is pairs.origin for other in [*others, pairs.with_items(np.eye(3))])
     assert Pairs(ITEMS, pairs.index).origin is not pairs.origin
-    with pytest.raises(ValueError, match=r"items has shape \(2, 3\); expected \(3, p\): one row an item"):
-        pairs.with_items(np.ones((2, 3)))
 
 
-def test_steps_of_scikit_learn_name_the_one_that_takes_pairs():
+def test_steps_that_take_no_pairs_name_the_remedy():
     """The old message was "Found array with dim 3"."""
     pairs, y = Pairs.from_scores(100 * np.array([[1.0, 2.0], [0.0, 1.0], [3.0, 1.0]]), [1, 2, 3])
     for model in (make_pipeline(StandardScaler(), SVMRank()), LogisticRegression()):
-        with pytest.raises(ValueError, match=r"write OnItems\(StandardScaler\(\)\), of preflearn.ground"):
+        with pytest.raises(ValueError, match=r"OnItems\(StandardScaler\(\)\)"):
             model.fit(pairs, y)
     assert make_pipeline(OnItems(StandardScaler()), SVMRank()).fit(pairs, y).score(pairs, y) == 1
     assert np.asarray(pairs, dtype=float).shape == check_array(pairs, allow_nd=True).shape == (3, 2, 2)

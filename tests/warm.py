@@ -1,4 +1,4 @@
-"""Compiles what the learners need, once, so that no first call has to wait for it: `make` runs it."""
+"""Compile what the learners need, so that no first call has to wait for it; `make` runs this once."""
 
 import warnings
 
@@ -14,8 +14,9 @@ from preflearn.ranking import RankNet
 from preflearn.ratings import Elo, Glicko, TrueSkill
 from preflearn.svm import SVMCompare, SVMRank
 
-warnings.simplefilter("ignore")  # forty items of a grid have no secrets
-rank, rng = np.arange(1, 41), np.random.default_rng(0)
+warnings.simplefilter("ignore")  # the fits on these small data are of no interest
+rank = np.arange(1, 41)
+rng = np.random.default_rng(0)
 X = np.column_stack([rank / 40, rng.random(40)])
 pairs, y = Pairs.from_scores(X, -(rank // 20), ties="keep")
 SVMCompare().fit(pairs, y)
@@ -24,9 +25,10 @@ for C in (1.0, "path"):
 svm_path(X @ X.T + 1.0, np.where(rank % 3, 1, -1))
 for learner in (AnKerRank(random_state=0), RankNet(n_epochs=1, random_state=0)):
     learner.fit(X, rank)
-one, step = rng.integers(8, size=200), rng.integers(1, 8, 200)
-time, won = np.arange(200.0), rng.choice([-1, 1], 200)
-frame = pd.DataFrame({"first": one, "second": (one + step) % 8, "time": time, "outcome": won})
+first = rng.integers(8, size=200)
+second = (first + rng.integers(1, 8, 200)) % 8
+outcome = rng.choice([-1, 1], 200)
+frame = pd.DataFrame({"first": first, "second": second, "time": np.arange(200.0), "outcome": outcome})
 league = Matches.from_frame(frame)
 for model in (Elo(), Glicko(), TrueSkill()):
     model.fit(*league)

@@ -20,14 +20,14 @@ _MAX_OUTPUT = 100_000  # characters; longer outputs are data of explorers
 
 
 class Text(NamedTuple):
-    """A piece of text and the number of the section in which it stands."""
+    """A piece of text and the number of the section that contains it."""
 
     section: int
     text: str
 
 
 class Shown(NamedTuple):
-    """An output: its section, the stems of its words, and its numbers in every rounding."""
+    """An output: its section, its word stems, and its numbers with all roundings."""
 
     section: int
     stems: set[str]
@@ -37,22 +37,22 @@ class Shown(NamedTuple):
 def unsupported_numbers(cells: Iterable[dict], tables: Iterable[str] = ()) -> list[tuple[str, str]]:
     """List the numbers in prose that no output supports, each with its sentence.
 
-    An output supports a number when it shows the number, possibly rounded or as a percentage, and stands in
-    the same section or shares two words with the sentence. The opening of a chapter may quote every output,
-    a row of a Markdown table also the given `tables`.
+    An output supports a number if it shows that number, possibly rounded or as a percentage, and is in the
+    same section or shares two words with the sentence. All outputs support the opening of a chapter. All
+    outputs and the given `tables` support the rows of Markdown tables.
     """
     prose, outputs = _read(cells)
     shown = [Shown(output.section, _word_stems(output.text), _roundings(output.text)) for output in outputs]
     in_tables = set()
     for table in tables:
         in_tables |= _roundings(table)
-    found = []
+    unsupported = []
     for sentence in prose:
         supported = _supported(sentence, shown, in_tables)
         for number in _NUMBER.findall(sentence.text):
             if number not in supported:
-                found.append((number, sentence.text.strip()))
-    return found
+                unsupported.append((number, sentence.text.strip()))
+    return unsupported
 
 
 def _read(cells: Iterable[dict]) -> tuple[list[Text], list[Text]]:
@@ -89,16 +89,19 @@ def _word_stems(text: str) -> set[str]:
 
 
 def _roundings(text: str) -> set[str]:
-    """Return the numbers in a text with their decimals or fewer, also in percent and from thousandths."""
-    found = set()
+    """Return the numbers in a text with all or fewer decimals.
+
+    Percentages of them are included, and thousandths of those with one decimal.
+    """
+    numbers = set()
     for whole, decimals in _SHOWN.findall(text):
         value = float(f"{whole.replace(',', '')}.{decimals or 0}")
         digits = len(decimals)
-        found |= {f"{value:.{k}f}" for k in range(digits + 1)}
-        found |= {f"{100 * value:.{k}f}" for k in range(digits - 1)}
+        numbers |= {f"{value:.{k}f}" for k in range(digits + 1)}
+        numbers |= {f"{100 * value:.{k}f}" for k in range(digits - 1)}
         if digits == 1:
-            found.add(f"{value / 1000:.3f}")
-    return found
+            numbers.add(f"{value / 1000:.3f}")
+    return numbers
 
 
 def _supported(sentence: Text, shown: list[Shown], in_tables: set[str]) -> set[str]:

@@ -1,6 +1,6 @@
-"""Print what is worth knowing about the project but is not a fault: sizes, lengths, and numbers in prose.
+"""Report code size, lengths of chapters and pages, and numbers in prose that no output shows.
 
-`make report` runs it. A line with an asterisk is beyond what DESIGN and CONTRIBUTING recommend.
+An asterisk marks a line with a value above the goals and limits in this file.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ TOKEN_GOALS = {
     "benchmarks": 40_000,
 }
 CHAPTER_LIMITS = ChapterSize(words=3000, code_cells=20, code_lines=300, longest_cell=25, longest_run=2)
+# Heights are in pixels; "bars" is the fraction of the height that claims and folded code take.
 PAGE_LIMITS = {
     "height": 15_000,
     "words": 5_000,
@@ -63,19 +64,19 @@ def print_chapters() -> None:
 def print_pages() -> None:
     """Print the shape of each built page, as the tests in a browser measured it."""
     print("\nBuilt pages:", ", ".join(name.replace("_", " ") for name in PAGE_LIMITS))
-    paths = sorted((ROOT / "_build" / "visited").rglob("*.json"))
+    folder = ROOT / "_build" / "visited"
+    paths = sorted(folder.rglob("*.json"))
     if not paths:
         print("  (none measured; `make test` measures them)")
     for path in paths:
-        page = json.loads(path.read_text("utf-8"))
-        shape = page.get("shape") or {}
+        shape = json.loads(path.read_text("utf-8"))["shape"]
         values = [shape.get(name) for name in PAGE_LIMITS]
         is_long = any(
             value is not None and value > limit
             for value, limit in zip(values, PAGE_LIMITS.values(), strict=True)
         )
         print(
-            f"{_mark(is_long)} {page['page']:40}",
+            f"{_mark(is_long)} {path.relative_to(folder).with_suffix('').as_posix():40}",
             *(f"{value if value is not None else '-':>8}" for value in values),
         )
 

@@ -70,8 +70,8 @@ class Worker:
             return json.loads(line)
         self.process, status = None, process.wait()
         outcome = "BAD hang" if hung else "BAD end of the process"
-        said = f"after {self.limit:g} s" if hung else f"status {status}"
-        return [{"call": "its last call", "outcome": outcome, "said": said}]
+        message = f"after {self.limit:g} s" if hung else f"status {status}"
+        return [{"call": "its last call", "outcome": outcome, "message": message}]
 
     def close(self) -> None:
         if self.process is not None:
@@ -79,9 +79,14 @@ class Worker:
             self.process.wait()
 
 
-def fuzz(calls: int, seed: int, workers: int = 2, limit: float = 240.0, first: int = 0) -> list[dict]:
-    """So many calls, in order: what was called, its outcome, what was said, and how to do it again."""
-    numbers, made, lock = count(first), list[dict](), threading.Lock()
+def fuzz(
+    calls: int, seed: int, workers: int = 2, limit: float = 240.0, first: int = 0, step: int = 1
+) -> list[dict]:
+    """The outcomes of so many calls, in order, of the cases `first`, `first + step`, and so on.
+
+    Each tells what was called, the outcome, the message, and how to repeat the case.
+    """
+    numbers, made, lock = count(first, step), list[dict](), threading.Lock()
 
     def work(worker: Worker) -> None:
         while True:
@@ -110,18 +115,18 @@ def main() -> int:
     parser.add_argument("--case", type=int, help="do this one again, with all it says")
     parser.add_argument("--json", type=Path, help="write all calls there, a line of JSON each")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.serve:
-        serve(asked.seed)
+    options = parser.parse_args()
+    if options.serve:
+        serve(options.seed)
         return 0
-    one = asked.case is not None
-    calls, workers = (1, 1) if one else (asked.calls, asked.workers)
-    made = fuzz(calls, asked.seed, workers, asked.limit, asked.case or 0)
-    if asked.json:
-        asked.json.write_text("".join(json.dumps(call) + "\n" for call in made))
+    one = options.case is not None
+    calls, workers = (1, 1) if one else (options.calls, options.workers)
+    made = fuzz(calls, options.seed, workers, options.limit, options.case or 0)
+    if options.json:
+        options.json.write_text("".join(json.dumps(call) + "\n" for call in made))
     bad = [call for call in made if call["outcome"].startswith("BAD")]
     for call in made if one else bad:
-        print(f"{call['outcome']}: {call['call']}\n    {call['said']}\n    {call['again']}")
+        print(f"{call['outcome']}: {call['call']}\n    {call['message']}\n    {call['again']}")
     for outcome, number in Counter(call["outcome"] for call in made).most_common():
         print(f"{number:8,d}  {outcome}")
     return 1 if bad else 0

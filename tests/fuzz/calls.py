@@ -177,7 +177,7 @@ class Case:
                 arguments[name] = self.problem.hostile(name, arguments[name])
         required = _required(call)
         keep = owner if label.rpartition(".")[2] not in CHANGES_ITSELF else None
-        before, result, said = fingerprint([arguments, keep]), None, ""
+        before, result, message = fingerprint([arguments, keep]), None, ""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
@@ -187,23 +187,23 @@ class Case:
                 result = list(result) if isinstance(result, types.GeneratorType) else result
                 outcome = "answered"
             except Exception as error:
-                outcome, said = (
+                outcome, message = (
                     _class_of(error, inspect.getdoc(call) or ""),
                     f"{type(error).__name__}: {error}"[:300],
                 )
         if foreign := [w for w in caught if w.category not in WARNINGS]:
             one = foreign[0]
-            outcome, said = (
+            outcome, message = (
                 "BAD warning",
                 f"{one.category.__name__}: {one.message} ({one.filename}:{one.lineno})",
             )
         elif (after := fingerprint([arguments, keep])) != before:
             changed = [p for p in before | after if before.get(p) != after.get(p)]
-            outcome, said = "BAD changed its input", changed[0]
+            outcome, message = "BAD changed its input", changed[0]
         elif wrong := not_finite(result, f"{call.__doc__} {_words(result)}"):
-            outcome, said = "BAD number", wrong
+            outcome, message = "BAD number", wrong
         shown = ", ".join(f"{n}={_short(v)}" for n, v in arguments.items())
-        self.calls.append({"call": f"{label}({shown})", "outcome": outcome, "said": said})
+        self.calls.append({"call": f"{label}({shown})", "outcome": outcome, "message": message})
         return result
 
 
@@ -248,6 +248,6 @@ def _short(value: Any) -> str:
 
 
 def run_case(seed: int, number: int) -> list[dict[str, str]]:
-    """The calls of a case, in order: what was called, the outcome, and what was said."""
+    """The calls of a case, in order: what was called, the outcome, and the message."""
     with tempfile.TemporaryDirectory() as folder:
         return Case(seed, number, public_names(), Path(folder)).run()

@@ -1,4 +1,4 @@
-"""A small part of the fuzz, and that it sees what it looks for: the whole is ``python -m tests.fuzz``."""
+"""The fuzz sees what it looks for, and finds nothing in a few calls; tests/nightly makes many."""
 
 import sys
 import warnings
@@ -13,24 +13,24 @@ from preflearn import svm
 tool = import_module("fuzz.__main__")
 
 
-def test_three_hundred_calls_end_in_answers_or_promised_errors():
-    made = tool.fuzz(300, seed=1, workers=1)
+def test_sixty_calls_end_in_answers_or_promised_errors():
+    made = tool.fuzz(60, seed=1, workers=1, step=8)
     assert [call for call in made if call["outcome"].startswith("BAD")] == []
     outcomes = [call["outcome"] for call in made]
-    assert outcomes.count("answered") > 150
-    assert outcomes.count("ValueError") > 30
+    assert outcomes.count("answered") > 20
+    assert outcomes.count("ValueError") > 5
 
 
-def test_a_case_is_the_same_again():
+def test_a_case_can_be_repeated():
     once, again = (calls.run_case(0, 77) for _ in range(2))
     assert once == again
 
 
 def test_new_names_are_found(monkeypatch):
-    monkeypatch.setattr(svm, "newcomer", lambda X: X, raising=False)
-    monkeypatch.setattr(svm, "__all__", [*svm.__all__, "newcomer"])
+    monkeypatch.setattr(svm, "added", lambda X: X, raising=False)
+    monkeypatch.setattr(svm, "__all__", [*svm.__all__, "added"])
     names = calls.public_names.__wrapped__()
-    expected = {"preflearn.svm.newcomer", "preflearn.pairs.Pairs.from_scores", "bookrunner.check"}
+    expected = {"preflearn.svm.added", "preflearn.pairs.Pairs.from_scores", "bookrunner.check"}
     assert expected | {"studies.ch15_proportions.proportion"} <= set(names)
 
 
@@ -81,22 +81,22 @@ SEEN = {
 
 
 @pytest.mark.parametrize(("call", "outcome"), SEEN.items(), ids=lambda one: getattr(one, "__name__", ""))
-def test_what_a_call_does_is_seen(call, outcome, tmp_path):
+def test_the_outcome_of_a_call_is_recognized(call, outcome, tmp_path):
     case = calls.Case(0, 0, {"x": call}, tmp_path)
     case.turn = 9
     case._call("x", call)
     assert [one["outcome"] for one in case.calls] == [outcome]
 
 
-ENDS = {
-    "BAD hang": "import time; time.sleep(100)",
-    "BAD end of the process": "import os, sys; sys.stdin.readline(); os.kill(os.getpid(), 9)",
-}
-
-
-@pytest.mark.parametrize("outcome", ENDS)
-def test_a_case_that_hangs_or_ends_its_process_is_told(outcome, tmp_path):
-    worker = tool.Worker(0, 2.0, str(tmp_path))
-    worker.command = [sys.executable, "-c", ENDS[outcome]]
+@pytest.mark.parametrize(
+    ("outcome", "program", "limit"),
+    [
+        ("BAD hang", "import time; time.sleep(1000)", 2.0),
+        ("BAD end of the process", "import os, sys; sys.stdin.readline(); os.kill(os.getpid(), 9)", 120.0),
+    ],
+)
+def test_a_case_that_hangs_or_ends_its_process_is_reported(outcome, program, limit, tmp_path):
+    worker = tool.Worker(0, limit, str(tmp_path))
+    worker.command = [sys.executable, "-c", program]
     assert [call["outcome"] for call in worker(0)] == [outcome]
     assert worker.process is None

@@ -34,8 +34,8 @@ def exceptions() -> dict[str, str]:
     return yaml.safe_load(EXCEPTIONS.read_text("utf-8")) or {}
 
 
-def told(name: str, found: dict, excused: dict[str, str], thorough: bool = False) -> tuple[str, bool]:
-    """What is printed of a chapter, and whether each claim turned or is excused."""
+def report(name: str, found: dict, excused: dict[str, str], thorough: bool = False) -> tuple[str, bool]:
+    """The report on a chapter, and whether each claim turned or is excused."""
     claims = found["claims"]
     turned = [claim for claim in claims if claim.turned]
     still = [claim for claim in claims if not claim.turned]
@@ -49,16 +49,16 @@ def told(name: str, found: dict, excused: dict[str, str], thorough: bool = False
 
 
 def _doubts(turned: list[Claim]) -> list[str]:
-    """What turned in part only, or only by what earlier cells hand to the cell."""
+    """Claims that turned in part only, or only by values from earlier cells."""
     lines = [f"{one.id}: the answer {form!r} did not turn" for one in turned for form in sorted(one.steady)]
     given = "turned by what its cell is given only"
     return lines + [f"{one.id} {given}: {one.turned}" for one in turned if not one.deep]
 
 
-def found_of(path: Path, **limits: object) -> dict:
-    """What became of the checks of a chapter, in a process of its own for what it leaves behind.
+def perturb_alone(path: Path, **limits: object) -> dict:
+    """Perturb a chapter in a process of its own.
 
-    Compiled code may end it, where it is given what no constructor lets pass: other chapters go on.
+    Compiled code may end the process, where it gets values that no constructor accepts: other chapters go on.
     """
     from perturb.chapter import alone, perturb
 
@@ -83,24 +83,24 @@ def main() -> int:
     parser.add_argument("--claim", action="append", metavar="ID", help="try these only; may recur")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--json", type=Path, help="write all there, a line of JSON each claim")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     paths = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
-    if unknown := set(asked.chapters) - {path.stem[:2] for path in paths}:
+    if unknown := set(options.chapters) - {path.stem[:2] for path in paths}:
         parser.error(f"there is no chapter {', '.join(sorted(unknown))}")
-    if unknown := set(asked.claim or ()) - set(load_ledger()):
+    if unknown := set(options.claim or ()) - set(load_ledger()):
         parser.error(f"there is no claim {', '.join(sorted(unknown))}")
-    paths = [path for path in paths if not asked.chapters or path.stem[:2] in asked.chapters]
-    limits = {"seconds": asked.seconds, "budget": asked.budget, "most": asked.most, "seed": asked.seed}
-    limits |= {"thorough": asked.thorough, "only": asked.claim or ()}
+    paths = [path for path in paths if not options.chapters or path.stem[:2] in options.chapters]
+    limits = {"seconds": options.seconds, "budget": options.budget, "most": options.most}
+    limits |= {"seed": options.seed, "thorough": options.thorough, "only": options.claim or ()}
     good, lines = True, []
-    with ThreadPoolExecutor(asked.jobs) as pool:
-        for path, found in zip(paths, pool.map(partial(found_of, **limits), paths), strict=True):
-            text, fine = told(path.stem, found, exceptions(), asked.thorough)
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for path, found in zip(paths, pool.map(partial(perturb_alone, **limits), paths), strict=True):
+            text, turned = report(path.stem, found, exceptions(), options.thorough)
             print(text, flush=True)
-            good &= fine
+            good &= turned
             lines += [vars(claim) | {"chapter": path.stem} for claim in found["claims"]]
-    if asked.json:
-        asked.json.write_text("".join(json.dumps(line, default=sorted) + "\n" for line in lines))
+    if options.json:
+        options.json.write_text("".join(json.dumps(line, default=sorted) + "\n" for line in lines))
     return 0 if good else 1
 
 
