@@ -3,7 +3,8 @@ PYTHON ?= python3
 CONSTRAINTS ?= -c constraints.txt
 BIN := .venv/bin
 STAMP := .venv/.installed
-# One worker per processor, up to four; an idle worker takes tests over from a busy one.
+TYPES := $(BIN)/basedpyright --pythonpath $(BIN)/python
+# One test worker per processor, at most four; an idle worker takes over tests from a busy one.
 PYTEST := $(BIN)/python -m pytest -q -n logical --maxprocesses 4 --dist worksteal
 
 # A mirror of the data sets beside the checkout is used where there is one.
@@ -25,12 +26,18 @@ pdf: book               ## the built book as one PDF, by Debian's chromium, two 
 lint: $(STAMP)          ## ruff and basedpyright
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/basedpyright --pythonpath $(BIN)/python
+	@$(TYPES)
 
-test: lint              ## lint, types, doctests, and the tests that run on every commit
-	@$(PYTEST)
+# Types are checked while the tests run; type errors are printed after pytest's result.
+test: $(STAMP)          ## lint, types, doctests, and the tests that run on every commit
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@mkdir -p _build; $(TYPES) >_build/types.log 2>&1 & types=$$!; \
+		$(PYTEST); tests=$$?; \
+		wait $$types || { cat _build/types.log; exit 1; }; \
+		exit $$tests
 
-nightly: lint           ## every chapter anew, all tests with new random examples, coverage, and perturbed checks
+nightly: lint           ## every chapter from scratch, all tests in random order with new examples, coverage, and make perturb
 	@$(BIN)/preflearn build --force
 	@HYPOTHESIS_PROFILE=nightly PREFLEARN_VISIT=all $(PYTEST) -m '' -p randomly --cov
 	@$(MAKE) --no-print-directory perturb
@@ -38,7 +45,7 @@ nightly: lint           ## every chapter anew, all tests with new random example
 perturb: $(STAMP)       ## whether each check of the book can fail, a quarter of an hour
 	@PREFLEARN_QUIET=1 $(BIN)/python -m tests.perturb --jobs 2
 
-report: $(STAMP)        ## sizes, lengths of chapters, and numbers in prose that no output shows
+report: $(STAMP)        ## code size, chapter and page lengths, and numbers in prose that no output shows
 	@$(BIN)/python tools/report.py
 
 bench: $(STAMP)         ## speed against reference implementations, one table for each script
@@ -56,7 +63,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/pip || $(PYTHON) -m venv .venv 2>/dev/null || { \
 		rm -rf .venv && $(PYTHON) -m venv --without-pip .venv && \
 		$(PYTHON) -m pip --python .venv/bin/python install --quiet pip; }
-	@$(BIN)/python -m pip install --quiet --editable '.[book,test,cluster]' $(CONSTRAINTS)
+	@$(BIN)/python -m pip install --quiet --no-compile --editable '.[book,test,cluster]' $(CONSTRAINTS)
 	@echo "Compiling loops for this machine (a minute, once) ..."
 	@PREFLEARN_QUIET=1 $(BIN)/python tests/warm.py
 	@touch $@
