@@ -12,6 +12,9 @@ ifneq ($(wildcard ../shared/datasets),)
 export PREFLEARN_DATA ?= $(abspath ../shared/datasets)
 endif
 
+# Without saved bytecode each of some hundred processes would compile the libraries again, for seconds.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: book full pdf test lint nightly perturb report bench open clean
 
 book: $(STAMP)          ## the whole book, quick profile, into _build/html

@@ -44,7 +44,7 @@ class Chapter:
             text = next(iter(str(error).splitlines()), type(error).__name__)
             raise ValueError(f"{self.path.name} is not a notebook: {text}") from None
 
-    @property
+    @cached_property
     def code(self) -> str:
         """A digest of the code cells: of their sources, in order, but for imports at their top level."""
         cells = [cell["source"] for cell in self.notebook["cells"] if cell["cell_type"] == "code"]

@@ -16,6 +16,7 @@ import re
 import sys
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from importlib.metadata import requires, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from bookrunner.parameters import is_plain, require, running_shell, show
 
 if TYPE_CHECKING:
     import pandas as pd
+    from jinja2 import Environment
 
 
 PACKAGES = ("preflearn", "studies", "bookrunner")  # our own
@@ -43,14 +45,19 @@ def note_read(name: str, content: str | None) -> None:
     _READ[name] = content
 
 
-def filled(template: str, **values: Any) -> str:
-    """One of our templates with what it names; a kernel's page depends on its text."""
+@cache
+def _templates() -> Environment:
+    """The environment of our templates, which compiles each of them once."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
+    return Environment(loader=PackageLoader("bookrunner"), undefined=StrictUndefined)
+
+
+def filled(template: str, **values: Any) -> str:
+    """Render one of our templates, and note it as read."""
     name = f"bookrunner/templates/{template}"
     note_read(f"module {name}", digest((_SOURCE / name).read_bytes()))
-    loader = PackageLoader("bookrunner")
-    return Environment(loader=loader, undefined=StrictUndefined).get_template(template).render(values)
+    return _templates().get_template(template).render(values)
 
 
 def for_both_themes(svg: str, narrow: str = "") -> str:
