@@ -209,6 +209,15 @@ def test_two_items():
         AnKerRank(orientation="both").fit(X, [2, 1])
 
 
+@pytest.mark.parametrize("orientation", ["both", "antisymmetric"])
+@pytest.mark.parametrize("n", [3, 4, 5])
+def test_few_items_in_order_of_one_feature_are_ranked_in_that_order(n, orientation):
+    X = np.column_stack([np.linspace(0, 1, n), np.full(n, 0.5)])
+    rank = np.arange(n, 0, -1)
+    model = AnKerRank(1.0, orientation=orientation).fit(X, rank)
+    assert model.rank(X).tolist() == rank.tolist()
+
+
 def test_coins_do_not_all_fall_on_one_side():
     for seed in range(8):
         model = AnKerRank(1.0, loss="squared", random_state=seed).fit([[0.0], [0.4], [1.0]], [3, 2, 1])

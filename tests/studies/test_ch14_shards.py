@@ -32,14 +32,24 @@ def scores_of_one_process(model, matches, y):
     return np.array(now).reshape(-1, 2)
 
 
-def exchange(model, matches, y, owner, every, turns):
+def season_of_line_ups(n=120, seed=1):
+    """Return matches of two against two among ten players; each side may have players of both divisions."""
+    rng = np.random.default_rng(seed)
+    design = np.zeros((n, 10))
+    for row in design:
+        row[rng.permutation(10)[:4]] = [1, 1, -1, -1]
+    return Matches(design, np.sort(rng.random(n)), [f"p{k}" for k in range(10)]), rng.choice([-1, 1], n)
+
+
+def exchange(model, matches, y, owner, every, turns, rate=1.0):
     """Exchange moments between shards in this process; return scores, residual and the last messages."""
     rows = [np.flatnonzero(abs(matches.design) @ (owner == me)) for me in np.unique(owner)]
     shards = [Shard(model, matches[r], y[r], owner, me) for me, r in enumerate(rows)]
     for _ in range(turns):
         post = {(a, b): shards[a].outbox(b) for a in range(len(shards)) for b in range(len(shards)) if a != b}
         for me, shard in enumerate(shards):
-            residual = shard.turn({a: sent for (a, b), sent in post.items() if b == me}, every)
+            inbox = {a: sent for (a, b), sent in post.items() if b == me}
+            residual = shard.turn(inbox, every, rate)
     found = {name: told for shard in shards for name, told in shard.scores(matches.time[-1]).items()}
     return np.array([found[name] for name in matches.features]), residual, post
 
@@ -63,6 +73,15 @@ def test_shards_find_the_fixed_point_of_one_process(model, every):
     assert {side.shape for side in messages.values()} == {(crossing, 2)}
     isolated, _, _ = exchange(MODELS[model], matches, y, OWNER, 100, 1)
     assert np.abs(isolated - expected).max() > 1e-3  # the messages matter
+
+
+@pytest.mark.parametrize(("model", "every"), [("ep", 1), ("kl", 3)])
+def test_shards_with_line_ups_of_both_divisions_and_smaller_steps_find_the_same_fixed_point(model, every):
+    matches, y = season_of_line_ups()
+    expected = scores_of_one_process(MODELS[model], matches, y)
+    found, residual, _ = exchange(MODELS[model], matches, y, OWNER, every, 400, rate=0.5)
+    assert residual < 1e-8
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore:2 groups never meet")

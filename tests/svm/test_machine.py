@@ -112,9 +112,6 @@ COMPARING += [LogisticCompare(1e-3, "rbf", n_components=40, random_state=0)]
 PROBLEM = noisy_comparisons(8, m=90, n=40, noise=0.1)
 
 
-PROBLEM = noisy_comparisons(8, m=90, n=40, noise=0.1)
-
-
 @pytest.mark.parametrize("machine", COMPARING, ids=repr)
 def test_a_fitted_model_survives_new_parameters_and_pickling(machine):
     pairs, y = PROBLEM
