@@ -15,7 +15,15 @@ from bookrunner.project import Chapter, Project
 from bookrunner.records import filled
 from bookrunner.render import published, render, repository
 from bookrunner.tasks import Outcome, duration, run_tasks, task_of
-from bookrunner.witness import broken_witnesses, new_records, records_of, summary, to_run_again, write_records
+from bookrunner.witness import (
+    broken_witnesses,
+    new_records,
+    recomputed_rows,
+    records_of,
+    summary,
+    to_run_again,
+    write_records,
+)
 
 
 def build_book(
@@ -108,12 +116,14 @@ def collect(project: Project, state: State) -> list[str]:
     checked, problems = match_checks(state.ledger, shown)
     broken, again = dict[str, list[str]](), dict[str, list[str]]()
     recorded = dict[str, Mapping[str, Any]]()
+    recomputed = dict[str, tuple[int, int]]()
     for name, executed in shown.items():
         records = records_of(project.recorded, name)
         recorded |= {record: kept.header for record, kept in records.items()}
         if not executed.run["parameters"]:  # a run with the chapter's own is a witness
             broken |= broken_witnesses(records, executed)
             again |= to_run_again(records, project.chapter(name), state)
+            recomputed |= recomputed_rows(records, executed)
     print(filled("warnings.txt", shown=shown, again=again), end="")
     url, front = repository(project), project.book / "index.md"
     waiting = [chapter for chapter in project.chapters if chapter.name not in shown]
@@ -123,7 +133,7 @@ def collect(project: Project, state: State) -> list[str]:
         for name in parts(chapter.name, chapter.notebook["cells"])
     }
     for notebook in shown.values():
-        pages |= {f"{name}.ipynb": text for name, text in notebook.pages(url, broken).items()}
+        pages |= {f"{name}.ipynb": text for name, text in notebook.pages(url, broken, recomputed).items()}
     commit = _git(project, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
     pages |= collected(checked, shown, broken, again, recorded, commit, published(url))
     pages |= figures(front.read_text("utf-8") if front.is_file() else "", shown)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -144,7 +144,12 @@ class Executed:
         asked = (name.partition(" ") for name in self.provenance["read"])
         return [dataset for kind, _, dataset in asked if kind == "dataset"]
 
-    def pages(self, repository: str = "", broken: Collection[str] = ()) -> dict[str, str]:
+    def pages(
+        self,
+        repository: str = "",
+        broken: Collection[str] = (),
+        recomputed: Mapping[str, tuple[int, int]] | None = None,
+    ) -> dict[str, str]:
         """The notebook as the book shows it, as JSON texts that depend on its content alone, by their names.
 
         The machinery is left out: our machine-readable outputs, times of execution, the injected
@@ -155,6 +160,8 @@ class Executed:
         that contradict the ledger stay where they are, and so do those that rest on a record among `broken`,
         whose witness no longer comes out; a warning names these records.
         What is tagged as an appendix has a page of its own, and each of the two leads to the other.
+        The last sentences of a page state how many of its verdicts this run computed, and how many rows of
+        the records that the others use; `recomputed` has the latter, as `recomputed_rows` returns them.
         """
         kept = ("kernelspec", "language_info")
         metadata = {key: value for key, value in self.notebook["metadata"].items() if key in kept}
@@ -165,6 +172,7 @@ class Executed:
             about = {"chapter": chapter, "is_main": name == chapter, "titles": titles}
             text, shown = filled("appendix.md", **about), self._page_cells(cells, broken)
             shown.insert(len(shown) if name == chapter else 0, _markdown("appendix", text))
+            shown.append(_markdown("computed", _computed_here(cells, recomputed or {})))
             shown = [cell for cell in shown if cell["source"]]
             page = {"cells": [first, *shown], "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
             pages[name] = json.dumps(page, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
@@ -202,6 +210,21 @@ class Executed:
         if text := folded():
             cells.append(_markdown("last", text))
         return _ended(cells)
+
+
+def _computed_here(cells: list[dict[str, Any]], recomputed: Mapping[str, tuple[int, int]]) -> str:
+    """State how many verdicts of a page its run computed, and how many rows of the records in use."""
+    checks = Executed({"cells": cells}).checks
+    recorded = [check for check in checks if "recorded" in check]
+    used = recomputed.keys() & {check.get("record") for check in recorded}
+    return filled(
+        "computed.md",
+        n_verdicts=len(checks),
+        n_recorded=len(recorded),
+        dates=sorted({check["recorded"] for check in recorded}),
+        n_recomputed=sum(recomputed[record][0] for record in used),
+        n_rows=sum(recomputed[record][1] for record in used),
+    )
 
 
 def _ended(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -155,6 +155,21 @@ def broken_witnesses(records: Mapping[str, Record], quick: Executed) -> dict[str
     return broken
 
 
+def recomputed_rows(records: Mapping[str, Record], quick: Executed) -> dict[str, tuple[int, int]]:
+    """Count the rows of each record that a quick run computed again, and all rows, by name of the record.
+
+    A record without keys has no row in common with the quick run, which is compared with its own table.
+    """
+    counts = {}
+    for name, kept in records.items():
+        payload = quick.records.get(name, {})
+        keys = payload.get("keys")
+        recorded = _rows(kept.table, keys)
+        again = _rows(payload["csv"], keys).keys() & recorded.keys() if keys else ()
+        counts[name] = (len(again), len(recorded))
+    return counts
+
+
 def to_run_again(records: Mapping[str, Record], chapter: Chapter, state: State) -> dict[str, list[str]]:
     """What changed since the records of a chapter were made: its code cells, or data; by name of a record.
 

@@ -117,7 +117,9 @@ def executed_of(*cells):
 
 
 def page_of(*cells, broken=()):
-    return json.loads(executed_of(*cells).pages(broken=broken)["01_x"])["cells"][1:]
+    """Return the cells of a page between the installation and the statement of what was computed."""
+    page = json.loads(executed_of(*cells).pages(broken=broken)["01_x"])["cells"]
+    return [cell for cell in page[1:] if cell.get("id") != "computed"]
 
 
 def shown_data(bundle):
@@ -227,6 +229,27 @@ def test_sections_of_the_appendix_have_a_page_of_their_own():
         assert part not in elsewhere
     assert more.index("More.") < more.index("check(2)")
     assert list(executed_of(text("# T")).pages()) == ["01_x"]
+
+
+def computed_here(*cells, recomputed=None):
+    (*_, last) = json.loads(executed_of(*cells).pages(recomputed=recomputed)["01_x"])["cells"]
+    assert last["id"] == "computed"
+    return last["source"]
+
+
+def test_a_page_states_how_many_of_its_verdicts_this_build_computed():
+    fresh, old = badge("P1-01"), badge("P1-02", recorded="2026-11-01", record="01_x_runs")
+    assert "all 2 verdicts" in computed_here(code("check(1)", fresh, fresh))
+    mixed = code("check(2)", fresh, old, old)
+    assert "1 of the 3 verdicts" in computed_here(mixed)
+    assert "2026-11-01" in computed_here(mixed)
+    assert "smaller run" in computed_here(mixed, recomputed={"01_x_runs": (0, 5)})
+    rows = {"01_x_runs": (12, 3400), "01_x_unused": (1, 1)}
+    assert re.search(r"3,400 rows.* 12 again", computed_here(mixed, recomputed=rows))
+
+
+def test_a_page_without_verdicts_states_nothing_about_them():
+    assert page_of(text("# T")) == json.loads(executed_of(text("# T")).pages()["01_x"])["cells"][1:]
 
 
 def test_a_drawing_adapts_to_dark_pages_and_keeps_the_colors_of_data():

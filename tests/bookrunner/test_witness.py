@@ -2,6 +2,7 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 from slips import ROOT, SLIPS, slip
@@ -9,7 +10,7 @@ from toy_project import ONE_CLAIM, changed, live_in, register, write_checkout
 
 from bookrunner import keys
 from bookrunner.command import main
-from bookrunner.witness import moves, records_of
+from bookrunner.witness import Record, moves, recomputed_rows, records_of
 
 CHAPTER = """\
 import pandas as pd
@@ -189,6 +190,15 @@ COMPARED = {"keys": ["a"], "rtol": 1e-6, "atol": 1e-9, "timings": ["s"]}
 )
 def test_rows_are_found_by_keys_and_cells_compared_with_the_tolerance(before, now, found):
     assert moves(COMPARED | {"csv": now}, before, subset=True) == found
+
+
+def test_rows_that_a_quick_run_computes_again_are_counted():
+    table = "p,x\n1,0.1\n2,0.2\n3,0.3\n"
+    records = {"01_x_runs": Record({}, table, None), "01_x_mean": Record({}, table, table)}
+    keyed = {"keys": ["p"], "csv": "p,x\n2,0.2\n7,1\n"}
+    quick = SimpleNamespace(records={"01_x_runs": keyed, "01_x_mean": keyed | {"keys": None}})
+    assert recomputed_rows(records, quick) == {"01_x_runs": (1, 3), "01_x_mean": (0, 3)}
+    assert recomputed_rows(records, SimpleNamespace(records={})) == {"01_x_runs": (0, 3), "01_x_mean": (0, 3)}
 
 
 def test_tables_without_keys_are_compared_row_by_row():
