@@ -127,7 +127,7 @@ def _sweep(chapter: str, parameters: Any, jobs: Any, scheduler: Any, file: Any, 
     """
     from bookrunner.files import read_yaml
     from bookrunner.records import filled
-    from bookrunner.sweep import run_sweep
+    from bookrunner.sweep import run_sweep, summary_of_points
 
     grid: Any = read_yaml(file) if file else _named(parameters)
     if not grid or (file and parameters) or not isinstance(grid, dict | list):
@@ -135,7 +135,7 @@ def _sweep(chapter: str, parameters: Any, jobs: Any, scheduler: Any, file: Any, 
     if jobs is not None and scheduler is not None:
         raise ValueError("--jobs is for this machine and --scheduler for a cluster; expected one of them")
     table, outcomes = run_sweep(find_project(), chapter, grid, jobs=jobs, scheduler=scheduler, **options)
-    print(filled("sweep.txt", outcomes=outcomes, table=table))
+    print(filled("sweep.txt", outcomes=outcomes, table=table, **summary_of_points(table, outcomes)))
     return int(any(outcome.status == "failed" for outcome in outcomes))
 
 

@@ -250,6 +250,37 @@ def _columns(
     return pd.DataFrame(rows, columns=["table", "column", "meaning", "timing"])
 
 
+def summary_of_points(table: Path, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Summarize a sweep for the terminal: its recorded numbers, and verdicts that contradict the claims list.
+
+    Parameters
+    ----------
+    table : Path
+        The table of `run_sweep`, a row for each point.
+    outcomes : list of Outcome
+
+    Returns
+    -------
+    dict
+        "numbers": name, median, smallest value, largest value and meaning of each recorded number.
+        "contradictions": by claim, the number of points at which the computed verdict differs from the
+        written one, and the meaning of the column. "verdicts": the number of computed verdicts.
+    """
+    columns = pd.read_csv(table.with_suffix(".columns.csv"), keep_default_na=False)
+    of_points = columns[columns["table"] == ""]
+    meanings = dict(zip(of_points["column"], of_points["meaning"], strict=True))
+    recorded = pd.read_csv(table).select_dtypes("number").dropna(axis="columns", how="all")
+    recorded = recorded[[name for name in recorded if "." in name]]
+    spread = {name: (column.median(), column.min(), column.max()) for name, column in recorded.items()}
+    checks = [check for outcome in outcomes if outcome.executed for check in outcome.executed.checks]
+    contradicting = [check["id"] for check in checks if not check["agrees"]]
+    return {
+        "numbers": [(name, *values, meanings[str(name)]) for name, values in spread.items()],
+        "contradictions": {claim: (contradicting.count(claim), meanings[claim]) for claim in contradicting},
+        "verdicts": len(checks),
+    }
+
+
 def swept(chapter_name: str, name: str, grid: Grid) -> pd.DataFrame:
     """What all points of a finished sweep of this project recorded under a name with several rows.
 

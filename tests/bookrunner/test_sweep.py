@@ -2,6 +2,7 @@ import csv
 import io
 import json
 import os
+import re
 import shlex
 import signal
 import sys
@@ -212,6 +213,18 @@ def test_tables_of_several_rows_are_stacked_and_explained(tmp_path, in_process):
         [row | {"time_s": 0} for row in rows_of(path.with_suffix(".runs.csv"))] for path in (table, serial)
     ]
     assert untimed[0] == untimed[1]
+
+
+def test_a_sweep_prints_its_numbers_and_the_verdicts_that_contradict(
+    tmp_path, in_process, monkeypatch, capsys
+):
+    monkeypatch.chdir(write_project(tmp_path, ONE_CLAIM, first=POINT).root)
+    assert main(["sweep", "first", "-p", "seed", "0,1,3"]) == 0
+    printed = capsys.readouterr().out
+    assert "fit.loss: 0.1 (0 to 0.3), loss" in printed
+    assert re.search("P1-01 .* 2 points", printed)
+    assert main(["sweep", "first", "-p", "seed", "0"]) == 0
+    assert "all 1 agree" in capsys.readouterr().out
 
 
 COLLIDES = """\
