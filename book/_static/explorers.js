@@ -440,7 +440,7 @@
       curves: names and values have a line below it (`legend`) or a place beside it, and the axes' numbers are
       out of reach of a mark on the axis. */
   function plot(parent, name, height, margins) {
-    const pad = { left: 52, right: 14, top: 24, bottom: 46, ...margins };
+    const pad = { left: 52, right: 14, top: 28, bottom: 46, ...margins };
     const width = 340, id = `explorer-clip-${clips++}`;
     const root = make("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": name }, parent);
     const [right, bottom] = [width - pad.right, height - pad.bottom];
@@ -1176,7 +1176,7 @@
     button(loads, "Counterexample", () => load(example()));
     const against = loads.lastElementChild;
     const row = panels(box), first = make("div", {}, row), second = make("div", {}, row);
-    const line = plot(first, "The differences a − b of the pairs", 124, { top: 28 });
+    const line = plot(first, "The differences a − b of the pairs", 124);
     const square = plot(first, "The pairs (a, b) in the unit square", 348);
     square.root.setAttribute("role", "group");  // it holds what can be moved
     const fill = table(second, "Degrees of analogy between the pairs, rounded; the verdict is exact"), say = sentence(second);
