@@ -6,9 +6,7 @@ import shutil
 import subprocess
 import sys
 
-import pytest
-
-from preflearn import compiled
+from preflearn import compiled, source_digest
 
 LOOPS = """
 from preflearn.{} import Point
@@ -51,12 +49,13 @@ KILL_BEFORE_SAVING = "import os; IndexDataCacheFile._save_data = lambda *_: os._
 
 
 class Package:
-    """A small package named preflearn: the module `compiled`, and a module of compiled functions."""
+    """A small package named preflearn: our modules for compilation, and a module of compiled functions."""
 
     def __init__(self, folder):
         self.folder, self.path = folder, folder / "preflearn"
         self.path.mkdir()
         shutil.copy(compiled.__file__, self.path)
+        shutil.copy(source_digest.__file__, self.path)
         (self.path / "__init__.py").touch()
 
     def write(self, points, added):
@@ -118,80 +117,6 @@ def test_without_compilation_functions_stay_those_of_python():
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
     done = subprocess.run([sys.executable, "-c", PLAIN], env=environment, capture_output=True, text=True)
     assert done.stdout == "[0.5]\n", done.stderr
-
-
-# ---- What an entry of the cache depends on
-
-FILE = '''
-"""Doc."""
-def check(x):
-    if x > 2:
-        raise ValueError("too large" + f"{x} is 7")
-@njit
-def loop(x):
-    """Adds."""
-    if x < 0:
-        raise ValueError("less than nothing")
-    return x + 1
-options = {"error_model": "numpy"}
-WORDS = len("six words".split())
-'''
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "same"),
-    [
-        ("def check", "# why\n\ndef check", True),
-        ("Doc.", "Documentation.", True),
-        ("Adds.", "Adds one.", True),
-        ("too large", "far too large", True),
-        ("{x} is 7", "{x!r} was 8", True),
-        ("six words", "seven words", False),  # a loop may use the number
-        ("x > 2", "x >= 2", False),
-        ("x + 1", "x - 1", False),
-        ("less than nothing", "less than none", False),  # a message of compiled code
-        ("numpy", "python", False),
-    ],
-)
-def test_a_file_stands_for_its_code_without_comments_and_messages(tmp_path, before, after, same):
-    assert before in FILE
-    (tmp_path / "one.py").write_text(FILE)
-    (tmp_path / "other.py").write_text(FILE.replace(before, after))
-    one, other = (compiled._stamp(tmp_path / name) for name in ("one.py", "other.py"))
-    assert (one == other) == same
-
-
-def test_a_file_stands_for_the_files_that_it_imports(tmp_path, monkeypatch):
-    monkeypatch.setattr(compiled, "_SOURCE", tmp_path)
-    folder = tmp_path / "preflearn"
-    (folder / "inner").mkdir(parents=True)
-    imports = {
-        "loops": "from preflearn.direct import a",
-        "direct": "from preflearn import indirect",
-        "indirect": "from preflearn.inner import b",
-        "inner/__init__": "x = 0",
-        "inner/b": "x = 0",
-        "unrelated": "from preflearn import loops",
-    }
-    for name, text in imports.items():
-        (folder / f"{name}.py").write_text(text)
-
-    def stamp():
-        compiled._stamp.cache_clear()
-        compiled._looked_up.cache_clear()
-        return compiled._stamp(folder / "loops.py")
-
-    before = stamp()
-    for path in folder.rglob("*.py"):
-        os.utime(path, (1, 1))
-    (folder / "unrelated.py").write_text("x = 1")
-    assert stamp() == before
-    for name in set(imports) - {"unrelated"}:
-        path = folder / f"{name}.py"
-        text = path.read_text()
-        path.write_text(f"{text}\ny = 1")
-        assert stamp() != before
-        path.write_text(text)
 
 
 def test_a_function_written_in_a_notebook_cell_is_compiled():

@@ -15,6 +15,7 @@ from bookrunner.ledger import load_ledger
 from bookrunner.outputs import Executed
 from bookrunner.project import Chapter, Project
 from bookrunner.records import PACKAGES, main_versions, project_file
+from preflearn.source_digest import module_digest
 
 
 class State:
@@ -29,13 +30,14 @@ class State:
         self._project, self.root = project, str(project.root)
         self.ledger = load_ledger(project.book / "claims.yml")
         source = Path(__file__).parents[1]
+        self._sources: dict[str, bytes] = {}
         self._known: dict[str, str | None] = {}
         self._known |= {f"version {name}": number for name, number in main_versions().items()}
         self._known |= {f"claim {claim.id}": claim.shown for claim in self.ledger.values()}
         # Read at once: a kernel imports what an editor may change before the run ends.
         for path in (path for name in PACKAGES for path in (source / name).rglob("*")):
             if path.suffix in (".py", ".html"):
-                self._known[f"module {path.relative_to(source).as_posix()}"] = digest(path.read_bytes())
+                self._sources[path.relative_to(source).as_posix()] = path.read_bytes()
 
     def __getitem__(self, name: str) -> str | None:
         if name not in self._known:
@@ -43,6 +45,15 @@ class State:
             find = getattr(self, f"_{kind}", None)
             self._known[name] = find(what) if find else None
         return self._known[name]
+
+    def _module(self, name: str) -> str | None:
+        content = self._sources.get(name)
+        if content is None:
+            return None
+        if name.endswith(".py"):
+            with suppress(SyntaxError):  # someone is editing the file
+                return module_digest(content)
+        return digest(content)
 
     def _notebook(self, chapter: str) -> str:
         """Of what makes the page: sources and metadata, not outputs."""

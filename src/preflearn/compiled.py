@@ -1,7 +1,5 @@
 """Compilation of hot loops, with a cache on disk where a folder for it can be written."""
 
-import ast
-import hashlib
 import inspect
 import os
 import sys
@@ -21,7 +19,8 @@ from numba.core.ccallback import CFunc
 from numba.core.sigutils import normalize_signature
 from numba.core.typing.templates import infer_global
 
-_SOURCE = Path(__file__).parents[1]
+from preflearn.source_digest import function_digest
+
 _jit: Any = numba.njit  # whose options are typed one by one
 _SUMS = {"reassoc", "contract", "nsz", "nnan"}
 
@@ -63,7 +62,7 @@ njit_part_sums = partial(njit_part, fastmath=_SUMS)
 
 
 class _Cache(FunctionCache):
-    """The cache of a compiled function, which holds as long as the contents of what it is compiled from.
+    """The cache of a compiled function, valid as long as the function and what it calls stay the same.
 
     numba compares the file of the function only, by its time: it would keep old code of functions that are
     called from other files, and forget all after a new checkout. The version is compared before anything is
@@ -74,7 +73,7 @@ class _Cache(FunctionCache):
         """What was kept for these types, or None; contents are looked up now, and not at import."""
         file, source = self._cache_file, Path(inspect.getfile(self._py_func))
         if source.exists():  # not a cell of a notebook, whose text numba compares itself
-            stamp = file._source_stamp = _stamp(source)
+            stamp = file._source_stamp = function_digest(source, self._py_func.__qualname__)
             file._version = f"{numba.__version__} {self._py_func.__module__} {stamp}"
         return super().load_overload(sig, target_context)
 
@@ -84,40 +83,6 @@ class _Cache(FunctionCache):
             for older in Path(self._cache_path).glob(f"{self._impl.filename_base}.*.nbc"):
                 older.unlink(missing_ok=True)
         super().save_overload(sig, data)
-
-
-@cache
-def _stamp(file: Path) -> str:
-    """Digest of the code in a file and in all files of our packages that it imports, directly or not."""
-    seen, waiting = set(), [file]
-    while waiting:  # a file is looked up once
-        if (path := waiting.pop()) not in seen:
-            seen.add(path)
-            waiting.extend(_looked_up(path)[1])
-    contents = " ".join(_looked_up(path)[0] for path in sorted(seen))
-    return hashlib.sha256(contents.encode()).hexdigest()
-
-
-@cache
-def _looked_up(file: Path) -> tuple[str, tuple[Path, ...]]:
-    """The digest of the code in a file, and the files of our packages that it names in its imports.
-
-    Comments, docstrings and what is raised say nothing to a compiler, but for what compiled functions raise.
-    """
-    tree, found, inside = ast.parse(file.read_bytes()), list[Path](), set[ast.AST]()
-    for node in ast.walk(tree):  # from the outside in
-        match node:
-            case ast.FunctionDef() if any("njit" in ast.dump(one) for one in node.decorator_list):
-                inside.update(ast.walk(node))
-            case ast.ImportFrom(module=str(module)) if module.startswith(("preflearn", "studies")):
-                folder = _SOURCE.joinpath(*module.split("."))
-                found += [folder.with_suffix(".py"), folder / "__init__.py"]
-                found += [folder / f"{alias.name}.py" for alias in node.names]
-            case ast.Expr(value=ast.Constant() as said):  # a docstring
-                said.value = ""
-            case ast.Raise() if node not in inside:
-                node.exc = None
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest(), tuple(path for path in found if path.exists())
 
 
 @cache

@@ -132,6 +132,8 @@ PUBLISHED, RECORDED = "data/published/P1_", "data/recorded/02_other_"
         (f"{RECORDED}fit.csv", "", "a\n3\n", [f"table {RECORDED}fit.csv"]),
         ("../mirror/toy/a.txt", "", "other", ["data toy/a.txt"]),
         (METRICS, "return ", "return -", ["module preflearn/metrics.py"]),
+        (METRICS, "return ", "return return ", ["module preflearn/metrics.py"]),  # someone is editing it
+        (METRICS, "import numpy as np", "import numpy as np  # a comment", []),
         ("src/bookrunner/command.py", "return ", "return -", []),
         (BADGE, "claim", "claims", ["module bookrunner/templates/badge.html"]),
         ("src/preflearn/svm/__init__.py", "import", " import", []),  # never imported
