@@ -57,8 +57,9 @@ def test_a_page_shows_the_chapter_without_the_machinery(project):
     assert "pip install" in sources[0]
     assert page["cells"][0]["metadata"]["tags"] == ["remove-cell"]
     assert "profile = 'full'" in sources[3]
-    assert [output["output_type"] for output in page["cells"][-2]["outputs"]] == ["stream"]
-    assert 'id="check-P1-01"' in sources[-1]
+    assert [output["output_type"] for output in page["cells"][-3]["outputs"]] == ["stream"]
+    assert 'id="check-P1-01"' in sources[-2]
+    assert "all 2 verdicts" in sources[-1]
 
 
 def test_pages_that_did_not_change_are_not_touched_and_others_are_deleted(project):
