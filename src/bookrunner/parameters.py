@@ -224,3 +224,41 @@ def check_profile(profile: str, chapter: str = "") -> None:
         check_names(given, known)
         for name in given:  # such as a seed, with which each run would be another
             require(given[name] is not None or known[name] is None, None, name, f"one like {known[name]!r}")
+
+
+def check_range(name: str, value: Any, least: float, most: float) -> None:
+    """Raise ValueError unless a chapter's parameter, or each entry of a list, lies in its range.
+
+    A chapter calls it for each of its parameters, after `check_profile`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter, for messages.
+    value : int, float, or list of these
+        Value to check.
+    least, most : int or float
+        Bounds of the range; if both are integers, the value must be an integer too.
+
+    Raises
+    ------
+    ValueError
+        If a value is outside of the range or not a number, or the list is empty.
+
+    Examples
+    --------
+    >>> check_range("n_pairs", 40, 4, 400)
+    >>> check_range("n_pairs", 2, 4, 400)
+    Traceback (most recent call last):
+        ...
+    ValueError: n_pairs is 2; expected an integer from 4 to 400
+    """
+    if isinstance(value, list | tuple):
+        require(len(value) > 0, value, name, "at least one value")
+        for position, entry in enumerate(value):
+            check_range(f"{name}[{position}]", entry, least, most)
+        return
+    integers = isinstance(least, int) and isinstance(most, int)
+    kinds, words = (int, "an integer") if integers else ((int, float), "a number")
+    good = isinstance(value, kinds) and not isinstance(value, bool) and least <= value <= most
+    require(good, value, name, f"{words} from {least:,} to {most:,}")

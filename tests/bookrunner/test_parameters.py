@@ -12,7 +12,7 @@ from papermill.exceptions import PapermillExecutionError
 from toy_project import PARAMETERS, write_notebook
 
 from bookrunner import parameters
-from bookrunner.parameters import check_profile, grid_values, typed
+from bookrunner.parameters import check_profile, check_range, grid_values, typed
 
 
 @pytest.mark.parametrize(
@@ -141,3 +141,25 @@ except ModuleNotFoundError as error:
     print(error)"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert re.search(r"\[book\]", done.stdout), done
+
+
+@pytest.mark.parametrize(("value", "least", "most"), [(4, 4, 4), (1, 0.5, 2.0), ([0.5, 1], 0.5, 1.0)])
+def test_a_parameter_in_its_range_is_accepted(value, least, most):
+    check_range("n", value, least, most)
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [
+        (3, "n is 3"),
+        (True, "n is True"),
+        (4.0, "n is 4.0"),
+        ("5", "n is '5'"),
+        ([5, 9], r"n\[1\] is 9"),
+        ([], "n"),
+    ],
+)
+def test_a_parameter_outside_its_range_is_named_with_the_range(value, named):
+    with pytest.raises(ValueError, match=named) as caught:
+        check_range("n", value, 4, 8)
+    assert value == [] or "from 4 to 8" in str(caught.value)
