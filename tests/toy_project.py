@@ -142,7 +142,7 @@ def live_in(project: Project, monkeypatch) -> None:
 def register(project: Project, content: bytes, url: str) -> None:
     """Write the only line of the register: the file toy/a.txt."""
     text = f"toy,a.txt,{url},{sha256(content)},{len(content)},free,none\n"
-    header = "dataset,file,url,sha256,bytes,licence,citation\n"
+    header = "dataset,file,urls,sha256,bytes,licence,citation\n"
     (project.root / "data/registry.csv").write_text(header + text)
 
 

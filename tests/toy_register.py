@@ -29,8 +29,9 @@ class Toy:
         monkeypatch.setenv("PREFLEARN_OFFLINE", "1")
 
     def add(self, dataset, file, content, *, at="mirror", known=True, url="http://127.0.0.1:9/none"):
-        """Register a file and put it into the mirror, the cache, or nowhere (None)."""
-        row = {"dataset": dataset, "file": file, "url": url, "licence": "toy licence", "citation": "Toy 2000"}
+        """Register a file, with addresses separated by spaces; put it into a folder, or nowhere (None)."""
+        row = {"dataset": dataset, "file": file, "urls": url, "licence": "toy licence"}
+        row |= {"citation": "Toy 2000", "seen": "2000-01-01"}
         row["sha256"], row["bytes"] = (sha256(content), str(len(content))) if known else ("", "")
         self.rows.append(row)
         return self.put(dataset, file, content, at) if at else None
@@ -54,16 +55,22 @@ def sha256(content):
 
 
 @contextmanager
-def server(content=b"", status=200, promised=None, headers=None, body=None):
+def server(content=b"", status=200, promised=None, headers=None, body=None, answers=()):
     """Serve bytes at every path; yield the address and the list of requested paths.
 
     Without `headers`, the answer has a content length; `body` writes the answer to a stream itself.
+    `answers`, pairs of a status and headers, come first, one for each request, without content.
     """
-    asked = []
+    asked, first = [], iter(answers)
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             asked.append(self.path)
+            if (early := next(first, None)) is not None:
+                self.send_response(early[0])
+                for name, value in early[1].items():
+                    self.send_header(name, value)
+                return self.end_headers()
             self.send_response(status)
             promise = {"Content-Length": str(promised or len(content))}
             for name, value in (promise if headers is None else headers).items():
@@ -71,6 +78,7 @@ def server(content=b"", status=200, promised=None, headers=None, body=None):
             self.end_headers()
             with suppress(ConnectionError):  # the client may have closed the connection
                 body(self.wfile) if body else self.wfile.write(content)
+            return None
 
         def log_message(self, *_):
             """Keep the output of the tests clean."""

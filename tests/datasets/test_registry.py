@@ -15,15 +15,17 @@ def test_each_registered_file_has_an_address_a_licence_a_citation_and_a_hash():
     entries = registry.registered_files()
     assert len({(entry.dataset, entry.file) for entry in entries}) == len(entries)
     for entry in entries:
-        assert re.match(r"https?://", entry.url)
+        assert all(re.match(r"https?://", url) for url in entry.urls.split())
         assert entry.licence
         assert entry.citation
         assert entry.url.endswith(f"/{entry.file}")
         if entry.dataset == "chess":  # their hashes are unknown
-            assert (entry.sha256, entry.bytes) == ("", "")
+            assert (entry.sha256, entry.bytes, entry.seen, entry.addresses) == ("", "", "", [])
         else:
             assert re.fullmatch(r"[0-9a-f]{64}", entry.sha256)
             assert int(entry.bytes) > 0
+            assert re.fullmatch(r"\d{4}-\d\d-\d\d(; reported as gone on \d{4}-\d\d-\d\d)?", entry.seen)
+            assert entry.addresses == [entry.url, registry.SOFTWARE_HERITAGE.format(entry.sha256)]
     assert len(registry.files_of("object_ranking")) == len(datasets.OBJECT_RANKINGS)
 
 
@@ -55,6 +57,17 @@ def test_the_wheel_contains_the_files_that_the_package_reads(monkeypatch, tmp_pa
     installed.unlink()
     with pytest.raises(FileNotFoundError, match=r"prefectures.csv.*install"):
         registry.package_file("prefectures.csv")
+
+
+@pytest.mark.parametrize("dataset", registry.dataset_names())
+def test_a_command_is_advised_only_if_it_can_download_the_files(dataset):
+    text = registry.how_to_get(dataset, "FOLDER")
+    if all(entry.addresses for entry in registry.files_of(dataset)):
+        assert text == f"preflearn data fetch {dataset}"
+    else:
+        assert "preflearn data fetch" not in text
+        names = [f"FOLDER/{dataset}", "SHA256SUMS", *(e.url for e in registry.files_of(dataset))]
+        assert [name for name in names if name not in text] == []
 
 
 # Files without a registered hash

@@ -1,12 +1,15 @@
 """Where data files are found, how they are verified and downloaded, and the cache of parsed R files."""
 
+import time
+from email.utils import formatdate
+
 import numpy as np
 import pandas as pd
 import pytest
 from toy_register import add_r_files, server, sha256
 
 from preflearn import datasets
-from preflearn.datasets import CorruptedFile, DatasetUnavailable, storage
+from preflearn.datasets import CorruptedFile, DatasetUnavailable, registry, storage
 from preflearn.datasets.storage import read
 
 
@@ -141,11 +144,87 @@ def test_a_bad_download_leaves_nothing(toy, monkeypatch, content, answer):
         toy.add("a", "f", b"good data", at=None, url=url)
         with pytest.raises(DatasetUnavailable, match=url) as caught:
             datasets.fetch("a", progress=False)
-        assert len(asked) == 2  # one retry
+        assert len(asked) == 1
     if not answer:
         assert sha256(content) in str(caught.value)
         assert sha256(b"good data") in str(caught.value)
     assert files_in(toy.cache) == []
+
+
+# Several addresses
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "words"), [(b"sign in!!", 200, "hash"), (b"", 404, "404"), (b"", 500, "500")]
+)
+def test_the_next_address_is_asked_when_one_has_other_bytes_or_none(toy, monkeypatch, content, status, words):
+    monkeypatch.delenv("PREFLEARN_OFFLINE")
+    with server(content, status) as (bad, asked_bad), server(b"good data") as (good, asked):
+        toy.add("a", "f", b"good data", at=None, url=f"{bad} {good}")
+        assert datasets.fetch("a", progress=False) == [toy.cache / "a" / "f"]
+        assert (len(asked_bad), len(asked)) == (1, 1)
+        toy.add("b", "f", b"other data", at=None, url=f"{bad} http://127.0.0.1:9/none {good}")
+        with pytest.raises(DatasetUnavailable) as caught:
+            read("b", "f")
+    message = str(caught.value)
+    assert message.index(bad) < message.index("http://127.0.0.1:9/none") < message.index(good)
+    assert words in message
+    assert sha256(b"good data") in message, "what the last address sent"
+    assert files_in(toy.cache / "b") == []
+
+
+def test_software_heritage_is_asked_by_hash_for_a_file_of_a_public_repository(toy, monkeypatch):
+    monkeypatch.delenv("PREFLEARN_OFFLINE")
+    with server(status=404) as (gone, _), server(b"good data") as (archive, asked):
+        monkeypatch.setattr(registry, "_REPOSITORIES", (gone,))
+        monkeypatch.setattr(registry, "SOFTWARE_HERITAGE", f"{archive}/sha256:{{}}/raw/")
+        toy.add("a", "f", b"good data", at=None, url=gone)
+        assert read("a", "f") == b"good data"
+        assert asked == [f"/file/sha256:{sha256(b'good data')}/raw/"]
+        toy.add("a", "elsewhere", b"good data", at=None, url=f"{archive}-2")
+        read("a", "elsewhere")
+        assert asked[1:] == ["/file-2"], "not from a repository: no second address"
+
+
+def in_seconds(seconds, name):
+    """A header that asks for another try in so many seconds."""
+    when = time.time() + seconds
+    kinds = {"Retry-After": str(seconds), "date": formatdate(when, usegmt=True)}
+    kinds["X-RateLimit-Reset"] = str(int(when))
+    return {name.replace("date", "Retry-After"): kinds[name], "Content-Length": "0"}
+
+
+@pytest.mark.parametrize("name", ["Retry-After", "date", "X-RateLimit-Reset"])
+def test_a_server_that_was_asked_too_often_is_asked_again_after_a_short_wait(toy, monkeypatch, name):
+    monkeypatch.delenv("PREFLEARN_OFFLINE")
+    waits = []
+    monkeypatch.setattr(storage.time, "sleep", waits.append)
+    with server(b"good data", answers=[(429, in_seconds(9, name))]) as (url, asked):
+        toy.add("a", "f", b"good data", at=None, url=url)
+        assert read("a", "f") == b"good data"
+        assert len(asked) == 2
+    (wait,) = waits
+    assert 5 < wait <= 9 < storage.MAX_WAIT
+
+
+@pytest.mark.parametrize(
+    ("headers", "words"),
+    [
+        (in_seconds(3000, "X-RateLimit-Reset"), r"429.*try again after \d{4}-\d\d-\d\d \d\d:\d\d UTC"),
+        (in_seconds(3000, "date"), r"429.*try again after .* UTC"),
+        ({"Retry-After": "soon", "Content-Length": "0"}, "429.*try again later"),
+        ({"Content-Length": "0"}, "429.*try again later"),
+    ],
+)
+def test_a_long_wait_is_named_and_not_waited_for(toy, monkeypatch, headers, words):
+    monkeypatch.delenv("PREFLEARN_OFFLINE")
+    monkeypatch.setattr(storage.time, "sleep", lambda _: pytest.fail("it waited"))
+    with server(b"good data", answers=[(429, headers)]) as (url, asked):
+        toy.add("a", "f", b"good data", at=None, url=url)
+        with pytest.raises(DatasetUnavailable, match=words):
+            read("a", "f")
+        assert len(asked) == 1
+        assert read("a", "f") == b"good data"
 
 
 # The list of data sets
@@ -163,6 +242,7 @@ def test_the_listing_counts_files_sizes_and_what_is_here(toy):
     assert rows["megabytes"].tolist() == [2.5, 0, 0, 0]
     assert rows["files"].tolist() == [1, 2, 2, 1]
     assert set(rows["licence"]) == {"toy licence"}
+    assert set(rows["seen"]) == {"2000-01-01"}
 
 
 # Tables of R files, parsed once

@@ -19,7 +19,7 @@ from preflearn.datasets.items import (
     load_movielens,
 )
 from preflearn.datasets.object_ranking import OBJECT_RANKINGS, load_object_ranking
-from preflearn.datasets.registry import CorruptedFile, DatasetUnavailable
+from preflearn.datasets.registry import CorruptedFile, DatasetUnavailable, how_to_get
 from preflearn.datasets.simulations import four_items, simulate_norm_pairs, squared_norm
 from preflearn.datasets.sports import load_atp, load_chess, load_football, load_nba, load_starcraft
 from preflearn.datasets.storage import available, fetch, listing, provenance, unread, used, verify
@@ -32,6 +32,7 @@ __all__ = [
     "available",
     "fetch",
     "four_items",
+    "how_to_get",
     "listing",
     "load_atp",
     "load_auto",

@@ -1,9 +1,12 @@
 """What is registered, where it lies, and whether what lies there is whole.
 
-The register, ``data/registry.csv``, says of each public data file where it comes from, its size, its hash
-and its licence. A file is looked for in the folder that ``PREFLEARN_DATA`` names (a mirror,
-``<dataset>/<file>``), then in the user's cache. Its SHA-256 is compared with the register before anything
-parses it.
+The register, ``data/registry.csv``, says of each public data file where it comes from, its size, its hash,
+its licence, and when its address was last seen to work. A file is looked for in the folder that
+``PREFLEARN_DATA`` names (a mirror, ``<dataset>/<file>``), then in the user's cache. Its SHA-256 is compared
+with the register before anything parses it.
+
+A file from a public repository has a second address, which follows from its hash: Software Heritage archives
+public repositories and serves each file by its SHA-256.
 
 Where the register knows no hash (the chess files), someone who trusts a copy puts it into the mirror or
 the cache and records its hash there, in a file ``SHA256SUMS`` beside it, as the command
@@ -24,6 +27,10 @@ from platformdirs import user_cache_path
 
 from preflearn.checks import as_array, check_choice
 
+SOFTWARE_HERITAGE = "https://archive.softwareheritage.org/api/1/content/sha256:{}/raw/"
+"""Address of an archived file, given its SHA-256; at most 120 requests per hour without an account."""
+
+_REPOSITORIES = ("https://raw.githubusercontent.com/",)  # addresses of files in public repositories
 _PACKAGE = Path(__file__).parents[1]
 
 
@@ -38,17 +45,43 @@ class CorruptedFile(ValueError):  # noqa: N818
 class RegisteredFile(NamedTuple):
     """One row of ``data/registry.csv``.
 
+    `urls` holds addresses, separated by spaces; `seen` says when the first of them was last seen to work.
     An empty `sha256` says that nobody recorded the hash (nor the size): such a file is never downloaded by
     the package, and read only where its user has recorded one.
     """
 
     dataset: str
     file: str
-    url: str
+    urls: str
     sha256: str
     bytes: str
     licence: str
     citation: str
+    seen: str = ""
+
+    @property
+    def url(self) -> str:
+        """The address that the file came from."""
+        return self.urls.split()[0]
+
+    @property
+    def addresses(self) -> list[str]:
+        """Addresses to download the file from, in the order in which they are tried.
+
+        The list is empty if the file has no registered hash.
+
+        Examples
+        --------
+        >>> (results,) = files_of("football")
+        >>> results.addresses[1] == SOFTWARE_HERITAGE.format(results.sha256)
+        True
+        """
+        if not self.sha256:
+            return []
+        found = self.urls.split()
+        if any(url.startswith(_REPOSITORIES) for url in found):
+            found.append(SOFTWARE_HERITAGE.format(self.sha256))
+        return found
 
 
 def package_file(name: str) -> Path:
@@ -163,8 +196,9 @@ def _recorded_hash(file: str, sums: Path) -> str:
 def unavailable(entry: RegisteredFile, reason: str) -> DatasetUnavailable:
     """The error that says why a file can't be had, how to get it, and under which licence."""
     place = cache_folder() / entry.dataset
-    if entry.sha256:
-        how = f"run: preflearn data fetch {entry.dataset}, or put {entry.url} into {place}"
+    if entry.addresses:
+        copy = f"a copy of {entry.url} with the SHA-256 {entry.sha256}"
+        how = f"run: preflearn data fetch {entry.dataset}, or put {copy} into {place}"
     else:
         how = (
             f"put {entry.url} into {place} yourself (the package downloads nothing that it can't verify) "
@@ -172,3 +206,41 @@ def unavailable(entry: RegisteredFile, reason: str) -> DatasetUnavailable:
         )
     what = f"{entry.dataset}/{entry.file} is not available: {reason}"
     return DatasetUnavailable(f"{what}. To get it, {how}. Licence: {entry.licence}")
+
+
+def how_to_get(dataset: str, folder: str | None = None) -> str:
+    """How to get a data set that is not here: a command if it can be downloaded, else what to do by hand.
+
+    Parameters
+    ----------
+    dataset : str
+    folder : str, optional
+        Name of the folder of data sets; the user's cache by default.
+
+    Returns
+    -------
+    str
+        A command or an instruction, without a period.
+
+    Raises
+    ------
+    ValueError
+        If the register has no data set of this name.
+
+    Examples
+    --------
+    >>> how_to_get("sushi")
+    'preflearn data fetch sushi'
+    >>> how_to_get("chess", "$PREFLEARN_DATA")[:40]
+    'put http://www.chessmetrics.com/KaggleCo'
+    """
+    entries = files_of(dataset)
+    if all(entry.addresses for entry in entries):
+        return f"preflearn data fetch {dataset}"
+    place = f"{folder or cache_folder()}/{dataset}"
+    urls = ", ".join(entry.url for entry in entries)
+    files = " ".join(entry.file for entry in entries)
+    return (
+        f"put {urls} into {place} and, if you trust these files, record their hashes in that folder: "
+        f"sha256sum {files} >> SHA256SUMS"
+    )

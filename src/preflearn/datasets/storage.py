@@ -1,15 +1,19 @@
 """Read, fetch and verify public data: what stands under every loader, and the command ``preflearn data``.
 
 What lies in the mirror or in the cache is read there (see `preflearn.datasets.registry`); what is in neither
-is downloaded into the cache if its hash is registered. ``PREFLEARN_OFFLINE=1`` keeps off the network.
+is downloaded into the cache if its hash is registered, from the first of its addresses that has it.
+``PREFLEARN_OFFLINE=1`` keeps off the network.
 """
 
 import hashlib
 import io
 import os
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +23,9 @@ from numpy.typing import NDArray
 
 from preflearn.datasets import registry
 from preflearn.datasets.registry import CorruptedFile, DatasetUnavailable, RegisteredFile
+
+MAX_WAIT = 20.0
+"""Seconds to wait at most where a server says that it was asked too often."""
 
 _READER = 1  # to be raised when loaders take other things from R files: what is kept is made again then
 _USED: dict[tuple[str, str], dict[str, str]] = {}
@@ -123,9 +130,12 @@ def provenance(dataset: str, files: Sequence[str] | None = None) -> tuple[dict[s
     ValueError
         On an unknown data set or file.
     """
-    entries = registry.files_of(dataset, files)
-    rows = [one._asdict() | {"source": "not read"} | _USED.get((dataset, one.file), {}) for one in entries]
-    return tuple({name: said for name, said in row.items() if name != "bytes"} for row in rows)
+    rows = []
+    for entry in registry.files_of(dataset, files):
+        row = {"dataset": dataset, "file": entry.file, "url": entry.url, "sha256": entry.sha256}
+        row |= {"licence": entry.licence, "citation": entry.citation, "source": "not read"}
+        rows.append(row | _USED.get((dataset, entry.file), {}))
+    return tuple(rows)
 
 
 def available(dataset: str) -> bool:
@@ -196,15 +206,16 @@ def listing() -> pd.DataFrame:
     -------
     DataFrame
         One row a data set: dataset, files, megabytes (of those whose size is registered), how many files are
-        here, licence.
+        here, licence, and when its address was last seen to work.
     """
     rows = []
     for name in registry.dataset_names():
         entries = registry.files_of(name)
         megabytes = sum(int(entry.bytes or 0) for entry in entries) / 1e6
         here = sum(registry.locate(entry) is not None for entry in entries)
-        rows.append((name, len(entries), round(megabytes, 2), here, entries[0].licence))
-    return pd.DataFrame(rows, columns=["dataset", "files", "megabytes", "here", "licence"])
+        seen = "; ".join(dict.fromkeys(entry.seen for entry in entries)) or "not known"
+        rows.append((name, len(entries), round(megabytes, 2), here, entries[0].licence, seen))
+    return pd.DataFrame(rows, columns=["dataset", "files", "megabytes", "here", "licence", "seen"])
 
 
 def _state(entry: RegisteredFile) -> tuple[str, str]:
@@ -225,21 +236,67 @@ def _obtain(entry: RegisteredFile, progress: bool = False) -> tuple[bytes, Path,
 
 
 def _download(entry: RegisteredFile, progress: bool) -> Path:
-    """Download one file into the cache, verified before it stands there."""
+    """Download one file into the cache, from the first address that has it; verify it before it is kept."""
     offline = os.environ.get("PREFLEARN_OFFLINE", "0") not in ("", "0")
-    if offline or not entry.sha256:
+    if offline or not entry.addresses:
         where = f"it is neither in the cache nor in the folder of PREFLEARN_DATA ({registry.mirror_folder()})"
         raise registry.unavailable(entry, where + ", and PREFLEARN_OFFLINE is set" * offline)
+    answers = []
+    for url in entry.addresses:
+        try:
+            return _retrieved(entry, url, progress)
+        except (OSError, ValueError) as error:  # no network, no space, or other bytes than expected
+            answers.append(f"{url} ({_answer(error)})")
+    # Raised here, since an error keeps its connection open.
+    raise registry.unavailable(entry, f"no address has it: {'; '.join(answers)}")
+
+
+def _retrieved(entry: RegisteredFile, url: str, progress: bool) -> Path:
+    """Download a file from one address; wait once, if a server asks for a short wait."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # late, since it loads tqdm, which warns inside notebooks
         import pooch
     pooch.get_logger().setLevel("WARNING")  # what it tells would stand on a chapter's page
-    name = f"{entry.dataset}/{entry.file}"
-    store = pooch.create(
-        registry.cache_folder(), "", registry={name: entry.sha256}, urls={name: entry.url}, retry_if_failed=1
-    )
+    folder = registry.cache_folder() / entry.dataset
+    given: dict[str, Any] = {"fname": entry.file, "path": folder, "progressbar": progress}
     try:
-        return Path(store.fetch(name, progressbar=progress))
-    except (OSError, ValueError) as error:  # no network, no space, or other bytes than expected
-        reason = f"downloading {entry.url} failed ({type(error).__name__}: {str(error)[:400]})"
-    raise registry.unavailable(entry, reason)  # here, since the error above keeps a connection open
+        return Path(pooch.retrieve(url, f"sha256:{entry.sha256}", **given))
+    except OSError as error:
+        seconds = _seconds_to_wait(error)
+        if seconds is None or seconds > MAX_WAIT:
+            raise
+    time.sleep(seconds)
+    return Path(pooch.retrieve(url, f"sha256:{entry.sha256}", **given))
+
+
+def _seconds_to_wait(error: Exception) -> float | None:
+    """After how many seconds a server that was asked too often (429) answers again; None if it says nothing.
+
+    ``Retry-After`` holds seconds or a date, ``X-RateLimit-Reset`` of Software Heritage seconds since 1970.
+    """
+    response = getattr(error, "response", None)
+    if response is None or response.status_code != 429:
+        return None
+    with suppress(ValueError):
+        if after := response.headers.get("Retry-After"):
+            if after.strip().isdigit():
+                return float(after)
+            until = parsedate_to_datetime(after).timestamp()
+        else:
+            until = float(response.headers.get("X-RateLimit-Reset", ""))
+        return max(until - time.time(), 0.0)
+    return None
+
+
+def _answer(error: Exception) -> str:
+    """What an address answered, in words."""
+    response = getattr(error, "response", None)
+    if response is None:
+        return f"{type(error).__name__}: {str(error)[:400]}"
+    if response.status_code != 429:
+        return f"{response.status_code} {response.reason}"
+    seconds = _seconds_to_wait(error)
+    if seconds is None:
+        return "429, asked too often; try again later"
+    when = datetime.fromtimestamp(time.time() + seconds, UTC)
+    return f"429, asked too often; try again after {when:%Y-%m-%d %H:%M} UTC"
