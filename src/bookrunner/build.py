@@ -14,7 +14,8 @@ from bookrunner.pages import archive, collected, figures, match_checks
 from bookrunner.project import Chapter, Project
 from bookrunner.records import filled
 from bookrunner.render import published, render, repository
-from bookrunner.tasks import Outcome, duration, run_tasks, task_of
+from bookrunner.sweep import run_needed_sweeps
+from bookrunner.tasks import Outcome, Task, duration, run_tasks, task_of
 from bookrunner.witness import (
     broken_witnesses,
     new_records,
@@ -32,9 +33,13 @@ def build_book(
     parameters: Mapping[str, Any] | None = None,
     *,
     rendered: bool = True,
+    skip_recorded: bool = False,
     **options: Any,
 ) -> int:
     """Execute chapters that changed, collect what all of them hold, and render the book.
+
+    If a cell fails, the other chapters go on, and the book shows the last run of the chapter without failure.
+    If there was none, the chapter's page says why.
 
     Parameters
     ----------
@@ -45,6 +50,8 @@ def build_book(
         Given to each of these chapters; a text becomes a value of the parameter's kind.
     rendered : bool
         Whether to render the pages.
+    skip_recorded : bool
+        Whether chapters whose recorded tables are still valid run in the quick profile instead of the full.
     **options
         As `run_tasks` takes them.
 
@@ -69,14 +76,17 @@ def build_book(
         read_yaml(project.book / "_toc.yml")
     with locked(project.build / "lock", "a build of this book"):
         check_writable([project.pages])
+        if skip_recorded:
+            tasks = _quick_where_recorded(project, state, tasks, **options)
+        run_needed_sweeps(project, tasks, **options)
         outcomes = run_tasks(state, tasks, **options)
         for outcome in outcomes:
             if outcome.executed:  # the book shows of each chapter what was asked for last
                 shown = project.shown / f"{outcome.task.chapter.name}.ipynb"
                 write_if_changed(shown, outcome.task.target.read_text("utf-8"))
-        if _failed(outcomes):
-            return 1
-        problems = collect(project, state)
+        failures = _failures(outcomes)
+        problems = [f"chapter {name}: {summary}" for name, summary in failures.items()]
+        problems += collect(project, state, failures)
         if rendered:
             problems += render(project)
             print(f"the book: {project.build / 'html' / 'index.html'}")
@@ -86,10 +96,33 @@ def build_book(
     return 1 if problems else 0
 
 
-def _failed(outcomes: Sequence[Outcome]) -> bool:
-    """Say what became of the chapters; whether one failed."""
+def _failures(outcomes: Sequence[Outcome]) -> dict[str, str]:
+    """Say what became of the chapters; why some failed, by name."""
     print(filled("outcomes.txt", outcomes=outcomes, duration=duration))
-    return any(outcome.status == "failed" for outcome in outcomes)
+    failed = (outcome for outcome in outcomes if outcome.status == "failed")
+    return {outcome.task.chapter.name: outcome.result.summary for outcome in failed}
+
+
+def _quick_where_recorded(
+    project: Project, state: State, tasks: Sequence[Task], **options: Any
+) -> list[Task]:
+    """Replace full runs by quick ones for chapters whose recorded tables are all still valid.
+
+    A quick run says whether they are, as in each build. One that had to take other data does not.
+    """
+    records = {task.chapter.name: records_of(project.recorded, task.chapter.name) for task in tasks}
+    full = [task for task in tasks if task.parameters == {"profile": "full"} and records[task.chapter.name]]
+    quick = [task_of(task.chapter, {}, task.target.parent) for task in full]
+    valid = dict[str, Task]()
+    for outcome in run_tasks(state, quick, **options):
+        chapter, executed = outcome.task.chapter, outcome.executed
+        kept = records[chapter.name]
+        if executed is None or to_run_again(kept, chapter, state) or broken_witnesses(kept, executed):
+            continue
+        if all(executed.replaced == record.header.get("replaced", []) for record in kept.values()):
+            valid[chapter.name] = outcome.task
+    print(f"recorded tables are valid, not run in full: {', '.join(valid) or 'none'}")
+    return [valid.get(task.chapter.name, task) for task in tasks]
 
 
 def shown_chapters(project: Project) -> dict[str, Executed]:
@@ -98,14 +131,14 @@ def shown_chapters(project: Project) -> dict[str, Executed]:
     return {name: executed for name, executed in found.items() if executed is not None}
 
 
-def collect(project: Project, state: State) -> list[str]:
+def collect(project: Project, state: State, failures: Mapping[str, str] | None = None) -> list[str]:
     """Write the pages of all executed chapters, of the claims and of the status into the book.
 
     Beside them lies what the front page and the essay include or offer: tallies of verdicts, the figures that
     are named there, and the archive of the notebooks.
 
     A page that has not changed is not touched; one whose notebook is gone is deleted; a chapter that was not
-    executed yet has one that says so.
+    executed yet has one that says so, and why if its run is among the `failures`, reasons by chapter.
 
     Returns
     -------
@@ -124,11 +157,11 @@ def collect(project: Project, state: State) -> list[str]:
             broken |= broken_witnesses(records, executed)
             again |= to_run_again(records, project.chapter(name), state)
             recomputed |= recomputed_rows(records, executed)
-    print(filled("warnings.txt", shown=shown, again=again), end="")
+    print(filled("warnings.txt", shown=shown, again=again, missing=_missing(shown)), end="")
     url, front = repository(project), project.book / "index.md"
     waiting = [chapter for chapter in project.chapters if chapter.name not in shown]
     pages: dict[str, str | bytes] = {
-        f"{name}.md": f"# {name}\n\nNot computed yet: `preflearn build {chapter.name}`.\n"
+        f"{name}.md": filled("waiting.md", name=name, chapter=chapter, failures=failures or {}) + "\n"
         for chapter in waiting
         for name in parts(chapter.name, chapter.notebook["cells"])
     }
@@ -149,8 +182,19 @@ def collect(project: Project, state: State) -> list[str]:
     return [f"claim {problem}" for problem in problems] + records
 
 
+def _missing(shown: Mapping[str, Executed]) -> list[tuple[str, list[str], str]]:
+    """Data sets that chapters asked for in vain: the name, these chapters, and how to get the data set."""
+    from preflearn.datasets.registry import how_to_get  # late: with pandas and all loaders
+
+    names = sorted({dataset for executed in shown.values() for dataset in executed.replaced})
+    asked = {name: [key for key, one in shown.items() if name in one.replaced] for name in names}
+    return [(name, chapters, how_to_get(name)) for name, chapters in asked.items()]
+
+
 def record_chapter(project: Project, name: str, agreed: Callable[[], bool], **options: Any) -> int:
     """Run a chapter in its quick and its full profile, say what moves in data/recorded, and write it.
+
+    The points of a sweep that the full run reads are executed first.
 
     Parameters
     ----------
@@ -171,9 +215,11 @@ def record_chapter(project: Project, name: str, agreed: Callable[[], bool], **op
     tasks = [task_of(chapter, {}, folder), task_of(chapter, in_full, folder, f"{chapter.name}, full")]
     with locked(project.build / "lock", "a build of this book"):
         check_writable([project.recorded])
-        outcomes = run_tasks(State(project), tasks, **options)
+        state = State(project)
+        run_needed_sweeps(project, tasks, **options)
+        outcomes = run_tasks(state, tasks, **options)
         quick, full = (outcome.executed for outcome in outcomes)
-        if _failed(outcomes) or quick is None or full is None:
+        if _failures(outcomes) or quick is None or full is None:
             return 1
         known, header = records_of(project.recorded, chapter.name), _header(project, chapter, full)
         print(summary(known, full), end="")

@@ -77,6 +77,7 @@ def _named(parameters: Iterable[tuple[str, str]]) -> dict[str, str]:
 @click.option("--profile", type=click.Choice(["quick", "full"]), help="full: the papers' sizes.")
 @click.option("--force", is_flag=True, help="Execute although nothing changed.")
 @click.option("--no-render", is_flag=True, help="Stop before the pages are rendered.")
+@click.option("--skip-recorded", is_flag=True, help="Full profile: not where data/recorded is still valid.")
 @_PARAMETERS
 @_execution_options
 def _build(chapters: Any, profile: Any, no_render: bool, parameters: Any, **options: Any) -> int:
@@ -84,7 +85,8 @@ def _build(chapters: Any, profile: Any, no_render: bool, parameters: Any, **opti
     collect their pages and claims; compare with data/recorded; render the book into _build/html.
 
     A CHAPTER is such as 03 or 03_lemma; the default is all. The profile quick takes minutes, full has the
-    papers' sizes. -p gives a chapter's parameter another value. A cell may take --cell-time seconds.
+    papers' sizes, and computes a sweep that a chapter reads. An interrupted build goes on where it was.
+    -p gives a chapter's parameter another value. A cell may take --cell-time seconds.
     """
     from bookrunner.build import build_book
 
@@ -98,7 +100,10 @@ def _build(chapters: Any, profile: Any, no_render: bool, parameters: Any, **opti
 @click.option("--dry", is_flag=True, help="Only show what moves.")
 @_execution_options
 def _record(chapter: str, yes: bool, dry: bool, **options: Any) -> int:
-    """Run one chapter in both profiles, show what moves against data/recorded, and write the tables there."""
+    """Run one chapter in both profiles, show what moves against data/recorded, and write the tables there.
+
+    If the full run reads a sweep, its points are computed first.
+    """
     from bookrunner.build import record_chapter
 
     def agreed() -> bool:

@@ -119,6 +119,7 @@ def collected(
     seconds = sum(chapter.run["seconds"] for chapter in executed.values())
     shown["run_time"] = duration(seconds)
     shown |= {"ledger": _ledger, "duration": duration, "plain": _plain}
+    shown["datasets"] = _data_sets()
     names = ("claims.md", "tally.md", "papers.md", "status.md", "reproduce.md")
     pages = {name: filled(name, **shown) + "\n" for name in names}
     for paper in {entry.claim.paper for entry in checked}:
@@ -127,6 +128,14 @@ def collected(
     pages["claims.csv"] = table.to_csv(index=False, lineterminator="\n")
     pages["claims.json"] = f"{table.to_json(orient='records', indent=1, force_ascii=False)}\n"
     return pages
+
+
+def _data_sets() -> list[dict[str, object]]:
+    """The registered data sets, with how to get each."""
+    from preflearn import datasets  # late: with pandas and all loaders
+
+    rows = datasets.listing().to_dict("records")
+    return [row | {"how": datasets.how_to_get(row["dataset"], "$PREFLEARN_DATA")} for row in rows]
 
 
 def archive(chapters: Sequence[Chapter], repository: str = "") -> bytes:

@@ -58,6 +58,14 @@ class Chapter:
         return self.notebook | {"cells": cells[: tagged[-1] if tagged else None]}
 
     @cached_property
+    def sweep(self) -> dict[str, str]:
+        """The points that the full run reads, such as ``{"task": "0:20"}``; empty if it reads no sweep.
+
+        The notebook's metadata say so: ``"preflearn": {"sweep": {"task": "0:20"}}``.
+        """
+        return self.notebook["metadata"].get("preflearn", {}).get("sweep", {})
+
+    @cached_property
     def parameters(self) -> dict[str, Any]:
         """Names and defaults of the cell tagged `parameters`; no literal default: Ellipsis.
 

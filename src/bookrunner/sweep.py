@@ -7,6 +7,7 @@ import io
 import itertools
 import math
 import shlex
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from bookrunner.project import Chapter, Project, find_project
 from bookrunner.records import csv_text, note_read, parsed_table, read_table
 
 if TYPE_CHECKING:
-    from bookrunner.tasks import Outcome
+    from bookrunner.tasks import Outcome, Task
 
 Grid = Mapping[str, str | Sequence[Any]]
 """The values of each parameter, as `grid_values` reads them."""
@@ -176,6 +177,25 @@ def run_sweep(
     return folder / f"{stem}.csv", outcomes
 
 
+def run_needed_sweeps(project: Project, tasks: Iterable[Task], **options: Any) -> None:
+    """Execute the points of the sweeps that full runs among these tasks read; finished points are kept.
+
+    Parameters
+    ----------
+    project : Project
+    tasks : iterable of Task
+        Those of whole chapters.
+    **options
+        As `run_tasks` takes them.
+    """
+    for task in tasks:
+        chapter, grid = task.chapter, task.chapter.sweep
+        asks_for_points = bool(grid.keys() & task.parameters.keys())
+        if grid and chapter.profile(task.parameters) == "full" and not asks_for_points:
+            print(f"{chapter.name}: first the points of the sweep that the full run reads", file=sys.stderr)
+            run_sweep(project, chapter.name, grid, **options)
+
+
 def _parquet(text: str, texts: Sequence[str]) -> bytes:
     """The table of a CSV text as a Parquet file; whole numbers of more than 64 bits become texts."""
     table = parsed_table(text, texts)
@@ -284,7 +304,7 @@ def summary_of_points(table: Path, outcomes: Sequence[Outcome]) -> dict[str, Any
 def swept(chapter_name: str, name: str, grid: Grid) -> pd.DataFrame:
     """What all points of a finished sweep of this project recorded under a name with several rows.
 
-    The data that points read count as read by who asks.
+    The data that points read, or asked for in vain, count as those of who asks.
 
     Parameters
     ----------
@@ -327,7 +347,7 @@ def swept(chapter_name: str, name: str, grid: Grid) -> pd.DataFrame:
         if executed := outputs.read_executed(target):
             changed |= {*state.changes(executed)}
             for read, content in executed.provenance["read"].items():
-                if read.startswith("data "):
+                if read.startswith(("data ", "dataset ")):
                     note_read(read, content)
     require(
         not changed, sorted(changed), f"what changed since {path}.csv was made", f"nothing; again: {command}"

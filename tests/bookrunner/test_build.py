@@ -49,3 +49,43 @@ def test_the_book_shows_what_was_asked_for_last_whatever_the_clock_says(tmp_path
     assert captured.err.count(str(four)) == 1
     (project.build / "shown" / "01_first.ipynb").write_bytes(b"")
     assert shown_chapters(project).keys() == {"02_second"}
+
+
+def test_a_chapter_that_fails_stops_no_other_and_keeps_its_last_good_page(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(tasks, "execute", run_here)
+    project = write_project(tmp_path, "", first="print('good')", second="1 / 0", third="print(3)")
+    assert build_book(project, rendered=False) == 1
+    out = capsys.readouterr().out
+    assert "2 executed, 0 unchanged, 1 failed" in out
+    assert "chapter 02_second: ZeroDivisionError: division by zero" in out
+    page = (project.pages / "02_second.md").read_text()
+    assert "could not be run" in page
+    assert "ZeroDivisionError: division by zero" in page
+    assert (project.pages / "03_third.ipynb").exists()
+
+    write_notebook(project.notebooks / "01_first.ipynb", "print(missing)")
+    write_notebook(project.notebooks / "02_second.ipynb", "print(2)")
+    assert build_book(Project(project.root), rendered=False) == 1
+    assert "chapter 01_first: NameError" in capsys.readouterr().out
+    assert "good" in (project.pages / "01_first.ipynb").read_text()
+    assert (project.pages / "02_second.ipynb").exists()
+    assert not (project.pages / "02_second.md").exists()
+
+
+def test_a_build_names_missing_data_and_advises_only_what_can_work(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(tasks, "execute", run_here)
+    monkeypatch.delenv("PREFLEARN_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    asks = 'from bookrunner.records import note_read\nnote_read("dataset {}", None)'
+    both = "\n".join(asks.format(name) for name in ("chess", "sushi"))
+    project = write_project(tmp_path / "book", "", first=both, second=asks.format("sushi"))
+    assert build_book(project, rendered=False) == 0
+    out = capsys.readouterr().out
+    sushi = "sushi is not here: 01_first, 02_second used other data. To get it: preflearn data fetch sushi\n"
+    assert sushi in out
+    assert "chess is not here: 01_first used other data. To get it: put http" in out
+    assert "fetch chess" not in out
+    page = (project.pages / "reproduce.md").read_text()
+    assert "`preflearn data fetch sushi`" in page
+    assert "reported as gone on" in page
+    assert "fetch chess" not in page
