@@ -29,7 +29,7 @@ from preflearn.pairs import Pairs
 from preflearn.ratings import Elo, Glicko
 from studies.ch07_histories import FEATURES, match_features
 from studies.ch17_pairs import LEARNERS
-from studies.ch17_protocol import Problem, Split
+from studies.ch17_protocol import Problem, Split, problem_or_simulation
 
 __all__ = ["LEARNERS", "judge", "new_user", "problem", "tasks"]
 
@@ -95,14 +95,29 @@ def tasks(profile: str) -> list[str]:
 
 
 def problem(name: str) -> Problem:
-    """A problem by its name; simulations are those of section 4.1 of [Venuto2017]_, sushi those of 4.2."""
+    """A problem by its name; simulations are those of section 4.1 of [Venuto2017]_, sushi those of 4.2.
+
+    If sushi or football are not available, the problem is one more simulation with the norm 2.
+    """
+    return problem_or_simulation(name, _problem, _simulated)
+
+
+def _problem(name: str) -> Problem:
     domain, unit = name.split("/")
     if domain == "football":
         return _football(name)
     if domain == "sushi":
         return _sushi(name)
     rng = np.random.default_rng([17, list(_NORMS).index(domain), int(unit)])
-    pairs, y, _ = simulate_norm_pairs(_NORMS[domain], N_PAIRS + N_ASKED, TIES, rng)
+    return _norm_pairs(name, _NORMS[domain], rng)
+
+
+def _simulated(name: str) -> Problem:
+    return _norm_pairs(name, 2, np.random.default_rng([17, *name.encode()]))
+
+
+def _norm_pairs(name: str, norm: float, rng: np.random.Generator) -> Problem:
+    pairs, y, _ = simulate_norm_pairs(norm, N_PAIRS + N_ASKED, TIES, rng)
     turned = rng.random(len(y)) < 0.5  # by design the first is better more often, which is no lesson
     index = np.where(turned[:, None], pairs.index[:, ::-1], pairs.index)
     pairs, y = Pairs(pairs.items, index), np.where(turned, -y, y)

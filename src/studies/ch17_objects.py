@@ -19,6 +19,7 @@ from itertools import permutations
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.stats import rankdata
 from sklearn.model_selection import RepeatedKFold
 
 from preflearn.analogy import Able2Rank, AnKerRank, DomainScaler
@@ -27,7 +28,7 @@ from preflearn.datasets import load_object_ranking
 from preflearn.datasets.object_ranking import OBJECT_RANKINGS
 from preflearn.metrics import ranking_loss
 from studies.ch17_orders import FITS, Grids, Scored, Scores, learners, ordered, seed_of
-from studies.ch17_protocol import Problem, Split
+from studies.ch17_protocol import Problem, Split, problem_or_simulation
 
 FAMILIES = {
     "B": "Bundesliga",
@@ -78,19 +79,36 @@ def tasks(profile: str) -> list[str]:
 
 
 def problem(name: str) -> Problem:
-    """The task of a name, which alone decides its numbers."""
+    """The task of a name, which alone decides its numbers; a simulated one if its sets are not available."""
+    return problem_or_simulation(name, _problem, _simulated)
+
+
+def _problem(name: str) -> Problem:
+    first, second = (load_object_ranking(one) for one in name.split("/")[1].split("-"))
+    return _posed(name, first.X, first.rank, second.X, second.rank)
+
+
+def _simulated(name: str) -> Problem:
+    """Two sets whose items are ranked by one noisy linear utility."""
+    rng, n, p = np.random.default_rng(seed_of(name)), 20, 6
+    X = rng.uniform(size=(2, n, p))
+    rank = rankdata(-(X @ np.linspace(1, 2, p) + 0.3 * rng.normal(size=(2, n))), axis=1)
+    return _posed(name, X[0], rank[0], X[1], rank[1])
+
+
+def _posed(name: str, X: Floats, rank: ArrayLike, Q: Floats, truth: ArrayLike) -> Problem:
+    """The problem to learn the ranks of X, and to rank Q."""
     domain, unit = name.split("/")
-    first, second = (load_object_ranking(one) for one in unit.split("-"))
-    seed, n = seed_of(name), len(first.rank)
-    parts = RepeatedKFold(n_splits=3, n_repeats=3 if n <= _FEW else 1, random_state=seed).split(first.X)
-    folds = [split(first.X[a], first.rank[a], first.X[b], first.rank[b], seed) for a, b in parts]
+    rank, seed, n = np.asarray(rank), seed_of(name), len(X)
+    parts = RepeatedKFold(n_splits=3, n_repeats=3 if n <= _FEW else 1, random_state=seed).split(X)
+    folds = [split(X[a], rank[a], X[b], rank[b], seed) for a, b in parts]
     facts = {
         "n_items": n,
-        "n_features": first.X.shape[1],
+        "n_features": X.shape[1],
         "n_comparisons": n * (n - 1) // 2,
-        "n_asked": len(second.rank),
+        "n_asked": len(Q),
     }
-    whole = split(first.X, first.rank, second.X, second.rank, seed)
+    whole = split(X, rank, Q, truth, seed)
     return Problem("objects", domain, unit, whole, folds, judge, facts)
 
 

@@ -30,6 +30,7 @@ import pandas as pd
 from joblib import delayed
 
 from preflearn.checks import require
+from preflearn.datasets import DatasetUnavailable
 from preflearn.ground.search import in_parallel, near_boundary
 
 BUDGET = 8
@@ -37,6 +38,9 @@ BUDGET = 8
 
 CONSTANT = "constant"
 """The learner that forecasts the same for all: each arena has one, and it can always be fitted."""
+
+SIMULATED = "simulated "
+"""The prefix of the domain of a problem that replaces one whose data are not available."""
 
 QUIET_TREES = {"num_threads": 1, "deterministic": True, "force_row_wise": True, "verbosity": -1}
 """Settings of LightGBM by which the same data give the same trees, on one thread, without a word."""
@@ -131,6 +135,28 @@ def configurations(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     """
     order = sorted(range(BUDGET), key=lambda k: abs(2 * k + 1 - BUDGET))
     return [{name: of[k % len(of)] for name, of in values.items()} for k in order]
+
+
+def problem_or_simulation(
+    name: str, pose: Callable[[str], Problem], simulate: Callable[[str], Problem]
+) -> Problem:
+    """Return the problem of a name, or a simulated one of the same kind if the data are not available.
+
+    Parameters
+    ----------
+    name : str
+        Domain and unit, such as "NBA/2002".
+    pose, simulate : callable
+        From a name to a problem; the second gets a name that begins with `SIMULATED`, as does its domain.
+
+    Returns
+    -------
+    Problem
+    """
+    try:
+        return pose(name)
+    except DatasetUnavailable:
+        return simulate(SIMULATED + name)
 
 
 def entry(problem: Problem, learner: Learner, constant: Learner) -> dict[str, Any]:

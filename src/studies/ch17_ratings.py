@@ -27,7 +27,7 @@ from preflearn.metrics import disagreement_error
 from preflearn.ranking import bradley_terry
 from studies.ch10_users import UserTask, user_tasks
 from studies.ch17_orders import FITS, Grids, Scored, Scores, learners, ordered, seed_of
-from studies.ch17_protocol import Problem, Split
+from studies.ch17_protocol import SIMULATED, Problem, Split, problem_or_simulation
 
 GROUPS = {"20-39": (20, 40), "40-59": (40, 60), "60-79": (60, 80), "new": (20, 80)}  # ratings of references
 DOMAINS = [f"{data} {group}" for data in ("jester", "movielens") for group in ("20-39", "40-59", "60-79")]
@@ -89,7 +89,14 @@ def new_user() -> list[Problem]:
 
 
 def problem(name: str) -> Problem:
-    """The task of a name, which alone decides its numbers; blocks of a domain have the same references."""
+    """The task of a name, which alone decides its numbers; blocks of a domain have the same references.
+
+    If the ratings are not available, they are simulated.
+    """
+    return problem_or_simulation(name, _problem, _problem)
+
+
+def _problem(name: str) -> Problem:
     domain, unit = name.split("/")
     seed, start = seed_of(name), _USERS * int(unit)
     users = _users(domain)[start : start + _USERS]
@@ -151,13 +158,24 @@ def judge(truth: Sequence[Floats], scores: Sequence[Floats]) -> dict[str, float]
 @cache
 def _users(domain: str) -> list[UserTask]:
     """The users of all blocks of a domain, but those with a single rating that differs from the others."""
-    data, group = domain.split(" ")
-    if domain == NEW:
+    data, group = domain.removeprefix(SIMULATED).split(" ")
+    if domain.startswith(SIMULATED):
+        ratings = simulated_ratings(seed_of(domain))
+    elif domain == NEW:
         ratings = unseen()
     else:
         ratings = load_jester().ratings[:_HALF] if data == "jester" else load_movielens().ratings
     found = user_tasks(ratings, GROUPS[group], _USERS * _UNITS + _SPARE, seed_of(domain))
     return [one for one in found if len(one.y_train) - np.unique_counts(one.y_train).counts.max() > 1]
+
+
+def simulated_ratings(seed: int, n_users: int = 900, n_items: int = 100) -> sparse.csr_array:
+    """Ratings by three tastes and noise; each user rates 20 to 79 items."""
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(n_users, 3)) @ rng.normal(size=(3, n_items))
+    values = np.rint(3 * (values + rng.normal(size=values.shape))) + 0.5  # no rating is 0
+    rated = np.argsort(rng.random(values.shape)) < rng.integers(20, 80, size=(n_users, 1))
+    return sparse.csr_array(np.where(rated, values, 0.0))
 
 
 def unseen() -> sparse.csr_array:

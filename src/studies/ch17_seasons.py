@@ -27,9 +27,9 @@ from preflearn.compiled import njit
 from preflearn.datasets.storage import read
 from preflearn.ground.diagnosis import diagnose
 from preflearn.matches import ADVANTAGE, Matches
-from preflearn.metrics import log_loss
+from preflearn.metrics import log_loss, threshold
 from studies.ch14_sports import ResultForecasts
-from studies.ch17_protocol import Problem, Split
+from studies.ch17_protocol import SIMULATED, Problem, Split, problem_or_simulation
 
 RECENT = 20
 """How many matches of a player are his form."""
@@ -151,11 +151,17 @@ def problem(name: str) -> Problem:
       order of the file, within a day; all to validate by are asked for on the next day, and the test on the
       third. So skills stand still, and the test is forecast from 70 percent of the rows.
 
+    If the matches are not available, a league is simulated instead.
+
     References
     ----------
     .. [Maystre2019] L. Maystre, V. Kristof, M. Grossglauser, "Pairwise comparisons with flexible
        time-dynamics", KDD 2019.
     """
+    return problem_or_simulation(name, _problem, _simulated)
+
+
+def _problem(name: str) -> Problem:
     domain, unit = name.split("/")
     if domain == "StarCraft":
         return _starcraft(unit)
@@ -170,8 +176,16 @@ def problem(name: str) -> Problem:
 def new_user() -> list[Problem]:
     """A league of 18 teams, 5 seasons: the NBA from autumn 1971 to 1976; half seasons, each from all before.
 
-    The file also has a second league of these years, whose teams never met those of the first.
+    The file also has a second league of these years, whose teams never met those of the first. If the
+    games are not available, leagues are simulated instead.
     """
+    try:
+        return _league_of_1972()
+    except datasets.DatasetUnavailable:
+        return [_simulated(f"{SIMULATED}league of 18 teams/{k}", n_teams=18) for k in range(6)]
+
+
+def _league_of_1972() -> list[Problem]:
     frame, found = _frame("NBA"), []
     frame = frame[frame["season"].between(1972, 1976)]
     league = next(teams for teams in diagnose(Matches.from_frame(frame)[0]).components if "BOS" in teams)
@@ -202,6 +216,23 @@ def posed(domain: str, unit: str, whole: Games, validation: int | None = None) -
     }
     arena = "history" if domain.endswith(" by history") else "time"
     return Problem(arena, domain, unit, parts[0], parts[1:], judge, facts | {"ties": ties})
+
+
+def _simulated(name: str, n_teams: int = 20, n_matches: int = 1500) -> Problem:
+    """Three years of a league whose scores are random walks by month; the last year is to be forecast."""
+    domain, unit = name.split("/")
+    sport = domain.removeprefix(SIMULATED).removesuffix(" by history")
+    rng = np.random.default_rng([17, *name.encode()])
+    days = np.sort(rng.integers(0, 3 * 360, n_matches))
+    sides = np.argsort(rng.random((n_matches, n_teams)), axis=1)[:, :2]
+    moves = rng.normal(scale=0.1, size=(36, n_teams))
+    scores = rng.normal(scale=0.7, size=n_teams) + np.cumsum(moves, axis=0)
+    home = 0.3 if sport in ("NBA", "football") else 0.0
+    gap = np.subtract(*scores[days[:, None] // 30, sides].T) + rng.logistic(home, size=n_matches)
+    teams = np.char.add("team ", (sides + 1).astype("U"))
+    columns = {"first": teams[:, 0], "second": teams[:, 1], "time": days.astype(float), "advantage": True}
+    columns["outcome"] = threshold(gap, 0.4 if sport == "football" else 0.0)
+    return posed(domain, unit, _games(pd.DataFrame(columns), sport, int(np.searchsorted(days, 2 * 360))))
 
 
 @cache
