@@ -8,6 +8,7 @@ from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from io import BytesIO
+from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import nbformat
@@ -130,11 +131,11 @@ def collected(
     return pages
 
 
-def _data_sets() -> list[dict[str, object]]:
+def _data_sets() -> list[dict[str, Any]]:
     """The registered data sets, with how to get each."""
     from preflearn import datasets  # late: with pandas and all loaders
 
-    rows = datasets.listing().to_dict("records")
+    rows: list[Any] = datasets.listing().to_dict("records")
     return [row | {"how": datasets.how_to_get(row["dataset"], "$PREFLEARN_DATA")} for row in rows]
 
 
