@@ -77,7 +77,7 @@ def _named(parameters: Iterable[tuple[str, str]]) -> dict[str, str]:
 @click.option("--profile", type=click.Choice(["quick", "full"]), help="full: the papers' sizes.")
 @click.option("--force", is_flag=True, help="Execute although nothing changed.")
 @click.option("--no-render", is_flag=True, help="Stop before the pages are rendered.")
-@click.option("--skip-recorded", is_flag=True, help="Full profile: not where data/recorded is still valid.")
+@click.option("--skip-recorded", is_flag=True, help="In full, run only chapters whose record is not valid.")
 @_PARAMETERS
 @_execution_options
 def _build(chapters: Any, profile: Any, no_render: bool, parameters: Any, **options: Any) -> int:

@@ -83,7 +83,7 @@ def test_a_build_names_missing_data_and_advises_only_what_can_work(tmp_path, cap
     out = capsys.readouterr().out
     sushi = "sushi is not here: 01_first, 02_second used other data. To get it: preflearn data fetch sushi\n"
     assert sushi in out
-    assert "chess is not here: 01_first used other data. To get it: put http" in out
+    assert "chess is not here: 01_first used other data. To get it: download its files from http" in out
     assert "fetch chess" not in out
     page = (project.pages / "reproduce.md").read_text()
     assert "`preflearn data fetch sushi`" in page

@@ -231,16 +231,16 @@ def how_to_get(dataset: str, folder: str | None = None) -> str:
     --------
     >>> how_to_get("sushi")
     'preflearn data fetch sushi'
-    >>> how_to_get("chess", "$PREFLEARN_DATA")[:40]
-    'put http://www.chessmetrics.com/KaggleCo'
+    >>> how_to_get("chess", "$PREFLEARN_DATA").partition(" and, ")[0]
+    'download its files from http://www.chessmetrics.com/KaggleComp into $PREFLEARN_DATA/chess'
     """
     entries = files_of(dataset)
     if all(entry.addresses for entry in entries):
         return f"preflearn data fetch {dataset}"
     place = f"{folder or cache_folder()}/{dataset}"
-    urls = ", ".join(entry.url for entry in entries)
+    sources = ", ".join(dict.fromkeys(entry.url.rpartition("/")[0] for entry in entries))
     files = " ".join(entry.file for entry in entries)
     return (
-        f"put {urls} into {place} and, if you trust these files, record their hashes in that folder: "
-        f"sha256sum {files} >> SHA256SUMS"
+        f"download its files from {sources} into {place} and, if you trust them, record their hashes "
+        f"in that folder: sha256sum {files} >> SHA256SUMS"
     )
