@@ -1,0 +1,27 @@
+"""Every notebook runs offline with an empty cache, and says what it uses in place of its data."""
+
+from pathlib import Path
+
+import pytest
+
+from bookrunner.execution import execute
+from bookrunner.outputs import Executed
+from bookrunner.project import Project
+
+PROJECT = Project(Path(__file__).parents[2])
+pytestmark = pytest.mark.nightly
+
+
+@pytest.mark.parametrize("chapter", PROJECT.chapters, ids=lambda chapter: chapter.name)
+def test_a_notebook_without_data_runs_and_says_what_it_uses_instead(chapter, tmp_path, monkeypatch):
+    monkeypatch.delenv("PREFLEARN_DATA", raising=False)
+    monkeypatch.setenv("PREFLEARN_OFFLINE", "1")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    result = execute(chapter.notebook, {}, chapter.parameters, str(PROJECT.root))
+    assert result.summary == "", result.report
+    executed = Executed(result.notebook)
+    assert executed.provenance["data"] == []
+    assert [check["id"] for check in executed.checks if not check["agrees"]] == []
+    outputs = (output for cell in executed.cells for output in cell.get("outputs", []))
+    said = ["".join(output.get("data", {}).get("text/markdown", "")) for output in outputs]
+    assert bool(executed.replaced) == any(text.startswith("> **") for text in said)
