@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
@@ -199,6 +199,7 @@ def check(
     *,
     ours: Answer | Mapping[str, Answer] | Literal["the same"] = "the same",
     recorded: pd.DataFrame | None = None,
+    missing: Sequence[str] = (),
 ) -> None:
     """Settle a claim: show a badge with the verdict, and store the result in the notebook.
 
@@ -223,6 +224,9 @@ def check(
     recorded : DataFrame, optional
         The table of `bookrunner.recorded` that the answer rests on, which the badge then says; None for an
         answer from this run.
+    missing : sequence of str
+        Names of data sets that the answer rests on and that are not available. If there is one, the claim
+        counts as not checked, whatever was computed on other data, and the badge says why.
 
     Raises
     ------
@@ -242,6 +246,9 @@ def check(
     _check_evidence(claim_id, evidence, value)
     value = None if value is None else plain_scalar(f"the value for {claim_id}", value)
     require(not isinstance(value, bool), value, f"the value for {claim_id}", "a finite number or a text")
+    if missing:
+        evidence = f"The answer rests on data that are not available: {', '.join(missing)}."
+        holds, value, ours, recorded = None, None, "the same", None
     claim, computed = ledger[claim_id], computed_verdict(holds)
     require(claim.verdict not in UNCOMPUTED, claim.verdict, f"the verdict of {claim_id}", "one to compute")
     note_read(f"claim {claim_id}", claim.shown)
@@ -254,6 +261,8 @@ def check(
     }
     if ours != "the same":
         result["ours"] = {"holds": _forms(ours), "computed": computed_verdict(ours)}
+    if missing:
+        result["missing"] = list(missing)
     if recorded is not None:
         require(hasattr(recorded, "attrs"), recorded, "recorded", "a table of bookrunner.recorded, or None")
         result["recorded"] = str(recorded.attrs.get("date", "an unknown date"))[:10]
@@ -272,10 +281,14 @@ def _check_evidence(claim_id: str, evidence: str, value: float | int | str | Non
 
 
 def compared(claim: Claim, result: dict) -> dict:
-    """The result of a check beside what the ledger says: adds `written`, `written_ours` and `agrees`."""
+    """The result of a check beside what the ledger says: adds `written`, `written_ours` and `agrees`.
+
+    A check whose data are missing contradicts nothing.
+    """
     written, ours = claim.verdict, claim.ours or claim.verdict
     computed_ours = result.get("ours", result)["computed"]
     agreed = agrees(result["computed"], written) and agrees(computed_ours, ours)
+    agreed = agreed or bool(result.get("missing"))
     return result | {"written": written, "written_ours": ours, "agrees": agreed}
 
 
@@ -322,6 +335,8 @@ def headline(result: Mapping) -> str:
     "contradiction: computed 'fails', the ledger says 'holds'"
     """
     written, ours = result["written"], result["written_ours"]
+    if result.get("missing"):
+        return "not checked"
     if result["agrees"]:
         return written if written == ours else f"{written} on the authors' numbers, {ours} on ours"
     sides = [f"computed {result['computed']!r}, the ledger says {written!r}"]
@@ -348,6 +363,8 @@ def _badge_text(claim: Claim, result: dict) -> str:
 
 def _badge_html(claim: Claim, result: dict) -> str:
     kind = claim.verdict if result["agrees"] else "contradiction"
+    if result.get("missing"):
+        kind = "unchecked"
     said = {"headline": headline(result), "forms": form_lines(result), "evidence": evidence_line(result)}
     known = {"marks": MARKS, "escape": html.escape, "rich": _text_html}
     return filled("badge.html", claim=claim, kind=kind, **said, **known)

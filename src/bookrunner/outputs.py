@@ -261,7 +261,7 @@ def _titles(cells: list[dict[str, Any]]) -> list[str]:
 
 
 def _shown(outputs: list[Any], claims: list[tuple[str, str]], broken: Collection[str]) -> list[Any]:
-    """Outputs without ours; badges that are neither contradictions nor in doubt are moved to the claims."""
+    """Outputs without ours; badges of answers that are not in doubt are moved to the claims."""
     found = []
     for output in outputs:
         data = output.get("data", {})
@@ -275,7 +275,7 @@ def _shown(outputs: list[Any], claims: list[tuple[str, str]], broken: Collection
             if claim.get("record") in broken:
                 mark = f"<p><strong>In doubt.</strong> {DOUBT}</p></details>"
                 badge = badge.replace("<details", "<details open", 1).removesuffix("</details>") + mark
-            elif claim["agrees"]:
+            elif claim["agrees"] and not claim.get("missing"):
                 claims.append((claim["written"], badge))
                 continue
             shown["text/html"] = badge

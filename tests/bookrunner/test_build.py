@@ -89,3 +89,20 @@ def test_a_build_names_missing_data_and_advises_only_what_can_work(tmp_path, cap
     assert "`preflearn data fetch sushi`" in page
     assert "reported as gone on" in page
     assert "fetch chess" not in page
+
+
+def test_a_claim_whose_data_are_missing_counts_as_not_checked_and_says_why(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(tasks, "execute", run_here)
+    answer = 'from bookrunner.ledger import check\ncheck("P1-01", False, "One case differs.", missing={})'
+    project = write_project(tmp_path / "without", ONE_CLAIM, first=answer.format('["sushi"]'))
+    assert build_book(project, rendered=False) == 0
+    for page in (project.pages / "claims.md", project.pages / "01_first.ipynb"):
+        text = page.read_text()
+        assert "Not checked" in text
+        assert "data that are not available: sushi" in text
+        assert "unchecked" in text
+    assert "contradiction" not in capsys.readouterr().out.lower()
+
+    project = write_project(tmp_path / "with", ONE_CLAIM, first=answer.format("[]"))
+    assert build_book(project, rendered=False) == 1
+    assert "P1-01: contradiction" in capsys.readouterr().out
