@@ -281,3 +281,18 @@ def is_gone(pid):
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
+
+
+def test_a_book_is_rendered_although_a_chapter_fails(copied, monkeypatch, capsys):
+    monkeypatch.setattr(tasks, "execute", run_here)
+
+    def divide(notebook):
+        notebook["cells"][2]["source"] = "1 / 0"
+
+    edit_notebook(copied.notebooks / "02_second.ipynb", divide)
+    assert build_book(Project(copied.root)) == 1
+    assert "chapter 02_second: ZeroDivisionError" in capsys.readouterr().out
+    page = (copied.build / "html" / "chapters" / "02_second.html").read_text()
+    assert "could not be run" in page
+    assert "ZeroDivisionError: division by zero" in page
+    assert "check-P1-01" in (copied.build / "html" / "chapters" / "01_first.html").read_text()
