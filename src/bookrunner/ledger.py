@@ -226,7 +226,7 @@ def check(
         answer from this run.
     missing : sequence of str
         Names of data sets that the answer rests on and that are not available. If there is one, the claim
-        counts as not checked, whatever was computed on other data, and the badge says why.
+        counts as not checked, also if other data gave an answer, and the badge says why.
 
     Raises
     ------

@@ -85,7 +85,7 @@ def test_an_interrupted_full_build_goes_on_with_the_points_and_chapters_that_are
 def test_a_point_of_a_full_run_needs_no_sweep(project, monkeypatch):
     status, ran = full_build(monkeypatch, "1", "-p", "seed", "2")
     assert ran == [{"profile": "full", "seed": 2}]
-    assert status == 1, "there is no sweep to read"
+    assert status == 1, "no sweep was run"
 
 
 def test_a_record_is_made_from_a_sweep_and_while_it_is_valid_the_chapter_need_not_run_in_full(
