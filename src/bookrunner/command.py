@@ -47,6 +47,7 @@ def _preflearn() -> None:
     preflearn record 03                      one chapter in full, into data/recorded
     preflearn sweep 03 -p seed 0:20 -p n_exact 20,40
     preflearn sweep 04 -p gamma 0.01~10 -p seed 0:20 --sample 30
+    preflearn report --example
     preflearn report games.csv -p first home -p second away
     preflearn data verify
     """
@@ -145,21 +146,30 @@ def _sweep(chapter: str, parameters: Any, jobs: Any, scheduler: Any, file: Any, 
 
 
 @_preflearn.command("report", short_help="Run a template on your own matches or judgements.")
-@click.argument("data", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("data", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--example", is_flag=True, help="Write a simulated league, games.csv, and report on it.")
 @click.option("--judgements", is_flag=True, help="The file holds judgements, with or without judges.")
 @click.option("--output", type=Path, metavar="FILE", help="Default: NAME_report.html in this folder.")
 @_PARAMETERS
-def _report(data: Path, judgements: bool, output: Path | None, parameters: Any) -> int:
+def _report(data: Path | None, example: bool, judgements: bool, output: Path | None, parameters: Any) -> int:
     """Run a template on DATA, a CSV file of matches with times, or of judgements, and write one HTML page.
 
     -p names columns, such as: -p first home -p second away -p time date -p outcome result. The templates,
     notebooks/use_matches.ipynb and use_judgements.ipynb, say what there is; a file with a column "judge" is
     one of judgements.
     """
-    from bookrunner.report import write_report
+    from bookrunner.report import EXAMPLE_COLUMNS, write_example, write_report
 
+    named = _named(parameters)
+    if example:
+        if data is not None or judgements:
+            raise ValueError("--example brings its own file of matches; leave out DATA and --judgements")
+        data = write_example(Path())
+        named = EXAMPLE_COLUMNS | named
+    elif data is None:
+        raise ValueError("the file is missing: preflearn report FILE.csv, or preflearn report --example")
     path = output or Path(f"{data.stem}_report.html")
-    return write_report(data, _named(parameters), judgements, path)
+    return write_report(data, named, judgements, path)
 
 
 @_preflearn.command("data", short_help="The public data sets: list, fetch, verify.")

@@ -13,6 +13,32 @@ from bookrunner.files import check_writable, write_atomically
 from bookrunner.project import Chapter
 from bookrunner.records import filled, project_file
 
+EXAMPLE_COLUMNS = {"first": "home", "second": "away", "time": "date", "outcome": "result"}
+"""The columns of the example, as parameters of the template for matches."""
+
+
+def write_example(folder: Path) -> Path:
+    """Write the example, a simulated league, as ``games.csv`` into a folder, and say how to report on it.
+
+    Raises
+    ------
+    FileExistsError
+        If the folder has another file of this name, which stays as it is.
+    OSError
+        If the file can't be written.
+    """
+    path, content = folder / "games.csv", project_file("examples/games.csv").read_bytes()
+    if path.exists() and path.read_bytes() != content:
+        raise FileExistsError(
+            f"{path} exists and is not the example; run the command in another folder, or report on this "
+            f"file: preflearn report {path}"
+        )
+    write_atomically(path, content)
+    columns = " ".join(f"-p {name} {column}" for name, column in EXAMPLE_COLUMNS.items())
+    print(f"the example: {path}, a simulated league; the report on it is that of")
+    print(f"  preflearn report {path} {columns}")
+    return path
+
 
 def write_report(data: Path, parameters: dict[str, str], judgements: bool, path: Path) -> int:
     """Run a template on a file and write what it shows, without code, as one HTML file.
