@@ -1,6 +1,7 @@
 """Settings for all tests: threads, hypothesis profiles, and no lasting change to the environment."""
 
 import os
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import settings
@@ -13,6 +14,9 @@ for name in THREAD_VARIABLES:
 
 # Messages about compilation would be mixed with the output under test.
 os.environ.setdefault("PREFLEARN_QUIET", "1")
+
+# The nightly run draws its seeds from this number. Workers inherit it, so all of them draw the same seeds.
+os.environ.setdefault("PREFLEARN_NIGHT", str(datetime.now(UTC).toordinal()))
 
 # A commit always tries the same examples; the nightly run draws new ones, ten times as many.
 settings.register_profile("commit", deadline=None, max_examples=25, derandomize=True)

@@ -1,0 +1,79 @@
+"""Run notebooks as a reader does: by papermill, from another folder, with other parameters."""
+
+import json
+import os
+import random
+import subprocess
+from pathlib import Path
+
+import nbformat
+import papermill
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+from bookrunner.ledger import CLAIM_MIME
+from bookrunner.outputs import read_executed
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = {path.stem: path for path in sorted((ROOT / "notebooks").glob("*.ipynb"))}
+
+
+def rerun(name, folder, **parameters):
+    """Execute a notebook from `folder` and return the claims whose verdict differs from the claims list.
+
+    Raises
+    ------
+    papermill.PapermillExecutionError
+        If a cell fails.
+    """
+    target = folder / "executed.ipynb"
+    papermill.execute_notebook(NOTEBOOKS[name], target, parameters, cwd=folder, progress_bar=False)
+    cells = json.loads(target.read_text("utf-8"))["cells"]
+    outputs = [output.get("data", {}) for cell in cells for output in cell.get("outputs", [])]
+    checks = [data[CLAIM_MIME] for data in outputs if CLAIM_MIME in data]
+    return [f"{check['id']}: {check['computed']}" for check in checks if not check["agrees"]]
+
+
+def failures_of_second_run(name, folder, seed):
+    """Run a notebook, then all its code cells in random order; return the cells that fail the second time."""
+    notebook = nbformat.read(NOTEBOOKS[name], as_version=4)
+    cells = [(number, cell) for number, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
+    client = NotebookClient(notebook, timeout=3600, resources={"metadata": {"path": folder}})
+    failures = []
+    with client.setup_kernel():
+        for number, cell in cells:
+            client.execute_cell(cell, number)
+        for number, cell in random.Random(seed).sample(cells, len(cells)):
+            try:
+                client.execute_cell(cell, number)
+            except CellExecutionError as error:
+                failures.append(f"cell {number}: {error.ename}: {error.evalue}")
+    return failures
+
+
+def datasets_of(name):
+    """Return the data sets that a notebook reads, as its executed notebook in the built book says."""
+    executed = read_executed(ROOT / "_build" / "executed" / name / "quick.ipynb")
+    assert executed is not None, "build the book first: make book"
+    read = (entry.split(maxsplit=1) for entry in executed.provenance["read"])
+    return sorted({what.split("/")[0] for kind, what in read if kind == "data"})
+
+
+def use_mirror_without(monkeypatch, folder, hidden):
+    """Offer the data sets of the present mirror without one of them; no cache and no downloads."""
+    mirror = folder / "mirror"
+    mirror.mkdir()
+    for dataset in Path(os.environ["PREFLEARN_DATA"]).iterdir():
+        if dataset.is_dir() and dataset.name != hidden:
+            (mirror / dataset.name).symlink_to(dataset)
+    monkeypatch.setenv("PREFLEARN_DATA", str(mirror))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+    monkeypatch.setenv("PREFLEARN_OFFLINE", "1")
+
+
+def number_of_commits():
+    """Return the number of commits, which changes with each commit; 0 outside a git checkout."""
+    count = subprocess.run(
+        ["git", "rev-list", "--count", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return int(count.stdout or 0)
