@@ -185,8 +185,9 @@ def main() -> None:
     table = pd.DataFrame([row for name in only or METHODS for row in rows(name)], columns=header)
     if only:
         kept = pd.read_csv(TABLE, comment="#", dtype=str)
-        table = pd.concat([kept[~kept["method"].isin(only)], table])
-        table = pd.concat([table[table["method"] == name] for name in METHODS])
+        table = pd.concat([kept.loc[~kept["method"].isin(only)], table])
+        places = [list(METHODS).index(name) for name in table["method"]]
+        table = table.iloc[np.argsort(places, kind="stable")]
     write_table(TABLE, table, "scaling.py")
 
 

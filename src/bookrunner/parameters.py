@@ -253,6 +253,8 @@ def check_range(name: str, value: Any, least: float, most: float) -> None:
         ...
     ValueError: n_pairs is 2; expected an integer from 4 to 400
     """
+    for bound, bound_value in (("least", least), ("most", most)):
+        require(isinstance(bound_value, int | float), bound_value, bound, "a number")
     if isinstance(value, list | tuple):
         require(len(value) > 0, value, name, "at least one value")
         for position, entry in enumerate(value):
