@@ -19,7 +19,18 @@ from dynamics.problems import (
 )
 from sklearn.exceptions import ConvergenceWarning
 
-from preflearn.dynamics import Constant, Gaussian, Linear, Matern12, Matern32, OrdinalProbit, Probit
+from preflearn.dynamics import (
+    Affine,
+    Constant,
+    Gaussian,
+    Linear,
+    Matern12,
+    Matern32,
+    OrdinalLogit,
+    OrdinalProbit,
+    Periodic,
+    Probit,
+)
 
 # ---- Sweeps, one by one
 
@@ -139,6 +150,24 @@ def test_one_match_is_enough_for_a_two_cycle_of_reverse_kl():
     assert abs(last[0] - last[1]) > 0.5
     assert np.all(np.isfinite(cycle.scores("f0", [0.0, 3.0])))
     assert fitted(Constant(25.0), Probit(), one, [1], "kl", rate=0.5).converged_
+
+
+def test_weights_below_one_may_keep_ep_from_converging():
+    """A cavity leaves out 1/w of what a match of weight w added: more than it added if w is below 1."""
+    design = [
+        [0, 0, -1, 0, 1], [0, 1, -1, 0, 0], [1, -1, 0, 0, 0], [-1, 0, 0, 1, 0], [0, 0, 0, -1, 1],
+        [0, -1, 0, 1, 0], [0, -1, 0, 0, 1], [-1, 1, 0, 0, 0], [0, 0, -1, 0, 1], [0, 0, -1, 1, 0],
+        [0, 0, -1, 1, 0],
+    ]  # fmt: skip
+    matches = matches_of(design, [0, 2, 4, 6, 14, 17, 27, 30, 37, 37, 38])
+    y = [0, 0, 1, 0, 0, 0, 0, -1, 0, 0, 0]
+    weights = [0.96, 0.43, 0.15, 0.91, 0.57, 0.63, 0.16, 0.76, 0.92, 0.24, 0.30]
+    covariance = Matern32(0.5, 3.0) * Periodic(1.0, 1.0, 7.0, order=2) + Affine(origin="first")
+    with pytest.warns(ConvergenceWarning, match="kl.* weights below 1"):
+        fitted(covariance, OrdinalLogit(0.3), matches, y, sample_weight=weights, max_iter=300)
+    assert fitted(
+        covariance, OrdinalLogit(0.3), matches, y, "kl", sample_weight=weights, max_iter=300
+    ).converged_
 
 
 def test_overflow_is_an_error():

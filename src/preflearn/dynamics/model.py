@@ -111,7 +111,7 @@ class DynamicComparisons(BaseEstimator):
         Sweeps of the last `fit` or `update`.
     trace_ : DataFrame
         One row a sweep: `residual` (of `tol`), `evidence` (as `log_marginal_likelihood_`), `rate` of the step
-        after it, `accepted`: False where the step to it was taken back.
+        after it, `accepted`: False where the step to it was taken back. There `evidence` may be NaN.
     matches_ : Matches
         What was learned from, and `outcomes_` (N,).
     played_ : ndarray of shape (N, 3)
@@ -161,7 +161,8 @@ class DynamicComparisons(BaseEstimator):
         y : array-like of shape (N,)
             Outcomes, of the kind that the likelihood has; where these are -1, 0 and 1, also 1, 1/2 and 0.
         sample_weight : array-like of shape (N,), optional
-            Powers of the likelihoods of matches, from 0 to 1e100: a match of weight 2 is two matches.
+            Powers of the likelihoods of matches, from 0 to 1e100: a match of weight 2 is two matches. With
+            weights below 1, EP may not converge; a ConvergenceWarning says so. Then try ``method="kl"``.
         offset : array-like of shape (N,), optional
             What is known of the difference of scores, in their unit, and added to x·s: a handicap, komi.
 
@@ -239,7 +240,12 @@ class DynamicComparisons(BaseEstimator):
             change = self.trace_["residual"].iloc[-1]
             text = f"no convergence in {self.n_iter_} sweeps: the last one would change a pseudo-observation "
             text += f"by {change:.1e} standard deviations, more than tol={self.tol:g}; raise max_iter, "
-            text += "or leave rate='auto'" if self.rate != "auto" else "or look at trace_"
+            if self.method == "ep" and np.any((played[:, 1] > 0) & (played[:, 1] < 1)):
+                text += "or take method='kl': with weights below 1, EP may not converge"
+            elif self.rate != "auto":
+                text += "or leave rate='auto'"
+            else:
+                text += "or look at trace_"
             tell(text, ConvergenceWarning)
         return self
 
