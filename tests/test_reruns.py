@@ -8,7 +8,7 @@ from reruns import NOTEBOOKS, number_of_commits, rerun
 COMMITS = number_of_commits()
 SEED = 1 + COMMITS % 1000
 # A longer notebook is left to the nightly run.
-LONGEST = 45
+LONGEST = 30
 
 
 def test_a_notebook_runs_with_another_seed_and_all_verdicts_agree(tmp_path):
