@@ -1,8 +1,14 @@
-"""The tools that report sizes and numbers in prose."""
+"""The tools that report sizes and numbers in prose, and that make the archive of executed notebooks."""
+
+import json
 
 from chapter_size import chapter_size, count_words
+from executed_notebooks import readable_notebook
 from prose_numbers import unsupported_numbers
 from tokens import count_tokens
+
+from bookrunner.outputs import INJECTED_TAG, PROVENANCE_TAG, Executed
+from bookrunner.records import NARROW_MIME, RECORD_MIME
 
 
 def test_tokens_do_not_depend_on_layout_comments_and_docstrings():
@@ -40,3 +46,28 @@ def test_a_number_that_no_output_shows_is_found():
         cells.append({"cell_type": "code", "source": "", "outputs": shown})
     found = unsupported_numbers(cells, ["0.553"])
     assert [number for number, _ in found] == ["0.32", "0.88", "0.87", "0.31", "0.33"]
+
+
+def test_executed_notebooks_keep_outputs_and_lose_what_only_the_build_reads():
+    drawing = {
+        "output_type": "display_data",
+        "metadata": {},
+        "data": {"image/svg+xml": "<svg/>", NARROW_MIME: ""},
+    }
+    table = {"output_type": "display_data", "metadata": {}, "data": {RECORD_MIME: {"name": "x"}}}
+    stream = {"output_type": "stream", "name": "stdout", "text": "1\n"}
+
+    def code(tags, *outputs):
+        return {"cell_type": "code", "metadata": {"tags": tags, "papermill": {}}, "outputs": list(outputs)}
+
+    words = {"cell_type": "markdown", "metadata": {"tags": ["appendix"]}, "source": "# A title"}
+    cells = [words, code([INJECTED_TAG]), code([], drawing, table, stream), code([PROVENANCE_TAG], table)]
+    metadata = {"kernelspec": {"name": "python3"}, "language_info": {}, "papermill": {}, "preflearn": {}}
+    notebook = readable_notebook(Executed({"cells": cells, "metadata": metadata}))
+    assert [cell["cell_type"] for cell in notebook["cells"]] == ["markdown", "code"]
+    assert notebook["cells"][0] == words
+    (svg, text) = notebook["cells"][1]["outputs"]
+    assert svg["data"] == {"image/svg+xml": "<svg/>"}
+    assert text == stream
+    assert "papermill" not in json.dumps(notebook)
+    assert cells[2]["outputs"][0]["data"][NARROW_MIME] == "", "the executed notebook itself stays as it is"
