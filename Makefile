@@ -15,7 +15,7 @@ endif
 # Without saved bytecode each of some hundred processes would compile the libraries again, for seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: book full pdf test lint nightly perturb report bench open clean
+.PHONY: book full pdf notebooks test lint nightly perturb report bench open clean
 
 book: $(STAMP)          ## the whole book, quick profile, into _build/html
 	@$(BIN)/preflearn build
@@ -25,6 +25,9 @@ full: $(STAMP)          ## the same with the papers' sizes (into data/recorded: 
 
 pdf: book               ## the built book as one PDF, by Debian's chromium, two minutes
 	@$(BIN)/python tests/pdf.py
+
+notebooks: book         ## the executed notebooks with their outputs, in one archive
+	@$(BIN)/python tools/executed_notebooks.py
 
 lint: $(STAMP)          ## ruff and basedpyright
 	@$(BIN)/ruff check .
@@ -66,7 +69,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/pip || $(PYTHON) -m venv .venv 2>/dev/null || { \
 		rm -rf .venv && $(PYTHON) -m venv --without-pip .venv && \
 		$(PYTHON) -m pip --python .venv/bin/python install --quiet pip; }
-	@$(BIN)/python -m pip install --quiet --no-compile --editable '.[book,test,cluster]' $(CONSTRAINTS)
+	@$(BIN)/python -m pip install --quiet --no-compile --editable '.[book,lab,test,cluster]' $(CONSTRAINTS)
 	@echo "Compiling loops for this machine (a minute, once) ..."
 	@PREFLEARN_QUIET=1 $(BIN)/python tests/warm.py
 	@touch $@

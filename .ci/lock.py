@@ -1,7 +1,7 @@
 """Write .ci/hashes.txt: what CI installs, each file by its hash. For each Python that CI has, beforehand:
 
 python3.12 -m pip install --dry-run --ignore-installed --only-binary :all: --report 3.12.json \
-    -c constraints.txt '.[book,test,cluster]' hatchling editables build
+    -c constraints.txt '.[book,lab,test,cluster]' hatchling editables build
 python .ci/lock.py 3.11.json 3.12.json 3.13.json
 """
 

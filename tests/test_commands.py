@@ -1,22 +1,28 @@
 """Each command line in the README, in CONTRIBUTING and on the book's pages works in a fresh clone.
 
-A command that would run for minutes is followed to where its work begins: then the command exists, with
-these options, and so do the chapters, parameters and data sets that it names.
+The blocks of the page "Run the notebooks" run as they stand, in README, too. Any other command that would run
+for minutes is followed to where its work begins: then the command exists, with these options, and so do the
+chapters, parameters and data sets that it names.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 import yaml
+from optional import optional_import
 from papermill.cli import papermill
 
 from bookrunner import build, report, tasks
@@ -28,14 +34,27 @@ from preflearn.datasets import registry
 ROOT = Path(__file__).parents[1]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "book").glob("*.md"))]
-STARTS = ("make", "preflearn", "papermill", "python", "pip", "pre-commit", "source", "bash", "git")
+PAGE = (ROOT / "book" / "run_the_notebooks.md").read_text("utf-8")
+STARTS = ("make", "preflearn", "papermill", "jupyter", "jupyter-book", "python3?", "pip", "pre-commit")
+STARTS += ("source", "bash", "git", "conda")
 PLACEHOLDERS = {"NN": "02", "OLD": "_build", "NEW": "_build", "ADDRESS": "tcp://127.0.0.1:1"}
 
 
+def shell_blocks(text: str) -> list[str]:
+    """Blocks of shell commands."""
+    return re.findall(r"^```(?:bash|console|sh)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+# What runs as it stands: all blocks of the page but the installation, which would take minutes.
+RUN_BLOCKS = [block for block in shell_blocks(PAGE) if "pip install" not in block]
+# A block with one run of a chapter; the others are left to the nightly run.
+ONE_RUN = "papermill notebooks/04_svmcompare.ipynb runs/04_costly.ipynb"
+
+
 def command_lines(text: str) -> list[str]:
-    """Lines of shell in blocks, continued ones whole, and commands that stand in backquotes."""
+    """Lines of shell in blocks, continued ones whole, and commands in backquotes; none of `RUN_BLOCKS`."""
     text = re.sub(r"\\\n *", "", text)
-    blocks = re.findall(r"^```(?:bash|console|sh)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    blocks = [block for block in shell_blocks(text) if block not in RUN_BLOCKS]
     inline = re.findall(
         r"(?<!`)`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     )
@@ -47,7 +66,7 @@ def command_lines(text: str) -> list[str]:
 def command(line: str) -> tuple[str, ...]:
     """The words of a line as it is tried here: programs are only asked for their help."""
     words = [PLACEHOLDERS.get(word, word) for word in shlex.split(line) if not re.match(r"[A-Z_]+=", word)]
-    if words[0].startswith("python") and words[1:3] != ["-m", "pytest"]:
+    if words[0].startswith("python") and words[1:3] not in (["-m", "pytest"], ["-m", "venv"]):
         words = ["python", *words[1 : 3 if words[1] == "-m" else 2], "--help"]
     return tuple(words)
 
@@ -83,6 +102,20 @@ def _run(clone, *words):
     return done.stdout
 
 
+def _on_path():
+    """The environment of somebody who activated the one in which this test runs."""
+    return os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+
+
+def _jupyter_book(clone, *arguments):
+    """What Jupyter Book says of a clone without chapters, and the command that it names."""
+    words = ["jupyter-book", "build", *arguments]
+    done = subprocess.run(words, cwd=clone, env=_on_path(), capture_output=True, text=True)
+    assert done.returncode == 1
+    (sentence,) = done.stderr.splitlines()
+    return sentence, re.search("`(.*?)`", sentence)[1]
+
+
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_a_command_works_in_a_fresh_clone(words, clone, monkeypatch, capsys):
     monkeypatch.chdir(clone)
@@ -96,6 +129,11 @@ def test_a_command_works_in_a_fresh_clone(words, clone, monkeypatch, capsys):
         case ["preflearn", ("build" | "record" | "sweep"), *_]:
             with pytest.raises(ReachedError):
                 main(list(words[1:]))
+        case ["preflearn", "report", "--example"]:
+            with pytest.raises(ReachedError):
+                main(list(words[1:]))
+            assert (clone / "games.csv").read_bytes() == (clone / "examples" / "games.csv").read_bytes()
+            (clone / "games.csv").unlink()
         case ["preflearn", "report", file, *_]:
             (clone / file).write_text("first,second\n")
             with pytest.raises(ReachedError):
@@ -107,9 +145,17 @@ def test_a_command_works_in_a_fresh_clone(words, clone, monkeypatch, capsys):
             asked = papermill.make_context("papermill", arguments).params
             notebook = json.loads(Path(asked["notebook_path"]).read_text())
             check_names([name for name, _ in asked["parameters"]], declared(notebook))
-        case ["pip", "install", what]:
+        case ["pip", "install", *options]:
+            (what,) = [option for option in options if option.startswith(".")]
             extras = re.fullmatch(r"\.(?:\[([\w,]+)\])?", what)
             assert set((extras[1] or "book").split(",")) <= set(EXTRAS)
+            assert {*options} - {what} <= {"--editable", "-c", "constraints.txt"}
+        case ["python" | "python3", "-m", "venv", folder]:
+            assert folder == ".venv", "what make uses, too"
+        case ["conda", "env", "create", "--file", file]:
+            assert yaml.safe_load((clone / file).read_text())["dependencies"]
+        case ["jupyter-book", "build", *arguments]:
+            assert _jupyter_book(clone, *arguments)[1] == "make book"
         case ["python", "-m", "pytest", *paths]:
             assert all((clone / path).exists() for path in paths)
         case ["python", *program]:  # a script, or -m and a module
@@ -122,9 +168,121 @@ def test_a_command_works_in_a_fresh_clone(words, clone, monkeypatch, capsys):
             pytest.fail(f"no way is known to try {words}")
 
 
+def _blocks():
+    """The blocks that write notebooks, those with several runs for the nightly run only."""
+    for block in RUN_BLOCKS:
+        if "jupyter lab" not in block:
+            yield pytest.param(block, marks=() if ONE_RUN in block else pytest.mark.nightly)
+
+
+@pytest.mark.parametrize("block", list(_blocks()))
+def test_a_block_of_the_page_runs_as_it_stands(block, clone):
+    """It writes notebooks without an error, which have outputs."""
+    optional_import("nbconvert")
+    before = {path: path.stat().st_mtime_ns for path in clone.rglob("*.ipynb")}
+    words = ["bash", "-euo", "pipefail", "-c", block]
+    done = subprocess.run(words, cwd=clone, env=_on_path(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    written = [path for path in clone.rglob("*.ipynb") if path.stat().st_mtime_ns != before.get(path)]
+    assert written
+    for path in written:
+        assert path.parent.name in {"runs", "03_lemma"}
+        outputs = [
+            out for cell in json.loads(path.read_text("utf-8"))["cells"] for out in cell.get("outputs", [])
+        ]
+        assert outputs
+        assert all(output["output_type"] != "error" for output in outputs)
+    for name in re.findall(r"runs/\w+\.ipynb", block):
+        assert (clone / name).is_file()
+    if "--to html" in block:
+        assert "In one minute" in (clone / "runs" / "04_svmcompare.html").read_text("utf-8")
+    if "sweep" in block:
+        (table,) = (clone / "_build" / "sweeps" / "03_lemma").glob("results-*.csv")
+        assert len(table.read_text("utf-8").splitlines()) == 1 + 4
+
+
+@pytest.mark.nightly
+def test_python_of_the_page_runs_as_it_stands(clone, monkeypatch):
+    (block,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    monkeypatch.chdir(clone)
+    Path("runs").mkdir(exist_ok=True)
+    exec(block, {})
+    assert Path("runs/04_wide.ipynb").is_file()
+
+
+def test_jupyterlab_opens_the_notebook_and_has_its_extension(clone, tmp_path):
+    """The line of the page as it stands, on a free port, without a browser."""
+    optional_import("jupyterlab")
+    (block,) = [block for block in RUN_BLOCKS if "jupyter lab" in block]
+    settings = {"allow_root": True, "open_browser": False, "port": 0, "token": "", "ip": "127.0.0.1"}
+    (tmp_path / "jupyter_server_config.json").write_text(json.dumps({"ServerApp": settings}))
+    environment = _on_path() | {"JUPYTER_CONFIG_DIR": str(tmp_path), "JUPYTER_RUNTIME_DIR": str(tmp_path)}
+    with (tmp_path / "log").open("w") as log:
+        options = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "start_new_session": True}
+        lab = subprocess.Popen(["bash", "-c", f"exec {block}"], cwd=clone, env=environment, **options)
+    try:
+        until = time.monotonic() + 120
+        while not (found := list(tmp_path.glob("jpserver-*.json"))):
+            assert lab.poll() is None, (tmp_path / "log").read_text()
+            assert time.monotonic() < until, (tmp_path / "log").read_text()
+            time.sleep(0.1)
+        url = json.loads(found[0].read_text())["url"]
+        name = Path(block.split()[-1]).name  # its folder is the one that JupyterLab shows
+        with urlopen(f"{url}api/contents/{name}", timeout=60) as answer:
+            assert json.load(answer)["type"] == "notebook"
+        with urlopen(f"{url}lab/tree/{name}", timeout=60) as answer:
+            assert "jupyterlab-myst" in answer.read().decode()
+    finally:
+        os.killpg(lab.pid, signal.SIGKILL)
+        lab.wait()
+
+
+def test_readme_runs_blocks_of_the_page_only():
+    """So that each of its lines on running notebooks is run as it stands, too."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    section = re.search(r"^## Run the notebooks\n(.*?)^## ", readme, re.MULTILINE | re.DOTALL)[1]
+    blocks = shell_blocks(section)
+    assert len(blocks) == 4
+    assert set(blocks) <= set(RUN_BLOCKS)
+
+
+def test_jupyter_book_says_in_one_sentence_what_to_run(clone):
+    named = {what: _jupyter_book(clone, *what.split()) for what in ("book --config _config.yml", ".")}
+    for sentence, command_named in named.values():
+        assert command_named == "make book"
+        assert sentence.endswith(".")
+    assert "chapters/" in named["book --config _config.yml"][0]
+    assert "`jupyter-book build book --config _config.yml`" in named["."][0]
+
+
+def test_jupyter_book_builds_once_each_chapter_is_there(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "_extensions")
+    from chapters_first import what_is_missing
+
+    shutil.copyfile(ROOT / "book" / "_toc.yml", tmp_path / "_toc.yml")
+    pages = re.findall(r"file: (chapters/\S+)", (tmp_path / "_toc.yml").read_text())
+    (tmp_path / "chapters").mkdir()
+    for page in pages:
+        assert "`make book`" in what_is_missing(tmp_path)
+        (tmp_path / f"{page}.{'md' if 'errata' in page else 'ipynb'}").touch()
+    assert what_is_missing(tmp_path) == ""
+
+
+def test_readme_learns_from_the_example(tmp_path, monkeypatch):
+    readme = (ROOT / "README.md").read_text("utf-8")
+    (block,) = re.findall(r"^```python\n([^`]*games\.csv[^`]*)^```", readme, re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    shutil.copyfile(ROOT / "examples" / "games.csv", "games.csv")
+    *_, last = block.splitlines()
+    names = {}
+    exec(block.replace(last, f"forecast = {last}"), names)
+    assert names["forecast"].shape == (4, 3), "the last round: loss, tie, win"
+    assert len(names["mean"]) == len(names["played"])
+
+
 def test_readme_turns_ratings_into_a_ranking(tmp_path, monkeypatch, capsys):
     (block,) = re.findall(
-        r"^```python\n(import pandas.*?ratings\.csv.*?)^```",
+        r"^```python\n(import pandas[^`]*?ratings\.csv.*?)^```",
         (ROOT / "README.md").read_text("utf-8"),
         re.MULTILINE | re.DOTALL,
     )
@@ -148,6 +306,8 @@ def test_command_lines_are_found():
         "preflearn build 77",
         "preflearn sweep 02 -p sed 1",
         "pip install '.[boook]'",
+        "pip install '.[book]' -c constraint.txt",
+        "jupyter lab",
         "python x.py",
     ],
 )

@@ -1,10 +1,16 @@
-"""README's numbers are those of the papers, of the recorded full runs and of the benchmarks."""
+"""README's numbers are those of papers, recorded full runs, and benchmarks; its links have targets."""
 
 import re
 from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
+from pages.builds import contents
+from readme_links import with_links
+
+from bookrunner.project import Project
+from bookrunner.render import published, repository
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -87,3 +93,51 @@ def test_ratios_are_those_of_the_benchmarks():
     in_readme = {(link + text.removeprefix("benchmarks/"), ratio) for link, text, ratio in rows}
     assert len(in_readme) >= 5
     assert in_readme <= known
+
+
+CHAPTERS = [chapter.name for chapter in Project(ROOT).chapters]
+
+
+def test_links_to_the_book_lead_to_its_pages_once_these_are_published():
+    site = published(repository(Project(ROOT)))
+    assert with_links(README, site, CHAPTERS) == README, "run python tools/readme_links.py"
+
+
+def test_published_pages_are_those_of_the_contents_and_the_way_back_is_the_same():
+    site = "https://owner.github.io/name/"
+    linked = with_links(README, site, CHAPTERS)
+    pages = re.findall(rf"\]\({site}(\S+)\.html\)", linked)
+    assert len(pages) >= 12
+    assert set(pages) <= set(contents())
+    assert with_links(linked, "", CHAPTERS) == with_links(README, "", CHAPTERS)
+    assert with_links(linked, "https://other.github.io/x/", CHAPTERS).count("other.github.io") == len(pages)
+
+
+def headings(text):
+    """The names by which links lead to headings, as GitHub forms them."""
+    titles = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL), re.M)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_links_within_the_repository_have_a_target():
+    links = re.findall(r"\]\(([^)\s]+)\)", README)
+    assert {link[1:] for link in links if link.startswith("#")} <= headings(README)
+    files = [link.partition("#")[0] for link in links if not link.startswith(("#", "https://"))]
+    assert files
+    assert [name for name in files if not (ROOT / name).exists()] == []
+
+
+def test_a_release_has_the_files_that_readme_names():
+    """The job that builds makes them, and they do not go to the package index."""
+    section = re.search(r"^## See the book\n(.*?)^## ", README, re.MULTILINE | re.DOTALL)[1]
+    named = set(re.findall(r"`([\w-]+\.(?:pdf|zip))`", section))
+    jobs = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"]
+    runs = " ".join(step.get("run", "") for step in jobs["build"]["steps"])
+    assert named == set(re.findall(r"_build/([\w-]+\.(?:pdf|zip))", runs))
+    assert {"pdf", "notebooks"} <= set(re.search(r"make (.*)", runs)[1].split())
+    downloads = {
+        name: [step["with"]["name"] for step in jobs[name]["steps"] if "download" in step.get("uses", "")]
+        for name in ("publish", "github")
+    }
+    assert downloads == {"publish": ["dist"], "github": ["dist", "book"]}
+    assert "book/*" in jobs["github"]["steps"][-1]["run"]

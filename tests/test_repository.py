@@ -31,14 +31,15 @@ def cells(path, kind="code"):
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-DIRECT = {*PROJECT["dependencies"], *EXTRAS["book"], *EXTRAS["test"], *EXTRAS["cluster"]}
+FOR_READERS = {*PROJECT["dependencies"], *EXTRAS["book"], *EXTRAS["lab"]}
+DIRECT = FOR_READERS | {*EXTRAS["test"], *EXTRAS["cluster"]}
 
 
-def test_environment_for_conda_is_that_of_pip():
+def test_conda_installs_the_package_the_book_and_jupyterlab():
     entries = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
     (pip,) = [entry["pip"] for entry in entries if isinstance(entry, dict)]
     conda = [entry for entry in entries if isinstance(entry, str)]
-    assert {*conda, *pip} == DIRECT | {f"python{PROJECT['requires-python']}", "pip", "--editable ."}
+    assert {*conda, *pip} == FOR_READERS | {f"python{PROJECT['requires-python']}", "pip", "--editable ."}
 
 
 IMPORTED = {"scikit-learn": "sklearn", "pyyaml": "yaml", "sphinxcontrib-bibtex": "sphinxcontrib.bibtex"}
@@ -49,18 +50,21 @@ RUN = {
     "pytest-xdist": "--dist",
     "pytest-cov": "--cov",
     "pytest-randomly": "-p randomly",
+    "jupyterlab": "jupyter lab ",
+    "jupyterlab-myst": "jupyterlab-myst",
+    "nbconvert": "jupyter nbconvert ",
 }
 
 
 def test_every_dependency_is_used():
-    """Imported somewhere, named in the book's configuration, or an option of the test command."""
+    """Imported somewhere, named in the book's configuration, or used by a command of Makefile or a page."""
     folders = ("src", "tests", "benchmarks", "notebooks")
     paths = [
         path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".ipynb")
     ]
     code = "\n".join(path.read_text("utf-8") for path in paths if path != Path(__file__))
     loaded = (ROOT / "_config.yml").read_text("utf-8")
-    commands = (ROOT / "Makefile").read_text("utf-8")
+    commands = "".join((ROOT / name).read_text("utf-8") for name in ("Makefile", "book/run_the_notebooks.md"))
     unused = []
     for name in (re.match(r"[\w.-]+", entry)[0] for entry in DIRECT):
         module = re.escape(IMPORTED.get(name, name.replace("-", "_")))
