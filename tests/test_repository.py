@@ -204,6 +204,25 @@ def test_chapter_checks_exactly_its_claims(path):
     assert set(checked) == owed
 
 
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_appendix_comes_last(path):
+    """A cell that only readers of the notebook see says where it begins."""
+    tags = [
+        cell["metadata"].get("tags", [])
+        for cell in cells(path, "markdown")
+        if re.search(r"^## ", "".join(cell["source"]), re.MULTILINE) or cell["id"].endswith("-appendix")
+    ]
+    in_appendix = ["appendix" in names for names in tags]
+    assert in_appendix == sorted(in_appendix)
+    if any(in_appendix):
+        assert "remove-cell" in tags[in_appendix.index(True) - 1]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_chapter_records_named_results(path):
+    assert any(re.search(r'record\(\s*"results",', "".join(cell["source"])) for cell in cells(path))
+
+
 def test_table_of_contents_names_every_chapter():
     toc = (ROOT / "book" / "_toc.yml").read_text()
     named = re.findall(r"chapters/(\d\d_\w+)", toc)
