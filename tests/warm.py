@@ -44,7 +44,7 @@ def fit_models_of_matches() -> None:
 
 
 def main() -> None:
-    """Compile in two processes, which share no loop that takes long."""
+    """Compile in two processes."""
     warnings.simplefilter("ignore")  # the fits on these small data are of no interest
     other = get_context("fork").Process(target=fit_models_of_matches)
     other.start()

@@ -46,7 +46,7 @@ WARNINGS = (
     NotIdentifiedWarning,
 )
 # The evidence of a sweep that was taken back.
-MAY_BE_NAN = ".trace_"
+MAY_BE_NAN = ".trace_.column 1."
 ENGINE = (np.ndarray, collections.abc.Callable)
 CHANGES_ITSELF = {"fit", "partial_fit", "update"}
 
