@@ -17,7 +17,10 @@ PICTURE = ROOT / "book" / "_static" / "page.png"
 
 
 def main() -> None:
-    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.parse_args()
+    if not (HTML / PAGE).is_file():
+        parser.error(f"there is no {HTML / PAGE}; run `make book`")
     from playwright.sync_api import sync_playwright
 
     with served(HTML) as site, sync_playwright() as play:

@@ -10,9 +10,9 @@ its records that moved are printed. When a solver is rewritten, its line in SLIP
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
-import sys
 import tempfile
 from pathlib import Path
 from unittest import mock
@@ -74,7 +74,12 @@ def slip(number: str) -> dict[str, list[str]]:
 
 
 if __name__ == "__main__":
-    for number in sys.argv[1:] or SLIPS:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help=f"default: {' '.join(SLIPS)}")
+    numbers = parser.parse_args().chapters
+    if unknown := set(numbers) - set(SLIPS):
+        parser.error(f"no line to change for {', '.join(sorted(unknown))}; choose from {', '.join(SLIPS)}")
+    for number in numbers or SLIPS:
         try:
             found = slip(number)
         except ValueError as error:

@@ -48,7 +48,7 @@ def _preflearn() -> None:
     preflearn sweep 03 -p seed 0:20 -p n_exact 20,40
     preflearn sweep 04 -p gamma 0.01~10 -p seed 0:20 --sample 30
     preflearn report --example
-    preflearn report games.csv -p first home -p second away
+    preflearn report games.csv -p first home -p second away -p time date -p outcome result
     preflearn data verify
     """
 

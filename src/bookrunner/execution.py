@@ -7,6 +7,7 @@ kernel its environment, keep what it says as it dies, and kill all of them when 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import tempfile
@@ -32,6 +33,8 @@ CELL_SECONDS = 6 * 3600
 """What one cell may take, unless told otherwise."""
 
 _PROVENANCE = "import bookrunner.records as _records\n\n_records.emit_provenance({!r})"
+# What papermill logs is in the result, too; after an interrupt it would only say that kernels died.
+logging.getLogger("papermill").setLevel(logging.CRITICAL)
 _NOISE = re.compile(r"Kernel is running over TCP without encryption")
 
 

@@ -84,7 +84,7 @@ class Chapter:
     def profile(self, parameters: Mapping[str, Any]) -> str:
         """The profile that the chapter runs in: what was given, else its default, else "quick"."""
         profile = parameters.get("profile", self.parameters.get("profile", "quick"))
-        check_profile(profile, f"chapter {self.name}: ")
+        check_profile(profile, f"{self.name}.ipynb: ")
         return profile
 
     def checked_parameters(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,12 +97,12 @@ class Chapter:
         ValueError
             If the chapter has no such parameter, or a value is not of its kind.
         """
-        check_names(given, self.parameters, f"chapter {self.name}")
+        check_names(given, self.parameters, f"{self.name}.ipynb")
         checked = {}
         for name, value in given.items():
             default = self.parameters[name]
             if isinstance(value, str):
-                value = typed(f"chapter {self.name}: {name}", value, default)
+                value = typed(f"{self.name}.ipynb: {name}", value, default)
             if type(value) is not type(default) or value != default:
                 checked[name] = value
         self.profile(checked)

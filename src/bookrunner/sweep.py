@@ -31,6 +31,7 @@ _WORDS = {
     "status": "done or failed",
     "run_time_s": "seconds that the point took",
     "error": "what went wrong, and in which cell; empty where nothing did",
+    "missing_data": "data sets that were not available, so that the chapter used others; empty if none",
 }
 
 
@@ -83,7 +84,7 @@ def planned(
     ValueError
         On an unknown parameter, a value of another kind, no points or too many, or one that is there twice.
     """
-    where, known = f"chapter {chapter.name}", chapter.parameters
+    where, known = f"{chapter.name}.ipynb", chapter.parameters
     for given in [grid] if isinstance(grid, Mapping) else grid:
         require(isinstance(given, Mapping), given, "a point", "parameters with their values")
         check_names(given, known, where)
@@ -215,9 +216,9 @@ def _tables(
 ) -> tuple[dict[str, pd.DataFrame], list[dict[str, Any]]]:
     """The table of points, under "", and those recorded with several rows; all that `record` stored.
 
-    A point's columns beside its parameters are status, run time, error, claims, and recorded tables of one
-    row. A claim gives two, what was computed and its value: "P1-07" and "P1-07 value"; a cell of a table of
-    one row gives one, "record.key", and so does a recorded column that has the name of a parameter.
+    A point's columns beside its parameters are status, run time, error, missing data, claims, and recorded
+    tables of one row. A claim gives two, what was computed and its value: "P1-07" and "P1-07 value"; a cell
+    of a table of one row gives one, "record.key", and so does a recorded column with a parameter's name.
     """
     given = {*itertools.chain(*points)}
     rows, stacks, payloads = list[dict[str, Any]](), dict[str, list[Any]](), list[dict[str, Any]]()
@@ -226,11 +227,13 @@ def _tables(
             "status": outcome.status,
             "run_time_s": outcome.result.seconds,
             "error": outcome.result.summary,
+            "missing_data": "",
         }
         rows.append(dict(point) | row)
         if (executed := outcome.executed) is None:
             continue
         rows[-1] |= {"status": "done", "run_time_s": executed.run["seconds"]}
+        rows[-1]["missing_data"] = ", ".join(executed.replaced)
         for result in executed.checks:
             rows[-1][result["id"]] = result["computed"]
             if result["value"] is not None:
@@ -285,6 +288,7 @@ def summary_of_points(table: Path, outcomes: Sequence[Outcome]) -> dict[str, Any
         "numbers": name, median, smallest value, largest value and meaning of each recorded number.
         "contradictions": by claim, the number of points at which the computed verdict differs from the
         written one, and the meaning of the column. "verdicts": the number of computed verdicts.
+        "missing": the data sets that were not available to some point.
     """
     columns = pd.read_csv(table.with_suffix(".columns.csv"), keep_default_na=False)
     of_points = columns[columns["table"] == ""]
@@ -298,6 +302,7 @@ def summary_of_points(table: Path, outcomes: Sequence[Outcome]) -> dict[str, Any
         "numbers": [(name, *values, meanings[str(name)]) for name, values in spread.items()],
         "contradictions": {claim: (contradicting.count(claim), meanings[claim]) for claim in contradicting},
         "verdicts": len(checks),
+        "missing": sorted(set().union(*(o.executed.replaced for o in outcomes if o.executed))),
     }
 
 

@@ -23,10 +23,10 @@ def project(tmp_path, monkeypatch):
     [
         ("buidl", "'buidl'"),
         ("build 7", "'7'"),
-        ("build -p sed 1 --no-render", "chapter 01_first has no parameter 'sed'"),
+        ("build -p sed 1 --no-render", "01_first.ipynb has no parameter 'sed'"),
         ("build -p seed 1 -p seed 2", "'seed'"),
-        ("build -p seed 1:20", "chapter 01_first: seed is '1:20'"),
-        ("build -p profile ful", "chapter 01_first: profile is 'ful'"),
+        ("build -p seed 1:20", "01_first.ipynb: seed is '1:20'"),
+        ("build -p profile ful", "01_first.ipynb: profile is 'ful'"),
         ("build --profile ful", "'--profile'"),
         ("build --jobs 0 --no-render", "'--jobs'"),
         ("build --cell-time 0 --no-render", "'--cell-time'"),

@@ -80,7 +80,7 @@ def test_a_broken_notebook_is_named(tmp_path, text):
         ("seed = = 0", r"03_x\.ipynb.*parameters"),
         ("seed = " + "(" * 500, r"03_x\.ipynb.*parameters"),
         ("-" * 100_000, r"03_x\.ipynb.*parameters"),
-        ("profile = 'ful'\nodd = {[1]: 2}\nseed = 0", "chapter 03_x.*'ful'"),
+        ("profile = 'ful'\nodd = {[1]: 2}\nseed = 0", "03_x.ipynb.*'ful'"),
     ],
 )
 def test_a_bad_cell_of_parameters_is_named(tmp_path, source, named):

@@ -108,7 +108,7 @@ def test_a_sweep_from_a_file(tmp_path, in_process, monkeypatch, capsys, text, po
     [
         ("seed: 1:20", "seed is 80"),  # YAML reads a number to the base 60
         ("seed: [1, '1']", "seed: \"[1, '1']\""),
-        ("sed: [1]", "chapter 01_first has no parameter 'sed'"),
+        ("sed: [1]", "01_first.ipynb has no parameter 'sed'"),
         ("[{seed: 1}, 2]", "point is 2"),
         ("[{seed: 1}, {seed: '1'}]", "points"),
         ("", "parameter"),
@@ -128,6 +128,18 @@ def test_a_wrong_file_is_one_clean_line(tmp_path, monkeypatch, capsys, text, nam
 
 
 # ---- Runs and tables
+
+
+def test_a_sweep_says_which_data_are_missing(tmp_path, in_process, monkeypatch, capsys):
+    monkeypatch.delenv("PREFLEARN_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    asks = 'from bookrunner.records import note_read\nif seed:\n    note_read("dataset sushi", None)'
+    monkeypatch.chdir(write_project(tmp_path / "book", "", first=asks).root)
+    assert main(["sweep", "1", "-p", "seed", "0:2"]) == 0
+    printed = capsys.readouterr().out
+    assert "without the data sushi" in printed
+    rows = rows_of(Path(printed.split("results: ")[1].strip()))
+    assert [row["missing_data"] for row in rows] == ["", "sushi"]
 
 
 def test_a_sweep_resumes_and_keeps_what_worked(tmp_path, capsys, in_process):

@@ -198,7 +198,8 @@ def unavailable(entry: RegisteredFile, reason: str) -> DatasetUnavailable:
     place = cache_folder() / entry.dataset
     if entry.addresses:
         copy = f"a copy of {entry.url} with the SHA-256 {entry.sha256}"
-        how = f"run: preflearn data fetch {entry.dataset}, or put {copy} into {place}"
+        command = f"preflearn data fetch {entry.dataset}"
+        how = f"connect this computer to the internet and run: {command}, or put {copy} into {place}"
     else:
         how = (
             f"put {entry.url} into {place} yourself (the package downloads nothing that it can't verify) "

@@ -239,8 +239,11 @@ def _download(entry: RegisteredFile, progress: bool) -> Path:
     """Download one file into the cache, from the first address that has it; verify it before it is kept."""
     offline = os.environ.get("PREFLEARN_OFFLINE", "0") not in ("", "0")
     if offline or not entry.addresses:
-        where = f"it is neither in the cache nor in the folder of PREFLEARN_DATA ({registry.mirror_folder()})"
-        raise registry.unavailable(entry, where + ", and PREFLEARN_OFFLINE is set" * offline)
+        mirror = registry.mirror_folder()
+        reason = "it is not in the cache (PREFLEARN_DATA is not set)"
+        if mirror:
+            reason = f"it is neither in the cache nor in the folder of PREFLEARN_DATA ({mirror})"
+        raise registry.unavailable(entry, reason + ", and PREFLEARN_OFFLINE is set" * offline)
     answers = []
     for url in entry.addresses:
         try:
@@ -290,6 +293,10 @@ def _seconds_to_wait(error: Exception) -> float | None:
 
 def _answer(error: Exception) -> str:
     """What an address answered, in words."""
+    import requests  # late, as pooch is
+
+    if isinstance(error, requests.ConnectionError):
+        return "no connection"  # the exception's own text is long and repeats the address
     response = getattr(error, "response", None)
     if response is None:
         return f"{type(error).__name__}: {str(error)[:400]}"
